@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "wrap.h"
+#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

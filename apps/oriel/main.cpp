@@ -15,12 +15,12 @@
 #include "commands.h"
 #include "failure.h"
 #include "help.h"
-#include "nearest.h"
+#include "measure/nearest.h"
 #include "output.h"
 #include "system.h"
-#include "terminal.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
 #include "validators.h"
-#include "wrap.h"
 
 namespace {
 

@@ -9,9 +9,9 @@
 #include <oriel/sessions.h>
 
 #include "failure.h"
-#include "interrupt.h"
 #include "system.h"
-#include "wrap.h"
+#include "terminal/interrupt.h"
+#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -11,10 +11,10 @@
 
 #include <oriel/tools.h>
 
-#include "chat_options.h"
-#include "interrupt.h"
 #include "options.h"
-#include "terminal.h"
+#include "reply/chat_options.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
 
 namespace cli {
 

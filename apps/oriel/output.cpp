@@ -8,8 +8,8 @@
 
 #include "failure.h"
 #include "sizes.h"
-#include "standard_input.h"
 #include "system.h"
+#include "terminal/standard_input.h"
 
 namespace cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "layer_groups.h"
+#include "plan/layer_groups.h"
 
 namespace cli {
 

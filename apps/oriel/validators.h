@@ -10,7 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "chart.h"
+#include "plan/chart.h"
 
 namespace cli {
 

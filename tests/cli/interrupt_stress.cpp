@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-#include "apps/oriel/interrupt.h"
-#include "apps/oriel/terminal_modes.h"
+#include "apps/oriel/terminal/interrupt.h"
+#include "apps/oriel/terminal/terminal_modes.h"
 
 struct oriel_session {
   std::atomic<bool> alive{false};

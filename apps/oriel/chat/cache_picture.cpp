@@ -1,0 +1,347 @@
+#include "chat/cache_picture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "failure.h"
+#include "plan/chart.h"
+#include "plan/svg.h"
+#include "report.h"
+#include "sizes.h"
+
+namespace cli {
+namespace {
+
+constexpr const char* kInk = "#111827";
+
+enum class Part { kPinned, kSinks, kForgotten, kHeld, kSeen, kFree };
+
+/// Tokens [begin, end) of one kind. The free part goes on where the conversation ends.
+struct Segment {
+  Part part;
+  uint64_t begin;
+  uint64_t end;
+  uint64_t tokens() const { return end - begin; }
+};
+
+/// The conversation from its first token, and the room left in the window behind it. No empty segments.
+std::vector<Segment> segmentsOf(const CacheView& cache) {
+  const oriel_view& view = cache.view;
+  const uint64_t pinned = std::min<uint64_t>(cache.pinned_tokens, view.sinks_used);
+  const uint64_t stored = std::min(view.first_stored, view.first_visible);
+  const uint64_t seen = view.position - view.first_visible;
+  const uint64_t capacity = uint64_t{cache.sink_tokens} + cache.window_tokens;
+  const uint64_t used = view.sinks_used + seen;
+  const uint64_t room = capacity - std::min(used, capacity);
+  const Segment all[] = {{Part::kPinned, 0, pinned},
+                         {Part::kSinks, pinned, view.sinks_used},
+                         {Part::kForgotten, view.sinks_used, stored},
+                         {Part::kHeld, stored, view.first_visible},
+                         {Part::kSeen, view.first_visible, view.position},
+                         {Part::kFree, view.position, view.position + room}};
+  std::vector<Segment> segments;
+  for (const Segment& segment : all) {
+    if (segment.end > segment.begin) {
+      segments.push_back(segment);
+    }
+  }
+  return segments;
+}
+
+/// Where each segment is drawn; all are to scale but what was forgotten, which may be most of the conversation:
+/// it gets no more than a sixth, and is `broken` where it would need more.
+struct Drawn {
+  double width = 0;
+  bool broken = false;
+};
+
+/// Widths that add up to `width` at most, every one at least `least`.
+std::vector<Drawn> drawnOf(const std::vector<Segment>& segments, double width, double least) {
+  std::vector<Drawn> drawn(segments.size());
+  uint64_t tokens = 0;
+  uint64_t forgotten = 0;
+  for (const Segment& segment : segments) {
+    tokens += segment.tokens();
+    forgotten += segment.part == Part::kForgotten ? segment.tokens() : 0;
+  }
+  const double most = std::max(least, width / 6);
+  const bool broken = static_cast<double>(forgotten) * width > most * static_cast<double>(tokens);
+  double left = width;
+  if (broken) {
+    left -= most;
+    tokens -= forgotten;
+  }
+  const double spare = left - least * static_cast<double>(segments.size() - (broken ? 1 : 0));
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const bool is_broken = broken && segments[i].part == Part::kForgotten;
+    drawn[i].broken = is_broken;
+    drawn[i].width = is_broken ? most
+                               : least + std::max(spare, 0.0) *
+                                             static_cast<double>(segments[i].tokens()) /
+                                             static_cast<double>(tokens);
+  }
+  return drawn;
+}
+
+const char* partName(Part part) {
+  switch (part) {
+    case Part::kPinned:
+      return "pinned";
+    case Part::kSinks:
+      return "sinks";
+    case Part::kForgotten:
+      return "forgotten";
+    case Part::kHeld:
+      return "stored, not seen";
+    case Part::kSeen:
+      return "seen";
+    case Part::kFree:
+      return "free";
+  }
+  return "";
+}
+
+const char* partCell(Part part) {
+  switch (part) {
+    case Part::kPinned:
+      return "█";
+    case Part::kSinks:
+      return "▓";
+    case Part::kForgotten:
+      return "·";
+    case Part::kHeld:
+      return "░";
+    case Part::kSeen:
+      return "▒";
+    case Part::kFree:
+      return " ";
+  }
+  return " ";
+}
+
+const char* partColour(Part part) {
+  switch (part) {
+    case Part::kPinned:
+      return "#b45309";
+    case Part::kSinks:
+      return "#f59e0b";
+    case Part::kForgotten:
+      return "#d1d5db";
+    case Part::kHeld:
+      return "#bfdbfe";
+    case Part::kSeen:
+      return "#2563eb";
+    case Part::kFree:
+      return "#f1f5f9";
+  }
+  return "none";
+}
+
+char formatLetter(oriel_kv_format format) {
+  return format == ORIEL_KV_INT8   ? '8'
+         : format == ORIEL_KV_INT4 ? '4'
+         : format == ORIEL_KV_F16  ? 'F'
+                                   : '.';
+}
+
+std::string partCounts(const std::vector<Segment>& segments) {
+  std::string text;
+  for (const Segment& segment : segments) {
+    text += (text.empty() ? "" : ", ") + std::to_string(segment.tokens()) + " " +
+            partName(segment.part);
+  }
+  return text.empty() ? "empty" : text;
+}
+
+/// Turn starts inside the segment, as shares of its length.
+std::vector<double> turnsIn(const CacheView& cache, const Segment& segment) {
+  std::vector<double> shares;
+  for (const uint64_t turn : cache.turns) {
+    if (turn >= segment.begin && turn < segment.end) {
+      shares.push_back(static_cast<double>(turn - segment.begin) /
+                       static_cast<double>(segment.tokens()));
+    }
+  }
+  return shares;
+}
+
+constexpr double kLeft = 24;
+constexpr double kDrawn = 912;
+
+constexpr const char* kBreak = "a break: tokens are left out";
+
+/// A gap through the strip around `x`, between two slanted lines.
+void drawBreak(double x, double y, double height, Svg* svg) {
+  constexpr double kGap = 7;
+  constexpr double kSlant = 5;
+  constexpr double kOver = 5;
+  const Point top = {x + kSlant, y - kOver};
+  const Point bottom = {x - kSlant, y + height + kOver};
+  svg->line(top, bottom, {"#ffffff", kGap, false});
+  for (const double side : {-kGap / 2, kGap / 2}) {
+    svg->line({top.x + side, top.y}, {bottom.x + side, bottom.y}, {kInk, 1.5, false});
+  }
+}
+
+/// The conversation as one strip, with a tick at each turn.
+void drawStrip(const CacheView& cache, const std::vector<Segment>& segments, double y, Svg* svg) {
+  constexpr double kHeight = 48;
+  const std::vector<Drawn> drawn = drawnOf(segments, kDrawn, 4);
+  double x = kLeft;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const Segment& segment = segments[i];
+    const double width = drawn[i].width;
+    svg->rect({x, y}, width, kHeight, partColour(segment.part));
+    for (const double share : turnsIn(cache, segment)) {
+      const double at = x + share * width;
+      svg->line({at, y - 6}, {at, y + kHeight}, {kInk, 1, false});
+    }
+    if (drawn[i].broken) {
+      drawBreak(x + width / 2, y, kHeight, svg);
+    }
+    if (width > 60) {
+      svg->text({x, y + kHeight + 16}, std::to_string(segment.begin), Svg::Anchor::kStart, 12);
+    }
+    x += width;
+  }
+}
+
+void drawLegend(const std::vector<Segment>& segments, double y, Svg* svg) {
+  double x = kLeft;
+  for (const Segment& segment : segments) {
+    const std::string label = std::to_string(segment.tokens()) + " " + partName(segment.part);
+    svg->rect({x, y - 11}, 12, 12, partColour(segment.part));
+    svg->text({x + 18, y}, label, Svg::Anchor::kStart);
+    x += 18 + 7.5 * static_cast<double>(label.size()) + 12;
+  }
+  svg->line({x + 4, y - 12}, {x + 4, y + 2}, {kInk, 1, false});
+  svg->text({x + 12, y}, "a turn begins", Svg::Anchor::kStart);
+  const std::vector<Drawn> drawn = drawnOf(segments, kDrawn, 4);
+  if (std::any_of(drawn.begin(), drawn.end(), [](const Drawn& part) { return part.broken; })) {
+    x = kLeft;  // a row of its own
+    drawBreak(x + 6, y + 11, 12, svg);
+    svg->text({x + 18, y + 22}, kBreak, Svg::Anchor::kStart);
+  }
+}
+
+/// Two rows of boxes, a column for each layer.
+void drawLayers(const CacheView& cache, double y, Svg* svg) {
+  const double step = std::min(28.0, (kDrawn - 60) / static_cast<double>(cache.layers.size()));
+  svg->text({kLeft, y + 15}, "keys", Svg::Anchor::kStart);
+  svg->text({kLeft, y + 41}, "values", Svg::Anchor::kStart);
+  double x = kLeft + 60;
+  for (const oriel_layer_formats& layer : cache.layers) {
+    if (layer.k != ORIEL_KV_AUTO) {  // has keys and values
+      svg->rect({x, y}, 0.9 * step, 20, formatColour(layer.k));
+      svg->rect({x, y + 26}, 0.9 * step, 20, formatColour(layer.v));
+    }
+    x += step;
+  }
+  x = kLeft;
+  for (const oriel_kv_format kind : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
+    svg->rect({x, y + 62}, 12, 12, formatColour(kind));
+    svg->text({x + 18, y + 73}, kvFormatName(kind), Svg::Anchor::kStart);
+    x += 70;
+  }
+  svg->text({x, y + 73}, "one column a layer; sinks are f16 everywhere", Svg::Anchor::kStart);
+}
+
+}  // namespace
+
+CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinned_tokens) {
+  CacheView cache;
+  cache.view.struct_size = sizeof(cache.view);
+  session.check(oriel_session_get_view(session.get(), &cache.view));
+  cache.sink_tokens = model.plan().sink_tokens;
+  cache.pinned_tokens = pinned_tokens;
+  cache.window_tokens = session.stats().window_capacity - model.plan().sink_tokens;
+  cache.kv_bytes = model.plan().kv_bytes;
+  cache.of_several = model.plan().sessions > 1;
+  for (uint32_t i = 0; i < model.plan().group_count; ++i) {
+    const oriel_layer_group& group = model.plan().groups[i];
+    if (group.kind == ORIEL_LAYERS_SLIDING) {
+      cache.sliding_layers += group.layers;
+      cache.sliding_seen =
+          std::max(cache.sliding_seen, cache.view.position - cache.view.group_first_visible[i]);
+    }
+  }
+  size_t needed = 0;
+  cache.turns.resize(cache.view.turn_count);
+  session.check(
+      oriel_session_get_turns(session.get(), cache.turns.data(), cache.turns.size(), &needed));
+  cache.layers.resize(model.info().n_layers);
+  session.check(oriel_model_get_layer_formats(model.get(), cache.layers.data(), cache.layers.size(),
+                                              &needed));
+  return cache;
+}
+
+std::string cacheText(const CacheView& cache, unsigned columns) {
+  const std::vector<Segment> segments = segmentsOf(cache);
+  const unsigned width = std::clamp(columns, 24u, 120u) - 4;
+  const std::vector<Drawn> parts = drawnOf(segments, width, 1);
+  std::string strip;
+  double edge = 0;
+  size_t drawn = 0;
+  bool broken = false;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    edge += parts[i].width;
+    const size_t cells = static_cast<size_t>(std::llround(edge)) - drawn;
+    std::vector<const char*> row(cells, partCell(segments[i].part));
+    for (const double share : turnsIn(cache, segments[i])) {
+      if (cells != 0) {
+        row[std::min(cells - 1, static_cast<size_t>(share * static_cast<double>(cells)))] = "┃";
+      }
+    }
+    if (parts[i].broken && cells != 0) {
+      row[cells / 2] = "╱";
+      row[(cells - 1) / 2] = "╱";
+      broken = true;
+    }
+    for (const char* cell : row) {
+      strip += cell;
+    }
+    drawn += cells;
+  }
+  std::string text = "▕" + strip + "▏\n" + partCounts(segments) + "; a line where a turn begins" +
+                     (broken ? ", ╱╱ where tokens are left out" : "") + "\n";
+  for (const bool keys : {true, false}) {
+    text += keys ? "keys    " : "values  ";
+    for (const oriel_layer_formats& layer : cache.layers) {
+      text += formatLetter(keys ? layer.k : layer.v);
+    }
+    text += "\n";
+  }
+  if (cache.sliding_seen != 0) {
+    text += std::to_string(cache.sliding_layers) + " layers see the last " +
+            std::to_string(cache.sliding_seen) + " tokens only\n";
+  }
+  const bool some_without =
+      std::any_of(cache.layers.begin(), cache.layers.end(),
+                  [](const oriel_layer_formats& layer) { return layer.k == ORIEL_KV_AUTO; });
+  return text + "one letter a layer: F f16, 8 int8, 4 int4" +
+         (some_without ? ", . no keys and values; " : "; ") + formatSize(cache.kv_bytes) +
+         (cache.of_several ? " for all conversations\n" : "\n");
+}
+
+std::string cacheSvg(const CacheView& cache) {
+  const std::vector<Segment> segments = segmentsOf(cache);
+  const oriel_view& view = cache.view;
+  Svg svg(kDrawn + 2 * kLeft, 296);
+  svg.text({kLeft, 30},
+           std::to_string(view.position) + " tokens so far, the last one saw " +
+               std::to_string(view.position - view.first_visible + view.sinks_used) +
+               (cache.sliding_seen != 0 ? " (" + std::to_string(cache.sliding_seen) + " in " +
+                                              std::to_string(cache.sliding_layers) + " layers)"
+                                        : "") +
+               (cache.of_several ? "; all caches take " : "; the cache takes ") +
+               formatSize(cache.kv_bytes),
+           Svg::Anchor::kStart, 15, kInk, true);
+  drawStrip(cache, segments, 56, &svg);
+  drawLegend(segments, 150, &svg);
+  drawLayers(cache, 196, &svg);
+  return svg.document();
+}
+
+}  // namespace cli

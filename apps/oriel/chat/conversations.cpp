@@ -1,0 +1,208 @@
+#include "chat/conversations.h"
+
+#include <oriel/sessions.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "chat/lost_device.h"
+#include "failure.h"
+#include "measure/forgetting.h"
+#include "output.h"
+#include "terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+/// As many as the library's names have.
+constexpr size_t kMostNameBytes = 31;
+
+bool isNumber(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+}  // namespace
+
+Conversations::Conversations(const ConversationStart& start, Model* model)
+    : start_(start), model_(*model) {
+  add("", makeFirst());
+  addSystem(session());
+}
+
+void Conversations::addSystem(const Session& session) const {
+  if (!start_.system.empty() && !shares()) {
+    session.check(
+        oriel_chat_add(session.get(), "system", start_.system.data(), start_.system.size()));
+  }
+}
+
+std::unique_ptr<Session> Conversations::makeFirst() const {
+  std::unique_ptr<Session> session = make();
+  if (shares()) {
+    session->check(
+        oriel_chat_add(session->get(), "system", start_.system.data(), start_.system.size()));
+    session->check(oriel_prefix_set(session->get()));
+  }
+  return session;
+}
+
+std::unique_ptr<Session> Conversations::make() const {
+  return std::make_unique<Session>(model_, start_.chat, 0, start_.common.split_turns,
+                                   start_.common.forget);
+}
+
+void Conversations::add(const std::string& name, std::unique_ptr<Session> session) {
+  auto made = std::make_unique<Conversation>();
+  size_t at = 0;
+  while (at < list_.size() && list_[at]->number == at + 1) {
+    ++at;
+  }
+  made->number = static_cast<uint32_t>(at + 1);
+  made->name = name;
+  made->session = std::move(session);
+  list_.insert(list_.begin() + static_cast<std::ptrdiff_t>(at), std::move(made));
+  active_ = at;
+}
+
+Conversation* Conversations::find(const std::string& title) const {
+  const auto found = std::find_if(list_.begin(), list_.end(), [&](const auto& each) {
+    return each->name == title || std::to_string(each->number) == title;
+  });
+  return found != list_.end() ? found->get() : nullptr;
+}
+
+/// Why there can be no other one of that name.
+std::string Conversations::refusal(const std::string& name) const {
+  if (capacity() == 1) {
+    return "this chat has memory for one conversation: start it with --sessions 4 to have four; "
+           "/reset forgets this one";
+  }
+  if (list_.size() >= capacity()) {
+    return "all " + std::to_string(capacity()) +
+           " conversations are in use: /close NAME ends one; more fit with --sessions " +
+           std::to_string(capacity() + 1);
+  }
+  if (isNumber(name)) {
+    return "a name is no number: numbers are given";
+  }
+  if (name.size() > kMostNameBytes || name.find_first_of("\t\x7f") != std::string::npos ||
+      terminalSafe(name) != name) {
+    return "a name has at most " + std::to_string(kMostNameBytes) +
+           " bytes and no control characters";
+  }
+  return !name.empty() && find(name) != nullptr
+             ? "there is a conversation " + name + " already: /switch " + name + " goes there"
+             : "";
+}
+
+std::string Conversations::begin(const std::string& name) {
+  std::string why_not = refusal(name);
+  if (why_not.empty()) {
+    add(name, make());
+    addSystem(session());
+  }
+  return why_not;
+}
+
+std::string Conversations::fork(const std::string& name) {
+  std::string why_not = refusal(name);
+  if (!why_not.empty()) {
+    return why_not;
+  }
+  try {
+    add(name, std::make_unique<Session>(Session::Fork{session()}));
+  } catch (const Failure& failure) {
+    if (deviceLost(session())) {
+      throw;
+    }
+    return failure.message;
+  }
+  return "";
+}
+
+std::string Conversations::choose(const std::string& title) {
+  const Conversation* const found = find(title);
+  if (found == nullptr) {
+    return "there is no conversation " + terminalSafe(title) + ": /list names them";
+  }
+  active_ =
+      static_cast<size_t>(std::find_if(list_.begin(), list_.end(),
+                                       [&](const auto& each) { return each.get() == found; }) -
+                          list_.begin());
+  return "";
+}
+
+std::string Conversations::close(const std::string& title) {
+  if (list_.size() == 1) {
+    return "this is the only conversation: /reset forgets it, /quit leaves";
+  }
+  const uint32_t going = active().number;
+  if (!title.empty()) {
+    std::string why_not = choose(title);
+    if (!why_not.empty()) {
+      return why_not;
+    }
+  }
+  const bool stays = active().number != going;
+  list_.erase(list_.begin() + static_cast<std::ptrdiff_t>(active_));
+  if (stays) {
+    (void)choose(std::to_string(going));
+  } else {
+    active_ = std::min(active_, list_.size() - 1);
+  }
+  return "";
+}
+
+void Conversations::reset() {
+  session().reset();
+  addSystem(session());
+}
+
+void Conversations::goOnOnCpu(uint64_t end) {
+  tell("oriel: the device was lost: going on on the CPU\n");
+  std::vector<std::vector<int32_t>> kept;
+  kept.reserve(list_.size());
+  for (const auto& each : list_) {
+    const Session& session = *each->session;
+    kept.push_back(tokensToKeep(model_, start_.chat, session,
+                                each.get() == &active() ? end : session.stats().position));
+  }
+  for (const auto& each : list_) {
+    each->session->close();
+  }
+  try {
+    loadOnCpu(start_.common, start_.pinned_tokens, &model_);
+    for (size_t i = 0; i < list_.size(); ++i) {
+      std::unique_ptr<Session>& session = list_[i]->session;
+      session = i == 0 ? makeFirst() : make();
+      if (kept[i].empty()) {
+        addSystem(*session);
+      } else {
+        session->append(kept[i].data(), kept[i].size());
+      }
+    }
+  } catch (const Failure& failure) {
+    throw Failure{failure.exit_code,
+                  failure.message.empty()
+                      ? failure.message
+                      : "the device was lost, and the CPU cannot go on: " + failure.message};
+  }
+}
+
+std::string conversationList(const Conversations& conversations) {
+  std::string text;
+  for (const auto& each : conversations.list()) {
+    const oriel_stats stats = each->session->stats();
+    const size_t turns = turnsSeen(*each->session).starts.size();
+    text += formatted("%c %u %-16s  %zu message%s, %u of %u tokens\n",
+                      each.get() == &conversations.active() ? '>' : ' ', each->number,
+                      each->name.c_str(), turns, turns == 1 ? "" : "s", stats.window_used,
+                      stats.window_capacity);
+  }
+  const size_t left = conversations.capacity() - conversations.list().size();
+  return text +
+         dim(left == 0 ? "no room for another" : "room for " + std::to_string(left) + " more") +
+         "\n";
+}
+
+}  // namespace cli

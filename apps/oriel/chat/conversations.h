@@ -1,0 +1,77 @@
+// The conversations of a chat: each a session with a number and perhaps a name; one of them goes on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model_handle.h"
+#include "options.h"
+#include "reply/chat_options.h"
+
+namespace cli {
+
+struct Conversation {
+  uint32_t number = 0;  ///< from 1, the smallest that is free; it stays
+  std::string name;     ///< empty: it has none
+  std::unique_ptr<Session> session;
+
+  /// As people call it: its name, else its number.
+  std::string title() const { return name.empty() ? std::to_string(number) : name; }
+};
+
+/// How every conversation of a chat begins.
+struct ConversationStart {
+  CommonOptions common;
+  ChatFormatOptions chat;
+  std::string system;
+  uint32_t pinned_tokens = 0;
+};
+
+class Conversations {
+ public:
+  /// With one that is active. Of several the system message is a prefix, held once, if `start` has room for it
+  /// (common.prefix_tokens).
+  Conversations(const ConversationStart& start, Model* model);
+
+  Session& session() const { return *active().session; }
+  const Conversation& active() const { return *list_[active_]; }
+  const std::vector<std::unique_ptr<Conversation>>& list() const { return list_; }
+  /// There is memory for so many.
+  uint32_t capacity() const { return start_.common.sessions; }
+
+  /// These say why not; empty: done. What is made is active then. `name` may be empty.
+  std::string begin(const std::string& name);
+  std::string fork(const std::string& name);
+  std::string choose(const std::string& title);
+  /// Empty: the active one.
+  std::string close(const std::string& title);
+
+  /// The active one begins anew.
+  void reset();
+  /// The device was lost: all of them go on on the CPU, the active one with its first `end` tokens. Throws Failure
+  /// where the CPU cannot do it either.
+  void goOnOnCpu(uint64_t end);
+
+ private:
+  bool shares() const { return start_.common.prefix_tokens != 0; }
+  /// Where it does not begin behind it.
+  void addSystem(const Session& session) const;
+  /// The first makes the prefix, if there is to be one.
+  std::unique_ptr<Session> makeFirst() const;
+  std::unique_ptr<Session> make() const;
+  Conversation* find(const std::string& title) const;
+  std::string refusal(const std::string& name) const;
+  void add(const std::string& name, std::unique_ptr<Session> session);
+
+  ConversationStart start_;
+  Model& model_;
+  std::vector<std::unique_ptr<Conversation>> list_;  ///< by number
+  size_t active_ = 0;
+};
+
+/// What /list prints.
+std::string conversationList(const Conversations& conversations);
+
+}  // namespace cli

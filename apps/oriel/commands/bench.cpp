@@ -1,0 +1,418 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "measure/bench_run.h"
+#include "measure/bench_start.h"
+#include "measure/bench_together.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "plan/prediction.h"
+#include "plan/sweep.h"
+#include "report.h"
+#include "sizes.h"
+#include "system.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+struct BenchOptions {
+  CommonOptions common;
+  uint32_t prefill = 64;
+  uint32_t decode = 64;
+  uint32_t depth = 0;
+  uint32_t repeat = 0;  // kRuns, and while they are short, more
+  uint32_t soak = 0;
+  uint32_t cancels = 0;
+  uint32_t sessions = 1;
+  std::string sweep;
+  double sweep_seconds = 180;
+};
+
+constexpr uint32_t kSoakStep = 1000;
+constexpr uint32_t kRuns = 3;
+constexpr double kEnoughSeconds = 0.25;
+
+/// null of nothing.
+Json median(std::vector<double> values) {
+  if (values.empty()) {
+    return nullptr;
+  }
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+Json fastest(const std::vector<double>& values) {
+  return values.empty() ? Json(nullptr) : Json(*std::max_element(values.begin(), values.end()));
+}
+
+struct Measured {
+  std::vector<double> prefill_tokens_per_s;
+  std::vector<double> decode_tokens_per_s;
+  std::vector<double> time_to_first_token_ms;
+  uint64_t expert_hits = 0;
+  uint64_t expert_misses = 0;
+};
+
+/// Of experts on file; null: all are held, or there are none.
+Json expertHitRate(const Measured& measured) {
+  const double all = static_cast<double>(measured.expert_hits + measured.expert_misses);
+  return all > 0 ? Json(static_cast<double>(measured.expert_hits) / all) : Json(nullptr);
+}
+
+void measure(const BenchOptions& options, const Model& model, const std::vector<int32_t>& ids,
+             Measured* measured) {
+  const BenchRun run = runBenchOnce(model, {options.prefill, options.decode, options.depth}, ids);
+  measured->prefill_tokens_per_s.push_back(run.prefill_tokens_per_s);
+  if (run.decode_tokens_per_s) {
+    measured->decode_tokens_per_s.push_back(*run.decode_tokens_per_s);
+  }
+  if (run.time_to_first_token_ms) {
+    measured->time_to_first_token_ms.push_back(*run.time_to_first_token_ms);
+  }
+  measured->expert_hits += run.expert_hits;
+  measured->expert_misses += run.expert_misses;
+}
+
+/// After a run that warms up.
+Measured measureAll(const BenchOptions& options, const Model& model,
+                    const std::vector<int32_t>& ids) {
+  Measured warm_up;
+  measure(options, model, ids, &warm_up);
+  Measured measured;
+  const BenchClock::time_point begin = BenchClock::now();
+  const uint32_t runs = options.repeat != 0 ? options.repeat : kRuns;
+  for (uint32_t i = 0; i < runs || (options.repeat == 0 && secondsSince(begin) < kEnoughSeconds);
+       ++i) {
+    measure(options, model, ids, &measured);
+  }
+  return measured;
+}
+
+/// Tokens a second of several sessions that decode together, after a run that warms up. In the memory that one had.
+Json measureTogether(const BenchOptions& options, uint64_t memory_bytes,
+                     const std::vector<int32_t>& ids) {
+  CommonOptions common = options.common;
+  common.sessions = options.sessions;
+  common.memory_bytes = memory_bytes;
+  const Model model(common, Load::kDevice);
+  const BenchLoad load = {options.prefill, options.decode, options.depth};
+  (void)runTogetherOnce(model, load, ids);
+  std::vector<double> tokens_per_s;
+  const BenchClock::time_point begin = BenchClock::now();
+  const uint32_t runs = options.repeat != 0 ? options.repeat : kRuns;
+  for (uint32_t i = 0; i < runs || (options.repeat == 0 && secondsSince(begin) < kEnoughSeconds);
+       ++i) {
+    tokens_per_s.push_back(runTogetherOnce(model, load, ids));
+  }
+  return median(tokens_per_s);
+}
+
+/// A stretch of kSoakStep tokens of one long generation.
+struct SoakStep {
+  double seconds = 0;
+  uint64_t resident_bytes = 0;
+};
+
+struct Soak {
+  std::vector<SoakStep> steps;  ///< room reserved: the callback takes no memory
+  BenchClock::time_point step_start;
+  uint32_t tokens = 0;
+  ProgressBar progress{"soaking"};
+  uint32_t total = 0;
+};
+
+int onSoakToken(const oriel_token_event*, void* user) {
+  auto* soak = static_cast<Soak*>(user);
+  if (++soak->tokens % kSoakStep == 0) {
+    soak->steps.push_back({secondsSince(soak->step_start), residentBytes()});
+    soak->step_start = BenchClock::now();
+    soak->progress.show(soak->tokens, soak->total);
+  }
+  return 0;
+}
+
+/// Generates `tokens` without a pause and reports speed and memory of every thousand.
+Json runSoak(uint32_t tokens, const std::vector<int32_t>& ids, Session* session) {
+  Soak soak;
+  soak.total = tokens;
+  soak.steps.reserve(tokens / kSoakStep);
+  session->reset();
+  session->append(ids.data(), 1);
+  const oriel_generate_options sampling = greedyOptions(tokens);
+  oriel_generation result = {};
+  result.struct_size = sizeof(result);
+  soak.step_start = BenchClock::now();
+  session->check(oriel_session_generate(session->get(), &sampling, onSoakToken, &soak, &result));
+  Json list = Json::array();
+  for (size_t i = 0; i < soak.steps.size(); ++i) {
+    Json entry;
+    entry["tokens"] = (i + 1) * kSoakStep;
+    entry["tokens_per_s"] = kSoakStep / soak.steps[i].seconds;
+    entry["resident_bytes"] = soak.steps[i].resident_bytes;
+    list.push_back(entry);
+  }
+  return list;
+}
+
+double numberOf(const Json& value) { return value.is_null() ? 0.0 : value.get<double>(); }
+
+/// "  1234.5 tokens/s   predicted   1300.0 (measured -5 %)   1.2 MiB/token, 43 % of bandwidth".
+std::string speedLine(const char* name, const Json& json, const std::string& kind) {
+  const std::string field = kind + "_tokens_per_s";
+  std::string line = formatted("%-12s %10.1f tokens/s", name, numberOf(json[field]));
+  const Json& predicted = json["predicted"][field];
+  if (!predicted.is_null()) {
+    line += formatted("   predicted %.1f", predicted.get<double>());
+    const Json& off = json["off"][kind + "_percent"];
+    line += off.is_null() ? "" : formatted(" (measured %+.0f %%)", off.get<double>());
+  }
+  const Json& moved = json["moved"];
+  line += "   " + formatSize(static_cast<uint64_t>(numberOf(moved[kind + "_bytes_per_token"]))) +
+          " a token";
+  const Json& share = moved[kind + "_bandwidth_share"];
+  return line +
+         (share.is_null() ? "" : formatted(", %.0f %% of bandwidth", 100 * share.get<double>())) +
+         "\n";
+}
+
+/// Why a share of the bandwidth is more than all of it; empty where none is.
+std::string bandwidthNote(const Json& moved) {
+  const bool above = numberOf(moved["prefill_bandwidth_share"]) > 1 ||
+                     numberOf(moved["decode_bandwidth_share"]) > 1;
+  return above ? "             more than 100 %: what fits the processor's caches is read faster "
+                 "than memory, "
+                 "which is what was measured\n"
+               : "";
+}
+
+void describe(const Json& json, const BenchOptions& options) {
+  std::string text =
+      json["device"].get<std::string>() + " (" + json["driver"].get<std::string>() + ")";
+  const Json& bandwidth = json["moved"]["read_bytes_per_s"];
+  text +=
+      bandwidth.is_null() ? "\n" : formatted(", reads %.1f GB/s\n", bandwidth.get<double>() / 1e9);
+  text += speedLine("prefill", json, "prefill");
+  if (!json["decode_tokens_per_s"].is_null()) {
+    text += speedLine("decode", json, "decode");
+    text += formatted("first token  %10.1f ms\n", numberOf(json["time_to_first_token_ms"]));
+  }
+  if (json.contains("together_tokens_per_s")) {
+    const double together = json["together_tokens_per_s"].get<double>();
+    text += formatted("together     %10.1f tokens/s   %u sessions, %.2f times one alone\n",
+                      together, options.sessions, together / numberOf(json["decode_tokens_per_s"]));
+  }
+  text += bandwidthNote(json["moved"]);
+  if (!json["expert_hit_rate"].is_null()) {
+    text += formatted("experts      %10.1f %% were in a slot   predicted %.1f %%\n",
+                      100 * numberOf(json["expert_hit_rate"]),
+                      100 * numberOf(json["predicted"]["expert_hit_rate"]));
+  }
+  text += formatted("load         %10.1f ms\n", numberOf(json["load_ms"]));
+  text += formatted("of           %u tokens at depth %u, then %u\n", options.prefill, options.depth,
+                    options.decode);
+  text += "device       " + formatSize(json["device_bytes"].get<uint64_t>()) + ", host " +
+          formatSize(json["host_bytes"].get<uint64_t>()) + ", together " +
+          formatSize(json["total_bytes"].get<uint64_t>()) + "\n";
+  text += "process      " + formatSize(json["peak_host_bytes"].get<uint64_t>()) +
+          " at most, with the driver and this program\n";
+  text += describePipelines(json["pipelines"]);
+  if (json.contains("cancel_ms")) {
+    text += describeCancels(json["cancel_ms"]);
+  }
+  if (json.contains("soak")) {
+    text += "soak\n";
+    for (const Json& step : json["soak"]) {
+      text += formatted("  %8llu tokens  %10.1f tokens/s  %s\n",
+                        static_cast<unsigned long long>(step["tokens"].get<uint64_t>()),
+                        step["tokens_per_s"].get<double>(),
+                        formatSize(step["resident_bytes"].get<uint64_t>()).c_str());
+    }
+  }
+  printText(text);
+}
+
+/// `predicted`, `off` (how far the measured figures are from it) and `moved`.
+void addPrediction(const BenchOptions& options, const oriel_plan& plan, double read_bytes_per_s,
+                   Json* json) {
+  const PredictedAt at = {options.depth + options.prefill + options.decode / 2.0, options.depth,
+                          options.prefill};
+  (*json)["predicted"] = predictedFields(plan, at);
+  const double bytes[] = {prefillBytes(plan, options.depth, options.prefill) / options.prefill,
+                          decodeBytes(plan, at.decode_depth)};
+  Json off;
+  Json moved;
+  moved["read_bytes_per_s"] = read_bytes_per_s > 0 ? Json(read_bytes_per_s) : Json(nullptr);
+  size_t i = 0;
+  for (const std::string kind : {"prefill", "decode"}) {
+    const Json& measured = (*json)[kind + "_tokens_per_s"];
+    const Json& predicted = (*json)["predicted"][kind + "_tokens_per_s"];
+    const bool comparable =
+        !measured.is_null() && !predicted.is_null() && predicted.get<double>() > 0;
+    off[kind + "_percent"] =
+        comparable ? Json(100 * (measured.get<double>() / predicted.get<double>() - 1))
+                   : Json(nullptr);
+    moved[kind + "_bytes_per_token"] = bytes[i];
+    moved[kind + "_bandwidth_share"] =
+        !measured.is_null() && read_bytes_per_s > 0
+            ? Json(measured.get<double>() * bytes[i] / read_bytes_per_s)
+            : Json(nullptr);
+    ++i;
+  }
+  (*json)["off"] = off;
+  (*json)["moved"] = moved;
+}
+
+int runSweepCommand(const BenchOptions& options) {
+  const Sweep sweep = runSweep(
+      options.common, {options.sweep, options.sweep_seconds, options.prefill, options.decode});
+  Json json;
+  const bool drawn = !sweep.points.empty();
+  json["device"] = sweep.device.empty() ? Json(nullptr) : Json(sweep.device);
+  json["csv"] = options.sweep + ".csv";
+  json["svg"] = drawn ? Json(options.sweep + ".svg") : Json(nullptr);
+  json["points"] = sweep.points.size();
+  json["points_planned"] = sweep.planned;
+  json["interrupted"] = sweep.interrupted;
+  if (options.common.json) {
+    printJson(json);
+  } else {
+    printText(
+        formatted(sweep.interrupted ? "interrupted, %zu of %u points kept: " : "%zu of %u points: ",
+                  sweep.points.size(), sweep.planned) +
+        options.sweep + (drawn ? ".csv and .svg\n" : ".csv\n"));
+  }
+  return sweep.interrupted ? kExitCancelled : kExitDone;
+}
+
+/// What a model that was just measured took, and what else was asked for.
+Json loadedFields(const BenchOptions& options, const Model& model,
+                  const std::vector<int32_t>& ids) {
+  Session session(model);
+  const CancelOnInterrupt cancel(session.get());
+  const oriel_plan& plan = model.plan();
+  Json json;
+  json["device"] = model.info().device;
+  json["driver"] = model.info().driver;
+  json["load_ms"] = model.loadMs();
+  json["pipelines"] = pipelineFields(model.info());
+  if (options.cancels > 0) {
+    json["cancel_ms"] = cancelLatency(ids, options.cancels, &session);
+  }
+  if (options.soak > 0) {
+    json["soak"] = runSoak(options.soak, ids, &session);
+  }
+  json["device_bytes"] = session.stats().device_bytes;
+  json["host_bytes"] = plan.host_bytes;
+  json["total_bytes"] = plan.total_bytes;
+  json["peak_host_bytes"] = std::max(peakResidentBytes(), residentBytes());
+  json["window_tokens"] = plan.window_tokens;
+  return json;
+}
+
+int runBench(const BenchOptions& options) {
+  if (!options.sweep.empty()) {
+    return runSweepCommand(options);
+  }
+  const CommonOptions& common = options.common;
+  std::optional<Model> model(std::in_place, common, Load::kDevice);
+  const std::vector<int32_t> ids = arbitraryIds(options.prefill, model->info().n_vocab);
+  Measured measured = measureAll(options, *model, ids);
+  Json json = loadedFields(options, *model, ids);
+  // Only now: what measuring the device takes is no part of what the process took.
+  const oriel_speed speed = deviceSpeed(modelPath(common), common, /*again=*/true);
+  if (speed.kernels_changed != 0) {  // what is predicted is not what was loaded
+    CommonOptions again = common;
+    again.memory_bytes = model->plan().memory_bytes;  // by default what is free now would be less
+    model.reset();
+    model.emplace(again, Load::kDevice);
+    measured = measureAll(options, *model, ids);
+  }
+  if (interrupts() != 0) {
+    throw Failure{kExitCancelled, ""};
+  }
+  json["prefill_tokens_per_s"] = median(measured.prefill_tokens_per_s);
+  json["decode_tokens_per_s"] = median(measured.decode_tokens_per_s);
+  json["fastest"]["prefill_tokens_per_s"] = fastest(measured.prefill_tokens_per_s);
+  json["fastest"]["decode_tokens_per_s"] = fastest(measured.decode_tokens_per_s);
+  json["time_to_first_token_ms"] = median(measured.time_to_first_token_ms);
+  json["expert_hits"] = measured.expert_hits;
+  json["expert_misses"] = measured.expert_misses;
+  json["expert_hit_rate"] = expertHitRate(measured);
+  const oriel_plan predicted = predictedPlan(model->plan(), common, speed, model->diagnostics());
+  addPrediction(options, predicted, speed.read_bytes_per_s, &json);
+  if (options.sessions > 1 && options.decode > 1) {
+    const uint64_t memory_bytes = model->plan().memory_bytes;
+    model.reset();
+    json["sessions"] = options.sessions;
+    json["together_tokens_per_s"] = measureTogether(options, memory_bytes, ids);
+  }
+  if (options.common.json) {
+    printJson(json);
+  } else {
+    describe(json, options);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addBenchCommand(CLI::App* program) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* app =
+      program->add_subcommand("bench", "Measure speed and memory, beside what was predicted");
+  addModelOption(app, &options->common);
+  app->footer("Example:\n  oriel bench model.gguf --memory 1GiB");
+  app->add_option("--prefill", options->prefill, "Prompt of N tokens (default 64)")
+      ->type_name("N")
+      ->transform(wholeNumber(1, 1000000));
+  app->add_option("--decode", options->decode, "Generate N tokens after it (default 64)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, 1000000));
+  app->add_option("--depth", options->depth,
+                  "Measure as if the session held N tokens already (default 0)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, 1000000));
+  app->add_option("--repeat", options->repeat,
+                  "Runs after the warm-up (default 3, and more while they are short)")
+      ->type_name("R")
+      ->transform(wholeNumber(1, 1000));
+  app->add_option("--sessions", options->sessions,
+                  "Afterwards let N sessions of one model decode together, beside one alone")
+      ->type_name("N")
+      ->transform(wholeNumber(1, 64));
+  app->add_option("--soak", options->soak,
+                  "Afterwards generate N tokens at a stretch, and report every 1000")
+      ->type_name("N")
+      ->transform(wholeNumber(0, UINT32_MAX));
+  app->add_option("--cancel", options->cancels,
+                  "Afterwards cancel N prompts, each at another moment, and report how long it "
+                  "takes")
+      ->type_name("N")
+      ->transform(wholeNumber(1, 1000));
+  app->add_option("--sweep", options->sweep,
+                  "Instead measure depths, windows and cache formats, into STEM.csv and STEM.svg")
+      ->type_name("STEM")
+      ->check(stem());
+  app->add_option(
+         "--sweep-seconds", options->sweep_seconds,
+         "What a sweep may take (default 180); with less, fewer points, measured less often")
+      ->type_name("S")
+      ->check(between(0.1, 1e6));
+  addCommonOptions(app, &options->common, Uses::kModel);
+  return {app, [options] { return runBench(*options); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,413 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "measure/calibration.h"
+#include "measure/divergence.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "reply/json_input.h"
+#include "report.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+struct CalibrateOptions {
+  CommonOptions common;
+  std::string text_file;
+  std::string tokens_file;
+  std::string out;
+  size_t max_tokens = 2048;
+  double kl_limit = 0.1;
+  bool whole_model = false;
+};
+
+/// Less text than this gives numbers that mean nothing.
+constexpr size_t kLeastTokens = 256;
+constexpr uint32_t kShortestWindow = 32;
+/// Layers are measured one by one up to so many, then in groups of neighbours, with this part of the tokens:
+/// so that all layers together take about as long as the rest.
+constexpr uint32_t kMostGroups = 8;
+constexpr size_t kTokenShareOfLayers = 4;
+/// When a file does not state the context it was trained with.
+constexpr uint32_t kAssumedContext = 4096;
+
+/// What forgetting costs with one window.
+struct Forgetting {
+  uint32_t window_tokens = 0;
+  uint32_t visible_tokens = 0;  ///< sinks and window
+  double nll_mean = 0;
+  double loss_nats = 0;  ///< over the longest window
+};
+
+struct FormatLoss {
+  const char* name;
+  oriel_kv_format k;
+  oriel_kv_format v;
+  oriel_state_format state;
+  double oriel_calibration::*constant;
+  Divergence divergence;
+};
+
+/// Mean from entry `begin` on.
+double meanFrom(const std::vector<double>& values, size_t begin) {
+  double sum = 0;
+  for (size_t i = begin; i < values.size(); ++i) {
+    sum += values[i];
+  }
+  return sum / static_cast<double>(values.size() - begin);
+}
+
+/// Least squares of scale * n^-power: for every power the best scale is known in closed form, so the
+/// powers are searched. False when forgetting costs nothing measurable.
+bool fitForgetting(const std::vector<Forgetting>& points, oriel_calibration* calibration) {
+  double least_error = 0;
+  for (const Forgetting& point : points) {
+    least_error += point.loss_nats * point.loss_nats;  // of a scale of zero
+  }
+  bool found = false;
+  for (int step = 10; step <= 200 && points.size() >= 2; ++step) {
+    const double power = step / 100.0;
+    double product = 0;
+    double square = 0;
+    for (const Forgetting& point : points) {
+      const double shape = std::pow(point.visible_tokens, -power);
+      product += point.loss_nats * shape;
+      square += shape * shape;
+    }
+    const double scale = product / square;
+    double error = 0;
+    for (const Forgetting& point : points) {
+      const double miss = point.loss_nats - scale * std::pow(point.visible_tokens, -power);
+      error += miss * miss;
+    }
+    if (scale > 0 && error < least_error) {
+      least_error = error;
+      calibration->forget_scale = scale;
+      calibration->forget_power = power;
+      found = true;
+    }
+  }
+  return found;
+}
+
+class Measuring {
+ public:
+  explicit Measuring(const CalibrateOptions& options) : options_(options) {
+    if (options.text_file.empty()) {
+      ids_ = idsFromJson(readJson(options.tokens_file), inputName(options.tokens_file));
+    } else {
+      text_ = readAll(options.text_file);
+    }
+    result_.kl_limit = options.kl_limit;
+  }
+
+  void run() {
+    CommonOptions whole = options_.common;
+    whole.k_format = ORIEL_KV_F16;
+    whole.v_format = ORIEL_KV_F16;
+    whole.state_format = ORIEL_STATE_F32;
+    whole.calibration = "";  // what is there is about to be replaced
+    prepare(&whole);
+    const Model reference(whole, Load::kDevice);
+    plan_ = reference.plan();
+    device_ = reference.info().device;
+    if (plan_.state_format == ORIEL_STATE_AUTO) {
+      formats_.resize(kFormatsOfTokens);
+    }
+    for (FormatLoss& loss : formats_) {
+      CommonOptions single = withFormats(options_.common, plan_, loss.k, loss.v);
+      single.state_format = loss.state;
+      if (loss.state != ORIEL_STATE_F32) {
+        single.chunk_tokens = 1;  // as in replies: a chunk rounds states once, however long it is
+      }
+      const Model rounded(single, Load::kDevice);
+      loss.divergence =
+          measureDivergence(Session(reference), Session(rounded), ids_, RowFn(), loss.name);
+      result_.*loss.constant = loss.divergence.kl_mean;
+    }
+    if (!options_.whole_model) {
+      measureLayers(reference);
+    }
+    measureForgetting(reference);
+  }
+
+  Calibration result() const { return {result_, layers_}; }
+  bool forgets() const { return forgets_; }
+
+  Json details() const {
+    Json json;
+    json["tokens"] = ids_.size();
+    json["device"] = device_;
+    json["window_tokens"] = plan_.window_tokens;
+    json["sink_tokens"] = plan_.sink_tokens;
+    json["scored_from"] = scored_from_;
+    json["layer_tokens"] = layer_tokens_;
+    json["formats"] = Json::array();
+    for (const FormatLoss& loss : formats_) {
+      Json entry;
+      entry["k_format"] = kvFormatName(loss.k);
+      entry["v_format"] = kvFormatName(loss.v);
+      if (plan_.state_format != ORIEL_STATE_AUTO) {
+        entry["state_format"] = stateFormatName(loss.state);
+      }
+      entry["kl_mean"] = loss.divergence.kl_mean;
+      entry["kl_max"] = loss.divergence.kl_max;
+      entry["top1_agreement"] = loss.divergence.top1_agreement;
+      entry["failed"] = loss.divergence.kl_mean > options_.kl_limit;
+      json["formats"].push_back(entry);
+    }
+    json["forgetting"] = Json::array();
+    for (const Forgetting& point : forgetting_) {
+      Json entry;
+      entry["window_tokens"] = point.window_tokens;
+      entry["nll_mean"] = point.nll_mean;
+      entry["loss_nats"] = point.loss_nats;
+      json["forgetting"].push_back(entry);
+    }
+    return json;
+  }
+
+  std::string describe() const {
+    std::string text;
+    char line[160];
+    for (const FormatLoss& loss : formats_) {
+      std::snprintf(line, sizeof(line), "%-12s %.6f nats a token, same first choice %.2f %%\n",
+                    loss.name, loss.divergence.kl_mean, 100 * loss.divergence.top1_agreement);
+      text += line;
+    }
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      std::snprintf(line, sizeof(line), "layer %-6zu keys int4 %.6f, values int4 %.6f\n", i,
+                    layers_[i].keys_int4, layers_[i].values_int4);
+      text += line;
+    }
+    for (const FormatLoss& loss : formats_) {
+      if (loss.divergence.kl_mean > options_.kl_limit) {
+        std::snprintf(line, sizeof(line), "%s failed: beyond %g nats it is never chosen\n",
+                      loss.name, options_.kl_limit);
+        text += line;
+      }
+    }
+    for (const Forgetting& point : forgetting_) {
+      std::snprintf(line, sizeof(line), "window %-5u %+.6f nats a token\n", point.window_tokens,
+                    point.loss_nats);
+      text += line;
+    }
+    if (forgets_) {
+      std::snprintf(line, sizeof(line), "forgetting   %.4f * tokens^-%.2f\n", result_.forget_scale,
+                    result_.forget_power);
+      return text + line;
+    }
+    return text + "forgetting   not measurable with this text; the published prior stays\n";
+  }
+
+ private:
+  /// Tokenises, and sets the longest window that this text and this model can show.
+  void prepare(CommonOptions* whole) {
+    const Model header(*whole, Load::kText);
+    if (!options_.text_file.empty()) {
+      ids_ = header.tokenize(text_, 0);
+    }
+    checkIds(ids_, header.info().n_vocab, inputName(options_.text_file + options_.tokens_file));
+    ids_.resize(std::min(ids_.size(), options_.max_tokens));
+    if (ids_.size() < kLeastTokens) {
+      throw Failure{kExitFailed, inputName(options_.text_file + options_.tokens_file) + " has " +
+                                     std::to_string(ids_.size()) +
+                                     " tokens to measure with: give at least " +
+                                     std::to_string(kLeastTokens)};
+    }
+    const uint32_t context =
+        header.info().context_train != 0 ? header.info().context_train : kAssumedContext;
+    const uint32_t sinks = whole->sink_tokens.value_or(4);
+    if (whole->window_tokens == 0) {
+      whole->window_tokens = static_cast<uint32_t>(
+          std::min<size_t>(std::max(context, sinks + kShortestWindow) - sinks, ids_.size()));
+    }
+  }
+
+  /// One side in int4 in one group of layers, all others in f16. The error of int8 is the same at a
+  /// sixteenth of the step, so that layers share it alike.
+  void measureLayers(const Model& reference) {
+    const uint32_t n_layers = reference.info().n_layers;
+    const uint32_t size = (n_layers + kMostGroups - 1) / kMostGroups;
+    const std::vector<int32_t> ids(
+        ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(std::max(
+                                         kLeastTokens, ids_.size() / kTokenShareOfLayers)));
+    layer_tokens_ = ids.size();
+    layers_.resize(n_layers);
+    for (const bool keys : {true, false}) {
+      for (uint32_t begin = 0; begin < n_layers; begin += size) {
+        const uint32_t end = std::min(begin + size, n_layers);
+        CommonOptions single =
+            withFormats(options_.common, plan_, keys ? ORIEL_KV_INT4 : ORIEL_KV_F16,
+                        keys ? ORIEL_KV_F16 : ORIEL_KV_INT4);
+        single.f16_layers.assign(n_layers, 1);
+        std::fill(single.f16_layers.begin() + begin, single.f16_layers.begin() + end, uint8_t{0});
+        const Model rounded(single, Load::kDevice);
+        const std::string label = std::string(keys ? "keys" : "values") + " of layer " +
+                                  std::to_string(begin) + " of " + std::to_string(n_layers);
+        const double kl =
+            measureDivergence(Session(reference), Session(rounded), ids, RowFn(), label).kl_mean;
+        for (uint32_t layer = begin; layer < end; ++layer) {
+          oriel_layer_calibration& entry = layers_[layer];
+          (keys ? entry.keys_int4 : entry.values_int4) = kl / (end - begin);
+        }
+      }
+    }
+    const auto total = [&](double oriel_layer_calibration::*side) {
+      double sum = 0;
+      for (const oriel_layer_calibration& layer : layers_) {
+        sum += layer.*side;
+      }
+      return sum;
+    };
+    const double of_keys = total(&oriel_layer_calibration::keys_int4);
+    const double of_values = total(&oriel_layer_calibration::values_int4);
+    for (oriel_layer_calibration& layer : layers_) {
+      layer.keys_int8 = of_keys > 0 ? result_.keys_int8 * layer.keys_int4 / of_keys : 0;
+      layer.values_int8 = of_values > 0 ? result_.values_int8 * layer.values_int4 / of_values : 0;
+    }
+  }
+
+  /// Every window is scored on the same tokens: those before which the longest shortened one is full.
+  void measureForgetting(const Model& reference) {
+    std::vector<uint32_t> windows;
+    for (uint32_t window = kShortestWindow;
+         window <= (plan_.sink_tokens + plan_.window_tokens) / 2 && window <= ids_.size() / 2;
+         window *= 2) {
+      windows.push_back(window);
+    }
+    scored_from_ = windows.empty() ? 0 : windows.back();
+    const double full = meanFrom(formats_[0].divergence.reference_nll, scored_from_);
+    for (const uint32_t window : windows) {
+      CommonOptions shorter =
+          withFormats(options_.common, reference.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
+      shorter.window_tokens = window;
+      const Model model(shorter, Load::kDevice);
+      const std::vector<double> nll =
+          scoreTokens(Session(model), ids_, "window " + std::to_string(window));
+      const double mean = meanFrom(nll, scored_from_);
+      forgetting_.push_back({window, plan_.sink_tokens + window, mean, mean - full});
+    }
+    forgets_ = fitForgetting(forgetting_, &result_);
+  }
+
+  const CalibrateOptions& options_;
+  std::string text_;
+  std::vector<int32_t> ids_;
+  oriel_plan plan_ = {};
+  std::string device_;
+  static constexpr size_t kFormatsOfTokens = 4;  ///< the others are of states
+  std::vector<FormatLoss> formats_ = {
+      {"keys int8",
+       ORIEL_KV_INT8,
+       ORIEL_KV_F16,
+       ORIEL_STATE_F32,
+       &oriel_calibration::keys_int8,
+       {}},
+      {"keys int4",
+       ORIEL_KV_INT4,
+       ORIEL_KV_F16,
+       ORIEL_STATE_F32,
+       &oriel_calibration::keys_int4,
+       {}},
+      {"values int8",
+       ORIEL_KV_F16,
+       ORIEL_KV_INT8,
+       ORIEL_STATE_F32,
+       &oriel_calibration::values_int8,
+       {}},
+      {"values int4",
+       ORIEL_KV_F16,
+       ORIEL_KV_INT4,
+       ORIEL_STATE_F32,
+       &oriel_calibration::values_int4,
+       {}},
+      {"state f16", ORIEL_KV_F16, ORIEL_KV_F16, ORIEL_STATE_F16, &oriel_calibration::state_f16, {}},
+      {"state int8",
+       ORIEL_KV_F16,
+       ORIEL_KV_F16,
+       ORIEL_STATE_INT8,
+       &oriel_calibration::state_int8,
+       {}}};
+  std::vector<oriel_layer_calibration> layers_;
+  size_t layer_tokens_ = 0;
+  std::vector<Forgetting> forgetting_;
+  size_t scored_from_ = 0;
+  bool forgets_ = false;
+  oriel_calibration result_ = {};
+};
+
+int runCalibrate(const CalibrateOptions& options) {
+  const std::string model_path = modelPath(options.common);
+  const std::string path = options.out.empty() ? sidecarPath(model_path) : options.out;
+  Measuring calibration(options);
+  calibration.run();
+  const Json details = calibration.details();
+  writeSidecar(path, model_path, calibration.result(), details);
+  if (options.common.json) {
+    Json json;
+    json["sidecar"] = path;
+    json["constants"] = calibrationFields(calibration.result().constants);
+    json["layers"] = layerFields(calibration.result().layers);
+    json["measured"] = details;
+    printJson(json);
+  } else {
+    printText(calibration.describe() +
+              "(0.01 nats a token make the right next token 1 % less likely)\nwritten to   " +
+              path + "\n");
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addCalibrateCommand(CLI::App* program) {
+  auto options = std::make_shared<CalibrateOptions>();
+  CLI::App* app =
+      program->add_subcommand("calibrate", "Measure what windows and cache formats cost");
+  addModelOption(app, &options->common);
+  app->footer("Example:\n  oriel calibrate model.gguf --text book.txt");
+  CLI::Option* text =
+      app->add_option("--text", options->text_file,
+                      "Text to measure with; - is stdin; this or --tokens-file is needed")
+          ->type_name("FILE");
+  CLI::Option* tokens = app->add_option("--tokens-file", options->tokens_file,
+                                        R"(The same as token ids, JSON {"ids": [...]}; - is stdin)")
+                            ->type_name("FILE")
+                            ->excludes(text);
+  app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only (default 2048)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, SIZE_MAX));
+  app->add_option("--kl-limit", options->kl_limit,
+                  "Never choose formats whose rounding costs more than NATS a token (default 0.1)")
+      ->type_name("NATS")
+      ->check(between(1e-6, 100.0));
+  app->add_flag("--whole-model", options->whole_model,
+                "Measure all layers together only: half the time");
+  app->add_option("--out", options->out,
+                  "Where to write (default: MODEL.calibration.json, which is used from then on)")
+      ->type_name("FILE");
+  addCommonOptions(app, &options->common, Uses::kModel);
+  return {app, [options, text, tokens] {
+            if (text->empty() && tokens->empty()) {
+              throw Failure{kExitUsage,
+                            "there is nothing to measure with: give --text or --tokens-file"};
+            }
+            return runCalibrate(*options);
+          }};
+}
+
+}  // namespace cli

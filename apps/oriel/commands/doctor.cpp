@@ -1,0 +1,164 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
+
+namespace cli {
+namespace {
+
+struct DoctorOptions {
+  CommonOptions common;
+  bool no_timing = false;
+};
+
+struct Findings {
+  std::vector<oriel_check> checks;
+  std::vector<oriel_candidate> candidates;
+};
+
+void onCheck(const oriel_check* check, void* user) {
+  static_cast<Findings*>(user)->checks.push_back(*check);
+}
+void onCandidate(const oriel_candidate* candidate, void* user) {
+  static_cast<Findings*>(user)->candidates.push_back(*candidate);
+}
+
+Json jsonOf(const oriel_self_test_result& result, const Findings& findings) {
+  Json json;
+  json["device"] = result.device;
+  json["driver"] = result.driver;
+  json["features"] = listOf(result.features);
+  json["feature_names"] = listOf(result.feature_names);
+  json["passed"] = result.passed;
+  json["failed"] = result.failed;
+  json["skipped"] = Json::array();
+  json["checks"] = Json::array();
+  for (const oriel_check& check : findings.checks) {
+    const bool skipped = check.result == ORIEL_CHECK_SKIPPED;
+    Json entry;
+    entry["name"] = check.name;
+    if (check.result != ORIEL_CHECK_PASSED) {
+      entry["reason"] = check.reason;
+    }
+    if (!skipped) {
+      entry["passed"] = check.result == ORIEL_CHECK_PASSED;
+      entry["error"] = check.error;
+      entry["limit"] = check.limit;
+    }
+    json[skipped ? "skipped" : "checks"].push_back(entry);
+  }
+  json["ops"] = Json::array();
+  for (const oriel_candidate& candidate : findings.candidates) {
+    Json& ops = json["ops"];
+    if (ops.empty() || ops.back()["op"] != candidate.op) {
+      Json op;
+      op["op"] = candidate.op;
+      op["candidates"] = Json::array();
+      ops.push_back(op);
+    }
+    Json entry;
+    entry["name"] = candidate.name;
+    entry["microseconds"] = candidate.microseconds;
+    ops.back()["candidates"].push_back(entry);
+    if (candidate.chosen != 0) {
+      ops.back()["chosen"] = candidate.name;
+    }
+    if (candidate.standard != 0) {
+      ops.back()["standard"] = candidate.name;
+    }
+  }
+  json["kept"] = result.candidates_kept != 0;
+  return json;
+}
+
+std::string textOf(const oriel_self_test_result& result, const Findings& findings, bool all) {
+  std::string text = terminalSafe(result.device) + " (" + terminalSafe(result.driver) + ")\n";
+  if (result.features[0] != '\0') {
+    text += std::string("in use: ") + result.features + "\n";
+  }
+  if (result.feature_names[0] != '\0') {
+    text += std::string("ORIEL_DISABLE may name: ") + result.feature_names + ", all\n";
+  }
+  text += formatted("\n%u kernel checks passed, %u failed, %u skipped\n", result.passed,
+                    result.failed, result.skipped);
+  for (const oriel_check& check : findings.checks) {
+    if (check.result == ORIEL_CHECK_PASSED) {
+      text += all ? formatted("  ok       %s (off by %.1e of %.0e)\n", check.name, check.error,
+                              check.limit)
+                  : "";
+    } else {
+      text +=
+          formatted("  %s  %s: %s\n", check.result == ORIEL_CHECK_FAILED ? "FAILED " : "skipped",
+                    check.name, check.reason);
+    }
+  }
+  std::string op;
+  for (const oriel_candidate& candidate : findings.candidates) {
+    if (op != candidate.op) {
+      op = candidate.op;
+      text += "\n" + op + "\n";
+    }
+    text += formatted("  %s %-38s %10.0f us%s\n", candidate.chosen != 0 ? "*" : " ", candidate.name,
+                      candidate.microseconds,
+                      candidate.standard != 0 ? "  (where nothing was measured)" : "");
+  }
+  if (!findings.candidates.empty()) {
+    text += result.candidates_kept != 0 ? "\n* is used from now on\n"
+                                        : "\n* is fastest; not kept, as there is no cache folder\n";
+  }
+  return text;
+}
+
+int runDoctor(const DoctorOptions& options) {
+  catchInterrupts();
+  Diagnostics diagnostics(options.common.verbose, true, "testing the device");
+  const std::string cache = cacheFolder(options.common);
+  oriel_options library_options = planOptions(options.common);
+  library_options.min_tokens_per_s = 0;
+  library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();
+  library_options.log = Diagnostics::onLog;
+  library_options.log_user = &diagnostics;
+  library_options.progress = Diagnostics::onProgress;
+  library_options.progress_user = &diagnostics;
+  oriel_self_test_result result = {};
+  result.struct_size = sizeof(result);
+  Findings findings;
+  diagnostics.check(oriel_self_test(&library_options, onCheck,
+                                    options.no_timing ? nullptr : onCandidate, &findings, &result),
+                    Diagnostics::Blame::kOptions);
+  if (options.common.json) {
+    printJson(jsonOf(result, findings));
+  } else {
+    printText(textOf(result, findings, options.common.verbose));
+  }
+  if (result.failed != 0) {
+    throw Failure{kExitFailed,
+                  formatted("%u kernel checks failed: update the driver of %s, or choose "
+                            "another device",
+                            result.failed, result.device)};
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addDoctorCommand(CLI::App* program) {
+  auto options = std::make_shared<DoctorOptions>();
+  CLI::App* app =
+      program->add_subcommand("doctor", "Test every kernel on a device, and keep the fastest");
+  app->add_flag("--no-timing", options->no_timing, "Only test; time nothing");
+  addCommonOptions(app, &options->common, Uses::kDevice);
+  return {app, [options] { return runDoctor(*options); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,344 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "chat/cache_picture.h"
+#include "commands.h"
+#include "failure.h"
+#include "measure/divergence.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "plan/plan_source.h"
+#include "reply/json_input.h"
+#include "report.h"
+#include "result_file.h"
+#include "system.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+struct EvalOptions {
+  CommonOptions common;
+  std::string tokens_file;
+  std::string text_file;
+  std::string logits_out;
+  std::string against;
+  std::string picture;
+  size_t max_tokens = 0;
+  bool all_logits = false;
+  bool nll = false;
+  bool per_token = false;
+};
+
+constexpr size_t kTop = 10;
+
+/// Little-endian float32 to a file, or to none.
+class LogitsFile {
+ public:
+  explicit LogitsFile(const std::string& path) {
+    if (!path.empty()) {
+      file_.emplace(path);
+    }
+  }
+
+  /// Usable in callbacks: nothing is thrown, close() tells.
+  bool write(const float* logits, size_t count) noexcept {
+    for (size_t i = 0; file_ && i < count; ++i) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &logits[i], sizeof(bits));
+      const unsigned char bytes[4] = {
+          static_cast<unsigned char>(bits), static_cast<unsigned char>(bits >> 8),
+          static_cast<unsigned char>(bits >> 16), static_cast<unsigned char>(bits >> 24)};
+      if (!file_->write(bytes, sizeof(bytes))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Throws if anything could not be written.
+  void close() {
+    if (file_) {
+      file_->commit();
+    }
+  }
+
+ private:
+  std::optional<ResultFile> file_;
+};
+
+/// What is wanted of the logits of every position, collected as they pass by.
+struct Scoring {
+  const std::vector<int32_t>* ids = nullptr;
+  LogitsFile* file = nullptr;
+  bool every_position_to_file = false;
+  std::vector<double> nll;  ///< entry i: of ids[i + 1] given those before; room reserved
+  std::vector<float> last;  ///< logits of the last position
+
+  /// As a RowFn.
+  bool see(size_t index, const float* logits, size_t n_vocab) {
+    const bool is_last = index + 1 == ids->size();
+    if (!is_last) {
+      nll.push_back(negativeLogLikelihood(logits, n_vocab, (*ids)[index + 1]));
+    } else {
+      last.assign(logits, logits + n_vocab);
+    }
+    return !(is_last || every_position_to_file) || file->write(logits, n_vocab);
+  }
+};
+
+/// Ids of the largest logits, the lowest id first among equals.
+std::vector<std::pair<int32_t, float>> topLogits(const std::vector<float>& logits) {
+  std::vector<std::pair<int32_t, float>> top;
+  top.reserve(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    top.emplace_back(static_cast<int32_t>(i), logits[i]);
+  }
+  const size_t count = std::min(kTop, top.size());
+  std::partial_sort(top.begin(), top.begin() + static_cast<std::ptrdiff_t>(count), top.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.second != b.second ? a.second > b.second : a.first < b.first;
+                    });
+  top.resize(count);
+  return top;
+}
+
+/// What is to be scored, read before the model is loaded.
+struct Input {
+  explicit Input(const EvalOptions& options)
+      : is_text(!options.text_file.empty()),
+        path(is_text ? options.text_file : options.tokens_file) {
+    if (is_text) {
+      text = readAll(path);
+    } else {
+      ids = idsFromJson(readJson(path), inputName(path));
+    }
+  }
+
+  bool is_text;
+  std::string path;
+  std::string text;
+  std::vector<int32_t> ids;
+};
+
+std::vector<int32_t> idsToScore(Input input, const Model& model, size_t max_tokens) {
+  std::vector<int32_t> ids = input.is_text ? model.tokenize(input.text, 0) : std::move(input.ids);
+  if (max_tokens != 0 && ids.size() > max_tokens) {
+    ids.resize(max_tokens);
+  }
+  if (ids.empty()) {
+    throw Failure{kExitFailed, inputName(input.path) + " holds no tokens: give at least one"};
+  }
+  return ids;
+}
+
+double meanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) {
+    sum += value;
+  }
+  return sum / static_cast<double>(values.size());
+}
+
+void describe(const Model& model, const Json& json,
+              const std::vector<std::pair<int32_t, float>>& top) {
+  std::string text = "tokens       " + json["tokens"].dump() + "\n";
+  char line[160];
+  if (json.contains("nll_mean") && !json["nll_mean"].is_null()) {
+    std::snprintf(line, sizeof(line), "nll          %.6f nats a token\nperplexity   %.4f\n",
+                  json["nll_mean"].get<double>(), json["perplexity"].get<double>());
+    text += line;
+  }
+  if (json.contains("kl_mean")) {
+    const oriel_state_format format = model.plan().state_format;
+    const std::string state =
+        format == ORIEL_STATE_AUTO ? "" : std::string(", states ") + stateFormatName(format);
+    std::snprintf(line, sizeof(line),
+                  "cache        keys %s, values %s%s; window %u\n"
+                  "against f16  KL %.6f nats a token (at most %.4f), same first choice %.2f %%\n",
+                  kvFormatName(model.plan().k_format), kvFormatName(model.plan().v_format),
+                  state.c_str(), model.plan().window_tokens, json["kl_mean"].get<double>(),
+                  json["kl_max"].get<double>(), 100 * json["top1_agreement"].get<double>());
+    text += line;
+    if (!json["reference_nll_mean"].is_null()) {
+      std::snprintf(line, sizeof(line), "f16 nll      %.6f nats a token\n",
+                    json["reference_nll_mean"].get<double>());
+      text += line;
+    }
+  }
+  if (json.contains("nll")) {
+    text += "nll of each  ";
+    for (const Json& value : json["nll"]) {
+      std::snprintf(line, sizeof(line), "%.4f ", value.get<double>());
+      text += line;
+    }
+    text += "\n";
+  }
+  text += "next\n";
+  for (const auto& [id, logit] : top) {
+    // As JSON: quoted, with whatever cannot be shown escaped or replaced.
+    const std::string piece = Json(model.detokenize({id}, ORIEL_TEXT_SPECIAL))
+                                  .dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::snprintf(line, sizeof(line), "  %8d  %10.4f  ", id, static_cast<double>(logit));
+    text += line + terminalSafe(piece) + "\n";
+  }
+  printText(text);
+}
+
+/// The same file with a cache in f16 and the window that was chosen. `--memory` is for the model under test;
+/// this one takes what it needs beside it.
+CommonOptions referenceOptions(const EvalOptions& options, const Model& model) {
+  CommonOptions reference = withFormats(options.common, model.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
+  reference.verbose = false;
+  reference.memory_bytes = uint64_t{1} << 62;
+  reference.memory_bytes = PlanSource::ofFile(modelPath(reference))
+                               .plan(planOptions(reference), model.diagnostics())
+                               .total_bytes;
+  return reference;
+}
+
+int runEval(const EvalOptions& options) {
+  const bool compares = !options.against.empty();
+  const bool scores = options.nll || options.per_token || !options.text_file.empty() || compares;
+  Input input(options);
+  const std::string input_name = inputName(input.path);
+  const Model model(options.common, Load::kDevice);
+  const std::vector<int32_t> ids = idsToScore(std::move(input), model, options.max_tokens);
+  checkIds(ids, model.info().n_vocab, input_name);
+  LogitsFile file(options.logits_out);
+  Scoring scoring;
+  scoring.ids = &ids;
+  scoring.file = &file;
+  scoring.every_position_to_file = options.all_logits;
+  scoring.nll.reserve(ids.size());
+  const RowFn see = [&scoring](size_t index, const float* logits, size_t n_vocab) {
+    return scoring.see(index, logits, n_vocab);
+  };
+
+  const Session session(model);
+  std::optional<Divergence> divergence;
+  if (compares) {
+    const Model reference(referenceOptions(options, model), Load::kDevice);
+    divergence = measureDivergence(Session(reference), session, ids, see, "comparing");
+  } else if (scores || options.all_logits) {
+    evaluateRows(session, ids.data(), ids.size(), see);
+  } else {
+    const CancelOnInterrupt cancel(session.get());
+    const float* logits = nullptr;
+    size_t count = 0;
+    session.check(session.cancellable(
+        [&] { return oriel_session_append(session.get(), ids.data(), ids.size()); }));
+    session.check(oriel_session_logits(session.get(), &logits, &count));
+    scoring.last.assign(logits, logits + count);
+    file.write(logits, count);
+  }
+  file.close();
+  if (!options.picture.empty()) {
+    writeResultFile(options.picture, cacheSvg(cacheViewOf(model, session, 0)));
+  }
+
+  Json json;
+  json["tokens"] = ids.size();
+  if (scores) {
+    // One token has nothing before it to be predicted from.
+    const bool any = !scoring.nll.empty();
+    const double mean = any ? meanOf(scoring.nll) : 0;
+    json["nll_mean"] = any ? Json(mean) : Json(nullptr);
+    json["perplexity"] = any ? Json(std::exp(mean)) : Json(nullptr);
+    if (divergence) {
+      const double reference_mean = any ? meanOf(divergence->reference_nll) : 0;
+      json["kl_mean"] = divergence->kl_mean;
+      json["kl_max"] = divergence->kl_max;
+      json["top1_agreement"] = divergence->top1_agreement;
+      json["reference_nll_mean"] = any ? Json(reference_mean) : Json(nullptr);
+      json["reference_perplexity"] = any ? Json(std::exp(reference_mean)) : Json(nullptr);
+      json["k_format"] = kvFormatName(model.plan().k_format);
+      json["v_format"] = kvFormatName(model.plan().v_format);
+      json["state_format"] = stateFormatField(model.plan());
+      json["window_tokens"] = model.plan().window_tokens;
+      json["sink_tokens"] = model.plan().sink_tokens;
+    }
+    if (options.per_token) {
+      json["nll"] = scoring.nll;
+    }
+  }
+  const auto top = topLogits(scoring.last);
+  json["top"] = Json::array();
+  for (const auto& [id, logit] : top) {
+    json["top"].push_back(Json::array({id, numberOf(logit)}));
+  }
+  if (options.common.json) {
+    const oriel_stats stats = session.stats();
+    json["window_used"] = stats.window_used;
+    json["evicted"] = stats.evicted;
+    printJson(json);
+  } else {
+    describe(model, json, top);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addEvalCommand(CLI::App* program) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* app = program->add_subcommand("eval", "Score a given text, or write its logits");
+  addModelOption(app, &options->common);
+  app->footer("Example:\n  oriel eval model.gguf --text book.txt --max-tokens 500");
+  CLI::Option* tokens =
+      app->add_option("--tokens-file", options->tokens_file,
+                      R"(Token ids, JSON {"ids": [...]}; - is stdin; this or --text is needed)")
+          ->type_name("FILE");
+  CLI::Option* text = app->add_option("--text", options->text_file,
+                                      "Score a text as it is, without a BOS; - is stdin")
+                          ->type_name("FILE")
+                          ->excludes(tokens);
+  CLI::Option* logits =
+      app->add_option("--logits-out", options->logits_out,
+                      "Write the logits after the last token, little-endian float32")
+          ->type_name("FILE");
+  app->add_flag("--all-logits", options->all_logits,
+                "With --logits-out: write those after every token")
+      ->needs(logits);
+  app->add_flag("--nll", options->nll, "Score --tokens-file, too, as --text always is");
+  app->add_flag("--per-token", options->per_token, "Report the score of each token, too");
+  app->add_option("--against", options->against,
+                  "Compare with the same model with its cache in f16, which is loaded beside it")
+      ->type_name("f16")
+      ->transform(CLI::Validator(
+          [](std::string& format) {
+            const std::string given = format;
+            format = lowerCase(given);
+            return format == "f16" ? std::string()
+                                   : "'" + given + "' is nothing to compare with: use f16";
+          },
+          ""));
+  app->add_option("--picture", options->picture, "Draw the cache as it is at the end")
+      ->type_name("FILE.svg")
+      ->check(svgFile());
+  app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only")
+      ->type_name("N")
+      ->transform(wholeNumber(0, SIZE_MAX));
+  addCommonOptions(app, &options->common, Uses::kModel);
+  return {app, [options, tokens, text] {
+            if (tokens->empty() && text->empty()) {
+              throw Failure{kExitUsage, "there is nothing to score: give --tokens-file or --text"};
+            }
+            return runEval(*options);
+          }};
+}
+
+}  // namespace cli

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "options.h"
+#include "output.h"
+#include "plan/published_models.h"
+#include "sizes.h"
+#include "terminal/wrap.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+struct ModelsOptions : CommonOptions {
+  std::string name;
+  bool markdown = false;
+};
+
+using Models = std::vector<ListedModel>;
+
+/// Letters and digits alone, small: "Qwen3 4B" is "qwen3-4b".
+std::string bare(const std::string& text) {
+  std::string out;
+  for (const char c : lowerCase(text)) {
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      out += c;
+    }
+  }
+  return out;
+}
+
+/// Those whose name, shape, architecture or file holds the text; those that it names in full go before.
+Models named(const Models& models, const std::string& text) {
+  const std::string wanted = bare(text);
+  Models whole;
+  Models part;
+  for (const ListedModel& model : models) {
+    const PublishedModel& published = *model.published;
+    bool is_whole = false;
+    bool is_part = false;
+    for (const std::string& name : {bare(published.name), bare(published.shape),
+                                    bare(published.file), bare(model.shape.architecture)}) {
+      is_whole = is_whole || name == wanted;
+      is_part = is_part || name.find(wanted) != std::string::npos;
+    }
+    if (is_whole) {
+      whole.push_back(model);
+    } else if (is_part) {
+      part.push_back(model);
+    }
+  }
+  return whole.empty() ? part : whole;
+}
+
+Models chosen(const ModelsOptions& options) {
+  Models models = publishedModels();
+  if (!options.name.empty()) {
+    models = named(models, options.name);
+    if (models.empty()) {
+      throw Failure{kExitUsage, "no published model of the name " + options.name +
+                                    " is listed: `oriel models` names them"};
+    }
+  }
+  if (options.memory_bytes != 0) {
+    const auto fits = [&](const ListedModel& model) {
+      return model.memory_bytes_4096 != 0 && model.memory_bytes_4096 <= options.memory_bytes;
+    };
+    models.erase(std::remove_if(models.begin(), models.end(),
+                                [&](const ListedModel& model) { return !fits(model); }),
+                 models.end());
+    if (models.empty()) {
+      throw Failure{kExitDoesNotFit, "none of these models fits in " +
+                                         formatSize(options.memory_bytes) +
+                                         ": `oriel models` says what each takes"};
+    }
+  }
+  return models;
+}
+
+// ---- JSON ----------------------------------------------------------------------------------------
+
+Json knownOr(uint64_t bytes) { return bytes != 0 ? Json(bytes) : Json(nullptr); }
+
+Json modelJson(const ListedModel& model) {
+  const PublishedModel& published = *model.published;
+  Json json;
+  json["name"] = published.name;
+  json["architecture"] = model.shape.architecture;
+  json["shape"] = published.shape;
+  json["parameters"] = model.shape.parameters;
+  json["context_train"] = model.shape.context_train;
+  json["file"] = published.file;
+  json["file_bytes"] = knownOr(published.file_bytes);
+  json["on_file_bytes"] = published.file_bytes != 0 ? Json(model.on_file_bytes) : Json(nullptr);
+  json["memory_bytes_4096"] = knownOr(model.memory_bytes_4096);
+  json["memory_bytes_32768"] = knownOr(model.memory_bytes_32768);
+  json["license"] = published.license;
+  json["page"] = published.page;
+  return json;
+}
+
+// ---- Text ----------------------------------------------------------------------------------------
+
+std::string sizeOr(uint64_t bytes, const char* otherwise) {
+  return bytes != 0 ? formatSize(bytes) : otherwise;
+}
+
+std::string parametersOf(const ListedModel& model) {
+  return formatted("%.2fB", static_cast<double>(model.shape.parameters) / 1e9);
+}
+
+std::string licenseOf(const PublishedModel& model) {
+  const std::string license = model.license;
+  const std::string own = "LicenseRef-";
+  return license.compare(0, own.size(), own) == 0 ? license.substr(own.size()) : license;
+}
+
+std::string describeModels(const Models& models) {
+  Table table({{"model"},
+               {"params", true, 2},
+               {"file", true, 1},
+               {"4096 tokens", true},
+               {"32768", true, 3}});
+  for (const ListedModel& model : models) {
+    const PublishedModel& published = *model.published;
+    table.row({published.name, parametersOf(model), sizeOr(published.file_bytes, "?"),
+               sizeOr(model.memory_bytes_4096, "?"), sizeOr(model.memory_bytes_32768, "?")},
+              std::string(published.file) + " (" + licenseOf(published) + ") " + published.page);
+  }
+  return table.text(resultColumns()) +
+         "\nUnder 4096 tokens and 32768 stands what model and session take together with a cache "
+         "of so many tokens in K8V4; below each model its file, licence and page. "
+         "`oriel models NAME` says more of one, `--memory SIZE` lists those that fit.\n";
+}
+
+std::string describeModel(const ListedModel& model) {
+  const PublishedModel& published = *model.published;
+  std::string text = std::string(published.name) + "\n\n";
+  text += "  model       " + parametersOf(model) + " parameters, architecture " +
+          model.shape.architecture +
+          formatted(", trained on %u tokens\n", model.shape.context_train);
+  if (model.shape.n_experts != 0) {
+    text += formatted("  experts     %u a layer, of which a token takes %u\n",
+                      model.shape.n_experts, model.shape.n_experts_used);
+  }
+  text += "  file        " + std::string(published.file) + "\n";
+  text += "  page        " + std::string(published.page) + "\n";
+  text += "  licence     " + licenseOf(published) + "\n";
+  if (published.file_bytes == 0) {
+    text += "  size        not confirmed\n";
+  } else {
+    text += formatted("  size        %s (%llu bytes)\n", formatSize(published.file_bytes).c_str(),
+                      static_cast<unsigned long long>(published.file_bytes));
+  }
+  if (model.on_file_bytes != 0) {
+    text += "  on file     " + formatSize(model.on_file_bytes) +
+            " of that stay in the file, whose rows are read as tokens need them\n";
+  }
+  if (model.memory_bytes_4096 != 0) {
+    text += "  memory      " + formatSize(model.memory_bytes_4096) +
+            " with a cache of 4096 tokens in K8V4, " + formatSize(model.memory_bytes_32768) +
+            " with 32768\n";
+  }
+  return text + "\n  Download the file from its page, then\n    oriel plan " + published.file +
+         "\n    oriel chat " + published.file + "\n";
+}
+
+/// The table of docs/models.md.
+std::string markdown(const Models& models) {
+  std::string text =
+      "| model | parameters | file | size | 4,096 tokens | 32,768 tokens | licence |\n"
+      "|---|---:|---|---:|---:|---:|---|\n";
+  for (const ListedModel& model : models) {
+    const PublishedModel& published = *model.published;
+    text += "| [" + std::string(published.name) + "](" + published.page + ") | " +
+            parametersOf(model) + " | `" + published.file + "` | " +
+            sizeOr(published.file_bytes, "not confirmed") + " | " +
+            sizeOr(model.memory_bytes_4096, "?") + " | " + sizeOr(model.memory_bytes_32768, "?") +
+            " | " + licenseOf(published) + " |\n";
+  }
+  return text;
+}
+
+int runModels(const ModelsOptions& options) {
+  const Models models = chosen(options);
+  if (options.json) {
+    Json json;
+    json["models"] = Json::array();
+    for (const ListedModel& model : models) {
+      json["models"].push_back(modelJson(model));
+    }
+    printJson(json);
+  } else if (options.markdown) {
+    print(markdown(models));
+  } else {
+    printText(models.size() == 1 ? describeModel(models.front()) : describeModels(models));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addModelsCommand(CLI::App* program) {
+  auto options = std::make_shared<ModelsOptions>();
+  ModelsOptions* const raw = options.get();
+  CLI::App* app =
+      program->add_subcommand("models", "List published models that run, and what they need");
+  app->footer("Example:\n  oriel models --memory 2GiB");
+  app->add_option("NAME", raw->name, "Only models whose name, file or architecture holds this")
+      ->type_name("");
+  app->add_flag("--markdown", raw->markdown, "As the table of docs/models.md");
+  addCommonOptions(app, raw, Uses::kText);
+  app->get_option("--memory")
+      ->description("Only models that take at most SIZE with a cache of 4096 tokens")
+      ->group("Options");
+  app->get_option("--markdown")->excludes(app->get_option("--json"));
+  return {app, [options] { return runModels(*options); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,103 @@
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "reply/json_input.h"
+#include "reply/reply_parts.h"
+#include "system.h"
+#include "terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+struct ParseOptions {
+  CommonOptions common;
+  ChatFormatOptions chat;
+  std::string tools_file;
+  bool inside_thought = false;
+};
+
+int onPart(const oriel_part* part, void* user) {
+  static_cast<ReplyParts*>(user)->add(*part);
+  return 0;
+}
+
+ReplyParts readReply(const Model& model, const ParseOptions& options, const std::string& reply) {
+  const std::string tools = options.tools_file.empty() ? "" : readAll(options.tools_file);
+  oriel_chat_options chat = chatOptions(options.chat);
+  if (!options.tools_file.empty()) {
+    chat.tools = tools.data();
+    chat.tools_bytes = tools.size();
+  }
+  ReplyParts parts;
+  model.diagnostics().check(oriel_parse_reply(model.get(), &chat, options.inside_thought ? 1 : 0,
+                                              reply.data(), reply.size(), onPart, &parts),
+                            Diagnostics::Blame::kOptions);
+  return parts;
+}
+
+Json asJson(const ReplyParts& parts) {
+  Json json;
+  json["text"] = parts.text;
+  json["thought"] = parts.thought;
+  json["tool_calls"] = callsJson(parts);
+  return json;
+}
+
+std::string asText(const ReplyParts& parts) {
+  std::string out;
+  const auto add = [&out](const std::string& title, const std::string& text) {
+    if (!text.empty()) {
+      out += (out.empty() ? "" : "\n") + title + "\n" + text + (text.back() == '\n' ? "" : "\n");
+    }
+  };
+  add("Thought:", parts.thought);
+  add("Text:", parts.text);
+  for (const ToolCall& call : parts.calls) {
+    add(call.complete ? "Call:" : "Call, cut off:", call.name + " " + call.arguments);
+  }
+  return out;
+}
+
+int runParse(const ParseOptions& options) {
+  const std::string reply = readAll("-");
+  const Model model(options.common, Load::kText);
+  const ReplyParts parts = readReply(model, options, reply);
+  if (options.common.json) {
+    printJson(asJson(parts));
+  } else {
+    const std::string text = asText(parts);
+    print(isTerminal(Stream::kOut) ? terminalSafe(text) : text);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addParseCommand(CLI::App* program) {
+  auto options = std::make_shared<ParseOptions>();
+  CLI::App* app =
+      program->add_subcommand("parse", "Tell thought, answer and tool calls of a reply apart");
+  addModelOption(app, &options->common);
+  app->footer(R"(The reply is read from stdin, with its control tokens written out. Example:
+  oriel parse --template qwen3 --tools tools.json --json < reply.txt)");
+  addTemplateOption(app, &options->chat);
+  app->add_option(
+         "--tools", options->tools_file,
+         "The tools that the model knew, as a JSON list in the OpenAI form: they say which "
+         "arguments are texts where a form does not tell (default: told by their look)")
+      ->type_name("FILE");
+  app->add_flag("--inside-thought", options->inside_thought,
+                "The template had opened a thought (default: only if the reply closes one that it "
+                "has not opened)");
+  addCommonOptions(app, &options->common, Uses::kText);
+  return {app, [options] { return runParse(*options); }};
+}
+
+}  // namespace cli

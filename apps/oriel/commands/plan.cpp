@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "measure/nearest.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "plan/chart.h"
+#include "plan/plan_plot.h"
+#include "plan/plan_report.h"
+#include "plan/plan_source.h"
+#include "result_file.h"
+#include "session_options.h"
+#include "sizes.h"
+#include "terminal/wrap.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+struct PlanOptions : CommonOptions {
+  std::string shape;
+  oriel_weight_format weights = ORIEL_WEIGHTS_DEFAULT;
+  std::string plot_path;
+  bool list = false;
+};
+
+void setWeights(const std::string& text, PlanOptions* options) {
+  const struct {
+    const char* name;
+    oriel_weight_format format;
+  } formats[] = {
+      {"q4_0", ORIEL_WEIGHTS_Q4_0}, {"q8_0", ORIEL_WEIGHTS_Q8_0}, {"f16", ORIEL_WEIGHTS_F16}};
+  for (const auto& entry : formats) {
+    if (lowerCase(text) == entry.name) {
+      options->weights = entry.format;
+      return;
+    }
+  }
+  throw CLI::ValidationError("--weights",
+                             "'" + text + "' is not a weight format: use q4_0, q8_0 or f16");
+}
+
+/// The name of the list that was meant.
+std::string shapeName(const std::string& given) {
+  std::vector<std::string> names;
+  for (const oriel_shape_info& shape : knownShapes()) {
+    names.emplace_back(shape.name);
+  }
+  std::string name = lowerCase(given);
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    const std::string near = nearest(name, names);
+    throw Failure{kExitUsage, "no shape of the name " + given + " is known: " +
+                                  (near.empty() ? "" : "did you mean " + near + "? ") +
+                                  "`oriel plan --list` names them"};
+  }
+  return name;
+}
+
+int listShapes(const PlanOptions& options) {
+  const std::vector<oriel_shape_info> shapes = knownShapes();
+  if (options.json) {
+    printJson(shapesJson(shapes));
+  } else {
+    printText(describeShapes(shapes));
+  }
+  return kExitDone;
+}
+
+int runPlan(const PlanOptions& options) {
+  if (options.list) {
+    return listShapes(options);
+  }
+  Diagnostics diagnostics(options.verbose);
+  const std::string path = options.shape.empty() ? modelPath(options) : "";
+  const PlanSource source = options.shape.empty()
+                                ? PlanSource::ofFile(path)
+                                : PlanSource::ofShape(shapeName(options.shape), options.weights);
+  oriel_options plan_options = planOptions(options);
+  plan_options.log = Diagnostics::onLog;
+  plan_options.log_user = &diagnostics;
+
+  std::optional<oriel_speed> speed;
+  if (options.min_tokens_per_s > 0 || (options.device_named && source.weightsKnown(plan_options))) {
+    speed = source.speed(options);
+  }
+  plan_options.speed = speed ? &*speed : nullptr;
+
+  const oriel_plan plan = source.plan(plan_options, diagnostics);
+  const std::vector<Neighbour> neighbours = neighboursOf(source, plan_options, plan);
+  if (!options.plot_path.empty()) {
+    writeResultFile(options.plot_path, plotPlan(source, plan_options, plan));
+  }
+  if (options.json) {
+    printJson(planJson(source, plan, plan_options.speed, neighbours));
+  } else {
+    printText(describePlan(source, plan_options, plan, neighbours));
+  }
+  if (plan.weights_unknown != 0) {
+    throw Failure{kExitDoesNotFit,
+                  "whether " + source.name() +
+                      " fits is not known, as its weights are not described here: add the "
+                      "size of its weights to " +
+                      formatSize(plan.total_bytes) + ", which the rest takes"};
+  }
+  if (plan.fits == 0) {
+    throw Failure{kExitDoesNotFit,
+                  source.name() + " does not fit in " + std::to_string(plan.memory_bytes) +
+                      " bytes: give at least " + std::to_string(plan.minimum_bytes) +
+                      " (--memory " + suggestSize(plan.minimum_bytes) + ")"};
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addPlanCommand(CLI::App* program) {
+  auto options = std::make_shared<PlanOptions>();
+  PlanOptions* const raw = options.get();
+  CLI::App* app = program->add_subcommand("plan", "Show what a memory budget buys, and why");
+  app->footer("Example:\n  oriel plan --arch llama-3.2-1b --memory 1GiB");
+  addModelOption(app, raw);
+  CLI::Option* const model = app->get_option("MODEL");
+  CLI::Option* const shape =
+      app->add_option("--arch", raw->shape,
+                      "Plan for a published model without its file, instead of MODEL")
+          ->type_name("NAME")
+          ->excludes(model);
+  app->add_option_function<std::string>(
+         "--weights", [raw](const std::string& text) { setWeights(text, raw); },
+         "With --arch: how its matrices are stored, q4_0, q8_0 or f16 (default: q4_0)")
+      ->type_name("FORMAT")
+      ->needs(shape);
+  app->add_flag("--list", raw->list, "List the names for --arch")->excludes(model)->excludes(shape);
+  app->add_option("--plot", raw->plot_path, "Also draw window against memory for each cache format")
+      ->type_name("FILE.svg")
+      ->check(svgFile());
+  app->add_flag("--constraints", raw->constraints,
+                "With room for schemas and grammars, as run and chat have it with --schema, "
+                "--grammar or checked tools")
+      ->excludes(shape);
+  addSessionOptions(app, raw);
+  addPrefixTokensOption(app, raw);
+  addPrefixFileOption(app, raw)->excludes(shape)->excludes(app->get_option("--prefix-tokens"));
+  addCommonOptions(app, raw, Uses::kModel);
+  return {app, [options] { return runPlan(*options); }};
+}
+
+}  // namespace cli

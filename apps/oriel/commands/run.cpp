@@ -1,0 +1,354 @@
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "measure/divergence.h"
+#include "measure/forgetting.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "reply/json_input.h"
+#include "reply/messages.h"
+#include "reply/reply.h"
+#include "reply/reply_options.h"
+#include "session_options.h"
+#include "system.h"
+#include "terminal/interrupt.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+struct RunOptions {
+  CommonOptions common;
+  ChatFormatOptions chat;
+  ReplyOptions reply;
+  std::string word;  ///< behind MODEL
+  std::string prompt;
+  std::string prompt_file;
+  std::string tokens_file;
+  std::string messages_file;
+  std::string system;
+  uint32_t tokens = 256;
+  uint32_t samples = 1;
+  bool raw = false;
+  bool ignore_stop = false;
+};
+
+/// Behind a prefix nothing begins.
+uint32_t rawFlags(const CommonOptions& options) {
+  return ORIEL_TEXT_SPECIAL | (options.prefix_file.empty() ? ORIEL_TEXT_BOS : 0u);
+}
+
+/// As text, as ids or as a conversation.
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> ids;  ///< given as such, else once they are known
+  Json messages = Json::array();
+  bool from_ids = false;
+};
+
+/// Before the answer, what of the prompt it will not be an answer to.
+void tellWhatIsLost(const RunOptions& options, const Model& model, const Session& session,
+                    const Prompt& prompt) {
+  const oriel_stats stats = session.stats();
+  const uint64_t tokens = prompt.ids.size();
+  const uint64_t beyond = tokens - std::min<uint64_t>(tokens, stats.window_capacity);
+  const uint64_t lost = std::max(stats.evicted, beyond);
+  if (lost != 0) {
+    const uint64_t sinks = model.plan().sink_tokens;
+    tellLoss("the prompt", lost, tokens, tokens - std::min(tokens, sinks) + options.tokens,
+             options.common, model.plan());
+  }
+}
+
+/// One prompt and its replies.
+class Run {
+ public:
+  Run(const RunOptions& options, Prompt prompt)
+      : options_(options),
+        prompt_(std::move(prompt)),
+        model_(options.common, Load::kDevice),
+        chat_(isChat()),
+        session_(model_, options.chat, 0, options.common.split_turns, options.common.forget),
+        cancel_(session_.get()) {
+    if (chat_) {
+      prompt_.ids = model_.renderedJsonIds(options_.chat, messagesText(prompt_.messages), true,
+                                           ORIEL_TEXT_BOS);
+    } else if (!prompt_.from_ids) {
+      prompt_.ids = model_.tokenize(prompt_.text, rawFlags(options_.common));
+    } else {
+      checkIds(prompt_.ids, model_.info().n_vocab, inputName(options_.tokens_file));
+    }
+  }
+
+  /// Returns the exit code.
+  int all() {
+    for (uint32_t sample = 0; sample < options_.samples; ++sample) {
+      if (sample == 0) {
+        give();
+        tellWhatIsLost(options_, model_, session_, prompt_);
+      } else {
+        goBack();
+      }
+      if (!one(sample)) {
+        return kExitCancelled;
+      }
+    }
+    return kExitDone;
+  }
+
+ private:
+  bool isChat() const {
+    if (options_.raw || prompt_.from_ids) {
+      return false;
+    }
+    if (model_.chatFormat(options_.chat) != "none") {
+      return true;
+    }
+    if (prompt_.messages.size() > 1 || !options_.messages_file.empty()) {
+      throw Failure{kExitFailed,
+                    "the model has no chat format for messages: name one with --template"};
+    }
+    model_.diagnostics().warn(
+        "the model has no chat format: the prompt is continued as it is; name one with --template, "
+        "or give --raw");
+    return false;
+  }
+
+  /// The prompt, to an empty session.
+  void give() {
+    if (chat_) {
+      const std::string messages = messagesText(prompt_.messages);
+      session_.check(session_.cancellable(
+          [&] { return oriel_chat_add_json(session_.get(), messages.data(), messages.size()); }));
+    } else if (prompt_.from_ids) {
+      session_.append(prompt_.ids.data(), prompt_.ids.size());
+    } else {
+      session_.check(session_.cancellable([&] {
+        return oriel_session_append_text(session_.get(), prompt_.text.data(), prompt_.text.size(),
+                                         rawFlags(options_.common));
+      }));
+    }
+    behind_prompt_ = session_.stats().position;
+  }
+
+  /// To behind the prompt. Penalties remember what was taken back, and what the prompt saw may be gone: then it is read
+  /// again.
+  void goBack() {
+    const bool penalises = options_.common.repeat_penalty.value_or(1.0f) != 1.0f ||
+                           options_.common.presence_penalty != 0 ||
+                           options_.common.frequency_penalty != 0;
+    // The logits of the last token are computed again; a chat's reply begins with tokens of its own.
+    const uint64_t kept = chat_ ? behind_prompt_ : behind_prompt_ - 1;
+    const bool back = !penalises && session_.tryRewind(kept);
+    if (!back) {
+      session_.reset();
+      give();
+    } else if (!chat_) {
+      session_.append(&prompt_.ids.back(), 1);
+    }
+  }
+
+  /// False: cancelled.
+  bool one(uint32_t sample) {
+    oriel_generate_options sampling = generateOptions(options_.common, options_.tokens);
+    setReplyOptions(options_.reply, &sampling);
+    sampling.ignore_stop = options_.ignore_stop ? 1 : 0;
+    sampling.seed += sampling.seed != 0 ? sample : 0;
+    const bool json = options_.common.json;
+    Reply reply;
+    reply.streams = !json;
+    reply.shows_work = !json && isTerminal(Stream::kOut) && isTerminal(Stream::kErr);
+    reply.has_tools = chat_ && !options_.chat.tools.empty();
+    reply.form_file = options_.reply.form_file;
+    (chat_ ? chatReply : generate)(session_, sampling, &reply);
+    if (json) {
+      Json fields = replyFields(reply, session_.stats());
+      fields["token_ids"] = reply.ids;
+      fields["prompt_token_ids"] = prompt_.ids;
+      printJson(fields);
+    } else {
+      endText(reply);
+    }
+    return !reply.cancelled;
+  }
+
+  /// The line's end, and the calls that nobody saw, one a line.
+  void endText(const Reply& reply) const {
+    const std::vector<ToolCall> calls = reply.parts.completeCalls();
+    print(!calls.empty() && reply.parts.text.empty() ? "" : "\n");
+    for (const ToolCall& call : calls) {
+      if (!reply.shows_work) {
+        printJson(callJson(call));
+      }
+    }
+    print(options_.samples > 1 ? "\n" : "");
+  }
+
+  const RunOptions& options_;
+  Prompt prompt_;
+  const Model model_;
+  const bool chat_;
+  Session session_;
+  const CancelOnInterrupt cancel_;
+  uint64_t behind_prompt_ = 0;
+};
+
+/// Where the prompt comes from.
+enum class From { kNowhere, kWord, kText, kFile, kIds, kMessages };
+
+From sourceOf(const CLI::App& app) {
+  static constexpr std::pair<const char*, From> kSources[] = {{"PROMPT", From::kWord},
+                                                              {"--prompt", From::kText},
+                                                              {"--prompt-file", From::kFile},
+                                                              {"--tokens-file", From::kIds},
+                                                              {"--messages", From::kMessages}};
+  for (const auto& [name, from] : kSources) {
+    if (!app.get_option(name)->empty()) {
+      return from;
+    }
+  }
+  return From::kNowhere;
+}
+
+/// A single word is the model if there is such a file or its name says so, else the prompt.
+bool isModel(const std::string& word) {
+  std::error_code error;
+  const std::string ending = ".gguf";
+  return (word.size() >= ending.size() &&
+          lowerCase(word.substr(word.size() - ending.size())) == ending) ||
+         std::filesystem::exists(std::filesystem::u8path(word), error);
+}
+
+[[noreturn]] void failWithoutPrompt() {
+  throw Failure{kExitUsage,
+                "there is no prompt: give one behind the model, by --prompt, --prompt-file, "
+                "--tokens-file or --messages, or through a pipe"};
+}
+
+/// Its last line's end is the shell's, not the person's.
+std::string fromPipe() {
+  std::string text = isTerminal(Stream::kIn) ? "" : readAll("-");
+  for (const char end : {'\n', '\r'}) {
+    if (!text.empty() && text.back() == end) {
+      text.pop_back();
+    }
+  }
+  if (text.empty()) {
+    failWithoutPrompt();
+  }
+  return text;
+}
+
+Prompt readPrompt(const CLI::App& app, RunOptions* options) {
+  From from = sourceOf(app);
+  if (from == From::kNowhere && !options->common.model.empty() && !isModel(options->common.model)) {
+    options->word = std::move(options->common.model);
+    options->common.model.clear();
+    from = From::kWord;
+  }
+  Prompt prompt;
+  if (from == From::kIds) {
+    prompt.from_ids = true;
+    prompt.ids = idsFromJson(readJson(options->tokens_file), inputName(options->tokens_file));
+    return prompt;
+  }
+  if (from == From::kMessages) {
+    prompt.messages = readMessages(options->messages_file);
+    if (prompt.messages.empty() || prompt.messages.back()["role"] == "assistant") {
+      throw Failure{kExitFailed, inputName(options->messages_file) +
+                                     " has no user's message at its end: add the one to answer"};
+    }
+    return prompt;
+  }
+  prompt.text = from == From::kWord   ? options->word
+                : from == From::kText ? options->prompt
+                : from == From::kFile ? readAll(options->prompt_file)
+                                      : fromPipe();
+  if (!options->system.empty()) {
+    prompt.messages.push_back({{"role", "system"}, {"content", options->system}});
+  }
+  prompt.messages.push_back({{"role", "user"}, {"content", prompt.text}});
+  return prompt;
+}
+
+void addPromptOptions(CLI::App* app, RunOptions* options) {
+  CLI::Option* word =
+      app->add_option(
+             "PROMPT", options->word,
+             "The prompt; alone it needs no MODEL in front, unless there is a file of that "
+             "name. Without one, and without the options below, it is read from a pipe")
+          ->type_name("");
+  CLI::Option* text = app->add_option("--prompt", options->prompt, "The prompt")->type_name("TEXT");
+  CLI::Option* file =
+      app->add_option("--prompt-file", options->prompt_file, "A file with the prompt; - is stdin")
+          ->type_name("FILE");
+  CLI::Option* ids =
+      app->add_option(
+             "--tokens-file", options->tokens_file,
+             R"(A prompt as token ids, JSON {"ids": [...]}, continued as it is; - is stdin)")
+          ->type_name("FILE");
+  CLI::Option* messages = app->add_option("--messages", options->messages_file,
+                                          "A conversation to answer the end of, JSON "
+                                          R"([{"role": ..., "content": ...}, ...]; - is stdin)")
+                              ->type_name("FILE");
+  CLI::Option* const sources[] = {word, text, file, ids, messages};
+  for (CLI::Option* const* one = sources; one != std::end(sources); ++one) {
+    for (CLI::Option* const* other = sources; other != one; ++other) {
+      (*one)->excludes(*other);
+    }
+  }
+  CLI::Option* raw =
+      app->add_flag("--raw", options->raw, "Continue the text as it is, without the chat format")
+          ->excludes(messages);
+  app->add_option("--system", options->system, "System message in front of the prompt")
+      ->type_name("TEXT")
+      ->excludes(raw)
+      ->excludes(ids)
+      ->excludes(messages);
+}
+
+}  // namespace
+
+Command addRunCommand(CLI::App* program) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* app = program->add_subcommand("run", "Answer or continue one prompt");
+  addModelOption(app, &options->common);
+  app->footer(
+      "Examples:\n"
+      "  oriel run \"Tell me a story.\" --tokens 100\n"
+      "  oriel run model.gguf --system \"Answer in one word.\" < question.txt");
+  addPromptOptions(app, options.get());
+  addPrefixFileOption(app, &options->common)->excludes(app->get_option("--system"));
+  app->add_option("--tokens", options->tokens,
+                  "Generate at most N tokens (default 256; 0: until it ends by itself)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, UINT32_MAX));
+  app->add_option("--samples", options->samples,
+                  "So many replies to the same prompt, with seeds that follow each other")
+      ->type_name("N")
+      ->transform(wholeNumber(1, UINT32_MAX));
+  app->add_flag("--ignore-stop", options->ignore_stop,
+                "Go on past stop tokens, until there are --tokens");
+  addReplyOptions(app, &options->reply);
+  addChatFormatOptions(app, &options->chat);
+  addCommonOptions(app, &options->common, Uses::kSampling);
+  app->get_option("--json")->description("One JSON object on one line for each reply");
+  return {app, [options, app] {
+            checkReplyOptions(options->reply, options->common.json, !options->chat.tools.empty());
+            options->common.constraints = options->reply.constrain();
+            Prompt prompt = readPrompt(*app, options.get());
+            return Run(*options, std::move(prompt)).all();
+          }};
+}
+
+}  // namespace cli

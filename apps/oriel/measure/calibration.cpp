@@ -1,0 +1,115 @@
+#include "measure/calibration.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "failure.h"
+#include "result_file.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSidecarVersion = 1;
+// The header and some weights; a model's file is not read twice for this.
+constexpr uint64_t kHashedBytes = 1 << 20;
+
+struct Constant {
+  const char* name;
+  double oriel_calibration::*value;
+};
+constexpr Constant kConstants[] = {
+    {"forget_scale", &oriel_calibration::forget_scale},
+    {"forget_power", &oriel_calibration::forget_power},
+    {"keys_int8", &oriel_calibration::keys_int8},
+    {"keys_int4", &oriel_calibration::keys_int4},
+    {"values_int8", &oriel_calibration::values_int8},
+    {"values_int4", &oriel_calibration::values_int4},
+    {"kl_limit", &oriel_calibration::kl_limit},
+    {"state_f16", &oriel_calibration::state_f16},
+    {"state_int8", &oriel_calibration::state_int8},
+};
+
+struct LayerConstant {
+  const char* name;
+  double oriel_layer_calibration::*value;
+};
+constexpr LayerConstant kLayerConstants[] = {
+    {"keys_int8", &oriel_layer_calibration::keys_int8},
+    {"keys_int4", &oriel_layer_calibration::keys_int4},
+    {"values_int8", &oriel_layer_calibration::values_int8},
+    {"values_int4", &oriel_layer_calibration::values_int4},
+};
+
+/// Tells model files apart: size, and FNV-1a of the first and the last MiB.
+Json identity(const std::string& model_path) {
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(fs::u8path(model_path), error);
+  std::ifstream file(fs::u8path(model_path), std::ios::binary);
+  if (error || !file) {
+    return nullptr;  // whoever loads it says why
+  }
+  uint64_t hash = 0xcbf29ce484222325;
+  std::string block(static_cast<size_t>(std::min(bytes, kHashedBytes)), '\0');
+  for (const uint64_t at : {uint64_t{0}, bytes - block.size()}) {
+    file.seekg(static_cast<std::streamoff>(at));
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    for (const char c : block) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+  }
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016" PRIx64, hash);
+  Json json;
+  json["file_bytes"] = bytes;
+  json["hash"] = text;
+  return json;
+}
+
+}  // namespace
+
+std::string sidecarPath(const std::string& model_path) { return model_path + ".calibration.json"; }
+
+Json calibrationFields(const oriel_calibration& calibration) {
+  Json json;
+  for (const Constant& constant : kConstants) {
+    const double value = calibration.*constant.value;
+    json[constant.name] = value != 0 ? Json(value) : Json(nullptr);
+  }
+  return json;
+}
+
+Json layerFields(const std::vector<oriel_layer_calibration>& layers) {
+  Json list = Json::array();
+  for (const oriel_layer_calibration& layer : layers) {
+    Json entry;
+    for (const LayerConstant& constant : kLayerConstants) {
+      entry[constant.name] = layer.*constant.value;
+    }
+    list.push_back(entry);
+  }
+  return list;
+}
+
+void writeSidecar(const std::string& path, const std::string& model_path,
+                  const Calibration& calibration, const Json& details) {
+  Json json;
+  json["format"] = "oriel calibration";
+  json["version"] = kSidecarVersion;
+  json["model"] = identity(model_path);
+  json["constants"] = calibrationFields(calibration.constants);
+  json["layers"] = layerFields(calibration.layers);
+  json["measured"] = details;
+  try {
+    writeResultFile(path, json.dump(2) + "\n");
+  } catch (const Failure& failure) {
+    throw Failure{failure.exit_code, failure.message + ", or name another file with --out"};
+  }
+}
+
+}  // namespace cli

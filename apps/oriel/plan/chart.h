@@ -1,0 +1,62 @@
+// Axes of a chart: where numbers lie in the picture, and what is written beside them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <oriel/oriel.h>
+
+#include "plan/svg.h"
+
+namespace cli {
+
+struct Tick {
+  double at = 0;
+  std::string label;
+};
+
+struct Chart {
+  Point corner;  ///< upper left
+  double width = 0;
+  double height = 0;
+  double x_first = 0;
+  double x_last = 1;
+  double y_last = 1;  ///< from 0
+
+  double bottom() const { return corner.y + height; }
+  Point at(double x, double y) const {
+    return {corner.x + (x - x_first) / (x_last - x_first) * width, bottom() - y / y_last * height};
+  }
+  /// The same line in the picture.
+  std::vector<Point> at(const std::vector<Point>& points) const;
+
+  /// Grid, axes, labels and titles; `y_title` stands `left` pixels before the axis.
+  void drawAxes(const std::vector<Tick>& x_ticks, const std::string& x_title,
+                const std::string& y_title, double left, Svg* svg) const;
+};
+
+constexpr const char* kQuietColour = "#666666";
+constexpr const char* kStrongColour = "#111111";
+/// A pair of cache formats, or the format of keys or values alone, has one colour in every drawing.
+const char* formatColour(oriel_kv_format k, oriel_kv_format v);
+inline const char* formatColour(oriel_kv_format format) { return formatColour(format, format); }
+
+/// One row of entries from `next` to the right, which moves on.
+class Legend {
+ public:
+  Legend(Point next, Svg* svg) : next_(next), svg_(svg) {}
+
+  void line(const std::string& label, const Svg::Stroke& stroke);
+  void dot(const std::string& label, const char* fill, const char* edge);
+
+ private:
+  void label(const std::string& text);
+
+  Point next_;
+  Svg* svg_;
+};
+
+/// Whether the name ends with ".svg": drawings are nothing else.
+bool isSvgName(const std::string& path);
+
+}  // namespace cli

@@ -1,0 +1,15 @@
+// A plan as a picture: window against memory for each format, and bytes by purpose.
+#pragma once
+
+#include <string>
+
+#include "plan/plan_source.h"
+
+namespace cli {
+
+/// An SVG document. `options` are those `plan` was made with; the window and the formats they fix are
+/// left open for the curves.
+std::string plotPlan(const PlanSource& source, const oriel_options& options,
+                     const oriel_plan& plan);
+
+}  // namespace cli

@@ -1,0 +1,386 @@
+#include "plan/sweep.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "failure.h"
+#include "measure/bench_run.h"
+#include "plan/chart.h"
+#include "plan/plan_source.h"
+#include "plan/prediction.h"
+#include "report.h"
+#include "result_file.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+constexpr uint32_t kLongestWindow = 4096;  // where none was asked for
+constexpr uint32_t kShortestWindow = 128;
+constexpr uint32_t kFewTokens = 8;
+// Machines get warm, and neighbours busy: a point is visited several times, in turn with all others, and each
+// time measured again while its runs are so short that one late thread shows. Before each turn the device's
+// rates are taken again, too, if so many times as long as that takes has passed.
+constexpr uint32_t kVisits = 5;
+constexpr double kVisitSeconds = 0.04;
+constexpr double kSecondsPerMeasuring = 2;
+constexpr int kLineSteps = 48;
+
+struct Pair {
+  oriel_kv_format k, v;
+};
+constexpr Pair kPairs[] = {{ORIEL_KV_F16, ORIEL_KV_F16},
+                           {ORIEL_KV_INT8, ORIEL_KV_INT8},
+                           {ORIEL_KV_INT8, ORIEL_KV_INT4},
+                           {ORIEL_KV_INT4, ORIEL_KV_INT4}};
+
+/// A depth, and the rates of its runs.
+struct Place {
+  uint64_t depth = 0;
+  BenchLoad load;
+  uint32_t visits = 0;
+  std::vector<double> prefill;
+  std::vector<double> decode;
+  std::vector<size_t> rates;  ///< of each run: which rates were the latest
+};
+
+/// A model to load, and the depths at which it is measured.
+struct Stage {
+  SweepKind kind = SweepKind::kDepth;
+  Pair pair = {};
+  uint32_t window = 0;
+  std::vector<Place> places;
+  bool fits = true;
+  std::optional<oriel_plan> loaded;
+  std::vector<oriel_plan> predicted;  ///< the same, with each of the rates so far
+};
+
+std::vector<Pair> pairsOf(const CommonOptions& common) {
+  if (common.k_format != ORIEL_KV_AUTO) {
+    return {{common.k_format, common.v_format}};
+  }
+  return {std::begin(kPairs), std::end(kPairs)};
+}
+
+uint32_t windowOf(const CommonOptions& common, const std::string& path) {
+  if (common.window_tokens != 0) {
+    return common.window_tokens;
+  }
+  oriel_options options = planOptions(common);
+  options.min_tokens_per_s = 0;
+  Diagnostics diagnostics(common.verbose);
+  options.log = Diagnostics::onLog;
+  options.log_user = &diagnostics;
+  const oriel_plan plan = PlanSource::ofFile(path).plan(options, diagnostics);
+  return plan.fits != 0 ? std::min(plan.window_tokens, kLongestWindow) : kLongestWindow;
+}
+
+Stage stageOf(SweepKind kind, const Pair& pair, uint32_t window,
+              const std::vector<uint64_t>& depths) {
+  Stage stage;
+  stage.kind = kind;
+  stage.pair = pair;
+  stage.window = window;
+  for (const uint64_t depth : depths) {
+    Place place;
+    place.depth = depth;
+    stage.places.push_back(place);
+  }
+  return stage;
+}
+
+/// What says most comes first: time may be up before the end.
+std::vector<Stage> stagesOf(const CommonOptions& common, uint32_t window) {
+  std::vector<Stage> stages;
+  std::vector<uint64_t> depths;
+  for (const double share : {0.0, 1.0, 0.25, 0.5, 0.0625, 0.75, 0.125}) {
+    depths.push_back(static_cast<uint64_t>(share * window));
+  }
+  const std::vector<Pair> pairs = pairsOf(common);
+  stages.reserve(pairs.size());
+  for (const Pair& pair : pairs) {
+    stages.push_back(stageOf(SweepKind::kDepth, pair, window, depths));
+  }
+  for (const Pair& pair : pairs) {
+    if (&pair != &pairs.front() && &pair != &pairs.back()) {
+      continue;  // between these two
+    }
+    for (uint32_t size = kShortestWindow; size <= window; size *= 2) {
+      stages.push_back(stageOf(SweepKind::kWindow, pair, size, {2ull * size}));
+    }
+  }
+  return stages;
+}
+
+double medianOf(std::vector<double> values) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+class Sweeper {
+ public:
+  Sweeper(const CommonOptions& common, const SweepOptions& options)
+      : common_(common),
+        options_(options),
+        path_(modelPath(common)),
+        diagnostics_(common.verbose, /*warns=*/false) {
+    sweep_.model = std::filesystem::u8path(path_).filename().u8string();
+    writeCsv();
+  }
+
+  /// After Ctrl-C, too, writeCsv() and take() give what was measured.
+  void run() {
+    measureDevice();
+    sweep_.device = speeds_.front().device;
+    sweep_.deepest = windowOf(common_, path_);
+    stages_ = stagesOf(common_, sweep_.deepest);
+    for (const Stage& stage : stages_) {
+      sweep_.planned += static_cast<uint32_t>(stage.places.size());
+    }
+    start_ = BenchClock::now();
+    for (uint32_t visit = 0; visit < kVisits && secondsLeft() > 0; ++visit) {
+      if (secondsSince(measured_) > kSecondsPerMeasuring * measuring_seconds_) {
+        measureDevice();
+      }
+      for (Stage& stage : stages_) {
+        visitStage(&stage);
+      }
+    }
+  }
+
+  void endProgress() { progress_.clear(); }
+
+  Sweep take() {
+    for (const Stage& stage : stages_) {
+      if (stage.kind == SweepKind::kDepth && stage.loaded) {
+        sweep_.lines.push_back(lineOf(stage));
+      }
+    }
+    return std::move(sweep_);
+  }
+
+  /// All points so far.
+  void writeCsv() {
+    sweep_.read_bytes_per_s = readBytesPerSecond();
+    sweep_.points.clear();
+    std::string text = sweepCsvHeader();
+    for (const Stage& stage : stages_) {
+      for (const Place& place : stage.places) {
+        if (!place.prefill.empty()) {
+          sweep_.points.push_back(pointOf(stage, place));
+          text += sweepCsvRow(sweep_.points.back(), sweep_.read_bytes_per_s);
+        }
+      }
+    }
+    writeResultFile(options_.stem + ".csv", text);
+  }
+
+ private:
+  double secondsLeft() const { return options_.seconds - secondsSince(start_); }
+
+  void measureDevice() {
+    progress_.clear();
+    const BenchClock::time_point begin = BenchClock::now();
+    speeds_.push_back(deviceSpeed(path_, common_, /*again=*/true));
+    measured_ = BenchClock::now();
+    measuring_seconds_ = secondsSince(begin);
+  }
+
+  void visitStage(Stage* stage) {
+    if (!stage->fits || secondsLeft() <= 0) {
+      return;
+    }
+    CommonOptions common = common_;
+    common.window_tokens = stage->window;
+    common.k_format = stage->pair.k;
+    common.v_format = stage->pair.v;
+    common.min_tokens_per_s = 0;
+    common.min_window_tokens = 0;
+    common.calibration = "";  // nothing is left to be chosen
+    try {
+      const Model model(common, Load::kDevice);
+      stage->loaded = model.plan();
+      predictAgain(stage);
+      for (Place& place : stage->places) {
+        if (secondsLeft() > 0) {
+          visit(model, *stage, &place);
+        }
+      }
+    } catch (const Failure& failure) {
+      if (failure.exit_code != kExitDoesNotFit) {
+        throw;
+      }
+      stage->fits = false;
+      if (common_.verbose) {
+        tell("oriel: " + failure.message + "\n");
+      }
+    }
+    writeCsv();
+  }
+
+  void visit(const Model& model, const Stage& stage, Place* place) {
+    if (place->visits == 0) {
+      place->load = loadOf(stage.predicted.back(), place->depth);
+    }
+    const std::vector<int32_t> ids = arbitraryIds(place->load.prefill, model.info().n_vocab);
+    const BenchClock::time_point begin = BenchClock::now();
+    do {
+      const BenchRun run = runBenchOnce(model, place->load, ids);
+      place->prefill.push_back(run.prefill_tokens_per_s);
+      place->decode.push_back(run.decode_tokens_per_s.value_or(0));
+      place->rates.push_back(speeds_.size() - 1);
+    } while (secondsSince(begin) < kVisitSeconds);
+    ++place->visits;
+    uint64_t visits = 0;
+    for (const Stage& each : stages_) {
+      for (const Place& other : each.places) {
+        visits += other.visits;
+      }
+    }
+    progress_.show(visits, uint64_t{kVisits} * sweep_.planned);
+  }
+
+  /// Points that are still to come for the first time.
+  uint32_t unvisited() const {
+    uint32_t count = 0;
+    for (const Stage& stage : stages_) {
+      for (const Place& place : stage.places) {
+        count += stage.fits && place.visits == 0 ? 1 : 0;
+      }
+    }
+    return count;
+  }
+
+  /// As many tokens as this point's share of the time allows.
+  BenchLoad loadOf(const oriel_plan& plan, uint64_t depth) const {
+    BenchLoad load = {options_.prefill, options_.decode, depth};
+    oriel_prediction prediction;
+    if (predict(plan, depth, options_.prefill, &prediction)) {
+      const double seconds = secondsLeft() / unvisited() / kVisits;
+      const auto within = [&](double tokens_per_s, uint32_t most) {
+        const double tokens = std::min(seconds * tokens_per_s / 2, 1e6);
+        return std::min(std::max(static_cast<uint32_t>(tokens), kFewTokens), most);
+      };
+      // A chunk that is not full costs more than its share.
+      load.prefill = std::max(within(prediction.prefill_tokens_per_s, load.prefill),
+                              std::min(load.prefill, plan.chunk_tokens));
+      load.decode = within(prediction.decode_tokens_per_s, load.decode);
+    }
+    return load;
+  }
+
+  double readBytesPerSecond() const {
+    std::vector<double> values;
+    for (const oriel_speed& speed : speeds_) {
+      values.push_back(speed.read_bytes_per_s);
+    }
+    return values.empty() ? 0 : medianOf(values);
+  }
+
+  /// With the rates that have come since.
+  void predictAgain(Stage* stage) {
+    while (stage->loaded && stage->predicted.size() < speeds_.size()) {
+      stage->predicted.push_back(
+          predictedPlan(*stage->loaded, common_, speeds_[stage->predicted.size()], diagnostics_));
+    }
+  }
+
+  /// The middle one of what these rates predict, tokens/s; 0: not known.
+  static double predicted(const Stage& stage, const std::vector<size_t>& rates, uint64_t depth,
+                          uint32_t prompt_tokens, double oriel_prediction::*tokens_per_s) {
+    std::vector<double> values;
+    for (const size_t i : rates) {
+      oriel_prediction prediction;
+      if (predict(stage.predicted[i], depth, prompt_tokens, &prediction)) {
+        values.push_back(prediction.*tokens_per_s);
+      }
+    }
+    return values.empty() ? 0 : medianOf(values);
+  }
+
+  PredictedLine lineOf(const Stage& stage) const {
+    std::vector<size_t> all;
+    for (const Place& place : stage.places) {
+      all.insert(all.end(), place.rates.begin(), place.rates.end());
+    }
+    PredictedLine line;
+    line.formats = formatsName(stage.loaded->k_format, stage.loaded->v_format);
+    for (int i = 0; i <= kLineSteps; ++i) {
+      const uint64_t depth = uint64_t{sweep_.deepest} * static_cast<uint32_t>(i) / kLineSteps;
+      const double prefill =
+          predicted(stage, all, depth, options_.prefill, &oriel_prediction::prefill_tokens_per_s);
+      if (prefill > 0) {
+        line.tokens.push_back(static_cast<double>(depth));
+        line.prefill.push_back(prefill);
+        line.decode.push_back(
+            predicted(stage, all, depth, options_.prefill, &oriel_prediction::decode_tokens_per_s));
+      }
+    }
+    return line;
+  }
+
+  static SweepPoint pointOf(const Stage& stage, const Place& place) {
+    const oriel_plan& plan = *stage.loaded;
+    const BenchLoad& load = place.load;
+    const double shown = static_cast<double>(place.depth) + load.prefill + load.decode / 2.0;
+    SweepPoint point;
+    point.kind = stage.kind;
+    point.formats = formatsName(plan.k_format, plan.v_format);
+    point.window_tokens = plan.window_tokens;
+    point.depth_tokens = place.depth;
+    point.prompt_tokens = load.prefill;
+    point.generated_tokens = load.decode;
+    point.total_bytes = plan.total_bytes;
+    point.prefill_tokens_per_s = medianOf(place.prefill);
+    point.decode_tokens_per_s = medianOf(place.decode);
+    point.prefill_bytes_per_token =
+        prefillBytes(plan, static_cast<double>(place.depth), load.prefill) / load.prefill;
+    point.decode_bytes_per_token = decodeBytes(plan, shown);
+    point.predicted_prefill = predicted(stage, place.rates, place.depth, load.prefill,
+                                        &oriel_prediction::prefill_tokens_per_s);
+    point.predicted_decode = predicted(stage, place.rates, static_cast<uint64_t>(shown), 0,
+                                       &oriel_prediction::decode_tokens_per_s);
+    return point;
+  }
+
+  const CommonOptions& common_;
+  const SweepOptions& options_;
+  const std::string path_;
+  Diagnostics diagnostics_;
+  Sweep sweep_;
+  std::vector<Stage> stages_;
+  std::vector<oriel_speed> speeds_;
+  BenchClock::time_point measured_;
+  double measuring_seconds_ = 0;
+  BenchClock::time_point start_;
+  ProgressBar progress_{"measuring"};
+};
+
+}  // namespace
+
+Sweep runSweep(const CommonOptions& common, const SweepOptions& options) {
+  Sweeper sweeper(common, options);
+  std::optional<Failure> failure;
+  try {
+    sweeper.run();
+  } catch (const Failure& early) {
+    failure = early;
+  }
+  sweeper.endProgress();
+  sweeper.writeCsv();
+  Sweep sweep = sweeper.take();
+  if (!sweep.points.empty()) {
+    writeResultFile(options.stem + ".svg", plotSweep(sweep));
+  }
+  if (failure && failure->exit_code != kExitCancelled) {
+    throw *failure;
+  }
+  sweep.interrupted = failure.has_value();
+  return sweep;
+}
+
+}  // namespace cli

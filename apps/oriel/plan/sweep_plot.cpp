@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <cmath>
+
+#include "plan/chart.h"
+#include "plan/plan_source.h"
+#include "plan/sweep.h"
+
+namespace cli {
+namespace {
+
+constexpr double kWidth = 1160;
+constexpr double kHeight = 440;
+constexpr double kTop = 112;
+constexpr double kPanelWidth = 300;
+constexpr double kPanelHeight = 250;
+constexpr double kLeft = 74;
+constexpr double kPanelStep = 374;
+constexpr double kDotRadius = 3.5;
+constexpr double kHeadRoom = 1.08;
+
+/// Each pair of formats keeps its colour, whichever are there.
+const char* colourOf(const std::string& formats) {
+  constexpr oriel_kv_format kFormats[] = {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4};
+  for (const oriel_kv_format k : kFormats) {
+    for (const oriel_kv_format v : kFormats) {
+      if (formatsName(k, v) == formats) {
+        return formatColour(k, v);
+      }
+    }
+  }
+  return kQuietColour;
+}
+
+struct Series {
+  const char* colour;
+  std::vector<Point> measured;
+  std::vector<Point> predicted;
+};
+
+/// One of the three pictures: what is on its axes, and its lines.
+struct Panel {
+  std::string title;
+  std::string x_title;
+  bool log_x = false;
+  std::vector<Series> series;
+};
+
+std::vector<std::string> formatsOf(const Sweep& sweep) {
+  std::vector<std::string> formats;
+  for (const PredictedLine& line : sweep.lines) {
+    formats.push_back(line.formats);
+  }
+  return formats;
+}
+
+Panel panelOf(const Sweep& sweep, SweepKind kind, bool decode) {
+  Panel panel;
+  for (const std::string& formats : formatsOf(sweep)) {
+    Series series = {colourOf(formats), {}, {}};
+    for (const SweepPoint& point : sweep.points) {
+      if (point.kind != kind || point.formats != formats) {
+        continue;
+      }
+      const double x = kind == SweepKind::kWindow ? std::log2(point.window_tokens)
+                                                  : static_cast<double>(point.depth_tokens);
+      series.measured.push_back(
+          {x, decode ? point.decode_tokens_per_s : point.prefill_tokens_per_s});
+      if (kind == SweepKind::kWindow && point.predicted_decode > 0) {
+        series.predicted.push_back({x, point.predicted_decode});
+      }
+    }
+    for (const PredictedLine& line : sweep.lines) {
+      for (size_t i = 0;
+           kind == SweepKind::kDepth && line.formats == formats && i < line.tokens.size(); ++i) {
+        series.predicted.push_back({line.tokens[i], decode ? line.decode[i] : line.prefill[i]});
+      }
+    }
+    const auto by_x = [](const Point& a, const Point& b) { return a.x < b.x; };
+    std::sort(series.measured.begin(), series.measured.end(), by_x);
+    std::sort(series.predicted.begin(), series.predicted.end(), by_x);
+    panel.series.push_back(series);
+  }
+  return panel;
+}
+
+std::vector<Tick> ticksOf(const Panel& panel, double first, double last) {
+  std::vector<Tick> ticks;
+  const double step = panel.log_x ? 1 : niceStep(last - first, 5, 1);
+  for (double at = std::ceil(first / step) * step; at <= last; at += step) {
+    ticks.push_back({at, std::to_string(std::llround(panel.log_x ? std::exp2(at) : at))});
+  }
+  return ticks;
+}
+
+void drawPanel(const Panel& panel, double x, Svg* svg) {
+  double first = 1e300;
+  double last = -1e300;
+  double most = 0;
+  for (const Series& series : panel.series) {
+    for (const auto* points : {&series.measured, &series.predicted}) {
+      for (const Point& point : *points) {
+        first = std::min(first, point.x);
+        last = std::max(last, point.x);
+        most = std::max(most, point.y);
+      }
+    }
+  }
+  const Point corner = {x, kTop};
+  svg->text({x, kTop - 14}, panel.title, Svg::Anchor::kStart, 14, "#333", true);
+  if (first > last) {
+    svg->text({x + kPanelWidth / 2, kTop + kPanelHeight / 2}, "no time was left",
+              Svg::Anchor::kMiddle, 13, kQuietColour);
+    return;
+  }
+  const double margin = std::max((last - first) / 40, 1e-9);
+  const Chart chart = {corner,         kPanelWidth,   kPanelHeight,
+                       first - margin, last + margin, std::max(most, 1e-3) * kHeadRoom};
+  chart.drawAxes(ticksOf(panel, first, last), panel.x_title, "tokens/s", 50, svg);
+  for (const Series& series : panel.series) {
+    if (!series.predicted.empty()) {
+      svg->polyline(chart.at(series.predicted), {series.colour, 1.5, true});
+    }
+  }
+  for (const Series& series : panel.series) {
+    if (!series.measured.empty()) {
+      svg->polyline(chart.at(series.measured), {series.colour, 2, false});
+    }
+    for (const Point& point : series.measured) {
+      svg->dot(chart.at(point.x, point.y), kDotRadius, "#ffffff", series.colour);
+    }
+  }
+}
+
+}  // namespace
+
+std::string plotSweep(const Sweep& sweep) {
+  Svg svg(kWidth, kHeight);
+  svg.text({kLeft, 34}, sweep.model + " on " + sweep.device, Svg::Anchor::kStart, 18, kStrongColour,
+           true);
+  Legend legend({kLeft, 62}, &svg);
+  for (const std::string& formats : formatsOf(sweep)) {
+    legend.line(formats, {colourOf(formats), 3, false});
+  }
+  legend.dot("measured", "#ffffff", kStrongColour);
+  legend.line("predicted", {kStrongColour, 1.5, true});
+
+  Panel decode = panelOf(sweep, SweepKind::kDepth, true);
+  decode.title = "Decoding";
+  Panel prefill = panelOf(sweep, SweepKind::kDepth, false);
+  prefill.title = "Reading a prompt";
+  decode.x_title = prefill.x_title =
+      "depth, tokens (window " + std::to_string(sweep.deepest) + " tokens)";
+  Panel window = panelOf(sweep, SweepKind::kWindow, true);
+  window.title = "Decoding, window full";
+  window.x_title = "window, tokens";
+  window.log_x = true;
+  double x = kLeft;
+  for (const Panel* panel : {&decode, &prefill, &window}) {
+    drawPanel(*panel, x, &svg);
+    x += kPanelStep;
+  }
+  return svg.document();
+}
+
+}  // namespace cli

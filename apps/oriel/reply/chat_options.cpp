@@ -1,0 +1,156 @@
+#include "reply/chat_options.h"
+
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+
+#include "output.h"
+#include "reply/json_input.h"
+
+namespace cli {
+namespace {
+
+constexpr char kGroup[] = "Chat format";
+/// Published templates have under 20 KiB.
+constexpr uint64_t kMostTemplateBytes = 1 << 20;
+/// Tools with long descriptions have some 100 KiB, documents more.
+constexpr uint64_t kMostTemplateJsonBytes = 64 << 20;
+
+void setTemplate(const std::string& name, ChatFormatOptions* options) {
+  const std::filesystem::path path = std::filesystem::u8path(name);
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    if (path.has_parent_path()) {
+      throw CLI::ValidationError("--template", "there is no file " + name);
+    }
+    options->chat_template = name;
+    options->template_file.clear();
+    return;
+  }
+  if (std::filesystem::file_size(path, error) > kMostTemplateBytes || error) {
+    throw CLI::ValidationError("--template", name + " is too large for a chat template");
+  }
+  options->chat_template = readAll(name);
+  options->template_file = name;
+  const bool is_text = options->chat_template.find('\0') == std::string::npos;
+  if (!is_text || options->chat_template.find('{') == std::string::npos) {
+    throw CLI::ValidationError("--template", name + " holds no Jinja template");
+  }
+}
+
+std::string readTemplateJson(const std::string& path) {
+  const std::string text = readAll(path, kMostTemplateJsonBytes);
+  (void)parseJson(text, inputName(path));  // what is wrong with it is said with its name
+  return text;
+}
+
+unsigned daysOf(unsigned year, unsigned month) {
+  const bool leaps = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  return month == 2                                              ? (leaps ? 29 : 28)
+         : month == 4 || month == 6 || month == 9 || month == 11 ? 30
+                                                                 : 31;
+}
+
+void setDate(const std::string& text, ChatFormatOptions* options) {
+  unsigned year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  int used = 0;
+  if (text == "today") {
+    options->date = today();
+  } else if (std::sscanf(text.c_str(), "%4u-%2u-%2u%n", &year, &month, &day, &used) == 3 &&
+             static_cast<size_t>(used) == text.size() && year <= 9999 && month >= 1 &&
+             month <= 12 && day >= 1 && day <= daysOf(year, month)) {
+    options->date = year * 10000 + month * 100 + day;
+  } else {
+    throw CLI::ValidationError("--date", "'" + text + "' is no date: write 2024-07-26, or today");
+  }
+}
+
+}  // namespace
+
+void addTemplateOption(CLI::App* command, ChatFormatOptions* options) {
+  command
+      ->add_option_function<std::string>(
+          "--template", [options](const std::string& text) { setTemplate(text, options); },
+          "Chat format: a name, e.g. gemma3, or a file with a Jinja template, which is run "
+          "(default: "
+          "the model's own)")
+      ->type_name("NAME|FILE")
+      ->group(kGroup);
+}
+
+void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
+  addTemplateOption(command, options);
+  command
+      ->add_flag(
+          "--think,!--no-think",
+          [options](int64_t times) {
+            options->no_thinking = times < 0;
+            options->thinking = times > 0;
+          },
+          "Whether a model that can think before it answers does so (default: as its template has "
+          "it, which mostly is yes)")
+      ->group(kGroup);
+  command
+      ->add_option_function<std::string>(
+          "--tools",
+          [options](const std::string& path) {
+            options->tools = readTemplateJson(path);
+            options->tools_file = path;
+          },
+          "Tools that the model may call, a JSON list in the OpenAI form; - is stdin")
+      ->type_name("FILE")
+      ->group(kGroup);
+  command
+      ->add_option_function<std::string>(
+          "--documents",
+          [options](const std::string& path) { options->documents = readTemplateJson(path); },
+          "Documents to answer from, a JSON list as the model's template wants it")
+      ->type_name("FILE")
+      ->group(kGroup);
+  command
+      ->add_option_function<std::string>(
+          "--template-variables", [options](const std::string& text) { options->variables = text; },
+          R"(More variables of the template, a JSON object, e.g. '{"reasoning_effort": "low"}')")
+      ->type_name("JSON")
+      ->group(kGroup);
+  command
+      ->add_option_function<std::string>(
+          "--date", [options](const std::string& text) { setDate(text, options); },
+          "The date told to models that want one: 2024-07-26, or today (default: today in chat, "
+          "else "
+          "the format's own)")
+      ->type_name("DATE")
+      ->group(kGroup);
+}
+
+oriel_chat_options chatOptions(const ChatFormatOptions& options) {
+  oriel_chat_options result = {};
+  result.struct_size = sizeof(result);
+  result.chat_template = options.chat_template.empty() ? nullptr : options.chat_template.c_str();
+  result.no_thinking = options.no_thinking ? 1 : 0;
+  result.thinking = options.thinking ? 1 : 0;
+  const auto give = [](const std::string& text, const char** data, size_t* bytes) {
+    *data = text.empty() ? nullptr : text.data();
+    *bytes = text.size();
+  };
+  give(options.tools, &result.tools, &result.tools_bytes);
+  give(options.documents, &result.documents, &result.documents_bytes);
+  give(options.variables, &result.variables, &result.variables_bytes);
+  result.date = options.date;
+  return result;
+}
+
+uint32_t today() {
+  const std::time_t now = std::time(nullptr);
+  const std::tm* const local = std::localtime(&now);
+  return local == nullptr ? 0
+                          : static_cast<uint32_t>((local->tm_year + 1900) * 10000 +
+                                                  (local->tm_mon + 1) * 100 + local->tm_mday);
+}
+
+}  // namespace cli

@@ -1,0 +1,200 @@
+#include "reply/local_tools.h"
+
+#include <CLI/CLI.hpp>
+
+#include "output.h"
+#include "terminal/interrupt.h"
+
+#if !defined(_WIN32)
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#endif
+
+namespace cli {
+
+LocalTool parseLocalTool(const std::string& text) {
+  const size_t at = text.find('=');
+  if (at == 0 || at == std::string::npos || at + 1 == text.size()) {
+    throw CLI::ValidationError("--allow-tool", "'" + text + "' is no tool: write NAME=COMMAND");
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+#if defined(_WIN32)
+
+std::string runLocalTool(const LocalTool& tool, const std::string& /*arguments*/) {
+  return "error: " + tool.name + " cannot be run here: commands are run on POSIX systems only";
+}
+
+#else
+
+namespace {
+
+constexpr size_t kMostResultBytes = 256 * 1024;
+constexpr auto kMostTime = std::chrono::seconds(55);
+constexpr int kLookEveryMs = 50;
+
+/// Both ends of a pipe, closed when it goes.
+struct Pipe {
+  int read_end = -1;
+  int write_end = -1;
+
+  bool open() {
+    int ends[2];
+    if (pipe(ends) != 0) {
+      return false;
+    }
+    read_end = ends[0];
+    write_end = ends[1];
+    fcntl(read_end, F_SETFD, FD_CLOEXEC);
+    fcntl(write_end, F_SETFD, FD_CLOEXEC);
+    return true;
+  }
+  static void closeEnd(int* end) {
+    if (*end >= 0) {
+      close(*end);
+      *end = -1;
+    }
+  }
+  ~Pipe() {
+    closeEnd(&read_end);
+    closeEnd(&write_end);
+  }
+};
+
+/// A command on its way, in a process group of its own; what is left of it ends with this.
+class RunningTool {
+ public:
+  bool start(const LocalTool& tool) {
+    if (!in_.open() || !out_.open()) {
+      return false;
+    }
+    process_ = fork();
+    if (process_ == 0) {
+      setpgid(0, 0);
+      std::signal(SIGINT, SIG_DFL);
+      std::signal(SIGPIPE, SIG_DFL);
+      setenv("ORIEL_TOOL", tool.name.c_str(), 1);
+      dup2(in_.read_end, STDIN_FILENO);
+      dup2(out_.write_end, STDOUT_FILENO);
+      execl("/bin/sh", "sh", "-c", tool.command.c_str(), static_cast<char*>(nullptr));
+      _exit(127);
+    }
+    Pipe::closeEnd(&in_.read_end);
+    Pipe::closeEnd(&out_.write_end);
+    fcntl(in_.write_end, F_SETFL, O_NONBLOCK);
+    return process_ > 0;
+  }
+  ~RunningTool() {
+    if (process_ > 0) {
+      kill(-process_, SIGKILL);
+      int status = 0;
+      while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+      }
+    }
+  }
+
+  enum class End { kDone, kTooLong, kTooMuch, kStopped };
+
+  End talk(const std::string& given, std::string* result) {
+    const auto end = std::chrono::steady_clock::now() + kMostTime;
+    size_t sent = 0;
+    for (;;) {
+      if (interrupts() != 0) {
+        return End::kStopped;
+      }
+      if (std::chrono::steady_clock::now() > end) {
+        return End::kTooLong;
+      }
+      if (sent == given.size()) {
+        Pipe::closeEnd(&in_.write_end);
+      }
+      pollfd waits[2] = {{out_.read_end, POLLIN, 0}, {in_.write_end, POLLOUT, 0}};
+      if (poll(waits, in_.write_end >= 0 ? 2 : 1, kLookEveryMs) <= 0) {
+        continue;
+      }
+      if (in_.write_end >= 0 && waits[1].revents != 0) {
+        const ssize_t n = write(in_.write_end, given.data() + sent, given.size() - sent);
+        // A command need not read what it is given.
+        sent = n > 0 ? sent + static_cast<size_t>(n) : errno == EAGAIN ? sent : given.size();
+      }
+      if (waits[0].revents != 0) {
+        char buffer[4096];
+        const ssize_t n = read(out_.read_end, buffer, sizeof(buffer));
+        if (n == 0) {
+          return End::kDone;
+        }
+        result->append(buffer, n > 0 ? static_cast<size_t>(n) : 0);
+        if (result->size() > kMostResultBytes) {
+          return End::kTooMuch;
+        }
+      }
+    }
+  }
+
+  /// The exit code; -1: a signal ended it.
+  int finish() {
+    int status = 0;
+    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+    process_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  Pipe in_;
+  Pipe out_;
+  pid_t process_ = -1;
+};
+
+/// As JSON has it, in which the result goes on.
+bool isUtf8(const std::string& text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::string runLocalTool(const LocalTool& tool, const std::string& arguments) {
+  RunningTool running;
+  std::string result;
+  if (!running.start(tool)) {
+    return "error: " + tool.name + " could not be started";
+  }
+  switch (running.talk(arguments, &result)) {
+    case RunningTool::End::kTooLong:
+      return "error: " + tool.name + " took too long";
+    case RunningTool::End::kTooMuch:
+      return "error: " + tool.name + " printed too much";
+    case RunningTool::End::kStopped:
+      return "error: the user stopped " + tool.name;
+    case RunningTool::End::kDone:
+      break;
+  }
+  const int code = running.finish();
+  while (!result.empty() && result.back() == '\n') {
+    result.pop_back();
+  }
+  if (!isUtf8(result)) {
+    return "error: " + tool.name + " printed bytes that are no text";
+  }
+  if (code != 0) {
+    return "error: " + tool.name + " failed" + (result.empty() ? "" : ": " + result);
+  }
+  return result;
+}
+
+#endif
+
+}  // namespace cli

@@ -1,0 +1,172 @@
+#include "reply/reply.h"
+
+#include <algorithm>
+
+#include "failure.h"
+#include "report.h"
+#include "system.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
+
+namespace cli {
+namespace {
+
+bool show(const Reply& reply, std::string_view text) {
+  if (!reply.streams || text.empty()) {
+    return true;
+  }
+  return isTerminal(Stream::kOut) ? tryPrint(terminalSafe(text)) : tryPrint(text);
+}
+
+void showThought(std::string_view text, bool first) {
+  tell((first ? dim("(thinking)") + "\n" : "") + dim(terminalSafe(text)));
+}
+
+/// In one line; an answer may have come before.
+void showCall(const Reply& reply, const ToolCall& call) {
+  const bool in_line = !reply.parts.text.empty() && reply.parts.text.back() != '\n';
+  tellText((in_line ? "\n" : "") + dim(terminalSafe("calls " + call.name + " " + call.arguments)) +
+           "\n");
+}
+
+/// Before the part is added to the others.
+void showWork(const Reply& reply, const oriel_part& part) {
+  const bool thought = !reply.parts.thought.empty();
+  const bool begun = !reply.parts.text.empty() || !reply.parts.calls.empty();
+  if (part.kind == ORIEL_PART_THOUGHT) {
+    showThought({part.text, part.text_bytes}, !thought);
+  } else if (thought && !begun) {
+    tell("\n\n");
+  }
+  if (part.kind == ORIEL_PART_CALL_ENDED) {
+    showCall(reply, reply.parts.calls.back());
+  }
+}
+
+int onPart(const oriel_part* part, void* user) {
+  auto* reply = static_cast<Reply*>(user);
+  if (reply->shows_work) {
+    showWork(*reply, *part);
+  }
+  reply->parts.add(*part);
+  const bool is_text = part->kind == ORIEL_PART_TEXT;
+  return is_text && !show(*reply, {part->text, part->text_bytes}) ? 1 : 0;
+}
+
+int takeToken(const oriel_token_event& event, Reply* reply) {
+  reply->at_each_token();
+  reply->ids.push_back(event.id);
+  if (reply->wants_logprobs) {
+    reply->logprobs.push_back({event.id, event.logprob, {event.top, event.top + event.top_count}});
+  }
+  return 0;
+}
+
+int onToken(const oriel_token_event* event, void* user) {
+  return takeToken(*event, static_cast<Reply*>(user));
+}
+
+int onTextToken(const oriel_token_event* event, void* user) {
+  auto* reply = static_cast<Reply*>(user);
+  (void)takeToken(*event, reply);
+  const std::string_view text(event->text, event->text_bytes);
+  reply->parts.text += text;
+  return show(*reply, text) ? 0 : 1;
+}
+
+/// Throws unless it went well; what is wrong with a schema or a grammar is said with its file.
+void checkReply(const Session& session, oriel_status status, const Reply& reply) {
+  if (status != ORIEL_OK && !reply.form_file.empty()) {
+    const std::string reason = session.reason(status);
+    const bool is_form =
+        reason.find("schema") != std::string::npos || reason.find("grammar") != std::string::npos;
+    if (is_form) {
+      throw Failure{kExitFailed, reply.form_file + ": " + reason};
+    }
+  }
+  session.check(status, Diagnostics::Blame::kOptions);
+}
+
+using Generate = decltype(&oriel_session_generate);
+
+void run(Generate call, const Session& session, const oriel_generate_options& options,
+         oriel_token_fn on_token, Reply* reply) {
+  reply->parts = {};
+  reply->ids.clear();
+  reply->logprobs.clear();
+  reply->wants_logprobs = options.logprobs != 0;
+  reply->result = {};
+  reply->result.struct_size = sizeof(reply->result);
+  const oriel_status status = session.cancellable(
+      [&] { return call(session.get(), &options, on_token, reply, &reply->result); });
+  reply->cancelled = status == ORIEL_ERROR_CANCELLED;
+  if (!reply->cancelled) {
+    checkReply(session, status, *reply);
+  }
+  // What was held back at the end comes as one more event of the last token.
+  const size_t tokens = std::min<size_t>(reply->ids.size(), reply->result.tokens);
+  reply->ids.resize(tokens);
+  reply->logprobs.resize(std::min(reply->logprobs.size(), tokens));
+  print("");  // throws if the callback could not write
+}
+
+}  // namespace
+
+void generate(const Session& session, const oriel_generate_options& options, Reply* reply) {
+  run(oriel_session_generate, session, options, onTextToken, reply);
+}
+
+void chatReply(const Session& session, const oriel_generate_options& options, Reply* reply) {
+  oriel_generate_options with_parts = options;
+  with_parts.on_part = onPart;
+  with_parts.part_user = reply;
+  if (!reply->has_tools) {
+    with_parts.tool_choice = ORIEL_TOOLS_NONE;  // what looks like a call is text
+  }
+  run(oriel_chat_reply, session, with_parts, onToken, reply);
+}
+
+namespace {
+
+Json logprobFields(const std::vector<TokenLogprobs>& logprobs) {
+  Json list = Json::array();
+  for (const TokenLogprobs& token : logprobs) {
+    Json top = Json::array();
+    for (const oriel_token_logprob& likely : token.top) {
+      top.push_back({likely.id, numberOf(likely.logprob)});
+    }
+    Json fields;
+    fields["id"] = token.id;
+    fields["logprob"] = numberOf(token.logprob);
+    fields["top"] = std::move(top);
+    list.push_back(std::move(fields));
+  }
+  return list;
+}
+
+}  // namespace
+
+Json replyFields(const Reply& reply, const oriel_stats& stats) {
+  Json json;
+  json["text"] = reply.parts.text;
+  if (!reply.parts.thought.empty()) {
+    json["thought"] = reply.parts.thought;
+  }
+  if (reply.has_tools) {
+    json["tool_calls"] = callsJson(reply.parts);
+  }
+  if (reply.wants_logprobs) {
+    json["logprobs"] = logprobFields(reply.logprobs);
+  }
+  json["tokens"] = reply.result.tokens;
+  json["prompt_tokens"] = reply.result.prompt_tokens;
+  json["stop_reason"] = reply.cancelled ? "cancelled" : stopReasonName(reply.result.stop_reason);
+  json["time_to_first_token_ms"] = reply.result.time_to_first_token_ms;
+  json["decode_tokens_per_s"] = reply.result.decode_tokens_per_s;
+  json["window_used"] = stats.window_used;
+  json["window_capacity"] = stats.window_capacity;
+  json["evicted"] = stats.evicted;
+  return json;
+}
+
+}  // namespace cli

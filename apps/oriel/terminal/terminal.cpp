@@ -1,0 +1,95 @@
+#include "terminal/terminal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "system.h"
+
+namespace cli {
+namespace {
+
+bool usesColour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return isTerminal(Stream::kErr) && (no_colour == nullptr || *no_colour == '\0') &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+std::string styled(const char* code, const std::string& text) {
+  return usesColour() ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
+}
+
+}  // namespace
+
+void tell(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+std::string dim(const std::string& text) { return styled("2", text); }
+
+std::string bold(const std::string& text) { return styled("1", text); }
+
+std::string bar(double share, unsigned columns) {
+  static const char* const kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double clamped = std::clamp(share, 0.0, 1.0);
+  auto eighths = static_cast<unsigned>(std::lround(clamped * columns * 8));
+  if (clamped > 0 && eighths == 0) {
+    eighths = 1;
+  }
+  std::string text;
+  for (unsigned i = 0; i < eighths / 8; ++i) {
+    text += "█";
+  }
+  return text + kEighths[eighths % 8];
+}
+
+std::string terminalSafe(std::string_view text) {
+  std::string safe;
+  safe.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F, the other set of control characters, are C2 80 to C2 9F.
+    if (byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) {
+      ++i;
+    } else if ((byte >= 0x20 && byte != 0x7F) || byte == '\n' || byte == '\t') {
+      safe += text[i];
+    }
+  }
+  return safe;
+}
+
+ProgressBar::ProgressBar(std::string label, std::chrono::milliseconds quiet)
+    : label_(std::move(label)), quiet_(quiet), enabled_(isTerminal(Stream::kErr)) {}
+
+ProgressBar::~ProgressBar() { clear(); }
+
+void ProgressBar::show(uint64_t done, uint64_t total) {
+  if (!enabled_ || total == 0 || std::chrono::steady_clock::now() - start_ < quiet_) {
+    return;
+  }
+  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  const int percent = static_cast<int>(share * 100);
+  if (percent == shown_percent_) {
+    return;
+  }
+  shown_percent_ = percent;
+  const unsigned columns = terminalColumns();
+  const unsigned taken = static_cast<unsigned>(label_.size()) + 8;
+  const unsigned cells = columns > taken + 4 ? std::min(columns - taken, 40u) : 0;
+  char number[16];
+  std::snprintf(number, sizeof(number), " %3d%% ", percent);
+  tell("\r\033[K" + label_ + number + dim(bar(share, cells)));
+}
+
+void ProgressBar::clear() {
+  if (shown_percent_ >= 0) {
+    tell("\r\033[K");
+    shown_percent_ = -1;
+  }
+}
+
+}  // namespace cli

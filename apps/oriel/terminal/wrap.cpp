@@ -1,0 +1,243 @@
+#include "terminal/wrap.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "output.h"
+#include "system.h"
+#include "terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kUsualColumns = 80;
+/// Narrower ones get lines of this width, which they wrap themselves.
+constexpr size_t kLeastColumns = 20;
+constexpr size_t kGap = 2;         // between two columns of a table
+constexpr size_t kNoteIndent = 4;  // of what stands below a row
+
+struct Range {
+  uint32_t first;
+  uint32_t last;
+};
+
+/// Marks that stand on the character before them, and characters that show nothing.
+constexpr Range kNoColumns[] = {
+    {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},  {0x0E34, 0x0E3A},
+    {0x0E47, 0x0E4E}, {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x2064},  {0x20D0, 0x20F0},
+    {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}, {0xE0100, 0xE01EF}};
+/// East Asian wide and full-width characters and emoji (Unicode's EastAsianWidth.txt, blocks rounded).
+constexpr Range kTwoColumns[] = {
+    {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},  {0xA960, 0xA97C},
+    {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},  {0xFFE0, 0xFFE6},
+    {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
+
+template <size_t N>
+bool isIn(const Range (&ranges)[N], uint32_t character) {
+  return std::any_of(ranges, ranges + N, [character](const Range& range) {
+    return character >= range.first && character <= range.last;
+  });
+}
+
+/// Bytes of the escape sequence "ESC [ ... letter" that stands there; 0: none.
+size_t escapeAt(std::string_view text, size_t at) {
+  if (text[at] != '\033' || at + 1 >= text.size() || text[at + 1] != '[') {
+    return 0;
+  }
+  size_t end = at + 2;
+  while (end < text.size() && (text[end] < '@' || text[end] > '~')) {
+    ++end;
+  }
+  return std::min(end + 1, text.size()) - at;
+}
+
+/// The character that begins at `at`, and how many bytes it has; broken UTF-8 counts byte by byte.
+uint32_t characterAt(std::string_view text, size_t at, size_t* bytes) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  const size_t count = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  uint32_t character = count == 1 ? lead : lead & (0xFFu >> (count + 1));
+  *bytes = std::min(count, text.size() - at);
+  for (size_t i = 1; i < *bytes; ++i) {
+    character = character << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3Fu);
+  }
+  return character;
+}
+
+size_t terminalOr80(Stream stream) {
+  return isTerminal(stream) ? std::max<size_t>(terminalColumns(stream), kLeastColumns)
+                            : kUsualColumns;
+}
+
+/// Where a line goes on when it is broken: see wrapped().
+struct Hanging {
+  size_t indent = 0;
+  size_t moved_from = 0;  ///< byte of the cell that is moved to the next line; 0: none
+};
+
+Hanging hangingOf(std::string_view line, size_t columns) {
+  const size_t leading = std::min(line.find_first_not_of(' '), line.size());
+  size_t first_column = 0;
+  size_t last_column = 0;
+  size_t last_cell = 0;
+  for (size_t gap = line.find("  ", leading); gap != std::string_view::npos;
+       gap = line.find("  ", last_cell)) {
+    const size_t cell = line.find_first_not_of(' ', gap);
+    if (cell == std::string_view::npos) {
+      break;
+    }
+    last_cell = cell;
+    last_column = columnsOf(line.substr(0, cell));
+    first_column = first_column == 0 ? last_column : first_column;
+  }
+  if (last_column != 0 && last_column <= columns / 2) {
+    return {last_column, 0};
+  }
+  if (first_column != 0 && first_column <= columns * 2 / 5 && first_column != last_column) {
+    return {first_column, 0};
+  }
+  if (last_column != 0) {
+    return {std::min(leading, columns / 2) + kNoteIndent, last_cell};
+  }
+  return {std::min(leading, columns / 2) + (line.substr(leading, 2) == "- " ? 2 : 0), 0};
+}
+
+/// `line` with breaks; its first word stands at column `at` already.
+std::string broken(std::string_view line, size_t columns, size_t indent, size_t at) {
+  std::string out;
+  size_t column = at;
+  bool begun = false;  // a word stands on the line
+  for (size_t begin = 0; begin < line.size();) {
+    const size_t word = std::min(line.find_first_not_of(' ', begin), line.size());
+    const size_t end = std::min(line.find(' ', word), line.size());
+    const size_t width = columnsOf(line.substr(word, end - word));
+    if (begun && column + (word - begin) + width > columns) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else {
+      out.append(line, begin, word - begin);
+      column += word - begin;
+    }
+    out.append(line, word, end - word);
+    column += width;
+    begun = true;
+    begin = end;
+  }
+  return out;
+}
+
+std::string padded(const std::string& cell, size_t width, bool right) {
+  const std::string space(width - std::min(width, columnsOf(cell)), ' ');
+  return right ? space + cell : cell + space;
+}
+
+}  // namespace
+
+size_t columnsOf(std::string_view text) {
+  size_t columns = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t bytes = escapeAt(text, at);
+    if (bytes == 0) {
+      const uint32_t character = characterAt(text, at, &bytes);
+      columns += isIn(kNoColumns, character) ? 0 : isIn(kTwoColumns, character) ? 2 : 1;
+    }
+    at += bytes;
+  }
+  return columns;
+}
+
+size_t resultColumns() { return terminalOr80(Stream::kOut); }
+
+size_t noteColumns() { return terminalOr80(Stream::kErr); }
+
+std::string wrapped(std::string_view text, size_t columns) {
+  std::string out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    if (columnsOf(line) <= columns) {
+      out += line;
+    } else {
+      const Hanging hanging = hangingOf(line, columns);
+      const std::string_view above = line.substr(0, hanging.moved_from);
+      if (!above.empty()) {
+        out +=
+            broken(above.substr(0, above.find_last_not_of(' ') + 1), columns, hanging.indent, 0) +
+            "\n" + std::string(hanging.indent, ' ');
+      }
+      out += broken(line.substr(hanging.moved_from), columns, hanging.indent,
+                    above.empty() ? 0 : hanging.indent);
+    }
+    out += end < text.size() ? "\n" : "";
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::string wrapped(std::string_view text, size_t columns, size_t indent) {
+  return broken(text, columns, indent, indent);
+}
+
+void printText(std::string_view text) { print(wrapped(text, resultColumns())); }
+
+void tellText(std::string_view text) {
+  tell(isTerminal(Stream::kErr) ? wrapped(text, noteColumns()) : std::string(text));
+}
+
+void Table::row(std::vector<std::string> cells, std::string note) {
+  rows_.push_back({std::move(cells), std::move(note)});
+}
+
+std::string Table::text(size_t columns, size_t indent) const {
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    size_t width = columnsOf(columns_[i].title);
+    for (const Row& row : rows_) {
+      width = std::max(width, columnsOf(row.cells[i]));
+    }
+    widths.push_back(width);
+  }
+  std::vector<bool> shown(columns_.size(), true);
+  const auto total = [&] {
+    size_t sum = indent;
+    for (size_t i = 0; i < shown.size(); ++i) {
+      sum += shown[i] ? widths[i] + (i == 0 ? 0 : kGap) : 0;
+    }
+    return sum;
+  };
+  while (total() > columns) {
+    size_t next = columns_.size();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (shown[i] && columns_[i].drop != 0 &&
+          (next == columns_.size() || columns_[i].drop > columns_[next].drop)) {
+        next = i;
+      }
+    }
+    if (next == columns_.size()) {
+      break;
+    }
+    shown[next] = false;
+  }
+  std::string out;
+  const auto add = [&](const auto& cell_of, const std::string& note) {
+    std::string line(indent, ' ');
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (shown[i]) {
+        line +=
+            std::string(i == 0 ? 0 : kGap, ' ') + padded(cell_of(i), widths[i], columns_[i].right);
+      }
+    }
+    out += line.erase(line.find_last_not_of(' ') + 1) + "\n";
+    if (!note.empty()) {
+      const size_t below = indent + (columns < kUsualColumns ? kNoteIndent / 2 : kNoteIndent);
+      out += std::string(below, ' ') + wrapped(note, columns, below) + "\n";
+    }
+  };
+  add([&](size_t i) { return columns_[i].title; }, "");
+  for (const Row& row : rows_) {
+    add([&](size_t i) { return row.cells[i]; }, row.note);
+  }
+  return out;
+}
+
+}  // namespace cli
