@@ -27,7 +27,7 @@ set(of_the_host
   *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *OrielTiny*/1 *exaone4_of_windows
   Streaming.*windows_of_128 CacheFormats.divergence* Qwen2.the_guard* *RowsOnFile*
   *ModelLogits*moe*_q8_0 *ModelLogits*moe*_q4_0 *ModelLogits*/granitemoe *StateFormats* Latents.*
-  *Random/Families*_* *BatchModels* *EmbeddedFamilies* PrefixFile.*
+  Architectures.streaming* Architectures.odd* Architectures.heads_of* *Random/Families*_* *BatchModels* *EmbeddedFamilies* PrefixFile.*
   Device/Kernels.latent_attention* Device/Kernels.heads_of_any_size* Device/Kernels.attention_of_low_bit*
   Device/Kernels.state_scan* Device/Kernels.rope_append_stores_low_bit* Device/Kernels.attention_weighs*/shared)
 
