@@ -1,10 +1,13 @@
-# cmake -P make_source_bundle.cmake SETTINGS: lays out what source_bundle.cmake names.
+# cmake -P make_source_bundle.cmake SETTINGS [FOLDER]: lays out what source_bundle.cmake names.
 #
 #   oriel.h               oriel.h and sessions.h in one
 #   src/                  the sources as they are, each in its folder, behind a line or two that say when it is compiled
 #   third_party/          headers of Highway and Vulkan
 #   Makefile, LICENSE, README.md
 include(${CMAKE_ARGV3})
+if(CMAKE_ARGV4)
+  set(BUNDLE ${CMAKE_ARGV4})
+endif()
 file(REMOVE_RECURSE ${BUNDLE})
 
 file(WRITE ${BUNDLE}/src/bundle.h "// What is compiled. Give -DORIEL_VULKAN=0 or -DORIEL_CPU_SIMD=0 to do without.
@@ -22,7 +25,8 @@ file(WRITE ${BUNDLE}/src/bundle.h "// What is compiled. Give -DORIEL_VULKAN=0 or
 #endif
 ")
 
-# write_source(FILE AS): with the condition of its folder.
+# write_source(FILE AS): with the condition of its folder, which is also part of its name: what `g++ -c` makes of two files
+# of one name is one file. Kernels for the CPU include themselves, so those have their own.
 function(write_source file as)
   file(READ ${file} text)
   set(condition "")
@@ -39,6 +43,9 @@ function(write_source file as)
   if(condition)
     string(REPLACE "#include \"bundle.h\"\n" "#include \"bundle.h\"\n#if ${condition}\n" text "${text}")
     string(APPEND text "#endif\n")
+  endif()
+  if(NOT as MATCHES "^cpu/")
+    string(REGEX REPLACE "^([a-z]+)/" "\\1/\\1_" as ${as})
   endif()
   file(WRITE ${BUNDLE}/src/${as} "${text}")
 endfunction()

@@ -1,7 +1,7 @@
 # `cpack`: a .deb and a .tar.gz of what is installed. scripts/package.sh makes both as they are meant to be.
 set(CPACK_PACKAGE_NAME oriel)
 set(CPACK_PACKAGE_VENDOR "The Oriel authors")
-set(CPACK_PACKAGE_CONTACT "The Oriel authors <oriel@localhost>" CACHE STRING "Who answers for the packages")
+set(CPACK_PACKAGE_CONTACT "Oriel maintainers <maintainers@oriel.example>" CACHE STRING "Who answers for the packages")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "embedded, on-device LLM runtime inside a memory budget")
 set(CPACK_PACKAGE_DESCRIPTION
 "Runs language models in GGUF files on the CPU or a Vulkan device, inside a
