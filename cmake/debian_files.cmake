@@ -10,14 +10,14 @@ file(WRITE ${documents}/copyright
 Upstream-Name: oriel
 
 Files: *
-Copyright: The Oriel authors
+Copyright: 2026 The Oriel authors
 License: Apache-2.0
  On Debian systems the full text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.
 Comment: The weights of the bundled model are described in oriel-tiny.md.
 ")
 file(WRITE ${documents}/changelog.Debian
-"oriel (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
+"oriel (${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}) unstable; urgency=medium
 
   * Version ${CPACK_PACKAGE_VERSION}. What changed is said in the project's CHANGELOG.md.
 
@@ -27,7 +27,8 @@ file(WRITE ${documents}/changelog.Debian
 file(WRITE ${share}/lintian/overrides/oriel
 "oriel: package-name-doesnt-match-sonames liboriel-tools0.1 liboriel0.1
 oriel: link-to-shared-library-in-wrong-package *
-oriel: non-dev-pkg-with-shlib-symlink *
+oriel: maintscript-calls-ldconfig *
+oriel: initial-upload-closes-no-bugs *
 ")
 find_program(GZIP gzip REQUIRED)
 file(GLOB pages ${share}/man/man1/*.1)

@@ -247,9 +247,9 @@ class Options(unittest.TestCase):
             print("SKIPPED: the .deb: dpkg-shlibdeps is not installed")
             return
         run(cpack, "-G", "DEB", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", "-B", to, cwd=folder / "build")
-        package = next(to.glob("oriel_0.1.0_*.deb"))
+        package = next(to.glob("oriel_0.1.0-1_*.deb"))
         fields = run("dpkg-deb", "-f", package)
-        for wanted in (r"^Package: oriel$", r"^Version: 0\.1\.0$", r"^Depends: .*libc6.*libstdc\+\+6", r"^Recommends: .*libvulkan1"):
+        for wanted in (r"^Package: oriel$", r"^Version: 0\.1\.0-1$", r"^Depends: .*libc6.*libstdc\+\+6", r"^Recommends: .*libvulkan1"):
             self.assertRegex(fields, re.compile(wanted, re.M))
         root = folder / "root"
         run("dpkg-deb", "-x", package, root)
