@@ -28,5 +28,7 @@ Command addInfoCommand(CLI::App* program);
 Command addModelsCommand(CLI::App* program);
 Command addDevicesCommand(CLI::App* program);
 Command addDoctorCommand(CLI::App* program);
+Command addCompletionsCommand(CLI::App* program);
+Command addManualCommand(CLI::App* program);
 
 }  // namespace cli

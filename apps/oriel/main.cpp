@@ -138,7 +138,8 @@ int runCommand(int argc, char** argv) {
       addBenchCommand(&program),   addEvalCommand(&program),     addCalibrateCommand(&program),
       addInfoCommand(&program),    addTokenizeCommand(&program), addRenderCommand(&program),
       addParseCommand(&program),   addEmbedCommand(&program),    addModelsCommand(&program),
-      addDevicesCommand(&program), addDoctorCommand(&program),
+      addDevicesCommand(&program), addDoctorCommand(&program),   addCompletionsCommand(&program),
+      addManualCommand(&program),
   };
   program.footer(  // now: commands take over what is set before
       "MODEL is a GGUF file; by default a small one that comes with the program.\n"

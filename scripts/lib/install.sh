@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What the scripts need on a machine: packages and a software Vulkan driver. To be sourced.
 #
-#   oriel_install_packages GROUP...   build, runtime, test or a target of cross.sh; installs what is
+#   oriel_install_packages GROUP...   build, runtime, test, package or a target of cross.sh; installs what is
 #                                     missing
 #   oriel_find_swiftshader            puts SwiftShader under build/swiftshader
 #   oriel_lavapipe_manifest           prints where this system's lavapipe has its manifest
@@ -65,6 +65,9 @@ test    pkgconf                 may   cmd:pkg-config
 test    clang-format-14         may   cmd:clang-format-14
 test    clang-tidy-14           may   cmd:clang-tidy-14
 test    openjdk-17-jdk-headless may   cmd:javac
+package dpkg-dev                must  cmd:dpkg-shlibdeps
+package file                    must  cmd:file
+package gzip                    must  cmd:gzip
 linux-aarch64 g++-aarch64-linux-gnu      must cmd:aarch64-linux-gnu-g++
 linux-aarch64 qemu-user-static           must cmd:qemu-aarch64-static
 linux-armhf   g++-arm-linux-gnueabihf    must cmd:arm-linux-gnueabihf-g++
