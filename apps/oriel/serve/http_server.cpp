@@ -15,10 +15,8 @@ using namespace std::chrono_literals;
 
 /// Between two requests on a connection.
 constexpr auto kIdle = 15s;
-/// All of a request's headers, from its first byte on.
-constexpr auto kHeaderTime = 10s;
-/// A body has this and a second for each 64 KiB.
-constexpr auto kBodyTime = 20s;
+/// A body has so many times that, and a second for each 64 KiB there may be.
+constexpr int64_t kBodyTime = 2;
 /// A client that takes nothing for so long has left.
 constexpr auto kPatience = 20s;
 /// Between two looks at whether the server stops.
@@ -181,11 +179,12 @@ bool HttpServer::receive(const Socket& socket, HttpReader* reader, std::string* 
     }
     if (!begun && (reader->begun() || !unread->empty())) {
       begun = true;
-      deadline = Clock::now() + kHeaderTime;
+      deadline = Clock::now() + limits_.header_time;
     }
     if (!told && reader->headerDone()) {
       told = true;
-      deadline = Clock::now() + kBodyTime + std::chrono::seconds(limits_.http.body_bytes >> 16);
+      deadline = Clock::now() + kBodyTime * limits_.header_time +
+                 std::chrono::seconds(limits_.http.body_bytes >> 16);
       if (reader->waitsForContinue()) {
         sendAll(socket, "HTTP/1.1 100 Continue\r\n\r\n", kPatience);
       }

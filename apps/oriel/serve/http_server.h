@@ -59,6 +59,7 @@ class Exchange {
 struct ServerLimits {
   HttpLimits http;
   uint32_t connections = 64;
+  std::chrono::seconds header_time{10};  ///< for all of a request's headers, from the first byte on
 };
 
 class HttpServer {

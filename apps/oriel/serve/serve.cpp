@@ -1,5 +1,6 @@
 #include "serve/serve.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -144,6 +145,7 @@ int runServer(ServeOptions options) {
   ServerLimits limits;
   limits.http.body_bytes = options.body_bytes;
   limits.connections = options.connections;
+  limits.header_time = std::min(limits.header_time, service_options.timeout);
   catchTermination();
   HttpServer server(
       std::move(listener), limits, [&](Exchange* exchange) { service.answer(exchange); },

@@ -51,6 +51,15 @@ std::string base64Of(const std::vector<float>& values) {
   return text;
 }
 
+void checkEnded(Ended ended) {
+  if (ended == Ended::kClientGone) {
+    throw ApiError{499, "the client has left", "", "", 0};
+  }
+  if (ended == Ended::kStopping) {
+    throw ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
+  }
+}
+
 const char kModels[] = "/v1/models/";
 
 }  // namespace
@@ -355,10 +364,6 @@ void Service::completions(Exchange* exchange) {
 }
 
 void Service::reply(const ReplyRequest& request, Exchange* exchange) {
-  std::vector<const char*> stops;
-  for (const std::string& text : request.stop) {
-    stops.push_back(text.c_str());
-  }
   std::vector<std::vector<int32_t>> prompts(1);
   if (!request.is_chat) {
     prompts.clear();
@@ -371,36 +376,42 @@ void Service::reply(const ReplyRequest& request, Exchange* exchange) {
     }
   }
   ReplyWriter writer(model_, options_.model_name, request, exchange);
-  const auto lease =
-      take([&](const Slot& slot) { return slot.match(request, prompts[0]); }, *exchange);
-  const Slot::Call call = callOf(*exchange);
   try {
-    uint32_t number = 0;
-    for (const std::vector<int32_t>& ids : prompts) {
-      for (uint32_t i = 0; i < request.choices; ++i, ++number) {
-        oriel_generate_options options = sampling(request, i);
-        options.stop = stops.data();
-        options.stop_count = stops.size();
-        const ReplySink sink = writer.sinkFor(number);
-        const ReplyOutcome outcome = request.is_chat ? lease->chat(request, options, sink, call)
-                                                     : lease->complete(ids, options, sink, call);
-        metrics_.countReply(outcome.prompt_tokens, outcome.cached_tokens, outcome.result.tokens,
-                            outcome.evicted);
-        if (outcome.ended == Ended::kClientGone) {
-          throw ApiError{499, "the client has left", "", "", 0};
-        }
-        if (outcome.ended == Ended::kStopping) {
-          throw ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
-        }
-        writer.endChoice(outcome, i == 0);
-      }
-    }
+    generate(request, prompts, &writer, exchange);
     writer.end();
   } catch (const ApiError& error) {
     if (!exchange->begun()) {
       throw;
     }
     writer.endWith(error);
+  }
+}
+
+/// The session is given back before the client has the end of its reply, and may ask again.
+void Service::generate(const ReplyRequest& request,
+                       const std::vector<std::vector<int32_t>>& prompts, ReplyWriter* writer,
+                       Exchange* exchange) {
+  std::vector<const char*> stops;
+  for (const std::string& text : request.stop) {
+    stops.push_back(text.c_str());
+  }
+  const auto lease =
+      take([&](const Slot& slot) { return slot.match(request, prompts[0]); }, *exchange);
+  const Slot::Call call = callOf(*exchange);
+  uint32_t number = 0;
+  for (const std::vector<int32_t>& ids : prompts) {
+    for (uint32_t i = 0; i < request.choices; ++i, ++number) {
+      oriel_generate_options options = sampling(request, i);
+      options.stop = stops.data();
+      options.stop_count = stops.size();
+      const ReplySink sink = writer->sinkFor(number);
+      const ReplyOutcome outcome = request.is_chat ? lease->chat(request, options, sink, call)
+                                                   : lease->complete(ids, options, sink, call);
+      metrics_.countReply(outcome.prompt_tokens, outcome.cached_tokens, outcome.result.tokens,
+                          outcome.evicted);
+      checkEnded(outcome.ended);
+      writer->endChoice(outcome, i == 0);
+    }
   }
 }
 

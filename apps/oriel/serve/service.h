@@ -18,6 +18,8 @@
 
 namespace cli {
 
+class ReplyWriter;
+
 struct ServiceOptions {
   CommonOptions common;  ///< how replies are sampled where a request does not say
   ChatFormatOptions chat;
@@ -67,6 +69,8 @@ class Service {
   Slots::Lease take(const Slots::Matcher& match, const Exchange& client);
   Slot::Call callOf(const Exchange& client);
   void reply(const ReplyRequest& request, Exchange* exchange);
+  void generate(const ReplyRequest& request, const std::vector<std::vector<int32_t>>& prompts,
+                ReplyWriter* writer, Exchange* exchange);
 
   const ServiceOptions options_;
   const Model& model_;
