@@ -53,7 +53,7 @@ for (const [name, options] of Object.entries({
   });
 }
 
-test('stop', async () => {
+test('stop, and a new chat', async () => {
   const {page} = await open({});
   await page.route('**/v1/chat/completions', route => {
     const body = {...JSON.parse(route.request().postData()), max_tokens: 100000,
@@ -70,5 +70,11 @@ test('stop', async () => {
   const said = await page.locator('.turn:not(.user):not(.thought):not(.note)').textContent();
   await new Promise(done => setTimeout(done, 300));
   assert.equal(await page.locator('.turn:not(.user):not(.thought):not(.note)').textContent(), said);
+  await page.fill('#text', 'Another one.');
+  await page.press('#text', 'Enter');
+  await page.waitForFunction(() => document.getElementById('send').textContent === 'Stop');
+  await page.click('#new');  // while a reply runs
+  await new Promise(done => setTimeout(done, 300));
+  assert.equal(await page.textContent('#log'), '');
   await page.close();
 });

@@ -99,6 +99,7 @@ function describe(extra, reason) {
 }
 
 async function reply() {
+  const mine = messages;
   const thought = add('turn thought'), answer = add('turn');
   running = new AbortController();
   send.textContent = 'Stop';
@@ -120,7 +121,9 @@ async function reply() {
     failed = error.name !== 'AbortError';
     note = failed ? error.message : 'stopped';
   }
-  messages.push({role: 'assistant', content: answer.textContent});
+  if (mine !== messages) return;  // a new chat has begun
+  if (answer.textContent) mine.push({role: 'assistant', content: answer.textContent});
+  else mine.pop();  // what was not answered was not asked
   if (note) add(failed ? 'turn note error' : 'turn note', note);
   running = null;
   send.textContent = 'Send';
@@ -154,6 +157,8 @@ text.addEventListener('keydown', event => {
 });
 find('new').addEventListener('click', () => {
   running?.abort();
+  running = null;
+  send.textContent = 'Send';
   messages = [];
   log.replaceChildren();
   text.focus();
