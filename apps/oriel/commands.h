@@ -25,6 +25,7 @@ Command addEmbedCommand(CLI::App* program);
 Command addRenderCommand(CLI::App* program);
 Command addParseCommand(CLI::App* program);
 Command addInfoCommand(CLI::App* program);
+Command addServeCommand(CLI::App* program);
 Command addModelsCommand(CLI::App* program);
 Command addDevicesCommand(CLI::App* program);
 Command addDoctorCommand(CLI::App* program);

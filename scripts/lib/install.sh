@@ -52,6 +52,7 @@ build   libcli11-dev            must  inc:CLI/CLI.hpp
 build   libhwy-dev              may   inc:hwy/highway.h
 build   nlohmann-json3-dev      must  inc:nlohmann/json.hpp
 build   libedit-dev             may   inc:histedit.h
+build   libboost-dev            may   inc:boost/beast/http/parser.hpp
 build   python3                 must  cmd:python3
 runtime libvulkan1              may   lib:libvulkan.so.1
 runtime libedit2                may   lib:libedit.so.2

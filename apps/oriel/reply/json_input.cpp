@@ -10,8 +10,6 @@ namespace cli {
 namespace {
 
 constexpr uint64_t kMostBytes = 64 << 20;
-/// What is nested is walked by recursion, here and in the JSON library; nothing that is read here goes beyond 4.
-constexpr size_t kMostDepth = 16;
 /// A value takes 16 bytes or more.
 constexpr size_t kMostValues = 8 << 20;
 /// Each key is compared with those before it.
@@ -21,7 +19,7 @@ constexpr size_t kMostKeys = 1024;
 /// do for that, but they look through all of a list behind each object in it.)
 class Bounds : public nlohmann::json_sax<Json> {
  public:
-  explicit Bounds(const std::string& what) : what_(what) {}
+  Bounds(const std::string& what, size_t most_depth) : what_(what), most_depth_(most_depth) {}
 
   bool null() override { return seeValue(); }
   bool boolean(bool) override { return seeValue(); }
@@ -42,8 +40,8 @@ class Bounds : public nlohmann::json_sax<Json> {
 
  private:
   bool open() {
-    if (keys_.size() == kMostDepth) {
-      fail(" is nested too deeply: at most " + std::to_string(kMostDepth) + " levels are read");
+    if (keys_.size() == most_depth_) {
+      fail(" is nested too deeply: at most " + std::to_string(most_depth_) + " levels are read");
     }
     keys_.emplace_back();
     return seeValue();
@@ -74,6 +72,7 @@ class Bounds : public nlohmann::json_sax<Json> {
   }
 
   const std::string& what_;
+  const size_t most_depth_;
   std::vector<std::vector<std::string>> keys_;  ///< of each object that is open; none of arrays
   size_t values_ = 0;
 };
@@ -100,8 +99,8 @@ bool isId(const Json& value) {
 
 }  // namespace
 
-Json parseJson(const std::string& text, const std::string& what) {
-  Bounds bounds(what);
+Json parseJson(const std::string& text, const std::string& what, size_t most_depth) {
+  Bounds bounds(what, most_depth);
   Json json;
   if (Json::sax_parse(text, &bounds)) {
     json = Json::parse(text, nullptr, /*allow_exceptions=*/false);

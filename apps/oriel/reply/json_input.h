@@ -9,9 +9,12 @@
 
 namespace cli {
 
-/// Throws Failure with one line that names `what` for text that is not JSON, is nested deeper than 16, holds more
+/// What is nested is walked by recursion; no file that is read here goes beyond 4.
+constexpr size_t kMostJsonDepth = 16;
+/// Throws Failure with one line that names `what` for text that is not JSON, is nested deeper, holds more
 /// than 8 million values or an object with more than 1024 keys, or names a key twice.
-Json parseJson(const std::string& text, const std::string& what);
+Json parseJson(const std::string& text, const std::string& what,
+               size_t most_depth = kMostJsonDepth);
 /// "-" is stdin. At most 64 MiB.
 Json readJson(const std::string& path);
 
