@@ -19,8 +19,8 @@ NAMES = {("f16", "f16"): "f16", ("int8", "int8"): "K8V8", ("int8", "int4"): "K8V
 WIDTH, LEFT, RIGHT = 480, 62, 14
 PANELS = {"window": (58, 150), "loss": (252, 150)}  # top and height
 STYLE = """<style>
-text { font: 12px system-ui, sans-serif; fill: #24292f } .quiet { fill: #57606a } .title { font-weight: 600; font-size: 14px }
-.page { fill: #ffffff } .grid { stroke: #e2e5e9 } .axis { stroke: #8a929b }
+text { font: 12px system-ui, sans-serif; fill: #24292f } .quiet { fill: #57606a }
+.title { font-weight: 600; font-size: 14px } .page { fill: #ffffff } .grid { stroke: #e2e5e9 } .axis { stroke: #8a929b }
 @media (prefers-color-scheme: dark) {
 text { fill: #e3e6ea } .quiet { fill: #9aa4b0 } .page { fill: #14171b } .grid { stroke: #2c3238 } }
 </style>"""
@@ -63,10 +63,10 @@ class Panel:
         return (round(LEFT + across * (WIDTH - LEFT - RIGHT), 1), round(self.top + (1 - up) * self.height, 1))
 
 
-def decades(low, high, steps):
-    """Round numbers between: each power of ten times each of `steps`."""
+def decades(low, high):
+    """Round numbers between: 1, 2 and 5 times powers of ten."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [step * 10.0 ** e for e in exponents for step in steps if low <= step * 10.0 ** e <= high]
+    return [step * 10.0 ** e for e in exponents for step in (1, 2, 5) if low <= step * 10.0 ** e <= high]
 
 
 def text(x, y, words, anchor="start", kind=""):
@@ -117,12 +117,12 @@ def drawing(shape, found):
            f"<title>Window and expected loss of {shape} against memory</title>", STYLE,
            f'<rect width="{WIDTH}" height="448" class="page"/>',
            text(LEFT, 24, f"{shape}, weights in Q4_0", kind="title")]
-    for key, label, caption, steps in (
-            ("window", lambda v: f"{v:,.0f}", "window, tokens", (1, 2, 5)),
-            ("loss", lambda v: f"{v:g}", "expected loss, nats a token (0.01: the right token is 1 % less likely)", (1, 2, 5))):
+    for key, label, caption in (
+            ("window", lambda v: f"{v:,.0f}", "window, tokens"),
+            ("loss", lambda v: f"{v:g}", "expected loss, nats a token (0.01: the right token is 1 % less likely)")):
         values = [point[key] for point in found]
         panel = Panel(*PANELS[key], x_range, padded(values))
-        out += draw_panel(panel, found, key, decades(*padded(values), steps), label, caption)
+        out += draw_panel(panel, found, key, decades(*padded(values)), label, caption)
     out.append(text(WIDTH - RIGHT, 440, "memory, MiB", "end", "quiet"))
     x = LEFT
     for name in [name for name in COLOURS if any(point["format"] == name for point in found)]:

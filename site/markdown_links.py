@@ -7,6 +7,8 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Pages that are linked before they are written.
+AWAITED = {"docs/python.md", "docs/web.md", "docs/desktop.md", "docs/serve.md"}
 _LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(<?([^()\s<>]+(?:\([^()\s]*\))?)>?(?:\s+\"[^\"]*\")?\)")
 _SPAN = re.compile(r"(`+)(?!`)(.*?)(?<!`)\1(?!`)")
 
