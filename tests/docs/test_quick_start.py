@@ -60,36 +60,38 @@ class QuickStart(unittest.TestCase):
         cls.scratch = scratch()
         cls.addClassCleanup(cls.scratch.cleanup)
         cls.home = pathlib.Path(cls.scratch.name)
-        run(CMAKE, "--install", BUILD, "--prefix", cls.home / "oriel")
+        run(CMAKE, "--install", BUILD, "--prefix", cls.home / ".local")
         cls.folder = cls.home / "hello"
         cls.folder.mkdir()
         cls.text = (SOURCE / "docs/quick-start.md").read_text(encoding="utf-8")
+
+        cls.prefix = re.search(r"^    (export PREFIX=.*)$", cls.text, re.M).group(1)
 
     def commands(self, heading):
         """Indented lines that are commands, of one part of the page."""
         part = self.text.split(f"\n## {heading}")[1].split("\n## ")[0]
         part = re.sub(r"^```.*?^```$", "", part, flags=re.M | re.S)
-        return re.findall(r"^    ((?:gcc|g\+\+|export|\./|\"\$HOME).*)$", part, re.M)
+        return re.findall(r"^    ((?:gcc|g\+\+|export|\./|\"\$PREFIX).*)$", part, re.M)
 
     def shell(self, lines):
         env = {**on_the_cpu(), "HOME": str(self.home)}
         for name in list(env):
             if name in ("PKG_CONFIG_PATH", "ORIEL_MODEL"):
                 del env[name]
-        return run("sh", "-ec", "\n".join(lines), cwd=self.folder, env=env)
+        return run("sh", "-ec", "\n".join([self.prefix, *lines]), cwd=self.folder, env=env)
 
     def test_the_program_answers(self):
         lines = self.commands("1. Build and install")
-        self.assertEqual(1, len(lines))
-        self.assertRegex(self.shell(lines), ANSWER)
+        self.assertEqual(2, len(lines))
+        self.assertRegex(self.shell(lines[1:]), ANSWER)
 
     def test_hello_in_c_and_in_cpp(self):
         c, cpp = self.commands("2. Hello in C"), self.commands("3. Hello in C++")
         self.assertEqual((3, 2), (len(c), len(cpp)))
         (self.folder / "hello.c").write_text(blocks("quick-start", "c")[0])
         (self.folder / "hello.cpp").write_text(blocks("quick-start", "cpp")[0])
-        libdir = next((self.home / "oriel").rglob("oriel.pc")).parent
-        c[0] = c[0].replace("$HOME/oriel/lib/pkgconfig", str(libdir))  # lib64 on some systems
+        libdir = next((self.home / ".local").rglob("oriel.pc")).parent
+        c[0] = c[0].replace("$PREFIX/lib/pkgconfig", str(libdir))  # lib64 on some systems
         self.assertRegex(self.shell(c), ANSWER)
         self.assertRegex(self.shell([c[0], *cpp]), ANSWER)
 
@@ -104,7 +106,7 @@ class QuickStart(unittest.TestCase):
         source = AROUND + OPENED + "".join(f"  {{\n{block}  }}\n" for block in samples)
         source += "  oriel_session_destroy(session);\n  oriel_model_free(model);\n  return 0;\n}\n"
         (self.folder / "samples.c").write_text(source)
-        prefix = self.home / "oriel"
+        prefix = self.home / ".local"
         library = next(prefix.rglob("liboriel.*"))
         run("gcc", *STRICT, "samples.c", f"-I{prefix}/include", library, "-lstdc++", "-lm", "-ldl", "-pthread", "-o",
             "samples", cwd=self.folder)
@@ -117,7 +119,7 @@ class QuickStart(unittest.TestCase):
         for page in PAGES:
             for block in blocks(page, "c"):
                 (self.folder / "sample.c").write_text(program(block))
-                run("gcc", *STRICT, "-fsyntax-only", f"-I{self.home}/oriel/include", "sample.c", cwd=self.folder)
+                run("gcc", *STRICT, "-fsyntax-only", f"-I{self.home}/.local/include", "sample.c", cwd=self.folder)
                 count += 1
         self.assertGreater(count, 9)
 

@@ -10,8 +10,9 @@ namespace cli {
 namespace {
 
 constexpr uint64_t kMostBytes = 64 << 20;
-/// What is nested is walked by recursion, here and in the JSON library; nothing that is read here goes beyond 4.
-constexpr size_t kMostDepth = 16;
+/// What is nested is walked by recursion, here and in the JSON library. As deep as Oriel reads JSON: schemas of tools'
+/// parameters take two levels for each object in an object.
+constexpr size_t kMostDepth = 64;
 /// A value takes 16 bytes or more.
 constexpr size_t kMostValues = 8 << 20;
 /// Each key is compared with those before it.

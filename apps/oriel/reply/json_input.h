@@ -9,7 +9,7 @@
 
 namespace cli {
 
-/// Throws Failure with one line that names `what` for text that is not JSON, is nested deeper than 16, holds more
+/// Throws Failure with one line that names `what` for text that is not JSON, is nested deeper than 64, holds more
 /// than 8 million values or an object with more than 1024 keys, or names a key twice.
 Json parseJson(const std::string& text, const std::string& what);
 /// "-" is stdin. At most 64 MiB.
