@@ -1,6 +1,7 @@
 /* The shortest whole program: hello MODEL.gguf */
 #include <oriel/oriel.h>
 #include <stdio.h>
+#include <string.h>
 
 static void complain(oriel_log_level level, const char* line, void* user) {
   (void)user;
@@ -13,16 +14,19 @@ static int print(const oriel_token_event* event, void* user) {
 }
 
 int main(int argc, char** argv) {
-  oriel_options options = {
-      .struct_size = sizeof(options), .memory_bytes = 64u << 20, .log = complain};
+  const char* path = argc > 1 ? argv[1] : "model.gguf";
+  const char* text = "What is your name?";
+  oriel_options options = {.struct_size = sizeof(options)};
+  options.memory_bytes = 64u << 20;
+  options.log = complain;
   oriel_model* model = NULL;
   oriel_session* session = NULL;
-  oriel_status status = oriel_model_load(argc > 1 ? argv[1] : "model.gguf", &options, &model);
-  if (status == ORIEL_OK) status = oriel_session_create(model, NULL, &session);
-  if (status == ORIEL_OK) status = oriel_chat_add(session, "user", "What is your name?", 18);
-  if (status == ORIEL_OK) status = oriel_chat_reply(session, NULL, print, stdout, NULL);
+  int ok = oriel_model_load(path, &options, &model) == ORIEL_OK;
+  ok = ok && oriel_session_create(model, NULL, &session) == ORIEL_OK;
+  ok = ok && oriel_chat_add(session, "user", text, strlen(text)) == ORIEL_OK;
+  ok = ok && oriel_chat_reply(session, NULL, print, stdout, NULL) == ORIEL_OK;
   puts("");
   oriel_session_destroy(session);
   oriel_model_free(model);
-  return status;
+  return ok ? 0 : 1;
 }

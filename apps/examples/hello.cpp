@@ -3,35 +3,48 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
 
 struct Release {
-  void operator()(oriel_model* model) const { oriel_model_free(model); }
-  void operator()(oriel_session* session) const { oriel_session_destroy(session); }
+  void operator()(oriel_model* it) const { oriel_model_free(it); }
+  void operator()(oriel_session* it) const { oriel_session_destroy(it); }
 };
+// A session is declared behind its model, and so destroyed before it.
 using Model = std::unique_ptr<oriel_model, Release>;
-using Session =
-    std::unique_ptr<oriel_session, Release>;  // declared behind its model: destroyed before it
+using Session = std::unique_ptr<oriel_session, Release>;
 
-int main(int argc, char** argv) {
+Model load(const char* path) {
   oriel_options options{};
   options.struct_size = sizeof(options);
   options.memory_bytes = 64u << 20;
   options.log = [](oriel_log_level level, const char* line, void*) {
     if (level == ORIEL_LOG_ERROR) std::fprintf(stderr, "%s\n", line);
   };
-  oriel_model* loaded = nullptr;
-  if (oriel_model_load(argc > 1 ? argv[1] : "model.gguf", &options, &loaded) != ORIEL_OK) return 1;
-  const Model model(loaded);
-  oriel_session* created = nullptr;
-  if (oriel_session_create(model.get(), nullptr, &created) != ORIEL_OK) return 1;
-  const Session session(created);
+  oriel_model* model = nullptr;
+  oriel_model_load(path, &options, &model);  // NULL where it fails
+  return Model(model);
+}
 
+Session begin(const Model& model) {
+  oriel_session* session = nullptr;
+  if (model) oriel_session_create(model.get(), nullptr, &session);
+  return Session(session);
+}
+
+bool say(const Session& session, const std::string& text) {
   const auto print = [](const oriel_token_event* event, void*) {
     std::fwrite(event->text, 1, event->text_bytes, stdout);
     return std::fflush(stdout);
   };
-  if (oriel_chat_add(session.get(), "user", "What is your name?", 18) != ORIEL_OK) return 1;
-  if (oriel_chat_reply(session.get(), nullptr, print, nullptr, nullptr) != ORIEL_OK) return 1;
+  oriel_session* s = session.get();
+  return oriel_chat_add(s, "user", text.data(), text.size()) == ORIEL_OK &&
+         oriel_chat_reply(s, nullptr, print, nullptr, nullptr) == ORIEL_OK;
+}
+
+int main(int argc, char** argv) {
+  const Model model = load(argc > 1 ? argv[1] : "model.gguf");
+  const Session session = begin(model);
+  if (!session || !say(session, "What is your name?")) return 1;
   std::puts("");
   return 0;
 }

@@ -100,6 +100,14 @@ class QuickStart(unittest.TestCase):
             source = (SOURCE / "apps/examples" / name).read_text(encoding="utf-8")
             self.assertEqual(source.split("\n", 1)[1], blocks("quick-start", language)[0])
 
+    def test_blocks_of_code_fit_80_columns(self):
+        for page in PAGES:
+            text = (SOURCE / f"docs/{page}.md").read_text(encoding="utf-8")
+            fenced = re.findall(r"^```\w*\n(.*?)^```$", text, re.M | re.S)
+            indented = re.findall(r"^    (\S.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M)
+            long = [line for block in [*fenced, *indented] for line in block.splitlines() if len(line) > 80]
+            self.assertEqual([], long, page)
+
     def test_samples_of_the_page_run(self):
         samples = [block for block in blocks("quick-start", "c") if "int main(" not in block]
         self.assertGreater(len(samples), 4)
