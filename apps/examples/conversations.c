@@ -42,7 +42,8 @@ static Guest* find(Guest* guests, const char* name, oriel_model* model) {
     if (!strcmp(guests[i].name, name)) return &guests[i];
   }
   if (i == GUESTS) {
-    fprintf(stderr, "conversations: there is no room for %s: at most %u talk at a time\n", name, GUESTS);
+    fprintf(stderr, "conversations: there is no room for %s: at most %u talk at a time\n", name,
+            GUESTS);
     return NULL;
   }
   if (oriel_session_create(model, NULL, &guests[i].session) != ORIEL_OK) return NULL;
