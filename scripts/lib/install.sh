@@ -65,6 +65,7 @@ test    pkgconf                 may   cmd:pkg-config
 test    clang-format-14         may   cmd:clang-format-14
 test    clang-tidy-14           may   cmd:clang-tidy-14
 test    openjdk-17-jdk-headless may   cmd:javac
+test    python3-markdown-it     may   file:/usr/lib/python3/dist-packages/markdown_it
 site    python3-markdown-it     must  file:/usr/lib/python3/dist-packages/markdown_it
 linux-aarch64 g++-aarch64-linux-gnu      must cmd:aarch64-linux-gnu-g++
 linux-aarch64 qemu-user-static           must cmd:qemu-aarch64-static

@@ -33,13 +33,23 @@ def documented():
 
 
 class Errors(unittest.TestCase):
-    def test_lines_are_those_of_the_page(self):
+    @classmethod
+    def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
-            out = subprocess.run([*EMULATOR, PROGRAM, MODEL, folder], capture_output=True, text=True, check=True).stdout
+            cls.out = subprocess.run([*EMULATOR, PROGRAM, MODEL, folder], capture_output=True, text=True,
+                                     check=True).stdout
             for path in (folder, str(pathlib.Path(MODEL).parent)):
-                out = out.replace(path + "/", "")
+                cls.out = cls.out.replace(path + "/", "")
+
+    def test_architectures_are_those_of_the_pages(self):
+        said = re.search(r"^4: .*use a model of one of these: (.*)$", self.out, re.M).group(1).split(", ")
+        table = (ROOT / "docs/architectures.md").read_text(encoding="utf-8")
+        self.assertEqual(sorted(said), sorted(re.findall(r"^\| `(\S+)` \|", table, re.M)))
+        self.assertIn(f"{len(said)} architectures", (ROOT / "README.md").read_text(encoding="utf-8"))
+
+    def test_lines_are_those_of_the_page(self):
         page, met = documented(), set()
-        for status, line in re.findall(r"^(\d+): (.*)$", out, re.M):
+        for status, line in re.findall(r"^(\d+): (.*)$", self.out, re.M):
             status = int(status)
             if status == 0 or line == "-" or status in ELSEWHERE:
                 continue
