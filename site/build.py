@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_links import ROOT, Slugs, is_external, pages
 
 HERE = pathlib.Path(__file__).resolve().parent
+SHORT_CODE = 28
 ASSETS = {".svg", ".png", ".html"}
 
 
@@ -75,6 +76,8 @@ class Site:
                 token.attrSet("id", anchor)
                 contents.append((token.tag, anchor, self.markdown.renderInline(inside.content)))
             for child in token.children or []:
+                if child.type == "code_inline" and len(child.content) <= SHORT_CODE:
+                    child.attrSet("class", "short")  # is not broken
                 for attribute in ("href", "src"):
                     if child.attrGet(attribute):
                         child.attrSet(attribute, self.target(child.attrGet(attribute), path))
