@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # What the scripts need on a machine: packages and a software Vulkan driver. To be sourced.
 #
-#   oriel_install_packages GROUP...   build, runtime, test, package or a target of cross.sh; installs what is
-#                                     missing
+#   oriel_install_packages GROUP...   build, runtime, test, package, site or a target of cross.sh; installs
+#                                     what is missing
 #   oriel_find_swiftshader            puts SwiftShader under build/swiftshader
 #   oriel_lavapipe_manifest           prints where this system's lavapipe has its manifest
 #   oriel_configure [CMAKE_ARG...]    the release preset in build/release
@@ -69,6 +69,8 @@ test    openjdk-17-jdk-headless may   cmd:javac
 package dpkg-dev                must  cmd:dpkg-shlibdeps
 package file                    must  cmd:file
 package gzip                    must  cmd:gzip
+test    python3-markdown-it     may   file:/usr/lib/python3/dist-packages/markdown_it
+site    python3-markdown-it     must  file:/usr/lib/python3/dist-packages/markdown_it
 linux-aarch64 g++-aarch64-linux-gnu      must cmd:aarch64-linux-gnu-g++
 linux-aarch64 qemu-user-static           must cmd:qemu-aarch64-static
 linux-armhf   g++-arm-linux-gnueabihf    must cmd:arm-linux-gnueabihf-g++

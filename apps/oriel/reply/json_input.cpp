@@ -19,7 +19,7 @@ constexpr size_t kMostKeys = 1024;
 /// do for that, but they look through all of a list behind each object in it.)
 class Bounds : public nlohmann::json_sax<Json> {
  public:
-  Bounds(const std::string& what, size_t most_depth) : what_(what), most_depth_(most_depth) {}
+  explicit Bounds(const std::string& what) : what_(what) {}
 
   bool null() override { return seeValue(); }
   bool boolean(bool) override { return seeValue(); }
@@ -40,8 +40,8 @@ class Bounds : public nlohmann::json_sax<Json> {
 
  private:
   bool open() {
-    if (keys_.size() == most_depth_) {
-      fail(" is nested too deeply: at most " + std::to_string(most_depth_) + " levels are read");
+    if (keys_.size() == kMostJsonDepth) {
+      fail(" is nested too deeply: at most " + std::to_string(kMostJsonDepth) + " levels are read");
     }
     keys_.emplace_back();
     return seeValue();
@@ -72,7 +72,6 @@ class Bounds : public nlohmann::json_sax<Json> {
   }
 
   const std::string& what_;
-  const size_t most_depth_;
   std::vector<std::vector<std::string>> keys_;  ///< of each object that is open; none of arrays
   size_t values_ = 0;
 };
@@ -99,8 +98,8 @@ bool isId(const Json& value) {
 
 }  // namespace
 
-Json parseJson(const std::string& text, const std::string& what, size_t most_depth) {
-  Bounds bounds(what, most_depth);
+Json parseJson(const std::string& text, const std::string& what) {
+  Bounds bounds(what);
   Json json;
   if (Json::sax_parse(text, &bounds)) {
     json = Json::parse(text, nullptr, /*allow_exceptions=*/false);

@@ -17,8 +17,6 @@ namespace cli {
 namespace {
 
 constexpr char kJson[] = "application/json";
-/// Schemas are nested; what comes in beyond is no request.
-constexpr size_t kMostDepth = 64;
 
 std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -247,7 +245,7 @@ Json Service::bodyOf(const HttpRequest& request) const {
                    "unsupported_media_type", 0};
   }
   try {
-    return parseJson(request.body, "the body", kMostDepth);
+    return parseJson(request.body, "the body");
   } catch (const Failure& failure) {
     throw ApiError{400, failure.message, "", "invalid_json", 0};
   }
