@@ -26,6 +26,7 @@ Command addRenderCommand(CLI::App* program);
 Command addParseCommand(CLI::App* program);
 Command addInfoCommand(CLI::App* program);
 Command addModelsCommand(CLI::App* program);
+Command addPullCommand(CLI::App* program);
 Command addDevicesCommand(CLI::App* program);
 Command addDoctorCommand(CLI::App* program);
 
