@@ -27,6 +27,7 @@ Command addParseCommand(CLI::App* program);
 Command addInfoCommand(CLI::App* program);
 Command addServeCommand(CLI::App* program);
 Command addModelsCommand(CLI::App* program);
+Command addPullCommand(CLI::App* program);
 Command addDevicesCommand(CLI::App* program);
 Command addDoctorCommand(CLI::App* program);
 Command addCompletionsCommand(CLI::App* program);
