@@ -109,8 +109,7 @@ def read(text: str) -> Header:
         header.constants.append((name, value))
     text = re.sub(r"^#.*$", "", plain(text), flags=re.M)
     for name, body in re.findall(r"typedef enum (\w+) \{(.*?)\}", text, flags=re.S):
-        members = [tuple(word.strip() for word in line.split("=")) for line in body.split(",") if line.strip()]
-        header.enums.append((name, [(member[0], member[1]) for member in members]))
+        header.enums.append((name, re.findall(r"(\w+)\s*=\s*(\d+)", body)))
     text = re.sub(r"typedef enum \w+ \{.*?\} \w+;", "", text, flags=re.S)
     at_struct = re.compile(r"(?:typedef )?struct (\w+) \{((?:[^{}]|\{[^{}]*\})*)\}\s*\w*\s*;")
     for match in at_struct.finditer(text):
@@ -216,8 +215,8 @@ class Writer:
             out.append("]")
         out += ["", "# What each returns, and its arguments.", "FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {"]
         for name, (result, arguments) in self.header.functions.items():
-            kinds = ", ".join(self.ctype(item) for item in arguments)
-            out.append(f'    "{name}": ({self.ctype(result)}, [{kinds}]),')
+            listed = ", ".join(self.ctype(item) for item in arguments)
+            out.append(f'    "{name}": ({self.ctype(result)}, [{listed}]),')
         return out + ["}"]
 
 

@@ -264,12 +264,17 @@ def reply_many(replies: Iterable[Reply], on_piece: Optional[Callable[[Reply, str
         for reply in wanted:
             reply._session._core.enter(reply._stream)
             entered.append(reply)
-        interruptible(lambda: _run_many(wanted, on_piece), lambda: [reply._session.cancel() for reply in wanted])
+        interruptible(lambda: _run_many(wanted, on_piece), lambda: _cancel_all(wanted))
     finally:
         for reply in entered:
             reply._stream.ended = True
             reply._session._core.leave(reply._stream)
     return wanted
+
+
+def _cancel_all(replies: List[Reply]) -> None:
+    for reply in replies:
+        reply._session.cancel()
 
 
 def _run_many(replies: List[Reply], on_piece: Optional[Callable[[Reply, str], object]]) -> None:

@@ -1,12 +1,16 @@
 """A conversation: messages, replies, and all that a session of the C API can do."""
 
 import ctypes
+import json
+import math
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _abi
 from ._calls import PathLike, call, fill, id_array, interruptible, outside_calls, path_bytes, running, text_bytes
 from ._core import SessionCore, filled
+from ._errors import BufferTooSmallError
+from ._library import LIBRARY
 from ._options import POOLINGS, Json, generate_options, json_bytes, number, one_of
 from ._plan import chosen
 from ._reply import Reply
@@ -266,8 +270,6 @@ class Session:
         """The line of its last failed call, "" if none failed."""
 
         def question(handle: int) -> str:
-            from ._library import LIBRARY
-
             return (LIBRARY.oriel_session_last_error(handle) or b"").decode("utf-8", "replace")
 
         return self._core.ask(question)
@@ -293,7 +295,9 @@ class Session:
 
     @property
     def marks(self) -> List[Mark]:
-        found = self._core.ask(lambda handle: fill(_abi.oriel_mark, "oriel_session_get_marks", handle, guess=_abi.ORIEL_MARKS))
+        found: List[_abi.oriel_mark] = self._core.ask(
+            lambda handle: list(fill(_abi.oriel_mark, "oriel_session_get_marks", handle, guess=_abi.ORIEL_MARKS))
+        )
         return [result_of(Mark, mark) for mark in found]
 
     def fork(self) -> "Session":
@@ -318,9 +322,7 @@ class Session:
     @property
     def messages(self) -> List[Dict[str, Any]]:
         """The conversation in the OpenAI form (load with transcript="64KB" or more)."""
-        import json
-
-        text = bytes(self._core.ask(lambda handle: fill(ctypes.c_char, "oriel_transcript_export", handle, guess=4096)))
+        text = self._core.ask(lambda handle: bytes(fill(ctypes.c_char, "oriel_transcript_export", handle, guess=4096)))
         found: List[Dict[str, Any]] = json.loads(text.rstrip(b"\0"))
         return found
 
@@ -334,9 +336,9 @@ class Session:
         with self._core.turn() as handle:
             needed = ctypes.c_size_t()
             _needs_more("oriel_session_save", handle, None, 0, ctypes.byref(needed))
-            data = (ctypes.c_char * needed.value)()
+            data = ctypes.create_string_buffer(needed.value)
             call("oriel_session_save", handle, data, needed.value, ctypes.byref(needed))
-            return data[: needed.value]
+            return bytes(data.raw[: needed.value])
 
     def save_file(self, path: PathLike, *, new_only: bool = False, overwrite: bool = False) -> None:
         """A snapshot in a file, whole or not at all. Replaces snapshots only: `new_only` not even those, `overwrite` any
@@ -361,8 +363,6 @@ class Session:
 
 
 def _exp(value: float) -> float:
-    import math
-
     return math.exp(value) if value < 700 else math.inf
 
 
@@ -374,8 +374,6 @@ def _name(name: str) -> bytes:
 
 
 def _needs_more(name: str, *arguments: Any) -> None:
-    from ._errors import BufferTooSmallError
-
     try:
         call(name, *arguments)
     except BufferTooSmallError:

@@ -20,7 +20,7 @@ def parse_size(size: Size) -> int:
         raise ValueError(f'"{size}" is no size: write 300MB, 1.5GiB or a number of bytes')
     number, unit, binary, letter_b = match.groups()
     power = " kmgt".index(unit.lower()) if unit else 0
-    factor = (1000 if letter_b and not binary else 1024) ** power
+    factor: int = (1000 if letter_b and not binary else 1024) ** power
     if "." in number and factor == 1:
         raise ValueError(f'"{size}" is no size: a number of bytes is whole')
     whole, _, part = number.partition(".")

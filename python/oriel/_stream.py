@@ -1,6 +1,7 @@
 """A push callback turned into a pull: a thread in the C call, which stands still while nobody asks for more."""
 
 import ctypes
+import functools
 import queue
 import threading
 from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Tuple
@@ -107,10 +108,11 @@ class Stream:
     def run_at_once(self, sink: Sink) -> None:
         """All of it, before the first step was pulled: every step goes to `sink`."""
         self.core.enter(self)
-        work, self._work = self._work, None
+        work = self._work
         assert work is not None
+        self._work = None
         try:
-            interruptible(lambda: self._run_to(work, sink), self.core.cancel)
+            interruptible(functools.partial(self._run_to, work, sink), self.core.cancel)
         finally:
             self.ended = True
             self.core.leave(self)

@@ -42,5 +42,6 @@ def negative_log_likelihood(pointer: Any, count: int, index: int) -> float:
         largest = logits.max()
         return float(largest + NUMPY.log(NUMPY.exp(logits - largest).sum()) - logits[index])
     values = pointer[:count]
-    largest = max(values)
-    return largest + math.log(math.fsum(math.exp(value - largest) for value in values)) - float(values[index])
+    largest = float(max(values))
+    total = math.fsum(math.exp(value - largest) for value in values)
+    return float(largest + math.log(total) - values[index])
