@@ -3,7 +3,7 @@
 # See platform/vulkan/shader_table.h.
 cmake_minimum_required(VERSION 3.22)
 
-set(block_bytes 262144)  # unpacked, at most
+set(block_bytes 524288)  # unpacked, at most
 
 set(renumbered "")
 set(unpacked ${FOLDER}/spirv)
