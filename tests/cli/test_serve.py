@@ -295,6 +295,7 @@ def test_a_shared_system_prompt():
         refused("another one", server.chat([{"role": "system", "content": "x"}, USER]), 400, "messages")
         refused("tools", server.chat([USER], tools=TOOLS), 400, "tools")
         refused("completions", server.complete("x"), 400)
+        refused("embeddings", server.post("/v1/embeddings", {"input": "x"}), 400)
 
 
 def test_past_the_window():

@@ -64,6 +64,7 @@ class Service {
   Json modelJson() const;
   Json bodyOf(const HttpRequest& request) const;
   oriel_generate_options sampling(const ReplyRequest& request, uint32_t choice) const;
+  void checkWithoutSystem() const;
   void leaveOutSystem(ReplyRequest* request) const;
   std::vector<int32_t> idsOf(const RawPrompt& prompt) const;
   Slots::Lease take(const Slots::Matcher& match, const Exchange& client);
