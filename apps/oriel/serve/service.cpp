@@ -364,15 +364,21 @@ Slot::Call Service::callOf(const Exchange& client) {
   return {&watcher_, &client, Clock::now() + options_.timeout};
 }
 
+ReplyRequest Service::requestOf(const HttpRequest& request, bool is_chat) {
+  const std::lock_guard<std::mutex> hold(parsing_);
+  const Json body = bodyOf(request);
+  const uint32_t n_vocab = model_.info().n_vocab;
+  return is_chat ? readChatRequest(body, n_vocab) : readCompletionRequest(body, n_vocab);
+}
+
 void Service::chat(Exchange* exchange) {
-  ReplyRequest request = readChatRequest(bodyOf(exchange->request()), model_.info().n_vocab);
+  ReplyRequest request = requestOf(exchange->request(), /*is_chat=*/true);
   leaveOutSystem(&request);
   reply(request, exchange);
 }
 
 void Service::completions(Exchange* exchange) {
-  const ReplyRequest request =
-      readCompletionRequest(bodyOf(exchange->request()), model_.info().n_vocab);
+  const ReplyRequest request = requestOf(exchange->request(), /*is_chat=*/false);
   checkWithoutSystem();
   reply(request, exchange);
 }
