@@ -294,7 +294,7 @@ void Chat::showSpeed(const Reply& reply, const oriel_stats& stats, const TurnsSe
   if (reply.cancelled) {
     line += " · stopped";
   } else if (reply.result.stop_reason == ORIEL_STOP_LENGTH) {
-    line += " · cut off after " + std::to_string(options_.reply_tokens) + " tokens (/set tokens)";
+    line += " · cut off by --tokens";
   }
   tell(dim(line) + "\n");
   const uint64_t longest = longestForgotten(before, now);

@@ -88,7 +88,7 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change) {
       (void)conversations_.openAll(beginning(), /*restores=*/true);
     }
     tell("oriel: " + (failure.message.empty() ? "stopped" : terminalSafe(failure.message)) + "\n" +
-         dim("everything is as it was") + "\n");
+         (closed ? dim("everything is as it was") + "\n" : ""));
     clearInterrupts();
     return false;
   }

@@ -135,6 +135,11 @@ const ChatSetting kSettings[] = {
        }
        return setWhole(text, 0, UINT32_MAX, &o->reply_tokens);
      }},
+    {"min-tokens", Takes::kNext, "of a reply at least",
+     [](const Options& o) { return std::to_string(o.reply.min_tokens); },
+     [](const std::string& text, Options* o) {
+       return setWhole(text, 0, UINT32_MAX, &o->reply.min_tokens);
+     }},
     {"think", Takes::kFormat, "on, off or default",
      [](const Options& o) {
        return std::string(o.chat.no_thinking ? "off" : o.chat.thinking ? "on" : kDefault);
