@@ -1,11 +1,39 @@
 # What `cmake --install` puts where, besides the program (apps/CMakeLists.txt).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-install(TARGETS oriel oriel_tools EXPORT oriel-targets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
-        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# oriel_install_libraries(KIND TARGET...): as oriel::TARGET_KIND, in a file of targets of its own: what several builds
+# install into one folder adds up.
+set(oriel_package ${CMAKE_INSTALL_LIBDIR}/cmake/oriel)
+function(oriel_install_libraries kind oriel tools)
+  set_target_properties(${oriel} PROPERTIES EXPORT_NAME oriel_${kind})
+  set_target_properties(${tools} PROPERTIES EXPORT_NAME tools_${kind})
+  install(TARGETS ${oriel} ${tools} EXPORT oriel-${kind}-targets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+          INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT oriel-${kind}-targets NAMESPACE oriel:: DESTINATION ${oriel_package})
+endfunction()
+
+get_target_property(oriel_type oriel TYPE)
+set(oriel_has_shared ${ORIEL_BOTH_LIBRARIES})
+if(oriel_type STREQUAL "SHARED_LIBRARY")
+  set(oriel_has_shared ON)
+  oriel_install_libraries(shared oriel oriel_tools)
+else()
+  oriel_install_libraries(static oriel oriel_tools)
+  if(ORIEL_BOTH_LIBRARIES)
+    oriel_install_libraries(shared oriel_shared oriel_tools_shared)
+  endif()
+endif()
+if(WIN32 AND oriel_has_shared)
+  # For Microsoft's linker; the list it is made from for those who make it themselves.
+  foreach(name oriel oriel_tools)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.lib DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.def DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endforeach()
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/oriel/oriel.h
               ${PROJECT_SOURCE_DIR}/runtime/include/oriel/sessions.h
               ${PROJECT_SOURCE_DIR}/runtime/include/oriel/tools.h
@@ -13,10 +41,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/oriel/oriel.h
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # find_package(oriel)
-set(oriel_package ${CMAKE_INSTALL_LIBDIR}/cmake/oriel)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/oriel-config-version.cmake
                                  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
-install(EXPORT oriel-targets NAMESPACE oriel:: DESTINATION ${oriel_package})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/oriel-config.cmake
               ${PROJECT_BINARY_DIR}/oriel-config-version.cmake DESTINATION ${oriel_package})
 
@@ -40,8 +66,12 @@ if(CMAKE_USE_PTHREADS_INIT AND NOT ANDROID)
   list(APPEND pc_needs -pthread)
 endif()
 list(JOIN pc_needs " " pc_needs)
-get_target_property(oriel_type oriel TYPE)
+# Where both are installed, -loriel is the shared one, and a static one is asked for: pkg-config --static.
+set(pc_private "")
 if(oriel_type STREQUAL "SHARED_LIBRARY")
+  set(pc_needs "")
+elseif(ORIEL_BOTH_LIBRARIES)
+  set(pc_private "Libs.private: ${pc_needs}")
   set(pc_needs "")
 endif()
 foreach(name oriel oriel-tools)

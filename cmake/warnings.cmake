@@ -1,5 +1,14 @@
 # What every target of the project is compiled with.
 function(oriel_warnings target)
+  if(MSVC)  # clang-cl takes these, too
+    # 4100: arguments that are not used; 4127: conditions that are constant in one kind of build; 4244, 4267: as
+    # -Wno-sign-conversion, no narrower setting; 4324: padding for alignas; 4146: minus of what has no sign;
+    # 4200: arrays at the end of a struct.
+    target_compile_options(${target} PRIVATE /W4 /wd4100 /wd4127 /wd4146 /wd4200 /wd4244 /wd4267 /wd4324 /utf-8
+                                             $<$<BOOL:${ORIEL_WARNINGS_AS_ERRORS}>:/WX>)
+    target_compile_definitions(${target} PRIVATE NOMINMAX _CRT_SECURE_NO_WARNINGS)
+    return()
+  endif()
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
                                            $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
   if(ORIEL_WARNINGS_AS_ERRORS)

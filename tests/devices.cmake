@@ -5,26 +5,31 @@ oriel_test_program(oriel_device_tests OBJECT ${device_sources})
 # What an ordinary run has no time for is left to scripts/test.sh --all. The CPU runs everything each time.
 option(ORIEL_TEST_ALL "Run every test on every device" OFF)
 
-# Vulkan in software spends its time on compiling kernels: more families, weight types and windows whose kernels
-# other tests have, too.
+# Vulkan in software spends its time on compiling kernels: more families, weight types, cache formats and windows
+# whose kernels other tests have, too; SelfTest.passes* has every kernel.
 set(more_of_the_same
   *Families.caches_of_few_bits* *Families.every_device*
   *EmbeddedFamilies*/*_* *EmbeddedFamilies*/m* *EmbeddedFamilies*/o*
   Batches.kernels_that*
-  *BatchFamilies*/*of* *BatchModels*/*q5* *BatchModels*/*q6* *BatchModels*/*iq* *BatchModels*/*bf16
-  *ExpertsOnFile*/olmoe* *ExpertsOnFile*/granitemoe* *ExpertsOfSomeBytes*
-  FamilyShapes.*width_of_their_own)
+  *BatchFamilies*/*of* *BatchModels*/*q5* *BatchModels*/*q6* *BatchModels*/*iq* *BatchModels*/*bf16 *BatchModels*/*k
+  *ExpertsOnFile*/olmoe* *ExpertsOnFile*/granitemoe* *ExpertsOnFile*/lfm2moe* *ExpertsOfSomeBytes*
+  CacheFormats.every_device* FamilyShapes.* *StateSessions* ShortConvolutions.rewinding* SnapshotTravel.of_every_family
+  PrefixFile.that_was_trained* Latents.matrices* Latents.odd_shapes*
+  Device/Kernels.latent_attention*/shared Device/Kernels.heads_of_any_size*/shared
+  Device/Kernels.a_local_layer*/shared Device/Kernels.head_matmul*/shared
+  Device/Kernels.rope_append_stores_low_bit*/shared)
 # SwiftShader computes a third as fast as lavapipe. Of the host alone once kernels are known to be right: sessions
 # and their copies, choices kept in files, errors on the way, what cache formats lose, most of what stays on file.
 set(of_the_host
   ${more_of_the_same}
   SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
-  SpeedOnDevice.* SelfTest.keeps* MatmulChoice* VulkanExecutor.every_call* ShortConvolutions.* FamilyShapes.*
+  SpeedOnDevice.* SelfTest.keeps* MatmulChoice* VulkanExecutor.every_call* ShortConvolutions.*
   *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *OrielTiny*/1 *exaone4_of_windows
-  Streaming.*windows_of_128 CacheFormats.divergence* Qwen2.the_guard* *ExpertsOnFile*/lfm2moe* *RowsOnFile*
-  *ModelLogits*moe*_q8_0 *ModelLogits*moe*_q4_0 *ModelLogits*/granitemoe *StateSessions* *StateFormats* Latents.*
-  *Random/Families*of_joined_matrices *Random/Families*of_a_list_of_layers *Random/Families*of_experts_and_RoPE
-  *Random/Families*without_a_bias)
+  Streaming.*windows_of_128 CacheFormats.divergence* Qwen2.the_guard* *RowsOnFile*
+  *ModelLogits*moe*_q8_0 *ModelLogits*moe*_q4_0 *ModelLogits*/granitemoe *StateFormats* Latents.*
+  Architectures.streaming* Architectures.odd* Architectures.heads_of* *Random/Families*_* *BatchModels* *EmbeddedFamilies* PrefixFile.*
+  Device/Kernels.latent_attention* Device/Kernels.heads_of_any_size* Device/Kernels.attention_of_low_bit*
+  Device/Kernels.state_scan* Device/Kernels.rope_append_stores_low_bit* Device/Kernels.attention_weighs*/shared)
 
 # oriel_on_device(NAME TARGET FILTER [LEFT_OUT...]): see support/device_main.cpp for what TARGET may be.
 function(oriel_on_device name target filter)

@@ -25,8 +25,12 @@ Command addEmbedCommand(CLI::App* program);
 Command addRenderCommand(CLI::App* program);
 Command addParseCommand(CLI::App* program);
 Command addInfoCommand(CLI::App* program);
+Command addServeCommand(CLI::App* program);
 Command addModelsCommand(CLI::App* program);
+Command addPullCommand(CLI::App* program);
 Command addDevicesCommand(CLI::App* program);
 Command addDoctorCommand(CLI::App* program);
+Command addCompletionsCommand(CLI::App* program);
+Command addManualCommand(CLI::App* program);
 
 }  // namespace cli

@@ -65,7 +65,8 @@ std::string rows(const std::string& title, const std::vector<const CLI::Option*>
 class HelpFormatter final : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    const std::vector<const CLI::App*> commands = app->get_subcommands({});
+    const std::vector<const CLI::App*> commands =
+        app->get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
     const std::vector<const CLI::Option*> arguments =
         app->get_options([](const CLI::Option* option) { return option->get_positional(); });
     std::string usage = "Usage: " + name + (commands.empty() ? "" : " COMMAND [MODEL]");

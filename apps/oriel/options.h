@@ -74,7 +74,11 @@ void addModelOption(CLI::App* command, CommonOptions* options);
 oriel_options planOptions(const CommonOptions& options);
 oriel_generate_options generateOptions(const CommonOptions& options, uint32_t max_tokens);
 
-/// The GGUF file to use: MODEL, else the environment's ORIEL_MODEL, else the bundled one.
+/// The GGUF file to use: MODEL, else the environment's ORIEL_MODEL, else the bundled one. Throws Failure for the name of
+/// a model that is not here.
 std::string modelPath(const CommonOptions& options);
+bool usesBundledModel(const CommonOptions& options);
+/// The one that comes with the program. Throws Failure.
+std::string bundledModel();
 
 }  // namespace cli

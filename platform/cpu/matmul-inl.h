@@ -34,7 +34,11 @@ HWY_INLINE VI zeroPart(int32_t minus_sum) {
 /// memory is the limit.
 HWY_INLINE void prefetchWords(const uint32_t* words, uint32_t count, uint32_t step) {
   for (uint32_t w = 0; w < count; w += step) {
+#if HWY_COMPILER_MSVC && HWY_ARCH_X86
+    _mm_prefetch(reinterpret_cast<const char*>(words + 16384 / 4 + w), _MM_HINT_T1);
+#elif !HWY_COMPILER_MSVC
     __builtin_prefetch(words + 16384 / 4 + w, 0, 2);
+#endif
     hwy::Prefetch(words + 1024 / 4 + w);
   }
 }

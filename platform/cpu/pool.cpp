@@ -47,7 +47,7 @@ constexpr uint64_t afterSection(uint64_t section, bool last) {
 void pauseProcessor() {
 #if defined(__x86_64__) || defined(__i386__) || defined(_M_X64)
   _mm_pause();
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && defined(__GNUC__)
   __asm__ volatile("yield");
 #endif
 }

@@ -1,27 +1,22 @@
 #include "cpu/simd.h"
 
 #include "cpu/targets.h"
+#include "cpu/x86_features.h"
 #include "os/thread.h"
 
 namespace oriel {
 namespace {
 
 bool canRun(SimdTarget target) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool baseline = __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") &&
-                        __builtin_cpu_supports("sse4.2");
-  const bool avx2 = baseline && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+#if defined(__x86_64__) || defined(_M_X64)
+  const X86Features has = x86Features();
   switch (target) {
     case SimdTarget::kBaseline:
-      return baseline;
+      return has.baseline;
     case SimdTarget::kAvx2:
-      return ORIEL_CPU_HAS_AVX2 && avx2;  // F16C came before AVX2
+      return ORIEL_CPU_HAS_AVX2 && has.avx2;  // F16C came before AVX2
     case SimdTarget::kAvx512:
-      return ORIEL_CPU_HAS_AVX512 && avx2 && __builtin_cpu_supports("avx512f") &&
-             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-             __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
+      return ORIEL_CPU_HAS_AVX512 && has.avx512;
     case SimdTarget::kNeonDot:
       return false;
   }
@@ -41,9 +36,9 @@ bool canRun(SimdTarget target) {
 const char* simdTargetName(SimdTarget target) {
   switch (target) {
     case SimdTarget::kBaseline:
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(_M_X64)
       return "SSE4.2";
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(_M_ARM64)
       return "NEON";
 #else
       return "portable";

@@ -12,9 +12,11 @@
 #if defined(__MINGW32__) && !defined(__clang__)
 #define ORIEL_PRINTF(format_at, arguments_at) \
   __attribute__((format(gnu_printf, format_at, arguments_at)))
-#else
+#elif defined(__GNUC__)
 #define ORIEL_PRINTF(format_at, arguments_at) \
   __attribute__((format(printf, format_at, arguments_at)))
+#else
+#define ORIEL_PRINTF(format_at, arguments_at)
 #endif
 
 namespace oriel {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/checked.h"
 #include "jinja/jinja_methods.h"
 
 namespace oriel::jinja {
@@ -27,7 +28,7 @@ bool callRange(Interpreter* run, const Args& args, Value* out) {
   const int64_t step = parts[2];
   int64_t distance = 0;
   if (step == 0 || step == INT64_MIN ||
-      __builtin_sub_overflow(step > 0 ? parts[1] : parts[0], step > 0 ? parts[0] : parts[1],
+      !checkedSignedSub(step > 0 ? parts[1] : parts[0], step > 0 ? parts[0] : parts[1],
                              &distance)) {
     return run->fail("range is given bounds that it does not take");
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/checked.h"
 #include "jinja/jinja_filters.h"
 #include "jinja/jinja_number.h"
 #include "jinja/jinja_scope.h"
@@ -43,7 +44,7 @@ bool power(int64_t base, int64_t exponent, int64_t* result) {
     return false;
   }
   for (exponent = exponent > 63 ? 62 + exponent % 2 : exponent; exponent > 0; --exponent) {
-    if (__builtin_mul_overflow(*result, base, result)) {
+    if (!checkedSignedMul(*result, base, result)) {
       return false;
     }
   }
@@ -54,14 +55,14 @@ bool power(int64_t base, int64_t exponent, int64_t* result) {
 bool ofIntegers(Op op, int64_t a, int64_t b, int64_t* result) {
   switch (op) {
     case Op::kAdd:
-      return !__builtin_add_overflow(a, b, result);
+      return checkedSignedAdd(a, b, result);
     case Op::kSubtract:
-      return !__builtin_sub_overflow(a, b, result);
+      return checkedSignedSub(a, b, result);
     case Op::kMultiply:
-      return !__builtin_mul_overflow(a, b, result);
+      return checkedSignedMul(a, b, result);
     case Op::kFloorDivide:
       *result = b == -1 ? 0 : floorDivide(a, b);
-      return b != -1 || !__builtin_sub_overflow(int64_t{0}, a, result);
+      return b != -1 || checkedSignedSub(int64_t{0}, a, result);
     case Op::kModulo:
       *result = b == -1 ? 0 : a - floorDivide(a, b) * b;
       return true;

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What the scripts need on a machine: packages and a software Vulkan driver. To be sourced.
 #
-#   oriel_install_packages GROUP...   build, runtime, test, site or a target of cross.sh; installs
+#   oriel_install_packages GROUP...   build, runtime, test, package, site or a target of cross.sh; installs
 #                                     what is missing
 #   oriel_find_swiftshader            puts SwiftShader under build/swiftshader
 #   oriel_lavapipe_manifest           prints where this system's lavapipe has its manifest
@@ -52,6 +52,7 @@ build   libcli11-dev            must  inc:CLI/CLI.hpp
 build   libhwy-dev              may   inc:hwy/highway.h
 build   nlohmann-json3-dev      must  inc:nlohmann/json.hpp
 build   libedit-dev             may   inc:histedit.h
+build   libboost-dev            may   inc:boost/beast/http/parser.hpp
 build   python3                 must  cmd:python3
 runtime libvulkan1              may   lib:libvulkan.so.1
 runtime libedit2                may   lib:libedit.so.2
@@ -65,6 +66,9 @@ test    pkgconf                 may   cmd:pkg-config
 test    clang-format-14         may   cmd:clang-format-14
 test    clang-tidy-14           may   cmd:clang-tidy-14
 test    openjdk-17-jdk-headless may   cmd:javac
+package dpkg-dev                must  cmd:dpkg-shlibdeps
+package file                    must  cmd:file
+package gzip                    must  cmd:gzip
 test    python3-markdown-it     may   file:/usr/lib/python3/dist-packages/markdown_it
 site    python3-markdown-it     must  file:/usr/lib/python3/dist-packages/markdown_it
 linux-aarch64 g++-aarch64-linux-gnu      must cmd:aarch64-linux-gnu-g++

@@ -13,6 +13,7 @@ CONFIGURATIONS = {
         "ORIEL_CPU_SIMD": "ON",
         "ORIEL_BUILD_TESTS": "OFF",
         "ORIEL_WARNINGS_AS_ERRORS": "OFF",
+        "ORIEL_BOTH_LIBRARIES": "OFF",
         "ORIEL_INSTALL": "ON",
         "CMAKE_BUILD_TYPE": "Release",
         "ORIEL_BUILD_CLI": "OFF",
@@ -33,10 +34,11 @@ CONFIGURATIONS = {
         "ORIEL_VULKAN_HEADERS": "<Vulkan's headers>",
         "CMAKE_BUILD_TYPE": "Debug",
     },
-    # Everything is there to build with it.
-    "without_a_line_editor": {
+    # As scripts/package.sh does it; and everything is there to build with a line editor.
+    "as_packages": {
         "ORIEL_LINE_EDITOR": "OFF",
         "ORIEL_BUILD_CLI": "ON",
+        "ORIEL_BOTH_LIBRARIES": "ON",
     },
     "as_plain_code": {
         "ORIEL_VULKAN": "OFF",
@@ -54,6 +56,7 @@ THIS_BUILD = {"ORIEL_BUILD_TESTS": "ON", "ORIEL_BUILD_CLI": "ON", "ORIEL_CLI11":
 
 # Named, and not for an app's build. Why there is no test that builds with it.
 ELSEWHERE = {
+    "ORIEL_DLLTOOL": "scripts/cross.sh windows-x64",
     "ORIEL_HIGHWAY_INSTALLED": "found or not, as ORIEL_FETCH_HIGHWAY says",
     "ORIEL_TEST_ALL": "which tests run",
     "ORIEL_SWIFTSHADER_ICD": "what tests run on",

@@ -35,6 +35,26 @@ def read_cache(build):
     return dict(re.findall(r"^([^#/][^:\n]*):[A-Z]+=(.*)$", text, re.M))
 
 
+def compiled_kernels(folder, build):
+    """Options of CMake with which the kernels that a build has compiled are taken from it. There are hundreds of them, and
+    each is compiled and checked once in the tests."""
+    kernels = pathlib.Path(build) / "runtime/spirv"
+    cache = read_cache(build)
+    options = []
+    for name in ("ORIEL_GLSLANG", "ORIEL_SPIRV_VAL"):
+        program = pathlib.Path(folder) / name.lower()
+        program.write_text(f"""#!/bin/sh
+for word; do last=$word; [ "$before" = -o ] && output=$word; before=$word; done
+compiled='{kernels}'/"$(basename "${{output:-$last}}")"
+[ -f "$compiled" ] || exec '{cache.get(name, "false")}' "$@"
+echo "$(basename "$0")" >>'{folder}/kernels_taken'
+if [ -n "$output" ]; then cp "$compiled" "$output"; else cmp -s "$compiled" "$last"; fi
+""")
+        program.chmod(0o755)
+        options.append(f"-D{name}={program}")
+    return options if cache.get("ORIEL_VULKAN") == "ON" else []
+
+
 def sections(page):
     """The blocks of code of a page in docs/, by the heading above them."""
     found, heading, block = {}, None, []

@@ -12,13 +12,14 @@ import sys
 import unittest
 
 from configurations import CONFIGURATIONS
-from package import (HERE, SOURCE, fresh, on_the_cpu, read_cache, replies, replies_with_four_tokens, run,
+from package import (HERE, SOURCE, compiled_kernels, fresh, on_the_cpu, read_cache, replies, replies_with_four_tokens, run,
                      sections)
 
 CMAKE, BUILD, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 OURS = read_cache(BUILD)
 PAGE = sections("docs/linking.md")
 CONSUMER = HERE / "consumer/consumer.c"
+MULTIARCH = "lib/x86_64-linux-gnu"
 
 
 def make(folder, *options, environment=None, target=None):
@@ -38,6 +39,15 @@ def link_source(folder):
     for entry in SOURCE.iterdir():
         if not entry.name.startswith(".") and entry.name not in ("build", "shared"):
             (folder / entry.name).symlink_to(entry)
+
+
+def functions_of(*headers):
+    found = []
+    for name in headers:
+        text = (SOURCE / f"runtime/include/oriel/{name}.h").read_text(encoding="utf-8")
+        found += re.findall(r"^ORIEL_(?:TOOLS_)?API [^;(]*?(oriel_\w+)\(", text, re.M)
+    assert len(found) > 5
+    return sorted(found)
 
 
 class Options(unittest.TestCase):
@@ -60,8 +70,9 @@ class Options(unittest.TestCase):
         environment.pop("CMAKE_BUILD_TYPE", None)
         if not shutil.which("make"):
             environment.setdefault("CMAKE_GENERATOR", "Ninja")
+        kernels = compiled_kernels(folder, BUILD)
         lines = PAGE["Installed"][0].replace("cmake", f'"{CMAKE}"')
-        run("sh", "-ec", lines.replace("-B build", "-B build -DORIEL_BUILD_CLI=OFF"), cwd=folder, env=environment)
+        run("sh", "-ec", lines.replace("-B build", " ".join(["-B build -DORIEL_BUILD_CLI=OFF", *kernels])), cwd=folder, env=environment)
         self.check("by_default", folder / "build")
         self.assertIn("-O3 -DNDEBUG", self.commands(folder / "build"))
         cache = read_cache(folder / "build")
@@ -142,8 +153,10 @@ class Options(unittest.TestCase):
         shutil.copytree(HERE / "parent", parent)
         (folder / "block.cmake").write_text(PAGE["FetchContent"][0])
         options = dict(CONFIGURATIONS["as_a_shared_library"])
-        for name in ("ORIEL_GLSLANG", "ORIEL_SPIRV_VAL", "ORIEL_VULKAN_HEADERS"):
-            options[name] = OURS[name]
+        options["ORIEL_VULKAN_HEADERS"] = OURS["ORIEL_VULKAN_HEADERS"]
+        for option in compiled_kernels(folder, BUILD):
+            name, value = option[2:].split("=", 1)
+            options[name] = value
         compilers = {}
         if shutil.which("clang") and shutil.which("clang++"):
             compilers = {"CMAKE_C_COMPILER": "clang", "CMAKE_CXX_COMPILER": "clang++"}
@@ -151,6 +164,8 @@ class Options(unittest.TestCase):
         make(parent, *flags({**options, **compilers}), f"-DFETCHCONTENT_SOURCE_DIR_ORIEL={source}",
              f"-DBLOCK={folder / 'block.cmake'}", f"-DCONSUMER={CONSUMER}")
         options["ORIEL_INSTALL"] = "ON"
+        taken = (folder / "kernels_taken").read_text().split()  # the programs that were named are those that ran
+        self.assertEqual({"oriel_glslang", "oriel_spirv_val"}, set(taken))
         replies_with_four_tokens(self, parent / "build/programs/in_c")
         run(parent / "build/programs/app")
         self.assertFalse((parent / "build/compile_commands.json").exists())
@@ -162,14 +177,8 @@ class Options(unittest.TestCase):
         if sys.platform == "linux" and shutil.which("nm"):
             for headers, shared in ((("oriel", "sessions"), library),
                                     (("tools",), library.with_name("liboriel_tools.so"))):
-                functions = []
-                for name in headers:
-                    header = (SOURCE / f"runtime/include/oriel/{name}.h").read_text(encoding="utf-8")
-                    found = re.findall(r"^ORIEL_(?:TOOLS_)?API [^;(]*?(oriel_\w+)\(", header, re.M)
-                    self.assertGreater(len(found), 5)
-                    functions += found
                 exported = [line.split()[-1] for line in run("nm", "-D", "--defined-only", shared).splitlines()]
-                self.assertEqual(sorted(functions), sorted(exported))
+                self.assertEqual(functions_of(*headers), sorted(exported))
         # A program that the C compiler links needs nothing but the library, and the C++ runtime only to run.
         app = folder / "app"
         run(compilers.get("CMAKE_C_COMPILER", "cc"), CONSUMER, "-I", prefix / "include", "-L", library.parent, "-loriel",
@@ -212,21 +221,84 @@ class Options(unittest.TestCase):
                 "-pthread", "-o", app)
         replies_with_four_tokens(self, app)
 
-    def test_without_a_line_editor(self):
-        """The program. What does not differ from this build's comes out of the compiler's cache, where there is one."""
-        folder = fresh(FOLDER / "without_a_line_editor")
+    def test_as_packages(self):
+        """The program and both libraries, laid out and packed as Debian has it. What does not differ from this build's
+        comes out of the compiler's cache, where there is one."""
+        folder = fresh(FOLDER / "as_packages")
         same = {name: OURS[name] for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER",
                                               "ORIEL_WARNINGS_AS_ERRORS") if OURS.get(name)}
-        settings = flags({**same, **CONFIGURATIONS["without_a_line_editor"]})
-        run(CMAKE, "-S", SOURCE, "-B", folder / "build", "-G", OURS["CMAKE_GENERATOR"], *settings)
-        run(CMAKE, "--build", folder / "build", "--parallel", os.cpu_count() or 2, "--target", "oriel_cli")
-        self.check("without_a_line_editor", folder / "build")
+        settings = flags({**same, **CONFIGURATIONS["as_packages"], "CMAKE_INSTALL_LIBDIR": MULTIARCH})
+        run(CMAKE, "-S", SOURCE, "-B", folder / "build", "-G", OURS["CMAKE_GENERATOR"], *settings,
+            *compiled_kernels(folder, BUILD))
+        run(CMAKE, "--build", folder / "build", "--parallel", os.cpu_count() or 2)
+        self.check("as_packages", folder / "build")
         program = folder / "build/apps/oriel"
         self.assertNotIn(b"libedit", program.read_bytes())
-        self.assertNotEqual("", run(program, "run", "--device", "cpu", "--prompt", "Hello", "--tokens", "4",
-                                    env=on_the_cpu()).strip())
+        self.packages(folder)
         with self.assertRaisesRegex(AssertionError, "needs histedit.h"):
             run(CMAKE, folder / "build", "-DORIEL_LINE_EDITOR=ON", "-DORIEL_LIBEDIT=")
+
+    def packages(self, folder):
+        to = folder / "packages"
+        cpack = pathlib.Path(CMAKE).with_name("cpack")
+        run(cpack, "-G", "TGZ", "-B", to, cwd=folder / "build")
+        self.assertEqual(1, len(list(to.glob("oriel-0.1.0-linux-*.tar.gz"))))
+        if not shutil.which("dpkg-shlibdeps"):
+            print("SKIPPED: the .deb: dpkg-shlibdeps is not installed")
+            return
+        run(cpack, "-G", "DEB", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", "-B", to, cwd=folder / "build")
+        package = next(to.glob("oriel_0.1.0-1_*.deb"))
+        fields = run("dpkg-deb", "-f", package)
+        for wanted in (r"^Package: oriel$", r"^Version: 0\.1\.0-1$", r"^Depends: .*libc6.*libstdc\+\+6", r"^Recommends: .*libvulkan1"):
+            self.assertRegex(fields, re.compile(wanted, re.M))
+        root = folder / "root"
+        run("dpkg-deb", "-x", package, root)
+        run("dpkg-deb", "-e", package, folder / "control")
+        self.assertIn("activate-noawait ldconfig", (folder / "control/triggers").read_text())
+        self.assertIn("liboriel 0.1 oriel", (folder / "control/shlibs").read_text())
+        self.in_a_clean_root(root)
+        if shutil.which("lintian"):
+            said = run("lintian", "--allow-root", "--fail-on", "none", "--tag-display-limit", "0", package)
+            self.assertEqual([], [line for line in said.splitlines() if line.startswith(("E:", "W:"))])
+
+    def in_a_clean_root(self, root):
+        usr, libraries = root / "usr", root / "usr" / MULTIARCH
+        said = run(usr / "bin/oriel", "run", "--device", "cpu", "--prompt", "Hello", "--tokens", "4", env=on_the_cpu())
+        self.assertNotEqual("", said.strip())
+        for page in ("oriel.1.gz", "oriel-chat.1.gz"):
+            self.assertTrue((usr / "share/man/man1" / page).is_file(), page)
+        for script in ("bash-completion/completions/oriel", "zsh/site-functions/_oriel",
+                       "fish/vendor_completions.d/oriel.fish"):
+            self.assertIn("plan", (usr / "share" / script).read_text(), script)
+        self.assertTrue((usr / "share/doc/oriel/copyright").is_file())
+        # Apps find each kind of library in it.
+        environment = on_the_cpu(PKG_CONFIG_PATH=str(libraries / "pkgconfig"), LD_LIBRARY_PATH=str(libraries))
+        project = fresh(root.parent / "project")
+        shutil.copy(SOURCE / "apps/examples/minimal.c", project / "main.c")
+        block = PAGE["Installed"][1]
+        linked = {"": False, " COMPONENTS static": False, " COMPONENTS shared": True, " COMPONENTS static tools": False}
+        for components, shared in linked.items():
+            (project / "CMakeLists.txt").write_text(block.replace("0.1 REQUIRED", "0.1 REQUIRED" + components))
+            shutil.rmtree(project / "build", ignore_errors=True)
+            run(CMAKE, "-S", project, "-B", project / "build", "-G", OURS["CMAKE_GENERATOR"], f"-DCMAKE_PREFIX_PATH={usr}")
+            run(CMAKE, "--build", project / "build")
+            self.assertEqual(shared, b"liboriel.so.0.1" in (project / "build/app").read_bytes(), components)
+            replies_with_four_tokens(self, project / "build/app", environment)
+        (project / "CMakeLists.txt").write_text(block.replace("0.1 REQUIRED", "0.1 REQUIRED COMPONENTS dynamic"))
+        with self.assertRaisesRegex(AssertionError, "without the\\s+component\\s+dynamic"):
+            run(CMAKE, "-S", project, "-B", project / "build")
+        if shutil.which("pkg-config"):
+            for static in ([], ["--static"]):
+                words = run("pkg-config", "--cflags", "--libs", *static, "oriel", env=environment).split()
+                self.assertEqual(bool(static), "-lstdc++" in words)
+                run("cc", project / "main.c", *words, "-o", project / "app")
+                replies_with_four_tokens(self, project / "app", environment)
+        names = {name: sorted(line.split()[-1] for line in run("nm", "-D", "--defined-only", libraries / name).splitlines())
+                 for name in ("liboriel.so.0.1", "liboriel_tools.so.0.1")}
+        self.assertEqual(functions_of("oriel", "sessions"), names["liboriel.so.0.1"])
+        self.assertEqual(functions_of("tools"), names["liboriel_tools.so.0.1"])
+        for name in names:
+            self.assertIn(f"Library soname: [{name}]", run("readelf", "-d", libraries / name))
 
     def test_the_tests_refuse_a_shared_library(self):
         folder = fresh(FOLDER / "refused")

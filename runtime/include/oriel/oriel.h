@@ -71,8 +71,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(_WIN32) && defined(ORIEL_SHARED)
+#if defined(_WIN32) && defined(ORIEL_EXPORT) /* to build a DLL without a .def file */
 #define ORIEL_API __declspec(dllexport)
+#elif defined(_WIN32) && defined(ORIEL_SHARED) /* by apps that link the DLL */
+#define ORIEL_API __declspec(dllimport)
 #elif defined(__GNUC__)
 #define ORIEL_API __attribute__((visibility("default")))
 #else

@@ -1,0 +1,69 @@
+#include <string>
+
+#include "shell/completions.h"
+
+namespace cli {
+namespace {
+
+std::string quoted(const std::string& text) {
+  return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'";
+}
+
+std::string valueWords(const OptionRow& option) {
+  if (option.value == Value::kNone) {
+    return "";
+  }
+  std::string words;
+  for (const std::string& word : option.words) {
+    words += (words.empty() ? "" : " ") + word;
+  }
+  // -F: files, too; -x: nothing but the words
+  return (option.value == Value::kFile ? " -r -F" : " -x") +
+         (words.empty() ? "" : " -a " + quoted(words));
+}
+
+std::string optionLine(const std::string& condition, const OptionRow& option) {
+  std::string line = "complete -c oriel -n " + quoted(condition);
+  for (const std::string& name : option.names) {
+    line += name.compare(0, 2, "--") == 0 ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  }
+  return line + valueWords(option) + " -d " + quoted(briefly(option.description)) + "\n";
+}
+
+}  // namespace
+
+std::string fishCompletions(const OptionTable& table) {
+  const std::string none = "__fish_use_subcommand";
+  std::string out =
+      "# fish completion for oriel, written by `oriel completions fish`.\n\n"
+      "complete -c oriel -f\n";
+  std::string names;
+  for (const CommandRow& command : table.commands) {
+    out += "complete -c oriel -n " + none + " -a " + command.name + " -d " +
+           quoted(command.description) + "\n";
+    names += (names.empty() ? "" : " ") + command.name;
+  }
+  out += "complete -c oriel -n " + none + " -a help -d 'Show what a command takes'\n" +
+         "complete -c oriel -n " + none + " -a version -d 'Show the version'\n" +
+         "complete -c oriel -n '__fish_seen_subcommand_from help' -a " + quoted(names) + "\n";
+  for (const OptionRow& option : table.program.options) {
+    out += optionLine(none, option);
+  }
+  for (const CommandRow& command : table.commands) {
+    const std::string here = "__fish_seen_subcommand_from " + command.name;
+    out += "\n";
+    for (const OptionRow& argument : command.arguments) {
+      if (argument.value == Value::kModel) {
+        out += "complete -c oriel -n " + quoted(here) +
+               " -k -a '(__fish_complete_suffix .gguf)' -d " +
+               quoted(briefly(argument.description)) + "\n";
+      }
+    }
+    for (const OptionRow& option : command.options) {
+      out += optionLine(here, option);
+    }
+  }
+  return out;
+}
+
+}  // namespace cli

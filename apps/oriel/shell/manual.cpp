@@ -1,0 +1,178 @@
+#include "shell/manual.h"
+
+#include <algorithm>
+
+#include <oriel/oriel.h>
+
+namespace cli {
+namespace {
+
+/// One line of text: no character of it is taken for a request, and each is the one that is typed.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '\\':
+        out += "\\e";
+        break;
+      case '-':
+        out += "\\-";
+        break;
+      case '\'':
+        out += "\\(aq";
+        break;
+      case '`':
+        out += "\\(ga";
+        break;
+      case '^':
+        out += "\\(ha";
+        break;
+      case '~':
+        out += "\\(ti";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return !out.empty() && out.front() == '.' ? "\\&" + out : out;
+}
+
+std::string upperCase(std::string text) {
+  for (char& c : text) {
+    c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  }
+  return text;
+}
+
+std::string head(const std::string& name, const std::string& description) {
+  return ".\\\" Written by `oriel manual`.\n.TH " + escaped(upperCase(name)) + " 1 \"\" \"oriel " +
+         oriel_version() + "\" \"User Commands\"\n.nh\n.ad l\n.SH NAME\n" + escaped(name) +
+         " \\- " + escaped(description) + "\n";
+}
+
+std::string entry(const OptionRow& option, bool is_argument) {
+  std::string out = ".TP\n";
+  if (is_argument) {
+    out += "\\fI" + escaped(option.names.front()) + "\\fR" + (option.repeats ? " ..." : "");
+  } else {
+    std::string names;
+    for (const std::string& name : option.names) {
+      names += (names.empty() ? "\\fB" : ", \\fB") + escaped(name) + "\\fR";
+    }
+    out += names;
+    if (!option.value_name.empty()) {
+      out += " \\fI" + escaped(option.value_name) + "\\fR";
+    }
+  }
+  return out + "\n" + escaped(option.description) + "\n";
+}
+
+std::string optionSections(const CommandRow& row) {
+  std::string out;
+  if (!row.arguments.empty()) {
+    out += ".SH ARGUMENTS\n";
+  }
+  for (const OptionRow& argument : row.arguments) {
+    out += entry(argument, true);
+  }
+  out += ".SH OPTIONS\n";
+  std::string group = "Options";
+  for (const OptionRow& option : row.options) {
+    if (option.group != group) {
+      group = option.group;
+      out += ".SS " + escaped(group) + "\n";
+    }
+    out += entry(option, false);
+  }
+  return out;
+}
+
+/// Line by line: those that are indented are commands.
+std::string paragraphs(const std::string& text) {
+  std::string out;
+  bool in_example = false;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    at = end + 1;
+    const bool example = line.compare(0, 2, "  ") == 0;
+    if (example != in_example) {
+      out += out.empty() ? "" : example ? ".PP\n" : ".fi\n.RE\n.PP\n";
+      out += example ? ".RS 4\n.nf\n" : "";
+      in_example = example;
+    }
+    out += line.empty() ? ".PP\n" : escaped(example ? line.substr(2) : line) + "\n";
+  }
+  return out + (in_example ? ".fi\n.RE\n" : "");
+}
+
+constexpr char kExitStatus[] = R"(.SH EXIT STATUS
+.TP
+0
+Done.
+.TP
+1
+The work failed; one line on stderr says what happened and what to do.
+.TP
+2
+Wrong usage.
+.TP
+3
+It does not fit the memory given.
+.TP
+130
+Cancelled with Ctrl\-C.
+)";
+
+constexpr char kEnvironment[] = R"(.SH ENVIRONMENT
+.TP
+\fBORIEL_MODEL\fR
+The GGUF file to use where none is named.
+.TP
+\fBORIEL_DISABLE\fR
+Optional features of Vulkan devices to do without, separated by commas.
+.TP
+\fBNO_COLOR\fR
+Where it is set, nothing is coloured.
+)";
+
+std::string pageName(const CommandRow& command) { return "oriel-" + command.name; }
+
+}  // namespace
+
+std::string manualPage(const OptionTable& table) {
+  std::string out = head("oriel", table.program.description);
+  out += ".SH SYNOPSIS\n\\fBoriel\\fR \\fICOMMAND\\fR [\\fIMODEL\\fR] [\\fIOPTIONS\\fR]\n";
+  out += ".SH DESCRIPTION\n" + paragraphs(table.program.footer);
+  out += ".SH COMMANDS\n";
+  for (const CommandRow& command : table.commands) {
+    out += ".TP\n\\fB" + escaped(pageName(command)) + "\\fR(1)\n" + escaped(command.description) +
+           "\n";
+  }
+  return out + optionSections(table.program) + kExitStatus + kEnvironment;
+}
+
+std::string manualPage(const OptionTable& table, const CommandRow& command) {
+  std::string out = head(pageName(command), command.description);
+  out += ".SH SYNOPSIS\n\\fBoriel " + escaped(command.name) + "\\fR";
+  for (const OptionRow& argument : command.arguments) {
+    out += " [\\fI" + escaped(argument.value_name) + "\\fR" + (argument.repeats ? "..." : "") + "]";
+  }
+  out += " [\\fIOPTIONS\\fR]\n" + optionSections(command) + kExitStatus + kEnvironment;
+  if (!command.footer.empty()) {
+    const size_t line = command.footer.find('\n');
+    const bool titled = command.footer.compare(0, 7, "Example") == 0 && line != std::string::npos;
+    out += ".SH " + std::string(titled ? "EXAMPLES" : "NOTES") + "\n" +
+           paragraphs(titled ? command.footer.substr(line + 1) : command.footer);
+  }
+  out += ".SH SEE ALSO\n\\fBoriel\\fR(1)";
+  for (const CommandRow& other : table.commands) {
+    if (other.name != command.name) {
+      out += ",\n\\fB" + escaped(pageName(other)) + "\\fR(1)";
+    }
+  }
+  return out + "\n";
+}
+
+}  // namespace cli

@@ -1,0 +1,133 @@
+#include "shell/option_table.h"
+
+#include <algorithm>
+#include <map>
+
+#include <oriel/tools.h>
+#include <CLI/CLI.hpp>
+
+namespace cli {
+namespace {
+
+std::vector<std::string> shapeNames() {
+  size_t count = 0;
+  (void)oriel_shape_list(nullptr, 0, &count);
+  oriel_shape_info unknown = {};
+  unknown.struct_size = sizeof(unknown);
+  std::vector<oriel_shape_info> shapes(count, unknown);
+  std::vector<std::string> names;
+  if (oriel_shape_list(shapes.data(), shapes.size(), &count) == ORIEL_OK) {
+    for (const oriel_shape_info& shape : shapes) {
+      names.emplace_back(shape.name);
+    }
+  }
+  return names;
+}
+
+/// Values that are words. The tests give each to the program.
+std::vector<std::string> wordsOf(const std::string& option) {
+  static const std::map<std::string, std::vector<std::string>> kWords = {
+      {"--kv", {"auto", "f16", "k8v8", "k8v4", "k4v4"}},
+      {"--state", {"auto", "f32", "f16", "int8"}},
+      {"--on-file", {"auto", "none", "rows", "all"}},
+      {"--calibration", {"auto", "none"}},
+      {"--evict", {"turns", "tokens"}},
+      {"--device", {"auto", "cpu", "vulkan"}},
+      {"--tool-choice", {"free", "checked", "required", "none"}},
+      {"--date", {"today"}},
+      {"--weights", {"q4_0", "q8_0", "f16"}},
+      {"--against", {"f16"}},
+  };
+  if (option == "--arch") {
+    return shapeNames();
+  }
+  const auto found = kWords.find(option);
+  return found == kWords.end() ? std::vector<std::string>() : found->second;
+}
+
+Value valueOf(const std::string& value_name) {
+  if (value_name.empty()) {
+    return Value::kNone;
+  }
+  return value_name.find("FILE") == std::string::npos ? Value::kText : Value::kFile;
+}
+
+bool repeats(const CLI::Option& option) {
+  return option.get_items_expected_max() > 1 && option.get_type_size() != 0;
+}
+
+OptionRow rowOf(const CLI::Option& option) {
+  OptionRow row;
+  row.description = option.get_description();
+  row.group = option.get_group();
+  row.repeats = repeats(option);
+  if (option.get_positional()) {
+    row.names.push_back(option.get_name(true));
+    row.value_name = row.names.front();
+    row.value = row.value_name == "MODEL" ? Value::kModel : Value::kText;
+    return row;
+  }
+  for (const std::string& name : option.get_snames()) {
+    row.names.push_back("-" + name);
+  }
+  for (const std::string& name : option.get_lnames()) {
+    row.names.push_back("--" + name);
+  }
+  row.value_name = option.get_type_size() == 0 ? "" : option.get_type_name();
+  row.value = valueOf(row.value_name);
+  row.words = wordsOf(row.names.back());
+  return row;
+}
+
+CommandRow rowOf(const CLI::App& app) {
+  CommandRow row;
+  row.name = app.get_name();
+  row.description = app.get_description();
+  row.footer = app.get_footer();
+  for (const std::string& group : app.get_groups()) {  // in the order of --help
+    for (const CLI::Option* option : app.get_options()) {
+      if (!option->get_positional() && !group.empty() && option->get_group() == group) {
+        row.options.push_back(rowOf(*option));
+      }
+    }
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) {
+      row.arguments.push_back(rowOf(*option));
+    }
+  }
+  return row;
+}
+
+}  // namespace
+
+OptionTable readOptionTable(const CLI::App& program) {
+  OptionTable table;
+  table.program = rowOf(program);
+  for (const CLI::App* app : program.get_subcommands({})) {
+    if (!app->get_group().empty()) {
+      table.commands.push_back(rowOf(*app));
+    }
+  }
+  return table;
+}
+
+std::string briefly(const std::string& description) {
+  size_t end = description.size();
+  for (const char* const mark : {" (", ": ", "; "}) {
+    end = std::min(end, description.find(mark));
+  }
+  return description.substr(0, end);
+}
+
+std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
+  std::string out;
+  size_t at = 0;
+  for (size_t found = 0; (found = text.find(from, at)) != std::string::npos;
+       at = found + from.size()) {
+    out += text.substr(at, found - at) + to;
+  }
+  return out + text.substr(at);
+}
+
+}  // namespace cli

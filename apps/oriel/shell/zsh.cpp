@@ -1,0 +1,117 @@
+#include <string>
+
+#include "shell/completions.h"
+
+namespace cli {
+namespace {
+
+/// Inside '...', in a specification of _arguments or _describe.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += std::string(c == '[' || c == ']' || c == ':' || c == '\\' ? "\\" : "") + c;
+    }
+  }
+  return out;
+}
+
+std::string action(const OptionRow& option) {
+  if (option.value == Value::kModel) {
+    return "_files -g \"*.gguf(-.)\"";
+  }
+  if (option.value == Value::kFile) {
+    return "_files";
+  }
+  std::string words;
+  for (const std::string& word : option.words) {
+    words += (words.empty() ? "" : " ") + word;
+  }
+  return words.empty() ? " " : "(" + words + ")";
+}
+
+/// One line for each name: with several, one keeps the others away.
+std::string optionLines(const OptionRow& option) {
+  std::string all;
+  for (const std::string& name : option.names) {
+    all += (all.empty() ? "" : " ") + name;
+  }
+  std::string out;
+  for (const std::string& name : option.names) {
+    out += " \\\n    '" + (option.repeats ? "*" : "(" + all + ")") + name;
+    if (option.value != Value::kNone) {
+      out += name.compare(0, 2, "--") == 0 ? "=" : "+";
+    }
+    out += "[" + escaped(briefly(option.description)) + "]";
+    if (option.value != Value::kNone) {
+      out += ":" + escaped(option.value_name) + ":" + action(option);
+    }
+    out += "'";
+  }
+  return out;
+}
+
+std::string commandFunction(const CommandRow& command) {
+  std::string out = "_oriel_" + command.name + "() {\n  _arguments -s -S";
+  for (const OptionRow& option : command.options) {
+    out += optionLines(option);
+  }
+  for (const OptionRow& argument : command.arguments) {
+    out += std::string(" \\\n    '") + (argument.repeats ? "*:" : "::") +
+           escaped(argument.value_name) + ":" + action(argument) + "'";
+  }
+  return out + "\n}\n\n";
+}
+
+std::string commandRows(const OptionTable& table) {
+  std::string out;
+  for (const CommandRow& command : table.commands) {
+    out += "    '" + command.name + ":" + escaped(command.description) + "'\n";
+  }
+  return out;
+}
+
+constexpr char kTail[] = R"(
+  local curcontext=$curcontext state line
+  typeset -A opt_args
+  _arguments -C -S "${options[@]}" '1:command:->command' '*::argument:->argument' && return
+  case $state in
+    command)
+      _describe command commands
+      ;;
+    argument)
+      curcontext=${curcontext%:*}-$line[1]:
+      if [[ $line[1] == help ]]; then
+        _describe command commands
+      elif (( $+functions[_oriel_$line[1]] )); then
+        _oriel_$line[1]
+      fi
+      ;;
+  esac
+}
+
+if [[ $funcstack[1] == _oriel ]]; then
+  _oriel "$@"
+else
+  compdef _oriel oriel
+fi
+)";
+
+}  // namespace
+
+std::string zshCompletions(const OptionTable& table) {
+  std::string out = "#compdef oriel\n# zsh completion, written by `oriel completions zsh`.\n\n";
+  for (const CommandRow& command : table.commands) {
+    out += commandFunction(command);
+  }
+  out += "_oriel() {\n  local -a commands options\n  commands=(\n" + commandRows(table) +
+         "    'help:Show what a command takes'\n    'version:Show the version'\n  )\n  options=(";
+  for (const OptionRow& option : table.program.options) {
+    out += replaced(optionLines(option), " \\\n", "\n");
+  }
+  return out + "\n  )" + kTail;
+}
+
+}  // namespace cli

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Makes what is handed out for this system, below build/package or the folder given:
+#
+#   oriel_VERSION_ARCH.deb                  library (static and shared), headers, program, model, manual, completions
+#   oriel-VERSION-linux-ARCH.tar.gz         the same in a folder that works wherever it is unpacked
+#   oriel-bundle-VERSION.tar.gz             sources and compiled kernels, for projects without CMake
+#
+#   scripts/package.sh [FOLDER]
+set -euo pipefail
+
+# shellcheck source=scripts/lib/install.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib/install.sh"
+
+to=$(realpath -m "${1:-$oriel_root/build/package}")
+build=$oriel_root/build/package-build
+oriel_install_packages build package || { oriel_say "packages are missing"; exit 1; }
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+mkdir -p "$to"
+
+# package GENERATOR LIBDIR: what is compiled is the same, where it goes is not.
+package() {
+  oriel_logged cmake -S "$oriel_root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DORIEL_BOTH_LIBRARIES=ON \
+    "-DCMAKE_INSTALL_LIBDIR=$2" "${launcher[@]}"
+  oriel_logged cmake --build "$build"
+  (cd "$build" && oriel_logged cpack -G "$1" -B "$to")
+}
+package TGZ lib
+package DEB "lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
+oriel_logged cmake --build "$build" --target source-bundle
+cp "$build"/oriel-bundle-*.tar.gz "$to"
+rm -rf "$to/_CPack_Packages"
+ls -l "$to"
