@@ -47,14 +47,20 @@
     return (commands.length ? commands.map((line) => line.slice(2)) : lines).join("\n");
   }
 
+  // The clipboard may be forbidden, as for files on a disk; the old way then mostly works. Returns whether it did.
   async function copy(text) {
-    if (navigator.clipboard && isSecureContext) return navigator.clipboard.writeText(text);
-    const area = document.createElement("textarea");
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch (error) {
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      const copied = document.execCommand("copy");
+      area.remove();
+      return copied;
+    }
   }
 
   function addCopyButtons() {
@@ -67,8 +73,7 @@
       button.className = "copy";
       button.textContent = "Copy";
       button.addEventListener("click", async () => {
-        await copy(commandsOf(block));
-        button.textContent = "Copied";
+        button.textContent = (await copy(commandsOf(block))) ? "Copied" : "Not allowed";
         setTimeout(() => { button.textContent = "Copy"; }, 1500);
       });
       frame.append(block, button);
