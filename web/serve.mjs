@@ -2,7 +2,7 @@
 // to send the two headers that give a page shared memory, and with it threads.
 import { createReadStream, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join, normalize, sep } from 'node:path';
+import { extname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const kinds = {
@@ -20,10 +20,10 @@ export function serve({ root, port = 0, isolation = true, host = '127.0.0.1' }) 
       return;
     }
     if (path.endsWith('/')) path += 'index.html';
-    const file = normalize(join(root, path));
+    const file = resolve(join(root, path));
     let info;
     try {
-      if (!file.startsWith(normalize(root) + sep)) throw new Error();
+      if (!file.startsWith(resolve(root) + sep)) throw new Error();
       info = statSync(file);
       if (!info.isFile()) throw new Error();
     } catch {

@@ -45,6 +45,8 @@ const char* simdTargetName(SimdTarget target) {
       return "SSE4.2";
 #elif defined(__aarch64__)
       return "NEON";
+#elif defined(__wasm_simd128__)
+      return "WebAssembly SIMD";
 #else
       return "portable";
 #endif

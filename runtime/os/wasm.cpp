@@ -22,7 +22,8 @@ int oriel_host_read(int file, double offset, void* to, double bytes);
 namespace oriel {
 namespace {
 
-constexpr char kNoFiles[] = "WebAssembly has no files of its own: save and restore snapshots as bytes";
+constexpr char kNoFiles[] =
+    "WebAssembly has no files of its own: save and restore snapshots as bytes";
 
 Status changedMeanwhile(const char* path, const Log& log) {
   return log.fail(ORIEL_ERROR_IO, "%.600s can no longer be read as it was: give the model again",
@@ -87,7 +88,10 @@ Status SpillFile::create(const char*, uint64_t, const Log& log) {
 }
 Status SpillFile::write(uint64_t, const void*, uint64_t, const Log&) { return ORIEL_ERROR_IO; }
 Status SpillFile::read(uint64_t, void*, uint64_t, const Log&) const { return ORIEL_ERROR_IO; }
-void SpillFile::remove() {}
+void SpillFile::remove() {
+  folder_ = kNoHandle;
+  name_[0] = '\0';
+}
 
 bool isDescriptorPath(const char*) { return false; }
 void removeFile(const char*) {}

@@ -35,19 +35,19 @@ struct Struct {
 
 template <class T>
 struct TypeName {
-  static constexpr const char* kName = "";
+  [[maybe_unused]] static constexpr const char* kName = "";
 };
 template <>
 struct TypeName<oriel_layer_group> {
-  static constexpr const char* kName = "oriel_layer_group";
+  [[maybe_unused]] static constexpr const char* kName = "oriel_layer_group";
 };
 template <>
 struct TypeName<oriel_plan_choice> {
-  static constexpr const char* kName = "oriel_plan_choice";
+  [[maybe_unused]] static constexpr const char* kName = "oriel_plan_choice";
 };
 template <>
 struct TypeName<oriel_tensor_type> {
-  static constexpr const char* kName = "oriel_tensor_type";
+  [[maybe_unused]] static constexpr const char* kName = "oriel_tensor_type";
 };
 
 template <class T>
@@ -88,10 +88,15 @@ constexpr Field fieldOf(const char* name, size_t offset) {
 
 constexpr Field kOptions[] = {
 #define F(name) FIELD(oriel_options, name)
-    F(memory_bytes), F(window_tokens), F(sink_tokens), F(pinned_tokens), F(chunk_tokens), F(k_format), F(v_format),
-    F(device), F(log), F(log_user), F(progress), F(progress_user), F(min_window_tokens), F(cpu_threads),
-    F(calibration_file), F(on_file), F(expert_slots), F(checkpoints), F(state_format), F(constraints), F(sessions),
-    F(prefix_tokens), F(system_prompt), F(system_prompt_bytes), F(transcript_bytes)
+    F(memory_bytes),      F(window_tokens), F(sink_tokens),
+    F(pinned_tokens),     F(chunk_tokens),  F(k_format),
+    F(v_format),          F(device),        F(log),
+    F(log_user),          F(progress),      F(progress_user),
+    F(min_window_tokens), F(cpu_threads),   F(calibration_file),
+    F(on_file),           F(expert_slots),  F(checkpoints),
+    F(state_format),      F(constraints),   F(sessions),
+    F(prefix_tokens),     F(system_prompt), F(system_prompt_bytes),
+    F(transcript_bytes)
 #undef F
 };
 constexpr Field kSessionOptions[] = {
@@ -101,20 +106,42 @@ constexpr Field kSessionOptions[] = {
 };
 constexpr Field kChatOptions[] = {
 #define F(name) FIELD(oriel_chat_options, name)
-    F(chat_template), F(no_thinking), F(thinking), F(date), F(tools), F(tools_bytes), F(documents), F(documents_bytes),
-    F(variables), F(variables_bytes)
+    F(chat_template), F(no_thinking),     F(thinking),  F(date),           F(tools), F(tools_bytes),
+    F(documents),     F(documents_bytes), F(variables), F(variables_bytes)
 #undef F
 };
 constexpr Field kGenerateOptions[] = {
 #define F(name) FIELD(oriel_generate_options, name)
-    F(max_tokens), F(greedy), F(seed), F(temperature), F(top_k), F(top_p), F(min_p), F(repeat_penalty),
-    F(ignore_stop), F(stop), F(stop_count), F(presence_penalty), F(frequency_penalty), F(repeat_window), F(min_tokens),
-    F(logprobs), F(top_logprobs), F(json_schema), F(json_schema_bytes), F(grammar), F(grammar_bytes), F(trigger), F(tool_choice), F(on_part)
+    F(max_tokens),
+    F(greedy),
+    F(seed),
+    F(temperature),
+    F(top_k),
+    F(top_p),
+    F(min_p),
+    F(repeat_penalty),
+    F(ignore_stop),
+    F(stop),
+    F(stop_count),
+    F(presence_penalty),
+    F(frequency_penalty),
+    F(repeat_window),
+    F(min_tokens),
+    F(logprobs),
+    F(top_logprobs),
+    F(json_schema),
+    F(json_schema_bytes),
+    F(grammar),
+    F(grammar_bytes),
+    F(trigger),
+    F(tool_choice),
+    F(on_part)
 #undef F
 };
 constexpr Field kTokenEvent[] = {
 #define F(name) FIELD(oriel_token_event, name)
-    F(id), F(text), F(text_bytes), F(logprob), F(top_count), F(top)
+    F(id),        F(text), F(text_bytes), F(logprob),
+    F(top_count), F(top)
 #undef F
 };
 constexpr Field kPart[] = {
@@ -129,28 +156,54 @@ constexpr Field kGeneration[] = {
 };
 constexpr Field kLayerGroup[] = {
 #define F(name) FIELD(oriel_layer_group, name)
-    F(kind), F(layers), F(window_tokens), F(ring_tokens), F(bytes_per_token), F(bytes)
+    F(kind), F(layers), F(window_tokens), F(ring_tokens), F(bytes_per_token),
+    F(bytes)
 #undef F
 };
 constexpr Field kPlanChoice[] = {
 #define F(name) FIELD(oriel_plan_choice, name)
-    F(k_format), F(v_format), F(fits), F(window_tokens), F(chunk_tokens), F(refused), F(total_bytes), F(minimum_bytes),
-    F(loss_nats)
+    F(k_format), F(v_format),    F(fits),          F(window_tokens), F(chunk_tokens),
+    F(refused),  F(total_bytes), F(minimum_bytes), F(loss_nats)
 #undef F
 };
 constexpr Field kPlan[] = {
 #define F(name) FIELD(oriel_plan, name)
-    F(fits), F(memory_bytes), F(total_bytes), F(weights_bytes), F(kv_bytes), F(activation_bytes), F(staging_bytes),
-    F(host_bytes), F(minimum_bytes), F(kv_bytes_per_token), F(window_tokens), F(sink_tokens), F(ring_tokens),
-    F(chunk_tokens), F(context_train_tokens), F(k_format), F(v_format), F(loss_nats), F(choice_count), F(choices),
-    F(calibrated), F(group_count), F(groups), F(on_file_bytes), F(state_bytes), F(checkpoints), F(constraint_bytes),
-    F(sessions), F(session_bytes), F(transcript_bytes)
+    F(fits),
+    F(memory_bytes),
+    F(total_bytes),
+    F(weights_bytes),
+    F(kv_bytes),
+    F(activation_bytes),
+    F(staging_bytes),
+    F(host_bytes),
+    F(minimum_bytes),
+    F(kv_bytes_per_token),
+    F(window_tokens),
+    F(sink_tokens),
+    F(ring_tokens),
+    F(chunk_tokens),
+    F(context_train_tokens),
+    F(k_format),
+    F(v_format),
+    F(loss_nats),
+    F(choice_count),
+    F(choices),
+    F(calibrated),
+    F(group_count),
+    F(groups),
+    F(on_file_bytes),
+    F(state_bytes),
+    F(checkpoints),
+    F(constraint_bytes),
+    F(sessions),
+    F(session_bytes),
+    F(transcript_bytes)
 #undef F
 };
 constexpr Field kStats[] = {
 #define F(name) FIELD(oriel_stats, name)
-    F(position), F(window_used), F(window_capacity), F(evicted), F(device_bytes), F(host_bytes), F(submissions),
-    F(tokens_read_again)
+    F(position),   F(window_used), F(window_capacity),  F(evicted), F(device_bytes),
+    F(host_bytes), F(submissions), F(tokens_read_again)
 #undef F
 };
 constexpr Field kView[] = {
@@ -160,9 +213,10 @@ constexpr Field kView[] = {
 };
 constexpr Field kModelInfo[] = {
 #define F(name) FIELD(oriel_model_info, name)
-    F(architecture), F(name), F(tokenizer), F(chat_template), F(tensor_types), F(device), F(driver), F(n_layers),
-    F(n_heads), F(n_kv_heads), F(head_dim), F(n_embd), F(n_ff), F(n_vocab), F(context_train), F(parameters),
-    F(file_bytes), F(bos_id), F(eos_id), F(add_bos), F(rope_scaling), F(group_count), F(groups)
+    F(architecture), F(name),     F(tokenizer),     F(chat_template), F(tensor_types), F(device),
+    F(driver),       F(n_layers), F(n_heads),       F(n_kv_heads),    F(head_dim),     F(n_embd),
+    F(n_ff),         F(n_vocab),  F(context_train), F(parameters),    F(file_bytes),   F(bos_id),
+    F(eos_id),       F(add_bos),  F(rope_scaling),  F(group_count),   F(groups)
 #undef F
 };
 constexpr Field kEmbedOptions[] = {
@@ -172,8 +226,9 @@ constexpr Field kEmbedOptions[] = {
 };
 constexpr Field kSnapshotInfo[] = {
 #define F(name) FIELD(oriel_snapshot_info, name)
-    F(version), F(readable), F(model), F(architecture), F(bytes), F(position), F(tokens_held), F(turns), F(messages),
-    F(window_tokens), F(sink_tokens), F(chunk_tokens), F(k_format), F(v_format), F(chat_template)
+    F(version),     F(readable), F(model),        F(architecture),  F(bytes),       F(position),
+    F(tokens_held), F(turns),    F(messages),     F(window_tokens), F(sink_tokens), F(chunk_tokens),
+    F(k_format),    F(v_format), F(chat_template)
 #undef F
 };
 constexpr Field kRestored[] = {
