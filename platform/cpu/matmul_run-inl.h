@@ -62,10 +62,8 @@ struct IntKernel {
 };
 
 // What lies ahead of these units: few tokens leave little time to fetch them in.
-HWY_INLINE void askForUnits(const MatmulTask& task, const RowsView& rows, uint32_t unit,
-                            uint32_t count) {
-  const uint32_t quad_words = task.side_word / task.units;
-  const uint32_t side_words = (task.group_words - task.side_word) / task.units;
+HWY_INLINE void askForUnits(const RowsView& rows, uint32_t quad_words, uint32_t side_words,
+                            uint32_t unit, uint32_t count) {
   for (uint32_t u = unit; u < unit + count; ++u) {
     prefetchQuads(rows.quads + u * quad_words, quad_words);
     prefetchSides(rows.sides + u * side_words, side_words);
@@ -93,12 +91,19 @@ HWY_NOINLINE void runMany(const MatmulTask& task,
   }
   // Of one tile, whose products take no longer than to unpack weights, the one is done beside the other.
   const uint32_t at_once = n <= kTileTokens ? 1 : kWideUnits;
-  for (uint32_t unit = 0; unit < task.units; unit += at_once) {
-    const uint32_t count = HWY_MIN(at_once, task.units - unit);
+  const uint32_t units =
+      task.units;  // which no call between can change, but a compiler does not know that
+  const uint32_t quad_words = task.side_word / units;
+  const uint32_t side_words = (task.group_words - task.side_word) / units;
+  RowsView rows[kMany];
+  for (uint32_t v = 0; v < kMany; ++v) {
+    rows[v] = rowsFrom(task, row + v * kN);
+  }
+  for (uint32_t unit = 0; unit < units; unit += at_once) {
+    const uint32_t count = HWY_MIN(at_once, units - unit);
     for (uint32_t v = 0; v < kMany; ++v) {
-      const RowsView rows = rowsFrom(task, row + v * kN);
-      askForUnits(task, rows, unit, count);
-      unpack(rows, unit, count, wide[v]);
+      askForUnits(rows[v], quad_words, side_words, unit, count);
+      unpack(rows[v], unit, count, wide[v]);
     }
     for (uint32_t t = 0; t < n; t += kTileTokens) {
       Tiles::template tile<kMany>(task, wide[0], unit, count, first_token + t,

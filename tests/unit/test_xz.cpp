@@ -76,9 +76,7 @@ TEST_P(Xz, with_any_bit_flipped_is_refused_or_the_same) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Packed, Xz, testing::Values("text", "one_byte", "random", "mixed"),
-                         [](const testing::TestParamInfo<const char*>& info) {
-                           return info.param;
-                         });
+                         [](const auto& named) { return named.param; });
 
 TEST(XzFile, of_nothing_or_of_something_else_is_refused) {
   const std::unique_ptr<XzWork> work = std::make_unique<XzWork>();
