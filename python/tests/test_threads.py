@@ -182,7 +182,7 @@ class Process(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), "go\n")
             time.sleep(0.1)
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=240)
         return process.returncode, out, err
 
     def test_an_end_in_the_middle_of_a_reply(self):
@@ -213,7 +213,7 @@ class Process(unittest.TestCase):
                     print(len(chat.reply("Hello!", seed=1).text) > 1)
             """, interrupt=True)
             self.assertEqual((code, out, err), (0, "True\n", ""), call)
-            self.assertLess(time.monotonic() - begin, 20)
+            self.assertLess(time.monotonic() - begin, 120)  # and not for ever, on a busy machine, too
 
 
 if __name__ == "__main__":
