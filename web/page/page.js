@@ -60,9 +60,9 @@ async function useSource(blob, called) {
   planner = await Oriel.planner(source);
   const smallest = await planner.plan({ memory: 1, transcript: 16384 });
   least = smallest.minimumBytes;
-  most = Math.min(Math.max(least * 1.6, least + 8e6), 4e9);
+  most = Math.min(least * 1.4, 4e9);
   at('memory').disabled = false;
-  at('memory').value = valueAt(Math.min(least + 2e6, most));
+  at('memory').value = valueAt(least * 1.08);
   await replan();
   await load();
 }
