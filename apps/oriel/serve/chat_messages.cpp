@@ -102,7 +102,7 @@ Json callsOf(const Fields& fields) {
 
 std::string roleOf(const Fields& fields) {
   const Json& value = fields.need("role", "system, user, assistant or tool");
-  const std::string role = value.is_string() ? value.get<std::string>() : "";
+  std::string role = value.is_string() ? value.get<std::string>() : "";
   for (const char* known : {"system", "user", "assistant", "tool"}) {
     if (role == known) {
       return role;

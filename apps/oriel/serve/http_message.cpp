@@ -128,7 +128,9 @@ const char* httpReason(int status) {
 std::string httpHead(int status, const HttpHeaders& headers) {
   std::string head = "HTTP/1.1 " + std::to_string(status) + " " + httpReason(status) + "\r\n";
   for (const auto& [name, value] : headers) {
-    std::string line = name + ": " + value;
+    std::string line = name;
+    line += ": ";
+    line += value;
     line.erase(std::remove_if(line.begin(), line.end(),
                               [](char c) { return c == '\r' || c == '\n' || c == '\0'; }),
                line.end());

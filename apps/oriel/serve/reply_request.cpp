@@ -248,7 +248,7 @@ void readThinking(const Fields& fields, ReplyRequest* request) {
 
 void refuse(const Fields& fields, const char* name, const char* reason) {
   const Json* const value = fields.find(name);
-  const bool asked = value != nullptr && *value != false && *value != "";
+  const bool asked = value != nullptr && *value != false && *value != Json("");
   if (asked) {
     throw ApiError{400, std::string(name) + " is not taken here: " + reason, name,
                    "unsupported_parameter", 0};
