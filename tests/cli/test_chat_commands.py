@@ -135,6 +135,24 @@ def test_loaded_conversations_have_no_text():
     chat.leaves()
 
 
+def test_tab():
+    models = scratch / "tab"
+    (models / "folder").mkdir(parents=True)
+    for name in ("abc.gguf", "abd.gguf"):
+        shutil.copyfile(SMALL, models / name)
+    chat = talk(BUNDLED, *FEW, ORIEL_MODELS=str(models))
+    for keys, want in (("/sys\t", "/system "), ("/set temp\t", "/set temperature "), ("/model ab\tc\t", "/model abc "),
+                       (f"/load {models}/fol\t", f"/load {models}/folder/"), ("Hi\t!", "Hi!"), ("/nothing\t", "/nothing")):
+        chat.keys(keys)
+        check(f"Tab: {want}", chat.until(lambda: "".join(chat.typed().split("\n")) == want.rstrip()), chat.typed())
+        chat.keys("\x03")
+        chat.until(chat.at_prompt)
+    chat.keys("/sa\t\t")
+    check("several are listed", chat.until(lambda: "/save  /save!" in chat.screen.text()) and
+          chat.until(lambda: chat.typed() == "/save"), chat.screen.text())
+    chat.leaves()
+
+
 def test_plan():
     chat = talk(BUNDLED, *FEW, rows=60)
     chat.says("in force", "/plan", "fits in 64.0 MiB", "> f16", "formats")

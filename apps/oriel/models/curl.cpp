@@ -248,6 +248,7 @@ bool openPipe(int* ours, int* theirs) {
 /// 0, or why not as errno has it.
 int spawn(std::vector<std::string> arguments, int out, int err, pid_t* id) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) {
     argv.push_back(argument.data());
   }

@@ -75,8 +75,11 @@ std::string DownloadProgress::line(uint64_t done, uint64_t total) const {
     return whole + dim(filled) + std::string(cells - std::min(cells, columnsOf(filled)) + 2, ' ') +
            bytes + rate + left;
   }
-  for (const std::string& text : {whole + bytes + rate + left, percent + bytes + rate + left,
-                                  percent + bytes + left, percent + bytes, percent}) {
+  const std::string numbers = percent + bytes;
+  const std::string all = numbers + rate + left;
+  const std::string timed = numbers + left;
+  const std::string titled = title_ + " " + all;
+  for (const std::string& text : {titled, all, timed, numbers, percent}) {
     if (columnsOf(text) <= columns) {
       return text;
     }
