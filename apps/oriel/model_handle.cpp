@@ -287,7 +287,7 @@ int Session::onReading(uint64_t done, uint64_t total, void* user) {
     reading.reset();
   } else {
     if (!reading) {
-      reading.emplace("reading", std::chrono::seconds(1));
+      reading.emplace("reading", std::chrono::milliseconds(400));
     }
     reading->show(done, total);
   }

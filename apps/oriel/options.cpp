@@ -35,7 +35,9 @@ void setMemory(const std::string& text, CommonOptions* options) {
   }
 }
 
-void setKvFormat(const std::string& given, CommonOptions* options) {
+}  // namespace
+
+bool parseKvFormat(const std::string& given, CommonOptions* options) {
   const std::string text = lowerCase(given);
   struct Named {
     const char* name;
@@ -51,8 +53,17 @@ void setKvFormat(const std::string& given, CommonOptions* options) {
     if (text == format.name) {
       options->k_format = format.k;
       options->v_format = format.v;
-      return;
+      return true;
     }
+  }
+  return false;
+}
+
+namespace {
+
+void setKvFormat(const std::string& given, CommonOptions* options) {
+  if (parseKvFormat(given, options)) {
+    return;
   }
   throw CLI::ValidationError(
       "--kv", "'" + given + "' is not a cache format: use auto, f16, k8v8, k8v4 or k4v4");

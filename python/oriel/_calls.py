@@ -111,21 +111,23 @@ def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
         return work()
     results: List[T] = []
     errors: List[BaseException] = []
+    done = threading.Event()  # an interrupted join() would take the thread for ended
 
     def run() -> None:
         try:
             results.append(work())
         except BaseException as error:
             errors.append(error)
+        finally:
+            done.set()
 
-    thread = threading.Thread(target=run, name="oriel-call", daemon=True)
-    thread.start()
+    threading.Thread(target=run, name="oriel-call", daemon=True).start()
     try:
-        thread.join()
+        done.wait()
     except BaseException:
-        while thread.is_alive():  # a cancel that comes before the call has begun is for none
+        while not done.is_set():  # a cancel that comes before the call has begun is for none
             cancel()
-            thread.join(0.05)
+            done.wait(0.05)
         raise
     try:
         if errors:

@@ -7,7 +7,7 @@ import threading
 import weakref
 from typing import Any, Callable, Iterator, Optional, TypeVar
 
-from ._calls import call, same_process
+from ._calls import call, running, same_process
 from ._errors import StateError
 from ._library import LIBRARY
 from ._stream import Stream
@@ -107,7 +107,14 @@ class SessionCore:
         if stream is not None and stream.owner == threading.get_ident():
             answer: T = stream.ask(asked)
             return answer
-        return asked()
+        if running.depth:  # in a callback, whose call it may be
+            return asked()
+        if not self._turn.acquire(blocking=False):
+            raise StateError(BUSY)
+        try:
+            return asked()
+        finally:
+            self._turn.release()
 
     def cancel(self) -> None:
         with self._alive:

@@ -71,6 +71,17 @@ class Parsed:
         return f"<oriel.{type(self).__name__} {self.text[:60]!r}>"
 
 
+def _joined(parts: List[Part]) -> List[Part]:
+    """Without the seams inside a token's text, where a marker might have begun."""
+    joined: List[Part] = []
+    for part in parts:
+        if joined and part.kind not in ("call_begun", "call_ended") and part[::2] == joined[-1][::2]:
+            joined[-1] = part._replace(text=joined[-1].text + part.text)
+        else:
+            joined.append(part)
+    return joined
+
+
 class Reply(Parsed):
     """Iterate to get the text of the answer as it comes; read `text` to wait for all of it.
 
@@ -123,6 +134,7 @@ class Reply(Parsed):
                 self.logprobs.append(token)
             if not self._chat:
                 parts = [Part("text", token.text, 0)] if token.text else []
+        parts = _joined(parts)
         for part in parts:
             self.take(part)
         return parts

@@ -60,6 +60,11 @@ runtime mesa-vulkan-drivers     may   file:/usr/share/vulkan/icd.d/lvp_icd*.json
 test    libgtest-dev            must  inc:gtest/gtest.h
 test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
 test    python3-numpy           may   file:/usr/lib/python3/dist-packages/numpy
+test    python3-pip             may   cmd:pip3
+test    python3-setuptools      may   file:/usr/lib/python3/dist-packages/setuptools
+test    python3-wheel           may   file:/usr/lib/python3/dist-packages/wheel
+test    python3-venv            may   file:/usr/lib/python3.*/ensurepip
+test    mypy                    may   file:/usr/bin/mypy
 test    python3-jsonschema      may   file:/usr/lib/python3/dist-packages/jsonschema
 test    unicode-data            may   file:/usr/share/unicode/UnicodeData.txt
 test    pkgconf                 may   cmd:pkg-config

@@ -254,6 +254,7 @@ def test_errors_name_the_field():
         check("which is right", server.get("/v1/chat/completions").headers["Allow"] == "POST")
         refused("no JSON type", server.post("/v1/chat/completions", "{}", Content_Type="text/plain"), 415)
         refused("another host", server.get("/health", Host="evil.example:80"), 403)
+        refused("a name that begins like this machine", server.get("/health", Host="127.0.0.1.evil.example"), 403)
         refused("another site's page", server.get("/v1/models", Origin="http://evil.example"), 403)
         check("no CORS", "Access-Control-Allow-Origin" not in server.get("/v1/models").headers)
         check("its own page", server.get("/v1/models", Host="localhost:1", Origin="http://localhost:1").status == 200)
@@ -295,6 +296,7 @@ def test_a_shared_system_prompt():
         refused("another one", server.chat([{"role": "system", "content": "x"}, USER]), 400, "messages")
         refused("tools", server.chat([USER], tools=TOOLS), 400, "tools")
         refused("completions", server.complete("x"), 400)
+        refused("embeddings", server.post("/v1/embeddings", {"input": "x"}), 400)
 
 
 def test_past_the_window():

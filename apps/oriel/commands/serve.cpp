@@ -115,6 +115,7 @@ Command addServeCommand(CLI::App* program) {
       ->transform(wholeNumber(0, UINT32_MAX));
   addServerOptions(app, options.get());
   addChatFormatOptions(app, &service->chat);
+  app->remove_option(app->get_option("--tools"));  // requests have their own
   addSessionsOption(app, &service->common,
                     "Replies at a time, each with a cache of its own (default: 4, or what fits)");
   addCommonOptions(app, &service->common, Uses::kSampling);

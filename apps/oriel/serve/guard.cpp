@@ -19,7 +19,8 @@ std::string hostOf(const std::string& text) {
 }
 
 bool isThisMachine(const std::string& host) {
-  return host == "localhost" || host == "[::1]" || host.compare(0, 4, "127.") == 0;
+  const bool numbers = host.find_first_not_of("0123456789.") == std::string::npos;
+  return host == "localhost" || host == "[::1]" || (numbers && host.compare(0, 4, "127.") == 0);
 }
 
 /// Takes as long wherever the first difference is.
@@ -46,7 +47,10 @@ void RequestGuard::checkOrigin(Exchange* exchange) const {
   const HttpRequest& request = exchange->request();
   const std::string* const origin = request.header("origin");
   const std::string* const host = request.header("host");
-  if (origin == nullptr || (host != nullptr && *origin == "http://" + *host)) {
+  // Behind a proxy the page may have come over TLS.
+  const bool own = origin != nullptr && host != nullptr &&
+                   (*origin == "http://" + *host || *origin == "https://" + *host);
+  if (origin == nullptr || own) {
     return;
   }
   const bool any = std::count(options_.cors.begin(), options_.cors.end(), "*") != 0;

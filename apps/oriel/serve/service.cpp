@@ -12,6 +12,7 @@
 #include "serve/fields.h"
 #include "serve/page.h"
 #include "serve/reply_writer.h"
+#include "terminal/terminal.h"
 
 namespace cli {
 namespace {
@@ -152,6 +153,13 @@ void Service::answer(Exchange* exchange) {
   }
   const std::chrono::duration<double> time = Clock::now() - start;
   metrics_.countRequest(route != nullptr ? route->path : "none", exchange->status(), time.count());
+  if (options_.common.verbose) {
+    const HttpRequest& request = exchange->request();
+    tell(dim(terminalSafe("oriel: " + request.method + " " + request.path + " " +
+                          std::to_string(exchange->status()) +
+                          formatted(", %.0f ms", 1000 * time.count()))) +
+         "\n");
+  }
 }
 
 void Service::run(const Route* route, Exchange* exchange) {
@@ -286,6 +294,16 @@ oriel_generate_options Service::sampling(const ReplyRequest& request, uint32_t c
   return options;
 }
 
+void Service::checkWithoutSystem() const {
+  if (!options_.system.empty()) {
+    throw ApiError{
+        400,
+        "every session here begins with the server's --system: ask for chat completions, "
+        "or start the server without it",
+        "", "unsupported_parameter", 0};
+  }
+}
+
 /// It is what every session begins with.
 void Service::leaveOutSystem(ReplyRequest* request) const {
   if (options_.system.empty()) {
@@ -344,20 +362,22 @@ Slot::Call Service::callOf(const Exchange& client) {
   return {&watcher_, &client, Clock::now() + options_.timeout};
 }
 
+ReplyRequest Service::requestOf(const HttpRequest& request, bool is_chat) {
+  const std::lock_guard<std::mutex> hold(parsing_);
+  const Json body = bodyOf(request);
+  const uint32_t n_vocab = model_.info().n_vocab;
+  return is_chat ? readChatRequest(body, n_vocab) : readCompletionRequest(body, n_vocab);
+}
+
 void Service::chat(Exchange* exchange) {
-  ReplyRequest request = readChatRequest(bodyOf(exchange->request()), model_.info().n_vocab);
+  ReplyRequest request = requestOf(exchange->request(), /*is_chat=*/true);
   leaveOutSystem(&request);
   reply(request, exchange);
 }
 
 void Service::completions(Exchange* exchange) {
-  const ReplyRequest request =
-      readCompletionRequest(bodyOf(exchange->request()), model_.info().n_vocab);
-  if (!options_.system.empty()) {
-    throw ApiError{400,
-                   "every session here begins with the server's --system: ask for chat completions",
-                   "", "unsupported_parameter", 0};
-  }
+  const ReplyRequest request = requestOf(exchange->request(), /*is_chat=*/false);
+  checkWithoutSystem();
   reply(request, exchange);
 }
 
@@ -426,6 +446,7 @@ void Service::embeddings(Exchange* exchange) {
   if (fields.whole("dimensions", 1, INT32_MAX).value_or(n_embd) != n_embd) {
     throw wrongField("dimensions", std::to_string(n_embd) + ", what this model's vectors have");
   }
+  checkWithoutSystem();
   const auto lease = take([&](const Slot&) { return Slot::Match(); }, *exchange);
   Json json;
   json["object"] = "list";

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,9 @@ class Service {
 
   Json modelJson() const;
   Json bodyOf(const HttpRequest& request) const;
+  ReplyRequest requestOf(const HttpRequest& request, bool is_chat);
   oriel_generate_options sampling(const ReplyRequest& request, uint32_t choice) const;
+  void checkWithoutSystem() const;
   void leaveOutSystem(ReplyRequest* request) const;
   std::vector<int32_t> idsOf(const RawPrompt& prompt) const;
   Slots::Lease take(const Slots::Matcher& match, const Exchange& client);
@@ -79,6 +82,7 @@ class Service {
   Slots slots_;
   Watcher watcher_;
   const RequestGuard guard_;
+  std::mutex parsing_;  ///< a body takes many times its bytes once it is parsed: one at a time
   std::atomic<bool> stopping_{false};
   std::atomic<bool> device_lost_{false};
 };
