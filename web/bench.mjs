@@ -1,8 +1,6 @@
-// How fast, beside the native program, in turns: node bench.mjs MODEL [--prefill N] [--decode N] [--repeat R] [--threads N]
-// [--browser]. Prints the best of each, for other work on the machine only ever takes away. With --browser (playwright-core
-// in build/web) in Chromium instead of Node; MODEL must then be build/page/model.gguf or lie beside it.
+// How fast, beside the native program, in turns: node bench.mjs MODEL [--prefill N] [--decode N] [--repeat R] [--threads N].
+// Prints the best of each, for other work on the machine only ever takes away.
 import { spawnSync } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -29,25 +27,7 @@ async function measure(load, source, options, prefillTokens, decodeTokens) {
 }
 
 const options = { memory: '300MB', window: 512, kv: 'f16', threads };
-let tab;
-let end = () => {};
-if (process.argv.includes('--browser')) {
-  const { serve } = await import('./serve.mjs');
-  const { chromium } = createRequire(`${root}build/web/`)('playwright-core');
-  const site = await serve({ root: `${root}build/page` });
-  const browser = await chromium.launch({ executablePath: process.env.ORIEL_CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox'] });
-  tab = await browser.newPage();
-  await tab.goto(`${site.url}page.css`);
-  end = async () => {
-    await browser.close();
-    site.server.close();
-    site.server.closeAllConnections();
-  };
-}
-const once = () => (tab
-  ? tab.evaluate(`(async () => { const { Oriel } = await import('/oriel/src/index.js');
-      return (${measure})((s, o) => Oriel.load(s, o), '/${basename(file)}', ${JSON.stringify(options)}, ${prefill}, ${decode}); })()`)
-  : measure(Oriel.load, file, options, prefill, decode));
+const once = () => measure(Oriel.load, file, options, prefill, decode);
 
 const best = { native: { prefill: 0, decode: 0 }, wasm: { prefill: 0, decode: 0 } };
 const note = (who, told) => {
@@ -61,7 +41,6 @@ for (let i = 0; i < repeat; ++i) {
   note('native', { prefill: out.prefill_tokens_per_s, decode: out.decode_tokens_per_s });
   note('wasm', await once());
 }
-await end();
 for (const kind of ['prefill', 'decode']) {
-  console.log(`${basename(file)} ${tab ? 'chromium' : 'node'} ${threads} thread(s) ${kind}: native ${best.native[kind].toFixed(1)} tokens/s, wasm ${best.wasm[kind].toFixed(1)}, share ${(best.wasm[kind] / best.native[kind]).toFixed(2)}`);
+  console.log(`${basename(file)} node ${threads} thread(s) ${kind}: native ${best.native[kind].toFixed(1)} tokens/s, wasm ${best.wasm[kind].toFixed(1)}, share ${(best.wasm[kind] / best.native[kind]).toFixed(2)}`);
 }

@@ -48,8 +48,8 @@ static_assert(kN == 4 || kN == 8 || kN == 16, "groups of rows are made for these
 HWY_INLINE VF halvesOf(VU words) {
   const VU size = hn::And(words, hn::Set(kU, 0x7fffu));
   const VF finite = hn::Mul(hn::BitCast(kF, hn::ShiftLeft<13>(size)), hn::Set(kF, 0x1p112f));
-  const VU beyond = hn::And(hn::VecFromMask(kU, hn::Gt(size, hn::Set(kU, 0x7bffu))),
-                            hn::Set(kU, 0x7f800000u));
+  const VU beyond =
+      hn::And(hn::VecFromMask(kU, hn::Gt(size, hn::Set(kU, 0x7bffu))), hn::Set(kU, 0x7f800000u));
   const VU sign = hn::ShiftLeft<16>(hn::Sub(words, size));
   return hn::BitCast(kF, hn::Or(hn::Or(hn::BitCast(kU, finite), beyond), sign));
 }

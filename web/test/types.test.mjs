@@ -1,7 +1,7 @@
 // What index.d.ts says is what index.js has, and a program that uses it compiles.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -30,6 +30,16 @@ await Oriel.plan('x', { kv: 'k3v3' });
 `);
   const made = spawnSync(process.execPath, [compiler, '--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022', '--module', 'nodenext', '--lib', 'es2022,dom', program], { encoding: 'utf8' });
   assert.equal(made.status, 0, made.stdout);
+});
+
+test('every_source_parses', () => {
+  for (const folder of ['web', 'web/src', 'web/src/engine', 'web/page', 'web/test']) {
+    for (const name of readdirSync(join(root, folder)).filter((file) => /\.m?js$/.test(file) && file !== 'host_library.js')) {
+      const file = join(root, folder, name);
+      const made = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8' });
+      assert.equal(made.status, 0, made.stderr);
+    }
+  }
 });
 
 test('what_is_typed_is_exported', async () => {
