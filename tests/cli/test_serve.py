@@ -397,10 +397,10 @@ def test_start_and_stop():
         port = taken.getsockname()[1]
         busy = fails("a port in use", 1, "serve", BUNDLED, "--port", str(port), *FIXED)
         check("is named", str(port).encode() in busy.err and busy.out == b"", busy)
-    fails("no such address", 1, "serve", BUNDLED, "--host", "no.such.host.invalid", *FIXED)
+    fails("no such address", 1, "serve", BUNDLED, "--port", "0", "--host", "no.such.host.invalid", *FIXED)
     fails("no such port", 2, "serve", BUNDLED, "--port", "70000", *FIXED)
-    fails("no such model", 1, "serve", "/nowhere.gguf", *FIXED)
-    fails("too little memory", 3, "serve", BUNDLED, "--memory", "1MiB", "--device", "cpu")
+    fails("no such model", 1, "serve", "/nowhere.gguf", "--port", "0", *FIXED)
+    fails("too little memory", 3, "serve", BUNDLED, "--port", "0", "--memory", "1MiB", "--device", "cpu")
     server = Server(BUNDLED)
     endless = Endless(server)
     endless.begin()

@@ -103,24 +103,34 @@ async function reply() {
   const thought = add('turn thought'), answer = add('turn');
   running = new AbortController();
   send.textContent = 'Stop';
-  let note = '', failed = false;
+  let note = '', failed = false, frame = 0;
+  let ready = ['', ''];  // of the thought and the answer, shown once a frame however fast they come
+  const show = () => {
+    const at_end = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+    frame = 0;
+    if (ready[0]) thought.append(ready[0]);
+    if (ready[1]) answer.append(ready[1]);
+    ready = ['', ''];
+    if (at_end) log.scrollTop = log.scrollHeight;
+  };
   try {
     const got = await ask('/v1/chat/completions',
       {method: 'POST', signal: running.signal, body: JSON.stringify({messages, stream: true})});
     if (!got.ok) throw new Error((await got.json()).error.message);
     for await (const event of events(got.body)) {
       if (event.error) throw new Error(event.error.message);
-      const at_end = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
       const choice = event.choices[0];
-      thought.textContent += choice.delta.reasoning_content || '';
-      answer.textContent += choice.delta.content || '';
+      ready[0] += choice.delta.reasoning_content || '';
+      ready[1] += choice.delta.content || '';
+      frame ||= requestAnimationFrame(show);
       if (choice.finish_reason) note = describe(event.oriel, choice.finish_reason);
-      if (at_end) log.scrollTop = log.scrollHeight;
     }
   } catch (error) {
     failed = error.name !== 'AbortError';
     note = failed ? error.message : 'stopped';
   }
+  cancelAnimationFrame(frame);
+  show();
   if (mine !== messages) return;  // a new chat has begun
   if (answer.textContent) mine.push({role: 'assistant', content: answer.textContent});
   else mine.pop();  // what was not answered was not asked
