@@ -357,7 +357,7 @@ def test_plain_terminals():
         check(f"TERM={terminal}: no escapes", chat.until(chat.at_prompt) and b"\x1b" not in chat.raw, chat.raw)
         os.write(chat.fd, b"/first of\ntwo lines\n")
         check("a text of several lines that begins with a slash is one message",
-              chat.until(lambda: " tok" in chat.screen.text()) and turns_of_plain(chat) == 1, chat.screen.text())
+              chat.until(lambda: " tok ·" in chat.screen.text()) and turns_of_plain(chat) == 1, chat.screen.text())
         os.write(chat.fd, b"\x04")
         check("leaves", chat.ended() == 0)
 
