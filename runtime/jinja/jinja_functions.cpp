@@ -29,7 +29,7 @@ bool callRange(Interpreter* run, const Args& args, Value* out) {
   int64_t distance = 0;
   if (step == 0 || step == INT64_MIN ||
       !checkedSignedSub(step > 0 ? parts[1] : parts[0], step > 0 ? parts[0] : parts[1],
-                             &distance)) {
+                        &distance)) {
     return run->fail("range is given bounds that it does not take");
   }
   const uint64_t width = static_cast<uint64_t>(step > 0 ? step : -step);
