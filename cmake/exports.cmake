@@ -45,7 +45,7 @@ function(oriel_shared_library target name)
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${file}.exports)
   else()
     # Paths may have spaces and commas.
-    target_link_options(${target} PRIVATE "SHELL:-Xlinker \"--version-script=${file}.map\"")
+    target_link_options(${target} PRIVATE "SHELL:-Xlinker \"--version-script=${file}.map\"" -Wl,--gc-sections)
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${file}.map)
   endif()
 endfunction()

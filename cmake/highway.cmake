@@ -1,9 +1,18 @@
 # Sets ORIEL_HIGHWAY_HEADERS to the folder with hwy/highway.h, or leaves it empty: then the CPU runs plain
 # code. Only headers are used; nothing is linked.
 set(ORIEL_HIGHWAY_HEADERS "")
-if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|aarch64|arm64|ARM64)$")
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|aarch64|arm64|ARM64|wasm32)$")
   message(STATUS "no vector kernels for ${CMAKE_SYSTEM_PROCESSOR}: plain code on the CPU")
   return()
+endif()
+if(EMSCRIPTEN)
+  # The building machine's headers serve, but not those of its C library beside them.
+  find_path(oriel_highway_here hwy/highway.h PATHS /usr/local/include /usr/include NO_CMAKE_FIND_ROOT_PATH)
+  if(oriel_highway_here AND NOT ORIEL_HIGHWAY_INSTALLED)
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/highway)
+    file(CREATE_LINK ${oriel_highway_here}/hwy ${PROJECT_BINARY_DIR}/highway/hwy SYMBOLIC)
+    set(ORIEL_HIGHWAY_INSTALLED ${PROJECT_BINARY_DIR}/highway)
+  endif()
 endif()
 find_path(ORIEL_HIGHWAY_INSTALLED hwy/highway.h DOC "Highway's headers (package libhwy-dev)")
 if(ORIEL_HIGHWAY_INSTALLED)

@@ -1,4 +1,13 @@
-# Compiles GLSL to SPIR-V 1.3, validates it and embeds it. See shaders/variants.cmake for the table.
+# Compiles GLSL to SPIR-V 1.3, validates it and packs it. See shaders/variants.cmake for the table.
+set(ORIEL_PACKED_KERNELS "" CACHE FILEPATH
+    "kernels_packed.cpp of another build of this version: no shader compiler is needed then")
+if(ORIEL_PACKED_KERNELS)
+  macro(oriel_embed_shaders target)
+    target_sources(${target} PRIVATE ${ORIEL_PACKED_KERNELS})
+  endmacro()
+  return()
+endif()
+
 find_program(ORIEL_GLSLANG glslangValidator REQUIRED DOC "GLSL compiler (package glslang-tools)")
 find_program(ORIEL_SPIRV_VAL spirv-val REQUIRED DOC "SPIR-V validator (package spirv-tools)")
 
@@ -49,19 +58,24 @@ function(oriel_shader name source)
   set(ORIEL_SHADER_SPIRV ${ORIEL_SHADER_SPIRV} ${spirv} PARENT_SCOPE)
 endfunction()
 
-# oriel_embed_shaders(TARGET): compiles the whole table into TARGET as one C++ file.
+# oriel_embed_shaders(TARGET): compiles the whole table into TARGET as one C++ file, kernels_packed.cpp.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(NOT Python3_Interpreter_FOUND)
+  message(STATUS "Python was not found: the kernels for Vulkan take some 0.4 MB more in the library")
+endif()
 macro(oriel_embed_shaders target)
   file(GLOB ORIEL_SHADER_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl
        ${PROJECT_SOURCE_DIR}/shaders/shared/*.h)
-  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/spirv)
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/spirv ${CMAKE_CURRENT_BINARY_DIR}/packed)
   include(${PROJECT_SOURCE_DIR}/shaders/variants.cmake)
-  set(embedded ${CMAKE_CURRENT_BINARY_DIR}/embedded_shaders.cpp)
+  set(packed ${CMAKE_CURRENT_BINARY_DIR}/kernels_packed.cpp)
   add_custom_command(
-    OUTPUT ${embedded}
-    COMMAND ${CMAKE_COMMAND} "-DNAMES=${ORIEL_SHADER_NAMES}" "-DSPIRV=${ORIEL_SHADER_SPIRV}"
-            -DOUTPUT=${embedded} -P ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake
-    DEPENDS ${ORIEL_SHADER_SPIRV} ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake
-            ${PROJECT_SOURCE_DIR}/shaders/variants.cmake
-    COMMENT "embedding shaders" VERBATIM)
-  target_sources(${target} PRIVATE ${embedded})
+    OUTPUT ${packed}
+    COMMAND ${CMAKE_COMMAND} "-DNAMES=${ORIEL_SHADER_NAMES}" "-DSPIRV=${ORIEL_SHADER_SPIRV}" -DOUTPUT=${packed}
+            -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/packed "-DPYTHON=${Python3_EXECUTABLE}"
+            -P ${PROJECT_SOURCE_DIR}/cmake/pack_shaders.cmake
+    DEPENDS ${ORIEL_SHADER_SPIRV} ${PROJECT_SOURCE_DIR}/cmake/pack_shaders.cmake
+            ${PROJECT_SOURCE_DIR}/cmake/renumber_spirv.py ${PROJECT_SOURCE_DIR}/shaders/variants.cmake
+    COMMENT "packing shaders" VERBATIM)
+  target_sources(${target} PRIVATE ${packed})
 endmacro()

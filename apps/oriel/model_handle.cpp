@@ -49,6 +49,7 @@ Diagnostics::Diagnostics(bool verbose, bool warns, std::string progress)
 
 void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) {
   auto* self = static_cast<Diagnostics*>(user);
+  const std::lock_guard<std::mutex> hold(self->lock_);
   if (level == ORIEL_LOG_ERROR) {
     self->last_error_ = oneLine(message);
     return;  // printed when the failed call is checked
@@ -78,6 +79,7 @@ void Diagnostics::warn(const std::string& message) const {
 }
 
 std::string Diagnostics::reason(oriel_status status) const {
+  const std::lock_guard<std::mutex> hold(lock_);
   return last_error_.empty() ? std::string(oriel_status_text(status)) + ": try --verbose"
                              : last_error_;
 }
@@ -285,7 +287,7 @@ int Session::onReading(uint64_t done, uint64_t total, void* user) {
     reading.reset();
   } else {
     if (!reading) {
-      reading.emplace("reading", std::chrono::seconds(1));
+      reading.emplace("reading", std::chrono::milliseconds(400));
     }
     reading->show(done, total);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,7 @@ class Diagnostics {
  private:
   bool verbose_;
   bool shows_warnings_;
+  mutable std::mutex lock_;  ///< several threads may use a model
   std::string last_error_;
   ProgressBar progress_;
 };

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "failure.h"
+#include "models/model_store.h"
 #include "report.h"
 #include "sizes.h"
 #include "system.h"
@@ -15,6 +16,7 @@
 namespace cli {
 namespace {
 
+constexpr const char* kBundledName = "oriel-tiny";
 constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
 /// What the library takes; of sinks beyond, its number for "none" would be hit.
 constexpr uint32_t kMostTokens = 4194304;
@@ -33,7 +35,9 @@ void setMemory(const std::string& text, CommonOptions* options) {
   }
 }
 
-void setKvFormat(const std::string& given, CommonOptions* options) {
+}  // namespace
+
+bool parseKvFormat(const std::string& given, CommonOptions* options) {
   const std::string text = lowerCase(given);
   struct Named {
     const char* name;
@@ -49,8 +53,17 @@ void setKvFormat(const std::string& given, CommonOptions* options) {
     if (text == format.name) {
       options->k_format = format.k;
       options->v_format = format.v;
-      return;
+      return true;
     }
+  }
+  return false;
+}
+
+namespace {
+
+void setKvFormat(const std::string& given, CommonOptions* options) {
+  if (parseKvFormat(given, options)) {
+    return;
   }
   throw CLI::ValidationError(
       "--kv", "'" + given + "' is not a cache format: use auto, f16, k8v8, k8v4 or k4v4");
@@ -317,8 +330,8 @@ void addModelOption(CLI::App* command, CommonOptions* options) {
   command
       ->add_option(
           "MODEL", options->model,
-          "GGUF file (default: the one that the environment variable ORIEL_MODEL names, else "
-          "the bundled model)")
+          "GGUF file, or the name of a model that `oriel pull` got (default: what the environment "
+          "variable ORIEL_MODEL names, else the bundled model)")
       ->type_name("");
 }
 
@@ -382,9 +395,8 @@ oriel_generate_options generateOptions(const CommonOptions& options, uint32_t ma
 }
 
 std::string modelPath(const CommonOptions& options) {
-  namespace fs = std::filesystem;
   if (!options.model.empty()) {
-    return options.model;
+    return options.model == kBundledName ? bundledModel() : modelFile(options.model);
   }
   if (isSet("ORIEL_MODEL")) {
     std::string path = variable("ORIEL_MODEL");
@@ -393,8 +405,17 @@ std::string modelPath(const CommonOptions& options) {
           kExitUsage,
           "the environment variable ORIEL_MODEL is empty: name a GGUF file in it, or unset it"};
     }
-    return path;
+    return modelFile(path);
   }
+  return bundledModel();
+}
+
+bool usesBundledModel(const CommonOptions& options) {
+  return options.model == kBundledName || (options.model.empty() && !isSet("ORIEL_MODEL"));
+}
+
+std::string bundledModel() {
+  namespace fs = std::filesystem;
   // Installed, the model is in share beside bin; in a build tree, in the sources around it.
   std::error_code error;
   fs::path folder = executablePath().parent_path();

@@ -66,6 +66,8 @@ enum class Uses : unsigned { kText = 0, kMemory = 1, kDevice = 2, kModel = 3, kS
 
 /// `options` must outlive the parsing. To be called last: help keeps the order.
 void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses);
+/// As --kv takes it; false: there is no such format.
+bool parseKvFormat(const std::string& text, CommonOptions* options);
 /// The optional positional MODEL.
 void addModelOption(CLI::App* command, CommonOptions* options);
 
@@ -74,7 +76,11 @@ void addModelOption(CLI::App* command, CommonOptions* options);
 oriel_options planOptions(const CommonOptions& options);
 oriel_generate_options generateOptions(const CommonOptions& options, uint32_t max_tokens);
 
-/// The GGUF file to use: MODEL, else the environment's ORIEL_MODEL, else the bundled one.
+/// The GGUF file to use: MODEL, else the environment's ORIEL_MODEL, else the bundled one. Throws Failure for the name of
+/// a model that is not here.
 std::string modelPath(const CommonOptions& options);
+bool usesBundledModel(const CommonOptions& options);
+/// The one that comes with the program. Throws Failure.
+std::string bundledModel();
 
 }  // namespace cli

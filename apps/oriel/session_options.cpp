@@ -25,13 +25,16 @@ void setTranscript(const std::string& text, CommonOptions* options) {
 
 }  // namespace
 
-void addSessionOptions(CLI::App* command, CommonOptions* options) {
-  command
-      ->add_option("--sessions", options->sessions,
-                   "Conversations to have memory for, beside each other (default 1)")
+void addSessionsOption(CLI::App* command, CommonOptions* options, const char* description) {
+  command->add_option("--sessions", options->sessions, description)
       ->type_name("N")
       ->transform(wholeNumber(1, kMostSessions))
       ->group(kGroup);
+}
+
+void addSessionOptions(CLI::App* command, CommonOptions* options) {
+  addSessionsOption(command, options,
+                    "Conversations to have memory for, beside each other (default 1)");
   command
       ->add_option("--session-windows", options->session_windows,
                    "Windows of the first of them, where they differ: 4096,512; 0: as the others")

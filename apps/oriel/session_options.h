@@ -11,6 +11,8 @@ namespace cli {
 
 /// --sessions, --session-windows and --transcript; `options` must outlive the parsing.
 void addSessionOptions(CLI::App* command, CommonOptions* options);
+/// --sessions alone; `description` says what it is for.
+void addSessionsOption(CLI::App* command, CommonOptions* options, const char* description);
 /// --prefix-tokens, of plans.
 void addPrefixTokensOption(CLI::App* command, CommonOptions* options);
 CLI::Option* addPrefixFileOption(CLI::App* command, CommonOptions* options);

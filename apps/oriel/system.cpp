@@ -82,6 +82,23 @@ std::filesystem::path userCacheFolder() {
   return base.empty() ? base : base / "oriel";
 }
 
+std::filesystem::path userDataFolder() {
+#ifdef _WIN32
+  const std::filesystem::path base = fromEnvironment("LOCALAPPDATA");
+#else
+  std::filesystem::path base = fromEnvironment("XDG_DATA_HOME");
+  if (!base.is_absolute()) {
+    const std::filesystem::path home = fromEnvironment("HOME");
+#ifdef __APPLE__
+    base = home.empty() ? home : home / "Library" / "Application Support";
+#else
+    base = home.empty() ? home : home / ".local" / "share";
+#endif
+  }
+#endif
+  return base.empty() ? base : base / "oriel";
+}
+
 #ifdef _WIN32
 
 std::vector<std::string> arguments(int, char**) {

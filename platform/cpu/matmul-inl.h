@@ -28,6 +28,12 @@ HWY_INLINE VI zeroPart(int32_t minus_sum) {
   return hn::ShiftLeft<kShift>(hn::Set(kI, minus_sum));
 }
 
+/// The same for a zero point that is known only here.
+HWY_INLINE VI zeroPart(int32_t zero, int32_t minus_sum) {
+  const uint32_t product = static_cast<uint32_t>(zero) * static_cast<uint32_t>(minus_sum);
+  return hn::Set(kI, static_cast<int32_t>(product));
+}
+
 /// Asks for the words that will be read after 16 KiB more, into the second level, and for those after 1 KiB,
 /// into the first: processors look ahead by themselves, but not across pages, and not along a group's quads and
 /// sides at once. Past the end of either lies what is read next. As a loop: written out, this is slower where
@@ -156,10 +162,11 @@ HWY_INLINE VI16 pairOf(const IntTile& tile, uint32_t pair, uint32_t token) {
 constexpr uint32_t kTileVectors = kN == 16 ? 2 : 1;
 
 /// totals[v][t][kN] += `count` units of vector v of kN rows times the first kTokens of a tile; vectors lie
-/// `wide_stride` units and `totals_stride` floats apart.
-template <bool kHalves, bool kMinimum, int32_t kZero, uint32_t kVectors, uint32_t kTokens>
+/// `wide_stride` units and `totals_stride` floats apart. `zero`: the weights' zero point, if kHasZero.
+template <bool kHalves, bool kMinimum, bool kHasZero, uint32_t kVectors, uint32_t kTokens>
 static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t count,
-                                 const IntTile* x, float* totals, uint32_t totals_stride) {
+                                 const IntTile* x, int32_t zero, float* totals,
+                                 uint32_t totals_stride) {
   for (uint32_t u = 0; u < count; ++u) {
     const IntTile& tile = x[u];
     for (uint32_t half = 0; half < (kHalves ? 2 : 1); ++half) {
@@ -193,8 +200,8 @@ static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uin
         for (uint32_t t = 0; t < kTokens; ++t) {
           float* const at = totals + v * totals_stride + t * kN;
           VI dot = hn::RearrangeToOddPlusEven(sum0[v][t], sum1[v][t]);
-          if constexpr (kZero != 0) {
-            dot = hn::Add(dot, zeroPart<kZero>(tile.sums.minus_sum[part][t]));
+          if constexpr (kHasZero) {
+            dot = hn::Add(dot, zeroPart(zero, tile.sums.minus_sum[part][t]));
           }
           VF total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot), hn::Set(kF, tile.sums.scale[t])),
                                 scale, hn::Load(kF, at));
@@ -293,11 +300,29 @@ static HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const 
 /// As many as their sums have registers.
 constexpr uint32_t kTokensApart = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM_A64 ? 4 : 2;
 
+struct FloatTiles {
+  using Wide = FloatUnit;
+  template <uint32_t>
+  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                              uint32_t count, uint32_t token, uint32_t n, int32_t /*zero*/,
+                              float* totals) {
+    const float* x = static_cast<const float*>(task.in) +
+                     static_cast<uint64_t>(token) * task.in_stride + first * kUnit;
+    if (n == kTileTokens) {
+      return dotFloats<kTileTokens>(wide, count, x, task.in_stride, totals);
+    }
+    for (uint32_t t = 0; t < n; ++t) {
+      dotFloats<1>(wide, count, x + static_cast<uint64_t>(t) * task.in_stride, 0, totals + t * kN);
+    }
+  }
+};
+
 template <class Format>
 struct FloatKernel {
-  using Wide = FloatUnit;
+  using Tiles = FloatTiles;
   static constexpr uint32_t kVectors = 1;
   static constexpr bool kFloats = true;
+  static constexpr int32_t kZero = 0;
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
     VF sums[1];
     dotFloatsApart<Format, 1>(rows, task.units, task.side_word / task.units,
@@ -325,25 +350,14 @@ struct FloatKernel {
       store(task, row, token + t, sums[t]);
     }
   }
-  static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
+  static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count,
+                                FloatUnit* wide) {
     for (uint32_t u = 0; u < count; ++u) {
       VF values[kUnit];
       Format::load(rows, first + u, values);
       for (uint32_t i = 0; i < kUnit; ++i) {
         hn::Store(values[i], kF, wide[u].values[i]);
       }
-    }
-  }
-  template <uint32_t>
-  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
-    const float* x = static_cast<const float*>(task.in) +
-                     static_cast<uint64_t>(token) * task.in_stride + first * kUnit;
-    if (n == kTileTokens) {
-      return dotFloats<kTileTokens>(wide, count, x, task.in_stride, totals);
-    }
-    for (uint32_t t = 0; t < n; ++t) {
-      dotFloats<1>(wide, count, x + static_cast<uint64_t>(t) * task.in_stride, 0, totals + t * kN);
     }
   }
 };

@@ -75,9 +75,9 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
 constexpr uint32_t kTileVectors = 1;
 
 /// As the other dotTile.
-template <bool kHalves, bool kMinimum, int32_t kZero, uint32_t kVectors, uint32_t kTokens>
+template <bool kHalves, bool kMinimum, bool kHasZero, uint32_t kVectors, uint32_t kTokens>
 HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const Tile* x,
-                          float* totals, uint32_t) {
+                          int32_t zero, float* totals, uint32_t) {
   static_assert(kVectors == kTileVectors, "no more registers");
   constexpr uint32_t kParts = kHalves ? 2 : 1;
   for (uint32_t u = 0; u < count; ++u) {
@@ -104,8 +104,8 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const 
       for (uint32_t t = 0; t < kTokens; ++t) {
         float* const at = totals + t * kN;
         VI dot(vaddq_s32(vshlq_n_s32(high[t], 8), low[t]));
-        if constexpr (kZero != 0) {
-          dot = hn::Add(dot, zeroPart<kZero>(sums.minus_sum[of][t]));
+        if constexpr (kHasZero) {
+          dot = hn::Add(dot, zeroPart(zero, sums.minus_sum[of][t]));
         }
         VF total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot), hn::Set(kF, sums.scale[t])), scale,
                               hn::Load(kF, at));

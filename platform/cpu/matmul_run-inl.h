@@ -3,11 +3,32 @@
 
 constexpr uint32_t kFewTokens = kTileTokens / 2;
 
+// What is the same for many formats once their weights are unpacked.
+template <bool kHalves, bool kMinimum, bool kHasZero>
+struct IntTiles {
+  using Wide = WideUnit;
+  // kN rows, or kVectors times as many, times up to kTileTokens tokens from a multiple of it. `zero`: the zero point.
+  template <uint32_t kMany>
+  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                              uint32_t count, uint32_t token, uint32_t n, int32_t zero,
+                              float* totals) {
+    const Tile* tiles = static_cast<const Tile*>(task.in) +
+                        static_cast<uint64_t>(token / kTileTokens) * task.units + first;
+    if (n <= kFewTokens) {  // the last of a chunk, or of an expert's
+      return dotTile<kHalves, kMinimum, kHasZero, kMany, kFewTokens>(
+          wide, kWideUnits, count, tiles, zero, totals, kMostTokens * kN);
+    }
+    dotTile<kHalves, kMinimum, kHasZero, kMany, kTileTokens>(wide, kWideUnits, count, tiles, zero,
+                                                             totals, kMostTokens * kN);
+  }
+};
+
 template <class Format>
 struct IntKernel {
-  using Wide = WideUnit;
+  using Tiles = IntTiles<Format::kHalves, Format::kMinimum, Format::kZero != 0>;
   static constexpr uint32_t kVectors = kTileVectors;
   static constexpr bool kFloats = false;
+  static constexpr int32_t kZero = Format::kZero;
   // In the order of operations that dotTile has.
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
     const uint32_t units = task.units;
@@ -34,42 +55,35 @@ struct IntKernel {
     }
     return total;
   }
-  static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
+  static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count,
+                                WideUnit* wide) {
     widen<Format>(rows, first, count, wide);
-  }
-  // kN rows, or kVectors times as many, times up to kTileTokens tokens from a multiple of it.
-  template <uint32_t kMany>
-  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
-    const Tile* tiles = static_cast<const Tile*>(task.in) +
-                        static_cast<uint64_t>(token / kTileTokens) * task.units + first;
-    if (n <= kFewTokens) {  // the last of a chunk, or of an expert's
-      return dots<kMany, kFewTokens>(wide, count, tiles, totals);
-    }
-    dots<kMany, kTileTokens>(wide, count, tiles, totals);
-  }
-  template <uint32_t kMany, uint32_t kTokens>
-  static HWY_INLINE void dots(const Wide* wide, uint32_t count, const Tile* tiles, float* totals) {
-    dotTile<Format::kHalves, Format::kMinimum, Format::kZero, kMany, kTokens>(
-        wide, kWideUnits, count, tiles, totals, kMostTokens * kN);
   }
 };
 
 // What lies ahead of these units: few tokens leave little time to fetch them in.
-HWY_INLINE void askForUnits(const MatmulTask& task, const RowsView& rows, uint32_t unit,
-                            uint32_t count) {
-  const uint32_t quad_words = task.side_word / task.units;
-  const uint32_t side_words = (task.group_words - task.side_word) / task.units;
+HWY_INLINE void askForUnits(const RowsView& rows, uint32_t quad_words, uint32_t side_words,
+                            uint32_t unit, uint32_t count) {
   for (uint32_t u = unit; u < unit + count; ++u) {
     prefetchQuads(rows.quads + u * quad_words, quad_words);
     prefetchSides(rows.sides + u * side_words, side_words);
   }
 }
 
-// kMany times kN rows that begin at `row`.
-template <class Kernel, uint32_t kMany>
-HWY_NOINLINE void runMany(const MatmulTask& task, uint32_t row, uint32_t first_token, uint32_t n) {
-  typename Kernel::Wide wide[kMany][kWideUnits];
+template <class Kernel>
+static HWY_NOINLINE void unpackUnits(const RowsView& rows, uint32_t first, uint32_t count,
+                                     typename Kernel::Tiles::Wide* wide) {
+  Kernel::unpack(rows, first, count, wide);
+}
+
+// kMany times kN rows that begin at `row`. Formats are told apart by how they are unpacked and their zero point alone:
+// this is large, and they are many.
+template <class Tiles, uint32_t kMany>
+HWY_NOINLINE void runMany(const MatmulTask& task,
+                          void (*unpack)(const RowsView&, uint32_t, uint32_t,
+                                         typename Tiles::Wide*),
+                          int32_t zero, uint32_t row, uint32_t first_token, uint32_t n) {
+  typename Tiles::Wide wide[kMany][kWideUnits];
   HWY_ALIGN float totals[kMany][kMostTokens * kN];
   for (uint32_t v = 0; v < kMany; ++v) {
     // What fills up the last tile is added up, too, and never read.
@@ -77,16 +91,23 @@ HWY_NOINLINE void runMany(const MatmulTask& task, uint32_t row, uint32_t first_t
   }
   // Of one tile, whose products take no longer than to unpack weights, the one is done beside the other.
   const uint32_t at_once = n <= kTileTokens ? 1 : kWideUnits;
-  for (uint32_t unit = 0; unit < task.units; unit += at_once) {
-    const uint32_t count = HWY_MIN(at_once, task.units - unit);
+  const uint32_t units =
+      task.units;  // which no call between can change, but a compiler does not know that
+  const uint32_t quad_words = task.side_word / units;
+  const uint32_t side_words = (task.group_words - task.side_word) / units;
+  RowsView rows[kMany];
+  for (uint32_t v = 0; v < kMany; ++v) {
+    rows[v] = rowsFrom(task, row + v * kN);
+  }
+  for (uint32_t unit = 0; unit < units; unit += at_once) {
+    const uint32_t count = HWY_MIN(at_once, units - unit);
     for (uint32_t v = 0; v < kMany; ++v) {
-      const RowsView rows = rowsFrom(task, row + v * kN);
-      askForUnits(task, rows, unit, count);
-      Kernel::unpack(rows, unit, count, wide[v]);
+      askForUnits(rows[v], quad_words, side_words, unit, count);
+      unpack(rows[v], unit, count, wide[v]);
     }
     for (uint32_t t = 0; t < n; t += kTileTokens) {
-      Kernel::template tile<kMany>(task, wide[0], unit, count, first_token + t,
-                                   HWY_MIN(kTileTokens, n - t), totals[0] + t * kN);
+      Tiles::template tile<kMany>(task, wide[0], unit, count, first_token + t,
+                                  HWY_MIN(kTileTokens, n - t), zero, totals[0] + t * kN);
     }
   }
   for (uint32_t v = 0; v < kMany; ++v) {
@@ -119,9 +140,10 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
     for (uint32_t t = 0; t < task.n_tokens; t += kMostTokens) {
       const uint32_t n = HWY_MIN(kMostTokens, task.n_tokens - t);
       if (many) {
-        runMany<Kernel, Kernel::kVectors>(task, row, t, n);
+        runMany<typename Kernel::Tiles, Kernel::kVectors>(task, unpackUnits<Kernel>, Kernel::kZero,
+                                                          row, t, n);
       } else {
-        runMany<Kernel, 1>(task, row, t, n);
+        runMany<typename Kernel::Tiles, 1>(task, unpackUnits<Kernel>, Kernel::kZero, row, t, n);
       }
     }
     row += many ? Kernel::kVectors * kN : kN;

@@ -40,6 +40,8 @@ const char* simdTargetName(SimdTarget target) {
       return "SSE4.2";
 #elif defined(__aarch64__) || defined(_M_ARM64)
       return "NEON";
+#elif defined(__wasm_simd128__)
+      return "WebAssembly SIMD";
 #else
       return "portable";
 #endif

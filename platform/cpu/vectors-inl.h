@@ -41,11 +41,29 @@ constexpr DU16 kU16{};
 constexpr uint32_t kN = static_cast<uint32_t>(hn::MaxLanes(DF()));
 static_assert(kN == 4 || kN == 8 || kN == 16, "groups of rows are made for these");
 
+#if HWY_TARGET == HWY_WASM
+/// Halves in the lower bits of words, the upper ones 0, as floats. WebAssembly has no instruction for it, and Highway's
+/// way takes twice as many. A half's exponent and mantissa, moved to a float's place, are 2^112 times too small, below
+/// the normal numbers, too; what is infinite or no number stays so.
+HWY_INLINE VF halvesOf(VU words) {
+  const VU size = hn::And(words, hn::Set(kU, 0x7fffu));
+  const VF finite = hn::Mul(hn::BitCast(kF, hn::ShiftLeft<13>(size)), hn::Set(kF, 0x1p112f));
+  const VU beyond = hn::And(hn::VecFromMask(kU, hn::Gt(size, hn::Set(kU, 0x7bffu))),
+                            hn::Set(kU, 0x7f800000u));
+  const VU sign = hn::ShiftLeft<16>(hn::Sub(words, size));
+  return hn::BitCast(kF, hn::Or(hn::Or(hn::BitCast(kU, finite), beyond), sign));
+}
+#endif
+
 /// kN halves from memory as floats.
 HWY_INLINE VF loadHalves(const uint16_t* halves) {
-  const hn::Rebind<hwy::float16_t, DF> half;
   const hn::Rebind<uint16_t, DF> bits;
+#if HWY_TARGET == HWY_WASM
+  return halvesOf(hn::PromoteTo(kU, hn::LoadU(bits, halves)));
+#else
+  const hn::Rebind<hwy::float16_t, DF> half;
   return hn::PromoteTo(kF, hn::BitCast(half, hn::LoadU(bits, halves)));
+#endif
 }
 
 /// kN values, or `count` where those are fewer, and zeros.
@@ -67,6 +85,10 @@ HWY_INLINE void storeSome(VF v, uint32_t count, float* values) {
 }
 
 /// The lower or upper half of each word as a float.
+#if HWY_TARGET == HWY_WASM
+HWY_INLINE VF lowHalves(VU words) { return halvesOf(hn::And(words, hn::Set(kU, 0xffffu))); }
+HWY_INLINE VF highHalves(VU words) { return halvesOf(hn::ShiftRight<16>(words)); }
+#else
 HWY_INLINE VF lowHalves(VU words) {
   const hn::Rebind<hwy::float16_t, DF> half;
   const hn::Rebind<uint16_t, DF> bits;
@@ -78,6 +100,7 @@ HWY_INLINE VF highHalves(VU words) {
   const hn::Rebind<uint16_t, DF> bits;
   return hn::PromoteTo(kF, hn::BitCast(half, hn::TruncateTo(bits, hn::ShiftRight<16>(words))));
 }
+#endif
 
 /// e^x for x <= 88, to 2 units in the last place; far below -87 it is 0.
 /// x = n ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series to r^7.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/xz.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel {
@@ -28,16 +29,90 @@ Status Pipelines::add(const Kernel& kernel, const Log& log, uint32_t* index) {
   return kOk;
 }
 
-void Pipelines::start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache) {
+Status Pipelines::start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
+                        Workspace* workspace, const Log& log) {
   device_ = &device;
   layout_ = layout;
   cache_ = cache;
   next_.store(0, std::memory_order_relaxed);
   begin_ms_ = nowMs();
+  ORIEL_TRY(makeModules(workspace, log));
   const uint32_t threads = std::min({allowedProcessors() - 1, kMaxThreads, count_});
   for (uint32_t i = 0; i < threads; ++i) {
     // One that the system refuses is one less.
     (void)threads_[i].start(compileAll, this, kStackBytes);
+  }
+  return kOk;
+}
+
+// Of every kernel that is still to be compiled: block by block, each unpacked once.
+Status Pipelines::makeModules(Workspace* workspace, const Log& log) {
+  const auto wants = [this](uint32_t block) {
+    return std::any_of(entries_, entries_ + count_, [block](const Entry& entry) {
+      return entry.pipeline == VK_NULL_HANDLE && kShaders[entry.shader].block == block;
+    });
+  };
+  for (uint32_t b = 0; b < kShaderBlockCount; ++b) {
+    if (!wants(b)) {
+      continue;
+    }
+    const ShaderBlock& block = kShaderBlocks[b];
+    const BorrowedBytes work(workspace, sizeof(XzWork));
+    const BorrowedBytes words(workspace, block.bytes);
+    if (work.data() == nullptr || words.data() == nullptr) {
+      return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                      "no %u bytes to unpack kernels: close other programs", block.bytes);
+    }
+    if (!unpackXz(block.xz, block.xz_bytes, words.as<uint8_t>(), block.bytes, work.as<XzWork>())) {
+      return log.fail(ORIEL_ERROR_INTERNAL,
+                      "kernels in this library are damaged: install it again");
+    }
+    ORIEL_TRY(makeModules(b, words.as<uint8_t>(), log));
+  }
+  return kOk;
+}
+
+Status Pipelines::makeModules(uint32_t block, uint8_t* words, const Log& log) {
+  for (uint32_t i = 0; i < count_; ++i) {
+    Entry* const entry = &entries_[i];
+    const ShaderCode& code = kShaders[entry->shader];
+    if (entry->pipeline != VK_NULL_HANDLE || code.block != block ||
+        entry->module != VK_NULL_HANDLE) {
+      continue;
+    }
+    uint32_t* const first = reinterpret_cast<uint32_t*>(words + code.begin);
+    if (code.renumbered && !restoreIds(first, code.bytes / sizeof(uint32_t))) {
+      return log.fail(ORIEL_ERROR_INTERNAL, "kernel %s is damaged: install the library again",
+                      code.name);
+    }
+    VkShaderModuleCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+    info.codeSize = code.bytes;
+    info.pCode = first;
+    VkShaderModule module = VK_NULL_HANDLE;
+    ORIEL_TRY(checkVk(device_->api.vkCreateShaderModule(device_->device, &info, nullptr, &module),
+                      "make a shader module", log));
+    for (uint32_t same = i; same < count_; ++same) {
+      if (entries_[same].shader == entry->shader) {
+        entries_[same].module = module;
+      }
+    }
+  }
+  return kOk;
+}
+
+void Pipelines::releaseModules(const VulkanDevice& device) {
+  for (uint32_t i = 0; i < count_; ++i) {
+    const VkShaderModule module = entries_[i].module;
+    if (module == VK_NULL_HANDLE) {
+      continue;
+    }
+    device.api.vkDestroyShaderModule(device.device, module, nullptr);
+    for (uint32_t same = i; same < count_; ++same) {
+      if (entries_[same].module == module) {
+        entries_[same].module = VK_NULL_HANDLE;
+      }
+    }
   }
 }
 
@@ -53,16 +128,6 @@ void Pipelines::compileAll(void* pipelines) {
 
 VkResult Pipelines::compile(Entry* entry) const {
   const VulkanApi& api = device_->api;
-  const ShaderCode& code = kShaders[entry->shader];
-  VkShaderModuleCreateInfo module_info = {};
-  module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  module_info.codeSize = code.bytes;
-  module_info.pCode = code.words;
-  VkShaderModule module = VK_NULL_HANDLE;
-  VkResult result = api.vkCreateShaderModule(device_->device, &module_info, nullptr, &module);
-  if (result < 0) {
-    return result;
-  }
   VkSpecializationMapEntry map[kMaxSpecConstants];
   for (uint32_t i = 0; i < kMaxSpecConstants; ++i) {
     map[i] = {i, static_cast<uint32_t>(i * sizeof(uint32_t)), sizeof(uint32_t)};
@@ -74,7 +139,7 @@ VkResult Pipelines::compile(Entry* entry) const {
   info.flags = entry->divisible ? VkPipelineCreateFlags{VK_PIPELINE_CREATE_DISPATCH_BASE} : 0;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = module;
+  info.stage.module = entry->module;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &constants;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT subgroups = {};
@@ -95,9 +160,8 @@ VkResult Pipelines::compile(Entry* entry) const {
   if (device_->caps.creation_feedback) {
     info.pNext = &feedback;
   }
-  result =
+  const VkResult result =
       api.vkCreateComputePipelines(device_->device, cache_, 1, &info, nullptr, &entry->pipeline);
-  api.vkDestroyShaderModule(device_->device, module, nullptr);
   if (result < 0) {
     entry->pipeline = VK_NULL_HANDLE;
   }
@@ -111,6 +175,7 @@ VkResult Pipelines::compile(Entry* entry) const {
 Status Pipelines::finish(const Log& log) {
   compileAll(this);
   join();
+  releaseModules(*device_);
   took_ms_ = nowMs() - begin_ms_;
   for (uint32_t i = 0; i < count_; ++i) {
     if (entries_[i].result < 0) {
@@ -142,6 +207,7 @@ PipelineStats Pipelines::stats() const {
 }
 
 void Pipelines::release(const VulkanDevice& device) {
+  releaseModules(device);  // of a load that was given up
   for (uint32_t i = 0; i < count_; ++i) {
     if (entries_[i].pipeline != VK_NULL_HANDLE) {
       device.api.vkDestroyPipeline(device.device, entries_[i].pipeline, nullptr);

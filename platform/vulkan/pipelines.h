@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "base/workspace.h"
 #include "os/thread.h"
 #include "vulkan/kernels.h"
 
@@ -12,9 +13,11 @@ class Pipelines {
  public:
   /// The index of the pipeline for `kernel`, to be compiled later if it is new.
   Status add(const Kernel& kernel, const Log& log, uint32_t* index);
-  /// Begins to compile on threads of its own: a few, and none where this process has one processor. Nothing
-  /// else may be called before finish() but join().
-  void start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache);
+  /// Unpacks kernels, for which it borrows from `workspace`, hands them to the driver and begins to compile on threads
+  /// of its own: a few, and none where this process has one processor. Nothing else may be called before finish() but
+  /// join(), and release() behind that.
+  Status start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
+               Workspace* workspace, const Log& log);
   /// Helps, and waits. Names the kernel that did not compile.
   Status finish(const Log& log);
   /// Lets the threads end what they are at, for a load that is given up.
@@ -34,6 +37,7 @@ class Pipelines {
     bool told;        ///< the driver said where the pipeline came from
     bool from_cache;  ///< and what it said
     VkResult result;
+    VkShaderModule module;  ///< until finish(); entries of one shader share it
     VkPipeline pipeline;
   };
   /// A plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test's multiply 3 types in
@@ -44,6 +48,9 @@ class Pipelines {
   /// Drivers' compilers recurse deeply.
   static constexpr uint32_t kStackBytes = 8u << 20;
 
+  Status makeModules(Workspace* workspace, const Log& log);
+  Status makeModules(uint32_t block, uint8_t* words, const Log& log);
+  void releaseModules(const VulkanDevice& device);
   static void compileAll(void* pipelines);
   VkResult compile(Entry* entry) const;
 

@@ -108,6 +108,11 @@ class VulkanExecutor final : public Executor {
   Status choosePipelines(StepList list, const Op& op, double piece_work, OpHandles* handles);
   Status startPipelines();
   Status finishPipelines();
+  /// The upload ring as working memory, while nothing is uploaded.
+  Workspace ringWorkspace() const {
+    return {arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),
+            options_.allocator != nullptr ? options_.allocator : &defaultAllocator()};
+  }
   Status recordSteps();
   void releaseSets();
 
@@ -468,7 +473,10 @@ Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index
   }
   choices_.take(use, type, index);
   ORIEL_TRY(queue_.settle(choosePipelines()));
-  pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle());
+  // The upload ring is idle.
+  Workspace workspace = ringWorkspace();
+  ORIEL_TRY(queue_.settle(pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle(),
+                                           &workspace, options_.log)));
   ORIEL_TRY(queue_.settle(pipelines_.finish(options_.log)));
   return queue_.settle(recordSteps());
 }
@@ -518,11 +526,10 @@ Status VulkanExecutor::choosePipelines(StepList list, const Op& op, double piece
 Status VulkanExecutor::startPipelines() {
   ORIEL_TRY(choosePipelines());
   // The upload ring is not in use yet.
-  Workspace workspace(arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),
-                      options_.allocator != nullptr ? options_.allocator : &defaultAllocator());
+  Workspace workspace = ringWorkspace();
   ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, &workspace, options_.log));
-  pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle());
-  return kOk;
+  return pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle(), &workspace,
+                          options_.log);
 }
 
 Status VulkanExecutor::finishPipelines() {

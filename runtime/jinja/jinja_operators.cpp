@@ -394,7 +394,9 @@ bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {
   if (what.isText()) {
     const Str text = strOf(what);
     TextBuilder all(heap_);
-    all.reserve(text.bytes > 0 && n > kMostRepeated / text.bytes ? kMostRepeated : text.bytes * n);
+    all.reserve(text.bytes > 0 && n > kMostRepeated / text.bytes
+                    ? kMostRepeated
+                    : static_cast<size_t>(text.bytes * n));
     for (uint64_t i = 0; text.bytes > 0 && i < n; ++i) {
       all.append(text);
       if (all.failed() || !chargeBytes(text.bytes)) {

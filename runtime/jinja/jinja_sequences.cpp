@@ -286,7 +286,7 @@ bool Interpreter::sliceList(const Value& of, const Value parts[3], Value* out) {
   }
   const Cut cut = cutOf(parts, all->count);
   const uint64_t count = countOf(cut);
-  Ref<List> picked = makeList(heap_, count);
+  Ref<List> picked = makeList(heap_, static_cast<size_t>(count));
   for (uint64_t i = 0; picked && i < count; ++i) {
     pushTo(picked.get(), all->items()[cut.start + static_cast<int64_t>(i) * cut.step]);
   }

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # What the scripts need on a machine: packages and a software Vulkan driver. To be sourced.
 #
-#   oriel_install_packages GROUP...   build, runtime, test, package or a target of cross.sh; installs what is
-#                                     missing
+#   oriel_install_packages GROUP...   build, runtime, test, package, site or a target of cross.sh; installs
+#                                     what is missing
 #   oriel_find_swiftshader            puts SwiftShader under build/swiftshader
 #   oriel_lavapipe_manifest           prints where this system's lavapipe has its manifest
 #   oriel_configure [CMAKE_ARG...]    the release preset in build/release
@@ -52,6 +52,7 @@ build   libcli11-dev            must  inc:CLI/CLI.hpp
 build   libhwy-dev              may   inc:hwy/highway.h
 build   nlohmann-json3-dev      must  inc:nlohmann/json.hpp
 build   libedit-dev             may   inc:histedit.h
+build   libboost-dev            may   inc:boost/beast/http/parser.hpp
 build   python3                 must  cmd:python3
 runtime libvulkan1              may   lib:libvulkan.so.1
 runtime libedit2                may   lib:libedit.so.2
@@ -59,6 +60,11 @@ runtime mesa-vulkan-drivers     may   file:/usr/share/vulkan/icd.d/lvp_icd*.json
 test    libgtest-dev            must  inc:gtest/gtest.h
 test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
 test    python3-numpy           may   file:/usr/lib/python3/dist-packages/numpy
+test    python3-pip             may   cmd:pip3
+test    python3-setuptools      may   file:/usr/lib/python3/dist-packages/setuptools
+test    python3-wheel           may   file:/usr/lib/python3/dist-packages/wheel
+test    python3-venv            may   file:/usr/lib/python3.*/ensurepip
+test    mypy                    may   file:/usr/bin/mypy
 test    python3-jsonschema      may   file:/usr/lib/python3/dist-packages/jsonschema
 test    unicode-data            may   file:/usr/share/unicode/UnicodeData.txt
 test    pkgconf                 may   cmd:pkg-config
@@ -68,6 +74,8 @@ test    openjdk-17-jdk-headless may   cmd:javac
 package dpkg-dev                must  cmd:dpkg-shlibdeps
 package file                    must  cmd:file
 package gzip                    must  cmd:gzip
+test    python3-markdown-it     may   file:/usr/lib/python3/dist-packages/markdown_it
+site    python3-markdown-it     must  file:/usr/lib/python3/dist-packages/markdown_it
 linux-aarch64 g++-aarch64-linux-gnu      must cmd:aarch64-linux-gnu-g++
 linux-aarch64 qemu-user-static           must cmd:qemu-aarch64-static
 linux-armhf   g++-arm-linux-gnueabihf    must cmd:arm-linux-gnueabihf-g++

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/cli.md promises of eval and of calibrate:
+"""What docs/measuring.md promises of eval and of calibrate:
 test_eval.py ORIEL_BINARY TEST_DATA_DIR
 """
 

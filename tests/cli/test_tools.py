@@ -66,6 +66,35 @@ def test_wrong_usage():
     fails("no command", 2, "chat", BUNDLED, *with_tools(), "--allow-tool", "get_weather", stdin=b"x\n")
 
 
+def test_parameters_may_be_deep():
+    """A schema says an object in an object by two levels: 30 of them in 64 levels, with those of the list around."""
+    def tools(depth):
+        schema = {"type": "integer"}
+        for _ in range(depth):
+            schema = {"type": "object", "properties": {"a": schema}}
+        return written("deep.json", [{"type": "function", "function": {"name": "f", "parameters": schema}}])
+
+    args = ["run", BUNDLED, "--prompt", "x", "--template", written("tools.jinja", TEMPLATE), "--tokens", "2", *FIXED]
+    read = json_of("deep parameters", *args, "--tools", tools(29))
+    check("29 objects in each other are read", read["tool_calls"] == [], read)
+    refused = fails("deeper ones are refused", 1, *args, "--tools", tools(40))
+    check("with the bound", b"at most 64 levels" in refused.err, refused)
+
+
+def test_template_variables_are_checked():
+    messages = written("messages.json", [{"role": "user", "content": "x"}])
+    args = ["render", BUNDLED, "--messages", messages, "--template-variables"]
+    succeeds("an object", *args, '{"reasoning_effort": "low"}')
+    fails("a list", 2, *args, "[1]")
+    fails("no JSON", 2, *args, "{low")
+
+
+def test_templates_that_are_too_large_are_wrong_usage():
+    large = written("large.jinja", TEMPLATE + " " * (256 << 10))
+    messages = written("messages.json", [{"role": "user", "content": "x"}])
+    fails("a template of more than 256 KiB", 2, "render", BUNDLED, "--messages", messages, "--template", large)
+
+
 def test_chat_runs_what_is_allowed():
     seen, named = scratch / "seen", scratch / "named"
     command = f"get_weather=cat > {seen}; echo $ORIEL_TOOL > {named}; echo 7 degrees"

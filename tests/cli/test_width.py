@@ -10,7 +10,7 @@ from program import BUNDLED, CPU, FIXED, SMALL, check, oriel, run_tests, scratch
 from at_terminal import AtTerminal, no_terminals
 from screen import Screen, width_of
 
-COMMANDS = "chat run plan bench eval calibrate info tokenize render embed models devices doctor".split()
+COMMANDS = "chat run plan bench eval calibrate info tokenize render parse embed models devices doctor".split()
 
 
 def shown(columns, *args):

@@ -28,14 +28,34 @@ void onCandidate(const oriel_candidate* candidate, void* user) {
   static_cast<Findings*>(user)->candidates.push_back(*candidate);
 }
 
-TEST(SelfTest, passes_every_check_on_this_device_and_counts_them) {
+struct Steps {
+  uint64_t stop_at = UINT64_MAX;
+  uint64_t done = 0;
+  uint64_t total = 0;
+};
+
+int onProgress(uint64_t done, uint64_t total, void* user) {
+  auto* steps = static_cast<Steps*>(user);
+  EXPECT_EQ(done, steps->done + 1);
+  EXPECT_TRUE(steps->total == 0 || steps->total == total);
+  steps->done = done;
+  steps->total = total;
+  return done >= steps->stop_at ? 1 : 0;
+}
+
+TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_it_is) {
   CapturedLog log;
-  const oriel_options options = makeOptions(&log);
+  oriel_options options = makeOptions(&log);
+  Steps steps;
+  options.progress = onProgress;
+  options.progress_user = &steps;
   Findings findings;
   oriel_self_test_result result = {};
   result.struct_size = sizeof(result);
   ASSERT_EQ(ORIEL_OK, oriel_self_test(&options, onCheck, nullptr, &findings, &result))
       << log.errors();
+  EXPECT_GT(steps.total, 1u);
+  EXPECT_EQ(steps.done, steps.total);
   EXPECT_EQ(result.failed, 0u);
   EXPECT_GT(result.passed, 100u);
   EXPECT_EQ(result.passed + result.skipped, findings.checks.size());
@@ -116,32 +136,9 @@ TEST(SelfTest, fails_kernels_of_which_one_value_is_off_or_no_number) {
   EXPECT_GT(failuresWith(std::nan(""), &passed), all * 3 / 4);
 }
 
-struct Steps {
-  uint64_t stop_at = UINT64_MAX;
-  uint64_t done = 0;
-  uint64_t total = 0;
-};
-
-int onProgress(uint64_t done, uint64_t total, void* user) {
-  auto* steps = static_cast<Steps*>(user);
-  EXPECT_EQ(done, steps->done + 1);
-  EXPECT_TRUE(steps->total == 0 || steps->total == total);
-  steps->done = done;
-  steps->total = total;
-  return done >= steps->stop_at ? 1 : 0;
-}
-
-TEST(SelfTest, tells_how_far_it_is_and_ends_when_asked_to) {
-  Steps all;
+TEST(SelfTest, ends_when_asked_to) {
   oriel_options options = makeOptions();
   options.progress = onProgress;
-  options.progress_user = &all;
-  oriel_self_test_result result = {};
-  result.struct_size = sizeof(result);
-  ASSERT_EQ(ORIEL_OK, oriel_self_test(&options, nullptr, nullptr, nullptr, &result));
-  EXPECT_GT(all.total, 1u);
-  EXPECT_EQ(all.done, all.total);
-
   Steps some;
   some.stop_at = 1;
   options.progress_user = &some;
@@ -151,9 +148,9 @@ TEST(SelfTest, tells_how_far_it_is_and_ends_when_asked_to) {
   ASSERT_EQ(ORIEL_ERROR_CANCELLED,
             oriel_self_test(&options, onCheck, onCandidate, &findings, &untouched));
   EXPECT_EQ(some.done, 1u);
-  EXPECT_GT(some.total, all.total);  // timing counts
+  EXPECT_GT(some.total, 1u);
   EXPECT_EQ(untouched.passed, 0u);
-  EXPECT_LT(findings.checks.size(), result.passed);
+  EXPECT_LT(findings.checks.size(), 100u);
 }
 
 TEST(SelfTest, keeps_the_fastest_candidates_in_the_cache_folder) {

@@ -13,6 +13,7 @@
 #include "support/files.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
+#include "support/target.h"
 
 namespace oriel::test {
 namespace {
@@ -426,16 +427,22 @@ TEST_F(SnapshotTravel, of_every_family) {
       {{40, int8, int8, 8}, {40, f16, f16, 8}, s8, s32, 100, 0.15},
       {{40, f16, f16, 8}, {40, f16, f16, 8}, s32, s8, 100, 0.1},
   };
+  size_t first = 0;  // every family goes two of the ways, every way is gone by a dozen families
   for (const RandomFamily& family : randomFamilies()) {
     SCOPED_TRACE(family.name);
+    first = (first + 2) % std::size(ways);
     const TemporaryModel file(family.model);
     const std::vector<int32_t> ids = someIds(160, 100);
     const auto part = [&](size_t begin, size_t end) {
       return std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(begin),
                                   ids.begin() + static_cast<std::ptrdiff_t>(end));
     };
-    for (const Way& way : ways) {
-      SCOPED_TRACE(&way - ways);
+    for (size_t w = 0; w < std::size(ways); ++w) {
+      if (!allCases() && (w + std::size(ways) - first) % std::size(ways) >= 2) {
+        continue;
+      }
+      const Way& way = ways[w];
+      SCOPED_TRACE(w);
       const auto open = [&](const Layout& layout, oriel_state_format state) {
         oriel_options options = optionsOf(layout, &log_);
         options.state_format = state;

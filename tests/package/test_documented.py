@@ -9,8 +9,10 @@ PAGES = ["*.md", "docs/*.md", "models/**/*.md", "integrations/**/*.md", "integra
          "integrations/**/*.kts", "toolchains/*.cmake", "CMakePresets.json"]
 CMAKE = ["CMakeLists.txt", "cmake/*.cmake", "runtime/CMakeLists.txt", "apps/CMakeLists.txt", "shaders/*.cmake",
          "integrations/**/CMakeLists.txt", "tests/**/CMakeLists.txt", "toolchains/*.cmake"]
-# Variables of CMake's scripts.
-NO_OPTIONS = {"NAMES", "SPIRV", "OUTPUT"}
+# Variables of CMake's scripts, and names of the C API, which pages have in tables, too.
+NO_OPTIONS = {"NAMES", "SPIRV", "OUTPUT"}.union(
+    *(re.findall(r"\bORIEL_[A-Z0-9_]+", path.read_text(encoding="utf-8"))
+      for path in SOURCE.glob("runtime/include/oriel/*.h")))
 
 
 def files(patterns):

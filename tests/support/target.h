@@ -16,5 +16,8 @@ inline void setTargetDevice(oriel_device_kind device) { targetDeviceSlot() = dev
 /// Optional Vulkan features that the whole run does without: the environment's ORIEL_DISABLE.
 inline const char* disabledFeatures() { return std::getenv("ORIEL_DISABLE"); }
 inline oriel_device_kind targetDevice() { return targetDeviceSlot(); }
+/// Every case of the tests that have more than an ordinary run has time for: the environment's ORIEL_TEST_ALL
+/// (scripts/test.sh --all sets it).
+inline bool allCases() { return std::getenv("ORIEL_TEST_ALL") != nullptr; }
 
 }  // namespace oriel::test

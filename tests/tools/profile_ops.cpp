@@ -157,13 +157,16 @@ class Runner {
       const uint32_t at = depth + t;
       block.token(t).token = 1000 + 17 * t;
       for (uint32_t v = 1; v < plan_.n_views; ++v) {
-        block.view(t, v) = {1, 0, 0, 1};  // a slot of a state to another
+        block.view(t, v).slot = 1;  // a slot of a state to another
+        block.view(t, v).count = 1;
       }
       View& view = block.view(t, 0);
       view.slot = at < cache.sinks ? at : cache.sinks + (at - cache.sinks) % cache.ring;
       view.n_sinks = std::min(at + 1, cache.sinks);
       view.count = std::min(at + 1 - view.n_sinks, cache.window);
       view.begin = (at + 1 - view.n_sinks - view.count) % cache.ring;
+      view.ring = cache.ring;
+      view.all_ring = cache.ringSlots();
     }
     std::vector<double> wall, processor;
     for (uint32_t i = 0; i < repeat + 1; ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chat/chat_line.h"
+#include "chat/completion.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
@@ -32,6 +33,7 @@ bool isCommand(const std::string& line) {
 ChatInput::ChatInput() : interactive_(isTerminal(Stream::kIn)), editor_(LineEditor::open()) {
   if (editor_ != nullptr) {
     editor_->stands_alone = isCommand;
+    editor_->complete = completeChatLine;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "failure.h"
 #include "measure/forgetting.h"
 #include "output.h"
+#include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 
 namespace cli {
@@ -109,8 +110,10 @@ std::string Conversations::fork(const std::string& name) {
   if (!why_not.empty()) {
     return why_not;
   }
+  const Said said = active().said;
   try {
     add(name, std::make_unique<Session>(Session::Fork{session()}));
+    active().said = said;
   } catch (const Failure& failure) {
     if (deviceLost(session())) {
       throw;
@@ -156,6 +159,117 @@ std::string Conversations::close(const std::string& title) {
 void Conversations::reset() {
   session().reset();
   addSystem(session());
+  active().said.clear();
+}
+
+namespace {
+
+std::string messagesOf(const Said& said, size_t begin, size_t end) {
+  Json list = Json::array();
+  for (size_t i = begin; i < end; ++i) {
+    for (const Json& message : said.turn(i)) {
+      list.push_back(message);
+    }
+  }
+  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+oriel_status readMessages(const Session& session, const std::string& list) {
+  const CancelOnInterrupt cancel(session.get());
+  return session.cancellable(
+      [&] { return oriel_chat_add_json(session.get(), list.data(), list.size()); });
+}
+
+}  // namespace
+
+oriel_status Conversations::readAgain(size_t left_out) {
+  session().reset();
+  addSystem(session());
+  const Said& said = active().said;
+  return readMessages(session(), messagesOf(said, 0, said.turns() - left_out));
+}
+
+void Conversations::keepAll() {
+  for (const auto& each : list_) {
+    size_t needed = 0;
+    (void)oriel_session_save(each->session->get(), nullptr, 0, &needed);
+    each->kept.resize(needed);
+    each->session->check(
+        oriel_session_save(each->session->get(), each->kept.data(), needed, &needed));
+  }
+}
+
+void Conversations::closeAll() {
+  for (const auto& each : list_) {
+    each->session->close();
+  }
+}
+
+bool Conversations::restored(Conversation* conversation) const {
+  return oriel_session_restore_as(conversation->session->get(), conversation->kept.data(),
+                                  conversation->kept.size(), 0, nullptr) == ORIEL_OK;
+}
+
+/// The latest turns that three quarters of the window hold.
+size_t Conversations::firstTurnWithRoom(const Conversation& conversation) const {
+  constexpr uint64_t kTokensAround = 8;  // what formats write around a message, about
+  const uint64_t room = uint64_t{conversation.session->stats().window_capacity} * 3 / 4;
+  uint64_t taken = 0;
+  size_t first = conversation.said.turns();
+  while (first > 0) {
+    for (const Json& message : conversation.said.turn(first - 1)) {
+      const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
+      const bool plain = message["content"].is_string() && !message.contains("tool_calls");
+      taken += kTokensAround +
+               model_.tokenize(plain ? message["content"].get<std::string>() : text, 0).size();
+    }
+    if (taken > room) {
+      break;
+    }
+    --first;
+  }
+  return first;
+}
+
+void Conversations::readSaid(Conversation* conversation, Opened* opened) const {
+  const Session& session = *conversation->session;
+  const size_t turns = conversation->said.turns();
+  addSystem(session);
+  const uint64_t begin = session.stats().position;
+  const size_t first = firstTurnWithRoom(*conversation);
+  if (first == turns || opened->cancelled) {
+    opened->turns_left_out += turns;
+    return;
+  }
+  const oriel_status status = readMessages(session, messagesOf(conversation->said, first, turns));
+  opened->cancelled = status == ORIEL_ERROR_CANCELLED;
+  if (status != ORIEL_OK && !opened->cancelled) {
+    opened->refused = session.reason(status);
+    conversation->session->reset();
+    addSystem(session);
+    conversation->said.clear();
+    return;
+  }
+  opened->turns_read += turns - first;
+  opened->turns_left_out += first;
+  opened->tokens += session.stats().position - begin;
+}
+
+Conversations::Opened Conversations::openAll(const ConversationStart& start, bool restores) {
+  start_ = start;
+  Opened opened;
+  for (size_t i = 0; i < list_.size(); ++i) {
+    Conversation& each = *list_[i];
+    each.session = i == 0 ? makeFirst() : make();
+    if (!restores || !restored(&each)) {
+      readSaid(&each, &opened);
+    }
+  }
+  for (const auto& each : list_) {
+    each->kept.clear();
+    each->kept.shrink_to_fit();
+  }
+  return opened;
 }
 
 void Conversations::goOnOnCpu(uint64_t end) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/said.h"
 #include "model_handle.h"
 #include "options.h"
 #include "reply/chat_options.h"
@@ -16,6 +17,8 @@ struct Conversation {
   uint32_t number = 0;  ///< from 1, the smallest that is free; it stays
   std::string name;     ///< empty: it has none
   std::unique_ptr<Session> session;
+  Said said;
+  std::vector<char> kept;  ///< as bytes, while the session is closed
 
   /// As people call it: its name, else its number.
   std::string title() const { return name.empty() ? std::to_string(number) : name; }
@@ -36,7 +39,7 @@ class Conversations {
   Conversations(const ConversationStart& start, Model* model);
 
   Session& session() const { return *active().session; }
-  const Conversation& active() const { return *list_[active_]; }
+  Conversation& active() const { return *list_[active_]; }
   const std::vector<std::unique_ptr<Conversation>>& list() const { return list_; }
   /// There is memory for so many.
   uint32_t capacity() const { return start_.common.sessions; }
@@ -50,6 +53,21 @@ class Conversations {
 
   /// The active one begins anew.
   void reset();
+  /// Its messages are read again, from the beginning and without the last `left_out` turns. As Session::cancellable.
+  oriel_status readAgain(size_t left_out);
+
+  /// All of them go on behind another beginning, or in another model: saved, closed, and opened again. Restored where
+  /// they can be, if `restores`; else what was said is read again, as much as there is room for.
+  void keepAll();
+  void closeAll();
+  struct Opened {
+    size_t turns_read = 0;
+    size_t turns_left_out = 0;  ///< for lack of room
+    uint64_t tokens = 0;
+    bool cancelled = false;
+    std::string refused;  ///< why the chat format cannot take what was said; empty: it could
+  };
+  Opened openAll(const ConversationStart& start, bool restores);
   /// The device was lost: all of them go on on the CPU, the active one with its first `end` tokens. Throws Failure
   /// where the CPU cannot do it either.
   void goOnOnCpu(uint64_t end);
@@ -61,6 +79,9 @@ class Conversations {
   /// The first makes the prefix, if there is to be one.
   std::unique_ptr<Session> makeFirst() const;
   std::unique_ptr<Session> make() const;
+  bool restored(Conversation* conversation) const;
+  void readSaid(Conversation* conversation, Opened* opened) const;
+  size_t firstTurnWithRoom(const Conversation& conversation) const;
   Conversation* find(const std::string& title) const;
   std::string refusal(const std::string& name) const;
   void add(const std::string& name, std::unique_ptr<Session> session);

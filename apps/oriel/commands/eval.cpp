@@ -168,7 +168,8 @@ void describe(const Model& model, const Json& json,
         format == ORIEL_STATE_AUTO ? "" : std::string(", states ") + stateFormatName(format);
     std::snprintf(line, sizeof(line),
                   "cache        keys %s, values %s%s; window %u\n"
-                  "against f16  KL %.6f nats a token (at most %.4f), same first choice %.2f %%\n",
+                  "against f16  KL %.6f nats a token (at most %.4f)\n"
+                  "agreement    %.2f %% have the same first choice\n",
                   kvFormatName(model.plan().k_format), kvFormatName(model.plan().v_format),
                   state.c_str(), model.plan().window_tokens, json["kl_mean"].get<double>(),
                   json["kl_max"].get<double>(), 100 * json["top1_agreement"].get<double>());

@@ -7,9 +7,10 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "models/model_store.h"
+#include "models/published_models.h"
 #include "options.h"
 #include "output.h"
-#include "plan/published_models.h"
 #include "sizes.h"
 #include "terminal/wrap.h"
 #include "validators.h"
@@ -20,6 +21,7 @@ namespace {
 struct ModelsOptions : CommonOptions {
   std::string name;
   bool markdown = false;
+  bool local = false;
 };
 
 using Models = std::vector<ListedModel>;
@@ -44,7 +46,7 @@ Models named(const Models& models, const std::string& text) {
     const PublishedModel& published = *model.published;
     bool is_whole = false;
     bool is_part = false;
-    for (const std::string& name : {bare(published.name), bare(published.shape),
+    for (const std::string& name : {bare(published.id), bare(published.name), bare(published.shape),
                                     bare(published.file), bare(model.shape.architecture)}) {
       is_whole = is_whole || name == wanted;
       is_part = is_part || name.find(wanted) != std::string::npos;
@@ -90,6 +92,7 @@ Json knownOr(uint64_t bytes) { return bytes != 0 ? Json(bytes) : Json(nullptr); 
 Json modelJson(const ListedModel& model) {
   const PublishedModel& published = *model.published;
   Json json;
+  json["id"] = published.id;
   json["name"] = published.name;
   json["architecture"] = model.shape.architecture;
   json["shape"] = published.shape;
@@ -102,6 +105,10 @@ Json modelJson(const ListedModel& model) {
   json["memory_bytes_32768"] = knownOr(model.memory_bytes_32768);
   json["license"] = published.license;
   json["page"] = published.page;
+  const auto file = cataloguedFile(published.id);
+  json["url"] = file ? Json(file->url()) : Json(nullptr);
+  const auto local = storedModel(published.id);
+  json["path"] = local ? Json(*local) : Json(nullptr);
   return json;
 }
 
@@ -126,22 +133,28 @@ std::string describeModels(const Models& models) {
                {"params", true, 2},
                {"file", true, 1},
                {"4096 tokens", true},
-               {"32768", true, 3}});
+               {"32768", true, 3},
+               {"", false, 4}});
   for (const ListedModel& model : models) {
     const PublishedModel& published = *model.published;
-    table.row({published.name, parametersOf(model), sizeOr(published.file_bytes, "?"),
-               sizeOr(model.memory_bytes_4096, "?"), sizeOr(model.memory_bytes_32768, "?")},
-              std::string(published.file) + " (" + licenseOf(published) + ") " + published.page);
+    table.row({published.id, parametersOf(model), sizeOr(published.file_bytes, "?"),
+               sizeOr(model.memory_bytes_4096, "?"), sizeOr(model.memory_bytes_32768, "?"),
+               storedModel(published.id) ? "here" : ""},
+              std::string(published.name) + ": " + published.file + " (" + licenseOf(published) +
+                  ") " + published.page);
   }
   return table.text(resultColumns()) +
-         "\nUnder 4096 tokens and 32768 stands what model and session take together with a cache "
-         "of so many tokens in K8V4; below each model its file, licence and page. "
-         "`oriel models NAME` says more of one, `--memory SIZE` lists those that fit.\n";
+         "\n`oriel pull MODEL` gets one; then its name stands for the file: `oriel chat MODEL`. "
+         "Under 4096 tokens and 32768 stands what model and session take together with a cache "
+         "of so many tokens in K8V4; below each model its name in full, its file, licence and "
+         "page. `oriel models NAME` says more of one, `--memory SIZE` lists those that fit, "
+         "`--local` those that are here.\n";
 }
 
 std::string describeModel(const ListedModel& model) {
   const PublishedModel& published = *model.published;
   std::string text = std::string(published.name) + "\n\n";
+  text += "  name        " + std::string(published.id) + "\n";
   text += "  model       " + parametersOf(model) + " parameters, architecture " +
           model.shape.architecture +
           formatted(", trained on %u tokens\n", model.shape.context_train);
@@ -167,19 +180,22 @@ std::string describeModel(const ListedModel& model) {
             " with a cache of 4096 tokens in K8V4, " + formatSize(model.memory_bytes_32768) +
             " with 32768\n";
   }
-  return text + "\n  Download the file from its page, then\n    oriel plan " + published.file +
-         "\n    oriel chat " + published.file + "\n";
+  if (const auto local = storedModel(published.id)) {
+    return text + "  here        " + *local + "\n\n  oriel plan " + published.id +
+           "\n  oriel chat " + published.id + "\n";
+  }
+  return text + "\n  oriel pull " + published.id + "\n  oriel chat " + published.id + "\n";
 }
 
 /// The table of docs/models.md.
 std::string markdown(const Models& models) {
   std::string text =
-      "| model | parameters | file | size | 4,096 tokens | 32,768 tokens | licence |\n"
-      "|---|---:|---|---:|---:|---:|---|\n";
+      "| model | name | parameters | file | size | 4,096 tokens | 32,768 tokens | licence |\n"
+      "|---|---|---:|---|---:|---:|---:|---|\n";
   for (const ListedModel& model : models) {
     const PublishedModel& published = *model.published;
-    text += "| [" + std::string(published.name) + "](" + published.page + ") | " +
-            parametersOf(model) + " | `" + published.file + "` | " +
+    text += "| [" + std::string(published.name) + "](" + published.page + ") | `" + published.id +
+            "` | " + parametersOf(model) + " | `" + published.file + "` | " +
             sizeOr(published.file_bytes, "not confirmed") + " | " +
             sizeOr(model.memory_bytes_4096, "?") + " | " + sizeOr(model.memory_bytes_32768, "?") +
             " | " + licenseOf(published) + " |\n";
@@ -187,7 +203,39 @@ std::string markdown(const Models& models) {
   return text;
 }
 
+// ---- What is here --------------------------------------------------------------------------------
+
+int listStored(const ModelsOptions& options) {
+  const std::vector<StoredModel> stored = storedModels();
+  const std::string folder = modelsFolder().u8string();
+  if (options.json) {
+    Json json;
+    json["folder"] = folder;
+    json["models"] = Json::array();
+    for (const StoredModel& model : stored) {
+      json["models"].push_back(
+          {{"id", model.name}, {"path", model.path}, {"file_bytes", model.bytes}});
+    }
+    printJson(json);
+    return kExitDone;
+  }
+  if (stored.empty()) {
+    printText("There are no models in " + folder +
+              " yet: `oriel pull NAME` gets one, `oriel models` names them.\n");
+    return kExitDone;
+  }
+  Table table({{"model"}, {"file", true}});
+  for (const StoredModel& model : stored) {
+    table.row({model.name, formatSize(model.bytes)}, model.path);
+  }
+  printText(table.text(resultColumns()));
+  return kExitDone;
+}
+
 int runModels(const ModelsOptions& options) {
+  if (options.local) {
+    return listStored(options);
+  }
   const Models models = chosen(options);
   if (options.json) {
     Json json;
@@ -215,6 +263,9 @@ Command addModelsCommand(CLI::App* program) {
   app->add_option("NAME", raw->name, "Only models whose name, file or architecture holds this")
       ->type_name("");
   app->add_flag("--markdown", raw->markdown, "As the table of docs/models.md");
+  app->add_flag("--local", raw->local, "Models that are here, those of other places included")
+      ->excludes(app->get_option("NAME"))
+      ->excludes(app->get_option("--markdown"));
   addCommonOptions(app, raw, Uses::kText);
   app->get_option("--memory")
       ->description("Only models that take at most SIZE with a cache of 4096 tokens")

@@ -8,13 +8,16 @@
 
 #include <CLI/CLI.hpp>
 
+#include "chat/chat.h"
 #include "commands.h"
 #include "failure.h"
 #include "measure/divergence.h"
 #include "measure/forgetting.h"
 #include "model_handle.h"
+#include "models/model_store.h"
 #include "options.h"
 #include "output.h"
+#include "reply/batch.h"
 #include "reply/json_input.h"
 #include "reply/messages.h"
 #include "reply/reply.h"
@@ -36,6 +39,7 @@ struct RunOptions {
   std::string prompt_file;
   std::string tokens_file;
   std::string messages_file;
+  std::string batch_file;
   std::string system;
   uint32_t tokens = 256;
   uint32_t samples = 1;
@@ -224,7 +228,8 @@ From sourceOf(const CLI::App& app) {
 bool isModel(const std::string& word) {
   std::error_code error;
   const std::string ending = ".gguf";
-  return (word.size() >= ending.size() &&
+  return isModelName(word) ||
+         (word.size() >= ending.size() &&
           lowerCase(word.substr(word.size() - ending.size())) == ending) ||
          std::filesystem::exists(std::filesystem::u8path(word), error);
 }
@@ -281,6 +286,16 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
   return prompt;
 }
 
+int runAll(const RunOptions& options) {
+  ChatOptions each;
+  each.common = options.common;
+  each.chat = options.chat;
+  each.reply = options.reply;
+  each.system = options.system;
+  each.reply_tokens = options.tokens;
+  return runBatch(options.batch_file, each);
+}
+
 void addPromptOptions(CLI::App* app, RunOptions* options) {
   CLI::Option* word =
       app->add_option(
@@ -301,7 +316,17 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
                                           "A conversation to answer the end of, JSON "
                                           R"([{"role": ..., "content": ...}, ...]; - is stdin)")
                               ->type_name("FILE");
-  CLI::Option* const sources[] = {word, text, file, ids, messages};
+  CLI::Option* batch =
+      app->add_option("--batch", options->batch_file,
+                      R"(Many prompts, one JSON object on each line ({"prompt": "Hello"}); )"
+                      "one object a line answers them in their order; - is stdin")
+          ->type_name("FILE");
+  app->add_option("--sessions", options->common.sessions,
+                  "With --batch: so many at a time, each with a window of its own (default 1)")
+      ->type_name("N")
+      ->needs(batch)
+      ->transform(wholeNumber(1, 64));
+  CLI::Option* const sources[] = {word, text, file, ids, messages, batch};
   for (CLI::Option* const* one = sources; one != std::end(sources); ++one) {
     for (CLI::Option* const* other = sources; other != one; ++other) {
       (*one)->excludes(*other);
@@ -309,7 +334,8 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
   }
   CLI::Option* raw =
       app->add_flag("--raw", options->raw, "Continue the text as it is, without the chat format")
-          ->excludes(messages);
+          ->excludes(messages)
+          ->excludes(batch);
   app->add_option("--system", options->system, "System message in front of the prompt")
       ->type_name("TEXT")
       ->excludes(raw)
@@ -337,6 +363,7 @@ Command addRunCommand(CLI::App* program) {
                   "So many replies to the same prompt, with seeds that follow each other")
       ->type_name("N")
       ->transform(wholeNumber(1, UINT32_MAX));
+  app->get_option("--samples")->excludes(app->get_option("--batch"));
   app->add_flag("--ignore-stop", options->ignore_stop,
                 "Go on past stop tokens, until there are --tokens");
   addReplyOptions(app, &options->reply);
@@ -346,6 +373,9 @@ Command addRunCommand(CLI::App* program) {
   return {app, [options, app] {
             checkReplyOptions(options->reply, options->common.json, !options->chat.tools.empty());
             options->common.constraints = options->reply.constrain();
+            if (!options->batch_file.empty()) {
+              return runAll(*options);
+            }
             Prompt prompt = readPrompt(*app, options.get());
             return Run(*options, std::move(prompt)).all();
           }};

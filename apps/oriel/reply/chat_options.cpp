@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "failure.h"
 #include "output.h"
 #include "reply/json_input.h"
 
@@ -14,8 +15,8 @@ namespace cli {
 namespace {
 
 constexpr char kGroup[] = "Chat format";
-/// Published templates have under 20 KiB.
-constexpr uint64_t kMostTemplateBytes = 1 << 20;
+/// As large as Oriel takes; published templates have under 20 KiB.
+constexpr uint64_t kMostTemplateBytes = 256 << 10;
 /// Tools with long descriptions have some 100 KiB, documents more.
 constexpr uint64_t kMostTemplateJsonBytes = 64 << 20;
 
@@ -44,6 +45,22 @@ void setTemplate(const std::string& name, ChatFormatOptions* options) {
 std::string readTemplateJson(const std::string& path) {
   const std::string text = readAll(path, kMostTemplateJsonBytes);
   (void)parseJson(text, inputName(path));  // what is wrong with it is said with its name
+  return text;
+}
+
+/// A value of the command line, so what is wrong with it is wrong usage.
+std::string checkedVariables(const std::string& text) {
+  bool is_object = false;
+  try {
+    is_object = parseJson(text, "--template-variables").is_object();
+  } catch (Failure& failure) {
+    failure.exit_code = kExitUsage;
+    throw;
+  }
+  if (!is_object) {
+    throw Failure{kExitUsage,
+                  R"(--template-variables is no JSON object: write {"name": value, ...})"};
+  }
   return text;
 }
 
@@ -114,7 +131,8 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
       ->group(kGroup);
   command
       ->add_option_function<std::string>(
-          "--template-variables", [options](const std::string& text) { options->variables = text; },
+          "--template-variables",
+          [options](const std::string& text) { options->variables = checkedVariables(text); },
           R"(More variables of the template, a JSON object, e.g. '{"reasoning_effort": "low"}')")
       ->type_name("JSON")
       ->group(kGroup);

@@ -10,8 +10,6 @@ namespace cli {
 namespace {
 
 constexpr uint64_t kMostBytes = 64 << 20;
-/// What is nested is walked by recursion, here and in the JSON library; nothing that is read here goes beyond 4.
-constexpr size_t kMostDepth = 16;
 /// A value takes 16 bytes or more.
 constexpr size_t kMostValues = 8 << 20;
 /// Each key is compared with those before it.
@@ -42,8 +40,8 @@ class Bounds : public nlohmann::json_sax<Json> {
 
  private:
   bool open() {
-    if (keys_.size() == kMostDepth) {
-      fail(" is nested too deeply: at most " + std::to_string(kMostDepth) + " levels are read");
+    if (keys_.size() == kMostJsonDepth) {
+      fail(" is nested too deeply: at most " + std::to_string(kMostJsonDepth) + " levels are read");
     }
     keys_.emplace_back();
     return seeValue();

@@ -9,7 +9,10 @@
 
 namespace cli {
 
-/// Throws Failure with one line that names `what` for text that is not JSON, is nested deeper than 16, holds more
+/// What is nested is walked by recursion, here and in the JSON library. As deep as Oriel reads JSON: schemas of tools'
+/// parameters take two levels for each object in an object.
+constexpr size_t kMostJsonDepth = 64;
+/// Throws Failure with one line that names `what` for text that is not JSON, is nested deeper, holds more
 /// than 8 million values or an object with more than 1024 keys, or names a key twice.
 Json parseJson(const std::string& text, const std::string& what);
 /// "-" is stdin. At most 64 MiB.

@@ -116,14 +116,36 @@ void generate(const Session& session, const oriel_generate_options& options, Rep
   run(oriel_session_generate, session, options, onTextToken, reply);
 }
 
+namespace {
+
+void readParts(oriel_generate_options* options, Reply* reply) {
+  options->on_part = onPart;
+  options->part_user = reply;
+  if (!reply->has_tools) {
+    options->tool_choice = ORIEL_TOOLS_NONE;  // what looks like a call is text
+  }
+}
+
+}  // namespace
+
 void chatReply(const Session& session, const oriel_generate_options& options, Reply* reply) {
   oriel_generate_options with_parts = options;
-  with_parts.on_part = onPart;
-  with_parts.part_user = reply;
-  if (!reply->has_tools) {
-    with_parts.tool_choice = ORIEL_TOOLS_NONE;  // what looks like a call is text
-  }
+  readParts(&with_parts, reply);
   run(oriel_chat_reply, session, with_parts, onToken, reply);
+}
+
+oriel_reply replyOf(const Session& session, oriel_generate_options& options, Reply* reply) {
+  readParts(&options, reply);
+  reply->wants_logprobs = options.logprobs != 0;
+  reply->result.struct_size = sizeof(reply->result);
+  oriel_reply one = {};
+  one.struct_size = sizeof(one);
+  one.session = session.get();
+  one.options = &options;
+  one.on_token = onToken;
+  one.user = reply;
+  one.result = &reply->result;
+  return one;
 }
 
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <oriel/oriel.h>
+#include <oriel/sessions.h>
 
 #include "model_handle.h"
 #include "output.h"
@@ -40,6 +40,9 @@ struct Reply {
 void generate(const Session& session, const oriel_generate_options& options, Reply* reply);
 /// The assistant's turn, read part by part.
 void chatReply(const Session& session, const oriel_generate_options& options, Reply* reply);
+
+/// Such a turn beside others, for oriel_reply_many. `options` is changed, and stays as `reply` does.
+oriel_reply replyOf(const Session& session, oriel_generate_options& options, Reply* reply);
 
 /// Fields of a reply that `chat` and `run` share.
 Json replyFields(const Reply& reply, const oriel_stats& stats);

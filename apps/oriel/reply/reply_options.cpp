@@ -72,7 +72,9 @@ void readForm(const std::string& path, std::string* text, ReplyOptions* options)
   }
 }
 
-void setToolChoice(const std::string& text, ReplyOptions* options) {
+}  // namespace
+
+bool parseToolChoice(const std::string& text, ReplyOptions* options) {
   static constexpr std::pair<const char*, oriel_tool_choice> kChoices[] = {
       {"free", ORIEL_TOOLS_FREE},
       {"checked", ORIEL_TOOLS_CHECKED},
@@ -82,8 +84,17 @@ void setToolChoice(const std::string& text, ReplyOptions* options) {
     if (text == name) {
       options->tool_choice = choice;
       options->tools_chosen = true;
-      return;
+      return true;
     }
+  }
+  return false;
+}
+
+namespace {
+
+void setToolChoice(const std::string& text, ReplyOptions* options) {
+  if (parseToolChoice(text, options)) {
+    return;
   }
   throw CLI::ValidationError("--tool-choice", "'" + text +
                                                   "' is no choice: use free, checked, required or "

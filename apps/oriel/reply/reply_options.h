@@ -37,6 +37,8 @@ struct ReplyOptions {
 void addReplyOptions(CLI::App* command, ReplyOptions* options);
 /// Throws Failure (wrong usage) for what only JSON can show, and for a choice without tools.
 void checkReplyOptions(const ReplyOptions& options, bool json, bool has_tools);
+/// As --tool-choice takes it; false: there is no such choice.
+bool parseToolChoice(const std::string& text, ReplyOptions* options);
 /// Points into `options`.
 void setReplyOptions(const ReplyOptions& options, oriel_generate_options* out);
 

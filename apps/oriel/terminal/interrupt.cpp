@@ -144,6 +144,17 @@ void catchInterrupts() {
 #endif
 }
 
+void catchTermination() {
+  catchInterrupts();
+#ifdef _WIN32
+  std::signal(SIGTERM, onInterrupt);
+#else
+  struct sigaction action = {};
+  sigaction(SIGINT, nullptr, &action);
+  sigaction(SIGTERM, &action, nullptr);
+#endif
+}
+
 int interrupts() { return pressed.load(); }
 
 void clearInterrupts() {

@@ -9,6 +9,8 @@ namespace cli {
 /// and wakes who waits for input. The third one without clearInterrupts() in between ends the process all
 /// the same.
 void catchInterrupts();
+/// SIGTERM, which ends services, counts like Ctrl-C from here on.
+void catchTermination();
 /// How often it was pressed since clearInterrupts().
 int interrupts();
 void clearInterrupts();

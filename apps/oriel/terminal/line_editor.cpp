@@ -108,6 +108,7 @@ class Editor final : public LineEditor {
   int act(Act act, std::wstring text, wchar_t* c);
   int moveTo(size_t cursor, wchar_t* c);
   int vertically(bool up, wchar_t* c);
+  int completed(const std::wstring& before, wchar_t* c);
   int recall(size_t position, wchar_t* c);
   int searchFor(size_t from, wchar_t* c);
   bool searchKey(const Key& key, int* result, wchar_t* c);
@@ -414,6 +415,8 @@ int Editor::readKey(const Key& key, wchar_t* c) {
       return several ? readKey({Key::Kind::kEnd, 0, {}, false}, c) : plain(L'\x05');
     case 0x04:  // Ctrl-D; libedit would list completions at the end of a line
       return line.empty() ? plain(L'\x04') : readKey({Key::Kind::kDelete, 0, {}, false}, c);
+    case 0x09:  // Tab
+      return completed(line.substr(0, at), c);
     case 0x10:  // Ctrl-P
       return vertically(true, c);
     case 0x0E:  // Ctrl-N
@@ -490,6 +493,41 @@ int Editor::vertically(bool up, wchar_t* c) {
   }
   lines_[position_] = line;
   return recall(up ? position_ - 1 : position_ + 1, c);
+}
+
+/// What all that is meant begins with is typed; where that is all there is already, the words are listed.
+int Editor::completed(const std::wstring& before, wchar_t* c) {
+  const std::string text = utf8Of(before);
+  const Completion completion = complete ? complete(text) : Completion();
+  if (completion.words.empty()) {
+    return -1;
+  }
+  std::string common = completion.words.front();
+  for (const std::string& word : completion.words) {
+    const auto differ = std::mismatch(common.begin(), common.end(), word.begin(), word.end());
+    common.erase(differ.first, common.end());
+  }
+  while (!common.empty() && charactersOf(common).back() == 0xFFFD) {
+    common.pop_back();  // part of a character
+  }
+  const size_t typed = text.size() - completion.from;
+  if (completion.words.size() == 1 && common.back() != '/') {
+    common += ' ';
+  }
+  if (common.size() > typed) {
+    return act(Act::kInsert, wideOf(common.substr(typed)), c);
+  }
+  if (completion.words.size() > 1) {
+    std::string list;
+    for (const std::string& word : completion.words) {
+      const size_t folder =
+          completion.from == 0 ? std::string::npos : word.rfind('/', word.size() - 2);
+      list += (list.empty() ? "" : "  ") + word.substr(folder + 1);
+    }
+    std::fputs(("\n" + dim(wrapped(list, columns_, 0)) + "\n").c_str(), out_);
+    redraw(/*stopped=*/true);
+  }
+  return -1;
 }
 
 int Editor::recall(size_t position, wchar_t* c) {

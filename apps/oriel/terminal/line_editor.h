@@ -1,11 +1,20 @@
 // A message that is typed at a terminal: edited in place, of several lines, with a history.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace cli {
+
+/// What a text before the cursor may become: from byte `from` on one of the words, each of which begins with what stands
+/// there. A word that ends in "/" may go on.
+struct Completion {
+  size_t from = 0;
+  std::vector<std::string> words;
+};
 
 class LineEditor {
  public:
@@ -38,6 +47,8 @@ class LineEditor {
   std::string prompt = "> ";
   /// Whether a line may be sent although more follows at once: commands.
   std::function<bool(const std::string&)> stands_alone;
+  /// Of the text before the cursor, for Tab.
+  std::function<Completion(const std::string&)> complete;
 };
 
 }  // namespace cli

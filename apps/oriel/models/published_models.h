@@ -1,22 +1,13 @@
-// Published models that run here: where their files are, and what memory they take. Static data; memory is always
-// computed.
+// What memory the published models take: always computed.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include <oriel/tools.h>
 
-namespace cli {
+#include "models/catalogue.h"
 
-struct PublishedModel {
-  const char* name;
-  const char* shape;    ///< as oriel_shape_list names it
-  const char* page;     ///< where the file is
-  const char* file;     ///< its name there
-  uint64_t file_bytes;  ///< 0: not confirmed
-  const char* license;  ///< as SPDX writes it
-};
+namespace cli {
 
 /// A published model with what follows from its shape.
 struct ListedModel {

@@ -1,0 +1,304 @@
+#include "conversation.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace desktop {
+namespace {
+
+double nowSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string tokens(uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " token" : " tokens");
+}
+
+std::string sentenceOf(const oriel_restored& restored) {
+  switch (restored.how) {
+    case ORIEL_RESTORED_EXACTLY:
+      return "kept exactly, " + tokens(restored.tokens_held);
+    case ORIEL_RESTORED_CARRIED:
+      return "carried over: " + tokens(restored.tokens_held) + " kept, " +
+             std::to_string(restored.tokens_dropped) + " dropped" +
+             (restored.rounded != 0 ? ", rounded to the new format" : "");
+    default:
+      return "read again: " + tokens(restored.tokens_read);
+  }
+}
+
+std::string endOf(const oriel_generation& result) {
+  switch (result.stop_reason) {
+    case ORIEL_STOP_LENGTH:
+      return "the reply reached its length limit";
+    case ORIEL_STOP_CALLBACK:
+    case ORIEL_STOP_CANCELLED:
+      return "stopped";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+/// Which conversation this thread reads tokens for. A fork's calls report to the callback of the session that it came
+/// from, so the callback's own argument cannot tell.
+class Conversation::Reading {
+ public:
+  explicit Reading(Conversation* conversation) { now = conversation; }
+  ~Reading() { now = nullptr; }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+  static thread_local Conversation* now;
+};
+thread_local Conversation* Conversation::Reading::now = nullptr;
+
+Conversation::~Conversation() {
+  stop();
+  const std::unique_lock<std::mutex> held = hold();
+  close();
+}
+
+void Conversation::send(const std::string& text, const ReplySettings& settings) {
+  stopping_ = false;
+  board_->editChat(id_, [&](ChatState& chat) {
+    chat.messages.push_back({true, text});
+    chat.messages.push_back({false, ""});
+    chat.title = titleOf(chat.messages);
+    chat.phase = ChatPhase::kReading;
+    chat.read_done = chat.read_total = 0;
+    chat.note.clear();
+  });
+  worker_.post([this, text, settings] { reply(text, settings); });
+}
+
+void Conversation::save(const std::string& path) {
+  worker_.post([this, path] { writeFile(path); });
+}
+
+void Conversation::stop() {
+  stopping_ = true;
+  const std::lock_guard<std::mutex> lock(pointer_);
+  if (session_ != nullptr) {
+    oriel_session_cancel(session_);
+  }
+}
+
+oriel_status Conversation::open(oriel_model* model) {
+  oriel_session_options options = {};
+  options.struct_size = sizeof(options);
+  options.progress = onReading;
+  oriel_session* made = nullptr;
+  const oriel_status status = oriel_session_create(model, &options, &made);
+  const std::lock_guard<std::mutex> lock(pointer_);
+  session_ = made;
+  return status;
+}
+
+void Conversation::close() {
+  const std::lock_guard<std::mutex> lock(pointer_);
+  oriel_session_destroy(session_);
+  session_ = nullptr;
+}
+
+oriel_status Conversation::openAsFork(Conversation* source) {
+  oriel_session* made = nullptr;
+  const oriel_status status = oriel_session_fork(source->session_, &made);
+  const std::lock_guard<std::mutex> lock(pointer_);
+  session_ = made;
+  return status;
+}
+
+std::vector<char> Conversation::snapshot() {
+  std::vector<char> bytes;
+  size_t needed = 0;
+  if (session_ != nullptr &&
+      oriel_session_save(session_, nullptr, 0, &needed) == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    bytes.resize(needed);
+    if (oriel_session_save(session_, bytes.data(), bytes.size(), &needed) != ORIEL_OK) {
+      bytes.clear();
+    }
+  }
+  return bytes;
+}
+
+std::string Conversation::carryIn(const std::vector<char>& bytes,
+                                  const std::vector<Message>& messages) {
+  if (messages.empty()) {
+    return "";
+  }
+  stopping_ = false;
+  const Reading reading(this);
+  oriel_restored restored = {};
+  restored.struct_size = sizeof(restored);
+  if (!bytes.empty() &&
+      oriel_session_restore_as(session_, bytes.data(), bytes.size(), 0, &restored) == ORIEL_OK) {
+    return sentenceOf(restored);
+  }
+  const oriel_status status = readAgain(messages);
+  if (status == ORIEL_OK) {
+    return "read again from its text: " + tokens(cache().position);
+  }
+  return "not carried over: " + lastError();
+}
+
+oriel_status Conversation::readAgain(const std::vector<Message>& messages) {
+  // A reply that never began is nothing to read.
+  std::vector<Message> said;
+  std::copy_if(messages.begin(), messages.end(), std::back_inserter(said),
+               [](const Message& m) { return m.from_user || !m.text.empty(); });
+  const std::string json = messagesToJson(said);
+  const oriel_status status = oriel_session_reset(session_);
+  return status == ORIEL_OK ? oriel_transcript_import(session_, json.data(), json.size()) : status;
+}
+
+oriel_status Conversation::restore(const std::string& path, std::vector<Message>* messages,
+                                   std::string* how) {
+  stopping_ = false;
+  const Reading reading(this);
+  oriel_restored restored = {};
+  restored.struct_size = sizeof(restored);
+  const oriel_status status =
+      oriel_session_restore_file_as(session_, path.c_str(), ORIEL_RESTORE_READ, &restored);
+  if (status != ORIEL_OK) {
+    return status;
+  }
+  size_t needed = 0;
+  (void)oriel_transcript_export(session_, nullptr, 0, &needed);
+  std::string json(needed, '\0');
+  if (oriel_transcript_export(session_, json.data(), json.size(), &needed) == ORIEL_OK) {
+    json.resize(json.find('\0'));
+    (void)messagesFromJson(json, messages);
+  }
+  *how = sentenceOf(restored);
+  return ORIEL_OK;
+}
+
+void Conversation::reply(const std::string& text, const ReplySettings& settings) {
+  const std::unique_lock<std::mutex> held = hold();
+  const Reading reading(this);
+  oriel_generation result = {};
+  result.struct_size = sizeof(result);
+  oriel_status status = ORIEL_ERROR_STATE;
+  if (stopping_) {
+    status = ORIEL_ERROR_CANCELLED;
+  } else if (session_ != nullptr) {
+    reply_began_s_ = nowSeconds();
+    status = oriel_chat_add(session_, "user", text.data(), text.size());
+    oriel_generate_options options = libraryOptions(settings);
+    options.struct_size = sizeof(options);
+    if (status == ORIEL_OK) {
+      status = oriel_chat_reply(session_, &options, onToken, this, &result);
+    }
+  }
+  finish(status, result);
+}
+
+void Conversation::finish(oriel_status status, const oriel_generation& result) {
+  const bool failed = status != ORIEL_OK && status != ORIEL_ERROR_CANCELLED;
+  const std::string reason = failed ? lastError() : "";
+  const CacheState now = cache();
+  board_->editChat(id_, [&](ChatState& chat) {
+    chat.phase = ChatPhase::kIdle;
+    chat.cache = now;
+    chat.note = failed                            ? "not answered: " + reason
+                : status == ORIEL_ERROR_CANCELLED ? "stopped"
+                                                  : endOf(result);
+    if (result.decode_tokens_per_s > 0) {
+      chat.tokens_per_s = result.decode_tokens_per_s;
+    }
+    chat.first_token_ms = result.time_to_first_token_ms;
+  });
+  if (failed) {
+    board_->edit([&](AppState& state) {
+      state.error = reason;
+      state.device_lost = status == ORIEL_ERROR_DEVICE || status == ORIEL_ERROR_TIMEOUT;
+    });
+  }
+}
+
+void Conversation::writeFile(const std::string& path) {
+  const std::unique_lock<std::mutex> held = hold();
+  const oriel_status status =
+      session_ == nullptr ? ORIEL_ERROR_STATE : oriel_session_save_file(session_, path.c_str());
+  if (status != ORIEL_OK) {
+    board_->fail(lastError());
+    return;
+  }
+  board_->editChat(id_, [&](ChatState& chat) { chat.saved_as = path; });
+  board_->edit([&](AppState& state) { state.notice = "Saved to " + path; });
+}
+
+void Conversation::showCache() {
+  const CacheState now = cache();
+  board_->editChat(id_, [&](ChatState& chat) { chat.cache = now; });
+}
+
+CacheState Conversation::cache() const {
+  CacheState cache;
+  oriel_view view = {};
+  view.struct_size = sizeof(view);
+  oriel_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  if (session_ == nullptr || oriel_session_get_view(session_, &view) != ORIEL_OK ||
+      oriel_session_get_stats(session_, &stats) != ORIEL_OK) {
+    return cache;
+  }
+  cache.position = view.position;
+  cache.first_visible = view.first_visible;
+  cache.first_stored = view.first_stored;
+  cache.sinks_used = view.sinks_used;
+  cache.evicted = stats.evicted;
+  cache.window_used = stats.window_used;
+  cache.window_capacity = stats.window_capacity;
+  cache.turns.resize(256);
+  size_t count = 0;
+  const oriel_status status =
+      oriel_session_get_turns(session_, cache.turns.data(), cache.turns.size(), &count);
+  cache.turns.resize(status == ORIEL_OK ? std::min<size_t>(count, cache.turns.size()) : 0);
+  return cache;
+}
+
+std::string Conversation::lastError() const {
+  if (session_ == nullptr) {
+    return "this chat has no memory: load a model that has room for it";
+  }
+  const std::string line = oriel_session_last_error(session_);
+  return line.empty() ? "the device does not answer: load the model again" : line;
+}
+
+int Conversation::onToken(const oriel_token_event* event, void* user) {
+  auto* self = static_cast<Conversation*>(user);
+  const CacheState now = self->cache();
+  self->board_->editChat(self->id_, [&](ChatState& chat) {
+    if (chat.phase != ChatPhase::kReplying) {
+      chat.phase = ChatPhase::kReplying;
+      chat.reply_tokens = 0;
+      chat.first_token_ms = (nowSeconds() - self->reply_began_s_) * 1e3;
+      self->reply_began_s_ = nowSeconds();
+    }
+    chat.messages.back().text.append(event->text, event->text_bytes);
+    const double elapsed_s = nowSeconds() - self->reply_began_s_;
+    chat.tokens_per_s = chat.reply_tokens > 0 && elapsed_s > 0 ? chat.reply_tokens / elapsed_s : 0;
+    chat.reply_tokens++;
+    chat.cache = now;
+  });
+  return self->stopping_ ? 1 : 0;
+}
+
+int Conversation::onReading(uint64_t done, uint64_t total, void*) {
+  Conversation* const self = Reading::now;
+  if (self == nullptr) {
+    return 0;
+  }
+  const CacheState now = self->cache();
+  self->board_->editChat(self->id_, [&](ChatState& chat) {
+    chat.read_done = done;
+    chat.read_total = total;
+    chat.cache = now;
+  });
+  return self->stopping_ ? 1 : 0;
+}
+
+}  // namespace desktop

@@ -1,0 +1,345 @@
+#include "engine.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "planner.h"
+#include "sizes.h"
+
+namespace desktop {
+
+/// A conversation while its model is away.
+struct Engine::Kept {
+  Chat chat;
+  std::unique_lock<std::mutex> held;
+  std::vector<char> bytes;
+};
+
+Engine::Engine(std::function<void()> changed) : board_(std::move(changed)) {}
+
+Engine::~Engine() {
+  ending_ = true;
+  for (const Chat& chat : all()) {
+    chat->stop();
+  }
+  worker_.wait();
+  {
+    const std::lock_guard<std::mutex> lock(chats_mutex_);
+    chats_.clear();
+  }
+  oriel_model_free(model_);
+}
+
+void Engine::load(const PlanSettings& settings) {
+  worker_.post([this, settings] { doLoad(settings); });
+}
+
+void Engine::newChat() {
+  worker_.post([this] {
+    if (hasRoom()) {
+      makeEmptyChat();
+    }
+  });
+}
+
+void Engine::fork(int id) {
+  worker_.post([this, id] { doFork(id); });
+}
+
+void Engine::restore(const std::string& path) {
+  worker_.post([this, path] { doRestore(path); });
+}
+
+void Engine::closeChat(int id) {
+  if (const Chat chat = find(id)) {
+    chat->stop();
+    board_.edit([id](AppState& state) {
+      auto& chats = state.chats;
+      chats.erase(std::remove_if(chats.begin(), chats.end(),
+                                 [id](const ChatState& c) { return c.id == id; }),
+                  chats.end());
+    });
+    worker_.post([this, id] {
+      drop(id);
+      showMemory();
+    });
+  }
+}
+
+void Engine::save(int id, const std::string& path) {
+  if (const Chat chat = find(id)) {
+    chat->save(path);
+  }
+}
+
+void Engine::send(int id, const std::string& text, const ReplySettings& settings) {
+  if (const Chat chat = find(id)) {
+    chat->send(text, settings);
+  }
+}
+
+void Engine::stop(int id) {
+  if (const Chat chat = find(id)) {
+    chat->stop();
+  }
+}
+
+void Engine::dismissError() {
+  board_.edit([](AppState& state) {
+    state.error.clear();
+    state.device_lost = false;
+    state.would_do_bytes = 0;
+  });
+}
+
+void Engine::dismissNotice() {
+  board_.edit([](AppState& state) { state.notice.clear(); });
+}
+
+void Engine::wait() {
+  worker_.wait();
+  for (const Chat& chat : all()) {
+    chat->waitForJobs();
+  }
+}
+
+void Engine::doLoad(const PlanSettings& settings) {
+  if (!planFits(settings)) {
+    return;
+  }
+  std::vector<Kept> kept = putAway();
+  oriel_model_free(model_);
+  model_ = nullptr;
+  const bool loaded = loadModel(settings);
+  if (!loaded && !in_force_.model_path.empty()) {
+    (void)loadModel(PlanSettings(in_force_));  // as it was; the reason stays in the board
+  }
+  takeBack(&kept);
+  if (loaded && kept.empty()) {
+    makeEmptyChat();
+  }
+  showMemory();
+}
+
+bool Engine::planFits(const PlanSettings& settings) {
+  const PlanPreview preview = planNow(settings);
+  const size_t open = all().size();
+  std::string refusal;
+  uint64_t would_do = 0;
+  if (!preview.known) {
+    refusal = preview.error;
+  } else if (preview.plan.fits == 0) {
+    would_do = preview.plan.minimum_bytes;
+    refusal = "the model does not fit " + cli::formatSize(preview.plan.memory_bytes) + ": " +
+              cli::suggestSize(would_do) + " would do";
+  } else if (open > settings.chats) {
+    refusal = std::to_string(open) + " chats are open, and this plan has room for " +
+              std::to_string(settings.chats) + ": close some, or plan for more";
+  }
+  board_.edit([&](AppState& state) {
+    state.error = refusal;
+    state.would_do_bytes = would_do;
+    state.device_lost = false;
+  });
+  return refusal.empty();
+}
+
+bool Engine::loadModel(const PlanSettings& settings) {
+  board_.edit([](AppState& state) {
+    state.model.phase = ModelPhase::kLoading;
+    state.model.load_done = state.model.load_total = 0;
+  });
+  oriel_options options = libraryOptions(settings);
+  last_error_.clear();
+  last_error_.listen(&options);
+  options.progress = onProgress;
+  options.progress_user = this;
+  const oriel_status status = oriel_model_load(settings.model_path.c_str(), &options, &model_);
+  if (status != ORIEL_OK) {
+    model_ = nullptr;
+    board_.edit([&](AppState& state) {
+      state.model.phase = ModelPhase::kNone;
+      state.error = last_error_.text(status);
+    });
+    return false;
+  }
+  in_force_ = settings;
+  oriel_model_info info = {};
+  info.struct_size = sizeof(info);
+  (void)oriel_model_get_info(model_, &info);
+  board_.edit([&](AppState& state) {
+    state.model.phase = ModelPhase::kReady;
+    state.model.name = info.name[0] != '\0'
+                           ? info.name
+                           : std::filesystem::u8path(settings.model_path).stem().u8string();
+    state.model.device = info.device;
+    state.model.settings = settings;
+    state.model.plan = {};
+    state.model.plan.struct_size = sizeof(oriel_plan);
+    (void)oriel_model_get_plan(model_, &state.model.plan);
+  });
+  return true;
+}
+
+std::vector<Engine::Kept> Engine::putAway() {
+  std::vector<Kept> kept;
+  for (const Chat& chat : all()) {
+    chat->stop();
+  }
+  for (const Chat& chat : all()) {
+    Kept one{chat, chat->hold(), chat->snapshot()};
+    board_.editChat(chat->id(), [](ChatState& state) { state.phase = ChatPhase::kMoving; });
+    chat->close();
+    kept.push_back(std::move(one));
+  }
+  return kept;
+}
+
+void Engine::takeBack(std::vector<Kept>* kept) {
+  for (Kept& one : *kept) {
+    const AppState state = board_.copy();
+    const ChatState* shown = state.chat(one.chat->id());
+    std::string note = "without a model: load one to go on";
+    if (model_ != nullptr && shown != nullptr) {
+      note = one.chat->open(model_) == ORIEL_OK
+                 ? one.chat->carryIn(one.bytes, shown->messages)
+                 : "not carried over: " + std::string(oriel_model_last_error(model_));
+    }
+    board_.editChat(one.chat->id(), [&](ChatState& chat) {
+      chat.phase = ChatPhase::kIdle;
+      chat.note = note;
+    });
+    one.chat->showCache();
+    std::fill(one.bytes.begin(), one.bytes.end(), '\0');
+    one.held.unlock();
+  }
+}
+
+Engine::Chat Engine::makeEmptyChat() {
+  return makeChat({}, [this](Conversation& chat) { return chat.open(model_); });
+}
+
+Engine::Chat Engine::makeChat(const ChatState& begin, const Open& open) {
+  const Chat chat = std::make_shared<Conversation>(next_id_++, &board_);
+  {
+    const std::unique_lock<std::mutex> held = chat->hold();
+    if (open(*chat) != ORIEL_OK) {
+      const std::string line = oriel_model_last_error(model_);
+      board_.fail(line.empty() ? "there is no memory for another chat: close one" : line);
+      return nullptr;
+    }
+  }
+  {
+    const std::lock_guard<std::mutex> lock(chats_mutex_);
+    chats_[chat->id()] = chat;
+  }
+  board_.edit([&](AppState& state) {
+    state.chats.push_back(begin);
+    state.chats.back().id = chat->id();
+    state.chats.back().title = titleOf(begin.messages);
+  });
+  chat->showCache();
+  showMemory();
+  return chat;
+}
+
+bool Engine::hasRoom() {
+  if (model_ == nullptr) {
+    board_.fail("no model is loaded: open one first");
+    return false;
+  }
+  if (all().size() >= in_force_.chats) {
+    board_.fail("the memory has room for " + std::to_string(in_force_.chats) +
+                " chats: close one, or plan for more");
+    return false;
+  }
+  return true;
+}
+
+void Engine::doFork(int id) {
+  const Chat source = find(id);
+  if (!source || !hasRoom()) {
+    return;
+  }
+  const std::unique_lock<std::mutex> held = source->hold();
+  const AppState state = board_.copy();
+  const ChatState* from = state.chat(id);
+  if (from == nullptr) {
+    return;
+  }
+  ChatState begin;
+  begin.messages = from->messages;
+  begin.note = "goes on from \"" + from->title + "\"";
+  makeChat(begin, [&](Conversation& made) { return made.openAsFork(source.get()); });
+}
+
+void Engine::doRestore(const std::string& path) {
+  if (!hasRoom()) {
+    return;
+  }
+  const Chat chat = makeEmptyChat();
+  if (!chat) {
+    return;
+  }
+  const std::unique_lock<std::mutex> held = chat->hold();
+  std::vector<Message> messages;
+  std::string how;
+  if (chat->restore(path, &messages, &how) != ORIEL_OK) {
+    board_.fail(chat->lastError());
+    const int id = chat->id();
+    worker_.post([this, id] { closeChat(id); });
+    return;
+  }
+  board_.editChat(chat->id(), [&](ChatState& state) {
+    state.messages = messages;
+    state.title = titleOf(messages);
+    state.note = how;
+    state.saved_as = path;
+  });
+  board_.edit([&](AppState& state) { state.notice = "Restored: " + how; });
+  chat->showCache();
+}
+
+void Engine::showMemory() {
+  oriel_resident resident = {};
+  resident.struct_size = sizeof(resident);
+  if (model_ != nullptr) {
+    (void)oriel_model_get_resident(model_, &resident);
+  }
+  board_.edit([&](AppState& state) { state.model.allocated_bytes = resident.total_bytes; });
+}
+
+Engine::Chat Engine::find(int id) const {
+  const std::lock_guard<std::mutex> lock(chats_mutex_);
+  const auto found = chats_.find(id);
+  return found == chats_.end() ? nullptr : found->second;
+}
+
+std::vector<Engine::Chat> Engine::all() const {
+  const std::lock_guard<std::mutex> lock(chats_mutex_);
+  std::vector<Chat> list;
+  for (const auto& entry : chats_) {
+    list.push_back(entry.second);
+  }
+  return list;
+}
+
+void Engine::drop(int id) {
+  Chat gone = find(id);
+  if (gone) {
+    const std::lock_guard<std::mutex> lock(chats_mutex_);
+    chats_.erase(id);
+  }
+}
+
+int Engine::onProgress(uint64_t done, uint64_t total, void* user) {
+  auto* self = static_cast<Engine*>(user);
+  self->board_.edit([&](AppState& state) {
+    state.model.load_done = done;
+    state.model.load_total = total;
+  });
+  return self->ending_ ? 1 : 0;
+}
+
+}  // namespace desktop

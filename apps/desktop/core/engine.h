@@ -1,0 +1,80 @@
+// The model and its conversations. Every call returns at once; what comes of it appears in state().
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "board.h"
+#include "conversation.h"
+#include "last_error.h"
+#include "worker.h"
+
+namespace desktop {
+
+class Engine {
+ public:
+  /// `changed` is called on any thread when state() has changed.
+  explicit Engine(std::function<void()> changed);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  AppState state() const { return board_.copy(); }
+
+  /// Loads a model, or the same one again with other memory. Conversations that are open are carried over. Where the new
+  /// plan does not fit, or loading fails, everything stays as it was.
+  void load(const PlanSettings& settings);
+  void newChat();
+  void fork(int id);
+  void closeChat(int id);
+  void restore(const std::string& path);
+  void save(int id, const std::string& path);
+  void send(int id, const std::string& text, const ReplySettings& settings);
+  void stop(int id);
+
+  void dismissError();
+  void dismissNotice();
+  /// Until nothing is under way.
+  void wait();
+
+ private:
+  using Chat = std::shared_ptr<Conversation>;
+  struct Kept;
+
+  // Jobs of worker_.
+  void doLoad(const PlanSettings& settings);
+  bool planFits(const PlanSettings& settings);
+  bool loadModel(const PlanSettings& settings);
+  std::vector<Kept> putAway();
+  void takeBack(std::vector<Kept>* kept);
+  /// `open` gives it its session.
+  using Open = std::function<oriel_status(Conversation&)>;
+  Chat makeChat(const ChatState& begin, const Open& open);
+  Chat makeEmptyChat();
+  void doFork(int id);
+  void doRestore(const std::string& path);
+  void showMemory();
+  bool hasRoom();
+
+  Chat find(int id) const;
+  std::vector<Chat> all() const;
+  void drop(int id);
+  static int onProgress(uint64_t done, uint64_t total, void* user);
+
+  Board board_;
+  LastError last_error_;
+  oriel_model* model_ = nullptr;
+  PlanSettings in_force_;
+  std::atomic<bool> ending_{false};
+  mutable std::mutex chats_mutex_;
+  std::map<int, Chat> chats_;
+  int next_id_ = 1;
+  Worker worker_;  // ends before what its jobs use
+};
+
+}  // namespace desktop

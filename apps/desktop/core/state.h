@@ -1,0 +1,82 @@
+// What the window shows: plain values, copied out of the engine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <oriel/sessions.h>
+
+#include "settings.h"
+
+namespace desktop {
+
+struct Message {
+  bool from_user = false;
+  std::string text;
+};
+
+/// Where the tokens of a conversation are (oriel_view).
+struct CacheState {
+  uint64_t position = 0;
+  uint64_t first_visible = 0;
+  uint64_t first_stored = 0;
+  uint64_t evicted = 0;
+  uint32_t sinks_used = 0;
+  uint32_t window_used = 0;
+  uint32_t window_capacity = 0;
+  std::vector<uint64_t> turns;  ///< first tokens, ascending
+};
+
+enum class ChatPhase { kIdle, kReading, kReplying, kMoving };
+
+struct ChatState {
+  int id = 0;
+  std::string title;
+  std::vector<Message> messages;
+  ChatPhase phase = ChatPhase::kIdle;
+  uint64_t read_done = 0;  ///< of read_total tokens, while kReading
+  uint64_t read_total = 0;
+  uint32_t reply_tokens = 0;
+  double tokens_per_s = 0;
+  double first_token_ms = 0;
+  CacheState cache;
+  std::string note;      ///< what became of it: how it was carried over, why a reply ended
+  std::string saved_as;  ///< the file it was last saved to
+};
+
+enum class ModelPhase { kNone, kLoading, kReady };
+
+struct ModelState {
+  ModelPhase phase = ModelPhase::kNone;
+  uint64_t load_done = 0;  ///< of load_total bytes, while kLoading
+  uint64_t load_total = 0;
+  std::string name;
+  std::string device;
+  PlanSettings settings;  ///< in force
+  oriel_plan plan = {};
+  uint64_t allocated_bytes = 0;  ///< what the library says it holds
+};
+
+struct AppState {
+  ModelState model;
+  std::vector<ChatState> chats;
+  std::string error;         ///< "" or one line: WHAT HAPPENED: WHAT TO DO
+  bool device_lost = false;  ///< the model can go on on the CPU
+  uint64_t would_do_bytes =
+      0;                 ///< least memory that the refused settings need; 0: not about memory
+  std::string notice;    ///< good news, in one line
+  uint64_t version = 0;  ///< grows with every change
+
+  const ChatState* chat(int id) const;
+};
+
+/// A conversation's name in its tab: the beginning of what was said first.
+std::string titleOf(const std::vector<Message>& messages);
+
+/// Messages as a JSON list in the OpenAI form, and back. A system message is left out on the way back; false for text
+/// that is no such list.
+std::string messagesToJson(const std::vector<Message>& messages);
+bool messagesFromJson(const std::string& json, std::vector<Message>* messages);
+
+}  // namespace desktop

@@ -1,0 +1,398 @@
+#include "app.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cache_view.h"
+#include "sizes.h"
+#include "state_file.h"
+#include "system.h"
+#include "widgets.h"
+
+namespace desktop {
+namespace {
+
+constexpr int kSettlingFrames = 3;      // widgets answer a click some frames later
+constexpr uint32_t kLeastFrameMs = 33;  // replies need not be drawn more often
+constexpr float kPanelWidth = 330;
+
+}  // namespace
+
+App::App(const AppOptions& options)
+    : options_(options),
+      frame_(options.frame),
+      planner_([this] { frame_.wake(); }),
+      engine_([this] { frame_.wake(); }) {
+  memory_.begin(options.settings);
+  prompt_[options.settings.system_prompt.copy(prompt_, sizeof(prompt_) - 1)] = '\0';
+  if (!options.settings.model_path.empty()) {
+    engine_.load(options.settings);
+  }
+}
+
+void App::run() {
+  int settling = kSettlingFrames;
+  for (bool open = true; open;) {
+    Input input = frame_.wait(settling > 0 ? 0 : -1);
+    const uint32_t began = SDL_GetTicks();
+    settling = !input.typed.empty() || settling == 0 ? kSettlingFrames : settling - 1;
+    open = !input.quit;
+    drawFrame(&input);
+    const uint32_t took = SDL_GetTicks() - began;
+    if (took < kLeastFrameMs) {
+      SDL_Delay(kLeastFrameMs - took);
+    }
+  }
+}
+
+void App::drawFrame(Input* input) {
+  useTheme(options_.dark, frame_.scale());
+  frame_.begin();
+  ImGui::PushFont(frame_.fonts().body());
+  widgets_.clear();
+  const Context context{&engine_, &planner_, &frame_, input, engine_.state(), &widgets_};
+  chooseChat(context.state);
+  shortcuts(context);
+  const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  ImGui::SetNextWindowPos(ImVec2(0, 0));
+  ImGui::SetNextWindowSize(screen);
+  constexpr int kFlags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                         ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
+  ImGui::Begin("all", nullptr, kFlags);
+  drawTop(context);
+  drawErrors(context);
+  const float status = ImGui::GetFontSize() + px(14);
+  const float height = ImGui::GetContentRegionAvail().y - status;
+  const float panel = show_panel_ ? std::min(px(kPanelWidth), screen.x * 0.42f) : 0;
+  ImGui::BeginChild(
+      "left",
+      ImVec2(ImGui::GetContentRegionAvail().x - (show_panel_ ? panel + px(14) : 0), height));
+  drawTabs(context);
+  if (const ChatState* chat = context.state.chat(active_)) {
+    panes_[active_].draw(context, *chat, reply_);
+  } else {
+    ImGui::Dummy(ImVec2(1, px(30)));
+    heading(context, context.state.model.phase == ModelPhase::kLoading ? "Loading the model ..."
+                                                                       : "No chat is open");
+    dimText("Ctrl+T opens one. A GGUF file dropped here becomes the model.");
+  }
+  ImGui::EndChild();
+  if (show_panel_) {
+    ImGui::SameLine(0, px(14));
+    ImGui::PushStyleColor(ImGuiCol_ChildBg, theme().panel);
+    ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, px(8));
+    ImGui::BeginChild("panel", ImVec2(panel, height), false,
+                      ImGuiWindowFlags_AlwaysUseWindowPadding);
+    drawPanel(context);
+    ImGui::EndChild();
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
+  }
+  drawStatus(context);
+  useFile(context);
+  ImGui::End();
+  ImGui::PopFont();
+  frame_.end(theme().background);
+  frames_++;
+  writeState(context.state);
+}
+
+void App::chooseChat(const AppState& state) {
+  for (const ChatState& chat : state.chats) {
+    if (chat.id > newest_) {
+      active_ = newest_ = chat.id;  // one that was just opened comes to the front
+    }
+  }
+  if (state.chat(active_) == nullptr) {
+    active_ = state.chats.empty() ? 0 : state.chats.back().id;
+  }
+}
+
+void App::shortcuts(const Context& context) {
+  if (!context.input->dropped_file.empty()) {
+    memory_.load(context, context.input->dropped_file);
+  }
+  if (browser_.isOpen()) {
+    return;
+  }
+  for (const Typed& typed : context.input->typed) {
+    if (typed.key == SDL_SCANCODE_ESCAPE) {
+      engine_.stop(active_);
+    } else if (typed.control && typed.key == SDL_SCANCODE_T) {
+      engine_.newChat();
+    } else if (typed.control && typed.key == SDL_SCANCODE_W && active_ != 0) {
+      engine_.closeChat(active_);
+    } else if (typed.control && typed.key == SDL_SCANCODE_S && active_ != 0) {
+      askForFile(FileBrowser::Purpose::kSave, context.state);
+    } else if (typed.control && typed.key == SDL_SCANCODE_O) {
+      askForFile(FileBrowser::Purpose::kOpenModel, context.state);
+    } else if (typed.control && typed.key == SDL_SCANCODE_EQUALS) {
+      frame_.setZoom(frame_.zoom() * 1.1f);
+    } else if (typed.control && typed.key == SDL_SCANCODE_MINUS) {
+      frame_.setZoom(frame_.zoom() / 1.1f);
+    }
+  }
+  const ChatState* chat = context.state.chat(active_);
+  if (chat != nullptr && !ImGui::GetIO().WantTextInput) {
+    panes_[active_].type(context, *chat, reply_);
+  }
+}
+
+void App::drawTop(const Context& context) {
+  const ModelState& model = context.state.model;
+  ImGui::AlignTextToFramePadding();
+  context.frame->fonts().want(model.name);
+  heading(context, model.name.empty() ? "Oriel" : model.name.c_str());
+  ImGui::SameLine();
+  ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
+  ImGui::TextUnformatted(model.device.c_str());
+  ImGui::PopStyleColor();
+  const float buttons = px(408);
+  ImGui::SameLine(
+      std::max(ImGui::GetWindowWidth() - buttons - ImGui::GetStyle().WindowPadding.x, px(60)));
+  if (button(context, "open", "Open model", true, false, px(110))) {
+    askForFile(FileBrowser::Purpose::kOpenModel, context.state);
+  }
+  ImGui::SameLine();
+  if (button(context, "restore", "Restore", model.phase == ModelPhase::kReady, false, px(82))) {
+    askForFile(FileBrowser::Purpose::kRestore, context.state);
+  }
+  ImGui::SameLine();
+  if (button(context, "save", "Save", active_ != 0, false, px(60))) {
+    askForFile(FileBrowser::Purpose::kSave, context.state);
+  }
+  ImGui::SameLine();
+  if (button(context, "theme", options_.dark ? "Light" : "Dark", true, false, px(60))) {
+    options_.dark = !options_.dark;
+  }
+  ImGui::SameLine();
+  if (button(context, "panel", "Panel", true, false, px(64))) {
+    show_panel_ = !show_panel_;
+  }
+}
+
+void App::drawTabs(const Context& context) {
+  const auto count = static_cast<float>(std::max<size_t>(context.state.chats.size(), 1));
+  const float room = ImGui::GetContentRegionAvail().x - px(120);
+  const float width = std::clamp(room / count - px(6), px(60), px(190));
+  for (const ChatState& chat : context.state.chats) {
+    if (drawTab(context, chat, width)) {
+      active_ = chat.id;
+    }
+    ImGui::SameLine(0, px(6));
+  }
+  const bool ready = context.state.model.phase == ModelPhase::kReady;
+  if (button(context, "new", "+", ready, false, px(34))) {
+    engine_.newChat();
+  }
+  ImGui::SameLine(0, px(6));
+  const ChatState* chat = context.state.chat(active_);
+  const bool idle = chat != nullptr && chat->phase == ChatPhase::kIdle && ready;
+  if (button(context, "fork", "Fork", idle, false, px(60))) {
+    engine_.fork(active_);
+  }
+  ImGui::Dummy(ImVec2(1, px(2)));
+}
+
+bool App::drawTab(const Context& context, const ChatState& chat, float width) {
+  context.frame->fonts().want(chat.title);
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  const float height = ImGui::GetFrameHeight();
+  const std::string id = "tab" + std::to_string(chat.id);
+  ImGui::PushID(chat.id);
+  ImGui::SetNextItemWidth(width);
+  const bool pressed = ImGui::InvisibleButton("tab", ImVec2(width - px(24), height));
+  context.name(id);
+  const bool hovered = ImGui::IsItemHovered();
+  ImGui::SameLine(0, 0);
+  const bool closed = ImGui::InvisibleButton("close", ImVec2(px(24), height));
+  context.name("close" + std::to_string(chat.id));
+  const bool close_hovered = ImGui::IsItemHovered();
+  ImGui::PopID();
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const ImVec2 high(low.x + width, low.y + height);
+  const bool front = chat.id == active_;
+  list.AddRectFilled(low, high,
+                     front     ? theme().raised
+                     : hovered ? theme().panel
+                               : theme().background,
+                     px(6));
+  list.AddRect(low, high, front ? theme().accent : theme().border, px(6));
+  const float x = high.x - px(13), y = (low.y + high.y) / 2, d = px(3.5f);
+  const ImU32 cross = close_hovered ? theme().bad : theme().dim;
+  list.AddLine(ImVec2(x - d, y - d), ImVec2(x + d, y + d), cross, px(1.5f));
+  list.AddLine(ImVec2(x - d, y + d), ImVec2(x + d, y - d), cross, px(1.5f));
+  float text_x = low.x + px(10);
+  if (chat.phase != ChatPhase::kIdle) {
+    list.AddCircleFilled(ImVec2(low.x + px(13), y), px(4), theme().good);
+    text_x += px(12);
+  }
+  list.PushClipRect(low, ImVec2(high.x - px(24), high.y), true);
+  list.AddText(ImVec2(text_x, low.y + px(6)), front ? theme().text : theme().dim,
+               chat.title.c_str());
+  list.PopClipRect();
+  if (closed) {
+    engine_.closeChat(chat.id);
+  }
+  return pressed;
+}
+
+void App::drawErrors(const Context& context) {
+  const AppState& state = context.state;
+  const bool bad = !state.error.empty();
+  if (!bad && state.notice.empty()) {
+    return;
+  }
+  const std::string& line = bad ? state.error : state.notice;
+  context.frame->fonts().want(line);
+  const float action = bad && (state.device_lost || state.would_do_bytes != 0) ? px(190) : 0;
+  const float wrap = ImGui::GetContentRegionAvail().x - px(110) - action;
+  const ImVec2 size = ImGui::CalcTextSize(line.c_str(), nullptr, false, wrap);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, faded(bad ? theme().bad : theme().good, 0.18f));
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, px(6));
+  ImGui::BeginChild("line", ImVec2(0, size.y + px(20)), false,
+                    ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar);
+  ImGui::SetCursorPosY(px(10));
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + wrap);
+  ImGui::TextUnformatted(line.c_str());
+  ImGui::PopTextWrapPos();
+  ImGui::SameLine(ImGui::GetWindowWidth() - px(86) - action);
+  ImGui::SetCursorPosY(px(4));
+  if (state.device_lost && button(context, "go_on", "Go on on the CPU", true, true, px(180))) {
+    memory_.goOnOnTheCpu(context);
+  } else if (state.would_do_bytes != 0 &&
+             button(context, "would_do", "Use " + cli::suggestSize(state.would_do_bytes), true,
+                    true, px(180))) {
+    // What is shown is rounded up, so that it does.
+    uint64_t bytes = state.would_do_bytes;
+    (void)cli::parseSize(cli::suggestSize(bytes), &bytes);
+    memory_.useMemory(bytes);
+    memory_.apply(context);
+  }
+  ImGui::SameLine(ImGui::GetWindowWidth() - px(84));
+  ImGui::SetCursorPosY(px(4));
+  if (button(context, "dismiss", "Close", true, false, px(74))) {
+    bad ? engine_.dismissError() : engine_.dismissNotice();
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+void App::drawPanel(const Context& context) {
+  memory_.draw(context);
+  ImGui::Separator();
+  drawCache(context, context.state.chat(active_));
+  ImGui::Separator();
+  drawPrompt(context);
+  ImGui::Separator();
+  drawReplySettings(context);
+}
+
+void App::drawPrompt(const Context& context) {
+  heading(context, "Shared prompt");
+  const float width = ImGui::GetContentRegionAvail().x;
+  context.frame->fonts().want(prompt_);
+  if (ImGui::InputTextMultiline("##prompt", prompt_, sizeof(prompt_), ImVec2(width, px(64)))) {
+    memory_.setPrompt(prompt_);
+  }
+  context.name("prompt");
+  ImGui::PushFont(context.frame->fonts().small());
+  const oriel_plan& plan = context.state.model.plan;
+  dimText(plan.prefix_tokens > 0 ? std::to_string(plan.prefix_tokens) + " tokens, held once in " +
+                                       cli::formatSize(plan.prefix_bytes) + " for all chats."
+                                 : "Every chat begins with it. Apply makes it count.");
+  ImGui::PopFont();
+}
+
+void App::drawReplySettings(const Context& context) {
+  heading(context, "Replies");
+  ImGui::PushItemWidth(ImGui::GetContentRegionAvail().x * 0.55f);
+  ImGui::SliderFloat("Temperature", &reply_.temperature, 0, 2, "%.2f");
+  context.name("temperature");
+  ImGui::SliderInt("Top k", &reply_.top_k, 0, 200, reply_.top_k == 0 ? "all" : "%d");
+  ImGui::SliderFloat("Top p", &reply_.top_p, 0.01f, 1, "%.2f");
+  ImGui::SliderFloat("Min p", &reply_.min_p, 0, 0.5f, "%.2f");
+  ImGui::SliderFloat("Repeat", &reply_.repeat_penalty, 1, 1.5f, "%.2f");
+  ImGui::InputInt("Most tokens", &reply_.max_tokens, 32, 256);
+  ImGui::InputInt("Seed", &reply_.seed);
+  ImGui::PopItemWidth();
+  reply_.max_tokens = std::max(reply_.max_tokens, 0);
+  reply_.seed = std::max(reply_.seed, 0);
+}
+
+void App::drawStatus(const Context& context) {
+  const ModelState& model = context.state.model;
+  std::string left;
+  if (model.phase == ModelPhase::kLoading) {
+    left =
+        "loading " + cli::formatSize(model.load_done) + " of " + cli::formatSize(model.load_total);
+  } else if (const ChatState* chat = context.state.chat(active_)) {
+    char line[160];
+    std::snprintf(line, sizeof(line), "%.1f tokens/s   first token %.0f ms   window %u of %u",
+                  chat->tokens_per_s, chat->first_token_ms, chat->cache.window_used,
+                  chat->cache.window_capacity);
+    left = line;
+  }
+  ImGui::SetCursorPosY(ImGui::GetWindowHeight() - ImGui::GetFontSize() - px(8));
+  ImGui::PushFont(context.frame->fonts().small());
+  ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
+  ImGui::TextUnformatted(left.c_str());
+  ImGui::PopStyleColor();
+  const std::string right = "model: " + cli::formatSize(model.plan.total_bytes) + " planned, " +
+                            cli::formatSize(model.allocated_bytes) +
+                            " allocated   process: " + cli::formatSize(cli::residentBytes());
+  rightText(right, theme().dim);
+  ImGui::PopFont();
+}
+
+void App::askForFile(FileBrowser::Purpose purpose, const AppState& state) {
+  std::string path = joinPath(homeFolder(), "");
+  const ChatState* chat = state.chat(active_);
+  if (purpose == FileBrowser::Purpose::kOpenModel && !memory_.wanted().model_path.empty()) {
+    path = memory_.wanted().model_path;
+  } else if (purpose == FileBrowser::Purpose::kSave && chat != nullptr) {
+    path = chat->saved_as.empty()
+               ? joinPath(homeFolder(), "chat-" + std::to_string(chat->id) + ".oriel")
+               : chat->saved_as;
+  }
+  browser_.open(purpose, path);
+}
+
+void App::useFile(const Context& context) {
+  if (!browser_.isOpen()) {
+    return;
+  }
+  std::string path;
+  switch (browser_.draw(context, &path)) {
+    case FileBrowser::Purpose::kOpenModel:
+      memory_.load(context, path);
+      break;
+    case FileBrowser::Purpose::kRestore:
+      engine_.restore(path);
+      break;
+    case FileBrowser::Purpose::kSave:
+      engine_.save(active_, path);
+      break;
+    default:
+      break;
+  }
+}
+
+void App::writeState(const AppState& state) {
+  if (options_.state_file.empty()) {
+    return;
+  }
+  StateExtras extras;
+  extras.active = active_;
+  extras.frames = frames_;
+  extras.draft = panes_.count(active_) != 0 ? panes_[active_].draft() : "";
+  extras.preview = planner_.preview();
+  for (const auto& entry : widgets_) {
+    const Rectangle& r = entry.second;
+    extras.widgets[entry.first] = {r.x, r.y, r.width, r.height};
+  }
+  writeStateFile(options_.state_file, state, extras);
+}
+
+}  // namespace desktop

@@ -1,0 +1,33 @@
+// The conversation of one tab: what was said, and the field below it.
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "composer.h"
+#include "context.h"
+#include "text_view.h"
+
+namespace desktop {
+
+class ChatPane {
+ public:
+  void draw(const Context& context, const ChatState& chat, const ReplySettings& settings);
+  /// Takes the keyboard; not while another field has it.
+  void type(const Context& context, const ChatState& chat, const ReplySettings& settings);
+  const std::string& draft() const { return composer_.text(); }
+  /// Lines below what is seen; 0: at the end.
+  float below() const { return below_; }
+
+ private:
+  void drawMessages(const Context& context, const ChatState& chat);
+  void drawMessage(const Context& context, const ChatState& chat, size_t index, float column);
+  void drawWelcome(const Context& context) const;
+
+  Composer composer_;
+  std::deque<TextView> views_;
+  float below_ = 0;
+  bool follow_ = true;
+};
+
+}  // namespace desktop

@@ -1,0 +1,160 @@
+#include "composer.h"
+
+#include <algorithm>
+
+#include "text_view.h"
+
+namespace desktop {
+namespace {
+
+constexpr float kMostLines = 7;
+
+}  // namespace
+
+bool Composer::type(const Context& context, bool can_send, std::string* sent) {
+  bool sends = false;
+  for (const Typed& typed : context.input->typed) {
+    const bool enter = typed.key == SDL_SCANCODE_RETURN || typed.key == SDL_SCANCODE_KP_ENTER;
+    if (!typed.text.empty()) {
+      edit_.insert(typed.text);
+    } else if (enter && !typed.shift) {
+      if (can_send && !sends && edit_.text().find_first_not_of(" \n\t") != std::string::npos) {
+        *sent = take();
+        sends = true;
+      }
+    } else if (enter) {
+      edit_.insert("\n");
+    } else {
+      typeKey(typed);
+    }
+  }
+  return sends;
+}
+
+std::string Composer::take() {
+  std::string text = edit_.text();
+  text.erase(text.find_last_not_of(" \n\t") + 1);
+  edit_.setText("");
+  first_line_ = 0;
+  return text;
+}
+
+bool Composer::typeKey(const Typed& key) {
+  const std::string clipboard =
+      key.control && key.key == SDL_SCANCODE_V && ImGui::GetClipboardText()
+          ? ImGui::GetClipboardText()
+          : "";
+  switch (key.key) {
+    case SDL_SCANCODE_LEFT:
+    case SDL_SCANCODE_RIGHT:
+      edit_.step(key.key == SDL_SCANCODE_RIGHT, key.control, key.shift);
+      return true;
+    case SDL_SCANCODE_UP:
+      moveLines(-1, key.shift);
+      return true;
+    case SDL_SCANCODE_DOWN:
+      moveLines(1, key.shift);
+      return true;
+    case SDL_SCANCODE_HOME:
+    case SDL_SCANCODE_END: {
+      const Line line = lines_.empty() ? Line{} : lines_[lineOf(lines_, edit_.caret())];
+      edit_.moveTo(key.key == SDL_SCANCODE_HOME ? line.begin : line.end, key.shift);
+      return true;
+    }
+    case SDL_SCANCODE_BACKSPACE:
+    case SDL_SCANCODE_DELETE:
+      edit_.erase(key.key == SDL_SCANCODE_DELETE, key.control);
+      return true;
+    case SDL_SCANCODE_A:
+      if (key.control) edit_.selectAll();
+      return key.control;
+    case SDL_SCANCODE_C:
+    case SDL_SCANCODE_X:
+      if (key.control && !edit_.selected().empty()) {
+        ImGui::SetClipboardText(edit_.selected().c_str());
+        if (key.key == SDL_SCANCODE_X) edit_.erase(true, false);
+      }
+      return key.control;
+    case SDL_SCANCODE_V:
+      if (key.control) edit_.insert(clipboard);
+      return key.control;
+    default:
+      return false;
+  }
+}
+
+void Composer::moveLines(int lines, bool extend) {
+  if (lines_.empty()) {
+    return;
+  }
+  const Advance advance = advanceOf(ImGui::GetFont());
+  const size_t row = lineOf(lines_, edit_.caret());
+  const auto target = static_cast<int>(row) + lines;
+  if (target < 0 || target >= static_cast<int>(lines_.size())) {
+    edit_.moveTo(target < 0 ? 0 : edit_.text().size(), extend);
+    return;
+  }
+  const float x = widthOf(edit_.text(), lines_[row].begin, edit_.caret(), advance);
+  edit_.moveTo(byteAt(edit_.text(), lines_[static_cast<size_t>(target)], x, advance), extend);
+}
+
+float Composer::height(const Context& context, float width) {
+  context.frame->fonts().want(edit_.text());
+  lines_ = wrapText(edit_.text(), width - px(24), advanceOf(ImGui::GetFont()));
+  return px(18) + lineHeight() * std::min(kMostLines, static_cast<float>(lines_.size()));
+}
+
+size_t Composer::byteUnder(ImVec2 mouse) const {
+  const int row = static_cast<int>((mouse.y - text_at_.y) / lineHeight() + first_line_);
+  const int last = static_cast<int>(lines_.size()) - 1;
+  return byteAt(edit_.text(), lines_[static_cast<size_t>(std::clamp(row, 0, last))],
+                mouse.x - text_at_.x, advanceOf(ImGui::GetFont()));
+}
+
+void Composer::draw(const Context& context, ImVec2 low, float width, bool can_write) {
+  const float tall = height(context, width);
+  const ImVec2 high(low.x + width, low.y + tall);
+  text_at_ = ImVec2(low.x + px(12), low.y + px(9));
+  ImGui::SetCursorScreenPos(low);
+  ImGui::InvisibleButton("composer", ImVec2(width, tall));
+  context.name("composer");
+  if (ImGui::IsItemHovered()) {
+    ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);
+    if (ImGui::IsMouseDoubleClicked(0)) {
+      edit_.selectWordAt(byteUnder(ImGui::GetMousePos()));
+    } else if (ImGui::IsMouseClicked(0)) {
+      edit_.moveTo(byteUnder(ImGui::GetMousePos()), ImGui::GetIO().KeyShift);
+    }
+  }
+  if (ImGui::IsItemActive() && ImGui::IsMouseDragging(0, 2)) {
+    edit_.moveTo(byteUnder(ImGui::GetMousePos()), true);
+  }
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.AddRectFilled(low, high, theme().panel, px(10));
+  list.AddRect(low, high, can_write ? theme().accent : theme().border, px(10));
+  const std::string& text = edit_.text();
+  if (text.empty()) {
+    list.AddText(ImVec2(text_at_.x + px(2), text_at_.y + px(2)), theme().dim,
+                 can_write ? "Write a message - Enter sends, Shift+Enter begins a line"
+                           : "A message can be written when the model is loaded");
+  }
+  const auto caret_row = static_cast<float>(lineOf(lines_, edit_.caret()));
+  first_line_ = std::clamp(first_line_, caret_row - kMostLines + 1, caret_row);
+  first_line_ = std::max(first_line_, 0.0f);
+  list.PushClipRect(low, high, true);
+  for (size_t i = 0; i < lines_.size(); i++) {
+    const ImVec2 at(text_at_.x, text_at_.y + lineHeight() * (static_cast<float>(i) - first_line_));
+    drawSelection(text, lines_[i], edit_.selectionBegin(), edit_.selectionEnd(), at);
+    list.AddText(ImVec2(at.x, at.y + px(2)), theme().text, text.data() + lines_[i].begin,
+                 text.data() + lines_[i].end);
+    if (static_cast<float>(i) == caret_row && can_write) {
+      const float x =
+          at.x + widthOf(text, lines_[i].begin, edit_.caret(), advanceOf(ImGui::GetFont()));
+      list.AddRectFilled(ImVec2(x, at.y + px(1)), ImVec2(x + px(2), at.y + lineHeight() - px(1)),
+                         theme().accent);
+    }
+  }
+  list.PopClipRect();
+}
+
+}  // namespace desktop

@@ -1,0 +1,35 @@
+// The field that messages are written in. Enter sends, Shift+Enter begins a line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "context.h"
+#include "text_edit.h"
+#include "wrapped_text.h"
+
+namespace desktop {
+
+class Composer {
+ public:
+  /// What one chat has written and not sent.
+  const std::string& text() const { return edit_.text(); }
+  /// Takes what was typed in this frame. True: Enter was pressed on a text, which `sent` then is.
+  bool type(const Context& context, bool can_send, std::string* sent);
+  float height(const Context& context, float width);
+  void draw(const Context& context, ImVec2 low, float width, bool can_write);
+  /// The text is to be sent; the field becomes empty.
+  std::string take();
+
+ private:
+  bool typeKey(const Typed& key);
+  void moveLines(int lines, bool extend);
+  size_t byteUnder(ImVec2 mouse) const;
+
+  TextEdit edit_;
+  std::vector<Line> lines_;
+  ImVec2 text_at_ = ImVec2(0, 0);
+  float first_line_ = 0;  ///< scrolled lines above what is shown
+};
+
+}  // namespace desktop

@@ -1,0 +1,34 @@
+// A file, chosen from folders or by its path.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "context.h"
+#include "files.h"
+
+namespace desktop {
+
+class FileBrowser {
+ public:
+  enum class Purpose { kNone, kOpenModel, kRestore, kSave };
+
+  void open(Purpose purpose, const std::string& path);
+  bool isOpen() const { return purpose_ != Purpose::kNone; }
+  /// Once the person has chosen: for what, and the path. kNone else.
+  Purpose draw(const Context& context, std::string* path);
+  const std::string& error() const { return error_; }
+
+ private:
+  void list();
+  bool drawEntries(const Context& context);
+
+  Purpose purpose_ = Purpose::kNone;
+  bool opening_ = false;
+  std::string folder_;
+  char path_[2048] = "";
+  std::string error_;
+  std::vector<FileEntry> entries_;
+};
+
+}  // namespace desktop

@@ -1,0 +1,135 @@
+#include "fonts.h"
+
+#include <imgui.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <initializer_list>
+#include <vector>
+
+#include "utf8.h"
+
+namespace desktop {
+namespace {
+
+constexpr float kBodyPixels = 16;
+constexpr float kSmallPixels = 13;
+constexpr uint32_t kLastCharacter = 0xffff;  // of this build of Dear ImGui
+constexpr uint32_t kFirstFar = 0x2e80;       // East Asian scripts begin here
+
+/// What fontconfig's program names for a pattern; "" where there is none.
+std::string askFontconfig(const char* pattern) {
+#ifdef _WIN32
+  (void)pattern;
+  return "";
+#else
+  const std::string command = std::string("fc-match -f '%{file}' '") + pattern + "' 2>/dev/null";
+  std::string file;
+  if (std::FILE* pipe = popen(command.c_str(), "r")) {
+    char buffer[1024];
+    const size_t bytes = std::fread(buffer, 1, sizeof(buffer), pipe);
+    file.assign(buffer, bytes);
+    pclose(pipe);
+  }
+  return file;
+#endif
+}
+
+/// The first that is there and can be read by this program: outlines, not bitmaps.
+std::string firstFont(std::initializer_list<std::string> files) {
+  for (const std::string& file : files) {
+    std::error_code code;
+    const std::string ending = std::filesystem::u8path(file).extension().u8string();
+    if ((ending == ".ttf" || ending == ".otf" || ending == ".ttc") &&
+        std::filesystem::is_regular_file(std::filesystem::u8path(file), code)) {
+      return file;
+    }
+  }
+  return "";
+}
+
+std::vector<ImWchar> rangesOf(const std::set<uint32_t>& characters) {
+  std::vector<ImWchar> ranges;
+  for (const uint32_t c : characters) {
+    const auto character = static_cast<ImWchar>(c);
+    if (!ranges.empty() && ranges.back() + 1 == character) {
+      ranges.back() = character;
+    } else {
+      ranges.insert(ranges.end(), {character, character});
+    }
+  }
+  ranges.push_back(0);
+  return ranges;
+}
+
+}  // namespace
+
+Fonts::Fonts()
+    : regular_file_(firstFont(
+          {"/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
+           "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", askFontconfig("sans:style=Regular"),
+           "/System/Library/Fonts/Helvetica.ttc", "C:/Windows/Fonts/segoeui.ttf"})),
+      strong_file_(
+          firstFont({"/usr/share/fonts/truetype/noto/NotoSans-Bold.ttf",
+                     "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf",
+                     askFontconfig("sans:bold"), "C:/Windows/Fonts/segoeuib.ttf", regular_file_})) {
+  for (uint32_t c = 0x20; c < 0x17f; c++) {
+    if (c < 0x7f || c >= 0xa0) {
+      wanted_.insert(c);
+    }
+  }
+  wanted_.insert({0x2013, 0x2014, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2026, 0x20ac, 0xfffd});
+}
+
+void Fonts::setScale(float scale) {
+  dirty_ = dirty_ || scale != scale_;
+  scale_ = scale;
+}
+
+void Fonts::want(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const uint32_t character = utf8::decode(text, at, &at);
+    if (character >= 0x20 && character <= kLastCharacter && wanted_.insert(character).second) {
+      dirty_ = true;
+      far_wanted_ = far_wanted_ || character >= kFirstFar;
+    }
+  }
+}
+
+bool Fonts::build() {
+  if (!dirty_) {
+    return false;
+  }
+  dirty_ = false;
+  if (far_wanted_ && !far_looked_up_) {
+    far_looked_up_ = true;
+    far_file_ = firstFont({askFontconfig("sans:lang=ja"), askFontconfig("sans:lang=zh-cn")});
+  }
+  ranges_ = rangesOf(wanted_);
+  ImGui::GetIO().Fonts->Clear();
+  body_ = add(regular_file_, kBodyPixels);
+  strong_ = add(strong_file_, kBodyPixels);
+  small_ = add(regular_file_, kSmallPixels);
+  return true;
+}
+
+ImFont* Fonts::add(const std::string& file, float pixels) {
+  ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
+  ImFontConfig config;
+  config.OversampleH = 2;
+  config.OversampleV = 1;
+  config.PixelSnapH = false;
+  const float size = static_cast<float>(static_cast<int>(pixels * scale_ + 0.5f));
+  if (file.empty()) {
+    config.SizePixels = size;
+    return atlas.AddFontDefault(&config);
+  }
+  ImFont* font = atlas.AddFontFromFileTTF(file.c_str(), size, &config, ranges_.data());
+  if (!far_file_.empty() && far_file_ != file) {
+    config.MergeMode = true;
+    atlas.AddFontFromFileTTF(far_file_.c_str(), size, &config, ranges_.data());
+  }
+  return font != nullptr ? font : atlas.AddFontDefault();
+}
+
+}  // namespace desktop

@@ -1,0 +1,66 @@
+// The system's window: events in, triangles out. Dear ImGui in between.
+#pragma once
+
+#include <SDL.h>
+
+#include <string>
+#include <vector>
+
+#include "fonts.h"
+
+namespace desktop {
+
+/// Typed text, or a key with its modifiers (SDL_Keymod), in the order in which they came.
+struct Typed {
+  std::string text;  ///< empty: a key
+  SDL_Scancode key = SDL_SCANCODE_UNKNOWN;
+  bool shift = false;
+  bool control = false;
+};
+
+struct Input {
+  std::vector<Typed> typed;
+  std::string dropped_file;
+  bool quit = false;
+};
+
+struct FrameOptions {
+  int width = 1180;
+  int height = 760;
+  float scale = 0;  ///< 0: as the screen has it
+};
+
+class Frame {
+ public:
+  /// Throws std::runtime_error where there is no screen.
+  explicit Frame(const FrameOptions& options);
+  ~Frame();
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  /// Waits for something to happen, at most `timeout_ms` (negative: for ever), and takes in what did.
+  Input wait(int timeout_ms);
+  void begin();
+  void end(uint32_t background);
+  /// From any thread: wait() returns.
+  void wake();
+
+  Fonts& fonts() { return fonts_; }
+  float scale() const { return scale_; }
+  void setZoom(float zoom);
+  float zoom() const { return zoom_; }
+
+ private:
+  void takeIn(const SDL_Event& event, Input* input);
+
+  SDL_Window* window_ = nullptr;
+  SDL_Renderer* renderer_ = nullptr;
+  SDL_Texture* font_texture_ = nullptr;
+  uint32_t wake_event_ = 0;
+  float own_scale_ = 1;
+  float zoom_ = 1;
+  float scale_ = 1;
+  Fonts fonts_;
+};
+
+}  // namespace desktop

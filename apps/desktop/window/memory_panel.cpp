@@ -1,0 +1,177 @@
+#include "memory_panel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "sizes.h"
+#include "widgets.h"
+
+namespace desktop {
+namespace {
+
+struct FormatChoice {
+  const char* name;
+  oriel_kv_format k, v;
+};
+constexpr FormatChoice kFormats[] = {{"chosen by the plan", ORIEL_KV_AUTO, ORIEL_KV_AUTO},
+                                     {"f16", ORIEL_KV_F16, ORIEL_KV_F16},
+                                     {"k8v8", ORIEL_KV_INT8, ORIEL_KV_INT8},
+                                     {"k8v4", ORIEL_KV_INT8, ORIEL_KV_INT4},
+                                     {"k4v4", ORIEL_KV_INT4, ORIEL_KV_INT4}};
+constexpr const char* kDevices[] = {"chosen", "Vulkan", "CPU"};
+
+std::vector<Share> sharesOf(const oriel_plan& plan) {
+  return {{"weights", plan.weights_bytes, theme().kinds[0]},
+          {"cache", plan.kv_bytes, theme().kinds[1]},
+          {"activations", plan.activation_bytes, theme().kinds[2]},
+          {"staging", plan.staging_bytes, theme().kinds[3]},
+          {"host", plan.host_bytes, theme().kinds[4]}};
+}
+
+}  // namespace
+
+void MemoryPanel::setPrompt(const std::string& prompt) { wanted_.system_prompt = prompt; }
+
+void MemoryPanel::apply(const Context& context) { context.engine->load(wanted_); }
+
+void MemoryPanel::load(const Context& context, const std::string& model_path) {
+  wanted_.model_path = model_path;
+  wanted_.memory_bytes = 0;
+  apply(context);
+}
+
+void MemoryPanel::goOnOnTheCpu(const Context& context) {
+  wanted_.device = ORIEL_DEVICE_CPU;
+  apply(context);
+}
+
+void MemoryPanel::draw(const Context& context) {
+  heading(context, "Memory");
+  if (wanted_.model_path.empty()) {
+    dimText("no model is open");
+    return;
+  }
+  if (asked_ != wanted_) {
+    asked_ = wanted_;
+    context.planner->request(wanted_);
+  }
+  const PlanPreview preview = context.planner->preview();
+  drawSlider(context, preview);
+  drawOutcome(context, preview);
+  drawChoices(context);
+  const bool differs =
+      wanted_ != context.state.model.settings &&
+      !(wanted_.memory_bytes == 0 && context.state.model.phase == ModelPhase::kNone);
+  const bool loading = context.state.model.phase == ModelPhase::kLoading;
+  if (button(context, "apply", loading ? "Loading ..." : "Apply", differs && !loading, differs,
+             ImGui::GetContentRegionAvail().x)) {
+    apply(context);
+  }
+  ImGui::PushFont(context.frame->fonts().small());
+  dimText("Applying loads the model into the new memory. Chats are carried over.");
+  ImGui::PopFont();
+}
+
+void MemoryPanel::drawSlider(const Context& context, const PlanPreview& preview) {
+  // From a little less than the least that works, which then is said, on a logarithmic scale.
+  const double low = std::log(std::max<double>(1, 0.9 * static_cast<double>(preview.least_bytes)));
+  const double high = std::log(std::max<double>(2, 1.02 * static_cast<double>(preview.most_bytes)));
+  const uint64_t shown =
+      wanted_.memory_bytes != 0 ? wanted_.memory_bytes : preview.plan.memory_bytes;
+  const double place = (std::log(std::max<double>(1, static_cast<double>(shown))) - low) /
+                       std::max(high - low, 1e-9);
+  auto part = static_cast<float>(std::clamp(place, 0.0, 1.0));
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
+  const std::string label = wanted_.memory_bytes == 0
+                                ? "half of what is free: " + cli::formatSize(shown)
+                                : cli::formatSize(shown);
+  if (ImGui::SliderFloat("##memory", &part, 0, 1, label.c_str())) {
+    wanted_.memory_bytes =
+        static_cast<uint64_t>(std::exp(low + (high - low) * static_cast<double>(part)));
+  }
+  context.name("memory");
+}
+
+void MemoryPanel::drawOutcome(const Context& context, const PlanPreview& preview) {
+  if (!preview.known) {
+    dimText(preview.error.empty() ? "planning ..." : preview.error);
+    return;
+  }
+  const oriel_plan& plan = preview.plan;
+  const std::vector<Share> shares = sharesOf(plan);
+  stackedBar(shares, std::max(plan.total_bytes, std::min(plan.memory_bytes, preview.most_bytes)),
+             px(14));
+  ImGui::PushFont(context.frame->fonts().small());
+  if (plan.fits == 0) {
+    ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
+    ImGui::TextWrapped("Does not fit: %s would do.", cli::suggestSize(plan.minimum_bytes).c_str());
+    ImGui::PopStyleColor();
+  }
+  for (const Share& share : shares) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::GetWindowDrawList()->AddRectFilled(
+        ImVec2(at.x, at.y + px(3)), ImVec2(at.x + px(9), at.y + px(12)), share.color, px(2));
+    ImGui::SetCursorScreenPos(ImVec2(at.x + px(15), at.y));
+    ImGui::TextUnformatted(share.label.c_str());
+    rightText(cli::formatSize(share.bytes), theme().dim);
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(4));
+  }
+  ImGui::PopFont();
+  ImGui::TextUnformatted("Total");
+  rightText(cli::formatSize(plan.total_bytes), theme().text);
+  ImGui::TextUnformatted("Window");
+  rightText(std::to_string(plan.window_tokens) + " tokens", theme().text);
+  ImGui::TextUnformatted("Cache format, loss");
+  char loss[64];
+  std::snprintf(loss, sizeof(loss), "%s, %.4f nats",
+                formatName(plan.k_format, plan.v_format).c_str(), plan.loss_nats);
+  rightText(loss, theme().text);
+}
+
+void MemoryPanel::drawChoices(const Context& context) {
+  const float width = ImGui::GetContentRegionAvail().x * 0.62f;
+  const float column = ImGui::GetContentRegionAvail().x - width;
+  const auto label = [&](const char* text) {
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextUnformatted(text);
+    ImGui::SameLine(column + ImGui::GetStyle().WindowPadding.x);
+    ImGui::SetNextItemWidth(width);
+  };
+  label("Chats");
+  int chats = static_cast<int>(wanted_.chats);
+  if (ImGui::InputInt("##chats", &chats)) {
+    wanted_.chats = static_cast<uint32_t>(std::clamp(chats, 1, 64));
+  }
+  context.name("chats");
+  label("Window");
+  int window = static_cast<int>(wanted_.window_tokens);
+  if (ImGui::InputInt("##window", &window, 64, 512)) {
+    wanted_.window_tokens = static_cast<uint32_t>(std::clamp(window, 0, 4194304));
+  }
+  context.name("window");
+  if (ImGui::IsItemHovered()) {
+    ImGui::SetTooltip("tokens; 0: the largest that fits");
+  }
+  label("Cache");
+  int format = 0;
+  for (int i = 0; i < static_cast<int>(std::size(kFormats)); i++) {
+    format = kFormats[i].k == wanted_.k_format && kFormats[i].v == wanted_.v_format ? i : format;
+  }
+  if (ImGui::BeginCombo("##format", kFormats[format].name)) {
+    for (const FormatChoice& choice : kFormats) {
+      if (ImGui::Selectable(choice.name)) {
+        wanted_.k_format = choice.k;
+        wanted_.v_format = choice.v;
+      }
+    }
+    ImGui::EndCombo();
+  }
+  label("Device");
+  int device = wanted_.device;
+  if (ImGui::Combo("##device", &device, kDevices, static_cast<int>(std::size(kDevices)))) {
+    wanted_.device = static_cast<oriel_device_kind>(device);
+  }
+}
+
+}  // namespace desktop

@@ -1,0 +1,29 @@
+// The memory slider: plans while it moves, and loads the model anew when told.
+#pragma once
+
+#include "context.h"
+
+namespace desktop {
+
+class MemoryPanel {
+ public:
+  void draw(const Context& context);
+  const PlanSettings& wanted() const { return wanted_; }
+  void setPrompt(const std::string& prompt);
+  /// Another model, or another device: all else as wished.
+  void load(const Context& context, const std::string& model_path);
+  void goOnOnTheCpu(const Context& context);
+  void apply(const Context& context);
+  void useMemory(uint64_t bytes) { wanted_.memory_bytes = bytes; }
+  void begin(const PlanSettings& settings) { wanted_ = settings; }
+
+ private:
+  void drawSlider(const Context& context, const PlanPreview& preview);
+  void drawOutcome(const Context& context, const PlanPreview& preview);
+  void drawChoices(const Context& context);
+
+  PlanSettings wanted_;
+  PlanSettings asked_;  ///< what the planner was asked for last
+};
+
+}  // namespace desktop

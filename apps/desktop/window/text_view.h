@@ -1,0 +1,46 @@
+// Text in a column that can be selected with the mouse and copied.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "context.h"
+#include "text_edit.h"
+#include "wrapped_text.h"
+
+namespace desktop {
+
+/// The width of characters in the current font.
+Advance advanceOf(const ImFont* font);
+
+/// Of wrapped text.
+float lineHeight();
+
+/// One text, laid out once for a width.
+class TextView {
+ public:
+  /// How large it will be in a column so wide.
+  ImVec2 layOut(const Context& context, const std::string& text, float width);
+  /// Draws what was laid out, at a place of the screen; takes the mouse under the name `id`.
+  void draw(const Context& context, ImVec2 place, const std::string& id);
+  /// Ctrl+C was pressed: true if there was a selection to copy.
+  bool copy() const;
+  void dropSelection() { edit_.moveTo(edit_.caret(), false); }
+  bool hasSelection() const { return edit_.selectionBegin() != edit_.selectionEnd(); }
+  const std::vector<Line>& lines() const { return lines_; }
+
+ private:
+  size_t byteUnder(ImVec2 mouse, ImVec2 place) const;
+
+  TextEdit edit_;
+  std::vector<Line> lines_;
+  float width_ = 0;
+  float widest_ = 0;
+  float font_size_ = 0;
+};
+
+/// The part of a selection that lies on a line, as a tinted rectangle.
+void drawSelection(const std::string& text, const Line& line, size_t begin, size_t end,
+                   ImVec2 place);
+
+}  // namespace desktop

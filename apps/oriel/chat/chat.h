@@ -1,0 +1,133 @@
+// A conversation at a terminal or through a pipe: messages, replies, commands.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <oriel/sessions.h>
+
+#include "chat/chat_commands.h"
+#include "chat/chat_input.h"
+#include "chat/conversations.h"
+#include "chat/lost_device.h"
+#include "chat/tool_round.h"
+#include "failure.h"
+#include "measure/forgetting.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "reply/reply.h"
+#include "reply/reply_options.h"
+#include "terminal/interrupt.h"
+#include "terminal/wrap.h"
+
+namespace cli {
+
+struct ChatOptions {
+  CommonOptions common;
+  ChatFormatOptions chat;
+  ReplyOptions reply;
+  std::vector<LocalTool> allowed_tools;
+  std::string system;
+  std::string load;  ///< a conversation to go on with; empty: none
+  uint32_t reply_tokens = 2048;
+};
+
+/// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
+/// format puts in its place if there is memory for it. 0: nothing that counts. Memory by default is settled with it:
+/// what is free a moment later may be less. Throws Failure for a model without a chat format.
+uint32_t pinnedTokens(ChatOptions* options);
+
+class Chat {
+ public:
+  Chat(const ChatOptions& options, uint32_t pinned_tokens);
+
+  /// Until the input ends; returns the exit code.
+  int run();
+
+ private:
+  friend const std::vector<ChatCommand>& chatCommands();
+
+  Session& session() const { return conversations_.session(); }
+  ConversationStart beginning() const;
+
+  template <typename Act>
+  bool onSomeDevice(const Act& act);
+  /// Within the terminal's width.
+  static void tell(std::string_view text) { tellText(text); }
+  void greet() const;
+  void tellModel() const;
+  /// False: leave.
+  bool obey(const ChatCommand& command, const std::string& argument);
+
+  // Commands.
+  void tellHelp(const ChatCommand&, const std::string&);
+  void reset(const ChatCommand&, const std::string&);
+  void retry(const ChatCommand&, const std::string&);
+  void takeBack(const ChatCommand&, const std::string& turns);
+  void nameOrGoBack(const ChatCommand& command, const std::string& name);
+  void change(const ChatCommand& command, const std::string& name);
+  void saveOrLoad(const ChatCommand& command, const std::string& path);
+  void setOrShow(const ChatCommand&, const std::string& argument);
+  void setSystem(const ChatCommand&, const std::string& text);
+  void setModel(const ChatCommand&, const std::string& name);
+  void tellPlan(const ChatCommand&, const std::string& memory);
+  void draw(const ChatCommand&, const std::string& path);
+  void tellStats(const ChatCommand&, const std::string&);
+
+  bool load(bool watched);
+  /// What is known as text of a conversation that came from a file.
+  void trackLoaded(bool done);
+  void showStats() const;
+  bool undo(uint32_t turns);
+  uint32_t rereads() const { return options_.common.transcript_bytes != 0 ? ORIEL_READ_AGAIN : 0; }
+  template <typename Call>
+  oriel_status goingBack(uint64_t to, const Call& call);
+  std::vector<oriel_mark> marks() const;
+  void mark(const std::string& name);
+  void goBack(const std::string& name);
+
+  /// How the conversations go on with other options.
+  enum class Change { kFormat, kBeginning, kModel };
+  /// False: they stay as they are, and why was said.
+  bool goOnWithOptions(ChatOptions next, Change change);
+  void tellOpened(const Conversations::Opened& opened, double seconds) const;
+
+  oriel_status addUser(const std::string& line) const;
+  bool turn(const std::string& line);
+  bool answer(const TurnsSeen& before);
+  bool calls(const Reply& reply) const;
+  bool giveResults(const std::vector<ToolCall>& calls);
+  Reply replyNow(const TurnsSeen& before, bool behind_results);
+  void tellWhatIsLost(uint64_t begin) const;
+  void showSpeed(const Reply& reply, const oriel_stats& stats, const TurnsSeen& before) const;
+
+  ChatOptions options_;
+  ChatInput input_;
+  const bool interactive_ = input_.interactive();
+  uint32_t pinned_tokens_;
+  Model model_;
+  Conversations conversations_;
+  ToolRunner tools_;
+  std::vector<Json> turn_;  ///< what was said in the one that goes on
+  uint32_t retries_ = 0;    ///< of the last message
+};
+
+/// Does it; where the device is lost meanwhile once more, on the CPU, as if it had not begun.
+template <typename Act>
+bool Chat::onSomeDevice(const Act& act) {
+  const uint64_t begin = session().stats().position;
+  try {
+    return act();
+  } catch (const Failure&) {
+    if (!deviceLost(session())) {
+      throw;
+    }
+  }
+  print(interactive_ ? "\n" : "");
+  conversations_.goOnOnCpu(begin);
+  return act();
+}
+
+}  // namespace cli

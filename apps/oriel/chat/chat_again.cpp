@@ -1,0 +1,211 @@
+// Commands after which a conversation goes on otherwise: in another model, behind another system message, with other
+// options.
+#include <chrono>
+#include <utility>
+
+#include "chat/chat.h"
+#include "chat/chat_settings.h"
+#include "measure/nearest.h"
+#include "plan/plan_report.h"
+#include "plan/plan_source.h"
+#include "sizes.h"
+#include "terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+std::string countOf(uint64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// Throws Failure where the model would not be loaded: nothing has been given up by then.
+void checkFits(const ChatOptions& options, uint32_t pinned_tokens) {
+  Diagnostics diagnostics(/*verbose=*/false, /*warns=*/false);
+  oriel_options plan_options = planOptions(options.common);
+  plan_options.pinned_tokens = pinned_tokens;
+  plan_options.min_tokens_per_s = 0;
+  plan_options.log = Diagnostics::onLog;
+  plan_options.log_user = &diagnostics;
+  const PlanSource source = PlanSource::ofFile(modelPath(options.common));
+  const oriel_plan plan = source.plan(plan_options, diagnostics);
+  if (plan.fits == 0) {
+    throw Failure{kExitDoesNotFit, source.title() + " does not fit in " +
+                                       formatSize(plan.memory_bytes) + ": it needs at least " +
+                                       suggestSize(plan.minimum_bytes) +
+                                       "; /set memory gives more"};
+  }
+}
+
+}  // namespace
+
+bool Chat::goOnWithOptions(ChatOptions next, Change change) {
+  const auto start = std::chrono::steady_clock::now();
+  const ChatOptions before = options_;
+  const uint32_t pinned_before = pinned_tokens_;
+  const bool other_model = next.common.model != before.common.model;
+  const bool other_system = next.system != before.system;
+  const bool needs_text = other_model || other_system || change == Change::kFormat;
+  for (const auto& each : conversations_.list()) {
+    if (needs_text && !each->said.whole()) {
+      tell(
+          "oriel: what was said in a conversation that was loaded is not known as text: /reset "
+          "first, or load it with --transcript\n");
+      return false;
+    }
+  }
+  bool closed = false;
+  try {
+    const uint32_t pinned = change == Change::kFormat ? pinned_tokens_ : pinnedTokens(&next);
+    const bool shares = next.common.sessions > 1 && !next.system.empty();
+    next.common.prefix_tokens = shares ? pinned : 0;
+    const bool loads = change == Change::kModel || pinned > model_.plan().sink_tokens ||
+                       next.common.prefix_tokens != before.common.prefix_tokens;
+    if (loads) {
+      checkFits(next, pinned);
+    }
+    conversations_.keepAll();
+    conversations_.closeAll();
+    closed = true;
+    if (loads) {
+      model_.loadAgain(next.common, pinned);
+    }
+    options_ = next;
+    pinned_tokens_ = pinned;
+    const Conversations::Opened opened =
+        conversations_.openAll(beginning(), !other_model && !other_system);
+    if (loads) {
+      tellModel();
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    tellOpened(opened, took.count());
+    return true;
+  } catch (const Failure& failure) {
+    if (closed) {
+      options_ = before;
+      pinned_tokens_ = pinned_before;
+      conversations_.closeAll();
+      model_.loadAgain(before.common, pinned_before);
+      (void)conversations_.openAll(beginning(), /*restores=*/true);
+    }
+    tell("oriel: " + (failure.message.empty() ? "stopped" : terminalSafe(failure.message)) + "\n" +
+         (closed ? dim("everything is as it was") + "\n" : ""));
+    clearInterrupts();
+    return false;
+  }
+}
+
+void Chat::tellOpened(const Conversations::Opened& opened, double seconds) const {
+  if (!opened.refused.empty()) {
+    tell("oriel: the conversation begins anew: " + terminalSafe(opened.refused) + "\n");
+  }
+  if (opened.turns_read != 0) {
+    tell(dim("the conversation goes on: " + countOf(opened.turns_read, "turn") + " of it, " +
+             countOf(opened.tokens, "token") + ", read again in " + formatted("%.1f s", seconds) +
+             (opened.turns_left_out != 0
+                  ? "; " + countOf(opened.turns_left_out, "older turn") + " left out"
+                  : "") +
+             (opened.cancelled ? "; stopped" : "")) +
+         "\n");
+  } else if (opened.turns_left_out != 0) {
+    tell(dim("the conversation begins anew: there is no room for what was said") + "\n");
+  }
+}
+
+void Chat::setModel(const ChatCommand&, const std::string& name) {
+  if (!options_.common.prefix_file.empty()) {
+    tell("oriel: the prefix of --prefix-file is of this model alone: start another chat\n");
+    return;
+  }
+  ChatOptions next = options_;
+  next.common.model = name;
+  (void)goOnWithOptions(std::move(next), Change::kModel);
+}
+
+void Chat::setSystem(const ChatCommand&, const std::string& text) {
+  if (text.empty()) {
+    tell(options_.system.empty() ? dim("there is no system message: /system TEXT sets one") + "\n"
+                                 : terminalSafe(options_.system) + "\n");
+    return;
+  }
+  if (!options_.common.prefix_file.empty()) {
+    tell("oriel: the prefix of --prefix-file stands in its place: start another chat\n");
+    return;
+  }
+  ChatOptions next = options_;
+  next.system = text == "none" ? "" : text;
+  if (goOnWithOptions(std::move(next), Change::kBeginning)) {
+    tell(dim(options_.system.empty() ? "there is no system message now"
+                                     : "this is the system message now") +
+         "\n");
+  }
+}
+
+void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
+  const size_t end = argument.find_first_of(" \t=");
+  const std::string name = argument.substr(0, end);
+  const size_t value_at = argument.find_first_not_of(" \t=", name.size());
+  const ChatSetting* const setting = chatSetting(name);
+  if (name.empty()) {
+    Table table({{"setting"}, {"is"}, {"may be", false, 1}});
+    for (const ChatSetting& each : chatSettings()) {
+      table.row({each.name, each.show(options_), each.values});
+    }
+    cli::tell(table.text(noteColumns()));
+    tell(dim("/set NAME VALUE changes one, /set NAME default takes that back") + "\n");
+    return;
+  }
+  if (setting == nullptr) {
+    std::vector<std::string> names;
+    for (const ChatSetting& each : chatSettings()) {
+      names.emplace_back(each.name);
+    }
+    const std::string near = nearest(name, names);
+    tell("oriel: there is no setting " + terminalSafe(name) + ": " +
+         (near.empty() ? "" : "did you mean " + near + "? ") + "/set lists them\n");
+    return;
+  }
+  if (value_at == std::string::npos) {
+    tell(std::string(setting->name) + " is " + setting->show(options_) + "; it may be " +
+         setting->values + "\n");
+    return;
+  }
+  ChatOptions next = options_;
+  const std::string why_not = setting->set(argument.substr(value_at), &next);
+  if (!why_not.empty()) {
+    tell("oriel: " + std::string(setting->name) + ": " + terminalSafe(why_not) + "\n");
+    return;
+  }
+  if (setting->takes == ChatSetting::Takes::kNext) {
+    options_ = std::move(next);
+  } else if (!goOnWithOptions(std::move(next), setting->takes == ChatSetting::Takes::kModel
+                                                   ? Change::kModel
+                                                   : Change::kFormat)) {
+    return;
+  }
+  tell(dim(std::string(setting->name) + " is " + setting->show(options_)) + "\n");
+}
+
+void Chat::tellPlan(const ChatCommand&, const std::string& memory) {
+  oriel_options plan_options = planOptions(options_.common);
+  plan_options.pinned_tokens = pinned_tokens_;
+  plan_options.memory_bytes = model_.plan().memory_bytes;
+  plan_options.min_tokens_per_s = 0;
+  if (!memory.empty() && !parseSize(memory, &plan_options.memory_bytes)) {
+    tell("oriel: '" + terminalSafe(memory) +
+         "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)\n");
+    return;
+  }
+  const PlanSource source = PlanSource::ofFile(modelPath(options_.common));
+  oriel_plan plan;
+  if (!source.tryPlan(plan_options, &plan)) {
+    tell("oriel: " + source.title() +
+         " cannot be planned for any longer: is the file still there?\n");
+    return;
+  }
+  tell(describePlan(source, plan_options, plan, neighboursOf(source, plan_options, plan)));
+  if (!memory.empty() && plan.fits != 0) {
+    tell(dim("/set memory " + memory + " makes it so") + "\n");
+  }
+}
+
+}  // namespace cli

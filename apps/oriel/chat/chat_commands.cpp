@@ -1,0 +1,308 @@
+#include "chat/chat_commands.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "chat/cache_picture.h"
+#include "chat/chat.h"
+#include "chat/kept_conversation.h"
+#include "failure.h"
+#include "plan/chart.h"
+#include "result_file.h"
+#include "sizes.h"
+#include "system.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
+
+namespace cli {
+
+const std::vector<ChatCommand>& chatCommands() {
+  static const std::vector<ChatCommand> commands = {
+      {"/retry", Takes::kNothing, "", "another reply to the last message", &Chat::retry},
+      {"/undo", Takes::kMaybeCount, "[N]",
+       "take back the last message and its reply, or the last N", &Chat::takeBack},
+      {"/reset", Takes::kNothing, "", "forget the conversation", &Chat::reset},
+      {"/system", Takes::kMaybeText, "[TEXT]",
+       "the system message; TEXT: another one, none: none; what was said stays", &Chat::setSystem},
+      {"/set", Takes::kMaybeSetting, "[NAME VALUE]",
+       "how replies are sampled and what is remembered; alone: all settings", &Chat::setOrShow},
+      {"/model", Takes::kModel, "NAME|FILE", "go on in another model; what was said stays",
+       &Chat::setModel},
+      {"/plan", Takes::kMaybeText, "[SIZE]",
+       "what the memory is used for; SIZE: what so much would be used for", &Chat::tellPlan},
+      {"/mark", Takes::kName, "NAME", "name this place", &Chat::nameOrGoBack},
+      {"/back", Takes::kMaybeName, "[NAME]", "return to it; alone: list them", &Chat::nameOrGoBack},
+      {"/new", Takes::kMaybeName, "[NAME]", "another conversation beside this one (--sessions N)",
+       &Chat::change},
+      {"/fork", Takes::kMaybeName, "[NAME]", "the same, going on from here", &Chat::change},
+      {"/switch", Takes::kName, "NAME", "to another one, by name or number", &Chat::change},
+      {"/list", Takes::kNothing, "", "all of them", &Chat::change},
+      {"/close", Takes::kMaybeName, "[NAME]", "forget this one, or that", &Chat::change},
+      {"/save", Takes::kFile, "FILE",
+       "keep the conversation in a file; /save! FILE: over any other file", &Chat::saveOrLoad},
+      {"/save!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
+      {"/load", Takes::kFile, "FILE",
+       "go on with one that was kept; /load! FILE: read it again where it does not fit",
+       &Chat::saveOrLoad},
+      {"/load!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
+      {"/cache", Takes::kMaybeFile, "[FILE.svg]", "draw what is remembered; with a name: as SVG",
+       &Chat::draw},
+      {"/stats", Takes::kNothing, "", "memory, window and work so far", &Chat::tellStats},
+      {"/help", Takes::kNothing, "", "", &Chat::tellHelp},
+      {"/quit", Takes::kNothing, "", "leave (or Ctrl-D)", nullptr},
+      {"/exit", Takes::kNothing, "", "", nullptr},
+  };
+  return commands;
+}
+
+std::string chatHelp() {
+  constexpr size_t kColumn = 20;
+  std::string text;
+  for (const ChatCommand& command : chatCommands()) {
+    if (*command.help != '\0') {
+      std::string usage = std::string(command.name) + " " + command.arguments;
+      usage.resize(std::max(usage.size() + 2, kColumn), ' ');
+      text += usage + command.help + "\n";
+    }
+  }
+  return text +
+         "Ctrl-C              stop the reply; at the prompt: drop the line\n"
+         "Tab                 complete a command, a setting, a model or a file\n";
+}
+
+void Chat::tellHelp(const ChatCommand&, const std::string&) { tell(chatHelp()); }
+
+void Chat::reset(const ChatCommand&, const std::string&) {
+  conversations_.reset();
+  tell(dim("the conversation is forgotten") + "\n");
+}
+
+void Chat::takeBack(const ChatCommand&, const std::string& turns) {
+  const uint32_t count = turns.empty() ? 1 : static_cast<uint32_t>(std::stoul(turns));
+  if (undo(count)) {
+    tell(dim(count == 1 ? "the last message and its reply are taken back"
+                        : "the last " + std::to_string(count) +
+                              " messages and their replies are taken back") +
+         "\n");
+  }
+}
+
+void Chat::nameOrGoBack(const ChatCommand& command, const std::string& name) {
+  std::string(command.name) == "/mark" ? mark(name) : goBack(name);
+}
+
+void Chat::tellStats(const ChatCommand&, const std::string&) { showStats(); }
+
+void Chat::saveOrLoad(const ChatCommand& command, const std::string& path) {
+  const std::string name = command.name;
+  if (name.compare(0, 5, "/save") == 0) {
+    tell(keepIn(session(), path, name == "/save!"));
+    return;
+  }
+  const Taken taken = goOnWith(session(), path, name == "/load!");
+  trackLoaded(taken.done);
+  tell(taken.text);
+}
+
+void Chat::trackLoaded(bool done) {
+  if (!done) {
+    return;
+  }
+  Said& said = conversations_.active().said;
+  said.loseTrack();
+  size_t needed = 0;
+  if (oriel_transcript_export(session().get(), nullptr, 0, &needed) !=
+      ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return;
+  }
+  std::string text(needed, '\0');
+  session().check(oriel_transcript_export(session().get(), text.data(), text.size(), &needed));
+  text.resize(needed - 1);
+  const Json list = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (list.is_array() && !list.empty()) {
+    said.take(list);
+  }
+}
+
+/// The last message is taken back, where that is too late all is read again, and said once more.
+void Chat::retry(const ChatCommand&, const std::string&) {
+  const std::string message = conversations_.active().said.lastMessage();
+  if (message.empty()) {
+    tell(dim("there is no message to reply to again") + "\n");
+    return;
+  }
+  if (options_.common.greedy || options_.common.temperature == 0.0f) {
+    tell("oriel: the same reply would come: /set greedy off, or /set temperature 0.7\n");
+    return;
+  }
+  const uint64_t begin =
+      turnsSeen(session()).starts.empty() ? 0 : turnsSeen(session()).starts.back();
+  const CancelOnInterrupt cancel(session().get());
+  oriel_status status = session().cancellable(
+      [&] { return oriel_session_rewind_turns(session().get(), 1, rereads()); });
+  if (status == ORIEL_ERROR_CONTEXT && conversations_.active().said.whole()) {
+    status = conversations_.readAgain(/*left_out=*/1);
+  }
+  if (status == ORIEL_ERROR_CANCELLED) {
+    tell("\n" +
+         dim(session().stats().position < begin
+                 ? "stopped before all that came before was read again; /reset starts afresh"
+                 : "stopped; nothing is taken back") +
+         "\n");
+    return;
+  }
+  session().check(status);
+  conversations_.active().said.takeBack(1);
+  ++retries_;
+  (void)turn(message);
+}
+
+/// Back to where the `turns`-th user's turn before the end began, if what the text before it sees is still stored,
+/// or there is a transcript to read again. A model that keeps a state may have to read some of that text again.
+bool Chat::undo(uint32_t turns) {
+  const std::vector<uint64_t> starts = turnsSeen(session()).starts;
+  if (starts.size() < turns) {
+    tell(dim(starts.empty() ? "there is no message to take back"
+             : starts.size() == 1
+                 ? "there is only one message to take back"
+                 : "there are only " + std::to_string(starts.size()) + " messages to take back") +
+         "\n");
+    return false;
+  }
+  const uint64_t begin = starts[starts.size() - turns];
+  const oriel_status status = goingBack(
+      begin, [&] { return oriel_session_rewind_turns(session().get(), turns, rereads()); });
+  if (status == ORIEL_OK) {
+    conversations_.active().said.takeBack(turns);
+  }
+  return status == ORIEL_OK;
+}
+
+/// Says why it did not come to that.
+template <typename Call>
+oriel_status Chat::goingBack(uint64_t to, const Call& call) {
+  const CancelOnInterrupt cancel(session().get());
+  const oriel_status status = session().cancellable(call);
+  if (status == ORIEL_ERROR_CONTEXT) {
+    tell(dim("too late: some of what came before that message is stored no longer; /reset starts "
+             "afresh") +
+         "\n");
+  } else if (status == ORIEL_ERROR_CANCELLED) {
+    tell("\n" +
+         dim(session().stats().position < to
+                 ? "stopped before all that came before was read again; /reset starts afresh"
+                 : "stopped; nothing is taken back") +
+         "\n");
+  } else {
+    session().check(status);
+  }
+  return status;
+}
+
+std::vector<oriel_mark> Chat::marks() const {
+  oriel_mark marks[ORIEL_MARKS] = {};
+  size_t count = 0;
+  session().check(oriel_session_get_marks(session().get(), marks, ORIEL_MARKS, &count));
+  return {marks, marks + count};
+}
+
+void Chat::mark(const std::string& name) {
+  const oriel_status status = oriel_session_mark(session().get(), name.c_str());
+  if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT) {
+    tell("oriel: " +
+         (status == ORIEL_ERROR_CONTEXT
+              ? "there are " + std::to_string(ORIEL_MARKS) +
+                    " marks already: give one of their names, which moves it"
+              : std::string("a mark's name has at most 31 bytes")) +
+         "\n");
+    return;
+  }
+  session().check(status);
+  conversations_.active().said.mark(name);
+  tell(dim("/back " + terminalSafe(name) + " returns to here") + "\n");
+}
+
+/// To a mark; without a name all of them are listed.
+void Chat::goBack(const std::string& name) {
+  std::string names;
+  uint64_t to = 0;
+  bool found = false;
+  for (const oriel_mark& mark : marks()) {
+    names += (names.empty() ? "" : ", ") + terminalSafe(mark.name);
+    to = name == mark.name ? mark.position : to;
+    found = found || name == mark.name;
+  }
+  if (!found) {
+    tell(names.empty() ? "there are no marks: /mark NAME makes one\n"
+         : name.empty()
+             ? "marks: " + names + "\n"
+             : "there is no mark " + terminalSafe(name) + ": the marks are " + names + "\n");
+    return;
+  }
+  const oriel_status status =
+      goingBack(to, [&] { return oriel_session_return(session().get(), name.c_str(), rereads()); });
+  if (status == ORIEL_OK) {
+    conversations_.active().said.goBack(name);
+    tell(dim("back at " + terminalSafe(name)) + "\n");
+  }
+}
+
+void Chat::draw(const ChatCommand&, const std::string& path) {
+  const CacheView cache = cacheViewOf(model_, session(), pinned_tokens_);
+  if (path.empty()) {
+    tell(cacheText(cache, terminalColumns()));
+    return;
+  }
+  if (!isSvgName(path)) {
+    tell("oriel: the drawing is SVG: give a name that ends with .svg\n");
+    return;
+  }
+  try {
+    writeResultFile(path, cacheSvg(cache));
+    tell(dim("drawn") + "\n");
+  } catch (const Failure& failure) {
+    tell("oriel: " + terminalSafe(failure.message) + "\n");
+  }
+}
+
+void Chat::showStats() const {
+  const oriel_stats stats = session().stats();
+  char text[512];
+  std::snprintf(
+      text, sizeof(text),
+      "window       %u of %u tokens\n"
+      "so far       %llu tokens, %llu of them forgotten\n"
+      "device       %s in %llu submissions\n"
+      "host         %s\n",
+      stats.window_used, stats.window_capacity, static_cast<unsigned long long>(stats.position),
+      static_cast<unsigned long long>(stats.evicted), formatSize(stats.device_bytes).c_str(),
+      static_cast<unsigned long long>(stats.submissions), formatSize(stats.host_bytes).c_str());
+  tell(text);
+  if (stats.tokens_read_again != 0) {
+    tell("read again   " + std::to_string(stats.tokens_read_again) +
+         " tokens, to go back or to forget\n");
+  }
+}
+
+/// What there is beside this conversation, and which goes on.
+void Chat::change(const ChatCommand& what, const std::string& name) {
+  const std::string command = what.name;
+  if (command == "/list") {
+    tell(conversationList(conversations_));
+    return;
+  }
+  const std::string why_not = command == "/new"      ? conversations_.begin(name)
+                              : command == "/fork"   ? conversations_.fork(name)
+                              : command == "/switch" ? conversations_.choose(name)
+                                                     : conversations_.close(name);
+  if (!why_not.empty()) {
+    tell("oriel: " + why_not + "\n");
+    return;
+  }
+  const bool several = conversations_.list().size() > 1;
+  const std::string title = conversations_.active().title();
+  input_.setPrompt(several ? title + "> " : "> ");
+  tell(dim(several ? "this is " + title + " now" : "this is the only conversation now") + "\n");
+}
+
+}  // namespace cli

@@ -1,0 +1,48 @@
+#include "chat/said.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cli {
+
+void Said::add(std::vector<Json> messages) { turns_.push_back(std::move(messages)); }
+
+void Said::takeBack(size_t turns) { turns_.resize(turns_.size() - std::min(turns, turns_.size())); }
+
+void Said::goBack(const std::string& name) {
+  const auto found = marks_.find(name);
+  if (found == marks_.end()) {
+    loseTrack();  // of before a file was loaded
+    return;
+  }
+  turns_.resize(std::min(turns_.size(), found->second));
+}
+
+void Said::take(const Json& messages) {
+  clear();
+  for (const Json& message : messages) {
+    const std::string role = message.value("role", "");
+    if (role == "user") {
+      turns_.emplace_back();
+    }
+    if (role != "system" && !turns_.empty()) {
+      turns_.back().push_back(message);
+    }
+  }
+}
+
+std::string Said::lastMessage() const {
+  return turns_.empty() ? "" : turns_.back().front().value("content", "");
+}
+
+Json userMessage(const std::string& text) { return {{"role", "user"}, {"content", text}}; }
+
+Json replyMessage(const ReplyParts& parts) {
+  Json message = {{"role", "assistant"}, {"content", parts.text}};
+  for (const ToolCall& call : parts.completeCalls()) {
+    message["tool_calls"].push_back({{"type", "function"}, {"function", callJson(call)}});
+  }
+  return message;
+}
+
+}  // namespace cli

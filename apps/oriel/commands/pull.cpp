@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "measure/nearest.h"
+#include "models/catalogue.h"
+#include "models/download.h"
+#include "models/model_store.h"
+#include "models/sha256.h"
+#include "options.h"
+#include "output.h"
+#include "sizes.h"
+#include "system.h"
+#include "terminal/wrap.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PullOptions : CommonOptions {
+  std::string what;
+  std::string to;
+  std::string sha256;
+  uint32_t retries = 4;
+};
+
+/// What is to be got, and under which name it is then known.
+struct Source {
+  std::string name;
+  std::string url;
+  std::string file;
+  uint64_t bytes = 0;  ///< 0: not known
+};
+
+bool isUrl(const std::string& text) { return text.find("://") != std::string::npos; }
+
+/// "%20" and the like.
+std::string decoded(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string digits = text.substr(i + 1, 2);
+    const bool coded = text[i] == '%' && digits.size() == 2 &&
+                       digits.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+    out += coded ? static_cast<char>(std::stoi(digits, nullptr, 16)) : text[i];
+    i += coded ? 2 : 0;
+  }
+  return out;
+}
+
+/// Of the address's last part. Empty: it has none that could be a file's.
+std::string fileOfUrl(const std::string& url) {
+  const size_t path = url.find('/', url.find("://") + 3);
+  if (path == std::string::npos) {
+    return "";
+  }
+  const std::string whole = url.substr(path, url.find_first_of("?#", path) - path);
+  const std::string file = decoded(whole.substr(whole.rfind('/') + 1));
+  const bool safe = std::all_of(file.begin(), file.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F && c != '/' && c != '\\' && c != ':';
+  });
+  return safe && file.front() != '.' && file.front() != '-' ? file : "";
+}
+
+/// "...-00001-of-00003.gguf"
+bool isOneOfSeveral(const std::string& file) {
+  const size_t of = file.rfind("-of-");
+  return of != std::string::npos && of >= 5 && file.size() >= of + 9 &&
+         file.find_first_not_of("0123456789", of - 5) == of &&
+         file.find_first_not_of("0123456789", of + 4) == of + 9;
+}
+
+Source sourceOfUrl(std::string url) {
+  const std::string scheme = lowerCase(url.substr(0, url.find("://")));
+  if (scheme != "https" && scheme != "http") {
+    throw Failure{kExitUsage, "'" + scheme +
+                                  "' is no way to get a model: give an address that "
+                                  "begins with https:// or http://"};
+  }
+  url = scheme + url.substr(scheme.size());
+  // The address of the page that shows a file, where the file's was meant.
+  const std::string host = "://huggingface.co/";
+  const size_t blob = url.find("/blob/");
+  if (url.compare(scheme.size(), host.size(), host) == 0 && blob != std::string::npos) {
+    url.replace(blob, 6, "/resolve/");
+  }
+  Source source;
+  source.url = url;
+  source.file = fileOfUrl(url);
+  const std::string ending = ".gguf";
+  source.name = source.file;
+  if (source.file.size() > ending.size() &&
+      lowerCase(source.file.substr(source.file.size() - ending.size())) == ending) {
+    source.name.resize(source.file.size() - ending.size());
+  }
+  return source;
+}
+
+Source sourceOf(const std::string& what) {
+  if (isUrl(what)) {
+    return sourceOfUrl(what);
+  }
+  if (const auto known = cataloguedFile(what)) {
+    return {lowerCase(what), known->url(), known->file, known->bytes};
+  }
+  std::vector<std::string> names;
+  for (const PublishedModel* const model : catalogue()) {
+    names.emplace_back(model->id);
+  }
+  const std::string near = nearest(lowerCase(what), names);
+  throw Failure{kExitUsage, what == "oriel-tiny"
+                                ? "oriel-tiny comes with the program: `oriel chat` uses it"
+                                : "no model of the name " + what + " is listed: " +
+                                      (near.empty() ? "" : "did you mean " + near + "? ") +
+                                      "`oriel models` names them; an address begins with https://"};
+}
+
+/// Where the file goes; the folder for models is made.
+std::string targetOf(const PullOptions& options, const Source& source) {
+  std::error_code error;
+  const bool is_folder = options.to.empty() || options.to.back() == '/' ||
+                         fs::is_directory(fs::u8path(options.to), error);
+  if (is_folder && source.file.empty()) {
+    throw Failure{kExitUsage, "the address ends with no file's name: name a file with --to"};
+  }
+  if (!is_folder) {
+    return options.to;
+  }
+  fs::path folder = fs::u8path(options.to);
+  if (options.to.empty()) {
+    folder = modelsFolder();
+    if (folder.empty()) {
+      throw Failure{kExitFailed,
+                    "there is no home folder to keep models in: set ORIEL_MODELS to "
+                    "one, or name a place with --to"};
+    }
+    fs::create_directories(folder, error);
+    if (error) {
+      throw Failure{kExitFailed, folder.u8string() + " cannot be made (" + error.message() +
+                                     "): set ORIEL_MODELS to a folder, or name a place with --to"};
+    }
+  } else if (!fs::is_directory(folder, error)) {
+    throw Failure{kExitFailed, "there is no folder " + options.to + ": make it first"};
+  }
+  return (folder / fs::u8path(source.file)).u8string();
+}
+
+/// As a shell takes it for one word.
+std::string quoted(const std::string& text) {
+  const bool plain = text.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789-_./:%+=@,~") == std::string::npos;
+  return plain && !text.empty() ? text : "'" + text + "'";
+}
+
+/// What to type behind MODEL from now on.
+std::string modelWord(const PullOptions& options, const Source& source, const std::string& target) {
+  const auto stored = options.to.empty() ? storedModel(source.name) : std::nullopt;
+  return quoted(stored && *stored == target ? source.name : target);
+}
+
+Json resultJson(const Source& source, const std::string& target, const Downloaded& result) {
+  Json json;
+  json["name"] = source.name;
+  json["path"] = target;
+  json["url"] = shownUrl(source.url);
+  json["file_bytes"] = result.bytes;
+  json["sha256"] = result.sha256.empty() ? Json(nullptr) : Json(result.sha256);
+  json["checked_by"] = result.checked_by == CheckedBy::kUser     ? Json("user")
+                       : result.checked_by == CheckedBy::kServer ? Json("server")
+                                                                 : Json(nullptr);
+  json["was_there"] = result.was_there;
+  json["resumed_from"] = result.resumed_from;
+  json["runs"] = result.missing.empty();
+  return json;
+}
+
+std::string describe(const PullOptions& options, const Source& source, const std::string& target,
+                     const Downloaded& result) {
+  std::string text = source.name + (result.was_there ? " is there already: " : " is there: ") +
+                     formatSize(result.bytes) + " in " + target + "\n";
+  text +=
+      result.checked_by == CheckedBy::kUser     ? "Its SHA-256 is the one that was given.\n"
+      : result.checked_by == CheckedBy::kServer ? "Its SHA-256 is the one that the server says.\n"
+      : result.was_there                        ? ""
+                         : "The server says no checksum; its SHA-256 is " + result.sha256 + "\n";
+  if (!result.missing.empty()) {
+    return text + "This build cannot run it: " + result.missing + "\n";
+  }
+  return text + "\n  oriel chat " + modelWord(options, source, target) + "\n";
+}
+
+int runPull(const PullOptions& options) {
+  const Source source = sourceOf(options.what);
+  if (isOneOfSeveral(source.file)) {
+    throw Failure{kExitFailed, source.file +
+                                   " is one part of a model that was split: get a file "
+                                   "that is whole, or join the parts with llama.cpp's "
+                                   "gguf-split --merge"};
+  }
+  const std::string target = targetOf(options, source);
+  Download wanted;
+  wanted.title = source.name;
+  wanted.url = source.url;
+  wanted.target = target;
+  wanted.sha256 = lowerCase(options.sha256);
+  wanted.expected_bytes = source.bytes;
+  wanted.retries = options.retries;
+  wanted.verbose = options.verbose;
+  wanted.again = "oriel pull " + quoted(options.what) +
+                 (options.to.empty() ? "" : " --to " + quoted(options.to));
+  const Downloaded result = download(wanted);
+  if (options.json) {
+    printJson(resultJson(source, target, result));
+  } else {
+    printText(describe(options, source, target, result));
+  }
+  return kExitDone;
+}
+
+CLI::Validator sha256Text() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        return isSha256(text) ? std::string()
+                              : "'" + text + "' is no SHA-256: write its 64 hexadecimal digits";
+      },
+      "");
+}
+
+}  // namespace
+
+Command addPullCommand(CLI::App* program) {
+  auto options = std::make_shared<PullOptions>();
+  PullOptions* const raw = options.get();
+  CLI::App* app = program->add_subcommand("pull", "Download a model, to be used by its name");
+  app->footer(
+      "A download that was cut or stopped goes on where it was. Needs the program curl.\n"
+      "Examples:\n"
+      "  oriel pull smollm2-135m\n"
+      "  oriel pull https://example.org/model.gguf --to .");
+  app->add_option("NAME|URL", raw->what,
+                  "A model that `oriel models` lists, with :q8_0 or the like another quantisation "
+                  "of it, or the address of a GGUF file")
+      ->type_name("")
+      ->required();
+  app->add_option("--to", raw->to,
+                  "A folder, or the file to make (default: the folder that the environment "
+                  "variable ORIEL_MODELS names, else one among the user's data)")
+      ->type_name("DIR|FILE");
+  app->add_option(
+         "--sha256", raw->sha256,
+         "The checksum that the file must have (default: what the server says, if it does)")
+      ->type_name("HEX")
+      ->check(sha256Text());
+  app->add_option("--retries", raw->retries,
+                  "Attempts after a connection that broke and got no further (default 4)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, 1000));
+  addCommonOptions(app, raw, Uses::kText);
+  return {app, [options] { return runPull(*options); }};
+}
+
+}  // namespace cli

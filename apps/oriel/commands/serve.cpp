@@ -1,0 +1,144 @@
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "options.h"
+#include "reply/chat_options.h"
+#include "session_options.h"
+#include "sizes.h"
+#include "validators.h"
+
+#ifdef ORIEL_SERVE
+#include "serve/serve.h"
+#endif
+
+namespace cli {
+
+#ifdef ORIEL_SERVE
+
+namespace {
+
+constexpr char kGroup[] = "Server";
+constexpr uint64_t kMostBodyBytes = 1 << 30;
+
+void setBodyBytes(const std::string& text, ServeOptions* options) {
+  if (!parseSize(text, &options->body_bytes) || options->body_bytes == 0 ||
+      options->body_bytes > kMostBodyBytes) {
+    throw CLI::ValidationError("--max-body",
+                               "'" + text + "' is not a size up to 1GiB: write e.g. 8MiB");
+  }
+}
+
+void addServerOptions(CLI::App* app, ServeOptions* options) {
+  ServiceOptions* const service = &options->service;
+  app->add_option("--host", options->host,
+                  "Address to listen on (default 127.0.0.1: this machine alone)")
+      ->type_name("ADDRESS")
+      ->group(kGroup);
+  app->add_option("--port", options->port, "Port (default 8080; 0: a free one)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, 65535))
+      ->group(kGroup);
+  app->add_option("--api-key", service->guard.api_key,
+                  "What clients must send as Authorization: Bearer KEY (default: ORIEL_API_KEY)")
+      ->type_name("KEY")
+      ->group(kGroup);
+  app->add_option("--cors", service->guard.cors,
+                  "Origin whose pages may ask; *: any (may be given several times)")
+      ->type_name("ORIGIN")
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  app->add_option("--queue", service->queue, "Requests that may wait for a session (default 32)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, 10000))
+      ->group(kGroup);
+  app->add_option_function<uint32_t>(
+         "--timeout",
+         [service](uint32_t seconds) { service->timeout = std::chrono::seconds(seconds); },
+         "Seconds to wait for a session, and again for a reply (default 600)")
+      ->type_name("S")
+      ->transform(wholeNumber(1, 1000000))
+      ->group(kGroup);
+  app->add_option_function<std::string>(
+         "--max-body", [options](const std::string& text) { setBodyBytes(text, options); },
+         "Largest body of a request (default 8MiB)")
+      ->type_name("SIZE")
+      ->group(kGroup);
+  app->add_option("--connections", options->connections, "Connections at a time (default 64)")
+      ->type_name("N")
+      ->transform(wholeNumber(1, 4096))
+      ->group(kGroup);
+  app->add_option("--name", service->model_name,
+                  "The model's name for clients (default: the file's, without .gguf)")
+      ->type_name("NAME")
+      ->group(kGroup);
+}
+
+int run(ServeOptions options) {
+  std::string* const key = &options.service.guard.api_key;
+  const char* const from_environment = std::getenv("ORIEL_API_KEY");
+  if (key->empty() && from_environment != nullptr) {
+    *key = from_environment;
+    if (key->empty()) {
+      throw Failure{
+          kExitUsage,
+          "the environment variable ORIEL_API_KEY is empty: put a key in it, or unset it"};
+    }
+  }
+  if (options.service.chat.date == 0) {
+    options.service.chat.date = today();
+  }
+  return runServer(std::move(options));
+}
+
+}  // namespace
+
+Command addServeCommand(CLI::App* program) {
+  auto options = std::make_shared<ServeOptions>();
+  ServiceOptions* const service = &options->service;
+  service->common.sessions = 0;  // chosen
+  CLI::App* app =
+      program->add_subcommand("serve", "Answer OpenAI's clients, and browsers, on this machine");
+  addModelOption(app, &service->common);
+  app->footer(
+      "Prints the address it listens on. Example:\n"
+      "  oriel serve model.gguf --port 8080 --memory 2GiB");
+  app->add_option("--system", service->system,
+                  "System message of every conversation; it is read once and held once");
+  app->add_option("--tokens", service->reply_tokens,
+                  "Longest reply where a request does not say (default 2048; 0: until it ends)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, UINT32_MAX));
+  addServerOptions(app, options.get());
+  addChatFormatOptions(app, &service->chat);
+  app->remove_option(app->get_option("--tools"));  // requests have their own
+  addSessionsOption(app, &service->common,
+                    "Replies at a time, each with a cache of its own (default: 4, or what fits)");
+  addCommonOptions(app, &service->common, Uses::kSampling);
+  app->get_option("--json")->description("The address as one JSON object on one line");
+  return {app, [options] { return run(*options); }};
+}
+
+#else
+
+Command addServeCommand(CLI::App* program) {
+  auto options = std::make_shared<CommonOptions>();
+  CLI::App* app =
+      program->add_subcommand("serve", "Answer OpenAI's clients (not part of this build)");
+  addModelOption(app, options.get());
+  app->allow_extras();
+  addCommonOptions(app, options.get(), Uses::kSampling);
+  return {app, []() -> int {
+            throw Failure{kExitFailed,
+                          "this program was built without its server: install libboost-dev "
+                          "(Boost.Beast's headers) and build again, on a POSIX system"};
+          }};
+}
+
+#endif
+
+}  // namespace cli

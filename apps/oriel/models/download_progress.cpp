@@ -1,0 +1,111 @@
+#include "models/download_progress.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "output.h"
+#include "sizes.h"
+#include "system.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
+
+namespace cli {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+/// A rate is that of about so long.
+constexpr double kRateSeconds = 3;
+
+}  // namespace
+
+DownloadProgress::DownloadProgress(std::string title, bool verbose)
+    : title_(std::move(title)), draws_(isTerminal(Stream::kErr)), tells_(!draws_ && verbose) {}
+
+DownloadProgress::~DownloadProgress() { clear(); }
+
+void DownloadProgress::measure(uint64_t done, Clock::time_point now) {
+  const double seconds = std::chrono::duration<double>(now - measured_at_).count();
+  if (!measured_ || done < bytes_at_) {
+    rate_ = 0;
+  } else if (seconds < 0.05) {
+    return;
+  } else {
+    const double current = static_cast<double>(done - bytes_at_) / seconds;
+    const double weight = rate_ == 0 ? 1 : std::min(1.0, seconds / kRateSeconds);
+    rate_ += weight * (current - rate_);
+  }
+  measured_ = true;
+  bytes_at_ = done;
+  measured_at_ = now;
+}
+
+void DownloadProgress::show(uint64_t done, uint64_t total) {
+  const Clock::time_point now = Clock::now();
+  if (tells_ && total != 0 && 10 * done / total != last_tenth_) {
+    last_tenth_ = 10 * done / total;
+    tell("oriel: " + title_ + ": " + formatSize(done) + " of " + formatSize(total) + "\n");
+  }
+  if (!draws_ || (shown_ && now - shown_at_ < kRedraw)) {
+    return;
+  }
+  measure(done, now);
+  shown_ = true;
+  shown_at_ = now;
+  tell("\r\033[K" + line(done, total));
+}
+
+/// As much as there is room for.
+std::string DownloadProgress::line(uint64_t done, uint64_t total) const {
+  const size_t columns = noteColumns() - 1;
+  const std::string bytes =
+      total != 0 ? formatSize(done) + " of " + formatSize(total) : formatSize(done);
+  const std::string rate = rate_ > 0 ? "  " + formatSize(static_cast<uint64_t>(rate_)) + "/s" : "";
+  const double seconds = rate_ > 0 && total > done ? static_cast<double>(total - done) / rate_ : 0;
+  const std::string left =
+      seconds > 0 ? "  " + durationText(static_cast<uint64_t>(std::min(seconds + 1, 1e6))) + " left"
+                  : "";
+  const double share =
+      total != 0 ? static_cast<double>(std::min(done, total)) / static_cast<double>(total) : 0;
+  const std::string percent = total != 0 ? formatted("%3d%% ", static_cast<int>(100 * share)) : "";
+  const std::string whole = title_ + " " + percent;
+  const size_t taken = columnsOf(whole + bytes + rate + left);
+  if (total != 0 && columns > taken + 8) {
+    const size_t cells = std::min<size_t>(columns - taken - 2, 24);
+    const std::string filled = bar(share, static_cast<unsigned>(cells));
+    return whole + dim(filled) + std::string(cells - std::min(cells, columnsOf(filled)) + 2, ' ') +
+           bytes + rate + left;
+  }
+  const std::string numbers = percent + bytes;
+  const std::string all = numbers + rate + left;
+  const std::string timed = numbers + left;
+  const std::string titled = title_ + " " + all;
+  for (const std::string& text : {titled, all, timed, numbers, percent}) {
+    if (columnsOf(text) <= columns) {
+      return text;
+    }
+  }
+  return "";
+}
+
+void DownloadProgress::say(const std::string& text) {
+  clear();
+  if (draws_ || tells_) {
+    tellText(dim(text) + "\n");
+  }
+}
+
+void DownloadProgress::clear() {
+  if (shown_) {
+    tell("\r\033[K");
+    shown_ = false;
+  }
+}
+
+std::string durationText(uint64_t seconds) {
+  const auto part = [](uint64_t value) { return static_cast<unsigned>(value); };
+  return seconds < 3600 ? formatted("%u:%02u", part(seconds / 60), part(seconds % 60))
+                        : formatted("%u:%02u:%02u", part(seconds / 3600), part(seconds / 60 % 60),
+                                    part(seconds % 60));
+}
+
+}  // namespace cli

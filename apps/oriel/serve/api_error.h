@@ -1,0 +1,28 @@
+// Errors as OpenAI's clients read them.
+#pragma once
+
+#include <string>
+
+#include <oriel/oriel.h>
+
+#include "output.h"
+
+namespace cli {
+
+/// Thrown where a request is refused. `message` is "WHAT HAPPENED: WHAT TO DO".
+struct ApiError {
+  int status = 400;
+  std::string message;
+  std::string param;  ///< the field that is wrong; empty: none
+  std::string code;   ///< for programs; empty: none
+  int retry_after_s = 0;
+};
+
+/// {"error": {"message", "type", "param", "code"}}
+Json errorJson(const ApiError& error);
+/// A field that has not the form it should have.
+ApiError wrongField(const std::string& param, const std::string& what_it_must_be);
+/// A call of the library that failed, with its line.
+ApiError failedCall(oriel_status status, const std::string& line);
+
+}  // namespace cli

@@ -1,0 +1,37 @@
+// Fields of a request, with their types checked. null is as good as absent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "output.h"
+
+namespace cli {
+
+/// Reads an object; throws ApiError that names the field ("messages[2].role").
+class Fields {
+ public:
+  /// `path` is where the object stands: "", "messages[2]".
+  Fields(const Json& object, std::string path);
+
+  /// nullptr: absent.
+  const Json* find(const char* name) const;
+  /// Throws where it is absent.
+  const Json& need(const char* name, const char* what) const;
+  std::string nameOf(const char* name) const;
+
+  std::optional<std::string> text(const char* name) const;
+  std::optional<bool> boolean(const char* name) const;
+  std::optional<double> number(const char* name, double least, double most) const;
+  std::optional<int64_t> whole(const char* name, int64_t least, int64_t most) const;
+
+ private:
+  const Json& object_;
+  const std::string path_;
+};
+
+/// Whole numbers, also as 3.0.
+std::optional<int64_t> wholeOf(const Json& value);
+
+}  // namespace cli

@@ -1,0 +1,97 @@
+#include "serve/guard.h"
+
+#include <algorithm>
+
+#include "serve/api_error.h"
+
+namespace cli {
+namespace {
+
+/// Without the port.
+std::string hostOf(const std::string& text) {
+  const size_t bracket = text.rfind(']');
+  const size_t colon = text.find(':', bracket == std::string::npos ? 0 : bracket);
+  std::string host = text.substr(0, colon);
+  std::transform(host.begin(), host.end(), host.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return host;
+}
+
+bool isThisMachine(const std::string& host) {
+  const bool numbers = host.find_first_not_of("0123456789.") == std::string::npos;
+  return host == "localhost" || host == "[::1]" || (numbers && host.compare(0, 4, "127.") == 0);
+}
+
+/// Takes as long wherever the first difference is.
+bool same(const std::string& a, const std::string& b) {
+  unsigned char difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i] ^ (b.empty() ? 1 : b[i % b.size()]));
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+/// A name of somebody else's may point here, and his page would then pass for this server's own.
+void RequestGuard::checkHost(const HttpRequest& request) const {
+  const std::string* const host = request.header("host");
+  if (options_.loopback && host != nullptr && !isThisMachine(hostOf(*host))) {
+    throw ApiError{403, "the request is for another host than this machine: ask for localhost", "",
+                   "host_not_allowed", 0};
+  }
+}
+
+void RequestGuard::checkOrigin(Exchange* exchange) const {
+  const HttpRequest& request = exchange->request();
+  const std::string* const origin = request.header("origin");
+  const std::string* const host = request.header("host");
+  // Behind a proxy the page may have come over TLS.
+  const bool own = origin != nullptr && host != nullptr &&
+                   (*origin == "http://" + *host || *origin == "https://" + *host);
+  if (origin == nullptr || own) {
+    return;
+  }
+  const bool any = std::count(options_.cors.begin(), options_.cors.end(), "*") != 0;
+  if (!any && std::count(options_.cors.begin(), options_.cors.end(), *origin) == 0) {
+    throw ApiError{403, "pages of other sites may not ask: start the server with --cors ORIGIN", "",
+                   "origin_not_allowed", 0};
+  }
+  exchange->addHeader("Access-Control-Allow-Origin", any ? "*" : *origin);
+  exchange->addHeader("Vary", "Origin");
+}
+
+void RequestGuard::checkKey(const HttpRequest& request) const {
+  const std::string* const given = request.header("authorization");
+  if (!options_.api_key.empty() &&
+      (given == nullptr || !same(*given, "Bearer " + options_.api_key))) {
+    throw ApiError{401, "the API key is missing or wrong: send Authorization: Bearer KEY", "",
+                   "invalid_api_key", 0};
+  }
+}
+
+void RequestGuard::check(Exchange* exchange, bool needs_key) const {
+  checkHost(exchange->request());
+  checkOrigin(exchange);
+  if (needs_key) {
+    checkKey(exchange->request());
+  }
+}
+
+bool RequestGuard::answerPreflight(Exchange* exchange) const {
+  const HttpRequest& request = exchange->request();
+  if (request.method != "OPTIONS" || options_.cors.empty() || request.header("origin") == nullptr ||
+      request.header("access-control-request-method") == nullptr) {
+    return false;
+  }
+  exchange->addHeader("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+  const std::string* const wanted = request.header("access-control-request-headers");
+  exchange->addHeader("Access-Control-Allow-Headers",
+                      wanted != nullptr ? *wanted : "Authorization, Content-Type");
+  exchange->addHeader("Access-Control-Max-Age", "600");
+  exchange->send(204, "", "");
+  return true;
+}
+
+}  // namespace cli

@@ -1,0 +1,142 @@
+#include "serve/http_message.h"
+
+#include <algorithm>
+
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+namespace cli {
+namespace {
+
+namespace http = boost::beast::http;
+
+std::string text(boost::beast::string_view view) { return {view.data(), view.size()}; }
+
+std::string inSmallLetters(std::string name) {
+  for (char& c : name) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return name;
+}
+
+/// Only bytes that have not arrived.
+bool isWaiting(const boost::beast::error_code& error) { return error == http::error::need_more; }
+
+int statusOf(const boost::beast::error_code& error) {
+  if (error == http::error::body_limit) {
+    return 413;
+  }
+  return error == http::error::header_limit ? 431 : 400;
+}
+
+}  // namespace
+
+const std::string* HttpRequest::header(std::string_view name) const {
+  const auto found = std::find_if(headers.begin(), headers.end(),
+                                  [&](const auto& each) { return each.first == name; });
+  return found != headers.end() ? &found->second : nullptr;
+}
+
+struct HttpReader::Parser : http::request_parser<http::string_body> {};
+
+HttpReader::HttpReader(const HttpLimits& limits) : parser_(std::make_unique<Parser>()) {
+  parser_->header_limit(limits.header_bytes);
+  parser_->body_limit(limits.body_bytes);
+  parser_->eager(true);
+}
+
+HttpReader::~HttpReader() = default;
+
+size_t HttpReader::put(const char* data, size_t bytes) {
+  size_t taken = 0;
+  // The parser may stop between two parts of a message.
+  while (refused_ == 0 && taken < bytes && !parser_->is_done()) {
+    boost::beast::error_code error;
+    const size_t more = parser_->put(boost::asio::const_buffer(data + taken, bytes - taken), error);
+    taken += more;
+    if (error && !isWaiting(error)) {
+      refused_ = statusOf(error);
+    } else if (error || more == 0) {
+      break;
+    }
+  }
+  return taken;
+}
+
+void HttpReader::putEnd() {
+  boost::beast::error_code error;
+  if (refused_ == 0 && !parser_->is_done() && parser_->got_some()) {
+    parser_->put_eof(error);
+    refused_ = error ? statusOf(error) : 0;
+  }
+}
+
+bool HttpReader::begun() const { return parser_->got_some(); }
+bool HttpReader::headerDone() const { return parser_->is_header_done(); }
+bool HttpReader::done() const { return parser_->is_done(); }
+
+bool HttpReader::waitsForContinue() const {
+  const auto& message = parser_->get();
+  return message.version() >= 11 &&
+         boost::beast::iequals(message[http::field::expect], "100-continue");
+}
+
+HttpRequest HttpReader::take() {
+  auto message = parser_->release();
+  HttpRequest request;
+  request.method = text(message.method_string());
+  const std::string target = text(message.target());
+  const size_t mark = target.find('?');
+  request.path = target.substr(0, mark);
+  request.query = mark == std::string::npos ? "" : target.substr(mark + 1);
+  for (const auto& field : message) {
+    request.headers.emplace_back(inSmallLetters(text(field.name_string())), text(field.value()));
+  }
+  request.keep_alive = message.keep_alive();
+  request.knows_chunks = message.version() >= 11;
+  request.body = std::move(message.body());
+  return request;
+}
+
+const char* httpReason(int status) {
+  static constexpr std::pair<int, const char*> kReasons[] = {
+      {200, "OK"},
+      {204, "No Content"},
+      {400, "Bad Request"},
+      {401, "Unauthorized"},
+      {403, "Forbidden"},
+      {404, "Not Found"},
+      {405, "Method Not Allowed"},
+      {408, "Request Timeout"},
+      {413, "Content Too Large"},
+      {415, "Unsupported Media Type"},
+      {429, "Too Many Requests"},
+      {431, "Request Header Fields Too Large"},
+      {499, "Client Closed Request"},
+      {500, "Internal Server Error"},
+      {503, "Service Unavailable"},
+  };
+  for (const auto& [known, reason] : kReasons) {
+    if (known == status) {
+      return reason;
+    }
+  }
+  return "Unknown";
+}
+
+std::string httpHead(int status, const HttpHeaders& headers) {
+  std::string head = "HTTP/1.1 " + std::to_string(status) + " " + httpReason(status) + "\r\n";
+  for (const auto& [name, value] : headers) {
+    std::string line = name;
+    line += ": ";
+    line += value;
+    line.erase(std::remove_if(line.begin(), line.end(),
+                              [](char c) { return c == '\r' || c == '\n' || c == '\0'; }),
+               line.end());
+    head += line + "\r\n";
+  }
+  return head + "\r\n";
+}
+
+}  // namespace cli

@@ -1,0 +1,78 @@
+// What a client asks for: the bodies of /v1/chat/completions and /v1/completions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <oriel/oriel.h>
+
+#include "output.h"
+
+namespace cli {
+
+/// One message, as the library takes it and as it is compared with what a session holds.
+struct ChatMessage {
+  std::string json;
+  std::string key;
+  bool is_user = false;
+};
+
+/// A text to go on with, or its ids.
+struct RawPrompt {
+  std::string text;
+  std::vector<int32_t> ids;
+  bool from_ids = false;
+};
+
+/// What changes how a conversation becomes text: a session has one of them.
+struct ChatForm {
+  std::string tools;      ///< JSON list; empty: none
+  std::string variables;  ///< JSON object of the template's; empty: none
+  std::optional<bool> thinking;
+
+  bool operator==(const ChatForm& other) const {
+    return tools == other.tools && variables == other.variables && thinking == other.thinking;
+  }
+};
+
+struct ReplyRequest {
+  bool is_chat = true;
+  std::vector<ChatMessage> messages;
+  ChatForm form;
+  std::vector<RawPrompt> prompts;  ///< of completions
+
+  bool stream = false;
+  bool include_usage = false;
+  uint32_t choices = 1;  ///< of each prompt
+  std::optional<uint32_t> max_tokens;
+  std::optional<double> temperature;
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  std::optional<uint32_t> top_k;
+  std::optional<double> repeat_penalty;
+  std::optional<double> presence_penalty;
+  std::optional<double> frequency_penalty;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> stop;
+  std::vector<oriel_logit_bias> biases;
+  bool logprobs = false;
+  uint32_t top_logprobs = 0;
+  std::string schema;
+  oriel_tool_choice tool_choice = ORIEL_TOOLS_NONE;
+  bool several_calls = true;
+};
+
+/// Both throw ApiError that names the field. `n_vocab`: ids are below.
+ReplyRequest readChatRequest(const Json& body, uint32_t n_vocab);
+ReplyRequest readCompletionRequest(const Json& body, uint32_t n_vocab);
+
+/// A message of a reply, as a client sends it back: compared with what it sends.
+std::string assistantKey(const std::string& text, const Json& tool_calls);
+std::string systemKey(const std::string& text);
+
+/// A text, a list of texts, a list of ids or a list of such lists: of prompts and of what is embedded.
+std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, uint32_t n_vocab);
+
+}  // namespace cli

@@ -1,0 +1,346 @@
+#include "serve/reply_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <random>
+#include <utility>
+
+namespace cli {
+namespace {
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// JSON has no infinity; OpenAI writes this for what is next to impossible.
+Json logprobOf(float value) { return numberOf(std::isfinite(value) ? value : -9999.0f); }
+
+Json bytesOf(const std::string& text) {
+  Json bytes = Json::array();
+  for (const char c : text) {
+    bytes.push_back(static_cast<unsigned char>(c));
+  }
+  return bytes;
+}
+
+const char* finishReason(const ReplyOutcome& outcome) {
+  if (outcome.ended == Ended::kTimeout || outcome.result.stop_reason == ORIEL_STOP_LENGTH) {
+    return "length";
+  }
+  return outcome.parts.completeCalls().empty() ? "stop" : "tool_calls";
+}
+
+/// What OpenAI's form has no place for.
+Json extraOf(const ReplyOutcome& outcome) {
+  Json extra;
+  extra["window_used"] = outcome.stats.window_used;
+  extra["window_capacity"] = outcome.stats.window_capacity;
+  extra["evicted"] = outcome.stats.evicted;
+  extra["time_to_first_token_ms"] = outcome.result.time_to_first_token_ms;
+  extra["decode_tokens_per_s"] = outcome.result.decode_tokens_per_s;
+  if (outcome.ended == Ended::kTimeout) {
+    extra["timed_out"] = true;
+  }
+  return extra;
+}
+
+Json callJson(const std::string& id, const ToolCall& call) {
+  Json json;
+  json["id"] = id;
+  json["type"] = "function";
+  json["function"]["name"] = call.name;
+  json["function"]["arguments"] = call.arguments;
+  return json;
+}
+
+}  // namespace
+
+std::string newId(const char* kind) {
+  static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  std::string id = kind;
+  for (int i = 0; i < 24; ++i) {
+    id += kLetters[random() % (sizeof(kLetters) - 1)];
+  }
+  return id;
+}
+
+ReplyWriter::ReplyWriter(const Model& model, const std::string& model_name,
+                         const ReplyRequest& request, Exchange* exchange)
+    : model_(model),
+      model_name_(model_name),
+      request_(request),
+      exchange_(exchange),
+      id_(newId(request.is_chat ? "chatcmpl-" : "cmpl-")),
+      created_(static_cast<int64_t>(std::time(nullptr))) {}
+
+Json ReplyWriter::head() const {
+  Json json;
+  json["id"] = id_;
+  json["object"] = !request_.is_chat ? "text_completion"
+                   : request_.stream ? "chat.completion.chunk"
+                                     : "chat.completion";
+  json["created"] = created_;
+  json["model"] = model_name_;
+  return json;
+}
+
+bool ReplyWriter::sendEvent(const Json& event) {
+  return (exchange_->begun() || exchange_->beginStream("text/event-stream; charset=utf-8")) &&
+         exchange_->write("data: " + dumped(event) + "\n\n");
+}
+
+bool ReplyWriter::sendChoice(Json choice) {
+  Json event = head();
+  event["choices"] = Json::array({std::move(choice)});
+  if (request_.include_usage) {
+    event["usage"] = nullptr;
+  }
+  return sendEvent(event);
+}
+
+/// The role, once there is something to say: until then a failure still has a status of its own.
+bool ReplyWriter::begin() {
+  if (choice_begun_ || !request_.is_chat) {
+    return true;
+  }
+  choice_begun_ = true;
+  Json choice;
+  choice["index"] = number_;
+  choice["delta"]["role"] = "assistant";
+  choice["delta"]["content"] = "";
+  choice["finish_reason"] = nullptr;
+  return sendChoice(std::move(choice));
+}
+
+bool ReplyWriter::sendDelta(Json delta) {
+  Json choice;
+  choice["index"] = number_;
+  if (request_.is_chat) {
+    choice["delta"] = std::move(delta);
+  } else {
+    choice["text"] = delta["content"];
+  }
+  if (request_.logprobs) {
+    choice["logprobs"] = takeLogprobs();
+  }
+  choice["finish_reason"] = nullptr;
+  return begin() && sendChoice(std::move(choice));
+}
+
+Json ReplyWriter::callDelta(const oriel_part& part) {
+  Json call;
+  call["index"] = part.call;
+  const std::string text(part.text, part.text_bytes);
+  if (part.kind == ORIEL_PART_CALL_BEGUN) {
+    call_ids_.push_back(newId("call_"));
+    call["id"] = call_ids_.back();
+    call["type"] = "function";
+    call["function"]["name"] = text;
+    call["function"]["arguments"] = "";
+  } else {
+    call["function"]["arguments"] = text;
+  }
+  Json delta;
+  delta["tool_calls"] = Json::array({std::move(call)});
+  return delta;
+}
+
+bool ReplyWriter::takePart(const oriel_part& part) {
+  const bool goes_on = part.kind != ORIEL_PART_CALL_ENDED || request_.several_calls;
+  if (!request_.stream || part.kind == ORIEL_PART_CALL_ENDED) {
+    return goes_on;
+  }
+  if (part.kind == ORIEL_PART_CALL_BEGUN || part.kind == ORIEL_PART_CALL_ARGUMENTS) {
+    return sendDelta(callDelta(part));
+  }
+  const char* const name = part.kind == ORIEL_PART_THOUGHT ? "reasoning_content" : "content";
+  const bool waits = request_.logprobs && pending_.contains(name);
+  pending_[name] =
+      (waits ? pending_[name].get<std::string>() : "") + std::string(part.text, part.text_bytes);
+  return request_.logprobs || sendPending();
+}
+
+bool ReplyWriter::sendPending() {
+  if (pending_.empty()) {
+    return true;
+  }
+  const bool sent = sendDelta(std::move(pending_));
+  pending_ = Json::object();
+  return sent;
+}
+
+bool ReplyWriter::takeToken(const oriel_token_event& event) {
+  // What was held back comes as one more, without a probability.
+  if (request_.logprobs && event.top_count != 0) {
+    const uint32_t count = std::min(event.top_count, request_.top_logprobs);
+    tokens_.push_back({event.id, event.logprob, {event.top, event.top + count}});
+  }
+  if (request_.is_chat) {
+    return sendPending();
+  }
+  oriel_part part = {};
+  part.kind = ORIEL_PART_TEXT;
+  part.text = event.text;
+  part.text_bytes = event.text_bytes;
+  return (event.text_bytes == 0 || takePart(part)) && sendPending();
+}
+
+ReplySink ReplyWriter::sinkFor(uint32_t number) {
+  number_ = number;
+  choice_begun_ = false;
+  call_ids_.clear();
+  tokens_.clear();
+  text_offset_ = 0;
+  pending_ = Json::object();
+  return {[this](const oriel_part& part) { return takePart(part); },
+          [this](const oriel_token_event& event) { return takeToken(event); }};
+}
+
+std::string ReplyWriter::tokenText(int32_t id) const {
+  return model_.detokenize({id}, ORIEL_TEXT_SPECIAL);
+}
+
+Json ReplyWriter::chatLogprobs() const {
+  const auto entry = [this](int32_t id, float logprob) {
+    const std::string text = tokenText(id);
+    Json json;
+    json["token"] = text;
+    json["logprob"] = logprobOf(logprob);
+    json["bytes"] = bytesOf(text);
+    return json;
+  };
+  Json content = Json::array();
+  for (const Token& token : tokens_) {
+    Json one = entry(token.id, token.logprob);
+    one["top_logprobs"] = Json::array();
+    for (const oriel_token_logprob& top : token.top) {
+      one["top_logprobs"].push_back(entry(top.id, top.logprob));
+    }
+    content.push_back(std::move(one));
+  }
+  Json json;
+  json["content"] = std::move(content);
+  json["refusal"] = nullptr;
+  return json;
+}
+
+Json ReplyWriter::completionLogprobs() {
+  Json json;
+  for (const char* name : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
+    json[name] = Json::array();
+  }
+  for (const Token& token : tokens_) {
+    const std::string text = tokenText(token.id);
+    json["tokens"].push_back(text);
+    json["token_logprobs"].push_back(logprobOf(token.logprob));
+    Json top = Json::object();
+    for (const oriel_token_logprob& each : token.top) {
+      top[tokenText(each.id)] = logprobOf(each.logprob);
+    }
+    json["top_logprobs"].push_back(std::move(top));
+    json["text_offset"].push_back(text_offset_);
+    text_offset_ += text.size();
+  }
+  return json;
+}
+
+Json ReplyWriter::takeLogprobs() {
+  Json json = request_.is_chat ? chatLogprobs() : completionLogprobs();
+  tokens_.clear();
+  return json;
+}
+
+Json ReplyWriter::wholeChoice(const ReplyOutcome& outcome, const char* reason) {
+  Json choice;
+  choice["index"] = number_;
+  if (request_.is_chat) {
+    const std::vector<ToolCall> calls = outcome.parts.completeCalls();
+    Json message;
+    message["role"] = "assistant";
+    message["content"] =
+        outcome.parts.text.empty() && !calls.empty() ? Json() : Json(outcome.parts.text);
+    message["refusal"] = nullptr;
+    if (!outcome.parts.thought.empty()) {
+      message["reasoning_content"] = outcome.parts.thought;
+    }
+    for (const ToolCall& call : calls) {
+      message["tool_calls"].push_back(callJson(newId("call_"), call));
+    }
+    choice["message"] = std::move(message);
+  } else {
+    choice["text"] = outcome.parts.text;
+  }
+  choice["logprobs"] = request_.logprobs ? takeLogprobs() : Json();
+  choice["finish_reason"] = reason;
+  return choice;
+}
+
+void ReplyWriter::endChoice(const ReplyOutcome& outcome, bool counts_prompt) {
+  if (counts_prompt) {
+    prompt_tokens_ += outcome.prompt_tokens;
+    cached_tokens_ += outcome.cached_tokens;
+  }
+  reply_tokens_ += outcome.result.tokens;
+  extra_ = extraOf(outcome);
+  const char* const reason = finishReason(outcome);
+  if (!request_.stream) {
+    choices_.push_back(wholeChoice(outcome, reason));
+    return;
+  }
+  sendPending();
+  Json choice;
+  choice["index"] = number_;
+  if (request_.is_chat) {
+    choice["delta"] = Json::object();
+  } else {
+    choice["text"] = "";
+  }
+  choice["logprobs"] = request_.logprobs && !tokens_.empty() ? takeLogprobs() : Json();
+  choice["finish_reason"] = reason;
+  Json event = head();
+  event["choices"] = Json::array({std::move(choice)});
+  if (request_.include_usage) {
+    event["usage"] = nullptr;
+  }
+  event["oriel"] = extra_;
+  if (begin()) {
+    sendEvent(event);
+  }
+}
+
+Json ReplyWriter::usage() const {
+  Json usage;
+  usage["prompt_tokens"] = prompt_tokens_;
+  usage["completion_tokens"] = reply_tokens_;
+  usage["total_tokens"] = prompt_tokens_ + reply_tokens_;
+  usage["prompt_tokens_details"]["cached_tokens"] = cached_tokens_;
+  return usage;
+}
+
+void ReplyWriter::end() {
+  if (request_.stream) {
+    if (request_.include_usage) {
+      Json event = head();
+      event["choices"] = Json::array();
+      event["usage"] = usage();
+      sendEvent(event);
+    }
+    exchange_->write("data: [DONE]\n\n");
+    exchange_->endStream();
+    return;
+  }
+  Json json = head();
+  json["choices"] = std::move(choices_);
+  json["usage"] = usage();
+  json["oriel"] = extra_;
+  exchange_->send(200, "application/json", dumped(json));
+}
+
+void ReplyWriter::endWith(const ApiError& error) {
+  sendEvent(errorJson(error));
+  exchange_->endStream();
+}
+
+}  // namespace cli

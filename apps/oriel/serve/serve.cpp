@@ -1,0 +1,169 @@
+#include "serve/serve.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <oriel/sessions.h>
+
+#include "failure.h"
+#include "output.h"
+#include "plan/plan_source.h"
+#include "system.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
+
+namespace cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Replies that run when the server is told to stop have this long.
+constexpr auto kGrace = 5s;
+constexpr uint32_t kSessions = 4;
+
+std::string nameOf(const std::string& path) {
+  return std::filesystem::u8path(path).stem().u8string();
+}
+
+/// As many of the four as fit, if nobody said how many.
+void chooseSessions(CommonOptions* common) {
+  if (common->sessions != 0) {
+    return;
+  }
+  const PlanSource source = PlanSource::ofFile(modelPath(*common));
+  for (common->sessions = kSessions; common->sessions > 1; common->sessions /= 2) {
+    oriel_plan plan;
+    if (source.tryPlan(planOptions(*common), &plan)) {
+      return;
+    }
+  }
+}
+
+/// Where it is held once, for all sessions.
+void planSystem(ServiceOptions* service) {
+  const Model text_only(service->common, Load::kGlance);
+  if (text_only.chatFormat(service->chat) == "none") {
+    throw Failure{kExitFailed,
+                  "the model has no chat format, and --system needs one: name it with --template"};
+  }
+  const std::vector<Message> system = {{"system", service->system}};
+  service->common.prefix_tokens = static_cast<uint32_t>(
+      text_only.renderedIds(service->chat, system, false, ORIEL_TEXT_BOS).size());
+}
+
+void readSystem(const ServiceOptions& service, const Model& model) {
+  const Session session(model, service.chat, 0, service.common.split_turns, service.common.forget);
+  session.check(
+      oriel_chat_add(session.get(), "system", service.system.data(), service.system.size()));
+  session.check(oriel_prefix_set(session.get()));
+}
+
+/// As a part of an address.
+std::string bracketed(const std::string& address) {
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
+void announce(const ServeOptions& options, const Model& model, const Listener& listener) {
+  const std::string url =
+      "http://" + bracketed(listener.address) + ":" + std::to_string(listener.port);
+  const uint32_t sessions = options.service.common.sessions;
+  if (options.service.common.json) {
+    Json json;
+    json["url"] = url;
+    json["host"] = listener.address;
+    json["port"] = listener.port;
+    json["model"] = options.service.model_name;
+    json["sessions"] = sessions;
+    json["window_tokens"] = model.plan().window_tokens;
+    json["memory_bytes"] = model.plan().total_bytes;
+    printJson(json);
+  } else {
+    print(url + "\n");
+  }
+  if (!listener.loopback && options.service.guard.api_key.empty()) {
+    tellText(
+        "oriel: warning: whoever reaches this address may use the model: ask for a key with "
+        "--api-key, or leave --host at 127.0.0.1\n");
+  }
+  if (isTerminal(Stream::kErr) && !options.service.common.json) {
+    tellText(dim(options.service.model_name + ", " + std::to_string(sessions) +
+                 (sessions == 1 ? " session of " : " sessions of ") +
+                 std::to_string(model.plan().window_tokens) +
+                 " tokens. Chat in a browser at this address; OpenAI's clients take " + url +
+                 "/v1 as base URL. Ctrl-C stops.") +
+             "\n");
+  }
+}
+
+/// Until the replies that run are over, or somebody is in a hurry.
+void endReplies(const Service& service) {
+  const Clock::time_point deadline = Clock::now() + kGrace;
+  const int told = interrupts();
+  while (service.busy() != 0 && Clock::now() < deadline && interrupts() == told) {
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
+std::string describe(size_t running) {
+  return running == 0 ? "stopping\n"
+                      : "stopping: " + std::to_string(running) +
+                            (running == 1 ? " reply has" : " replies have") +
+                            " five seconds to end; Ctrl-C ends now\n";
+}
+
+}  // namespace
+
+int runServer(ServeOptions options) {
+#ifdef __GLIBC__
+  mallopt(M_ARENA_MAX, 2);  // threads come and go; what one frees the others can have
+#endif
+  ServiceOptions& service_options = options.service;
+  // The address first: a port in use is known at once.
+  Listener listener = listenOn(options.host, options.port);
+  service_options.guard.loopback = listener.loopback;
+  service_options.common.constraints = true;
+  if (service_options.model_name.empty()) {
+    service_options.model_name = nameOf(modelPath(service_options.common));
+  }
+  if (!service_options.system.empty()) {
+    planSystem(&service_options);
+  }
+  chooseSessions(&service_options.common);
+  const Model model(service_options.common, Load::kDevice);
+  if (!service_options.system.empty()) {
+    readSystem(service_options, model);
+  }
+  Service service(service_options, model);
+  ServerLimits limits;
+  limits.http.body_bytes = options.body_bytes;
+  limits.connections = options.connections;
+  limits.header_time = std::min(limits.header_time, service_options.timeout);
+  catchTermination();
+  HttpServer server(
+      std::move(listener), limits, [&](Exchange* exchange) { service.answer(exchange); },
+      [&](int status, Exchange* exchange) { service.refuse(status, exchange); });
+  service.connections = [&server] { return server.connections(); };
+  announce(options, model, server.listener());
+  server.run(wakeDescriptor(), [] { return interrupts() != 0; });
+  tellText("oriel: " + describe(service.busy()));
+  server.stop();
+  service.stop(/*at_once=*/false);
+  endReplies(service);
+  const size_t cut = service.busy();
+  service.stop(/*at_once=*/true);
+  if (cut != 0) {
+    tellText("oriel: " + std::to_string(cut) + (cut == 1 ? " reply was" : " replies were") +
+             " cut off\n");
+  }
+  return kExitDone;
+}
+
+}  // namespace cli

@@ -1,0 +1,22 @@
+// The server as a whole: from the address that is listened on to the last reply.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "serve/service.h"
+
+namespace cli {
+
+struct ServeOptions {
+  ServiceOptions service;
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;
+  uint64_t body_bytes = 8 << 20;
+  uint32_t connections = 64;
+};
+
+/// Returns the exit code once it was told to stop; throws Failure.
+int runServer(ServeOptions options);
+
+}  // namespace cli

@@ -1,0 +1,482 @@
+#include "serve/service.h"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "failure.h"
+#include "reply/json_input.h"
+#include "serve/fields.h"
+#include "serve/page.h"
+#include "serve/reply_writer.h"
+#include "terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+constexpr char kJson[] = "application/json";
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<std::unique_ptr<Slot>> makeSlots(const ServiceOptions& options, const Model& model) {
+  std::vector<std::unique_ptr<Slot>> slots;
+  for (uint32_t i = 0; i < options.common.sessions; ++i) {
+    slots.push_back(std::make_unique<Slot>(model, options.chat, options.common.split_turns,
+                                           options.common.forget));
+  }
+  return slots;
+}
+
+std::string base64Of(const std::vector<float>& values) {
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes(values.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t bits = 0;
+    for (size_t j = 0; j < 3; ++j) {
+      bits = bits << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
+    }
+    for (size_t j = 0; j < 4; ++j) {
+      text += i + j <= bytes.size() ? kDigits[bits >> (18 - 6 * j) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+void checkEnded(Ended ended) {
+  if (ended == Ended::kClientGone) {
+    throw ApiError{499, "the client has left", "", "", 0};
+  }
+  if (ended == Ended::kStopping) {
+    throw ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
+  }
+}
+
+const char kModels[] = "/v1/models/";
+
+}  // namespace
+
+struct Service::Route {
+  const char* method;
+  const char* path;
+  void (Service::*answer)(Exchange*);
+  bool needs_key;
+};
+
+Service::Service(const ServiceOptions& options, const Model& model)
+    : options_(options),
+      model_(model),
+      started_(static_cast<int64_t>(std::time(nullptr))),
+      slots_(makeSlots(options_, model), options.queue),
+      guard_(options.guard) {}
+
+const Service::Route* Service::routeOf(const HttpRequest& request) const {
+  static constexpr Route kRoutes[] = {
+      {"POST", "/v1/chat/completions", &Service::chat, true},
+      {"POST", "/v1/completions", &Service::completions, true},
+      {"POST", "/v1/embeddings", &Service::embeddings, true},
+      {"GET", "/v1/models", &Service::models, true},
+      {"GET", "/health", &Service::health, false},
+      {"GET", "/metrics", &Service::metrics, true},
+      {"GET", "/", &Service::page, false},
+      {"GET", kModels, &Service::model, true},
+  };
+  for (const Route& route : kRoutes) {
+    const bool prefix = route.path == kModels;
+    if (prefix ? request.path.compare(0, sizeof(kModels) - 1, kModels) == 0
+               : request.path == route.path) {
+      return &route;
+    }
+  }
+  return nullptr;
+}
+
+void Service::sendError(const ApiError& error, Exchange* exchange) {
+  device_lost_ = device_lost_ || error.code == "device_lost";
+  if (error.retry_after_s != 0) {
+    exchange->addHeader("Retry-After", std::to_string(error.retry_after_s));
+  }
+  if (error.status == 401) {
+    exchange->addHeader("WWW-Authenticate", "Bearer");
+  }
+  exchange->send(error.status, kJson, dumped(errorJson(error)));
+}
+
+void Service::refuse(int status, Exchange* exchange) {
+  exchange->closeAfter();
+  ApiError error{status, "", "", "", 0};
+  switch (status) {
+    case 408:
+      error.message = "the request did not arrive in time: send all of it at once";
+      break;
+    case 413:
+      error.message =
+          "the body is too large: send less, or start the server with a larger --max-body";
+      break;
+    case 431:
+      error.message = "the headers are too large: send fewer";
+      break;
+    case 503:
+      error.message = "there are too many connections: close some";
+      error.retry_after_s = 1;
+      break;
+    default:
+      error.message = "this is no HTTP request: check the client";
+  }
+  sendError(error, exchange);
+  metrics_.countRequest("none", status, 0);
+}
+
+void Service::answer(Exchange* exchange) {
+  const Clock::time_point start = Clock::now();
+  const Route* const route = routeOf(exchange->request());
+  try {
+    run(route, exchange);
+  } catch (const ApiError& error) {
+    sendError(error, exchange);
+  } catch (const std::bad_alloc&) {
+    sendError({503, "the system has no memory left: ask for less", "", "out_of_memory", 5},
+              exchange);
+  } catch (const Failure& failure) {
+    sendError({500, failure.message, "", "", 0}, exchange);
+  } catch (const std::exception& error) {
+    sendError(
+        {500, std::string("unexpected error (") + error.what() + "): please report it", "", "", 0},
+        exchange);
+  }
+  const std::chrono::duration<double> time = Clock::now() - start;
+  metrics_.countRequest(route != nullptr ? route->path : "none", exchange->status(), time.count());
+  if (options_.common.verbose) {
+    const HttpRequest& request = exchange->request();
+    tell(dim(terminalSafe("oriel: " + request.method + " " + request.path + " " +
+                          std::to_string(exchange->status()) +
+                          formatted(", %.0f ms", 1000 * time.count()))) +
+         "\n");
+  }
+}
+
+void Service::run(const Route* route, Exchange* exchange) {
+  const HttpRequest& request = exchange->request();
+  const bool preflight = request.method == "OPTIONS";
+  guard_.check(exchange, !preflight && (route == nullptr || route->needs_key));
+  if (guard_.answerPreflight(exchange)) {
+    return;
+  }
+  if (route == nullptr) {
+    throw ApiError{404,
+                   "there is no " + request.path + " here: see docs/serve.md for what there is", "",
+                   "not_found", 0};
+  }
+  const bool is_get = std::strcmp(route->method, "GET") == 0;
+  if (request.method != route->method && !(is_get && request.method == "HEAD")) {
+    exchange->addHeader("Allow", is_get ? "GET, HEAD" : route->method);
+    throw ApiError{405,
+                   request.path + " does not take " + request.method + ": use " + route->method, "",
+                   "method_not_allowed", 0};
+  }
+  (this->*route->answer)(exchange);
+}
+
+void Service::stop(bool at_once) {
+  stopping_ = true;
+  if (at_once) {
+    watcher_.stopAll();
+  }
+}
+
+void Service::page(Exchange* exchange) {
+  exchange->addHeader("Content-Security-Policy",
+                      "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; "
+                      "script-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'");
+  exchange->addHeader("X-Content-Type-Options", "nosniff");
+  exchange->addHeader("Cache-Control", "no-store");
+  exchange->send(200, "text/html; charset=utf-8", chatPage());
+}
+
+void Service::health(Exchange* exchange) {
+  Json json;
+  json["status"] = device_lost_ ? "device lost" : stopping_ ? "stopping" : "ok";
+  exchange->send(device_lost_ || stopping_ ? 503 : 200, kJson, dumped(json));
+}
+
+void Service::metrics(Exchange* exchange) {
+  Metrics::Now now;
+  now.sessions = slots_.count();
+  now.busy = slots_.busy();
+  now.waiting = slots_.waiting();
+  now.connections = connections();
+  now.memory_bytes = model_.plan().total_bytes;
+  exchange->send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_.text(now));
+}
+
+Json Service::modelJson() const {
+  Json json;
+  json["id"] = options_.model_name;
+  json["object"] = "model";
+  json["created"] = started_;
+  json["owned_by"] = "oriel";
+  json["oriel"]["window_tokens"] = model_.plan().window_tokens;
+  json["oriel"]["sessions"] = slots_.count();
+  json["oriel"]["architecture"] = model_.info().architecture;
+  json["oriel"]["n_embd"] = model_.info().n_embd;
+  return json;
+}
+
+void Service::models(Exchange* exchange) {
+  Json json;
+  json["object"] = "list";
+  json["data"] = Json::array({modelJson()});
+  exchange->send(200, kJson, dumped(json));
+}
+
+void Service::model(Exchange* exchange) {
+  const std::string name = exchange->request().path.substr(sizeof(kModels) - 1);
+  if (name != options_.model_name) {
+    throw ApiError{404, "there is no model " + name + ": GET /v1/models says which there is",
+                   "model", "model_not_found", 0};
+  }
+  exchange->send(200, kJson, dumped(modelJson()));
+}
+
+Json Service::bodyOf(const HttpRequest& request) const {
+  const std::string* const type = request.header("content-type");
+  // Browsers let pages of any site send other types without asking.
+  if (type == nullptr || type->compare(0, sizeof(kJson) - 1, kJson) != 0) {
+    throw ApiError{415, "the body is not said to be JSON: send Content-Type: application/json", "",
+                   "unsupported_media_type", 0};
+  }
+  try {
+    return parseJson(request.body, "the body");
+  } catch (const Failure& failure) {
+    throw ApiError{400, failure.message, "", "invalid_json", 0};
+  }
+}
+
+oriel_generate_options Service::sampling(const ReplyRequest& request, uint32_t choice) const {
+  CommonOptions common = options_.common;
+  if (request.temperature) {
+    common.temperature = static_cast<float>(*request.temperature);
+    common.greedy = false;
+  }
+  const auto take = [](const std::optional<double>& from, auto* to) {
+    if (from) {
+      *to = static_cast<float>(*from);
+    }
+  };
+  take(request.top_p, &common.top_p);
+  take(request.min_p, &common.min_p);
+  take(request.repeat_penalty, &common.repeat_penalty);
+  take(request.presence_penalty, &common.presence_penalty);
+  take(request.frequency_penalty, &common.frequency_penalty);
+  common.top_k = request.top_k ? request.top_k : common.top_k;
+  common.seed = request.seed.value_or(common.seed);
+  oriel_generate_options options =
+      generateOptions(common, request.max_tokens.value_or(options_.reply_tokens));
+  options.greedy = options.greedy != 0 || request.top_p == 0.0 ? 1 : 0;
+  if (request.seed && options.seed == 0) {
+    options.seed = UINT64_MAX;  // 0 would be the clock's
+  }
+  options.seed += options.seed != 0 ? choice : 0;
+  options.logit_bias = request.biases.data();
+  options.logit_bias_count = request.biases.size();
+  options.logprobs = request.logprobs ? 1 : 0;
+  options.top_logprobs = request.logprobs ? std::max(request.top_logprobs, 1u) : 0;
+  options.json_schema = request.schema.empty() ? nullptr : request.schema.data();
+  options.json_schema_bytes = request.schema.size();
+  options.tool_choice = request.tool_choice;
+  return options;
+}
+
+void Service::checkWithoutSystem() const {
+  if (!options_.system.empty()) {
+    throw ApiError{
+        400,
+        "every session here begins with the server's --system: ask for chat completions, "
+        "or start the server without it",
+        "", "unsupported_parameter", 0};
+  }
+}
+
+/// It is what every session begins with.
+void Service::leaveOutSystem(ReplyRequest* request) const {
+  if (options_.system.empty()) {
+    return;
+  }
+  if (!(request->form == ChatForm())) {
+    throw ApiError{400,
+                   "all conversations here share one system prompt, in which tools and variables "
+                   "would stand: leave them out, or start the server without --system",
+                   "tools", "unsupported_parameter", 0};
+  }
+  std::vector<ChatMessage>& messages = request->messages;
+  if (messages.front().key == systemKey(options_.system)) {
+    messages.erase(messages.begin());
+  }
+  const bool others = std::any_of(messages.begin(), messages.end(), [](const ChatMessage& message) {
+    return message.key.compare(0, 16, R"({"role":"system")") == 0;
+  });
+  if (others || messages.empty()) {
+    throw ApiError{400,
+                   "all conversations here begin with the server's --system: send messages of the "
+                   "user and of the assistant",
+                   "messages", "unsupported_content", 0};
+  }
+}
+
+std::vector<int32_t> Service::idsOf(const RawPrompt& prompt) const {
+  return prompt.from_ids ? prompt.ids
+                         : model_.tokenize(prompt.text, ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS);
+}
+
+Slots::Lease Service::take(const Slots::Matcher& match, const Exchange& client) {
+  const Clock::time_point deadline = Clock::now() + options_.timeout;
+  const auto gives_up = [&]() -> std::optional<ApiError> {
+    if (client.clientGone()) {
+      return ApiError{499, "the client has left", "", "", 0};
+    }
+    if (stopping_) {
+      return ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
+    }
+    if (Clock::now() >= deadline) {
+      return ApiError{503,
+                      "no session was free in time: ask again later, or start the server with "
+                      "more --sessions or a longer --timeout",
+                      "", "timeout", 2};
+    }
+    return std::nullopt;
+  };
+  if (stopping_) {
+    throw ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
+  }
+  return slots_.take(match, gives_up);
+}
+
+Slot::Call Service::callOf(const Exchange& client) {
+  return {&watcher_, &client, Clock::now() + options_.timeout};
+}
+
+ReplyRequest Service::requestOf(const HttpRequest& request, bool is_chat) {
+  const std::lock_guard<std::mutex> hold(parsing_);
+  const Json body = bodyOf(request);
+  const uint32_t n_vocab = model_.info().n_vocab;
+  return is_chat ? readChatRequest(body, n_vocab) : readCompletionRequest(body, n_vocab);
+}
+
+void Service::chat(Exchange* exchange) {
+  ReplyRequest request = requestOf(exchange->request(), /*is_chat=*/true);
+  leaveOutSystem(&request);
+  reply(request, exchange);
+}
+
+void Service::completions(Exchange* exchange) {
+  const ReplyRequest request = requestOf(exchange->request(), /*is_chat=*/false);
+  checkWithoutSystem();
+  reply(request, exchange);
+}
+
+void Service::reply(const ReplyRequest& request, Exchange* exchange) {
+  std::vector<std::vector<int32_t>> prompts(1);
+  if (!request.is_chat) {
+    prompts.clear();
+    for (const RawPrompt& prompt : request.prompts) {
+      prompts.push_back(idsOf(prompt));
+      if (prompts.back().empty()) {
+        throw wrongField("prompt",
+                         "at least one token: this model does not begin with one of its own");
+      }
+    }
+  }
+  ReplyWriter writer(model_, options_.model_name, request, exchange);
+  try {
+    generate(request, prompts, &writer, exchange);
+    writer.end();
+  } catch (const ApiError& error) {
+    if (!exchange->begun()) {
+      throw;
+    }
+    writer.endWith(error);
+  }
+}
+
+/// The session is given back before the client has the end of its reply, and may ask again.
+void Service::generate(const ReplyRequest& request,
+                       const std::vector<std::vector<int32_t>>& prompts, ReplyWriter* writer,
+                       Exchange* exchange) {
+  std::vector<const char*> stops;
+  for (const std::string& text : request.stop) {
+    stops.push_back(text.c_str());
+  }
+  const auto lease =
+      take([&](const Slot& slot) { return slot.match(request, prompts[0]); }, *exchange);
+  const Slot::Call call = callOf(*exchange);
+  uint32_t number = 0;
+  for (const std::vector<int32_t>& ids : prompts) {
+    for (uint32_t i = 0; i < request.choices; ++i, ++number) {
+      oriel_generate_options options = sampling(request, i);
+      options.stop = stops.data();
+      options.stop_count = stops.size();
+      const ReplySink sink = writer->sinkFor(number);
+      const ReplyOutcome outcome = request.is_chat ? lease->chat(request, options, sink, call)
+                                                   : lease->complete(ids, options, sink, call);
+      metrics_.countReply(outcome.prompt_tokens, outcome.cached_tokens, outcome.result.tokens,
+                          outcome.evicted);
+      checkEnded(outcome.ended);
+      writer->endChoice(outcome, i == 0);
+    }
+  }
+}
+
+void Service::embeddings(Exchange* exchange) {
+  const Json body = bodyOf(exchange->request());
+  const Fields fields(body, "");
+  std::vector<RawPrompt> inputs =
+      readPrompts(fields.need("input", "a text"), "input", model_.info().n_vocab);
+  const std::string format = fields.text("encoding_format").value_or("float");
+  if (format != "float" && format != "base64") {
+    throw wrongField("encoding_format", "\"float\" or \"base64\"");
+  }
+  const int64_t n_embd = model_.info().n_embd;
+  if (fields.whole("dimensions", 1, INT32_MAX).value_or(n_embd) != n_embd) {
+    throw wrongField("dimensions", std::to_string(n_embd) + ", what this model's vectors have");
+  }
+  checkWithoutSystem();
+  const auto lease = take([&](const Slot&) { return Slot::Match(); }, *exchange);
+  Json json;
+  json["object"] = "list";
+  json["data"] = Json::array();
+  uint64_t tokens = 0;
+  const Slot::Call call = callOf(*exchange);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].from_ids) {
+      inputs[i].text = model_.detokenize(inputs[i].ids, 0);
+    }
+    uint32_t count = 0;
+    const std::vector<float> values = lease->embed(inputs[i], call, &count);
+    tokens += count;
+    Json one;
+    one["object"] = "embedding";
+    one["index"] = i;
+    if (format == "base64") {
+      one["embedding"] = base64Of(values);
+    } else {
+      one["embedding"] = Json::array();
+      for (const float value : values) {
+        one["embedding"].push_back(numberOf(value));
+      }
+    }
+    json["data"].push_back(std::move(one));
+  }
+  json["model"] = options_.model_name;
+  json["usage"]["prompt_tokens"] = tokens;
+  json["usage"]["total_tokens"] = tokens;
+  exchange->send(200, kJson, dumped(json));
+}
+
+}  // namespace cli

@@ -1,0 +1,90 @@
+// The routes: what is asked, of which session, and how it is answered.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "model_handle.h"
+#include "serve/guard.h"
+#include "serve/http_server.h"
+#include "serve/metrics.h"
+#include "serve/reply_request.h"
+#include "serve/slots.h"
+#include "serve/watcher.h"
+
+namespace cli {
+
+class ReplyWriter;
+
+struct ServiceOptions {
+  CommonOptions common;  ///< how replies are sampled where a request does not say
+  ChatFormatOptions chat;
+  std::string system;      ///< begins every conversation; empty: none
+  std::string model_name;  ///< as clients see it
+  uint32_t queue = 32;
+  uint32_t reply_tokens = 2048;
+  std::chrono::seconds timeout{600};
+  GuardOptions guard;
+};
+
+class Service {
+ public:
+  Service(const ServiceOptions& options, const Model& model);
+
+  void answer(Exchange* exchange);
+  /// Of what was no sound request.
+  void refuse(int status, Exchange* exchange);
+
+  /// Requests that wait are refused; with `at_once` replies that run are cut, too.
+  void stop(bool at_once);
+  /// Replies that run.
+  size_t busy() const { return slots_.busy(); }
+
+  std::function<uint64_t()> connections = [] { return 0; };
+
+ private:
+  struct Route;
+  const Route* routeOf(const HttpRequest& request) const;
+  void run(const Route* route, Exchange* exchange);
+  void sendError(const ApiError& error, Exchange* exchange);
+
+  void page(Exchange* exchange);
+  void health(Exchange* exchange);
+  void metrics(Exchange* exchange);
+  void models(Exchange* exchange);
+  void model(Exchange* exchange);
+  void chat(Exchange* exchange);
+  void completions(Exchange* exchange);
+  void embeddings(Exchange* exchange);
+
+  Json modelJson() const;
+  Json bodyOf(const HttpRequest& request) const;
+  ReplyRequest requestOf(const HttpRequest& request, bool is_chat);
+  oriel_generate_options sampling(const ReplyRequest& request, uint32_t choice) const;
+  void checkWithoutSystem() const;
+  void leaveOutSystem(ReplyRequest* request) const;
+  std::vector<int32_t> idsOf(const RawPrompt& prompt) const;
+  Slots::Lease take(const Slots::Matcher& match, const Exchange& client);
+  Slot::Call callOf(const Exchange& client);
+  void reply(const ReplyRequest& request, Exchange* exchange);
+  void generate(const ReplyRequest& request, const std::vector<std::vector<int32_t>>& prompts,
+                ReplyWriter* writer, Exchange* exchange);
+
+  const ServiceOptions options_;
+  const Model& model_;
+  const int64_t started_;
+  Metrics metrics_;
+  Slots slots_;
+  Watcher watcher_;
+  const RequestGuard guard_;
+  std::mutex parsing_;  ///< a body takes many times its bytes once it is parsed: one at a time
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> device_lost_{false};
+};
+
+}  // namespace cli

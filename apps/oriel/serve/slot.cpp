@@ -1,0 +1,332 @@
+#include "serve/slot.h"
+
+#include <oriel/sessions.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "serve/api_error.h"
+
+namespace cli {
+namespace {
+
+/// What a reply that was not kept as a message is called: no message has this key.
+constexpr char kUnknown[] = "";
+
+struct Telling {
+  const ReplySink& sink;
+  ReplyParts* parts;
+};
+
+// Nothing may be thrown through the library.
+int onPart(const oriel_part* part, void* user) {
+  const auto* telling = static_cast<Telling*>(user);
+  try {
+    telling->parts->add(*part);
+    return telling->sink.on_part(*part) ? 0 : 1;
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
+
+int onToken(const oriel_token_event* event, void* user) {
+  const auto* telling = static_cast<Telling*>(user);
+  try {
+    return telling->sink.on_token(*event) ? 0 : 1;
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
+
+/// Of a completion, which has no parts.
+int onRawToken(const oriel_token_event* event, void* user) {
+  const auto* telling = static_cast<Telling*>(user);
+  try {
+    telling->parts->text.append(event->text, event->text_bytes);
+  } catch (const std::exception&) {
+    return 1;
+  }
+  return onToken(event, user);
+}
+
+/// As part of a message that a client sends back.
+Json callsOf(const ReplyParts& parts) {
+  Json calls = Json::array();
+  for (const ToolCall& call : parts.completeCalls()) {
+    Json one;
+    one["function"]["name"] = call.name;
+    one["function"]["arguments"] = call.arguments;
+    calls.push_back(std::move(one));
+  }
+  return calls;
+}
+
+size_t commonIds(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
+  return static_cast<size_t>(end - a.begin());
+}
+
+bool penalises(const oriel_generate_options& options) {
+  return (options.repeat_penalty != 0 && options.repeat_penalty != 1) ||
+         options.presence_penalty != 0 || options.frequency_penalty != 0;
+}
+
+}  // namespace
+
+Slot::Slot(const Model& model, const ChatFormatOptions& base, bool split_turns, bool forget)
+    : model_(model), base_(base), split_turns_(split_turns), forget_(forget) {}
+
+Slot::~Slot() { oriel_session_destroy(session_); }
+
+oriel_stats Slot::stats() const {
+  oriel_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  oriel_session_get_stats(session_, &stats);
+  return stats;
+}
+
+uint64_t Slot::position() const { return stats().position; }
+uint64_t Slot::evicted() const { return stats().evicted; }
+
+void Slot::open(const ChatForm& form) {
+  if (session_ != nullptr && form == form_) {
+    return;
+  }
+  oriel_session_destroy(session_);
+  session_ = nullptr;
+  held_.clear();
+  ends_.clear();
+  ids_.clear();
+  form_ = form;
+  chat_ = base_;
+  chat_.tools = form.tools;
+  if (!form.variables.empty()) {
+    chat_.variables = form.variables;
+  }
+  if (form.thinking) {
+    chat_.thinking = *form.thinking;
+    chat_.no_thinking = !*form.thinking;
+  }
+  const oriel_chat_options chat = chatOptions(chat_);
+  oriel_session_options options = {};
+  options.struct_size = sizeof(options);
+  options.chat = &chat;
+  options.split_turns = split_turns_ ? 1 : 0;
+  options.forget_evicted = forget_ ? 1 : 0;
+  const oriel_status status = oriel_session_create(model_.get(), &options, &session_);
+  if (status != ORIEL_OK) {
+    session_ = nullptr;
+    throw failedCall(status, oriel_model_last_error(model_.get()));
+  }
+  begin_ = position();
+}
+
+void Slot::forget() {
+  held_.clear();
+  ends_.clear();
+  ids_.clear();
+  const oriel_status status = oriel_session_reset(session_);
+  if (status != ORIEL_OK) {
+    throw failedCall(status, oriel_session_last_error(session_));
+  }
+}
+
+void Slot::check(oriel_status status, const Watcher::Guard& guard) const {
+  if (status == ORIEL_OK) {
+    return;
+  }
+  if (status != ORIEL_ERROR_CANCELLED) {
+    throw failedCall(status, oriel_session_last_error(session_));
+  }
+  switch (guard.why()) {
+    case Ended::kClientGone:
+      throw ApiError{499, "the client has left", "", "", 0};
+    case Ended::kTimeout:
+      throw ApiError{503,
+                     "the prompt was not read in time: start the server with a longer --timeout",
+                     "", "timeout", 1};
+    default:
+      throw ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
+  }
+}
+
+size_t Slot::common(const std::vector<ChatMessage>& messages) const {
+  size_t count = 0;
+  while (count < held_.size() && count < messages.size() &&
+         held_[count].key == messages[count].key) {
+    ++count;
+  }
+  return count;
+}
+
+/// Behind which the rest can be added. A session that holds more goes back to where a turn begins.
+size_t Slot::keptMessages(const std::vector<ChatMessage>& messages) const {
+  size_t count = common(messages);
+  if (count == held_.size() && count < messages.size()) {
+    return count;
+  }
+  count = std::min(count, messages.size() - 1);
+  while (count != 0 && held_[count].turn_begin == 0) {
+    --count;
+  }
+  return count;
+}
+
+Slot::Match Slot::match(const ReplyRequest& request, const std::vector<int32_t>& ids) const {
+  if (session_ == nullptr) {
+    return {};
+  }
+  const uint64_t all = ends_.empty() ? ids_.size() : ends_.back();
+  if (!request.is_chat) {
+    const uint64_t kept = commonIds(ids_, ids);
+    return {kept, all - kept};
+  }
+  if (!(request.form == form_)) {
+    return {0, all};
+  }
+  const size_t count = held_.empty() ? 0 : keptMessages(request.messages);
+  const uint64_t kept = count == 0 ? 0 : ends_[count - 1];
+  return {kept, all - kept};
+}
+
+/// Returns how many tokens stay.
+uint64_t Slot::goBackTo(size_t messages) {
+  if (messages != 0 && messages == held_.size()) {
+    return position();
+  }
+  if (messages != 0 && oriel_session_rewind(session_, held_[messages].turn_begin) == ORIEL_OK) {
+    held_.resize(messages);
+    ends_.resize(messages);
+    return position();
+  }
+  if (!empty()) {
+    forget();
+  }
+  return begin_;
+}
+
+void Slot::add(const ChatMessage& message, const Watcher::Guard& guard) {
+  check(oriel_chat_add_json(session_, message.json.data(), message.json.size()), guard);
+  uint64_t turn_begin = 0;
+  size_t count = 0;
+  if (message.is_user) {
+    uint64_t starts[256];
+    const bool known =
+        oriel_session_get_turns(session_, starts, 256, &count) == ORIEL_OK && count != 0;
+    turn_begin = known ? starts[count - 1] : 0;
+  }
+  held_.push_back({message.key, turn_begin});
+  ends_.push_back(position());
+}
+
+ReplyOutcome Slot::finish(ReplyOutcome outcome, const Watcher::Guard& guard, oriel_status status) {
+  outcome.stats = stats();
+  outcome.evicted = outcome.stats.evicted - std::min(outcome.stats.evicted, outcome.evicted);
+  if (status == ORIEL_ERROR_CANCELLED && outcome.result.tokens != 0) {
+    outcome.ended = guard.why();
+  } else {
+    check(status, guard);
+  }
+  return outcome;
+}
+
+ReplyOutcome Slot::chat(const ReplyRequest& request, const oriel_generate_options& options,
+                        const ReplySink& sink, const Call& call) {
+  open(request.form);
+  const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
+  ReplyOutcome outcome;
+  try {
+    size_t kept = ids_.empty() && !held_.empty() ? keptMessages(request.messages) : 0;
+    // What was taken back would count as repeated.
+    kept = kept != held_.size() && penalises(options) ? 0 : kept;
+    outcome.cached_tokens = goBackTo(kept);
+    outcome.evicted = evicted();
+    for (size_t i = held_.size(); i < request.messages.size(); ++i) {
+      add(request.messages[i], guard);
+    }
+    outcome.result.struct_size = sizeof(outcome.result);
+    Telling telling{sink, &outcome.parts};
+    oriel_generate_options with_parts = options;
+    with_parts.on_part = onPart;
+    with_parts.part_user = &telling;
+    held_.push_back({kUnknown, 0});
+    const oriel_status status =
+        oriel_chat_reply(session_, &with_parts, onToken, &telling, &outcome.result);
+    ends_.push_back(position());
+    outcome.prompt_tokens = outcome.cached_tokens + outcome.result.prompt_tokens;
+    const oriel_stop_reason stop = outcome.result.stop_reason;
+    if (status == ORIEL_OK && (stop == ORIEL_STOP_TOKEN || stop == ORIEL_STOP_LENGTH)) {
+      held_.back().key = assistantKey(outcome.parts.text, callsOf(outcome.parts));
+    }
+    return finish(std::move(outcome), guard, status);
+  } catch (const ApiError&) {
+    forgetAfterFailure();
+    throw;
+  }
+}
+
+ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generate_options& options,
+                            const ReplySink& sink, const Call& call) {
+  open({});
+  const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
+  ReplyOutcome outcome;
+  try {
+    // The last token's logits are computed again.
+    size_t kept = std::min(commonIds(ids_, ids), ids.size() - 1);
+    kept = penalises(options) && kept != ids_.size() ? 0 : kept;
+    if (kept == 0 || oriel_session_rewind(session_, begin_ + kept) != ORIEL_OK) {
+      forget();
+      kept = 0;
+    }
+    ids_ = ids;
+    outcome.evicted = evicted();
+    check(oriel_session_append(session_, ids.data() + kept, ids.size() - kept), guard);
+    Telling telling{sink, &outcome.parts};
+    outcome.result.struct_size = sizeof(outcome.result);
+    const oriel_status status =
+        oriel_session_generate(session_, &options, onRawToken, &telling, &outcome.result);
+    outcome.cached_tokens = kept;
+    outcome.prompt_tokens = ids.size();
+    keepReply();
+    return finish(std::move(outcome), guard, status);
+  } catch (const ApiError&) {
+    forgetAfterFailure();
+    throw;
+  }
+}
+
+/// The ids of what was generated, behind those of the prompt.
+void Slot::keepReply() {
+  const uint64_t first = begin_ + ids_.size();
+  const size_t prompt = ids_.size();
+  size_t count = position() > first ? position() - first : 0;
+  ids_.resize(prompt + count);
+  if (count != 0 &&
+      oriel_session_get_tokens(session_, first, ids_.data() + prompt, count, &count) != ORIEL_OK) {
+    ids_.resize(prompt);
+  }
+}
+
+/// A message may be there in part, and the next request begins anew.
+void Slot::forgetAfterFailure() {
+  try {
+    forget();
+  } catch (const ApiError&) {
+    // The device is lost: every call says so.
+  }
+}
+
+std::vector<float> Slot::embed(const RawPrompt& text, const Call& call, uint32_t* tokens) {
+  open({});
+  const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
+  forget();
+  std::vector<float> values(model_.info().n_embd);
+  size_t needed = 0;
+  check(oriel_embed(session_, nullptr, text.text.data(), text.text.size(), values.data(),
+                    values.size(), &needed, tokens),
+        guard);
+  return values;
+}
+
+}  // namespace cli

@@ -1,0 +1,106 @@
+// A session, and what it holds: so much of the next prompt as it has read already need not be read again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <oriel/oriel.h>
+
+#include "model_handle.h"
+#include "reply/chat_options.h"
+#include "reply/reply_parts.h"
+#include "serve/reply_request.h"
+#include "serve/watcher.h"
+
+namespace cli {
+
+struct ReplySink {
+  /// False: the reply ends here.
+  std::function<bool(const oriel_part&)> on_part;
+  std::function<bool(const oriel_token_event&)> on_token;
+};
+
+/// How a reply went.
+struct ReplyOutcome {
+  oriel_generation result = {};
+  ReplyParts parts;
+  Ended ended = Ended::kNot;
+  uint64_t prompt_tokens = 0;  ///< all that came before the reply
+  uint64_t cached_tokens = 0;  ///< of them, those that the session held
+  uint64_t evicted = 0;        ///< by this prompt and reply
+  oriel_stats stats = {};
+};
+
+class Slot {
+ public:
+  /// `base` are the options of every session, and live longer.
+  Slot(const Model& model, const ChatFormatOptions& base, bool split_turns, bool forget);
+  ~Slot();
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+
+  /// Creates the session. Throws ApiError.
+  void open(const ChatForm& form);
+  oriel_session* session() const { return session_; }
+
+  /// Of what the request begins with, how many tokens are held; and how many would be lost by going back to there.
+  struct Match {
+    uint64_t kept = 0;
+    uint64_t lost = 0;
+  };
+  Match match(const ReplyRequest& request, const std::vector<int32_t>& ids) const;
+  bool empty() const { return held_.empty() && ids_.empty(); }
+
+  /// Who asks, and until when it waits.
+  struct Call {
+    Watcher* watcher = nullptr;
+    const Exchange* client = nullptr;
+    Clock::time_point deadline;
+  };
+  /// A reply to the messages, or behind the ids. Throws ApiError; one that was cut short is an outcome.
+  ReplyOutcome chat(const ReplyRequest& request, const oriel_generate_options& options,
+                    const ReplySink& sink, const Call& call);
+  ReplyOutcome complete(const std::vector<int32_t>& ids, const oriel_generate_options& options,
+                        const ReplySink& sink, const Call& call);
+  /// The vector of a text. Forgets what was held.
+  std::vector<float> embed(const RawPrompt& text, const Call& call, uint32_t* tokens);
+
+  uint64_t last_used = 0;
+
+ private:
+  struct Held {
+    std::string key;
+    uint64_t turn_begin =
+        0;  ///< where it can be gone back to; 0: a user's message alone begins a turn
+  };
+
+  void forget();
+  void forgetAfterFailure();
+  void keepReply();
+  void check(oriel_status status, const Watcher::Guard& guard) const;
+  size_t common(const std::vector<ChatMessage>& messages) const;
+  size_t keptMessages(const std::vector<ChatMessage>& messages) const;
+  uint64_t goBackTo(size_t messages);
+  void add(const ChatMessage& message, const Watcher::Guard& guard);
+  oriel_stats stats() const;
+  uint64_t position() const;
+  uint64_t evicted() const;
+  ReplyOutcome finish(ReplyOutcome outcome, const Watcher::Guard& guard, oriel_status status);
+
+  const Model& model_;
+  const ChatFormatOptions& base_;
+  const bool split_turns_;
+  const bool forget_;
+  ChatFormatOptions chat_;
+  ChatForm form_;
+  oriel_session* session_ = nullptr;
+  uint64_t begin_ = 0;  ///< position of an empty session: behind the prefix
+  std::vector<Held> held_;
+  std::vector<uint64_t> ends_;  ///< position behind each of them
+  std::vector<int32_t> ids_;    ///< of a completion
+};
+
+}  // namespace cli

@@ -1,0 +1,178 @@
+"""How C functions are called: errors raised, callbacks that may raise, waits that Ctrl-C ends."""
+
+import ctypes
+import logging
+import os
+import threading
+from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Union
+
+from . import _abi
+from ._errors import BufferTooSmallError, StateError, error_of
+from ._library import LIBRARY
+
+T = TypeVar("T")
+LOGGER = logging.getLogger("oriel")
+LOGGER.addHandler(logging.NullHandler())
+LEVELS = {
+    _abi.oriel_log_level.ORIEL_LOG_ERROR: logging.ERROR,
+    _abi.oriel_log_level.ORIEL_LOG_WARNING: logging.WARNING,
+    _abi.oriel_log_level.ORIEL_LOG_INFO: logging.INFO,
+}
+Log = Callable[[int, str], object]
+Progress = Callable[[int, int], Optional[bool]]
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+class _Running(threading.local):
+    """Of the call that runs on this thread: its error line, and what a callback of it raised."""
+
+    line: str = ""
+    error: Optional[BaseException] = None
+    depth: int = 0
+
+    def keep(self, error: BaseException) -> None:
+        self.error = self.error or error
+
+
+running = _Running()
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function that returns a status. Raises what a callback raised before what the status says."""
+    function = getattr(LIBRARY, name, None)
+    if function is None:
+        raise StateError(f"this build of the shared library has no {name}: use the wheel's")
+    outer = running.line, running.error
+    running.line, running.error = "", None
+    running.depth += 1
+    try:
+        status = function(*arguments)
+        line, error = running.line, running.error
+    finally:
+        running.line, running.error = outer
+        running.depth -= 1
+    if error is not None:
+        raise error
+    if status != 0:
+        raise error_of(status, line or LIBRARY.oriel_status_text(status).decode("utf-8"))
+
+
+def fill(kind: Any, name: str, *arguments: Any, guess: int = 256) -> Any:
+    """An array that a function fills, as long as it says."""
+    capacity = guess
+    while True:
+        array = (kind * capacity)()
+        needed = ctypes.c_size_t()
+        try:
+            call(name, *arguments, array, capacity, ctypes.byref(needed))
+            return array[: needed.value]
+        except BufferTooSmallError:
+            capacity = needed.value
+
+
+def log_callback(log: Optional[Log]) -> Any:
+    """Every line to `log`, or to the logger "oriel"; errors are kept for the exception, too."""
+    tell = log or LOGGER.log
+
+    def on_log(level: int, message: bytes, _user: object) -> None:
+        try:
+            text = message.decode("utf-8", "replace")
+            if level == _abi.oriel_log_level.ORIEL_LOG_ERROR:
+                running.line = text
+            tell(LEVELS.get(_abi.oriel_log_level(level), logging.DEBUG), text)
+        except BaseException as error:
+            running.keep(error)
+
+    return _abi.oriel_log_fn(on_log)
+
+
+def progress_callback(progress: Optional[Progress]) -> Any:
+    """Stops when `progress` raises or returns False."""
+    if progress is None:
+        return _abi.oriel_progress_fn()
+    told = progress
+
+    def on_progress(done: int, total: int, _user: object) -> int:
+        try:
+            return 1 if told(done, total) is False else 0
+        except BaseException as error:
+            running.keep(error)
+            return 1
+
+    return _abi.oriel_progress_fn(on_progress)
+
+
+def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
+    """Runs `work`. On the main thread Ctrl-C cancels it, waits until it has ended and goes on as usual.
+
+    Signals are seen by the main thread alone, and not while it is in C, so a thread of its own does the work.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results: List[T] = []
+    errors: List[BaseException] = []
+    done = threading.Event()  # an interrupted join() would take the thread for ended
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="oriel-call", daemon=True).start()
+    try:
+        done.wait()
+    except BaseException:
+        while not done.is_set():  # a cancel that comes before the call has begun is for none
+            cancel()
+            done.wait(0.05)
+        raise
+    try:
+        if errors:
+            raise errors[0]
+        return results[0]
+    finally:
+        errors.clear()  # an exception keeps this frame, which must not keep the exception
+
+
+def text_bytes(text: Union[str, bytes], what: str = "text") -> bytes:
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogateescape")
+    if isinstance(text, bytes):
+        return text
+    raise TypeError(f"{what} is str or bytes, not {type(text).__name__}")
+
+
+def path_bytes(path: PathLike) -> bytes:
+    encoded = os.fspath(path).encode("utf-8", "surrogateescape") if not isinstance(path, bytes) else path
+    if b"\0" in encoded:
+        raise ValueError("a path has no NUL")
+    return encoded
+
+
+def id_array(ids: Sequence[int]) -> Tuple[Any, int]:
+    """Ids as C has them. Of numpy's integers, too."""
+    count = len(ids)
+    limit = 1 << 31
+    values = [int(value) for value in ids]
+    for value in values:
+        if not -limit <= value < limit:
+            raise ValueError(f"{value} is no token")
+    return (ctypes.c_int32 * count)(*values), count
+
+
+def address(data: bytes) -> Optional[int]:
+    """Where `data` lies; the caller keeps it alive."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
+
+
+def outside_calls(what: str) -> None:
+    if running.depth:
+        raise StateError(f"{what} cannot be closed from inside a callback: return from it first")
+
+
+def same_process(pid: int, what: str) -> None:
+    if os.getpid() != pid:
+        raise StateError(f"this {what} belongs to another process: load the model after the fork")

@@ -1,0 +1,196 @@
+"""Pictures of plans: text as `oriel plan` prints it, SVG and HTML for notebooks."""
+
+from html import escape
+from typing import TYPE_CHECKING, List, Optional
+
+from ._results import LayerGroup, PlanChoice, formats_name
+from ._sizes import format_size
+
+if TYPE_CHECKING:
+    from ._plan import Plan
+
+BAR_COLUMNS = 32
+EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+# Okabe and Ito's colours, which people who see red and green alike can tell apart.
+COLOURS = {"weights": "#0072b2", "cache": "#009e73", "activations": "#e69f00", "staging": "#cc79a7", "host": "#56b4e9"}
+
+
+def bar(share: float, columns: int = BAR_COLUMNS) -> str:
+    eighths = int(min(max(share, 0.0), 1.0) * columns * 8 + 0.5)
+    if share > 0 and eighths == 0:
+        eighths = 1
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8]
+
+
+def _name(choice: PlanChoice) -> str:
+    return formats_name(choice.k_format, choice.v_format)
+
+
+def verdict(plan: "Plan", choice: PlanChoice) -> str:
+    if choice.refused == "quality":
+        return "never chosen: it failed the calibration of this model"
+    if choice.refused == "speed":
+        return "slower than was asked for"
+    least = choice.total_bytes if plan.weights_unknown else choice.minimum_bytes
+    fits = choice.total_bytes <= plan.memory_bytes if plan.weights_unknown else choice.fits
+    if not fits:
+        return f"does not fit: {least - plan.memory_bytes} bytes short"
+    if choice == plan.choice:
+        return "chosen: the least expected loss"
+    cost = f"{choice.loss_nats - plan.loss_nats:.4f} worse: "
+    more = choice.window_tokens - plan.window_tokens
+    if more > 0:
+        return f"{cost}coarser, for {more} tokens more"
+    return f"{cost}finer, but {-more} tokens less" if more < 0 else f"{cost}coarser, with the same window"
+
+
+def _why(plan: "Plan") -> str:
+    if not plan.planned_fits:
+        return "the smallest plan with these options; it needs more than was given"
+    if plan.window_given:
+        return "the window was given"
+    if plan.context_train_tokens and plan.sink_tokens + plan.window_tokens >= plan.context_train_tokens:
+        return f"the model was trained on {plan.context_train_tokens} tokens, and all of them fit"
+    return f"the longest window that fits; another token costs {format_size(plan.kv_bytes_per_token)}"
+
+
+def _attends(plan: "Plan") -> bool:
+    return not plan.groups or any(group.layers and group.kind in ("session", "sliding") for group in plan.groups)
+
+
+def title(plan: "Plan") -> str:
+    memory = format_size(plan.memory_bytes)
+    if plan.weights_unknown:
+        return f"whether {plan.title} fits in {memory} is not known"
+    return f"{plan.title} {'fits' if plan.fits else 'does not fit'} in {memory}"
+
+
+def _bars(plan: "Plan") -> List[str]:
+    lines = []
+    for name, size in plan.parts:
+        if name == "weights" and plan.weights_unknown:
+            lines.append(f"  {name:<12}{'not known':>12}")
+            continue
+        share = size / plan.total_bytes if plan.total_bytes else 0
+        lines.append(f"  {name:<12}{format_size(size):>12}  {bar(share)}")
+    if plan.constraint_bytes:
+        lines.append(f"  {'':<12}{format_size(plan.constraint_bytes):>12}  of host, for schemas and grammars")
+    total = "the rest" if plan.weights_unknown else "total"
+    lines.append(f"  {total:<12}{format_size(plan.total_bytes):>12}  ({plan.total_bytes} bytes)")
+    if plan.on_file_bytes:
+        size_text = format_size(plan.on_file_bytes)
+        lines.append(f"  {'on file':<12}{size_text:>12}  read when tokens need it, never held as a whole")
+    return lines
+
+
+def _group(plan: "Plan", group: LayerGroup) -> Optional[str]:
+    size = format_size(group.bytes)
+    each = " a session" if plan.sessions > 1 else ""
+    if group.kind == "sliding":
+        return f"  sliding     {group.layers} layers see the last {group.window_tokens} tokens and hold {size}{each} when full"
+    if group.kind == "convolution":
+        return f"  convolve    {group.layers} layers need the last {group.window_tokens} tokens and hold {size}{each}"
+    if group.kind == "state":
+        return (
+            f"  state       {group.layers} layers keep a state of {format_size(group.bytes_per_token)} in"
+            f" {group.ring_tokens} slots, {size}{each} in {plan.state_format}"
+        )
+    return None
+
+
+def _sessions(plan: "Plan") -> List[str]:
+    lines = []
+    if plan.sessions > 1:
+        windows = plan.session_windows
+        alike = len(set(windows)) == 1
+        seen = f"a window of {windows[0]} tokens each" if alike else f"windows of {', '.join(map(str, windows))} tokens"
+        lines.append(f"  sessions    {plan.sessions} with {seen}; one more takes {format_size(plan.session_bytes)}")
+    if plan.prefix_tokens:
+        once = ", held once for all" if plan.sessions > 1 else ""
+        lines.append(f"  prefix      {plan.prefix_tokens} tokens in f16, {format_size(plan.prefix_bytes)}{once}")
+    if plan.transcript_bytes:
+        lines.append(f"  transcript  {format_size(plan.transcript_bytes)} of host, for the text of messages")
+    return lines
+
+
+def _facts(plan: "Plan") -> List[str]:
+    lines = []
+    attends = _attends(plan)
+    if attends:
+        lines.append(f"  window      the last {plan.window_tokens} tokens and the first {plan.sink_tokens} (sinks)")
+        per_token = format_size(plan.kv_bytes_per_token)
+        lines.append(f"  cache       {plan.kv}: keys {plan.k_format}, values {plan.v_format}, {per_token} a token")
+    else:
+        lines.append("  window      none, no layer attends: states follow from all tokens")
+    lines += _sessions(plan)
+    lines += [line for line in (_group(plan, group) for group in plan.groups[1:]) if line]
+    if plan.expert_slots:
+        lines.append(f"  experts     {plan.expert_slots} of {plan.expert_count} have room in each layer")
+    if attends:
+        lines.append(f"  why         {_why(plan)}")
+        source = "measurements of this model" if plan.calibrated else "published priors"
+        lines.append(f"  loss        {plan.loss_nats:.4f} nats a token, expected by {source}")
+    if not plan.weights_unknown:
+        lines.append(f"  least       {format_size(plan.minimum_bytes)} ({plan.minimum_bytes} bytes)")
+    if plan.decode.tokens:
+        lines.append(f"  speed       {plan.predict().decode_tokens_per_s:.1f} tokens/s predicted, with the window full")
+    return lines
+
+
+def text(plan: "Plan") -> str:
+    lines = [title(plan), ""] + _bars(plan) + [""] + _facts(plan)
+    if _attends(plan):
+        lines += ["", f"  formats     {'window':>10}  {'loss':>8}"]
+        for choice in plan.choices:
+            mark = ">" if choice == plan.choice else " "
+            row = f"  {mark} {_name(choice):<10}{choice.window_tokens:>10}  {choice.loss_nats:>8.4f}"
+            lines.append(f"{row}  {verdict(plan, choice)}")
+    return "\n".join(lines)
+
+
+def svg(plan: "Plan") -> str:
+    """One bar as long as the memory: what each part takes, and what is left."""
+    width, bar_top, bar_height, left = 640.0, 34, 30, 10.0
+    room = max(plan.memory_bytes, plan.total_bytes, 1)
+    scale = (width - 2 * left) / room
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="142" viewBox="0 0 {width:.0f} 142"'
+        ' font-family="sans-serif" font-size="12" role="img">',
+        f"<title>{escape(title(plan))}</title>",
+        f'<text x="{left}" y="20" font-size="14" font-weight="bold" fill="#777">{escape(title(plan))}</text>',
+        f'<rect x="{left}" y="{bar_top}" width="{width - 2 * left:.1f}" height="{bar_height}" fill="#8882"/>',
+    ]
+    at = left
+    for name, size in plan.parts:
+        out.append(
+            f'<rect x="{at:.2f}" y="{bar_top}" width="{size * scale:.2f}" height="{bar_height}" fill="{COLOURS[name]}">'
+            f"<title>{name}: {format_size(size)}</title></rect>"
+        )
+        at += size * scale
+    if plan.total_bytes > plan.memory_bytes:
+        edge = left + plan.memory_bytes * scale
+        out.append(f'<path d="M{edge:.1f} {bar_top - 4}v{bar_height + 8}" stroke="#d55e00" stroke-width="2"/>')
+    for index, (name, size) in enumerate(plan.parts):
+        x = left + index % 3 * 210
+        y = 84 + index // 3 * 18
+        label = f"{name} {'not known' if name == 'weights' and plan.weights_unknown else format_size(size)}"
+        out.append(f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{COLOURS[name]}"/>')
+        out.append(f'<text x="{x + 16}" y="{y}" fill="#777">{label}</text>')
+    window = f"window {plan.window_tokens} tokens in {plan.kv}, expected loss {plan.loss_nats:.4f} nats a token"
+    if not _attends(plan):
+        window = "no layer attends: states follow from all tokens"
+    out.append(f'<text x="{left}" y="130" fill="#777">{window}</text></svg>')
+    return "".join(out)
+
+
+def html(plan: "Plan") -> str:
+    """The bar, and what was weighed."""
+    if not _attends(plan):
+        return f"<div>{svg(plan)}</div>"
+    rows = []
+    for choice in plan.choices:
+        cells = (_name(choice), str(choice.window_tokens), f"{choice.loss_nats:.4f}", verdict(plan, choice))
+        tag = "th" if choice == plan.choice else "td"
+        rows.append("<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("formats", "window", "loss", "why"))
+    return f"<div>{svg(plan)}<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"

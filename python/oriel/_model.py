@@ -1,0 +1,330 @@
+"""A model in memory."""
+
+import ctypes
+import datetime
+import os
+import weakref
+from typing import Any, List, Optional, Sequence, Union
+
+from . import _abi
+from ._calls import (
+    Log, PathLike, Progress, call, fill, id_array, interruptible, outside_calls, path_bytes, progress_callback,
+    running, text_bytes,
+)
+from ._core import ModelCore, SessionCore, filled
+from ._errors import StateError
+from ._library import LIBRARY, bundled_model
+from ._options import Calibration, Json, chat_options, json_bytes, model_options, one_of, session_options
+from ._plan import Plan, Speed, chosen, plan_of
+from ._reply import Parsed
+from ._results import TRIM_LEVELS, LayerFormats, ModelInfo, PrefixInfo, Resident, new, result_of
+from ._session import Message, Session
+from ._sizes import Size
+from ._stream import part_of
+from ._vectors import Floats
+
+
+class Model:
+    """A GGUF model inside `memory` bytes: its weights, and room for `sessions` conversations. May be used from several
+    threads. `with` closes it, and its sessions, at the end.
+
+    Sizes are bytes, "300MB" or "300MiB". What is left out is chosen; docs/python.md has the list.
+    """
+
+    def __init__(
+        self,
+        path: Optional[PathLike] = None,
+        *,
+        memory: Optional[Size] = None,
+        window: Optional[int] = None,
+        min_window: Optional[int] = None,
+        sinks: Optional[int] = None,
+        pinned: Optional[int] = None,
+        chunk: Optional[int] = None,
+        kv: str = "auto",
+        k_format: Optional[str] = None,
+        v_format: Optional[str] = None,
+        f16_layers: Optional[Sequence[bool]] = None,
+        state_format: str = "auto",
+        device: str = "auto",
+        device_timeout_ms: Optional[int] = None,
+        disabled_features: Sequence[str] = (),
+        threads: Optional[int] = None,
+        cache_dir: Optional[PathLike] = None,
+        calibration: Union[Calibration, PathLike, None] = None,
+        speed: Optional[Speed] = None,
+        min_tokens_per_s: Optional[float] = None,
+        on_file: str = "auto",
+        expert_slots: Optional[int] = None,
+        checkpoints: Optional[int] = None,
+        constraints: bool = False,
+        sessions: int = 1,
+        session_windows: Sequence[int] = (),
+        prefix_tokens: Optional[int] = None,
+        system_prompt: Optional[str] = None,
+        prefix_file: Optional[PathLike] = None,
+        transcript: Optional[Size] = None,
+        log: Optional[Log] = None,
+        progress: Optional[Progress] = None,
+    ) -> None:
+        held = model_options(**chosen(locals(), model_options))
+        self._sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
+        self._title = os.path.basename(os.fspath(bundled_model() if path is None else path))
+        self._window_given = window is not None
+        stopped: List[bool] = []
+        held.struct.progress = progress_callback(_until(stopped, progress))
+        where = path_bytes(bundled_model() if path is None else path)
+        made = ctypes.c_void_p()
+        load = lambda: call("oriel_model_load", where, ctypes.byref(held.struct), ctypes.byref(made))  # noqa: E731
+        try:
+            interruptible(load, lambda: stopped.append(True))
+        except BaseException:
+            if made.value:  # it was loaded, and then something else failed
+                LIBRARY.oriel_model_free(made)
+            raise
+        self._core = ModelCore(made.value or 0, held)
+
+    # ---- Life
+
+    @property
+    def closed(self) -> bool:
+        return self._core.handle is None
+
+    def close(self) -> None:
+        """Closes its sessions, running calls of theirs are cancelled, and gives all memory back."""
+        outside_calls("a model")
+        for session in list(self._sessions):
+            session.close()
+        self._core.close()
+
+    def __enter__(self) -> "Model":
+        self._core.use()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a model cannot be pickled: load it in each process")
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<oriel.Model {self._title}, closed>"
+        info = self.info
+        return f"<oriel.Model {self._title}: {info.architecture}, {info.parameters / 1e6:.0f}M parameters, on {info.device}>"
+
+    # ---- What it is
+
+    @property
+    def info(self) -> ModelInfo:
+        return result_of(ModelInfo, filled(new(_abi.oriel_model_info), "oriel_model_get_info", self._core.use()))
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was carried out."""
+        struct = filled(new(_abi.oriel_plan), "oriel_model_get_plan", self._core.use())
+        return plan_of(struct, self._title, self._window_given)
+
+    @property
+    def layer_formats(self) -> List[LayerFormats]:
+        """How the cache of each layer is stored."""
+        found = fill(_abi.oriel_layer_formats, "oriel_model_get_layer_formats", self._core.use())
+        return [result_of(LayerFormats, layer) for layer in found]
+
+    @property
+    def resident(self) -> Resident:
+        """What is allocated now."""
+        return result_of(Resident, filled(new(_abi.oriel_resident), "oriel_model_get_resident", self._core.use()))
+
+    @property
+    def prefix(self) -> PrefixInfo:
+        return result_of(PrefixInfo, filled(new(_abi.oriel_prefix_info), "oriel_prefix_get_info", self._core.use()))
+
+    @property
+    def last_error(self) -> str:
+        """The line of the last call on the model that failed."""
+        return (LIBRARY.oriel_model_last_error(self._core.use()) or b"").decode("utf-8", "replace")
+
+    # ---- Conversations
+
+    def session(
+        self,
+        *,
+        system: Optional[str] = None,
+        messages: Union[Message, Sequence[Message], None] = None,
+        chat_template: Optional[str] = None,
+        thinking: Optional[bool] = None,
+        date: Union[datetime.date, int, None] = None,
+        tools: Optional[Json] = None,
+        documents: Optional[Json] = None,
+        variables: Optional[Json] = None,
+        window: Optional[int] = None,
+        split_turns: bool = False,
+        forget_evicted: bool = False,
+        first_position: int = 0,
+        assumed_tokens: int = 0,
+        progress: Optional[Progress] = None,
+    ) -> Session:
+        """A conversation. It begins with a system message, or a list of messages, if given. `tools`: a list in the
+        OpenAI form. `thinking`: True or False tells models that can think; None leaves it to the template.
+        `progress(done, total)`: of the tokens that a call reads; it cancels by returning False."""
+        chat = chat_options(**chosen(locals(), chat_options))
+        held = session_options(chat, **chosen(locals(), session_options))
+        made = ctypes.c_void_p()
+        call("oriel_session_create", self._core.use(), ctypes.byref(held.struct), ctypes.byref(made))
+        session = self._adopt(made.value, held)
+        try:
+            if system is not None:
+                session.add("system", system)
+            if messages is not None:
+                session.add(messages)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _adopt(self, handle: Optional[int], keep: Any) -> Session:
+        session = Session(self, SessionCore(self._core, handle or 0, keep))
+        self._sessions.add(session)
+        return session
+
+    def embed(self, text: str, *, pooling: str = "auto", normalise: bool = True) -> Floats:
+        """The vector of a text, in a session of its own: one must be free."""
+        with self.session() as session:
+            return session.embed(text, pooling=pooling, normalise=normalise)
+
+    def clear_prefix(self) -> None:
+        """Overwrites the prefix with zeros. The model must have no session."""
+        call("oriel_prefix_clear", self._core.use())
+
+    # ---- Text
+
+    def tokenize(self, text: Union[str, bytes], *, special: bool = False, bos: bool = False) -> List[int]:
+        """Ids. `special`: control tokens written in the text become their ids. `bos`: first, if the model asks for it."""
+        data = text_bytes(text)
+        flags = (_abi.ORIEL_TEXT_SPECIAL if special else 0) | (_abi.ORIEL_TEXT_BOS if bos else 0)
+        return list(fill(ctypes.c_int32, "oriel_tokenize", self._core.use(), data, len(data), flags, guess=len(data) + 1))
+
+    def detokenize_bytes(self, ids: Sequence[int], *, special: bool = False) -> bytes:
+        flags = _abi.ORIEL_TEXT_SPECIAL if special else 0
+        array, count = id_array(ids)
+        return bytes(fill(ctypes.c_char, "oriel_detokenize", self._core.use(), array, count, flags, guess=16 * count + 1))
+
+    def detokenize(self, ids: Sequence[int], *, special: bool = False, errors: str = "replace") -> str:
+        """The text of ids. `special`: control tokens are written out. `errors`: of bytes that are no character."""
+        return self.detokenize_bytes(ids, special=special).decode("utf-8", errors)
+
+    def chat_template(self, chat_template: Optional[str] = None) -> str:
+        """The name of the chat format in use: of the model's own, or of the one given."""
+        held = chat_options(chat_template=chat_template)
+        name = LIBRARY.oriel_chat_template(self._core.use(), ctypes.byref(held.struct))
+        if name is None:
+            raise ValueError(f"{chat_template!r} is no chat format")
+        return str(name.decode("utf-8"))
+
+    def render(
+        self,
+        messages: Json,
+        *,
+        add_generation_prompt: bool = True,
+        chat_template: Optional[str] = None,
+        thinking: Optional[bool] = None,
+        date: Union[datetime.date, int, None] = None,
+        tools: Optional[Json] = None,
+        documents: Optional[Json] = None,
+        variables: Optional[Json] = None,
+    ) -> str:
+        """The text that messages in the OpenAI form become."""
+        held = chat_options(**chosen(locals(), chat_options))
+        data = json_bytes(messages)
+        text = fill(
+            ctypes.c_char, "oriel_render_json", self._core.use(), ctypes.byref(held.struct), data, len(data),
+            int(add_generation_prompt), guess=4096,
+        )
+        return bytes(text).decode("utf-8", "replace")
+
+    def render_tokens(
+        self,
+        messages: Json,
+        *,
+        add_generation_prompt: bool = True,
+        bos: bool = False,
+        chat_template: Optional[str] = None,
+        thinking: Optional[bool] = None,
+        date: Union[datetime.date, int, None] = None,
+        tools: Optional[Json] = None,
+        documents: Optional[Json] = None,
+        variables: Optional[Json] = None,
+    ) -> List[int]:
+        """The ids that they become. `bos`: those that a new session appends; else those of the text."""
+        held = chat_options(**chosen(locals(), chat_options))
+        data = json_bytes(messages)
+        flags = _abi.ORIEL_TEXT_BOS if bos else 0
+        return list(
+            fill(
+                ctypes.c_int32, "oriel_render_json_tokens", self._core.use(), ctypes.byref(held.struct), data, len(data),
+                int(add_generation_prompt), flags, guess=1024,
+            )
+        )
+
+    def parse(
+        self,
+        text: Union[str, bytes],
+        *,
+        inside_thought: bool = False,
+        chat_template: Optional[str] = None,
+        tools: Optional[Json] = None,
+    ) -> Parsed:
+        """What the whole text of a reply means: its answer, thought and calls."""
+        held = chat_options(chat_template=chat_template, tools=tools)
+        data = text_bytes(text)
+        parsed = Parsed()
+
+        def on_part(part: Any, _user: object) -> int:
+            try:
+                parsed.take(part_of(part.contents))
+                return 0
+            except BaseException as error:
+                running.keep(error)
+                return 1
+
+        callback = _abi.oriel_part_fn(on_part)
+        options = ctypes.byref(held.struct)
+        call("oriel_parse_reply", self._core.use(), options, int(inside_thought), data, len(data), callback, None)
+        return parsed
+
+    # ---- Memory given back
+
+    def trim(self, level: str, folder: Optional[PathLike] = None) -> None:
+        """Gives memory back until `resume`: "scratch", "weights", "cache" (to a file in `folder`) or "all"."""
+        code = one_of("level", level, TRIM_LEVELS)
+        where = None if folder is None else path_bytes(folder)
+        self._wait(lambda: call("oriel_trim", self._core.use(), code, where))
+
+    def pause(self) -> None:
+        """Lets the device rest: running calls wait until `resume`, new ones are StateError."""
+        self._wait(lambda: call("oriel_pause", self._core.use()))
+
+    def resume(self, progress: Optional[Progress] = None) -> None:
+        """Takes everything again, and ends a pause."""
+        stopped: List[bool] = []
+        callback = progress_callback(_until(stopped, progress))
+        work = lambda: call("oriel_resume", self._core.use(), callback, None)  # noqa: E731
+        interruptible(work, lambda: stopped.append(True))
+
+    def _wait(self, work: Any) -> None:
+        for session in list(self._sessions):
+            if session._core.held_here:
+                raise StateError("a reply that this thread is reading has not ended: read it or close it first")
+        interruptible(work, lambda: None)
+
+
+def _until(stopped: List[bool], progress: Optional[Progress]) -> Progress:
+    """Ends as `progress` does, or when something is in the list."""
+
+    def told(done: int, total: int) -> Optional[bool]:
+        if stopped:
+            return False
+        return progress(done, total) if progress is not None else None
+
+    return told

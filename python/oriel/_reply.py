@@ -1,0 +1,333 @@
+"""A reply that is written while one reads it."""
+
+import asyncio
+import ctypes
+import json
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional
+
+from . import _abi
+from ._calls import call, interruptible
+from ._errors import Cancelled, Error, StateError, error_of
+from ._library import LIBRARY
+from ._options import Held
+from ._results import Generation, new, result_of
+from ._stream import Events, Part, Sink, Step, Stream, Token
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+
+class ToolCall(NamedTuple):
+    """A call of a tool. `arguments` is the JSON object that the model gave; None where it was cut off."""
+
+    name: str
+    arguments: Optional[Dict[str, Any]]
+    arguments_text: str
+
+
+class Parsed:
+    """The text, the thought and the calls of a reply, as far as it has come."""
+
+    def __init__(self) -> None:
+        self._text: List[str] = []
+        self._thought: List[str] = []
+        self._names: List[str] = []
+        self._arguments: List[str] = []
+        self._complete: List[bool] = []
+
+    def take(self, part: Part) -> None:
+        if part.kind == "text":
+            self._text.append(part.text)
+        elif part.kind == "thought":
+            self._thought.append(part.text)
+        elif part.kind == "call_begun":
+            self._names.append(part.text)
+            self._arguments.append("")
+            self._complete.append(False)
+        elif part.kind == "call_arguments":
+            self._arguments[part.call] += part.text
+        else:
+            self._complete[part.call] = True
+
+    @property
+    def text(self) -> str:
+        """The answer, without thought and calls."""
+        return "".join(self._text)
+
+    @property
+    def thought(self) -> str:
+        """What the model thought before it answered."""
+        return "".join(self._thought)
+
+    @property
+    def tool_calls(self) -> List[ToolCall]:
+        """The calls, one that was cut off included."""
+        calls = []
+        for name, arguments, complete in zip(self._names, self._arguments, self._complete):
+            calls.append(ToolCall(name, json.loads(arguments or "{}") if complete else None, arguments))
+        return calls
+
+    def __repr__(self) -> str:
+        return f"<oriel.{type(self).__name__} {self.text[:60]!r}>"
+
+
+def _joined(parts: List[Part]) -> List[Part]:
+    """Without the seams inside a token's text, where a marker might have begun."""
+    joined: List[Part] = []
+    for part in parts:
+        if joined and part.kind not in ("call_begun", "call_ended") and part[::2] == joined[-1][::2]:
+            joined[-1] = part._replace(text=joined[-1].text + part.text)
+        else:
+            joined.append(part)
+    return joined
+
+
+class Reply(Parsed):
+    """Iterate to get the text of the answer as it comes; read `text` to wait for all of it.
+
+    Nothing happens before that. A loop that is left early ends the reply behind the piece that it saw last: the
+    session goes on from there. `parts()` and `tokens()` give more than the text. Thought, calls, `token_ids` and
+    `logprobs` fill up on the way; `generation` is there at the end.
+    """
+
+    def __init__(self, session: "Session", held: Held, prepare: Callable[[int], None], chat: bool) -> None:
+        super().__init__()
+        self._session = session
+        self._held = held
+        self._prepare = prepare
+        self._chat = chat
+        self._stream = Stream(session._core, self._work())
+        self._waiting: List[str] = []
+        self.token_ids: List[int] = []
+        self.logprobs: List[Token] = []
+
+    def _work(self) -> Callable[[Sink], None]:
+        """What the stream's thread does. It must not hold this object, which closes the stream when it goes."""
+        core, held, prepare, chat = self._session._core, self._held, self._prepare, self._chat
+        result = new(_abi.oriel_generation)
+        result.stop_reason = _abi.oriel_stop_reason.ORIEL_STOP_CALLBACK
+        self._native = result
+
+        def work(sink: Sink) -> None:
+            handle = core.use()
+            events = Events(sink)
+            try:
+                prepare(handle)
+                _attach(held, events, chat)
+                name = "oriel_chat_reply" if chat else "oriel_session_generate"
+                call(name, handle, ctypes.byref(held.struct), events.on_token, None, ctypes.byref(result))
+            except Cancelled:
+                result.stop_reason = _abi.oriel_stop_reason.ORIEL_STOP_CANCELLED
+                raise
+            finally:
+                held.struct.on_part = _abi.oriel_part_fn()
+                if events.rest:
+                    sink((None, list(events.rest)))
+
+        return work
+
+    def _see(self, step: Step) -> List[Part]:
+        token, parts = step
+        if token is not None:
+            self.token_ids.append(token.id)
+            if self._held.struct.logprobs:
+                self.logprobs.append(token)
+            if not self._chat:
+                parts = [Part("text", token.text, 0)] if token.text else []
+        parts = _joined(parts)
+        for part in parts:
+            self.take(part)
+        return parts
+
+    def _pull(self) -> Optional[Step]:
+        step = self._stream.pull()
+        if step is not None:
+            self._see(step)
+        return step
+
+    def _pull_text(self) -> Optional[str]:
+        while not self._waiting:
+            step = self._stream.pull()
+            if step is None:
+                return None
+            self._waiting = [part.text for part in self._see(step) if part.kind == "text" and part.text]
+        return self._waiting.pop(0)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        piece = self._pull_text()
+        if piece is None:
+            raise StopIteration
+        return piece
+
+    def parts(self) -> Iterator[Part]:
+        """Text, thought and calls as they come."""
+        while True:
+            step = self._stream.pull()
+            if step is None:
+                return
+            yield from self._see(step)
+
+    def tokens(self) -> Iterator[Token]:
+        """Every token, with log-probabilities where they were asked for."""
+        while True:
+            step = self._pull()
+            if step is None:
+                return
+            if step[0] is not None:
+                yield step[0]
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        try:
+            piece = await asyncio.get_running_loop().run_in_executor(None, self._pull_text)
+        except asyncio.CancelledError:
+            self._stream.interrupt()
+            raise
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    def run(self) -> "Reply":
+        """Waits for the end. Faster than a loop, for nothing is handed over between threads."""
+        if self._stream.started:
+            while self._pull() is not None:
+                pass
+        elif not self._stream.ended:
+            self._stream.run_at_once(self._sink)
+        return self
+
+    def _sink(self, step: Step) -> bool:
+        self._see(step)
+        return False
+
+    @property
+    def text(self) -> str:
+        """The answer, without thought and calls. Waits for the end, unless the reply was closed."""
+        self.run()
+        return super().text
+
+    @property
+    def text_so_far(self) -> str:
+        """What there is of it, without waiting."""
+        return super().text
+
+    @property
+    def finished(self) -> bool:
+        return self._stream.ended
+
+    def json(self) -> Any:
+        """The answer as the JSON value that it is: with the option `schema`."""
+        return json.loads(self.text)
+
+    @property
+    def generation(self) -> Generation:
+        """How it went. Raises StateError before the end."""
+        if not self.finished:
+            raise StateError("the reply is not at its end: read it, or close it")
+        return result_of(Generation, self._native)
+
+    @property
+    def stop_reason(self) -> str:
+        return self.generation.stop_reason
+
+    def close(self) -> None:
+        """Ends the reply behind what was seen last."""
+        self._stream.close()
+
+    def __enter__(self) -> "Reply":
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        stream = getattr(self, "_stream", None)
+        if stream is not None:
+            stream.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a reply cannot be pickled: it belongs to a session of this process")
+
+    def __repr__(self) -> str:
+        state = self.generation.stop_reason if self.finished else "in progress" if self._stream.started else "not begun"
+        return f"<oriel.Reply {state}: {self.text_so_far[:60]!r}>"
+
+
+def _attach(held: Held, events: Events, chat: bool) -> None:
+    if chat:
+        held.struct.on_part = events.on_part
+
+
+def reply_many(replies: Iterable[Reply], on_piece: Optional[Callable[[Reply, str], object]] = None) -> List[Reply]:
+    """Runs replies of one model's sessions, each of another session, side by side: tokens of several are computed in one
+    step. `on_piece` sees the text as it comes. Returns when all have ended, and raises the first error, if any."""
+    wanted = list(replies)
+    if any(reply._stream.started or reply.finished for reply in wanted):
+        raise StateError("a reply has begun already: give reply_many fresh ones")
+    if len({id(reply._session._core) for reply in wanted}) != len(wanted):
+        raise StateError("two replies are of one session: fork it, or make another")
+    entered: List[Reply] = []
+    try:
+        for reply in wanted:
+            reply._session._core.enter(reply._stream)
+            entered.append(reply)
+        interruptible(lambda: _run_many(wanted, on_piece), lambda: _cancel_all(wanted))
+    finally:
+        for reply in entered:
+            reply._stream.ended = True
+            reply._session._core.leave(reply._stream)
+    return wanted
+
+
+def _cancel_all(replies: List[Reply]) -> None:
+    for reply in replies:
+        reply._session.cancel()
+
+
+def _run_many(replies: List[Reply], on_piece: Optional[Callable[[Reply, str], object]]) -> None:
+    array = (_abi.oriel_reply * len(replies))()
+    keep = []
+    for entry, reply in zip(array, replies):
+
+        def sink(step: Step, reply: Reply = reply) -> bool:
+            for part in reply._see(step):
+                if on_piece is not None and part.kind == "text" and part.text:
+                    on_piece(reply, part.text)
+            return False
+
+        handle = reply._session._core.use()
+        reply._prepare(handle)
+        events = Events(sink)
+        _attach(reply._held, events, reply._chat)
+        keep.append((events, sink))
+        entry.struct_size = ctypes.sizeof(entry)
+        entry.session = handle
+        entry.options = ctypes.pointer(reply._held.struct)
+        entry.on_token = events.on_token
+        entry.result = ctypes.pointer(reply._native)
+        entry.generate = int(not reply._chat)
+    try:
+        call("oriel_reply_many", array, len(replies))
+    except Cancelled:
+        pass
+    except Error:
+        _raise_first(array)
+        raise
+    finally:
+        for reply in replies:
+            reply._held.struct.on_part = _abi.oriel_part_fn()
+        for events, sink in keep:
+            if events.rest:
+                sink((None, events.rest))
+
+
+def _raise_first(array: Any) -> None:
+    for entry in array:
+        if entry.status not in (_abi.oriel_status.ORIEL_OK, _abi.oriel_status.ORIEL_ERROR_CANCELLED):
+            line = (LIBRARY.oriel_session_last_error(entry.session) or b"").decode("utf-8", "replace")
+            raise error_of(entry.status, line)

@@ -1,0 +1,226 @@
+"""A push callback turned into a pull: a thread in the C call, which stands still while nobody asks for more."""
+
+import ctypes
+import functools
+import queue
+import threading
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Tuple
+
+from . import _abi
+from ._calls import interruptible, running
+from ._errors import Cancelled, StateError
+
+if TYPE_CHECKING:
+    from ._core import SessionCore
+
+
+class Part(NamedTuple):
+    """A stretch of a reply. `kind`: "text", "thought", "call_begun" (text is the tool's name), "call_arguments" or
+    "call_ended"; `call` counts calls from 0."""
+
+    kind: str
+    text: str
+    call: int
+
+
+class Token(NamedTuple):
+    """One token. `top`: the most likely ones as (id, logprob), with the option `logprobs`."""
+
+    id: int
+    text: str
+    logprob: float
+    top: Tuple[Tuple[int, float], ...]
+
+
+PART_KINDS = ("text", "thought", "call_begun", "call_arguments", "call_ended")
+Step = Tuple[Optional[Token], List[Part]]
+Sink = Callable[[Step], bool]
+
+
+def part_of(part: Any) -> Part:
+    text = ctypes.string_at(part.text, part.text_bytes) if part.text_bytes else b""
+    return Part(PART_KINDS[part.kind], text.decode("utf-8", "replace"), part.call)
+
+
+def token_of(event: Any) -> Token:
+    text = ctypes.string_at(event.text, event.text_bytes) if event.text_bytes else b""
+    top = tuple((event.top[i].id, event.top[i].logprob) for i in range(event.top_count))
+    return Token(event.id, text.decode("utf-8", "replace"), event.logprob, top)
+
+
+class Events:
+    """The two callbacks of a generation. `sink` sees each token with the parts that it completed, and returns True to
+    stop. Parts come before their token, and some behind the last: `rest` has those."""
+
+    def __init__(self, sink: Sink) -> None:
+        rest: List[Part] = []
+        self.rest = rest  # the callbacks hold this list, not the object: that would be a cycle
+
+        def on_part(part: Any, _user: object) -> int:
+            try:
+                rest.append(part_of(part.contents))
+                return 0
+            except BaseException as error:
+                running.keep(error)
+                return 1
+
+        def on_token(event: Any, _user: object) -> int:
+            try:
+                parts, rest[:] = list(rest), []
+                return int(sink((token_of(event.contents), parts)))
+            except BaseException as error:
+                running.keep(error)
+                return 1
+
+        self.on_part = _abi.oriel_part_fn(on_part)
+        self.on_token = _abi.oriel_token_fn(on_token)
+
+
+class _End(NamedTuple):
+    error: Optional[BaseException]
+
+
+_NEXT, _STOP = object(), object()
+
+
+class Stream:
+    """Steps of a generation, one at a time. `work(sink)` is the generation; it runs on a thread of the stream's.
+
+    Between two steps that thread waits inside the callback. There it also does what is asked of the session meanwhile
+    (`ask`), for a session takes calls from the thread of its call alone.
+    """
+
+    def __init__(self, core: "SessionCore", work: Callable[[Sink], None]) -> None:
+        self.core = core
+        self.owner = threading.get_ident()
+        self.ended = False
+        self._work: Optional[Callable[[Sink], None]] = work
+        self._steps: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self._pulling = threading.RLock()
+        self._thread: Optional[threading.Thread] = None
+        self._stopping = False
+
+    @property
+    def started(self) -> bool:
+        return self._thread is not None
+
+    def run_at_once(self, sink: Sink) -> None:
+        """All of it, before the first step was pulled: every step goes to `sink`."""
+        self.core.enter(self)
+        work = self._work
+        assert work is not None
+        self._work = None
+        try:
+            interruptible(functools.partial(self._run_to, work, sink), self.core.cancel)
+        finally:
+            self.ended = True
+            self.core.leave(self)
+
+    @staticmethod
+    def _run_to(work: Callable[[Sink], None], sink: Sink) -> None:
+        try:
+            work(sink)
+        except Cancelled:
+            pass
+
+    def pull(self) -> Optional[Step]:
+        """The next step; None at the end. Raises what the generation raised."""
+        with self._pulling:
+            if self.ended:
+                return None
+            if self._thread is None:
+                self.core.enter(self)
+            try:
+                if self._thread is None:
+                    self._start()
+                else:
+                    self._requests.put(_NEXT)
+                item = self._steps.get()
+            except BaseException:  # Ctrl-C
+                self._finish(drain=True)
+                raise
+            if not isinstance(item, _End):
+                step: Step = item
+                return step
+            self._finish(drain=False)
+            if item.error is not None and not isinstance(item.error, Cancelled):
+                raise item.error
+            return None
+
+    def close(self) -> None:
+        """Ends the generation behind the step that was pulled last."""
+        if self._thread is not None and not self.ended:
+            if self._thread is threading.current_thread():
+                raise StateError("a reply cannot be closed from inside its own callback: return from it first")
+            if not self._pulling.acquire(blocking=False):
+                self.interrupt()
+                self._pulling.acquire()
+            try:
+                if not self.ended:
+                    self._finish(drain=True)
+            finally:
+                self._pulling.release()
+        self.ended = True
+
+    def interrupt(self) -> None:
+        """Ends a pull that waits on another thread."""
+        self._stopping = True
+        self.core.cancel()
+
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """Runs `question` on the stream's thread, which waits between two steps."""
+        with self._pulling:
+            if self.ended or self._thread is None:
+                return question()
+            answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+            self._requests.put((question, answers))
+            answer, error = answers.get()
+            if error is not None:
+                raise error
+            return answer
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="oriel-reply", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        error: Optional[BaseException] = None
+        work, self._work = self._work, None
+        try:
+            assert work is not None
+            work(self._offer)
+        except BaseException as raised:
+            error = raised
+        del work
+        self._steps.put(_End(error))
+
+    def _offer(self, step: Step) -> bool:
+        if self._stopping:
+            return True
+        self._steps.put(step)
+        while True:
+            request = self._requests.get()
+            if request is _NEXT or request is _STOP:
+                return request is _STOP or self._stopping
+            question, answers = request
+            try:
+                answers.put((question(), None))
+            except BaseException as error:
+                answers.put((None, error))
+
+    def _finish(self, drain: bool) -> None:
+        """Waits for the thread; with `drain` the end has not been seen yet."""
+        self._stopping = self._stopping or drain
+        thread = self._thread
+        while drain and thread is not None and thread.is_alive():
+            self._requests.put(_STOP)
+            try:
+                if isinstance(self._steps.get(timeout=0.05), _End):
+                    break
+            except queue.Empty:  # in a long step
+                self.core.cancel()
+        if thread is not None:
+            thread.join()
+        self.ended = True
+        self.core.leave(self)

@@ -1,0 +1,106 @@
+"""Builds the shared library and puts it, and the bundled model, into the wheel.
+
+ORIEL_LIBRARY: a library that is there already, instead of building one. ORIEL_CMAKE_ARGS: more arguments for CMake.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # setuptools before 70
+    from wheel.bdist_wheel import bdist_wheel
+
+HERE = Path(__file__).resolve().parent
+# A source distribution has the tree inside; a checkout has it around this folder.
+ROOT = HERE / "source" if (HERE / "source").is_dir() else HERE.parent
+LIBRARY = {"win32": "oriel.dll", "darwin": "liboriel.dylib"}.get(sys.platform, "liboriel.so")
+MODEL = ("oriel-tiny-q8_0.gguf", "oriel-tiny-q8_0.gguf.calibration.json", "MODEL_CARD.md")
+SOURCES = ("CMakeLists.txt", "LICENSE", "cmake", "runtime", "platform", "shaders")
+
+
+def version():
+    header = (ROOT / "runtime/include/oriel/oriel.h").read_text(encoding="utf-8")
+    return ".".join(re.findall(r"#define ORIEL_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
+
+
+def need(program, package):
+    if shutil.which(program) is None:
+        sys.exit(f"oriel: {program} is not installed: install {package}, or set ORIEL_LIBRARY to a built {LIBRARY}")
+
+
+def built_library(build):
+    """Oriel and its laboratory, compiled in `build`."""
+    given = os.environ.get("ORIEL_LIBRARY")
+    if given:
+        return Path(given)
+    need("cmake", "cmake")
+    if not os.environ.get("CMAKE_GENERATOR") and shutil.which("ninja"):
+        generator = ["-G", "Ninja"]
+    else:
+        generator = []
+    arguments = ["-DCMAKE_BUILD_TYPE=Release", f"-DORIEL_ROOT={ROOT}", *generator]
+    arguments += shlex.split(os.environ.get("ORIEL_CMAKE_ARGS", ""))
+    subprocess.run(["cmake", "-S", str(HERE), "-B", str(build), *arguments], check=True)
+    jobs = str(os.cpu_count() or 1)
+    subprocess.run(["cmake", "--build", str(build), "--config", "Release", "--target", "oriel_python", "-j", jobs], check=True)
+    return next((build / "python").rglob(LIBRARY))
+
+
+class BuildPy(build_py):
+    def run(self):
+        super().run()
+        package = Path(self.build_lib) / "oriel"
+        shutil.copy(built_library(Path(self.get_finalized_command("build").build_temp) / "cmake"), package / LIBRARY)
+        shutil.copy(ROOT / "LICENSE", package)
+        (package / "models").mkdir(exist_ok=True)
+        for name in MODEL:
+            shutil.copy(ROOT / "models" / "oriel-tiny" / name, package / "models")
+
+
+class PlatformWheel(bdist_wheel):
+    """For every Python 3 of this system: the library is called through ctypes."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.root_is_pure = False
+
+    def get_tag(self):
+        return "py3", "none", super().get_tag()[2]
+
+
+class BinaryDistribution(Distribution):
+    def has_ext_modules(self):
+        return True
+
+
+class SourceDistribution(sdist):
+    """With the source tree, from which the library is built."""
+
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        source = Path(base_dir) / "source"
+        for name in SOURCES + tuple(f"models/oriel-tiny/{model}" for model in MODEL):
+            target = source / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__", "tests"))
+            else:
+                shutil.copy(ROOT / name, target)
+        shutil.copy(HERE / "CMakeLists.txt", base_dir)
+
+
+setup(
+    version=version(),
+    distclass=BinaryDistribution,
+    cmdclass={"build_py": BuildPy, "bdist_wheel": PlatformWheel, "sdist": SourceDistribution},
+)

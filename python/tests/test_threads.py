@@ -1,0 +1,220 @@
+"""Threads, Ctrl-C, the end of the interpreter, and memory."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import unittest
+
+from support import HERE, ON_CPU, TINY
+
+import oriel
+
+LONG = {"ignore_stop": True, "max_tokens": 100000}
+
+
+class Threads(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = oriel.Model(TINY, sessions=4, **dict(ON_CPU, memory="60MB"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.model.close()
+
+    def test_cancel_ends_a_loop_quietly(self):
+        with self.model.session() as chat:
+            reply = chat.reply("Tell me a story.", **LONG)
+            next(reply)
+            timer = threading.Timer(0.05, chat.cancel)
+            timer.start()
+            for _ in reply:
+                pass
+            timer.join()
+            self.assertEqual(reply.stop_reason, "cancelled")
+            whole = chat.reply("Again.", **LONG)
+            timer = threading.Timer(0.05, chat.cancel)
+            timer.start()
+            self.assertTrue(whole.text)
+            timer.join()
+            self.assertEqual(whole.stop_reason, "cancelled")
+
+    def test_cancel_of_other_calls_raises(self):
+        with self.model.session() as chat:
+            def often():
+                while not done.wait(0.005):
+                    chat.cancel()
+
+            done = threading.Event()
+            thread = threading.Thread(target=often)
+            thread.start()
+            with self.assertRaises(oriel.Cancelled):
+                while True:
+                    chat.append(list(range(300, 1000)))
+            done.set()
+            thread.join()
+
+    def test_two_threads_on_one_session_is_an_error(self):
+        with self.model.session() as chat:
+            reply = chat.reply("Tell me a story.", **LONG)
+            next(reply)
+            errors = []
+
+            def other():
+                for call in (lambda: chat.add("user", "x"), lambda: chat.reply("x").text, lambda: chat.stats):
+                    try:
+                        call()
+                    except oriel.StateError as error:
+                        errors.append(str(error))
+
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            self.assertEqual(len(errors), 3)
+            self.assertIn("one thread at a time", errors[0])
+            self.assertTrue(next(reply))
+
+    def test_closing_from_another_thread_ends_the_reply(self):
+        chat = self.model.session()
+        reply = chat.reply("Tell me a story.", **LONG)
+        next(reply)
+        thread = threading.Thread(target=chat.close)
+        thread.start()
+        for _ in reply:
+            pass
+        thread.join()
+        self.assertTrue(chat.closed and reply.finished)
+
+    def test_sessions_side_by_side(self):
+        with self.model.session() as chat:
+            alone = chat.reply("Tell me a story.", seed=4).text
+        texts = []
+
+        def talk():
+            with self.model.session() as chat:
+                texts.append("".join(chat.reply("Tell me a story.", seed=4)))
+
+        threads = [threading.Thread(target=talk) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(texts, [alone] * 4)
+
+    def test_other_threads_run_during_a_call(self):
+        """Calls give up the interpreter's lock."""
+        with self.model.session() as chat:
+            counted, done = [], threading.Event()
+
+            def count():
+                while not done.wait(0.001):
+                    counted.append(1)
+
+            thread = threading.Thread(target=count)
+            thread.start()
+            chat.append([300 + index % 700 for index in range(3000)])
+            done.set()
+            thread.join()
+        self.assertGreater(len(counted), 5)
+
+    def test_callbacks_may_not_close_what_calls_them(self):
+        with self.model.session(progress=lambda done, total: chat.close()) as chat:
+            with self.assertRaisesRegex(oriel.StateError, "callback"):
+                chat.append("Once upon a time")
+            self.assertFalse(chat.closed)
+
+    def test_memory_stays_where_it_is(self):
+        def work(times):
+            for index in range(times):
+                with self.model.session(system="Be brief.") as chat:
+                    for _ in chat.reply("Hello!", max_tokens=4, stop="zzz", logit_bias={5: 1}):
+                        pass
+                    for _ in chat.reply("Tell me a story.", logprobs=2):
+                        break
+                    chat.save()
+                if index % 10 == 0:
+                    oriel.Model(TINY, **ON_CPU).close()
+
+        def resident():
+            gc.collect()
+            with open("/proc/self/statm", encoding="ascii") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        if not os.path.exists("/proc/self/statm"):
+            self.skipTest("resident memory is not told here")
+        work(20)
+        threads, sizes = threading.active_count(), [resident()]
+        for _ in range(6):  # the allocator may need some rounds to have as many pools as threads
+            work(30)
+            sizes.append(resident())
+            if sizes[-1] - sizes[-2] < 1 << 18:
+                break
+        self.assertLess(sizes[-1] - sizes[-2], 1 << 18, sizes)
+        self.assertEqual(threading.active_count(), threads)
+
+    def test_what_nobody_holds_is_gone_without_the_collector(self):
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(10):  # there are four sessions
+                chat = self.model.session()
+                next(chat.reply("Hello!"))
+                chat.reply("Hello!", max_tokens=1).run()
+                del chat
+        finally:
+            gc.enable()
+
+
+class Process(unittest.TestCase):
+    maxDiff = None
+
+    def run_script(self, script, interrupt=False):
+        start = f"import sys; sys.path.insert(0, {str(HERE.parent)!r})\nimport oriel\n"
+        process = subprocess.Popen(
+            [sys.executable, "-X", "dev", "-W", "error", "-c", start + textwrap.dedent(script)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        if interrupt:
+            self.assertEqual(process.stdout.readline(), "go\n")
+            time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=240)
+        return process.returncode, out, err
+
+    def test_an_end_in_the_middle_of_a_reply(self):
+        code, out, err = self.run_script("""
+            model = oriel.Model(device="cpu", memory="16MB")
+            chat = model.session()
+            reply = chat.reply("Tell me a story.")
+            print(bool(next(reply)))
+        """)
+        self.assertEqual((code, out, err), (0, "True\n", ""))
+
+    def test_ctrl_c(self):
+        for call in (
+            "for piece in chat.reply('Tell me a story.', ignore_stop=True, max_tokens=1000000): pass",
+            "chat.reply('Tell me a story.', ignore_stop=True, max_tokens=1000000).text",
+            "chat.evaluate([300 + index % 700 for index in range(200000)], lambda index, row: None)",
+            "chat.append([300 + index % 700 for index in range(400000)])",
+        ):
+            begin = time.monotonic()
+            code, out, err = self.run_script(f"""
+                model = oriel.Model(device="cpu", memory="16MB")
+                chat = model.session()
+                print("go", flush=True)
+                try:
+                    {call}
+                except KeyboardInterrupt:
+                    chat.reset()
+                    print(len(chat.reply("Hello!", seed=1).text) > 1)
+            """, interrupt=True)
+            self.assertEqual((code, out, err), (0, "True\n", ""), call)
+            self.assertLess(time.monotonic() - begin, 120)  # and not for ever, on a busy machine, too
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The pages of docs/ as a site in build/site: scripts/site.sh
+#
+# Debian's python3-markdown-it renders them and is installed where it is missing. No page asks another host for anything;
+# build/site/index.html may be opened as a file.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck disable=SC1091
+. scripts/lib/install.sh
+
+oriel_install_packages site || exit 1
+# An interpreter that was installed beside the distribution's does not have its modules.
+/usr/bin/python3 site/build.py build/site

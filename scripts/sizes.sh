@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Prints how large a build's library and programs are without symbols, and fails where one is over its limit.
+#
+#   scripts/sizes.sh [BUILD]      a folder that was built with CMAKE_BUILD_TYPE=Release; build/release without it
+#
+# The shared library is linked here from the static one's objects, which are compiled for both.
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=${1:-$root/build/release}
+library_limit=2000000
+program_limit=3000000
+
+fail() {
+  echo "sizes.sh: $1" >&2
+  exit 1
+}
+# cached NAME: a variable of the build.
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt" | head -n 1; }
+
+[[ -f $build/CMakeCache.txt ]] || fail "$build is no build: cmake --preset release && cmake --build build/release"
+[[ $(cached CMAKE_BUILD_TYPE) == Release ]] || fail "$build is not built as Release: sizes of others mean nothing"
+compiler=$(sed -n 's/^set(CMAKE_CXX_COMPILER "\(.*\)")$/\1/p' "$build"/CMakeFiles/*/CMakeCXXCompiler.cmake | head -n 1)
+strip=$(cached CMAKE_STRIP)
+folder=$(mktemp -d) || fail "no temporary folder"
+trap 'rm -rf "$folder"' EXIT
+
+over=0
+# row NAME FILE [LIMIT]
+row() {
+  local bytes note=
+  bytes=$(wc -c <"$2") || fail "cannot read $2"
+  if [[ -n ${3:-} ]]; then
+    note="of $3"
+    ((bytes <= $3)) || { note="OVER $3" && over=1; }
+  fi
+  printf '%-34s %9d bytes  %s\n' "$1" "$bytes" "$note"
+}
+# stripped NAME FILE [LIMIT]
+stripped() {
+  "$strip" -o "$folder/stripped" "$2" || fail "cannot strip $2"
+  row "$1" "$folder/stripped" "${3:-}"
+}
+
+archive=$build/runtime/liboriel.a
+shared=$build/runtime/liboriel.so
+if [[ -f $archive ]]; then
+  shared=$folder/liboriel.so
+  # shellcheck disable=SC2046
+  "$compiler" -shared $(cached CMAKE_CXX_FLAGS) -o "$shared" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive \
+    "-Wl,--version-script=$root/cmake/exports.map" -Wl,--gc-sections -Wl,-z,defs -pthread -ldl ||
+    fail "the shared library cannot be linked"
+fi
+[[ -f $shared ]] && stripped "shared library" "$shared" "$library_limit"
+[[ -f $build/apps/examples/minimal ]] && stripped "minimal.c, all in one file" "$build/apps/examples/minimal"
+[[ -f $build/apps/oriel ]] && stripped "oriel, the program" "$build/apps/oriel" "$program_limit"
+while read -r aar; do
+  row "$(basename "$aar")" "$aar"
+done < <(find "$root/build/bindings" -name '*.aar' 2>/dev/null)
+exit "$over"

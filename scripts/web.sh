@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Builds the npm package and the page, and runs their tests in Node and in a headless browser.
+#
+#   scripts/web.sh [build | test]     without a word: both
+#
+# What is missing of Emscripten, Node and Chromium is installed (Debian 12, Ubuntu; some 1.5 GB). The package is then
+# build/web/oriel-VERSION.tgz, the page build/page.
+#
+# The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit code is 0 only if
+# none failed and at least one passed.
+set -uo pipefail
+exec </dev/null
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=scripts/lib/install.sh
+. "$here/lib/install.sh"
+# shellcheck source=scripts/lib/tests.sh
+. "$here/lib/tests.sh"
+
+part=${1:-all}
+oriel_packages+='
+web     emscripten              must  cmd:emcc
+web     nodejs                  must  cmd:node
+web     npm                     must  cmd:npm
+web     chromium                may   cmd:chromium
+'
+oriel_install_packages build web || oriel_fail "packages are missing"
+# Emscripten's own scripts look for Debian's packages, which a Node from elsewhere does not know.
+export NODE_PATH=/usr/share/nodejs${NODE_PATH:+:$NODE_PATH}
+cd "$oriel_root" || exit 1
+mkdir -p build/web web/dist
+
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+if [[ $part != test ]]; then
+  for preset in wasm wasm-threads; do
+    oriel_logged cmake --preset "$preset" "${launcher[@]}" || oriel_fail "configuring $preset failed"
+    cmake --build "build/$preset" --target oriel_web || oriel_fail "building $preset failed"
+    cp "build/$preset"/web/oriel*.js "build/$preset"/web/oriel*.wasm web/dist/
+  done
+  echo '{ "type": "commonjs" }' >web/dist/package.json
+  cp LICENSE web/LICENSE
+  (cd web && npm pack --silent --pack-destination ../build/web) || oriel_fail "npm pack failed"
+  node web/make_page.mjs || oriel_fail "the page is too large"
+fi
+[[ $part == build ]] && exit 0
+
+# The native program is the reference.
+oriel_configure && cmake --build build/release --target oriel_cli || oriel_fail "building the program failed"
+if [[ ! -d build/web/node_modules/typescript ]]; then
+  (cd build/web && echo '{ "private": true }' >package.json &&
+    oriel_logged npm install --no-audit --no-fund playwright-core@1.48 typescript@5.6) ||
+    oriel_say "npm could not fetch playwright-core and typescript"
+fi
+report=build/web/tests.tap
+node --test --test-reporter=tap web/test/ | tee "$report"
+count() {
+  local number
+  number=$(sed -n "s/^# $1 //p" "$report" | tail -n 1)
+  echo "${number:-0}"
+}
+passed=$(count pass) failed=$(($(count fail) + $(count cancelled))) skipped=$(count skipped)
+echo "$passed passed, $failed failed$( ((skipped)) && echo ", $skipped skipped")"
+((failed == 0 && passed > 0))

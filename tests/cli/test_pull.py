@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""`oriel pull` and models by name, against a server of the tests' own: test_pull.py ORIEL_BINARY TEST_DATA_DIR"""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+import program
+from at_terminal import AtTerminal, no_terminals
+from program import BUNDLED, CPU, ORIEL, SMALL, check, environment, one_line_failure, run_tests, says_what_to_do, scratch
+from slow_server import Server
+
+MODEL = SMALL.read_bytes()
+SUM = hashlib.sha256(MODEL).hexdigest()
+server = Server()
+places = 0
+
+
+def place():
+    """An empty folder for models."""
+    global places
+    places += 1
+    folder = scratch / f"models{places}"
+    folder.mkdir()
+    return folder
+
+
+def at(folder, **more):
+    return environment(ORIEL_MODELS=str(folder), no_proxy="*", **more)
+
+
+def pull(folder, *args, **options):
+    return program.oriel("pull", *args, env=at(folder, **options.pop("more", {})), **options)
+
+
+def pulled(name, folder, *args, file="m.gguf", want=MODEL):
+    result = pull(folder, *args, "--json")
+    check(f"{name}: it is there", result.code == 0 and result.err == b"" and
+          (folder / file).read_bytes() == want, result)
+    left = [path.name for path in folder.iterdir()]
+    check(f"{name}: and nothing else", left == [file], left)
+    return result.json if result.code == 0 else {}
+
+
+def refused(name, folder, *args, code=1, words=b"", keeps=()):
+    result = pull(folder, *args)
+    check(name, one_line_failure(result, code) and says_what_to_do(result) and words in result.err, result)
+    left = sorted(path.name for path in folder.iterdir())
+    check(f"{name}: leaves {list(keeps) or 'nothing'}", left == sorted(keeps), left)
+    return result
+
+
+def test_sums():
+    """Published vectors: FIPS 180-4's examples, by what the program says of files (none of them is a model)."""
+    for text, want in ((b"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+                       (b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+                        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"),
+                       (b"a" * 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0")):
+        folder = place()
+        (folder / "m.gguf").write_bytes(text)
+        url = server.put("/sum/m.gguf", text)
+        right = pull(folder, url, "--sha256", want.upper())
+        wrong = pull(folder, url, "--sha256", want.replace("a", "b"))
+        check(f"SHA-256 of {text[:3]}...", b"is damaged" in right.err and b"same file" in wrong.err, (right, wrong))
+
+
+def test_good():
+    folder = place()
+    url = server.put("/m.gguf", MODEL)
+    fields = pulled("pull", folder, url)
+    program.has_fields("pull", fields, "name path url file_bytes sha256 checked_by was_there resumed_from runs")
+    check("its fields are right", fields["name"] == "m" and fields["sha256"] == SUM and fields["checked_by"] is None
+          and fields["file_bytes"] == len(MODEL) and fields["runs"] and not fields["was_there"], fields)
+    check("a file as others are", (folder / "m.gguf").stat().st_mode & 0o777 == 0o666 & ~umask())
+    again = pull(folder, url)
+    check("again: is there already", again.code == 0 and b"is there already" in again.out, again)
+    text = pull(place(), url)
+    check("says what to type", text.code == 0 and b"\n  oriel chat m\n" in text.out and SUM.encode() in text.out, text)
+    run = program.oriel("run", "m", "--prompt", "Hi", "--tokens", "2", "--json", *CPU, env=at(folder))
+    check("its name stands for the file", run.code == 0 and run.json["tokens"] <= 2, run)
+    word = program.oriel("info", "M.GGUF", "--json", env=at(folder))
+    check("in any case, with the ending", word.code == 0, word)
+    listed = program.oriel("models", "--local", "--json", env=at(folder)).json
+    check("models --local", listed == {"folder": str(folder), "models": [
+        {"id": "m", "path": str(folder / "m.gguf"), "file_bytes": len(MODEL)}]}, listed)
+    deep = folder / "new" / "deeper"
+    check("a folder that is missing is made", pull(deep, url).code == 0 and (deep / "m.gguf").exists())
+
+
+def umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_sums_of_servers():
+    folder = place()
+    url = server.put("/m.gguf", MODEL)
+    check("the user's", pulled("--sha256", folder, url, "--sha256", SUM)["checked_by"] == "user")
+    check("of what is there", pull(folder, url, "--sha256", SUM, "--json").json["was_there"])
+    refused("a wrong one", place(), url, "--sha256", "0" * 64, words=b"SHA-256")
+    for sum_, good in ((SUM, True), ("1" * 64, False)):
+        server.put("/blob", MODEL)
+        linked = server.put("/l/m.gguf", b"", location="/blob", headers={"X-Linked-Etag": f'"{sum_}"'})
+        if good:
+            fields = pulled("behind a redirect", place(), linked)
+            check("the server's", fields["checked_by"] == "server", fields)
+        else:
+            refused("the server's is wrong", place(), linked, words=b"SHA-256")
+    refused("no sum at all", place(), url, "--sha256", "abc", code=2)
+
+
+def test_cuts():
+    folder = place()
+    url = server.put("/m.gguf", MODEL, cut_after=[100000, 60000, 1, None], block=10000)
+    pulled("cut three times", folder, url)
+    asked = server.files["/m.gguf"].requests
+    check("each goes on where the last was cut", asked == [None, "bytes=100000-", "bytes=160000-", "bytes=160001-"],
+          asked)
+    folder = place()
+    url = server.put("/m.gguf", MODEL, cut_after=[50000, 0, 0])
+    refused("cut for good", folder, url, "--retries", "0", words=b"48.8 KiB are kept",
+            keeps=["m.gguf.part", "m.gguf.part.json"])
+    server.files["/m.gguf"].cut_after = []
+    fields = pulled("another day", folder, url)
+    check("goes on there", fields["resumed_from"] == 50000 and
+          server.files["/m.gguf"].requests[-1] == "bytes=50000-", fields)
+    # The whole is there, but for its name.
+    folder = place()
+    (folder / "m.gguf.part").write_bytes(MODEL)
+    (folder / "m.gguf.part.json").write_text(json.dumps(
+        {"url": url, "etag": server.files["/m.gguf"].etag, "bytes": len(MODEL)}))
+    requests = len(server.files["/m.gguf"].requests)
+    pulled("complete already", folder, url)
+    check("asks for nothing", len(server.files["/m.gguf"].requests) == requests)
+
+
+def part(folder, address, data=MODEL, **version):
+    (folder / "m.gguf.part").write_bytes(data[:70000])
+    (folder / "m.gguf.part.json").write_text(json.dumps({"url": address, "bytes": len(MODEL), **version}))
+
+
+def test_changed():
+    for name, version, options in (
+            ("another ETag", {"etag": '"old"'}, {}),
+            ("another date", {"last_modified": "Mon, 01 Jan 2024 00:00:00 GMT"},
+             {"etag": None, "headers": {"Last-Modified": "Tue, 02 Jan 2024 00:00:00 GMT"}}),
+            ("another size", {"etag": '"x"', "bytes": len(MODEL) + 1}, {"etag": '"x"'}),
+            ("another sum", {"etag": '"x"', "sha256": "2" * 64}, {"etag": '"x"', "headers": {"X-Checksum-Sha256": SUM}}),
+            ("nothing known", {}, {}),
+            ("another address", {"etag": '"x"', "url": "http://127.0.0.1/other.gguf"}, {"etag": '"x"'})):
+        folder = place()
+        url = server.put("/m.gguf", MODEL, **options)
+        part(folder, url, b"old" + MODEL, **version)  # would not be the file if it were gone on with
+        fields = pulled(name, folder, url)
+        check(f"{name}: from the beginning", fields.get("resumed_from") == 0, fields)
+    folder = place()
+    url = server.put("/m.gguf", MODEL, etag=None, headers={"Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"})
+    part(folder, url, last_modified="Mon, 01 Jan 2024 00:00:00 GMT")
+    check("the same date", pulled("the same date", folder, url).get("resumed_from") == 70000)
+    folder = place()
+    part(folder, url, b"bad" + MODEL, last_modified="Mon, 01 Jan 2024 00:00:00 GMT")
+    refused("a part that is damaged, with a sum", folder, url, "--sha256", SUM, words=b"SHA-256")
+
+
+def test_servers_of_all_kinds():
+    folder = place()
+    url = server.put("/m.gguf", MODEL, ranges=False)
+    part(folder, url, etag=server.files["/m.gguf"].etag)
+    fields = pulled("no ranges", folder, url)
+    check("no ranges: from the beginning, at once", fields["resumed_from"] == 0
+          and server.files["/m.gguf"].requests == ["bytes=70000-"], server.files["/m.gguf"].requests)
+    folder = place()
+    pulled("no length", folder, server.put("/m.gguf", MODEL, length=False, etag=None))
+    refused("more than it said", place(), server.put("/m.gguf", MODEL, claims=len(MODEL) - 100), words=b"")
+    refused("less than it said", place(), server.put("/m.gguf", MODEL, claims=len(MODEL) + 100), "--retries", "0",
+            words=b"another length")
+    refused("a page", place(), server.put("/m.gguf", b"<!DOCTYPE html><html></html>"), words=b"web page")
+    refused("nothing", place(), server.put("/m.gguf", b""), words=b"no GGUF")
+    refused("half a model", place(), server.put("/m.gguf", MODEL[:-5000]), words=b"no sound GGUF")
+    for status, words in ((404, b"has no"), (403, b"wants a login"), (401, b"browser"), (400, b"400")):
+        refused(f"{status}", place(), server.put("/m.gguf", MODEL, status=status), words=words)
+    refused("503", place(), server.put("/m.gguf", MODEL, status=503), "--retries", "0", words=b"503")
+    refused("a redirect to another scheme", place(), server.put("/r/m.gguf", b"", location="ftp://127.0.0.1/m.gguf"),
+            words=b"cannot be reached")
+    server.put("/m.gguf", MODEL)
+    pulled("a redirect", place(), server.put("/r/m.gguf", b"", location="/m.gguf"))
+    refused("redirects without end", place(), server.put("/r/m.gguf", b"", location="/r/m.gguf"), words=b"redirects")
+    refused("nobody there", place(), "http://127.0.0.1:9/m.gguf", words=b"cannot be reached")
+    folder = place()
+    dripping = server.put("/m.gguf", MODEL, drip=0.002, block=len(MODEL) // 200)
+    pulled("a slow drip", folder, dripping)
+
+
+def test_names_and_places():
+    folder = place()
+    url = server.put("/a%20b.gguf", MODEL)
+    pulled("a coded name", folder, url + "?download=true", file="a b.gguf")
+    text = pull(folder, url)
+    check("a name in quotes", b"oriel chat 'a b'\n" in text.out, text)
+    url = server.put("/m.gguf", MODEL)
+    here = place()
+    check("--to a folder", pull(place(), url, "--to", here).code == 0 and (here / "m.gguf").exists())
+    named = pull(place(), url, "--to", here / "n.bin", "--json")
+    check("--to a file", named.code == 0 and (here / "n.bin").read_bytes() == MODEL, named)
+    (here / "other.gguf").write_bytes(b"GGUF something else")
+    refused("another file is there", here, url, "--to", here / "other.gguf", words=b"is there already",
+            keeps=["m.gguf", "n.bin", "other.gguf"])
+    check("and stays", (here / "other.gguf").read_bytes() == b"GGUF something else")
+    for wrong in ("ftp://127.0.0.1/m.gguf", "file:///etc/passwd", "no-such-model", "smollm2-135m:q9_9"):
+        refused(f"wrong usage: {wrong}", place(), wrong, code=2)
+    refused("a name that is nearly one", place(), "smolm2-135m", code=2, words=b"did you mean smollm2-135m?")
+    refused("no file's name", place(), server.address + "/", code=2, words=b"--to")
+    refused("above the folder", place(), server.put("/..%2fx.gguf", MODEL), code=2)
+    refused("a missing folder", place(), url, "--to", str(scratch / "missing") + "/", words=b"no folder")
+    refused("one part of several", place(), server.address + "/m-00001-of-00003.gguf", words=b"split")
+    path = scratch / "none"
+    path.mkdir(exist_ok=True)
+    lone = program.oriel("pull", url, env={**at(folder := place()), "PATH": str(path)})
+    check("without curl", one_line_failure(lone, 1) and b"curl is not installed" in lone.err
+          and url.encode() in lone.err and not list(folder.iterdir()), lone)
+
+
+def test_names_for_commands():
+    folder = place()
+    for command in ("info", "plan", "chat"):
+        gone = program.oriel(command, "smollm2-135m", env=at(folder))
+        check(f"{command} of one that is not here", one_line_failure(gone, 1)
+              and b"`oriel pull smollm2-135m`" in gone.err and b"MiB" in gone.err, gone)
+    wrong = program.oriel("info", "smolm2-135m", env=at(folder))
+    check("of no one", one_line_failure(wrong, 1) and b"did you mean smollm2-135m?" in wrong.err, wrong)
+    shutil.copyfile(SMALL, folder / "SmolLM2-135M-Instruct-Q4_K_M.gguf")
+    for name in ("smollm2-135m", "SmolLM2-135M:Q4_K_M", "SmolLM2-135M-Instruct-Q4_K_M"):
+        info = program.oriel("info", name, "--json", env=at(folder))
+        check(f"by its name {name}", info.code == 0 and info.json["file_bytes"] == len(MODEL), info)
+    one = program.oriel("models", "smollm2-135m", "--json", env=at(folder)).json["models"][0]
+    check("models says where", one["id"] == "smollm2-135m" and one["path"] == str(next(folder.iterdir())), one)
+    check("and where it comes from", one["url"] == one["page"] + "/resolve/main/" + one["file"], one)
+    (folder / "smollm2-135m").write_bytes(BUNDLED.read_bytes())
+    both = program.oriel("info", "smollm2-135m", "--json", env=at(folder), cwd=folder)
+    check("a path goes before a name", both.json["file_bytes"] == BUNDLED.stat().st_size, both)
+    check("oriel-tiny is the bundled one", program.oriel("info", "oriel-tiny", "--json", env=at(folder)).code == 0)
+    named = program.oriel("info", "--json", env=at(folder, ORIEL_MODEL="smollm2-135m"))
+    check("ORIEL_MODEL may be a name", named.code == 0 and named.json["file_bytes"] == len(MODEL), named)
+
+
+def test_room():
+    """On a disk of one megabyte."""
+    disk = scratch / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or os.geteuid() != 0 or subprocess.run(
+            [mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], stderr=subprocess.DEVNULL).returncode != 0:
+        check("SKIPPED: no small disk can be mounted here (needs root)", True)
+        return
+    try:
+        big = server.put("/big.gguf", MODEL + bytes(4 << 20))
+        refused("more than there is room for", disk, big, words=b"free")
+        check("is not begun", len(server.files["/big.gguf"].requests) == 1)
+        big = server.put("/big.gguf", MODEL + bytes(4 << 20), length=False, etag=None)
+        full = pull(disk, big)
+        check("nobody said how much", one_line_failure(full, 1) and b"No space left" in full.err
+              and b"make room" in full.err, full)
+    finally:
+        subprocess.run(["umount", str(disk)], check=False)
+
+
+def start(folder, *args):
+    return subprocess.Popen([str(ORIEL), "pull", *args], env=at(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def until(condition, seconds=20):
+    end = time.time() + seconds * program.PATIENCE
+    while not condition() and time.time() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_two_at_once():
+    folder = place()
+    url = server.put("/m.gguf", MODEL, drip=0.01, block=len(MODEL) // 100)
+    first = start(folder, url)
+    until(lambda: (folder / "m.gguf.part.json").exists())
+    second = pull(folder, url)
+    check("the second is told", one_line_failure(second, 1) and b"another oriel" in second.err, second)
+    out, err = first.communicate()
+    check("the first is not disturbed", first.returncode == 0 and (folder / "m.gguf").read_bytes() == MODEL, err)
+    many = place()
+    url = server.put("/m.gguf", MODEL)
+    programs = [start(many, url) for _ in range(6)]
+    for each in programs:
+        each.communicate()
+    check("of many at once one does it at least", any(p.returncode == 0 for p in programs)
+          and [p.name for p in many.iterdir()] == ["m.gguf"] and (many / "m.gguf").read_bytes() == MODEL,
+          [p.returncode for p in programs])
+
+
+def test_stopped():
+    folder = place()
+    url = server.put("/m.gguf", MODEL, drip=0.02, block=len(MODEL) // 100)
+    process = start(folder, url)
+    until(lambda: (folder / "m.gguf.part").exists() and (folder / "m.gguf.part").stat().st_size > 0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20 * program.PATIENCE)
+    check("Ctrl-C", process.returncode == 130 and out == b"" and b"are kept" in err
+          and f"`oriel pull {url}`".encode() in err and err.count(b"\n") == 1, (process.returncode, err))
+    server.files["/m.gguf"].drip = None
+    fields = pulled("goes on", folder, url)
+    check("from there", fields["resumed_from"] > 0, fields)
+    folder = place()
+    server.files["/m.gguf"].drip = 0.02
+    process = start(folder, url)
+    until(lambda: (folder / "m.gguf.part").exists() and (folder / "m.gguf.part").stat().st_size > 0)
+    process.kill()
+    process.communicate()
+    server.files["/m.gguf"].drip = None
+    check("killed: goes on as well", pulled("after a kill", folder, url)["resumed_from"] > 0)
+
+
+def test_terminal():
+    if no_terminals():
+        return
+    folder = place()
+    url = server.put("/m.gguf", MODEL, drip=0.02, block=len(MODEL) // 60)
+    for columns, sign in ((80, "/s"), (40, "left")):
+        folder = place()
+        terminal = AtTerminal("pull", url, columns=columns, ORIEL_MODELS=str(folder), no_proxy="*")
+        seen = terminal.until(lambda: sign in terminal.screen.text() and "%" in terminal.screen.text())
+        rows = terminal.screen.lines()
+        check(f"{columns} columns: one line shows how far it is", seen and len([r for r in rows if r]) == 1, rows)
+        code = terminal.ended()
+        rows = terminal.screen.lines()
+        check(f"{columns} columns: it is gone in the end", code == 0 and "%" not in terminal.screen.text()
+              and "  oriel chat m" in rows, rows)
+        terminal.forget()
+
+
+if __name__ == "__main__":
+    if shutil.which("curl") is None:
+        print("SKIPPED: curl is not installed")
+        sys.exit(0)
+    sys.exit(run_tests(globals()))

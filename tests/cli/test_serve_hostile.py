@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""What no client should send: an error in OpenAI's form or a closed connection. test_serve_hostile.py ORIEL_BINARY
+TEST_DATA_DIR"""
+
+import json
+import random
+import sys
+
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+import program
+from program import BUNDLED, check, run_tests
+from server import Server
+
+PATH = "/v1/chat/completions"
+GOOD = json.dumps({"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 2, "temperature": 0}).encode()
+
+
+def request(body, method="POST", path=PATH, kind="application/json", headers=""):
+    return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+            f"{headers}\r\n").encode() + body
+
+
+def answers(data):
+    """[(status, body)] of everything that came back."""
+    found = []
+    while data.startswith(b"HTTP/1.1 "):
+        head, _, rest = data.partition(b"\r\n\r\n")
+        fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        length = int(fields.get(b"content-length", b"0"))
+        found.append((int(head.split()[1]), rest[:length]))
+        data = rest[length:]
+    return found, data
+
+
+def is_error(answer):
+    try:
+        return 400 <= answer[0] < 500 and isinstance(json.loads(answer[1])["error"]["message"], str)
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def sends(server, name, data, statuses=None, **how):
+    """Errors, or nothing."""
+    found, rest = answers(server.raw(data, wait=2, **how))
+    sound = all(is_error(answer) for answer in found) and rest in (b"", b"(still open)")
+    sound = sound and (statuses is None or [status for status, _ in found] == statuses)
+    return check(name, sound, (found, rest[:200]))
+
+
+CLOSE = "Connection: close\r\n"
+
+
+def test_bodies():
+    with Server(BUNDLED, "--max-body", "64KiB") as server:
+        for name, body in {
+                "nothing": b"", "half": GOOD[:20], "no JSON": b"hello", "a list": b"[]", "a number": b"1",
+                "two values": GOOD + GOOD, "no UTF-8": GOOD.replace(b"Hi", b"\xff\xfe"),
+                "half a pair": GOOD.replace(b"Hi", b"\\ud800"), "NUL": GOOD.replace(b"Hi", b"a\0b"),
+                "a comment": b"/* */" + GOOD, "deep": b"[" * 30000, "deep objects": b'{"a":' * 10000,
+                "deep in a field": b'{"x":' + b"[" * 1000 + b"]" * 1000 + b"}",
+                "twice the name": b'{"messages":[],"messages":[]}', "huge": GOOD.replace(b'"max_tokens": 2', b'"max_tokens": 1e999'),
+                "many digits": GOOD.replace(b'"max_tokens": 2', b'"max_tokens": ' + b"9" * 5000),
+                "minus nothing": GOOD.replace(b'"max_tokens": 2', b'"max_tokens": -0.0'),
+                "a byte order mark and no more": b"\xef\xbb\xbf"}.items():
+            sends(server, f"body: {name}", request(body, headers=CLOSE), [400])
+        sends(server, "too large", request(b"x" * 70000, headers=CLOSE), [413])
+        sends(server, "said to be too large", b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",
+              [413])
+        sends(server, "larger than a number", b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + b"9" * 40 +
+              b"\r\n\r\n", [400])
+        sends(server, "less than nothing", b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", [400])
+        sends(server, "two lengths", request(GOOD, headers="Content-Length: 3\r\n" + CLOSE), [400])
+        chunked = (f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{CLOSE}"
+                   "Transfer-Encoding: chunked\r\n\r\n").encode()
+        pieces = b"".join(b"%x\r\n%s\r\n" % (len(GOOD[i:i + 7]), GOOD[i:i + 7]) for i in range(0, len(GOOD), 7))
+        found, _ = answers(server.raw(chunked + pieces + b"0\r\n\r\n"))
+        check("chunks are read", [status for status, _ in found] == [200], found)
+        sends(server, "chunks without end", chunked + b"ffffffffffffffff\r\nx")
+        sends(server, "chunks of no size", chunked + b"zz\r\n", [400])
+        sends(server, "too many chunks", chunked + (b"1000\r\n" + b" " * 4096 + b"\r\n") * 20, [413])
+        sends(server, "both", request(GOOD, headers="Transfer-Encoding: chunked\r\n" + CLOSE))
+        check("it still answers", server.chat("Hi.").status == 200)
+
+
+def test_requests():
+    with Server(BUNDLED) as server:
+        for name, data in {
+                "no HTTP": b"hello\r\n\r\n", "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 200,
+                "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/9": b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
+                "no path": b"GET\r\n\r\n", "a bad name": b"GET / HTTP/1.1\r\nHo st: x\r\n\r\n",
+                "a NUL": b"GET / HTTP/1.1\r\nHost: lo\0cal\r\n\r\n", "a folded line": b"GET /x HTTP/1.1\r\nHost: localhost\r\n x\r\n\r\n"}.items():
+            sends(server, f"request: {name}", data, half_close=True)
+        sends(server, "long headers", b"GET / HTTP/1.1\r\nX: " + b"x" * 20000 + b"\r\n\r\n", [431])
+        sends(server, "many headers", b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 10000 + b"\r\n", [431])
+        sends(server, "a long path", b"GET /" + b"x" * 15000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", [404])
+        sends(server, "a path outside", request(b"", "GET", "/../../etc/passwd", headers=CLOSE), [404])
+        sends(server, "no such method", request(b"", "BREW", "/", headers=CLOSE), [405])
+        sends(server, "DELETE", request(b"", "DELETE", "/v1/models", headers=CLOSE), [405])
+        sends(server, "OPTIONS", request(b"", "OPTIONS", "/v1/models", headers=CLOSE), [405])
+        sends(server, "a form", request(b"a=b", kind="application/x-www-form-urlencoded", headers=CLOSE), [415])
+        check("nothing at all", server.raw(b"", half_close=True) == b"")
+        check("half a request", server.raw(b"GET / HT", half_close=True)[9:12] in (b"", b"400"))
+        three = request(GOOD) + request(b"x") + request(GOOD, headers=CLOSE)
+        found, _ = answers(server.raw(three))
+        check("requests in a row", [status for status, _ in found] == [200, 400, 200], found)
+        head, _, body = request(GOOD, headers="Expect: 100-continue\r\n" + CLOSE).partition(b"\r\n\r\n")
+        with server.connect() as connection:
+            connection.sendall(head + b"\r\n\r\n")
+            told = connection.recv(1000)
+            connection.sendall(body)
+            check("100-continue", told == b"HTTP/1.1 100 Continue\r\n\r\n" and
+                  connection.recv(1000).startswith(b"HTTP/1.1 200 OK"), told)
+        old = server.raw(b"POST /v1/completions HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 47\r\n\r\n"
+                         b'{"prompt": "a", "max_tokens": 1, "stream":true}')
+        check("HTTP/1.0 has no chunks", b"chunked" not in old and old.endswith(b"data: [DONE]\n\n"), old)
+
+
+def test_noise():
+    """Requests with bytes changed."""
+    random.seed(5)
+    with Server(BUNDLED) as server:
+        whole = request(GOOD, headers=CLOSE)
+        bad = 0
+        for _ in range(150):
+            data = bytearray(whole)
+            for _ in range(random.randint(1, 4)):
+                where = random.randrange(len(data))
+                how = random.randrange(3)
+                if how == 0:
+                    data[where] = random.randrange(256)
+                elif how == 1:
+                    del data[where:where + random.randint(1, 9)]
+                else:
+                    data[where:where] = bytes(data[:random.randint(1, 40)])
+            found, rest = answers(server.raw(bytes(data), wait=2, half_close=True))
+            sound = all(is_error(answer) or answer[0] in (200, 403, 499) for answer in found)
+            bad += not sound
+            if not sound:
+                print(bytes(data), found, rest)
+        check("all answered or closed", bad == 0, bad)
+        check("it still answers", server.chat("Hi.").status == 200)
+        code, _, err = server.stop()
+        check("and ends well", code == 0 and err == "oriel: stopping\n", (code, err))
+
+
+if __name__ == "__main__":
+    if program.oriel("serve", "--help").out.find(b"--queue") < 0:
+        print("skipped: this program was built without its server (libboost-dev)")
+        sys.exit(77)
+    sys.exit(run_tests(globals()))

@@ -1,0 +1,123 @@
+# The same tests, one program per device: which tests there are depends on the device.
+file(GLOB device_sources CONFIGURE_DEPENDS golden/*.cpp device/*.cpp)
+oriel_test_program(oriel_device_tests OBJECT ${device_sources})
+
+# What an ordinary run has no time for is left to scripts/test.sh --all. The CPU runs everything each time.
+option(ORIEL_TEST_ALL "Run every test on every device" OFF)
+
+# Vulkan in software spends its time on compiling kernels: more families, weight types, cache formats and windows
+# whose kernels other tests have, too; SelfTest.passes* has every kernel.
+set(more_of_the_same
+  *Families.caches_of_few_bits* *Families.every_device*
+  *EmbeddedFamilies*/*_* *EmbeddedFamilies*/m* *EmbeddedFamilies*/o*
+  Batches.kernels_that*
+  *BatchFamilies*/*of* *BatchModels*/*q5* *BatchModels*/*q6* *BatchModels*/*iq* *BatchModels*/*bf16 *BatchModels*/*k
+  *ExpertsOnFile*/olmoe* *ExpertsOnFile*/granitemoe* *ExpertsOnFile*/lfm2moe* *ExpertsOfSomeBytes*
+  CacheFormats.every_device* FamilyShapes.* *StateSessions* ShortConvolutions.rewinding* SnapshotTravel.of_every_family
+  PrefixFile.that_was_trained* Latents.matrices* Latents.odd_shapes*
+  Device/Kernels.latent_attention*/shared Device/Kernels.heads_of_any_size*/shared
+  Device/Kernels.a_local_layer*/shared Device/Kernels.head_matmul*/shared
+  Device/Kernels.rope_append_stores_low_bit*/shared)
+# SwiftShader computes a third as fast as lavapipe. Of the host alone once kernels are known to be right: sessions
+# and their copies, choices kept in files, errors on the way, what cache formats lose, most of what stays on file.
+set(of_the_host
+  ${more_of_the_same}
+  SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
+  SpeedOnDevice.* SelfTest.keeps* MatmulChoice* VulkanExecutor.every_call* ShortConvolutions.*
+  *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *OrielTiny*/1 *exaone4_of_windows
+  Streaming.*windows_of_128 CacheFormats.divergence* Qwen2.the_guard* *RowsOnFile*
+  *ModelLogits*moe*_q8_0 *ModelLogits*moe*_q4_0 *ModelLogits*/granitemoe *StateFormats* Latents.*
+  Architectures.streaming* Architectures.odd* Architectures.heads_of* *Random/Families*_* *BatchModels* *EmbeddedFamilies* PrefixFile.*
+  Device/Kernels.latent_attention* Device/Kernels.heads_of_any_size* Device/Kernels.attention_of_low_bit*
+  Device/Kernels.state_scan* Device/Kernels.rope_append_stores_low_bit* Device/Kernels.attention_weighs*/shared)
+
+# oriel_on_device(NAME TARGET FILTER [LEFT_OUT...]): see support/device_main.cpp for what TARGET may be.
+function(oriel_on_device name target filter)
+  oriel_test_program(oriel_tests_${name} "" support/device_main.cpp)
+  target_link_libraries(oriel_tests_${name} PRIVATE oriel_device_tests)
+  target_compile_definitions(oriel_tests_${name} PRIVATE ORIEL_TEST_TARGET="${target}")
+  set(environment)
+  if(ORIEL_TEST_ALL)
+    set(environment PROPERTIES ENVIRONMENT ORIEL_TEST_ALL=1)
+  elseif(ARGN)
+    list(JOIN ARGN ":" left_out)
+    oriel_absent_device(${name}.more "${left_out} run here with scripts/test.sh --all")
+    string(APPEND filter "-${left_out}")
+  endif()
+  gtest_discover_tests(oriel_tests_${name} TEST_PREFIX ${name}. TEST_FILTER ${filter}
+                       NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120 ${environment})
+endfunction()
+
+# A device that is not there is one visible skip.
+function(oriel_absent_device name reason)
+  add_test(NAME ${name}.all COMMAND ${CMAKE_COMMAND} -E echo "SKIPPED: ${reason}")
+  set_tests_properties(${name}.all PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED:")
+endfunction()
+
+oriel_on_device(cpu cpu "-VulkanExecutor.*:PipelineFile.*:MatmulChoice*:Device/Matmul*:\
+SelfTest.keeps_the_fastest_candidates_in_the_cache_folder")
+# oriel_without(NAME FEATURES FILTER): some of a device's tests as if it lacked optional features.
+function(oriel_without name features filter)
+  string(REPLACE "," "_" label ${features})
+  add_test(NAME ${name}.without_${label} COMMAND oriel_tests_${name} --gtest_filter=${filter})
+  set_tests_properties(${name}.without_${label} PROPERTIES ENVIRONMENT ORIEL_DISABLE=${features}
+                       SKIP_RETURN_CODE 77)
+  if(CMAKE_CROSSCOMPILING)
+    set_tests_properties(${name}.without_${label} PROPERTIES TIMEOUT 14400)
+  endif()
+endfunction()
+
+if(ORIEL_VULKAN AND ORIEL_LAVAPIPE_ICD)
+  oriel_on_device(lavapipe vulkan=${ORIEL_LAVAPIPE_ICD} "*" ${more_of_the_same})
+  set(whole_models "Files/OrielTiny.*:Models/ModelLogits.*/llama_q4_k_m")
+  set(steps_and_models "Device/Matmul*:VulkanExecutor.a_step*:VulkanExecutor.devices*:${whole_models}")
+  set(kernels_and_models ${steps_and_models})
+  if(ORIEL_TEST_ALL)
+    set(kernels_and_models "Device/Kernels.*:${steps_and_models}:SelfTest.passes*")
+  endif()
+  oriel_without(lavapipe all "VulkanExecutor.*:${kernels_and_models}")
+  foreach(feature subgroup integer_dot texel_buffers float16)
+    oriel_without(lavapipe ${feature} "VulkanExecutor.a_step*:Device/Matmul.staged*:${whole_models}")
+  endforeach()
+  # In one process: with subgroups of other sizes than this machine's (8 lanes with AVX2; SwiftShader has 4); in an
+  # emulator as what there is time for (cross.sh): there subgroups are left to the models, and the self-test to the
+  # device bundle.
+  if(CMAKE_CROSSCOMPILING)
+    add_test(NAME lavapipe_in_one
+             COMMAND oriel_tests_lavapipe --gtest_filter=Device/Kernels.*/shared:${steps_and_models})
+    set_tests_properties(lavapipe_in_one PROPERTIES TIMEOUT 14400 SKIP_RETURN_CODE 77)
+  else()
+    set(sizes 16)
+    if(ORIEL_TEST_ALL)
+      set(sizes 4 8 16)
+    endif()
+    foreach(lanes IN LISTS sizes)
+      math(EXPR bits "32 * ${lanes}")
+      add_test(NAME lavapipe.subgroups_of_${lanes}
+               COMMAND oriel_tests_lavapipe --gtest_filter=${kernels_and_models})
+      set_tests_properties(lavapipe.subgroups_of_${lanes} PROPERTIES
+                           ENVIRONMENT LP_NATIVE_VECTOR_WIDTH=${bits} SKIP_RETURN_CODE 77)
+    endforeach()
+  endif()
+  file(GLOB validation_layer /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json)
+  if(CMAKE_CROSSCOMPILING)
+    oriel_absent_device(validation "the Khronos validation layer is this machine's, not the target's")
+  elseif(validation_layer)
+    oriel_on_device(validation validation=${ORIEL_LAVAPIPE_ICD}
+                    "Validation.*:Device/Matmul.staged*:Device/Kernels.a_mixture*:VulkanExecutor.*experts*:VulkanExecutor.filling*:\
+SelfTest.passes*:Sampling.*:\
+*RunningAhead*")
+  else()
+    oriel_absent_device(validation "the Khronos validation layer is not installed")
+  endif()
+elseif(CMAKE_CROSSCOMPILING)
+  oriel_absent_device(lavapipe "there is no lavapipe for this target that works (ORIEL_LAVAPIPE_ICD)")
+else()
+  oriel_absent_device(lavapipe "lavapipe is not installed (package mesa-vulkan-drivers)")
+endif()
+
+if(ORIEL_VULKAN AND ORIEL_SWIFTSHADER_ICD)
+  oriel_on_device(swiftshader vulkan=${ORIEL_SWIFTSHADER_ICD} "*" ${of_the_host})
+else()
+  oriel_absent_device(swiftshader "SwiftShader was not found (ORIEL_SWIFTSHADER_ICD)")
+endif()

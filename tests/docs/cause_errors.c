@@ -1,0 +1,166 @@
+/* Causes every status that can be had without a broken device, and prints "STATUS: line" for each, the line as the
+ * log gets it ("-" where there is none): cause_errors MODEL.gguf EMPTY_FOLDER. docs/errors.md quotes them. */
+#include <oriel/sessions.h>
+#include <oriel/tools.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char logged[2048];
+
+static void onLog(oriel_log_level level, const char* message, void* user) {
+  (void)user;
+  if (level == ORIEL_LOG_ERROR) snprintf(logged, sizeof(logged), "%s", message);
+}
+
+static void say(oriel_status status) {
+  printf("%d: %s\n", (int)status, logged[0] ? logged : "-");
+  logged[0] = 0;
+}
+
+static oriel_options base(void) {
+  oriel_options options = {.struct_size = sizeof(options), .memory_bytes = 16u << 20, .log = onLog};
+  options.device = ORIEL_DEVICE_CPU;
+  options.cpu_threads = 1;
+  return options;
+}
+
+/* A load that must fail. */
+static void refuse(const char* path, oriel_options options) {
+  oriel_model* model = NULL;
+  say(oriel_model_load(path, &options, &model));
+}
+
+static const char* writeFile(const char* folder, const char* name, const char* text, size_t bytes) {
+  static char path[4096];
+  snprintf(path, sizeof(path), "%s/%s", folder, name);
+  FILE* file = fopen(path, "wb");
+  if (!file || fwrite(text, 1, bytes, file) != bytes || fclose(file)) exit(2);
+  return path;
+}
+
+static int stopLoading(uint64_t done, uint64_t total, void* user) {
+  (void)done, (void)total, (void)user;
+  return 1;
+}
+
+static void loading(const char* model, const char* folder) {
+  oriel_options options = base();
+  refuse(NULL, options);
+  refuse("missing.gguf", options);
+  refuse(writeFile(folder, "text.gguf", "This is no model.", 17), options);
+  options.memory_bytes = 1u << 20;
+  refuse(model, options);
+  options = base();
+  options.sink_tokens = 8;
+  options.window_tokens = 5000000;
+  refuse(model, options);
+  options = base();
+  options.window_tokens = 200;
+  options.pinned_tokens = 300;
+  refuse(model, options);
+  options = base();
+  options.device = ORIEL_DEVICE_VULKAN;
+  options.device_number = 99;
+  refuse(model, options);
+  options = base();
+  options.progress = stopLoading;
+  refuse(model, options);
+  options = base();
+  options.disabled_features = "warp_drive";
+  refuse(model, options);
+}
+
+/* A copy of the model with the name of its architecture changed, or cut off. */
+static void damaged(const char* model, const char* folder) {
+  FILE* file = fopen(model, "rb");
+  char* bytes = malloc(32u << 20);
+  const size_t count = file && bytes ? fread(bytes, 1, 32u << 20, file) : 0;
+  if (count < 1000 || fclose(file)) exit(2);
+  refuse(writeFile(folder, "cut.gguf", bytes, count / 2), base());
+  const char kKey[] = "general.architecture";
+  size_t at = 0;
+  while (memcmp(bytes + at, kKey, sizeof(kKey) - 1)) ++at;
+  bytes[at + sizeof(kKey) - 1 + 4 + 8] =
+      'z'; /* behind the value's type and length: its first letter */
+  refuse(writeFile(folder, "newer.gguf", bytes, count), base());
+  free(bytes);
+}
+
+static void tooSlow(const char* model) {
+  oriel_options options = base();
+  oriel_speed speed = {.struct_size = sizeof(speed)};
+  if (oriel_speed_measure(model, &options, &speed) != ORIEL_OK) exit(2);
+  options.speed = &speed;
+  options.min_tokens_per_s = 1e9;
+  refuse(model, options);
+}
+
+static void* refuseBig(size_t bytes, void* user) {
+  (void)user;
+  return bytes > 1000000 ? NULL : malloc(bytes);
+}
+static void release(void* block, size_t bytes, void* user) {
+  (void)bytes, (void)user;
+  free(block);
+}
+
+static void noMemory(const char* model) {
+  const oriel_allocator allocator = {refuseBig, release, NULL};
+  oriel_options options = base();
+  options.allocator = &allocator;
+  refuse(model, options);
+}
+
+static int callBack(const oriel_token_event* event, void* user) {
+  (void)event;
+  oriel_session* session = user;
+  static int once;
+  if (!once++) say(oriel_session_reset(session));
+  oriel_session_cancel(session);
+  return 0;
+}
+
+static void talking(const char* path, const char* folder) {
+  oriel_options options = base();
+  oriel_model* model = NULL;
+  oriel_session *session = NULL, *second = NULL;
+  options.window_tokens = 64;
+  if (oriel_model_load(path, &options, &model) != ORIEL_OK) exit(2);
+  if (oriel_session_create(model, NULL, &session) != ORIEL_OK) exit(2);
+  say(oriel_session_create(model, NULL, &second));
+  say(oriel_session_generate(session, NULL, NULL, NULL, NULL));
+  say(oriel_chat_add(session, "wizard", "Hi", 2));
+  say(oriel_chat_add(session, "user", "\xff", 1));
+  const oriel_generate_options schema = {
+      .struct_size = sizeof(schema), .json_schema = "{}", .json_schema_bytes = 2};
+  if (oriel_chat_add(session, "user", "Hello!", 6) != ORIEL_OK) exit(2);
+  say(oriel_chat_reply(session, &schema, NULL, NULL, NULL));
+  say(oriel_chat_reply(session, NULL, callBack, session, NULL));
+  say(oriel_session_rewind(session, 100000));
+  for (int i = 0; i < 20; ++i) {
+    if (oriel_session_append_text(session, "The fox met the bear. ", 22, 0) != ORIEL_OK) exit(2);
+  }
+  say(oriel_session_rewind(session, 20));
+  char small[16];
+  size_t needed = 0;
+  say(oriel_session_save(session, small, sizeof(small), &needed));
+  say(oriel_session_restore(session, "no snapshot", 11));
+  say(oriel_session_save_file(session, writeFile(folder, "notes.txt", "mine", 4)));
+  if (oriel_trim(model, ORIEL_TRIM_WEIGHTS, NULL) != ORIEL_OK) exit(2);
+  say(oriel_session_generate(session, NULL, NULL, NULL, NULL));
+  oriel_model_free(model); /* its session is there: refused */
+  say(ORIEL_OK);
+  oriel_session_destroy(session);
+  oriel_model_free(model);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  loading(argv[1], argv[2]);
+  damaged(argv[1], argv[2]);
+  tooSlow(argv[1]);
+  noMemory(argv[1]);
+  talking(argv[1], argv[2]);
+  return 0;
+}

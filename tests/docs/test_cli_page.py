@@ -1,0 +1,88 @@
+"""Options: what `--help` lists stands on docs/cli.md or a page that it leads to, and what those pages name is there:
+test_cli_page.py ORIEL..."""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "site"))
+from markdown_links import AWAITED
+ORIEL = sys.argv[1:]
+OPTION = r"(?<![\w-])--[a-z][a-z0-9-]*"
+# Of other programs that these pages name.
+OF_OTHERS = {"--install", "--preset"}
+
+
+def help_of(*command):
+    return subprocess.run([*ORIEL, *command, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def commands():
+    part = help_of().split("\nCommands:\n")[1].split("\n\n")[0]
+    return re.findall(r"^  ([a-z]+)", part, re.M)
+
+
+def options(text):
+    """Those that begin a line of the help, "--think, --no-think" being two."""
+    heads = re.findall(r"^  (?:-\w, )?(--\S.*?)(?:  |$)", text, re.M)
+    return {name for head in heads for name in re.findall(OPTION, head)}
+
+
+def awaited():
+    """Pages that are linked before they are written."""
+    return {name for name in AWAITED if not (ROOT / name).is_file()}
+
+
+def pages():
+    """docs/cli.md and the pages of docs/ that it says its commands are on."""
+    main = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    parts = [name for name in ("chat.md", "measuring.md", "serve.md") if f"({name}" in main]
+    return {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ["cli.md", *parts]
+            if (ROOT / "docs" / name).is_file()}
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.helps = {command: help_of(command) for command in commands() if f"docs/{command}.md" not in awaited()}
+        cls.text = "\n".join(pages().values())
+
+    def test_there_are_commands_and_each_has_its_place(self):
+        self.assertGreater(len(self.helps), 12)
+        for command in self.helps:
+            named = re.search(rf"^##? .*\b{command}\b", self.text, re.M | re.I)
+            self.assertTrue(named, f"{command} is named in no heading")
+
+    def test_every_option_is_on_the_page(self):
+        for command, text in self.helps.items():
+            found = options(text)
+            self.assertGreater(len(found), 2, command)
+            named = set(re.findall(OPTION, self.text))
+            self.assertEqual(set(), found - named - {"--help"}, f"options of {command} that no page names")
+
+    def test_every_option_that_the_page_names_is_there(self):
+        known = set().union(*map(options, self.helps.values())) | {"--help", "--version"}
+        # Commands that the list of commands leaves out.
+        for command in set(re.findall(r"\boriel ([a-z]+)\b", self.text)) - set(self.helps) - {"help", "version"}:
+            done = subprocess.run([*ORIEL, command, "--help"], capture_output=True, text=True)
+            known |= options(done.stdout) if done.returncode == 0 else set()
+        self.assertEqual(set(), set(re.findall(OPTION, self.text)) - known - OF_OTHERS)
+
+    def test_what_a_command_is_shown_with_it_takes(self):
+        for block in re.findall(r"^```\n(oriel .*?)^```$", self.text, re.M | re.S):
+            command = block.split()[1]
+            if command in self.helps and "[" in block:
+                shown = set(re.findall(OPTION, block))
+                self.assertEqual(set(), shown - options(self.helps[command]), f"oriel {command}")
+
+    def test_helps_fit_80_columns(self):
+        for command, text in {"": help_of(), **self.helps}.items():
+            long = [line for line in text.splitlines() if len(line) > 80]
+            self.assertEqual([], long, command)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

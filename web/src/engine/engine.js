@@ -1,0 +1,566 @@
+// One instance of the module with at most one model: every call of the C API that the package makes, on the thread that
+// it blocks. worker.js is its only user.
+'use strict';
+
+(function (share) {
+const inNode = typeof process === 'object' && !!process.versions && !!process.versions.node;
+const { Structs } = inNode ? require('./structs.js') : self.orielParts;
+
+const PAGE = 65536;
+const MODULE_BYTES = 4 << 20;        // code's data and the caller's stack: INITIAL_MEMORY in CMakeLists.txt
+const THREAD_BYTES = 512 << 10;      // stack and bookkeeping of a worker
+const BORROWED_BYTES = 32 << 20;     // what calls borrow: headers of files, long texts
+const MOST_BYTES = 65536 * PAGE;     // 32 bits
+const FORMATS = { auto: 0, f16: 1, int8: 2, int4: 3 };
+const SIDES = { f16: 'f16', k8: 'int8', k4: 'int4', v8: 'int8', v4: 'int4' };
+const STOPS = ['length', 'token', 'callback', 'cancelled', 'text'];
+const LAYERS = ['session', 'sliding', 'convolution', 'state'];
+const PARTS = ['text', 'thought', 'call', 'arguments', 'callEnd'];
+const FLAG_SPECIAL = 1;
+const FLAG_BOS = 2;
+
+class OrielFailure extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** '300MB', '300MiB' or a number of bytes. */
+function bytesOf(size) {
+  if (size === undefined || size === null) return undefined;
+  if (typeof size === 'number' && Number.isFinite(size) && size >= 0) return Math.floor(size);
+  const match = /^\s*(\d+(?:\.\d+)?)\s*(?:([kMG])(i?)B|B)?\s*$/.exec(String(size));
+  if (!match) throw new OrielFailure(1, `${size} is no size: write 262144, 300MB or 300MiB`);
+  const power = match[2] ? ' kMG'.indexOf(match[2]) : 0;
+  return Math.floor(Number(match[1]) * (match[3] ? 1024 : 1000) ** power);
+}
+
+function formatsOf(kv) {
+  if (kv === undefined || kv === 'auto') return [undefined, undefined];
+  const match = /^(?:(f16)|(k[48])(v[48]))$/.exec(kv);
+  if (!match) throw new OrielFailure(1, `${kv} is no cache format: write auto, f16, k8v8, k8v4 or k4v4`);
+  return match[1] ? [FORMATS.f16, FORMATS.f16] : [FORMATS[SIDES[match[2]]], FORMATS[SIDES[match[3]]]];
+}
+
+/** 0 is a wish here, and the library's default there. */
+const orAll = (value, ofZero) => (value === 0 ? ofZero : value);
+
+class Engine {
+  constructor(module, memory) {
+    this.m = module;
+    this.memory = memory;
+    this.structs = new Structs(module, () => memory.buffer);
+    this.model = 0;
+    this.sessions = new Map();
+    this.lastError = '';
+    this.hooks = {};
+  }
+
+  /** `code` is a compiled WebAssembly.Module; `size` {initial, maximum} in bytes. */
+  static async start({ factory, code, threads, initial, maximum, locate, script }) {
+    const pages = (bytes) => Math.min(65536, Math.ceil(bytes / PAGE));
+    const memory = new WebAssembly.Memory({
+      initial: pages(initial), maximum: pages(maximum), ...(factory.shared ? { shared: true } : {}),
+    });
+    let engine;
+    const files = new Map();
+    let next = 1;
+    const host = {
+      source: null,
+      open: (name) => {
+        if (!host.source || engine.structs.text(name) !== host.name) return -1;
+        files.set(next, host.source);
+        return next++;
+      },
+      close: (file) => files.delete(file),
+      size: (file) => files.get(file).size,
+      read: (file, offset, to, bytes) => {
+        try {
+          files.get(file).read(offset, new Uint8Array(memory.buffer, to, bytes));
+          return 0;
+        } catch (error) {
+          host.log(1, `reading failed: ${error.message}`);
+          return -1;
+        }
+      },
+      log: (level, message) => {
+        const text = typeof message === 'string' ? message : engine.structs.text(message);
+        if (level === 0) engine.lastError = text;
+        if (engine.hooks.log) engine.hooks.log(level, text);
+      },
+      progress: (done, total) => (engine.hooks.progress ? engine.hooks.progress(done, total) : 0),
+      token: (event) => engine.hooks.token(event),
+      part: (part) => engine.hooks.part(part),
+      logits: (index, logits, count) => engine.hooks.logits(index, logits, count),
+    };
+    const module = await factory.create({
+      wasmMemory: memory,
+      INITIAL_MEMORY: pages(initial) * PAGE,
+      orielWorkers: Math.max(threads - 1, 0),
+      orielHost: host,
+      locateFile: locate,
+      mainScriptUrlOrBlob: script,
+      print: () => {},
+      printErr: () => {},
+      instantiateWasm(imports, done) {
+        WebAssembly.instantiate(code, imports).then((instance) => done(instance, code));
+        return {};
+      },
+    });
+    engine = new Engine(module, memory);
+    engine.host = host;
+    return engine;
+  }
+
+  useSource(source, name) {
+    this.host.source = source;
+    this.host.name = name;
+  }
+
+  // ---- Passing values ----
+
+  fail(status, line) {
+    const s = this.structs;
+    throw new OrielFailure(status, line || this.lastError || s.text(this.m._oriel_status_text(status)));
+  }
+
+  /** Frees what body() allocated through `keep` when it is over. */
+  with(body) {
+    const taken = [];
+    const keep = (at) => {
+      taken.push(at);
+      return at;
+    };
+    this.lastError = '';
+    try {
+      return body(keep);
+    } finally {
+      for (const at of taken) this.m._free(at);
+    }
+  }
+
+  check(status) {
+    if (status !== 0) this.fail(status);
+  }
+
+  bytesIn(data, keep) {
+    const at = keep(this.structs.allocate(data.byteLength + 1));
+    const memory = new Uint8Array(this.memory.buffer);
+    memory.set(data, at);
+    memory[at + data.byteLength] = 0;
+    return at;
+  }
+
+  textIn(text, keep) {
+    const data = new TextEncoder().encode(String(text));
+    return { at: this.bytesIn(data, keep), bytes: data.byteLength };
+  }
+
+  idsIn(ids, keep) {
+    const data = Int32Array.from(ids);
+    return this.bytesIn(new Uint8Array(data.buffer), keep);
+  }
+
+  /** fill(at, capacity, needed) -> status, of elements with so many bytes: a copy of what was filled. */
+  filled(size, fill) {
+    return this.with((keep) => {
+      const needed = keep(this.structs.make('oriel_view'));
+      let status = fill(0, 0, needed);
+      const count = this.structs.view().getUint32(needed, true);
+      if (status !== 0 && status !== 11) this.fail(status);
+      if (count === 0) return new Uint8Array(0);
+      const at = keep(this.structs.allocate(count * size));
+      status = fill(at, count, needed);
+      this.check(status);
+      return new Uint8Array(this.memory.buffer).slice(at, at + count * size);
+    });
+  }
+
+  // ---- Model ----
+
+  modelOptions(options, keep) {
+    const [k, v] = formatsOf(options.kv);
+    const system = options.systemPrompt === undefined ? null : this.textIn(options.systemPrompt, keep);
+    return keep(this.structs.make('oriel_options', {
+      memoryBytes: bytesOf(options.memory),
+      windowTokens: options.window,
+      minWindowTokens: options.minWindow,
+      sinkTokens: orAll(options.sinks, 0xffffffff),
+      pinnedTokens: options.pinned,
+      chunkTokens: options.chunk,
+      kFormat: k,
+      vFormat: v,
+      device: 2,  // the CPU
+      cpuThreads: options.threads,
+      calibrationFile: this.textIn('', keep).at,
+      constraints: options.constraints ? 1 : 0,
+      sessions: options.sessions,
+      prefixTokens: options.prefixTokens,
+      systemPrompt: system && system.at,
+      systemPromptBytes: system && system.bytes,
+      transcriptBytes: bytesOf(options.transcript),
+      log: this.m._web_on_log(),
+      progress: this.m._web_on_progress(),
+    }));
+  }
+
+  readPlan(at) {
+    const plan = this.structs.read('oriel_plan', at);
+    plan.fits = plan.fits !== 0;
+    plan.choices.length = plan.choiceCount;
+    plan.groups.length = plan.groupCount;
+    const names = ['auto', 'f16', 'int8', 'int4'];
+    for (const choice of [plan, ...plan.choices]) {
+      choice.kv = choice.kFormat === 1 && choice.vFormat === 1 ? 'f16'
+        : `k${choice.kFormat === 2 ? 8 : 4}v${choice.vFormat === 2 ? 8 : 4}`;
+      choice.kFormat = names[choice.kFormat];
+      choice.vFormat = names[choice.vFormat];
+    }
+    for (const choice of plan.choices) choice.fits = choice.fits !== 0;
+    for (const group of plan.groups) group.kind = LAYERS[group.kind];
+    return plan;
+  }
+
+  plan(options) {
+    return this.with((keep) => {
+      const plan = keep(this.structs.make('oriel_plan'));
+      const name = this.textIn(this.host.name, keep).at;
+      this.check(this.m._oriel_plan_file(name, this.modelOptions(options, keep), plan));
+      return this.readPlan(plan);
+    });
+  }
+
+  load(options) {
+    return this.with((keep) => {
+      const place = keep(this.structs.allocate(8));
+      const name = this.textIn(this.host.name, keep).at;
+      this.check(this.m._oriel_model_load(name, this.modelOptions(options, keep), place));
+      this.model = this.structs.view().getUint32(place, true);
+      const plan = keep(this.structs.make('oriel_plan'));
+      const info = keep(this.structs.make('oriel_model_info'));
+      this.check(this.m._oriel_model_get_plan(this.model, plan));
+      this.check(this.m._oriel_model_get_info(this.model, info));
+      const told = this.structs.read('oriel_model_info', info);
+      told.groups.length = told.groupCount;
+      for (const group of told.groups) group.kind = LAYERS[group.kind];
+      return { plan: this.readPlan(plan), info: told, version: this.structs.text(this.m._oriel_version()) };
+    });
+  }
+
+  free() {
+    for (const id of [...this.sessions.keys()]) this.destroySession(id);
+    if (this.model) this.m._oriel_model_free(this.model);
+    this.model = 0;
+  }
+
+  tokenize(text, { special = false, bos = false } = {}) {
+    return this.with((keep) => {
+      const from = this.textIn(text, keep);
+      const flags = (special ? FLAG_SPECIAL : 0) | (bos ? FLAG_BOS : 0);
+      const data = this.filled(4, (at, capacity, needed) =>
+        this.m._oriel_tokenize(this.model, from.at, from.bytes, flags, at, capacity, needed));
+      return Array.from(new Int32Array(data.buffer));
+    });
+  }
+
+  detokenize(ids, { special = false } = {}) {
+    return this.with((keep) => {
+      const from = this.idsIn(ids, keep);
+      const data = this.filled(1, (at, capacity, needed) =>
+        this.m._oriel_detokenize(this.model, from, ids.length, special ? FLAG_SPECIAL : 0, at, capacity, needed));
+      return new TextDecoder().decode(data);
+    });
+  }
+
+  render(messages, options = {}) {
+    return this.with((keep) => {
+      const from = this.textIn(JSON.stringify(messages), keep);
+      const chat = this.chatOptions(options, keep);
+      const prompt = options.generationPrompt === false ? 0 : 1;
+      const data = this.filled(1, (at, capacity, needed) =>
+        this.m._oriel_render_json(this.model, chat, from.at, from.bytes, prompt, at, capacity, needed));
+      return new TextDecoder().decode(data).replace(/\0$/, '');
+    });
+  }
+
+  inspectSnapshot(bytes) {
+    return this.with((keep) => {
+      const info = keep(this.structs.make('oriel_snapshot_info'));
+      const at = this.bytesIn(bytes, keep);
+      this.check(this.m._oriel_snapshot_inspect(at, bytes.byteLength, this.m._web_on_log(), 0, info));
+      return this.structs.read('oriel_snapshot_info', info);
+    });
+  }
+
+  // ---- Session ----
+
+  chatOptions(options, keep) {
+    const json = (value) => (value === undefined ? {} : this.textIn(typeof value === 'string' ? value : JSON.stringify(value), keep));
+    const [tools, documents, variables] = [json(options.tools), json(options.documents), json(options.variables)];
+    return keep(this.structs.make('oriel_chat_options', {
+      chatTemplate: options.template && this.textIn(options.template, keep).at,
+      noThinking: options.thinking === false ? 1 : 0,
+      thinking: options.thinking === true ? 1 : 0,
+      date: options.date,
+      tools: tools.at, toolsBytes: tools.bytes,
+      documents: documents.at, documentsBytes: documents.bytes,
+      variables: variables.at, variablesBytes: variables.bytes,
+    }));
+  }
+
+  createSession(id, options) {
+    const texts = [];  // stay until the session is destroyed
+    const keepTexts = (at) => {
+      texts.push(at);
+      return at;
+    };
+    try {
+      this.with((keep) => {
+        const session = keep(this.structs.make('oriel_session_options', {
+          splitTurns: options.splitTurns ? 1 : 0,
+          forgetEvicted: options.forgetEvicted ? 1 : 0,
+          chat: this.chatOptions(options, keepTexts),
+          progress: this.m._web_on_progress(),
+        }));
+        const place = keep(this.structs.allocate(8));
+        this.check(this.m._oriel_session_create(this.model, session, place));
+        this.sessions.set(id, { at: this.structs.view().getUint32(place, true), texts });
+      });
+    } catch (error) {
+      for (const at of texts) this.m._free(at);
+      throw error;
+    }
+  }
+
+  destroySession(id) {
+    const session = this.sessions.get(id);
+    if (!session) return;
+    this.m._oriel_session_destroy(session.at);
+    for (const at of session.texts) this.m._free(at);
+    this.sessions.delete(id);
+  }
+
+  session(id) {
+    const session = this.sessions.get(id);
+    if (!session) throw new OrielFailure(12, 'the session was disposed of: make another');
+    return session.at;
+  }
+
+  add(id, message) {
+    this.with((keep) => {
+      const json = this.textIn(JSON.stringify(message), keep);
+      this.check(this.m._oriel_chat_add_json(this.session(id), json.at, json.bytes));
+    });
+  }
+
+  append(id, input, { special = false, bos = false } = {}) {
+    this.with((keep) => {
+      if (typeof input === 'string') {
+        const text = this.textIn(input, keep);
+        const flags = (special ? FLAG_SPECIAL : 0) | (bos ? FLAG_BOS : 0);
+        this.check(this.m._oriel_session_append_text(this.session(id), text.at, text.bytes, flags));
+      } else {
+        this.check(this.m._oriel_session_append(this.session(id), this.idsIn(input, keep), input.length));
+      }
+    });
+  }
+
+  generateOptions(options, keep) {
+    const schema = options.schema === undefined ? {}
+      : this.textIn(typeof options.schema === 'string' ? options.schema : JSON.stringify(options.schema), keep);
+    const grammar = options.grammar === undefined ? {} : this.textIn(options.grammar, keep);
+    const stops = [].concat(options.stop || []).map((text) => this.textIn(text, keep).at);
+    const choices = { free: 0, checked: 1, required: 2, none: 3 };
+    const choice = options.toolChoice === undefined ? 0 : choices[options.toolChoice];
+    if (choice === undefined) throw new OrielFailure(1, 'toolChoice is free, checked, required or none');
+    return keep(this.structs.make('oriel_generate_options', {
+      maxTokens: options.maxTokens,
+      greedy: options.greedy ? 1 : 0,
+      seed: options.seed,
+      temperature: orAll(options.temperature, 1e-6),
+      topK: orAll(options.topK, 0xffffffff),
+      topP: options.topP,
+      minP: orAll(options.minP, -1),
+      repeatPenalty: options.repeatPenalty,
+      presencePenalty: options.presencePenalty,
+      frequencyPenalty: options.frequencyPenalty,
+      repeatWindow: options.repeatWindow,
+      minTokens: options.minTokens,
+      ignoreStop: options.ignoreStop ? 1 : 0,
+      stop: stops.length ? this.idsIn(stops, keep) : 0,
+      stopCount: stops.length,
+      logprobs: options.logprobs || options.topLogprobs ? 1 : 0,
+      topLogprobs: options.topLogprobs,
+      jsonSchema: schema.at, jsonSchemaBytes: schema.bytes,
+      grammar: grammar.at, grammarBytes: grammar.bytes,
+      trigger: options.trigger === undefined ? 0 : this.textIn(options.trigger, keep).at,
+      toolChoice: choice,
+      onPart: this.m._web_on_part(),
+    }));
+  }
+
+  /** Generates; `emit` gets events, `cancelled` says whether to stop. */
+  reply(id, chat, options, emit, cancelled) {
+    const session = this.session(id);
+    const answer = { text: '', thought: '', toolCalls: [], tokenIds: [], logprobs: [] };
+    let last = -1;
+    this.hooks.part = (at) => {
+      const part = this.structs.read('oriel_part', at);
+      const text = this.structs.text(part.text, part.textBytes);
+      const type = PARTS[part.kind];
+      if (type === 'text') answer.text += text;
+      if (type === 'thought') answer.thought += text;
+      if (type === 'call') answer.toolCalls[part.call] = { name: text, arguments: '', complete: false };
+      if (type === 'arguments') answer.toolCalls[part.call].arguments += text;
+      if (type === 'callEnd') answer.toolCalls[part.call].complete = true;
+      emit({ type, text, ...(part.kind >= 2 ? { call: part.call } : {}) });
+      return 0;
+    };
+    this.hooks.token = (at) => {
+      const event = this.structs.read('oriel_token_event', at);
+      const text = this.structs.text(event.text, event.textBytes);
+      if (!chat) {
+        answer.text += text;
+        if (text) emit({ type: 'text', text });
+      }
+      answer.tokenIds.push(event.id);
+      last = event.id;
+      if (options.logprobs || options.topLogprobs) {
+        const top = Array.from({ length: event.topCount }, (_, i) => this.structs.read('oriel_token_logprob', event.top + 8 * i));
+        answer.logprobs.push({ id: event.id, logprob: event.logprob, top });
+      }
+      if (cancelled()) this.m._oriel_session_cancel(session);
+      return 0;
+    };
+    this.hooks.progress = (done, total) => {
+      emit({ type: 'reading', done, total });
+      return cancelled() ? 1 : 0;
+    };
+    try {
+      return this.with((keep) => {
+        const generation = keep(this.structs.make('oriel_generation'));
+        const call = chat ? this.m._oriel_chat_reply : this.m._oriel_session_generate;
+        const status = call(session, this.generateOptions(options, keep), this.m._web_on_token(), 0, generation);
+        const told = this.structs.read('oriel_generation', generation);
+        if (status !== 0 && status !== 10) this.fail(status);
+        if (told.tokens < answer.tokenIds.length) {  // the last event was of held back text
+          answer.tokenIds.length = told.tokens;
+          answer.logprobs.length = Math.min(answer.logprobs.length, told.tokens);
+        }
+        for (const toolCall of answer.toolCalls) {
+          if (toolCall.complete) toolCall.arguments = JSON.parse(toolCall.arguments);
+          else toolCall.incomplete = true;
+          delete toolCall.complete;
+        }
+        return { ...answer, ...told, stopReason: status === 10 ? 'cancelled' : STOPS[told.stopReason], lastId: last };
+      });
+    } finally {
+      this.hooks.token = this.hooks.part = this.hooks.progress = undefined;
+    }
+  }
+
+  /** Mean and single negative log-likelihoods of ids behind what the session holds. */
+  score(id, ids) {
+    const nll = [];
+    this.hooks.logits = (index, at, count) => {
+      if (index + 1 < ids.length) {
+        const logits = new Float32Array(this.memory.buffer, at, count);
+        let most = -Infinity;
+        for (let i = 0; i < count; ++i) if (logits[i] > most) most = logits[i];
+        let sum = 0;
+        for (let i = 0; i < count; ++i) sum += Math.exp(logits[i] - most);
+        nll.push(most + Math.log(sum) - logits[ids[index + 1]]);
+      }
+      return 0;
+    };
+    try {
+      this.with((keep) =>
+        this.check(this.m._oriel_session_evaluate(this.session(id), this.idsIn(ids, keep), ids.length, this.m._web_on_logits(), 0)));
+    } finally {
+      this.hooks.logits = undefined;
+    }
+    return { tokens: ids.length, nll, nllMean: nll.reduce((a, b) => a + b, 0) / Math.max(nll.length, 1) };
+  }
+
+  embed(id, text, { normalise = true } = {}) {
+    return this.with((keep) => {
+      const from = this.textIn(text, keep);
+      const options = keep(this.structs.make('oriel_embed_options', { notNormalised: normalise ? 0 : 1 }));
+      const data = this.filled(4, (at, capacity, needed) =>
+        this.m._oriel_embed(this.session(id), options, from.at, from.bytes, at, capacity, needed, 0));
+      return new Float32Array(data.buffer);
+    });
+  }
+
+  read(id, name, call) {
+    return this.with((keep) => {
+      const at = keep(this.structs.make(name));
+      this.check(this.m[call](this.session(id), at));
+      return this.structs.read(name, at);
+    });
+  }
+
+  stats(id) {
+    return { ...this.read(id, 'oriel_stats', '_oriel_session_get_stats'), wasmBytes: this.memory.buffer.byteLength };
+  }
+
+  view(id) {
+    const view = this.read(id, 'oriel_view', '_oriel_session_get_view');
+    const data = this.filled(8, (at, capacity, needed) =>
+      this.m._oriel_session_get_turns(this.session(id), at, capacity, needed));
+    return { ...view, turns: Array.from(new BigUint64Array(data.buffer), Number) };
+  }
+
+  tokens(id, first) {
+    const data = this.filled(4, (at, capacity, needed) =>
+      this.m._web_session_get_tokens(this.session(id), first, at, capacity, needed));
+    return Array.from(new Int32Array(data.buffer));
+  }
+
+  reset(id) {
+    this.lastError = '';
+    this.check(this.m._oriel_session_reset(this.session(id)));
+  }
+
+  rewind(id, { position, turns }) {
+    this.lastError = '';
+    this.check(turns !== undefined ? this.m._oriel_session_rewind_turns(this.session(id), turns, 0)
+      : this.m._web_session_rewind(this.session(id), position));
+  }
+
+  save(id) {
+    return this.filled(1, (at, capacity, needed) => this.m._oriel_session_save(this.session(id), at, capacity, needed));
+  }
+
+  restore(id, bytes, { exact = false, read = false } = {}) {
+    return this.with((keep) => {
+      const restored = keep(this.structs.make('oriel_restored'));
+      const at = this.bytesIn(bytes, keep);
+      this.check(this.m._oriel_session_restore_as(this.session(id), at, bytes.byteLength, (exact ? 1 : 0) | (read ? 2 : 0), restored));
+      const told = this.structs.read('oriel_restored', restored);
+      return { ...told, how: ['exactly', 'carried', 'read'][told.how], rounded: told.rounded !== 0 };
+    });
+  }
+
+  transcript(id) {
+    const data = this.filled(1, (at, capacity, needed) =>
+      this.m._oriel_transcript_export(this.session(id), at, capacity, needed));
+    return JSON.parse(new TextDecoder().decode(data).replace(/\0$/, ''));
+  }
+}
+
+/** What a model with this plan runs in. */
+function memoryFor(plan, threads) {
+  const initial = MODULE_BYTES + plan.totalBytes + threads * THREAD_BYTES;
+  const maximum = Math.min(initial + plan.kvBytes + BORROWED_BYTES, MOST_BYTES);
+  if (initial > MOST_BYTES) throw new OrielFailure(5, 'WebAssembly has 4 GiB of addresses: give less memory');
+  return { initial, maximum };
+}
+const memoryForPlans = { initial: MODULE_BYTES, maximum: 1 << 30 };
+
+const parts = { Engine, OrielFailure, memoryFor, memoryForPlans, bytesOf };
+share(parts);
+
+})((parts) => (typeof module === 'object' ? Object.assign(module.exports, parts)
+  : Object.assign((self.orielParts = self.orielParts || {}), parts)));

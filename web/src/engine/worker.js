@@ -1,0 +1,168 @@
+// The worker that a model lives in, of browsers and of Node: takes requests, one after another, and answers them.
+'use strict';
+
+(function () {
+const node = typeof process === 'object' && !!process.versions && !!process.versions.node;
+if (!node) importScripts('structs.js', 'sources.js', 'engine.js');
+const parts = node ? { ...require('./engine.js'), ...require('./sources.js') } : self.orielParts;
+const { Engine, OrielFailure, memoryFor, memoryForPlans, openSource } = parts;
+const port = node ? require('worker_threads').parentPort : self;
+const send = (message, transfer) => port.postMessage(message, transfer || []);
+
+let settings = null;  // of 'start'
+let engine = null;
+let planner = null;
+let source = null;
+let sourceName = 'the model';
+
+// Which request is to stop: shared memory where there is some. Else the page revokes an address, which is asked for now
+// and then, for a worker that computes hears nothing.
+const WATCH_MS = 40;
+function watch(id, address) {
+  let next = 0;
+  let stop = false;
+  return () => {
+    if (settings.flags) return Atomics.load(settings.flags, 0) === id;
+    const now = Date.now();
+    if (stop || !address || now < next) return stop;
+    next = now + WATCH_MS;
+    try {
+      const request = new XMLHttpRequest();
+      request.open('GET', address, false);
+      request.send();
+    } catch (error) {
+      stop = true;
+    }
+    return stop;
+  };
+}
+
+/** The module's script and its compiled code, once for each of the two builds. */
+const builds = {};
+function build(threads) {
+  const name = threads ? 'oriel-threads' : 'oriel';
+  return (builds[name] = builds[name] || loadBuild(name, threads));
+}
+async function loadBuild(name, shared) {
+  if (node) {
+    const path = require('path');
+    const folder = path.join(__dirname, '..', '..', 'dist');
+    const script = path.join(folder, `${name}.js`);
+    const code = await WebAssembly.compile(require('fs').readFileSync(path.join(folder, `${name}.wasm`)));
+    return { create: require(script), code, shared, script, locate: (file) => path.join(folder, file) };
+  }
+  const folder = settings.assets || new URL('../../dist/', self.location.href).href;
+  const script = `${folder}${name}.js`;
+  importScripts(script);
+  const create = self.createOriel;
+  const response = await fetch(`${folder}${name}.wasm`);
+  if (!response.ok) throw new OrielFailure(2, `${folder}${name}.wasm answered ${response.status}: check where the package lies`);
+  const code = await WebAssembly.compile(await response.arrayBuffer());
+  return { create, code, shared, script, locate: (file) => folder + file };
+}
+function start(made, threads, size) {
+  return Engine.start({ factory: made, code: made.code, threads, ...size, locate: made.locate, script: made.script });
+}
+
+function logTo(target) {
+  target.hooks.log = (level, text) => {
+    if (level > 0 && level <= settings.logLevel) send({ event: 'log', level, text });
+  };
+}
+
+async function planning() {
+  if (!planner) {
+    planner = await start(await build(false), 0, memoryForPlans);
+    logTo(planner);
+    planner.useSource(source, sourceName);
+  }
+  return planner;
+}
+
+const calls = {
+  async start(id, given) {
+    settings = given.settings;
+    sourceName = given.name || sourceName;
+    let last = 0;
+    source = await openSource(given.source, (done, total) => {
+      if (Date.now() - last > 50) {
+        last = Date.now();
+        send({ event: 'progress', what: 'fetch', done, total });
+      }
+    });
+  },
+
+  async plan(id, options) {
+    return (await planning()).plan({ ...options, threads: undefined });
+  },
+
+  async load(id, options) {
+    const threads = settings.threads;
+    const plan = await calls.plan(id, options);
+    planner = null;
+    if (!plan.fits) {
+      throw Object.assign(new OrielFailure(5, `${sourceName} needs ${plan.minimumBytes} bytes, and memory is ${plan.memoryBytes}: give it more`), { plan });
+    }
+    engine = await start(await build(threads > 1), threads, memoryFor(plan, threads));
+    logTo(engine);
+    engine.useSource(source, sourceName);
+    let last = 0;
+    engine.hooks.progress = (done, total) => {
+      if (Date.now() - last > 50) {
+        last = Date.now();
+        send({ event: 'progress', what: 'load', done, total });
+      }
+      return 0;
+    };
+    const loaded = engine.load({ ...options, memory: plan.memoryBytes, threads });
+    engine.hooks.progress = undefined;
+    if (plan.onFileBytes === 0) {  // it is in the module's memory now, and nowhere else
+      engine.useSource(null, '');
+      source.close();
+      source = null;
+    }
+    return { ...loaded, threads, memory: { initial: engine.memory.buffer.byteLength } };
+  },
+
+  free() {
+    if (engine) engine.free();
+    engine = null;
+  },
+
+  reply(id, { session, chat, messages, options, address }) {
+    const stop = watch(id, address);
+    const emit = (value) => send({ event: 'reply', id, value });
+    engine.hooks.progress = (done, total) => {
+      emit({ type: 'reading', done, total });
+      return stop() ? 1 : 0;
+    };
+    try {
+      if (stop()) throw new OrielFailure(10, 'cancelled');
+      if (messages) engine.add(session, messages);
+    } finally {
+      engine.hooks.progress = undefined;
+    }
+    return engine.reply(session, chat, options, emit, stop);
+  },
+};
+for (const name of ['createSession', 'destroySession', 'add', 'append', 'score', 'embed', 'stats', 'view', 'tokens', 'reset',
+  'rewind', 'save', 'restore', 'transcript', 'tokenize', 'detokenize', 'render', 'inspectSnapshot']) {
+  calls[name] = (id, args) => engine[name](...args);
+}
+
+let queue = Promise.resolve();
+async function answer({ id, call, args }) {
+  try {
+    const value = await calls[call](id, args);
+    const transfer = value instanceof Uint8Array || value instanceof Float32Array ? [value.buffer] : [];
+    send({ id, value }, transfer);
+  } catch (error) {
+    send({ id, error: { status: error.status === undefined ? 15 : error.status, message: error.message, plan: error.plan } });
+  }
+}
+const receive = (message) => {
+  queue = queue.then(() => answer(message));
+};
+if (node) port.on('message', receive);
+else self.onmessage = (event) => receive(event.data);
+})();

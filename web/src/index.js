@@ -1,0 +1,361 @@
+// Oriel in Node and in browsers. A model lives in a worker of its own, so that nothing here blocks.
+import { Host } from './host.js';
+
+export const statusNames = ['ok', 'argument', 'io', 'format', 'unsupported', 'memory-budget', 'out-of-memory', 'no-device',
+  'device', 'timeout', 'cancelled', 'buffer-too-small', 'state', 'context', 'text', 'internal', 'speed'];
+
+/** What went wrong, as one line "WHAT HAPPENED: WHAT TO DO"; `status` is a name of statusNames, `code` its number. */
+export class OrielError extends Error {
+  constructor(message, code, plan) {
+    super(message);
+    this.name = code === 10 ? 'AbortError' : 'OrielError';
+    this.code = code;
+    this.status = statusNames[code] || 'internal';
+    if (plan) this.plan = plan;
+  }
+}
+
+const inNode = typeof process === 'object' && !!process.versions && !!process.versions.node;
+const canShare = () => typeof SharedArrayBuffer === 'function' && (inNode || globalThis.crossOriginIsolated === true);
+const logLevels = { error: 0, warning: 1, info: 2, debug: 3 };
+
+/** Requests to one worker, and what it tells meanwhile. */
+class Client {
+  constructor(options, threads) {
+    this.waiting = new Map();
+    this.next = 1;
+    this.options = options;
+    this.flags = canShare() ? new Int32Array(new SharedArrayBuffer(4)) : null;
+    this.threads = threads;
+    this.host = new Host(options.worker);
+    this.host.onMessage((message) => this.receive(message));
+    this.host.onError((error) => this.end(new OrielError(`the worker failed: ${error && error.message ? error.message : 'check that src/engine can be fetched'}`, 15)));
+  }
+
+  static async open(source, options) {
+    const wish = options.threads || Math.min(inNode ? (await import('node:os')).cpus().length : navigator.hardwareConcurrency || 1, 8);
+    const client = new Client(options, canShare() ? wish : 1);
+    const settings = {
+      flags: client.flags, threads: client.threads, assets: options.assets && String(options.assets),
+      logLevel: options.log ? logLevels[options.logLevel || 'warning'] : -1,
+    };
+    try {
+      await client.ask('start', { source: place(source), name: nameOf(source), settings });
+    } catch (error) {
+      client.end(error);
+      throw error;
+    }
+    return client;
+  }
+
+  /** `hear` gets the events of this request. */
+  ask(call, args, hear) {
+    if (this.ended) return Promise.reject(this.ended);
+    const id = this.next++;
+    const promise = new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject, hear }));
+    this.host.send({ id, call, args });
+    promise.id = id;
+    this.host.ref(true);
+    return promise;
+  }
+
+  receive(message) {
+    if (message.event === 'log') return this.options.log(message.text, message.level);
+    if (message.event === 'progress') return this.options.progress && this.options.progress(message);
+    const request = this.waiting.get(message.id);
+    if (!request) return undefined;
+    if (message.event) return request.hear && request.hear(message.value);
+    this.waiting.delete(message.id);
+    if (this.waiting.size === 0) this.host.ref(false);
+    if (message.error) request.reject(new OrielError(message.error.message, message.error.status, message.error.plan));
+    else request.resolve(message.value);
+    return undefined;
+  }
+
+  cancel(id) {
+    if (this.flags) Atomics.store(this.flags, 0, id);
+  }
+
+  end(error) {
+    if (this.ended) return;
+    this.ended = error;
+    for (const request of this.waiting.values()) request.reject(error);
+    this.waiting.clear();
+    this.host.end();
+  }
+}
+
+const defaultMemory = () => {
+  const most = 1 << 30;
+  const gigabytes = globalThis.navigator && navigator.deviceMemory;
+  return gigabytes ? Math.min(most, gigabytes * (1 << 29)) : most;
+};
+
+/** Workers know no addresses of the page's. */
+function place(source) {
+  if (source instanceof URL) return source.href;
+  if (typeof source === 'string' && !inNode) return new URL(source, globalThis.location.href).href;
+  return source;
+}
+function nameOf(source) {
+  if (source instanceof URL) return source.pathname;
+  if (typeof source === 'string') return source;
+  return (source && source.name) || 'the model';
+}
+
+/** Options that the worker takes; the rest is the client's. */
+function modelOptions({ memory, window, minWindow, sinks, pinned, chunk, kv, constraints, sessions, prefixTokens, systemPrompt, transcript }) {
+  return { memory: memory === undefined ? defaultMemory() : memory, window, minWindow, sinks, pinned, chunk, kv, constraints, sessions, prefixTokens, systemPrompt, transcript };
+}
+
+/** Plans for one source, as often as wanted: a memory slider's other end. */
+class Planner {
+  #client;
+  constructor(client) {
+    this.#client = client;
+  }
+  plan(options = {}) {
+    return this.#client.ask('plan', modelOptions(options));
+  }
+  dispose() {
+    this.#client.end(new OrielError('the planner was disposed of: open another', 12));
+  }
+}
+
+export class Oriel {
+  /** Loads a model: a path (Node), a URL, bytes or a Blob. */
+  static async load(source, options = {}) {
+    const client = await Client.open(source, options);
+    try {
+      return new Model(client, await client.ask('load', modelOptions(options)));
+    } catch (error) {
+      client.end(error);
+      throw error;
+    }
+  }
+
+  /** What a load with the same options would take; nothing is loaded. */
+  static async plan(source, options = {}) {
+    const planner = await Oriel.planner(source, options);
+    try {
+      return await planner.plan(options);
+    } finally {
+      planner.dispose();
+    }
+  }
+
+  static async planner(source, options = {}) {
+    return new Planner(await Client.open(source, { ...options, threads: 1 }));
+  }
+}
+
+class Model {
+  #client;
+  #nextSession = 1;
+
+  constructor(client, loaded) {
+    this.#client = client;
+    this.plan = loaded.plan;
+    this.info = loaded.info;
+    this.threads = loaded.threads;
+    this.version = loaded.version;
+  }
+
+  /** A conversation. Its memory is there already: a model has as many as options.sessions said, else one. */
+  session(options = {}) {
+    return new Session(this.#client, this.#nextSession++, options);
+  }
+
+  tokenize(text, options) {
+    return this.#client.ask('tokenize', [text, options]);
+  }
+  detokenize(ids, options) {
+    return this.#client.ask('detokenize', [[...ids], options]);
+  }
+  /** The text that a conversation becomes. */
+  render(messages, options = {}) {
+    return this.#client.ask('render', [messages, { ...options, date: dateOf(options.date) }]);
+  }
+  inspectSnapshot(bytes) {
+    return this.#client.ask('inspectSnapshot', [bytes]);
+  }
+
+  /** Ends the worker; everything of the model is gone with it. */
+  async dispose() {
+    const gone = new OrielError('the model was disposed of: load it again', 12);
+    if (!this.#client.ended) this.#client.cancel(-1);
+    this.#client.end(gone);
+  }
+}
+
+function dateOf(date) {
+  if (!(date instanceof Date)) return date;
+  return date.getFullYear() * 10000 + (date.getMonth() + 1) * 100 + date.getDate();
+}
+
+const ignore = () => {};
+
+class Session {
+  #client;
+  #id;
+  #ready;
+  #disposed = false;
+
+  constructor(client, id, options) {
+    this.#client = client;
+    this.#id = id;
+    const { system, ...rest } = options;
+    rest.date = dateOf(rest.date);
+    this.#ready = client.ask('createSession', [id, rest]);
+    if (system !== undefined) this.#ready.then(() => client.ask('add', [id, { role: 'system', content: system }])).catch(ignore);
+    this.#ready.catch(ignore);  // the first call says it
+    this.system = system;
+  }
+
+  async #ask(call, ...args) {
+    if (this.#disposed) throw new OrielError('the session was disposed of: make another', 12);
+    await this.#ready;
+    return this.#client.ask(call, [this.#id, ...args]);
+  }
+
+  /** Adds a message, or a list of them, in the OpenAI form, without asking for a reply. */
+  add(messages) {
+    return this.#ask('add', typeof messages === 'string' ? { role: 'user', content: messages } : messages);
+  }
+  /** The reply to a message: iterate over it for its text as it comes; `await reply.result` has all of it. */
+  reply(message, options = {}) {
+    const messages = typeof message === 'string' ? { role: 'user', content: message } : message;
+    return new Reply(this.#client, this.#ready, { session: this.#id, chat: true, messages }, options);
+  }
+  /** Goes on from what the session holds, without a chat format. */
+  generate(options = {}) {
+    return new Reply(this.#client, this.#ready, { session: this.#id, chat: false }, options);
+  }
+  /** Appends a text or ids as they are. */
+  append(input, options) {
+    return this.#ask('append', typeof input === 'string' ? input : [...input], options);
+  }
+  /** How surprising ids are, one after another: {nll, nllMean}. They are appended. */
+  score(ids) {
+    return this.#ask('score', [...ids]);
+  }
+  embed(text, options) {
+    return this.#ask('embed', text, options);
+  }
+  stats() {
+    return this.#ask('stats');
+  }
+  view() {
+    return this.#ask('view');
+  }
+  tokens(first = 0) {
+    return this.#ask('tokens', first);
+  }
+  save() {
+    return this.#ask('save');
+  }
+  restore(bytes, options) {
+    return this.#ask('restore', bytes, options);
+  }
+  transcript() {
+    return this.#ask('transcript');
+  }
+  rewind(to) {
+    return this.#ask('rewind', typeof to === 'number' ? { position: to } : to);
+  }
+  async reset() {
+    await this.#ask('reset');
+    if (this.system !== undefined) await this.add({ role: 'system', content: this.system });
+  }
+  async dispose() {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    await this.#ready.catch(ignore);
+    if (!this.#client.ended) await this.#client.ask('destroySession', [this.#id]).catch(ignore);
+  }
+}
+
+class Reply {
+  #events = [];
+  #wake = null;
+  #over = false;
+  #error = null;
+  #stop = ignore;
+
+  constructor(client, ready, request, { signal, ...options }) {
+    this.result = this.#run(client, ready, request, options, signal);
+    this.result.catch(ignore);  // iterating says it, too
+  }
+
+  async #run(client, ready, request, options, signal) {
+    try {
+      await ready;
+      if (signal && signal.aborted) throw reasonOf(signal);
+      // Where memory cannot be shared the worker asks for this address now and then: it goes when the reply is to stop.
+      const address = client.flags ? undefined : URL.createObjectURL(new Blob([]));
+      const asked = client.ask('reply', { ...request, options, address }, (event) => this.#put(event));
+      this.#stop = () => (address ? URL.revokeObjectURL(address) : client.cancel(asked.id));
+      if (this.#over) this.#stop();
+      const abort = () => this.#stop();
+      if (signal) signal.addEventListener('abort', abort);
+      try {
+        const result = await asked;
+        if (signal && signal.aborted && result.stopReason === 'cancelled') throw Object.assign(reasonOf(signal), { result });
+        return result;
+      } finally {
+        if (signal) signal.removeEventListener('abort', abort);
+        if (address) URL.revokeObjectURL(address);
+      }
+    } catch (error) {
+      this.#error = error;
+      throw error;
+    } finally {
+      this.#over = true;
+      this.#put(null);
+    }
+  }
+
+  #put(event) {
+    if (event) this.#events.push(event);
+    if (this.#wake) this.#wake();
+  }
+
+  /** Ends the reply behind the token that it is at; what there is stays in the session. */
+  cancel() {
+    this.#stop();
+  }
+
+  /** Everything that happens: text, thought, call, arguments, callEnd, reading. */
+  async *events() {
+    try {
+      for (;;) {
+        while (this.#events.length) yield this.#events.shift();
+        if (this.#over) break;
+        await new Promise((resolve) => (this.#wake = resolve));
+        this.#wake = null;
+      }
+      if (this.#error) throw this.#error;
+    } finally {
+      if (!this.#over) {  // the loop was left
+        this.cancel();
+        await this.result.catch(ignore);
+      }
+    }
+  }
+
+  async *[Symbol.asyncIterator]() {
+    for await (const event of this.events()) if (event.type === 'text') yield event.text;
+  }
+}
+
+function reasonOf(signal) {
+  const reason = signal.reason;
+  return reason instanceof Error && Object.isExtensible(reason) ? reason : new OrielError('cancelled', 10);
+}
+
+if (Symbol.dispose) {
+  for (const type of [Model, Session, Planner]) type.prototype[Symbol.dispose] = function () { this.dispose(); };
+}
+if (Symbol.asyncDispose) {
+  for (const type of [Model, Session]) type.prototype[Symbol.asyncDispose] = function () { return this.dispose(); };
+}

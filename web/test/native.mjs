@@ -1,0 +1,16 @@
+// What the tests share: the bundled model, and what the same library says as a native program.
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+export const model = `${root}models/oriel-tiny/oriel-tiny-q8_0.gguf`;
+const program = process.env.ORIEL_NATIVE || `${root}build/release/apps/oriel`;
+export const noModule = existsSync(new URL('../dist/oriel.wasm', import.meta.url)) ? false : 'web/dist is not built: scripts/web.sh builds it';
+export const noNative = noModule || (existsSync(program) ? false : `${program} is not built`);
+export const layout = { window: 300, kv: 'k8v4', chunk: 24 };
+
+export function native(args, input) {
+  const out = execFileSync(program, [...args, '--device', 'cpu', '--json'], { input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'ignore'] });
+  return JSON.parse(out);
+}

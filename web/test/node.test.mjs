@@ -1,0 +1,164 @@
+// The package in Node. References are the native program's: another compiler, another instruction set.
+import assert from 'node:assert/strict';
+import { readFileSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+
+import { Oriel, OrielError } from '../src/index.js';
+import { serve } from '../serve.mjs';
+import { layout, model as file, native, noModule, noNative } from './native.mjs';
+
+const memory = '40MB';
+const flags = ['--memory', '40MB', '--window', '300', '--kv', 'k8v4'];
+const prompts = ['Hello!', 'What is the capital of France?', 'Tell me about cats.', 'Why is the sky blue?'];
+
+for (const threads of [1, 2]) {
+  describe(`with ${threads} thread(s)`, { skip: noModule }, () => {
+    let model;
+    before(async () => {
+      model = await Oriel.load(file, { memory, ...layout, threads, constraints: true, transcript: 8192 });
+    });
+    after(() => model && model.dispose());
+
+    test('a_model_has_so_many_threads', () => assert.equal(model.threads, threads));
+
+    test('greedy_replies_have_the_native_tokens', { skip: noNative }, async () => {
+      for (const prompt of prompts) {
+        const chat = model.session();
+        const { tokenIds, text } = await chat.reply(prompt, { greedy: true, maxTokens: 60 }).result;
+        const reference = native(['run', file, ...flags, '--greedy', '--tokens', '60', '--prompt', prompt]);
+        assert.deepEqual(tokenIds, reference.token_ids, prompt);
+        assert.equal(text, reference.text);
+        await chat.dispose();
+      }
+    });
+
+    test('nll_of_a_text_is_the_native_one', { skip: noNative }, async () => {
+      const words = readFileSync(new URL('../../README.md', import.meta.url), 'utf8').slice(0, 3000);
+      const folder = mkdtempSync(join(tmpdir(), 'oriel-'));
+      writeFileSync(join(folder, 'text'), words);
+      const reference = native(['eval', file, ...flags, '--text', join(folder, 'text')]);
+      const chat = model.session();
+      const score = await chat.score(await model.tokenize(words));
+      await chat.dispose();
+      assert.equal(score.tokens, reference.tokens);
+      assert.ok(Math.abs(score.nllMean - reference.nll_mean) < 2e-3, `${score.nllMean} and ${reference.nll_mean}`);
+    });
+
+    test('a_reply_streams_and_ends_when_aborted', async () => {
+      const chat = model.session({ system: 'You are a helpful assistant.' });
+      const stop = new AbortController();
+      let pieces = 0;
+      await assert.rejects(async () => {
+        for await (const piece of chat.reply('Tell me a long story.', { signal: stop.signal, ignoreStop: true, maxTokens: 5000 })) {
+          assert.equal(typeof piece, 'string');
+          if (++pieces === 3) stop.abort();
+        }
+      }, { name: 'AbortError' });
+      assert.ok((await chat.stats()).position < 2000);
+      assert.ok((await chat.reply('Hello!', { greedy: true }).result).text.length > 0);
+      await chat.dispose();
+    });
+
+    test('leaving_the_loop_ends_the_reply', async () => {
+      const chat = model.session();
+      const reply = chat.reply('Hello!', { ignoreStop: true, maxTokens: 5000 });
+      for await (const piece of reply) if (piece) break;
+      assert.equal((await reply.result).stopReason, 'cancelled');
+      await chat.dispose();
+    });
+
+    test('a_snapshot_goes_on_to_the_token', async () => {
+      const chat = model.session();
+      await chat.reply('Hello!', { greedy: true }).result;
+      const kept = await chat.save();
+      const next = await chat.reply('Who are you?', { greedy: true }).result;
+      await chat.dispose();
+      const other = model.session();
+      assert.equal((await other.restore(kept)).how, 'exactly');
+      assert.deepEqual((await other.reply('Who are you?', { greedy: true }).result).tokenIds, next.tokenIds);
+      assert.ok((await model.inspectSnapshot(kept)).position > 0);
+      kept[kept.length >> 1] ^= 1;
+      await assert.rejects(other.restore(kept), { status: 'format' });
+      await other.dispose();
+    });
+
+    test('a_schema_holds', async () => {
+      const chat = model.session();
+      const schema = { type: 'object', properties: { name: { type: 'string', maxLength: 12 }, age: { type: 'integer' } }, required: ['name', 'age'], additionalProperties: false };
+      const { text } = await chat.reply('Who?', { schema, seed: 3, maxTokens: 200 }).result;
+      assert.deepEqual(Object.keys(JSON.parse(text)).sort(), ['age', 'name']);
+      await assert.rejects(chat.reply('Who?', { grammar: 'root ::= (' }).result, OrielError);
+      await chat.dispose();
+    });
+
+    test('what_a_session_holds_is_told', async () => {
+      const chat = model.session({ system: 'Be kind.' });
+      const { tokens } = await chat.reply('Hello!', { greedy: true, logprobs: true, topLogprobs: 3 }).result;
+      const view = await chat.view();
+      const stats = await chat.stats();
+      assert.ok(tokens > 0);
+      assert.equal(view.turns.length, 1);
+      assert.equal(stats.position, view.position);
+      assert.equal((await chat.tokens()).length, view.position);
+      assert.deepEqual((await chat.transcript()).map((message) => message.role), ['system', 'user', 'assistant']);
+      await chat.reset();
+      await chat.dispose();
+    });
+  });
+}
+
+describe('models', { skip: noModule }, () => {
+  test('a_source_is_a_path_bytes_a_blob_or_an_address', async (t) => {
+    const bytes = readFileSync(file);
+    const { server, url } = await serve({ root: file.replace(/[^/]*$/, '') });
+    t.after(() => server.close());
+    for (const source of [file, bytes, new Blob([bytes]), `${url}oriel-tiny-q8_0.gguf`, new URL(`file://${file}`)]) {
+      const plan = await Oriel.plan(source, { memory, ...layout });
+      assert.equal(plan.windowTokens, 300);
+    }
+    const model = await Oriel.load(`${url}oriel-tiny-q8_0.gguf`, { memory, ...layout, threads: 1 });
+    server.close();
+    server.closeAllConnections();
+    assert.equal(await model.detokenize(await model.tokenize('Grüße, 世界')), 'Grüße, 世界');
+    assert.match(await model.render([{ role: 'user', content: 'Hi' }]), /Hi/);
+    const chat = model.session();
+    const vector = await chat.embed('A sentence.');
+    assert.equal(vector.length, model.info.nEmbd);
+    assert.ok(Math.abs(vector.reduce((sum, value) => sum + value * value, 0) - 1) < 1e-4);
+    await model.dispose();
+    await assert.rejects(model.tokenize('gone'), { status: 'state' });
+  });
+
+  test('plans_are_the_native_ones', { skip: noNative }, async () => {
+    const planner = await Oriel.planner(file);
+    for (const size of [300, 633]) {
+      const plan = await planner.plan({ memory, window: size, kv: 'k8v4' });
+      const reference = native(['plan', file, '--memory', '40MB', '--window', `${size}`, '--kv', 'k8v4']);
+      assert.equal(plan.windowTokens, reference.window_tokens);
+      assert.equal(plan.weightsBytes, reference.weights_bytes);
+      assert.equal(plan.kvBytes, reference.kv_bytes);
+    }
+    planner.dispose();
+  });
+
+  test('memory_is_bounded_by_the_plan', async () => {
+    const small = await Oriel.plan(file, { memory: 1, window: 200 });
+    assert.equal(small.fits, false);
+    await assert.rejects(Oriel.load(file, { memory: 1, window: 200 }), (error) => error.status === 'memory-budget' && error.plan.minimumBytes > 0);
+    const model = await Oriel.load(file, { memory: small.minimumBytes, window: 200, threads: 1 });
+    const chat = model.session();
+    await chat.reply('Hello!', { greedy: true }).result;
+    const { wasmBytes } = await chat.stats();
+    assert.ok(wasmBytes < model.plan.totalBytes + 6e6, `${wasmBytes} for ${model.plan.totalBytes}`);
+    await model.dispose();
+  });
+
+  test('what_is_no_model_is_said', async () => {
+    await assert.rejects(Oriel.load('/nowhere.gguf'), OrielError);
+    await assert.rejects(Oriel.load(new Uint8Array(100)), { status: 'format' });
+    await assert.rejects(Oriel.load(readFileSync(file).subarray(0, 4000000), { memory }), OrielError);
+    await assert.rejects(Oriel.load(file, { memory: 'much' }), { status: 'argument' });
+  });
+});

@@ -1,0 +1,38 @@
+// What index.d.ts says is what index.js has, and a program that uses it compiles.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const compiler = join(root, 'build/web/node_modules/typescript/bin/tsc');
+
+test('a_typed_program_compiles', { skip: existsSync(compiler) ? false : 'typescript is not in build/web: scripts/web.sh installs it' }, () => {
+  const program = join(root, 'build/web/program.mts');
+  writeFileSync(program, `import { Oriel, OrielError, type Plan } from '../../web/src/index.js';
+const model = await Oriel.load(new Uint8Array(1), { memory: '40MB', kv: 'k8v4', threads: 2 });
+const plan: Plan = model.plan;
+const chat = model.session({ system: 'Be kind.', tools: [] });
+const stop = new AbortController();
+const reply = chat.reply('Hello', { signal: stop.signal, schema: { type: 'object' }, maxTokens: plan.windowTokens });
+for await (const piece of reply) piece.toUpperCase();
+for await (const event of reply.events()) if (event.type === 'reading') event.done.toFixed();
+const result = await reply.result;
+result.toolCalls[0]?.name.length;
+const kept: Uint8Array = await chat.save();
+(await chat.restore(kept)).how === 'exactly';
+(await chat.view()).turns.length + (await chat.stats()).wasmBytes + (await chat.embed('x')).length;
+try { await model.dispose(); } catch (error) { if (error instanceof OrielError) error.status.trim(); }
+// @ts-expect-error: there is no such format
+await Oriel.plan('x', { kv: 'k3v3' });
+`);
+  const made = spawnSync(process.execPath, [compiler, '--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022', '--module', 'nodenext', '--lib', 'es2022,dom', program], { encoding: 'utf8' });
+  assert.equal(made.status, 0, made.stdout);
+});
+
+test('what_is_typed_is_exported', async () => {
+  const exported = await import('../src/index.js');
+  assert.deepEqual(Object.keys(exported).sort(), ['Oriel', 'OrielError', 'statusNames']);
+});
