@@ -124,6 +124,7 @@ def two_at_once_and_stop(window):
     until("Ctrl+T opens a chat", lambda now: len(now["chats"]) == 3, 10)
     window.say("Tell me a long story about the sea.")
     window.click("tab1")
+    until("a click on a tab brings it to the front", lambda now: now["active"] == 1, 5)
     window.say("Tell me a long story about a fox.")
     until("two chats have answered", lambda now: idle(now) and len(now["chats"][2]["messages"]) == 2
           and now["chats"][2]["messages"][1]["text"] and len(now["chats"][0]["messages"]) == 4)
@@ -133,7 +134,7 @@ def two_at_once_and_stop(window):
 
 def memory(window):
     before = state()
-    window.click("memory", 0.12)
+    window.click("memory", 0.4)
     now = until("the slider plans at once", lambda now: now["preview"]["total_bytes"] != before["plan"]["total_bytes"], 5)
     check("the model is as it was meanwhile", now["plan"] == before["plan"])
     wanted = now["preview"]
