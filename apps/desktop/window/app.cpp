@@ -35,7 +35,7 @@ void App::run() {
   for (bool open = true; open;) {
     Input input = frame_.wait(settling > 0 ? 0 : -1);
     const uint32_t began = SDL_GetTicks();
-    settling = !input.typed.empty() || settling == 0 ? kSettlingFrames : settling - 1;
+    settling = input.anything ? kSettlingFrames : std::max(settling - 1, 0);
     open = !input.quit;
     drawFrame(&input);
     const uint32_t took = SDL_GetTicks() - began;

@@ -82,6 +82,7 @@ Input Frame::wait(int timeout_ms) {
     }
     SDL_PollEvent(&event);
     key_went_down = key_went_down || event.type == SDL_KEYDOWN;
+    input.anything = true;
     takeIn(event, &input);
   }
   return input;

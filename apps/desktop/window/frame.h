@@ -22,6 +22,7 @@ struct Input {
   std::vector<Typed> typed;
   std::string dropped_file;
   bool quit = false;
+  bool anything = false;  ///< an event came
 };
 
 struct FrameOptions {

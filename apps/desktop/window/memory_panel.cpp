@@ -36,9 +36,11 @@ void MemoryPanel::setPrompt(const std::string& prompt) { wanted_.system_prompt =
 void MemoryPanel::apply(const Context& context) { context.engine->load(wanted_); }
 
 void MemoryPanel::load(const Context& context, const std::string& model_path) {
-  wanted_.model_path = model_path;
-  wanted_.memory_bytes = 0;
-  apply(context);
+  // The panel shows it once it is loaded: one that cannot be leaves everything as it was.
+  PlanSettings other = wanted_;
+  other.model_path = model_path;
+  other.memory_bytes = 0;
+  context.engine->load(other);
 }
 
 void MemoryPanel::goOnOnTheCpu(const Context& context) {
@@ -47,6 +49,9 @@ void MemoryPanel::goOnOnTheCpu(const Context& context) {
 }
 
 void MemoryPanel::draw(const Context& context) {
+  if (in_force_ != context.state.model.settings) {
+    in_force_ = wanted_ = context.state.model.settings;
+  }
   heading(context, "Memory");
   if (wanted_.model_path.empty()) {
     dimText("no model is open");

@@ -23,7 +23,8 @@ class MemoryPanel {
   void drawChoices(const Context& context);
 
   PlanSettings wanted_;
-  PlanSettings asked_;  ///< what the planner was asked for last
+  PlanSettings in_force_;  ///< as the panel last saw them
+  PlanSettings asked_;     ///< what the planner was asked for last
 };
 
 }  // namespace desktop
