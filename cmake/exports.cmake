@@ -22,7 +22,7 @@ function(oriel_exports name)
   file(CONFIGURE OUTPUT ${file}.exports CONTENT "_${lines}\n" @ONLY)
   list(JOIN functions "\n  " lines)
   file(CONFIGURE OUTPUT ${file}.def
-       CONTENT "LIBRARY ${name}-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}.dll\nEXPORTS\n  ${lines}\n" @ONLY)
+       CONTENT "LIBRARY \"${name}-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}.dll\"\nEXPORTS\n  ${lines}\n" @ONLY)
 endfunction()
 
 # oriel_shared_library(TARGET NAME): files called NAME with a version, and exports from NAME's list.
