@@ -14,6 +14,7 @@ desktop libsdl2-dev      must inc:SDL2/SDL.h
 desktop libimgui-dev     must inc:imgui/imgui.h
 desktop fonts-dejavu-core may file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
 desktop xvfb             must cmd:Xvfb
+desktop xauth            must cmd:xauth
 desktop xdotool          must cmd:xdotool
 desktop imagemagick      must cmd:import
 '

@@ -133,6 +133,7 @@ void Composer::draw(const Context& context, ImVec2 low, float width, bool can_wr
   list.AddRectFilled(low, high, theme().panel, px(10));
   list.AddRect(low, high, can_write ? theme().accent : theme().border, px(10));
   const std::string& text = edit_.text();
+  list.PushClipRect(low, ImVec2(high.x - px(8), high.y), true);
   if (text.empty()) {
     list.AddText(ImVec2(text_at_.x + px(2), text_at_.y + px(2)), theme().dim,
                  can_write ? "Write a message - Enter sends, Shift+Enter begins a line"
@@ -141,7 +142,6 @@ void Composer::draw(const Context& context, ImVec2 low, float width, bool can_wr
   const auto caret_row = static_cast<float>(lineOf(lines_, edit_.caret()));
   first_line_ = std::clamp(first_line_, caret_row - kMostLines + 1, caret_row);
   first_line_ = std::max(first_line_, 0.0f);
-  list.PushClipRect(low, high, true);
   for (size_t i = 0; i < lines_.size(); i++) {
     const ImVec2 at(text_at_.x, text_at_.y + lineHeight() * (static_cast<float>(i) - first_line_));
     drawSelection(text, lines_[i], edit_.selectionBegin(), edit_.selectionEnd(), at);
