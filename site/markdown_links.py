@@ -7,8 +7,6 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Pages that are linked before they are written.
-AWAITED = {"docs/web.md", "docs/desktop.md"}
 _LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(<?([^()\s<>]+(?:\([^()\s]*\))?)>?(?:\s+\"[^\"]*\")?\)")
 _SPAN = re.compile(r"(`+)(?!`)(.*?)(?<!`)\1(?!`)")
 
