@@ -51,7 +51,7 @@ if [[ -f $archive ]]; then
   shared=$folder/liboriel.so
   # shellcheck disable=SC2046
   "$compiler" -shared $(cached CMAKE_CXX_FLAGS) -o "$shared" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive \
-    "-Wl,--version-script=$root/cmake/exports.map" -Wl,--gc-sections -Wl,-z,defs -pthread -ldl ||
+    "-Wl,--version-script=$build/runtime/oriel.map" -Wl,--gc-sections -Wl,-z,defs -pthread -ldl ||
     fail "the shared library cannot be linked"
 fi
 [[ -f $shared ]] && stripped "shared library" "$shared" "$library_limit"

@@ -98,7 +98,7 @@ class Wheel(unittest.TestCase):
         (archive,) = (top / "sdist").iterdir()
         shutil.unpack_archive(archive, top / "unpacked", **({"filter": "data"} if sys.version_info >= (3, 12) else {}))
         (unpacked,) = (top / "unpacked").iterdir()
-        for name in ("CMakeLists.txt", "setup.py", "oriel/_abi.py", "source/CMakeLists.txt", "source/cmake/exports.map",
+        for name in ("CMakeLists.txt", "setup.py", "oriel/_abi.py", "source/CMakeLists.txt", "source/cmake/exports.cmake",
                      "source/runtime/CMakeLists.txt", "source/runtime/include/oriel/oriel.h"):
             self.assertTrue((unpacked / name).is_file(), name)
 
