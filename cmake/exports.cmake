@@ -5,7 +5,7 @@
 function(oriel_exports name)
   set(functions "")
   foreach(header IN LISTS ARGN)
-    set(header ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../runtime/include/oriel/${header})
+    get_filename_component(header ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../runtime/include/oriel/${header} ABSOLUTE)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
     file(READ ${header} text)
     string(REGEX MATCHALL "\nORIEL_(TOOLS_)?API [^;(]*\\(" declarations "${text}")
