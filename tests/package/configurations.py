@@ -37,6 +37,9 @@ CONFIGURATIONS = {
     # As scripts/package.sh does it; and everything is there to build with a line editor.
     "as_packages": {
         "ORIEL_LINE_EDITOR": "OFF",
+        "ORIEL_SERVER": "OFF",
+        "ORIEL_STATIC_RUNTIME": "ON",
+        "ORIEL_PACKED_KERNELS": "<the kernels of the build whose tests these are>",
         "ORIEL_BUILD_CLI": "ON",
         "ORIEL_BOTH_LIBRARIES": "ON",
     },
@@ -52,11 +55,18 @@ CONFIGURATIONS = {
 
 # The build whose tests these are.
 THIS_BUILD = {"ORIEL_BUILD_TESTS": "ON", "ORIEL_BUILD_CLI": "ON", "ORIEL_CLI11": "<CLI11>", "ORIEL_JSON": "<JSON>",
-              "ORIEL_LINE_EDITOR": "AUTO", "ORIEL_LIBEDIT": "<libedit>"}
+              "ORIEL_LINE_EDITOR": "AUTO", "ORIEL_LIBEDIT": "<libedit>", "ORIEL_SERVER": "AUTO",
+              "ORIEL_BOOST": "<Boost>", "ORIEL_STATIC_RUNTIME": "OFF"}
 
 # Named, and not for an app's build. Why there is no test that builds with it.
 ELSEWHERE = {
     "ORIEL_DLLTOOL": "scripts/cross.sh windows-x64",
+    "ORIEL_PROGRAM_LTO": "builds for Windows, and those of other compilers than gcc, are without",
+    "ORIEL_DESKTOP": "scripts/desktop.sh",
+    "ORIEL_WASM_THREADS": "scripts/web.sh",
+    "EMSCRIPTEN_ROOT": "scripts/web.sh",
+    "ORIEL_NODE": "what tests run on",
+    "ORIEL_SPIRV_DIS": "what tests read kernels with",
     "ORIEL_HIGHWAY_INSTALLED": "found or not, as ORIEL_FETCH_HIGHWAY says",
     "ORIEL_TEST_ALL": "which tests run",
     "ORIEL_SWIFTSHADER_ICD": "what tests run on",

@@ -227,9 +227,10 @@ class Options(unittest.TestCase):
         folder = fresh(FOLDER / "as_packages")
         same = {name: OURS[name] for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER",
                                               "ORIEL_WARNINGS_AS_ERRORS") if OURS.get(name)}
-        settings = flags({**same, **CONFIGURATIONS["as_packages"], "CMAKE_INSTALL_LIBDIR": MULTIARCH})
-        run(CMAKE, "-S", SOURCE, "-B", folder / "build", "-G", OURS["CMAKE_GENERATOR"], *settings,
-            *compiled_kernels(folder, BUILD))
+        options = {**same, **CONFIGURATIONS["as_packages"], "CMAKE_INSTALL_LIBDIR": MULTIARCH}
+        packed = BUILD / "runtime/kernels_packed.cpp"
+        options["ORIEL_PACKED_KERNELS"] = packed if packed.is_file() else ""
+        run(CMAKE, "-S", SOURCE, "-B", folder / "build", "-G", OURS["CMAKE_GENERATOR"], *flags(options))
         run(CMAKE, "--build", folder / "build", "--parallel", os.cpu_count() or 2)
         self.check("as_packages", folder / "build")
         program = folder / "build/apps/oriel"
