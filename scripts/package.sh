@@ -20,7 +20,7 @@ mkdir -p "$to"
 
 # package GENERATOR LIBDIR: what is compiled is the same, where it goes is not.
 package() {
-  oriel_logged cmake -S "$oriel_root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DORIEL_BOTH_LIBRARIES=ON \
+  oriel_logged cmake -S "$oriel_root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DORIEL_BOTH_LIBRARIES=ON -DORIEL_DESKTOP=OFF \
     "-DCMAKE_INSTALL_LIBDIR=$2" "${launcher[@]}"
   oriel_logged cmake --build "$build"
   (cd "$build" && oriel_logged cpack -G "$1" -B "$to")

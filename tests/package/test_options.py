@@ -230,6 +230,7 @@ class Options(unittest.TestCase):
         options = {**same, **CONFIGURATIONS["as_packages"], "CMAKE_INSTALL_LIBDIR": MULTIARCH}
         packed = BUILD / "runtime/kernels_packed.cpp"
         options["ORIEL_PACKED_KERNELS"] = packed if packed.is_file() else ""
+        options["ORIEL_DESKTOP"] = "OFF"  # as in scripts/package.sh
         run(CMAKE, "-S", SOURCE, "-B", folder / "build", "-G", OURS["CMAKE_GENERATOR"], *flags(options))
         run(CMAKE, "--build", folder / "build", "--parallel", os.cpu_count() or 2)
         self.check("as_packages", folder / "build")
