@@ -3,7 +3,7 @@
 #
 #   scripts/test.sh [--all] [CTEST_ARGS...]         e.g. scripts/test.sh -R kv
 #
-# Without --all SwiftShader, the slower of the two Vulkan devices, is left out of what depends on the host alone.
+# Without --all the Vulkan devices, which are software here, leave out what others have shown (tests/devices.cmake).
 #
 # The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
 # code is 0 only if none failed and at least one passed.
