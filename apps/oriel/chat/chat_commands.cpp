@@ -302,7 +302,9 @@ void Chat::change(const ChatCommand& what, const std::string& name) {
   const bool several = conversations_.list().size() > 1;
   const std::string title = conversations_.active().title();
   input_.setPrompt(several ? title + "> " : "> ");
-  tell(dim(several ? "this is " + title + " now" : "this is the only conversation now") + "\n");
+  tell(dim((command == "/close" ? "closed; " : "") +
+           (several ? "this is " + title + " now" : "this is the only conversation now")) +
+       "\n");
 }
 
 }  // namespace cli

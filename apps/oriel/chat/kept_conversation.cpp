@@ -73,7 +73,7 @@ std::string keepIn(const Session& session, const std::string& path, bool over) {
   }
   session.check(status);
   return dim(std::string(replaces ? "replaced" : "kept") +
-             "; /load brings it back, with the same model and options") +
+             "; /load brings it back, in the same model") +
          "\n";
 }
 
