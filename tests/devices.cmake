@@ -13,7 +13,7 @@ set(more_of_the_same
   Batches.kernels_that*
   *BatchFamilies*/*of* *BatchModels*/*q5* *BatchModels*/*q6* *BatchModels*/*iq* *BatchModels*/*bf16 *BatchModels*/*k
   *ExpertsOnFile*/olmoe* *ExpertsOnFile*/granitemoe* *ExpertsOnFile*/lfm2moe* *ExpertsOfSomeBytes*
-  CacheFormats.every_device* FamilyShapes.* *StateSessions* ShortConvolutions.rewinding* SnapshotTravel.of_every_family
+  CacheFormats.every_device* CacheFormats.before* FamilyShapes.* *StateSessions* ShortConvolutions.rewinding* SnapshotTravel.of_every_family
   PrefixFile.that_was_trained* Latents.matrices* Latents.odd_shapes*
   Device/Kernels.latent_attention*/shared Device/Kernels.heads_of_any_size*/shared
   Device/Kernels.a_local_layer*/shared Device/Kernels.head_matmul*/shared
@@ -25,7 +25,8 @@ set(of_the_host
   SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
   SpeedOnDevice.* SelfTest.keeps* MatmulChoice* VulkanExecutor.every_call* ShortConvolutions.*
   *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *OrielTiny*/1 *exaone4_of_windows
-  Streaming.*windows_of_128 CacheFormats.divergence* Qwen2.the_guard* *RowsOnFile*
+  Streaming.*windows_of_128 Streaming.six_hundred* Streaming.losses* Streaming.chunk_size* Knobs.* CacheFormats.divergence* Qwen2.the_guard* *RowsOn*
+  *ExpertsOnFile* *ModelLogits*_swa *ModelLogits*/gemma4_e*
   *ModelLogits*moe*_q8_0 *ModelLogits*moe*_q4_0 *ModelLogits*/granitemoe *StateFormats* Latents.*
   Architectures.streaming* Architectures.odd* Architectures.heads_of* *Random/Families*_* *BatchModels* *EmbeddedFamilies* PrefixFile.*
   Device/Kernels.latent_attention* Device/Kernels.heads_of_any_size* Device/Kernels.attention_of_low_bit*
