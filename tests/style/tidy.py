@@ -21,6 +21,8 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 VERSION = "14"  # others have other checks
 EVERY_TIME = ("runtime", "platform")
 ALL = (*EVERY_TIME, "apps")
+# Flags of gcc that clang does not know.
+GCC_ONLY = re.compile(r" -f(no-tree-\S+|no-split-loops|no-unswitch-loops|no-ipa-cp-clone|no-fat-lto-objects)(?= )")
 
 
 def find():
@@ -74,7 +76,7 @@ def look(program, build, path, folder, command):
     passed = build / "tidy" / key.hexdigest()
     if text and passed.exists():
         return ""
-    done = subprocess.run([program, "-p", str(build), "--quiet", str(path)], stdout=subprocess.PIPE,
+    done = subprocess.run([program, "-p", str(build / "tidy"), "--quiet", str(path)], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, encoding="utf-8", errors="replace")
     if done.returncode != 0:
         return done.stdout
@@ -92,7 +94,10 @@ def main():
         print(f"SKIPPED: {reason}")
         return 0
     (build / "tidy").mkdir(exist_ok=True)
-    files = list(chosen(json.loads(database.read_text()), everything))
+    entries = json.loads(database.read_text())
+    for_clang = [{**entry, "command": GCC_ONLY.sub("", entry["command"])} for entry in entries]
+    (build / "tidy/compile_commands.json").write_text(json.dumps(for_clang))
+    files = list(chosen(entries, everything))
     if len(files) < 20:
         print(f"only {len(files)} files of {database} are of this checkout")
         return 1
