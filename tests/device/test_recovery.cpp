@@ -53,7 +53,7 @@ using Speak = decltype(&oriel_session_generate);
 
 Said speak(const SessionPtr& session, Speak how, uint32_t tokens, uint64_t seed = 0) {
   oriel_generate_options options = seed == 0 ? greedyOptions(tokens) : wildOptions(tokens, seed);
-  options.ignore_stop = 1;
+  options.ignore_stop = how == oriel_session_generate ? 1 : 0;
   Said said;
   const auto hear = [](const oriel_token_event* event, void* user) {
     Said& self = *static_cast<Said*>(user);
@@ -283,6 +283,35 @@ TEST(Recovery, without_a_transcript_what_is_held_is_read) {
   EXPECT_EQ(10u, generate(twins.mine, 10).size());
 }
 
+TEST(Recovery, a_transcript_that_lacks_something_is_not_read) {
+  for (const bool dropped : {true, false}) {
+    SCOPED_TRACE(dropped);
+    CapturedLog log;
+    oriel_options options = optionsOf(&log, 48, 8);
+    options.transcript_bytes = dropped ? 400 : 32768;
+    Twins twins(kTrained, options);
+    ASSERT_TRUE(twins.ok()) << log.errors();
+    twins.both([&](const SessionPtr& session) {
+      for (uint32_t i = 0; i < 5; ++i) {
+        ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story about a dog and a cat."));
+        ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 16).status);
+        ASSERT_EQ(ORIEL_OK, dropped ? ORIEL_OK : append(session, someIds(5, 400)));
+      }
+    });
+    const std::string said = transcriptOf(twins.mine);
+    const uint64_t position = positionOf(twins.mine);
+    twins.losing.lose(Work::kRun, 1);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, append(twins.mine, {5}));
+    const oriel_recovered result = recoveredOf(twins.mine.get());
+    EXPECT_EQ(0u, result.exact);
+    EXPECT_EQ(position, result.tokens_held + result.tokens_dropped);
+    EXPECT_EQ(position, positionOf(twins.mine));
+    EXPECT_EQ(turnsOf(twins.other), turnsOf(twins.mine));
+    EXPECT_EQ(said, transcriptOf(twins.mine));
+    EXPECT_EQ(10u, generate(twins.mine, 10).size());
+  }
+}
+
 TEST(Recovery, turns_marks_and_rewinds_are_there_again) {
   CapturedLog log;
   Twins twins(kTrained, optionsOf(&log));
@@ -376,7 +405,7 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
   });
   twins.losing.lose(Work::kRun, 1);
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "What is my name?"));
-  // Lost again at every call that follows, until it is not.
+  // Lost again while what was said is read.
   struct Losing {
     Twins* twins;
     Work work;
@@ -394,9 +423,10 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
     }
     return self.stop ? 1 : 0;
   };
-  for (const Work work : {Work::kRun, Work::kFinishLoad, Work::kTakeAgain, Work::kForget}) {
-    SCOPED_TRACE(static_cast<int>(work));
-    Losing losing = {&twins, work, work == Work::kRun ? 4u : 1u, false};
+  for (const auto& [work, after] : {std::pair(Work::kForget, 1u), std::pair(Work::kRun, 1u),
+                                    std::pair(Work::kRun, 3u), std::pair(Work::kRun, 9u)}) {
+    SCOPED_TRACE(after);
+    Losing losing = {&twins, work, after, false};
     options.progress_user = &losing;
     const std::string said = transcriptOf(twins.mine);
     (void)recoveredOf(twins.mine.get(), ORIEL_ERROR_DEVICE, &options);
