@@ -353,7 +353,9 @@ void oriel_model_free(oriel_model* model) {
     }
     return;
   }
-  destroyExecutor(model->executor);
+  if (model->executor != &model->no_device) {
+    destroyExecutor(model->executor);
+  }
   dropWeightsOnFile(model->on_file);
   const oriel_allocator allocator = model->allocator;
   const uint64_t bytes = model->host_bytes;

@@ -61,8 +61,7 @@
  *    a head's rows several times); by oriel_tokenize 46 bytes for
  *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
  *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
- *    oriel_render_tokens the rendered text besides; for saving to a file and restoring from one; by
- *    oriel_session_recover 8 bytes for each token that is held, and room for a message; and for reading
+ *    oriel_render_tokens the rendered text besides; for saving to a file, restoring from one and recovering; and for reading
  *    compiled pipelines that cache_dir keeps when they take more than the upload ring has. What the Vulkan driver
  *    allocates for its own bookkeeping is outside the plan: Oriel cannot see it.
  */
