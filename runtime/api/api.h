@@ -255,14 +255,14 @@ struct oriel_model {
   oriel::ChatTemplate chat;
   oriel::ReplyForms reply_forms = 0;  ///< of its own template
   oriel::Plan plan;
-  oriel::Executor* executor = nullptr;      ///< null for ORIEL_DEVICE_NONE; else there always is one
-  oriel::ExecutorMemory executor_memory;    ///< of all executors that it ever has
-  oriel::NoExecutor no_device;              ///< the executor between two devices
-  oriel::DeviceWish wish;                   ///< which devices may be
+  oriel::Executor* executor = nullptr;    ///< null for ORIEL_DEVICE_NONE; else there always is one
+  oriel::ExecutorMemory executor_memory;  ///< of all executors that it ever has
+  oriel::NoExecutor no_device;            ///< the executor between two devices
+  oriel::DeviceWish wish;                 ///< which devices may be
   /// Held to exchange the executor, and what info says of it, against who asks in the middle of that.
   mutable std::mutex device_mutex;
   mutable std::atomic<bool> device_lost{false};
-  bool prefix_exact = true;  ///< as Session::Recovered::exact, of the prefix
+  bool prefix_exact = true;                 ///< as Session::Recovered::exact, of the prefix
   oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
   mutable oriel::DeviceShare share;         ///< of the executor, among the sessions
   oriel::ModelSource source;                ///< to read weights from again
@@ -291,7 +291,7 @@ struct oriel_session {
   std::atomic<uint32_t> busy{0};      // 1: in a call that may change it
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   std::atomic<bool> lost{false};  // the device failed: nothing but what the host knows can be had
-  oriel::Log log;     ///< the model's, with a last error of its own
+  oriel::Log log;                 ///< the model's, with a last error of its own
   oriel::ErrorLine last_error;
   // Of the running call:
   std::atomic<uintptr_t> caller{0};  ///< its thread; 0: no call runs

@@ -209,8 +209,8 @@ Status Trimmer::takeAgain(const LoadProgress& progress) {
   // What weights are read through is taken while other arenas are not there: the peak is the plan's.
   ORIEL_TRY(executor_.takeAgain(gone & (kWeightsArena | kIoArena)));
   if (contains(gone, ArenaKind::kWeights)) {
-    room_bytes_ = plan_.activation_bytes +
-                  (trimmed_.level >= ORIEL_TRIM_CACHE ? plan_.cache_bytes : 0);
+    room_bytes_ =
+        plan_.activation_bytes + (trimmed_.level >= ORIEL_TRIM_CACHE ? plan_.cache_bytes : 0);
     ORIEL_TRY(readWeights(progress));
   }
   ORIEL_TRY(executor_.takeAgain(gone & ~(kWeightsArena | kIoArena)));
@@ -267,8 +267,8 @@ Status Trimmer::readWeights(const LoadProgress& progress) {
 
 Status Trimmer::loadFrom(const GgufFile& file, const LoadProgress& progress) {
   uint64_t hash = model_.source.headerHash();
-  ORIEL_TRY(loadWeights(file, plan_, progress, {model_.allocator, room_bytes_}, log_, &executor_,
-                        &hash));
+  ORIEL_TRY(
+      loadWeights(file, plan_, progress, {model_.allocator, room_bytes_}, log_, &executor_, &hash));
   return hash == model_.hash
              ? Status(kOk)
              : log_.fail(ORIEL_ERROR_IO,

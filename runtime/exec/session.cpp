@@ -377,7 +377,8 @@ void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
   remember(ids, count);
   position_ += count;
   last_token_ = ids[count - 1];
-  if (states_ != nullptr && !replays_ && position_ >= states_->base && states_->slots.isDue(position_)) {
+  if (states_ != nullptr && !replays_ && position_ >= states_->base &&
+      states_->slots.isDue(position_)) {
     keepState(false);
   }
 }

@@ -458,7 +458,8 @@ class Session {
   CallCancel calls_;
   uint64_t position_ = 0;    ///< tokens committed
   int32_t last_token_ = -1;  ///< the latest of them, where that is known
-  int32_t unfinished_ = -1;  ///< a token that was shown, and whose step the device did not live to do
+  int32_t unfinished_ =
+      -1;  ///< a token that was shown, and whose step the device did not live to do
   /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.
@@ -466,7 +467,7 @@ class Session {
   CarriedOver carried_;
   bool recovers_ = false;  ///< the memory is built again
   bool replays_ = false;   ///< from the ids that are held
-  bool blank_ = false;  ///< nothing was written since all was overwritten with zeros
+  bool blank_ = false;     ///< nothing was written since all was overwritten with zeros
   bool has_logits_ = false;
   uint32_t logits_row_ = 0;    ///< of the latest head: they are those of the last token
   bool has_top_ = false;       ///< and the executor's top() is of the same token

@@ -71,7 +71,7 @@ Status Session::readChunk(const int32_t* ids, uint32_t count, bool last, bool al
   ORIEL_TRY(fillRows(ids, count));
   const bool had_logits = has_logits_;
   has_logits_ = false;
-  const Status status = alone ? step(ids, 1, {0, 1}, StepRun::kDecode)
+  const Status status = alone  ? step(ids, 1, {0, 1}, StepRun::kDecode)
                         : last ? lastChunk(ids, count)
                                : step(ids, count, {}, fillRun());
   has_logits_ = had_logits && endedInBody(status);

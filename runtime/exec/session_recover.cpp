@@ -259,15 +259,14 @@ Status Session::streamMessages(const Transcript& transcript, uint64_t end,
   Transcript::Entry entry;
   const char* json = nullptr;
   for (uint64_t at = 0; position_ < end && *fits;) {
-    *fits = transcript.next(&at, &entry, &json) && entry.begin == position_ &&
-            entry.end != UINT64_MAX;
+    *fits =
+        transcript.next(&at, &entry, &json) && entry.begin == position_ && entry.end != UINT64_MAX;
     if (!*fits) {
       return kOk;
     }
     Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
     const JsonValue* message = nullptr;
-    ORIEL_TRY(
-        parseJson(json, entry.bytes, "the transcript", context_.log, &scratch, &message));
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context_.log, &scratch, &message));
     ORIEL_TRY(streamMessage(*message, entry, end, options, fits));
   }
   return kOk;
@@ -338,8 +337,8 @@ Status Session::readAllAgain(const Kept& kept, const RecoverOptions& options, Re
   const HeldTokens held = oriel::heldTokens(cache_, end, kept.state.stored, carried.held_from);
   const bool forgets = states_ != nullptr && (kept.states.base != 0 || context_.forgets_evicted);
   const bool streams = held.first > held.sinks && !forgets && carried.seen_from == 0 &&
-                       carried.held_from == 0 && kept.sinks == ownSinks() &&
-                       transcript_.keeps() && transcript_.dropped() == 0;
+                       carried.held_from == 0 && kept.sinks == ownSinks() && transcript_.keeps() &&
+                       transcript_.dropped() == 0;
   bool fits = false;
   if (streams) {
     expectAgain(end - prefixTokens() + unfinished);

@@ -41,7 +41,8 @@ class TokenIds {
 
   /// Marks of a token, in the bits that no id has.
   static constexpr uint32_t kBegins = 1u << 24;  ///< a step, ...
-  static constexpr uint32_t kBatch = 1u << 25;   ///< ... of a prefill batch; else of this token alone
+  static constexpr uint32_t kBatch = 1u
+                                     << 25;  ///< ... of a prefill batch; else of this token alone
   /// A message ends here that has begun a turn: until now nobody knew of that turn.
   static constexpr uint32_t kTurn = 1u << 26;
   static_assert(kMaxVocabulary <= kBegins, "ids leave these bits free");

@@ -100,8 +100,7 @@ std::vector<uint64_t> turnsOf(const SessionPtr& session) {
 std::string transcriptOf(const SessionPtr& session) {
   std::vector<char> json(1 << 16);
   size_t needed = 0;
-  EXPECT_EQ(ORIEL_OK,
-            oriel_transcript_export(session.get(), json.data(), json.size(), &needed));
+  EXPECT_EQ(ORIEL_OK, oriel_transcript_export(session.get(), json.data(), json.size(), &needed));
   return json.data();
 }
 
@@ -224,8 +223,7 @@ TEST(Recovery, a_cut_reply_keeps_what_was_shown) {
     EXPECT_EQ(ORIEL_ERROR_DEVICE, cut.status);
     ASSERT_FALSE(cut.ids.empty());
     const std::string before = transcriptOf(twins.mine);
-    const Said whole =
-        speak(twins.other, oriel_chat_reply, static_cast<uint32_t>(cut.ids.size()));
+    const Said whole = speak(twins.other, oriel_chat_reply, static_cast<uint32_t>(cut.ids.size()));
     EXPECT_EQ(whole.ids, cut.ids);
     const oriel_recovered result = recoveredOf(twins.mine.get());
     EXPECT_EQ(1u, result.exact);
@@ -269,9 +267,8 @@ TEST(Recovery, without_a_transcript_what_is_held_is_read) {
   CapturedLog log;
   Twins twins(kTrained, optionsOf(&log, 48, 8));
   ASSERT_TRUE(twins.ok()) << log.errors();
-  twins.both([](const SessionPtr& session) {
-    ASSERT_EQ(ORIEL_OK, append(session, someIds(150, 400)));
-  });
+  twins.both(
+      [](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, append(session, someIds(150, 400))); });
   const uint64_t position = positionOf(twins.mine);
   twins.losing.lose(Work::kRun, 1);
   EXPECT_EQ(ORIEL_ERROR_DEVICE, append(twins.mine, {5}));
@@ -390,7 +387,8 @@ TEST(Recovery, goes_on_on_the_cpu) {
   info.struct_size = sizeof(info);
   ASSERT_EQ(ORIEL_OK, oriel_model_get_info(twins.losing.model.get(), &info));
   EXPECT_STREQ("CPU", info.device);
-  twins.both([](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "What is my name?")); });
+  twins.both(
+      [](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "What is my name?")); });
   EXPECT_EQ(speak(twins.other, oriel_chat_reply, 16).text,
             speak(twins.mine, oriel_chat_reply, 16).text);
 }
@@ -460,7 +458,8 @@ TEST(Recovery, in_batches_is_the_same_but_for_rounding) {
   options.struct_size = sizeof(options);
   options.in_batches = 1;
   EXPECT_EQ(0u, recoveredOf(twins.mine.get(), ORIEL_OK, &options).exact);
-  twins.both([](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "What is my name?")); });
+  twins.both(
+      [](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "What is my name?")); });
   EXPECT_EQ(speak(twins.other, oriel_chat_reply, 16).text,
             speak(twins.mine, oriel_chat_reply, 16).text);
 }

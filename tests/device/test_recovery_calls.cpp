@@ -188,8 +188,7 @@ TEST_F(RecoveryCalls, sessions_recover_at_the_same_time) {
   loseIt();
   EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(other.get(), ids.data(), 1));
   oriel_status status = ORIEL_ERROR_INTERNAL;
-  std::thread second(
-      [&] { status = oriel_session_recover(other.get(), nullptr, nullptr); });
+  std::thread second([&] { status = oriel_session_recover(other.get(), nullptr, nullptr); });
   EXPECT_EQ(ORIEL_OK, recover());
   second.join();
   EXPECT_EQ(ORIEL_OK, status);
