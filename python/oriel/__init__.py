@@ -36,7 +36,7 @@ __all__ = [
     "DeviceTimeoutError", "Error", "FileError", "FileInfo", "FormatError", "Generation", "LayerFormats", "LayerGroup",
     "Mark", "Model", "ModelInfo", "NoDeviceError", "OutOfMemoryError", "Parsed", "Part", "Plan", "PlanChoice",
     "Prediction", "PrefixInfo", "Recovered", "Reply", "Resident", "Restored", "Score", "Session", "ShapeInfo",
-    "SnapshotInfo", "Speed", "SpeedError", "StateError", "Stats", "StepCost", "StepGroupCost", "TensorType", "TextError", "Token", "ToolCall",
-    "TranscriptInfo", "UnsupportedError", "View", "__version__", "bundled_model", "devices", "format_size", "inspect",
-    "inspect_snapshot", "measure_speed", "parse_size", "plan", "reply_many", "self_test", "shapes",
+    "SnapshotInfo", "Speed", "SpeedError", "StateError", "Stats", "StepCost", "StepGroupCost", "TensorType", "TextError",
+    "Token", "ToolCall", "TranscriptInfo", "UnsupportedError", "View", "__version__", "bundled_model", "devices",
+    "format_size", "inspect", "inspect_snapshot", "measure_speed", "parse_size", "plan", "reply_many", "self_test", "shapes",
 ]
