@@ -139,9 +139,6 @@ void Recovery::use(Executor* executor) {
   {
     const std::lock_guard<std::mutex> lock(model_.device_mutex);
     model_.executor = executor;
-    if (executor != &model_.no_device) {
-      describeDevice(&model_);
-    }
   }
   for (const auto& handle : model_.handles) {
     if (handle.load() != nullptr) {
@@ -173,6 +170,10 @@ Status Recovery::tryDevices() {
     model_.device_log.tries(false);
     if (status.ok()) {
       model_.device_lost = false;
+      {
+        const std::lock_guard<std::mutex> lock(model_.device_mutex);
+        describeDevice(&model_);
+      }
       model_.log.write(ORIEL_LOG_INFO, "the model is on %s again", model_.executor->deviceName());
       return kOk;
     }
