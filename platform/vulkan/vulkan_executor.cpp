@@ -59,6 +59,7 @@ class VulkanExecutor final : public Executor {
   void* aheadStep() override { return stepBlock(ahead_ ? 1 - block_ : 1); }
   Status runAhead(bool* more) override;
   Status dropAhead() override;
+  bool drain() override { return queue_.drain(); }
   Status forget() override {
     (void)dropAhead();  // a failure is the queue's, which what follows gives back
     return transfers_.forget();

@@ -187,6 +187,10 @@ class Executor {
   /// before; what the cache holds for the token is undefined.
   virtual Status dropAhead() { return kOk; }
 
+  /// Waits until nothing is under way, for what is left of the time that a failure leaves. False: it does not end, and
+  /// the device's memory will not be given back.
+  virtual bool drain() { return true; }
+
   /// Overwrites with zeros all that a conversation left: the cache, activations with logits, step blocks, the
   /// upload ring. Of a device that was lost only what the host can reach. What runAhead() began is dropped.
   virtual Status forget() = 0;
