@@ -1,0 +1,192 @@
+// Metadata of every family: the tensors are made as the keys ask for, so that numbers that fit together get as far as a
+// plan. A mutation may still change a few of them.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/workspace.h"
+#include "fuzz/checks.h"
+#include "fuzz/model_input.h"
+#include "fuzz/use_model.h"
+#include "gguf/model_file.h"
+#include "model/architecture.h"
+#include "model/keys.h"
+#include "model/layers.h"
+#include "model/tensor_index.h"
+
+namespace oriel::fuzz {
+namespace {
+
+// Of weights that nobody reads here. Files have holes, so that these may be many.
+constexpr uint64_t kMostBytes = 1ull << 40;
+constexpr uint32_t kMostLayers = 80;
+
+/// The numbers that a file gives, as far as they can be read.
+bool readNumbers(const std::vector<uint8_t>& header, const Architecture& architecture,
+                 ModelDesc* desc) {
+  const auto file = std::make_unique<GgufFile>();
+  if (!file->open(header.data(), header.size(), Log()).ok()) {
+    return false;
+  }
+  desc->architecture = architecture.name;
+  return readCounts(*file, architecture, Log(), desc).ok() &&
+         readLayers(*file, architecture, Log(), desc).ok();
+}
+
+GgufParts::Tensor tensorOf(const TensorRule& rule, uint32_t layer, const ModelDesc& desc) {
+  const bool of_model = rule.where == Where::kModel || rule.where == Where::kModelLayerInputs;
+  GgufParts::Tensor tensor;
+  tensor.name = of_model ? rule.name : "blk." + std::to_string(layer) + "." + rule.name;
+  const LayerKind& kind = desc.kind(of_model ? 0 : layer);
+  tensor.dims = {extentOf(desc, kind, rule.cols), extentOf(desc, kind, rule.rows),
+                 extentOf(desc, kind, rule.depth)};
+  return tensor;
+}
+
+// Everything that the architecture's table asks for or allows. `optional`: a bit for each rule.
+void addTensors(const Architecture& architecture, const ModelDesc& desc, uint32_t optional,
+                GgufParts* parts) {
+  parts->tensors.clear();
+  forEachRule(architecture, [&](const TensorRule& rule) {
+    optional = optional << 1 | optional >> 31;
+    const bool wanted = rule.required || (optional & 1) != 0;
+    const bool of_model = rule.where == Where::kModel || rule.where == Where::kModelLayerInputs;
+    const uint32_t layers = of_model ? 1 : std::min(desc.n_layers, kMostLayers);
+    for (uint32_t layer = 0; wanted && layer < layers; ++layer) {
+      if (of_model ? rule.where == Where::kModel || desc.layer_input != 0
+                   : isIn(rule, desc, layer)) {
+        parts->tensors.push_back(tensorOf(rule, layer, desc));
+      }
+    }
+  });
+  (void)parts->layOut();
+}
+
+std::vector<uint8_t> withTensors(GgufParts parts, uint32_t choices) {
+  const std::string name = parts.textOf("general.architecture");
+  const Architecture* const architecture = findArchitecture({name.data(), name.size()});
+  if (architecture == nullptr) {
+    return putTogether(parts);
+  }
+  // Some numbers are read from tensors: of those that the file has, then of those that were made.
+  for (int turn = 0; turn < 3; ++turn) {
+    GgufParts probe = parts;
+    for (GgufParts::Tensor& tensor : probe.tensors) {
+      tensor.type = 0;
+      tensor.offset = 0;
+      for (size_t d = 1; d < tensor.dims.size(); ++d) {
+        tensor.dims[d] = 1;  // little: the reader checks
+      }
+    }
+    probe.tensors.resize(turn == 0 ? 0 : probe.tensors.size());
+    uint64_t most = 0;
+    for (const GgufParts::Tensor& tensor : probe.tensors) {
+      most = std::max(most, tensorBytes(tensor));
+    }
+    probe.data.resize(static_cast<size_t>(std::min<uint64_t>(most, 1 << 22)));
+    const auto desc = std::make_unique<ModelDesc>();
+    if (!readNumbers(putTogether(probe), *architecture, desc.get())) {
+      break;
+    }
+    desc->n_vocab = desc->n_vocab != 0 ? desc->n_vocab : 320;
+    addTensors(*architecture, *desc, choices, &parts);
+  }
+  return putTogether(parts);
+}
+
+// A few tensors as the table does not want them.
+void spoil(uint32_t choices, GgufParts* parts) {
+  Chance chance(choices);
+  for (uint64_t n = choices % 3; n != 0; --n) {
+    mutateGguf(parts, Care::kModel, &chance);
+  }
+  (void)parts->layOut();
+}
+
+/// A file with a hole where its weights are.
+class SparseFile {
+ public:
+  SparseFile(const std::vector<uint8_t>& header, uint64_t weight_bytes)
+      : bytes_(header.size() + weight_bytes) {
+    path_.write(header, bytes_);
+  }
+  const char* path() const { return path_.c_str(); }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  InputPath path_;
+  uint64_t bytes_;
+};
+
+void expectSound(const ModelDesc& desc) {
+  EXPECT_TRUE(desc.n_layers >= 1 && desc.n_layers <= kMaxLayers);
+  EXPECT_TRUE(desc.n_embd >= 1 && desc.n_embd <= kMaxEmbedding);
+  EXPECT_TRUE(desc.n_vocab >= 1 && desc.n_vocab <= kMaxVocabulary);
+  EXPECT_TRUE(desc.n_kinds >= 1 && desc.n_kinds <= kMaxLayerKinds);
+  EXPECT_TRUE(desc.n_views >= 1 && desc.n_views <= kMaxViews);
+  for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
+    ASSERT_LT(desc.layers[layer].kind, desc.n_kinds);
+    const LayerKind& kind = desc.kind(layer);
+    EXPECT_LE(desc.layers[layer].memory_of, layer);
+    EXPECT_LT(kind.view, desc.n_views);
+    if (kind.attends()) {
+      EXPECT_TRUE(kind.head_dim >= 1 && kind.head_dim <= kMaxHeadDim);
+      EXPECT_TRUE(kind.n_heads >= 1 && kind.n_heads <= kMaxHeads);
+      EXPECT_TRUE(kind.n_kv_heads >= 1 && kind.n_heads % kind.n_kv_heads == 0);
+    }
+    EXPECT_LE(kind.experts.used, kind.experts.count);
+  }
+  for (const RopeTable& rope : desc.ropes) {
+    EXPECT_LE(rope.dims, kMaxHeadDim);
+    for (uint32_t pair = 0; pair < rope.dims / 2; ++pair) {
+      EXPECT_TRUE(std::isfinite(rope.divisors[pair]) && rope.divisors[pair] > 0);
+    }
+  }
+}
+
+// What the file is, once it has been opened: described or refused in one line.
+oriel_status describe(const char* path) {
+  Watch watch;
+  const auto file = std::make_unique<ModelFile>();
+  oriel_status status = watch.ended(file->open(path, *watch.allocator(), watch.log()).code());
+  if (status == ORIEL_OK) {
+    const auto desc = std::make_unique<ModelDesc>();
+    TensorIndex tensors;
+    status = watch.ended(
+        readModelDesc(file->gguf(), *watch.allocator(), watch.log(), desc.get(), &tensors).code());
+    if (status == ORIEL_OK) {
+      expectSound(*desc);
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+ORIEL_FUZZ(model) {
+  const ModelInput input(data, size);
+  GgufParts parts = takeGgufApart(input.header.data(), input.header.size());
+  const std::vector<uint8_t> made = withTensors(std::move(parts), input.choices);
+  parts = takeGgufApart(made.data(), made.size());
+  spoil(input.choices >> 24, &parts);
+  const SparseFile file(putTogether(parts), std::min(parts.layOut(), kMostBytes));
+  const oriel_status described = describe(file.path());
+  bool fits = false;
+  const oriel_status planned = planModel(file.path(), file.bytes(), input.choices, &fits);
+  if (described != ORIEL_OK) {
+    EXPECT_EQ(described, planned);
+  }
+}
+
+ORIEL_FUZZ_SEEDS(model) {
+  uint32_t choices = 0;
+  for (GgufParts& parts : familyHeaders()) {
+    parts.tensors.clear();
+    seeds->push_back(modelInput(choices, parts));
+    choices += 7;
+  }
+}
+
+ORIEL_FUZZ_MUTATE(model) { return mutateModel(data, size, max_size, seed, Care::kModel); }
+
+}  // namespace oriel::fuzz
