@@ -300,6 +300,9 @@ constexpr const char* kTokenizerSuffixes[] = {"model",
                                               "remove_extra_whitespaces",
                                               "precompiled_charsmap"};
 
+constexpr const char* kPrefixSuffixes[] = {
+    "version", "tokens", "layers", "vocab_size", "model_architecture", "model_name", "fingerprint"};
+
 constexpr const char* kTokenizerTexts[] = {
     "gpt2",         "llama",          "gemma4",      "bert",     "t5",      "rwkv",
     "no_vocab",     "gpt-2",          "smollm",      "qwen2",    "qwen35",  "llama-bpe",
@@ -436,7 +439,9 @@ class GgufMutation {
   }
   static uint64_t valueOf(const Key& key) {
     uint64_t value = 0;
-    std::memcpy(&value, key.value.data(), std::min<size_t>(8, key.value.size()));
+    if (!key.value.empty()) {
+      std::memcpy(&value, key.value.data(), std::min<size_t>(8, key.value.size()));
+    }
     return value;
   }
   void changeNumber() {
@@ -566,6 +571,9 @@ class GgufMutation {
     }
   }
   std::string knownName() {
+    if (care_ == Care::kPrefix) {
+      return std::string("oriel.prefix.") + chance_.anyOf(kPrefixSuffixes);
+    }
     if (care_ == Care::kTokenizer || (care_ == Care::kAnything && chance_.once(4))) {
       return std::string("tokenizer.ggml.") + chance_.anyOf(kTokenizerSuffixes);
     }

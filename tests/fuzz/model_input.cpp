@@ -91,8 +91,8 @@ size_t mutateModel(uint8_t* data, size_t size, size_t max_size, uint64_t seed, C
   return kModelHead + put(made, data + kModelHead, max_size - kModelHead);
 }
 
-InputPath::InputPath()
-    : path_(testing::TempDir() + "/oriel-fuzz-" + std::to_string(getpid()) + ".gguf") {}
+InputPath::InputPath(const char* kind)
+    : path_(testing::TempDir() + "/oriel-fuzz-" + std::to_string(getpid()) + "." + kind) {}
 
 InputPath::~InputPath() { std::remove(path_.c_str()); }
 

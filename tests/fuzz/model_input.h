@@ -33,10 +33,10 @@ size_t mutateModel(uint8_t* data, size_t size, size_t max_size, uint64_t seed, C
 /// Random numbers that are sound weights in every float format, and scales of blocks.
 void makeWeights(uint8_t* bytes, size_t count);
 
-/// A path that is this process's own; the file is removed at the end of the object's life.
+/// A path that is this process's own, one of each kind; the file is removed at the end of the object's life.
 class InputPath {
  public:
-  InputPath();
+  explicit InputPath(const char* kind = "gguf");
   ~InputPath();
   InputPath(const InputPath&) = delete;
   InputPath& operator=(const InputPath&) = delete;
