@@ -181,8 +181,28 @@ ORIEL_FUZZ_SEEDS(gguf) {
     seeds->push_back(modelInput(choices, parts));
     choices += 7;
   }
-  GgufParts nothing;
-  seeds->push_back(modelInput(0, nothing));
+  const GgufParts nothing;
+  const std::string empty = modelInput(0, nothing);
+  seeds->push_back(empty);
+  seeds->push_back("");
+  seeds->push_back(std::string(kModelHead, '\0') + "version https://git-lfs.github.com/spec/v1\n");
+  for (const int version : {0, 1, 2, 4}) {
+    std::string other = empty;
+    other[kModelHead + 4] = static_cast<char>(version);
+    other[kModelHead + 7] =
+        static_cast<char>(version == 0 ? 3 : 0);  // the bytes the other way round
+    seeds->push_back(other);
+  }
+  // A header that is longer than what is read of it at first.
+  GgufParts text;
+  setText("general.description", "d", &text);
+  std::string longer = modelInput(0, text);
+  longer.resize(longer.find("description") + 11 + 4);
+  const uint64_t said = 3 << 20;
+  longer.append(reinterpret_cast<const char*>(&said), sizeof(said));
+  const uint32_t follow = said + 100;
+  longer.replace(0, sizeof(follow), reinterpret_cast<const char*>(&follow), sizeof(follow));
+  seeds->push_back(longer);
 }
 
 ORIEL_FUZZ_MUTATE(gguf) { return mutateModel(data, size, max_size, seed, Care::kAnything); }

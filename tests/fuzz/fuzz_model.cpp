@@ -13,6 +13,7 @@
 #include "model/keys.h"
 #include "model/layers.h"
 #include "model/tensor_index.h"
+#include "support/random_llama.h"
 
 namespace oriel::fuzz {
 namespace {
@@ -33,19 +34,24 @@ bool readNumbers(const std::vector<uint8_t>& header, const Architecture& archite
          readLayers(*file, architecture, Log(), desc).ok();
 }
 
-GgufParts::Tensor tensorOf(const TensorRule& rule, uint32_t layer, const ModelDesc& desc) {
+GgufParts::Tensor tensorOf(const TensorRule& rule, uint32_t layer, const ModelDesc& desc,
+                           uint32_t matrix_type, uint32_t vector_type) {
   const bool of_model = rule.where == Where::kModel || rule.where == Where::kModelLayerInputs;
   GgufParts::Tensor tensor;
   tensor.name = of_model ? rule.name : "blk." + std::to_string(layer) + "." + rule.name;
   const LayerKind& kind = desc.kind(of_model ? 0 : layer);
   tensor.dims = {extentOf(desc, kind, rule.cols), extentOf(desc, kind, rule.rows),
                  extentOf(desc, kind, rule.depth)};
+  tensor.type = tensor.dims[1] != 1 && tensor.dims[0] % 256 == 0 ? matrix_type : vector_type;
   return tensor;
 }
 
 // Everything that the architecture's table asks for or allows. `optional`: a bit for each rule.
 void addTensors(const Architecture& architecture, const ModelDesc& desc, uint32_t optional,
                 GgufParts* parts) {
+  constexpr uint32_t kFloats[] = {0, 0, 1, 30};
+  const uint32_t matrix_type = (optional >> 8) % 40;
+  const uint32_t vector_type = kFloats[optional >> 16 & 3];
   parts->tensors.clear();
   forEachRule(architecture, [&](const TensorRule& rule) {
     optional = optional << 1 | optional >> 31;
@@ -55,7 +61,7 @@ void addTensors(const Architecture& architecture, const ModelDesc& desc, uint32_
     for (uint32_t layer = 0; wanted && layer < layers; ++layer) {
       if (of_model ? rule.where == Where::kModel || desc.layer_input != 0
                    : isIn(rule, desc, layer)) {
-        parts->tensors.push_back(tensorOf(rule, layer, desc));
+        parts->tensors.push_back(tensorOf(rule, layer, desc, matrix_type, vector_type));
       }
     }
   });
@@ -178,12 +184,71 @@ ORIEL_FUZZ(model) {
   }
 }
 
+namespace {
+
+// Ways to scale RoPE, and what goes with each.
+void addScalings(const GgufParts& llama, std::vector<GgufParts>* all) {
+  const std::string name = "llama.rope.scaling.";
+  for (const char* type : {"none", "linear", "yarn", "longrope", "su"}) {
+    GgufParts parts = llama;
+    setText(name + "type", type, &parts);
+    setNumber(name + "factor", 6, 4, &parts);
+    setNumber(name + "attn_factor", 6, 1.25, &parts);
+    setNumber(name + "original_context_length", 4, 64, &parts);
+    all->push_back(parts);
+    setNumber(name + "yarn_beta_fast", 6, 16, &parts);
+    setNumber(name + "yarn_beta_slow", 6, 2, &parts);
+    setNumber(name + "yarn_ext_factor", 6, 0.5, &parts);
+    setNumber("llama.rope.scale_linear", 6, 8, &parts);
+    all->push_back(parts);
+    setNumber(name + "factor", 6, 0.5, &parts);
+    all->push_back(parts);
+    setNumber("llama.rope.freq_base", 6, 1, &parts);
+    setNumber(name + "factor", 6, 2, &parts);
+    all->push_back(parts);
+  }
+}
+
+// As many kinds of layers as the largest family has, and more; none that attends.
+void addLists(const GgufParts& llama, std::vector<GgufParts>* all) {
+  for (const int32_t layers : {16, 20}) {
+    GgufParts parts = llama;
+    std::vector<int32_t> widths;
+    for (int32_t layer = 0; layer < layers; ++layer) {
+      widths.push_back(32 * (layer + 1));
+    }
+    setNumber("llama.block_count", 4, layers, &parts);
+    setList("llama.feed_forward_length", widths, &parts);
+    all->push_back(parts);
+    widths.pop_back();
+    setList("llama.feed_forward_length", widths, &parts);
+    all->push_back(parts);
+  }
+  GgufParts parts = llama;
+  setList("llama.attention.head_count_kv", {0, 0}, &parts);
+  all->push_back(parts);
+  setList("llama.attention.head_count_kv", {2, 4}, &parts);
+  all->push_back(parts);
+  parts = llama;
+  setNumber("llama.vocab_size", 4, 320, &parts);
+  setNumber("llama.attention.causal", 7, 0, &parts);
+  all->push_back(parts);
+}
+
+}  // namespace
+
 ORIEL_FUZZ_SEEDS(model) {
+  std::vector<GgufParts> all = familyHeaders();
+  const std::vector<uint8_t> bytes = test::RandomLlama().bytes();
+  const GgufParts llama = takeGgufApart(bytes.data(), bytes.size());
+  addScalings(llama, &all);
+  addLists(llama, &all);
   uint32_t choices = 0;
-  for (GgufParts& parts : familyHeaders()) {
+  for (GgufParts& parts : all) {
     parts.tensors.clear();
     seeds->push_back(modelInput(choices, parts));
-    choices += 7;
+    choices += 0x010307;
+    seeds->push_back(modelInput(choices | 1u << 24, parts));
   }
 }
 

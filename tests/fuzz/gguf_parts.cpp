@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "gguf/gguf.h"
 #include "model/architecture.h"
@@ -210,6 +211,49 @@ std::vector<uint8_t> arrayValue(const ArrayParts& array) {
   return out.bytes;
 }
 
+namespace {
+
+void setKey(const std::string& name, uint32_t type, const std::vector<uint8_t>& value,
+            GgufParts* parts) {
+  GgufParts::Key* const key = parts->find(name);
+  if (key != nullptr) {
+    *key = {name, type, value};
+  } else {
+    parts->keys.push_back({name, type, value});
+  }
+}
+
+}  // namespace
+
+void setNumber(const std::string& name, uint32_t type, double value, GgufParts* parts) {
+  ByteWriter out;
+  if (type == static_cast<uint32_t>(ValueType::kFloat32)) {
+    out.put(static_cast<float>(value));
+  } else if (type == static_cast<uint32_t>(ValueType::kFloat64)) {
+    out.put(value);
+  } else {
+    out.put(static_cast<int64_t>(value));
+  }
+  out.bytes.resize(kValueBytes[type]);
+  setKey(name, type, out.bytes, parts);
+}
+
+void setText(const std::string& name, const std::string& text, GgufParts* parts) {
+  ByteWriter out;
+  out.putString(text);
+  setKey(name, kText, out.bytes, parts);
+}
+
+void setList(const std::string& name, const std::vector<int32_t>& values, GgufParts* parts) {
+  ByteWriter out;
+  out.put(static_cast<uint32_t>(ValueType::kInt32));
+  out.put<uint64_t>(values.size());
+  for (const int32_t value : values) {
+    out.put(value);
+  }
+  setKey(name, kList, out.bytes, parts);
+}
+
 // --- Mutations -----------------------------------------------------------------------------------
 
 namespace {
@@ -302,6 +346,8 @@ constexpr const char* kTokenizerSuffixes[] = {"model",
 
 constexpr const char* kPrefixSuffixes[] = {
     "version", "tokens", "layers", "vocab_size", "model_architecture", "model_name", "fingerprint"};
+
+constexpr const char* kScalings[] = {"none", "linear", "yarn", "longrope", "llama3", "su"};
 
 constexpr const char* kTokenizerTexts[] = {
     "gpt2",         "llama",          "gemma4",      "bert",     "t5",      "rwkv",
@@ -477,7 +523,6 @@ class GgufMutation {
       return chance_.anyOf(kTokenizerTexts);
     }
     if (chance_.once(3)) {
-      constexpr const char* kScalings[] = {"none", "linear", "yarn", "longrope", "llama3", "su"};
       return chance_.anyOf(kScalings);
     }
     return architectureAt(static_cast<uint32_t>(chance_.below(architectureCount()))).name;
@@ -580,6 +625,28 @@ class GgufMutation {
     return chance_.once(20) ? "general.alignment"
                             : architecture() + "." + chance_.anyOf(kModelSuffixes);
   }
+  // What writers give a key of that name.
+  static uint32_t usualType(const std::string& name) {
+    constexpr std::pair<const char*, uint32_t> kUsual[] = {
+        {"weights_norm", 7},   {"scaling.type", kText},
+        {"ggml.model", kText}, {"ggml.pre", kText},
+        {"causal", 7},         {"finetuned", 7},
+        {"add_", 7},           {"remove_", 7},
+        {"sections", kList},   {"recurrent", kList},
+        {"pattern", kList},    {"tokens", kList},
+        {"merges", kList},     {"token_type", kList},
+        {"scores", kList},     {"scal", 6},
+        {"factor", 6},         {"epsilon", 6},
+        {"freq_base", 6},      {"beta", 6},
+        {"alpha", 6},          {"cap", 6},
+        {"clamp", 6},          {"multiplier", 6}};
+    for (const auto& [part, type] : kUsual) {
+      if (name.find(part) != std::string::npos) {
+        return type;
+      }
+    }
+    return 4;
+  }
   void addKnownKey() {
     const std::string name = knownName();
     Key* key = parts_.find(name);
@@ -587,10 +654,11 @@ class GgufMutation {
       parts_.keys.push_back({name, 4, {}});
       key = &parts_.keys.back();
     }
-    constexpr uint32_t kTypes[] = {4, 4, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12};
-    key->type = chance_.anyOf(kTypes);
+    constexpr uint32_t kTypes[] = {4, 5, 6, 7, 8, 9, 10, 11, 12};
+    key->type = chance_.once(3) ? chance_.anyOf(kTypes) : usualType(name);
     if (key->type == kText) {
-      const std::string bytes = encoded(knownText());
+      const bool scaling = name.find("scaling") != std::string::npos;
+      const std::string bytes = encoded(scaling ? chance_.anyOf(kScalings) : knownText());
       key->value.assign(bytes.begin(), bytes.end());
     } else if (key->type == kList) {
       addList(key);
@@ -660,7 +728,7 @@ class GgufMutation {
         tensor.offset = chance_.once(2) ? other.offset : chance_.awkward();
         break;
       case 6:
-        tensor.name = tensor.name + "x";
+        tensor.name = otherName(tensor.name);
         break;
       default:
         if (!tensor.dims.empty()) {
@@ -669,6 +737,27 @@ class GgufMutation {
           dim = chance_.once(3) ? chance_.awkward() : chance_.anyOf(near);
         }
     }
+  }
+  // What another architecture, or another layer, has.
+  std::string otherName(const std::string& name) {
+    constexpr const char* kOthers[] = {"rope_freqs.weight", "output.weight", "position_embd.weight",
+                                       "per_layer_proj_norm.weight", "mm.0.weight"};
+    if (chance_.once(4)) {
+      return chance_.anyOf(kOthers);
+    }
+    constexpr const char* kParts[] = {"attn_rot_embd.weight", "attn_q.bias",
+                                      "ffn_gate_exps.weight", "ffn_gate_shexp.weight",
+                                      "ffn_gate.weight",      "ssm_a",
+                                      "ssm_norm.weight",      "shortconv.conv.weight",
+                                      "inp_gate.weight",      "attn_sinks",
+                                      "exp_probs_b.bias",     "attn_kv_b.weight",
+                                      "attn_k_b.weight",      "time_mix_k.weight"};
+    const size_t dot = name.find('.', 4);
+    const std::string layer =
+        name.compare(0, 4, "blk.") == 0 && dot != std::string::npos && !chance_.once(6)
+            ? name.substr(0, dot)
+            : "blk." + std::to_string(chance_.below(600));
+    return layer + "." + chance_.anyOf(kParts);
   }
   void removeOrRepeatTensor() {
     if (parts_.tensors.empty()) {

@@ -45,6 +45,11 @@ std::vector<uint8_t> putTogether(const GgufParts& parts);
 /// Bytes of a tensor's data, as the format defines; UINT64_MAX where that is too many, 0 for types that are not known.
 uint64_t tensorBytes(const GgufParts::Tensor& tensor);
 
+// Keys of models, set or replaced. Types by their number in the file.
+void setNumber(const std::string& name, uint32_t type, double value, GgufParts* parts);
+void setText(const std::string& name, const std::string& text, GgufParts* parts);
+void setList(const std::string& name, const std::vector<int32_t>& values, GgufParts* parts);
+
 /// Elements of an array value, if it is whole; else none. Each is the bytes that stand in the file.
 struct ArrayParts {
   uint32_t element_type = 0;
