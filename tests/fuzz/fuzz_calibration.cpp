@@ -83,8 +83,8 @@ bool hasTwins(const uint8_t* data, size_t size) {
     }
     return true;
   };
-  (void)json::parse(data, data + size, note, false);
-  return twins;
+  const json parsed = json::parse(data, data + size, note, false);
+  return twins || parsed.is_discarded();
 }
 
 /// A model of which calibrations can be.
