@@ -179,12 +179,16 @@ ORIEL_FUZZ_SEEDS(gguf) {
   uint32_t choices = 0;
   for (const GgufParts& parts : familyHeaders()) {
     seeds->push_back(modelInput(choices, parts));
-    choices += 7;
+    choices += 0x9e3779b1;  // all kinds of options
   }
   const GgufParts nothing;
   const std::string empty = modelInput(0, nothing);
   seeds->push_back(empty);
   seeds->push_back("");
+  seeds->push_back(std::string(kModelHead, '\0') + "GGUF");
+  GgufParts many;
+  many.keys.resize(kMaxMetadataKeys + 1, {"k", 7, {1}});
+  seeds->push_back(modelInput(0, many));
   seeds->push_back(std::string(kModelHead, '\0') + "version https://git-lfs.github.com/spec/v1\n");
   for (const int version : {0, 1, 2, 4}) {
     std::string other = empty;

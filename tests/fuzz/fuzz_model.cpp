@@ -19,7 +19,11 @@ namespace oriel::fuzz {
 namespace {
 
 // Of weights that nobody reads here. Files have holes, so that these may be many.
+#ifdef _WIN32
+constexpr uint64_t kMostBytes = 64ull << 20;  // without
+#else
 constexpr uint64_t kMostBytes = 1ull << 40;
+#endif
 constexpr uint32_t kMostLayers = 80;
 
 /// The numbers that a file gives, as far as they can be read.
@@ -68,6 +72,16 @@ void addTensors(const Architecture& architecture, const ModelDesc& desc, uint32_
   (void)parts->layOut();
 }
 
+// As the file itself says, or a few.
+uint32_t rowsOfEmbedding(const GgufParts& parts) {
+  for (const GgufParts::Tensor& tensor : parts.tensors) {
+    if (tensor.name == "token_embd.weight" && tensor.dims.size() > 1) {
+      return static_cast<uint32_t>(std::min<uint64_t>(tensor.dims[1], 4 * kMaxVocabulary));
+    }
+  }
+  return 320;
+}
+
 std::vector<uint8_t> withTensors(GgufParts parts, uint32_t choices) {
   const std::string name = parts.textOf("general.architecture");
   const Architecture* const architecture = findArchitecture({name.data(), name.size()});
@@ -94,7 +108,9 @@ std::vector<uint8_t> withTensors(GgufParts parts, uint32_t choices) {
     if (!readNumbers(putTogether(probe), *architecture, desc.get())) {
       break;
     }
-    desc->n_vocab = desc->n_vocab != 0 ? desc->n_vocab : 320;
+    if (desc->n_vocab == 0) {
+      desc->n_vocab = rowsOfEmbedding(parts);
+    }
     addTensors(*architecture, *desc, choices, &parts);
   }
   return putTogether(parts);
@@ -235,17 +251,60 @@ void addLists(const GgufParts& llama, std::vector<GgufParts>* all) {
   all->push_back(parts);
 }
 
+/// The header of one family, by its architecture.
+GgufParts familyOf(const std::string& architecture) {
+  for (GgufParts& parts : familyHeaders()) {
+    if (parts.textOf("general.architecture") == architecture) {
+      parts.tensors.clear();
+      return parts;
+    }
+  }
+  ADD_FAILURE() << "there is no family " << architecture;
+  return {};
+}
+
+// What only some families ask.
+void addQuestions(std::vector<GgufParts>* all) {
+  const GgufParts qwen35 = familyOf("qwen35");
+  for (const std::vector<int32_t>& sections :
+       {std::vector<int32_t>{2, 1, 1}, {2, -1, 1, 0}, {0, 0, 0, 4}, {9, 9, 9, 9}}) {
+    all->push_back(qwen35);
+    setList("qwen35.rope.dimension_sections", sections, &all->back());
+  }
+  all->push_back(qwen35);
+  setText("qwen35.rope.dimension_sections", "none", &all->back());
+  all->push_back(familyOf("mistral3"));
+  setNumber("mistral3.rope.dimension_count", 4, 8, &all->back());
+  all->push_back(familyOf("granitehybrid"));
+  setNumber("granitehybrid.context_length", 4, 1 << 20, &all->back());
+  all->push_back(familyOf("granitehybrid"));
+  setNumber("granitehybrid.ssm.inner_size", 4, 6 * 300, &all->back());
+  all->push_back(familyOf("lfm2"));
+  setNumber("lfm2.attention.head_count_kv", 4, 0, &all->back());
+  all->push_back(familyOf("granite"));
+  all->back().tensors.push_back({"token_embd.weight", {64, 3 << 20}, 0, 0});
+  for (const double alpha : {0.0, -1.0, 1000.0, 1e300}) {
+    all->push_back(familyOf("hunyuan-dense"));
+    setNumber("hunyuan-dense.rope.scaling.alpha", 12, alpha, &all->back());
+    setNumber("hunyuan-dense.rope.freq_base", 12, 1e30, &all->back());
+  }
+}
+
 }  // namespace
 
 ORIEL_FUZZ_SEEDS(model) {
   std::vector<GgufParts> all = familyHeaders();
+  for (GgufParts& parts : all) {
+    parts.tensors.clear();
+  }
   const std::vector<uint8_t> bytes = test::RandomLlama().bytes();
-  const GgufParts llama = takeGgufApart(bytes.data(), bytes.size());
+  GgufParts llama = takeGgufApart(bytes.data(), bytes.size());
+  llama.tensors.clear();
+  addQuestions(&all);
   addScalings(llama, &all);
   addLists(llama, &all);
   uint32_t choices = 0;
   for (GgufParts& parts : all) {
-    parts.tensors.clear();
     seeds->push_back(modelInput(choices, parts));
     choices += 0x010307;
     seeds->push_back(modelInput(choices | 1u << 24, parts));

@@ -528,6 +528,9 @@ class GgufMutation {
     return architectureAt(static_cast<uint32_t>(chance_.below(architectureCount()))).name;
   }
   std::string anyText(const std::string& before) {
+    if (chance_.once(40)) {
+      return std::string(1020 + chance_.below(8), 'a');  // about as long as a token may be
+    }
     if (chance_.once(2)) {
       return chance_.anyOf(kAwkwardTokens);
     }

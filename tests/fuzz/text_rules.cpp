@@ -58,6 +58,9 @@ class Check {
     tooLittleRoom(ids);
     inParts(ids);
     literally();
+    inRanges();
+    withLittleMemory(ids);
+    stopped();
     const std::string text = decoded(ids);
     streamed(ids, true);
     streamed(ids, false);
@@ -68,9 +71,10 @@ class Check {
  private:
   Workspace workspace() const { return Workspace(nullptr, 0, &defaultAllocator()); }
 
-  Ids encode(const EncodeOptions& options) {
+  // `more`: ids beside those of the text, BOS and EOS.
+  Ids encode(const EncodeOptions& options, size_t more = 0) {
     Workspace work = workspace();
-    Ids ids(tokenizer_.idsAtMost(given_.text.size()) + 1);
+    Ids ids(tokenizer_.idsAtMost(given_.text.size()) + 1 + more);
     const std::unique_ptr<char[]> exact(new char[given_.text.size()]);
     std::copy(given_.text.begin(), given_.text.end(), exact.get());
     size_t needed = 0;
@@ -101,20 +105,20 @@ class Check {
     EXPECT_EQ(ids.size(), needed);
   }
 
-  void inParts(const Ids& ids) {
+  void inParts(const Ids& ids) { inParts(ids, given_.options); }
+  void inParts(const Ids& ids, const EncodeOptions& options) {
     const Cut cut(given_.text, given_.cut);
     Workspace work = workspace();
     Collected measured(given_.capacity);
     size_t bytes = 0;
     EXPECT_TRUE(
-        tokenizer_.encodeBytes(cut.parts, given_.options, &work, case_.log.log(), &measured, &bytes)
-            .ok());
+        tokenizer_.encodeBytes(cut.parts, options, &work, case_.log.log(), &measured, &bytes).ok());
     std::vector<uint64_t> block(bytes / 8 + 1);
     Workspace exact(block.data(), bytes, &kRefusing);
     Collected taken(given_.capacity);
     Ids room(given_.capacity);
     EXPECT_TRUE(tokenizer_
-                    .encodeParts(cut.parts, given_.options, &exact, case_.log.log(), room.data(),
+                    .encodeParts(cut.parts, options, &exact, case_.log.log(), room.data(),
                                  room.size(), &taken)
                     .ok())
         << case_.log.errors();
@@ -132,6 +136,77 @@ class Check {
     EncodeOptions plain = given_.options;
     plain.special = false;
     EXPECT_EQ(encode(plain), encode(literal));
+  }
+
+  // Two ranges in which nothing is a control token: whole and in parts alike; ranges out of order are refused.
+  void inRanges() {
+    const size_t n = given_.text.size();
+    const size_t first = given_.cut % (n + 1);
+    const size_t second = first + (n - first) / 2;
+    TextRange ranges[] = {{first, std::min(second, first + given_.capacity)}, {second, n}};
+    EncodeOptions options = given_.options;
+    options.special = true;
+    options.literal = ranges;
+    options.n_literal = 2;
+    options.first_id = 0;
+    const Ids ids = encode(options, 1);
+    EXPECT_TRUE(!ids.empty() && ids.front() == 0);
+    inParts(ids, options);
+    if (second > first) {
+      std::swap(ranges[0], ranges[1]);
+      Workspace work = workspace();
+      size_t needed = 0;
+      EXPECT_EQ(ORIEL_ERROR_ARGUMENT, tokenizer_
+                                          .encode(given_.text.data(), n, options, &work,
+                                                  case_.log.log(), nullptr, 0, &needed)
+                                          .code());
+      expectOneLine();
+    }
+  }
+
+  void withLittleMemory(const Ids& ids) {
+    std::vector<uint64_t> block(given_.capacity * 8);
+    Workspace little(block.data(), block.size() * 8, &kRefusing);
+    Ids room(ids.size());
+    size_t needed = 0;
+    const Status status =
+        tokenizer_.encode(given_.text.data(), given_.text.size(), given_.options, &little,
+                          case_.log.log(), room.data(), room.size(), &needed);
+    if (status.ok()) {
+      EXPECT_EQ(ids, room);
+    } else {
+      EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY, status.code());
+      expectOneLine();
+    }
+  }
+
+  // By a sink that takes a few ids and then no more.
+  void stopped() {
+    struct Full final : TokenSink {
+      Status take(const int32_t*, size_t, bool) override {
+        return ++calls > 2 ? Status(ORIEL_ERROR_CONTEXT) : kOk;
+      }
+      bool stops() override { return calls > 1; }
+      int calls = 0;
+    };
+    Full full;
+    const Cut cut(given_.text, given_.cut);
+    Workspace work = workspace();
+    Ids room(given_.capacity);
+    const oriel_status status = tokenizer_
+                                    .encodeParts(cut.parts, given_.options, &work, case_.log.log(),
+                                                 room.data(), room.size(), &full)
+                                    .code();
+    EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_CONTEXT ||
+                status == ORIEL_ERROR_CANCELLED)
+        << status;
+    EXPECT_EQ(full.calls > 2, status == ORIEL_ERROR_CONTEXT);
+  }
+
+  void expectOneLine() {
+    EXPECT_FALSE(case_.log.errors().empty());
+    EXPECT_EQ(std::string::npos, case_.log.errors().find('\n'));
+    case_.log.clear();
   }
 
   std::string pieces(const Ids& ids, bool special) const {
