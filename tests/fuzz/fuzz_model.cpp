@@ -252,10 +252,9 @@ void addLists(const GgufParts& llama, std::vector<GgufParts>* all) {
 }
 
 /// The header of one family, by its architecture.
-GgufParts familyOf(const std::string& architecture) {
-  for (GgufParts& parts : familyHeaders()) {
+GgufParts familyOf(const std::vector<GgufParts>& families, const std::string& architecture) {
+  for (const GgufParts& parts : families) {
     if (parts.textOf("general.architecture") == architecture) {
-      parts.tensors.clear();
       return parts;
     }
   }
@@ -265,7 +264,8 @@ GgufParts familyOf(const std::string& architecture) {
 
 // What only some families ask.
 void addQuestions(std::vector<GgufParts>* all) {
-  const GgufParts qwen35 = familyOf("qwen35");
+  const std::vector<GgufParts> families = *all;
+  const GgufParts qwen35 = familyOf(families, "qwen35");
   for (const std::vector<int32_t>& sections :
        {std::vector<int32_t>{2, 1, 1}, {2, -1, 1, 0}, {0, 0, 0, 4}, {9, 9, 9, 9}}) {
     all->push_back(qwen35);
@@ -273,18 +273,18 @@ void addQuestions(std::vector<GgufParts>* all) {
   }
   all->push_back(qwen35);
   setText("qwen35.rope.dimension_sections", "none", &all->back());
-  all->push_back(familyOf("mistral3"));
+  all->push_back(familyOf(families, "mistral3"));
   setNumber("mistral3.rope.dimension_count", 4, 8, &all->back());
-  all->push_back(familyOf("granitehybrid"));
+  all->push_back(familyOf(families, "granitehybrid"));
   setNumber("granitehybrid.context_length", 4, 1 << 20, &all->back());
-  all->push_back(familyOf("granitehybrid"));
+  all->push_back(familyOf(families, "granitehybrid"));
   setNumber("granitehybrid.ssm.inner_size", 4, 6 * 300, &all->back());
-  all->push_back(familyOf("lfm2"));
+  all->push_back(familyOf(families, "lfm2"));
   setNumber("lfm2.attention.head_count_kv", 4, 0, &all->back());
-  all->push_back(familyOf("granite"));
+  all->push_back(familyOf(families, "granite"));
   all->back().tensors.push_back({"token_embd.weight", {64, 3 << 20}, 0, 0});
   for (const double alpha : {0.0, -1.0, 1000.0, 1e300}) {
-    all->push_back(familyOf("hunyuan-dense"));
+    all->push_back(familyOf(families, "hunyuan-dense"));
     setNumber("hunyuan-dense.rope.scaling.alpha", 12, alpha, &all->back());
     setNumber("hunyuan-dense.rope.freq_base", 12, 1e30, &all->back());
   }
