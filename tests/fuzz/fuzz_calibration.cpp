@@ -173,6 +173,13 @@ ORIEL_FUZZ_SEEDS(calibration) {
       hash, 0, R"(, "notes": [1, -2.5e3, {"a": [true, false, null, "b\"\\"]}, [], {}])"));
   seeds->push_back(calibration(hash, 3, ""));
   seeds->push_back(calibration("00000000000000ff", 2, ""));
+  for (const size_t layers : {size_t{kMaxLayers}, size_t{kMaxLayers} + 1}) {
+    std::string many = R"({"version": 1, "model": null, "constants": {}, "layers": [{})";
+    for (size_t i = 1; i < layers; ++i) {
+      many += ",{}";
+    }
+    seeds->push_back(many + "]}");
+  }
   seeds->push_back(R"({"version": 2, "model": null, "constants": {}})");
   seeds->push_back(R"({"version": 1, "model": null, "constants": {"keys_int8": -1}})");
 }
