@@ -1,4 +1,5 @@
-// What every call of the library keeps to, whatever it is given: a status that there is, one line where it fails and none
+// What every call of the library keeps to, whatever it is given: a status that there is, one line where it fails and
+// none
 // where not, memory within bounds and given back.
 #pragma once
 

@@ -174,9 +174,10 @@ ORIEL_FUZZ_SEEDS(calibration) {
   seeds->push_back(calibration(hash, 3, ""));
   seeds->push_back(calibration("00000000000000ff", 2, ""));
   for (const size_t layers : {size_t{kMaxLayers}, size_t{kMaxLayers} + 1}) {
-    std::string many = R"({"version": 1, "model": null, "constants": {}, "layers": [{})";
-    for (size_t i = 1; i < layers; ++i) {
-      many += ",{}";
+    std::string many = R"({"version": 1, "model": null, "constants": {}, "layers": [)";
+    for (size_t i = 0; i < layers; ++i) {
+      many += i == 0 ? "" : ",";
+      many += R"({"keys_int8":0,"keys_int4":1,"values_int8":2,"values_int4":3})";
     }
     seeds->push_back(many + "]}");
   }

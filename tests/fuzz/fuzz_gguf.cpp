@@ -1,4 +1,5 @@
-// The bytes of a model file: the reader, compared with another reading of the format (gguf_parts.h), then plan, load and
+// The bytes of a model file: the reader, compared with another reading of the format (gguf_parts.h), then plan, load
+// and
 // a few tokens.
 #include <algorithm>
 #include <cstring>

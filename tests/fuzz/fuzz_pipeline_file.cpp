@@ -1,4 +1,5 @@
-// What lies in the folder of caches: compiled pipelines, chosen candidates and measured rates. A driver must never see a
+// What lies in the folder of caches: compiled pipelines, chosen candidates and measured rates. A driver must never
+// see a
 // file that is not what was saved. An input: what is in the file, what is done to it then, and what it is read by.
 #ifdef ORIEL_VULKAN
 

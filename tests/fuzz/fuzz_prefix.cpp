@@ -1,4 +1,5 @@
-// Files of trained prefixes (exec/prefix_file.h): loaded with the model that they are for, which then goes on behind them.
+// Files of trained prefixes (exec/prefix_file.h): loaded with the model that they are for, which then goes on behind
+// them.
 #include <memory>
 
 #include "exec/prefix_file.h"

@@ -1,4 +1,5 @@
-// Hostile metadata of tokenizers of every kind: built or refused, and if built, sound with any text. The text is the key
+// Hostile metadata of tokenizers of every kind: built or refused, and if built, sound with any text. The text is the
+// key
 // "fuzz.text" of the file.
 #include "fuzz/checks.h"
 #include "fuzz/model_input.h"

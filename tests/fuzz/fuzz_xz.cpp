@@ -1,4 +1,5 @@
-// The decoder of packed kernels (base/xz.h): what it reads comes with the program, and is still not trusted. Three bytes
+// The decoder of packed kernels (base/xz.h): what it reads comes with the program, and is still not trusted. Three
+// bytes
 // say how much is to be unpacked, the file follows.
 #include <algorithm>
 #include <memory>

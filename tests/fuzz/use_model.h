@@ -5,7 +5,8 @@
 
 namespace oriel::fuzz {
 
-/// The file at `path`, of so many bytes, is used or refused: every call keeps to checks.h, and memory stays within the cap
+/// The file at `path`, of so many bytes, is used or refused: every call keeps to checks.h, and memory stays within
+/// the cap
 /// and twice the file. `choices` picks the options. Returns the status of the load.
 oriel_status useModel(const char* path, uint64_t file_bytes, uint32_t choices);
 /// Whether these choices load the header and the tokenizer only.
