@@ -1,0 +1,107 @@
+#include "fuzz/fuzz.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace oriel::fuzz {
+
+namespace fs = std::filesystem;
+
+std::vector<Target>& targets() {
+  static std::vector<Target> all;
+  return all;
+}
+
+Target& targetNamed(const std::string& name) {
+  for (Target& target : targets()) {
+    if (target.name == name) {
+      return target;
+    }
+  }
+  targets().emplace_back();
+  targets().back().name = name;
+  return targets().back();
+}
+
+std::vector<std::string> readFiles(const std::string& folder_or_file) {
+  std::vector<fs::path> paths;
+  std::error_code ignored;
+  if (fs::is_directory(folder_or_file, ignored)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_or_file, ignored)) {
+      paths.push_back(entry.path());
+    }
+    std::sort(paths.begin(), paths.end());
+  } else if (fs::exists(folder_or_file, ignored)) {
+    paths.emplace_back(folder_or_file);
+  }
+  std::vector<std::string> texts;
+  for (const fs::path& path : paths) {
+    std::ifstream in(path, std::ios::binary);
+    texts.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  }
+  return texts;
+}
+
+std::vector<std::string> seedsOf(const Target& target) {
+  std::vector<std::string> seeds;
+  if (target.seeds != nullptr) {
+    target.seeds(&seeds);
+  }
+  for (const char* kind : {"/tests/fuzz/seeds/", "/tests/fuzz/finds/"}) {
+    for (std::string& seed : readFiles(ORIEL_SOURCE_DIR + std::string(kind) + target.name)) {
+      seeds.push_back(std::move(seed));
+    }
+  }
+  return seeds;
+}
+
+size_t put(const std::string& text, uint8_t* data, size_t max_size) {
+  const size_t bytes = std::min(text.size(), max_size);
+  if (bytes != 0) {
+    std::memcpy(data, text.data(), bytes);
+  }
+  return bytes;
+}
+
+uint64_t Chance::awkward() {
+  switch (below(6)) {
+    case 0:
+      return below(4);
+    case 1:
+      return UINT64_MAX - below(3);
+    case 2:
+      return (uint64_t{1} << below(64)) + below(3) - 1;
+    case 3:
+      return random_();
+    case 4:
+      return below(70000);
+    default:
+      return static_cast<uint64_t>(-static_cast<int64_t>(below(300)));
+  }
+}
+
+uint64_t Input::number(size_t bytes) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < bytes; ++i) {
+    value |= uint64_t{byte()} << (8 * i);
+  }
+  return value;
+}
+
+std::string Input::take(size_t bytes) {
+  const size_t taken = std::min(bytes, left());
+  at_ += taken;
+  return {reinterpret_cast<const char*>(at_) - taken, taken};
+}
+
+std::string Input::word() {
+  const uint8_t* const zero = std::find(at_, end_, uint8_t{0});
+  const std::string taken = take(static_cast<size_t>(zero - at_));
+  (void)byte();
+  return taken;
+}
+
+}  // namespace oriel::fuzz

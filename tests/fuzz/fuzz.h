@@ -1,0 +1,119 @@
+// A fuzz target: one file fuzz_NAME.cpp, which compiles to a libFuzzer program of its own (engine.cpp) and, with all
+// others, to the program that replays seeds and finds under every compiler (replay.cpp). README.md.
+//
+//   ORIEL_FUZZ(name) { ... }         the target, of (const uint8_t* data, size_t size). What must hold is said with
+//                                    gtest's EXPECT_..., which ends a fuzzer's run
+//   ORIEL_FUZZ_MUTATE(name) { ... }  optional: changes an input where that is worth while, of (uint8_t* data,
+//                                    size_t size, size_t max_size, uint64_t seed); returns the new size
+//   ORIEL_FUZZ_SEEDS(name) { ... }   optional: adds inputs made by code, of (std::vector<std::string>* seeds)
+//
+// No state may outlive a call of a target: the same input must do the same each time.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace oriel::fuzz {
+
+struct Target {
+  using Run = void (*)(const uint8_t* data, size_t size);
+  using Mutate = size_t (*)(uint8_t* data, size_t size, size_t max_size, uint64_t seed);
+  using Seeds = void (*)(std::vector<std::string>* seeds);
+
+  std::string name;
+  Run run = nullptr;
+  Mutate mutate = nullptr;
+  Seeds seeds = nullptr;
+};
+
+/// Of this program, in no particular order.
+std::vector<Target>& targets();
+Target& targetNamed(const std::string& name);
+
+/// Largest input that is made or replayed.
+constexpr size_t kMaxInputBytes = 1 << 16;
+
+/// A few bytes of an input changed, inserted, removed or repeated: libFuzzer's own mutations where it runs, simple ones
+/// elsewhere. For mutators that leave some of their work to it.
+size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t seed);
+
+/// What every target starts from: seeds made by code, and the files in seeds/NAME and finds/NAME.
+std::vector<std::string> seedsOf(const Target& target);
+std::vector<std::string> readFiles(const std::string& folder_or_file);
+
+/// Copies `text` to an input that is being mutated; returns its size, cut at max_size.
+size_t put(const std::string& text, uint8_t* data, size_t max_size);
+inline size_t put(const std::vector<uint8_t>& bytes, uint8_t* data, size_t max_size) {
+  return put({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, data, max_size);
+}
+inline std::string text(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+/// Chance for mutators: the same from the same seed everywhere (std::uniform_... differs between libraries).
+class Chance {
+ public:
+  explicit Chance(uint64_t seed) : random_(seed) {}
+  uint64_t below(uint64_t end) { return end == 0 ? 0 : random_() % end; }
+  bool once(uint64_t in) { return below(in) == 0; }
+  uint64_t operator()() { return random_(); }
+  template <typename T>
+  auto& anyOf(T& items) {
+    return items[below(std::size(items))];
+  }
+  /// Numbers that break things: small, limits, powers of two and their neighbours.
+  uint64_t awkward();
+
+ private:
+  std::mt19937_64 random_;
+};
+
+/// An input read as choices, numbers and texts; past its end all are 0 or empty.
+class Input {
+ public:
+  Input(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
+
+  bool done() const { return at_ == end_; }
+  size_t left() const { return static_cast<size_t>(end_ - at_); }
+  const uint8_t* rest() const { return at_; }
+  uint8_t byte() { return done() ? 0 : *at_++; }
+  /// Little-endian, of 1 to 8 bytes.
+  uint64_t number(size_t bytes);
+  uint64_t below(uint64_t end) { return end <= 1 ? 0 : number(end > 256 ? 4 : 1) % end; }
+  /// `bytes` of them, or fewer where the input ends.
+  std::string take(size_t bytes);
+  /// Up to a zero byte, which is dropped.
+  std::string word();
+  std::string takeRest() { return take(left()); }
+
+ private:
+  const uint8_t* at_;
+  const uint8_t* end_;
+};
+
+struct Registered {
+  Registered(const char* name, Target::Run run) { targetNamed(name).run = run; }
+  Registered(const char* name, Target::Mutate mutate) { targetNamed(name).mutate = mutate; }
+  Registered(const char* name, Target::Seeds seeds) { targetNamed(name).seeds = seeds; }
+};
+
+}  // namespace oriel::fuzz
+
+// clang-format off
+#define ORIEL_FUZZ_PART(part, name, result, arguments)                                                  \
+  static result part##_##name arguments;                                                                \
+  static const ::oriel::fuzz::Registered registered_##part##_##name{#name, &part##_##name};              \
+  static result part##_##name arguments
+
+#define ORIEL_FUZZ(name)                                                                                 \
+  ORIEL_FUZZ_PART(run, name, void,                                                                       \
+                  ([[maybe_unused]] const uint8_t* data, [[maybe_unused]] size_t size))
+#define ORIEL_FUZZ_MUTATE(name)                                                                          \
+  ORIEL_FUZZ_PART(mutate, name, size_t, (uint8_t * data, size_t size, size_t max_size, uint64_t seed))
+#define ORIEL_FUZZ_SEEDS(name) ORIEL_FUZZ_PART(seeds, name, void, (std::vector<std::string> * seeds))
+// clang-format on

@@ -1,0 +1,68 @@
+// A GGUF file taken apart as far as it makes sense, changed where that means something, and put together again. Knows
+// the format by its own reading of it: what the library's reader says can be compared.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fuzz/fuzz.h"
+#include "support/gguf_writer.h"
+
+namespace oriel::fuzz {
+
+struct GgufParts {
+  using Key = test::GgufWriter::Key;
+  struct Tensor {
+    std::string name;
+    std::vector<uint64_t> dims;
+    uint32_t type = 0;
+    uint64_t offset = 0;
+  };
+
+  uint32_t version = 3;
+  std::vector<Key> keys;
+  std::vector<Tensor> tensors;
+  std::vector<uint8_t> data;  ///< behind the header
+  bool whole = false;         ///< everything that was counted was there
+
+  /// Null where there is none; the first of several.
+  Key* find(const std::string& name);
+  const Key* find(const std::string& name) const {
+    return const_cast<GgufParts*>(this)->find(name);
+  }
+  /// The value of a text; "" for anything else.
+  std::string textOf(const std::string& name) const;
+  uint64_t alignment() const;
+  /// Offsets one behind another, by shapes and types; returns the bytes of all tensors' data.
+  uint64_t layOut();
+};
+
+GgufParts takeGgufApart(const uint8_t* bytes, size_t size);
+/// The header, padded, and `data` behind it.
+std::vector<uint8_t> putTogether(const GgufParts& parts);
+
+/// Bytes of a tensor's data, as the format defines; UINT64_MAX where that is too many, 0 for types that are not known.
+uint64_t tensorBytes(const GgufParts::Tensor& tensor);
+
+// Keys of models, set or replaced. Types by their number in the file.
+void setNumber(const std::string& name, uint32_t type, double value, GgufParts* parts);
+void setText(const std::string& name, const std::string& text, GgufParts* parts);
+void setList(const std::string& name, const std::vector<int32_t>& values, GgufParts* parts);
+
+/// Elements of an array value, if it is whole; else none. Each is the bytes that stand in the file.
+struct ArrayParts {
+  uint32_t element_type = 0;
+  uint64_t said_count = 0;
+  std::vector<std::string> elements;
+};
+ArrayParts takeArrayApart(const GgufParts::Key& key);
+std::vector<uint8_t> arrayValue(const ArrayParts& array);
+
+/// What keys a mutator cares for.
+enum class Care { kAnything, kModel, kTokenizer, kPrefix };
+
+/// Changes one thing.
+void mutateGguf(GgufParts* parts, Care care, Chance* chance);
+
+}  // namespace oriel::fuzz

@@ -1,0 +1,115 @@
+// Every target as a test: its seeds, its finds, and a few mutations of them, the same each time. Or on files:
+//
+//   oriel_fuzz_replay --target NAME [--seeds] FILE_OR_FOLDER...
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "fuzz/fuzz.h"
+
+namespace oriel::fuzz {
+
+size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t seed) {
+  Chance chance(seed);
+  std::string bytes = text(data, size);
+  for (uint64_t n = 1 + chance.below(4); n != 0; --n) {
+    const size_t at = chance.below(bytes.size() + 1);
+    const size_t some = std::min<size_t>(1 + chance.below(16), bytes.size() - at);
+    const uint64_t value = chance.awkward();
+    switch (chance.below(5)) {
+      case 0:
+        bytes.insert(at, reinterpret_cast<const char*>(&value), 1 + chance.below(8));
+        break;
+      case 1:
+        bytes.erase(at, some);
+        break;
+      case 2:
+        bytes.insert(chance.below(bytes.size() + 1), bytes.substr(at, some));
+        break;
+      case 3:
+        std::memcpy(bytes.data() + at, &value, std::min(some, sizeof(value)));
+        break;
+      default:
+        if (some != 0) {
+          bytes[at] = static_cast<char>(bytes[at] ^ (1 << chance.below(8)));
+        }
+    }
+  }
+  return put(bytes, data, max_size);
+}
+
+namespace {
+
+constexpr size_t kMutations = 100;
+constexpr std::chrono::milliseconds kMutationTime(500);
+
+// Of its own size, so that a sanitizer sees a read behind it.
+void runOn(const Target& target, const std::string& input) {
+  const std::vector<uint8_t> exact(input.begin(), input.end());
+  target.run(exact.data(), exact.size());
+}
+
+class Replay : public testing::Test {
+ public:
+  explicit Replay(Target target) : target_(std::move(target)) {}
+
+  void TestBody() override {
+    const std::vector<std::string> seeds = seedsOf(target_);
+    ASSERT_FALSE(seeds.empty()) << "no seeds are made and none are in tests/fuzz/seeds";
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      SCOPED_TRACE("seed " + std::to_string(i));
+      ASSERT_LE(seeds[i].size(), kMaxInputBytes);
+      runOn(target_, seeds[i]);
+    }
+    const auto end = std::chrono::steady_clock::now() + kMutationTime;
+    for (size_t i = 0; i < kMutations && std::chrono::steady_clock::now() < end; ++i) {
+      SCOPED_TRACE("mutation " + std::to_string(i));
+      std::string input = seeds[i * seeds.size() / kMutations];
+      const size_t bytes = input.size();
+      input.resize(kMaxInputBytes);
+      const auto mutate = target_.mutate != nullptr ? target_.mutate : mutateBytes;
+      input.resize(mutate(reinterpret_cast<uint8_t*>(input.data()), bytes, kMaxInputBytes, i));
+      runOn(target_, input);
+    }
+  }
+
+ private:
+  const Target target_;
+};
+
+int runOnFiles(const std::string& name, const std::vector<std::string>& paths) {
+  const Target& target = targetNamed(name);
+  if (target.run == nullptr) {
+    std::fprintf(stderr, "there is no target %s\n", name.c_str());
+    return 2;
+  }
+  size_t inputs = 0;
+  for (const std::string& path : paths) {
+    for (const std::string& input : path == "--seeds" ? seedsOf(target) : readFiles(path)) {
+      runOn(target, input);
+      ++inputs;
+    }
+  }
+  std::printf("%zu inputs\n", inputs);
+  return testing::UnitTest::GetInstance()->Failed() || inputs == 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace oriel::fuzz
+
+int main(int argc, char** argv) {
+  using namespace oriel::fuzz;
+  testing::InitGoogleTest(&argc, argv);
+  if (argc > 3 && std::strcmp(argv[1], "--target") == 0) {
+    return runOnFiles(argv[2], {argv + 3, argv + argc});
+  }
+  for (const Target& target : targets()) {
+    testing::RegisterTest("Fuzz", target.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                          [target]() -> Replay* { return new Replay(target); });
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,153 @@
+#include "fuzz/use_model.h"
+
+#include <vector>
+
+#include "oriel/sessions.h"
+#include "support/owners.h"
+
+namespace oriel::fuzz {
+namespace {
+
+constexpr uint32_t kTokens = 3;
+constexpr char kText[] = "a\xc3\xa4 <|im_end|> 12";
+
+/// Takes bits of a number, one choice after another.
+class Choices {
+ public:
+  explicit Choices(uint32_t bits) : bits_(bits) {}
+  uint32_t below(uint32_t end) {
+    const uint32_t value = bits_ % end;
+    bits_ /= end;
+    return value;
+  }
+
+ private:
+  uint32_t bits_;
+};
+
+class App {
+ public:
+  App(const char* path, uint64_t file_bytes, uint32_t bits) : path_(path), file_bytes_(file_bytes) {
+    Choices choices(bits);
+    constexpr uint64_t kMemory[] = {64 << 20, 8 << 20, 1 << 20, 200000};
+    constexpr uint32_t kWindows[] = {48, 0, 7, 300};
+    options_.struct_size = sizeof(options_);
+    options_.device = ORIEL_DEVICE_CPU;
+    options_.cpu_threads = 1;
+    with_weights_ = !withoutWeights(choices.below(4));
+    options_.memory_bytes = kMemory[choices.below(4)];
+    options_.window_tokens = kWindows[choices.below(4)];
+    options_.k_format = static_cast<oriel_kv_format>(choices.below(4));
+    options_.v_format = static_cast<oriel_kv_format>(choices.below(4));
+    options_.on_file = static_cast<oriel_on_file>(choices.below(4));
+    options_.state_format = static_cast<oriel_state_format>(choices.below(4));
+    options_.constraints = choices.below(2);
+    options_.sessions = choices.below(3);
+    options_.chunk_tokens = choices.below(3) * 8;
+    options_.checkpoints = choices.below(3);
+    options_.transcript_bytes = choices.below(2) * 1000;
+    if (!with_weights_) {
+      options_.device = ORIEL_DEVICE_NONE;
+    }
+    const Log log = watch_.log();
+    options_.log = log.callback;
+    options_.log_user = log.user;
+    options_.allocator = watch_.allocator();
+  }
+  ~App() {
+    EXPECT_EQ(0u, watch_.ledger().live_bytes);
+    watch_.expectPeakBelow(options_.memory_bytes + 2 * file_bytes_);
+  }
+
+  oriel_status plan(bool* fits) {
+    options_.device = ORIEL_DEVICE_CPU;  // there is nothing to plan for without one
+    oriel_plan plan = {};
+    plan.struct_size = sizeof(plan);
+    const oriel_status status = watch_.ended(oriel_plan_file(path_, &options_, &plan));
+    if (status == ORIEL_OK) {
+      EXPECT_EQ(plan.total_bytes, plan.weights_bytes + plan.kv_bytes + plan.activation_bytes +
+                                      plan.staging_bytes + plan.host_bytes);
+      EXPECT_EQ(plan.fits != 0, plan.total_bytes <= options_.memory_bytes);
+      EXPECT_TRUE(plan.fits == 0 || plan.minimum_bytes <= options_.memory_bytes);
+    }
+    *fits = plan.fits != 0;
+    return status;
+  }
+
+  oriel_status use() {
+    oriel_model* loaded = nullptr;
+    const oriel_status status = watch_.ended(oriel_model_load(path_, &options_, &loaded));
+    EXPECT_EQ(status == ORIEL_OK, loaded != nullptr);
+    const test::ModelPtr model(loaded);
+    if (model) {
+      tokenize(*model);
+      if (with_weights_) {
+        talk(model.get());
+      }
+    }
+    return status;
+  }
+
+ private:
+  void tokenize(const oriel_model& model) {
+    size_t needed = 0;
+    const size_t bytes = sizeof(kText) - 1;
+    std::vector<int32_t> ids(2 * bytes + 8);
+    if (watch_.ended(oriel_tokenize(&model, kText, bytes, ORIEL_TEXT_SPECIAL, ids.data(),
+                                    ids.size(), &needed)) == ORIEL_OK) {
+      ASSERT_LE(needed, ids.size());
+      std::vector<char> text(needed * 1024 + 1);
+      size_t length = 0;
+      (void)watch_.ended(oriel_detokenize(&model, ids.data(), needed, ORIEL_TEXT_SPECIAL,
+                                          text.data(), text.size(), &length));
+    }
+  }
+
+  void talk(oriel_model* model) {
+    oriel_session* made = nullptr;
+    (void)watch_.ended(oriel_session_create(model, nullptr, &made));
+    const test::SessionPtr session(made);
+    if (!session) {
+      return;
+    }
+    const size_t bytes = sizeof(kText) - 1;
+    const uint32_t flags = ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS;
+    if (watch_.ended(oriel_session_append_text(session.get(), kText, bytes, flags)) == ORIEL_OK) {
+      oriel_generate_options drawn = test::greedyOptions(kTokens);
+      drawn.greedy = 0;
+      drawn.seed = 1;
+      for (const oriel_generate_options& options : {test::greedyOptions(kTokens), drawn}) {
+        std::vector<int32_t> ids;
+        if (watch_.ended(oriel_session_generate(session.get(), &options, test::keepId, &ids,
+                                                nullptr)) != ORIEL_OK) {
+          break;
+        }
+      }
+    }
+    if (watch_.ended(oriel_chat_add(session.get(), "user", kText, bytes)) == ORIEL_OK) {
+      const oriel_generate_options reply = test::greedyOptions(kTokens);
+      std::vector<int32_t> ids;
+      (void)watch_.ended(oriel_chat_reply(session.get(), &reply, test::keepId, &ids, nullptr));
+    }
+  }
+
+  const char* const path_;
+  const uint64_t file_bytes_;
+  Watch watch_;
+  oriel_options options_ = {};
+  bool with_weights_ = true;
+};
+
+}  // namespace
+
+oriel_status useModel(const char* path, uint64_t file_bytes, uint32_t choices) {
+  return App(path, file_bytes, choices).use();
+}
+
+bool withoutWeights(uint32_t choices) { return choices % 4 == 3; }
+
+oriel_status planModel(const char* path, uint64_t file_bytes, uint32_t choices, bool* fits) {
+  return App(path, file_bytes, choices).plan(fits);
+}
+
+}  // namespace oriel::fuzz
