@@ -78,11 +78,8 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
     buffer_info.usage |= VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
   }
   buffer_info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-  VkResult result = api.vkCreateBuffer(device.device, &buffer_info, nullptr, &segment->buffer);
-  if (result < 0) {
-    segment->buffer = VK_NULL_HANDLE;
-  }
-  ORIEL_TRY(checkVk(result, "create a buffer", log));
+  ORIEL_TRY(checkMade(api.vkCreateBuffer(device.device, &buffer_info, nullptr, &segment->buffer),
+                      &segment->buffer, "create a buffer", log));
 
   VkMemoryRequirements requirements;
   api.vkGetBufferMemoryRequirements(device.device, segment->buffer, &requirements);
@@ -102,11 +99,9 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "%s has no memory type for %s: choose another device",
                     device.caps.name, arenaName(kind));
   }
-  result = api.vkAllocateMemory(device.device, &allocate_info, nullptr, &segment->memory);
-  if (result < 0) {
-    segment->memory = VK_NULL_HANDLE;
-  }
-  ORIEL_TRY(checkVk(result, "allocate device memory", log));
+  ORIEL_TRY(
+      checkMade(api.vkAllocateMemory(device.device, &allocate_info, nullptr, &segment->memory),
+                &segment->memory, "allocate device memory", log));
   allocated_bytes_[index(kind)] += bytes;
   return checkVk(api.vkBindBufferMemory(device.device, segment->buffer, segment->memory, 0),
                  "bind device memory", log);

@@ -22,13 +22,13 @@ Status Queue::create(const VulkanDevice& device, uint32_t timeout_ms, const Log&
   pool_info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   pool_info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   pool_info.queueFamilyIndex = device.caps.compute_family;
-  ORIEL_TRY(checkVk(api.vkCreateCommandPool(device.device, &pool_info, nullptr, &pool_),
-                    "create a command pool", log));
+  ORIEL_TRY(checkMade(api.vkCreateCommandPool(device.device, &pool_info, nullptr, &pool_), &pool_,
+                      "create a command pool", log));
   VkFenceCreateInfo fence_info = {};
   fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
   for (VkFence& fence : fences_) {
-    ORIEL_TRY(checkVk(api.vkCreateFence(device.device, &fence_info, nullptr, &fence),
-                      "create a fence", log));
+    ORIEL_TRY(checkMade(api.vkCreateFence(device.device, &fence_info, nullptr, &fence), &fence,
+                        "create a fence", log));
   }
   return kOk;
 }

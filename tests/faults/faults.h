@@ -38,7 +38,7 @@ struct Sites {
 };
 
 /// Which calls are failed of so many: all of a few, the first, the last and one between of many.
-std::vector<uint64_t> chosen(uint64_t calls);
+std::vector<uint64_t> chosen(FaultKind kind, uint64_t calls);
 /// With what the call of a site can fail.
 std::vector<int> resultsOf(FaultKind kind, const std::string& site);
 

@@ -130,7 +130,7 @@ std::vector<Fault> Runner::faults() const {
   for (const Count& count : counts_) {
     const Sites& sites = count.sites;
     for (const int result : resultsOf(sites.kind, sites.site)) {
-      for (const uint64_t nth : chosen(sites.calls)) {
+      for (const uint64_t nth : chosen(sites.kind, sites.calls)) {
         all.push_back({sites.kind, count.phase, sites.site, nth, sites.calls, result});
       }
     }

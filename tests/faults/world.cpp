@@ -102,7 +102,14 @@ oriel_status decode(World& world) {
   return oriel_session_generate(world.session, &options, keep, &world.generated, nullptr);
 }
 
-constexpr char kSchema[] = "{\"enum\": [\"one\", \"two\", \"three\"]}";
+// Of everything that takes memory of its own to work out.
+constexpr char kSchema[] = R"({"type": "object", "properties": {
+  "name": {"type": "string", "pattern": "^[a-z]{1,3}$"},
+  "day": {"type": "string", "format": "date"},
+  "count": {"type": "integer", "minimum": 1, "maximum": 999},
+  "either": {"oneOf": [{"type": "string", "pattern": "^a+$"}, {"type": "string", "pattern": "^b+$"}]},
+  "one": {"enum": ["one", "two"], "pattern": "^[a-z]+$"}},
+  "required": ["name", "count", "either"]})";
 
 // A message that was not added is as if it had never been said.
 oriel_status chat(World& world) {
