@@ -15,7 +15,7 @@ namespace {
 
 /// More calls of one site than this in one phase are failed at three places. A model that a GPU runs takes a while to
 /// load again.
-constexpr uint64_t kAFew = 12, kMany = 64;
+constexpr uint64_t kAFew = 6, kMany = 64;
 
 bool isOneOf(const std::string& text, std::initializer_list<const char*> all) {
   return std::any_of(all.begin(), all.end(), [&](const char* one) { return text == one; });

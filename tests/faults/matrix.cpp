@@ -10,14 +10,15 @@
 //   --list                what would be failed, and how often each call was seen
 //   --verbose             a line for each fault on stdout
 //
-// Ends with the line "N passed, N failed". A fault that takes longer than five seconds, or ends its process, has
-// failed; the others go on in a new process.
+// Ends with the line "N passed, N failed". A fault that takes longer than five seconds (on a machine that is not
+// overloaded), or ends its process, has failed; the others go on in a new process.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -31,6 +32,7 @@
 #include "faults/runner.h"
 #include "faults/vulkan_faults.h"
 #include "os/os.h"
+#include "os/thread.h"
 
 namespace oriel::test {
 namespace {
@@ -193,6 +195,13 @@ std::vector<std::string> split(const std::string& line) {
   return parts;
 }
 
+/// How often longer everything takes on a machine that has more to do than processors.
+double waiting() {
+  double load = 0;
+  const double processors = std::max(1u, allowedProcessors());
+  return ::getloadavg(&load, 1) == 1 ? std::max(1.0, 2 * load / processors) : 1.0;
+}
+
 /// One process of a job, and what it was at last.
 class Watch {
  public:
@@ -224,7 +233,7 @@ class Watch {
   void look(bool readable) {
     if (readable) {
       readLines();
-    } else if (nowMs() - told_ms_ > (began_ ? kLongestMs : kLongestBeginningMs)) {
+    } else if (nowMs() - told_ms_ > (began_ ? kLongestMs * waiting() : kLongestBeginningMs)) {
       ::kill(process_, SIGKILL);
       ended("hangs");
     }
