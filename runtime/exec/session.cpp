@@ -300,7 +300,9 @@ Status Session::decode(int32_t id, bool more) {
       fillBlock(context_.executor->aheadStep(), position_ + 1, &unknown, 1, {0, 1});
     }
     ahead_ = false;
-    ORIEL_TRY(context_.executor->runAhead(&more));
+    const Status status = context_.executor->runAhead(&more);
+    has_logits_ = had_logits && endedInBody(status);
+    ORIEL_TRY(status);
     ahead_ = more;
     has_top_ = true;
     ++submissions_;

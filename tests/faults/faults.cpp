@@ -40,6 +40,9 @@ Right rightOfVulkan(const Fault& fault) {
   const bool memory =
       fault.result == VK_ERROR_OUT_OF_HOST_MEMORY || fault.result == VK_ERROR_OUT_OF_DEVICE_MEMORY;
   const Right right = fails(memory ? ORIEL_ERROR_OUT_OF_MEMORY : ORIEL_ERROR_DEVICE);
+  if (fault.site == "vkWaitForFences" && memory) {
+    return goesOn();  // asked again
+  }
   // Of a cache what was kept is tried first, then an empty one. Extensions are extras, too, but the loader asks for them
   // as well, and then makes no device.
   return isOneOf(fault.site, {"vkCreatePipelineCache", "vkEnumerateDeviceExtensionProperties"})
@@ -180,6 +183,9 @@ bool fired(const Fault& fault, const World& world) {
 
 void disarm(World* world) {
   world->ledger.refuse_nth = 0;
+  if (faultLayer() != nullptr) {
+    faultLayer()->clear();
+  }
   hideFunction("");
   FileFaults::all().disarm();
 }

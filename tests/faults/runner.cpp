@@ -102,13 +102,13 @@ bool Runner::count() {
       twin.before = world_->point();
       armNothing(world_.get());
       const oriel_status status = runPhase(phase);
+      const std::vector<Sites> sites = seen(*world_);
       disarm(world_.get());
       if (status != ORIEL_OK) {
         std::fprintf(stderr, "phase %s ends with %s: %s\n", phases()[phase].name,
                      oriel_status_text(status), world_->log.errors().c_str());
         return false;
       }
-      const std::vector<Sites> sites = seen(*world_);
       twin.after = world_->point();
       twin.proof = proof();
       twins_[phase] = twin;
@@ -174,7 +174,7 @@ std::vector<int32_t> Runner::proof() {
     return 0;
   };
   if (world.reply_begin != 0) {
-    return {static_cast<int32_t>(world.position())};  // of a reply that has ended nothing follows
+    return world.generated;  // of a reply that has ended nothing follows
   }
   const oriel_status status =
       oriel_session_generate(world.session, &options, keep, &ids, nullptr);
@@ -208,6 +208,14 @@ void Runner::expectLost(Outcome* outcome) {
   oriel_generate_options options = {};
   options.struct_size = sizeof(options);
   options.max_tokens = 1;
+  if (world.session == nullptr) {
+    add(&outcome->problems,
+        oriel_session_create(world.model, nullptr, &another) == ORIEL_ERROR_DEVICE &&
+                errorLines(world) == 0
+            ? ""
+            : "a session of the lost model is made, or refused with another line");
+    return;
+  }
   bool right = true;
   for (const oriel_status status :
        {oriel_session_append(world.session, &id, 1),
@@ -252,7 +260,11 @@ void Runner::expectWorksAgain(const Fault& fault, const Twin& twin, Outcome* out
                                 world_->log.errors());
     return;
   }
-  add(&outcome->problems, World::difference(world_->point(), twin.after));
+  Point point = world_->point();
+  if (is(fault.phase, "reply")) {  // what was taken back counts for the repeat penalty, in the snapshot, too
+    point.snapshot = twin.after.snapshot;
+  }
+  add(&outcome->problems, World::difference(point, twin.after));
 }
 
 Outcome Runner::run(const Fault& fault) {

@@ -140,7 +140,8 @@ oriel_status answer(World& world) {
   options.ignore_stop = 0;
   options.json_schema = kSchema;
   options.json_schema_bytes = sizeof(kSchema) - 1;
-  return oriel_chat_reply(world.session, &options, nullptr, nullptr, nullptr);
+  world.generated.clear();
+  return oriel_chat_reply(world.session, &options, keep, &world.generated, nullptr);
 }
 
 oriel_status embed(World& world) {
@@ -330,6 +331,12 @@ uint64_t World::position() const {
 
 bool World::lost() {
   size_t needed = 0;
+  oriel_session* probe = nullptr;
+  if (model != nullptr && session == nullptr) {
+    const oriel_status status = oriel_session_create(model, nullptr, &probe);
+    oriel_session_destroy(probe);
+    return status == ORIEL_ERROR_DEVICE;
+  }
   return session != nullptr &&
          oriel_session_save(session, nullptr, 0, &needed) == ORIEL_ERROR_DEVICE;
 }

@@ -51,7 +51,6 @@ void Book::clear() {
   const std::lock_guard<std::mutex> lock(mutex_);
   calls_.clear();
   orders_.clear();
-  complaints_.clear();
   failed_ = 0;
   most_bytes_ = 0;
   delay_ms_ = 0;
@@ -126,6 +125,7 @@ uint64_t Book::objects() {
 const char* Book::complaints() {
   const std::lock_guard<std::mutex> lock(mutex_);
   told_ = complaints_;
+  complaints_.clear();
   return told_.c_str();
 }
 

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 struct OrielVulkanFaults {
-  /// Counts begin anew, all orders are taken back, complaints are forgotten. Objects that are there stay known.
+  /// Counts begin anew, all orders are taken back. Objects that are there stay known.
   void (*clear)(void);
   /// The `nth` call of a function from now on, counted from 1, returns `result` instead of being made; with
   /// `from_then_on` those after it, too.
@@ -41,8 +41,8 @@ struct OrielVulkanFaults {
   uint64_t (*failed)(void);
   /// Instances, devices and their objects that are there now.
   uint64_t (*objects)(void);
-  /// Lines: objects left when their device or instance was destroyed, handles that were never given out or destroyed
-  /// twice. "" if nothing was wrong. Valid until clear().
+  /// Lines, since they were asked for last: objects left when their device or instance was destroyed, handles that were
+  /// never given out or destroyed twice. "" if nothing was wrong. Valid until the next call.
   const char* (*complaints)(void);
   /// For functions that no layer sees, called by whoever does: what the call has to return, or 0.
   int32_t (*decide)(const char* function);
