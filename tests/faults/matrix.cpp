@@ -2,7 +2,8 @@
 //
 //   --device vulkan=ICD   the Vulkan driver with this manifest, and no other, behind the layer in --layer FOLDER
 //   --on-file             weights that can stay on file do
-//   --kinds LETTERS       v: results of Vulkan, m: functions that are missing, a: allocations, f: calls of the system
+//   --kinds LETTERS       v: results of Vulkan, m: functions that are missing, l: limits of a device, a: allocations,
+//                         f: calls of the system
 //   --take N              N faults, evenly chosen of all; 0: all
 //   --only TEXT           those whose description has this
 //   --jobs N              processes that share the work
@@ -29,6 +30,7 @@
 #include <set>
 #include <sstream>
 
+#include "faults/limits.h"
 #include "faults/runner.h"
 #include "faults/vulkan_faults.h"
 #include "os/os.h"
@@ -38,12 +40,14 @@ namespace oriel::test {
 namespace {
 
 constexpr int kLongestMs = 5000;
+/// In place of a fault's number.
+constexpr char kNoFault[] = "999999999";
 /// Nothing is known of how long a driver compiles at first.
 constexpr int kLongestBeginningMs = 120000;
 
 struct Options {
   Device device;
-  std::string layer, icd, kinds = "vmaf", only, results;
+  std::string layer, icd, kinds = "vmlaf", only, results;
   size_t take = 0, jobs = 1;
   bool list = false, verbose = false;
 };
@@ -166,6 +170,15 @@ int work(const Options& options, size_t job, size_t first, int pipe) {
       tell(pipe, "end\t" + std::to_string(i) + "\t" + (outcome.fired ? "1" : "0") + "\t" +
                      std::to_string(outcome.status) + "\t" + (outcome.lost ? "1" : "0") + "\t" +
                      ms + "\t" + onOneLine(outcome.problems));
+    }
+  }
+  if (job == 0 && !options.icd.empty() && options.kinds.find('l') != std::string::npos &&
+      options.only.empty() && !options.list) {
+    for (const Limit& limit : limits()) {
+      tell(pipe, std::string("begin\t") + kNoFault + "\tl\tlimits\t" + limit.name + "\t" + limit.name);
+      const std::string problems = limit.check(device);
+      tell(pipe, std::string("end\t") + kNoFault + "\t1\t" + std::to_string(limit.comes) + "\t" +
+                     (limit.lost ? "1" : "0") + "\t0\t" + onOneLine(problems));
     }
   }
   std::error_code ignored;

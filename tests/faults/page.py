@@ -22,6 +22,8 @@ def read(paths):
     for path in paths:
         for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
             what, kind, phase, site, value = line.split("\t")[:5]
+            if kind == "l" or (kind == "v" and phase == "load"):  # which asks the driver for what "load again" does
+                continue
             table = tables["v" if kind in "vm" else "f"]
             cell = table[site][phase]
             if what == "fault" and kind != "m":

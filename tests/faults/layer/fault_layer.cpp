@@ -151,6 +151,9 @@ VkResult overCap(Owner* owner, const VkMemoryAllocateInfo* info) {
 // False: the fence is not due within the time, which has passed.
 bool waitUntilDue(Owner* owner, const VkFence* fences, uint32_t count, uint64_t timeout_ns) {
   Clock::time_point due;
+  if (book().delayMs() == 0) {
+    return true;
+  }
   {
     const std::lock_guard<std::mutex> lock(owners_mutex);
     for (uint32_t i = 0; i < count; ++i) {
