@@ -477,10 +477,9 @@ Status compileAutomaton(const Grammar& grammar, const Log& log, void* memory, si
   Analysis analysis(nfa, scratch);
   bool left_recursion = false;
   if (!analysis.findNeeds() || !analysis.findLeftRecursion(&left_recursion)) {
-    return scratch->noMemory()
-               ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                          "no memory to compile a grammar: close other apps")
-               : failTooLarge(log);
+    return scratch->noMemory() ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                          "no memory to compile a grammar: close other apps")
+                               : failTooLarge(log);
   }
   if (left_recursion) {
     return log.fail(ORIEL_ERROR_ARGUMENT,

@@ -242,8 +242,8 @@ const char* patternError(const JsonText& pattern, Scratch* around, bool* wrong) 
   return regex.read(pattern.data, pattern.bytes, false, wrong);
 }
 
-bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text,
-                    Scratch* around, bool* failed) {
+bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text, Scratch* around,
+                    bool* failed) {
   Scratch scratch(around, kMostDfaBytes);
   Common common(&scratch);
   Dfa dfa;

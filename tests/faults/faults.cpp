@@ -113,7 +113,8 @@ Right rightOf(const Fault& fault) {
 std::vector<uint64_t> chosen(FaultKind kind, uint64_t calls) {
   std::vector<uint64_t> all;
   for (uint64_t n = 1; n <= calls; ++n) {
-    if (calls <= (kind == FaultKind::kVulkan ? kAFew : kMany) || n == 1 || n == (calls + 1) / 2 || n == calls) {
+    if (calls <= (kind == FaultKind::kVulkan ? kAFew : kMany) || n == 1 || n == (calls + 1) / 2 ||
+        n == calls) {
       all.push_back(n);
     }
   }

@@ -14,10 +14,10 @@ enum class FaultKind { kVulkan, kMissing, kAllocation, kFile };
 struct Fault {
   FaultKind kind = FaultKind::kVulkan;
   size_t phase = 0;
-  std::string site;     ///< the row: a function, a call and its kind of file, "allocate"
-  uint64_t nth = 0;     ///< of its calls in the phase, from 1
-  uint64_t calls = 0;   ///< how many those are
-  int result = 0;       ///< VkResult, errno or kCutShort, ...
+  std::string site;    ///< the row: a function, a call and its kind of file, "allocate"
+  uint64_t nth = 0;    ///< of its calls in the phase, from 1
+  uint64_t calls = 0;  ///< how many those are
+  int result = 0;      ///< VkResult, errno or kCutShort, ...
   std::string resultName() const;
   std::string text() const;
 };

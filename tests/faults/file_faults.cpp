@@ -254,25 +254,24 @@ ORIEL_WRAPPED(ssize_t, pwrite64, (int descriptor, const void* from, size_t bytes
                   [&](size_t some) { return __real_pwrite64(descriptor, from, some, offset); });
 }
 
-#define ORIEL_BY_DESCRIPTOR(name, parameters, ...)                        \
-  ORIEL_WRAPPED(int, name, parameters) {                                  \
-    const int error = faults().decide(#name, descriptor);                 \
-    return error != 0 ? failedWith(error) : __real_##name(__VA_ARGS__);   \
+#define ORIEL_BY_DESCRIPTOR(name, parameters, ...)                      \
+  ORIEL_WRAPPED(int, name, parameters) {                                \
+    const int error = faults().decide(#name, descriptor);               \
+    return error != 0 ? failedWith(error) : __real_##name(__VA_ARGS__); \
   }
 ORIEL_BY_DESCRIPTOR(fsync, (int descriptor), descriptor)
 ORIEL_BY_DESCRIPTOR(ftruncate64, (int descriptor, off64_t bytes), descriptor, bytes)
 ORIEL_BY_DESCRIPTOR(unlinkat, (int descriptor, const char* path, int flags), descriptor, path,
                     flags)
 ORIEL_BY_DESCRIPTOR(fstat64, (int descriptor, struct stat64* info), descriptor, info)
-ORIEL_BY_DESCRIPTOR(fstatat64,
-                    (int descriptor, const char* path, struct stat64* info, int flags), descriptor,
-                    path, info, flags)
+ORIEL_BY_DESCRIPTOR(fstatat64, (int descriptor, const char* path, struct stat64* info, int flags),
+                    descriptor, path, info, flags)
 ORIEL_BY_DESCRIPTOR(flock, (int descriptor, int how), descriptor, how)
 
-#define ORIEL_BY_PATH(name, parameters, ...)                              \
-  ORIEL_WRAPPED(int, name, parameters) {                                  \
-    const int error = faults().decide(#name, path);                       \
-    return error != 0 ? failedWith(error) : __real_##name(__VA_ARGS__);   \
+#define ORIEL_BY_PATH(name, parameters, ...)                            \
+  ORIEL_WRAPPED(int, name, parameters) {                                \
+    const int error = faults().decide(#name, path);                     \
+    return error != 0 ? failedWith(error) : __real_##name(__VA_ARGS__); \
   }
 ORIEL_BY_PATH(rename, (const char* path, const char* to), path, to)
 ORIEL_BY_PATH(link, (const char* path, const char* to), path, to)
@@ -379,9 +378,8 @@ ORIEL_WRAPPED(void*, dlopen, (const char* name, int flags)) {
   return faults().decide("dlopen") != 0 ? nullptr : __real_dlopen(name, flags);
 }
 ORIEL_WRAPPED(void*, dlsym, (void* library, const char* name)) {
-  return faults().decide("dlsym") != 0
-             ? nullptr
-             : oriel::test::watched(name, __real_dlsym(library, name));
+  return faults().decide("dlsym") != 0 ? nullptr
+                                       : oriel::test::watched(name, __real_dlsym(library, name));
 }
 
 }  // extern "C"

@@ -142,8 +142,8 @@ int work(const Options& options, size_t job, size_t first, int pipe) {
     }
   }
   Device device = options.device;
-  device.folder = std::filesystem::temp_directory_path() /
-                  ("oriel-faults-" + std::to_string(entropy()));
+  device.folder =
+      std::filesystem::temp_directory_path() / ("oriel-faults-" + std::to_string(entropy()));
   std::filesystem::create_directories(device.folder);
   {
     Runner runner(device);
@@ -175,7 +175,8 @@ int work(const Options& options, size_t job, size_t first, int pipe) {
   if (job == 0 && !options.icd.empty() && options.kinds.find('l') != std::string::npos &&
       options.only.empty() && !options.list) {
     for (const Limit& limit : limits()) {
-      tell(pipe, std::string("begin\t") + kNoFault + "\tl\tlimits\t" + limit.name + "\t" + limit.name);
+      tell(pipe,
+           std::string("begin\t") + kNoFault + "\tl\tlimits\t" + limit.name + "\t" + limit.name);
       const std::string problems = limit.check(device);
       tell(pipe, std::string("end\t") + kNoFault + "\t1\t" + std::to_string(limit.comes) + "\t" +
                      (limit.lost ? "1" : "0") + "\t0\t" + onOneLine(problems));
@@ -305,9 +306,9 @@ class Watch {
       totals_->slowest_ms = ms;
       totals_->slowest = text_;
     }
-    const std::string outcome = std::string(oriel_status_text(
-                                    static_cast<oriel_status>(std::stoi(parts[3])))) +
-                                (parts[4] == "1" ? ", lost" : "");
+    const std::string outcome =
+        std::string(oriel_status_text(static_cast<oriel_status>(std::stoi(parts[3])))) +
+        (parts[4] == "1" ? ", lost" : "");
     tell(outcome, parts[3] + (parts[4] == "1" ? "L" : ""), parts[6]);
   }
 
@@ -331,10 +332,10 @@ class Watch {
     if (done_ && status == 0) {
       return;
     }
-    const std::string how = !why.empty() ? why
-                            : WIFSIGNALED(status)
-                                ? std::string("ends with signal ") + std::to_string(WTERMSIG(status))
-                                : "ends with code " + std::to_string(WEXITSTATUS(status));
+    const std::string how =
+        !why.empty()          ? why
+        : WIFSIGNALED(status) ? std::string("ends with signal ") + std::to_string(WTERMSIG(status))
+                              : "ends with code " + std::to_string(WEXITSTATUS(status));
     if (!began_) {  // at its beginning or its end: none of the faults' doing
       ++totals_->failed;
       std::cout << "FAILED the process " << how << "\n";
@@ -380,7 +381,8 @@ int watch(const Options& options) {
       }
     }
   }
-  std::cout << totals.counted.size() << " sites, " << totals.calls << " calls in an undisturbed run\n";
+  std::cout << totals.counted.size() << " sites, " << totals.calls
+            << " calls in an undisturbed run\n";
   for (const auto& [outcome, count] : totals.by_outcome) {
     std::cout << "  " << count << " " << outcome << "\n";
   }

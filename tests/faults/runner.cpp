@@ -12,9 +12,9 @@ namespace oriel::test {
 namespace {
 
 uint32_t errorLines(const World& world) {
-  return static_cast<uint32_t>(std::count_if(
-      world.log.lines.begin(), world.log.lines.end(),
-      [](const CapturedLog::Line& line) { return line.level == ORIEL_LOG_ERROR; }));
+  return static_cast<uint32_t>(
+      std::count_if(world.log.lines.begin(), world.log.lines.end(),
+                    [](const CapturedLog::Line& line) { return line.level == ORIEL_LOG_ERROR; }));
 }
 
 void add(std::string* problems, const std::string& problem) {
@@ -157,10 +157,7 @@ std::vector<int32_t> Runner::proof() {
   if (world.session == nullptr && !works("create")) {
     return ids;
   }
-  oriel_resident resident = {};
-  resident.struct_size = sizeof(resident);
-  if (oriel_model_get_resident(world.model, &resident) != ORIEL_OK ||
-      (resident.level != ORIEL_TRIM_NONE && !works("resume"))) {
+  if (world.trimmed() && !works("resume")) {
     return ids;
   }
   if (world.position() == 0 && !works("prefill")) {
@@ -179,8 +176,7 @@ std::vector<int32_t> Runner::proof() {
   if (world.reply_begin != 0) {
     return world.generated;  // of a reply that has ended nothing follows
   }
-  const oriel_status status =
-      oriel_session_generate(world.session, &options, keep, &ids, nullptr);
+  const oriel_status status = oriel_session_generate(world.session, &options, keep, &ids, nullptr);
   return status == ORIEL_OK || status == ORIEL_ERROR_STATE ? ids : std::vector<int32_t>();
 }
 
@@ -211,6 +207,13 @@ void Runner::expectLost(Outcome* outcome) {
   oriel_generate_options options = {};
   options.struct_size = sizeof(options);
   options.max_tokens = 1;
+  if (world.trimmed()) {
+    add(&outcome->problems, runPhase(phaseNumber("resume")) == ORIEL_ERROR_DEVICE &&
+                                    errorLines(world) == 0 && callsOfVulkan() == calls
+                                ? ""
+                                : "the lost model is resumed, or not at once");
+    return;
+  }
   if (world.session == nullptr) {
     add(&outcome->problems,
         oriel_session_create(world.model, nullptr, &another) == ORIEL_ERROR_DEVICE &&
@@ -233,10 +236,10 @@ void Runner::expectLost(Outcome* outcome) {
       callsOfVulkan() == calls ? "" : "the lost device was asked for something");
   add(&outcome->problems, errorLines(world) == 0 ? "" : "that it is lost is said again");
   std::vector<int32_t> ids(256);
-  add(&outcome->problems, oriel_session_get_tokens(world.session, 0, ids.data(), ids.size(),
-                                                   &count) == ORIEL_OK
-                              ? ""
-                              : "the tokens of the lost session cannot be had");
+  add(&outcome->problems,
+      oriel_session_get_tokens(world.session, 0, ids.data(), ids.size(), &count) == ORIEL_OK
+          ? ""
+          : "the tokens of the lost session cannot be had");
 }
 
 // What failed left nothing behind.
@@ -259,12 +262,13 @@ void Runner::expectWorksAgain(const Fault& fault, const Twin& twin, Outcome* out
   world_->log.clear();
   const oriel_status status = runPhase(fault.phase);
   if (status != ORIEL_OK) {
-    add(&outcome->problems, std::string("done again it is ") + oriel_status_text(status) + ": " +
-                                world_->log.errors());
+    add(&outcome->problems,
+        std::string("done again it is ") + oriel_status_text(status) + ": " + world_->log.errors());
     return;
   }
   Point point = world_->point();
-  if (is(fault.phase, "reply")) {  // what was taken back counts for the repeat penalty, in the snapshot, too
+  if (is(fault.phase,
+         "reply")) {  // what was taken back counts for the repeat penalty, in the snapshot, too
     point.snapshot = twin.after.snapshot;
   }
   add(&outcome->problems, World::difference(point, twin.after));
@@ -290,21 +294,24 @@ Outcome Runner::run(const Fault& fault) {
     return outcome;
   }
   const bool went_on = outcome.status == ORIEL_OK;
-  const bool is_right = went_on ? right.may_go_on : right.may_fail && outcome.status == right.status;
+  const bool is_right =
+      went_on ? right.may_go_on : right.may_fail && outcome.status == right.status;
   add(&outcome.problems, is_right ? "" : std::string("it is ") + oriel_status_text(outcome.status));
   const uint32_t lines = errorLines(*world_);
   const bool may_say = is(fault.phase, "destroy");
-  add(&outcome.problems,
-      lines == (went_on ? 0u : 1u) || (may_say && lines <= 1)
-          ? ""
-          : std::to_string(lines) + " lines: " + world_->log.errors());
-  outcome.lost = world_->lost();
+  add(&outcome.problems, lines == (went_on ? 0u : 1u) || (may_say && lines <= 1)
+                             ? ""
+                             : std::to_string(lines) + " lines: " + world_->log.errors());
+  // A trimmed one says so when it is to be resumed.
+  outcome.lost = world_->trimmed() ? outcome.status == ORIEL_ERROR_DEVICE &&
+                                         runPhase(phaseNumber("resume")) == outcome.status
+                                   : world_->lost();
   if (outcome.lost) {
     expectLost(&outcome);
-    add(&outcome.problems, outcome.status == ORIEL_ERROR_DEVICE ||
-                                   outcome.status == ORIEL_ERROR_TIMEOUT
-                               ? ""
-                               : "lost without a word");
+    add(&outcome.problems,
+        outcome.status == ORIEL_ERROR_DEVICE || outcome.status == ORIEL_ERROR_TIMEOUT
+            ? ""
+            : "lost without a word");
     (void)endWorld(&outcome.problems);
     if (!prepare(fault.phase)) {
       add(&outcome.problems, "it cannot be loaded again: " + world_->log.errors());

@@ -25,8 +25,7 @@ VKAPI_ATTR VkResult VKAPI_CALL version(uint32_t* number) {
 VKAPI_ATTR VkResult VKAPI_CALL extensions(const char* of_layer, uint32_t* count,
                                           VkExtensionProperties* properties) {
   const int32_t result = layer->decide("vkEnumerateInstanceExtensionProperties");
-  return result != 0 ? static_cast<VkResult>(result)
-                     : real_extensions(of_layer, count, properties);
+  return result != 0 ? static_cast<VkResult>(result) : real_extensions(of_layer, count, properties);
 }
 
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL address(VkInstance instance, const char* name) {

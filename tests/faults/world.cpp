@@ -88,8 +88,7 @@ oriel_status prefill(World& world) {
   for (uint64_t i = world.position(); i < kPromptTokens; ++i) {
     ids.push_back(promptId(i));
   }
-  return ids.empty() ? ORIEL_OK
-                     : oriel_session_append(world.session, ids.data(), ids.size());
+  return ids.empty() ? ORIEL_OK : oriel_session_append(world.session, ids.data(), ids.size());
 }
 
 oriel_status decode(World& world) {
@@ -117,9 +116,9 @@ oriel_status chat(World& world) {
   said.struct_size = sizeof(said);
   (void)oriel_transcript_get_info(world.session, &said);
   const std::string word(1500, 'a');  // what it takes to encode it is borrowed
-  const oriel_status status =
-      said.messages != 0 ? ORIEL_OK
-                         : oriel_chat_add(world.session, "user", word.data(), word.size());
+  const oriel_status status = said.messages != 0
+                                  ? ORIEL_OK
+                                  : oriel_chat_add(world.session, "user", word.data(), word.size());
   if (status != ORIEL_OK || said.messages > 1) {
     return status;
   }
@@ -148,8 +147,8 @@ oriel_status embed(World& world) {
   std::vector<float> values(4096);
   size_t needed = 0;
   constexpr char kText[] = "A hedgehog saw three others.";
-  return oriel_embed(world.session, nullptr, kText, sizeof(kText) - 1, values.data(),
-                     values.size(), &needed, nullptr);
+  return oriel_embed(world.session, nullptr, kText, sizeof(kText) - 1, values.data(), values.size(),
+                     &needed, nullptr);
 }
 
 oriel_status convert(World& world) {
@@ -160,18 +159,18 @@ oriel_status convert(World& world) {
   const oriel_message message = {"user", word.data(), word.size()};
   constexpr char kJson[] = "[{\"role\": \"user\", \"content\": \"Hello\"}]";
   const auto part = [](const oriel_part*, void*) { return 0; };
-  oriel_status status = oriel_tokenize(world.model, word.data(), word.size(), 0, ids.data(),
-                                       ids.size(), &needed);
+  oriel_status status =
+      oriel_tokenize(world.model, word.data(), word.size(), 0, ids.data(), ids.size(), &needed);
   status = status != ORIEL_OK
                ? status
                : oriel_render_tokens(world.model, nullptr, &message, 1, 1, ORIEL_TEXT_BOS,
                                      ids.data(), ids.size(), &needed);
   status = status != ORIEL_OK ? status
-                              : oriel_render_json(world.model, nullptr, kJson, sizeof(kJson) - 1,
-                                                  1, text.data(), text.size(), &needed);
-  return status != ORIEL_OK ? status
-                            : oriel_parse_reply(world.model, nullptr, 0, word.data(), word.size(),
-                                                part, nullptr);
+                              : oriel_render_json(world.model, nullptr, kJson, sizeof(kJson) - 1, 1,
+                                                  text.data(), text.size(), &needed);
+  return status != ORIEL_OK
+             ? status
+             : oriel_parse_reply(world.model, nullptr, 0, word.data(), word.size(), part, nullptr);
 }
 
 // What is kept is saved by a second name, too.
@@ -224,11 +223,7 @@ const std::vector<Phase>& phases() {
        true,
        "`oriel_session_generate` of six tokens"},
       {"chat", {"load", "create"}, chat, true, "`oriel_chat_add`, `oriel_chat_add_json`"},
-      {"reply",
-       {"load", "create", "chat"},
-       answer,
-       true,
-       "`oriel_chat_reply` with a JSON schema"},
+      {"reply", {"load", "create", "chat"}, answer, true, "`oriel_chat_reply` with a JSON schema"},
       {"embed", {"load", "create"}, embed, false, "`oriel_embed`"},
       {"convert",
        {"load"},
@@ -273,9 +268,7 @@ size_t phaseNumber(const std::string& name) {
       all.begin());
 }
 
-bool Point::operator==(const Point& other) const {
-  return World::difference(*this, other).empty();
-}
+bool Point::operator==(const Point& other) const { return World::difference(*this, other).empty(); }
 
 World::World(const Device& on) : device(on) {
   clearFolders();
@@ -324,9 +317,15 @@ void World::end() {
 uint64_t World::position() const {
   oriel_stats stats = {};
   stats.struct_size = sizeof(stats);
-  return session != nullptr && oriel_session_get_stats(session, &stats) == ORIEL_OK
-             ? stats.position
-             : 0;
+  return session != nullptr && oriel_session_get_stats(session, &stats) == ORIEL_OK ? stats.position
+                                                                                    : 0;
+}
+
+bool World::trimmed() const {
+  oriel_resident resident = {};
+  resident.struct_size = sizeof(resident);
+  return model != nullptr && oriel_model_get_resident(model, &resident) == ORIEL_OK &&
+         resident.level != ORIEL_TRIM_NONE;
 }
 
 bool World::lost() {
@@ -337,8 +336,13 @@ bool World::lost() {
     oriel_session_destroy(probe);
     return status == ORIEL_ERROR_DEVICE;
   }
-  return session != nullptr &&
-         oriel_session_save(session, nullptr, 0, &needed) == ORIEL_ERROR_DEVICE;
+  oriel_status status =
+      session == nullptr ? ORIEL_OK : oriel_session_save(session, nullptr, 0, &needed);
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    std::vector<uint8_t> room(needed);
+    status = oriel_session_save(session, room.data(), room.size(), &needed);
+  }
+  return status == ORIEL_ERROR_DEVICE;
 }
 
 Point World::point() {

@@ -46,6 +46,8 @@ class World {
   Point point();
   /// What differs between two points, in words; "" if nothing does.
   static std::string difference(const Point& is, const Point& should);
+  bool trimmed() const;
+  /// Of a model that is not trimmed.
   bool lost();
   uint64_t position() const;
   std::string path(const std::string& name) const { return device.folder + "/" + name; }
@@ -70,7 +72,8 @@ struct Phase {
   std::vector<const char*> behind;
   /// May be called again when it failed. What it needs besides it makes itself, with faults or without.
   oriel_status (*run)(World& world);
-  bool moves;  ///< the session's position; where it fails whole batches, or tokens, may have been committed
+  bool
+      moves;  ///< the session's position; where it fails whole batches, or tokens, may have been committed
   const char* what;
 };
 const std::vector<Phase>& phases();

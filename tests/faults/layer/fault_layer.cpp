@@ -35,8 +35,8 @@ enum class Id {
 
 /// An instance or a device, and the next functions on the way to the driver.
 struct Owner {
-  void* key = nullptr;      ///< what its dispatchable handles begin with
-  uint64_t handle = 0;      ///< its own
+  void* key = nullptr;  ///< what its dispatchable handles begin with
+  uint64_t handle = 0;  ///< its own
   PFN_vkGetInstanceProcAddr next_of_instance = nullptr;
   PFN_vkGetDeviceProcAddr next_of_device = nullptr;
   PFN_vkVoidFunction next[static_cast<size_t>(Id::kCount)] = {};
@@ -312,8 +312,8 @@ VKAPI_ATTR VkResult VKAPI_CALL createInstance(const VkInstanceCreateInfo* info,
   if (const int32_t result = book().decide("vkCreateInstance", false); result != 0) {
     return static_cast<VkResult>(result);
   }
-  auto* const link = linkOf<VkLayerInstanceCreateInfo>(
-      info->pNext, VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
+  auto* const link =
+      linkOf<VkLayerInstanceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
   if (link == nullptr) {
     return VK_ERROR_INITIALIZATION_FAILED;
   }
@@ -341,8 +341,8 @@ VKAPI_ATTR void VKAPI_CALL destroyInstance(VkInstance instance,
   Owner* const owner = ownerOf(instance);
   book().ownerDestroyed(owner->handle);
   book().destroyed("Instance", owner->handle);
-  reinterpret_cast<PFN_vkDestroyInstance>(
-      owner->next[static_cast<size_t>(Id::vkDestroyInstance)])(instance, allocator);
+  reinterpret_cast<PFN_vkDestroyInstance>(owner->next[static_cast<size_t>(Id::vkDestroyInstance)])(
+      instance, allocator);
   removeOwner(owner);
 }
 
@@ -354,16 +354,16 @@ VKAPI_ATTR VkResult VKAPI_CALL createDevice(VkPhysicalDevice physical,
   if (const int32_t result = book().decide("vkCreateDevice", false); result != 0) {
     return static_cast<VkResult>(result);
   }
-  auto* const link = linkOf<VkLayerDeviceCreateInfo>(
-      info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
+  auto* const link =
+      linkOf<VkLayerDeviceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
   if (link == nullptr) {
     return VK_ERROR_INITIALIZATION_FAILED;
   }
   const PFN_vkGetInstanceProcAddr find_create = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
   const PFN_vkGetDeviceProcAddr find = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
   link->u.pLayerInfo = link->u.pLayerInfo->pNext;
-  const auto create = reinterpret_cast<PFN_vkCreateDevice>(
-      find_create(of_instance->instance, "vkCreateDevice"));
+  const auto create =
+      reinterpret_cast<PFN_vkCreateDevice>(find_create(of_instance->instance, "vkCreateDevice"));
   const VkResult result = create(physical, info, allocator, device);
   if (result < 0) {
     return result;
@@ -411,9 +411,9 @@ PFN_vkVoidFunction find(const char* name) {
   if (wanted == "vkDestroyDevice") {
     return plain(destroyDevice);
   }
-#define ORIEL_IS(function)                                     \
-  if (wanted == #function) {                                   \
-    return plain(Entry<Id::function, PFN_##function>::call);   \
+#define ORIEL_IS(function)                                   \
+  if (wanted == #function) {                                 \
+    return plain(Entry<Id::function, PFN_##function>::call); \
   }
   ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_IS)
 #undef ORIEL_IS
@@ -466,8 +466,7 @@ ORIEL_LAYER_EXPORT const OrielVulkanFaults* oriel_vulkan_faults() {
       [](uint32_t milliseconds) { book().delayFences(milliseconds); },
       [](const char* function) { return book().calls(function); },
       [](void (*visit)(const char*, uint64_t, void*), void* user) {
-        book().visit(
-            [&](const char* function, uint64_t calls) { visit(function, calls, user); });
+        book().visit([&](const char* function, uint64_t calls) { visit(function, calls, user); });
       },
       [] { return book().failed(); },
       [] { return book().objects(); },
