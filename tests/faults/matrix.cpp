@@ -247,7 +247,7 @@ class Watch {
   void look(bool readable) {
     if (readable) {
       readLines();
-    } else if (nowMs() - told_ms_ > (began_ ? kLongestMs * waiting() : kLongestBeginningMs)) {
+    } else if (nowMs() - told_ms_ > (began_ ? kLongestMs : kLongestBeginningMs) * waiting()) {
       ::kill(process_, SIGKILL);
       ended("hangs");
     }
