@@ -198,7 +198,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     const Status parsed =
         checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
                    lenient.log(), &scratch);
-    if (!parsed.ok() && scratch.failed() && !scratch.atCap()) {
+    if (!parsed.ok() && scratch.noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                       "no memory to read the model's chat template: close other programs");
     }

@@ -150,7 +150,8 @@ class Executor {
   /// Runs and waits (bounded). On success top() holds the result where the run has a head. `stop` is asked
   /// before each piece of the work that is begun, until it says yes or the head has begun: then what was
   /// begun is waited for and ORIEL_ERROR_CANCELLED returned. Logits and top() are then what they were; what the cache
-  /// holds for the tokens of the step is undefined.
+  /// holds for the tokens of the step is undefined. The same holds after ORIEL_ERROR_OUT_OF_MEMORY, where the driver
+  /// refused to begin, and ORIEL_ERROR_IO.
   virtual Status run(StepRun what, const StopCheck& stop) = 0;
   Status run(StepRun what) { return run(what, StopCheck()); }
   /// The best tokens after the latest head: what the host reads of every token.

@@ -302,6 +302,7 @@ Status Session::decode(int32_t id, bool more) {
     ahead_ = false;
     const Status status = context_.executor->runAhead(&more);
     unfinished_ = status.lost() ? id : -1;
+    has_logits_ = had_logits && endedInBody(status);
     ORIEL_TRY(status);
     ahead_ = more;
     has_top_ = true;

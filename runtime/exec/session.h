@@ -81,10 +81,11 @@ struct SessionStates {
   bool stale = false;
 };
 
-/// Whether a step ended before its head began, so that logits are what they were: it was cancelled, or experts could not
-/// be read.
+/// Whether a step ended before its head began, so that logits are what they were: it was cancelled, experts could not be
+/// read, or the driver had no memory to begin.
 inline bool endedInBody(const Status& status) {
-  return status.code() == ORIEL_ERROR_CANCELLED || status.code() == ORIEL_ERROR_IO;
+  return status.code() == ORIEL_ERROR_CANCELLED || status.code() == ORIEL_ERROR_IO ||
+         status.code() == ORIEL_ERROR_OUT_OF_MEMORY;
 }
 
 /// Whose vectors become that of a text.
