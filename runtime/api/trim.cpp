@@ -186,7 +186,11 @@ Status Trimmer::resume(const LoadProgress& progress) {
   const bool all = trimmed_.level == ORIEL_TRIM_ALL;
   trimmed_.level = ORIEL_TRIM_NONE;
   trimmed_.spill.remove();
-  return all ? readConversations() : kOk;
+  if (!all) {
+    return kOk;
+  }
+  model_.gate.endRest();  // what is read here would rest, too
+  return readConversations();
 }
 
 // From their transcripts. One that fails ends where it got to, and the others are read nevertheless.

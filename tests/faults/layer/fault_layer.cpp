@@ -43,7 +43,6 @@ struct Owner {
   PFN_vkDeviceWaitIdle wait_idle = nullptr;
   VkInstance instance = VK_NULL_HANDLE;
   bool lost = false;
-  bool idle = false;         ///< nothing is under way on a device that was lost
   uint64_t taken_bytes = 0;  ///< device memory
   std::map<uint64_t, uint64_t> allocations;
   std::map<VkFence, Clock::time_point> due;  ///< of submissions that are delayed
@@ -125,12 +124,15 @@ void spoil(std::string_view function, Handle* handle) {
   std::memcpy(handle, &value, sizeof(value));
 }
 
-// A lost device of ours still works on what it has, which must not be taken away from it.
-void letFinish(Owner* owner, VkDevice device) {
-  if (owner->lost && !owner->idle && owner->wait_idle != nullptr) {
-    owner->idle = true;
+// A device that was lost does nothing any more. Ours still works on what it has: nobody must take that away, or write
+// over it, before it is done.
+void lose(Owner* owner) {
+  if (!owner->lost && owner->wait_idle != nullptr) {
+    VkDevice device = VK_NULL_HANDLE;
+    std::memcpy(&device, &owner->handle, sizeof(device));
     (void)owner->wait_idle(device);
   }
+  owner->lost = true;
 }
 
 // ---- What some functions do besides --------------------------------------------------------------
@@ -185,7 +187,9 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
     if constexpr (std::is_same_v<Result, VkResult>) {
       const VkResult result = static_cast<VkResult>(book().decide(kName().data(), owner->lost));
       if (result != VK_SUCCESS) {
-        owner->lost = owner->lost || result == VK_ERROR_DEVICE_LOST;
+        if (result == VK_ERROR_DEVICE_LOST) {
+          lose(owner);
+        }
         return refuse(owner, result, first, rest...);
       }
       return perform(owner, first, rest...);
@@ -238,9 +242,8 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
     return result;
   }
 
-  static void before(Owner* owner, First first, Rest... rest) {
+  static void before(Owner* owner, [[maybe_unused]] First first, Rest... rest) {
     if constexpr (destroys(kName()) && std::is_same_v<First, VkDevice> && sizeof...(Rest) == 2) {
-      letFinish(owner, first);
       const auto handle = std::get<0>(std::make_tuple(rest...));
       book().destroyed(std::string(typeOf(kName())).c_str(), number(handle));
       if constexpr (id == Id::vkFreeMemory) {
@@ -381,7 +384,6 @@ VKAPI_ATTR VkResult VKAPI_CALL createDevice(VkPhysicalDevice physical,
 VKAPI_ATTR void VKAPI_CALL destroyDevice(VkDevice device, const VkAllocationCallbacks* allocator) {
   (void)book().decide("vkDestroyDevice", false);
   Owner* const owner = ownerOf(device);
-  letFinish(owner, device);
   book().ownerDestroyed(owner->handle);
   book().destroyed("Device", owner->handle);
   reinterpret_cast<PFN_vkDestroyDevice>(owner->next[static_cast<size_t>(Id::vkDestroyDevice)])(
