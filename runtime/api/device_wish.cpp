@@ -52,7 +52,7 @@ struct Found {
 uint32_t numberOf(const Found& found, const char* device, const char* driver, uint32_t number) {
   uint32_t same = 0;
   for (size_t i = found.count; i-- > 0;) {
-    if (found.isSame(i, device, driver) && same != number) {
+    if (found.isSame(i, device, driver) && (same == 0 || same != number)) {
       same = static_cast<uint32_t>(i + 1);
     }
   }

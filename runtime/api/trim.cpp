@@ -233,11 +233,8 @@ Status Trimmer::takeSpilled() {
 
 // As takeAgain(), of an executor that has been created just now, with all its arenas.
 Status Trimmer::refill(const LoadProgress& progress) {
-  constexpr ArenaSet kLater = kAllArenas & ~(kWeightsArena | kIoArena);
-  ORIEL_TRY(executor_.giveBack(kLater));
-  room_bytes_ = plan_.activation_bytes + plan_.cache_bytes;
+  room_bytes_ = 0;  // nothing is left of the plan: a row of a matrix at a time
   ORIEL_TRY(readWeights(progress));
-  ORIEL_TRY(executor_.takeAgain(kLater));
   ORIEL_TRY(executor_.finishLoad());
   ORIEL_TRY(takeSpilled());
   return trimmed_.spill.isOpen()

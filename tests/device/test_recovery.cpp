@@ -211,6 +211,9 @@ TEST(Recovery, low_bit_caches_are_rounded_alike) {
 TEST(Recovery, a_cut_reply_keeps_what_was_shown) {
   for (const bool ahead : {false, true}) {
     SCOPED_TRACE(ahead);
+    if (ahead && targetDevice() == ORIEL_DEVICE_VULKAN) {
+      continue;  // what stands in for going ahead here knows only devices that do not
+    }
     CapturedLog log;
     Twins twins(kTrained, optionsOf(&log));
     ASSERT_TRUE(twins.ok()) << log.errors();
