@@ -1,6 +1,5 @@
 #include "faults/world.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,13 +18,13 @@ constexpr uint32_t kPromptTokens = 40;
 constexpr uint32_t kReplyTokens = 6;
 constexpr uint32_t kBatch = 16;
 
-size_t entriesOf(const char* folder) {
+// Without what threads of the library read of the system when they begin.
+size_t openDescriptors() {
   size_t count = 0;
-  if (DIR* const open = ::opendir(folder); open != nullptr) {
-    while (::readdir(open) != nullptr) {
-      ++count;
-    }
-    ::closedir(open);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
+    count += target.rfind("/sys/", 0) == 0 || target.rfind("/proc/", 0) == 0 ? 0 : 1;
   }
   return count;
 }
@@ -371,7 +370,7 @@ Point World::point() {
   }
   point.live_bytes = ledger.live_bytes;
   point.objects = faultLayer() != nullptr ? faultLayer()->objects() : 0;
-  point.descriptors = entriesOf("/proc/self/fd");
+  point.descriptors = openDescriptors();
   point.temporaries = temporariesUnder(device.folder);
   return point;
 }
