@@ -55,7 +55,7 @@ const std::vector<FileCall>& fileCalls() {
       {"pthread_attr_setstacksize", {EINVAL}},
       {"pthread_create", {EAGAIN}},
       {"sched_getaffinity", {EINVAL}},
-      {"sched_setaffinity", {EPERM}},
+
   };
   return calls;
 }

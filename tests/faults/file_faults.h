@@ -19,6 +19,9 @@ class FileFaults {
   /// Files whose paths begin so are of this kind; the longest beginning decides. Others are "other".
   void name(const std::string& path, const std::string& kind) { kinds_[path] = kind; }
 
+  /// What a descriptor is that is open already.
+  void know(int descriptor, const std::string& kind) { descriptors_[descriptor] = kind; }
+
   /// Counting begins anew; nothing fails.
   void arm() { arm("", 0, 0); }
   /// The nth call of "CALL KIND OF FILE", counted from 1, fails so.

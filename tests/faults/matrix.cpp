@@ -53,7 +53,7 @@ struct Options {
 };
 
 bool readOptions(int argc, char** argv, Options* options) {
-  options->device.timeout_ms = 2000;
+  options->device.timeout_ms = 30000;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     const auto value = [&]() -> std::string { return i + 1 < argc ? argv[++i] : ""; };

@@ -30,6 +30,14 @@ def read(paths):
                 cell.add(WORDS[value])
             elif kind == "m":
                 cell.add("none")
+    # What was called and not failed is shown of functions that cannot fail.
+    for kind, rows in tables.items():
+        for row, cells in list(rows.items()):
+            failed = any(words - {"none"} for words in cells.values()) or (kind == "f")
+            for phase in [phase for phase, words in cells.items() if failed and not words]:
+                del cells[phase]
+            if not cells:
+                del rows[row]
     return tables
 
 
@@ -44,7 +52,7 @@ def order(kind, row):
 
 
 def cell(words):
-    return ", ".join(sorted(words, key=list(WORDS.values()).index)) if words else "·"
+    return ", ".join(sorted(words, key=list(dict.fromkeys(WORDS.values())).index)) if words else "·"
 
 
 def table(kind, rows):

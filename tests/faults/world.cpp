@@ -1,6 +1,6 @@
 #include "faults/world.h"
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "faults/file_faults.h"
 #include "faults/vulkan_faults.h"
 
 namespace oriel::test {
@@ -17,13 +18,13 @@ constexpr uint32_t kPromptTokens = 40;
 constexpr uint32_t kReplyTokens = 6;
 constexpr uint32_t kBatch = 16;
 
-size_t entriesOf(const char* folder) {
+// Without what threads of the library read of the system when they begin.
+size_t openDescriptors() {
   size_t count = 0;
-  if (DIR* const open = ::opendir(folder); open != nullptr) {
-    while (::readdir(open) != nullptr) {
-      ++count;
-    }
-    ::closedir(open);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
+    count += target.rfind("/sys/", 0) == 0 || target.rfind("/proc/", 0) == 0 ? 0 : 1;
   }
   return count;
 }
@@ -69,7 +70,10 @@ oriel_status loadAnew(World& world) {
 oriel_status describe(World& world) {
   oriel_file_info info = {};
   info.struct_size = sizeof(info);
-  const oriel_status status = oriel_inspect(world.device.model.c_str(), &world.options, &info);
+  oriel_status status = oriel_inspect(world.device.model.c_str(), &world.options, &info);
+  // As an app has a file that a user picked.
+  const std::string handed = "/dev/fd/" + std::to_string(world.model_descriptor);
+  status = status != ORIEL_OK ? status : oriel_inspect(handed.c_str(), &world.options, &info);
   if (status != ORIEL_OK) {
     return status;
   }
@@ -270,11 +274,14 @@ size_t phaseNumber(const std::string& name) {
 
 bool Point::operator==(const Point& other) const { return World::difference(*this, other).empty(); }
 
-World::World(const Device& on) : device(on) {
+World::World(const Device& on)
+    : device(on), model_descriptor(::open(on.model.c_str(), O_RDONLY | O_CLOEXEC)) {
+  FileFaults::all().know(model_descriptor, "model");
   clearFolders();
   options.struct_size = sizeof(options);
   options.memory_bytes = 64u << 20;
-  options.window_tokens = 200;
+  // On the CPU as long that the cache has whole large pages.
+  options.window_tokens = device.kind == ORIEL_DEVICE_CPU ? 4096 : 200;
   options.chunk_tokens = kBatch;
   options.k_format = options.v_format = ORIEL_KV_F16;
   options.device = device.kind;
@@ -288,6 +295,11 @@ World::World(const Device& on) : device(on) {
   options.allocator = ledger.allocator();
   cache_ = path("cache");
   options.cache_dir = cache_.c_str();
+}
+
+World::~World() {
+  end();
+  ::close(model_descriptor);
 }
 
 void World::clearFolders() {
@@ -358,7 +370,7 @@ Point World::point() {
   }
   point.live_bytes = ledger.live_bytes;
   point.objects = faultLayer() != nullptr ? faultLayer()->objects() : 0;
-  point.descriptors = entriesOf("/proc/self/fd");
+  point.descriptors = openDescriptors();
   point.temporaries = temporariesUnder(device.folder);
   return point;
 }

@@ -34,7 +34,7 @@ struct Point {
 class World {
  public:
   explicit World(const Device& device);
-  ~World() { end(); }
+  ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -53,6 +53,7 @@ class World {
   std::string path(const std::string& name) const { return device.folder + "/" + name; }
 
   const Device device;
+  const int model_descriptor;  ///< of its file
   Ledger ledger;
   CapturedLog log;
   oriel_options options = {};
