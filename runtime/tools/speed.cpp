@@ -14,7 +14,7 @@ struct DeviceChoice {
 Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  return createExecutor(*choice.options, plan, memory, choice.allocator, nullptr,
+  return createExecutor(*choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator, nullptr,
                         logOf(*choice.options), executor);
 }
 
