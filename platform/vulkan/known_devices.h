@@ -8,17 +8,17 @@ namespace oriel {
 
 /// A row matches a device when all that it names is the device's.
 struct KnownDevice {
-  uint32_t vendor_id;           ///< 0: any
-  uint32_t driver_id;           ///< VkDriverId; 0: any
-  VkPhysicalDeviceType type;    ///< VK_PHYSICAL_DEVICE_TYPE_MAX_ENUM: any
-  const char* name_part;        ///< of the device's name; "": any
-  uint32_t first_driver;        ///< driverVersion, as the driver counts, ...
-  uint32_t last_driver;         ///< ... both included
-  uint32_t features_off;        ///< featureBit()s
-  double most_work;             ///< of a submission, as plan/op.h counts; 0: any
-  bool refused;                 ///< the device is not used at all
-  const char* reason;           ///< "WHAT HAPPENS"
-  const char* source;           ///< who says so
+  uint32_t vendor_id;         ///< 0: any
+  uint32_t driver_id;         ///< VkDriverId; 0: any
+  VkPhysicalDeviceType type;  ///< VK_PHYSICAL_DEVICE_TYPE_MAX_ENUM: any
+  const char* name_part;      ///< of the device's name; "": any
+  uint32_t first_driver;      ///< driverVersion, as the driver counts, ...
+  uint32_t last_driver;       ///< ... both included
+  uint32_t features_off;      ///< featureBit()s
+  double most_work;           ///< of a submission, as plan/op.h counts; 0: any
+  bool refused;               ///< the device is not used at all
+  const char* reason;         ///< "WHAT HAPPENS"
+  const char* source;         ///< who says so
 };
 
 /// What the rows that match leave off, less what `enabled` (readOverrideNames) names.

@@ -77,7 +77,7 @@ struct ChoicesFile {
   uint32_t divided_as_gpu;  ///< tests only
   uint8_t device_uuid[VK_UUID_SIZE];
   uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
-  uint64_t aside_hash;  ///< of the candidates that came out wrong
+  uint64_t aside_hash;            ///< of the candidates that came out wrong
   uint32_t chosen[kFileChoices];  ///< by use, then by type
   uint32_t measured[kFileChoices];
   uint64_t hash;  ///< of everything before

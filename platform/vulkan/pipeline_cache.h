@@ -26,7 +26,7 @@ class PipelineCache {
 
  private:
   VkPipelineCache cache_ = VK_NULL_HANDLE;
-  char path_[1024] = "";  // empty: no file
+  char path_[1024] = "";       // empty: no file
   uint64_t loaded_bytes_ = 0;  // of a good file's payload
 };
 

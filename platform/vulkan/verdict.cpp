@@ -110,8 +110,7 @@ void Verdict::read(const DeviceCaps& caps, const char* dir) {
 
 void Verdict::keep(const DeviceCaps& caps, const char* dir) {
   char path[1024];
-  if (!changed_ || dir == nullptr ||
-      !makeCachePath(caps, dir, kVerdictKind, path, sizeof(path))) {
+  if (!changed_ || dir == nullptr || !makeCachePath(caps, dir, kVerdictKind, path, sizeof(path))) {
     return;
   }
   File file = expectedFile(caps);

@@ -174,13 +174,13 @@ class VulkanExecutor final : public Executor {
     double sent_ms;
   };
   Flight flights_[kFlights] = {};
-  double landed_ms_ = 0;      // when the latest flight was seen to be done
-  Pace paces_[3];             // of one token, of a chunk, of a batch
-  Pace* pace_ = nullptr;      // of the run in progress
-  uint32_t block_ = 0;        // step block of the latest run, or of what runs ahead
+  double landed_ms_ = 0;          // when the latest flight was seen to be done
+  Pace paces_[3];                 // of one token, of a chunk, of a batch
+  Pace* pace_ = nullptr;          // of the run in progress
+  uint32_t block_ = 0;            // step block of the latest run, or of what runs ahead
   uint32_t features_in_use_ = 0;  // optional ones, of kernels
-  bool ahead_ = false;        // all but the head of the step in that block was begun
-  bool keeps_cache_ = false;  // since it was cleared, it was not given back
+  bool ahead_ = false;            // all but the head of the step in that block was begun
+  bool keeps_cache_ = false;      // since it was cleared, it was not given back
   AttentionGroups attention_groups_;
 };
 
@@ -215,10 +215,10 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
   for (uint32_t tests = 0;;) {
     ORIEL_TRY(openDevice(asked, refused, why));
     const uint32_t number = device_.number;
-    const char* wrong = options_.uses_wrong || (enabled >> kDeviceItself & 1u) != 0 ||
-                                options_.verdict != nullptr
-                            ? nullptr
-                            : wrongKernel();
+    const char* wrong =
+        options_.uses_wrong || (enabled >> kDeviceItself & 1u) != 0 || options_.verdict != nullptr
+            ? nullptr
+            : wrongKernel();
     if (wrong == nullptr) {
       if (!wantsTest(asked)) {
         return arenas_.take(device_, plan_, kAllArenas, options.log);

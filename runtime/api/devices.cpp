@@ -181,8 +181,7 @@ oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_in
 oriel_status oriel_device_list_with(const oriel_options* given, oriel_device_info* devices,
                                     size_t capacity, size_t* needed) {
   oriel_options options;
-  if (!readOptions(given, &options) || needed == nullptr ||
-      (devices == nullptr && capacity != 0)) {
+  if (!readOptions(given, &options) || needed == nullptr || (devices == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;

@@ -285,7 +285,7 @@ struct ExecutorOptions {
   // For the whole self-test: kernels that were found wrong are used all the same, and what was found before is forgotten.
   bool uses_wrong = false;
   bool forgets_wrong = false;
-  uint32_t cpu_threads = 0;                 ///< of the CPU executor; 0: one per core, at most 8
+  uint32_t cpu_threads = 0;  ///< of the CPU executor; 0: one per core, at most 8
   const oriel_allocator* allocator = nullptr;
   Log log;
   // For tests only.

@@ -301,8 +301,7 @@ void removeFile(const char* path) {
 uint32_t removeFiles(const char* folder, const char* beginning, const char* end) {
   char pattern[1024];
   WidePath wide;
-  const int length =
-      std::snprintf(pattern, sizeof(pattern), "%s\\%s*%s", folder, beginning, end);
+  const int length = std::snprintf(pattern, sizeof(pattern), "%s\\%s*%s", folder, beginning, end);
   if (length < 0 || static_cast<size_t>(length) >= sizeof(pattern) || !wide.set(pattern)) {
     return 0;
   }

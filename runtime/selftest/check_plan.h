@@ -42,7 +42,7 @@ constexpr uint32_t kWeightParts = 5;
 
 /// What of all kernels a model's plan has a use for.
 struct KernelsOf {
-  uint32_t kinds = 0;                                     ///< OpKinds, a bit each
+  uint32_t kinds = 0;                                      ///< OpKinds, a bit each
   uint32_t weights[static_cast<uint32_t>(kOpKinds)] = {};  ///< by kind: WeightTypes, a bit each
   uint32_t caches = 0;   ///< of kAttention, pairs of formats: 1 << (3 * keys + values)
   uint32_t latents = 0;  ///< of kLatentAttention, formats

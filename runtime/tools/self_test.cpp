@@ -107,9 +107,8 @@ Status selfTest(const oriel_options& options, oriel_check_fn on_check,
   if (options.device == ORIEL_DEVICE_NONE) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to test: name one");
   }
-  DeviceChoice choice = {options,
-                         options.allocator != nullptr ? *options.allocator : defaultAllocator(),
-                         false};
+  DeviceChoice choice = {
+      options, options.allocator != nullptr ? *options.allocator : defaultAllocator(), false};
   if (choice.options.device_timeout_ms == 0) {
     choice.options.device_timeout_ms = kTimeoutMs;
   }

@@ -66,17 +66,21 @@ static const char* kind_of(const uint32_t* words, size_t count) {
     kind = capability == 9                            ? "half"
            : capability == 6018 || capability == 6019 ? "dot"
            : capability == 63                         ? "subgroup"
-           : capability == 46                         ? "texel"
+           : capability == 47                         ? "texel"
                                                       : kind;
   }
   return kind;
 }
 
-/* Every sum of floats (OpFAdd) is a difference (OpFSub): code as valid as before. */
+/* Every sum of floats (OpFAdd) is a difference (OpFSub), every product (OpFMul) a quotient (OpFDiv) and every fma
+ * (50 of GLSL.std.450) a mix (46): code as valid as before. */
 static void spoil(uint32_t* words, size_t count) {
   for (size_t at = 5; at < count && words[at] >> 16 != 0; at += words[at] >> 16) {
-    if ((words[at] & 0xFFFF) == 129) {
-      words[at] = (words[at] & 0xFFFF0000u) | 131;
+    const uint32_t op = words[at] & 0xFFFF;
+    if (op == 129 || op == 133) {
+      words[at] = (words[at] & 0xFFFF0000u) | (op == 129 ? 131 : 136);
+    } else if (op == 12 && words[at + 4] == 50) {
+      words[at + 4] = 46;
     }
   }
 }

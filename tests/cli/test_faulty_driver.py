@@ -35,7 +35,7 @@ def faulty(**faults):
 
 def run(*args, fresh=False, **faults):
     if fresh:
-        shutil.rmtree(scratch / "cache", ignore_errors=True)
+        shutil.rmtree(CACHE, ignore_errors=True)
         (scratch / "died").unlink(missing_ok=True)
     return oriel(*RUN, *VULKAN, *args, env=faulty(**faults))
 
@@ -83,7 +83,7 @@ def test_wrong_kernels_are_put_aside():
         check(f"{kind}: kept", same(second) and not lines_with(second, "tested the kernels")
               and len(lines_with(second, name + " off")) == 1, second)
         listed = features()[1]
-        check(f"{kind}: listed", name + " off" in listed["verdict"] and listed["kernels_wrong"] == 1
+        check(f"{kind}: listed", name + " off" in listed["verdict"] and listed["kernels_wrong"] != 0
               and feature not in " ".join(listed["features"]), listed)
         wants = run("--enable-feature", name, ORIEL_TEST_LIE=kind)
         check(f"{kind}: one's own wish goes first", wants.code == 0 and wants.json["token_ids"] != HONEST, wants)
@@ -95,9 +95,22 @@ def test_wrong_kernels_are_put_aside():
     check("several: the text is right", same(both), both)
 
 
+def test_the_doctor_writes_down_what_is_wrong():
+    if "packed integer dot product" not in " ".join(features()[0]) or os.environ.get("ORIEL_TEST_DEVICE") == "swiftshader":
+        return
+    run(fresh=True)
+    ill = oriel("doctor", "--no-timing", "--json", *VULKAN, env=faulty(ORIEL_TEST_LIE="dot"))
+    failed = [entry["name"] for entry in ill.json["checks"] if not entry["passed"]]
+    check("doctor: finds it", ill.code == 1 and failed and all("dot" in name for name in failed), failed)
+    listed = features()[1]
+    check("doctor: keeps it", "integer_dot off" in listed["verdict"]
+          and "packed integer dot product" not in " ".join(listed["features"]), listed)
+    check("doctor: models do without", same(run(ORIEL_TEST_LIE="dot")))
+
+
 def test_a_device_that_is_wrong_in_everything_is_not_used():
     for args in ([], ["--no-cache", "--device-test", "always"]):
-        shutil.rmtree(scratch / "cache", ignore_errors=True)
+        shutil.rmtree(CACHE, ignore_errors=True)
         every = oriel(*RUN, *VULKAN, *args, env=faulty(ORIEL_TEST_LIE="plain,subgroup,texel,half,dot,matrix"))
         check(f"plain {args}: an error", every.code == 1 and every.out == b"", every)
         check(f"plain {args}: the line says why", len(lines_with(every, "no usable Vulkan device", "failed on")) == 1, every)
@@ -109,7 +122,7 @@ def test_verdicts_that_are_not_whole_count_for_nothing():
     run(fresh=True, ORIEL_TEST_LIE="subgroup")
     file = next(CACHE.glob("oriel-*-*.verdict"))
     good = file.read_bytes()
-    for at in (0, 9, 20, 35, 50, 72, 80, len(good) - 1):
+    for at in (20, len(good) - 1):  # every byte: test_drivers.cpp
         for damaged in (good[:at], good[:at] + bytes([good[at] ^ 1]) + good[at + 1:]):
             file.write_bytes(damaged)
             listed = features()[1]
@@ -140,13 +153,13 @@ def test_a_driver_that_died_is_not_asked_for_the_same():
 
 def test_a_driver_that_always_dies_is_given_up():
     for place in ("vkCreateDevice", "vkCreateComputePipelines", "vkQueueSubmit", "vkCreateInstance"):
-        shutil.rmtree(scratch / "cache", ignore_errors=True)
+        shutil.rmtree(CACHE, ignore_errors=True)
         codes = [run(ORIEL_TEST_DIE=place).code for _ in range(4)]
         check(f"always {place}: at most twice", codes[0] < 0 and codes[2:] == [1, 1], codes)
 
 
 def test_what_a_killed_process_leaves_goes_by_itself():
-    shutil.rmtree(scratch / "cache", ignore_errors=True)
+    shutil.rmtree(CACHE, ignore_errors=True)
     began = scratch / "died"
     began.unlink(missing_ok=True)
     env = faulty(ORIEL_TEST_DIE="vkCreateDevice", ORIEL_TEST_ONCE=str(began), ORIEL_TEST_HANG="1")
@@ -176,4 +189,8 @@ def test_files_that_cannot_be_written_change_nothing():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(globals()))
+    tests = dict(globals())
+    if os.environ.get("ORIEL_TEST_DEVICE") == "swiftshader":  # of the host alone otherwise
+        tests = {name: what for name, what in tests.items()
+                 if not name.startswith("test_") or "wrong" in name or "always_dies" in name}
+    sys.exit(run_tests(tests))

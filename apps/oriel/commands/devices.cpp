@@ -17,11 +17,11 @@
 namespace cli {
 namespace {
 
-std::vector<oriel_device_info> listDevices(const CommonOptions& common,
-                                           Diagnostics* diagnostics) {
+std::vector<oriel_device_info> listDevices(const CommonOptions& common, Diagnostics* diagnostics) {
   const std::string cache = common.no_cache ? "" : userCacheFolder().u8string();
   oriel_options options = planOptions(common);
   options.cache_dir = cache.empty() ? nullptr : cache.c_str();
+  options.disabled_features = nullptr;  // what there is, not what one does without
   options.log = Diagnostics::onLog;
   options.log_user = diagnostics;
   std::vector<oriel_device_info> devices(16);
