@@ -95,19 +95,6 @@ def test_wrong_kernels_are_put_aside():
     check("several: the text is right", same(both), both)
 
 
-def test_the_doctor_writes_down_what_is_wrong():
-    if "packed integer dot product" not in " ".join(features()[0]) or os.environ.get("ORIEL_TEST_DEVICE") == "swiftshader":
-        return
-    run(fresh=True)
-    ill = oriel("doctor", "--no-timing", "--json", *VULKAN, env=faulty(ORIEL_TEST_LIE="dot"))
-    failed = [entry["name"] for entry in ill.json["checks"] if not entry["passed"]]
-    check("doctor: finds it", ill.code == 1 and failed and all("dot" in name for name in failed), failed)
-    listed = features()[1]
-    check("doctor: keeps it", "integer_dot off" in listed["verdict"]
-          and "packed integer dot product" not in " ".join(listed["features"]), listed)
-    check("doctor: models do without", same(run(ORIEL_TEST_LIE="dot")))
-
-
 def test_a_device_that_is_wrong_in_everything_is_not_used():
     for args in ([], ["--no-cache", "--device-test", "always"]):
         shutil.rmtree(CACHE, ignore_errors=True)
