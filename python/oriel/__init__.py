@@ -37,6 +37,6 @@ __all__ = [
     "Mark", "Model", "ModelInfo", "NoDeviceError", "OutOfMemoryError", "Parsed", "Part", "Plan", "PlanChoice",
     "Prediction", "PrefixInfo", "Reply", "Resident", "Restored", "Score", "Session", "ShapeInfo", "SnapshotInfo", "Speed",
     "SpeedError", "StateError", "Stats", "StepCost", "StepGroupCost", "TensorType", "TextError", "Token", "ToolCall",
-    "TranscriptInfo", "UnsupportedError", "View", "__version__", "bundled_model", "devices", "forget_devices", "format_size", "inspect",
-    "inspect_snapshot", "measure_speed", "parse_size", "plan", "reply_many", "self_test", "shapes",
+    "TranscriptInfo", "UnsupportedError", "View", "__version__", "bundled_model", "devices", "forget_devices",
+    "format_size", "inspect", "inspect_snapshot", "measure_speed", "parse_size", "plan", "reply_many", "self_test", "shapes",
 ]
