@@ -81,6 +81,24 @@ void setStateFormat(const std::string& given, CommonOptions* options) {
       "--state", "'" + given + "' is not a format of states: use auto, f32, f16 or int8");
 }
 
+void setDeviceTest(const std::string& given, CommonOptions* options) {
+  const std::string text = lowerCase(given);
+  if (text == "auto") {
+    options->device_test = ORIEL_DEVICE_TEST_AUTO;
+  } else if (text == "always") {
+    options->device_test = ORIEL_DEVICE_TEST_ALWAYS;
+  } else if (text == "never") {
+    options->device_test = ORIEL_DEVICE_TEST_NEVER;
+  } else {
+    throw CLI::ValidationError("--device-test",
+                               "'" + given + "' is no time to test: use auto, always or never");
+  }
+}
+
+void addFeature(const std::string& text, CommonOptions* options) {
+  options->enabled_features += (options->enabled_features.empty() ? "" : ",") + text;
+}
+
 void setDevice(const std::string& given, CommonOptions* options) {
   const std::string text = lowerCase(given);
   const std::string vulkan = "vulkan";
@@ -247,6 +265,14 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
           "cpu, vulkan or vulkan:N as `oriel devices` lists them (default: auto, the best GPU, "
           "else the CPU)",
           setDevice);
+  addText(command, options, "--device-test", "WHEN", device,
+          "Test the kernels of a Vulkan device before they are used: auto, once for each driver "
+          "(default), always or never",
+          setDeviceTest);
+  addText(command, options, "--enable-feature", "NAME", device,
+          "Use what a Vulkan device is known or was found to be faulty in: a name that `oriel "
+          "devices` shows as off, long_submissions, or device, one that is refused",
+          addFeature);
   command
       ->add_option("--threads", options->threads,
                    "Threads that compute on the CPU (default: one per core, at most 8)")
@@ -368,6 +394,9 @@ oriel_options planOptions(const CommonOptions& options) {
   result.prefix_file = options.prefix_file.empty() ? nullptr : options.prefix_file.c_str();
   result.transcript_bytes = options.transcript_bytes;
   result.disabled_features = std::getenv("ORIEL_DISABLE");
+  result.enabled_features =
+      options.enabled_features.empty() ? nullptr : options.enabled_features.c_str();
+  result.device_test = options.device_test;
   result.calibration_file = options.calibration ? options.calibration->c_str() : nullptr;
   return result;
 }

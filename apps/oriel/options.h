@@ -34,6 +34,8 @@ struct CommonOptions {
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
   bool device_named = false;  ///< --device was given
+  std::string enabled_features;
+  oriel_device_test device_test = ORIEL_DEVICE_TEST_AUTO;
   double min_tokens_per_s = 0;
   uint32_t threads = 0;
   std::optional<std::string>

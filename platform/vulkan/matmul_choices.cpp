@@ -63,7 +63,7 @@ Candidates candidatesOf(MatmulUse use, bool software) {
 }
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'K', 'C', '\n'};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint32_t kFileChoices = kMatmulUses * kWeightTypes;
 
 struct ChoicesFile {
@@ -77,14 +77,15 @@ struct ChoicesFile {
   uint32_t divided_as_gpu;  ///< tests only
   uint8_t device_uuid[VK_UUID_SIZE];
   uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+  uint64_t aside_hash;            ///< of the candidates that came out wrong
   uint32_t chosen[kFileChoices];  ///< by use, then by type
   uint32_t measured[kFileChoices];
   uint64_t hash;  ///< of everything before
 };
-static_assert(sizeof(ChoicesFile) == 72 + 8 * kFileChoices + 8, "no padding: hashed as bytes");
+static_assert(sizeof(ChoicesFile) == 80 + 8 * kFileChoices + 8, "no padding: hashed as bytes");
 
 // Everything but the choices and the hash.
-ChoicesFile expectedFile(const DeviceCaps& caps) {
+ChoicesFile expectedFile(const DeviceCaps& caps, const Verdict& verdict) {
   ChoicesFile file;
   std::memset(&file, 0, sizeof(file));
   std::memcpy(file.magic, kMagic, sizeof(kMagic));
@@ -97,6 +98,7 @@ ChoicesFile expectedFile(const DeviceCaps& caps) {
   file.divided_as_gpu = caps.divide_as_gpu ? 1 : 0;
   std::memcpy(file.device_uuid, caps.device_uuid, VK_UUID_SIZE);
   std::memcpy(file.pipeline_cache_uuid, caps.pipeline_cache_uuid, VK_UUID_SIZE);
+  file.aside_hash = verdict.asideHash();
   return file;
 }
 
@@ -133,7 +135,11 @@ WeightType typeOf(uint32_t choice) { return static_cast<WeightType>(choice % kWe
 
 }  // namespace
 
-bool MatmulChoices::runs(const MatmulCandidate& candidate, WeightType type) const {
+bool MatmulChoices::runs(MatmulUse use, uint32_t position, WeightType type) const {
+  const MatmulCandidate& candidate = candidatesOf(use, caps_.isSoftware()).first[position];
+  if (position != 0 && verdict_->isAside(at(use, type), position)) {
+    return false;
+  }
   switch (candidate.kernel) {
     case MatmulKernel::kFloat:
       break;
@@ -151,7 +157,7 @@ const MatmulCandidate* MatmulChoices::candidate(MatmulUse use, WeightType type,
                                                 uint32_t index) const {
   const Candidates candidates = candidatesOf(use, caps_.isSoftware());
   for (uint32_t i = 0; i < candidates.count; ++i) {
-    if (runs(candidates.first[i], type) && index-- == 0) {
+    if (runs(use, i, type) && index-- == 0) {
       return &candidates.first[i];
     }
   }
@@ -181,8 +187,14 @@ const MatmulCandidate& MatmulChoices::candidateFor(const Op& op, uint32_t rows) 
   return can_run ? *chosen : *candidate(use, op.weights, 0);
 }
 
-void MatmulChoices::create(const DeviceCaps& caps, const char* dir, const Log& log) {
+uint32_t MatmulChoices::positionOf(MatmulUse use, const MatmulCandidate& candidate) const {
+  return static_cast<uint32_t>(&candidate - candidatesOf(use, caps_.isSoftware()).first);
+}
+
+void MatmulChoices::create(const DeviceCaps& caps, const Verdict& verdict, const char* dir,
+                           const Log& log) {
   caps_ = caps;
+  verdict_ = &verdict;
   for (uint32_t i = 0; i < kChoices; ++i) {
     chosen_[i] = standard(useOf(i), typeOf(i));
     measured_[i] = 0;
@@ -195,7 +207,7 @@ void MatmulChoices::create(const DeviceCaps& caps, const char* dir, const Log& l
   if (!kept.openIfThere(path_, Log()).ok() || !kept.isOpen()) {
     return;
   }
-  const ChoicesFile expected = expectedFile(caps);
+  const ChoicesFile expected = expectedFile(caps, verdict);
   ChoicesFile file;
   bool good = kept.bytes() == sizeof(file) && kept.readAll(&file, Log()).ok() &&
               std::memcmp(&file, &expected, offsetof(ChoicesFile, chosen)) == 0 &&
@@ -222,7 +234,7 @@ bool MatmulChoices::keep(MatmulUse use, WeightType type, uint32_t index, const L
   if (path_[0] == '\0') {
     return false;
   }
-  ChoicesFile file = expectedFile(caps_);
+  ChoicesFile file = expectedFile(caps_, *verdict_);
   std::memcpy(file.chosen, chosen_, sizeof(file.chosen));
   std::memcpy(file.measured, measured_, sizeof(file.measured));
   file.hash = hashOf(file);

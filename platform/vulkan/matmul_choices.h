@@ -30,8 +30,9 @@ struct MatmulCandidate {
 
 class MatmulChoices {
  public:
-  /// Reads the choices of this device from `dir` (null: none).
-  void create(const DeviceCaps& caps, const char* dir, const Log& log);
+  /// Reads the choices of this device from `dir` (null: none). There are no candidates but those that `verdict`, which
+  /// outlives this, has not put aside.
+  void create(const DeviceCaps& caps, const Verdict& verdict, const char* dir, const Log& log);
 
   /// Null: there is no such candidate for the type on this device.
   const MatmulCandidate* candidate(MatmulUse use, WeightType type, uint32_t index) const;
@@ -45,15 +46,18 @@ class MatmulChoices {
   /// What `op` (kMatmul) on at most so many vectors is to be done with: in float as the kernel table says if it
   /// names a candidate that there is not, or needs kMatmulStaged and has none.
   const MatmulCandidate& candidateFor(const Op& op, uint32_t rows) const;
-
- private:
-  static constexpr uint32_t kChoices = kMatmulUses * kWeightTypes;
+  /// Where in its table a candidate of candidateFor() stands, for Verdict.
+  uint32_t positionOf(MatmulUse use, const MatmulCandidate& candidate) const;
   static uint32_t at(MatmulUse use, WeightType type) {
     return static_cast<uint32_t>(use) * kWeightTypes + static_cast<uint32_t>(type);
   }
-  bool runs(const MatmulCandidate& candidate, WeightType type) const;
+
+ private:
+  static constexpr uint32_t kChoices = kMatmulUses * kWeightTypes;
+  bool runs(MatmulUse use, uint32_t position, WeightType type) const;
 
   DeviceCaps caps_ = {};
+  const Verdict* verdict_ = nullptr;
   char path_[1024] = "";  // empty: no file
   uint32_t chosen_[kChoices] = {};
   uint32_t measured_[kChoices] = {};

@@ -12,6 +12,7 @@ namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'P', 'C', '\n'};
 constexpr uint32_t kVersion = 1;
+constexpr const char* kKind = "pipelines";
 /// No driver's pipelines of one model come near it.
 constexpr uint64_t kMostFileBytes = 256 << 20;
 
@@ -85,8 +86,7 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
   VkPipelineCacheCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
   InputFile file;
-  if (dir != nullptr && !(makeCachePath(device.caps, dir, "pipelines", path_, sizeof(path_)) &&
-                          makeCachePath(device.caps, dir, "opening", marker_, sizeof(marker_)))) {
+  if (dir != nullptr && !makeCachePath(device.caps, dir, kKind, path_, sizeof(path_))) {
     log.write(ORIEL_LOG_DEBUG, "the path of the cache folder is too long; pipelines are not kept");
     path_[0] = '\0';
   }
@@ -95,10 +95,7 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
   if (there) {
     const uint8_t* payload = nullptr;
     uint64_t payload_bytes = 0;
-    InputFile marker;
-    if (!marker.openIfThere(marker_, Log()).ok() || marker.isOpen()) {
-      log.write(ORIEL_LOG_DEBUG, "the driver did not survive %s; not used", path_);
-    } else if (file.bytes() > kMostFileBytes || kept.data() == nullptr) {
+    if (file.bytes() > kMostFileBytes || kept.data() == nullptr) {
       log.write(ORIEL_LOG_DEBUG, "%s has %" PRIu64 " bytes, for which there is no memory; not used",
                 path_, file.bytes());
     } else if (file.readAll(kept.data(), Log()).ok() &&
@@ -106,13 +103,13 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
       info.pInitialData = payload;
       info.initialDataSize = static_cast<size_t>(payload_bytes);
       loaded_bytes_ = payload_bytes;
-      // A folder that cannot be written to leaves the file without this protection.
-      marked_ = writeFileAtomically(marker_, kMagic, sizeof(kMagic), FileUse::kCache, Log()).ok();
     } else {
       log.write(ORIEL_LOG_DEBUG, "%s is damaged or from another build or driver; not used", path_);
     }
   }
+  device.watch.enter(place(), 0);
   VkResult result = device.api.vkCreatePipelineCache(device.device, &info, nullptr, &cache_);
+  device.watch.leave(place(), 0);
   if (result < 0 && info.initialDataSize != 0) {
     info.initialDataSize = 0;
     info.pInitialData = nullptr;
@@ -120,13 +117,6 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
     result = device.api.vkCreatePipelineCache(device.device, &info, nullptr, &cache_);
   }
   return checkMade(result, &cache_, "create a pipeline cache", log);
-}
-
-void PipelineCache::survived() {
-  if (marked_) {
-    removeFile(marker_);
-    marked_ = false;
-  }
 }
 
 void PipelineCache::save(const VulkanDevice& device, void* scratch, uint64_t scratch_bytes,
@@ -153,16 +143,24 @@ void PipelineCache::save(const VulkanDevice& device, void* scratch, uint64_t scr
   std::memcpy(scratch, &header, sizeof(header));
   if (!writeFileAtomically(path_, scratch, bytes + sizeof(header), FileUse::kCache, Log()).ok()) {
     log.write(ORIEL_LOG_DEBUG, "cannot write %s; pipelines are not kept", path_);
-    return;
   }
-  removeFile(marker_);
 }
 
 void PipelineCache::release(const VulkanDevice& device) {
-  survived();  // a load that was given up is no crash
   if (cache_ != VK_NULL_HANDLE) {
     device.api.vkDestroyPipelineCache(device.device, cache_, nullptr);
     cache_ = VK_NULL_HANDLE;
+  }
+}
+
+void dropKeptKernels(const DeviceCaps& caps, const char* dir, const Log& log) {
+  char path[1024];
+  if (makeCachePath(caps, dir, kKind, path, sizeof(path))) {
+    log.write(ORIEL_LOG_WARNING,
+              "the driver of %s ended a process that gave it kernels kept in %.600s: they are "
+              "compiled anew",
+              caps.name, path);
+    removeFile(path);
   }
 }
 

@@ -30,10 +30,11 @@ Status Pipelines::add(const Kernel& kernel, const Log& log, uint32_t* index) {
 }
 
 Status Pipelines::start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
-                        Workspace* workspace, const Log& log) {
+                        DriverPlace place, Workspace* workspace, const Log& log) {
   device_ = &device;
   layout_ = layout;
   cache_ = cache;
+  place_ = place;
   next_.store(0, std::memory_order_relaxed);
   begin_ms_ = nowMs();
   ORIEL_TRY(makeModules(workspace, log));
@@ -160,8 +161,11 @@ VkResult Pipelines::compile(Entry* entry) const {
   if (device_->caps.creation_feedback) {
     info.pNext = &feedback;
   }
+  const uint32_t features = featuresOfKernel(kShaders[entry->shader].name);
+  device_->watch.enter(place_, features);
   const VkResult result =
       api.vkCreateComputePipelines(device_->device, cache_, 1, &info, nullptr, &entry->pipeline);
+  device_->watch.leave(place_, features);
   if (result < 0) {
     entry->pipeline = VK_NULL_HANDLE;
   }
@@ -192,6 +196,14 @@ void Pipelines::join() {
   for (Thread& thread : threads_) {
     thread.join();
   }
+}
+
+uint32_t Pipelines::features() const {
+  uint32_t features = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    features |= featuresOfKernel(kShaders[entries_[i].shader].name);
+  }
+  return features;
 }
 
 PipelineStats Pipelines::stats() const {

@@ -16,14 +16,20 @@ class Pipelines {
   /// Unpacks kernels, for which it borrows from `workspace`, hands them to the driver and begins to compile on threads
   /// of its own: a few, and none where this process has one processor. Nothing else may be called before finish() but
   /// join(), and release() behind that.
+  /// `place`: what the driver's watch is told while it compiles.
   Status start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
-               Workspace* workspace, const Log& log);
+               DriverPlace place, Workspace* workspace, const Log& log);
   /// Helps, and waits. Names the kernel that did not compile.
   Status finish(const Log& log);
   /// Lets the threads end what they are at, for a load that is given up.
   void join();
   void release(const VulkanDevice& device);
 
+  uint32_t count() const { return count_; }
+  /// Its shader's index.
+  uint32_t shader(uint32_t index) const { return entries_[index].shader; }
+  /// Optional features that any of them needs.
+  uint32_t features() const;
   VkPipeline at(uint32_t index) const { return entries_[index].pipeline; }
   /// After finish().
   PipelineStats stats() const;
@@ -59,6 +65,7 @@ class Pipelines {
   const VulkanDevice* device_ = nullptr;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
+  DriverPlace place_ = DriverPlace::kCompile;
   std::atomic<uint32_t> next_{0};
   double begin_ms_ = 0;
   double took_ms_ = 0;

@@ -77,8 +77,10 @@ Status Queue::submit(const VkCommandBuffer* commands, uint32_t count, uint32_t f
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.commandBufferCount = count;
   info.pCommandBuffers = commands;
-  ORIEL_TRY(settle(checkVk(api.vkQueueSubmit(device_->queue, 1, &info, fences_[fence]),
-                           "submit work to the device", log_)));
+  device_->watch.enter(DriverPlace::kFirstSteps, 0);
+  const VkResult result = api.vkQueueSubmit(device_->queue, 1, &info, fences_[fence]);
+  device_->watch.leave(DriverPlace::kFirstSteps, 0);
+  ORIEL_TRY(settle(checkVk(result, "submit work to the device", log_)));
   in_flight_[fence] = true;
   return kOk;
 }

@@ -1,6 +1,7 @@
 #include "vulkan/vulkan_executor.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -8,6 +9,7 @@
 #include "exec/pace.h"
 #include "vulkan/bindings.h"
 #include "vulkan/pipeline_cache.h"
+#include "vulkan/shader_table.h"
 #include "vulkan/step_commands.h"
 #include "vulkan/texel_views.h"
 #include "vulkan/transfers.h"
@@ -101,14 +103,33 @@ class VulkanExecutor final : public Executor {
   bool keepMatmul(MatmulUse use, WeightType type, uint32_t index) override {
     return choices_.keep(use, type, index, options_.log);
   }
+  void judge(StepList list, const Op* ops, uint32_t count, bool right) override;
+  void keepJudgement() override { verdict().keep(device_.caps, options_.trust_dir); }
+  void describeTrust(char* text, size_t capacity) const override;
 
  private:
-  /// The device and its memory.
+  /// A device whose kernels are right, as far as anybody has looked, and its memory.
   Status takeDevice(const ExecutorOptions& options);
+  /// The device, with the kernels that the plan wants of it.
+  Status openDevice(const ExecutorOptions& options, uint32_t refused, const char* why);
+  void closeDevice();
+  bool wantsTest(const ExecutorOptions& options) const;
+  /// Tests, and turns off what came out wrong.
+  Status testDevice(const ExecutorOptions& options);
+  void turnOffWrong(uint32_t enabled, const Log& log);
+  static void warnOnly(oriel_log_level level, const char* message, void* log);
+  /// A kernel that came out wrong and that nothing can stand in for; null: none.
+  const char* wrongKernel() const;
+  Verdict& verdict() { return options_.verdict != nullptr ? *options_.verdict : device_.verdict; }
+  const Verdict& verdict() const {
+    return options_.verdict != nullptr ? *options_.verdict : device_.verdict;
+  }
+  void judgeKernel(uint32_t shader, bool right);
   Status choosePipelines();
   Status choosePipelines(StepList list, const Op& op, double piece_work, OpHandles* handles);
   Status startPipelines();
   Status finishPipelines();
+  Status takeFirstSteps();
   /// The upload ring as working memory, while nothing is uploaded.
   Workspace ringWorkspace() const {
     return {arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),
@@ -119,6 +140,7 @@ class VulkanExecutor final : public Executor {
 
   /// `many`: outputs, more than one.
   Status submitStep(StepRun what, bool many, const StopCheck& stop);
+  Status watchStep(StepRun what, bool many, const StopCheck& stop);
   Status runHostOp(const Op& op);
   uint32_t afterIdleRound(const Op* ops, const StepCommands::Range& body, uint32_t piece) const;
   Status submitAhead(bool* more);
@@ -143,6 +165,7 @@ class VulkanExecutor final : public Executor {
   PipelineCache pipeline_cache_;
   Pipelines pipelines_;
   MatmulChoices choices_;
+  uint8_t failed_[Verdict::kMaxKernels / 8] = {};  // what judge() was told, a bit for each
   Bindings bindings_;
   Queue queue_;
   Transfers transfers_;
@@ -152,20 +175,206 @@ class VulkanExecutor final : public Executor {
     double sent_ms;
   };
   Flight flights_[kFlights] = {};
-  double landed_ms_ = 0;      // when the latest flight was seen to be done
-  Pace paces_[3];             // of one token, of a chunk, of a batch
-  Pace* pace_ = nullptr;      // of the run in progress
-  uint32_t block_ = 0;        // step block of the latest run, or of what runs ahead
-  bool ahead_ = false;        // all but the head of the step in that block was begun
-  bool keeps_cache_ = false;  // since it was cleared, it was not given back
+  double landed_ms_ = 0;          // when the latest flight was seen to be done
+  Pace paces_[3];                 // of one token, of a chunk, of a batch
+  Pace* pace_ = nullptr;          // of the run in progress
+  uint32_t block_ = 0;            // step block of the latest run, or of what runs ahead
+  uint32_t features_in_use_ = 0;  // optional ones, of kernels
+  bool ahead_ = false;            // all but the head of the step in that block was begun
+  bool keeps_cache_ = false;      // since it was cleared, it was not given back
   AttentionGroups attention_groups_;
 };
 
 // ---- Life ----------------------------------------------------------------------------------------
 
+Status VulkanExecutor::openDevice(const ExecutorOptions& options, uint32_t refused,
+                                  const char* why) {
+  ORIEL_TRY(device_.create(options, refused, why));
+  choices_.create(device_.caps, verdict(), options_.cache_dir, options.log);
+  return choosePipelines();
+}
+
+void VulkanExecutor::closeDevice() {
+  pipelines_.release(device_);
+  attention_groups_ = AttentionGroups();
+  device_.destroy();
+  const Verdict known = device_.verdict;
+  device_.~VulkanDevice();
+  new (&device_) VulkanDevice();
+  device_.verdict = known;
+}
+
+// Step by step: what a kernel needs that came out wrong is turned off and what stands in for it tested, until all are
+// right or a device is given up for the next one.
 Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
-  ORIEL_TRY(device_.create(options));
-  return arenas_.take(device_, plan_, kAllArenas, options.log);
+  constexpr uint32_t kMostTests = 16;
+  uint32_t enabled = 0;
+  ORIEL_TRY(readOverrideNames(options.enabled_features, options.log, &enabled));
+  ExecutorOptions asked = options;
+  uint32_t refused = 0;
+  char why[128] = "";
+  for (uint32_t tests = 0;;) {
+    ORIEL_TRY(openDevice(asked, refused, why));
+    const uint32_t number = device_.number;
+    const char* wrong =
+        options_.uses_wrong || (enabled >> kDeviceItself & 1u) != 0 || options_.verdict != nullptr
+            ? nullptr
+            : wrongKernel();
+    if (wrong == nullptr) {
+      if (!wantsTest(asked)) {
+        return arenas_.take(device_, plan_, kAllArenas, options.log);
+      }
+      asked.test_again = false;
+      asked.device_number = number;
+      asked.verdict = &device_.verdict;
+      const Status status = testDevice(asked);
+      if (++tests == kMostTests) {  // each turns something off
+        asked.tester = nullptr;
+      }
+      if (status.ok()) {
+        turnOffWrong(enabled, options.log);
+        device_.verdict.keep(device_.caps, options_.trust_dir);
+        closeDevice();
+        continue;
+      }
+      if (status.code() != ORIEL_ERROR_DEVICE && status.code() != ORIEL_ERROR_TIMEOUT) {
+        asked.tester = nullptr;  // it is used untested
+        closeDevice();
+        continue;
+      }
+      wrong = "the test of its kernels";
+    }
+    std::snprintf(why, sizeof(why), "%.60s failed on %.50s", wrong, device_.caps.name);
+    options.log.write(ORIEL_LOG_WARNING, "Vulkan device %u (%s) is not usable: %s failed", number,
+                      device_.caps.name, wrong);
+    refused |= 1u << (number - 1);
+    asked = options;
+    closeDevice();
+  }
+}
+
+bool VulkanExecutor::wantsTest(const ExecutorOptions& options) const {
+  if (options.tester == nullptr) {
+    return false;
+  }
+  for (uint32_t i = 0; i < pipelines_.count(); ++i) {
+    if (device_.verdict.state(pipelines_.shader(i)) == KernelState::kUntried) {
+      return true;
+    }
+  }
+  return options.test_again;
+}
+
+// What a test says is no error of the load, and what it chooses nobody's business.
+void VulkanExecutor::warnOnly(oriel_log_level level, const char* message, void* log) {
+  if (level <= ORIEL_LOG_WARNING) {
+    static_cast<const Log*>(log)->write(ORIEL_LOG_WARNING, "%s", message);
+  }
+}
+
+// With nothing else of this process on the device: what the test takes is less than what the plan will.
+Status VulkanExecutor::testDevice(const ExecutorOptions& options) {
+  const double begin_ms = nowMs();
+  const DeviceCaps caps = device_.caps;
+  uint8_t used[Verdict::kMaxKernels] = {};
+  for (uint32_t i = 0; i < pipelines_.count(); ++i) {
+    used[pipelines_.shader(i)] = 1;
+  }
+  device_.destroy();
+  device_.watch.end();
+  ExecutorOptions testing = options;
+  testing.tester = nullptr;
+  testing.experts = nullptr;
+  testing.device_is_optional = false;
+  testing.log = {warnOnly, const_cast<Log*>(&options.log)};
+  const Status status = options.tester->test(plan_, testing);
+  for (uint32_t i = 0; i < kShaderCount && status.ok(); ++i) {
+    if (used[i] != 0 && device_.verdict.state(i) == KernelState::kUntried) {
+      device_.verdict.note(i, KernelState::kPassedOver);
+    }
+  }
+  if (status.ok()) {
+    options.log.write(ORIEL_LOG_INFO, "tested the kernels of %s in %.0f ms", caps.name,
+                      nowMs() - begin_ms);
+  }
+  return status;
+}
+
+void VulkanExecutor::turnOffWrong(uint32_t enabled, const Log& log) {
+  uint32_t needed = 0;
+  const char* name = "";
+  for (uint32_t i = 0; i < pipelines_.count(); ++i) {
+    const uint32_t shader = pipelines_.shader(i);
+    const uint32_t features = featuresOfKernel(kShaders[shader].name) & ~enabled;
+    if (device_.verdict.state(shader) == KernelState::kWrong && features != 0) {
+      needed |= features;
+      name = kShaders[shader].name;
+    }
+  }
+  if (needed != 0) {
+    char names[64];
+    writeFeatureNames(riskiest(needed), names, sizeof(names));
+    log.write(ORIEL_LOG_WARNING, "%s computes wrong numbers in kernel %s: %s is turned off",
+              device_.caps.name, name, names);
+    device_.verdict.turnOff(riskiest(needed));
+  }
+}
+
+const char* VulkanExecutor::wrongKernel() const {
+  for (uint32_t i = 0; i < pipelines_.count(); ++i) {
+    const uint32_t shader = pipelines_.shader(i);
+    if (device_.verdict.state(shader) == KernelState::kWrong &&
+        featuresOfKernel(kShaders[shader].name) == 0) {
+      return kShaders[shader].name;
+    }
+  }
+  return nullptr;
+}
+
+void VulkanExecutor::judgeKernel(uint32_t shader, bool right) {
+  uint8_t* const failed = &failed_[shader / 8];
+  const uint8_t bit = static_cast<uint8_t>(1u << shader % 8);
+  *failed = static_cast<uint8_t>(*failed | (right ? 0 : bit));
+  const bool wrong = (*failed & bit) != 0;
+  verdict().note(shader, wrong ? KernelState::kWrong : KernelState::kRight);
+  if (wrong && options_.uses_wrong) {
+    verdict().turnOff(riskiest(featuresOfKernel(kShaders[shader].name)));
+  }
+}
+
+// Where several kernels had a part in what is wrong, those that need something optional are to blame.
+void VulkanExecutor::judge(StepList list, const Op* ops, uint32_t count, bool right) {
+  const KernelRows rows = kernelRows(plan_, list);
+  bool blamed = right;
+  for (const bool optional : {true, false}) {
+    for (uint32_t i = 0; i < count && (right || optional || !blamed); ++i) {
+      Kernel kernel;
+      if (isDoneByHost(ops[i]) ||
+          !chooseKernel(ops[i], rows, device_.caps, choices_, Log(), &kernel).ok() ||
+          (featuresOfKernel(kShaders[kernel.shader].name) != 0) != optional) {
+        continue;
+      }
+      blamed = true;
+      if (ops[i].kind == OpKind::kMatmul && !right) {
+        const uint32_t most = rows.apart ? 1 : rows.most;
+        const MatmulUse use = most == 1 ? MatmulUse::kVector : MatmulUse::kChunk;
+        const MatmulCandidate& candidate = choices_.candidateFor(ops[i], most);
+        const uint32_t position = choices_.positionOf(use, candidate);
+        if (candidate.kernel == MatmulKernel::kFloat && position != 0) {
+          verdict().putAside(MatmulChoices::at(use, ops[i].weights), position);
+          continue;
+        }
+      }
+      judgeKernel(kernel.shader, right);
+    }
+  }
+}
+
+void VulkanExecutor::describeTrust(char* text, size_t capacity) const {
+  verdict().describe(text, capacity);
+  if (device_.caps.faults[0] != '\0') {
+    appendToList(device_.caps.faults, text, capacity);
+  }
 }
 
 Status VulkanExecutor::create() {
@@ -183,11 +392,12 @@ Status VulkanExecutor::create() {
   } else {
     ORIEL_TRY(takeDevice(options_));
   }
+  options_.tester = nullptr;
 
   ORIEL_TRY(queue_.create(device_, options_.timeout_ms, log));
   ORIEL_TRY(transfers_.create(device_, &queue_, arenas_, plan_, log));
   ORIEL_TRY(bindings_.createLayouts(device_, log));
-  choices_.create(device_.caps, options_.cache_dir, log);
+  std::fill_n(paces_, 3, Pace(device_.caps.most_work));
   ORIEL_TRY(startPipelines());
   log.write(ORIEL_LOG_INFO, "running on %s (%s)", device_.caps.name, device_.caps.driver);
   return kOk;
@@ -255,7 +465,15 @@ Status VulkanExecutor::run(StepRun what, const StopCheck& stop) {
   const uint32_t batch = std::clamp(header.n_tokens, 1u, plan_.batch_rows);
   attention_groups_.write(step(), what == StepRun::kBatch ? batch : 1);
   const bool many = header.n_outputs > 1;
-  return endRun(submitStep(what, many, stop));
+  return endRun(watchStep(what, many, stop));
+}
+
+// Once the first steps are done nobody watches any more.
+Status VulkanExecutor::watchStep(StepRun what, bool many, const StopCheck& stop) {
+  device_.watch.enter(DriverPlace::kFirstSteps, features_in_use_);
+  const Status status = submitStep(what, many, stop);
+  device_.watch.leave(DriverPlace::kFirstSteps, features_in_use_);
+  return status;
 }
 
 Status VulkanExecutor::endRun(Status status) {
@@ -456,18 +674,26 @@ Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(transfers_.forget());
   keeps_cache_ = true;
 
-  // Some drivers compile at the first dispatch. Neither tokens nor outputs, as the step block says: next to nothing
-  // is done, but in layers that keep a state, where nobody has one yet.
+  features_in_use_ = pipelines_.features();
+  ORIEL_TRY(takeFirstSteps());
+  if (options_.verdict == nullptr && !options_.uses_wrong) {  // those of a test are watched on
+    device_.watch.end();
+    device_.verdict.survived();
+    device_.verdict.keep(device_.caps, options_.trust_dir);
+  }
+  std::fill_n(paces_, 3, Pace(device_.caps.most_work));
+  return kOk;
+}
+
+// Some drivers compile at the first dispatch. Neither tokens nor outputs, as the step block says: next to nothing
+// is done, but in layers that keep a state, where nobody has one yet.
+Status VulkanExecutor::takeFirstSteps() {
   ORIEL_TRY(run(StepRun::kDecode, StopCheck()));
   ORIEL_TRY(run(StepRun::kChunk, StopCheck()));
   if (plan_.output_rows > 1) {
-    ORIEL_TRY(endRun(submitStep(StepRun::kHead, true, StopCheck())));
+    ORIEL_TRY(endRun(watchStep(StepRun::kHead, true, StopCheck())));
   }
-  if (plan_.batch_rows > 1) {
-    ORIEL_TRY(run(StepRun::kBatch, StopCheck()));
-  }
-  std::fill_n(paces_, 3, Pace());
-  return kOk;
+  return plan_.batch_rows > 1 ? run(StepRun::kBatch, StopCheck()) : kOk;
 }
 
 Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index) {
@@ -480,7 +706,7 @@ Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index
   // The upload ring is idle.
   Workspace workspace = ringWorkspace();
   ORIEL_TRY(queue_.settle(pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle(),
-                                           &workspace, options_.log)));
+                                           DriverPlace::kCompile, &workspace, options_.log)));
   ORIEL_TRY(queue_.settle(pipelines_.finish(options_.log)));
   return queue_.settle(recordSteps());
 }
@@ -532,13 +758,12 @@ Status VulkanExecutor::startPipelines() {
   // The upload ring is not in use yet.
   Workspace workspace = ringWorkspace();
   ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, &workspace, options_.log));
-  return pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle(), &workspace,
-                          options_.log);
+  return pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle(),
+                          pipeline_cache_.place(), &workspace, options_.log);
 }
 
 Status VulkanExecutor::finishPipelines() {
   ORIEL_TRY(pipelines_.finish(options_.log));
-  pipeline_cache_.survived();
   const PipelineStats stats = pipelines_.stats();
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",
                      stats.total, subgroupPath(device_.caps), stats.ms,
@@ -560,6 +785,8 @@ Status VulkanExecutor::recordSteps() {
 static_assert(sizeof(VulkanExecutor) <= kExecutorObjectBytes, "the executor's planned size");
 
 }  // namespace
+
+uint32_t forgetVulkanDevices(const char* dir) { return forgetVerdicts(dir); }
 
 Status createVulkanExecutor(const Plan& plan, const ExecutorOptions& options,
                             const ExecutorMemory& memory, Executor** executor) {

@@ -10,7 +10,7 @@
 `oriel.Model()` without a path is the small model that comes with the package. Logs go to the logger "oriel".
 """
 
-from ._devices import devices, self_test
+from ._devices import devices, forget_devices, self_test
 from ._errors import (
     ArgumentError, BudgetError, Cancelled, ContextError, DeviceError, DeviceTimeoutError, Error, FileError, FormatError,
     NoDeviceError, OutOfMemoryError, SpeedError, StateError, TextError, UnsupportedError,
@@ -36,7 +36,8 @@ __all__ = [
     "DeviceTimeoutError", "Error", "FileError", "FileInfo", "FormatError", "Generation", "LayerFormats", "LayerGroup",
     "Mark", "Model", "ModelInfo", "NoDeviceError", "OutOfMemoryError", "Parsed", "Part", "Plan", "PlanChoice",
     "Prediction", "PrefixInfo", "Recovered", "Reply", "Resident", "Restored", "Score", "Session", "ShapeInfo",
-    "SnapshotInfo", "Speed", "SpeedError", "StateError", "Stats", "StepCost", "StepGroupCost", "TensorType", "TextError",
-    "Token", "ToolCall", "TranscriptInfo", "UnsupportedError", "View", "__version__", "bundled_model", "devices",
-    "format_size", "inspect", "inspect_snapshot", "measure_speed", "parse_size", "plan", "reply_many", "self_test", "shapes",
+    "SnapshotInfo", "Speed", "SpeedError", "StateError", "Stats", "StepCost", "StepGroupCost", "TensorType",
+    "TextError", "Token", "ToolCall", "TranscriptInfo", "UnsupportedError", "View", "__version__", "bundled_model",
+    "devices", "forget_devices", "format_size", "inspect", "inspect_snapshot", "measure_speed", "parse_size", "plan",
+    "reply_many", "self_test", "shapes",
 ]

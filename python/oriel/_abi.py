@@ -78,6 +78,12 @@ class oriel_on_file(IntEnum):
     ORIEL_ON_FILE_ALL = 3
 
 
+class oriel_device_test(IntEnum):
+    ORIEL_DEVICE_TEST_AUTO = 0
+    ORIEL_DEVICE_TEST_ALWAYS = 1
+    ORIEL_DEVICE_TEST_NEVER = 2
+
+
 class oriel_part_kind(IntEnum):
     ORIEL_PART_TEXT = 0
     ORIEL_PART_THOUGHT = 1
@@ -203,6 +209,9 @@ class oriel_options(Structure):
     prefix_file: Optional[bytes]
     transcript_bytes: int
     reserved_sessions: int
+    enabled_features: Optional[bytes]
+    device_test: int
+    reserved_device: int
 
 
 class oriel_chat_options(Structure):
@@ -460,6 +469,7 @@ class oriel_model_info(Structure):
     pipelines: int
     pipelines_from_cache: int
     pipelines_ms: float
+    device_trust: Any
 
 
 class oriel_tensor_type(Structure):
@@ -519,6 +529,10 @@ class oriel_device_info(Structure):
     reason: Any
     usable: int
     memory_bytes: int
+    faults: Any
+    verdict: Any
+    kernels_right: int
+    kernels_wrong: int
 
 
 class oriel_prefix_info(Structure):
@@ -796,6 +810,9 @@ oriel_options._fields_ = [
     ("prefix_file", c_char_p),
     ("transcript_bytes", c_uint32),
     ("reserved_sessions", c_uint32),
+    ("enabled_features", c_char_p),
+    ("device_test", c_int),
+    ("reserved_device", c_uint32),
 ]
 oriel_chat_options._fields_ = [
     ("struct_size", c_size_t),
@@ -1035,6 +1052,7 @@ oriel_model_info._fields_ = [
     ("pipelines", c_uint32),
     ("pipelines_from_cache", c_uint32),
     ("pipelines_ms", c_double),
+    ("device_trust", c_char * 512),
 ]
 oriel_tensor_type._fields_ = [
     ("name", c_char * 16),
@@ -1090,6 +1108,10 @@ oriel_device_info._fields_ = [
     ("reason", c_char * 256),
     ("usable", c_uint32),
     ("memory_bytes", c_uint64),
+    ("faults", c_char * 320),
+    ("verdict", c_char * 256),
+    ("kernels_right", c_uint32),
+    ("kernels_wrong", c_uint32),
 ]
 oriel_prefix_info._fields_ = [
     ("struct_size", c_size_t),
@@ -1335,6 +1357,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "oriel_render_json_tokens": (c_int, [c_void_p, POINTER(oriel_chat_options), c_char_p, c_size_t, c_int, c_uint32, POINTER(c_int32), c_size_t, POINTER(c_size_t)]),
     "oriel_parse_reply": (c_int, [c_void_p, POINTER(oriel_chat_options), c_int, c_char_p, c_size_t, oriel_part_fn, c_void_p]),
     "oriel_device_list": (c_int, [oriel_log_fn, c_void_p, POINTER(oriel_device_info), c_size_t, POINTER(c_size_t)]),
+    "oriel_device_list_with": (c_int, [POINTER(oriel_options), POINTER(oriel_device_info), c_size_t, POINTER(c_size_t)]),
+    "oriel_device_forget": (c_int, [POINTER(oriel_options)]),
     "oriel_prefix_set": (c_int, [c_void_p]),
     "oriel_prefix_clear": (c_int, [c_void_p]),
     "oriel_prefix_get_info": (c_int, [c_void_p, POINTER(oriel_prefix_info)]),

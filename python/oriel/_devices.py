@@ -4,23 +4,36 @@ import ctypes
 from typing import Any, List, Optional, Sequence
 
 from . import _abi
-from ._calls import Log, PathLike, Progress, call, interruptible, log_callback, running
+from ._calls import Log, PathLike, Progress, call, interruptible, running
 from ._options import model_options
 from ._plan import chosen
 from ._results import Check, DeviceInfo, device_of, new, result_of
 
 
-def devices(*, log: Optional[Log] = None) -> List[DeviceInfo]:
-    """Vulkan devices in the order that "vulkan:N" counts, and the CPU last."""
-    callback, room = log_callback(log), 16
+def devices(
+    *,
+    cache_dir: Optional[PathLike] = None,
+    enabled_features: Sequence[str] = (),
+    device_test: str = "auto",
+    log: Optional[Log] = None,
+) -> List[DeviceInfo]:
+    """Vulkan devices in the order that "vulkan:N" counts, and the CPU last; with what cache_dir says of them."""
+    held, room = model_options(**chosen(locals(), model_options)), 16
+    options = ctypes.byref(held.struct)
     while True:
         array, needed = (_abi.oriel_device_info * room)(), ctypes.c_size_t()
         for item in array:
             item.struct_size = ctypes.sizeof(item)
-        call("oriel_device_list", callback, None, array, room, ctypes.byref(needed))
+        call("oriel_device_list_with", options, array, room, ctypes.byref(needed))
         if needed.value <= room:
             return [device_of(item) for item in array[: needed.value]]
         room = needed.value
+
+
+def forget_devices(cache_dir: PathLike, *, log: Optional[Log] = None) -> None:
+    """What cache_dir says against devices and their drivers: docs/drivers.md."""
+    held = model_options(cache_dir=cache_dir, log=log)
+    call("oriel_device_forget", ctypes.byref(held.struct))
 
 
 def self_test(

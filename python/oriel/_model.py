@@ -49,6 +49,8 @@ class Model:
         device: str = "auto",
         device_timeout_ms: Optional[int] = None,
         disabled_features: Sequence[str] = (),
+        enabled_features: Sequence[str] = (),
+        device_test: str = "auto",
         threads: Optional[int] = None,
         cache_dir: Optional[PathLike] = None,
         calibration: Union[Calibration, PathLike, None] = None,

@@ -13,6 +13,7 @@ from ._results import KV_FORMATS, STATE_FORMATS, new
 from ._sizes import Size, parse_size
 
 MAX32 = (1 << 32) - 1
+DEVICE_TESTS = ("auto", "always", "never")
 ON_FILE = ("auto", "none", "rows", "all")
 TOOL_CHOICES = ("free", "checked", "required", "none")
 POOLINGS = ("auto", "mean", "last", "first")
@@ -129,6 +130,8 @@ def model_options(
     device: str = "auto",
     device_timeout_ms: Optional[int] = None,
     disabled_features: Sequence[str] = (),
+    enabled_features: Sequence[str] = (),
+    device_test: str = "auto",
     threads: Optional[int] = None,
     cache_dir: Optional[PathLike] = None,
     calibration: Union[Calibration, PathLike, None] = None,
@@ -186,6 +189,10 @@ def model_options(
     if disabled_features:
         names = [disabled_features] if isinstance(disabled_features, str) else disabled_features
         struct.disabled_features = _c_string("disabled_features", ",".join(names))
+    if enabled_features:
+        names = [enabled_features] if isinstance(enabled_features, str) else enabled_features
+        struct.enabled_features = _c_string("enabled_features", ",".join(names))
+    struct.device_test = one_of("device_test", device_test, DEVICE_TESTS)
     if cache_dir is not None:
         struct.cache_dir = path_bytes(cache_dir)
     if isinstance(calibration, Calibration):

@@ -182,6 +182,8 @@ def measure_speed(
     device_timeout_ms: Optional[int] = None,
     threads: Optional[int] = None,
     disabled_features: Sequence[str] = (),
+    enabled_features: Sequence[str] = (),
+    device_test: str = "auto",
     cache_dir: Optional[PathLike] = None,
     measure_again: bool = False,
     progress: Optional[Progress] = None,

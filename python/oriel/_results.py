@@ -150,6 +150,7 @@ class ModelInfo:
     pipelines: int
     pipelines_from_cache: int
     pipelines_ms: float
+    device_trust: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,6 +197,10 @@ class DeviceInfo:
     reason: str
     usable: bool
     memory_bytes: int
+    faults: str
+    verdict: str
+    kernels_right: int
+    kernels_wrong: int
 
 
 @dataclasses.dataclass(frozen=True)

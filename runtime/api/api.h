@@ -232,10 +232,21 @@ oriel_plan planResult(const PreparedModel& prepared);
 /// What info says of the model's executor.
 void describeDevice(oriel_model* model);
 
+/// What an executor is for.
+enum class ExecutorUse : uint8_t {
+  kModel,           ///< kernels that nobody has tested are tested first, if the options allow it
+  kProbe,           ///< a measurement
+  kSelfTestBegins,  ///< tests whatever the device says it has: the first of its executors
+  kSelfTest,
+};
+
+/// Of device_test and the names of features. ORIEL_ERROR_ARGUMENT.
+Status checkDeviceTrust(const oriel_options& options, const Log& log);
+
 /// On the device that the options name. `experts`: null for plans that hold all of them.
-Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
-                      const oriel_allocator& allocator, ExpertFetch* experts, const Log& log,
-                      Executor** executor);
+Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan& plan,
+                      const ExecutorMemory& memory, const oriel_allocator& allocator,
+                      ExpertFetch* experts, const Log& log, Executor** executor);
 
 }  // namespace oriel
 

@@ -87,6 +87,8 @@ void DeviceWish::init(const oriel_options& options, Arena* arena) {
   options_.cpu_threads = options.cpu_threads;
   options_.cache_dir = copyOf(options.cache_dir, arena);
   options_.disabled_features = copyOf(options.disabled_features, arena);
+  options_.enabled_features = copyOf(options.enabled_features, arena);
+  options_.device_test = options.device_test;
   options_.prefix_file = copyOf(options.prefix_file, arena);
 }
 
@@ -106,7 +108,9 @@ DeviceChoices devicesAfter(const char* device, const char* driver, uint32_t numb
   if (!isCpuName(device)) {
     Found found = {};
     LenientLog lenient(log);
-    if (!listVulkanDevices(lenient.log(), found.devices, kMostDevices, &found.count).ok()) {
+    ExecutorOptions asked;
+    asked.log = lenient.log();
+    if (!listVulkanDevices(asked, found.devices, kMostDevices, &found.count).ok()) {
       found.count = 0;
     }
     addVulkan(found, numberOf(found, device, driver, number), with_same, &choices);

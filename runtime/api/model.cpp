@@ -8,69 +8,11 @@
 #include "exec/features.h"
 #include "exec/load_weights.h"
 #include "exec/prefix_file.h"
-#include "os/thread.h"
 #include "text/pretokenizer.h"
-#if ORIEL_CPU_SIMD
-#include "cpu/cpu_executor.h"
-#endif
-#if ORIEL_VULKAN
-#include "vulkan/vulkan_executor.h"
-#endif
 
 namespace oriel {
 
-Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
-                      const oriel_allocator& allocator, ExpertFetch* experts, const Log& log,
-                      Executor** executor) {
-  ExecutorOptions executor_options;
-  executor_options.device_number = options.device_number;
-  if (options.device_timeout_ms != 0) {
-    executor_options.timeout_ms = options.device_timeout_ms;
-  }
-  executor_options.cpu_threads = std::min(options.cpu_threads, allowedProcessors());
-  executor_options.cache_dir = options.cache_dir;
-  executor_options.disabled_features = options.disabled_features;
-  executor_options.allocator = &allocator;
-  executor_options.log = log;
-  executor_options.experts = experts;
-#if ORIEL_VULKAN
-  if (options.device == ORIEL_DEVICE_VULKAN) {
-    return createVulkanExecutor(plan, executor_options, memory, executor);
-  }
-  if (options.device == ORIEL_DEVICE_AUTO) {
-    executor_options.device_is_optional = true;
-#if ORIEL_CPU_SIMD
-    executor_options.not_software = cpuExecutorUsable();
-#endif
-    const Status status = createVulkanExecutor(plan, executor_options, memory, executor);
-    if (status.code() != ORIEL_ERROR_NO_DEVICE) {
-      return status;
-    }
-    log.write(ORIEL_LOG_INFO, "no usable Vulkan device: running on the CPU");
-  }
-#else
-  if (options.device == ORIEL_DEVICE_VULKAN) {
-    return log.fail(ORIEL_ERROR_NO_DEVICE, "this build has no Vulkan: use the CPU");
-  }
-#endif
-#if ORIEL_CPU_SIMD
-  if (cpuExecutorUsable()) {
-    return createCpuExecutor(plan, executor_options, memory, executor);
-  }
-#endif
-  return createReferenceExecutor(plan, executor_options, memory, executor);
-}
-
 namespace {
-
-const char* cpuDriver() {
-#if ORIEL_CPU_SIMD
-  if (cpuExecutorUsable()) {
-    return cpuExecutorDriver();
-  }
-#endif
-  return "Oriel reference executor";
-}
 
 // "Q8_0 x 43, F32 x 13", in the order in which the types first appear.
 void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint64_t* parameters) {
@@ -155,6 +97,7 @@ void describeDevice(oriel_model* model) {
     const bool says = pipelines.known || pipelines.total == 0;
     info.pipelines_from_cache = says ? pipelines.from_cache : UINT32_MAX;
     info.pipelines_ms = pipelines.ms;
+    model->executor->describeTrust(info.device_trust, sizeof(info.device_trust));
   }
 }
 
@@ -239,8 +182,9 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
-    ORIEL_TRY(createExecutor(model->wish.asked(), model->plan, model->executor_memory,
-                             model->allocator, experts, shared, &model->executor));
+    ORIEL_TRY(createExecutor(model->wish.asked(), ExecutorUse::kModel, model->plan,
+                             model->executor_memory, model->allocator, experts, shared,
+                             &model->executor));
     // Into what the session will have: it is not there yet.
     ORIEL_TRY(loadWeights(file, model->plan, {options.progress, options.progress_user},
                           {model->allocator, model->session_host_bytes}, log, model->executor,
@@ -402,48 +346,6 @@ oriel_status oriel_model_get_layer_formats(const oriel_model* model, oriel_layer
     if (isRounded(model->desc, owner)) {
       layers[layer] = {publicFormat(formats.keys(owner)), publicFormat(formats.values(owner))};
     }
-  }
-  return ORIEL_OK;
-}
-
-oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_info* devices,
-                               size_t capacity, size_t* needed) {
-  if (needed == nullptr || (devices == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  constexpr size_t kMaxDevices = 17;
-  oriel_device_info found[kMaxDevices] = {};
-  size_t count = 0;
-#if ORIEL_VULKAN
-  // A machine whose Vulkan does not work still has its CPU.
-  LenientLog lenient(Log{log, log_user});
-  if (!listVulkanDevices(lenient.log(), found, kMaxDevices - 1, &count).ok()) {
-    count = 0;
-  }
-#else
-  (void)log;
-  (void)log_user;
-#endif
-  oriel_device_info& cpu = found[count++];
-  copyText("CPU", 3, cpu.name);
-  const char* driver = cpuDriver();
-  copyText(driver, std::strlen(driver), cpu.driver);
-  copyText("cpu", 3, cpu.kind);
-  cpu.usable = 1;
-  *needed = count;
-  if (count > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  // Entries lie as far apart as the caller's struct is long.
-  const size_t stride = devices->struct_size;
-  for (size_t i = 0; i < count; ++i) {
-    oriel_device_info* out =
-        reinterpret_cast<oriel_device_info*>(reinterpret_cast<uint8_t*>(devices) + i * stride);
-    if (!validResult(out) || out->struct_size != stride) {
-      return ORIEL_ERROR_ARGUMENT;
-    }
-    writeResult(found[i], out);
   }
   return ORIEL_OK;
 }

@@ -174,8 +174,7 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "what stays on file, %d, is not known: use one of oriel_on_file", on_file);
   }
-  uint32_t disabled = 0;
-  ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
+  ORIEL_TRY(checkDeviceTrust(options, log));
   ORIEL_TRY(checkAllocator(options, log));
   if (!readWanted(options.k_format, &request->fixed_k, &request->formats.k) ||
       !readWanted(options.v_format, &request->fixed_v, &request->formats.v)) {

@@ -188,8 +188,8 @@ Status Recovery::tryDevice(const DeviceChoices::One& choice) {
   ExpertFetch* const experts = model_.on_file != nullptr ? &model_.on_file->experts : nullptr;
   Executor* executor = nullptr;
   wipe(model_.executor_memory.object, kExecutorObjectBytes);  // as at first
-  ORIEL_TRY(createExecutor(model_.wish.on(choice.kind, choice.number), model_.plan,
-                           model_.executor_memory, model_.allocator, experts,
+  ORIEL_TRY(createExecutor(model_.wish.on(choice.kind, choice.number), ExecutorUse::kModel,
+                           model_.plan, model_.executor_memory, model_.allocator, experts,
                            model_.device_log.log(), &executor));
   use(executor);
   ORIEL_TRY(refillDevice(&model_, {onWeights, this}));

@@ -235,6 +235,13 @@ class Executor {
   virtual Status takeMatmul(MatmulUse, WeightType, uint32_t /*index*/) { return kOk; }
   /// Keeps the candidate in the cache folder for executors to come; false: there is none, or it failed.
   virtual bool keepMatmul(MatmulUse, WeightType, uint32_t /*index*/) { return false; }
+
+  /// What a test found of some ops of a list that work on each other's results.
+  virtual void judge(StepList /*list*/, const Op* /*ops*/, uint32_t /*count*/, bool /*right*/) {}
+  /// Keeps what was judged for executors to come.
+  virtual void keepJudgement() {}
+  /// What is known against the device in use, and what is left off for it, for people: "" for nothing.
+  virtual void describeTrust(char* text, size_t /*capacity*/) const { text[0] = '\0'; }
 };
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few
@@ -250,6 +257,17 @@ struct ExecutorMemory {
 };
 ExecutorMemory takeExecutorMemory(const Plan& plan, Arena* host);
 
+struct ExecutorOptions;
+class Verdict;
+
+/// Tests the kernels of a device that a plan wants to use, before it is used.
+class KernelTester {
+ public:
+  virtual ~KernelTester() = default;
+  /// Makes executors with these options, gives every one judge() of what it found, and destroys them.
+  virtual Status test(const Plan& plan, const ExecutorOptions& options) = 0;
+};
+
 struct ExecutorOptions {
   uint32_t device_number = 0;  ///< 1 + index of a Vulkan device; 0: choose
   /// The caller has another executor in reserve: that no device is usable, or one cannot be set up, is
@@ -262,7 +280,17 @@ struct ExecutorOptions {
   ExpertFetch* experts = nullptr;  ///< where the plan has experts on file
   const char* cache_dir = nullptr;
   const char* disabled_features = nullptr;  ///< as in oriel_options
-  uint32_t cpu_threads = 0;                 ///< of the CPU executor; 0: one per core, at most 8
+  const char* enabled_features = nullptr;   ///< likewise
+  /// Where what was found out about drivers is kept, and marked while they are at work; null: nowhere.
+  const char* trust_dir = nullptr;
+  KernelTester* tester = nullptr;  ///< null: nothing is tested
+  bool test_again = false;         ///< even what was found to be right
+  /// For executors of a test: of the device under test, read and written by judge(), and nothing else is asked about it.
+  Verdict* verdict = nullptr;
+  // For the whole self-test: kernels that were found wrong are used all the same, and what was found before is forgotten.
+  bool uses_wrong = false;
+  bool forgets_wrong = false;
+  uint32_t cpu_threads = 0;  ///< of the CPU executor; 0: one per core, at most 8
   const oriel_allocator* allocator = nullptr;
   Log log;
   // For tests only.

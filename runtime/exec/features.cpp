@@ -8,39 +8,58 @@ namespace {
 
 constexpr uint32_t kAllFeatures = (1u << kVulkanFeatures) - 1;
 
-uint32_t bitsOf(const char* name, size_t length) {
-  if (length == 3 && std::memcmp(name, "all", length) == 0) {
+bool isName(const char* name, size_t length, const char* known) {
+  return std::strlen(known) == length && std::memcmp(known, name, length) == 0;
+}
+
+uint32_t bitsOf(const char* name, size_t length, bool overrides) {
+  if (isName(name, length, "all")) {
     return kAllFeatures;
   }
+  for (uint32_t i = 0; overrides && i < sizeof(kOverrideNames) / sizeof(kOverrideNames[0]); ++i) {
+    if (isName(name, length, kOverrideNames[i])) {
+      return 1u << (kVulkanFeatures + i);
+    }
+  }
   for (uint32_t i = 0; i < kVulkanFeatures; ++i) {
-    if (std::strlen(kVulkanFeatureNames[i]) == length &&
-        std::memcmp(kVulkanFeatureNames[i], name, length) == 0) {
+    if (isName(name, length, kVulkanFeatureNames[i])) {
       return 1u << i;
     }
   }
   return 0;
 }
 
-}  // namespace
-
-Status readFeatureNames(const char* names, const Log& log, uint32_t* bits) {
+Status readNames(const char* names, bool overrides, const Log& log, uint32_t* bits) {
   *bits = 0;
   for (const char* name = names != nullptr ? names : ""; *name != '\0';) {
     const size_t length = std::strcspn(name, ", ");
-    const uint32_t found = bitsOf(name, length);
+    const uint32_t found = bitsOf(name, length, overrides);
     if (length != 0 && found == 0) {
       char known[256];
       writeFeatureNames(kAllFeatures, known, sizeof(known));
+      for (uint32_t i = 0; overrides && i < 2; ++i) {
+        appendToList(kOverrideNames[i], known, sizeof(known));
+      }
       return log.fail(
           ORIEL_ERROR_ARGUMENT,
-          "there is no optional Vulkan feature \"%.*s\" to turn off: name some of %s, or all",
-          static_cast<int>(length < 64 ? length : 64), name, known);
+          "there is no optional Vulkan feature \"%.*s\" to turn %s: name some of %s, or all",
+          static_cast<int>(length < 64 ? length : 64), name, overrides ? "on" : "off", known);
     }
     *bits |= found;
     name += length;
     name += std::strspn(name, ", ");
   }
   return kOk;
+}
+
+}  // namespace
+
+Status readFeatureNames(const char* names, const Log& log, uint32_t* bits) {
+  return readNames(names, false, log, bits);
+}
+
+Status readOverrideNames(const char* names, const Log& log, uint32_t* bits) {
+  return readNames(names, true, log, bits);
 }
 
 void appendToList(const char* item, char* list, size_t capacity) {

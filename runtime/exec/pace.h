@@ -13,6 +13,12 @@ constexpr double kSubmissionMs = 40;
 /// Learns from submissions how much a device does in kSubmissionMs. Work is counted as in plan/op.h.
 class Pace {
  public:
+  Pace() = default;
+  /// `most_work`: that a submission may ever hold; 0: any.
+  explicit Pace(double most_work) : most_work_(most_work != 0 ? most_work : kMostWork) {
+    work_ = std::min(work_, most_work_);
+  }
+
   /// What a submission may hold.
   double work() const { return work_; }
 
@@ -23,7 +29,7 @@ class Pace {
       const double in_time = work * kSubmissionMs / ms;
       work_ = std::max({std::min(work_, in_time), work_ / 2, kLeastWork});
     } else if (ms < kSubmissionMs / 2 && work > work_ / 2) {
-      work_ = std::min(work_ * 2, kMostWork);
+      work_ = std::min(work_ * 2, most_work_);
     }
   }
 
@@ -33,6 +39,7 @@ class Pace {
   static constexpr double kLeastWork = 1 << 20;
   static constexpr double kMostWork = 1e15;
 
+  double most_work_ = kMostWork;
   double work_ = kFirstWork;
 };
 

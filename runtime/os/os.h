@@ -114,6 +114,38 @@ bool isDescriptorPath(const char* path);
 
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);
+/// Of every file in `folder` whose name has this beginning and this end; looks at so many names at most as a cache
+/// folder has. How many were removed.
+uint32_t removeFiles(const char* folder, const char* beginning, const char* end);
+
+/// A small file that is there while this process is in the midst of something that may end it. One whose owner is gone
+/// was left behind by a process that was ended there. It is its owner's for as long as that lives, by a lock that ends
+/// with the process. What a power failure leaves is not said.
+class WorkMarker {
+ public:
+  static constexpr size_t kMostBytes = 64;
+
+  WorkMarker() = default;
+  ~WorkMarker() { end(); }
+  WorkMarker(const WorkMarker&) = delete;
+  WorkMarker& operator=(const WorkMarker&) = delete;
+
+  /// Makes it, and its folder if that is missing. False, and then the rest does nothing: another process (or another
+  /// marker of this one) holds it, or it cannot be made or locked there. *left is how many bytes of what another
+  /// process had written are in `was`, 0 where nothing was left behind.
+  bool begin(const char* path, uint8_t (&was)[kMostBytes], size_t* left);
+  bool isHeld() const { return handle_ != kNoHandle; }
+  /// What whoever finds it will read: at most kMostBytes, as many each time. In the system's hands when this returns.
+  void write(const void* data, size_t bytes) const;
+  /// Removes it.
+  void end();
+
+ private:
+  static constexpr intptr_t kNoHandle = -1;
+
+  intptr_t handle_ = kNoHandle;
+  char path_[768] = "";  // a longer one has no marker
+};
 
 /// Asks for pages of 2 MiB where whole ones fit into a block that nothing has touched yet: one that is read
 /// from end to end is read faster so. Takes no more memory than the block has; where the system has none such,

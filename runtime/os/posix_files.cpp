@@ -576,4 +576,72 @@ void SpillFile::remove() {
   handle_ = folder_ = kNoHandle;
 }
 
+// --- Markers of work that may end the process ----------------------------------------------------
+
+bool WorkMarker::begin(const char* path, uint8_t (&was)[kMostBytes], size_t* left) {
+  *left = 0;
+  if (isHeld() || std::strlen(path) >= sizeof(path_)) {
+    return false;
+  }
+  constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
+  for (int i = 0; i < kMostTries; ++i) {
+    int fd = openRetrying(path, kFlags, kPrivateFile);
+    if (fd < 0 && errno == ENOENT) {
+      makeParents(path);
+      fd = openRetrying(path, kFlags, kPrivateFile);
+    }
+    Descriptor file(fd);
+    struct stat info = {};
+    if (!file.valid() || tryLock(file.get()) != Lock::kTaken || ::fstat(file.get(), &info) != 0 ||
+        !S_ISREG(info.st_mode)) {
+      return false;
+    }
+    if (info.st_nlink == 0) {  // its owner removed it in between
+      continue;
+    }
+    const ssize_t got = ::pread(file.get(), was, kMostBytes, 0);
+    *left = got > 0 ? static_cast<size_t>(got) : 0;
+    std::snprintf(path_, sizeof(path_), "%s", path);
+    handle_ = file.release();
+    return true;
+  }
+  return false;
+}
+
+void WorkMarker::write(const void* data, size_t bytes) const {
+  if (isHeld()) {
+    // What cannot be written is a marker that says nothing.
+    const ssize_t written = ::pwrite(static_cast<int>(handle_), data, bytes, 0);
+    (void)written;
+  }
+}
+
+void WorkMarker::end() {
+  if (isHeld()) {
+    (void)::unlink(path_);  // before the lock goes
+    (void)::close(static_cast<int>(handle_));
+    handle_ = kNoHandle;
+  }
+}
+
+uint32_t removeFiles(const char* folder, const char* beginning, const char* end) {
+  DIR* const open = ::opendir(folder);
+  if (open == nullptr) {
+    return 0;
+  }
+  uint32_t removed = 0;
+  const struct dirent* entry = nullptr;
+  for (int i = 0; i < kMostEntries && (entry = ::readdir(open)) != nullptr; ++i) {
+    const size_t length = std::strlen(entry->d_name);
+    const size_t tail = std::strlen(end);
+    if (std::strncmp(entry->d_name, beginning, std::strlen(beginning)) == 0 && length > tail &&
+        std::strcmp(entry->d_name + length - tail, end) == 0 &&
+        ::unlinkat(::dirfd(open), entry->d_name, 0) == 0) {
+      ++removed;
+    }
+  }
+  (void)::closedir(open);
+  return removed;
+}
+
 }  // namespace oriel

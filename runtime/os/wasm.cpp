@@ -95,6 +95,17 @@ void SpillFile::remove() {
 
 bool isDescriptorPath(const char*) { return false; }
 void removeFile(const char*) {}
+uint32_t removeFiles(const char*, const char*, const char*) { return 0; }
+
+bool WorkMarker::begin(const char*, uint8_t (&)[kMostBytes], size_t* left) {
+  *left = 0;
+  return false;
+}
+void WorkMarker::write(const void*, size_t) const {}
+void WorkMarker::end() {
+  handle_ = kNoHandle;
+  path_[0] = '\0';
+}
 
 // --- Memory, time, chance ------------------------------------------------------------------------
 

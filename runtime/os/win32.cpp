@@ -12,6 +12,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "os/os.h"
@@ -294,6 +295,75 @@ void removeFile(const char* path) {
   WidePath wide;
   if (wide.set(path)) {
     (void)DeleteFileW(wide.text);
+  }
+}
+
+uint32_t removeFiles(const char* folder, const char* beginning, const char* end) {
+  char pattern[1024];
+  WidePath wide;
+  const int length = std::snprintf(pattern, sizeof(pattern), "%s\\%s*%s", folder, beginning, end);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(pattern) || !wide.set(pattern)) {
+    return 0;
+  }
+  WIN32_FIND_DATAW entry = {};
+  const HANDLE found = FindFirstFileW(wide.text, &entry);
+  if (found == INVALID_HANDLE_VALUE) {
+    return 0;
+  }
+  WidePath path;
+  uint32_t removed = 0;
+  do {
+    if (path.set(folder) && wcslen(path.text) + wcslen(entry.cFileName) + 2 < kMaxPathUnits) {
+      wcscat(path.text, L"\\");
+      wcscat(path.text, entry.cFileName);
+      removed += DeleteFileW(path.text) != 0 ? 1 : 0;
+    }
+  } while (FindNextFileW(found, &entry) != 0);
+  (void)FindClose(found);
+  return removed;
+}
+
+// Opened so that nobody else can open it: that ends with the process, the file stays.
+bool WorkMarker::begin(const char* path, uint8_t (&was)[kMostBytes], size_t* left) {
+  *left = 0;
+  WidePath wide;
+  if (isHeld() || std::strlen(path) >= sizeof(path_) || !wide.set(path)) {
+    return false;
+  }
+  const auto open = [&wide] {
+    return CreateFileW(wide.text, GENERIC_READ | GENERIC_WRITE | DELETE, 0, nullptr, OPEN_ALWAYS,
+                       FILE_ATTRIBUTE_NORMAL, nullptr);
+  };
+  HANDLE handle = open();
+  if (handle == INVALID_HANDLE_VALUE && GetLastError() == ERROR_PATH_NOT_FOUND) {
+    makeParents(wide);
+    handle = open();
+  }
+  if (handle == INVALID_HANDLE_VALUE) {
+    return false;
+  }
+  DWORD got = 0;
+  *left = ReadFile(handle, was, kMostBytes, &got, nullptr) != 0 ? got : 0;
+  std::snprintf(path_, sizeof(path_), "%s", path);
+  handle_ = reinterpret_cast<intptr_t>(handle);
+  return true;
+}
+
+void WorkMarker::write(const void* data, size_t bytes) const {
+  if (isHeld()) {
+    OVERLAPPED at = {};
+    DWORD written = 0;
+    (void)WriteFile(reinterpret_cast<HANDLE>(handle_), data, static_cast<DWORD>(bytes), &written,
+                    &at);
+  }
+}
+
+void WorkMarker::end() {
+  if (isHeld()) {
+    const HANDLE handle = reinterpret_cast<HANDLE>(handle_);
+    (void)deleteOnClose(handle, true);
+    (void)CloseHandle(handle);
+    handle_ = kNoHandle;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 
 #include "base/limits.h"
 #include "plan/codebooks.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr uint32_t kOutputTokens[kOutputs] = {5, 0, 3};
 constexpr uint32_t kTailToken = 3;
 constexpr uint64_t kUploadHalf = 128 << 10;
+constexpr uint32_t kChecksOfWeights = 8;  // of one type, at most
 
 // A number for each word of an input, always the same (Steele et al., SplitMix, 2014).
 uint32_t noise(uint64_t seed, uint64_t index) {
@@ -60,6 +62,10 @@ BufferRef CheckPlan::matrix(WeightType type) {
   const uint64_t bytes = weightGeometry(type, kCols).sliceBytes(kRows);
   const BufferRef piece = take(ArenaKind::kWeights, bytes / 4);
   inputs_[n_inputs_++] = {piece, type, Fill::kMatrix};
+  uint32_t offset_bytes = 0, book_bytes = 0;
+  if (plan_.codebooks.size_bytes == 0 && codebookOf(type, &offset_bytes, &book_bytes)) {
+    plan_.codebooks = take(ArenaKind::kWeights, kCodebookBytes / 4);
+  }
   return piece;
 }
 
@@ -70,27 +76,97 @@ Check* CheckPlan::expect(StepList list, const char* name, const BufferRef& out, 
   check->list = list;
   check->out = out;
   check->limit = limit;
+  const uint32_t l = static_cast<uint32_t>(list);
+  if (plan_.n_ops[l] != seen_ops_[l]) {
+    first_op_[l] = seen_ops_[l];
+    seen_ops_[l] = plan_.n_ops[l];
+  }
+  check->first_op = static_cast<uint8_t>(first_op_[l]);
+  check->n_ops = static_cast<uint8_t>(seen_ops_[l] - first_op_[l]);
   return check;
 }
 
+KernelsOf::KernelsOf(const Plan& plan) {
+  for (uint32_t l = 0; l < kStepLists; ++l) {
+    for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
+      const Op& op = plan.ops[l][i];
+      const uint32_t kind = static_cast<uint32_t>(op.kind);
+      kinds |= 1u << kind;
+      weights[kind] |= 1u << static_cast<uint32_t>(op.weights);
+      const uint32_t k = static_cast<uint32_t>(op.k_format);
+      if (op.kind == OpKind::kAttention) {
+        caches |= 1u << (3 * k + static_cast<uint32_t>(op.v_format));
+      } else if (op.kind == OpKind::kLatentAttention) {
+        latents |= 1u << k;
+      }
+    }
+  }
+}
+
+CheckPlan::CheckPlan(const KernelsOf& wanted) {
+  begin();
+  const auto add = [&](OpKind kind, void (CheckPlan::*what)()) {
+    if (wanted.has(kind)) {
+      (this->*what)();
+    }
+  };
+  add(OpKind::kRmsNorm, &CheckPlan::addNorms);
+  add(OpKind::kAddBias, &CheckPlan::addBias);
+  add(OpKind::kGatedActivation, &CheckPlan::addActivations);
+  add(OpKind::kTopBlocks, &CheckPlan::addTop);
+  add(OpKind::kSoftCap, &CheckPlan::addOutputs);
+  add(OpKind::kShortConv, &CheckPlan::addConv);
+  add(OpKind::kStateScan, &CheckPlan::addStates);
+  add(OpKind::kGatedNorm, &CheckPlan::addGatedNorms);
+  add(OpKind::kRoute, &CheckPlan::addExperts);
+  add(OpKind::kTail, &CheckPlan::addTail);
+  constexpr OpKind kOfWeights[] = {OpKind::kEmbed, OpKind::kMatmul, OpKind::kExpertMatmul,
+                                   OpKind::kHeadMatmul};
+  for (uint32_t i = 0; i < kWeightTypes; ++i) {
+    const WeightType type = static_cast<WeightType>(i);
+    const bool used = std::any_of(std::begin(kOfWeights), std::end(kOfWeights),
+                                  [&](OpKind kind) { return wanted.has(kind, type); });
+    if (!used || n_checks_ + kChecksOfWeights > kMaxChecks) {
+      continue;
+    }
+    const BufferRef weights = matrix(type);
+    if (wanted.has(OpKind::kEmbed, type)) {
+      addEmbed(type, weights);
+    }
+    if (wanted.has(OpKind::kMatmul, type)) {
+      addProduct(type, weights, 0);
+    }
+    if (wanted.has(OpKind::kExpertMatmul, type)) {
+      addExpertProduct(type, weights);
+    }
+    if (wanted.has(OpKind::kHeadMatmul, type)) {
+      addHeadProduct(type, weights);
+    }
+  }
+  if ((wanted.caches | wanted.latents) != 0) {
+    qkv_ = vector(kChunk * kQkvStride);
+  }
+  for (uint32_t i = 0; i < 9; ++i) {
+    if ((wanted.caches >> i & 1u) != 0) {
+      addCache(static_cast<KvFormat>(i / 3), static_cast<KvFormat>(i % 3), false);
+    }
+  }
+  if (wanted.latents != 0) {
+    addLatents();
+  }
+  end();
+}
+
 CheckPlan::CheckPlan(CheckPart part) {
-  plan_.chunk_tokens = kChunk;
-  plan_.output_rows = kOutputs;
-  plan_.n_views = kViews;
-  const uint64_t step_words = stepBytes(kChunk, kViews, kRotationWords) / 4;
-  plan_.step = take(ArenaKind::kIo, step_words);
-  plan_.device_step = take(ArenaKind::kActivations, step_words);
-  plan_.step_decode_bytes = 4 * stepRotationWord(kChunk, kViews, kRotationWords, 1);
-  staged_ = take(ArenaKind::kActivations, kChunk * kStagedUnitWords * (kCols / kUnit));
-  plan_.upload = take(ArenaKind::kIo, 2 * kUploadHalf / 4);
-  in_ = vector(kChunk * kCols);
+  begin();
   switch (part) {
     case CheckPart::kNorms:
       addNorms();
       break;
     case CheckPart::kSmallOps:
       addNorms();
-      addSmallOps();
+      addBias();
+      addActivations();
       addTop();
       addOutputs();
       addConv();
@@ -123,6 +199,23 @@ CheckPlan::CheckPlan(CheckPart part) {
       addLatents();
       break;
   }
+  end();
+}
+
+void CheckPlan::begin() {
+  plan_.chunk_tokens = kChunk;
+  plan_.output_rows = kOutputs;
+  plan_.n_views = kViews;
+  const uint64_t step_words = stepBytes(kChunk, kViews, kRotationWords) / 4;
+  plan_.step = take(ArenaKind::kIo, step_words);
+  plan_.device_step = take(ArenaKind::kActivations, step_words);
+  plan_.step_decode_bytes = 4 * stepRotationWord(kChunk, kViews, kRotationWords, 1);
+  staged_ = take(ArenaKind::kActivations, kChunk * kStagedUnitWords * (kCols / kUnit));
+  plan_.upload = take(ArenaKind::kIo, 2 * kUploadHalf / 4);
+  in_ = vector(kChunk * kCols);
+}
+
+void CheckPlan::end() {
   for (uint64_t& bytes : bytes_) {
     bytes = alignUp(bytes, kArenaGranularity);
   }

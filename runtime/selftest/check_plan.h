@@ -6,13 +6,18 @@
 
 namespace oriel {
 
+/// Of a check: the candidate that the executor has chosen.
+constexpr uint8_t kChosenCandidate = UINT8_MAX;
+
 /// What the op of one check leaves behind.
 struct Check {
   char name[60];  ///< a candidate's name follows it in CheckReport::name
   StepList list;
   bool words;          ///< words of a cache: all but a few on the brink of rounding must be equal
-  uint8_t candidate;   ///< kMatmul: Op::candidate; else 0
+  uint8_t candidate;   ///< kMatmul: Op::candidate, or kChosenCandidate; else 0
   WeightType weights;  ///< of that op
+  uint8_t first_op;    ///< in the list, of those that had a part in it ...
+  uint8_t n_ops;       ///< ... and how many they are
   BufferRef out;
   double
       limit;  ///< of the difference, in root mean squares of what should be; of words, their share
@@ -35,6 +40,20 @@ constexpr CheckPart kAllKernels[] = {
     CheckPart::kWeights3, CheckPart::kWeights4, CheckPart::kCache};
 constexpr uint32_t kWeightParts = 5;
 
+/// What of all kernels a model's plan has a use for.
+struct KernelsOf {
+  uint32_t kinds = 0;                                      ///< OpKinds, a bit each
+  uint32_t weights[static_cast<uint32_t>(kOpKinds)] = {};  ///< by kind: WeightTypes, a bit each
+  uint32_t caches = 0;   ///< of kAttention, pairs of formats: 1 << (3 * keys + values)
+  uint32_t latents = 0;  ///< of kLatentAttention, formats
+
+  explicit KernelsOf(const Plan& plan);
+  bool has(OpKind kind) const { return (kinds >> static_cast<uint32_t>(kind) & 1u) != 0; }
+  bool has(OpKind kind, WeightType type) const {
+    return (weights[static_cast<uint32_t>(kind)] >> static_cast<uint32_t>(type) & 1u) != 0;
+  }
+};
+
 /// Large: to be made in memory of the app's allocator, not on the stack.
 class CheckPlan {
  public:
@@ -43,6 +62,8 @@ class CheckPlan {
 
   /// kNorms: just the kernels that come with and without subgroups, which kSmallOps has, too.
   explicit CheckPlan(CheckPart part);
+  /// The kernels that a model's plan has a use for, products done as the executor has chosen.
+  explicit CheckPlan(const KernelsOf& wanted);
   CheckPlan(const CheckPlan&) = delete;
   CheckPlan& operator=(const CheckPlan&) = delete;
 
@@ -57,7 +78,7 @@ class CheckPlan {
 
  private:
   static constexpr uint32_t kMaxOps = 64;  // of a list
-  static constexpr uint32_t kMaxInputs = 16;
+  static constexpr uint32_t kMaxInputs = 48;
   static constexpr uint32_t kMaxChecks = 128;
 
   enum class Fill : uint8_t { kNumbers, kBelowZero, kMatrix };
@@ -67,6 +88,8 @@ class CheckPlan {
     Fill what;  // numbers are about 1
   };
 
+  void begin();
+  void end();
   BufferRef take(ArenaKind kind, uint64_t words);
   BufferRef vector(uint64_t words, Fill what = Fill::kNumbers);
   BufferRef matrix(WeightType type);
@@ -75,9 +98,12 @@ class CheckPlan {
   Check* expect(StepList list, const char* name, const BufferRef& out, double limit);
 
   void addNorms();
-  void addSmallOps();
+  void addBias();
+  void addActivations();
   void addTop();
   void addOutputs();
+  void addProduct(WeightType type, const BufferRef& weights, uint8_t candidates);
+  void addEmbed(WeightType type, const BufferRef& weights);
   void addConv();
   void addStates();
   void addState(bool delta, StateFormat format, const BufferRef& taps, const BufferRef& gates);
@@ -107,6 +133,8 @@ class CheckPlan {
   Op ops_[kStepLists][kMaxOps] = {};
   Check checks_[kMaxChecks] = {};
   Input inputs_[kMaxInputs] = {};
+  uint32_t first_op_[kStepLists] = {};  // of the latest check of a list
+  uint32_t seen_ops_[kStepLists] = {};  // when that was made
   uint32_t n_inputs_ = 0;
   uint32_t n_checks_ = 0;
 };

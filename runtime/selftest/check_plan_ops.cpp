@@ -62,13 +62,18 @@ void CheckPlan::addConv() {
   expect(StepList::kDecode, "short_conv (columns)", columns, kFloatLimit);
 }
 
-void CheckPlan::addSmallOps() {
+void CheckPlan::addBias() {
   const BufferRef bias = vector(kCols);
   for (const StepList list : kLists) {
     const BufferRef biased = take(ArenaKind::kActivations, kChunk * kCols);
     // Nothing lies there yet: what is added to is zero, and grows with every chunk.
     add(list, OpKind::kAddBias, AddBiasPush{kCols, kCols, 0}, {bias, biased});
     expect(list, "add_bias", biased, kFloatLimit);
+  }
+}
+
+void CheckPlan::addActivations() {
+  for (const StepList list : kLists) {
     for (const uint32_t gelu : {0u, 1u}) {
       const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols / 2);
       add(list, OpKind::kGatedActivation,

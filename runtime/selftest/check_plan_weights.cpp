@@ -104,12 +104,15 @@ void CheckPlan::addHeadProduct(WeightType type, const BufferRef& weights) {
 }
 
 void CheckPlan::addMatrix(WeightType type) {
-  const WeightGeometry geometry = weightGeometry(type, kCols);
   const BufferRef weights = matrix(type);
-  uint32_t offset_bytes = 0, bytes = 0;
-  if (plan_.codebooks.size_bytes == 0 && codebookOf(type, &offset_bytes, &bytes)) {
-    plan_.codebooks = take(ArenaKind::kWeights, kCodebookBytes / 4);
-  }
+  addEmbed(type, weights);
+  addProduct(type, weights, kCandidates);
+  addExpertProduct(type, weights);
+  addHeadProduct(type, weights);
+}
+
+void CheckPlan::addEmbed(WeightType type, const BufferRef& weights) {
+  const WeightGeometry geometry = weightGeometry(type, kCols);
   char name[32];
   const EmbedPush embed = {
       kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols, 1.5f, 0, 0};
@@ -119,6 +122,11 @@ void CheckPlan::addMatrix(WeightType type) {
     add(list, OpKind::kEmbed, embed, {weights, out})->weights = type;
     expect(list, name, out, kFloatLimit);
   }
+}
+
+// `candidates`: that are tried; 0: the one that the executor has chosen.
+void CheckPlan::addProduct(WeightType type, const BufferRef& weights, uint8_t candidates) {
+  const WeightGeometry geometry = weightGeometry(type, kCols);
   MatmulPush push = {};
   push.rows = kRows;
   push.units = geometry.units;
@@ -126,20 +134,19 @@ void CheckPlan::addMatrix(WeightType type) {
   push.side_word = geometry.sideWord();
   push.in_stride = kCols;
   push.out_stride = kRows;
+  char name[32];
   std::snprintf(name, sizeof(name), "matmul_%s", weightTypeName(type));
   for (const StepList list : kLists) {
-    for (uint8_t candidate = 1; candidate <= kCandidates; ++candidate) {
+    for (uint8_t candidate = candidates != 0 ? 1 : 0; candidate <= candidates; ++candidate) {
       const BufferRef out = take(ArenaKind::kActivations, kChunk * kRows);
       Op* const op = add(list, OpKind::kMatmul, push, {weights, out, in_, staged_});
       op->weights = type;
       op->candidate = candidate;
       Check* const check = expect(list, name, out, kFloatLimit);
       check->weights = type;
-      check->candidate = candidate;
+      check->candidate = candidates != 0 ? candidate : kChosenCandidate;
     }
   }
-  addExpertProduct(type, weights);
-  addHeadProduct(type, weights);
 }
 
 }  // namespace oriel

@@ -96,6 +96,8 @@ double difference(const Check& check, const void* got, const void* want) {
 constexpr double kHalfLimit = 4e-3;
 constexpr const char* kHalfCandidate = "half";
 constexpr const char* kMatrixCandidate = "matrix";
+constexpr const char* kDiffers =
+    "it differs from the same work in plain code: update the driver, or choose another device";
 
 bool beginsWith(const char* text, const char* beginning) {
   return std::strncmp(text, beginning, std::strlen(beginning)) == 0;
@@ -125,7 +127,10 @@ bool nameOf(const Check& check, const Executor& executor, char (&name)[64], doub
     return true;
   }
   const MatmulUse use = check.list == StepList::kChunk ? MatmulUse::kChunk : MatmulUse::kVector;
-  const char* const candidate = executor.matmulCandidate(use, check.weights, check.candidate - 1u);
+  const uint32_t index = check.candidate == kChosenCandidate
+                             ? executor.matmulChoice(use, check.weights)
+                             : check.candidate - 1u;
+  const char* const candidate = executor.matmulCandidate(use, check.weights, index);
   if (candidate == nullptr) {
     return check.candidate == 1;  // an executor without a choice
   }
@@ -164,14 +169,10 @@ void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
   }
 }
 
-Status runChecks(const TestedDevice& device, CheckPart part, const oriel_allocator& allocator,
-                 const Log& log, const CheckSink& sink, bool* subgroups) {
-  const bool baseline = part == CheckPart::kNorms;
-  const Block block(allocator, sizeof(CheckPlan));
-  if (block.data() == nullptr) {
-    return outOfMemory(log);
-  }
-  const CheckPlan& plan = *new (block.data()) CheckPlan(part);
+// The plan on the device and on the reference.
+Status compare(const TestedDevice& device, const CheckPlan& plan, bool baseline, bool describes,
+               const oriel_allocator& allocator, const Log& log, const CheckSink& sink,
+               bool* subgroups) {
   Tested tested(plan, allocator);
   Tested reference(plan, allocator);
   if (!tested.good() || !reference.good()) {
@@ -188,7 +189,7 @@ Status runChecks(const TestedDevice& device, CheckPart part, const oriel_allocat
   ORIEL_TRY(plan.run(reference.executor));
   ORIEL_TRY(plan.run(&executor));
   *subgroups = std::strcmp(executor.pathName(), "subgroup") == 0;
-  if (part == CheckPart::kSmallOps) {
+  if (describes) {
     describe(executor, *subgroups, sink);
   }
   for (uint32_t i = 0; i < plan.checks(); ++i) {
@@ -203,16 +204,30 @@ Status runChecks(const TestedDevice& device, CheckPart part, const oriel_allocat
     ORIEL_TRY(executor.read(check.out, 0, check.out.size_bytes, &got));
     ORIEL_TRY(reference.executor->read(check.out, 0, check.out.size_bytes, &want));
     const double error = difference(check, got, want);
-    if (error <= limit) {
-      sink.report({name, CheckResult::kPassed, error, limit, ""});
-    } else {
-      sink.report(
-          {name, CheckResult::kFailed, error, limit,
-           "it differs from the same work in plain code: update the driver, or choose another "
-           "device"});
-    }
+    const bool right = error <= limit;
+    sink.report({name, right ? CheckResult::kPassed : CheckResult::kFailed, error, limit,
+                 right ? "" : kDiffers});
+    // Heads are run for several outputs.
+    const StepList list = check.list == StepList::kHead ? StepList::kOutputs : check.list;
+    const Op* const ops = plan.plan().ops[static_cast<uint32_t>(list)] + check.first_op;
+    executor.judge(list, ops, check.n_ops, right);
   }
+  executor.keepJudgement();
   return kOk;
+}
+
+Status runChecks(const TestedDevice& device, CheckPart part, const oriel_allocator& allocator,
+                 const Log& log, const CheckSink& sink, bool* subgroups) {
+  const Block block(allocator, sizeof(CheckPlan));
+  if (block.data() == nullptr) {
+    return outOfMemory(log);
+  }
+  return compare(device, *new (block.data()) CheckPlan(part), part == CheckPart::kNorms,
+                 part == CheckPart::kSmallOps, allocator, log, sink, subgroups);
+}
+
+uint64_t arenaBytes(const Plan& plan) {
+  return plan.weights_bytes + plan.cache_bytes + plan.activation_bytes + plan.io_bytes;
 }
 
 }  // namespace
@@ -245,6 +260,24 @@ Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator,
     ORIEL_TRY(runChecks(device, CheckPart::kNorms, allocator, log, sink, &subgroups));
   }
   return progress->advance();
+}
+
+Status testKernelsOf(const Plan& plan, const TestedDevice& device, const oriel_allocator& allocator,
+                     const Log& log) {
+  const Block block(allocator, sizeof(CheckPlan));
+  if (block.data() == nullptr) {
+    return ORIEL_ERROR_OUT_OF_MEMORY;
+  }
+  const CheckPlan& checks = *new (block.data()) CheckPlan(KernelsOf(plan));
+  // On the device, and the same again beside it.
+  if (2 * arenaBytes(checks.plan()) + sizeof(CheckPlan) > arenaBytes(plan)) {
+    log.write(ORIEL_LOG_DEBUG, "no room within the plan to test kernels");
+    return ORIEL_ERROR_MEMORY_BUDGET;
+  }
+  SelfTestSummary summary = {};
+  bool subgroups = false;
+  return compare(device, checks, false, false, allocator, log, {nullptr, nullptr, &summary},
+                 &subgroups);
 }
 
 }  // namespace oriel

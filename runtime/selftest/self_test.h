@@ -61,4 +61,10 @@ constexpr uint32_t kSelfTestParts = std::size(kAllKernels) + 1;
 Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator, const Log& log,
                    const CheckSink& sink, TestProgress* progress);
 
+/// The short test of a load: only the kernels that `plan` has a use for, in memory of `allocator` and of the device that
+/// is less than the plan's own and given back with the call. The executor gets judge() of what was found. Fails, without
+/// an error line for that, where nothing could be tested; ORIEL_ERROR_DEVICE or ORIEL_ERROR_TIMEOUT: the device failed.
+Status testKernelsOf(const Plan& plan, const TestedDevice& device, const oriel_allocator& allocator,
+                     const Log& log);
+
 }  // namespace oriel

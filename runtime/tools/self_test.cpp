@@ -24,24 +24,27 @@ constexpr uint32_t kTimeoutMs = 600000;
 struct DeviceChoice {
   oriel_options options;
   oriel_allocator allocator;
+  mutable bool begun = false;  // the first executor forgets what was known
 };
 
 Status makeForChecks(const void* context, const Plan& plan, bool baseline,
                      const ExecutorMemory& memory, Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
   oriel_options options = choice.options;
-  options.cache_dir = nullptr;  // pipelines of all kernels are nobody's cache
   if (baseline) {
     options.disabled_features = "all";
   }
-  return createExecutor(options, plan, memory, choice.allocator, nullptr, logOf(options), executor);
+  const ExecutorUse use = choice.begun ? ExecutorUse::kSelfTest : ExecutorUse::kSelfTestBegins;
+  choice.begun = true;
+  return createExecutor(options, use, plan, memory, choice.allocator, nullptr, logOf(options),
+                        executor);
 }
 
 Status makeForProbe(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  return createExecutor(choice.options, plan, memory, choice.allocator, nullptr,
-                        logOf(choice.options), executor);
+  return createExecutor(choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator,
+                        nullptr, logOf(choice.options), executor);
 }
 
 Status timeCandidates(const DeviceChoice& choice, MatmulUse use, const Log& log,
@@ -104,8 +107,8 @@ Status selfTest(const oriel_options& options, oriel_check_fn on_check,
   if (options.device == ORIEL_DEVICE_NONE) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to test: name one");
   }
-  DeviceChoice choice = {options,
-                         options.allocator != nullptr ? *options.allocator : defaultAllocator()};
+  DeviceChoice choice = {
+      options, options.allocator != nullptr ? *options.allocator : defaultAllocator(), false};
   if (choice.options.device_timeout_ms == 0) {
     choice.options.device_timeout_ms = kTimeoutMs;
   }

@@ -14,8 +14,8 @@ struct DeviceChoice {
 Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  return createExecutor(*choice.options, plan, memory, choice.allocator, nullptr,
-                        logOf(*choice.options), executor);
+  return createExecutor(*choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator,
+                        nullptr, logOf(*choice.options), executor);
 }
 
 Status checkDevice(const oriel_options& options) {

@@ -275,10 +275,12 @@ TEST_F(VulkanExecutor, a_device_that_cannot_be_set_up_is_a_warning_where_it_is_o
 TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
   CapturedLog log;
   size_t needed = 0;
-  EXPECT_EQ(listVulkanDevices(log.log(), nullptr, 0, &needed).code(), ORIEL_ERROR_BUFFER_TOO_SMALL);
+  ExecutorOptions options;
+  options.log = log.log();
+  EXPECT_EQ(listVulkanDevices(options, nullptr, 0, &needed).code(), ORIEL_ERROR_BUFFER_TOO_SMALL);
   ASSERT_GT(needed, 0u);
   std::vector<oriel_device_info> devices(needed);
-  ASSERT_TRUE(listVulkanDevices(log.log(), devices.data(), needed, &needed).ok());
+  ASSERT_TRUE(listVulkanDevices(options, devices.data(), needed, &needed).ok());
   for (size_t i = 0; i < needed; ++i) {
     std::printf("device %zu: %s | %s | %s | %s | usable %u %s | %llu bytes\n", i + 1,
                 devices[i].name, devices[i].driver, devices[i].kind, devices[i].features,

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What an app links (base to api, cpu, vulkan) never needs the laboratory (speed, selftest, tools): that is a library of
+// What an app links (base to api, cpu, vulkan) never needs the laboratory (speed, tools): that is a library of
 // its own. Room -> rooms it may include from, besides itself and base.
 const std::map<std::string, std::set<std::string>> kArrows = {
     {"base", {}},
@@ -36,7 +36,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"selftest", {"kv", "plan", "exec"}},
     {"api",
      {"os", "gguf", "model", "text", "json", "jinja", "chat", "reply", "grammar", "kv", "budget",
-      "plan", "exec", "cpu", "vulkan"}},
+      "plan", "exec", "selftest", "cpu", "vulkan"}},
     {"tools", {"kv", "plan", "budget", "exec", "speed", "selftest", "api"}},
     {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},

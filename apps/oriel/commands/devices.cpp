@@ -10,13 +10,20 @@
 #include "options.h"
 #include "output.h"
 #include "sizes.h"
+#include "system.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
 
 namespace cli {
 namespace {
 
-std::vector<oriel_device_info> listDevices(Diagnostics* diagnostics) {
+std::vector<oriel_device_info> listDevices(const CommonOptions& common, Diagnostics* diagnostics) {
+  const std::string cache = common.no_cache ? "" : userCacheFolder().u8string();
+  oriel_options options = planOptions(common);
+  options.cache_dir = cache.empty() ? nullptr : cache.c_str();
+  options.disabled_features = nullptr;  // what there is, not what one does without
+  options.log = Diagnostics::onLog;
+  options.log_user = diagnostics;
   std::vector<oriel_device_info> devices(16);
   size_t needed = 0;
   for (;;) {
@@ -25,7 +32,7 @@ std::vector<oriel_device_info> listDevices(Diagnostics* diagnostics) {
       device.struct_size = sizeof(device);
     }
     const oriel_status status =
-        oriel_device_list(Diagnostics::onLog, diagnostics, devices.data(), devices.size(), &needed);
+        oriel_device_list_with(&options, devices.data(), devices.size(), &needed);
     const bool too_small = status == ORIEL_ERROR_BUFFER_TOO_SMALL && needed > devices.size();
     if (!too_small) {
       diagnostics->check(status);
@@ -39,7 +46,7 @@ std::vector<oriel_device_info> listDevices(Diagnostics* diagnostics) {
 
 int runDevices(const CommonOptions& options) {
   Diagnostics diagnostics(options.verbose);
-  const std::vector<oriel_device_info> devices = listDevices(&diagnostics);
+  const std::vector<oriel_device_info> devices = listDevices(options, &diagnostics);
   Json list = Json::array();
   std::string text;
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -55,6 +62,10 @@ int runDevices(const CommonOptions& options) {
     entry["reason"] = device.reason;
     entry["features"] = listOf(device.features);
     entry["memory_bytes"] = device.memory_bytes;
+    entry["faults"] = device.faults;
+    entry["verdict"] = device.verdict;
+    entry["kernels_right"] = device.kernels_right;
+    entry["kernels_wrong"] = device.kernels_wrong;
     list.push_back(entry);
 
     const std::string gap(12, ' ');
@@ -67,6 +78,16 @@ int runDevices(const CommonOptions& options) {
       text += gap + "not usable: " + terminalSafe(device.reason) + "\n";
     } else if (device.features[0] != '\0') {
       text += gap + device.features + "\n";
+    }
+    if (device.faults[0] != '\0') {
+      text += gap + "known faults: " + device.faults + "\n";
+    }
+    if (device.verdict[0] != '\0' && device.usable != 0) {
+      text += gap + "found here: " + device.verdict + "\n";
+    }
+    if (device.kernels_right + device.kernels_wrong != 0) {
+      text += gap + formatted("tested here: %u kernels right, %u wrong\n", device.kernels_right,
+                              device.kernels_wrong);
     }
   }
   if (options.json) {

@@ -9,6 +9,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
@@ -19,6 +20,7 @@ namespace {
 struct DoctorOptions {
   CommonOptions common;
   bool no_timing = false;
+  bool forget = false;
 };
 
 struct Findings {
@@ -119,7 +121,31 @@ std::string textOf(const oriel_self_test_result& result, const Findings& finding
   return text;
 }
 
+int forgetDrivers(const CommonOptions& options) {
+  Diagnostics diagnostics(options.verbose);
+  const std::string cache = options.no_cache ? "" : userCacheFolder().u8string();
+  oriel_options library_options = planOptions(options);
+  library_options.cache_dir = cache.c_str();
+  library_options.log = Diagnostics::onLog;
+  library_options.log_user = &diagnostics;
+  if (!cache.empty()) {
+    diagnostics.check(oriel_device_forget(&library_options));
+  }
+  if (options.json) {
+    Json json;
+    json["folder"] = cache;
+    printJson(json);
+  } else {
+    printText(cache.empty() ? "Nothing is kept about drivers.\n"
+                            : "What was kept about drivers is forgotten.\n");
+  }
+  return kExitDone;
+}
+
 int runDoctor(const DoctorOptions& options) {
+  if (options.forget) {
+    return forgetDrivers(options.common);
+  }
   catchInterrupts();
   Diagnostics diagnostics(options.common.verbose, true, "testing the device");
   const std::string cache = cacheFolder(options.common);
@@ -157,6 +183,9 @@ Command addDoctorCommand(CLI::App* program) {
   CLI::App* app =
       program->add_subcommand("doctor", "Test every kernel on a device, and keep the fastest");
   app->add_flag("--no-timing", options->no_timing, "Only test; time nothing");
+  app->add_flag("--forget-drivers", options->forget,
+                "Only forget what was found out about drivers: kernels that were wrong, and where "
+                "one ended a program");
   addCommonOptions(app, &options->common, Uses::kDevice);
   return {app, [options] { return runDoctor(*options); }};
 }

@@ -178,6 +178,17 @@ typedef enum oriel_on_file {
   ORIEL_ON_FILE_ALL = 3   /* such tables and experts */
 } oriel_on_file;
 
+/* Whether the kernels that a model needs are tested on its Vulkan device before they are used (docs/drivers.md). */
+typedef enum oriel_device_test {
+  /* Where there is a cache_dir: those that were not tested with this driver yet, once. What was found is kept there and
+   * believed. */
+  ORIEL_DEVICE_TEST_AUTO = 0,
+  ORIEL_DEVICE_TEST_ALWAYS = 1, /* all of them at every load, with or without cache_dir */
+  /* Nothing is tested, nothing that was found before is believed, and no mark is made where the driver is at work. What
+   * a device is known for (oriel_device_info.faults) is left off all the same. */
+  ORIEL_DEVICE_TEST_NEVER = 2
+} oriel_device_test;
+
 /* What a model was measured to lose, and how fast a device was measured to be: oriel/tools.h has both. */
 typedef struct oriel_calibration oriel_calibration;
 typedef struct oriel_speed oriel_speed;
@@ -208,8 +219,8 @@ typedef struct oriel_options {
   /* Longest wait for one submission to a Vulkan device, in milliseconds. Time in which this process did not run
    * (stopped, the machine asleep) does not count. 0: 60000. A step on the CPU is never late. */
   uint32_t device_timeout_ms;
-  /* Folder for compiled pipelines, measured rates and measured choices of kernels; created if missing.
-   * NULL: nothing is written or read. */
+  /* Folder for compiled pipelines, measured rates, measured choices of kernels and what was found out about drivers;
+   * created if missing. NULL: nothing is written or read. */
   const char *cache_dir;
   oriel_log_fn log;
   void *log_user;
@@ -293,6 +304,12 @@ typedef struct oriel_options {
   /* Of each session, for the text of its messages (oriel/sessions.h). 0: none is kept. At most 2^30. */
   uint32_t transcript_bytes;
   uint32_t reserved_sessions;
+  /* What of a Vulkan device is used though the device is known, or was found, to be faulty there: names as in
+   * disabled_features, "long_submissions" (which some devices are not given) and "device" (one that would be refused).
+   * Nothing is turned on that the device does not have. Read by the call only. NULL: none. */
+  const char *enabled_features;
+  oriel_device_test device_test;
+  uint32_t reserved_device;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -867,6 +884,8 @@ typedef struct oriel_model_info {
   uint32_t pipelines;
   uint32_t pipelines_from_cache; /* UINT32_MAX: the driver does not say */
   double pipelines_ms;
+  /* What is known or was found against the device in use, and is left off; "": nothing. */
+  char device_trust[512];
 } oriel_model_info;
 
 ORIEL_API oriel_status oriel_model_get_info(const oriel_model *model, oriel_model_info *info);
@@ -970,6 +989,9 @@ typedef struct oriel_device_info {
   char reason[256];   /* why it is not usable; empty when it is */
   uint32_t usable;
   uint64_t memory_bytes; /* size of its largest device-local heap; 0: unknown */
+  char faults[320];      /* what it is known for and used without, why, and who says so; "": nothing */
+  char verdict[256];     /* what was found against it on this machine (cache_dir), and is left off; "": nothing */
+  uint32_t kernels_right, kernels_wrong; /* of those that were tested on this machine */
 } oriel_device_info;
 
 /* Fills up to `capacity` entries (each with struct_size set by the caller), Vulkan devices first in
@@ -977,6 +999,16 @@ typedef struct oriel_device_info {
  * does not work is a warning of the log's. */
 ORIEL_API oriel_status oriel_device_list(oriel_log_fn log, void *log_user, oriel_device_info *devices,
                                          size_t capacity, size_t *needed);
+
+/* The same with what was found out about each. Uses cache_dir, device_test, disabled_features, enabled_features and log
+ * of the options. */
+ORIEL_API oriel_status oriel_device_list_with(const oriel_options *options, oriel_device_info *devices,
+                                              size_t capacity, size_t *needed);
+
+/* Forgets what cache_dir (which must be given) says against devices and their drivers: kernels that were wrong or right,
+ * and where a driver ended a process. For apps that know better: that it was the user who ended them, or after whatever
+ * else was wrong was put right. */
+ORIEL_API oriel_status oriel_device_forget(const oriel_options *options);
 
 #ifdef __cplusplus
 }

@@ -68,6 +68,16 @@ public enum OnFile: UInt32, Sendable {
   case all = 3
 }
 
+/// Whether the kernels that a model needs are tested on a GPU before they are used.
+public enum DeviceTest: UInt32, Sendable {
+  /// Once for each driver, where there is a cache directory.
+  case automatic = 0
+  /// At every start.
+  case always = 1
+  /// Nothing is tested, and nothing that was found before is believed.
+  case never = 2
+}
+
 /// How to open a model; every default is sound. See oriel_options in oriel.h.
 public struct Options: Sendable {
   /// The assistant's instructions. Never forgotten, and back after `reset`.
@@ -123,6 +133,10 @@ public struct Options: Sendable {
   /// Optional features of the GPU to do without, around a faulty driver: names of docs/porting.md,
   /// separated by commas, or "all".
   public var disabledFeatures: String?
+  /// What of a GPU is used though it is known or was found to be faulty: names as above, or "device".
+  public var enabledFeatures: String?
+  /// Whether kernels are tested on the GPU before they are used: once for each driver, by default.
+  public var deviceTest = DeviceTest.automatic
   /// Told of errors and warnings, on the thread of the call that caused them, for as long as the
   /// session is open.
   public var log: (@Sendable (LogLevel, String) -> Void)?
@@ -170,9 +184,13 @@ extension Options {
           options.cpu_threads = cpuThreads
           options.cache_dir = cache
           options.disabled_features = features
+          options.device_test = oriel_device_test(rawValue: deviceTest.rawValue)
           options.log = Log.receive
           options.log_user = log.pointer
-          return try body(&options)
+          return try withOptionalCString(enabledFeatures) { enabled in
+            options.enabled_features = enabled
+            return try body(&options)
+          }
         }
       }
     }

@@ -159,6 +159,7 @@ enum Option {
   kConstraints,
   kSplitTurns,
   kForgetEvicted,
+  kDeviceTest,
   kOptionCount
 };
 
@@ -171,6 +172,7 @@ enum OptionText {
   kTools,
   kDocuments,
   kVariables,
+  kEnabledFeatures,
   kOptionTextCount
 };
 
@@ -185,7 +187,8 @@ class Options {
         calibration_file_(env, texts, kCalibrationFile),
         tools_(env, texts, kTools),
         documents_(env, texts, kDocuments),
-        variables_(env, texts, kVariables) {
+        variables_(env, texts, kVariables),
+        enabled_features_(env, texts, kEnabledFeatures) {
     jlong n[kOptionCount] = {};
     env->GetLongArrayRegion(numbers, 0, kOptionCount, n);
     options.struct_size = sizeof(options);
@@ -204,6 +207,8 @@ class Options {
     options.log = onLog;
     options.log_user = log;
     options.disabled_features = disabled_features_.data();
+    options.enabled_features = enabled_features_.data();
+    options.device_test = static_cast<oriel_device_test>(n[kDeviceTest]);
     options.calibration_file = calibration_file_.data();
     options.on_file = static_cast<oriel_on_file>(n[kOnFile]);
     options.expert_slots = u32(n[kExpertSlots]);
@@ -229,7 +234,7 @@ class Options {
   bool missing() const {
     return cache_dir_.missing() || template_.missing() || disabled_features_.missing() ||
            calibration_file_.missing() || tools_.missing() || documents_.missing() ||
-           variables_.missing();
+           variables_.missing() || enabled_features_.missing();
   }
 
   oriel_options options = {};
@@ -244,6 +249,7 @@ class Options {
   Bytes tools_;
   Bytes documents_;
   Bytes variables_;
+  Bytes enabled_features_;
 };
 
 }  // namespace oriel_jni

@@ -23,6 +23,9 @@ public final class OrielOptions {
     ALL
   }
 
+  /** Whether kernels are tested on the GPU before they are used; AUTO: once for each driver. */
+  public enum DeviceTest { AUTO, ALWAYS, NEVER }
+
   /** As {@link #sinkTokens}: none. */
   public static final int NO_SINKS = -1;
 
@@ -88,6 +91,9 @@ public final class OrielOptions {
    * separated by commas, or "all".
    */
   public String disabledFeatures;
+  /** What of a GPU is used though it is known or was found to be faulty: names as above, or "device". */
+  public String enabledFeatures;
+  public DeviceTest deviceTest = DeviceTest.AUTO;
   /** Told of errors and warnings, for as long as the session is open. */
   public OrielLog log;
   /** Called on the opening thread while weights are loaded. */
@@ -118,7 +124,8 @@ public final class OrielOptions {
         thinking ? 1 : 0, ordinal("stateFormat", stateFormat), ordinal("onFile", onFile),
         checked("expertSlots", expertSlots),
         checkpoints == NO_CHECKPOINTS ? 0xffffffffL : checked("checkpoints", checkpoints),
-        constraints ? 1 : 0, splitTurns ? 1 : 0, forgetEvicted ? 1 : 0};
+        constraints ? 1 : 0, splitTurns ? 1 : 0, forgetEvicted ? 1 : 0,
+        ordinal("deviceTest", deviceTest)};
   }
 
   /** In the order of the C++ side (enum OptionText); null where there is none. */
@@ -127,7 +134,8 @@ public final class OrielOptions {
         Utf8.pathOrNull(chatTemplate, "chatTemplate"),
         Utf8.pathOrNull(disabledFeatures, "disabledFeatures"),
         Utf8.pathOrNull(calibrationFile, "calibrationFile"), Utf8.encodeOrNull(tools, "tools"),
-        Utf8.encodeOrNull(documents, "documents"), Utf8.encodeOrNull(variables, "variables")};
+        Utf8.encodeOrNull(documents, "documents"), Utf8.encodeOrNull(variables, "variables"),
+        Utf8.pathOrNull(enabledFeatures, "enabledFeatures")};
   }
 
   static int ordinal(String what, Enum<?> value) {

@@ -1,0 +1,251 @@
+#include "vulkan/device_caps.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "base/limits.h"
+#include "vulkan/known_devices.h"
+#include "vulkan/shader_table.h"
+
+namespace oriel {
+namespace {
+
+// What every kernel takes for granted (the Vulkan minimum is named where it would not do).
+constexpr uint32_t kNeededStorageBuffers = kMaxOpBindings;  // minimum 4
+constexpr uint32_t kNeededInvocations = 128;
+constexpr uint32_t kNeededSharedBytes = 16384;
+constexpr uint32_t kNeededPushBytes = 64;
+
+// The first queue family that can compute.
+bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, uint32_t* family) {
+  VkQueueFamilyProperties families[16];
+  uint32_t count = 16;
+  api.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (families[i].queueCount > 0 && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) {
+      *family = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+uint64_t largestLocalHeap(const VulkanApi& api, VkPhysicalDevice physical) {
+  VkPhysicalDeviceMemoryProperties memory;
+  api.vkGetPhysicalDeviceMemoryProperties(physical, &memory);
+  uint64_t largest = 0;
+  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = memory.memoryHeaps[i];
+    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0 && heap.size > largest) {
+      largest = heap.size;
+    }
+  }
+  return largest;
+}
+
+void explainRefusal(const VkPhysicalDeviceLimits& limits, bool has_compute, DeviceCaps* caps) {
+  const auto refuse = [caps](const char* what, uint64_t has, uint64_t needs) {
+    if (caps->usable()) {
+      std::snprintf(caps->reason, sizeof(caps->reason), "%s is %" PRIu64 ", %" PRIu64 " needed",
+                    what, has, needs);
+    }
+  };
+  const auto need = [&refuse](const char* what, uint64_t has, uint64_t needs) {
+    if (has < needs) {
+      refuse(what, has, needs);
+    }
+  };
+  if (!has_compute) {
+    std::snprintf(caps->reason, sizeof(caps->reason), "no compute queue");
+    return;
+  }
+  need("maxPerStageDescriptorStorageBuffers", limits.maxPerStageDescriptorStorageBuffers,
+       kNeededStorageBuffers);
+  need("maxComputeWorkGroupInvocations", limits.maxComputeWorkGroupInvocations, kNeededInvocations);
+  need("maxComputeWorkGroupSize[0]", limits.maxComputeWorkGroupSize[0], kNeededInvocations);
+  need("maxComputeSharedMemorySize", limits.maxComputeSharedMemorySize, kNeededSharedBytes);
+  need("maxPushConstantsSize", limits.maxPushConstantsSize, kNeededPushBytes);
+  need("maxStorageBufferRange", limits.maxStorageBufferRange, kMaxBindingBytes);
+}
+
+// Devices that have the extension.
+void readIntegerDot(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* caps) {
+  VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {};
+  dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;
+  readFeatures(api, physical, &dot);
+  if (dot.shaderIntegerDotProduct == VK_FALSE) {
+    return;
+  }
+  caps->features |= featureBit(VulkanFeature::kIntegerDot);
+  VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR how = {};
+  how.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR;
+  (void)readProperties(api, physical, &how);
+  caps->fast_integer_dot = how.integerDotProduct4x8BitPackedSignedAccelerated != VK_FALSE;
+}
+
+// Devices that have the extension.
+void readFloat16(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* caps) {
+  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR half = {};
+  half.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR;
+  readFeatures(api, physical, &half);
+  if (half.shaderFloat16 != VK_FALSE) {
+    caps->features |= featureBit(VulkanFeature::kFloat16);
+  }
+}
+
+}  // namespace
+
+bool hasExtension(const VkExtensionProperties* extensions, uint32_t count, const char* name) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (std::strcmp(extensions[i].extensionName, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+const char* kindName(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return "virtual";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return "software";
+    default:
+      return "other";
+  }
+}
+
+void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity) {
+  text[0] = '\0';
+  if (caps.has(VulkanFeature::kSubgroup)) {
+    char lanes[48];
+    std::snprintf(lanes, sizeof(lanes), "subgroup arithmetic (%u lanes)", caps.subgroup_size);
+    appendToList(lanes, text, capacity);
+  }
+  if (caps.has(VulkanFeature::kIntegerDot)) {
+    appendToList(caps.fast_integer_dot ? "packed integer dot product (accelerated)"
+                                       : "packed integer dot product",
+                 text, capacity);
+  }
+  if (caps.has(VulkanFeature::kFloat16)) {
+    appendToList("f16 arithmetic", text, capacity);
+  }
+  if (caps.has(VulkanFeature::kCooperativeMatrix)) {
+    char matrix[64];
+    std::snprintf(matrix, sizeof(matrix), "matrix units (f16, %ux%ux%u)", caps.matrix.m,
+                  caps.matrix.n, caps.matrix.k);
+    appendToList(matrix, text, capacity);
+  }
+  if (caps.has(VulkanFeature::kTexels)) {
+    appendToList("long texel buffers", text, capacity);
+  }
+  if (caps.has(VulkanFeature::kRunAhead)) {
+    appendToList("runs ahead of the host", text, capacity);
+  }
+}
+
+DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint32_t enabled) {
+  DeviceCaps caps = {};
+  VkPhysicalDeviceProperties properties;
+  api.vkGetPhysicalDeviceProperties(physical, &properties);
+  std::snprintf(caps.name, sizeof(caps.name), "%s", properties.deviceName);
+  std::snprintf(caps.driver, sizeof(caps.driver), "version 0x%x", properties.driverVersion);
+  caps.type = properties.deviceType;
+  caps.vendor_id = properties.vendorID;
+  caps.device_id = properties.deviceID;
+  caps.driver_version = properties.driverVersion;
+  std::memcpy(caps.pipeline_cache_uuid, properties.pipelineCacheUUID, VK_UUID_SIZE);
+  caps.memory_bytes = largestLocalHeap(api, physical);
+  if (properties.apiVersion < VK_API_VERSION_1_1) {
+    std::snprintf(caps.reason, sizeof(caps.reason), "it has Vulkan %u.%u, 1.1 needed",
+                  VK_API_VERSION_MAJOR(properties.apiVersion),
+                  VK_API_VERSION_MINOR(properties.apiVersion));
+    return caps;
+  }
+
+  VkExtensionProperties extensions[kMaxExtensions];
+  uint32_t n_extensions = kMaxExtensions;
+  if (api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &n_extensions, extensions) < 0) {
+    n_extensions = 0;
+  }
+  caps.needs_portability_subset = hasExtension(extensions, n_extensions, kPortabilitySubset);
+  caps.creation_feedback = hasExtension(extensions, n_extensions, kCreationFeedback);
+
+  VkPhysicalDeviceDriverPropertiesKHR driver = {};
+  driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES_KHR;
+  VkPhysicalDeviceSubgroupProperties subgroup = {};
+  subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
+  VkPhysicalDeviceMaintenance3Properties maintenance = {};
+  maintenance.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+  maintenance.pNext = &subgroup;
+  VkPhysicalDeviceIDProperties id = {};
+  id.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES;
+  id.pNext = &maintenance;
+  const bool names_driver =
+      hasExtension(extensions, n_extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
+  if (names_driver) {
+    subgroup.pNext = &driver;
+  }
+  (void)readProperties(api, physical, &id);
+  if (names_driver) {
+    std::snprintf(caps.driver, sizeof(caps.driver), "%.120s%s%.120s", driver.driverName,
+                  driver.driverInfo[0] != '\0' ? " " : "", driver.driverInfo);
+    caps.driver_id = static_cast<uint32_t>(driver.driverID);
+  }
+  const KnownFaults faults = findFaults(kKnownDevices, kKnownDeviceCount, caps, enabled);
+  const auto isKnownFor = [&faults](VulkanFeature feature) {
+    return (faults.features_off & featureBit(feature)) != 0;
+  };
+  std::memcpy(caps.device_uuid, id.deviceUUID, VK_UUID_SIZE);
+  caps.max_allocation_bytes = maintenance.maxMemoryAllocationSize;
+  constexpr VkSubgroupFeatureFlags kNeededOperations =
+      VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+  caps.subgroup_size = subgroup.subgroupSize;
+  if ((subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+      (subgroup.supportedOperations & kNeededOperations) == kNeededOperations &&
+      subgroup.subgroupSize > 1) {
+    caps.features |= featureBit(VulkanFeature::kSubgroup);
+  }
+  if (hasExtension(extensions, n_extensions, kIntegerDotProduct)) {
+    readIntegerDot(api, physical, &caps);
+  }
+  if (hasExtension(extensions, n_extensions, kFloat16Int8)) {
+    readFloat16(api, physical, &caps);
+  }
+  // Some drivers do not survive being asked.
+  bool matrix_extensions = kHasMatrixKernels && caps.has(VulkanFeature::kFloat16) &&
+                           !isKnownFor(VulkanFeature::kCooperativeMatrix) &&
+                           !isKnownFor(VulkanFeature::kFloat16);
+  for (const char* name : kMatrixExtensions) {
+    matrix_extensions = matrix_extensions && hasExtension(extensions, n_extensions, name);
+  }
+  if (matrix_extensions) {
+    caps.matrix = findMatrixShape(api, physical, caps.subgroup_size);
+  }
+  if (caps.matrix.m != 0) {
+    caps.features |= featureBit(VulkanFeature::kCooperativeMatrix);
+  }
+  if (properties.limits.maxTexelBufferElements >= kMaxBindingBytes / 4) {
+    caps.features |= featureBit(VulkanFeature::kTexels);
+  }
+  if (properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) {
+    caps.features |= featureBit(VulkanFeature::kRunAhead);
+  }
+  caps.features &= ~faults.features_off;
+  caps.most_work = faults.most_work;
+  std::snprintf(caps.faults, sizeof(caps.faults), "%s", faults.text);
+  const bool has_compute = findComputeFamily(api, physical, &caps.compute_family);
+  explainRefusal(properties.limits, has_compute, &caps);
+  if (faults.refused && caps.usable()) {
+    std::snprintf(caps.reason, sizeof(caps.reason), "%.*s",
+                  static_cast<int>(sizeof(caps.reason)) - 1, faults.text);
+  }
+  return caps;
+}
+
+}  // namespace oriel

@@ -1,0 +1,59 @@
+// What a physical device says of itself, less what it is known to say wrongly.
+#pragma once
+
+#include "exec/features.h"
+#include "vulkan/matrix_units.h"
+
+namespace oriel {
+
+/// What is known of a physical device. Only what the executor acts on or reports.
+struct DeviceCaps {
+  char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
+  char driver[256];
+  char reason[256];  ///< why it is refused; empty: usable
+  VkPhysicalDeviceType type;
+  uint32_t vendor_id;
+  uint32_t device_id;
+  uint32_t driver_version;
+  uint32_t driver_id;  ///< VkDriverId; 0: it does not say
+  uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+  uint8_t device_uuid[VK_UUID_SIZE];
+  uint32_t compute_family;
+  bool needs_portability_subset;
+  bool creation_feedback;  ///< says whether a pipeline came from the cache
+  uint32_t features;       ///< featureBit()s of what it has, less what was turned off
+  bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
+  uint32_t subgroup_size;  ///< as declared; a driver may run narrower ones
+  MatrixShape matrix;      ///< of kCooperativeMatrix
+  uint64_t max_allocation_bytes;
+  uint64_t memory_bytes;  ///< of the largest device-local heap
+  char faults[320];       ///< that it is known for, for people (known_devices.h); ""
+  double most_work;       ///< of a submission, as plan/op.h counts; 0: any
+
+  bool divide_as_gpu;  ///< tests only: whatever the device is, work is divided as on a GPU
+
+  bool has(VulkanFeature feature) const { return (features & featureBit(feature)) != 0; }
+  bool usable() const { return reason[0] == '\0'; }
+  bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU && !divide_as_gpu; }
+  /// Whether kernels read weights, inputs and caches as texels: see texel_views.h.
+  bool readsTexels() const { return isSoftware() && has(VulkanFeature::kTexels); }
+};
+
+/// `enabled`: readOverrideNames(), used though the device is known for them.
+DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint32_t enabled = 0);
+/// What of `caps.features` kernels can use, for people.
+void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity);
+/// "discrete", as oriel_device_info has it.
+const char* kindName(VkPhysicalDeviceType type);
+/// Whether a list of extensions has one.
+bool hasExtension(const VkExtensionProperties* extensions, uint32_t count, const char* name);
+
+// Extensions looked through, of the instance and of a device: real ones have 20 and 230. Stack space.
+constexpr uint32_t kMaxExtensions = 320;
+
+constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";
+constexpr const char* kCreationFeedback = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME;
+constexpr const char* kIntegerDotProduct = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
+constexpr const char* kFloat16Int8 = VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME;
+
+}  // namespace oriel

@@ -1,0 +1,270 @@
+#include "vulkan/verdict.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+#include "base/hash.h"
+#include "os/os.h"
+#include "vulkan/cache_path.h"
+#include "vulkan/shader_table.h"
+
+namespace oriel {
+namespace {
+
+constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'D', 'V', '\n'};
+constexpr uint32_t kVersion = 1;
+constexpr const char* kVerdictKind = "verdict";
+
+constexpr char kRecordMagic[8] = {'O', 'r', 'i', 'e', 'l', 'V', 'R', '\n'};
+constexpr uint32_t kMostRecordStarts = 192;
+
+struct RecordFile {
+  char magic[8];
+  uint32_t deaths;
+  uint32_t starts;  ///< still to come that go without
+  uint64_t hash;    ///< of everything before
+};
+static_assert(sizeof(RecordFile) == 24, "no padding: hashed as bytes");
+
+bool endsWith(const char* text, const char* end) {
+  const size_t length = std::strlen(text);
+  const size_t tail = std::strlen(end);
+  return length >= tail && std::strcmp(text + length - tail, end) == 0;
+}
+
+}  // namespace
+
+struct Verdict::File {
+  char magic[8];
+  uint32_t version;
+  uint32_t kernel_count;
+  uint64_t shaders_hash;  ///< of all SPIR-V in this build
+  uint32_t vendor_id;
+  uint32_t device_id;
+  uint32_t driver_version;
+  uint32_t divided_as_gpu;  ///< tests only
+  uint8_t device_uuid[VK_UUID_SIZE];
+  uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+  Kept kept;
+  uint64_t hash;  ///< of everything before
+};
+
+uint32_t featuresOfKernel(const char* name) {
+  constexpr uint32_t kHalf = featureBit(VulkanFeature::kFloat16);
+  if (endsWith(name, "_matrix")) {
+    return featureBit(VulkanFeature::kCooperativeMatrix) | kHalf;
+  }
+  return endsWith(name, "_half")       ? kHalf
+         : endsWith(name, "_dot")      ? featureBit(VulkanFeature::kIntegerDot)
+         : endsWith(name, "_subgroup") ? featureBit(VulkanFeature::kSubgroup)
+         : endsWith(name, "_texel")    ? featureBit(VulkanFeature::kTexels)
+                                       : 0;
+}
+
+uint32_t riskiest(uint32_t features) {
+  for (const VulkanFeature feature :
+       {VulkanFeature::kCooperativeMatrix, VulkanFeature::kFloat16, VulkanFeature::kIntegerDot,
+        VulkanFeature::kSubgroup, VulkanFeature::kTexels}) {
+    if ((features & featureBit(feature)) != 0) {
+      return featureBit(feature);
+    }
+  }
+  return 0;
+}
+
+// Everything but what was found, and the hash.
+Verdict::File Verdict::expectedFile(const DeviceCaps& caps) {
+  static_assert(sizeof(File) == 72 + sizeof(Kept) + 8 && sizeof(Kept) % 8 == 0,
+                "no padding: hashed as bytes");
+  File file;
+  std::memset(static_cast<void*>(&file), 0, sizeof(file));
+  std::memcpy(file.magic, kMagic, sizeof(kMagic));
+  file.version = kVersion;
+  file.kernel_count = kShaderCount;
+  file.shaders_hash = kShadersHash;
+  file.vendor_id = caps.vendor_id;
+  file.device_id = caps.device_id;
+  file.driver_version = caps.driver_version;
+  file.divided_as_gpu = caps.divide_as_gpu ? 1 : 0;
+  std::memcpy(file.device_uuid, caps.device_uuid, VK_UUID_SIZE);
+  std::memcpy(file.pipeline_cache_uuid, caps.pipeline_cache_uuid, VK_UUID_SIZE);
+  return file;
+}
+
+void Verdict::read(const DeviceCaps& caps, const char* dir) {
+  *this = Verdict();
+  char path[1024];
+  File file;
+  const File expected = expectedFile(caps);
+  if (dir == nullptr || !makeCachePath(caps, dir, kVerdictKind, path, sizeof(path)) ||
+      !readIfThere(path, &file, sizeof(file)) ||
+      std::memcmp(&file, &expected, offsetof(File, kept)) != 0 ||
+      file.hash != hashBytes(&file, offsetof(File, hash))) {
+    return;
+  }
+  kept_ = file.kept;
+  suspected_ = kept_.deaths > 1 || kept_.suspect_starts != 0;
+}
+
+void Verdict::keep(const DeviceCaps& caps, const char* dir) {
+  char path[1024];
+  if (!changed_ || dir == nullptr || !makeCachePath(caps, dir, kVerdictKind, path, sizeof(path))) {
+    return;
+  }
+  File file = expectedFile(caps);
+  file.kept = kept_;
+  file.hash = hashBytes(&file, offsetof(File, hash));
+  changed_ = !writeFileAtomically(path, &file, sizeof(file), FileUse::kCache, Log()).ok();
+}
+
+void Verdict::note(uint32_t shader, KernelState state) {
+  const uint8_t number = static_cast<uint8_t>(state);
+  changed_ = changed_ || kept_.kernels[shader] != number;
+  kept_.kernels[shader] = number;
+}
+
+void Verdict::putAside(uint32_t choice, uint32_t position) {
+  kept_.aside[choice] = static_cast<uint8_t>(kept_.aside[choice] | 1u << position);
+  changed_ = true;
+}
+
+void Verdict::turnOff(uint32_t features) {
+  changed_ = changed_ || (features & ~kept_.wrong_features) != 0;
+  kept_.wrong_features |= features;
+}
+
+void Verdict::forgetWrong() {
+  kept_.wrong_features = 0;
+  std::memset(kept_.aside, 0, sizeof(kept_.aside));
+  std::memset(kept_.kernels, 0, sizeof(kept_.kernels));
+  changed_ = true;
+}
+
+uint64_t Verdict::asideHash() const {
+  const bool none = std::all_of(kept_.aside, kept_.aside + kChoices,
+                                [](uint8_t positions) { return positions == 0; });
+  return none ? 0 : hashBytes(kept_.aside, sizeof(kept_.aside));
+}
+
+// Kernels that were kept are another matter: they are given up, nothing else.
+bool Verdict::died(const DriverContact& contact) {
+  if (contact.place == DriverPlace::kNone || contact.place == DriverPlace::kKeptKernels) {
+    return false;
+  }
+  const uint32_t more = contact.features & ~kept_.died_features;
+  kept_.died_features |= more;
+  kept_.deadly |= more == 0 ? 1 : 0;
+  kept_.died_place = static_cast<uint32_t>(contact.place);
+  ++kept_.deaths;
+  kept_.suspect_starts = kSuspectStarts;
+  suspected_ = changed_ = true;
+  return true;
+}
+
+void Verdict::starting() {
+  if (kept_.deaths == 1 && kept_.suspect_starts != 0) {
+    --kept_.suspect_starts;
+    changed_ = true;
+  }
+}
+
+void Verdict::survived() {
+  if (kept_.deaths != 0 && !suspected_) {
+    kept_.died_features = kept_.died_place = kept_.deaths = kept_.deadly = 0;
+    changed_ = true;
+  }
+}
+
+void Verdict::countKernels(uint32_t* right, uint32_t* wrong) const {
+  const auto count = [this](KernelState state) {
+    return static_cast<uint32_t>(
+        std::count(kept_.kernels, kept_.kernels + kMaxKernels, static_cast<uint8_t>(state)));
+  };
+  *right = count(KernelState::kRight);
+  *wrong = count(KernelState::kWrong);
+}
+
+void Verdict::describe(char* text, size_t capacity) const {
+  text[0] = '\0';
+  char names[128];
+  char item[320];
+  const auto nameFirst = [this](bool plain) -> const char* {
+    for (uint32_t i = 0; i < std::min(kShaderCount, kMaxKernels); ++i) {
+      if (state(i) == KernelState::kWrong && (featuresOfKernel(kShaders[i].name) == 0) == plain) {
+        return kShaders[i].name;
+      }
+    }
+    return nullptr;
+  };
+  if (kept_.wrong_features != 0) {
+    const char* const name = nameFirst(false);
+    writeFeatureNames(kept_.wrong_features, names, sizeof(names));
+    std::snprintf(item, sizeof(item), "%s off: %s came out wrong", names,
+                  name != nullptr ? name : "a kernel");
+    appendToList(item, text, capacity);
+  }
+  if (const char* const name = nameFirst(true); name != nullptr) {
+    std::snprintf(item, sizeof(item), "no models that need %s: it came out wrong", name);
+    appendToList(item, text, capacity);
+  }
+  if (asideHash() != 0) {
+    appendToList("ways to multiply put aside: they came out wrong", text, capacity);
+  }
+  if (suspected_) {
+    writeFeatureNames(kept_.died_features, names, sizeof(names));
+    std::snprintf(item, sizeof(item), "%s off: the driver ended a process at %s",
+                  kept_.deadly != 0 ? "the device" : names,
+                  placeName(static_cast<DriverPlace>(kept_.died_place)));
+    appendToList(item, text, capacity);
+  }
+}
+
+// ---- Vulkan as a whole ----
+
+bool VulkanRecord::makePath(const char* dir, const char* kind, char* path, size_t capacity) {
+  const int length = std::snprintf(path, capacity, "%s/oriel-vulkan.%s", dir, kind);
+  return length > 0 && static_cast<size_t>(length) < capacity;
+}
+
+bool VulkanRecord::start(const char* dir, bool died) {
+  if (!makePath(dir, kVerdictKind, path_, sizeof(path_))) {
+    path_[0] = '\0';
+    return true;
+  }
+  RecordFile file = {};
+  there_ = readIfThere(path_, &file, sizeof(file)) &&
+           std::memcmp(file.magic, kRecordMagic, sizeof(kRecordMagic)) == 0 &&
+           file.hash == hashBytes(&file, offsetof(RecordFile, hash));
+  if (!there_) {
+    file = {};
+  }
+  if (died) {
+    file.starts = Verdict::kSuspectStarts;
+    for (uint32_t i = 0; i < file.deaths && file.starts < kMostRecordStarts; ++i) {
+      file.starts *= 4;
+    }
+    ++file.deaths;
+  }
+  if (file.starts == 0) {
+    return true;
+  }
+  --file.starts;
+  std::memcpy(file.magic, kRecordMagic, sizeof(kRecordMagic));
+  file.hash = hashBytes(&file, offsetof(RecordFile, hash));
+  (void)writeFileAtomically(path_, &file, sizeof(file), FileUse::kCache, Log()).ok();
+  return false;
+}
+
+void VulkanRecord::survived() {
+  if (there_) {
+    removeFile(path_);
+  }
+}
+
+uint32_t forgetVerdicts(const char* dir) {
+  return removeFiles(dir, "oriel-", ".verdict") + removeFiles(dir, "oriel-", ".contact");
+}
+
+}  // namespace oriel

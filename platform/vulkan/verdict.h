@@ -1,0 +1,103 @@
+// What this machine has found out about a device and its driver: which kernels came out right, which wrong, and where
+// the driver ended a process. Kept in a small checked file in the cache folder, for this device, this driver and the
+// kernels of this build; a file of any other is as good as none. docs/drivers.md.
+#pragma once
+
+#include "vulkan/driver_watch.h"
+
+namespace oriel {
+
+enum class KernelState : uint8_t {
+  kUntried,
+  kRight,
+  kWrong,
+  kPassedOver,  ///< a test has nothing for it
+};
+
+/// featureBit()s without which there is no such kernel, by the end of its name.
+uint32_t featuresOfKernel(const char* name);
+/// The least safe feature of a set: turned off first. 0 of none.
+uint32_t riskiest(uint32_t features);
+
+class Verdict {
+ public:
+  static constexpr uint32_t kMaxKernels = 320;
+  /// Ways to multiply: by use, then by type of weights. The `position` of a candidate is that in its table.
+  static constexpr uint32_t kChoices = kMatmulUses * kWeightTypes;
+
+  /// Of the device that `caps` describes: what DIR has of it, or nothing.
+  void read(const DeviceCaps& caps, const char* dir);
+  /// Writes the file where there is a folder and something has changed since. Nothing here can fail a load.
+  void keep(const DeviceCaps& caps, const char* dir);
+
+  KernelState state(uint32_t shader) const {
+    return static_cast<KernelState>(kept_.kernels[shader]);
+  }
+  /// The latest word counts.
+  void note(uint32_t shader, KernelState state);
+  bool isAside(uint32_t choice, uint32_t position) const {
+    return (kept_.aside[choice] >> position & 1u) != 0;
+  }
+  void putAside(uint32_t choice, uint32_t position);
+  /// Their kernels came out wrong. All that were wrong are forgotten by forgetWrong().
+  void turnOff(uint32_t features);
+  void forgetWrong();
+  uint32_t wrongFeatures() const { return kept_.wrong_features; }
+  uint64_t asideHash() const;
+
+  /// A driver ended a process: `contact` says at what. False: that says nothing about the device.
+  bool died(const DriverContact& contact);
+  /// A start that goes without what the driver died of, or tries it again: once it was suspected for kSuspectStarts.
+  void starting();
+  /// The driver has done its first work.
+  void survived();
+  /// What it died of and is not asked for in this start.
+  uint32_t diedFeatures() const { return suspected_ ? kept_.died_features : 0; }
+  bool isDeadly() const { return suspected_ && kept_.deadly != 0; }
+
+  /// One line for people, without what was right: "" where there is nothing to say.
+  void describe(char* text, size_t capacity) const;
+  void countKernels(uint32_t* right, uint32_t* wrong) const;
+
+  /// Starts that go without what a driver has died of once: a process may have been killed by somebody just then.
+  static constexpr uint32_t kSuspectStarts = 3;
+
+ private:
+  struct Kept {
+    uint32_t wrong_features;
+    uint32_t died_features;
+    uint32_t died_place;
+    uint32_t deaths;
+    uint32_t suspect_starts;  ///< still to come
+    uint32_t deadly;          ///< 1: it died without anything optional
+    uint8_t aside[kChoices];  ///< candidates that came out wrong, a bit for each position
+    uint8_t reserved[2];
+    uint8_t kernels[kMaxKernels];
+  };
+  static_assert(sizeof(Kept) == 24 + kChoices + 2 + kMaxKernels, "no padding: written as bytes");
+  struct File;
+  static File expectedFile(const DeviceCaps& caps);
+
+  Kept kept_ = {};
+  bool suspected_ = false;
+  bool changed_ = false;
+};
+
+/// The same of Vulkan as a whole, before any device is known. No version says when it is another driver's turn: what it
+/// died of is tried again after some starts, more of them each time.
+class VulkanRecord {
+ public:
+  /// `died`: another process left its marker. False: Vulkan is not to be started this time.
+  bool start(const char* dir, bool died);
+  void survived();
+  static bool makePath(const char* dir, const char* kind, char* path, size_t capacity);
+
+ private:
+  char path_[1024] = "";
+  bool there_ = false;
+};
+
+/// Removes every verdict, mark and record of `dir`. How many files there were.
+uint32_t forgetVerdicts(const char* dir);
+
+}  // namespace oriel

@@ -1,0 +1,206 @@
+// Which device a model runs on, what is known against it, and the list of all.
+#include <cstdio>
+
+#include "api/api.h"
+#include "exec/features.h"
+#include "os/thread.h"
+#if ORIEL_CPU_SIMD
+#include "cpu/cpu_executor.h"
+#endif
+#if ORIEL_VULKAN
+#include "selftest/self_test.h"
+#include "vulkan/vulkan_executor.h"
+#endif
+
+namespace oriel {
+namespace {
+
+const char* cpuDriver() {
+#if ORIEL_CPU_SIMD
+  if (cpuExecutorUsable()) {
+    return cpuExecutorDriver();
+  }
+#endif
+  return "Oriel reference executor";
+}
+
+#if ORIEL_VULKAN
+/// The short test of the self-test, in executors of the device that the model is to run on.
+class ModelKernelTester final : public KernelTester {
+ public:
+  Status test(const Plan& plan, const ExecutorOptions& options) override {
+    const TestedDevice device = {make, &options};
+    return testKernelsOf(plan, device, *options.allocator, options.log);
+  }
+
+ private:
+  static Status make(const void* context, const Plan& plan, bool, const ExecutorMemory& memory,
+                     Executor** executor) {
+    return createVulkanExecutor(plan, *static_cast<const ExecutorOptions*>(context), memory,
+                                executor);
+  }
+};
+
+// Where nothing may be kept nothing is tested unless it is asked for: it would be at every load.
+void trust(const oriel_options& options, ExecutorUse use, KernelTester* tester,
+           ExecutorOptions* executor) {
+  executor->enabled_features = options.enabled_features;
+  if (rawEnum(options.device_test) == ORIEL_DEVICE_TEST_NEVER) {
+    return;
+  }
+  executor->trust_dir = options.cache_dir;
+  executor->test_again = rawEnum(options.device_test) == ORIEL_DEVICE_TEST_ALWAYS;
+  if (use == ExecutorUse::kModel && (executor->trust_dir != nullptr || executor->test_again)) {
+    executor->tester = tester;
+  }
+  executor->uses_wrong = use == ExecutorUse::kSelfTest || use == ExecutorUse::kSelfTestBegins;
+  executor->forgets_wrong = use == ExecutorUse::kSelfTestBegins;
+  if (executor->uses_wrong) {
+    executor->cache_dir = nullptr;  // pipelines of all kernels are nobody's cache
+  }
+}
+#endif
+
+}  // namespace
+
+Status checkDeviceTrust(const oriel_options& options, const Log& log) {
+  uint32_t bits = 0;
+  ORIEL_TRY(readFeatureNames(options.disabled_features, log, &bits));
+  ORIEL_TRY(readOverrideNames(options.enabled_features, log, &bits));
+  const int test = rawEnum(options.device_test);
+  return test >= ORIEL_DEVICE_TEST_AUTO && test <= ORIEL_DEVICE_TEST_NEVER
+             ? Status(kOk)
+             : log.fail(ORIEL_ERROR_ARGUMENT,
+                        "device_test is %d: use one of oriel_device_test, 0 to 2", test);
+}
+
+Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan& plan,
+                      const ExecutorMemory& memory, const oriel_allocator& allocator,
+                      ExpertFetch* experts, const Log& log, Executor** executor) {
+  ExecutorOptions executor_options;
+  executor_options.device_number = options.device_number;
+  if (options.device_timeout_ms != 0) {
+    executor_options.timeout_ms = options.device_timeout_ms;
+  }
+  executor_options.cpu_threads = std::min(options.cpu_threads, allowedProcessors());
+  executor_options.cache_dir = options.cache_dir;
+  executor_options.disabled_features = options.disabled_features;
+  executor_options.allocator = &allocator;
+  executor_options.log = log;
+  executor_options.experts = experts;
+#if ORIEL_VULKAN
+  ModelKernelTester tester;
+  trust(options, use, &tester, &executor_options);
+  if (options.device == ORIEL_DEVICE_VULKAN) {
+    return createVulkanExecutor(plan, executor_options, memory, executor);
+  }
+  if (options.device == ORIEL_DEVICE_AUTO) {
+    executor_options.device_is_optional = true;
+#if ORIEL_CPU_SIMD
+    executor_options.not_software = cpuExecutorUsable();
+#endif
+    const Status status = createVulkanExecutor(plan, executor_options, memory, executor);
+    if (status.code() != ORIEL_ERROR_NO_DEVICE) {
+      return status;
+    }
+    log.write(ORIEL_LOG_INFO, "no usable Vulkan device: running on the CPU");
+  }
+#else
+  (void)use;
+  if (options.device == ORIEL_DEVICE_VULKAN) {
+    return log.fail(ORIEL_ERROR_NO_DEVICE, "this build has no Vulkan: use the CPU");
+  }
+#endif
+#if ORIEL_CPU_SIMD
+  if (cpuExecutorUsable()) {
+    return createCpuExecutor(plan, executor_options, memory, executor);
+  }
+#endif
+  return createReferenceExecutor(plan, executor_options, memory, executor);
+}
+
+}  // namespace oriel
+
+using namespace oriel;
+
+namespace {
+
+Status listDevices(const oriel_options& options, const Log& log, oriel_device_info* devices,
+                   size_t capacity, size_t* needed) {
+  constexpr size_t kMaxDevices = 17;
+  oriel_device_info found[kMaxDevices] = {};
+  size_t count = 0;
+#if ORIEL_VULKAN
+  ExecutorOptions asked;
+  trust(options, ExecutorUse::kProbe, nullptr, &asked);
+  asked.disabled_features = options.disabled_features;
+  // A machine whose Vulkan does not work still has its CPU.
+  LenientLog lenient(log);
+  asked.log = lenient.log();
+  if (!listVulkanDevices(asked, found, kMaxDevices - 1, &count).ok()) {
+    count = 0;
+  }
+#else
+  (void)options;
+  (void)log;
+#endif
+  oriel_device_info& cpu = found[count++];
+  copyText("CPU", 3, cpu.name);
+  const char* driver = cpuDriver();
+  copyText(driver, std::strlen(driver), cpu.driver);
+  copyText("cpu", 3, cpu.kind);
+  cpu.usable = 1;
+  *needed = count;
+  if (count > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  // Entries lie as far apart as the caller's struct is long.
+  const size_t stride = devices->struct_size;
+  for (size_t i = 0; i < count; ++i) {
+    oriel_device_info* out =
+        reinterpret_cast<oriel_device_info*>(reinterpret_cast<uint8_t*>(devices) + i * stride);
+    if (!validResult(out) || out->struct_size != stride) {
+      return ORIEL_ERROR_ARGUMENT;
+    }
+    writeResult(found[i], out);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_info* devices,
+                               size_t capacity, size_t* needed) {
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.log = log;
+  options.log_user = log_user;
+  return oriel_device_list_with(&options, devices, capacity, needed);
+}
+
+oriel_status oriel_device_list_with(const oriel_options* given, oriel_device_info* devices,
+                                    size_t capacity, size_t* needed) {
+  oriel_options options;
+  if (!readOptions(given, &options) || needed == nullptr || (devices == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  const Log log = logOf(options);
+  if (const Status status = checkDeviceTrust(options, log); !status.ok()) {
+    return status.code();
+  }
+  return listDevices(options, log, devices, capacity, needed).code();
+}
+
+oriel_status oriel_device_forget(const oriel_options* given) {
+  oriel_options options;
+  if (!readOptions(given, &options) || options.cache_dir == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+#if ORIEL_VULKAN
+  const uint32_t files = forgetVulkanDevices(options.cache_dir);
+  logOf(options).write(ORIEL_LOG_INFO, "%u files about drivers forgotten in %.600s", files,
+                       options.cache_dir);
+#endif
+  return ORIEL_OK;
+}

@@ -1,0 +1,413 @@
+// What is known of devices, what was found out about them, and the marks that drivers leave: with devices that are made
+// up. No device is asked.
+#include <gtest/gtest.h>
+
+#ifdef ORIEL_VULKAN
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+#include "support/captured_log.h"
+#include "support/scratch_folder.h"
+#include "vulkan/known_devices.h"
+#include "vulkan/shader_table.h"
+#include "vulkan/verdict.h"
+
+namespace oriel::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t kMatrix = featureBit(VulkanFeature::kCooperativeMatrix);
+constexpr uint32_t kHalf = featureBit(VulkanFeature::kFloat16);
+constexpr uint32_t kDot = featureBit(VulkanFeature::kIntegerDot);
+constexpr uint32_t kSubgroups = featureBit(VulkanFeature::kSubgroup);
+constexpr uint32_t kTexels = featureBit(VulkanFeature::kTexels);
+
+DeviceCaps madeUp(uint32_t vendor, uint32_t driver, const char* name,
+                  VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) {
+  DeviceCaps caps = {};
+  caps.vendor_id = vendor;
+  caps.driver_id = driver;
+  caps.type = type;
+  caps.driver_version = 1000;
+  std::snprintf(caps.name, sizeof(caps.name), "%s", name);
+  return caps;
+}
+
+KnownFaults faultsOf(const DeviceCaps& caps, uint32_t enabled = 0) {
+  return findFaults(kKnownDevices, kKnownDeviceCount, caps, enabled);
+}
+
+TEST(KnownDevices, faults_that_others_have_met_are_left_off) {
+  constexpr VkPhysicalDeviceType kDiscrete = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  const KnownFaults adreno = faultsOf(madeUp(0x5143, 8, "Adreno (TM) 740"));
+  EXPECT_EQ(kMatrix, adreno.features_off);
+  EXPECT_GT(adreno.most_work, 0);
+  EXPECT_EQ(kMatrix | kDot, faultsOf(madeUp(0x5143, 8, "Adreno X2-90")).features_off);
+  EXPECT_EQ(kMatrix | kSubgroups, faultsOf(madeUp(0x5143, 8, "Adreno (TM) 830")).features_off);
+  EXPECT_EQ(kMatrix, faultsOf(madeUp(0x1002, 1, "AMD Radeon 860M")).features_off);
+  EXPECT_EQ(kMatrix, faultsOf(madeUp(0x1002, 2, "AMD Radeon RX 6800", kDiscrete)).features_off);
+  EXPECT_EQ(kSubgroups,
+            faultsOf(madeUp(0x1002, 14, "AMD Radeon Pro 5500M", kDiscrete)).features_off);
+  EXPECT_EQ(kHalf, faultsOf(madeUp(0x8086, 6, "Intel(R) Iris(R) Xe")).features_off);
+  EXPECT_EQ(kMatrix | kDot, faultsOf(madeUp(0x1010, 7, "PowerVR DXT-48")).features_off);
+  EXPECT_EQ(kMatrix, faultsOf(madeUp(0x144D, 21, "Samsung Xclipse 940")).features_off);
+}
+
+TEST(KnownDevices, others_of_the_same_vendor_or_driver_have_everything) {
+  constexpr VkPhysicalDeviceType kDiscrete = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  for (const DeviceCaps& caps :
+       {madeUp(0x5143, 18, "Turnip Adreno (TM) 740"),            // Mesa's driver
+        madeUp(0x1002, 3, "AMD Radeon Graphics (RADV RENOIR)"),  // Mesa's driver
+        madeUp(0x1002, 1, "AMD Radeon RX 7900 XTX", kDiscrete),  // has matrix units
+        madeUp(0x8086, 5, "Intel(R) Arc(TM) A770", kDiscrete),   // Windows
+        madeUp(0x10DE, 4, "NVIDIA GeForce RTX 4080", kDiscrete),
+        madeUp(0x10005, 13, "llvmpipe", VK_PHYSICAL_DEVICE_TYPE_CPU),
+        madeUp(0x1AE0, 10, "SwiftShader Device", VK_PHYSICAL_DEVICE_TYPE_CPU)}) {
+    const KnownFaults faults = faultsOf(caps);
+    EXPECT_EQ(0u, faults.features_off) << caps.name << ": " << faults.text;
+    EXPECT_EQ(0, faults.most_work) << caps.name;
+    EXPECT_FALSE(faults.refused) << caps.name;
+    EXPECT_STREQ("", faults.text) << caps.name;
+  }
+}
+
+TEST(KnownDevices, every_row_says_what_why_and_who_says_so_and_can_be_overridden) {
+  constexpr uint32_t kAll = (1u << (kVulkanFeatures + 2)) - 1;
+  for (uint32_t i = 0; i < kKnownDeviceCount; ++i) {
+    const KnownDevice& row = kKnownDevices[i];
+    SCOPED_TRACE(i);
+    EXPECT_TRUE(row.features_off != 0 || row.most_work != 0 || row.refused);
+    EXPECT_GT(std::string(row.reason).size(), 10u);
+    EXPECT_GT(std::string(row.source).size(), 5u);
+    EXPECT_LE(row.first_driver, row.last_driver);
+    DeviceCaps caps = madeUp(row.vendor_id, row.driver_id, row.name_part);
+    if (row.type != VK_PHYSICAL_DEVICE_TYPE_MAX_ENUM) {
+      caps.type = row.type;
+    }
+    caps.driver_version = row.first_driver;
+    const KnownFaults faults = findFaults(&row, 1, caps, 0);
+    EXPECT_EQ(row.features_off, faults.features_off);
+    EXPECT_NE(std::string::npos, std::string(faults.text).find(row.reason)) << faults.text;
+    EXPECT_NE(std::string::npos, std::string(faults.text).find(row.source)) << faults.text;
+    const KnownFaults overridden = findFaults(&row, 1, caps, kAll);
+    EXPECT_EQ(0u, overridden.features_off);
+    EXPECT_EQ(0, overridden.most_work);
+    EXPECT_STREQ("", overridden.text);
+  }
+}
+
+TEST(KnownDevices, rows_match_by_all_that_they_name) {
+  const KnownDevice row = {7,
+                           9,
+                           VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,
+                           "Nine",
+                           100,
+                           200,
+                           kDot,
+                           5.0,
+                           true,
+                           "it smokes",
+                           "a fire brigade"};
+  DeviceCaps caps = madeUp(7, 9, "The Nine 5", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU);
+  caps.driver_version = 150;
+  EXPECT_TRUE(matches(row, caps));
+  for (const uint32_t version : {100u, 200u}) {
+    caps.driver_version = version;
+    EXPECT_TRUE(matches(row, caps)) << version;
+  }
+  for (const uint32_t version : {99u, 201u}) {
+    caps.driver_version = version;
+    EXPECT_FALSE(matches(row, caps)) << version;
+  }
+  caps.driver_version = 150;
+  const auto but = [&](const auto& change) {
+    DeviceCaps other = caps;
+    change(&other);
+    return matches(row, other);
+  };
+  EXPECT_FALSE(but([](DeviceCaps* c) { c->vendor_id = 8; }));
+  EXPECT_FALSE(but([](DeviceCaps* c) { c->driver_id = 8; }));
+  EXPECT_FALSE(but([](DeviceCaps* c) { c->type = VK_PHYSICAL_DEVICE_TYPE_CPU; }));
+  EXPECT_FALSE(but([](DeviceCaps* c) { c->name[4] = 'F'; }));
+
+  const KnownFaults all = findFaults(&row, 1, caps, 0);
+  EXPECT_TRUE(all.refused);
+  EXPECT_EQ(5.0, all.most_work);
+  EXPECT_STREQ("integer_dot, long_submissions, the whole device off: it smokes (a fire brigade)",
+               all.text);
+  // Each is overridden by its own name.
+  const KnownFaults used = findFaults(&row, 1, caps, 1u << kDeviceItself);
+  EXPECT_FALSE(used.refused);
+  EXPECT_EQ(kDot, used.features_off);
+  EXPECT_EQ(0, findFaults(&row, 1, caps, 1u << kLongSubmissions).most_work);
+  EXPECT_EQ(0u, findFaults(&row, 1, caps, kDot).features_off);
+}
+
+TEST(FeatureNames, overrides_know_more_names_and_none_else) {
+  CapturedLog log;
+  uint32_t bits = 0;
+  ASSERT_TRUE(readOverrideNames("device,float16 long_submissions", log.log(), &bits).ok());
+  EXPECT_EQ(kHalf | 1u << kDeviceItself | 1u << kLongSubmissions, bits);
+  ASSERT_TRUE(readOverrideNames("all", log.log(), &bits).ok());
+  EXPECT_EQ((1u << kVulkanFeatures) - 1, bits);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, readOverrideNames("warp", log.log(), &bits).code());
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, readFeatureNames("device", log.log(), &bits).code());
+}
+
+uint32_t shaderNamed(const std::string& name) {
+  for (uint32_t i = 0; i < kShaderCount; ++i) {
+    if (name == kShaders[i].name) {
+      return i;
+    }
+  }
+  ADD_FAILURE() << "no kernel " << name;
+  return 0;
+}
+
+TEST(Verdict, kernels_need_what_their_names_end_with) {
+  ASSERT_LE(kShaderCount, Verdict::kMaxKernels);
+  EXPECT_EQ(kHalf, featuresOfKernel("matmul_q8_0_half"));
+  EXPECT_EQ(kDot, featuresOfKernel("matmul_q4_k_dot"));
+  EXPECT_EQ(kMatrix | kHalf, featuresOfKernel("matmul_q8_0_matrix"));
+  EXPECT_EQ(kSubgroups, featuresOfKernel("rms_norm_subgroup"));
+  EXPECT_EQ(kTexels, featuresOfKernel("attention_f16_texel"));
+  EXPECT_EQ(0u, featuresOfKernel("rms_norm_shared"));
+  EXPECT_EQ(0u, featuresOfKernel("stage_half_x"));
+  EXPECT_EQ(kMatrix, riskiest(kMatrix | kHalf | kDot));
+  EXPECT_EQ(kHalf, riskiest(kHalf | kDot | kSubgroups));
+  EXPECT_EQ(kDot, riskiest(kDot | kSubgroups | kTexels));
+  EXPECT_EQ(kSubgroups, riskiest(kSubgroups | kTexels));
+  EXPECT_EQ(kTexels, riskiest(kTexels));
+  EXPECT_EQ(0u, riskiest(0));
+}
+
+class VerdictFile : public ScratchFolder {
+ protected:
+  VerdictFile() { caps_ = madeUp(0x1234, 9, "Made Up"); }
+  std::string dir() const { return folder_.string(); }
+  Verdict read() {
+    Verdict verdict;
+    verdict.read(caps_, dir().c_str());
+    return verdict;
+  }
+  void keep(Verdict verdict) { verdict.keep(caps_, dir().c_str()); }
+  fs::path file() const { return fs::directory_iterator(folder_)->path(); }
+
+  DeviceCaps caps_;
+};
+
+TEST_F(VerdictFile, is_kept_for_its_device_driver_and_kernels_alone) {
+  Verdict found = read();
+  const uint32_t norm = shaderNamed("rms_norm_subgroup");
+  found.note(norm, KernelState::kWrong);
+  found.note(norm + 1, KernelState::kRight);
+  found.turnOff(kSubgroups);
+  found.putAside(3, 2);
+  keep(found);
+  const Verdict again = read();
+  EXPECT_EQ(KernelState::kWrong, again.state(norm));
+  EXPECT_EQ(KernelState::kRight, again.state(norm + 1));
+  EXPECT_EQ(KernelState::kUntried, again.state(norm + 2));
+  EXPECT_EQ(kSubgroups, again.wrongFeatures());
+  EXPECT_TRUE(again.isAside(3, 2));
+  EXPECT_FALSE(again.isAside(3, 1));
+  char text[256];
+  again.describe(text, sizeof(text));
+  EXPECT_EQ(
+      "subgroup off: rms_norm_subgroup came out wrong, ways to multiply put aside: they came out "
+      "wrong",
+      std::string(text));
+
+  caps_.driver_version ^= 1;
+  EXPECT_EQ(0u, read().wrongFeatures()) << "another driver";
+  caps_.driver_version ^= 1;
+  caps_.pipeline_cache_uuid[3] = 1;
+  EXPECT_EQ(0u, read().wrongFeatures()) << "another driver by its cache's word";
+}
+
+TEST_F(VerdictFile, counts_for_nothing_when_any_byte_is_damaged_or_missing) {
+  Verdict found = read();
+  found.turnOff(kDot);
+  keep(found);
+  std::ifstream in(file(), std::ios::binary);
+  const std::vector<char> good{std::istreambuf_iterator<char>(in), {}};
+  in.close();
+  const auto write = [&](const std::vector<char>& bytes) {
+    std::ofstream(file(), std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  };
+  for (size_t at = 0; at < good.size(); at += at < 80 ? 1 : 7) {
+    std::vector<char> damaged = good;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    write(damaged);
+    ASSERT_EQ(0u, read().wrongFeatures()) << at;
+    write({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at)});
+    ASSERT_EQ(0u, read().wrongFeatures()) << at;
+  }
+  write(good);
+  EXPECT_EQ(kDot, read().wrongFeatures());
+}
+
+TEST_F(VerdictFile, a_death_counts_for_three_starts_and_a_second_for_good) {
+  const auto start = [this](const DriverContact& left, bool survives = true) {
+    Verdict verdict = read();
+    verdict.died(left);
+    verdict.starting();
+    const uint32_t off = verdict.diedFeatures() | (verdict.isDeadly() ? 1u << 31 : 0);
+    if (survives) {
+      verdict.survived();
+    }
+    keep(verdict);
+    return off;
+  };
+  const DriverContact none;
+  const DriverContact death = {DriverPlace::kCompile, kHalf};
+  EXPECT_EQ(0u, start(none));
+  EXPECT_EQ(kHalf, start(death));
+  EXPECT_EQ(kHalf, start(none));
+  EXPECT_EQ(kHalf, start(none));
+  EXPECT_EQ(0u, start(none)) << "once more with everything";
+  EXPECT_EQ(0u, start(none)) << "and it is forgotten";
+
+  EXPECT_EQ(kHalf, start(death));
+  EXPECT_EQ(kHalf, start(none));
+  EXPECT_EQ(kHalf, start(none));
+  EXPECT_EQ(0u, start(none, false));
+  // The second time of the same: what it has left off would not have helped.
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_NE(0u, start(i == 0 ? death : none)) << i;
+  }
+  caps_.driver_version += 1;
+  EXPECT_EQ(0u, start(none)) << "another driver";
+}
+
+TEST_F(VerdictFile, a_driver_that_dies_of_nothing_optional_is_deadly) {
+  Verdict verdict = read();
+  EXPECT_FALSE(verdict.died({DriverPlace::kKeptKernels, kHalf}))
+      << "their file is given up instead";
+  EXPECT_TRUE(verdict.died({DriverPlace::kDevice, 0}));
+  EXPECT_TRUE(verdict.isDeadly());
+  char text[256];
+  verdict.describe(text, sizeof(text));
+  EXPECT_STREQ("the device off: the driver ended a process at making the device", text);
+  keep(verdict);
+  EXPECT_TRUE(read().isDeadly());
+  EXPECT_EQ(1u, forgetVerdicts(dir().c_str()));
+  EXPECT_FALSE(read().isDeadly());
+}
+
+TEST_F(VerdictFile, vulkan_as_a_whole_is_tried_again_after_more_starts_each_time) {
+  const auto starts = [this](bool died) {
+    VulkanRecord record;
+    const bool goes = record.start(dir().c_str(), died);
+    return goes;
+  };
+  EXPECT_TRUE(starts(false));
+  for (const int without : {3, 12, 48, 192, 192}) {
+    EXPECT_FALSE(starts(true));
+    for (int i = 1; i < without; ++i) {
+      ASSERT_FALSE(starts(false)) << i << " of " << without;
+    }
+    EXPECT_TRUE(starts(false)) << without;
+  }
+  VulkanRecord record;
+  EXPECT_TRUE(record.start(dir().c_str(), false));
+  record.survived();
+  EXPECT_FALSE(starts(true));
+  EXPECT_FALSE(starts(false));
+  EXPECT_FALSE(starts(false));
+  EXPECT_TRUE(starts(false)) << "all was forgotten";
+}
+
+#if !defined(_WIN32)
+class DriverMark : public ScratchFolder {
+ protected:
+  std::string path() const { return (folder_ / "some" / "mark.contact").string(); }
+  // A process that ends in the midst of it.
+  template <typename Work>
+  void inAnotherProcess(const Work& work) {
+    const pid_t child = fork();
+    if (child == 0) {
+      work();
+      _exit(3);
+    }
+    int status = 0;
+    ASSERT_EQ(child, waitpid(child, &status, 0));
+  }
+  DriverContact found(uint32_t driver_version = 7) {
+    DriverWatch watch;
+    return watch.begin(path().c_str(), driver_version);
+  }
+};
+
+TEST_F(DriverMark, tells_what_was_under_way_when_its_process_ended) {
+  EXPECT_EQ(DriverPlace::kNone, found().place);
+  EXPECT_FALSE(fs::exists(path()));
+  inAnotherProcess([this] {
+    static DriverWatch watch;
+    watch.begin(path().c_str(), 7);
+    watch.enter(DriverPlace::kCompile, kHalf);
+    watch.enter(DriverPlace::kCompile, kDot | kHalf);
+    watch.leave(DriverPlace::kCompile, kHalf);
+  });
+  const DriverContact left = found();
+  EXPECT_EQ(DriverPlace::kCompile, left.place);
+  EXPECT_EQ(kHalf | kDot, left.features);
+  EXPECT_EQ(DriverPlace::kNone, found().place) << "it is told once";
+}
+
+TEST_F(DriverMark, says_nothing_where_nothing_was_under_way_or_of_another_driver) {
+  inAnotherProcess([this] {
+    static DriverWatch watch;
+    watch.begin(path().c_str(), 7);
+    watch.enter(DriverPlace::kCompile, kHalf);
+    watch.leave(DriverPlace::kCompile, kHalf);
+  });
+  EXPECT_TRUE(fs::exists(path()));
+  EXPECT_EQ(DriverPlace::kNone, found().place);
+  inAnotherProcess([this] {
+    static DriverWatch watch;
+    watch.begin(path().c_str(), 7);
+    watch.enter(DriverPlace::kDevice, 0);
+  });
+  EXPECT_EQ(DriverPlace::kNone, found(8).place);
+}
+
+TEST_F(DriverMark, of_a_process_that_lives_is_left_alone) {
+  DriverWatch owner;
+  owner.begin(path().c_str(), 7);
+  owner.enter(DriverPlace::kDevice, 0);
+  EXPECT_EQ(DriverPlace::kNone, found().place);
+  EXPECT_TRUE(fs::exists(path()));
+  owner.end();
+  EXPECT_FALSE(fs::exists(path()));
+}
+
+TEST_F(DriverMark, of_any_bytes_is_survived) {
+  fs::create_directories(fs::path(path()).parent_path());
+  for (const size_t bytes : {0, 1, 23, 24, 63, 64, 5000}) {
+    std::ofstream(path(), std::ios::binary) << std::string(bytes, 'x');
+    EXPECT_EQ(DriverPlace::kNone, found().place) << bytes;
+    EXPECT_FALSE(fs::exists(path()));
+  }
+  fs::create_directory(path());
+  EXPECT_EQ(DriverPlace::kNone, found().place);
+}
+#endif
+
+}  // namespace
+}  // namespace oriel::test
+
+#endif
