@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A chat whose Vulkan device is lost goes on on the CPU:
+"""A chat whose Vulkan device is lost goes on, on that one if it works again, else on the CPU:
 test_lost_device.py ORIEL_BINARY TEST_DATA_DIR, with the fault layer (tests/faults/layer) in VK_ADD_LAYER_PATH
 """
 
@@ -51,7 +51,7 @@ def talk(device, lost_before, say=LINES, window=("--window", "200")):
     return replies, err.decode().splitlines(), process.returncode
 
 
-def test_it_goes_on_on_the_cpu():
+def test_it_goes_on():
     want, err, code = talk("cpu", None)
     check("cpu: talks", code == 0 and not err and len(want) == len(LINES), (want, err))
     for lost_before in range(1, len(LINES)):
@@ -59,7 +59,7 @@ def test_it_goes_on_on_the_cpu():
         name = f"lost before line {lost_before}"
         check(f"{name}: all is answered", code == 0 and len(got) == len(LINES), (got, err, code))
         check(f"{name}: one line says so",
-              len(err) == 1 and err[0] == "oriel: the device was lost: going on on the CPU", err)
+              len(err) == 1 and err[0].startswith("oriel: the device was lost: going on on "), err)
         check(f"{name}: the conversation is the same",
               [(r["text"], r["window_used"]) for r in got] == [(r["text"], r["window_used"]) for r in want],
               (got, want))
