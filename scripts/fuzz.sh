@@ -112,7 +112,7 @@ fuzz() {
   [[ -s $small ]] || cp "$find" "$small"
   echo "$name: $said, FOUND: $(grep -am 1 -E 'ERROR: |runtime error|^[^ ]+:[0-9]+: ' "$log")"
   echo "  replay it:  $program $small"
-  echo "  keep it:    cp $small tests/fuzz/finds/$name/WHAT_IT_WAS   (tests replay it from then on)"
+  echo "  keep it:    mkdir -p tests/fuzz/finds/$name && cp $small tests/fuzz/finds/$name/WHAT_IT_WAS"
   return 1
 }
 

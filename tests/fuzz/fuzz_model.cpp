@@ -117,11 +117,18 @@ std::vector<uint8_t> withTensors(GgufParts parts, uint32_t choices) {
   return putTogether(parts);
 }
 
-// A few tensors as the table does not want them.
+// A few tensors and keys as the table does not want them.
 void spoil(uint32_t choices, GgufParts* parts) {
   Chance chance(choices);
-  for (uint64_t n = choices % 3; n != 0; --n) {
-    mutateGguf(parts, Care::kModel, &chance);
+  for (uint32_t n = (choices >> 24) % 3; n != 0; --n) {
+    if (chance.once(2) || parts->tensors.empty()) {
+      mutateGguf(parts, Care::kModel, &chance);
+      continue;
+    }
+    GgufParts::Tensor& tensor = chance.anyOf(parts->tensors);
+    tensor.dims.resize(1 + chance.below(4), 1);
+    uint64_t& dim = chance.anyOf(tensor.dims);
+    dim = chance.once(2) ? dim + 1 : dim * 2;
   }
   (void)parts->layOut();
 }
@@ -227,7 +234,7 @@ ORIEL_FUZZ(model) {
   GgufParts parts = takeGgufApart(input.header.data(), input.header.size());
   const std::vector<uint8_t> made = withTensors(std::move(parts), input.choices);
   parts = takeGgufApart(made.data(), made.size());
-  spoil(input.choices >> 24, &parts);
+  spoil(input.choices, &parts);
   const SparseFile file(putTogether(parts), std::min(parts.layOut(), kMostBytes));
   const oriel_status described = describe(file.path());
   bool fits = false;

@@ -115,6 +115,23 @@ class Behind {
   oriel_options options_ = {};
 };
 
+// What the model has room for, side by side.
+void expectShapes(const std::vector<uint8_t>& file, uint32_t tokens) {
+  const test::RandomLlama llama = model();
+  const GgufParts parts = takeGgufApart(file.data(), file.size());
+  size_t sides = 0;
+  for (const GgufParts::Tensor& tensor : parts.tensors) {
+    if (tensor.name == "prefix.k.0" || tensor.name == "prefix.v.0" || tensor.name == "prefix.k.1" ||
+        tensor.name == "prefix.v.1") {
+      ++sides;
+      const std::vector<uint64_t> dims = {llama.head_dim, tokens, llama.n_kv_heads};
+      EXPECT_EQ(dims, tensor.dims) << tensor.name;
+      EXPECT_EQ(1u, tensor.type) << tensor.name;
+    }
+  }
+  EXPECT_EQ(2 * llama.n_layers, sides);
+}
+
 }  // namespace
 
 ORIEL_FUZZ(prefix) {
@@ -130,6 +147,7 @@ ORIEL_FUZZ(prefix) {
   if (tokens != 0) {
     EXPECT_EQ(ORIEL_OK, status);
     EXPECT_EQ(counted, tokens);
+    expectShapes(bytes, tokens);
   }
 }
 
