@@ -86,16 +86,18 @@ class Grammar {
   void setRoot(RuleId rule) { root_ = rule; }
   RuleId root() const { return root_; }
 
-  const Expr& at(ExprId id) const { return *exprAt(id); }
+  /// kNever for one that there was no memory for.
+  const Expr& at(ExprId id) const { return id < count_ ? *exprAt(id) : kNone; }
   uint32_t count() const { return count_; }
   uint32_t ruleCount() const { return n_rules_; }
   /// The expression of a rule; UINT32_MAX: not defined.
-  ExprId definition(RuleId rule) const { return *ruleAt(rule); }
+  ExprId definition(RuleId rule) const { return rule < n_rules_ ? *ruleAt(rule) : UINT32_MAX; }
   bool failed() const { return failed_ || scratch_->failed(); }
   Scratch* scratch() const { return scratch_; }
 
  private:
   static constexpr uint32_t kPerBlock = 256;
+  static constexpr Expr kNone = {ExprKind::kNever, 0, 0, 0, 0, nullptr};
 
   ExprId add(const Expr& expr);
   Expr* exprAt(ExprId id) const { return &exprs_[id / kPerBlock][id % kPerBlock]; }
