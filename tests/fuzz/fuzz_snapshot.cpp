@@ -82,9 +82,10 @@ void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t ha
   // What was carried over is a session as it saves itself.
   oriel_restored again = {};
   again.struct_size = sizeof(again);
-  EXPECT_EQ(ORIEL_OK,
-            watch.ended(oriel_session_restore_as(session->get(), saved.data(), saved.size(),
-                                                 ORIEL_RESTORE_EXACT, &again)));
+  const oriel_status restored = oriel_session_restore_as(session->get(), saved.data(), saved.size(),
+                                                         ORIEL_RESTORE_EXACT, &again);
+  EXPECT_EQ(ORIEL_OK, restored) << watch.errors();
+  watch.ended(restored);
   EXPECT_EQ(ORIEL_RESTORED_EXACTLY, again.how);
   EXPECT_EQ(saved, session->save());
   // A token, a message and a reply, and back.
@@ -353,6 +354,8 @@ ORIEL_FUZZ_SEEDS(snapshot) {
         add(into, 0);
       }
       add(layout, kAsItIs);
+      add((layout + 1) % kSmallLayoutCount, kThisLayout);
+      add((layout + 2) % kSmallLayoutCount, kThisLayout);
       EXPECT_EQ(ORIEL_OK, session.add("user", "Yes"));
       if (layout == 0) {
         const std::string bytes = session.save();
