@@ -52,9 +52,13 @@ ORIEL_FUZZ(schema) {
     }
   }
   watch.expectPeakBelow(kMostBytes);
-  Scratch less(*watch.allocator(), hash % (size_t{64} << 10));
-  Grammar cut(&less);
-  (void)read(input, &watch, &less, &cut);
+  // Wherever memory ends, it says so.
+  Chance chance(hash);
+  for (const size_t most_bytes : {size_t{2000}, size_t{16000}, size_t{64000}}) {
+    Scratch less(*watch.allocator(), chance.below(most_bytes));
+    Grammar cut(&less);
+    (void)read(input, &watch, &less, &cut);
+  }
 }
 
 ORIEL_FUZZ_MUTATE(schema) {
@@ -203,8 +207,72 @@ ORIEL_FUZZ_SEEDS(schema) {
        R"({"type":"object","patternProperties":{"^x":{}}})",
        R"({"type":"strin"})",
        R"({"type":"object","properties":[]})",
+       R"({"oneOf":[{"const":{"a":1}},{"const":{"a":2,"b":[1]}},{"type":"object","required":["c"]}]})",
+       R"({"allOf":[{"enum":["ab","cd",1,2.5,[1],{"a":1},null,true]},{"type":["string","array","object","null"]},{"maxLength":2}]})",
+       R"({"enum":["abc","a@b.c","2020-01-31","2020-02-31"],"format":"date"})",
+       R"({"enum":["abc","x","ab"],"pattern":"^a","minLength":3})",
+       R"({"enum":[1,2,2.5,10,-0.0,1e2],"minimum":2,"multipleOf":0.5,"exclusiveMaximum":100})",
+       R"({"enum":[[1],[1,2],["a",1],[]],"items":{"type":"integer"},"minItems":1})",
+       R"({"enum":[{"a":1},{"b":2},{"a":"x","b":3},{}],"required":["a"],"additionalProperties":false,"properties":{"a":{"type":"integer"}}})",
+       R"({"const":1,"enum":[1.0,2]})",
+       R"({"allOf":[{"const":{"a":1.0}},{"enum":[{"a":1},{"a":2}]}]})",
+       R"({"enum":[[1],[1,1],[1,1.0],[2,1]],"uniqueItems":true})",
+       R"({"enum":["x","y"],"anyOf":[{"const":"x"},{"type":"integer"}]})",
+       R"({"enum":[1,"a",[1]],"oneOf":[{"type":"integer"},{"type":"string"},{"prefixItems":[{"const":1}]}]})",
+       R"({"enum":[{"a":{"b":[1,"é",null]}}],"properties":{"a":{"properties":{"b":{"maxItems":3}}}},"minProperties":1,"maxProperties":1})",
+       R"({"oneOf":[{"type":"string","pattern":"^a"},{"type":"string","pattern":"^b"},{"type":"string","pattern":"^[c-e]$"}]})",
+       R"({"oneOf":[{"type":"string","format":"date"},{"type":"string","format":"uuid"}]})",
+       R"({"oneOf":[{"type":"array","prefixItems":[{"const":1}],"minItems":1},{"type":"array","prefixItems":[{"const":2}],"minItems":1}]})",
+       R"({"oneOf":[{"type":"array","items":{"type":"string"},"minItems":1},{"type":"array","items":{"type":"integer"},"minItems":1}]})",
+       R"({"oneOf":[{"type":"integer","minimum":5},{"type":"integer","maximum":4}]})",
+       R"({"oneOf":[{"type":"number","maximum":0},{"type":"number","exclusiveMinimum":0}]})",
+       R"({"oneOf":[{"type":"array","maxItems":1},{"type":"array","minItems":2}]})",
+       R"({"oneOf":[{"type":"object","maxProperties":1},{"type":"object","minProperties":2}]})",
+       R"({"oneOf":[{"type":"object","required":["a"],"properties":{"b":false}},{"type":"object","required":["b"]}]})",
+       R"({"oneOf":[{"type":"object","additionalProperties":false,"properties":{"a":{}}},{"type":"object","required":["b"]}]})",
+       R"({"oneOf":[{"anyOf":[{"const":1},{"const":2}]},{"allOf":[{"enum":[3,4]}]},{"$ref":"#/$defs/s"}],"$defs":{"s":{"type":"string"}}})",
+       R"({"oneOf":[{"type":"string","minLength":3,"maxLength":5},{"type":"string","maxLength":2},{"enum":["abcdef"]}]})",
+       R"({"oneOf":[{"const":"a"},{"type":"string","pattern":"^b"}]})",
+       R"({"oneOf":[{"oneOf":[{"const":1}]},{"const":2},true]})",
+       R"({"oneOf":[{"const":1},{"const":1}]})",
+       R"({"$ref":"#/a","a":{"$ref":"#/b"},"b":{"$ref":"#/a"}})",
+       R"({"$ref":"#/x"})",
+       R"({"$schema":"https://json-schema.org/draft/2020-12/schema","$comment":"c","readOnly":true,"type":"null"})",
+       R"({"minimum":1e400})",
+       R"({"multipleOf":0})",
+       R"({"multipleOf":1e-300,"type":"number"})",
+       R"({"type":"integer","multipleOf":0.3,"minimum":1})",
+       R"({"format":"regex"})",
+       R"({"type":[]})",
+       R"({"enum":[]})",
+       R"({"required":["a","a"],"properties":{"a":{}},"type":"object"})",
        R"({"minimum":5,"minLength":2,"minItems":1,"required":["a"]})"}) {
     seeds->push_back(schema);
+  }
+  for (const char* pattern : {R"(\\p{L})",
+                              "(?<=a)b",
+                              "(?!a)b",
+                              R"([\\d-z])",
+                              R"(\\k<n>)",
+                              "x{2,1}",
+                              "[b-a]",
+                              "a**",
+                              "(",
+                              "a)",
+                              R"(\\)",
+                              "[a",
+                              R"(\\x4)",
+                              R"(\\u{110000})",
+                              R"(\\ud83d\\ude00)",
+                              R"(\\c1)",
+                              "[^]",
+                              "[]",
+                              ".{1001}",
+                              "a{,3}{",
+                              "(?i)a",
+                              "^*",
+                              R"((?:a|b|)+?[\\w.][^\\W_][\\t\\n\\v\\f\\r\\0]\\/\\-)"}) {
+    seeds->push_back(R"({"type":"string","pattern":")" + std::string(pattern) + "\"}");
   }
 }
 

@@ -55,9 +55,11 @@ struct Patience {
 /// A template with what it is given, in memory of its own.
 class Session {
  public:
-  explicit Session(const Given& given, Patience* patience)
+  /// `most_bytes` 0: as many as a session gives it.
+  Session(const Given& given, Patience* patience, size_t most_bytes = 0)
       : given_(given),
-        scratch_(*watch_.allocator(), templateScratchBytes(given.bytes())),
+        scratch_(*watch_.allocator(),
+                 most_bytes != 0 ? most_bytes : templateScratchBytes(given.bytes())),
         run_(given.settings, patience->stop(), watch_.log(), &scratch_) {}
 
   /// Messages, once all that was given is read; null.
@@ -98,9 +100,9 @@ struct Whole {
   std::vector<SourceRange> ranges;
 };
 
-Whole renderWhole(const Given& given, Patience* patience) {
+Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0) {
   Whole whole;
-  Session session(given, patience);
+  Session session(given, patience, most_bytes);
   const JsonValue* const messages = session.read();
   if (messages == nullptr) {
     whole.status = ORIEL_ERROR_ARGUMENT;
@@ -218,6 +220,12 @@ ORIEL_FUZZ(template) {
     Patience less;
     less.left = hashOf(data, size) % asked;
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, renderWhole(given, &less).status);
+  }
+  // Wherever memory ends, it says so.
+  Chance chance(hashOf(data, size));
+  for (const size_t most_bytes : {size_t{3000}, size_t{20000}, size_t{60000}}) {
+    const Whole less = renderWhole(given, &patience, 1 + chance.below(most_bytes));
+    EXPECT_TRUE(less.status != ORIEL_OK || less.text == whole.text);
   }
   // What took all the steps it may take would take them again and again.
   if (whole.status != ORIEL_ERROR_UNSUPPORTED && whole.status != ORIEL_ERROR_OUT_OF_MEMORY) {
