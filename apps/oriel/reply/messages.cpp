@@ -20,9 +20,7 @@ Json messagesFrom(Json json, const std::string& what) {
   return json;
 }
 
-Json readMessages(const std::string& path) {
-  return messagesFrom(readJson(path), inputName(path));
-}
+Json readMessages(const std::string& path) { return messagesFrom(readJson(path), inputName(path)); }
 
 std::string messagesText(const Json& messages) {
   try {
