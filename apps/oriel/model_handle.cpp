@@ -55,7 +55,7 @@ void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) 
     return;  // printed when the failed call is checked
   }
   const bool is_warning = level == ORIEL_LOG_WARNING;
-  if (is_warning ? self->shows_warnings_ : self->verbose_) {
+  if (is_warning ? self->shows_warnings_ && !self->hushed_ : self->verbose_) {
     self->progress_.clear();
     tellText(dim(std::string("oriel: ") + (is_warning ? "warning: " : "") + oneLine(message)) +
              "\n");
@@ -150,6 +150,18 @@ void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens
     model_ = nullptr;
     throw;
   }
+}
+
+oriel_status Model::recover(oriel_session* session) {
+  oriel_recover_options options = {};
+  options.struct_size = sizeof(options);
+  options.progress = Diagnostics::onProgress;
+  options.progress_user = &diagnostics_;
+  diagnostics_.hush(true);
+  const oriel_status status = oriel_session_recover(session, &options, nullptr);
+  diagnostics_.hush(false);
+  diagnostics_.check(oriel_model_get_info(model_, &info_));
+  return status;
 }
 
 Model::~Model() { oriel_model_free(model_); }

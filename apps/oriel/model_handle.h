@@ -35,6 +35,8 @@ class Diagnostics {
   enum class Blame { kOptions, kData };
   /// Throws unless `status` is ORIEL_OK.
   void check(oriel_status status, Blame blame = Blame::kData) const;
+  /// Warnings are not shown: what is tried may fail.
+  void hush(bool on) { hushed_ = on; }
   /// As the library's warnings: where somebody sees it.
   void warn(const std::string& message) const;
   /// "WHAT HAPPENED: WHAT TO DO".
@@ -43,6 +45,7 @@ class Diagnostics {
  private:
   bool verbose_;
   bool shows_warnings_;
+  bool hushed_ = false;
   mutable std::mutex lock_;  ///< several threads may use a model
   std::string last_error_;
   ProgressBar progress_;
@@ -69,6 +72,9 @@ class Model {
 
   /// Frees it, and loads with options that may be others. What was made of it must be closed.
   void loadAgain(const CommonOptions& options, uint32_t pinned_tokens);
+
+  /// oriel_session_recover, on whatever device works; info() says which.
+  oriel_status recover(oriel_session* session);
 
   oriel_model* get() const { return model_; }
   const Diagnostics& diagnostics() const { return diagnostics_; }

@@ -18,7 +18,8 @@ namespace HWY_NAMESPACE {
 inline void storeHalves(const float* values, uint32_t n, uint32_t* words) {
   uint16_t* out = reinterpret_cast<uint16_t*>(words);
   uint32_t i = 0;
-#if HWY_TARGET != HWY_SSE4  // which has no instruction for it
+// SSE4 and WebAssembly have no instruction for it, and Highway's way there cuts off instead of rounding.
+#if HWY_TARGET != HWY_SSE4 && HWY_TARGET != HWY_WASM
   const hn::Rebind<hwy::float16_t, DF> half;
   const hn::Rebind<uint16_t, DF> bits;
   for (; i + kN <= n; i += kN) {

@@ -69,9 +69,9 @@ Status Bindings::createLayouts(const VulkanDevice& device, const Log& log) {
   set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
   set_info.bindingCount = n_bindings;
   set_info.pBindings = bindings;
-  ORIEL_TRY(checkVk(
+  ORIEL_TRY(checkMade(
       device.api.vkCreateDescriptorSetLayout(device.device, &set_info, nullptr, &set_layout_),
-      "create a descriptor set layout", log));
+      &set_layout_, "create a descriptor set layout", log));
   const VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
   VkPipelineLayoutCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
@@ -79,9 +79,9 @@ Status Bindings::createLayouts(const VulkanDevice& device, const Log& log) {
   info.pSetLayouts = &set_layout_;
   info.pushConstantRangeCount = 1;
   info.pPushConstantRanges = &range;
-  return checkVk(
+  return checkMade(
       device.api.vkCreatePipelineLayout(device.device, &info, nullptr, &pipeline_layout_),
-      "create a pipeline layout", log);
+      &pipeline_layout_, "create a pipeline layout", log);
 }
 
 Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& arenas,
@@ -100,8 +100,8 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
   pool_info.maxSets = n_ops;
   pool_info.poolSizeCount = device.caps.readsTexels() ? 3 : 2;
   pool_info.pPoolSizes = sizes;
-  ORIEL_TRY(checkVk(api.vkCreateDescriptorPool(device.device, &pool_info, nullptr, &pool_),
-                    "create a descriptor pool", log));
+  ORIEL_TRY(checkMade(api.vkCreateDescriptorPool(device.device, &pool_info, nullptr, &pool_),
+                      &pool_, "create a descriptor pool", log));
   for (uint32_t l = 0; l < kStepLists; ++l) {
     for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
       const Op& op = plan.ops[l][i];

@@ -296,14 +296,12 @@ Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
     info.ppEnabledExtensionNames = &kPortabilityEnumeration;
   }
   const VkResult result = api->vkCreateInstance(&info, nullptr, &device->instance);
-  if (result < 0) {
-    device->instance = VK_NULL_HANDLE;
-  }
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+    device->instance = VK_NULL_HANDLE;
     options.log.write(ORIEL_LOG_DEBUG, "no Vulkan driver on this system");
     return kOk;
   }
-  ORIEL_TRY(checkVk(result, "create a Vulkan instance", options.log));
+  ORIEL_TRY(checkMade(result, &device->instance, "create a Vulkan instance", options.log));
   if (!loadInstanceFunctions(device->instance, api)) {
     return options.log.fail(ORIEL_ERROR_NO_DEVICE,
                             "the Vulkan loader lacks a function of Vulkan 1.1: update it");
@@ -417,11 +415,8 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
     (void)matrices.keepNeeded();
     info.pNext = matrices.chain(const_cast<void*>(info.pNext));
   }
-  const VkResult result = api.vkCreateDevice(physical, &info, nullptr, &device);
-  if (result < 0) {
-    device = VK_NULL_HANDLE;
-  }
-  ORIEL_TRY(checkVk(result, "create a Vulkan device", log));
+  ORIEL_TRY(checkMade(api.vkCreateDevice(physical, &info, nullptr, &device), &device,
+                      "create a Vulkan device", log));
   api.vkGetDeviceQueue(device, caps.compute_family, 0, &queue);
   return kOk;
 }

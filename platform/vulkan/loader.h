@@ -125,4 +125,13 @@ bool loadInstanceFunctions(VkInstance instance, VulkanApi* api);
 /// kOk for VK_SUCCESS; else logs "cannot <what>: ..." and returns the status that belongs to `result`.
 Status checkVk(VkResult result, const char* what, const Log& log);
 
+/// checkVk() of a call that made `*handle`: null where it failed, for what a driver leaves there then is undefined.
+template <typename Handle>
+Status checkMade(VkResult result, Handle* handle, const char* what, const Log& log) {
+  if (result < 0) {
+    *handle = VK_NULL_HANDLE;
+  }
+  return checkVk(result, what, log);
+}
+
 }  // namespace oriel

@@ -51,11 +51,23 @@ VkBuffer DeviceArenas::buffer(ArenaKind arena, uint32_t segment) const {
   return arena == ArenaKind::kWeights ? weights_[segment].buffer : others_[index(arena)].buffer;
 }
 
+// Whole or not at all: no command may name a buffer without memory.
 Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes,
                                  const Log& log, Segment* segment) {
   if (bytes == 0 || segment->buffer != VK_NULL_HANDLE) {
     return kOk;
   }
+  const Status status = makeSegment(device, kind, bytes, log, segment);
+  if (status.ok()) {
+    allocated_bytes_[index(kind)] += bytes;
+  } else {
+    releaseSegment(device, segment);
+  }
+  return status;
+}
+
+Status DeviceArenas::makeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes,
+                                 const Log& log, Segment* segment) const {
   const VulkanApi& api = device.api;
   if (bytes > device.caps.max_allocation_bytes) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -78,11 +90,8 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
     buffer_info.usage |= VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
   }
   buffer_info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-  VkResult result = api.vkCreateBuffer(device.device, &buffer_info, nullptr, &segment->buffer);
-  if (result < 0) {
-    segment->buffer = VK_NULL_HANDLE;
-  }
-  ORIEL_TRY(checkVk(result, "create a buffer", log));
+  ORIEL_TRY(checkMade(api.vkCreateBuffer(device.device, &buffer_info, nullptr, &segment->buffer),
+                      &segment->buffer, "create a buffer", log));
 
   VkMemoryRequirements requirements;
   api.vkGetBufferMemoryRequirements(device.device, segment->buffer, &requirements);
@@ -102,12 +111,9 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "%s has no memory type for %s: choose another device",
                     device.caps.name, arenaName(kind));
   }
-  result = api.vkAllocateMemory(device.device, &allocate_info, nullptr, &segment->memory);
-  if (result < 0) {
-    segment->memory = VK_NULL_HANDLE;
-  }
-  ORIEL_TRY(checkVk(result, "allocate device memory", log));
-  allocated_bytes_[index(kind)] += bytes;
+  ORIEL_TRY(
+      checkMade(api.vkAllocateMemory(device.device, &allocate_info, nullptr, &segment->memory),
+                &segment->memory, "allocate device memory", log));
   return checkVk(api.vkBindBufferMemory(device.device, segment->buffer, segment->memory, 0),
                  "bind device memory", log);
 }
@@ -144,9 +150,14 @@ Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, ArenaSet
     return kOk;
   }
   void* mapped = nullptr;
-  ORIEL_TRY(checkVk(device.api.vkMapMemory(device.device, others_[index(ArenaKind::kIo)].memory, 0,
-                                           VK_WHOLE_SIZE, 0, &mapped),
-                    "map device memory", log));
+  const Status status =
+      checkVk(device.api.vkMapMemory(device.device, others_[index(ArenaKind::kIo)].memory, 0,
+                                     VK_WHOLE_SIZE, 0, &mapped),
+              "map device memory", log);
+  if (!status.ok()) {
+    release(device, arenaBit(ArenaKind::kIo));
+    return status;
+  }
   io_ = static_cast<uint8_t*>(mapped);
   return kOk;
 }

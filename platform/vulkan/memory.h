@@ -33,6 +33,8 @@ class DeviceArenas {
   static constexpr uint32_t index(ArenaKind kind) { return static_cast<uint32_t>(kind); }
   Status takeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes, const Log& log,
                      Segment* segment);
+  Status makeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes, const Log& log,
+                     Segment* segment) const;
   static void releaseSegment(const VulkanDevice& device, Segment* segment);
 
   Segment weights_[kMaxWeightSegments] = {};

@@ -119,10 +119,7 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
     loaded_bytes_ = 0;
     result = device.api.vkCreatePipelineCache(device.device, &info, nullptr, &cache_);
   }
-  if (result < 0) {
-    cache_ = VK_NULL_HANDLE;
-  }
-  return checkVk(result, "create a pipeline cache", log);
+  return checkMade(result, &cache_, "create a pipeline cache", log);
 }
 
 void PipelineCache::survived() {

@@ -9,6 +9,12 @@ namespace {
 constexpr double kWaitSliceMs = 250.0;
 constexpr double kLeastWaitSliceMs = 1.0;
 constexpr double kLeastSlices = 16.0;  // of a whole wait
+/// A driver may have no memory for the moment; what it works on is done nevertheless.
+constexpr uint32_t kMostRefusals = 16;
+
+bool isMemory(VkResult result) {
+  return result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
 
 }  // namespace
 
@@ -22,13 +28,13 @@ Status Queue::create(const VulkanDevice& device, uint32_t timeout_ms, const Log&
   pool_info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   pool_info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   pool_info.queueFamilyIndex = device.caps.compute_family;
-  ORIEL_TRY(checkVk(api.vkCreateCommandPool(device.device, &pool_info, nullptr, &pool_),
-                    "create a command pool", log));
+  ORIEL_TRY(checkMade(api.vkCreateCommandPool(device.device, &pool_info, nullptr, &pool_), &pool_,
+                      "create a command pool", log));
   VkFenceCreateInfo fence_info = {};
   fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
   for (VkFence& fence : fences_) {
-    ORIEL_TRY(checkVk(api.vkCreateFence(device.device, &fence_info, nullptr, &fence),
-                      "create a fence", log));
+    ORIEL_TRY(checkMade(api.vkCreateFence(device.device, &fence_info, nullptr, &fence), &fence,
+                        "create a fence", log));
   }
   return kOk;
 }
@@ -85,6 +91,7 @@ Status Queue::wait(uint32_t fence) {
   double left = failed_before ? left_ms_ : timeout_ms_;
   // Where a slice took longer than asked this process was stopped, or asleep: it counts as what was asked.
   const double longest = std::clamp(timeout_ms_ / kLeastSlices, kLeastWaitSliceMs, kWaitSliceMs);
+  uint32_t refusals = 0;
   VkResult result;
   do {
     const double slice = std::min(left, longest);
@@ -92,7 +99,8 @@ Status Queue::wait(uint32_t fence) {
     result = device_->api.vkWaitForFences(device_->device, 1, &fences_[fence], VK_TRUE,
                                           static_cast<uint64_t>(slice * 1e6));
     left -= std::min(nowMs() - begin, slice);
-  } while (result == VK_TIMEOUT && left > 0);
+    refusals += isMemory(result) ? 1 : 0;
+  } while ((result == VK_TIMEOUT || (isMemory(result) && refusals < kMostRefusals)) && left > 0);
   if (failed_before) {
     left_ms_ = left;
   }
@@ -108,7 +116,8 @@ Status Queue::wait(uint32_t fence) {
   }
   // Finished, or lost: a lost device does no more work.
   in_flight_[fence] = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;
-  return settle(checkVk(result, "wait for the device", failed_before ? Log() : log_));
+  const Status status = checkVk(result, "wait for the device", failed_before ? Log() : log_);
+  return settle(status.ok() ? status : Status(ORIEL_ERROR_DEVICE));
 }
 
 Status Queue::submitAndWait(VkCommandBuffer commands) {

@@ -37,7 +37,7 @@ class Queue {
 
   /// Waits for the fence's submission before, if that is still under way.
   Status submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence);
-  /// For the fence's submission, if there is one. ORIEL_ERROR_TIMEOUT: it is still under way. Only time in which
+  /// For the fence's submission, if there is one. ORIEL_ERROR_DEVICE, or ORIEL_ERROR_TIMEOUT: it is still under way. Only time in which
   /// this process ran counts. After a failure all waits together take no longer than one, after a timeout none.
   Status wait(uint32_t fence);
   Status submitAndWait(VkCommandBuffer commands);

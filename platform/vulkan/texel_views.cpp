@@ -58,11 +58,8 @@ Status writeTexelViews(const VulkanDevice& device, const DeviceArenas& arenas, c
     info.offset = piece.offset_bytes;
     // Whole texels; arenas end on a multiple of them.
     info.range = alignUp(piece.size_bytes, kQuadBytes);
-    const VkResult result = device.api.vkCreateBufferView(device.device, &info, nullptr, &views[i]);
-    if (result < 0) {
-      views[i] = VK_NULL_HANDLE;
-    }
-    ORIEL_TRY(checkVk(result, "create a buffer view", log));
+    ORIEL_TRY(checkMade(device.api.vkCreateBufferView(device.device, &info, nullptr, &views[i]),
+                        &views[i], "create a buffer view", log));
   }
   VkWriteDescriptorSet write = {};
   write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;

@@ -59,6 +59,7 @@ class VulkanExecutor final : public Executor {
   void* aheadStep() override { return stepBlock(ahead_ ? 1 - block_ : 1); }
   Status runAhead(bool* more) override;
   Status dropAhead() override;
+  bool drain() override { return queue_.drain(); }
   Status forget() override {
     (void)dropAhead();  // a failure is the queue's, which what follows gives back
     return transfers_.forget();
@@ -360,7 +361,10 @@ Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop
       work += more;
     }
     flights_[flight] = {work, nowMs()};
-    ORIEL_TRY(queue_.submit(commands, n, kRunFence + flight));
+    const Status sent = queue_.submit(commands, n, kRunFence + flight);
+    if (!sent.ok()) {  // nothing can follow where logits are half of one token and half of another
+      return first > body_count ? Status(ORIEL_ERROR_DEVICE) : sent;
+    }
   }
   for (uint32_t i = 0; i < kFlights; ++i) {
     ORIEL_TRY(land((flight + i) % kFlights));

@@ -23,8 +23,8 @@ from ._plan import Plan, Speed, inspect, measure_speed, plan, shapes
 from ._reply import Parsed, Reply, ToolCall, reply_many
 from ._results import (
     Check, DeviceInfo, FileInfo, Generation, LayerFormats, LayerGroup, Mark, ModelInfo, PlanChoice, Prediction,
-    PrefixInfo, Resident, Restored, ShapeInfo, SnapshotInfo, Stats, StepCost, StepGroupCost, TensorType, TranscriptInfo,
-    View,
+    PrefixInfo, Recovered, Resident, Restored, ShapeInfo, SnapshotInfo, Stats, StepCost, StepGroupCost, TensorType,
+    TranscriptInfo, View,
 )
 from ._session import Score, Session
 from ._sizes import format_size, parse_size
@@ -35,8 +35,8 @@ __all__ = [
     "ArgumentError", "BudgetError", "Calibration", "Cancelled", "Check", "ContextError", "DeviceError", "DeviceInfo",
     "DeviceTimeoutError", "Error", "FileError", "FileInfo", "FormatError", "Generation", "LayerFormats", "LayerGroup",
     "Mark", "Model", "ModelInfo", "NoDeviceError", "OutOfMemoryError", "Parsed", "Part", "Plan", "PlanChoice",
-    "Prediction", "PrefixInfo", "Reply", "Resident", "Restored", "Score", "Session", "ShapeInfo", "SnapshotInfo", "Speed",
-    "SpeedError", "StateError", "Stats", "StepCost", "StepGroupCost", "TensorType", "TextError", "Token", "ToolCall",
-    "TranscriptInfo", "UnsupportedError", "View", "__version__", "bundled_model", "devices", "format_size", "inspect",
-    "inspect_snapshot", "measure_speed", "parse_size", "plan", "reply_many", "self_test", "shapes",
+    "Prediction", "PrefixInfo", "Recovered", "Reply", "Resident", "Restored", "Score", "Session", "ShapeInfo",
+    "SnapshotInfo", "Speed", "SpeedError", "StateError", "Stats", "StepCost", "StepGroupCost", "TensorType", "TextError",
+    "Token", "ToolCall", "TranscriptInfo", "UnsupportedError", "View", "__version__", "bundled_model", "devices",
+    "format_size", "inspect", "inspect_snapshot", "measure_speed", "parse_size", "plan", "reply_many", "self_test", "shapes",
 ]

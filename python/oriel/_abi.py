@@ -596,6 +596,28 @@ class oriel_resident(Structure):
     total_bytes: int
 
 
+class oriel_recover_options(Structure):
+    struct_size: int
+    device: int
+    device_number: int
+    in_batches: int
+    reserved: int
+    progress: Any
+    progress_user: Optional[int]
+
+
+class oriel_recovered(Structure):
+    struct_size: int
+    device: int
+    same_device: int
+    device_name: Any
+    tokens_held: int
+    tokens_read: int
+    tokens_dropped: int
+    exact: int
+    reserved: int
+
+
 class oriel_layer_calibration(Structure):
     keys_int8: float
     keys_int4: float
@@ -1137,6 +1159,26 @@ oriel_resident._fields_ = [
     ("host_bytes", c_uint64),
     ("total_bytes", c_uint64),
 ]
+oriel_recover_options._fields_ = [
+    ("struct_size", c_size_t),
+    ("device", c_int),
+    ("device_number", c_uint32),
+    ("in_batches", c_uint32),
+    ("reserved", c_uint32),
+    ("progress", oriel_progress_fn),
+    ("progress_user", c_void_p),
+]
+oriel_recovered._fields_ = [
+    ("struct_size", c_size_t),
+    ("device", c_int),
+    ("same_device", c_uint32),
+    ("device_name", c_char * 256),
+    ("tokens_held", c_uint64),
+    ("tokens_read", c_uint64),
+    ("tokens_dropped", c_uint64),
+    ("exact", c_uint32),
+    ("reserved", c_uint32),
+]
 oriel_layer_calibration._fields_ = [
     ("keys_int8", c_double),
     ("keys_int4", c_double),
@@ -1314,6 +1356,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "oriel_resume": (c_int, [c_void_p, oriel_progress_fn, c_void_p]),
     "oriel_pause": (c_int, [c_void_p]),
     "oriel_model_get_resident": (c_int, [c_void_p, POINTER(oriel_resident)]),
+    "oriel_session_recover": (c_int, [c_void_p, POINTER(oriel_recover_options), POINTER(oriel_recovered)]),
     "oriel_session_last_error": (c_char_p, [c_void_p]),
     "oriel_model_last_error": (c_char_p, [c_void_p]),
     "oriel_speed_measure": (c_int, [c_char_p, POINTER(oriel_options), POINTER(oriel_speed)]),

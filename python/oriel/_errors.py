@@ -54,7 +54,7 @@ class NoDeviceError(Error):
 
 
 class DeviceError(Error):
-    """The device was lost, or its driver failed. Close the model, and go on on the CPU."""
+    """The device was lost, or its driver failed. `Session.recover` goes on, on that device or another."""
 
     status = oriel_status.ORIEL_ERROR_DEVICE
 

@@ -75,7 +75,7 @@ def kv_formats(kv: str) -> Tuple[int, int]:
     return pairs[kv.lower()]
 
 
-def _device(struct: Any, device: str) -> None:
+def take_device(struct: Any, device: str) -> None:
     kind, _, index = device.partition(":")
     struct.device = one_of("device", kind, ("auto", "vulkan", "cpu", "none"))
     if index:
@@ -177,7 +177,7 @@ def model_options(
         struct.v_format = one_of("v_format", v_format, KV_FORMATS)
     struct.state_format = one_of("state_format", state_format, STATE_FORMATS)
     struct.on_file = one_of("on_file", on_file, ON_FILE)
-    _device(struct, device)
+    take_device(struct, device)
     struct.constraints = int(bool(constraints))
     struct.measure_again = int(bool(measure_again))
     if f16_layers is not None:

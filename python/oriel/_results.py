@@ -20,6 +20,7 @@ REFUSALS = ("", "quality", "speed")
 RESTORED_HOW = ("exactly", "carried", "read")
 LIMITS = ("weights", "cache", "overhead")
 CHECKS = ("passed", "failed", "skipped")
+DEVICE_KINDS = ("auto", "vulkan", "cpu", "none")
 
 _NAMES: Dict[str, Tuple[str, ...]] = {
     "k_format": KV_FORMATS,
@@ -51,6 +52,8 @@ def _value(owner: ctypes.Structure, name: str, wanted: Any) -> Any:
     value = getattr(owner, name)
     if name == "kind" and isinstance(value, int):
         return _name(LAYER_KINDS, value)
+    if name == "device" and isinstance(value, int):
+        return _name(DEVICE_KINDS, value)
     if name in _NAMES:
         return _name(_NAMES[name], value)
     if isinstance(value, bytes):
@@ -291,6 +294,19 @@ class Restored:
     tokens_held: int
     tokens_dropped: int
     tokens_read: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Recovered:
+    """What `Session.recover` came to: on "vulkan" or "cpu"; `exact`: on the same device to the bit what was lost."""
+
+    device: str
+    same_device: bool
+    device_name: str
+    tokens_held: int
+    tokens_read: int
+    tokens_dropped: int
+    exact: bool
 
 
 @dataclasses.dataclass(frozen=True)

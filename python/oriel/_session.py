@@ -7,14 +7,16 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _abi
-from ._calls import PathLike, call, fill, id_array, interruptible, outside_calls, path_bytes, running, text_bytes
+from ._calls import (
+    PathLike, Progress, call, fill, id_array, interruptible, outside_calls, path_bytes, progress_callback, running, text_bytes,
+)
 from ._core import SessionCore, filled
 from ._errors import BufferTooSmallError
 from ._library import LIBRARY
-from ._options import POOLINGS, Json, generate_options, json_bytes, number, one_of
+from ._options import POOLINGS, Json, generate_options, json_bytes, number, one_of, take_device
 from ._plan import chosen
 from ._reply import Reply
-from ._results import Mark, Restored, Stats, TranscriptInfo, View, new, result_of
+from ._results import Mark, Recovered, Restored, Stats, TranscriptInfo, View, new, result_of
 from ._vectors import Floats, floats, negative_log_likelihood, rows
 
 if TYPE_CHECKING:
@@ -360,6 +362,17 @@ class Session:
         restored = new(_abi.oriel_restored)
         self._change(name, *source, flags, ctypes.byref(restored))
         return result_of(Restored, restored)
+
+    def recover(self, device: str = "auto", *, in_batches: bool = False, progress: Optional[Progress] = None) -> Recovered:
+        """After a DeviceError: goes on where it was, on a device that is made anew: the one that was lost, else another,
+        else the CPU. `in_batches`: faster, rounded differently. `progress`: of weights. Each session of the model is
+        recovered by itself."""
+        options, recovered = new(_abi.oriel_recover_options), new(_abi.oriel_recovered)
+        take_device(options, device)
+        options.in_batches = int(in_batches)
+        options.progress = progress_callback(progress)
+        self._change("oriel_session_recover", ctypes.byref(options), ctypes.byref(recovered))
+        return result_of(Recovered, recovered)
 
 
 def _exp(value: float) -> float:

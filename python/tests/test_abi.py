@@ -120,6 +120,7 @@ class Abi(unittest.TestCase):
             "oriel_view": _results.View, "oriel_generation": _results.Generation, "oriel_mark": _results.Mark,
             "oriel_prefix_info": _results.PrefixInfo, "oriel_transcript_info": _results.TranscriptInfo,
             "oriel_snapshot_info": _results.SnapshotInfo, "oriel_restored": _results.Restored,
+            "oriel_recovered": _results.Recovered,
             "oriel_resident": _results.Resident, "oriel_step_cost": _results.StepCost, "oriel_plan": _plan.Plan,
             "oriel_plan_choice": _results.PlanChoice, "oriel_layer_group": _results.LayerGroup,
             "oriel_prediction": _results.Prediction, "oriel_shape_info": _results.ShapeInfo,

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstring>
 #include <iterator>
+#include <mutex>
 #include <type_traits>
 
+#include "api/device_wish.h"
 #include "api/on_file.h"
 #include "api/trim.h"
 #include "base/workspace.h"
@@ -14,6 +16,7 @@
 #include "budget/calibration_file.h"
 #include "budget/speed.h"
 #include "chat/template_run.h"
+#include "exec/no_executor.h"
 #include "exec/session.h"
 #include "gguf/model_file.h"
 #include "oriel/oriel.h"
@@ -209,6 +212,9 @@ Status settleChoice(const oriel_model& model, ChatChoice* choice);
 /// What calls that need a device say of a model that was loaded with ORIEL_DEVICE_NONE.
 oriel_status withoutWeights(const oriel_model& model);
 
+/// Of a call that used the device: whoever recovers a session has to know that it is lost. Gives `status` back.
+Status noteLoss(const oriel_model& model, Status status);
+
 /// What a file says besides tensors, for oriel_model.hash: tells models apart, with all weights that are read.
 uint64_t headerHash(const GgufFile& file, const ModelDesc& desc);
 
@@ -222,6 +228,9 @@ Status checkAllocator(const oriel_options& options, const Log& log);
 /// after the tokenizer. `path` and the options' allocator must outlive `prepared`.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
 oriel_plan planResult(const PreparedModel& prepared);
+
+/// What info says of the model's executor.
+void describeDevice(oriel_model* model);
 
 /// On the device that the options name. `experts`: null for plans that hold all of them.
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
@@ -246,7 +255,14 @@ struct oriel_model {
   oriel::ChatTemplate chat;
   oriel::ReplyForms reply_forms = 0;  ///< of its own template
   oriel::Plan plan;
-  oriel::Executor* executor = nullptr;      ///< null for ORIEL_DEVICE_NONE
+  oriel::Executor* executor = nullptr;    ///< null for ORIEL_DEVICE_NONE; else there always is one
+  oriel::ExecutorMemory executor_memory;  ///< of all executors that it ever has
+  oriel::NoExecutor no_device;            ///< the executor between two devices
+  oriel::DeviceWish wish;                 ///< which devices may be
+  /// Held to exchange the executor, and what info says of it, against who asks in the middle of that.
+  mutable std::mutex device_mutex;
+  mutable std::atomic<bool> device_lost{false};
+  bool prefix_exact = true;                 ///< as Session::Recovered::exact, of the prefix
   oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
   mutable oriel::DeviceShare share;         ///< of the executor, among the sessions
   oriel::ModelSource source;                ///< to read weights from again
@@ -262,6 +278,7 @@ struct oriel_model {
   oriel::Trimmed trimmed;
   oriel::CallingThreads calling;
   oriel::ErrorLine last_error;    ///< of `log`: calls on the model itself
+  oriel::DeviceLog device_log;    ///< in front of this:
   oriel::ErrorLine device_error;  ///< of the device and the file, which all sessions use
 };
 
@@ -273,8 +290,8 @@ struct oriel_session {
   uint64_t chat_hash = 0;             ///< of the options that turns are written by
   std::atomic<uint32_t> busy{0};      // 1: in a call that may change it
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
-  bool lost = false;  // the device failed: nothing but what the host knows can be had
-  oriel::Log log;     ///< the model's, with a last error of its own
+  std::atomic<bool> lost{false};  // the device failed: nothing but what the host knows can be had
+  oriel::Log log;                 ///< the model's, with a last error of its own
   oriel::ErrorLine last_error;
   // Of the running call:
   std::atomic<uintptr_t> caller{0};  ///< its thread; 0: no call runs

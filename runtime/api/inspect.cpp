@@ -136,6 +136,11 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
   return kOk;
 }
 
+// A failure that says nothing of the model: reading it once more, or memory.
+bool isPassing(const Status& status) {
+  return status.code() == ORIEL_ERROR_IO || status.code() == ORIEL_ERROR_OUT_OF_MEMORY;
+}
+
 }  // namespace
 }  // namespace oriel
 
@@ -195,7 +200,11 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     plan_options.allocator = options.allocator;
     plan_options.calibration_file = "";  // whether it runs does not depend on it
     PreparedModel prepared;
-    info.runs = prepareModel(path, plan_options, &prepared).ok() ? 1 : 0;
+    const Status status = prepareModel(path, plan_options, &prepared);
+    if (isPassing(status)) {
+      return log.fail(status.code(), "%s", info.missing[0]).code();
+    }
+    info.runs = status.ok() ? 1 : 0;
   }
   writeResult(info, out);
   return ORIEL_OK;

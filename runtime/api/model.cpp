@@ -141,6 +141,8 @@ void describeFile(const PreparedModel& prepared, oriel_model* model) {
   describeContext(desc, &info);
 }
 
+}  // namespace
+
 void describeDevice(oriel_model* model) {
   oriel_model_info& info = model->info;
   const char* device = model->executor != nullptr ? model->executor->deviceName() : "none";
@@ -155,6 +157,8 @@ void describeDevice(oriel_model* model) {
     info.pipelines_ms = pipelines.ms;
   }
 }
+
+namespace {
 
 Status refuse(const PreparedModel& prepared, const Log& log) {
   return log.fail(ORIEL_ERROR_MEMORY_BUDGET,
@@ -177,7 +181,8 @@ void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
 Status loadInto(const oriel_options& options, const char* path, PreparedModel* prepared,
                 Arena* arena, oriel_model* model) {
   const Log log = logOf(options);
-  const Log shared = {log.callback, log.user, &model->device_error};
+  model->device_log.init({log.callback, log.user, &model->device_error});
+  const Log shared = model->device_log.log();
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
   ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer));
@@ -193,7 +198,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     const Status parsed =
         checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
                    lenient.log(), &scratch);
-    if (!parsed.ok() && scratch.failed() && !scratch.atCap()) {
+    if (!parsed.ok() && scratch.noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                       "no memory to read the model's chat template: close other programs");
     }
@@ -216,6 +221,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   uint64_t hash = headerHash(file, prepared->desc);
   if (has_device) {
     model->source.init(path, hash, arena);
+    model->wish.init(options, arena);
     model->on_file = takeWeightsOnFile(model->plan, path, shared, arena);
     uint32_t disabled = 0;
     ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
@@ -228,13 +234,13 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   prepared->tensors.release();
   prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's
   if (has_device) {
-    const ExecutorMemory memory = takeExecutorMemory(model->plan, arena);
+    model->executor_memory = takeExecutorMemory(model->plan, arena);
     if (arena->exhausted()) {
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
-    ORIEL_TRY(createExecutor(options, model->plan, memory, model->allocator, experts, shared,
-                             &model->executor));
+    ORIEL_TRY(createExecutor(model->wish.asked(), model->plan, model->executor_memory,
+                             model->allocator, experts, shared, &model->executor));
     // Into what the session will have: it is not there yet.
     ORIEL_TRY(loadWeights(file, model->plan, {options.progress, options.progress_user},
                           {model->allocator, model->session_host_bytes}, log, model->executor,
@@ -347,7 +353,9 @@ void oriel_model_free(oriel_model* model) {
     }
     return;
   }
-  destroyExecutor(model->executor);
+  if (model->executor != &model->no_device) {
+    destroyExecutor(model->executor);
+  }
   dropWeightsOnFile(model->on_file);
   const oriel_allocator allocator = model->allocator;
   const uint64_t bytes = model->host_bytes;
@@ -359,6 +367,7 @@ oriel_status oriel_model_get_info(const oriel_model* model, oriel_model_info* in
   if (model == nullptr || !validResult(info)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  const std::lock_guard<std::mutex> lock(model->device_mutex);
   writeResult(model->info, info);
   return ORIEL_OK;
 }

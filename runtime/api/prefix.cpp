@@ -66,7 +66,7 @@ oriel_status oriel_prefix_clear(oriel_model* model) {
     }
     if (takenSessions(*model) == 0) {
       model->prefix->forget();
-      return model->executor->forget().code();
+      return noteLoss(*model, model->executor->forget()).code();
     }
   }
   return model->log

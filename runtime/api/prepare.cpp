@@ -249,8 +249,9 @@ namespace {
 
 // Weights, work and host bytes with these weights in the file, and the best plan for that. `model_bytes`: what the model
 // has beside them.
-Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, const Log& log,
-                PreparedModel* prepared, BudgetRequest* request) {
+Status planWith(const OnFile& on_file, const char* path, const oriel_options& options,
+                uint64_t model_bytes, const Log& log, PreparedModel* prepared,
+                BudgetRequest* request) {
   ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
   prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
 
@@ -264,6 +265,7 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
                       1, log, &model_arena, &plan));
   (void)takeWeightsOnFile(plan, path, log, &model_arena);
   ModelSource().init(path, 0, &model_arena);
+  DeviceWish().init(options, &model_arena);
   (void)takeExecutorMemory(plan, &model_arena);
   if (prepared->prefix_tokens != 0) {
     (void)Prefix::create(prepared->prefix_tokens, &model_arena);
@@ -320,12 +322,14 @@ Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const
 /// What planWith() needs, for chooseOnFile().
 struct FilePlanner {
   const char* path;
+  const oriel_options& options;
   uint64_t model_bytes;
   PreparedModel* prepared;
 
   static Status plan(void* context, const OnFile& on_file, const Log& log, BudgetRequest* request) {
     const FilePlanner& self = *static_cast<const FilePlanner*>(context);
-    return planWith(on_file, self.path, self.model_bytes, log, self.prepared, request);
+    return planWith(on_file, self.path, self.options, self.model_bytes, log, self.prepared,
+                    request);
   }
 };
 
@@ -374,7 +378,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
                             &prepared->measured, &prepared->calibrated));
   ORIEL_TRY(guardKeys(file, prepared->tensors, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
-  FilePlanner planner = {path, model_arena.used(), prepared};
+  FilePlanner planner = {path, options, model_arena.used(), prepared};
   return chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared);
 }
 

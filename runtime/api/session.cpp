@@ -143,8 +143,11 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   stats.window_used = session.windowUsed();
   stats.window_capacity = model.plan.cache.sinks + session.cache().window;
   stats.evicted = stats.position - stats.window_used;
-  for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-    stats.device_bytes += model.executor->allocatedBytes(static_cast<ArenaKind>(kind));
+  {
+    const std::lock_guard<std::mutex> lock(model.device_mutex);
+    for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
+      stats.device_bytes += model.executor->allocatedBytes(static_cast<ArenaKind>(kind));
+    }
   }
   stats.host_bytes = model.host_bytes + handle->host_bytes;
   stats.submissions = session.submissions();

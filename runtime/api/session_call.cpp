@@ -29,12 +29,22 @@ oriel_status endCall(oriel_session* handle, Status status) {
   if (!handle->lost && hasLine(code)) {
     takeDeviceLine(*handle->model, handle->errors_before, &handle->last_error);
   }
-  handle->lost = handle->lost || code == ORIEL_ERROR_DEVICE || code == ORIEL_ERROR_TIMEOUT;
+  // One that was lost before says so whatever the device does by now.
+  if (!handle->lost && noteLoss(*handle->model, status).lost()) {
+    handle->lost = true;
+  }
   handle->session->endCall();
   handle->model->calling.leave(handle->place);
   handle->caller.store(0, std::memory_order_relaxed);
   handle->busy.store(0, std::memory_order_release);
   return code;
+}
+
+Status noteLoss(const oriel_model& model, Status status) {
+  if (status.lost()) {
+    model.device_lost = true;
+  }
+  return status;
 }
 
 void takeDeviceLine(const oriel_model& model, uint32_t before, ErrorLine* line) {

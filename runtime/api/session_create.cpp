@@ -114,7 +114,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   } else if (status.ok() && seed.assumed_tokens != 0) {
     session->pretendPosition(seed.assumed_tokens);
   }
-  if (!status.ok()) {
+  if (!noteLoss(*model, status).ok()) {
     // Nobody could ask the session.
     if (handle->last_error.count() != 0) {
       model->last_error.set(handle->last_error);

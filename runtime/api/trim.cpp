@@ -53,6 +53,7 @@ class Trimmer {
 
   Status trim(oriel_trim_level level, const char* folder);
   Status resume(const LoadProgress& progress);
+  Status refill(const LoadProgress& progress);
 
  private:
   template <typename Visit>
@@ -71,6 +72,7 @@ class Trimmer {
   Status takeAgain(const LoadProgress& progress);
   Status readWeights(const LoadProgress& progress);
   Status loadFrom(const GgufFile& file, const LoadProgress& progress);
+  Status takeSpilled();
   Status expectConversations(oriel_trim_level level);
   Status readConversations();
 
@@ -79,6 +81,7 @@ class Trimmer {
   Trimmed& trimmed_ = model_.trimmed;
   const Plan& plan_ = model_.plan;
   const Log& log_ = model_.log;
+  uint64_t room_bytes_ = 0;  ///< of arenas that are not there while weights are read
 };
 
 // ---- Giving back ---------------------------------------------------------------------------------
@@ -183,7 +186,11 @@ Status Trimmer::resume(const LoadProgress& progress) {
   const bool all = trimmed_.level == ORIEL_TRIM_ALL;
   trimmed_.level = ORIEL_TRIM_NONE;
   trimmed_.spill.remove();
-  return all ? readConversations() : kOk;
+  if (!all) {
+    return kOk;
+  }
+  model_.gate.endRest();  // what is read here would rest, too
+  return readConversations();
 }
 
 // From their transcripts. One that fails ends where it got to, and the others are read nevertheless.
@@ -191,7 +198,7 @@ Status Trimmer::readConversations() {
   Status first = kOk;
   for (const auto& entry : model_.handles) {
     oriel_session* const handle = entry.load();
-    if (handle == nullptr || handle->session->isFresh() || !beginCall(handle)) {
+    if (handle == nullptr || handle->lost || handle->session->isFresh() || !beginCall(handle)) {
       continue;
     }
     const Status status = handle->session->readTranscript(UINT64_MAX - 1);
@@ -206,15 +213,33 @@ Status Trimmer::takeAgain(const LoadProgress& progress) {
   // What weights are read through is taken while other arenas are not there: the peak is the plan's.
   ORIEL_TRY(executor_.takeAgain(gone & (kWeightsArena | kIoArena)));
   if (contains(gone, ArenaKind::kWeights)) {
+    room_bytes_ =
+        plan_.activation_bytes + (trimmed_.level >= ORIEL_TRIM_CACHE ? plan_.cache_bytes : 0);
     ORIEL_TRY(readWeights(progress));
   }
   ORIEL_TRY(executor_.takeAgain(gone & ~(kWeightsArena | kIoArena)));
   ORIEL_TRY(executor_.finishLoad());
-  if (trimmed_.spill.isOpen()) {
-    ORIEL_TRY(readCache());
-    ORIEL_TRY(clearFreeSessions());
-  }
+  ORIEL_TRY(takeSpilled());
   return forEachSession([](Session& session) { return session.enterDevice(); });
+}
+
+Status Trimmer::takeSpilled() {
+  if (!trimmed_.spill.isOpen()) {
+    return kOk;
+  }
+  ORIEL_TRY(readCache());
+  return clearFreeSessions();
+}
+
+// As takeAgain(), of an executor that has been created just now, with all its arenas.
+Status Trimmer::refill(const LoadProgress& progress) {
+  room_bytes_ = 0;  // nothing is left of the plan: a row of a matrix at a time
+  ORIEL_TRY(readWeights(progress));
+  ORIEL_TRY(executor_.finishLoad());
+  ORIEL_TRY(takeSpilled());
+  return trimmed_.spill.isOpen()
+             ? forEachSession([](Session& session) { return session.enterDevice(); })
+             : Status(kOk);
 }
 
 Status Trimmer::readWeights(const LoadProgress& progress) {
@@ -243,9 +268,8 @@ Status Trimmer::readWeights(const LoadProgress& progress) {
 
 Status Trimmer::loadFrom(const GgufFile& file, const LoadProgress& progress) {
   uint64_t hash = model_.source.headerHash();
-  const uint64_t room =
-      plan_.activation_bytes + (trimmed_.level >= ORIEL_TRIM_CACHE ? plan_.cache_bytes : 0);
-  ORIEL_TRY(loadWeights(file, plan_, progress, {model_.allocator, room}, log_, &executor_, &hash));
+  ORIEL_TRY(
+      loadWeights(file, plan_, progress, {model_.allocator, room_bytes_}, log_, &executor_, &hash));
   return hash == model_.hash
              ? Status(kOk)
              : log_.fail(ORIEL_ERROR_IO,
@@ -312,7 +336,7 @@ oriel_status callControlled(oriel_model* model, const Body& body) {
     return refuseTrimmed(model->log, &model->refusing).code();
   }
   const uint32_t errors_before = model->last_error.count();
-  const Status status = body();
+  const Status status = noteLoss(*model, body());
   if (!status.ok()) {
     takeDeviceLine(*model, errors_before, &model->last_error);
   }
@@ -322,6 +346,11 @@ oriel_status callControlled(oriel_model* model, const Body& body) {
 bool isLevel(int level) { return level >= ORIEL_TRIM_NONE && level <= ORIEL_TRIM_ALL; }
 
 }  // namespace
+
+Status refillDevice(oriel_model* model, const LoadProgress& progress) {
+  return Trimmer(model).refill(progress);
+}
+
 }  // namespace oriel
 
 using namespace oriel;

@@ -5,9 +5,12 @@
 
 #include "base/arena.h"
 #include "exec/executor.h"
+#include "exec/load_weights.h"
 #include "gguf/model_file.h"
 #include "oriel/sessions.h"
 #include "os/os.h"
+
+struct oriel_model;
 
 namespace oriel {
 
@@ -47,5 +50,8 @@ struct Trimmed {
   SpillFile spill;  ///< the cache, byte by byte as it lay; open at ORIEL_TRIM_CACHE
   uint64_t spill_hash = 0;
 };
+
+/// For a model whose executor was created just now: reads the weights and, where it is in a file, the cache.
+Status refillDevice(oriel_model* model, const LoadProgress& progress);
 
 }  // namespace oriel

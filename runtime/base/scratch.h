@@ -20,7 +20,15 @@ class Scratch {
   /// `most_bytes`: of all blocks together, their headers included.
   Scratch(const oriel_allocator& allocator, size_t most_bytes)
       : allocator_(allocator), most_bytes_(most_bytes) {}
-  ~Scratch() { releaseTo({}); }
+  /// For a part of another one's work: where the system refuses this one, the other has failed, too.
+  Scratch(Scratch* around, size_t most_bytes)
+      : around_(around), allocator_(around->allocator_), most_bytes_(most_bytes) {}
+  ~Scratch() {
+    releaseTo({});
+    if (around_ != nullptr && noMemory()) {
+      around_->failed_ = true;
+    }
+  }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
@@ -47,9 +55,8 @@ class Scratch {
   bool failed() const { return failed_; }
   /// Whether it was the cap that refused, not the system.
   bool atCap() const { return at_cap_; }
+  bool noMemory() const { return failed_ && !at_cap_; }
   size_t usedBytes() const { return total_bytes_; }
-  /// For another scratch beside this one.
-  const oriel_allocator& allocator() const { return allocator_; }
   /// What the cap leaves, beside what is free in the blocks there are.
   size_t leftBytes() const { return most_bytes_ - total_bytes_; }
 
@@ -71,6 +78,7 @@ class Scratch {
  private:
   void* takeBytes(uint64_t bytes);
 
+  Scratch* const around_ = nullptr;
   const oriel_allocator& allocator_;
   const size_t most_bytes_;
   size_t total_bytes_ = 0;  ///< of all blocks

@@ -13,6 +13,10 @@ class [[nodiscard]] Status {
   constexpr Status(oriel_status code) : code_(code) {}  // NOLINT: implicit on purpose
 
   constexpr bool ok() const { return code_ == ORIEL_OK; }
+  /// The device will do no more work.
+  constexpr bool lost() const {
+    return code_ == ORIEL_ERROR_DEVICE || code_ == ORIEL_ERROR_TIMEOUT;
+  }
   constexpr oriel_status code() const { return code_; }
 
  private:

@@ -133,7 +133,7 @@ Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate
   const bool known = chat->format != nullptr && std::strcmp(chat->format->name, "plain") != 0;
   chat->runs =
       !known || chat->jinja_bytes > kMaxChatTemplateBytes || !Prover(*chat, &scratch).proves();
-  return scratch.failed() && !scratch.atCap()
+  return scratch.noMemory()
              ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                         "no memory to run the model's chat template: close other programs")
              : kOk;

@@ -150,7 +150,8 @@ class Executor {
   /// Runs and waits (bounded). On success top() holds the result where the run has a head. `stop` is asked
   /// before each piece of the work that is begun, until it says yes or the head has begun: then what was
   /// begun is waited for and ORIEL_ERROR_CANCELLED returned. Logits and top() are then what they were; what the cache
-  /// holds for the tokens of the step is undefined.
+  /// holds for the tokens of the step is undefined. The same holds after ORIEL_ERROR_OUT_OF_MEMORY, where the driver
+  /// refused to begin, and ORIEL_ERROR_IO.
   virtual Status run(StepRun what, const StopCheck& stop) = 0;
   Status run(StepRun what) { return run(what, StopCheck()); }
   /// The best tokens after the latest head: what the host reads of every token.
@@ -186,6 +187,10 @@ class Executor {
   /// Waits for what runAhead() began, which then counts for nothing: logits and top() are those of the head
   /// before; what the cache holds for the token is undefined.
   virtual Status dropAhead() { return kOk; }
+
+  /// Waits until nothing is under way, for what is left of the time that a failure leaves. False: it does not end, and
+  /// the device's memory will not be given back.
+  virtual bool drain() { return true; }
 
   /// Overwrites with zeros all that a conversation left: the cache, activations with logits, step blocks, the
   /// upload ring. Of a device that was lost only what the host can reach. What runAhead() began is dropped.

@@ -71,6 +71,12 @@ void Gate::open() {
   changed_.notify_all();
 }
 
+void Gate::endRest() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  rests_ = false;
+  changed_.notify_all();
+}
+
 bool Gate::closed() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return closed_;

@@ -57,6 +57,8 @@ class Gate {
   void close(bool rests);
   /// Those that rest go on.
   void open();
+  /// As open(), but no call enters yet.
+  void endRest();
   bool closed() const;
   /// Whether running calls are asked to rest; and whether one is inside.
   bool resting() const;

@@ -115,7 +115,7 @@ void Session::forgetOnHost() {
   blank_ = true;
   ahead_ = has_top_ = false;
   position_ = 0;
-  last_token_ = -1;
+  last_token_ = unfinished_ = -1;
   stored_ = 0;
   restartStates(0);
   carried_ = {};
@@ -300,12 +300,16 @@ Status Session::decode(int32_t id, bool more) {
       fillBlock(context_.executor->aheadStep(), position_ + 1, &unknown, 1, {0, 1});
     }
     ahead_ = false;
-    ORIEL_TRY(context_.executor->runAhead(&more));
+    const Status status = context_.executor->runAhead(&more);
+    unfinished_ = status.lost() ? id : -1;
+    has_logits_ = had_logits && endedInBody(status);
+    ORIEL_TRY(status);
     ahead_ = more;
     has_top_ = true;
     ++submissions_;
   } else {
     const Status status = submit(StepRun::kDecode, false);
+    unfinished_ = status.lost() ? id : -1;
     has_logits_ = had_logits && endedInBody(status);
     ORIEL_TRY(status);
   }
@@ -371,15 +375,30 @@ void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
   if (states_ != nullptr) {
     states_->slots.commit(position_, kept);
   }
-  for (uint32_t i = 0; i < count; ++i) {
-    ids_.set(position_ + i, ids[i]);
-    sampler_.accept(ids[i]);
-  }
+  remember(ids, count);
   position_ += count;
   last_token_ = ids[count - 1];
-  if (states_ != nullptr && position_ >= states_->base && states_->slots.isDue(position_)) {
+  if (states_ != nullptr && !replays_ && position_ >= states_->base &&
+      states_->slots.isDue(position_)) {
     keepState(false);
   }
+}
+
+// The tokens of a step.
+void Session::remember(const int32_t* ids, uint32_t count) {
+  const uint32_t step = TokenIds::kBegins | (count > 1 ? TokenIds::kBatch : 0);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!replays_) {
+      ids_.set(position_ + i, ids[i], i == 0 ? step : 0);
+    }
+    sampler_.accept(ids[i]);
+  }
+}
+
+// Of a message that has just been read.
+void Session::markTurn(uint64_t start) {
+  turns_.mark(start);
+  ids_.addMark(position_ - 1, TokenIds::kTurn);
 }
 
 oriel_view Session::view() const {

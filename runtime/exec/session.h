@@ -81,10 +81,11 @@ struct SessionStates {
   bool stale = false;
 };
 
-/// Whether a step ended before its head began, so that logits are what they were: it was cancelled, or experts could not
-/// be read.
+/// Whether a step ended before its head began, so that logits are what they were: it was cancelled, experts could not be
+/// read, or the driver had no memory to begin.
 inline bool endedInBody(const Status& status) {
-  return status.code() == ORIEL_ERROR_CANCELLED || status.code() == ORIEL_ERROR_IO;
+  return status.code() == ORIEL_ERROR_CANCELLED || status.code() == ORIEL_ERROR_IO ||
+         status.code() == ORIEL_ERROR_OUT_OF_MEMORY;
 }
 
 /// Whose vectors become that of a text.
@@ -147,6 +148,27 @@ class Session {
   /// are given back; and brings it back after they were taken again.
   Status leaveDevice();
   Status enterDevice();
+  /// The device's objects are others from now on: what the old ones held of the session is gone.
+  void moveTo(Executor* executor) { context_.executor = executor; }
+  struct RecoverOptions {
+    /// In prefill batches, which is faster than the steps that tokens were read in at first.
+    bool in_batches = false;
+    bool prefix_exact = true;  ///< Recovered::exact, of the prefix
+  };
+  struct Recovered {
+    uint64_t held = 0;     ///< tokens that the session holds now
+    uint64_t read = 0;     ///< that were read for that
+    uint64_t dropped = 0;  ///< that could not be read: what is seen follows from the others alone
+    bool exact = true;     ///< from the ids of all tokens, in the steps that they were read in
+  };
+  uint64_t heldCount() const;
+  /// After moveTo(): the memory is built again from what the host knows, and the session stands where it stood, a token
+  /// further where one was shown whose step failed. On failure that is still to be done.
+  Status recover(const RecoverOptions& options, Recovered* result);
+  /// The memory of the model's prefix is built again, in place of this session's own, which is zeros then. The session
+  /// has the longest window. *exact: as Recovered::exact.
+  Status recoverPrefix(Prefix* prefix, bool* exact);
+  bool cancelled() const { return calls_.cancelled(); }
   /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
   void beginCall() {
     reading_ = Reading();
@@ -256,7 +278,8 @@ class Session {
   Status checkIds(const int32_t* ids, size_t count) const;
   Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
   Status betweenSteps();
-  void expect(uint64_t tokens) { reading_.total += tokens; }
+  /// What is recovered was counted before.
+  void expect(uint64_t tokens) { reading_.total += recovers_ ? 0 : tokens; }
   void tellRead(uint32_t tokens);
   SessionState state() const;
   SnapshotOwner snapshotOwner() const;
@@ -271,6 +294,7 @@ class Session {
   void takeChat(const SessionState& state);
   Status goBackToState(uint64_t tokens);
   Status forgetMemory();
+  Status copyToPrefix() const;
   Status makePrefix(Prefix* prefix) const;
   Status beginBehindPrefix();
   Status statesOfPrefix();
@@ -296,6 +320,28 @@ class Session {
   Status refresh();
   Status forgetEvicted();
   void keepState(bool start);
+  // Of memory that is built again.
+  struct Kept;
+  Kept keep() const;
+  void putBack(const Kept& kept);
+  void standAtBeginning(uint64_t first_position);
+  void expectAgain(uint64_t tokens);
+  Status readAllAgain(const Kept& kept, const RecoverOptions& options, Recovered* result);
+  Status replay(uint64_t end, bool ends, const RecoverOptions& options, const Kept& kept,
+                Recovered* result);
+  uint32_t stepAt(uint64_t end, const RecoverOptions& options, const Kept& kept, bool* exact) const;
+  void learnTurns(const Kept& kept);
+  Status readHeldAgain(const Kept& kept, const RecoverOptions& options, Recovered* result);
+  Status readStreamAgain(const Kept& kept, uint64_t first_held, const RecoverOptions& options,
+                         Recovered* result, bool* fits);
+  Status streamMessages(const Transcript& transcript, uint64_t end, const RecoverOptions& options,
+                        bool* fits);
+  Status streamMessage(const JsonValue& message, const Transcript::Entry& entry, uint64_t end,
+                       const RecoverOptions& options, bool* fits);
+  Status streamReply(const JsonText& text, const Transcript::Entry& entry, uint64_t end,
+                     const RecoverOptions& options, bool* fits);
+  Status readUnfinished(const RecoverOptions& options, int32_t id, Recovered* result);
+  void keepCutText(const ReplyCall& call);
   // Of the transcript.
   Status addMessages(const JsonValue& messages, size_t given_bytes);
   void cutReply(const Transcript::Entry& reply, uint64_t position);
@@ -325,6 +371,8 @@ class Session {
   Status dropAhead();
   Status submit(StepRun what, bool may_stop);
   void commit(const int32_t* ids, uint32_t count, bool kept = true);
+  void remember(const int32_t* ids, uint32_t count);
+  void markTurn(uint64_t start);
   void startReply(const GenerateSettings& settings, const ReplyPlace& place);
   ReplyText::Shown pushToken(int32_t id, bool may_stop);
   Status choose(const GenerateSettings& settings, int32_t* id);
@@ -349,7 +397,7 @@ class Session {
   class Counter;
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status readIds(const int32_t* ids, size_t count, bool ends);
-  Status readChunk(const int32_t* ids, uint32_t count, bool last);
+  Status readChunk(const int32_t* ids, uint32_t count, bool last, bool alone);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                      TokenSink* sink, bool counts);
@@ -379,7 +427,7 @@ class Session {
   ChatOptions chatOptions() const;
   ChatPlace chatPlace() const;
 
-  const SessionContext context_;
+  SessionContext context_;
   CacheShape cache_;                  ///< what of the plan's cache is this session's
   SlidingWindow window_;              ///< the session's
   SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
@@ -411,12 +459,16 @@ class Session {
   CallCancel calls_;
   uint64_t position_ = 0;    ///< tokens committed
   int32_t last_token_ = -1;  ///< the latest of them, where that is known
+  int32_t unfinished_ =
+      -1;  ///< a token that was shown, and whose step the device did not live to do
   /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.
   uint64_t stored_ = 0;
   CarriedOver carried_;
-  bool blank_ = false;  ///< nothing was written since all was overwritten with zeros
+  bool recovers_ = false;  ///< the memory is built again
+  bool replays_ = false;   ///< from the ids that are held
+  bool blank_ = false;     ///< nothing was written since all was overwritten with zeros
   bool has_logits_ = false;
   uint32_t logits_row_ = 0;    ///< of the latest head: they are those of the last token
   bool has_top_ = false;       ///< and the executor's top() is of the same token

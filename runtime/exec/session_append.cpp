@@ -55,7 +55,7 @@ Status Session::readIds(const int32_t* ids, size_t count, bool ends) {
   for (size_t done = 0; done < count;) {
     ORIEL_TRY(betweenSteps());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
-    ORIEL_TRY(readChunk(ids + done, n, ends && done + n == count));
+    ORIEL_TRY(readChunk(ids + done, n, ends && done + n == count, n == 1));
     done += n;
     prompt_tokens_ += n;
     tellRead(n);
@@ -64,19 +64,20 @@ Status Session::readIds(const int32_t* ids, size_t count, bool ends) {
   return kOk;
 }
 
-Status Session::readChunk(const int32_t* ids, uint32_t count, bool last) {
+// `alone`: the one token, as one that was chosen.
+Status Session::readChunk(const int32_t* ids, uint32_t count, bool last, bool alone) {
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
   ORIEL_TRY(fillRows(ids, count));
   const bool had_logits = has_logits_;
   has_logits_ = false;
-  const Status status = count == 1 ? step(ids, 1, {0, 1}, StepRun::kDecode)
-                        : last     ? lastChunk(ids, count)
-                                   : step(ids, count, {}, fillRun());
+  const Status status = alone  ? step(ids, 1, {0, 1}, StepRun::kDecode)
+                        : last ? lastChunk(ids, count)
+                               : step(ids, count, {}, fillRun());
   has_logits_ = had_logits && endedInBody(status);
   ORIEL_TRY(status);
   commit(ids, count);
-  has_logits_ = last;
+  has_logits_ = last || (recovers_ && alone);
   logits_row_ = 0;
   return kOk;
 }

@@ -136,7 +136,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   ORIEL_TRY(takeBackUnless(appendRendered(parts, message.literal, message.n_literal, &workspace),
                            begin, before));
   if (is_user) {
-    turns_.mark(begin + turn_tokens);
+    markTurn(begin + turn_tokens);
   }
   transcript_.add({role, std::strlen(role)}, {text, bytes}, begin, position_);
   reply_open_ = false;
@@ -186,7 +186,7 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
 }
 
 void Session::endChatReply() {
-  reply_end_ = position_;
+  reply_end_ = position_ + (unfinished_ >= 0 ? 1 : 0);
   transcript_.close(reply_end_);
 }
 

@@ -141,9 +141,11 @@ Status Session::forgetText(bool was_blank) {
   }
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
-  ORIEL_TRY(count <= kMost ? context_.executor->forget(pieces, count) : forgetMemory());
+  const Status status = count <= kMost ? context_.executor->forget(pieces, count) : forgetMemory();
   forgetOnHost();
-  return kOk;
+  blank_ =
+      status.ok();  // what a driver had no memory to overwrite is overwritten with what comes next
+  return status;
 }
 
 }  // namespace oriel

@@ -53,7 +53,7 @@ Status Session::beginBehindPrefix() {
   return kOk;
 }
 
-Status Session::makePrefix(Prefix* prefix) const {
+Status Session::copyToPrefix() const {
   const Plan& plan = *context_.plan;
   MemoryCopy what;
   what.from = cache_;
@@ -62,8 +62,12 @@ Status Session::makePrefix(Prefix* prefix) const {
   what.tokens = {0, 0, position_};
   what.from_state = states_ != nullptr ? states_->slots.current() : 0;
   what.beside_sinks = true;
-  ORIEL_TRY(copyMemory(plan, *context_.model, what, workspace_block_, kSessionWorkspaceBytes,
-                       context_.executor));
+  return copyMemory(plan, *context_.model, what, workspace_block_, kSessionWorkspaceBytes,
+                    context_.executor);
+}
+
+Status Session::makePrefix(Prefix* prefix) const {
+  ORIEL_TRY(copyToPrefix());
   prefix->tokens = static_cast<uint32_t>(position_);
   prefix->turns = turns_;
   prefix->state = state();
@@ -132,7 +136,7 @@ Status Session::takeOver(const Session& other) {
     const CopyPiece logits = {rowOf(other.context_.index), rowOf(context_.index)};
     ORIEL_TRY(context_.executor->copy(&logits, 1));
   }
-  const auto takeId = [&](uint64_t t) { ids_.set(t, other.ids_.at(t)); };
+  const auto takeId = [&](uint64_t t) { ids_.set(t, other.ids_.at(t), other.ids_.marks(t)); };
   for (uint64_t t = 0; t < held.sinks; ++t) {
     takeId(t);
   }

@@ -235,6 +235,7 @@ Status Session::endReply(const ReplyCall& call) {
     context_.share->leave(context_.index);
   }
   if (!call.status.ok() && call.status.code() != ORIEL_ERROR_CANCELLED) {
+    keepCutText(call);
     return call.status;
   }
   ORIEL_TRY(dropAhead());

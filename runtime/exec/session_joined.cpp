@@ -17,6 +17,7 @@ Status Session::fillJoined(void* block, uint32_t row, const DecodeRequest& reque
 Status Session::endJoined(const DecodeRequest& request) {
   if (!request.status.ok()) {
     has_logits_ = has_logits_ && endedInBody(request.status);
+    unfinished_ = request.status.lost() ? request.id : -1;
     return request.status;
   }
   ++submissions_;

@@ -66,6 +66,7 @@ void Session::standAt(uint64_t position) {
     setSinks(ownSinks());
   }
   last_token_ = lastHeldToken();
+  unfinished_ = -1;
   has_logits_ = false;
   // Inside or right behind the latest reply its end is still to come.
   reply_open_ = position > reply_begin_ && position <= reply_end_;

@@ -134,6 +134,7 @@ void Session::takeState(const SessionState& state) {
     states_->stale = (state.chat & kStaleState) != 0;
   }
   has_logits_ = has_top_ = false;
+  unfinished_ = -1;
   takeChat(state);
   sampler_.restore(state.sampler);
   prompt_tokens_ = 0;

@@ -97,7 +97,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   const SamplerState before = sampler_.state();
   ORIEL_TRY(takeBackUnless(appendTurn(turn, &workspace), begin, before));
   if (is_user) {
-    turns_.mark(begin + turn_tokens);
+    markTurn(begin + turn_tokens);
   }
   transcript_.add(message, begin, position_);
   reply_open_ = false;

@@ -373,9 +373,13 @@ bool isOfLayout(const SnapshotOwner& owner, const Snapshot& snapshot, const Cach
 bool beginsWithPrefix(const SnapshotOwner& owner, const Snapshot& snapshot) {
   const HeldTokens held = snapshot.held();
   const uint64_t known = held.first <= held.sinks ? held.position : held.sinks;
-  return owner.prefix_tokens == 0 ||
-         (owner.prefix_tokens <= known &&
-          std::memcmp(snapshot.ids, owner.prefix_ids, sizeof(int32_t) * owner.prefix_tokens) == 0);
+  bool same = owner.prefix_tokens <= known;
+  for (uint32_t i = 0; i < owner.prefix_tokens && same; ++i) {
+    int32_t id = 0;
+    std::memcpy(&id, snapshot.ids + i * sizeof(id), sizeof(id));
+    same = id == TokenIds::idOf(owner.prefix_ids[i]);
+  }
+  return same;
 }
 
 /// Hands out the sides of a snapshot in the layout of the session that restores.

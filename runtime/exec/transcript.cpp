@@ -77,6 +77,16 @@ Transcript::Entry Transcript::entryAt(uint64_t at) const {
 
 void Transcript::put(uint64_t at, const Entry& entry) { std::memcpy(room_ + at, &entry, kRecord); }
 
+bool Transcript::next(uint64_t* at, Entry* entry, const char** json) const {
+  if (*at >= used_) {
+    return false;
+  }
+  *entry = entryAt(*at);
+  *json = reinterpret_cast<const char*>(room_ + *at + kRecord);
+  *at += kRecord + entry->bytes;
+  return true;
+}
+
 void Transcript::dropOldest() {
   const uint64_t kept =
       (entryAt(0).flags & kSystem) != 0 ? kRecord + uint64_t{entryAt(0).bytes} : 0;

@@ -51,6 +51,8 @@ class Transcript {
   /// A JSON list of the messages that end within `position` tokens.
   void write(uint64_t position, const JsonSink& sink) const;
 
+  /// One message after the other, from `*at` 0 on. False: there is none left.
+  bool next(uint64_t* at, Entry* entry, const char** json) const;
   /// The messages as bytes, bytes() of them, for load().
   const uint8_t* data() const { return room_; }
   /// Whether these are the messages of a transcript of a session of `position` tokens.

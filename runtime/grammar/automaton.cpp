@@ -465,7 +465,7 @@ Status compileAutomaton(const Grammar& grammar, const Log& log, void* memory, si
                         Automaton* automaton) {
   *automaton = Automaton();
   if (grammar.failed()) {
-    if (grammar.scratch()->failed() && !grammar.scratch()->atCap()) {
+    if (grammar.scratch()->noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                       "no memory to compile a grammar: close other apps");
     }
@@ -477,10 +477,9 @@ Status compileAutomaton(const Grammar& grammar, const Log& log, void* memory, si
   Analysis analysis(nfa, scratch);
   bool left_recursion = false;
   if (!analysis.findNeeds() || !analysis.findLeftRecursion(&left_recursion)) {
-    return scratch->failed() && !scratch->atCap()
-               ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                          "no memory to compile a grammar: close other apps")
-               : failTooLarge(log);
+    return scratch->noMemory() ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                          "no memory to compile a grammar: close other apps")
+                               : failTooLarge(log);
   }
   if (left_recursion) {
     return log.fail(ORIEL_ERROR_ARGUMENT,

@@ -87,7 +87,7 @@ class Grammar {
   RuleId root() const { return root_; }
 
   /// kNever for one that there was no memory for.
-  const Expr& at(ExprId id) const { return id < count_ ? *exprAt(id) : kNone; }
+  const Expr& at(ExprId id) const { return id < count_ ? *exprAt(id) : kMissing; }
   uint32_t count() const { return count_; }
   uint32_t ruleCount() const { return n_rules_; }
   /// The expression of a rule; UINT32_MAX: not defined.
@@ -97,7 +97,7 @@ class Grammar {
 
  private:
   static constexpr uint32_t kPerBlock = 256;
-  static constexpr Expr kNone = {ExprKind::kNever, 0, 0, 0, 0, nullptr};
+  static constexpr Expr kMissing = {ExprKind::kNever, 0, 0, 0, 0, nullptr};
 
   ExprId add(const Expr& expr);
   Expr* exprAt(ExprId id) const { return &exprs_[id / kPerBlock][id % kPerBlock]; }

@@ -93,7 +93,7 @@ class GbnfReader {
     if (!grammar_.failed()) {
       return kOk;
     }
-    if (grammar_.scratch()->failed() && !grammar_.scratch()->atCap()) {
+    if (grammar_.scratch()->noMemory()) {
       return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read a grammar: close other apps");
     }
     return log_.fail(ORIEL_ERROR_UNSUPPORTED,

@@ -120,7 +120,7 @@ class SchemaWriter : private LiveExpressions {
 
   // Values of which no text ends. True: there are some, and everything is to be written again.
   bool findEmpty() {
-    Scratch scratch(scratch_->allocator(), kMostDfaBytes);
+    Scratch scratch(scratch_, kMostDfaBytes);
     uint8_t* const ends = scratch.take<uint8_t>(g_->count());
     if (ends == nullptr) {
       return false;
@@ -551,7 +551,7 @@ Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const 
   const ExprId root = SchemaWriter(&context).write(schema);
   ORIEL_TRY(context.status());
   if (grammar->scratch()->failed()) {
-    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read the schema: make it smaller");
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, kNoSchemaMemory);
   }
   if (grammar->failed()) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "the schema becomes too large: make it smaller");

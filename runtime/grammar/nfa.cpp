@@ -93,7 +93,7 @@ class NfaBuilder {
   static constexpr uint32_t kHashes = 1u << 12;
 
   Status fail(const Log& log) const {
-    if (scratch_->failed() && !scratch_->atCap()) {
+    if (scratch_->noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                       "no memory to compile a grammar: close other apps");
     }

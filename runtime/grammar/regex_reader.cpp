@@ -53,17 +53,16 @@ class RegexReader {
 
   void read(bool whole) {
     const uint32_t node = readChoice(0);
-    if (error_ == nullptr && at_ < bytes_) {
+    if (more()) {
       fail("an unmatched )", true);
     }
-    if (error_ != nullptr) {
-      return;
+    if (fine()) {
+      // Found anywhere unless it is to match as a whole.
+      const uint32_t accept = state(NfaState::kAccept);
+      const uint32_t behind = whole ? accept : anything(accept);
+      const uint32_t pattern = build(node, behind);
+      regex_->start_ = whole ? pattern : anything(pattern);
     }
-    // Found anywhere unless it is to match as a whole.
-    const uint32_t accept = state(NfaState::kAccept);
-    const uint32_t behind = whole ? accept : anything(accept);
-    const uint32_t pattern = build(node, behind);
-    regex_->start_ = whole ? pattern : anything(pattern);
     if (scratch_->failed()) {
       fail("no memory to read it", false);
     }
@@ -79,7 +78,9 @@ class RegexReader {
       wrong_ = wrong;
     }
   }
-  bool more() const { return error_ == nullptr && at_ < bytes_; }
+  /// Else lists may lack what they were given.
+  bool fine() const { return error_ == nullptr && !scratch_->failed(); }
+  bool more() const { return fine() && at_ < bytes_; }
   char peek(size_t ahead = 0) const { return at_ + ahead < bytes_ ? text_[at_ + ahead] : '\0'; }
   bool take(const char* word) {
     const size_t n = std::strlen(word);
@@ -254,7 +255,7 @@ class RegexReader {
       }
     }
     const uint32_t inside = readChoice(depth + 1);
-    if (error_ == nullptr && !take(")")) {
+    if (fine() && !take(")")) {
       fail("a group without )", true);
     }
     return inside;
@@ -271,7 +272,7 @@ class RegexReader {
     while (more() && peek() != ']') {
       readClassItem();
     }
-    if (error_ == nullptr && !take("]")) {
+    if (fine() && !take("]")) {
       fail("a class without ]", true);
     }
     if (error_ != nullptr) {
@@ -496,8 +497,7 @@ class RegexReader {
       fail("it is too large", false);
       return 0;
     }
-    regex_->states_.push({kind, set, out, other});
-    return regex_->states_.count() - 1;
+    return regex_->states_.push({kind, set, out, other}) ? regex_->states_.count() - 1 : 0;
   }
 
   uint32_t anything(uint32_t behind) {
@@ -507,7 +507,7 @@ class RegexReader {
     }
     const uint32_t loop = state(NfaState::kSplit, kNone, behind);
     const uint32_t one = state(NfaState::kSet, loop, kNone, any_set_);
-    if (error_ == nullptr) {
+    if (fine()) {
       regex_->states_[loop].out = one;
     }
     return loop;
@@ -515,11 +515,11 @@ class RegexReader {
 
   // Sequences lean to the left, so only groups go deep.
   uint32_t build(uint32_t id, uint32_t behind) {
-    while (error_ == nullptr && !scratch_->failed() && nodes_[id].kind == Node::kSequence) {
+    while (fine() && nodes_[id].kind == Node::kSequence) {
       behind = build(nodes_[id].right, behind);
       id = nodes_[id].left;
     }
-    if (error_ != nullptr || scratch_->failed()) {
+    if (!fine()) {
       return 0;
     }
     const Node node = nodes_[id];
@@ -543,7 +543,7 @@ class RegexReader {
 
   uint32_t buildChoice(uint32_t id, uint32_t behind) {
     uint32_t all = kNone;
-    while (nodes_[id].kind == Node::kChoice && error_ == nullptr) {
+    while (fine() && nodes_[id].kind == Node::kChoice) {
       const uint32_t right = build(nodes_[id].right, behind);
       all = all == kNone ? right : state(NfaState::kSplit, right, all);
       id = nodes_[id].left;
@@ -557,17 +557,17 @@ class RegexReader {
     if (node.max == kNone) {
       const uint32_t loop = state(NfaState::kSplit, kNone, behind);
       const uint32_t item = build(node.left, loop);
-      if (error_ == nullptr) {
+      if (fine()) {
         regex_->states_[loop].out = item;
       }
       all = loop;
     } else {
-      for (uint32_t i = node.min; i < node.max && error_ == nullptr; ++i) {
+      for (uint32_t i = node.min; i < node.max && fine(); ++i) {
         const uint32_t item = build(node.left, all);
         all = state(NfaState::kSplit, item, behind);
       }
     }
-    for (uint32_t i = 0; i < node.min && error_ == nullptr; ++i) {
+    for (uint32_t i = 0; i < node.min && fine(); ++i) {
       all = build(node.left, all);
     }
     return all;

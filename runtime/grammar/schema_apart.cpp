@@ -288,8 +288,7 @@ Verdict SchemaContext::judgeString(const SchemaFacts& facts, const JsonValue& ot
       wider.formats[wider.n_formats++] = theirs.formats[i];
     }
   }
-  return mayStringsMeet(facts.string, wider, scratch()->allocator()) ? Verdict::kUnknown
-                                                                     : Verdict::kApart;
+  return mayStringsMeet(facts.string, wider, scratch()) ? Verdict::kUnknown : Verdict::kApart;
 }
 
 Verdict SchemaContext::judgeArray(const Conjunction& all, const SchemaFacts& facts,

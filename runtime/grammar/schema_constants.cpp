@@ -177,8 +177,7 @@ bool SchemaContext::isValidString(const JsonValue& schema, const JsonValue& valu
              "is held against too many constants: leave it out there");
       return false;
     }
-    const oriel_allocator& allocator = scratch()->allocator();
-    const bool matches = patternAccepts(pattern, is_format, value.text, allocator, &failed);
+    const bool matches = patternAccepts(pattern, is_format, value.text, scratch(), &failed);
     if (failed) {
       refuse(schema, is_format ? "format" : "pattern", "is too large: make it smaller");
     }

@@ -257,6 +257,9 @@ uint32_t typeOf(const JsonValue& value) {
 
 void SchemaContext::fail(oriel_status code, const JsonValue& schema, const char* keyword,
                          const char* what) {
+  if (status_.ok() && scratch()->noMemory()) {  // and not the schema's fault
+    status_ = log_.fail(ORIEL_ERROR_OUT_OF_MEMORY, kNoSchemaMemory);
+  }
   if (status_.ok()) {
     status_ = log_.fail(code, "the schema's keyword \"%s\" at %s %s", keyword,
                         Path(document_, schema).text(), what);
@@ -462,7 +465,7 @@ StringFacts SchemaContext::stringsOf(const JsonValue& schema) {
   countsOf(schema, "minLength", "maxLength", &facts.min_length, &facts.max_length);
   if (const JsonValue* const pattern = schema.find("pattern"); pattern != nullptr) {
     bool is_wrong = false;
-    const char* const error = patternError(pattern->text, scratch()->allocator(), &is_wrong);
+    const char* const error = patternError(pattern->text, scratch(), &is_wrong);
     if (error != nullptr) {
       char what[160];
       std::snprintf(what, sizeof(what), "has a part that cannot be used (%s): write it otherwise",

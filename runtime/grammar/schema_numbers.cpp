@@ -424,7 +424,7 @@ const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId*
     bounded.addMin(decimalOf(-kLargestInteger), false);
     bounded.addMax(decimalOf(kLargestInteger), false);
   }
-  Scratch scratch(grammar->scratch()->allocator(), kMostDfaBytes);
+  Scratch scratch(grammar->scratch(), kMostDfaBytes);
   Dfa dfa;
   const char* const error = NumberAutomaton(bounded, &scratch).build(&dfa);
   if (error != nullptr) {

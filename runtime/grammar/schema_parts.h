@@ -8,6 +8,9 @@
 
 namespace oriel {
 
+/// The format of a line.
+constexpr char kNoSchemaMemory[] = "no memory to read the schema: make it smaller";
+
 /// Types of values. Numbers without a fraction are integers, however they are written.
 enum TypeBits : uint32_t {
   kNullType = 1,

@@ -236,15 +236,15 @@ bool isFormatExact(const JsonText& format) {
   return known != nullptr && known->exact;
 }
 
-const char* patternError(const JsonText& pattern, const oriel_allocator& allocator, bool* wrong) {
-  Scratch scratch(allocator, kMostDfaBytes);
+const char* patternError(const JsonText& pattern, Scratch* around, bool* wrong) {
+  Scratch scratch(around, kMostDfaBytes);
   Regex regex(&scratch);
   return regex.read(pattern.data, pattern.bytes, false, wrong);
 }
 
-bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text,
-                    const oriel_allocator& allocator, bool* failed) {
-  Scratch scratch(allocator, kMostDfaBytes);
+bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text, Scratch* around,
+                    bool* failed) {
+  Scratch scratch(around, kMostDfaBytes);
   Common common(&scratch);
   Dfa dfa;
   if (!common.add(pattern.data, pattern.bytes, whole) || common.build(&dfa) != DfaResult::kDone) {
@@ -254,11 +254,11 @@ bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text,
   return dfaAccepts(dfa, text.data, text.bytes);
 }
 
-bool mayStringsMeet(const StringFacts& a, const StringFacts& b, const oriel_allocator& allocator) {
+bool mayStringsMeet(const StringFacts& a, const StringFacts& b, Scratch* around) {
   if (a.min_length > b.max_length || b.min_length > a.max_length) {
     return false;
   }
-  Scratch scratch(allocator, kMostDfaBytes);
+  Scratch scratch(around, kMostDfaBytes);
   Common common(&scratch);
   if (!common.add(a) || !common.add(b) || common.count() == 0) {
     return true;
@@ -285,7 +285,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
     *expression = grammar->sequence(quote, grammar->sequence(body, quote));
     return nullptr;
   }
-  Scratch scratch(grammar->scratch()->allocator(), kMostDfaBytes);
+  Scratch scratch(grammar->scratch(), kMostDfaBytes);
   Dfa dfa;
   for (uint32_t form = 0; form < kForms; ++form) {
     Common common(&scratch);

@@ -27,12 +27,13 @@ const char* formatPattern(const JsonText& format);
 /// Whether the pattern of a format has all texts that it allows: where it has fewer it tells nothing about a constant.
 bool isFormatExact(const JsonText& format);
 
+/// These three work beside the scratch `around`.
 /// Null, or what is wrong with a pattern. `wrong`: it is none.
-const char* patternError(const JsonText& pattern, const oriel_allocator& allocator, bool* wrong);
-bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text,
-                    const oriel_allocator& allocator, bool* failed);
+const char* patternError(const JsonText& pattern, Scratch* around, bool* wrong);
+bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text, Scratch* around,
+                    bool* failed);
 /// Whether a text may satisfy both. True also where that is too much work.
-bool mayStringsMeet(const StringFacts& a, const StringFacts& b, const oriel_allocator& allocator);
+bool mayStringsMeet(const StringFacts& a, const StringFacts& b, Scratch* around);
 
 /// With its quotes. `character`: one of a JSON string, raw or escaped. `*expression` is kNever where nothing fits.
 /// Otherwise null, or why there is none, said of the keyword. Patterns have been checked.

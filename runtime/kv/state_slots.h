@@ -127,6 +127,7 @@ class StateSlots {
   }
 
   uint32_t capacity() const { return capacity_; }
+  uint64_t latestStart() const { return latest_start_; }
   uint32_t count() const { return count_; }
   /// Tokens of checkpoint `i`, ascending.
   uint64_t at(uint32_t i) const { return checkpoints_[i].position; }

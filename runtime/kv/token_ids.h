@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "kv/window.h"
 
 namespace oriel {
@@ -32,10 +33,19 @@ inline HeldTokens heldTokens(const CacheShape& cache, uint64_t position, uint64_
   return held;
 }
 
-/// One id for each slot; kUnknown where no token has been.
+/// One id for each slot; kUnknown where no token has been. Beside each id there is what it takes to read the tokens again
+/// in the very steps that they were read in.
 class TokenIds {
  public:
   static constexpr int32_t kUnknown = -1;
+
+  /// Marks of a token, in the bits that no id has.
+  static constexpr uint32_t kBegins = 1u << 24;  ///< a step, ...
+  static constexpr uint32_t kBatch = 1u
+                                     << 25;  ///< ... of a prefill batch; else of this token alone
+  /// A message ends here that has begun a turn: until now nobody knew of that turn.
+  static constexpr uint32_t kTurn = 1u << 26;
+  static_assert(kMaxVocabulary <= kBegins, "ids leave these bits free");
 
   /// Takes its memory from `arena`, now and for good. `shared`: of the sinks, where sessions share them.
   void init(const CacheShape& cache, int32_t* shared, Arena* arena) {
@@ -54,15 +64,32 @@ class TokenIds {
     std::fill_n(ring_, cache_.ring, kUnknown);
   }
   /// What other sessions may read is not written when it is there.
-  void set(uint64_t token, int32_t id) {
+  void set(uint64_t token, int32_t id, uint32_t marks = 0) {
+    const int32_t entry = id < 0 ? kUnknown : id | static_cast<int32_t>(marks);
     int32_t& place = *placeOf(token);
-    if (place != id) {
-      place = id;
+    if (place != entry) {
+      place = entry;
     }
   }
-  int32_t at(uint64_t token) const { return *placeOf(token); }
+  void addMark(uint64_t token, uint32_t mark) {
+    if (at(token) != kUnknown && (marks(token) & mark) == 0) {
+      *placeOf(token) |= static_cast<int32_t>(mark);
+    }
+  }
+  int32_t at(uint64_t token) const { return idOf(*placeOf(token)); }
+  /// None of a token that is not known, or came from a snapshot.
+  uint32_t marks(uint64_t token) const {
+    const int32_t entry = *placeOf(token);
+    return entry < 0 ? 0 : static_cast<uint32_t>(entry) & ~kIdBits;
+  }
+  /// The id in an entry of what init() calls shared.
+  static int32_t idOf(int32_t entry) {
+    return entry < 0 ? kUnknown : static_cast<int32_t>(static_cast<uint32_t>(entry) & kIdBits);
+  }
 
  private:
+  static constexpr uint32_t kIdBits = kBegins - 1;
+
   int32_t* placeOf(uint64_t token) const {
     const uint32_t slot = SlidingWindow(cache_).slot(token);
     const uint32_t room = cache_.sinkRoom();

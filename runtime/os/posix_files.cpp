@@ -83,6 +83,15 @@ bool writeAll(int fd, const void* data, size_t bytes) {
   return true;
 }
 
+/// On a disk far away it takes its time, in which a signal may come.
+bool syncWhole(int fd) {
+  int result = 0;
+  do {
+    result = ::fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
 enum class Lock { kTaken, kHeld, kUnknown };
 
 /// Takes a lock that ends with the process, without waiting. kUnknown: files cannot be locked there.
@@ -231,7 +240,7 @@ int writeOnce(const char* path, const Place& place, mode_t mode, const void* dat
     return errno;
   }
   // Closed last: until then nobody takes the temporary file for left behind.
-  if (!writeAll(file.get(), data, bytes) || (lasts && ::fsync(file.get()) != 0) ||
+  if (!writeAll(file.get(), data, bytes) || (lasts && !syncWhole(file.get())) ||
       !(use == FileUse::kNew ? nameNew(temporary, path) : ::rename(temporary, path) == 0)) {
     const int error = errno;
     (void)::unlink(temporary);
@@ -426,21 +435,42 @@ Status InputFile::expectUnchanged(const Log& log) const {
 
 // --- Writing -------------------------------------------------------------------------------------
 
+namespace {
+
+bool isAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
+
+/// What is at `*path` now: of a link that leads somewhere it becomes the `target`, so that the link stays. `*mode`
+/// becomes that of a file, where it is stricter. What is no file would be replaced by renaming: why not, or null.
+const char* lookAt(const char** path, char (&target)[PATH_MAX], mode_t* mode) {
+  struct stat old = {};
+  if (::lstat(*path, &old) != 0) {
+    return isAbsent(errno) ? nullptr : adviceFor(errno);
+  }
+  if (S_ISLNK(old.st_mode)) {
+    if (::realpath(*path, target) != nullptr) {
+      *path = target;
+    } else if (!isAbsent(errno)) {
+      return adviceFor(errno);
+    }
+  }
+  if (::stat(*path, &old) != 0) {
+    return isAbsent(errno) ? nullptr : adviceFor(errno);
+  }
+  if (!S_ISREG(old.st_mode)) {
+    return S_ISDIR(old.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file";
+  }
+  *mode &= old.st_mode;
+  return nullptr;
+}
+
+}  // namespace
+
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log) {
-  struct stat old = {};
-  char target[PATH_MAX];  // of a link, which stays
-  if (::lstat(path, &old) == 0 && S_ISLNK(old.st_mode) && ::realpath(path, target) != nullptr) {
-    path = target;
-  }
+  char target[PATH_MAX];
   mode_t mode = kPrivateFile;
-  if (::stat(path, &old) == 0) {
-    if (!S_ISREG(old.st_mode)) {  // which renaming would replace
-      return log.fail(
-          ORIEL_ERROR_IO, "cannot write %.600s: %s", path,
-          S_ISDIR(old.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
-    }
-    mode &= old.st_mode;
+  if (const char* const refused = lookAt(&path, target, &mode); refused != nullptr) {
+    return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, refused);
   }
   Place place;
   if (!splitPath(path, &place)) {
@@ -495,7 +525,11 @@ Status SpillFile::create(const char* folder, uint64_t bytes, const Log& log) {
   std::snprintf(name_, sizeof(name_), "%s", path + std::strlen(place.folder));
   folder_ = in.release();
   handle_ = file.release();
-  if (::ftruncate(static_cast<int>(handle_), static_cast<off_t>(bytes)) != 0) {
+  int result = 0;
+  do {
+    result = ::ftruncate(static_cast<int>(handle_), static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) {
     const int error = errno;
     remove();
     return log.fail(ORIEL_ERROR_IO, "cannot write to %.600s: %s", folder, adviceFor(error));

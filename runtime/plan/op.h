@@ -123,6 +123,8 @@ constexpr uint32_t kExpertSlots = 5;
 /// Of a kRopeAppend op, where it has so many bindings: norm weights that are applied after RoPE.
 constexpr uint32_t kRopeNorms = 5;
 
+constexpr uint32_t kMostPushWords = 16;
+
 /// One kernel dispatch. `push` is the kernel's push-constant block; `bindings` are in the order that
 /// shaders/shared/layout.h gives for the kernel.
 struct Op {
@@ -138,6 +140,8 @@ struct Op {
   uint16_t push_bytes = 0;
   BufferRef bindings[kMaxOpBindings];
   union Push {
+    uint32_t
+        words[kMostPushWords];  ///< first, because only the first member of a union is set to zero
     EmbedPush embed;
     RmsNormPush rms_norm;
     MatmulPush matmul;
@@ -165,6 +169,8 @@ struct Op {
     KeepLogitsPush keep_logits;
   } push = {};
 };
+static_assert(sizeof(Op::Push) == sizeof(Op::Push::words),
+              "kMostPushWords is that of the largest member");
 
 /// Words of each row of kOpOut that an op writes.
 struct OpColumns {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A machine whose Vulkan does not work still has its CPU:
-test_broken_driver.py ORIEL_BINARY TEST_DATA_DIR, with broken_loader.c in LD_LIBRARY_PATH
+test_broken_driver.py ORIEL_BINARY TEST_DATA_DIR, with the fault layer (tests/faults/layer) failing vkCreateInstance
 """
 
 import sys

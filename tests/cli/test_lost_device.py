@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """A chat whose Vulkan device is lost goes on on the CPU:
-test_lost_device.py ORIEL_BINARY TEST_DATA_DIR, with lost_loader.c in the folder ORIEL_TEST_LOST_LOADER
+test_lost_device.py ORIEL_BINARY TEST_DATA_DIR, with the fault layer (tests/faults/layer) in VK_ADD_LAYER_PATH
 """
 
-import ctypes
 import json
-import os
 import re
 import subprocess
 import sys
@@ -19,18 +17,17 @@ LINES = ["My name is Ada.", "What is my name?", "Tell me a story."]
 CHAT = ["chat", BUNDLED, "--greedy", "--tokens", "24", "--memory", "64MiB", "--kv", "f16", "--no-cache", "--json", "--system", "You are kind."]
 
 
-def real_loader():
-    ctypes.CDLL("libvulkan.so.1")
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        return next(line.split()[-1] for line in maps if "libvulkan.so.1" in line)
+def losing(marker):
+    """The device is lost while the file is there."""
+    return {"VK_INSTANCE_LAYERS": "VK_LAYER_ORIEL_faults", "ORIEL_FAULTS": "vkWaitForFences@1+=-4",
+            "ORIEL_FAULTS_WHEN": str(marker)}
 
 
 def talk(device, lost_before, say=LINES, window=("--window", "200")):
     """Replies, stderr and exit code; the device is lost before the line of this number."""
     marker = scratch / "lost"
     marker.unlink(missing_ok=True)
-    env = environment(LD_LIBRARY_PATH=os.environ["ORIEL_TEST_LOST_LOADER"], ORIEL_TEST_LOADER=real_loader(),
-                      ORIEL_TEST_LOST=str(marker))
+    env = environment(**losing(marker))
     process = subprocess.Popen([str(ORIEL)] + [str(a) for a in CHAT] + ["--device", device, *window],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     guard = threading.Timer(120 * PATIENCE, process.kill)
@@ -83,8 +80,7 @@ def test_several_conversations_go_on():
     want = {}
     for device in ("cpu", "vulkan"):
         lost = device == "vulkan"
-        env = {"LD_LIBRARY_PATH": os.environ["ORIEL_TEST_LOST_LOADER"], "ORIEL_TEST_LOADER": real_loader(),
-               "ORIEL_TEST_LOST": str(marker)} if lost else {}
+        env = losing(marker) if lost else {}
         options = [option for option in CHAT if option != "--json"]
         chat = AtTerminal(*options, "--sessions", "3", "--window", "200", "--device", device, columns=200, rows=60, **env)
         check(f"{device}: greets", chat.until(chat.at_prompt), chat.screen.text())

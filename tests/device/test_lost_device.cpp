@@ -2,84 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "oriel/sessions.h"
+#include "support/losing_executor.h"
 #include "support/sessions.h"
 #include "support/watched_model.h"
 
 namespace oriel::test {
 namespace {
-
-enum class Work { kRun, kRunAhead, kRead, kLogits, kForget, kWrite, kNothing };
-
-/// Hands everything on until the device is lost: at the `after`-th call of a kind from now.
-class LosingExecutor final : public ForwardingExecutor {
- public:
-  using ForwardingExecutor::ForwardingExecutor;
-
-  using Executor::run;
-  Status run(StepRun what, const StopCheck& stop) override {
-    ORIEL_TRY(lose(Work::kRun));
-    return ForwardingExecutor::run(what, stop);
-  }
-  bool runsAhead() const override {
-    return lose_in == Work::kRunAhead || ForwardingExecutor::runsAhead();
-  }
-  void* aheadStep() override {
-    return ForwardingExecutor::runsAhead() ? ForwardingExecutor::aheadStep() : block_.data();
-  }
-  Status runAhead(bool* more) override {
-    ORIEL_TRY(lose(Work::kRunAhead));
-    return ForwardingExecutor::runAhead(more);
-  }
-  Status dropAhead() override {
-    ORIEL_TRY(lost_);
-    return ForwardingExecutor::dropAhead();
-  }
-  Status read(const BufferRef& from, uint64_t offset, uint64_t bytes, const void** piece) override {
-    ORIEL_TRY(lose(Work::kRead));
-    return ForwardingExecutor::read(from, offset, bytes, piece);
-  }
-  Status logits(uint32_t output, const float** values) override {
-    ORIEL_TRY(lose(Work::kLogits));
-    return ForwardingExecutor::logits(output, values);
-  }
-  Status beginWrite(uint64_t bytes, void** piece) override {
-    ORIEL_TRY(lose(Work::kWrite));
-    return ForwardingExecutor::beginWrite(bytes, piece);
-  }
-  Status finishWrites() override {
-    ORIEL_TRY(lose(Work::kWrite));
-    return ForwardingExecutor::finishWrites();
-  }
-  Status forget() override {
-    ORIEL_TRY(lose(Work::kForget));
-    return ForwardingExecutor::forget();
-  }
-
-  Log log;
-  Work lose_in = Work::kNothing;
-  uint32_t after = 1;
-  oriel_status how = ORIEL_ERROR_DEVICE;
-  uint32_t asked_since = 0;  ///< calls of a lost device
-  bool isLost() const { return !lost_.ok(); }
-  /// So that the model can be freed.
-  void mend() {
-    lost_ = kOk;
-    lose_in = Work::kNothing;
-  }
-
- private:
-  Status lose(Work work) {
-    if (!lost_.ok()) {
-      ++asked_since;
-    } else if (work == lose_in && --after == 0) {
-      lost_ = log.fail(how,
-                       "cannot wait for the device, it was lost: free the model and load it again");
-    }
-    return lost_;
-  }
-  Status lost_;
-  std::vector<uint32_t> block_ = std::vector<uint32_t>(1 << 16);
-};
 
 const std::vector<int32_t> kPrompt = someIds(50, 500);
 

@@ -158,35 +158,6 @@ TEST(Memory, the_minimum_is_enough_and_one_byte_less_is_refused) {
   }
 }
 
-TEST(Memory, every_allocation_may_be_refused) {
-  bool complete = false;
-  for (uint64_t n = 1; !complete && n < 100; ++n) {
-    SCOPED_TRACE("allocation " + std::to_string(n));
-    Ledger ledger;
-    ledger.refuse_nth = n;
-    CapturedLog log;
-    const oriel_options options = budgetOptions(ledger, &log, 64u << 20);
-    oriel_model* model = nullptr;
-    oriel_session* session = nullptr;
-    oriel_status status = oriel_model_load(kSmall, &options, &model);
-    if (status == ORIEL_OK) {
-      status = oriel_session_create(model, nullptr, &session);
-      if (status != ORIEL_OK) {
-        // Refused once, not for ever.
-        EXPECT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session));
-      }
-    }
-    complete = ledger.calls < n;
-    EXPECT_EQ(complete ? ORIEL_OK : ORIEL_ERROR_OUT_OF_MEMORY, status);
-    EXPECT_EQ(complete, log.errors().empty()) << log.errors();
-    EXPECT_EQ(log.errors().find('\n'), std::string::npos) << log.errors();
-    oriel_session_destroy(session);
-    oriel_model_free(model);
-    EXPECT_EQ(0u, ledger.live_bytes);
-  }
-  EXPECT_TRUE(complete);
-}
-
 TEST(Memory, a_load_stopped_by_the_app_gives_everything_back) {
   Ledger ledger;
   CapturedLog log;

@@ -277,6 +277,20 @@ TEST_F(TrimOnDevice, conversations_are_built_again_from_their_transcripts) {
   EXPECT_EQ(reply(other, "What is my name?", 12), reply(loaded, "What is my name?", 12));
 }
 
+TEST_F(TrimOnDevice, what_was_paused_first_is_built_again_too) {
+  CapturedLog log;
+  oriel_options options = sessionOptions(&log);
+  options.transcript_bytes = 8192;
+  const Loaded loaded = load(kTrained, options);
+  (void)reply(loaded, "Hello! My name is Ida.", 12);
+  const uint64_t position = statsOf(loaded).position;
+  ASSERT_EQ(ORIEL_OK, oriel_pause(loaded.model.get()));
+  ASSERT_EQ(ORIEL_OK, trim(loaded, ORIEL_TRIM_ALL));
+  ASSERT_EQ(ORIEL_OK, resume(loaded));  // which once waited for itself
+  EXPECT_EQ(position, statsOf(loaded).position);
+  EXPECT_EQ(0u, residentOf(loaded).paused);
+}
+
 TEST_F(TrimOnDevice, weights_come_from_the_file_that_was_loaded_or_not_at_all) {
   CapturedLog log;
   const std::string file = copyOfModel();

@@ -2,6 +2,7 @@
 // plan. A mutation may still change a few of them.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "base/workspace.h"
@@ -156,7 +157,18 @@ void expectSound(const ModelDesc& desc) {
       EXPECT_TRUE(kind.n_heads >= 1 && kind.n_heads <= kMaxHeads);
       EXPECT_TRUE(kind.n_kv_heads >= 1 && kind.n_heads % kind.n_kv_heads == 0);
     }
-    EXPECT_LE(kind.experts.used, kind.experts.count);
+    EXPECT_TRUE(kind.experts.used <= kind.experts.count && kind.experts.count <= kMaxExperts &&
+                kind.experts.used <= kMaxExpertsUsed);
+    EXPECT_TRUE(kind.n_ff <= kMaxFeedForward && kind.experts.n_ff <= kMaxFeedForward);
+    EXPECT_TRUE(kind.latent_dim <= kMaxLatentDim && kind.rope_dim <= kMaxHeadDim);
+    EXPECT_TRUE(!kind.isLatent() || kind.rope_dim <= kMaxLatentRopeDim);
+    const StateShape& state = kind.state;
+    if (kind.keepsState()) {
+      EXPECT_TRUE(state.key_dim >= 1 && state.key_dim <= kMaxStateDim);
+      EXPECT_TRUE(state.value_dim >= 1 && state.value_dim <= kMaxStateDim);
+      EXPECT_TRUE(state.heads <= kMaxHeads && state.key_heads >= 1 &&
+                  state.heads % state.key_heads == 0);
+    }
   }
   for (const RopeTable& rope : desc.ropes) {
     EXPECT_LE(rope.dims, kMaxHeadDim);
@@ -164,6 +176,30 @@ void expectSound(const ModelDesc& desc) {
       EXPECT_TRUE(std::isfinite(rope.divisors[pair]) && rope.divisors[pair] > 0);
     }
   }
+}
+
+// Every tensor has the shape that the numbers ask for, and lies in the file.
+void expectShapes(const ModelDesc& desc, const TensorIndex& tensors, uint64_t file_bytes) {
+  const Architecture* const architecture =
+      findArchitecture({desc.architecture, std::strlen(desc.architecture)});
+  ASSERT_NE(nullptr, architecture);
+  forEachRule(*architecture, [&](const TensorRule& rule) {
+    const bool of_model = rule.where == Where::kModel || rule.where == Where::kModelLayerInputs;
+    for (uint32_t layer = 0; layer < (of_model ? 1 : desc.n_layers); ++layer) {
+      const GgufTensor& tensor = tensors.find(rule.role, layer);
+      if (tensor.bytes == 0 || !(of_model || isIn(rule, desc, layer))) {
+        EXPECT_FALSE(rule.required &&
+                     (rule.where == Where::kModel || (!of_model && isIn(rule, desc, layer))));
+        continue;
+      }
+      const LayerKind& kind = desc.kind(layer);
+      EXPECT_EQ(extentOf(desc, kind, rule.cols), tensor.dims[0]) << rule.name;
+      EXPECT_EQ(extentOf(desc, kind, rule.rows), tensor.dims[1]) << rule.name;
+      EXPECT_EQ(extentOf(desc, kind, rule.depth), tensor.dims[2]) << rule.name;
+      EXPECT_EQ(1u, tensor.dims[3]) << rule.name;
+      EXPECT_TRUE(tensor.bytes <= file_bytes && tensor.offset <= file_bytes - tensor.bytes);
+    }
+  });
 }
 
 // What the file is, once it has been opened: described or refused in one line.
@@ -178,6 +214,7 @@ oriel_status describe(const char* path) {
         readModelDesc(file->gguf(), *watch.allocator(), watch.log(), desc.get(), &tensors).code());
     if (status == ORIEL_OK) {
       expectSound(*desc);
+      expectShapes(*desc, tensors, file->bytes());
     }
   }
   return status;

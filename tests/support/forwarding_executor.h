@@ -34,7 +34,17 @@ class ForwardingExecutor : public Executor {
   Status logits(uint32_t output, const float** values) override {
     return inner_->logits(output, values);
   }
+  Status keptLogits(uint32_t session, const float** values) override {
+    return inner_->keptLogits(session, values);
+  }
+  Status copy(const CopyPiece* pieces, size_t count) override {
+    return inner_->copy(pieces, count);
+  }
+  bool drain() override { return inner_->drain(); }
   Status forget() override { return inner_->forget(); }
+  Status forget(const BufferRef* pieces, size_t count) override {
+    return inner_->forget(pieces, count);
+  }
   Status giveBack(ArenaSet arenas) override { return inner_->giveBack(arenas); }
   Status takeAgain(ArenaSet arenas) override { return inner_->takeAgain(arenas); }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <new>
 
 #include "plan/plan.h"
 #ifdef ORIEL_CPU_SIMD
@@ -49,6 +50,16 @@ Op product(const BufferRef& in, const BufferRef& out, uint32_t first = 0) {
   Op op = opOf(OpKind::kMatmul, push, piece(1 << 21), out, 4);
   op.bindings[kMatmulInput] = in;
   return op;
+}
+
+TEST(Ops, a_new_op_has_zeros_for_every_kernel) {
+  // Push constants are a union: a compiler need not set more of it to zero than its first member.
+  alignas(Op) unsigned char memory[sizeof(Op)];
+  std::memset(memory, 0xa5, sizeof(memory));
+  const Op* op = new (memory) Op();
+  for (const uint32_t word : op->push.words) {
+    EXPECT_EQ(word, 0u);
+  }
 }
 
 TEST(OpTraits, every_kind_has_a_name_and_its_own_push_constants) {

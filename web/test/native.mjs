@@ -8,6 +8,9 @@ export const model = `${root}models/oriel-tiny/oriel-tiny-q8_0.gguf`;
 const program = process.env.ORIEL_NATIVE || `${root}build/release/apps/oriel`;
 export const noModule = existsSync(new URL('../dist/oriel.wasm', import.meta.url)) ? false : 'web/dist is not built: scripts/web.sh builds it';
 export const noNative = noModule || (existsSync(program) ? false : `${program} is not built`);
+/** Small random models of many families; not part of the package. */
+export const familyFolder = process.env.ORIEL_REFERENCE_DATA ? `${process.env.ORIEL_REFERENCE_DATA}/models` : `${root}../shared/golden/models`;
+export const noFamilies = existsSync(familyFolder) ? false : `${familyFolder} is not there`;
 export const layout = { window: 300, kv: 'k8v4', chunk: 24 };
 
 export function native(args, input) {

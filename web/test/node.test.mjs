@@ -7,10 +7,10 @@ import { after, before, describe, test } from 'node:test';
 
 import { Oriel, OrielError } from '../src/index.js';
 import { serve } from '../serve.mjs';
-import { layout, model as file, native, noModule, noNative } from './native.mjs';
+import { familyFolder, layout, model as file, native, noFamilies, noModule, noNative } from './native.mjs';
 
 const memory = '40MB';
-const flags = ['--memory', '40MB', '--window', '300', '--kv', 'k8v4'];
+const flags = ['--memory', '40MB', '--window', '300'];
 const prompts = ['Hello!', 'What is the capital of France?', 'Tell me about cats.', 'Why is the sky blue?'];
 
 for (const threads of [1, 2]) {
@@ -27,7 +27,7 @@ for (const threads of [1, 2]) {
       for (const prompt of prompts) {
         const chat = model.session();
         const { tokenIds, text } = await chat.reply(prompt, { greedy: true, maxTokens: 60 }).result;
-        const reference = native(['run', file, ...flags, '--greedy', '--tokens', '60', '--prompt', prompt]);
+        const reference = native(['run', file, ...flags, '--kv', layout.kv, '--greedy', '--tokens', '60', '--prompt', prompt]);
         assert.deepEqual(tokenIds, reference.token_ids, prompt);
         assert.equal(text, reference.text);
         await chat.dispose();
@@ -38,12 +38,28 @@ for (const threads of [1, 2]) {
       const words = readFileSync(new URL('../../README.md', import.meta.url), 'utf8').slice(0, 3000);
       const folder = mkdtempSync(join(tmpdir(), 'oriel-'));
       writeFileSync(join(folder, 'text'), words);
-      const reference = native(['eval', file, ...flags, '--text', join(folder, 'text')]);
-      const chat = model.session();
-      const score = await chat.score(await model.tokenize(words));
-      await chat.dispose();
+      // In f16: two executors that round codes apart differ by more than a mistake would.
+      const reference = native(['eval', file, ...flags, '--kv', 'f16', '--text', join(folder, 'text')]);
+      const exact = await Oriel.load(file, { memory, ...layout, kv: 'f16', threads });
+      const score = await exact.session().score(await exact.tokenize(words));
+      await exact.dispose();
       assert.equal(score.tokens, reference.tokens);
       assert.ok(Math.abs(score.nllMean - reference.nll_mean) < 2e-3, `${score.nllMean} and ${reference.nll_mean}`);
+    });
+
+    const families = ['llama-q4_k_m', 'gemma4-e', 'qwen35', 'lfm2moe', 'deepseek2', 'falcon-h1', 'exaone4-swa'];
+    test('other_families_score_as_native', { skip: noNative || noFamilies }, async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'oriel-'));
+      const ids = [5, 7, 9, 11, 40];
+      writeFileSync(join(folder, 'ids'), JSON.stringify({ ids }));
+      for (const family of families) {
+        const path = join(familyFolder, `${family}.gguf`);
+        const reference = native(['eval', path, '--kv', 'f16', '--tokens-file', join(folder, 'ids'), '--nll']);
+        const other = await Oriel.load(path, { kv: 'f16', threads });
+        const { nllMean } = await other.session().score(ids);
+        await other.dispose();
+        assert.ok(Math.abs(nllMean - reference.nll_mean) < 2e-3, `${family}: ${nllMean} and ${reference.nll_mean}`);
+      }
     });
 
     test('a_reply_streams_and_ends_when_aborted', async () => {

@@ -153,6 +153,12 @@ oriel_status Conversation::readAgain(const std::vector<Message>& messages) {
   return status == ORIEL_OK ? oriel_transcript_import(session_, json.data(), json.size()) : status;
 }
 
+oriel_status Conversation::recover() {
+  stopping_ = false;
+  const Reading reading(this);
+  return session_ == nullptr ? ORIEL_OK : oriel_session_recover(session_, nullptr, nullptr);
+}
+
 oriel_status Conversation::restore(const std::string& path, std::vector<Message>* messages,
                                    std::string* how) {
   stopping_ = false;

@@ -44,6 +44,8 @@ class Conversation {
   /// What was said becomes the session's: from the bytes as far as they fit, else read again from the texts. Says in a
   /// sentence what was kept.
   std::string carryIn(const std::vector<char>& bytes, const std::vector<Message>& messages);
+  /// After its device was lost.
+  oriel_status recover();
   /// From a file of `save`.
   oriel_status restore(const std::string& path, std::vector<Message>* messages, std::string* how);
   void showCache();

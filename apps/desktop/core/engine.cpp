@@ -35,6 +35,10 @@ void Engine::load(const PlanSettings& settings) {
   worker_.post([this, settings] { doLoad(settings); });
 }
 
+void Engine::goOn() {
+  worker_.post([this] { doGoOn(); });
+}
+
 void Engine::newChat() {
   worker_.post([this] {
     if (hasRoom()) {
@@ -120,6 +124,27 @@ void Engine::doLoad(const PlanSettings& settings) {
     makeEmptyChat();
   }
   showMemory();
+}
+
+void Engine::doGoOn() {
+  std::string reason;
+  for (const Chat& chat : all()) {
+    const std::unique_lock<std::mutex> held = chat->hold();
+    if (chat->recover() != ORIEL_OK && reason.empty()) {
+      reason = chat->lastError();
+    }
+    chat->showCache();
+  }
+  oriel_model_info info = {};
+  info.struct_size = sizeof(info);
+  if (model_ != nullptr) {
+    (void)oriel_model_get_info(model_, &info);
+  }
+  board_.edit([&](AppState& state) {
+    state.model.device = info.device;
+    state.error = reason;
+    state.device_lost = !reason.empty();
+  });
 }
 
 bool Engine::planFits(const PlanSettings& settings) {

@@ -29,6 +29,8 @@ class Engine {
   /// Loads a model, or the same one again with other memory. Conversations that are open are carried over. Where the new
   /// plan does not fit, or loading fails, everything stays as it was.
   void load(const PlanSettings& settings);
+  /// The device was lost: all chats go on, on that one or another.
+  void goOn();
   void newChat();
   void fork(int id);
   void closeChat(int id);
@@ -48,6 +50,7 @@ class Engine {
 
   // Jobs of worker_.
   void doLoad(const PlanSettings& settings);
+  void doGoOn();
   bool planFits(const PlanSettings& settings);
   bool loadModel(const PlanSettings& settings);
   std::vector<Kept> putAway();

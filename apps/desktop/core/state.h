@@ -62,7 +62,7 @@ struct AppState {
   ModelState model;
   std::vector<ChatState> chats;
   std::string error;         ///< "" or one line: WHAT HAPPENED: WHAT TO DO
-  bool device_lost = false;  ///< the model can go on on the CPU
+  bool device_lost = false;  ///< the chats can go on: Engine::goOn()
   uint64_t would_do_bytes =
       0;                 ///< least memory that the refused settings need; 0: not about memory
   std::string notice;    ///< good news, in one line

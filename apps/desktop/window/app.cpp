@@ -258,8 +258,8 @@ void App::drawErrors(const Context& context) {
   ImGui::PopTextWrapPos();
   ImGui::SameLine(ImGui::GetWindowWidth() - px(86) - action);
   ImGui::SetCursorPosY(px(4));
-  if (state.device_lost && button(context, "go_on", "Go on on the CPU", true, true, px(180))) {
-    memory_.goOnOnTheCpu(context);
+  if (state.device_lost && button(context, "go_on", "Go on", true, true, px(180))) {
+    engine_.goOn();
   } else if (state.would_do_bytes != 0 &&
              button(context, "would_do", "Use " + cli::suggestSize(state.would_do_bytes), true,
                     true, px(180))) {

@@ -43,11 +43,6 @@ void MemoryPanel::load(const Context& context, const std::string& model_path) {
   context.engine->load(other);
 }
 
-void MemoryPanel::goOnOnTheCpu(const Context& context) {
-  wanted_.device = ORIEL_DEVICE_CPU;
-  apply(context);
-}
-
 void MemoryPanel::draw(const Context& context) {
   if (in_force_ != context.state.model.settings) {
     in_force_ = wanted_ = context.state.model.settings;

@@ -12,7 +12,6 @@ class MemoryPanel {
   void setPrompt(const std::string& prompt);
   /// Another model, or another device: all else as wished.
   void load(const Context& context, const std::string& model_path);
-  void goOnOnTheCpu(const Context& context);
   void apply(const Context& context);
   void useMemory(uint64_t bytes) { wanted_.memory_bytes = bytes; }
   void begin(const PlanSettings& settings) { wanted_ = settings; }

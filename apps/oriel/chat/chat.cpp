@@ -37,7 +37,7 @@ Chat::Chat(const ChatOptions& options, uint32_t pinned_tokens)
 }
 
 ConversationStart Chat::beginning() const {
-  return {options_.common, options_.chat, options_.system, pinned_tokens_};
+  return {options_.common, options_.chat, options_.system};
 }
 
 /// Until the input ends; returns the exit code.

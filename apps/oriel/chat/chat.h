@@ -114,7 +114,7 @@ class Chat {
   uint32_t retries_ = 0;    ///< of the last message
 };
 
-/// Does it; where the device is lost meanwhile once more, on the CPU, as if it had not begun.
+/// Does it; where the device is lost meanwhile once more, on the device that there is then, as if it had not begun.
 template <typename Act>
 bool Chat::onSomeDevice(const Act& act) {
   const uint64_t begin = session().stats().position;
@@ -126,7 +126,7 @@ bool Chat::onSomeDevice(const Act& act) {
     }
   }
   print(interactive_ ? "\n" : "");
-  conversations_.goOnOnCpu(begin);
+  conversations_.goOn(begin);
   return act();
 }
 

@@ -272,34 +272,14 @@ Conversations::Opened Conversations::openAll(const ConversationStart& start, boo
   return opened;
 }
 
-void Conversations::goOnOnCpu(uint64_t end) {
-  tell("oriel: the device was lost: going on on the CPU\n");
-  std::vector<std::vector<int32_t>> kept;
-  kept.reserve(list_.size());
+void Conversations::goOn(uint64_t end) {
   for (const auto& each : list_) {
-    const Session& session = *each->session;
-    kept.push_back(tokensToKeep(model_, start_.chat, session,
-                                each.get() == &active() ? end : session.stats().position));
+    recover(*each->session, &model_);
   }
-  for (const auto& each : list_) {
-    each->session->close();
-  }
-  try {
-    loadOnCpu(start_.common, start_.pinned_tokens, &model_);
-    for (size_t i = 0; i < list_.size(); ++i) {
-      std::unique_ptr<Session>& session = list_[i]->session;
-      session = i == 0 ? makeFirst() : make();
-      if (kept[i].empty()) {
-        addSystem(*session);
-      } else {
-        session->append(kept[i].data(), kept[i].size());
-      }
-    }
-  } catch (const Failure& failure) {
-    throw Failure{failure.exit_code,
-                  failure.message.empty()
-                      ? failure.message
-                      : "the device was lost, and the CPU cannot go on: " + failure.message};
+  tell("oriel: the device was lost: going on " + placeOf(model_) + "\n");
+  // What was begun is done once more, from its beginning.
+  if (!session().tryRewind(end)) {
+    session().check(readAgain(0));
   }
 }
 

@@ -29,7 +29,6 @@ struct ConversationStart {
   CommonOptions common;
   ChatFormatOptions chat;
   std::string system;
-  uint32_t pinned_tokens = 0;
 };
 
 class Conversations {
@@ -68,9 +67,9 @@ class Conversations {
     std::string refused;  ///< why the chat format cannot take what was said; empty: it could
   };
   Opened openAll(const ConversationStart& start, bool restores);
-  /// The device was lost: all of them go on on the CPU, the active one with its first `end` tokens. Throws Failure
-  /// where the CPU cannot do it either.
-  void goOnOnCpu(uint64_t end);
+  /// The device was lost: all of them go on, on that or another one, the active one with its first `end` tokens. Throws
+  /// Failure where none can do it.
+  void goOn(uint64_t end);
 
  private:
   bool shares() const { return start_.common.prefix_tokens != 0; }

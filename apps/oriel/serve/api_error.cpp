@@ -53,7 +53,7 @@ ApiError failedCall(oriel_status status, const std::string& line) {
       return {400, reason, "", "", 0};
     case ORIEL_ERROR_DEVICE:
     case ORIEL_ERROR_TIMEOUT:
-      return {503, reason, "", "device_lost", 0};
+      return {503, reason, "", kDeviceLost, 0};
     case ORIEL_ERROR_OUT_OF_MEMORY:
       return {503, reason, "", "out_of_memory", 5};
     default:

@@ -9,6 +9,9 @@
 
 namespace cli {
 
+/// The code of a call whose device is gone.
+constexpr char kDeviceLost[] = "device_lost";
+
 /// Thrown where a request is refused. `message` is "WHAT HAPPENED: WHAT TO DO".
 struct ApiError {
   int status = 400;

@@ -99,7 +99,6 @@ const Service::Route* Service::routeOf(const HttpRequest& request) const {
 }
 
 void Service::sendError(const ApiError& error, Exchange* exchange) {
-  device_lost_ = device_lost_ || error.code == "device_lost";
   if (error.retry_after_s != 0) {
     exchange->addHeader("Retry-After", std::to_string(error.retry_after_s));
   }
@@ -359,7 +358,7 @@ Slots::Lease Service::take(const Slots::Matcher& match, const Exchange& client) 
 }
 
 Slot::Call Service::callOf(const Exchange& client) {
-  return {&watcher_, &client, Clock::now() + options_.timeout};
+  return {&watcher_, &client, Clock::now() + options_.timeout, &device_lost_};
 }
 
 ReplyRequest Service::requestOf(const HttpRequest& request, bool is_chat) {

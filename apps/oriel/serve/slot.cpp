@@ -62,6 +62,10 @@ Json callsOf(const ReplyParts& parts) {
   return calls;
 }
 
+bool isLost(oriel_status status) {
+  return status == ORIEL_ERROR_DEVICE || status == ORIEL_ERROR_TIMEOUT;
+}
+
 size_t commonIds(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
   return static_cast<size_t>(end - a.begin());
@@ -89,7 +93,18 @@ oriel_stats Slot::stats() const {
 uint64_t Slot::position() const { return stats().position; }
 uint64_t Slot::evicted() const { return stats().evicted; }
 
-void Slot::open(const ChatForm& form) {
+/// Nothing happens where the device works.
+void Slot::recover(const Call& call) {
+  const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
+  const oriel_status status = oriel_session_recover(session_, nullptr, nullptr);
+  *call.device_lost = status != ORIEL_OK && status != ORIEL_ERROR_STATE;
+  check(status, guard);
+}
+
+void Slot::open(const ChatForm& form, const Call& call) {
+  if (session_ != nullptr) {
+    recover(call);
+  }
   if (session_ != nullptr && form == form_) {
     return;
   }
@@ -117,6 +132,7 @@ void Slot::open(const ChatForm& form) {
   const oriel_status status = oriel_session_create(model_.get(), &options, &session_);
   if (status != ORIEL_OK) {
     session_ = nullptr;
+    *call.device_lost = *call.device_lost || isLost(status);
     throw failedCall(status, oriel_model_last_error(model_.get()));
   }
   begin_ = position();
@@ -233,7 +249,7 @@ ReplyOutcome Slot::finish(ReplyOutcome outcome, const Watcher::Guard& guard, ori
 
 ReplyOutcome Slot::chat(const ReplyRequest& request, const oriel_generate_options& options,
                         const ReplySink& sink, const Call& call) {
-  open(request.form);
+  open(request.form, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;
   try {
@@ -260,15 +276,15 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const oriel_generate_option
       held_.back().key = assistantKey(outcome.parts.text, callsOf(outcome.parts));
     }
     return finish(std::move(outcome), guard, status);
-  } catch (const ApiError&) {
-    forgetAfterFailure();
+  } catch (const ApiError& error) {
+    forgetAfterFailure(error, call);
     throw;
   }
 }
 
 ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generate_options& options,
                             const ReplySink& sink, const Call& call) {
-  open({});
+  open({}, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;
   try {
@@ -290,8 +306,8 @@ ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generat
     outcome.prompt_tokens = ids.size();
     keepReply();
     return finish(std::move(outcome), guard, status);
-  } catch (const ApiError&) {
-    forgetAfterFailure();
+  } catch (const ApiError& error) {
+    forgetAfterFailure(error, call);
     throw;
   }
 }
@@ -309,16 +325,20 @@ void Slot::keepReply() {
 }
 
 /// A message may be there in part, and the next request begins anew.
-void Slot::forgetAfterFailure() {
+void Slot::forgetAfterFailure(const ApiError& error, const Call& call) {
   try {
+    if (error.code == kDeviceLost) {
+      *call.device_lost = true;
+      recover(call);
+    }
     forget();
   } catch (const ApiError&) {
-    // The device is lost: every call says so.
+    // It is tried again with the next request.
   }
 }
 
 std::vector<float> Slot::embed(const RawPrompt& text, const Call& call, uint32_t* tokens) {
-  open({});
+  open({}, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   forget();
   std::vector<float> values(model_.info().n_embd);

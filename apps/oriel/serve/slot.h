@@ -1,6 +1,7 @@
 // A session, and what it holds: so much of the next prompt as it has read already need not be read again.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "model_handle.h"
 #include "reply/chat_options.h"
 #include "reply/reply_parts.h"
+#include "serve/api_error.h"
 #include "serve/reply_request.h"
 #include "serve/watcher.h"
 
@@ -42,8 +44,6 @@ class Slot {
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
 
-  /// Creates the session. Throws ApiError.
-  void open(const ChatForm& form);
   oriel_session* session() const { return session_; }
 
   /// Of what the request begins with, how many tokens are held; and how many would be lost by going back to there.
@@ -59,7 +59,10 @@ class Slot {
     Watcher* watcher = nullptr;
     const Exchange* client = nullptr;
     Clock::time_point deadline;
+    std::atomic<bool>* device_lost = nullptr;  ///< set while there is none to answer with
   };
+  /// Creates the session; one whose device was lost is recovered. Throws ApiError.
+  void open(const ChatForm& form, const Call& call);
   /// A reply to the messages, or behind the ids. Throws ApiError; one that was cut short is an outcome.
   ReplyOutcome chat(const ReplyRequest& request, const oriel_generate_options& options,
                     const ReplySink& sink, const Call& call);
@@ -78,7 +81,8 @@ class Slot {
   };
 
   void forget();
-  void forgetAfterFailure();
+  void recover(const Call& call);
+  void forgetAfterFailure(const ApiError& error, const Call& call);
   void keepReply();
   void check(oriel_status status, const Watcher::Guard& guard) const;
   size_t common(const std::vector<ChatMessage>& messages) const;

@@ -34,12 +34,12 @@
  *       oriel_transcript_get_info and oriel_transcript_export;
  *     - of its model oriel_model_get_..., oriel_model_last_error, oriel_prefix_get_info, and whatever asks about text.
  *    All else on the two is refused with ORIEL_ERROR_STATE and one line, and the call goes on as if nothing had
- *    been: every other call on that session, and oriel_session_create, oriel_prefix_clear, oriel_trim, oriel_pause and
- *    oriel_resume. oriel_session_destroy and oriel_model_free then do nothing but say so.
- *  - A device that was lost, or did not answer in time, does not come back: one line says so, and from then on
- *    every call on the session but destroy, cancel and oriel_session_get_... returns ORIEL_ERROR_DEVICE at once,
- *    without a line and without waiting. oriel_session_get_tokens still gives the tokens that were held: appended
- *    to a session of the same file on the CPU they go on with the conversation.
+ *    been: every other call on that session, and oriel_session_create, oriel_session_recover, oriel_prefix_clear,
+ *    oriel_trim, oriel_pause and oriel_resume. oriel_session_destroy and oriel_model_free then do nothing but say so.
+ *  - A device that was lost, or did not answer in time, does not come back by itself: one line says so, and from then
+ *    on every call on the session but destroy, cancel and oriel_session_get_... returns ORIEL_ERROR_DEVICE at once,
+ *    without a line and without waiting, until oriel_session_recover (oriel/sessions.h) has made the device's part anew,
+ *    there or elsewhere. oriel_session_get_tokens still gives the tokens that were held.
  *  - What was said does not stay behind: after oriel_session_reset and oriel_session_destroy all memory that held
  *    the conversation is zeros (on a lost device what the host can reach of it), and so is working memory before it
  *    is given back. Copies that the app asked for (snapshots, text and logits handed to it) are the app's.
@@ -61,7 +61,7 @@
  *    a head's rows several times); by oriel_tokenize 46 bytes for
  *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
  *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
- *    oriel_render_tokens the rendered text besides; for saving to a file and restoring from one; and for reading
+ *    oriel_render_tokens the rendered text besides; for saving to a file, restoring from one and recovering; and for reading
  *    compiled pipelines that cache_dir keeps when they take more than the upload ring has. What the Vulkan driver
  *    allocates for its own bookkeeping is outside the plan: Oriel cannot see it.
  */
@@ -100,7 +100,7 @@ typedef enum oriel_status {
   ORIEL_ERROR_MEMORY_BUDGET = 5, /* does not fit memory_bytes; oriel_plan.minimum_bytes would do */
   ORIEL_ERROR_OUT_OF_MEMORY = 6, /* the system or the device refused memory that was planned */
   ORIEL_ERROR_NO_DEVICE = 7,     /* the device asked for is not there or not usable */
-  ORIEL_ERROR_DEVICE = 8,        /* the device was lost or its driver failed; free the model, go on on the CPU */
+  ORIEL_ERROR_DEVICE = 8,        /* the device was lost or its driver failed; oriel_session_recover */
   ORIEL_ERROR_TIMEOUT = 9,       /* the device did not answer in device_timeout_ms; as DEVICE */
   ORIEL_ERROR_CANCELLED = 10,    /* oriel_session_cancel, or a callback asked to stop loading */
   ORIEL_ERROR_BUFFER_TOO_SMALL = 11,

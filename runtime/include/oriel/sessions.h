@@ -208,6 +208,61 @@ typedef struct oriel_resident {
 } oriel_resident;
 ORIEL_API oriel_status oriel_model_get_resident(const oriel_model *model, oriel_resident *resident);
 
+/* ---- A device that was lost ------------------------------------------------------------------ */
+
+typedef struct oriel_recover_options {
+  size_t struct_size;
+  /* ORIEL_DEVICE_AUTO: the device that was lost, then any other that Vulkan has, then the CPU: the first that works. One
+   * that never ended what it was doing is passed over. ORIEL_DEVICE_VULKAN, ORIEL_DEVICE_CPU: as in oriel_options, or an
+   * error. ORIEL_DEVICE_NONE: ORIEL_ERROR_ARGUMENT. */
+  oriel_device_kind device;
+  uint32_t device_number; /* with ORIEL_DEVICE_VULKAN, as in oriel_options; 0: as AUTO, without the CPU */
+  /* Non-zero: what was said is read in prefill batches. That is faster, but rounds differently than the steps in which
+   * it was read and written at first, which are what is taken otherwise. */
+  uint32_t in_batches;
+  uint32_t reserved;
+  oriel_progress_fn progress; /* of weights, as for oriel_resume; begins anew with each device that is tried */
+  void *progress_user;
+} oriel_recover_options;
+
+typedef struct oriel_recovered {
+  size_t struct_size;
+  oriel_device_kind device; /* that the model is on now: ORIEL_DEVICE_VULKAN or ORIEL_DEVICE_CPU */
+  uint32_t same_device;     /* 1: it has the name and the driver of the one before */
+  char device_name[256];
+  uint64_t tokens_held;    /* of the conversation, sinks and prefix included */
+  uint64_t tokens_read;    /* for that, by this call */
+  uint64_t tokens_dropped; /* behind the sinks, that nobody knows any more: what is held does not follow from them */
+  /* 1: from the ids of all tokens, each in the step in which it was read or written at first. On the same device and
+   * driver that is to the bit what was lost. 0: in_batches; or the window had moved on. */
+  uint32_t exact;
+  uint32_t reserved;
+} oriel_recovered;
+
+/* After ORIEL_ERROR_DEVICE and ORIEL_ERROR_TIMEOUT: the session is used again as if nothing had been. What the model has on
+ * the device is made anew, on the same device or another, with weights from the model's file; the plan is the same on
+ * all devices. Then the conversation is read again. It has the place, turns, marks, checkpoints and transcript that it
+ * had, and logits of its last token.
+ *  - All that is held of it and follows from itself is read by the ids of its tokens. Where the window has moved on, the
+ *    transcript is read from its beginning, through the window as it was then. Without one, or where it lacks messages or
+ *    text that came in other ways: the tokens that are held (tokens_dropped says how many came before them).
+ *  - A reply that was cut keeps the tokens that were shown, as after a cancel. A message that was being read is taken
+ *    back, where a cancel would have.
+ *  - The first session of a model that recovers makes the device's part anew, and the prefix. The others stay lost until
+ *    each is recovered, or destroyed. Memory that oriel_trim had given back is taken again, and a pause ends.
+ *  - `result` may be NULL. A session that is not lost: nothing happens.
+ *  - Progress and cancel as for every text that is read (oriel_session_options.progress), and as for oriel_resume.
+ * On failure the session stays lost, and the call may be repeated:
+ *  - ORIEL_ERROR_IO: the model's file, or the one that the prefix came from, is gone or another.
+ *  - ORIEL_ERROR_NO_DEVICE, ORIEL_ERROR_OUT_OF_MEMORY, ORIEL_ERROR_DEVICE, ORIEL_ERROR_TIMEOUT: of the last device that
+ *    was tried.
+ *  - ORIEL_ERROR_STATE: a reply rests (oriel_pause), or the call comes from inside a callback of one on the model; or a
+ *    prefix has to be read again by the session with the longest window.
+ * Waits for running calls on the model's sessions; all waiting for a device that hangs is bounded by device_timeout_ms.
+ * Borrows the ids of what is held and a message at a time, for the length of the call. */
+ORIEL_API oriel_status oriel_session_recover(oriel_session *session, const oriel_recover_options *options,
+                                             oriel_recovered *result);
+
 /* ---- What went wrong ------------------------------------------------------------------------- */
 
 /* The line that the object's last failed call gave to the log, with a log callback or without, its first 511 bytes at

@@ -13,7 +13,7 @@ public struct OrielError: Error, CustomStringConvertible {
   public let message: String
 
   public var description: String { message }
-  /// The device is gone: close the session and open a new one (restoring what was saved).
+  /// The device is gone: `Session.recover` goes on, on that one or another.
   public var isDeviceLost: Bool {
     status == .device || status == .timeout
   }

@@ -136,6 +136,20 @@ public final class Session: @unchecked Sendable {
     try await perform { core in try core.call { oriel_session_rewind($0, position) } }
   }
 
+  /// After an error with `isDeviceLost`: the conversation goes on where it was, on a device that is made
+  /// anew: the one that was lost, else another, else the CPU. It takes as long as opening, and reading
+  /// what was said. What fails may be tried again. Returns the device's name.
+  public func recover() async throws -> String {
+    try await perform { core in
+      var recovered = oriel_recovered()
+      recovered.struct_size = MemoryLayout<oriel_recovered>.stride
+      try core.call { oriel_session_recover($0, nil, &recovered) }
+      return withUnsafeBytes(of: recovered.device_name) { name in
+        String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
+      }
+    }
+  }
+
   public func stats() async throws -> Stats { try await perform { try $0.stats() } }
 
   public func tokenize(_ text: String) async throws -> [Int32] {

@@ -362,6 +362,27 @@ jint rewindTo(JNIEnv* env, jclass, jlong handle, jlong position, jobjectArray er
                 error);
 }
 
+jint recover(JNIEnv* env, jclass, jlong handle, jobject callbacks, jobjectArray device,
+             jobjectArray error) {
+  Handle* on = handleOf(handle);
+  Caller caller{env, callbacks};
+  oriel_recover_options options = {};
+  options.struct_size = sizeof(options);
+  options.progress = callbacks != nullptr ? onProgress : nullptr;
+  options.progress_user = &caller;
+  oriel_recovered recovered = {};
+  recovered.struct_size = sizeof(recovered);
+  const oriel_status status = oriel_session_recover(on->session, &options, &recovered);
+  if (status == ORIEL_OK) {
+    const jbyteArray name =
+        newBytes(env, recovered.device_name, std::strlen(recovered.device_name));
+    if (name != nullptr) {
+      env->SetObjectArrayElement(device, 0, name);
+    }
+  }
+  return finish(env, status, &on->log, error);
+}
+
 jint save(JNIEnv* env, jclass, jlong handle, jbyteArray path, jobjectArray error) {
   Handle* on = handleOf(handle);
   const Bytes file(env, path);
@@ -610,6 +631,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       native("restore", "(J[B[[B)I", restore),
       native("stats", "(J[J[[B)I", stats),
       native("trim", "(JI[B[[B)I", trim),
+      native("recover", "(JLdev/oriel/Native$Callbacks;[[B[[B)I", recover),
       native("resume", "(JLdev/oriel/Native$Callbacks;[[B)I", resume),
       native("pause", "(J[[B)I", pause),
       native("resident", "(J[J[[B)I", resident),

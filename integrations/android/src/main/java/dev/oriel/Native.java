@@ -129,6 +129,9 @@ final class Native {
 
   static native int rewind(long handle, long position, byte[][] error);
 
+  /** device[0] is the result: its name. `callbacks` may be null. */
+  static native int recover(long handle, Callbacks callbacks, byte[][] device, byte[][] error);
+
   static native int save(long handle, byte[] path, byte[][] error);
 
   static native int restore(long handle, byte[] path, byte[][] error);

@@ -27,7 +27,7 @@ public final class OrielException extends RuntimeException {
     return status;
   }
 
-  /** The device is gone: close the session and open a new one (restoring what was saved). */
+  /** The device is gone: {@link OrielSession#recover} goes on, on that one or another. */
   public boolean isDeviceLost() {
     return status == Status.DEVICE || status == Status.TIMEOUT;
   }

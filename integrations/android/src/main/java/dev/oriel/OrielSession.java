@@ -248,6 +248,25 @@ public final class OrielSession implements AutoCloseable {
     perform(null, (h, e) -> Native.rewind(h, position, e));
   }
 
+  /**
+   * After a failure with {@link OrielException#isDeviceLost}: the conversation goes on where it was,
+   * on a device that is made anew: the one that was lost, else another, else the CPU. It takes as
+   * long as opening, and reading what was said. What fails may be tried again.
+   *
+   * @param progress hears of weights that are read; null: nobody
+   * @return the device's name
+   */
+  public String recover(OrielOptions.Progress progress) {
+    Native.Callbacks callbacks = progress == null ? null : new Native.Callbacks(null, progress);
+    byte[][] name = new byte[1][];
+    perform(null, (h, e) -> Native.recover(h, callbacks, name, e));
+    return Utf8.decode(name[0]);
+  }
+
+  public String recover() {
+    return recover(null);
+  }
+
   /** Writes the conversation to a file, atomically. */
   public void save(String path) {
     byte[] file = Utf8.path(path, "path");

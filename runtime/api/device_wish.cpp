@@ -1,0 +1,132 @@
+#include "api/device_wish.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "api/api.h"
+#if ORIEL_CPU_SIMD
+#include "cpu/cpu_executor.h"
+#endif
+#if ORIEL_VULKAN
+#include "vulkan/vulkan_executor.h"
+#endif
+
+namespace oriel {
+namespace {
+
+const char* copyOf(const char* text, Arena* arena) {
+  if (text == nullptr) {
+    return nullptr;
+  }
+  const size_t bytes = std::strlen(text) + 1;
+  char* const copy = arena->take<char>(bytes);
+  return copy != nullptr ? static_cast<char*>(std::memcpy(copy, text, bytes)) : nullptr;
+}
+
+constexpr uint32_t kMostDevices = 16;
+
+#if ORIEL_VULKAN
+// As a device is chosen at first; software only where there is nothing faster for the processor.
+constexpr const char* kKinds[] = {"discrete", "integrated", "virtual", "other", "software"};
+
+bool softwareIsSlower() {
+#if ORIEL_CPU_SIMD
+  return cpuExecutorUsable();
+#else
+  return false;
+#endif
+}
+
+/// Vulkan devices, of which some are in the choices already.
+struct Found {
+  oriel_device_info devices[kMostDevices];
+  size_t count = 0;
+
+  bool isSame(size_t i, const char* device, const char* driver) const {
+    return devices[i].usable != 0 && std::strcmp(devices[i].name, device) == 0 &&
+           std::strcmp(devices[i].driver, driver) == 0;
+  }
+};
+
+// 1 + its index; 0: it is not there. Of several the one with the number that it had.
+uint32_t numberOf(const Found& found, const char* device, const char* driver, uint32_t number) {
+  uint32_t same = 0;
+  for (size_t i = found.count; i-- > 0;) {
+    if (found.isSame(i, device, driver) && (same == 0 || same != number)) {
+      same = static_cast<uint32_t>(i + 1);
+    }
+  }
+  return same;
+}
+
+void addVulkan(const Found& found, uint32_t same, bool with_same, DeviceChoices* choices) {
+  if (same != 0 && with_same) {
+    choices->add(ORIEL_DEVICE_VULKAN, same);
+  }
+  for (const char* kind : kKinds) {
+    const bool is_software = std::strcmp(kind, "software") == 0;
+    for (size_t i = 0; i < found.count && !(is_software && softwareIsSlower()); ++i) {
+      const bool fits =
+          found.devices[i].usable != 0 && std::strcmp(found.devices[i].kind, kind) == 0;
+      if (fits && i + 1 != same) {
+        choices->add(ORIEL_DEVICE_VULKAN, static_cast<uint32_t>(i + 1));
+      }
+    }
+  }
+}
+#endif
+
+}  // namespace
+
+void DeviceWish::init(const oriel_options& options, Arena* arena) {
+  options_ = oriel_options();
+  options_.struct_size = sizeof(options_);
+  options_.device = options.device;
+  options_.device_number = options.device_number;
+  options_.device_timeout_ms = options.device_timeout_ms;
+  options_.cpu_threads = options.cpu_threads;
+  options_.cache_dir = copyOf(options.cache_dir, arena);
+  options_.disabled_features = copyOf(options.disabled_features, arena);
+  options_.prefix_file = copyOf(options.prefix_file, arena);
+}
+
+oriel_options DeviceWish::on(oriel_device_kind kind, uint32_t number) const {
+  oriel_options options = options_;
+  options.device = kind;
+  options.device_number = number;
+  return options;
+}
+
+bool isCpuName(const char* device) { return std::strcmp(device, "CPU") == 0; }
+
+DeviceChoices devicesAfter(const char* device, const char* driver, uint32_t number, bool with_same,
+                           bool with_cpu, const Log& log) {
+  DeviceChoices choices;
+#if ORIEL_VULKAN
+  if (!isCpuName(device)) {
+    Found found = {};
+    LenientLog lenient(log);
+    if (!listVulkanDevices(lenient.log(), found.devices, kMostDevices, &found.count).ok()) {
+      found.count = 0;
+    }
+    addVulkan(found, numberOf(found, device, driver, number), with_same, &choices);
+  }
+#else
+  (void)driver;
+  (void)number;
+  (void)with_same;
+  (void)log;
+#endif
+  if (with_cpu) {
+    choices.add(ORIEL_DEVICE_CPU);
+  }
+  return choices;
+}
+
+void DeviceLog::handOn(oriel_log_level level, const char* message, void* user) {
+  const DeviceLog& self = *static_cast<const DeviceLog*>(user);
+  const bool is_try = level == ORIEL_LOG_ERROR && self.tries_;
+  self.to_.write(is_try ? ORIEL_LOG_WARNING : level, "%s", message);
+}
+
+}  // namespace oriel

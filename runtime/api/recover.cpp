@@ -1,0 +1,270 @@
+// A session whose device was lost goes on: on a device that is made anew, with what the host knows of it.
+#include "api/api.h"
+#include "api/prefix_again.h"
+#include "api/session_call.h"
+#include "base/wipe.h"
+#include "oriel/sessions.h"
+
+namespace oriel {
+namespace {
+
+/// Of a device that was tried: another may do better. A file that is gone is gone for all of them.
+bool mayBeTheDevice(const Status& status) {
+  return status.lost() || status.code() == ORIEL_ERROR_NO_DEVICE ||
+         status.code() == ORIEL_ERROR_OUT_OF_MEMORY || status.code() == ORIEL_ERROR_UNSUPPORTED;
+}
+
+class Recovery {
+ public:
+  Recovery(oriel_session* handle, const oriel_recover_options& options)
+      : handle_(*handle), model_(*handle->model), options_(options) {}
+
+  Status run(oriel_recovered* result);
+
+ private:
+  bool needsDevice() const { return model_.device_lost; }
+  Status takeDevice();
+  Status takeDeviceAlone();
+  Status tryDevices();
+  Status tryDevice(const DeviceChoices::One& choice);
+  void chooseDevices(bool drained);
+  bool leaveDevice();
+  void use(Executor* executor);
+  void loseSessions();
+  Status read();
+  void describe(oriel_recovered* result) const;
+
+  static int onWeights(uint64_t done, uint64_t total, void* user) {
+    const Recovery& self = *static_cast<const Recovery*>(user);
+    const bool stop = self.options_.progress != nullptr &&
+                      self.options_.progress(done, total, self.options_.progress_user) != 0;
+    return stop || self.handle_.session->cancelled() ? 1 : 0;
+  }
+
+  oriel_session& handle_;
+  oriel_model& model_;
+  const oriel_recover_options& options_;
+  DeviceChoices choices_;
+  uint32_t tried_ = 0;
+  bool chosen_ = false;
+  char old_name_[sizeof(oriel_model_info::device)] = "";
+  char old_driver_[sizeof(oriel_model_info::driver)] = "";
+  Session::Recovered read_;
+};
+
+Status Recovery::run(oriel_recovered* result) {
+  {
+    const std::lock_guard<std::mutex> lock(model_.device_mutex);
+    std::memcpy(old_name_, model_.info.device, sizeof(old_name_));
+    std::memcpy(old_driver_, model_.info.driver, sizeof(old_driver_));
+  }
+  read_.held = handle_.session->heldCount();
+  Status status = kOk;
+  do {
+    status = needsDevice() ? takeDevice() : Status(kOk);
+    if (status.ok() && handle_.lost) {
+      status = read();
+    }
+    // Lost once more, in the middle of reading: the next device is tried.
+  } while (status.lost() && needsDevice() && chosen_ && tried_ < choices_.count);
+  ORIEL_TRY(status);
+  describe(result);
+  return kOk;
+}
+
+// ---- The device ----------------------------------------------------------------------------------
+
+// As the only one who takes or gives the model's memory, while no call runs.
+Status Recovery::takeDevice() {
+  const Gate::Control control(&model_.gate);
+  if (!control.held()) {
+    return refuseTrimmed(handle_.log, &handle_.refusing);
+  }
+  model_.gate.close(/*rests=*/false);
+  const Status status = takeDeviceAlone();
+  if (model_.trimmed.level == ORIEL_TRIM_NONE && !model_.trimmed.paused) {
+    model_.gate.open();
+  }
+  return status;
+}
+
+Status Recovery::takeDeviceAlone() {
+  if (model_.gate.hasCalls()) {
+    return handle_.log.fail(ORIEL_ERROR_STATE,
+                            "a reply waits for oriel_resume: cancel it, or call that first");
+  }
+  if (!needsDevice()) {
+    return kOk;  // another session had the same idea
+  }
+  // Caches in a file are as good as they were.
+  if (model_.trimmed.level != ORIEL_TRIM_CACHE) {
+    loseSessions();
+  }
+  const bool drained = leaveDevice();
+  if (!chosen_) {
+    chooseDevices(drained);
+    chosen_ = true;
+  }
+  ORIEL_TRY(tryDevices());
+  model_.trimmed.level = ORIEL_TRIM_NONE;
+  model_.trimmed.paused = false;
+  model_.trimmed.spill.remove();
+  return kOk;
+}
+
+void Recovery::loseSessions() {
+  for (const auto& handle : model_.handles) {
+    if (handle.load() != nullptr) {
+      handle.load()->lost = true;
+    }
+  }
+}
+
+// False: its work never ended, and its memory stays where it is.
+bool Recovery::leaveDevice() {
+  Executor* const old = model_.executor;
+  if (old == &model_.no_device) {
+    return true;
+  }
+  const bool drained = old->drain();
+  (void)old->forget();  // what the host can reach of it
+  use(&model_.no_device);
+  destroyExecutor(old);
+  if (model_.on_file != nullptr) {
+    model_.on_file->experts.forgetSlots();
+  }
+  return drained;
+}
+
+void Recovery::use(Executor* executor) {
+  {
+    const std::lock_guard<std::mutex> lock(model_.device_mutex);
+    model_.executor = executor;
+  }
+  for (const auto& handle : model_.handles) {
+    if (handle.load() != nullptr) {
+      handle.load()->session->moveTo(executor);
+    }
+  }
+}
+
+void Recovery::chooseDevices(bool drained) {
+  if (options_.device == ORIEL_DEVICE_CPU ||
+      (options_.device == ORIEL_DEVICE_VULKAN && options_.device_number != 0)) {
+    choices_.add(options_.device, options_.device_number);
+    return;
+  }
+  const bool with_cpu = options_.device == ORIEL_DEVICE_AUTO;
+  choices_ = devicesAfter(old_name_, old_driver_, model_.wish.asked().device_number, drained,
+                          with_cpu, model_.log);
+  if (choices_.count == 0) {
+    choices_.add(ORIEL_DEVICE_VULKAN);  // which says what is wrong
+  }
+}
+
+Status Recovery::tryDevices() {
+  Status status = ORIEL_ERROR_DEVICE;
+  for (bool again = true; again && tried_ < choices_.count;) {
+    const DeviceChoices::One& choice = choices_.list[tried_++];
+    model_.device_log.tries(tried_ < choices_.count);
+    status = tryDevice(choice);
+    model_.device_log.tries(false);
+    if (status.ok()) {
+      model_.device_lost = false;
+      {
+        const std::lock_guard<std::mutex> lock(model_.device_mutex);
+        describeDevice(&model_);
+      }
+      model_.log.write(ORIEL_LOG_INFO, "the model is on %s again", model_.executor->deviceName());
+      return kOk;
+    }
+    (void)leaveDevice();
+    again = mayBeTheDevice(status);
+  }
+  return status;
+}
+
+Status Recovery::tryDevice(const DeviceChoices::One& choice) {
+  ExpertFetch* const experts = model_.on_file != nullptr ? &model_.on_file->experts : nullptr;
+  Executor* executor = nullptr;
+  wipe(model_.executor_memory.object, kExecutorObjectBytes);  // as at first
+  ORIEL_TRY(createExecutor(model_.wish.on(choice.kind, choice.number), model_.plan,
+                           model_.executor_memory, model_.allocator, experts,
+                           model_.device_log.log(), &executor));
+  use(executor);
+  ORIEL_TRY(refillDevice(&model_, {onWeights, this}));
+  if (model_.trimmed.level == ORIEL_TRIM_CACHE || model_.prefix == nullptr ||
+      model_.prefix->tokens == 0) {
+    return kOk;
+  }
+  return makePrefixAgain(&model_, &handle_);
+}
+
+// ---- The conversation ----------------------------------------------------------------------------
+
+Status Recovery::read() {
+  const Gate::Call call(&model_.gate);
+  if (!call.entered()) {
+    return refuseTrimmed(handle_.log, &handle_.refusing);
+  }
+  if (needsDevice()) {
+    return ORIEL_ERROR_DEVICE;  // it was lost again
+  }
+  model_.device_log.tries(chosen_ && tried_ < choices_.count);
+  Session::RecoverOptions options;
+  options.in_batches = options_.in_batches != 0;
+  options.prefix_exact = model_.prefix_exact;
+  const Status status = noteLoss(model_, handle_.session->recover(options, &read_));
+  model_.device_log.tries(false);
+  if (status.ok()) {
+    handle_.lost = false;
+  }
+  return status;
+}
+
+void Recovery::describe(oriel_recovered* result) const {
+  const std::lock_guard<std::mutex> lock(model_.device_mutex);
+  const oriel_model_info& info = model_.info;
+  result->struct_size = sizeof(*result);
+  result->device = isCpuName(info.device) ? ORIEL_DEVICE_CPU : ORIEL_DEVICE_VULKAN;
+  result->same_device =
+      std::strcmp(info.device, old_name_) == 0 && std::strcmp(info.driver, old_driver_) == 0 ? 1
+                                                                                             : 0;
+  std::memcpy(result->device_name, info.device, sizeof(result->device_name));
+  result->tokens_held = read_.held;
+  result->tokens_read = read_.read;
+  result->tokens_dropped = read_.dropped;
+  result->exact = read_.exact ? 1 : 0;
+}
+
+bool validDevice(const oriel_recover_options& options) {
+  const int device = rawEnum(options.device);
+  return device >= ORIEL_DEVICE_AUTO && device < ORIEL_DEVICE_NONE &&
+         (options.device_number == 0 || device == ORIEL_DEVICE_VULKAN);
+}
+
+}  // namespace
+}  // namespace oriel
+
+using namespace oriel;
+
+oriel_status oriel_session_recover(oriel_session* handle, const oriel_recover_options* given,
+                                   oriel_recovered* out) {
+  oriel_recover_options options;
+  if (handle == nullptr || !readOptions(given, &options) || !validDevice(options) ||
+      (out != nullptr && !validResult(out))) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  if (refusedInside(handle->model)) {
+    return ORIEL_ERROR_STATE;
+  }
+  if (!beginCall(handle)) {
+    return refuseCall(handle);
+  }
+  oriel_recovered recovered = {};
+  const Status status = Recovery(handle, options).run(&recovered);
+  if (status.ok() && out != nullptr) {
+    writeResult(recovered, out);
+  }
+  return endCall(handle, status);
+}

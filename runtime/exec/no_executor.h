@@ -1,0 +1,33 @@
+// What a model runs on whose device was lost, until it has another: nothing.
+#pragma once
+
+#include "exec/executor.h"
+
+namespace oriel {
+
+/// Every call fails as it does on a device that was lost.
+class NoExecutor final : public Executor {
+ public:
+  Status beginWrite(uint64_t, void**) override { return ORIEL_ERROR_DEVICE; }
+  Status endWrite(const BufferRef&, uint64_t, uint64_t) override { return ORIEL_ERROR_DEVICE; }
+  Status finishLoad() override { return ORIEL_ERROR_DEVICE; }
+  Status finishWrites() override { return ORIEL_ERROR_DEVICE; }
+  Status read(const BufferRef&, uint64_t, uint64_t, const void**) override {
+    return ORIEL_ERROR_DEVICE;
+  }
+  void* step() override { return nullptr; }
+  void* fileRows() override { return nullptr; }
+  using Executor::run;
+  Status run(StepRun, const StopCheck&) override { return ORIEL_ERROR_DEVICE; }
+  const TopTokens* top() const override { return nullptr; }
+  Status logits(uint32_t, const float**) override { return ORIEL_ERROR_DEVICE; }
+  Status copy(const CopyPiece*, size_t) override { return ORIEL_ERROR_DEVICE; }
+  Status forget() override { return ORIEL_ERROR_DEVICE; }
+  Status giveBack(ArenaSet) override { return ORIEL_ERROR_DEVICE; }
+  Status takeAgain(ArenaSet) override { return ORIEL_ERROR_DEVICE; }
+  uint64_t allocatedBytes(ArenaKind) const override { return 0; }
+  const char* deviceName() const override { return "none"; }
+  const char* driverName() const override { return ""; }
+};
+
+}  // namespace oriel

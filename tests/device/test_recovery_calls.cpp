@@ -1,0 +1,200 @@
+// Beside which other calls oriel_session_recover may be made, and what it says where it may not or cannot.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/losing_executor.h"
+#include "support/scratch_folder.h"
+#include "support/sessions.h"
+
+namespace oriel::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RecoveryCalls : public ScratchFolder {
+ protected:
+  void SetUp() override { open(kTrained); }
+  void open(const std::string& path) {
+    oriel_options options = sessionOptions(&log, 200, 16);
+    options.transcript_bytes = 16384;
+    options.sessions = 2;
+    losing = std::make_unique<LosableModel>(path, options);
+    losing->front->log = log.log();
+    session = makeSession();
+  }
+  void TearDown() override {
+    other.reset();
+    session.reset();
+    losing.reset();
+  }
+  SessionPtr makeSession() const {
+    oriel_session* made = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_session_create(losing->model.get(), nullptr, &made));
+    return SessionPtr(made);
+  }
+  oriel_status say(const char* text) const {
+    return oriel_chat_add(session.get(), "user", text, std::strlen(text));
+  }
+  oriel_status recover() const { return oriel_session_recover(session.get(), nullptr, nullptr); }
+  std::vector<float> logits() const {
+    const float* values = nullptr;
+    size_t count = 0;
+    EXPECT_EQ(ORIEL_OK, oriel_session_logits(session.get(), &values, &count));
+    return {values, values + count};
+  }
+  void loseIt() const {
+    losing->lose(Work::kRun, 1);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, say("Hello?"));
+  }
+
+  CapturedLog log;
+  std::unique_ptr<LosableModel> losing;
+  SessionPtr session;
+  SessionPtr other;
+};
+
+TEST_F(RecoveryCalls, what_is_no_request_is_refused) {
+  oriel_recover_options options = {};
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(nullptr, nullptr, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
+  options.struct_size = sizeof(options);
+  options.device = ORIEL_DEVICE_NONE;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
+  options.device = ORIEL_DEVICE_CPU;
+  options.device_number = 1;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
+  oriel_recovered result = {};
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), nullptr, &result));
+}
+
+TEST_F(RecoveryCalls, a_session_that_is_not_lost_is_left_alone) {
+  ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+  const std::vector<float> before = logits();
+  oriel_recovered result = {};
+  result.struct_size = sizeof(result);
+  ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, &result));
+  EXPECT_EQ(0u, result.tokens_read);
+  EXPECT_EQ(1u, result.exact);
+  EXPECT_EQ(1u, result.same_device);
+  EXPECT_LT(0u, result.tokens_held);
+  EXPECT_EQ(before, logits());
+  EXPECT_NE(nullptr, losing->front) << "the device is the one that it was";
+}
+
+TEST_F(RecoveryCalls, not_from_inside_a_callback_of_the_models) {
+  ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+  other = makeSession();
+  struct Asked {
+    oriel_session* sessions[2];
+    oriel_status statuses[2];
+  } asked = {{session.get(), other.get()}, {}};
+  oriel_generate_options options = greedyOptions(2);
+  ASSERT_EQ(ORIEL_OK, oriel_chat_reply(
+                          session.get(), &options,
+                          [](const oriel_token_event*, void* user) {
+                            Asked& self = *static_cast<Asked*>(user);
+                            for (uint32_t i = 0; i < 2; ++i) {
+                              self.statuses[i] =
+                                  oriel_session_recover(self.sessions[i], nullptr, nullptr);
+                            }
+                            return 0;
+                          },
+                          &asked, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_STATE, asked.statuses[0]);
+  EXPECT_EQ(ORIEL_ERROR_STATE, asked.statuses[1]);
+}
+
+TEST_F(RecoveryCalls, a_loss_that_another_call_met_counts) {
+  ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+  const std::vector<float> before = logits();
+  losing->lose(Work::kForget, 1);
+  oriel_session* made = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_create(losing->model.get(), nullptr, &made));
+  ASSERT_EQ(ORIEL_OK, recover());
+  EXPECT_EQ(before, logits());
+  other = makeSession();
+}
+
+TEST_F(RecoveryCalls, the_models_file_may_be_gone_and_come_back) {
+  const fs::path path = folder_ / "model.gguf";
+  fs::copy_file(kTrained, path);
+  session.reset();
+  open(path.string());
+  ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+  const std::vector<float> before = logits();
+  fs::rename(path, path.string() + ".away");
+  loseIt();
+  log.lines.clear();
+  EXPECT_EQ(ORIEL_ERROR_IO, recover());
+  EXPECT_EQ(1u, errorLines(log)) << log.errors();
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say("Hello?"));
+  oriel_session* made = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_create(losing->model.get(), nullptr, &made));
+  oriel_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
+  EXPECT_EQ(0u, stats.device_bytes);
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
+            oriel_transcript_export(session.get(), nullptr, 0, &needed));
+  fs::copy_file(kRandom, path);
+  EXPECT_EQ(ORIEL_ERROR_IO, recover()) << "it is another";
+  fs::rename(path.string() + ".away", path);
+  ASSERT_EQ(ORIEL_OK, recover()) << log.errors();
+  EXPECT_EQ(before, logits());
+}
+
+TEST_F(RecoveryCalls, what_was_trimmed_is_taken_again) {
+  ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+  const std::vector<float> before = logits();
+  for (const oriel_trim_level level :
+       {ORIEL_TRIM_SCRATCH, ORIEL_TRIM_WEIGHTS, ORIEL_TRIM_CACHE, ORIEL_TRIM_ALL}) {
+    SCOPED_TRACE(level);
+    const std::string where = folder_.string();
+    ASSERT_EQ(ORIEL_OK, oriel_trim(losing->model.get(), level,
+                                   level == ORIEL_TRIM_CACHE ? where.c_str() : nullptr));
+    losing->lose(Work::kTakeAgain, 1);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_resume(losing->model.get(), nullptr, nullptr));
+    EXPECT_EQ(ORIEL_ERROR_STATE, say("Hello?"));
+    oriel_recovered result = {};
+    result.struct_size = sizeof(result);
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, &result)) << log.errors();
+    EXPECT_EQ(level == ORIEL_TRIM_CACHE, result.tokens_read == 0) << "the cache was in a file";
+    EXPECT_EQ(before, logits());
+    oriel_resident resident = {};
+    resident.struct_size = sizeof(resident);
+    ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(losing->model.get(), &resident));
+    EXPECT_EQ(ORIEL_TRIM_NONE, resident.level);
+    losing->watch()->log = log.log();
+  }
+}
+
+TEST_F(RecoveryCalls, a_pause_ends) {
+  ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+  const std::vector<float> before = logits();
+  loseIt();
+  ASSERT_EQ(ORIEL_OK, oriel_pause(losing->model.get()));
+  ASSERT_EQ(ORIEL_OK, recover());
+  EXPECT_EQ(before, logits());
+}
+
+TEST_F(RecoveryCalls, sessions_recover_at_the_same_time) {
+  other = makeSession();
+  ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+  const std::vector<int32_t> ids = someIds(40, 400);
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), ids.size()));
+  const std::vector<float> before = logits();
+  loseIt();
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(other.get(), ids.data(), 1));
+  oriel_status status = ORIEL_ERROR_INTERNAL;
+  std::thread second([&] { status = oriel_session_recover(other.get(), nullptr, nullptr); });
+  EXPECT_EQ(ORIEL_OK, recover());
+  second.join();
+  EXPECT_EQ(ORIEL_OK, status);
+  EXPECT_EQ(before, logits());
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), 1));
+}
+
+}  // namespace
+}  // namespace oriel::test

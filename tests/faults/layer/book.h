@@ -1,0 +1,69 @@
+// What was ordered and what was seen: the part of the layer that knows nothing of Vulkan's dispatch. All of it may be
+// called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "faults/layer/fault_layer.h"
+
+namespace oriel::faults {
+
+class Book {
+ public:
+  /// Reads the environment.
+  Book();
+
+  void clear();
+  void fail(const std::string& function, uint64_t nth, int32_t result, bool from_then_on);
+  void capMemory(uint64_t bytes) { most_bytes_ = bytes; }
+  void delayFences(uint32_t milliseconds) { delay_ms_ = milliseconds; }
+  uint64_t mostBytes() const { return most_bytes_; }
+  uint32_t delayMs() const { return delay_ms_; }
+
+  /// Counts a call. What it has to return, or 0.
+  int32_t decide(const char* function, bool device_is_lost);
+  uint64_t calls(const char* function);
+  template <typename Visit>
+  void visit(const Visit& visit) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [function, count] : calls_) {
+      visit(function.c_str(), count);
+    }
+  }
+  uint64_t failed();
+
+  /// Of `owner`, a device or an instance, or of nobody.
+  void made(const char* type, uint64_t handle, uint64_t owner);
+  void destroyed(const char* type, uint64_t handle);
+  /// What is left of it.
+  void ownerDestroyed(uint64_t owner);
+  uint64_t objects();
+  const char* complaints();
+
+ private:
+  struct Order {
+    uint64_t nth;
+    int32_t result;
+    bool from_then_on;
+  };
+  using Object = std::pair<std::string, uint64_t>;
+
+  void read(const std::string& order);
+  void complain(const std::string& line);
+
+  std::mutex mutex_;
+  std::map<std::string, uint64_t> calls_;
+  std::map<std::string, Order> orders_;
+  std::map<Object, uint64_t> objects_;  ///< and whose they are
+  std::string complaints_, told_;
+  uint64_t failed_ = 0;
+  uint64_t most_bytes_ = 0;
+  uint32_t delay_ms_ = 0;
+  std::string when_, report_;
+};
+
+}  // namespace oriel::faults

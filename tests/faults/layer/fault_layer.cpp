@@ -1,0 +1,479 @@
+// The layer: every function that Oriel loads, between the loader and the driver. See fault_layer.h.
+#include "faults/layer/fault_layer.h"
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "faults/layer/book.h"
+#include "vulkan/loader.h"
+
+#include <vulkan/vk_layer.h>
+
+#define ORIEL_LAYER_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace oriel::faults {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Book& book() {
+  static Book* const all = new Book;  // outlives whoever unloads it
+  return *all;
+}
+
+enum class Id {
+#define ORIEL_ID(name) name,
+  ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_ID)
+#undef ORIEL_ID
+      kCount
+};
+
+/// An instance or a device, and the next functions on the way to the driver.
+struct Owner {
+  void* key = nullptr;  ///< what its dispatchable handles begin with
+  uint64_t handle = 0;  ///< its own
+  PFN_vkGetInstanceProcAddr next_of_instance = nullptr;
+  PFN_vkGetDeviceProcAddr next_of_device = nullptr;
+  PFN_vkVoidFunction next[static_cast<size_t>(Id::kCount)] = {};
+  PFN_vkDeviceWaitIdle wait_idle = nullptr;
+  VkInstance instance = VK_NULL_HANDLE;
+  bool lost = false;
+  uint64_t taken_bytes = 0;  ///< device memory
+  std::map<uint64_t, uint64_t> allocations;
+  std::map<VkFence, Clock::time_point> due;  ///< of submissions that are delayed
+};
+
+std::mutex owners_mutex;
+std::vector<std::unique_ptr<Owner>> owners;  // a handful at a time
+
+template <typename Handle>
+void* keyOf(Handle handle) {
+  void* key = nullptr;
+  std::memcpy(&key, reinterpret_cast<const void*>(handle), sizeof(key));
+  return key;
+}
+
+template <typename Handle>
+uint64_t number(Handle handle) {
+  uint64_t value = 0;
+  std::memcpy(&value, &handle, sizeof(handle));
+  return value;
+}
+
+template <typename Handle>
+Owner* ownerOf(Handle handle) {
+  void* const key = keyOf(handle);
+  const std::lock_guard<std::mutex> lock(owners_mutex);
+  for (const std::unique_ptr<Owner>& owner : owners) {
+    if (owner->key == key) {
+      return owner.get();
+    }
+  }
+  return nullptr;
+}
+
+Owner* addOwner(void* key, uint64_t handle) {
+  const std::lock_guard<std::mutex> lock(owners_mutex);
+  owners.push_back(std::make_unique<Owner>());
+  owners.back()->key = key;
+  owners.back()->handle = handle;
+  return owners.back().get();
+}
+
+void removeOwner(Owner* owner) {
+  const std::lock_guard<std::mutex> lock(owners_mutex);
+  for (auto it = owners.begin(); it != owners.end(); ++it) {
+    if (it->get() == owner) {
+      owners.erase(it);
+      return;
+    }
+  }
+}
+
+constexpr bool begins(std::string_view text, std::string_view begin) {
+  return text.substr(0, begin.size()) == begin;
+}
+// What is counted, by the name of what makes or destroys it: "Buffer" of vkCreateBuffer.
+constexpr std::string_view typeOf(std::string_view function) {
+  if (function == "vkAllocateMemory" || function == "vkFreeMemory") {
+    return "Memory";
+  }
+  if (function == "vkCreateComputePipelines") {
+    return "Pipeline";
+  }
+  const size_t head = begins(function, "vkCreate") ? 8 : begins(function, "vkDestroy") ? 9 : 0;
+  return head == 0 ? std::string_view() : function.substr(head);
+}
+constexpr bool makes(std::string_view function) {
+  return begins(function, "vkCreate") || function == "vkAllocateMemory";
+}
+constexpr bool destroys(std::string_view function) {
+  return begins(function, "vkDestroy") || function == "vkFreeMemory";
+}
+
+// Handles that a failed call leaves behind are not defined, but for those of whom the specification says that they
+// are null.
+template <typename Handle>
+void spoil(std::string_view function, Handle* handle) {
+  const uintptr_t value = begins(function, "vkCreateComputePipelines") ? 0 : 0xbadbad0;
+  std::memcpy(handle, &value, sizeof(value));
+}
+
+// A device that was lost does nothing any more. Ours still works on what it has: nobody must take that away, or write
+// over it, before it is done.
+void lose(Owner* owner) {
+  if (!owner->lost && owner->wait_idle != nullptr) {
+    VkDevice device = VK_NULL_HANDLE;
+    std::memcpy(&device, &owner->handle, sizeof(device));
+    (void)owner->wait_idle(device);
+  }
+  owner->lost = true;
+}
+
+// ---- What some functions do besides --------------------------------------------------------------
+
+void limit(uint64_t* bytes) {
+  const uint64_t most = book().mostBytes();
+  *bytes = most != 0 && *bytes > most ? most : *bytes;
+}
+
+VkResult overCap(Owner* owner, const VkMemoryAllocateInfo* info) {
+  const std::lock_guard<std::mutex> lock(owners_mutex);
+  const uint64_t most = book().mostBytes();
+  return most != 0 && owner->taken_bytes + info->allocationSize > most
+             ? VK_ERROR_OUT_OF_DEVICE_MEMORY
+             : VK_SUCCESS;
+}
+
+// False: the fence is not due within the time, which has passed.
+bool waitUntilDue(Owner* owner, const VkFence* fences, uint32_t count, uint64_t timeout_ns) {
+  Clock::time_point due;
+  if (book().delayMs() == 0) {
+    return true;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(owners_mutex);
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto found = owner->due.find(fences[i]);
+      due = found == owner->due.end() ? due : std::max(due, found->second);
+    }
+  }
+  const Clock::time_point now = Clock::now();
+  if (due <= now) {
+    return true;
+  }
+  const uint64_t left_ns = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(due - now).count());
+  std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left_ns, timeout_ns)));
+  return left_ns <= timeout_ns;
+}
+
+// ---- Entries -------------------------------------------------------------------------------------
+
+template <Id id, typename Function>
+struct Entry;
+
+template <Id id, typename Result, typename First, typename... Rest>
+struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
+  using Function = Result(VKAPI_PTR*)(First, Rest...);
+
+  static VKAPI_ATTR Result VKAPI_CALL call(First first, Rest... rest) {
+    Owner* const owner = ownerOf(first);
+    if constexpr (std::is_same_v<Result, VkResult>) {
+      const VkResult result = static_cast<VkResult>(book().decide(kName().data(), owner->lost));
+      if (result != VK_SUCCESS) {
+        if (result == VK_ERROR_DEVICE_LOST) {
+          lose(owner);
+        }
+        return refuse(owner, result, first, rest...);
+      }
+      return perform(owner, first, rest...);
+    } else {
+      (void)book().decide(kName().data(), false);
+      before(owner, first, rest...);
+      next(owner)(first, rest...);
+      after(owner, first, rest...);
+    }
+  }
+
+ private:
+  static Function next(Owner* owner) {
+    return reinterpret_cast<Function>(owner->next[static_cast<size_t>(id)]);
+  }
+
+  static VkResult refuse(Owner*, VkResult result, First, [[maybe_unused]] Rest... rest) {
+    if constexpr (id == Id::vkAllocateDescriptorSets || id == Id::vkAllocateCommandBuffers) {
+      clearAll(rest...);
+    } else if constexpr (makes(kName()) || id == Id::vkMapMemory) {
+      spoil(kName(), std::get<sizeof...(Rest) - 1>(std::make_tuple(rest...)));
+    }
+    return result;
+  }
+  static void clearAll(const VkDescriptorSetAllocateInfo* info, VkDescriptorSet* sets) {
+    std::fill_n(sets, info->descriptorSetCount, VkDescriptorSet{});
+  }
+  static void clearAll(const VkCommandBufferAllocateInfo* info, VkCommandBuffer* buffers) {
+    std::fill_n(buffers, info->commandBufferCount, VkCommandBuffer{});
+  }
+
+  static VkResult perform(Owner* owner, First first, Rest... rest) {
+    if constexpr (id == Id::vkAllocateMemory) {
+      const VkMemoryAllocateInfo* const info = std::get<0>(std::make_tuple(rest...));
+      if (const VkResult result = overCap(owner, info); result != VK_SUCCESS) {
+        return refuse(owner, result, first, rest...);
+      }
+    }
+    if constexpr (id == Id::vkWaitForFences) {
+      const auto arguments = std::make_tuple(rest...);
+      if (!waitUntilDue(owner, std::get<1>(arguments), std::get<0>(arguments),
+                        std::get<3>(arguments))) {
+        return VK_TIMEOUT;
+      }
+    }
+    const VkResult result = next(owner)(first, rest...);
+    if (result >= 0) {
+      after(owner, first, rest...);
+    }
+    return result;
+  }
+
+  static void before(Owner* owner, [[maybe_unused]] First first, Rest... rest) {
+    if constexpr (destroys(kName()) && std::is_same_v<First, VkDevice> && sizeof...(Rest) == 2) {
+      const auto handle = std::get<0>(std::make_tuple(rest...));
+      book().destroyed(std::string(typeOf(kName())).c_str(), number(handle));
+      if constexpr (id == Id::vkFreeMemory) {
+        const std::lock_guard<std::mutex> lock(owners_mutex);
+        owner->taken_bytes -= owner->allocations[number(handle)];
+        owner->allocations.erase(number(handle));
+      }
+    }
+  }
+
+  static void after(Owner* owner, [[maybe_unused]] First first, [[maybe_unused]] Rest... rest) {
+    if constexpr (makes(kName()) && std::is_same_v<First, VkDevice>) {
+      const auto arguments = std::make_tuple(rest...);
+      const auto* const made = std::get<sizeof...(Rest) - 1>(arguments);
+      uint32_t count = 1;
+      if constexpr (id == Id::vkCreateComputePipelines) {
+        count = std::get<1>(arguments);
+      }
+      for (uint32_t i = 0; i < count; ++i) {
+        book().made(std::string(typeOf(kName())).c_str(), number(made[i]), owner->handle);
+      }
+      if constexpr (id == Id::vkAllocateMemory) {
+        const std::lock_guard<std::mutex> lock(owners_mutex);
+        const uint64_t bytes = std::get<0>(arguments)->allocationSize;
+        owner->allocations[number(*made)] = bytes;
+        owner->taken_bytes += bytes;
+      }
+    } else if constexpr (id == Id::vkGetPhysicalDeviceMemoryProperties) {
+      VkPhysicalDeviceMemoryProperties* const memory = std::get<0>(std::make_tuple(rest...));
+      for (uint32_t i = 0; i < memory->memoryHeapCount; ++i) {
+        limit(&memory->memoryHeaps[i].size);
+      }
+    } else if constexpr (id == Id::vkQueueSubmit) {
+      const VkFence fence = std::get<2>(std::make_tuple(rest...));
+      const std::lock_guard<std::mutex> lock(owners_mutex);
+      owner->due.erase(fence);
+      if (book().delayMs() != 0) {
+        owner->due[fence] = Clock::now() + std::chrono::milliseconds(book().delayMs());
+      }
+    }
+  }
+
+  static constexpr std::string_view kName() {
+    constexpr std::string_view names[] = {
+#define ORIEL_NAME(function) #function,
+        ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_NAME)
+#undef ORIEL_NAME
+    };
+    return names[static_cast<size_t>(id)];
+  }
+};
+
+// ---- Instances and devices -----------------------------------------------------------------------
+
+template <typename Info>
+Info* linkOf(const void* chain, VkStructureType type) {
+  for (auto* info = static_cast<const Info*>(chain); info != nullptr;
+       info = static_cast<const Info*>(info->pNext)) {
+    if (info->sType == type && info->function == VK_LAYER_LINK_INFO) {
+      return const_cast<Info*>(info);
+    }
+  }
+  return nullptr;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL createInstance(const VkInstanceCreateInfo* info,
+                                              const VkAllocationCallbacks* allocator,
+                                              VkInstance* instance) {
+  if (const int32_t result = book().decide("vkCreateInstance", false); result != 0) {
+    return static_cast<VkResult>(result);
+  }
+  auto* const link =
+      linkOf<VkLayerInstanceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
+  if (link == nullptr) {
+    return VK_ERROR_INITIALIZATION_FAILED;
+  }
+  const PFN_vkGetInstanceProcAddr find = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+  const auto create =
+      reinterpret_cast<PFN_vkCreateInstance>(find(VK_NULL_HANDLE, "vkCreateInstance"));
+  const VkResult result = create(info, allocator, instance);
+  if (result < 0) {
+    return result;
+  }
+  Owner* const owner = addOwner(keyOf(*instance), number(*instance));
+  owner->next_of_instance = find;
+  owner->instance = *instance;
+#define ORIEL_FIND(name) owner->next[static_cast<size_t>(Id::name)] = find(*instance, #name);
+  ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_FIND)
+#undef ORIEL_FIND
+  book().made("Instance", owner->handle, 0);
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroyInstance(VkInstance instance,
+                                           const VkAllocationCallbacks* allocator) {
+  (void)book().decide("vkDestroyInstance", false);
+  Owner* const owner = ownerOf(instance);
+  book().ownerDestroyed(owner->handle);
+  book().destroyed("Instance", owner->handle);
+  reinterpret_cast<PFN_vkDestroyInstance>(owner->next[static_cast<size_t>(Id::vkDestroyInstance)])(
+      instance, allocator);
+  removeOwner(owner);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL createDevice(VkPhysicalDevice physical,
+                                            const VkDeviceCreateInfo* info,
+                                            const VkAllocationCallbacks* allocator,
+                                            VkDevice* device) {
+  Owner* const of_instance = ownerOf(physical);
+  if (const int32_t result = book().decide("vkCreateDevice", false); result != 0) {
+    return static_cast<VkResult>(result);
+  }
+  auto* const link =
+      linkOf<VkLayerDeviceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
+  if (link == nullptr) {
+    return VK_ERROR_INITIALIZATION_FAILED;
+  }
+  const PFN_vkGetInstanceProcAddr find_create = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+  const PFN_vkGetDeviceProcAddr find = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
+  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+  const auto create =
+      reinterpret_cast<PFN_vkCreateDevice>(find_create(of_instance->instance, "vkCreateDevice"));
+  const VkResult result = create(physical, info, allocator, device);
+  if (result < 0) {
+    return result;
+  }
+  Owner* const owner = addOwner(keyOf(*device), number(*device));
+  owner->next_of_device = find;
+#define ORIEL_FIND(name) owner->next[static_cast<size_t>(Id::name)] = find(*device, #name);
+  ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_FIND)
+#undef ORIEL_FIND
+  owner->wait_idle = reinterpret_cast<PFN_vkDeviceWaitIdle>(find(*device, "vkDeviceWaitIdle"));
+  book().made("Device", owner->handle, of_instance->handle);
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroyDevice(VkDevice device, const VkAllocationCallbacks* allocator) {
+  (void)book().decide("vkDestroyDevice", false);
+  Owner* const owner = ownerOf(device);
+  book().ownerDestroyed(owner->handle);
+  book().destroyed("Device", owner->handle);
+  reinterpret_cast<PFN_vkDestroyDevice>(owner->next[static_cast<size_t>(Id::vkDestroyDevice)])(
+      device, allocator);
+  removeOwner(owner);
+}
+
+// ---- Which function is whose ---------------------------------------------------------------------
+
+template <typename Function>
+PFN_vkVoidFunction plain(Function* function) {
+  return reinterpret_cast<PFN_vkVoidFunction>(function);
+}
+
+// Null: it is not one of ours.
+PFN_vkVoidFunction find(const char* name) {
+  const std::string_view wanted = name;
+  if (wanted == "vkCreateInstance") {
+    return plain(createInstance);
+  }
+  if (wanted == "vkDestroyInstance") {
+    return plain(destroyInstance);
+  }
+  if (wanted == "vkCreateDevice") {
+    return plain(createDevice);
+  }
+  if (wanted == "vkDestroyDevice") {
+    return plain(destroyDevice);
+  }
+#define ORIEL_IS(function)                                   \
+  if (wanted == #function) {                                 \
+    return plain(Entry<Id::function, PFN_##function>::call); \
+  }
+  ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_IS)
+#undef ORIEL_IS
+  return nullptr;
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL deviceFunction(VkDevice device, const char* name) {
+  if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) {
+    return plain(deviceFunction);
+  }
+  const PFN_vkVoidFunction next = ownerOf(device)->next_of_device(device, name);
+  const PFN_vkVoidFunction own = next == nullptr ? nullptr : find(name);
+  return own != nullptr ? own : next;
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instanceFunction(VkInstance instance, const char* name) {
+  if (std::strcmp(name, "vkGetInstanceProcAddr") == 0) {
+    return plain(instanceFunction);
+  }
+  if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) {
+    return plain(deviceFunction);
+  }
+  const PFN_vkVoidFunction own = find(name);
+  if (own != nullptr || instance == VK_NULL_HANDLE) {
+    return own;
+  }
+  return ownerOf(instance)->next_of_instance(instance, name);
+}
+
+}  // namespace
+}  // namespace oriel::faults
+
+ORIEL_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* version) {
+  version->loaderLayerInterfaceVersion = 2;
+  version->pfnGetInstanceProcAddr = oriel::faults::instanceFunction;
+  version->pfnGetDeviceProcAddr = oriel::faults::deviceFunction;
+  version->pfnGetPhysicalDeviceProcAddr = nullptr;
+  return VK_SUCCESS;
+}
+
+ORIEL_LAYER_EXPORT const OrielVulkanFaults* oriel_vulkan_faults() {
+  using oriel::faults::book;
+  static const OrielVulkanFaults table = {
+      [] { book().clear(); },
+      [](const char* function, uint64_t nth, int32_t result, int from_then_on) {
+        book().fail(function, nth, result, from_then_on != 0);
+      },
+      [](uint64_t bytes) { book().capMemory(bytes); },
+      [](uint32_t milliseconds) { book().delayFences(milliseconds); },
+      [](const char* function) { return book().calls(function); },
+      [](void (*visit)(const char*, uint64_t, void*), void* user) {
+        book().visit([&](const char* function, uint64_t calls) { visit(function, calls, user); });
+      },
+      [] { return book().failed(); },
+      [] { return book().objects(); },
+      [] { return book().complaints(); },
+      [](const char* function) { return book().decide(function, false); },
+  };
+  return &table;
+}

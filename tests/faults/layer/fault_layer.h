@@ -1,0 +1,55 @@
+// What a program says to the fault layer, a Vulkan layer of the tests (VK_LAYER_ORIEL_faults): which calls of Vulkan
+// fail, how much memory the device has, how long its work takes. And what the layer has seen.
+//
+// The layer knows the functions that Oriel loads (vulkan/loader.h). A program that loads the layer's library itself,
+// before Vulkan does, finds oriel_vulkan_faults() in it by dlsym(); what it orders and reads stays from one instance to
+// the next. Any other program is told by its environment:
+//
+//   ORIEL_FAULTS        orders, separated by spaces:
+//                         vkQueueSubmit@3=-4     the third call returns VK_ERROR_DEVICE_LOST
+//                         vkQueueSubmit@3+=-2    and all that follow return VK_ERROR_OUT_OF_DEVICE_MEMORY
+//                         memory=100000000       bytes that the device has
+//                         fences=50              milliseconds that a submission takes at least
+//   ORIEL_FAULTS_WHEN   a file: calls are counted, and fail, while it is there
+//   ORIEL_FAULTS_REPORT a file: what is wrong with objects is written behind what it holds
+//
+// A device that a call has found lost stays lost: everything that can say so says so, until it is destroyed.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct OrielVulkanFaults {
+  /// Counts begin anew, all orders are taken back. Objects that are there stay known.
+  void (*clear)(void);
+  /// The `nth` call of a function from now on, counted from 1, returns `result` instead of being made; with
+  /// `from_then_on` those after it, too.
+  void (*fail)(const char* function, uint64_t nth, int32_t result, int from_then_on);
+  /// 0: as many as it has.
+  void (*capMemory)(uint64_t bytes);
+  /// A submission is not done before so many milliseconds have passed.
+  void (*delayFences)(uint32_t milliseconds);
+
+  /// Calls since clear(), those included that failed.
+  uint64_t (*calls)(const char* function);
+  /// visit(function, calls, user) for each function that was called.
+  void (*visit)(void (*visit)(const char* function, uint64_t calls, void* user), void* user);
+  /// Calls that returned what was ordered, or that a device was lost.
+  uint64_t (*failed)(void);
+  /// Instances, devices and their objects that are there now.
+  uint64_t (*objects)(void);
+  /// Lines, since they were asked for last: objects left when their device or instance was destroyed, handles that were
+  /// never given out or destroyed twice. "" if nothing was wrong. Valid until the next call.
+  const char* (*complaints)(void);
+  /// For functions that no layer sees, called by whoever does: what the call has to return, or 0.
+  int32_t (*decide)(const char* function);
+};
+
+typedef const struct OrielVulkanFaults* (*OrielVulkanFaultsFunction)(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,343 @@
+#include "faults/runner.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "faults/file_faults.h"
+#include "faults/vulkan_faults.h"
+#include "os/os.h"
+
+namespace oriel::test {
+namespace {
+
+uint32_t errorLines(const World& world) {
+  return static_cast<uint32_t>(
+      std::count_if(world.log.lines.begin(), world.log.lines.end(),
+                    [](const CapturedLog::Line& line) { return line.level == ORIEL_LOG_ERROR; }));
+}
+
+void add(std::string* problems, const std::string& problem) {
+  if (!problem.empty()) {
+    *problems += (problems->empty() ? "" : "; ") + problem;
+  }
+}
+
+bool is(size_t phase, const char* name) { return std::strcmp(phases()[phase].name, name) == 0; }
+
+// A world of its own: the phase makes or frees the model.
+bool beginsAnew(size_t phase) {
+  return is(phase, "describe") || is(phase, "load") || is(phase, "load again");
+}
+
+// What was not removed now is when a file of that name is written next.
+bool keepsTemporary(const Fault& fault) {
+  const std::string call = fault.site.substr(0, fault.site.find(' '));
+  const auto any = {"unlink", "unlinkat", "opendir", "readdir64", "fstatat64", "openat64", "flock"};
+  return fault.kind == FaultKind::kFile &&
+         std::any_of(any.begin(), any.end(), [&](const char* one) { return call == one; });
+}
+
+uint64_t callsOfVulkan() {
+  uint64_t all = 0;
+  if (faultLayer() != nullptr) {
+    faultLayer()->visit(
+        [](const char*, uint64_t calls, void* user) { *static_cast<uint64_t*>(user) += calls; },
+        &all);
+  }
+  return all;
+}
+
+}  // namespace
+
+Runner::Runner(const Device& device) : device_(device), world_(new World(device)) {
+  FileFaults& files = FileFaults::all();
+  files.name(device.model, "model");
+  files.name(device.model + ".calibration.json", "calibration");
+  files.name(world_->path("cache"), "cache");
+  files.name(world_->path("snapshots"), "snapshot");
+  files.name(world_->path("spill"), "spill");
+  for (const char* folder : {"/proc", "/sys", "/dev"}) {
+    files.name(folder, "system");
+  }
+}
+
+Runner::~Runner() = default;
+
+oriel_status Runner::runPhase(size_t phase) { return phases()[phase].run(*world_); }
+
+// Up to where the phase begins.
+bool Runner::prepare(size_t phase) {
+  disarm(world_.get());
+  world_->endSessions();
+  world_->clearFolders();
+  if (beginsAnew(phase)) {
+    world_->end();
+  }
+  for (const char* before : phases()[phase].behind) {
+    const bool load = std::strcmp(before, "load") == 0;
+    if (load && world_->model != nullptr) {
+      continue;
+    }
+    if (runPhase(load ? phaseNumber("load again") : phaseNumber(before)) != ORIEL_OK) {
+      return false;
+    }
+  }
+  if (is(phase, "load again")) {
+    world_->end();
+  }
+  return true;
+}
+
+bool Runner::count() {
+  std::string problems;
+  for (size_t phase = 0; phase < phases().size(); ++phase) {
+    for (const bool rehearsal : {true, false}) {  // what a driver keeps from its first time is kept
+      Twin twin;
+      if (!prepare(phase)) {
+        std::fprintf(stderr, "phase %s does not work: %s\n", phases()[phase].name,
+                     world_->log.errors().c_str());
+        return false;
+      }
+      twin.before = world_->point();
+      armNothing(world_.get());
+      const oriel_status status = runPhase(phase);
+      const std::vector<Sites> sites = seen(*world_);
+      disarm(world_.get());
+      if (status != ORIEL_OK) {
+        std::fprintf(stderr, "phase %s ends with %s: %s\n", phases()[phase].name,
+                     oriel_status_text(status), world_->log.errors().c_str());
+        return false;
+      }
+      twin.after = world_->point();
+      twin.proof = proof();
+      twins_[phase] = twin;
+      for (const Sites& site : sites) {
+        if (!rehearsal) {
+          counts_.push_back({phase, site});
+        }
+      }
+    }
+  }
+  if (!endWorld(&problems)) {
+    std::fprintf(stderr, "nothing was failed, and still: %s\n", problems.c_str());
+  }
+  return problems.empty();
+}
+
+std::vector<Fault> Runner::faults() const {
+  std::vector<Fault> all;
+  for (const Count& count : counts_) {
+    const Sites& sites = count.sites;
+    if (sites.kind == FaultKind::kVulkan && is(count.phase, "load")) {
+      continue;  // asks the driver for what "load again" does
+    }
+    for (const int result : resultsOf(sites.kind, sites.site)) {
+      for (const uint64_t nth : chosen(sites.kind, sites.calls)) {
+        all.push_back({sites.kind, count.phase, sites.site, nth, sites.calls, result});
+      }
+    }
+  }
+  if (device_.kind == ORIEL_DEVICE_VULKAN) {
+    for (const VulkanCall& call : vulkanCalls()) {
+      if (call.name == "vkDestroyInstance") {
+        continue;  // without it nobody can destroy the instance that was made
+      }
+      all.push_back({FaultKind::kMissing, phaseNumber("load again"), call.name, 1, 1, 0});
+    }
+  }
+  return all;
+}
+
+// With a session that has something to go on from. Empty: it does not work.
+std::vector<int32_t> Runner::proof() {
+  World& world = *world_;
+  std::vector<int32_t> ids;
+  const auto works = [&](const char* phase) { return runPhase(phaseNumber(phase)) == ORIEL_OK; };
+  if (world.model == nullptr && !works("load again")) {
+    return ids;
+  }
+  if (world.session == nullptr && !works("create")) {
+    return ids;
+  }
+  if (world.trimmed() && !works("resume")) {
+    return ids;
+  }
+  if (world.position() == 0 && !works("prefill")) {
+    return ids;
+  }
+  oriel_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = 4;
+  options.greedy = 1;
+  options.seed = 1;
+  options.ignore_stop = 1;
+  const auto keep = [](const oriel_token_event* event, void* user) {
+    static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
+    return 0;
+  };
+  if (world.reply_begin != 0) {
+    return world.generated;  // of a reply that has ended nothing follows
+  }
+  const oriel_status status = oriel_session_generate(world.session, &options, keep, &ids, nullptr);
+  return status == ORIEL_OK || status == ORIEL_ERROR_STATE ? ids : std::vector<int32_t>();
+}
+
+bool Runner::endWorld(std::string* problems) {
+  world_->end();
+  const uint64_t bytes = world_->ledger.live_bytes;
+  add(problems, bytes == 0 ? "" : std::to_string(bytes) + " bytes were not given back");
+  if (faultLayer() != nullptr) {
+    const uint64_t objects = faultLayer()->objects();
+    add(problems, objects == 0 ? "" : std::to_string(objects) + " objects of Vulkan are left");
+    add(problems, faultLayer()->complaints());
+  }
+  if (!problems->empty()) {
+    world_ = std::make_unique<World>(device_);
+  }
+  return problems->empty();
+}
+
+// Everything that needs the device says so at once, asks it nothing, and says nothing more.
+void Runner::expectLost(Outcome* outcome) {
+  World& world = *world_;
+  world.log.clear();
+  const uint64_t calls = callsOfVulkan();
+  const int32_t id = 1;
+  const float* logits = nullptr;
+  size_t count = 0;
+  oriel_session* another = nullptr;
+  oriel_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = 1;
+  if (world.trimmed()) {
+    add(&outcome->problems, runPhase(phaseNumber("resume")) == ORIEL_ERROR_DEVICE &&
+                                    errorLines(world) == 0 && callsOfVulkan() == calls
+                                ? ""
+                                : "the lost model is resumed, or not at once");
+    return;
+  }
+  if (world.session == nullptr) {
+    add(&outcome->problems,
+        oriel_session_create(world.model, nullptr, &another) == ORIEL_ERROR_DEVICE &&
+                errorLines(world) == 0
+            ? ""
+            : "a session of the lost model is made, or refused with another line");
+    return;
+  }
+  bool right = true;
+  for (const oriel_status status :
+       {oriel_session_append(world.session, &id, 1),
+        oriel_session_generate(world.session, &options, nullptr, nullptr, nullptr),
+        oriel_session_logits(world.session, &logits, &count),
+        oriel_session_save_file(world.session, world.path("snapshots/lost").c_str()),
+        oriel_session_reset(world.session), oriel_session_fork(world.session, &another)}) {
+    right = right && status == ORIEL_ERROR_DEVICE;
+  }
+  add(&outcome->problems, right ? "" : "a call on the lost session is not ORIEL_ERROR_DEVICE");
+  add(&outcome->problems,
+      callsOfVulkan() == calls ? "" : "the lost device was asked for something");
+  add(&outcome->problems, errorLines(world) == 0 ? "" : "that it is lost is said again");
+  std::vector<int32_t> ids(256);
+  add(&outcome->problems,
+      oriel_session_get_tokens(world.session, 0, ids.data(), ids.size(), &count) == ORIEL_OK
+          ? ""
+          : "the tokens of the lost session cannot be had");
+}
+
+// What failed left nothing behind.
+void Runner::expectUnchanged(const Fault& fault, const Twin& twin, Outcome* outcome) {
+  const Phase& phase = phases()[fault.phase];
+  Point point = world_->point();
+  if (phase.moves) {
+    if (point.position == twin.before.position) {
+      point.snapshot = twin.before.snapshot;  // a place may count as gone that has been written to
+    } else {
+      point.position = twin.before.position;
+      point.snapshot = twin.before.snapshot;
+    }
+  }
+  point.temporaries = std::max(point.temporaries, twin.before.temporaries);  // old ones may be gone
+  add(&outcome->problems, World::difference(point, twin.before));
+}
+
+void Runner::expectWorksAgain(const Fault& fault, const Twin& twin, Outcome* outcome) {
+  world_->log.clear();
+  const oriel_status status = runPhase(fault.phase);
+  if (status != ORIEL_OK) {
+    add(&outcome->problems,
+        std::string("done again it is ") + oriel_status_text(status) + ": " + world_->log.errors());
+    return;
+  }
+  Point point = world_->point();
+  if (is(fault.phase,
+         "reply")) {  // what was taken back counts for the repeat penalty, in the snapshot, too
+    point.snapshot = twin.after.snapshot;
+  }
+  add(&outcome->problems, World::difference(point, twin.after));
+}
+
+Outcome Runner::run(const Fault& fault) {
+  Outcome outcome;
+  if (!prepare(fault.phase)) {
+    outcome.problems = "what comes before does not work: " + world_->log.errors();
+    (void)endWorld(&outcome.problems);
+    return outcome;
+  }
+  const Twin& twin = twins_[fault.phase];
+  const Right right = rightOf(fault);
+  world_->log.clear();
+  arm(fault, world_.get());
+  const double begin_ms = nowMs();
+  outcome.status = runPhase(fault.phase);
+  outcome.ms = nowMs() - begin_ms;
+  outcome.fired = fired(fault, *world_);
+  disarm(world_.get());
+  if (!outcome.fired) {
+    return outcome;
+  }
+  const bool went_on = outcome.status == ORIEL_OK;
+  const bool is_right =
+      went_on ? right.may_go_on : right.may_fail && outcome.status == right.status;
+  add(&outcome.problems, is_right ? "" : std::string("it is ") + oriel_status_text(outcome.status));
+  const uint32_t lines = errorLines(*world_);
+  const bool may_say = is(fault.phase, "destroy");
+  add(&outcome.problems, lines == (went_on ? 0u : 1u) || (may_say && lines <= 1)
+                             ? ""
+                             : std::to_string(lines) + " lines: " + world_->log.errors());
+  // A trimmed one says so when it is to be resumed.
+  outcome.lost = world_->trimmed() ? outcome.status == ORIEL_ERROR_DEVICE &&
+                                         runPhase(phaseNumber("resume")) == outcome.status
+                                   : world_->lost();
+  if (outcome.lost) {
+    expectLost(&outcome);
+    add(&outcome.problems,
+        outcome.status == ORIEL_ERROR_DEVICE || outcome.status == ORIEL_ERROR_TIMEOUT
+            ? ""
+            : "lost without a word");
+    (void)endWorld(&outcome.problems);
+    if (!prepare(fault.phase)) {
+      add(&outcome.problems, "it cannot be loaded again: " + world_->log.errors());
+      return outcome;
+    }
+    expectWorksAgain(fault, twin, &outcome);
+  } else if (!went_on) {
+    expectUnchanged(fault, twin, &outcome);
+    expectWorksAgain(fault, twin, &outcome);
+  } else {
+    Point point = world_->point();
+    if (keepsTemporary(fault)) {
+      point.temporaries = twin.after.temporaries;
+    }
+    add(&outcome.problems, World::difference(point, twin.after));
+  }
+  if (proof() != twin.proof) {
+    add(&outcome.problems, "what follows is something else");
+  }
+  if (!outcome.problems.empty() || beginsAnew(fault.phase)) {
+    (void)endWorld(&outcome.problems);
+  }
+  return outcome;
+}
+
+}  // namespace oriel::test

@@ -1,0 +1,398 @@
+#include "faults/world.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "faults/file_faults.h"
+#include "faults/vulkan_faults.h"
+
+namespace oriel::test {
+namespace {
+
+constexpr uint32_t kPromptTokens = 40;
+constexpr uint32_t kReplyTokens = 6;
+constexpr uint32_t kBatch = 16;
+
+// Without what threads of the library read of the system when they begin.
+size_t openDescriptors() {
+  size_t count = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
+    count += target.rfind("/sys/", 0) == 0 || target.rfind("/proc/", 0) == 0 ? 0 : 1;
+  }
+  return count;
+}
+
+// Files that nobody will miss: what writing leaves when it is interrupted.
+size_t temporariesUnder(const std::string& folder) {
+  size_t count = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
+    count += entry.path().extension() == ".oriel-tmp" ? 1 : 0;
+  }
+  return count;
+}
+
+int32_t promptId(uint64_t i) { return static_cast<int32_t>(40 + i * 37 % 300); }
+
+int keep(const oriel_token_event* event, void* user) {
+  static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
+  return 0;
+}
+
+oriel_generate_options greedily(uint32_t tokens) {
+  oriel_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = tokens;
+  options.greedy = 1;
+  options.seed = 1;  // which snapshots have, too
+  options.ignore_stop = 1;
+  return options;
+}
+
+// ---- Phases --------------------------------------------------------------------------------------
+
+oriel_status load(World& world) {
+  return oriel_model_load(world.device.model.c_str(), &world.options, &world.model);
+}
+
+oriel_status loadAnew(World& world) {
+  std::filesystem::remove_all(world.path("cache"));
+  return load(world);
+}
+
+oriel_status describe(World& world) {
+  oriel_file_info info = {};
+  info.struct_size = sizeof(info);
+  oriel_status status = oriel_inspect(world.device.model.c_str(), &world.options, &info);
+  // As an app has a file that a user picked.
+  const std::string handed = "/dev/fd/" + std::to_string(world.model_descriptor);
+  status = status != ORIEL_OK ? status : oriel_inspect(handed.c_str(), &world.options, &info);
+  if (status != ORIEL_OK) {
+    return status;
+  }
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  return oriel_plan_file(world.device.model.c_str(), &world.options, &plan);
+}
+
+oriel_status create(World& world) {
+  return oriel_session_create(world.model, nullptr, &world.session);
+}
+
+// From where it got to the last time.
+oriel_status prefill(World& world) {
+  std::vector<int32_t> ids;
+  for (uint64_t i = world.position(); i < kPromptTokens; ++i) {
+    ids.push_back(promptId(i));
+  }
+  return ids.empty() ? ORIEL_OK : oriel_session_append(world.session, ids.data(), ids.size());
+}
+
+oriel_status decode(World& world) {
+  const uint64_t done = world.position() - kPromptTokens;
+  if (done == kReplyTokens) {
+    return ORIEL_OK;
+  }
+  world.generated.resize(done);  // a token that was shown last need not have been committed
+  const oriel_generate_options options = greedily(kReplyTokens - static_cast<uint32_t>(done));
+  return oriel_session_generate(world.session, &options, keep, &world.generated, nullptr);
+}
+
+// Of everything that takes memory of its own to work out.
+constexpr char kSchema[] = R"({"type": "object", "properties": {
+  "name": {"type": "string", "pattern": "^[a-z]{1,3}$"},
+  "day": {"type": "string", "format": "date"},
+  "count": {"type": "integer", "minimum": 1, "maximum": 999},
+  "either": {"oneOf": [{"type": "string", "pattern": "^a+$"}, {"type": "string", "pattern": "^b+$"}]},
+  "one": {"enum": ["one", "two"], "pattern": "^[a-z]+$"}},
+  "required": ["name", "count", "either"]})";
+
+// A message that was not added is as if it had never been said.
+oriel_status chat(World& world) {
+  oriel_transcript_info said = {};
+  said.struct_size = sizeof(said);
+  (void)oriel_transcript_get_info(world.session, &said);
+  const std::string word(1500, 'a');  // what it takes to encode it is borrowed
+  const oriel_status status = said.messages != 0
+                                  ? ORIEL_OK
+                                  : oriel_chat_add(world.session, "user", word.data(), word.size());
+  if (status != ORIEL_OK || said.messages > 1) {
+    return status;
+  }
+  constexpr char kMessage[] = "[{\"role\": \"user\", \"content\": \"Hello\"}]";
+  return oriel_chat_add_json(world.session, kMessage, sizeof(kMessage) - 1);
+}
+
+// What there is of a reply that failed is taken back first, as an app does it.
+oriel_status answer(World& world) {
+  if (world.position() != world.reply_begin && world.reply_begin != 0) {
+    const oriel_status status = oriel_session_rewind(world.session, world.reply_begin);
+    if (status != ORIEL_OK) {
+      return status;
+    }
+  }
+  world.reply_begin = world.position();
+  oriel_generate_options options = greedily(4);
+  options.ignore_stop = 0;
+  options.json_schema = kSchema;
+  options.json_schema_bytes = sizeof(kSchema) - 1;
+  world.generated.clear();
+  return oriel_chat_reply(world.session, &options, keep, &world.generated, nullptr);
+}
+
+oriel_status embed(World& world) {
+  std::vector<float> values(4096);
+  size_t needed = 0;
+  constexpr char kText[] = "A hedgehog saw three others.";
+  return oriel_embed(world.session, nullptr, kText, sizeof(kText) - 1, values.data(), values.size(),
+                     &needed, nullptr);
+}
+
+oriel_status convert(World& world) {
+  std::vector<int32_t> ids(4096);
+  std::vector<char> text(8192);
+  size_t needed = 0;
+  const std::string word(1500, 'b');
+  const oriel_message message = {"user", word.data(), word.size()};
+  constexpr char kJson[] = "[{\"role\": \"user\", \"content\": \"Hello\"}]";
+  const auto part = [](const oriel_part*, void*) { return 0; };
+  oriel_status status =
+      oriel_tokenize(world.model, word.data(), word.size(), 0, ids.data(), ids.size(), &needed);
+  status = status != ORIEL_OK
+               ? status
+               : oriel_render_tokens(world.model, nullptr, &message, 1, 1, ORIEL_TEXT_BOS,
+                                     ids.data(), ids.size(), &needed);
+  status = status != ORIEL_OK ? status
+                              : oriel_render_json(world.model, nullptr, kJson, sizeof(kJson) - 1, 1,
+                                                  text.data(), text.size(), &needed);
+  return status != ORIEL_OK
+             ? status
+             : oriel_parse_reply(world.model, nullptr, 0, word.data(), word.size(), part, nullptr);
+}
+
+// What is kept is saved by a second name, too.
+oriel_status save(World& world) {
+  const std::string kept = world.path("snapshots/kept"), alias = world.path("snapshots/alias");
+  std::filesystem::remove(world.path("snapshots/new"));
+  oriel_status status = oriel_session_save_file_as(
+      world.session, world.path("snapshots/new").c_str(), ORIEL_SAVE_NEW);
+  status = status != ORIEL_OK ? status : oriel_session_save_file(world.session, kept.c_str());
+  std::error_code there;
+  std::filesystem::create_symlink(kept, alias, there);
+  return status != ORIEL_OK ? status : oriel_session_save_file(world.session, alias.c_str());
+}
+
+oriel_status restore(World& world) {
+  return oriel_session_restore_file(world.session, world.path("snapshots/kept").c_str());
+}
+
+oriel_status fork(World& world) { return oriel_session_fork(world.session, &world.fork); }
+
+oriel_status trim(World& world) {
+  return oriel_trim(world.model, ORIEL_TRIM_CACHE, world.path("spill").c_str());
+}
+
+oriel_status resume(World& world) { return oriel_resume(world.model, nullptr, nullptr); }
+
+oriel_status reset(World& world) { return oriel_session_reset(world.session); }
+
+oriel_status destroy(World& world) {
+  oriel_session_destroy(world.fork);
+  oriel_session_destroy(world.session);
+  oriel_model_free(world.model);
+  world.fork = world.session = nullptr;
+  world.model = nullptr;
+  return ORIEL_OK;
+}
+
+}  // namespace
+
+const std::vector<Phase>& phases() {
+  static const std::vector<Phase> all = {
+      {"describe", {}, describe, false, "`oriel_inspect`, `oriel_plan_file`"},
+      {"load", {}, loadAnew, false, "`oriel_model_load`, the cache folder is empty"},
+      {"load again", {"load"}, load, false, "`oriel_model_load`, with what the first load kept"},
+      {"create", {"load"}, create, false, "`oriel_session_create`"},
+      {"prefill", {"load", "create"}, prefill, true, "`oriel_session_append` of three batches"},
+      {"decode",
+       {"load", "create", "prefill"},
+       decode,
+       true,
+       "`oriel_session_generate` of six tokens"},
+      {"chat", {"load", "create"}, chat, true, "`oriel_chat_add`, `oriel_chat_add_json`"},
+      {"reply", {"load", "create", "chat"}, answer, true, "`oriel_chat_reply` with a JSON schema"},
+      {"embed", {"load", "create"}, embed, false, "`oriel_embed`"},
+      {"convert",
+       {"load"},
+       convert,
+       false,
+       "`oriel_tokenize`, `oriel_render_tokens`, `oriel_render_json`, `oriel_parse_reply`"},
+      {"save",
+       {"load", "create", "prefill", "decode"},
+       save,
+       false,
+       "`oriel_session_save_file_as` of a new file, `oriel_session_save_file` over an old one"},
+      {"restore",
+       {"load", "create", "prefill", "decode", "save"},
+       restore,
+       false,
+       "`oriel_session_restore_file`"},
+      {"fork", {"load", "create", "prefill", "decode"}, fork, false, "`oriel_session_fork`"},
+      {"trim",
+       {"load", "create", "prefill", "decode"},
+       trim,
+       false,
+       "`oriel_trim` to `ORIEL_TRIM_CACHE`"},
+      {"resume",
+       {"load", "create", "prefill", "decode", "trim"},
+       resume,
+       false,
+       "`oriel_resume` from there"},
+      {"reset", {"load", "create", "prefill", "decode"}, reset, false, "`oriel_session_reset`"},
+      {"destroy",
+       {"load", "create", "prefill", "decode", "fork"},
+       destroy,
+       false,
+       "`oriel_session_destroy`, `oriel_model_free`"},
+  };
+  return all;
+}
+
+size_t phaseNumber(const std::string& name) {
+  const std::vector<Phase>& all = phases();
+  return static_cast<size_t>(
+      std::find_if(all.begin(), all.end(), [&](const Phase& phase) { return name == phase.name; }) -
+      all.begin());
+}
+
+bool Point::operator==(const Point& other) const { return World::difference(*this, other).empty(); }
+
+World::World(const Device& on)
+    : device(on), model_descriptor(::open(on.model.c_str(), O_RDONLY | O_CLOEXEC)) {
+  FileFaults::all().know(model_descriptor, "model");
+  clearFolders();
+  options.struct_size = sizeof(options);
+  options.memory_bytes = 64u << 20;
+  // On the CPU as long that the cache has whole large pages.
+  options.window_tokens = device.kind == ORIEL_DEVICE_CPU ? 4096 : 200;
+  options.chunk_tokens = kBatch;
+  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.device = device.kind;
+  options.device_timeout_ms = device.timeout_ms;
+  options.on_file = device.on_file;
+  options.sessions = 2;
+  options.constraints = 1;
+  options.transcript_bytes = 8192;
+  options.log = log.log().callback;
+  options.log_user = log.log().user;
+  options.allocator = ledger.allocator();
+  cache_ = path("cache");
+  options.cache_dir = cache_.c_str();
+}
+
+World::~World() {
+  end();
+  ::close(model_descriptor);
+}
+
+void World::clearFolders() {
+  for (const char* folder : {"snapshots", "spill"}) {
+    std::filesystem::remove_all(path(folder));
+    std::filesystem::create_directories(path(folder));
+  }
+  for (const char* left : {"snapshots/kept", "spill/oriel-trim"}) {
+    std::ofstream(path(left) + std::string(".0123456789abcdef.oriel-tmp")) << "left";
+  }
+}
+
+void World::endSessions() {
+  oriel_session_destroy(fork);
+  oriel_session_destroy(session);
+  fork = session = nullptr;
+  generated.clear();
+  reply_begin = 0;
+}
+
+void World::end() {
+  endSessions();
+  oriel_model_free(model);
+  model = nullptr;
+}
+
+uint64_t World::position() const {
+  oriel_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  return session != nullptr && oriel_session_get_stats(session, &stats) == ORIEL_OK ? stats.position
+                                                                                    : 0;
+}
+
+bool World::trimmed() const {
+  oriel_resident resident = {};
+  resident.struct_size = sizeof(resident);
+  return model != nullptr && oriel_model_get_resident(model, &resident) == ORIEL_OK &&
+         resident.level != ORIEL_TRIM_NONE;
+}
+
+bool World::lost() {
+  size_t needed = 0;
+  oriel_session* probe = nullptr;
+  if (model != nullptr && session == nullptr) {
+    const oriel_status status = oriel_session_create(model, nullptr, &probe);
+    oriel_session_destroy(probe);
+    return status == ORIEL_ERROR_DEVICE;
+  }
+  oriel_status status =
+      session == nullptr ? ORIEL_OK : oriel_session_save(session, nullptr, 0, &needed);
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    std::vector<uint8_t> room(needed);
+    status = oriel_session_save(session, room.data(), room.size(), &needed);
+  }
+  return status == ORIEL_ERROR_DEVICE;
+}
+
+Point World::point() {
+  Point point;
+  point.position = position();
+  size_t needed = 0;
+  if (session != nullptr &&
+      oriel_session_save(session, nullptr, 0, &needed) == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    point.snapshot.resize(needed);
+    if (oriel_session_save(session, point.snapshot.data(), needed, &needed) != ORIEL_OK) {
+      point.snapshot.clear();
+    }
+  }
+  point.live_bytes = ledger.live_bytes;
+  point.objects = faultLayer() != nullptr ? faultLayer()->objects() : 0;
+  point.descriptors = openDescriptors();
+  point.temporaries = temporariesUnder(device.folder);
+  return point;
+}
+
+std::string World::difference(const Point& is, const Point& should) {
+  std::string all;
+  const auto compare = [&all](const char* what, uint64_t got, uint64_t wanted) {
+    if (got != wanted) {
+      all += std::string(all.empty() ? "" : ", ") + what + " " + std::to_string(got) +
+             " instead of " + std::to_string(wanted);
+    }
+  };
+  compare("position", is.position, should.position);
+  compare("bytes", is.live_bytes, should.live_bytes);
+  compare("objects", is.objects, should.objects);
+  compare("descriptors", is.descriptors, should.descriptors);
+  compare("temporary files", is.temporaries, should.temporaries);
+  compare("bytes of the snapshot", is.snapshot.size(), should.snapshot.size());
+  if (is.snapshot.size() == should.snapshot.size() && is.snapshot != should.snapshot) {
+    all += std::string(all.empty() ? "" : ", ") + "another snapshot";
+  }
+  return all;
+}
+
+}  // namespace oriel::test

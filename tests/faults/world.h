@@ -1,0 +1,83 @@
+// One model, its sessions and what an app does with them, in phases that can each be failed and done again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "oriel/sessions.h"
+#include "support/captured_log.h"
+#include "support/ledger.h"
+
+namespace oriel::test {
+
+/// What a matrix runs on.
+struct Device {
+  oriel_device_kind kind = ORIEL_DEVICE_CPU;
+  std::string model;
+  oriel_on_file on_file = ORIEL_ON_FILE_NONE;
+  std::string folder;  ///< of this process: everything that is written
+  uint32_t timeout_ms = 0;
+};
+
+/// What there is at the end of a phase.
+struct Point {
+  uint64_t position = 0;
+  std::vector<uint8_t> snapshot;  ///< of the session; empty where it cannot be had
+  uint64_t live_bytes = 0;        ///< of the app's allocator
+  uint64_t objects = 0;           ///< of Vulkan
+  size_t descriptors = 0;         ///< open in this process
+  size_t temporaries = 0;         ///< files that were being written
+  bool operator==(const Point& other) const;
+};
+
+class World {
+ public:
+  explicit World(const Device& device);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  /// Destroys sessions, then all of it.
+  void endSessions();
+  void end();
+  /// As they are at first: in each is a file that a process has left which was ended.
+  void clearFolders();
+  Point point();
+  /// What differs between two points, in words; "" if nothing does.
+  static std::string difference(const Point& is, const Point& should);
+  bool trimmed() const;
+  /// Of a model that is not trimmed.
+  bool lost();
+  uint64_t position() const;
+  std::string path(const std::string& name) const { return device.folder + "/" + name; }
+
+  const Device device;
+  const int model_descriptor;  ///< of its file
+  Ledger ledger;
+  CapturedLog log;
+  oriel_options options = {};
+  oriel_model* model = nullptr;
+  oriel_session* session = nullptr;
+  oriel_session* fork = nullptr;
+  uint64_t reply_begin = 0;        ///< where the phase reply was begun first; 0: it was not
+  std::vector<int32_t> generated;  ///< by the phase decode, however often it was begun
+
+ private:
+  std::string cache_;
+};
+
+struct Phase {
+  const char* name;
+  /// Phases that come before, by name; a name that is left out here has not been, and need not be.
+  std::vector<const char*> behind;
+  /// May be called again when it failed. What it needs besides it makes itself, with faults or without.
+  oriel_status (*run)(World& world);
+  bool
+      moves;  ///< the session's position; where it fails whole batches, or tokens, may have been committed
+  const char* what;
+};
+const std::vector<Phase>& phases();
+size_t phaseNumber(const std::string& name);
+
+}  // namespace oriel::test

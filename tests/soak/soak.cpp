@@ -1,0 +1,644 @@
+// Random conversations for as long as one likes: chats, cancels, forks, trims, saves, and faults of memory, files and
+// devices. After each call it is checked that what is held adds up; every now and then, that a session which was saved
+// and restored goes on like the one it came from, and that nothing is left when all sessions have ended.
+//
+//   oriel_soak [--seconds N] [--seed N] [--device cpu | vulkan=ICD] [--layer FOLDER] [--model FILE]
+//              [--trace 1]     says each call before it is made
+//
+// Ends with what was done and "N passed, N failed"; a failed check is said at once, with the number of the call.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "faults/vulkan_faults.h"
+#include "oriel/sessions.h"
+#include "support/aligned.h"
+
+namespace oriel::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr uint32_t kSessions = 4;
+constexpr uint32_t kTwinEvery = 40;
+constexpr uint32_t kAllEndEvery = 400;
+
+/// The app's memory: what is out, and when to refuse.
+struct Memory {
+  uint64_t live_bytes = 0;
+  uint32_t refuse_in = 0;  // calls; 0: never
+  oriel_allocator table = {&Memory::allocate, &Memory::release, this};
+
+  static void* allocate(size_t bytes, void* user) {
+    Memory* self = static_cast<Memory*>(user);
+    if (self->refuse_in > 0 && --self->refuse_in == 0) {
+      return nullptr;
+    }
+    self->live_bytes += bytes;
+    return alignedBlock(bytes);
+  }
+  static void release(void* block, size_t bytes, void* user) {
+    static_cast<Memory*>(user)->live_bytes -= bytes;
+    freeAligned(block);
+  }
+};
+
+uint64_t residentPages() {
+  uint64_t all = 0;
+  uint64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident;
+}
+
+int keep(const oriel_token_event* event, void* user) {
+  static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
+  return 0;
+}
+
+template <typename Struct>
+Struct sized() {
+  Struct value = {};
+  value.struct_size = sizeof(value);
+  return value;
+}
+
+struct Settings {
+  double seconds = 60;
+  uint64_t seed = 1;
+  bool trace = false;
+  oriel_device_kind device = ORIEL_DEVICE_CPU;
+  std::string model = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+};
+
+class Soak {
+ public:
+  Soak(const Settings& settings, const std::string& folder)
+      : settings_(settings), folder_(folder), random_(settings.seed) {}
+
+  bool begin() {
+    oriel_options options = sized<oriel_options>();
+    options.device = settings_.device;
+    options.memory_bytes = 96u << 20;
+    options.window_tokens = 128;
+    options.chunk_tokens = 32;
+    options.sessions = kSessions;
+    options.transcript_bytes = 16384;
+    options.allocator = &memory_.table;
+    options.log = &Soak::log;
+    options.log_user = this;
+    if (oriel_model_load(settings_.model.c_str(), &options, &model_) != ORIEL_OK) {
+      return false;
+    }
+    plan_ = sized<oriel_plan>();
+    (void)oriel_model_get_plan(model_, &plan_);
+    return true;
+  }
+
+  void run() {
+    const auto begin = Clock::now();
+    const auto elapsed = [&] {
+      return std::chrono::duration<double>(Clock::now() - begin).count();
+    };
+    while (elapsed() < settings_.seconds) {
+      ++step_;
+      act();
+      look();
+      if (step_ % kTwinEvery == 0) {
+        compareWithTwin();
+      }
+      if (step_ % kAllEndEvery == 0) {
+        endAll();
+        const uint64_t pages = residentPages();
+        // What the C library and the driver keep for later is there after the first quarter.
+        uint64_t& most = elapsed() < settings_.seconds / 4   ? warm_pages_
+                         : elapsed() < settings_.seconds / 2 ? early_pages_
+                                                             : late_pages_;
+        most = std::max(most, pages);
+      }
+    }
+    endAll();
+    oriel_model_free(model_);
+    check("nothing is left", memory_.live_bytes == 0, std::to_string(memory_.live_bytes));
+    if (faultLayer() != nullptr) {
+      check("no object of Vulkan is left", faultLayer()->objects() == 0,
+            faultLayer()->complaints());
+    }
+    if (early_pages_ != 0 && late_pages_ != 0) {
+      check("resident memory is flat", late_pages_ <= early_pages_,
+            std::to_string(early_pages_) + " pages at most in the second quarter, " +
+                std::to_string(late_pages_) + " in the second half");
+    }
+    report();
+  }
+  uint64_t failed() const { return failed_; }
+
+ private:
+  uint32_t below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
+
+  void check(const char* what, bool holds, const std::string& detail) {
+    ++(holds ? passed_ : failed_);
+    if (!holds) {
+      std::printf("FAILED in call %llu (%s): %s: %s\n", static_cast<unsigned long long>(step_),
+                  doing_, what, detail.c_str());
+      (void)std::fflush(stdout);
+    }
+  }
+
+  static void log(oriel_log_level level, const char* message, void* user) {
+    if (level == ORIEL_LOG_ERROR) {
+      static_cast<Soak*>(user)->lines_.emplace_back(message);
+    }
+  }
+
+  /// What `call` returned is what its contract allows, and a failure said why, in one line.
+  template <typename Call>
+  oriel_status expect(const char* what, std::initializer_list<oriel_status> allowed,
+                      const Call& call) {
+    doing_ = what;
+    lines_.clear();
+    if (settings_.trace) {
+      std::printf("%llu: %s\n", static_cast<unsigned long long>(step_), what);
+      (void)std::fflush(stdout);
+    }
+    const oriel_status status = call();
+    ++done_[what][status];
+    bool fine = status == ORIEL_OK || (status == ORIEL_ERROR_DEVICE && faultLayer() != nullptr &&
+                                       faultLayer()->failed() != 0);
+    for (const oriel_status one : allowed) {
+      fine = fine || status == one;
+    }
+    check("status", fine, oriel_status_text(status) + (lines_.empty() ? "" : ": " + lines_.back()));
+    // A lost device is told once, by whichever call finds it.
+    lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
+    const bool silent = status == ORIEL_OK || status == ORIEL_ERROR_CANCELLED || lost_;
+    check("lines", silent ? lines_.empty() || lost_ : lines_.size() == 1,
+          std::to_string(lines_.size()));
+    return status;
+  }
+
+  // ---- What is done ------------------------------------------------------------------------------
+
+  void act() {
+    if (lost_) {
+      recoverAll();
+      return;
+    }
+    oriel_session*& session = sessions_[below(kSessions)];
+    if (session == nullptr) {
+      if (below(3) == 0) {
+        create(&session);
+      }
+      return;
+    }
+    const uint32_t what = below(100);
+    if (what < 28) {
+      say(session);
+    } else if (what < 56) {
+      reply(session);
+    } else if (what < 62) {
+      replyToAll();
+    } else if (what < 68) {
+      fork(session);
+    } else if (what < 72) {
+      oriel_session_destroy(session);
+      session = nullptr;
+    } else if (what < 78) {
+      goBack(session);
+    } else if (what < 84) {
+      files(session);
+    } else if (what < 88) {
+      damaged(session);
+    } else if (what < 92) {
+      givenBack();
+    } else if (what < 95) {
+      withoutMemory(session);
+    } else if (what < 97) {
+      (void)expect("reset", {}, [&] { return oriel_session_reset(session); });
+    } else {
+      loseDevice();
+    }
+  }
+
+  void create(oriel_session** session) {
+    oriel_session_options options = sized<oriel_session_options>();
+    options.split_turns = below(2);
+    (void)expect("create", {}, [&] { return oriel_session_create(model_, &options, session); });
+  }
+
+  std::string someText() {
+    static const char* const kWords[] = {"the", "cat", "of", "Rome", "tells",
+                                         "why", "7",   "\n", "sea,", "\xc3\xa9t\xc3\xa9"};
+    std::string text;
+    for (uint32_t n = below(20) == 0 ? 400 : 1 + below(12); n > 0; --n) {
+      text += kWords[below(10)];
+      text += ' ';
+    }
+    return text;
+  }
+
+  void say(oriel_session* session) {
+    std::string text = someText();
+    const bool broken = below(12) == 0;
+    if (broken) {
+      text.insert(text.size() / 2, "\xff");
+    }
+    const uint64_t before = stats(session).position;
+    const oriel_status status = cancelledNowAndThen(
+        session, "chat_add", {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_TEXT},
+        [&] { return oriel_chat_add(session, "user", text.data(), text.size()); });
+    if (broken) {
+      check("text that is none is refused",
+            status == ORIEL_ERROR_TEXT || status == ORIEL_ERROR_DEVICE, oriel_status_text(status));
+      check("and nothing was read of it", lost_ || stats(session).position == before, "");
+    }
+  }
+
+  oriel_generate_options someOptions() {
+    oriel_generate_options options = sized<oriel_generate_options>();
+    options.max_tokens = 1 + below(24);
+    options.greedy = below(2);
+    options.seed = 1 + below(1000);
+    options.temperature = 1.5f;
+    options.repeat_penalty = below(2) == 0 ? 0 : 1.1f;
+    options.ignore_stop = below(2);
+    return options;
+  }
+
+  void reply(oriel_session* session) {
+    if (below(4) != 0) {
+      say(session);
+    }
+    const oriel_generate_options options = someOptions();
+    std::vector<int32_t> ids;
+    const uint64_t before = stats(session).position;
+    const oriel_status status = cancelledNowAndThen(
+        session, "reply", {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE},
+        [&] { return oriel_chat_reply(session, &options, keep, &ids, nullptr); });
+    check("a reply is part of the session",
+          status != ORIEL_OK || stats(session).position >= before + ids.size(), "");
+    check("and has the tokens that were asked for", ids.size() <= options.max_tokens + 1,
+          std::to_string(ids.size()));
+  }
+
+  void replyToAll() {
+    const oriel_generate_options options = someOptions();
+    std::vector<oriel_reply> replies;
+    for (oriel_session* session : sessions_) {
+      if (session != nullptr) {
+        say(session);
+        replies.push_back(sized<oriel_reply>());
+        replies.back().session = session;
+        replies.back().options = &options;
+      }
+    }
+    doing_ = "reply_many";
+    lines_.clear();
+    const oriel_status status = oriel_reply_many(replies.data(), replies.size());
+    ++done_[doing_][status];
+    lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
+    for (const oriel_reply& one : replies) {
+      lost_ = lost_ || one.status == ORIEL_ERROR_DEVICE;
+      check("status", one.status == ORIEL_OK || one.status == ORIEL_ERROR_STATE || lost_,
+            oriel_status_text(one.status));
+    }
+  }
+
+  template <typename Call>
+  oriel_status cancelledNowAndThen(oriel_session* session, const char* what,
+                                   std::initializer_list<oriel_status> allowed, const Call& call) {
+    if (below(4) != 0) {
+      return expect(what, allowed, call);
+    }
+    const auto after = std::chrono::microseconds(below(20000));
+    std::thread other([&] {
+      std::this_thread::sleep_for(after);
+      oriel_session_cancel(session);
+    });
+    const oriel_status status = expect(what, allowed, call);
+    other.join();
+    return status;
+  }
+
+  void fork(oriel_session* session) {
+    for (oriel_session*& free : sessions_) {
+      if (free == nullptr) {
+        (void)expect("fork", {}, [&] { return oriel_session_fork(session, &free); });
+        return;
+      }
+    }
+    oriel_session* none = nullptr;
+    const oriel_status status =
+        expect("fork", {ORIEL_ERROR_STATE}, [&] { return oriel_session_fork(session, &none); });
+    check("more sessions than there are places are refused", status != ORIEL_OK, "");
+  }
+
+  void goBack(oriel_session* session) {
+    const uint64_t position = stats(session).position;
+    switch (below(3)) {
+      case 0:
+        (void)expect("mark", {}, [&] { return oriel_session_mark(session, "here"); });
+        return;
+      case 1:
+        (void)expect("return", {ORIEL_ERROR_ARGUMENT, ORIEL_ERROR_CONTEXT},
+                     [&] { return oriel_session_return(session, "here", below(2)); });
+        return;
+      default:
+        (void)expect("rewind_turns", {ORIEL_ERROR_CONTEXT},
+                     [&] { return oriel_session_rewind_turns(session, 1 + below(2), below(2)); });
+        check("going back goes back", stats(session).position <= position, "");
+    }
+  }
+
+  void files(oriel_session* session) {
+    if (below(8) == 0) {
+      const std::string nowhere = folder_ + "/none/at/all";
+      const oriel_status status =
+          expect("save_file where there is no folder", {ORIEL_ERROR_IO},
+                 [&] { return oriel_session_save_file(session, nowhere.c_str()); });
+      check("is refused", status == ORIEL_ERROR_IO || lost_, oriel_status_text(status));
+      return;
+    }
+    const std::string path = folder_ + "/kept" + std::to_string(below(3));
+    if (below(2) == 0 || !std::filesystem::exists(path)) {
+      (void)expect("save_file", {}, [&] { return oriel_session_save_file(session, path.c_str()); });
+    } else {
+      // Of a session that split its turns otherwise, maybe, or another place of the sampler's: any session takes it.
+      (void)expect("restore_file", {},
+                   [&] { return oriel_session_restore_file(session, path.c_str()); });
+    }
+  }
+
+  std::vector<uint8_t> saved(oriel_session* session) {
+    size_t needed = 0;
+    (void)oriel_session_save(session, nullptr, 0, &needed);
+    std::vector<uint8_t> bytes(needed);
+    const oriel_status status = oriel_session_save(session, bytes.data(), bytes.size(), &needed);
+    bytes.resize(status == ORIEL_OK ? needed : 0);
+    lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
+    return bytes;
+  }
+
+  void damaged(oriel_session* session) {
+    const std::vector<uint8_t> before = saved(session);
+    if (before.empty()) {
+      return;
+    }
+    std::vector<uint8_t> bytes = before;
+    if (below(2) == 0) {
+      bytes.resize(below(static_cast<uint32_t>(bytes.size())));
+    } else {
+      bytes[below(static_cast<uint32_t>(bytes.size()))] ^= static_cast<uint8_t>(1u << below(8));
+    }
+    const oriel_status status =
+        expect("restore of what is damaged",
+               {ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED, ORIEL_ERROR_ARGUMENT},
+               [&] { return oriel_session_restore(session, bytes.data(), bytes.size()); });
+    check("is refused", status != ORIEL_OK, "");
+    check("the session is as it was", lost_ || saved(session) == before, "");
+  }
+
+  void givenBack() {
+    const oriel_trim_level level = static_cast<oriel_trim_level>(1 + below(4));
+    const char* const folder = level == ORIEL_TRIM_CACHE ? folder_.c_str() : nullptr;
+    if (below(3) == 0) {
+      (void)expect("pause", {}, [&] { return oriel_pause(model_); });
+    }
+    // Conversations with parts that are no messages cannot be built again.
+    if (expect("trim", {ORIEL_ERROR_STATE}, [&] { return oriel_trim(model_, level, folder); }) ==
+        ORIEL_OK) {
+      oriel_resident resident = sized<oriel_resident>();
+      (void)oriel_model_get_resident(model_, &resident);
+      check("what stays is what was said", resident.total_bytes <= plan_.trim_bytes[level],
+            std::to_string(resident.total_bytes));
+    }
+    (void)expect("resume", {}, [&] { return oriel_resume(model_, nullptr, nullptr); });
+  }
+
+  void withoutMemory(oriel_session* session) {
+    memory_.refuse_in = 1 + below(6);
+    const std::string path = folder_ + "/kept" + std::to_string(below(3));
+    switch (below(3)) {
+      case 0:
+        (void)expect("save_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
+                     [&] { return oriel_session_save_file(session, path.c_str()); });
+        break;
+      case 1:
+        if (std::filesystem::exists(path)) {
+          (void)expect("restore_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
+                       [&] { return oriel_session_restore_file(session, path.c_str()); });
+        }
+        break;
+      default: {
+        const std::string word(3000, 'x');
+        (void)expect("chat_add without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
+                     [&] { return oriel_chat_add(session, "user", word.data(), word.size()); });
+      }
+    }
+    memory_.refuse_in = 0;
+  }
+
+  // The next submission, or one of the next, finds the device lost.
+  void loseDevice() {
+    if (faultLayer() != nullptr) {
+      faultLayer()->fail("vkQueueSubmit", 1 + below(30), -4, 0);
+    }
+  }
+
+  void recoverAll() {
+    faultLayer()->clear();
+    for (oriel_session* session : sessions_) {
+      if (session == nullptr) {
+        continue;
+      }
+      const uint64_t position = stats(session).position;
+      oriel_recover_options options = sized<oriel_recover_options>();
+      options.device = ORIEL_DEVICE_VULKAN;
+      oriel_recovered result = sized<oriel_recovered>();
+      (void)expect("recover", {},
+                   [&] { return oriel_session_recover(session, &options, &result); });
+      check("a session that was recovered is where it was", stats(session).position <= position,
+            std::to_string(stats(session).position) + " and " + std::to_string(position));
+    }
+    lost_ = false;
+  }
+
+  // ---- What has to hold --------------------------------------------------------------------------
+
+  oriel_stats stats(oriel_session* session) {
+    oriel_stats stats = sized<oriel_stats>();
+    (void)oriel_session_get_stats(session, &stats);
+    return stats;
+  }
+
+  void look() {
+    for (oriel_session* session : sessions_) {
+      if (session == nullptr) {
+        continue;
+      }
+      const oriel_stats is = stats(session);
+      oriel_view view = sized<oriel_view>();
+      (void)oriel_session_get_view(session, &view);
+      size_t ids = 0;
+      (void)oriel_session_get_tokens(session, 0, nullptr, 0, &ids);
+      check("the window is not longer than it may be", is.window_used <= is.window_capacity, "");
+      check("what is allocated is what was planned",
+            is.device_bytes + is.host_bytes <= plan_.total_bytes,
+            std::to_string(is.device_bytes + is.host_bytes));
+      // A message that was taken back may have overwritten what the newest token saw.
+      check("what is seen is there",
+            view.position == is.position && view.first_stored <= view.position &&
+                view.first_visible <= view.position,
+            std::to_string(view.first_visible));
+      check("what was evicted is not held",
+            is.evicted + is.window_used <= is.position + is.window_capacity, "");
+    }
+  }
+
+  std::vector<int32_t> continuation(oriel_session* session) {
+    oriel_generate_options options = sized<oriel_generate_options>();
+    options.max_tokens = 12;
+    options.greedy = 1;
+    options.ignore_stop = 1;
+    std::vector<int32_t> ids;
+    const oriel_status status = oriel_session_generate(session, &options, keep, &ids, nullptr);
+    lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
+    return ids;
+  }
+
+  /// A session that is saved, and restored into another, goes on there in the same words.
+  void compareWithTwin() {
+    oriel_session** twin = nullptr;
+    oriel_session* session = nullptr;
+    for (oriel_session*& one : sessions_) {
+      twin = one == nullptr ? &one : twin;
+      session = one != nullptr ? one : session;
+    }
+    if (lost_ || twin == nullptr || session == nullptr || stats(session).position == 0) {
+      return;
+    }
+    doing_ = "twin";
+    if (oriel_session_create(model_, nullptr, twin) != ORIEL_OK) {
+      check("a twin can be made", false, oriel_model_last_error(model_));
+      return;
+    }
+    const std::vector<uint8_t> bytes = saved(session);
+    if (!bytes.empty()) {
+      const oriel_status status = oriel_session_restore(*twin, bytes.data(), bytes.size());
+      lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
+      const std::vector<int32_t> here = continuation(session);
+      const std::vector<int32_t> there = continuation(*twin);
+      check("a twin goes on in the same words", lost_ || (status == ORIEL_OK && here == there),
+            oriel_status_text(status));
+      ++twins_;
+    }
+    oriel_session_destroy(*twin);
+    *twin = nullptr;
+  }
+
+  void endAll() {
+    doing_ = "the end of all sessions";
+    for (oriel_session*& session : sessions_) {
+      oriel_session_destroy(session);
+      session = nullptr;
+    }
+    // A model whose device is lost has given back what a session is needed to take again.
+    if (!lost_ && rest_bytes_ == 0) {
+      rest_bytes_ = memory_.live_bytes;
+    }
+    check("memory is what it was", lost_ || memory_.live_bytes == rest_bytes_,
+          std::to_string(memory_.live_bytes) + " bytes, before " + std::to_string(rest_bytes_));
+    if (lost_) {
+      create(&sessions_[0]);
+    }
+  }
+
+  void report() {
+    for (const auto& [what, statuses] : done_) {
+      std::printf("%-36s", what.c_str());
+      for (const auto& [status, count] : statuses) {
+        std::printf("  %s %llu", oriel_status_text(status), static_cast<unsigned long long>(count));
+      }
+      std::printf("\n");
+    }
+    std::printf("%llu calls, %llu twins, resident pages %llu, then %llu, then %llu\n",
+                static_cast<unsigned long long>(step_), static_cast<unsigned long long>(twins_),
+                static_cast<unsigned long long>(warm_pages_),
+                static_cast<unsigned long long>(early_pages_),
+                static_cast<unsigned long long>(late_pages_));
+    std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(passed_),
+                static_cast<unsigned long long>(failed_));
+  }
+
+  const Settings settings_;
+  const std::string folder_;
+  std::mt19937_64 random_;
+  Memory memory_;
+  oriel_model* model_ = nullptr;
+  oriel_plan plan_ = {};
+  oriel_session* sessions_[kSessions] = {};
+  std::vector<std::string> lines_;
+  std::map<std::string, std::map<oriel_status, uint64_t>> done_;
+  const char* doing_ = "";
+  bool lost_ = false;
+  uint64_t step_ = 0, twins_ = 0, passed_ = 0, failed_ = 0, rest_bytes_ = 0;
+  uint64_t warm_pages_ = 0, early_pages_ = 0, late_pages_ = 0;
+};
+
+}  // namespace
+
+int soak(int count, char** words) {
+  Settings settings;
+  std::string layer;
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string name = words[i];
+    const std::string value = words[i + 1];
+    if (name == "--seconds") {
+      settings.seconds = std::strtod(value.c_str(), nullptr);
+    } else if (name == "--seed") {
+      settings.seed = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (name == "--trace") {
+      settings.trace = value != "0";
+    } else if (name == "--model") {
+      settings.model = value;
+    } else if (name == "--layer") {
+      layer = value;
+    } else if (name == "--device" && value != "cpu") {
+      settings.device = ORIEL_DEVICE_VULKAN;
+      const std::string icd = value.substr(value.find('=') + 1);
+      ::setenv("VK_ICD_FILENAMES", icd.c_str(), 1);
+      ::setenv("VK_DRIVER_FILES", icd.c_str(), 1);
+    }
+  }
+  if (settings.device == ORIEL_DEVICE_VULKAN && !layer.empty() &&
+      loadFaultLayer(layer) == nullptr) {
+    std::fprintf(stderr, "oriel_soak: the fault layer in %s cannot be loaded: build it first\n",
+                 layer.c_str());
+    return 2;
+  }
+  const std::string folder =
+      std::filesystem::temp_directory_path() / ("oriel-soak-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  Soak run(settings, folder);
+  const bool began = run.begin();
+  if (began) {
+    run.run();
+  } else {
+    std::fprintf(stderr, "oriel_soak: %s cannot be loaded: choose another model or device\n",
+                 settings.model.c_str());
+  }
+  std::filesystem::remove_all(folder);
+  return began && run.failed() == 0 ? 0 : 1;
+}
+
+}  // namespace oriel::test
+
+int main(int count, char** words) { return oriel::test::soak(count, words); }

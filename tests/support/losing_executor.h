@@ -1,0 +1,180 @@
+// An executor whose device is lost when a test says so, and models that lose theirs and get another.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "api/api.h"
+#include "support/api.h"
+#include "support/forwarding_executor.h"
+
+namespace oriel::test {
+
+enum class Work {
+  kRun,
+  kRunAhead,
+  kRead,
+  kLogits,
+  kForget,
+  kWrite,
+  kCopy,
+  kTakeAgain,
+  kFinishLoad,
+  kNothing
+};
+
+/// Hands everything on until the device is lost: at the `after`-th call of a kind from now.
+class LosingExecutor : public ForwardingExecutor {
+ public:
+  using ForwardingExecutor::ForwardingExecutor;
+
+  using Executor::run;
+  Status run(StepRun what, const StopCheck& stop) override {
+    ORIEL_TRY(lose(Work::kRun));
+    return ForwardingExecutor::run(what, stop);
+  }
+  bool runsAhead() const override {
+    return lose_in == Work::kRunAhead || ForwardingExecutor::runsAhead();
+  }
+  void* aheadStep() override {
+    return ForwardingExecutor::runsAhead() ? ForwardingExecutor::aheadStep() : block_.data();
+  }
+  Status runAhead(bool* more) override {
+    ORIEL_TRY(lose(Work::kRunAhead));
+    return ForwardingExecutor::runAhead(more);
+  }
+  Status dropAhead() override {
+    ORIEL_TRY(lost_);
+    return ForwardingExecutor::dropAhead();
+  }
+  Status read(const BufferRef& from, uint64_t offset, uint64_t bytes, const void** piece) override {
+    ORIEL_TRY(lose(Work::kRead));
+    return ForwardingExecutor::read(from, offset, bytes, piece);
+  }
+  Status logits(uint32_t output, const float** values) override {
+    ORIEL_TRY(lose(Work::kLogits));
+    return ForwardingExecutor::logits(output, values);
+  }
+  Status beginWrite(uint64_t bytes, void** piece) override {
+    ORIEL_TRY(lose(Work::kWrite));
+    return ForwardingExecutor::beginWrite(bytes, piece);
+  }
+  Status finishWrites() override {
+    ORIEL_TRY(lose(Work::kWrite));
+    return ForwardingExecutor::finishWrites();
+  }
+  Status keptLogits(uint32_t session, const float** values) override {
+    ORIEL_TRY(lose(Work::kLogits));
+    return ForwardingExecutor::keptLogits(session, values);
+  }
+  Status copy(const CopyPiece* pieces, size_t count) override {
+    ORIEL_TRY(lose(Work::kCopy));
+    return ForwardingExecutor::copy(pieces, count);
+  }
+  Status giveBack(ArenaSet arenas) override {
+    ORIEL_TRY(lost_);
+    return ForwardingExecutor::giveBack(arenas);
+  }
+  Status takeAgain(ArenaSet arenas) override {
+    ORIEL_TRY(lose(Work::kTakeAgain));
+    return ForwardingExecutor::takeAgain(arenas);
+  }
+  Status finishLoad() override {
+    ORIEL_TRY(lose(Work::kFinishLoad));
+    return ForwardingExecutor::finishLoad();
+  }
+  Status forget() override {
+    ORIEL_TRY(lose(Work::kForget));
+    return ForwardingExecutor::forget();
+  }
+  Status forget(const BufferRef* pieces, size_t count) override {
+    ORIEL_TRY(lose(Work::kForget));
+    return ForwardingExecutor::forget(pieces, count);
+  }
+
+  Log log;
+  Work lose_in = Work::kNothing;
+  uint32_t after = 1;
+  oriel_status how = ORIEL_ERROR_DEVICE;
+  uint32_t asked_since = 0;  ///< calls of a lost device
+  bool isLost() const { return !lost_.ok(); }
+  /// So that the model can be freed.
+  void mend() {
+    lost_ = kOk;
+    lose_in = Work::kNothing;
+  }
+
+ private:
+  Status lose(Work work) {
+    if (!lost_.ok()) {
+      ++asked_since;
+    } else if (work == lose_in && --after == 0) {
+      lost_ = log.fail(how,
+                       "cannot wait for the device, it was lost: free the model and load it again");
+    }
+    return lost_;
+  }
+  Status lost_;
+  std::vector<uint32_t> block_ = std::vector<uint32_t>(1 << 16);
+};
+
+/// A model whose device can be lost, and is made anew by oriel_session_recover.
+class LosableModel {
+  struct alignas(64) Block {
+    unsigned char bytes[1024];
+  };
+  std::vector<std::unique_ptr<Block>> blocks_;  // outlive the model
+
+ public:
+  LosableModel(const std::string& path, const oriel_options& options) {
+    oriel_model* loaded = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &loaded)) << path;
+    model.reset(loaded);
+    if (loaded != nullptr) {
+      watch();
+    }
+  }
+  ~LosableModel() { mend(); }
+  LosableModel(const LosableModel&) = delete;
+  LosableModel& operator=(const LosableModel&) = delete;
+
+  /// Puts an executor that can be lost in front of the model's present one, which is destroyed with it.
+  LosingExecutor* watch() {
+    struct Owning final : LosingExecutor {
+      explicit Owning(Executor* inner, LosingExecutor** at)
+          : LosingExecutor(inner), inner_(inner), at_(at) {}
+      ~Owning() override {
+        destroyExecutor(inner_);
+        *at_ = *at_ == this ? nullptr : *at_;
+      }
+      Executor* const inner_;
+      LosingExecutor** const at_;
+    };
+    blocks_.push_back(std::make_unique<Block>());
+    static_assert(sizeof(Owning) <= sizeof(Block), "room");
+    front = new (blocks_.back().get()) Owning(model->executor, &front);
+    model->executor = front;
+    for (const auto& handle : model->handles) {
+      if (handle.load() != nullptr) {
+        handle.load()->session->moveTo(front);
+      }
+    }
+    return front;
+  }
+  void lose(Work in, uint32_t after, oriel_status how = ORIEL_ERROR_DEVICE) {
+    front->lose_in = in;
+    front->after = after;
+    front->how = how;
+  }
+  void mend() {
+    if (front != nullptr) {
+      front->mend();
+    }
+  }
+
+  ModelPtr model;
+  LosingExecutor* front = nullptr;  ///< null: it was destroyed
+};
+
+}  // namespace oriel::test
