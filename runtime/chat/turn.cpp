@@ -120,12 +120,12 @@ class TurnCutter {
                                                                               : 0;
     for (uint32_t n_calls = most; most != 0; --n_calls) {
       const Status status = attempt(n_calls, Log());
-      const bool refused =
-          status.code() == ORIEL_ERROR_ARGUMENT || status.code() == ORIEL_ERROR_UNSUPPORTED;
-      if (!refused) {
+      if (status.ok() || status.code() == ORIEL_ERROR_CANCELLED) {
         return status;
       }
-      if (n_calls == 0) {
+      const bool refused =
+          status.code() == ORIEL_ERROR_ARGUMENT || status.code() == ORIEL_ERROR_UNSUPPORTED;
+      if (!refused || n_calls == 0) {
         break;
       }
     }
@@ -148,7 +148,7 @@ class TurnCutter {
     const JsonValue* const calls = message.find("tool_calls");
     const bool has_calls = calls != nullptr && calls->isArray() && calls->count != 0;
     if (!has_calls && isBlank(message.find("content"))) {
-      ORIEL_TRY(renderBlank(*messages, index));
+      ORIEL_TRY(renderBlank(*messages, index, log));
       own = spanOf(out_, index);
       own.end = lastRangeBegin(index);
     }
@@ -213,21 +213,20 @@ class TurnCutter {
 
   Status render(const JsonValue* messages, bool generation, const Log& log, JinjaOutput* out) {
     if (messages == nullptr || run_.scratch()->failed()) {
-      return run_.log().fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                             "no memory to run the chat template: free some");
+      return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
     }
     return run_.render(*messages, generation, log, out);
   }
 
   /// With something in the message's place that has no text of its own.
-  Status renderBlank(const JsonValue& messages, uint32_t index) {
+  Status renderBlank(const JsonValue& messages, uint32_t index, const Log& log) {
     JsonValue* const filled = make_.list();
     uint32_t i = 0;
     for (const JsonValue* one = messages.first; one != nullptr; one = one->next, ++i) {
       make_.append(filled,
                    i == index ? make_.message(role_, textOf(kStandIn)) : make_.copyOf(*one));
     }
-    return render(filled, false, run_.log(), &out_);
+    return render(filled, false, log, &out_);
   }
 
   size_t lastRangeBegin(uint32_t message) const {

@@ -356,6 +356,20 @@ bool isOfModel(const SnapshotOwner& owner, const Snapshot& snapshot) {
   return same;
 }
 
+// Whether it has the places that its hash of them speaks for: then its bytes lie as this session's do.
+bool isOfLayout(const SnapshotOwner& owner, const Snapshot& snapshot, const CacheShape& cache) {
+  uint32_t i = 0;
+  bool same = snapshot.header.sink_room == owner.cache.sinkRoom() &&
+              snapshot.header.window == owner.cache.window &&
+              snapshot.header.ring == owner.cache.ring;
+  forEachMemory(*owner.model, cache, owner.plan->formats, [&](const Memory& memory) {
+    const SnapshotMemory stored = snapshot.memory(i++);
+    const SnapshotMemory expected = describe(memory);
+    same = same && std::memcmp(&stored, &expected, sizeof(stored)) == 0;
+  });
+  return same;
+}
+
 bool beginsWithPrefix(const SnapshotOwner& owner, const Snapshot& snapshot) {
   const HeldTokens held = snapshot.held();
   const uint64_t known = held.first <= held.sinks ? held.position : held.sinks;
@@ -489,6 +503,9 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   cache.setSinks(same                       ? header.sinks
                  : owner.prefix_tokens != 0 ? owner.prefix_tokens
                                             : cache.sinkRoom());
+  if (same && !isOfLayout(owner, snapshot, cache)) {
+    return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
+  }
   if (!same) {
     const Carrying carrying = planCarrying(snapshot, marks, model, cache, owner.whole_turns);
     restored.state.carried = carrying.state;

@@ -86,6 +86,7 @@ class Grammar {
   void setRoot(RuleId rule) { root_ = rule; }
   RuleId root() const { return root_; }
 
+  /// kNever for one that there was no memory for.
   const Expr& at(ExprId id) const { return id < count_ ? *exprAt(id) : kMissing; }
   uint32_t count() const { return count_; }
   uint32_t ruleCount() const { return n_rules_; }

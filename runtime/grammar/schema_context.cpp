@@ -109,29 +109,34 @@ const char* shapeError(Shape shape, const JsonValue& value) {
     case Shape::kAnything:
       return nullptr;
     case Shape::kSchema:
-      return isSchema(value) ? nullptr : "has to be a schema";
+      return isSchema(value) ? nullptr : "has to be a schema: correct it";
     case Shape::kSchemas:
       return value.isArray() && value.count != 0 && all(value, isSchema)
                  ? nullptr
-                 : "has to be an array of schemas";
+                 : "has to be an array of schemas: correct it";
     case Shape::kNamedSchemas:
-      return value.isObject() && all(value, isSchema) ? nullptr : "has to be an object of schemas";
+      return value.isObject() && all(value, isSchema)
+                 ? nullptr
+                 : "has to be an object of schemas: correct it";
     case Shape::kText:
-      return value.isString() ? nullptr : "has to be a string";
+      return value.isString() ? nullptr : "has to be a string: correct it";
     case Shape::kTexts:
-      return value.isArray() && all(value, is_text) ? nullptr : "has to be an array of strings";
+      return value.isArray() && all(value, is_text) ? nullptr
+                                                    : "has to be an array of strings: correct it";
     case Shape::kNumber:
-      return value.isNumber() ? nullptr : "has to be a number";
+      return value.isNumber() ? nullptr : "has to be a number: correct it";
     case Shape::kCount:
-      return asCount(value, kMostCount, &ignored) ? nullptr : "has to be a whole number from 0 up";
+      return asCount(value, kMostCount, &ignored)
+                 ? nullptr
+                 : "has to be a whole number from 0 up: correct it";
     case Shape::kValues:
-      return value.isArray() ? nullptr : "has to be an array";
+      return value.isArray() ? nullptr : "has to be an array: correct it";
     case Shape::kTypes:
       return typeNamed(value) != 0 ||
                      (value.isArray() && value.count != 0 &&
                       all(value, [](const JsonValue& v) { return typeNamed(v) != 0; }))
                  ? nullptr
-                 : "has to be the name of a type, or several";
+                 : "has to be the name of a type, or several: correct it";
   }
   return nullptr;
 }
@@ -445,7 +450,7 @@ NumberFacts SchemaContext::numbersOf(const JsonValue& schema) {
   if (bound("multipleOf", &decimal)) {
     Step step;
     if (decimal.negative || decimal.isZero()) {
-      wrong(schema, "multipleOf", "has to be above zero");
+      wrong(schema, "multipleOf", "has to be above zero: correct it");
     } else if (!asStep(decimal, &step)) {
       refuse(schema, "multipleOf", "has too many digits: write fewer");
     } else {

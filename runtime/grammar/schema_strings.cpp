@@ -212,7 +212,7 @@ ExprId timesExpression(ExprId what, uint32_t count, Grammar* grammar) {
 
 uint32_t blockFor(uint32_t count) {
   uint32_t block = 8;
-  while (block * block < count) {
+  while (uint64_t{block} * block < count) {
     ++block;
   }
   return block;

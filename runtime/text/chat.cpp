@@ -548,7 +548,7 @@ Status renderConversation(const ChatTemplate& chat, ChatOptions options,
     take(piece);
   } else if (chat.writes_end) {
     const Slice end = sliceOf(chat.format->end);
-    if (out->needed + end.bytes <= out->capacity) {
+    if (end.bytes != 0 && out->needed + end.bytes <= out->capacity) {
       std::memcpy(out->text + out->needed, end.data, end.bytes);
     }
     out->needed += end.bytes;

@@ -44,6 +44,13 @@ def test_fields():
     check("nothing", read == {"text": "", "thought": "", "tool_calls": []}, read)
 
 
+def test_numbers_beyond_doubles():
+    call = CALL.replace('"Oslo"', "1e999")
+    read = parsed(call, "--template", "qwen3")["tool_calls"]
+    check("arguments that no reader of doubles holds stay text",
+          read == [{"name": "weather", "arguments": '{"city": 1e999}'}], read)
+
+
 def test_only_complete_calls_are_listed():
     read = parsed(CALL + CALL[:60], "--template", "qwen3")
     check("one of two", len(read["tool_calls"]) == 1, read)

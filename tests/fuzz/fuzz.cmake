@@ -10,6 +10,32 @@ function(oriel_fuzz_needs name)
   set_property(GLOBAL PROPERTY oriel_fuzz_needs_${name} ${ARGN})
 endfunction()
 
+# What the program reads: its readers of JSON and, where the server is built, of requests.
+set(program ${PROJECT_SOURCE_DIR}/apps/oriel)
+add_library(oriel_fuzz_program STATIC EXCLUDE_FROM_ALL
+  ${program}/output.cpp ${program}/sizes.cpp ${program}/system.cpp ${program}/reply/json_input.cpp
+  ${program}/reply/messages.cpp ${program}/reply/reply_parts.cpp ${program}/terminal/interrupt.cpp
+  ${program}/terminal/standard_input.cpp ${program}/terminal/terminal.cpp ${program}/terminal/terminal_modes.cpp)
+target_include_directories(oriel_fuzz_program PUBLIC ${program})
+target_link_libraries(oriel_fuzz_program PUBLIC oriel_tools nlohmann_json::nlohmann_json)
+oriel_warnings(oriel_fuzz_program)
+oriel_fuzz_needs(cli_json oriel_fuzz_program)
+if(WIN32)
+  target_link_libraries(oriel_fuzz_program PUBLIC psapi shell32)
+else()
+  find_path(ORIEL_BOOST boost/beast/http/parser.hpp DOC "Boost.Beast's headers (libboost-dev)")
+endif()
+if(ORIEL_BOOST AND NOT WIN32 AND NOT EMSCRIPTEN)
+  target_sources(oriel_fuzz_program PRIVATE
+    ${program}/serve/api_error.cpp ${program}/serve/chat_messages.cpp ${program}/serve/fields.cpp
+    ${program}/serve/http_message.cpp ${program}/serve/reply_request.cpp)
+  target_include_directories(oriel_fuzz_program SYSTEM PRIVATE ${ORIEL_BOOST})
+  oriel_fuzz_needs(server oriel_fuzz_program)
+else()
+  list(FILTER fuzz_targets EXCLUDE REGEX "/fuzz_server\\.cpp$")
+  oriel_absent_device(fuzz.server "Boost.Beast is not installed (package libboost-dev), or this is Windows")
+endif()
+
 set(replayed "")
 foreach(source IN LISTS fuzz_targets)
   get_filename_component(name ${source} NAME_WE)

@@ -77,6 +77,7 @@ TEST(SchemaRefusals, keywords_of_the_wrong_shape) {
                              R"({"$ref": 1})",
                              R"({"additionalProperties": 1})"}) {
     expectRefused(schema, ORIEL_ERROR_ARGUMENT, "has to be");
+    expectRefused(schema, ORIEL_ERROR_ARGUMENT, ": correct it");
   }
   for (const char* schema : {"1", "[]", "null", "\"a\""}) {
     expectRefused(schema, ORIEL_ERROR_ARGUMENT, "the schema is none");
@@ -95,6 +96,31 @@ class Hostile : public testing::Test {
  private:
   std::chrono::steady_clock::time_point begin_;
 };
+
+TEST_F(Hostile, counts) {
+  for (const char* count : {"4294836225", "4294836226", "4294967295", "9223372036854775807"}) {
+    for (const char* what : {R"({"minItems": %})", R"({"type": "array", "maxItems": %})",
+                             R"({"minLength": %})", R"({"type": "object", "minProperties": %})"}) {
+      std::string schema = what;
+      schema.replace(schema.find('%'), 1, count);
+      const SchemaTexts texts(schema);
+      EXPECT_TRUE(texts.ok() || texts.code() == ORIEL_ERROR_UNSUPPORTED ||
+                  texts.code() == ORIEL_ERROR_ARGUMENT)
+          << schema << texts.errors();
+    }
+  }
+}
+
+TEST_F(Hostile, little_memory) {
+  const std::string schema =
+      R"({"anyOf": [{"type": "string", "minLength": 1, "maxLength": 4}, {"type": "array"}]})";
+  for (size_t bytes = 0; bytes < 40000; bytes += 112) {
+    const SchemaTexts texts(schema, bytes);
+    EXPECT_TRUE(texts.ok() || texts.code() == ORIEL_ERROR_OUT_OF_MEMORY ||
+                texts.code() == ORIEL_ERROR_UNSUPPORTED)
+        << texts.errors();
+  }
+}
 
 TEST_F(Hostile, patterns) {
   for (const char* pattern :

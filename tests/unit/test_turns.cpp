@@ -217,6 +217,25 @@ TEST(Turns, results_may_stand_behind_answers_whose_calls_are_not_shown_or_are_on
   }
 }
 
+// The shapes that are tried first fail unseen: what counts is the last one.
+TEST(Turns, what_a_shape_met_is_said_once_and_only_where_none_works) {
+  const std::string head =
+      "{% set ns = namespace(n=0, s='ab') %}{% for m in messages %}{% if m.tool_calls %}"
+      "{% set ns.n = m.tool_calls|length %}{% endif %}"
+      "{% if loop.last and m.role == 'tool' and m.content and ns.n > 1 %}";
+  const std::string tail = "{% endif %}<|start|>{{ m.role }}\n{{ m.content }}<|end|>{% endfor %}";
+  Conversation refused(head + "{{ raise_exception('one') }}" + tail);
+  refused.place().last = LastMessage::kTool;
+  ASSERT_TRUE(refused.add(resultOf("")).ok());
+  EXPECT_EQ(refused.errors(), "");
+  Conversation large(head + "{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}" +
+                     tail);
+  large.place().last = LastMessage::kTool;
+  EXPECT_EQ(large.add(resultOf("18 C")).code(), ORIEL_ERROR_OUT_OF_MEMORY);
+  EXPECT_NE(large.errors(), "");
+  EXPECT_EQ(large.errors().find('\n'), std::string::npos) << large.errors();
+}
+
 /// Templates that write the system's text elsewhere once another question comes, or leave it out.
 const std::set<std::string> kOtherSystem = {"mistralai-Mistral-Nemo-Instruct-2407", "chat-phi3"};
 

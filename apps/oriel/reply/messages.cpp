@@ -5,9 +5,8 @@
 
 namespace cli {
 
-Json readMessages(const std::string& path) {
-  Json json = readJson(path);
-  const Failure malformed{kExitFailed, inputName(path) +
+Json messagesFrom(Json json, const std::string& what) {
+  const Failure malformed{kExitFailed, what +
                                            " is not a conversation: write "
                                            R"([{"role": "user", "content": "Hello"}])"};
   if (!json.is_array()) {
@@ -20,6 +19,8 @@ Json readMessages(const std::string& path) {
   }
   return json;
 }
+
+Json readMessages(const std::string& path) { return messagesFrom(readJson(path), inputName(path)); }
 
 std::string messagesText(const Json& messages) {
   try {

@@ -36,7 +36,9 @@ std::vector<ToolCall> ReplyParts::completeCalls() const {
 Json callJson(const ToolCall& call) {
   Json json;
   json["name"] = call.name;
-  json["arguments"] = Json::parse(call.arguments);
+  // A number that no double holds stays part of a text.
+  const Json parsed = Json::parse(call.arguments, nullptr, /*allow_exceptions=*/false);
+  json["arguments"] = parsed.is_discarded() ? Json(call.arguments) : parsed;
   return json;
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "failure.h"
+#include "reply/json_input.h"
 #include "serve/api_error.h"
 #include "serve/fields.h"
 
@@ -60,6 +62,18 @@ std::optional<std::string> contentOf(const Fields& fields) {
   return text;
 }
 
+/// A text within a text: it has the same bounds as what is around it. Null: it is no JSON, or beyond them.
+Json argumentsOf(const Json& value) {
+  if (!value.is_string()) {
+    return value;
+  }
+  try {
+    return parseJson(value.get<std::string>(), "the arguments");
+  } catch (const Failure&) {
+    return nullptr;
+  }
+}
+
 Json callOf(const Json& value, const std::string& path) {
   const Fields call(value, path);
   const Json& function = call.need("function", "the function that was called");
@@ -69,10 +83,7 @@ Json callOf(const Json& value, const std::string& path) {
     throw wrongField(fields.nameOf("name"), "the name of a function");
   }
   const Json* const arguments = fields.find("arguments");
-  const bool is_text = arguments != nullptr && arguments->is_string();
-  const Json parsed = is_text ? Json::parse(arguments->get<std::string>(), nullptr, false)
-                      : arguments != nullptr ? *arguments
-                                             : Json::object();
+  const Json parsed = arguments == nullptr ? Json::object() : argumentsOf(*arguments);
   if (!parsed.is_object()) {
     throw wrongField(fields.nameOf("arguments"), "a JSON object, written as a text");
   }

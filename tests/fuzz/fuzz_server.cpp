@@ -1,0 +1,297 @@
+// What a client sends to the local server: HTTP in pieces, and the bodies of its requests. An input: two bytes of choices,
+// and what comes over the connection.
+#include <nlohmann/json.hpp>
+
+#include "failure.h"
+#include "fuzz/checks.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/words.h"
+#include "reply/json_input.h"
+#include "serve/api_error.h"
+#include "serve/http_message.h"
+#include "serve/reply_request.h"
+
+namespace oriel::fuzz {
+namespace {
+
+using cli::HttpReader;
+using cli::HttpRequest;
+using cli::Json;
+
+constexpr uint32_t kVocabulary = 1000;
+constexpr cli::HttpLimits kLimits = {2048, 16384};
+
+struct Received {
+  std::vector<HttpRequest> requests;
+  int refused = 0;
+  bool waits = false;
+
+  /// Of several things that are wrong the first that is seen is told; and how much more than the limit of a header is too
+  /// much depends on how it comes.
+  bool operator==(const Received& other) const {
+    if (refused == 431 || other.refused == 431) {
+      return true;
+    }
+    bool same = (refused == 0) == (other.refused == 0) && waits == other.waits &&
+                requests.size() == other.requests.size();
+    for (size_t i = 0; same && i < requests.size(); ++i) {
+      const HttpRequest& a = requests[i];
+      const HttpRequest& b = other.requests[i];
+      same = a.method == b.method && a.path == b.path && a.query == b.query &&
+             a.headers == b.headers && a.body == b.body && a.keep_alive == b.keep_alive &&
+             a.knows_chunks == b.knows_chunks;
+    }
+    return same;
+  }
+};
+
+/// A connection, as the server reads it: what is left of one request begins the next.
+Received receive(const std::string& input, size_t most_at_once, Chance* chance) {
+  Received received;
+  std::string unread;
+  size_t at = 0;
+  for (bool ends = false; !ends;) {
+    HttpReader reader(kLimits);
+    while (!reader.done() && reader.refused() == 0) {
+      const size_t taken = reader.put(unread.data(), unread.size());
+      EXPECT_LE(taken, unread.size());
+      unread.erase(0, taken);
+      EXPECT_TRUE(reader.begun() || taken == 0);
+      if (reader.done() || reader.refused() != 0) {
+        break;
+      }
+      if (at == input.size()) {
+        reader.putEnd();
+        ends = true;
+        break;
+      }
+      const size_t bytes = std::min<size_t>(1 + chance->below(most_at_once), input.size() - at);
+      unread += input.substr(at, bytes);
+      at += bytes;
+    }
+    received.refused = reader.refused();
+    EXPECT_TRUE(received.refused == 0 || received.refused == 400 || received.refused == 413 ||
+                received.refused == 431)
+        << received.refused;
+    ends = ends || received.refused != 0;
+    if (reader.done() && received.refused == 0) {
+      EXPECT_TRUE(reader.headerDone());
+      received.waits = reader.waitsForContinue();
+      received.requests.push_back(reader.take());
+      ends = ends || received.requests.size() == 4;
+    }
+  }
+  return received;
+}
+
+void checkError(const cli::ApiError& error) {
+  EXPECT_EQ(400, error.status);
+  EXPECT_TRUE(error.message.find(": ") != std::string::npos ||
+              error.message.find(" must be ") != std::string::npos)
+      << error.message;
+  const std::string json =
+      cli::errorJson(error).dump(-1, ' ', false, Json::error_handler_t::replace);
+  EXPECT_TRUE(nlohmann::json::accept(json)) << json;
+  const std::string head = cli::httpHead(error.status, {{"Content-Type", error.message}});
+  EXPECT_EQ(head.size() - 4, head.find("\r\n\r\n")) << "one header stays one";
+}
+
+void checkRequest(const cli::ReplyRequest& request) {
+  for (const cli::ChatMessage& message : request.messages) {
+    EXPECT_TRUE(nlohmann::json::accept(message.json)) << message.json;
+  }
+  EXPECT_TRUE(request.form.tools.empty() || nlohmann::json::accept(request.form.tools));
+  EXPECT_TRUE(request.form.variables.empty() || nlohmann::json::accept(request.form.variables));
+  EXPECT_TRUE(request.schema.empty() || nlohmann::json::accept(request.schema));
+  for (const cli::RawPrompt& prompt : request.prompts) {
+    for (const int32_t id : prompt.ids) {
+      EXPECT_TRUE(id >= 0 && static_cast<uint32_t>(id) < kVocabulary);
+    }
+  }
+  for (const oriel_logit_bias& bias : request.biases) {
+    EXPECT_TRUE(bias.id >= 0 && static_cast<uint32_t>(bias.id) < kVocabulary);
+  }
+  EXPECT_GE(request.choices, 1u);
+}
+
+void readBody(const std::string& body) {
+  Json json;
+  try {
+    json = cli::parseJson(body, "the body");
+  } catch (const cli::Failure& failure) {
+    EXPECT_NE(std::string::npos, failure.message.find(": ")) << failure.message;
+    return;
+  }
+  for (const bool is_chat : {true, false}) {
+    try {
+      checkRequest(is_chat ? cli::readChatRequest(json, kVocabulary)
+                           : cli::readCompletionRequest(json, kVocabulary));
+    } catch (const cli::ApiError& error) {
+      checkError(error);
+    }
+  }
+  try {
+    (void)cli::readPrompts(json, "input", kVocabulary);
+  } catch (const cli::ApiError& error) {
+    checkError(error);
+  }
+}
+
+}  // namespace
+
+ORIEL_FUZZ(server) {
+  Input input(data, size);
+  const uint8_t choice = input.byte();
+  Chance chance(input.byte());
+  const std::string sent = input.takeRest();
+  if (choice % 2 == 0) {
+    readBody(sent);
+    return;
+  }
+  const Received whole = receive(sent, sent.size() + 1, &chance);
+  EXPECT_TRUE(whole == receive(sent, 1, &chance)) << "byte by byte";
+  EXPECT_TRUE(whole == receive(sent, 40, &chance)) << "in pieces";
+  for (const HttpRequest& request : whole.requests) {
+    EXPECT_LE(request.body.size(), kLimits.body_bytes);
+    EXPECT_EQ(std::string::npos, request.path.find('?'));
+    for (const auto& [name, value] : request.headers) {
+      EXPECT_EQ(std::string::npos, name.find_first_of("\r\n:"));
+      EXPECT_EQ(std::string::npos, value.find_first_of("\r\n"));
+      EXPECT_NE(nullptr, request.header(name));
+    }
+    readBody(request.body);
+  }
+}
+
+ORIEL_FUZZ_MUTATE(server) {
+  static const WordMutator mutator(
+      {"\r\n",
+       "\n",
+       "\r\n\r\n",
+       "POST /v1/chat/completions HTTP/1.1\r\n",
+       "GET / HTTP/1.0\r\n",
+       "HEAD",
+       "OPTIONS",
+       " HTTP/1.1",
+       "Host: localhost\r\n",
+       "Content-Length: 2\r\n",
+       "Content-Length: 99999999999999999999\r\n",
+       "Transfer-Encoding: chunked\r\n",
+       "Transfer-Encoding: gzip, chunked\r\n",
+       "Connection: close\r\n",
+       "Connection: keep-alive\r\n",
+       "Expect: 100-continue\r\n",
+       "Content-Type: application/json\r\n",
+       "5\r\nhello\r\n",
+       "0\r\n\r\n",
+       "1;a=\"b\"\r\nx\r\n",
+       "ffffffffffffffff\r\n",
+       "?a=b",
+       "%00",
+       "\t",
+       " ",
+       ":",
+       "\x80",
+       "{",
+       "}",
+       "[",
+       "]",
+       ",",
+       "\"",
+       "null",
+       "1",
+       "-1",
+       "0.5",
+       "1e9",
+       "true",
+       "\"messages\":",
+       "\"role\":\"user\",",
+       "\"role\":\"assistant\",",
+       "\"role\":\"tool\",",
+       "\"role\":\"developer\",",
+       "\"content\":\"a\"",
+       "\"content\":[{\"type\":\"text\",\"text\":\"a\"}]",
+       "\"content\":null,",
+       "\"prompt\":",
+       "\"tool_calls\":[{\"id\":\"1\",\"type\":\"function\",\"function\":{\"name\":\"f\","
+       "\"arguments\":\"{}\"}}]",
+       "\"tool_call_id\":\"1\",",
+       "\"reasoning_content\":\"a\",",
+       "\"model\":\"x\",",
+       "\"stream\":true,",
+       "\"stream_options\":{\"include_usage\":true},",
+       "\"n\":2,",
+       "\"max_tokens\":5,",
+       "\"max_completion_tokens\":5,",
+       "\"temperature\":0.5,",
+       "\"top_p\":0.9,",
+       "\"top_k\":4,",
+       "\"min_p\":0.1,",
+       "\"seed\":7,",
+       "\"stop\":[\"a\",\"b\"],",
+       "\"stop\":\"a\",",
+       "\"presence_penalty\":1,",
+       "\"frequency_penalty\":-1,",
+       "\"repeat_penalty\":1.1,",
+       "\"logit_bias\":{\"5\":-100},",
+       "\"logprobs\":true,",
+       "\"logprobs\":3,",
+       "\"top_logprobs\":2,",
+       "\"response_format\":{\"type\":\"json_object\"},",
+       "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",\"schema\":{}"
+       "}},",
+       "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}}],",
+       "\"tool_choice\":\"required\",",
+       "\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"f\"}},",
+       "\"parallel_tool_calls\":false,",
+       "\"chat_template_kwargs\":{\"enable_thinking\":false},",
+       "\"echo\":true,",
+       "\"suffix\":\"a\",",
+       "\"user\":\"u\",",
+       "\"best_of\":2,",
+       "\"reasoning_effort\":\"low\","});
+  return mutator.mutate(data, size, max_size, seed);
+}
+
+ORIEL_FUZZ_SEEDS(server) {
+  const std::string body =
+      R"({"model":"x","messages":[{"role":"system","content":"Be kind."},{"role":"user","content":[{"type":"text","text":"Hi"}]},{"role":"assistant","content":null,"reasoning_content":"t","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":[1]}"}}]},{"role":"tool","tool_call_id":"1","content":"7"},{"role":"assistant","content":"ok"},{"role":"user","content":"And?"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"tool_choice":"auto","max_tokens":5,"temperature":0.5,"top_p":0.9,"top_k":4,"min_p":0.1,"seed":7,"stop":["a"],"logit_bias":{"5":-100},"logprobs":true,"top_logprobs":2,"stream":true,"stream_options":{"include_usage":true},"n":2,"presence_penalty":0.5,"frequency_penalty":-0.5,"parallel_tool_calls":false})";
+  const std::string completion =
+      R"({"prompt":["a",[1,2,3]],"max_tokens":3,"logprobs":2,"stop":"x","repeat_penalty":1.1,"echo":false})";
+  const std::string even("\0\0", 2);
+  const std::string odd("\1\5", 2);
+  for (
+      const std::string& one :
+      {body, completion, std::string(R"({"prompt":[[1],[2]]})"),
+       std::string(R"({"prompt":[1,1000]})"),
+       std::string(
+           R"({"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object"}}}})"),
+       std::string(
+           R"({"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"},"chat_template_kwargs":{"enable_thinking":false,"x":1}})"),
+       std::string(
+           R"({"messages":[{"role":"user","content":"a"}],"tools":[],"tool_choice":{"type":"function","function":{"name":"f"}},"max_completion_tokens":1})"),
+       std::string(
+           R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]})"),
+       std::string(R"({"messages":[]})"), std::string("[]"), std::string(R"("text")"),
+       std::string(R"({"n":1e9,"prompt":""})")}) {
+    seeds->push_back(even + one);
+  }
+  const auto post = [](const std::string& content) {
+    return "POST /v1/chat/completions?x=1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+           "application/json\r\nContent-Length: " +
+           std::to_string(content.size()) + "\r\n\r\n" + content;
+  };
+  seeds->push_back(odd + post(body));
+  seeds->push_back(odd + post(completion) + post("{}") + "GET / HTTP/1.0\r\n\r\n");
+  seeds->push_back(odd +
+                   "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: "
+                   "100-continue\r\n\r\n5\r\n{\"a\":\r\n2;x=y\r\n1}\r\n0\r\nT: v\r\n\r\n");
+  seeds->push_back(odd + "GET / HTTP/1.1\nHost: a\n\n");
+  seeds->push_back(odd + "GET / HTTP/1.1\r\nA: " + std::string(3000, 'b') + "\r\n\r\n");
+  seeds->push_back(odd + "POST / HTTP/1.1\r\nContent-Length: 20000\r\n\r\n");
+  seeds->push_back(odd + "POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello");
+  seeds->push_back(odd + "nonsense\r\n\r\n");
+  seeds->push_back(odd + "HEAD /v1/models HTTP/1.1\r\nConnection: close\r\n\r\n");
+}
+
+}  // namespace oriel::fuzz

@@ -1,0 +1,370 @@
+// Snapshots whose sums are true, whatever else they say: restored exactly, carried over or read again, into sessions of
+// other windows and formats. What is refused changes nothing; what is taken is a session like any other. An input: three
+// bytes of choices, and the snapshot.
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "exec/snapshot_format.h"
+#include "exec/transcript.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/small_models.h"
+#include "fuzz/words.h"
+#include "kv/turns.h"
+
+namespace oriel::fuzz {
+namespace {
+
+constexpr size_t kHead = 3;
+enum Wish : uint8_t {
+  kAsItIs = 1,  ///< sums and sizes stay as they are
+  kExact = 2,
+  kRead = 4,
+  kThisModel = 8,    ///< the snapshot says it is of the session's model,
+  kThisLayout = 16,  ///< and of its layout
+};
+
+SnapshotHeader headerOf(const std::string& bytes) {
+  SnapshotHeader header;
+  std::memset(static_cast<void*>(&header), 0, sizeof(header));
+  std::memcpy(static_cast<void*>(&header), bytes.data(), std::min(bytes.size(), sizeof(header)));
+  return header;
+}
+
+void putSum(size_t at, std::string* bytes) {
+  if (at + sizeof(uint64_t) <= bytes->size()) {
+    const uint64_t sum = hashBytes(bytes->data(), at);
+    std::memcpy(&(*bytes)[at], &sum, sizeof(sum));
+  }
+}
+
+/// Makes what nobody could have saved whole: magic, version, size and both sums.
+void makeTrue(std::string* bytes) {
+  if (bytes->size() < sizeof(SnapshotHeader)) {
+    return;
+  }
+  SnapshotHeader header = headerOf(*bytes);
+  std::memcpy(header.magic, kSnapshotMagic, sizeof(header.magic));
+  header.version = kSnapshotVersion;
+  header.total_bytes = bytes->size();
+  std::memcpy(bytes->data(), &header, sizeof(header));
+  putSum(sizeof(header) + size_t{header.n_memories} * sizeof(SnapshotMemory), bytes);
+  putSum(bytes->size() - sizeof(uint64_t), bytes);
+}
+
+/// A session that has something, which must be there afterwards.
+void checkRefused(const SmallSession& session, const std::string& before) {
+  EXPECT_EQ(before, session.save());
+}
+
+void checkText(const SmallSession& session) {
+  size_t needed = 0;
+  if (oriel_transcript_export(session.get(), nullptr, 0, &needed) == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    std::string json(needed, '\0');
+    EXPECT_EQ(ORIEL_OK, oriel_transcript_export(session.get(), json.data(), json.size(), &needed));
+    json.pop_back();
+    const nlohmann::json messages = nlohmann::json::parse(json, nullptr, false);
+    EXPECT_TRUE(messages.is_discarded() || messages.is_array()) << json;
+  }
+}
+
+void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t hash) {
+  Watch watch;
+  oriel_view view = {};
+  view.struct_size = sizeof(view);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  EXPECT_LE(view.first_visible, view.position);
+  EXPECT_LE(result.tokens_held, view.position);
+  EXPECT_LE(result.rounded, 1u);
+  checkText(*session);
+  const std::string saved = session->save();
+  session->tell(&watch);
+  // What was carried over is a session as it saves itself.
+  oriel_restored again = {};
+  again.struct_size = sizeof(again);
+  const oriel_status restored = oriel_session_restore_as(session->get(), saved.data(), saved.size(),
+                                                         ORIEL_RESTORE_EXACT, &again);
+  EXPECT_EQ(ORIEL_OK, restored) << watch.errors();
+  watch.ended(restored);
+  EXPECT_EQ(ORIEL_RESTORED_EXACTLY, again.how);
+  EXPECT_EQ(saved, session->save());
+  // A token, a message and a reply, and back.
+  const int32_t id = static_cast<int32_t>(hash % 300);
+  const oriel_status appended = watch.ended(oriel_session_append(session->get(), &id, 1));
+  EXPECT_EQ(ORIEL_OK, appended);
+  const oriel_status added = watch.ended(session->add("user", "Hi"));
+  EXPECT_TRUE(added == ORIEL_OK || added == ORIEL_ERROR_STATE || added == ORIEL_ERROR_ARGUMENT ||
+              added == ORIEL_ERROR_UNSUPPORTED)
+      << added;
+  const oriel_status replied = watch.ended(session->reply(2));
+  EXPECT_TRUE(replied == ORIEL_OK || replied == ORIEL_ERROR_STATE ||
+              replied == ORIEL_ERROR_UNSUPPORTED || replied == ORIEL_ERROR_DEVICE)
+      << replied;
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  const uint64_t back = view.position - std::min<uint64_t>(view.position, hash % 12);
+  (void)watch.ended(oriel_session_rewind(session->get(), back));
+  checkText(*session);
+  (void)session->save();
+  session->tell(nullptr);
+}
+
+}  // namespace
+
+ORIEL_FUZZ(snapshot) {
+  Input input(data, size);
+  const uint8_t which = input.byte();
+  const size_t model = which % kSmallModelCount;
+  const size_t layout = input.byte() % kSmallLayoutCount;
+  const uint8_t wishes = input.byte();
+  std::string bytes = input.takeRest();
+  if (bytes.empty()) {
+    return;  // no bytes are a null pointer, which is another mistake
+  }
+  SmallSession& session = smallModels().session(model, layout);
+  session.beginWith(which % 2 == 0 ? 5 : 14);
+  const std::string before = session.save();
+  if ((wishes & kAsItIs) == 0) {
+    if (bytes.size() >= sizeof(SnapshotHeader)) {
+      SnapshotHeader header = headerOf(bytes);
+      const SnapshotHeader own = headerOf(before);
+      header.model_hash = (wishes & kThisModel) != 0 ? own.model_hash : header.model_hash;
+      header.layout_hash = (wishes & kThisLayout) != 0 ? own.layout_hash : header.layout_hash;
+      std::memcpy(bytes.data(), &header, sizeof(header));
+    }
+    makeTrue(&bytes);
+  }
+  // Its own, so that a sanitizer sees a byte too many.
+  const std::vector<uint8_t> exact(bytes.begin(), bytes.end());
+  Watch watch;
+  oriel_snapshot_info info = {};
+  info.struct_size = sizeof(info);
+  const oriel_status inspected = watch.ended(oriel_snapshot_inspect(
+      exact.data(), exact.size(), watch.log().callback, watch.log().user, &info));
+  EXPECT_TRUE(inspected == ORIEL_OK || inspected == ORIEL_ERROR_FORMAT);
+  session.tell(&watch);
+  oriel_restored result = {};
+  result.struct_size = sizeof(result);
+  const uint32_t flags = ((wishes & kExact) != 0 ? ORIEL_RESTORE_EXACT : 0) |
+                         ((wishes & kRead) != 0 ? ORIEL_RESTORE_READ : 0);
+  const oriel_status status = watch.ended(
+      oriel_session_restore_as(session.get(), exact.data(), exact.size(), flags, &result));
+  session.tell(nullptr);
+  if (status == ORIEL_OK) {
+    EXPECT_EQ(ORIEL_OK, inspected);
+    EXPECT_TRUE((wishes & kExact) == 0 || result.how == ORIEL_RESTORED_EXACTLY);
+    checkTaken(&session, result, hashOf(data, size));
+  } else if (status == ORIEL_ERROR_FORMAT) {
+    checkRefused(session, before);
+  } else {
+    // A transcript is read into an empty session, message by message.
+    EXPECT_TRUE((wishes & kRead) != 0 && info.messages != 0) << status;
+  }
+}
+
+namespace {
+
+struct Field {
+  size_t at;
+  size_t bytes;
+};
+
+#define FIELD(name) \
+  { offsetof(SnapshotHeader, name), sizeof(SnapshotHeader::name) }
+#define STATE(name) \
+  { offsetof(SnapshotHeader, state) + offsetof(SessionState, name), sizeof(SessionState::name) }
+#define CARRIED(name)                                                   \
+  {                                                                     \
+    offsetof(SnapshotHeader, state) + offsetof(SessionState, carried) + \
+        offsetof(CarriedOver, name),                                    \
+        sizeof(CarriedOver::name)                                       \
+  }
+#define MEMORY(name) \
+  { offsetof(SnapshotMemory, name), sizeof(SnapshotMemory::name) }
+constexpr Field kFields[] = {FIELD(version),
+                             FIELD(n_turns),
+                             FIELD(model_hash),
+                             FIELD(layout_hash),
+                             FIELD(total_bytes),
+                             FIELD(saved_at),
+                             FIELD(transcript_bytes),
+                             FIELD(messages),
+                             FIELD(dropped),
+                             FIELD(n_memories),
+                             FIELD(n_vocab),
+                             FIELD(n_layers),
+                             FIELD(sink_room),
+                             FIELD(sinks),
+                             FIELD(window),
+                             FIELD(ring),
+                             FIELD(chunk_tokens),
+                             FIELD(whole_turns),
+                             FIELD(k_format),
+                             FIELD(v_format),
+                             FIELD(state_format),
+                             FIELD(keeps_states),
+                             FIELD(model),
+                             FIELD(architecture),
+                             FIELD(chat),
+                             STATE(position),
+                             STATE(stored),
+                             STATE(first_position),
+                             STATE(has_logits),
+                             STATE(reply_open),
+                             STATE(reply_begin),
+                             STATE(reply_end),
+                             STATE(chat),
+                             STATE(since_base),
+                             STATE(reply_stop),
+                             CARRIED(seen_from),
+                             CARRIED(held_from),
+                             CARRIED(least),
+                             STATE(sampler)};
+constexpr Field kMemoryFields[] = {MEMORY(layer), MEMORY(kind),       MEMORY(formats),
+                                   MEMORY(state), MEMORY(n_kv_heads), MEMORY(head_dim),
+                                   MEMORY(sinks), MEMORY(window),     MEMORY(ring)};
+#undef FIELD
+#undef STATE
+#undef CARRIED
+#undef MEMORY
+
+void changeNumber(size_t at, size_t bytes, Chance* chance, std::string* snapshot) {
+  bytes = std::min<size_t>(bytes, 8);
+  if (at + bytes > snapshot->size()) {
+    return;
+  }
+  uint64_t value = 0;
+  std::memcpy(&value, snapshot->data() + at, bytes);
+  switch (chance->below(4)) {
+    case 0:
+      value = chance->awkward();
+      break;
+    case 1:
+      value ^= uint64_t{1} << chance->below(8 * bytes);
+      break;
+    default:
+      value += chance->below(7) - 3;
+  }
+  std::memcpy(&(*snapshot)[at], &value, bytes);
+}
+
+/// Where each part begins, as the header counts them; what does not fit ends the list.
+struct Parts {
+  size_t memories, turns, ids, cache, transcript, end;
+};
+
+Parts partsOf(const std::string& snapshot) {
+  const SnapshotHeader header = headerOf(snapshot);
+  const auto within = [&](uint64_t at) {
+    return static_cast<size_t>(std::min<uint64_t>(at, snapshot.size()));
+  };
+  Parts parts = {};
+  parts.memories = within(sizeof(SnapshotHeader));
+  parts.turns = within(parts.memories + uint64_t{header.n_memories} * sizeof(SnapshotMemory) + 8);
+  parts.ids = within(parts.turns + uint64_t{header.n_turns} * 8);
+  const uint64_t logits = header.state.has_logits != 0 ? 4ull * header.n_vocab : 0;
+  parts.end = snapshot.size() - std::min<size_t>(8, snapshot.size());
+  parts.transcript = parts.end - std::min<size_t>(parts.end, within(header.transcript_bytes));
+  parts.cache = within(std::min<uint64_t>(parts.transcript, parts.ids + logits));
+  return parts;
+}
+
+}  // namespace
+
+ORIEL_FUZZ_MUTATE(snapshot) {
+  Chance chance(seed);
+  if (size <= kHead || chance.once(10)) {
+    return mutateBytes(data, size, max_size, seed);
+  }
+  std::string head = text(data, kHead);
+  std::string snapshot = text(data + kHead, size - kHead);
+  for (uint64_t n = 1 + chance.below(3); n != 0; --n) {
+    const Parts parts = partsOf(snapshot);
+    const auto numbersIn = [&](size_t begin, size_t end, size_t bytes) {
+      const size_t count = end > begin ? (end - begin) / bytes : 0;
+      changeNumber(begin + chance.below(count) * bytes, bytes, &chance, &snapshot);
+    };
+    switch (chance.below(9)) {
+      case 0:
+        head[chance.below(2)] = static_cast<char>(chance());
+        break;
+      case 1:
+        head[2] = static_cast<char>(chance.below(32) & ~uint64_t{kAsItIs});
+        break;
+      case 2: {
+        const Field field = chance.anyOf(kMemoryFields);
+        const size_t count = (parts.turns - parts.memories) / sizeof(SnapshotMemory);
+        changeNumber(parts.memories + chance.below(count) * sizeof(SnapshotMemory) + field.at,
+                     field.bytes, &chance, &snapshot);
+        break;
+      }
+      case 3:
+        numbersIn(parts.turns, parts.ids, 8);
+        break;
+      case 4:
+        numbersIn(parts.ids, parts.cache, 4);
+        break;
+      case 5:
+        numbersIn(parts.cache, parts.transcript, 2);
+        break;
+      case 6:
+        numbersIn(parts.transcript, parts.end, chance.once(2) ? 1 : 8);
+        break;
+      case 7: {  // a part grows or shrinks, and what follows moves
+        const size_t at = chance.once(2) ? parts.end : chance.below(snapshot.size() + 1);
+        const size_t bytes = 4 * chance.below(40);
+        if (chance.once(2)) {
+          snapshot.insert(at, bytes, static_cast<char>(chance.below(3)));
+        } else {
+          snapshot.erase(std::min(at, snapshot.size()), bytes);
+        }
+        break;
+      }
+      default: {
+        const Field field = chance.anyOf(kFields);
+        const size_t within = field.bytes > 8 ? chance.below(field.bytes) : 0;
+        changeNumber(field.at + within, std::min<size_t>(field.bytes - within, 8), &chance,
+                     &snapshot);
+      }
+    }
+  }
+  return put(head + snapshot, data, max_size);
+}
+
+ORIEL_FUZZ_SEEDS(snapshot) {
+  for (size_t model = 0; model < kSmallModelCount; ++model) {
+    for (size_t layout = 0; layout < kSmallLayoutCount; ++layout) {
+      SmallSession& session = smallModels().session(model, layout);
+      const auto add = [&](size_t into, uint8_t wishes) {
+        const std::string bytes = session.save();
+        if (bytes.size() + kHead <= kMaxInputBytes) {
+          seeds->push_back(std::string{static_cast<char>(model), static_cast<char>(into),
+                                       static_cast<char>(wishes)} +
+                           bytes);
+        }
+      };
+      session.beginWith(0);
+      add(layout, 0);
+      EXPECT_EQ(ORIEL_OK, session.add("system", "Be kind."));
+      EXPECT_EQ(ORIEL_OK, session.add("user", "Hi"));
+      EXPECT_EQ(ORIEL_OK, session.reply(3));
+      add(layout, kExact);
+      add((layout + 1) % kSmallLayoutCount, kRead);
+      session.beginWith(44);
+      for (size_t into = 0; into < kSmallLayoutCount; ++into) {
+        add(into, 0);
+      }
+      add(layout, kAsItIs);
+      add((layout + 1) % kSmallLayoutCount, kThisLayout);
+      add((layout + 2) % kSmallLayoutCount, kThisLayout);
+      EXPECT_EQ(ORIEL_OK, session.add("user", "Yes"));
+      if (layout == 0) {
+        const std::string bytes = session.save();
+        seeds->push_back(std::string{static_cast<char>((model + 1) % kSmallModelCount), 0, kRead} +
+                         bytes);
+      }
+      session.beginWith(3);
+    }
+  }
+}
+
+}  // namespace oriel::fuzz

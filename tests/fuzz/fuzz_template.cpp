@@ -1,0 +1,574 @@
+// Chat templates: a conversation as a whole and turn by turn. An input is five texts with lines of = between them:
+// wishes, the template, messages, tools, documents and variables.
+#include <nlohmann/json.hpp>
+
+#include "chat/turn.h"
+#include "fuzz/checks.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/words.h"
+#include "support/encoding.h"
+
+namespace oriel::fuzz {
+namespace {
+
+constexpr char kBetween[] = "\n=====\n";
+enum Part : size_t { kWishes, kTemplate, kMessages, kTools, kDocuments, kVariables, kParts };
+
+/// Its UTF-8 begins with a byte that nothing but what was given has.
+constexpr char kMarked = '\xEE';
+
+struct Given {
+  explicit Given(const std::string& input) : parts(partsOf(input, kBetween, kParts)) {
+    settings.text = textOf(kTemplate);
+    settings.bos = {"<s>", 3};
+    settings.eos = {"</s>", 4};
+    settings.tools = textOf(kTools);
+    settings.documents = textOf(kDocuments);
+    settings.variables = textOf(kVariables);
+    settings.thinking = wishes("think") ? ThinkingWish::kOn
+                        : wishes("off") ? ThinkingWish::kOff
+                                        : ThinkingWish::kTemplates;
+    settings.date = wishes("leap") ? 20240229 : 20261122;
+  }
+  JsonText textOf(Part part) const { return {parts[part].data(), parts[part].size()}; }
+  bool wishes(const char* word) const { return parts[kWishes].find(word) != std::string::npos; }
+  size_t bytes() const { return settings.bytes() + parts[kMessages].size(); }
+  /// What is written may have that byte only where it came from a message, a tool or a document.
+  bool marks() const {
+    const std::string own = parts[kTemplate] + parts[kVariables];
+    return own.find_first_of(std::string("\\") + kMarked) == std::string::npos;
+  }
+
+  std::vector<std::string> parts;
+  TemplateSettings settings;
+};
+
+/// What asks whether to stop: at the n-th time it is told so.
+struct Patience {
+  uint64_t left = UINT64_MAX;
+
+  JinjaStop stop() {
+    return {[](void* user) { return static_cast<Patience*>(user)->left-- == 0; }, this};
+  }
+};
+
+/// A template with what it is given, in memory of its own.
+class Session {
+ public:
+  /// `most_bytes` 0: as many as a session gives it.
+  Session(const Given& given, Patience* patience, size_t most_bytes = 0)
+      : given_(given),
+        scratch_(*watch_.allocator(),
+                 most_bytes != 0 ? most_bytes : templateScratchBytes(given.bytes())),
+        run_(given.settings, patience->stop(), watch_.log(), &scratch_) {}
+
+  /// Messages, once all that was given is read; null.
+  const JsonValue* read() {
+    const JsonValue* messages = nullptr;
+    const JsonText text = given_.textOf(kMessages);
+    if (ended(run_.read()) != ORIEL_OK ||
+        ended(parseJson(text.data, text.bytes, "the messages", watch_.log(), &scratch_,
+                        &messages)) != ORIEL_OK ||
+        !messages->isArray()) {
+      return nullptr;
+    }
+    return messages;
+  }
+  /// Its status, with all that has to be so.
+  oriel_status ended(Status status) {
+    EXPECT_TRUE(status.ok() || status.code() == ORIEL_ERROR_ARGUMENT ||
+                status.code() == ORIEL_ERROR_OUT_OF_MEMORY ||
+                status.code() == ORIEL_ERROR_UNSUPPORTED || status.code() == ORIEL_ERROR_CANCELLED)
+        << status.code();
+    watch_.expectPeakBelow(templateScratchBytes(given_.bytes()));
+    return watch_.ended(status.code());
+  }
+  TemplateRun* run() { return &run_; }
+  Scratch* scratch() { return &scratch_; }
+  Log log() { return watch_.log(); }
+
+ private:
+  const Given& given_;
+  Watch watch_;
+  Scratch scratch_;
+  TemplateRun run_;
+};
+
+struct Whole {
+  oriel_status status = ORIEL_OK;
+  std::string text;
+  std::vector<SourceRange> ranges;
+};
+
+Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0) {
+  Whole whole;
+  Session session(given, patience, most_bytes);
+  const JsonValue* const messages = session.read();
+  if (messages == nullptr) {
+    whole.status = ORIEL_ERROR_ARGUMENT;
+    return whole;
+  }
+  JinjaOutput out;
+  whole.status = session.ended(session.run()->render(*messages, !given.wishes("no_reply"), &out));
+  if (whole.status == ORIEL_OK) {
+    whole.text.assign(out.text, out.bytes);
+    whole.ranges.assign(out.ranges, out.ranges + out.n_ranges);
+    size_t end = 0;
+    TextOrigin before = 0;
+    for (const SourceRange& range : whole.ranges) {
+      EXPECT_LT(range.begin, range.end);
+      EXPECT_LE(range.end, out.bytes);
+      EXPECT_TRUE(range.begin > end || (range.begin == end && range.source != before));
+      EXPECT_TRUE((range.source >= kFirstMessageSource &&
+                   range.source < kFirstMessageSource + messages->count) ||
+                  range.source == kToolsSource || range.source == kDocumentsSource)
+          << range.source;
+      end = range.end;
+      before = range.source;
+    }
+  }
+  return whole;
+}
+
+/// Whatever a template does with what somebody said, it stays marked as that.
+template <typename Ranges>
+void expectMarkedInside(const char* text, size_t bytes, const Ranges& ranges) {
+  size_t at = 0;
+  for (const auto& range : ranges) {
+    EXPECT_EQ(nullptr, std::memchr(text + at, kMarked, range.begin - at))
+        << std::string(text, bytes);
+    at = range.end;
+  }
+  EXPECT_EQ(nullptr, std::memchr(text + at, kMarked, bytes - at)) << std::string(text, bytes);
+}
+
+void checkTurn(const TurnText& turn, bool marks) {
+  std::vector<TextRange> literals(turn.literals, turn.literals + turn.n_literals);
+  size_t end = 0;
+  for (size_t i = 0; i < literals.size(); ++i) {
+    EXPECT_TRUE(literals[i].begin > end || (i == 0 && literals[i].begin == 0));
+    EXPECT_LT(literals[i].begin, literals[i].end);
+    EXPECT_LE(literals[i].end, turn.bytes);
+    end = literals[i].end;
+  }
+  EXPECT_LE(turn.body, turn.bytes);
+  if (marks) {
+    expectMarkedInside(turn.text, turn.bytes, literals);
+  }
+}
+
+/// As a session takes a conversation.
+void renderTurns(const Given& given) {
+  constexpr uint32_t kMostTurns = 5;  // each is some renderings
+  Patience patience;
+  Session session(given, &patience);
+  const JsonValue* const messages = session.read();
+  if (messages == nullptr) {
+    return;
+  }
+  TurnPlace place;
+  TurnText turn;
+  if (given.wishes("stop")) {
+    place.reply_stop = {"</s>", 4};
+  }
+  const Scratch::Place begin = session.scratch()->place();
+  uint32_t count = 0;
+  for (const JsonValue* one = messages->first; one != nullptr && count < kMostTurns;
+       one = one->next, ++count) {
+    place.closed = given.wishes("closed");
+    const oriel_status status = session.ended(renderTurn(session.run(), place, *one, &turn));
+    if (status != ORIEL_OK) {
+      return;
+    }
+    checkTurn(turn, given.marks());
+    const LastMessage last = lastMessageOf(one->find("role")->text);
+    place.has_system |= last == LastMessage::kSystem && place.last == LastMessage::kNothing;
+    place.last = last;
+    session.scratch()->releaseTo(begin);
+  }
+  if (session.ended(renderReplyOpening(session.run(), place, &turn)) == ORIEL_OK) {
+    checkTurn(turn, given.marks());
+  }
+  session.scratch()->releaseTo(begin);
+  if (session.ended(renderPreamble(session.run(), &turn)) == ORIEL_OK) {
+    checkTurn(turn, given.marks());
+  }
+  session.scratch()->releaseTo(begin);
+  JsonText end;
+  EXPECT_EQ(ORIEL_OK, session.ended(renderReplyEnd(session.run(), &end)));
+}
+
+}  // namespace
+
+ORIEL_FUZZ(template) {
+  const Given given(text(data, size));
+  Patience patience;
+  const Whole whole = renderWhole(given, &patience);
+  const uint64_t asked = UINT64_MAX - patience.left;
+  Watch watch;
+  Scratch scratch(*watch.allocator(), templateScratchBytes(given.bytes()));
+  const JsonText jinja = given.settings.text;
+  const oriel_status parsed =
+      watch.ended(checkJinja(jinja.data, jinja.bytes, watch.log(), &scratch).code());
+  EXPECT_TRUE(whole.status != ORIEL_OK || parsed == ORIEL_OK);
+  EXPECT_TRUE(parsed == ORIEL_OK || parsed == ORIEL_ERROR_ARGUMENT ||
+              parsed == ORIEL_ERROR_OUT_OF_MEMORY);
+  if (whole.status == ORIEL_OK && given.marks()) {
+    expectMarkedInside(whole.text.data(), whole.text.size(), whole.ranges);
+  }
+  if (asked != 0) {
+    Patience less;
+    less.left = hashOf(data, size) % asked;
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, renderWhole(given, &less).status);
+  }
+  // Wherever memory ends, it says so.
+  Chance chance(hashOf(data, size));
+  for (const size_t most_bytes : {size_t{3000}, size_t{20000}, size_t{60000}}) {
+    const Whole less = renderWhole(given, &patience, 1 + chance.below(most_bytes));
+    EXPECT_TRUE(less.status != ORIEL_OK || less.text == whole.text);
+  }
+  // What took all the steps it may take would take them again and again.
+  if (whole.status != ORIEL_ERROR_UNSUPPORTED && whole.status != ORIEL_ERROR_OUT_OF_MEMORY) {
+    const Whole again = renderWhole(given, &patience);
+    EXPECT_EQ(whole.status, again.status);
+    EXPECT_EQ(whole.text, again.text);
+    renderTurns(given);
+  }
+}
+
+ORIEL_FUZZ_MUTATE(template) {
+  static const WordMutator mutator(
+      {"{{ ",
+       " }}",
+       "{%- ",
+       " -%}",
+       "{% ",
+       " %}",
+       "{# ",
+       " #}",
+       "{{-",
+       "-}}",
+       "{%+ ",
+       "{% if messages %}",
+       "{% elif tools %}",
+       "{% else %}",
+       "{% endif %}",
+       "{% for m in messages %}",
+       "{% for k, v in d.items() %}",
+       "{% for m in messages recursive %}",
+       "{{ loop(m.children) }}",
+       "{% for i in range(3) if i %}",
+       "{% endfor %}",
+       "{% break %}",
+       "{% continue %}",
+       "{% set x = 1 %}",
+       "{% set ns = namespace(a=1) %}",
+       "{% set ns.a = 2 %}",
+       "{% set x %}",
+       "{% endset %}",
+       "{% set a, b = 1, 2 %}",
+       "{% macro f(a, b=2) %}",
+       "{% macro f() %}",
+       "{% endmacro %}",
+       "{% call f(1) %}",
+       "{% call(x) f() %}",
+       "{% endcall %}",
+       "{{ caller() }}",
+       "{% filter upper %}",
+       "{% endfilter %}",
+       "{% with a = 1 %}",
+       "{% endwith %}",
+       "{% raw %}",
+       "{% endraw %}",
+       "{% generation %}",
+       "{% endgeneration %}",
+       "messages",
+       "messages[0]",
+       "messages[-1].role",
+       "message",
+       "m.content",
+       "m['role']",
+       "m.tool_calls",
+       "tools",
+       "documents",
+       "add_generation_prompt",
+       "enable_thinking",
+       "bos_token",
+       "eos_token",
+       "loop.index",
+       "loop.index0",
+       "loop.first",
+       "loop.last",
+       "loop.length",
+       "loop.revindex",
+       "loop.previtem",
+       "loop.nextitem",
+       "loop.cycle('a', 'b')",
+       "loop.changed(m.role)",
+       "loop.depth",
+       "varargs",
+       "kwargs",
+       " is ",
+       " is not ",
+       " not ",
+       " and ",
+       " or ",
+       " in ",
+       " not in ",
+       " if ",
+       " else ",
+       " == ",
+       " != ",
+       " <= ",
+       " < ",
+       " ~ ",
+       " + ",
+       " - ",
+       " * ",
+       " / ",
+       " // ",
+       " % ",
+       " ** ",
+       "(",
+       ")",
+       "[",
+       "]",
+       "{",
+       "}",
+       "[::-1]",
+       "[1:]",
+       "[:-1]",
+       "[1:2]",
+       ".",
+       ",",
+       ":",
+       "=",
+       "|",
+       "'",
+       "\"",
+       "'a'",
+       "none",
+       "true",
+       "false",
+       "0",
+       "1",
+       "-1",
+       "2.5",
+       "1e3",
+       "10",
+       "|tojson",
+       "|tojson(indent=2)",
+       "|tojson(ensure_ascii=False)",
+       "|tojson(separators=(',', ':'))",
+       "|trim",
+       "|upper",
+       "|lower",
+       "|title",
+       "|capitalize",
+       "|length",
+       "|first",
+       "|last",
+       "|join(', ')",
+       "|join(', ', attribute='role')",
+       "|list",
+       "|string",
+       "|int",
+       "|float",
+       "|abs",
+       "|round(1)",
+       "|round(1, 'floor')",
+       "|default('x')",
+       "|default('x', true)",
+       "|d",
+       "|replace('a', 'b')",
+       "|replace('a', 'b', 1)",
+       "|sort",
+       "|sort(attribute='role', reverse=true)",
+       "|unique",
+       "|reverse",
+       "|sum",
+       "|min",
+       "|max",
+       "|map('upper')",
+       "|map(attribute='role')",
+       "|select('odd')",
+       "|reject('none')",
+       "|selectattr('role', 'equalto', 'user')",
+       "|rejectattr('role')",
+       "|items",
+       "|dictsort",
+       "|dictsort(by='value')",
+       "|e",
+       "|escape",
+       "|safe",
+       "|indent",
+       "|indent(2, true)",
+       "|indent('> ')",
+       "|wordcount",
+       "|center(9)",
+       "|format(1, 'a')",
+       "|attr('role')",
+       "|batch(2)",
+       "|count",
+       ".split(',')",
+       ".split(none, 1)",
+       ".rsplit('a', 1)",
+       ".strip()",
+       ".strip('a')",
+       ".lstrip('\\n')",
+       ".rstrip()",
+       ".startswith('a')",
+       ".endswith(('a', 'b'))",
+       ".find('a')",
+       ".index('a')",
+       ".count('a')",
+       ".replace('a', 'b')",
+       ".items()",
+       ".keys()",
+       ".values()",
+       ".get('a')",
+       ".get('a', 1)",
+       ".append(1)",
+       ".pop()",
+       ".pop('a')",
+       ".insert(0, 1)",
+       ".extend([1])",
+       ".update({'a': 1})",
+       ".setdefault('a', 1)",
+       ".copy()",
+       ".clear()",
+       ".remove(1)",
+       ".upper()",
+       ".title()",
+       ".swapcase()",
+       ".splitlines()",
+       ".splitlines(true)",
+       ".partition('a')",
+       ".rpartition('a')",
+       ".zfill(5)",
+       ".ljust(5)",
+       ".rjust(5, '*')",
+       ".join(['a', 'b'])",
+       ".isdigit()",
+       ".isalpha()",
+       ".isspace()",
+       ".istitle()",
+       ".format('a', b=1)",
+       ".removeprefix('a')",
+       ".encode()",
+       ".translate({97: 'b'})",
+       ".expandtabs(4)",
+       ".casefold()",
+       "'%s %d %5.2f %x %%' % (1, 2, 3, 4)",
+       "'{} {0} {a!r:>5}'.format(1, a=2)",
+       "range(3)",
+       "range(1, 9, 2)",
+       "namespace(a=1)",
+       "dict(a=1)",
+       "dict.fromkeys([1], 2)",
+       "raise_exception('no')",
+       "strftime_now('%d %b %Y')",
+       "strftime_now('%A %B %y %j %H %%')",
+       "defined",
+       "undefined",
+       "none",
+       "mapping",
+       "iterable",
+       "sequence",
+       "string",
+       "number",
+       "integer",
+       "float",
+       "boolean",
+       "callable",
+       "even",
+       "odd",
+       "divisibleby 3",
+       "sameas none",
+       "equalto 1",
+       "in [1]",
+       "filter",
+       "lower",
+       "upper",
+       "x",
+       "d",
+       "s",
+       "l",
+       "u8",
+       "ws",
+       "\n",
+       " ",
+       "\t",
+       "\\n",
+       "\\u00e9",
+       "\\x41",
+       "é",
+       "\xEE\x83\x80",
+       "<|im_start|>",
+       "<|im_end|>\n",
+       "<think>",
+       "\n=====\n",
+       R"({"role": "user", "content": "a"})",
+       R"({"role": "assistant", "content": "b"},)",
+       R"({"role": "system", "content": "c"},)",
+       R"("tool_calls": [{"function": {"name": "f"}}])",
+       R"({"role": "tool", "content": "1", "tool_call_id": "call00001"},)",
+       "think",
+       "off",
+       "stop",
+       "closed",
+       "no_reply"});
+  Chance chance(seed);
+  if (chance.once(8)) {
+    return mutateBytes(data, size, max_size, seed);
+  }
+  // JSON that is none ends early: mostly the template is what changes.
+  std::vector<std::string> parts = partsOf(text(data, size), kBetween, kParts);
+  std::string& part = parts[chance.once(3) ? chance.below(kParts) : size_t{kTemplate}];
+  part = mutator.mutate(part, &chance);
+  std::string joined = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    joined += kBetween + parts[i];
+  }
+  return put(joined, data, max_size);
+}
+
+ORIEL_FUZZ_SEEDS(template) {
+  const std::string talk =
+      "[{\"role\": \"system\", \"content\": \"Be \xEE\x83\x80 brief.\"}, {\"role\": \"user\", "
+      "\"content\": \" \xEE\x83\x80 Hi\\n\"}, {\"role\": \"assistant\", \"content\": "
+      "\"<think>\xEE\x83\x80</think>x\", \"tool_calls\": [{\"id\": \"call00001\", \"type\": "
+      "\"function\", \"function\": {\"name\": \"f\", \"arguments\": {\"a\": \"\xEE\x83\x80\", "
+      "\"b\": "
+      "[1, 2.5, null]}}}]}, {\"role\": \"tool\", \"tool_call_id\": \"call00001\", \"content\": "
+      "\"\xEE\x83\x80 7\"}, {\"role\": \"assistant\", \"content\": \"\"}, {\"role\": \"user\", "
+      "\"content\": [{\"type\": \"text\", \"text\": \"\xEE\x83\x80\"}]}]";
+  const std::string tools =
+      "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"description\": "
+      "\"\xEE\x83\x80\", "
+      "\"parameters\": {\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"string\"}}, "
+      "\"required\": [\"a\"]}}}]";
+  const auto add = [&](const std::string& wishes, const std::string& jinja,
+                       const std::string& messages, const std::string& variables) {
+    seeds->push_back(wishes + kBetween + jinja + kBetween + messages + kBetween + tools + kBetween +
+                     "[{\"title\": \"\xEE\x83\x80\"}]" + kBetween + variables);
+  };
+  const nlohmann::ordered_json cases =
+      nlohmann::ordered_json::parse(test::openToRead(ORIEL_TEST_DATA "/jinja/cases.json"));
+  const std::string values = cases["values"].dump();
+  for (const nlohmann::ordered_json& one : cases["cases"]) {
+    add("", one["template"], talk, values);
+  }
+  const nlohmann::ordered_json chatml =
+      nlohmann::ordered_json::parse(test::openToRead(ORIEL_TEST_DATA "/chat/chatml.json"));
+  if (chatml.contains("template")) {
+    add("think", chatml["template"], talk, "{}");
+  }
+  for (const std::string& file : readFiles(ORIEL_SOURCE_DIR "/tests/fuzz/templates")) {
+    for (const char* wishes : {"think stop", "off closed", "no_reply leap"}) {
+      add(wishes, file, talk, "{}");
+    }
+  }
+}
+
+}  // namespace oriel::fuzz

@@ -1,0 +1,215 @@
+// Grammars at work: texts that a mask lets through, token by token, and what must hold on the way. Tests only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fuzz/checks.h"
+#include "fuzz/fuzz.h"
+#include "support/expression_texts.h"
+#include "support/grammar_case.h"
+
+namespace oriel::fuzz {
+
+/// What tokens of models look like: every byte, parts of JSON, of words and of characters.
+inline test::Vocabulary walkVocabulary(bool with_bytes) {
+  return test::byteVocabulary(
+      {"\"",    "{\"",        "\":",   "\",\"", ",\"", "\", \"", "\": ",     "\"}",          "\"]",
+       "\":[",  "},{",        "]}",    "[]",    "{}",  "true",   "false",    "null",         "name",
+       "id",    "ab",         "the ",  " a",    "é",   "日本",   "🌍",        "\\n",          "\\\"",
+       "\\u00", "12",         "00",    "-1",    ".5",  "e5",     "1.5",      "20",           "-01-",
+       "T",     ":00Z",       ".com",  "@a.b",  "::",  "://",    "\n",       "  ",           "\t",
+       "aaaa",  "xyz",        "()",    "foo",   "bar", "\xC3",   "\xE6\x97", "\x9F\x8C\x8D", "yes",
+       "no",    "0123456789", "ABCDEF"},
+      with_bytes);
+}
+
+/// Vocabularies that are made once: with every byte, and without.
+class WalkCase {
+ public:
+  WalkCase()
+      : all_(walkVocabulary(true)),
+        few_(walkVocabulary(false)),
+        usual_(all_.add()),
+        small_(all_.add(kConstraintBytes / 2 + 128 * 1024)),
+        stuck_(few_.add()) {}
+
+  test::GrammarCase& all() { return all_; }
+  test::GrammarCase& few() { return few_; }
+  Constraint* usual() { return usual_; }
+  Constraint* small() { return small_; }
+  Constraint* stuck() { return stuck_; }
+
+ private:
+  test::GrammarCase all_;
+  test::GrammarCase few_;
+  Constraint* usual_;
+  Constraint* small_;  ///< forgets sets often
+  Constraint* stuck_;  ///< may have no token for what comes next
+};
+
+inline WalkCase& walkCase() {
+  static WalkCase made;
+  return made;
+}
+
+struct WalkedText {
+  std::string text;
+  bool ended = false;  ///< it may end there
+};
+
+/// Follows the mask, at first anywhere and then towards an end.
+class GrammarWalk {
+ public:
+  GrammarWalk(const test::GrammarCase& tokens, Constraint* constraint, uint64_t seed)
+      : tokens_(tokens), constraint_(*constraint), chance_(seed) {}
+
+  WalkedText walk() {
+    // Each step of a large automaton may visit thousands of states: with sanitizers some milliseconds.
+    constexpr uint32_t kLarge = 500;
+    const bool large = constraint_.automaton().n_states > kLarge;
+    const uint32_t most_tokens = large ? 10 : 160;
+    const uint32_t hurry_after = large ? 5 : 24;
+    WalkedText walked;
+    constraint_.restart();
+    for (uint32_t step = 0; step < most_tokens; ++step) {
+      const std::vector<int32_t> ids = allowed();
+      const bool complete = constraint_.complete();
+      if (ids.empty()) {
+        EXPECT_TRUE(constraint_.stuck() || constraint_.ended());
+        walked.ended = complete;
+        break;
+      }
+      EXPECT_FALSE(constraint_.stuck());
+      refuseSome(ids);
+      if (complete && (step >= hurry_after || chance_.once(8))) {
+        walked.ended = true;
+        break;
+      }
+      const int32_t id = choose(ids, step >= hurry_after);
+      EXPECT_TRUE(constraint_.accept(id)) << id;
+      if (isStop(id)) {
+        EXPECT_TRUE(complete);
+        EXPECT_TRUE(allowed().empty()) << "nothing follows";
+        walked.ended = true;
+        break;
+      }
+      walked.text += tokens_.textOf(id);
+    }
+    readAgain(walked);
+    return walked;
+  }
+
+ private:
+  bool isStop(int32_t id) const { return id + 1 == tokens_.size(); }
+
+  std::vector<int32_t> allowed() {
+    const uint32_t* const mask = constraint_.mask();
+    std::vector<int32_t> ids = test::idsOf(mask, tokens_.size());
+    const uint32_t words = static_cast<uint32_t>(maskWords(static_cast<uint64_t>(tokens_.size())));
+    for (int32_t id = tokens_.size(); id < static_cast<int32_t>(32 * words); ++id) {
+      EXPECT_FALSE(test::bitOf(mask, id)) << "behind the last token";
+    }
+    return ids;
+  }
+  /// A token that may not come changes nothing.
+  void refuseSome(const std::vector<int32_t>& ids) {
+    if (!chance_.once(4)) {
+      return;
+    }
+    const int32_t id = static_cast<int32_t>(chance_.below(static_cast<uint64_t>(tokens_.size())));
+    if (!std::binary_search(ids.begin(), ids.end(), id)) {
+      EXPECT_FALSE(constraint_.accept(id)) << id;
+      EXPECT_EQ(ids, allowed());
+    }
+  }
+  int32_t choose(const std::vector<int32_t>& ids, bool hurry) {
+    if (hurry) {
+      for (const char* end : {"\"", "}", "]", "\"}", "\"]"}) {
+        for (const int32_t id : ids) {
+          if (tokens_.textOf(id) == end && chance_.once(2)) {
+            return id;
+          }
+        }
+      }
+    }
+    return ids[chance_.below(ids.size())];
+  }
+  /// The same text as bytes.
+  void readAgain(const WalkedText& walked) {
+    constraint_.restart();
+    EXPECT_EQ(walked.text.size(), constraint_.acceptText(walked.text.data(), walked.text.size()))
+        << walked.text;
+    EXPECT_TRUE(!walked.ended || constraint_.complete()) << walked.text;
+    constraint_.restart();
+    for (size_t at = 0; at < walked.text.size();) {
+      const size_t bytes = std::min<size_t>(1 + chance_.below(5), walked.text.size() - at);
+      EXPECT_EQ(bytes, constraint_.acceptText(walked.text.data() + at, bytes)) << walked.text;
+      at += bytes;
+    }
+  }
+
+  const test::GrammarCase& tokens_;
+  Constraint& constraint_;
+  Chance chance_;
+};
+
+/// Whether following the definitions of expressions takes little time.
+inline bool isSmall(const Grammar& grammar) {
+  constexpr uint32_t kMostExpressions = 400;
+  constexpr uint32_t kMostTimes = 50;
+  if (grammar.count() > kMostExpressions) {
+    return false;
+  }
+  for (ExprId id = 0; id < grammar.count(); ++id) {
+    const Expr& e = grammar.at(id);
+    if (e.kind == ExprKind::kRepeat && e.min > kMostTimes) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Compiles and walks it in every way. Complete texts in the order in which they were found.
+inline std::vector<std::string> walkGrammar(const Grammar& grammar, uint32_t seed, Watch* watch) {
+  constexpr uint32_t kWalks = 3;
+  constexpr size_t kMostText = 48;
+  std::vector<std::string> texts;
+  WalkCase& made = walkCase();
+  const oriel_status status = watch->ended(made.usual()->compile(grammar, -1, watch->log()).code());
+  EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_ARGUMENT ||
+              status == ORIEL_ERROR_UNSUPPORTED || status == ORIEL_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(status == ORIEL_OK, made.usual()->inForce());
+  if (status != ORIEL_OK) {
+    return texts;
+  }
+  for (uint32_t i = 0; i < kWalks; ++i) {
+    const WalkedText walked = GrammarWalk(made.all(), made.usual(), seed + i).walk();
+    if (walked.text.size() <= kMostText && isSmall(grammar)) {
+      test::SlowRecogniser slow(grammar);
+      EXPECT_TRUE(slow.begins(walked.text)) << walked.text;
+      EXPECT_TRUE(!walked.ended || slow.matches(walked.text)) << walked.text;
+    }
+    if (walked.ended) {
+      texts.push_back(walked.text);
+    }
+  }
+  if (watch->ended(made.small()->compile(grammar, -1, watch->log()).code()) == ORIEL_OK) {
+    const WalkedText less = GrammarWalk(made.all(), made.small(), seed).walk();
+    if (less.ended) {
+      texts.push_back(less.text);
+    }
+    made.small()->release();
+  }
+  if (watch->ended(made.stuck()->compile(grammar, -1, watch->log()).code()) == ORIEL_OK) {
+    GrammarWalk(made.few(), made.stuck(), seed).walk();
+    made.stuck()->forget();
+    EXPECT_TRUE(made.stuck()->inForce());
+    made.stuck()->release();
+  }
+  made.usual()->release();
+  EXPECT_FALSE(made.usual()->inForce());
+  return texts;
+}
+
+}  // namespace oriel::fuzz
