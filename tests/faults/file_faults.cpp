@@ -369,10 +369,6 @@ ORIEL_WRAPPED(int, sched_getaffinity, (pid_t process, size_t bytes, cpu_set_t* p
   const int error = faults().decide("sched_getaffinity");
   return error != 0 ? failedWith(error) : __real_sched_getaffinity(process, bytes, processors);
 }
-ORIEL_WRAPPED(int, sched_setaffinity, (pid_t process, size_t bytes, const cpu_set_t* processors)) {
-  const int error = faults().decide("sched_setaffinity");
-  return error != 0 ? failedWith(error) : __real_sched_setaffinity(process, bytes, processors);
-}
 
 ORIEL_WRAPPED(void*, dlopen, (const char* name, int flags)) {
   return faults().decide("dlopen") != 0 ? nullptr : __real_dlopen(name, flags);

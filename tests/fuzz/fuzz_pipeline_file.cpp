@@ -19,6 +19,7 @@
 #include "speed/speed_file.h"
 #include "vulkan/matmul_choices.h"
 #include "vulkan/pipeline_cache.h"
+#include "vulkan/verdict.h"
 
 namespace oriel::fuzz {
 namespace {
@@ -205,7 +206,6 @@ void pipelines(uint8_t flags, Input* input) {
     EXPECT_TRUE(StubDriver::refuses || spoilt != kept[0] ||
                 !isOfDriver(device->caps, StubDriver::to_keep));
   }
-  cache.survived();
   cache.release(*device);
   watch.expectPeakBelow(2 * spoilt.size() + 1000);
 }
@@ -216,8 +216,9 @@ void choices(uint8_t flags, Input* input) {
   const DeviceCaps caps = stubDevice(flags)->caps;
   const Damage damage(input);
   const std::string dir = folder.path();
+  const Verdict verdict;
   const auto kept = std::make_unique<MatmulChoices>();
-  kept->create(caps, dir.c_str(), watch.log());
+  kept->create(caps, verdict, dir.c_str(), watch.log());
   for (uint64_t n = input->byte() % 8 + 1; n != 0; --n) {
     const auto use = static_cast<MatmulUse>(input->byte() % kMatmulUses);
     const auto type = static_cast<WeightType>(input->byte() % kWeightTypes);
@@ -237,7 +238,7 @@ void choices(uint8_t flags, Input* input) {
   }
   write(path, spoilt);
   const auto read = std::make_unique<MatmulChoices>();
-  read->create(caps, dir.c_str(), watch.log());
+  read->create(caps, verdict, dir.c_str(), watch.log());
   for (uint32_t i = 0; i < kMatmulUses * kWeightTypes; ++i) {
     const auto use = static_cast<MatmulUse>(i / kWeightTypes);
     const auto type = static_cast<WeightType>(i % kWeightTypes);
