@@ -23,6 +23,13 @@ const char* copyOf(const char* text, Arena* arena) {
   return copy != nullptr ? static_cast<char*>(std::memcpy(copy, text, bytes)) : nullptr;
 }
 
+// Null where it does not fit.
+template <size_t kBytes>
+const char* copyOf(const char* text, char (&copy)[kBytes]) {
+  const size_t bytes = text != nullptr ? std::strlen(text) + 1 : kBytes + 1;
+  return bytes <= kBytes ? static_cast<char*>(std::memcpy(copy, text, bytes)) : nullptr;
+}
+
 constexpr uint32_t kMostDevices = 16;
 
 #if ORIEL_VULKAN
@@ -85,9 +92,9 @@ void DeviceWish::init(const oriel_options& options, Arena* arena) {
   options_.device_number = options.device_number;
   options_.device_timeout_ms = options.device_timeout_ms;
   options_.cpu_threads = options.cpu_threads;
-  options_.cache_dir = copyOf(options.cache_dir, arena);
-  options_.disabled_features = copyOf(options.disabled_features, arena);
-  options_.enabled_features = copyOf(options.enabled_features, arena);
+  options_.cache_dir = copyOf(options.cache_dir, cache_dir_);
+  options_.disabled_features = copyOf(options.disabled_features, disabled_);
+  options_.enabled_features = copyOf(options.enabled_features, enabled_);
   options_.device_test = options.device_test;
   options_.prefix_file = copyOf(options.prefix_file, arena);
 }

@@ -9,10 +9,17 @@
 
 namespace oriel {
 
-/// Options that are read by oriel_model_load and are needed after it. Texts are copied.
+/// Of disabled_features and enabled_features, the NUL included.
+constexpr size_t kFeatureNamesBytes = 256;
+
+/// Options that are read by oriel_model_load and are needed after it. Texts are copied; that of the cache folder has as
+/// much room whatever its length, so that a plan without one is the same.
 class DeviceWish {
  public:
-  /// Takes room for the texts in `arena`; measures likewise.
+  DeviceWish() = default;
+  DeviceWish(const DeviceWish&) = delete;
+  DeviceWish& operator=(const DeviceWish&) = delete;
+  /// Takes room for the prefix's path in `arena`; measures likewise.
   void init(const oriel_options& options, Arena* arena);
 
   /// For createExecutor(), on another device.
@@ -23,6 +30,9 @@ class DeviceWish {
 
  private:
   oriel_options options_ = {};  ///< those that createExecutor() reads, and prefix_file
+  char cache_dir_[1024] = "";   // as long as any file's path in it may be
+  char disabled_[kFeatureNamesBytes] = "";
+  char enabled_[kFeatureNamesBytes] = "";
 };
 
 /// Devices to try, in order.

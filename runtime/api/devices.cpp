@@ -1,5 +1,6 @@
 // Which device a model runs on, what is known against it, and the list of all.
 #include <cstdio>
+#include <cstring>
 
 #include "api/api.h"
 #include "exec/features.h"
@@ -65,6 +66,13 @@ void trust(const oriel_options& options, ExecutorUse use, KernelTester* tester,
 
 Status checkDeviceTrust(const oriel_options& options, const Log& log) {
   uint32_t bits = 0;
+  for (const char* names : {options.disabled_features, options.enabled_features}) {
+    if (names != nullptr && std::strlen(names) >= kFeatureNamesBytes) {
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "a list of features has %zu bytes, at most %zu can be: name each once",
+                      std::strlen(names), kFeatureNamesBytes - 1);
+    }
+  }
   ORIEL_TRY(readFeatureNames(options.disabled_features, log, &bits));
   ORIEL_TRY(readOverrideNames(options.enabled_features, log, &bits));
   const int test = rawEnum(options.device_test);

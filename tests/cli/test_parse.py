@@ -48,7 +48,7 @@ def test_numbers_beyond_doubles():
     call = CALL.replace('"Oslo"', "1e999")
     read = parsed(call, "--template", "qwen3")["tool_calls"]
     check("arguments that no reader of doubles holds stay text",
-          read == [{"name": "weather", "arguments": '{"city": 1e999}'}], read)
+          read == [{"name": "weather", "arguments": '{"city":1e999}'}], read)
 
 
 def test_only_complete_calls_are_listed():
