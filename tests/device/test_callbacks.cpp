@@ -275,6 +275,8 @@ const std::vector<Call>& everyCall() {
       {"oriel_trim", Rule::kRefusedInside,
        [](Caller* on) { return oriel_trim(on->model, ORIEL_TRIM_SCRATCH, nullptr); }},
       {"oriel_pause", Rule::kRefusedInside, [](Caller* on) { return oriel_pause(on->model); }},
+      {"oriel_session_recover", Rule::kRefused,
+       [](Caller* on) { return oriel_session_recover(on->session, nullptr, nullptr); }},
       {"oriel_resume", Rule::kRefusedInside,
        [](Caller* on) { return oriel_resume(on->model, nullptr, nullptr); }},
   };
