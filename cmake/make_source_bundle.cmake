@@ -73,7 +73,7 @@ foreach(source IN LISTS systems)
 endforeach()
 
 file(GLOB_RECURSE headers RELATIVE ${FROM} ${FROM}/*.h)
-list(FILTER headers EXCLUDE REGEX "^(include|speed|selftest|tools)/")
+list(FILTER headers EXCLUDE REGEX "^(include|speed|tools)/")
 foreach(header IN LISTS headers)
   file(READ ${FROM}/${header} text)
   file(WRITE ${BUNDLE}/src/${header} "${text}")

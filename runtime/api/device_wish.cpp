@@ -123,6 +123,7 @@ DeviceChoices devicesAfter(const char* device, const char* driver, uint32_t numb
     addVulkan(found, numberOf(found, device, driver, number), with_same, &choices);
   }
 #else
+  (void)device;
   (void)driver;
   (void)number;
   (void)with_same;
