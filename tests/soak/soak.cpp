@@ -132,7 +132,8 @@ class Soak {
       check("no object of Vulkan is left", faultLayer()->objects() == 0,
             faultLayer()->complaints());
     }
-    if (early_pages_ != 0 && late_pages_ != 0) {
+    // Shorter ones end before the C library has all that it keeps for later.
+    if (settings_.seconds >= 300 && early_pages_ != 0 && late_pages_ != 0) {
       check("resident memory is flat", late_pages_ <= early_pages_,
             std::to_string(early_pages_) + " pages at most in the second quarter, " +
                 std::to_string(late_pages_) + " in the second half");
