@@ -375,6 +375,8 @@ oriel_options planOptions(const CommonOptions& options) {
   result.v_format = options.v_format;
   result.state_format = options.state_format;
   result.f16_layers = options.f16_layers.empty() ? nullptr : options.f16_layers.data();
+  result.window_shares = options.window_shares.empty() ? nullptr : options.window_shares.data();
+  result.window_share_count = static_cast<uint32_t>(options.window_shares.size());
   result.f16_layer_count = static_cast<uint32_t>(options.f16_layers.size());
   result.on_file = options.on_file;
   result.expert_slots = options.expert_slots;
