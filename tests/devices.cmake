@@ -15,6 +15,8 @@ set(more_of_the_same
   *ExpertsOnFile*/olmoe* *ExpertsOnFile*/granitemoe* *ExpertsOnFile*/lfm2moe* *ExpertsOfSomeBytes*
   CacheFormats.every_device* CacheFormats.before* FamilyShapes.* *StateSessions* ShortConvolutions.rewinding* SnapshotTravel.of_every_family
   PrefixFile.that_was_trained* Latents.matrices* Latents.odd_shapes*
+  Recovery.once* Recovery.without* Recovery.a_transcript* Recovery.in_batches* RecoveryCalls.what_is* RecoveryCalls.a_*
+  RecoveryCalls.not* RecoveryPlaces.* *RecoveryOfCopies*/save* *RecoveryOfCopies*/restore* RecoveryBehindAPrefix.that_a*
   Device/Kernels.latent_attention*/shared Device/Kernels.heads_of_any_size*/shared
   Device/Kernels.a_local_layer*/shared Device/Kernels.head_matmul*/shared
   Device/Kernels.rope_append_stores_low_bit*/shared)
@@ -37,7 +39,7 @@ set(of_the_host
   ${more_of_the_same}
   ${of_kernels_seen_before}
   SharedWindow.*
-  Recovery.* RecoveryCalls.* SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
+  *Recovery* SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
   SpeedOnDevice.* SelfTest.keeps* MatmulChoice* ShortConvolutions.*
   *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *OrielTiny*/1 *exaone4_of_windows
   Streaming.*windows_of_128 Streaming.six_hundred* Streaming.losses* Streaming.chunk_size* Knobs.* CacheFormats.divergence* Qwen2.the_guard* *RowsOn*

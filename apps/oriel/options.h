@@ -23,9 +23,9 @@ struct CommonOptions {
   uint32_t window_tokens = 0;
   uint32_t min_window_tokens = 0;
   std::optional<uint32_t> sink_tokens;
-  uint32_t chunk_tokens = 0;        ///< no option: for commands that load a model twice alike
+  uint32_t chunk_tokens = 0;           ///< no option: for commands that load a model twice alike
   std::vector<uint8_t> window_shares;  ///< no option: as oriel_options.window_shares
-  std::vector<uint8_t> f16_layers;  ///< no option: as oriel_options.f16_layers
+  std::vector<uint8_t> f16_layers;     ///< no option: as oriel_options.f16_layers
   oriel_kv_format k_format = ORIEL_KV_AUTO;
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_state_format state_format = ORIEL_STATE_AUTO;

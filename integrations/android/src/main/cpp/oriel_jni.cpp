@@ -177,6 +177,19 @@ jint countPinned(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers,
   return finish(env, status, &log, error);
 }
 
+jint forgetDevices(JNIEnv* env, jclass, jbyteArray folder, jobjectArray error) {
+  Log log;
+  const Bytes dir(env, folder);
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.cache_dir = dir.data();
+  options.log = onLog;
+  options.log_user = &log;
+  const oriel_status status =
+      dir.missing() ? ORIEL_ERROR_OUT_OF_MEMORY : oriel_device_forget(&options);
+  return finish(env, status, &log, error);
+}
+
 // ---- Sessions -----------------------------------------------------------------------------------
 
 jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray option_texts,
@@ -608,6 +621,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       native("version", "()[B", version),
       native("plan", "([B[J[[BLdev/oriel/Native$Log;[J[[B)I", planFile),
       native("inspect", "([B[J[[B[[B)I", inspect),
+      native("forgetDevices", "([B[[B)I", forgetDevices),
       native("countPinned", "([B[J[[BLdev/oriel/Native$Log;[B[I[[B)I", countPinned),
       native("open",
              "([B[J[[BLdev/oriel/Native$Callbacks;Ldev/oriel/Native$Callbacks;"
