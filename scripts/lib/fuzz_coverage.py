@@ -10,7 +10,7 @@ ROOMS = {
     "text": r"runtime/text/(?!chat)",
     "chat formats": "runtime/text/chat",
     "model": "runtime/model/",
-    "snapshot": "runtime/exec/.*snapshot",
+    "snapshot": "runtime/(exec|api)/.*snapshot",
     "jinja": "runtime/jinja/",
     "chat": "runtime/chat/",
     "grammar": "runtime/grammar/",

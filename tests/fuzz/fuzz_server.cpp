@@ -164,9 +164,8 @@ ORIEL_FUZZ(server) {
 }
 
 ORIEL_FUZZ_MUTATE(server) {
-  static const WordMutator mutator(
+  static const WordMutator mutator(jsonWordsAnd(
       {"\r\n",
-       "\n",
        "\r\n\r\n",
        "POST /v1/chat/completions HTTP/1.1\r\n",
        "GET / HTTP/1.0\r\n",
@@ -188,22 +187,9 @@ ORIEL_FUZZ_MUTATE(server) {
        "ffffffffffffffff\r\n",
        "?a=b",
        "%00",
-       "\t",
-       " ",
-       ":",
        "\x80",
-       "{",
-       "}",
-       "[",
-       "]",
-       ",",
-       "\"",
-       "null",
-       "1",
-       "-1",
        "0.5",
        "1e9",
-       "true",
        "\"messages\":",
        "\"role\":\"user\",",
        "\"role\":\"assistant\",",
@@ -249,7 +235,7 @@ ORIEL_FUZZ_MUTATE(server) {
        "\"suffix\":\"a\",",
        "\"user\":\"u\",",
        "\"best_of\":2,",
-       "\"reasoning_effort\":\"low\","});
+       "\"reasoning_effort\":\"low\","}));
   return mutator.mutate(data, size, max_size, seed);
 }
 
