@@ -17,6 +17,7 @@ ROOMS = {
     "json": "runtime/json/",
     "reply": "runtime/reply/",
     "calibration_file": "runtime/budget/calibration_file",
+    "kv": "runtime/kv/",
     "prefix_file": "runtime/exec/prefix_file",
     "xz": "runtime/base/xz",
     "pipeline_cache": "platform/vulkan/pipeline_cache",
