@@ -113,7 +113,9 @@ ORIEL_FUZZ_SEEDS(gbnf) {
         "root ::= \"unclosed", "root ::= [a", "root ::= (a", "root ::= \"a\"{2000,}",
         "root ::= \"\\q\"", "root ::= \"\\x4\"", "root-2 ::= \"a\"\nroot ::= root-2",
         "root ::= ([a-z] [0-9]){50,60} | [a-z]* \"end\"",
-        // Sets of many places, one after the other: their room is made again and again.
+        // Sets of many places and stacks: room for them is made again and again.
+        "root ::= \"x\" root \"y\" | \"x\" root \"z\" | \"x\"",
+        "root ::= \"a\" root \"a\" | \"aa\" root \"a\" | \"a\" root \"aa\" | \"a\"",
         "root ::= ([a-z]{1,140} | [a-y]{1,130} | [a-x]{1,120})*",
         "root ::= (p | q)+\np ::= \"(\" root \")\" | [a-z]{1,60}\nq ::= \"(\" root \"]\" | "
         "[a-y]{1,60}",
