@@ -69,8 +69,6 @@ enum class Uses : unsigned { kText = 0, kMemory = 1, kDevice = 2, kModel = 3, kS
 
 /// `options` must outlive the parsing. To be called last: help keeps the order.
 void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses);
-/// As --kv takes it; false: there is no such format.
-bool parseKvFormat(const std::string& text, CommonOptions* options);
 /// The optional positional MODEL.
 void addModelOption(CLI::App* command, CommonOptions* options);
 

@@ -7,6 +7,7 @@
 
 #include "oriel/sessions.h"
 
+#include "kv_formats.h"
 #include "plan/layer_groups.h"
 #include "report.h"
 #include "sizes.h"
