@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "device/count_mallocs.h"
 #include "oriel/sessions.h"
@@ -111,7 +112,12 @@ class Drafts : public testing::Test {
 };
 
 TEST_F(Drafts, any_family_writes_the_same_with_its_window_moving_on) {
+  const bool all = targetDevice() == ORIEL_DEVICE_CPU || allCases();
+  const std::set<std::string> few_kinds = {"llama", "gemma3", "lfm2", "deepseek2", "gemma2"};
   for (const RandomFamily& family : randomFamilies()) {
+    if (!all && few_kinds.count(family.model.architecture) == 0) {
+      continue;  // pipelines take a driver their time
+    }
     SCOPED_TRACE(family.name);
     const TemporaryModel file(family.model);
     const Loaded plain = load(file.path(), options(0, 24));
@@ -141,32 +147,32 @@ TEST_F(Drafts, every_way_of_choosing_draws_the_same_tokens) {
   const Loaded guessing = load(kRandom, with);
   const char* const stop[] = {"DED", "CFC"};
   const char* const grammar = "root ::= ([C-F] [C-F] \"CDE\" [a-z]?)+";
-  std::vector<oriel_generate_options> ways = {best(60), few(2, 60), few(3, 60), few(4, 60)};
-  ways.push_back(few(5, 60));
+  std::vector<oriel_generate_options> ways = {best(40), few(2, 40), few(3, 40)};
+  ways.push_back(few(5, 40));
   ways.back().repeat_penalty = 1.4f;
-  ways.push_back(few(6, 60));
+  ways.push_back(few(6, 40));
   ways.back().presence_penalty = 1.5f;
   ways.back().frequency_penalty = 0.7f;
   ways.back().repeat_window = 9;
-  ways.push_back(best(60));
+  ways.push_back(best(40));
   ways.back().frequency_penalty = 8;
-  ways.push_back(few(7, 60));
+  ways.push_back(few(7, 40));
   ways.back().top_k = UINT32_MAX;
   ways.back().min_p = -1;
-  ways.push_back(few(8, 60));
+  ways.push_back(few(8, 40));
   ways.back().stop = stop;
   ways.back().stop_count = 2;
   ways.push_back(ways.back());
-  ways.back().min_tokens = 40;
-  ways.push_back(few(9, 60));
+  ways.back().min_tokens = 30;
+  ways.push_back(few(9, 40));
   ways.back().logprobs = 1;
   ways.back().top_logprobs = 3;
-  ways.push_back(few(10, 60));
+  ways.push_back(few(10, 40));
   ways.back().grammar = grammar;
   ways.back().grammar_bytes = std::strlen(grammar);
   ways.push_back(ways.back());
   ways.back().greedy = 1;
-  ways.push_back(best(60));
+  ways.push_back(best(40));
   ways.back().logit_bias_count = 0;
   uint32_t right = 0;
   for (size_t i = 0; i < ways.size(); ++i) {
@@ -206,7 +212,7 @@ TEST_F(Drafts, a_reply_that_ends_anywhere_goes_on_as_one_without_guesses) {
   const Loaded guessing = load(kRandom, options(kDrafts));
   start(plain);
   start(guessing);
-  for (uint32_t tokens = 1; tokens < 24; ++tokens) {
+  for (uint32_t tokens = 1; tokens < 18; ++tokens) {
     SCOPED_TRACE(tokens);
     (void)expectSame(plain, guessing, few(tokens, tokens));
     if (tokens % 3 == 0) {
@@ -219,7 +225,7 @@ TEST_F(Drafts, a_reply_that_ends_anywhere_goes_on_as_one_without_guesses) {
 TEST_F(Drafts, a_cancel_at_any_token_leaves_what_was_shown) {
   const Loaded plain = load(kRandom, options(0));
   const Loaded guessing = load(kRandom, options(kDrafts));
-  for (size_t at = 1; at < 14; ++at) {
+  for (size_t at = 1; at < 14; at += 2) {
     SCOPED_TRACE(at);
     start(plain);
     start(guessing);
@@ -268,6 +274,10 @@ TEST_F(Drafts, snapshots_are_the_same_whatever_was_guessed) {
     ASSERT_EQ(ORIEL_OK,
               oriel_session_restore(other.session.get(), snapshot.data(), snapshot.size()));
     EXPECT_EQ(on.ids, generate(other, few(5, 30), ORIEL_DRAFT_ALWAYS).ids);
+    const Loaded plain = load(kRandom, options(0, window));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_restore(plain.session.get(), snapshot.data(), snapshot.size()));
+    EXPECT_EQ(on.ids, generate(plain, few(5, 30), ORIEL_DRAFT_AUTO).ids);
   }
 }
 
@@ -391,7 +401,7 @@ std::map<int32_t, double> chances(const std::vector<float>& logits, double tempe
 // Of tokens that guesses were verified for, by chi-squared: with three degrees of freedom 16.3 is exceeded once in a
 // thousand times, and the seeds are always the same.
 TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
-  const uint32_t draws = targetDevice() == ORIEL_DEVICE_CPU ? 3000 : 200;
+  const uint32_t draws = targetDevice() == ORIEL_DEVICE_CPU ? 1500 : 150;
   const Loaded guessing = load(kRandom, options(kDrafts, 100));
   oriel_generate_options sampling = few(0, 3);
   sampling.temperature = 1;
