@@ -245,8 +245,8 @@ class Generation:
     prompt_tokens: int
     time_to_first_token_ms: float
     decode_tokens_per_s: float
-    tokens_drafted: int = 0
-    tokens_accepted: int = 0
+    tokens_drafted: int
+    tokens_accepted: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -196,6 +196,9 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
 Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request);
 
+/// BudgetRequest::drafts of a plan with these weights on file.
+uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file);
+
 /// How a conversation becomes text, as an app chose it.
 struct ChatChoice {
   ChatTemplate chat;

@@ -214,6 +214,14 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   return kOk;
 }
 
+// Guesses that steps of such a plan can verify. States would have to be kept of every token of a step; several sessions
+// have steps in common as it is; and wrong guesses would have experts read.
+uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file) {
+  return prepared.desc.keepsStates() || prepared.sessions.count > 1 || on_file.expert_slots != 0
+             ? 0
+             : prepared.drafts;
+}
+
 Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request) {
   const uint32_t n_layers = prepared->desc.n_layers;
@@ -250,14 +258,6 @@ Status readModelRequest(const oriel_options& options, const Log& log, PreparedMo
 }
 
 namespace {
-
-// Guesses that steps of such a plan can verify. States would have to be kept of every token of a step; several sessions
-// have steps in common as it is; and wrong guesses would have experts read.
-uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file) {
-  return prepared.desc.keepsStates() || prepared.sessions.count > 1 || on_file.expert_slots != 0
-             ? 0
-             : prepared.drafts;
-}
 
 // Weights, work and host bytes with these weights in the file, and the best plan for that. `model_bytes`: what the model
 // has beside them.
@@ -454,7 +454,7 @@ void describeDrafts(const PreparedModel& prepared, oriel_plan* plan) {
   CacheShape cache = budget.cache;
   cache.drafts = 0;
   const uint64_t host_bytes =
-      prepared.model_host_bytes + prepared.session_host_bytes - prepared.draft_host_bytes;
+      budget.bytes.host - tokenIdBytes(budget.cache) - prepared.draft_host_bytes;
   plan->draft_bytes = budget.bytes.total() - budgetBytes(prepared.desc, prepared.totals, host_bytes,
                                                          cache, budget.formats, budget.chunk)
                                                  .total();

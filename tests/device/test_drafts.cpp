@@ -6,6 +6,7 @@
 
 #include "device/count_mallocs.h"
 #include "oriel/sessions.h"
+#include "support/losing_executor.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
 
@@ -33,16 +34,19 @@ int note(const oriel_token_event* event, void* user) {
   return 0;
 }
 
-Written generate(const Loaded& loaded, oriel_generate_options options, oriel_draft draft,
+Written generate(oriel_session* session, oriel_generate_options options, oriel_draft draft,
                  size_t cancels_at = 0) {
   Written written;
   written.result.struct_size = sizeof(written.result);
-  written.cancels = cancels_at != 0 ? loaded.session.get() : nullptr;
+  written.cancels = cancels_at != 0 ? session : nullptr;
   written.cancels_at = cancels_at;
   options.draft = draft;
-  written.status =
-      oriel_session_generate(loaded.session.get(), &options, note, &written, &written.result);
+  written.status = oriel_session_generate(session, &options, note, &written, &written.result);
   return written;
+}
+Written generate(const Loaded& loaded, const oriel_generate_options& options, oriel_draft draft,
+                 size_t cancels_at = 0) {
+  return generate(loaded.session.get(), options, draft, cancels_at);
 }
 
 std::vector<uint8_t> save(const Loaded& loaded) {
@@ -380,6 +384,40 @@ TEST_F(Drafts, nothing_is_allocated) {
   EXPECT_LT(0u, result.tokens_drafted);
   if (targetDevice() == ORIEL_DEVICE_CPU) {  // a driver's own are not the library's
     EXPECT_EQ(calls.first - 1, calls.last);
+  }
+}
+
+// In a step of guesses, or when the last row's logits are put where the next call looks for them.
+TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
+  const Loaded plain = load(kRandom, options(0, 100));
+  for (const auto& [work, after] :
+       {std::pair(Work::kRun, 2u), std::pair(Work::kRun, 4u), std::pair(Work::kCopy, 1u)}) {
+    SCOPED_TRACE(after);
+    LosableModel losing(kRandom, options(kDrafts, 100));
+    oriel_session* made = nullptr;
+    ASSERT_EQ(ORIEL_OK, oriel_session_create(losing.model.get(), nullptr, &made));
+    const SessionPtr session(made);
+    const std::vector<int32_t> prompt = repeating(21);
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(made, prompt.data(), prompt.size()));
+    start(plain);
+    oriel_generate_options sampling = few(3, 31);
+    losing.lose(work, after);
+    const Written cut = generate(made, sampling, ORIEL_DRAFT_ALWAYS);
+    if (cut.status == ORIEL_OK) {
+      continue;  // it ended with a token that was no guess
+    }
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, cut.status);
+    oriel_recovered recovered = {};
+    recovered.struct_size = sizeof(recovered);
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, &recovered)) << log_.errors();
+    EXPECT_EQ(1u, recovered.exact);
+    sampling.max_tokens = static_cast<uint32_t>(cut.ids.size());
+    const Written expected = generate(plain, sampling, ORIEL_DRAFT_AUTO);
+    EXPECT_EQ(expected.ids, cut.ids);
+    const float* logits = nullptr;
+    size_t count = 0;
+    ASSERT_EQ(ORIEL_OK, oriel_session_logits(made, &logits, &count));
+    EXPECT_TRUE(logitsOf(plain) == std::vector<float>(logits, logits + count));
   }
 }
 
