@@ -32,6 +32,7 @@ struct CommonOptions {
   oriel_on_file on_file = ORIEL_ON_FILE_AUTO;
   uint32_t expert_slots = 0;
   std::optional<uint32_t> checkpoints;
+  uint32_t draft_tokens = 0;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
   bool device_named = false;  ///< --device was given

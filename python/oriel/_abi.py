@@ -99,6 +99,12 @@ class oriel_tool_choice(IntEnum):
     ORIEL_TOOLS_NONE = 3
 
 
+class oriel_draft(IntEnum):
+    ORIEL_DRAFT_AUTO = 0
+    ORIEL_DRAFT_ALWAYS = 1
+    ORIEL_DRAFT_NEVER = 2
+
+
 class oriel_stop_reason(IntEnum):
     ORIEL_STOP_LENGTH = 0
     ORIEL_STOP_TOKEN = 1
@@ -213,6 +219,8 @@ class oriel_options(Structure):
     enabled_features: Optional[bytes]
     device_test: int
     reserved_device: int
+    draft_tokens: int
+    reserved_draft: int
 
 
 class oriel_chat_options(Structure):
@@ -287,6 +295,8 @@ class oriel_generate_options(Structure):
     reserved: int
     on_part: Any
     part_user: Optional[int]
+    draft: int
+    reserved_draft: int
 
 
 class oriel_token_logprob(Structure):
@@ -310,6 +320,8 @@ class oriel_generation(Structure):
     prompt_tokens: int
     time_to_first_token_ms: float
     decode_tokens_per_s: float
+    tokens_drafted: int
+    tokens_accepted: int
 
 
 class oriel_embed_options(Structure):
@@ -332,6 +344,8 @@ class oriel_stats(Structure):
     rows_wanted: int
     rows_read: int
     tokens_read_again: int
+    tokens_drafted: int
+    tokens_accepted: int
 
 
 class oriel_layer_group(Structure):
@@ -436,6 +450,9 @@ class oriel_plan(Structure):
     transcript_bytes: int
     session_windows: Any
     trim_bytes: Any
+    draft_bytes: int
+    draft_tokens: int
+    reserved_draft: int
 
 
 class oriel_layer_formats(Structure):
@@ -825,6 +842,8 @@ oriel_options._fields_ = [
     ("enabled_features", c_char_p),
     ("device_test", c_int),
     ("reserved_device", c_uint32),
+    ("draft_tokens", c_uint32),
+    ("reserved_draft", c_uint32),
 ]
 oriel_chat_options._fields_ = [
     ("struct_size", c_size_t),
@@ -894,6 +913,8 @@ oriel_generate_options._fields_ = [
     ("reserved", c_uint32),
     ("on_part", oriel_part_fn),
     ("part_user", c_void_p),
+    ("draft", c_int),
+    ("reserved_draft", c_uint32),
 ]
 oriel_token_logprob._fields_ = [
     ("id", c_int32),
@@ -914,6 +935,8 @@ oriel_generation._fields_ = [
     ("prompt_tokens", c_uint32),
     ("time_to_first_token_ms", c_double),
     ("decode_tokens_per_s", c_double),
+    ("tokens_drafted", c_uint32),
+    ("tokens_accepted", c_uint32),
 ]
 oriel_embed_options._fields_ = [
     ("struct_size", c_size_t),
@@ -934,6 +957,8 @@ oriel_stats._fields_ = [
     ("rows_wanted", c_uint64),
     ("rows_read", c_uint64),
     ("tokens_read_again", c_uint64),
+    ("tokens_drafted", c_uint64),
+    ("tokens_accepted", c_uint64),
 ]
 oriel_layer_group._fields_ = [
     ("kind", c_int),
@@ -1032,6 +1057,9 @@ oriel_plan._fields_ = [
     ("transcript_bytes", c_uint64),
     ("session_windows", c_uint32 * 64),
     ("trim_bytes", c_uint64 * 5),
+    ("draft_bytes", c_uint64),
+    ("draft_tokens", c_uint32),
+    ("reserved_draft", c_uint32),
 ]
 oriel_layer_formats._fields_ = [
     ("k", c_int),

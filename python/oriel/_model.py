@@ -60,6 +60,7 @@ class Model:
         on_file: str = "auto",
         expert_slots: Optional[int] = None,
         checkpoints: Optional[int] = None,
+        draft_tokens: int = 0,
         constraints: bool = False,
         sessions: int = 1,
         session_windows: Sequence[int] = (),

@@ -16,6 +16,7 @@ MAX32 = (1 << 32) - 1
 DEVICE_TESTS = ("auto", "always", "never")
 ON_FILE = ("auto", "none", "rows", "all")
 TOOL_CHOICES = ("free", "checked", "required", "none")
+DRAFTS = ("auto", "always", "never")
 POOLINGS = ("auto", "mean", "last", "first")
 WEIGHTS = ("default", "q4_0", "q8_0", "f16")
 Json = Union[str, bytes, Mapping[str, Any], Sequence[Any], bool]
@@ -152,6 +153,7 @@ def model_options(
     on_file: str = "auto",
     expert_slots: Optional[int] = None,
     checkpoints: Optional[int] = None,
+    draft_tokens: int = 0,
     constraints: bool = False,
     sessions: int = 1,
     session_windows: Sequence[int] = (),
@@ -176,6 +178,7 @@ def model_options(
         "expert_slots": ("expert_slots", expert_slots, 1, MAX32),
         "prefix_tokens": ("prefix_tokens", prefix_tokens, 0, MAX32),
         "sessions": ("sessions", sessions, 1, 64),
+        "draft_tokens": ("draft_tokens", draft_tokens, 0, 15),
     }
     for field, (name, value, least, most) in whole.items():
         if value is not None:
@@ -314,6 +317,7 @@ def generate_options(
     grammar: Optional[str] = None,
     trigger: Optional[str] = None,
     tool_choice: str = "free",
+    draft: str = "auto",
 ) -> Held:
     """Zero is what it says, not "the default" as in C: temperature 0 is greedy, top_k 0 is all, min_p 0 is off."""
     struct = new(_abi.oriel_generate_options)
@@ -357,4 +361,5 @@ def generate_options(
     if trigger is not None:
         struct.trigger = _c_string("trigger", trigger)
     struct.tool_choice = one_of("tool_choice", tool_choice, TOOL_CHOICES)
+    struct.draft = one_of("draft", draft, DRAFTS)
     return held

@@ -93,6 +93,8 @@ class Plan:
     transcript_bytes: int
     session_windows: Tuple[int, ...]
     trim_bytes: Tuple[int, ...]
+    draft_bytes: int
+    draft_tokens: int
     window_given: bool = dataclasses.field(default=False, compare=False)
     _struct: Any = dataclasses.field(default=None, compare=False)
 

@@ -204,6 +204,11 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
                                                        : options.sink_tokens;
   request->pinned = options.pinned_tokens;
   request->chunk = options.chunk_tokens;
+  if (options.draft_tokens > Drafter::kMost) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "%u guesses in a step are out of range: ask for at most %u",
+                    options.draft_tokens, Drafter::kMost);
+  }
   request->fixed_checkpoints = options.checkpoints != 0;
   request->checkpoints = options.checkpoints == UINT32_MAX ? 0 : options.checkpoints;
   return kOk;
@@ -232,6 +237,14 @@ Status readWindowShares(const oriel_options& options, const Log& log, LossModel*
                     "layers would see the window in too many different lengths: give fewer");
   }
   return kOk;
+}
+
+// Guesses that steps of such a plan can verify. States would have to be kept of every token of a step; several sessions
+// have steps in common as it is; and wrong guesses would have experts read.
+uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file) {
+  return prepared.desc.keepsStates() || prepared.sessions.count > 1 || on_file.expert_slots != 0
+             ? 0
+             : prepared.drafts;
 }
 
 Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
@@ -285,11 +298,22 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
   // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
   CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   smallest.sessions = request->sessions;
+  Plan plan;
+  const auto build = [&](Arena* arena) {
+    return buildPlan(prepared->tensors, prepared->desc, prepared->totals, smallest, CacheFormats(),
+                     1, log, arena, &plan);
+  };
+  Arena plain;
+  ORIEL_TRY(build(&plain));
+  (void)takeExecutorMemory(plan, &plain);
+  smallest.drafts = request->drafts = draftsOf(*prepared, on_file);
+  Arena measured;
+  ORIEL_TRY(build(&measured));
+  (void)takeExecutorMemory(plan, &measured);
+  prepared->draft_host_bytes = measured.used() - plain.used();
   Arena model_arena;
   (void)model_arena.take<uint8_t>(model_bytes);
-  Plan plan;
-  ORIEL_TRY(buildPlan(prepared->tensors, prepared->desc, prepared->totals, smallest, CacheFormats(),
-                      1, log, &model_arena, &plan));
+  ORIEL_TRY(build(&model_arena));
   (void)takeWeightsOnFile(plan, path, log, &model_arena);
   ModelSource().init(path, 0, &model_arena);
   DeviceWish().init(options, &model_arena);
@@ -307,6 +331,11 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
   context.source = &source;
   context.transcript_bytes = prepared->transcript_bytes;
   (void)Session::create(context, 0, true, &session_arena);
+  const uint64_t without_drafts = session_arena.used();
+  if (request->drafts != 0) {
+    Drafter().init(request->drafts, &session_arena);
+  }
+  prepared->draft_host_bytes += session_arena.used() - without_drafts;
   const uint64_t without_constraints = session_arena.used();
   if (prepared->constraints) {
     (void)ConstrainedReply::create(prepared->desc.n_vocab, nullptr, nullptr, &session_arena);
@@ -373,6 +402,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
     ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
   }
   prepared->transcript_bytes = options.transcript_bytes;
+  prepared->drafts = options.draft_tokens;
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
@@ -461,6 +491,22 @@ uint32_t shortestWindow(const BudgetChoice& choice, uint32_t n_layers) {
   return static_cast<uint32_t>(least.windowOf(choice.cache.window));
 }
 
+// What the same window would take less without guesses.
+void describeDrafts(const PreparedModel& prepared, oriel_plan* plan) {
+  const Budget& budget = prepared.budget;
+  if (budget.cache.drafts == 0) {
+    return;
+  }
+  plan->draft_tokens = batchRows(budget.cache, budget.chunk) - 1;
+  CacheShape cache = budget.cache;
+  cache.drafts = 0;
+  const uint64_t host_bytes =
+      budget.bytes.host - tokenIdBytes(budget.cache) - prepared.draft_host_bytes;
+  plan->draft_bytes = budget.bytes.total() - budgetBytes(prepared.desc, prepared.totals, host_bytes,
+                                                         cache, budget.formats, budget.chunk)
+                                                 .total();
+}
+
 }  // namespace
 
 oriel_plan planResult(const PreparedModel& prepared) {
@@ -531,6 +577,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
                               : 0;
   plan.loss_nats = budget.loss;
   describeSessions(prepared, &plan);
+  describeDrafts(prepared, &plan);
   plan.calibrated = prepared.calibrated ? 1 : 0;
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
   for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {

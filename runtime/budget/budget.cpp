@@ -132,6 +132,7 @@ class Weigher {
   CacheShape shapeOf(uint32_t window, uint32_t chunk) const {
     CacheShape cache = {model_.n_kv_heads,  model_.head_dim, sinks_, window,
                         window + chunk - 1, checkpoints_};
+    cache.drafts = request_.drafts;
     cache.sessions = request_.sessions;
     return longestSession(cache);
   }
@@ -487,7 +488,8 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
   (void)cacheBytes(model, cache, formats, &bytes.cache);
   bytes.activations = layoutActivations(model, cache, chunk, totals.on_file).bytes;
   bytes.io =
-      layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file, cache.sessionCount()).bytes;
+      layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file, topPlaces(cache, chunk))
+          .bytes;
   bytes.host = host_bytes + tokenIdBytes(cache);
   return bytes;
 }

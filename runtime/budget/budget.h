@@ -38,6 +38,7 @@ struct BudgetRequest {
   /// Null: one. Outlives the budget and the plan.
   const SessionWindows* sessions = nullptr;
   uint32_t chunk = 0;
+  uint32_t drafts = 0;             ///< as in CacheShape
   uint32_t checkpoints = 0;        ///< of states, where
   bool fixed_checkpoints = false;  ///< so many were asked for; else they are chosen
   bool fixed_k = false;            ///< `formats.k` was asked for

@@ -203,6 +203,14 @@ class Knobs extends Checks {
     expectEqual(OrielOptions.StateFormat.AUTO, plan.stateFormat);
     expectEqual(0L, plan.onFileBytes);
     expectEqual(0L, plan.constraintBytes);
+    expectEqual(0L, plan.draftBytes);
+    options.draftTokens = 7;
+    OrielPlan guessing = Oriel.plan(TINY, MEMORY, options);
+    expectEqual(7, guessing.draftTokens);
+    expect(guessing.draftBytes > 0, "bytes of guesses");
+    options.draftTokens = 16;
+    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, MEMORY, options));
+    options.draftTokens = 3;
     options.checkpoints = 33;
     expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, MEMORY, options));
     options.checkpoints = OrielOptions.NO_CHECKPOINTS;

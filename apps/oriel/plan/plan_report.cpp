@@ -57,6 +57,13 @@ std::string bytesByPurpose(const oriel_plan& plan) {
 }
 
 /// Which experts are where, and what that costs.
+std::string draftText(const oriel_plan& plan) {
+  return plan.draft_tokens != 0
+             ? "up to " + std::to_string(plan.draft_tokens) + " guesses a step, in " +
+                   formatSize(plan.draft_bytes)
+             : "none: not in plans of states, several sessions or experts on file";
+}
+
 std::string expertLines(const oriel_plan& plan) {
   if (plan.expert_slots == 0) {
     return "";
@@ -417,6 +424,9 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
                                   : "  checkpoints none: going back reads the conversation again\n";
   }
   text += expertLines(plan);
+  if (options.draft_tokens != 0) {
+    text += "  drafts      " + draftText(plan) + "\n";
+  }
   const std::string biased = layerList(plan.raised_by_bias);
   const std::string wide = layerList(plan.raised_by_norm);
   if (!biased.empty()) {
@@ -474,6 +484,8 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
     json["state_slots"] = plan.state_slots;
     json["checkpoints"] = plan.checkpoints;
   }
+  json["draft_tokens"] = plan.draft_tokens;
+  json["draft_bytes"] = plan.draft_bytes;
   json["trim_levels"] = trimJson(plan);
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);

@@ -298,6 +298,10 @@ final class KnobsTests: XCTestCase {
     given.sinkTokens = Options.none
     plan = try Session.plan(path: model, memoryBytes: memory, options: given)
     XCTAssertEqual(0, plan.sinkTokens)
+    given.draftTokens = 3
+    plan = try Session.plan(path: model, memoryBytes: memory, options: given)
+    XCTAssertEqual(3, plan.draftTokens)
+    XCTAssertGreaterThan(plan.draftBytes, 0)
     given.checkpoints = 33
     let many = given
     await expect(.argument) {

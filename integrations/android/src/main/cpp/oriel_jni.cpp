@@ -87,7 +87,9 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
                      number(plan.trim_bytes[ORIEL_TRIM_SCRATCH]),
                      number(plan.trim_bytes[ORIEL_TRIM_WEIGHTS]),
                      number(plan.trim_bytes[ORIEL_TRIM_CACHE]),
-                     number(plan.trim_bytes[ORIEL_TRIM_ALL])};
+                     number(plan.trim_bytes[ORIEL_TRIM_ALL]),
+                     number(plan.draft_bytes),
+                     plan.draft_tokens};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 
@@ -431,7 +433,9 @@ jint stats(JNIEnv* env, jclass, jlong handle, jlongArray numbers, jobjectArray e
                      static_cast<jlong>(stats.expert_misses),
                      static_cast<jlong>(stats.rows_wanted),
                      static_cast<jlong>(stats.rows_read),
-                     static_cast<jlong>(stats.tokens_read_again)};
+                     static_cast<jlong>(stats.tokens_read_again),
+                     static_cast<jlong>(stats.tokens_drafted),
+                     static_cast<jlong>(stats.tokens_accepted)};
   env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
   return finish(env, status, &on->log, error);
 }
