@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "failure.h"
+#include "kv_formats.h"
 #include "models/model_store.h"
 #include "report.h"
 #include "sizes.h"
@@ -34,32 +35,6 @@ void setMemory(const std::string& text, CommonOptions* options) {
         "'" + text + "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)");
   }
 }
-
-}  // namespace
-
-bool parseKvFormat(const std::string& given, CommonOptions* options) {
-  const std::string text = lowerCase(given);
-  struct Named {
-    const char* name;
-    oriel_kv_format k;
-    oriel_kv_format v;
-  };
-  static const Named kFormats[] = {{"auto", ORIEL_KV_AUTO, ORIEL_KV_AUTO},
-                                   {"f16", ORIEL_KV_F16, ORIEL_KV_F16},
-                                   {"k8v8", ORIEL_KV_INT8, ORIEL_KV_INT8},
-                                   {"k8v4", ORIEL_KV_INT8, ORIEL_KV_INT4},
-                                   {"k4v4", ORIEL_KV_INT4, ORIEL_KV_INT4}};
-  for (const Named& format : kFormats) {
-    if (text == format.name) {
-      options->k_format = format.k;
-      options->v_format = format.v;
-      return true;
-    }
-  }
-  return false;
-}
-
-namespace {
 
 void setKvFormat(const std::string& given, CommonOptions* options) {
   if (parseKvFormat(given, options)) {
@@ -375,6 +350,8 @@ oriel_options planOptions(const CommonOptions& options) {
   result.v_format = options.v_format;
   result.state_format = options.state_format;
   result.f16_layers = options.f16_layers.empty() ? nullptr : options.f16_layers.data();
+  result.window_shares = options.window_shares.empty() ? nullptr : options.window_shares.data();
+  result.window_share_count = static_cast<uint32_t>(options.window_shares.size());
   result.f16_layer_count = static_cast<uint32_t>(options.f16_layers.size());
   result.on_file = options.on_file;
   result.expert_slots = options.expert_slots;

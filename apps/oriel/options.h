@@ -23,8 +23,9 @@ struct CommonOptions {
   uint32_t window_tokens = 0;
   uint32_t min_window_tokens = 0;
   std::optional<uint32_t> sink_tokens;
-  uint32_t chunk_tokens = 0;        ///< no option: for commands that load a model twice alike
-  std::vector<uint8_t> f16_layers;  ///< no option: as oriel_options.f16_layers
+  uint32_t chunk_tokens = 0;           ///< no option: for commands that load a model twice alike
+  std::vector<uint8_t> window_shares;  ///< no option: as oriel_options.window_shares
+  std::vector<uint8_t> f16_layers;     ///< no option: as oriel_options.f16_layers
   oriel_kv_format k_format = ORIEL_KV_AUTO;
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_state_format state_format = ORIEL_STATE_AUTO;
@@ -68,8 +69,6 @@ enum class Uses : unsigned { kText = 0, kMemory = 1, kDevice = 2, kModel = 3, kS
 
 /// `options` must outlive the parsing. To be called last: help keeps the order.
 void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses);
-/// As --kv takes it; false: there is no such format.
-bool parseKvFormat(const std::string& text, CommonOptions* options);
 /// The optional positional MODEL.
 void addModelOption(CLI::App* command, CommonOptions* options);
 

@@ -189,11 +189,12 @@ class oriel_options(Structure):
     cpu_threads: int
     f16_layer_count: int
     f16_layers: Any
+    window_shares: Any
     speed: Any
     min_tokens_per_s: float
     disabled_features: Optional[bytes]
     measure_again: int
-    reserved: int
+    window_share_count: int
     calibration_file: Optional[bytes]
     on_file: int
     expert_slots: int
@@ -357,6 +358,7 @@ class oriel_plan_choice(Structure):
     v_format: int
     fits: int
     window_tokens: int
+    shortest_window_tokens: int
     chunk_tokens: int
     refused: int
     total_bytes: int
@@ -413,6 +415,7 @@ class oriel_plan(Structure):
     groups: Any
     raised_by_bias: Any
     raised_by_norm: Any
+    window_shares: Any
     head_read_bytes: int
     decode: oriel_step_cost
     prefill: oriel_step_cost
@@ -639,6 +642,13 @@ class oriel_layer_calibration(Structure):
     values_int4: float
 
 
+class oriel_window_profile(Structure):
+    loss_nats: float
+    shares: Any
+    share_count: int
+    window_tokens: int
+
+
 class oriel_calibration(Structure):
     struct_size: int
     forget_scale: float
@@ -649,10 +659,11 @@ class oriel_calibration(Structure):
     values_int4: float
     layers: Any
     layer_count: int
-    reserved: int
+    profile_count: int
     kl_limit: float
     state_f16: float
     state_int8: float
+    profiles: Any
 
 
 class oriel_weight_speed(Structure):
@@ -790,11 +801,12 @@ oriel_options._fields_ = [
     ("cpu_threads", c_uint32),
     ("f16_layer_count", c_uint32),
     ("f16_layers", POINTER(c_uint8)),
+    ("window_shares", POINTER(c_uint8)),
     ("speed", POINTER(oriel_speed)),
     ("min_tokens_per_s", c_double),
     ("disabled_features", c_char_p),
     ("measure_again", c_uint32),
-    ("reserved", c_uint32),
+    ("window_share_count", c_uint32),
     ("calibration_file", c_char_p),
     ("on_file", c_int),
     ("expert_slots", c_uint32),
@@ -945,6 +957,7 @@ oriel_plan_choice._fields_ = [
     ("v_format", c_int),
     ("fits", c_uint32),
     ("window_tokens", c_uint32),
+    ("shortest_window_tokens", c_uint32),
     ("chunk_tokens", c_uint32),
     ("refused", c_int),
     ("total_bytes", c_uint64),
@@ -998,6 +1011,7 @@ oriel_plan._fields_ = [
     ("groups", oriel_layer_group * ORIEL_LAYER_GROUPS),
     ("raised_by_bias", c_uint64 * 8),
     ("raised_by_norm", c_uint64 * 8),
+    ("window_shares", c_uint8 * 512),
     ("head_read_bytes", c_uint64),
     ("decode", oriel_step_cost),
     ("prefill", oriel_step_cost),
@@ -1207,6 +1221,12 @@ oriel_layer_calibration._fields_ = [
     ("values_int8", c_double),
     ("values_int4", c_double),
 ]
+oriel_window_profile._fields_ = [
+    ("loss_nats", c_double),
+    ("shares", POINTER(c_uint8)),
+    ("share_count", c_uint32),
+    ("window_tokens", c_uint32),
+]
 oriel_calibration._fields_ = [
     ("struct_size", c_size_t),
     ("forget_scale", c_double),
@@ -1217,10 +1237,11 @@ oriel_calibration._fields_ = [
     ("values_int4", c_double),
     ("layers", POINTER(oriel_layer_calibration)),
     ("layer_count", c_uint32),
-    ("reserved", c_uint32),
+    ("profile_count", c_uint32),
     ("kl_limit", c_double),
     ("state_f16", c_double),
     ("state_int8", c_double),
+    ("profiles", POINTER(oriel_window_profile)),
 ]
 oriel_weight_speed._fields_ = [
     ("tensor_type", c_uint32),

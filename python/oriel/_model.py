@@ -45,6 +45,7 @@ class Model:
         k_format: Optional[str] = None,
         v_format: Optional[str] = None,
         f16_layers: Optional[Sequence[bool]] = None,
+        window_shares: Sequence[int] = (),
         state_format: str = "auto",
         device: str = "auto",
         device_timeout_ms: Optional[int] = None,

@@ -210,6 +210,7 @@ def plan(
     k_format: Optional[str] = None,
     v_format: Optional[str] = None,
     f16_layers: Optional[Sequence[bool]] = None,
+    window_shares: Sequence[int] = (),
     state_format: str = "auto",
     device: str = "auto",
     threads: Optional[int] = None,

@@ -227,6 +227,8 @@ Status checkAllocator(const oriel_options& options, const Log& log);
 /// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
 /// after the tokenizer. `path` and the options' allocator must outlive `prepared`.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
+/// Where the budget shares the window out: makes the description that of the plan.
+void takeWindowProfile(PreparedModel* prepared);
 oriel_plan planResult(const PreparedModel& prepared);
 
 /// What info says of the model's executor.

@@ -172,7 +172,10 @@ uint64_t Session::floorOf(uint64_t t) const {
 View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const {
   switch (context_.model->views[view].kind) {
     case ViewKind::kSession:
-      return window_.view(t, floor);
+      if (context_.model->views[view].parts == 0) {
+        return window_.view(t, floor);
+      }
+      [[fallthrough]];
     case ViewKind::kSliding:
       // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
       return windows_[view].view(

@@ -99,7 +99,9 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
       prepared->model_host_bytes + prepared->sessions.count * prepared->session_host_bytes;
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ShapePlanner planner = {shape, type, prepared};
-  return chooseOnFile(options, log, {ShapePlanner::plan, &planner}, request, prepared);
+  ORIEL_TRY(chooseOnFile(options, log, {ShapePlanner::plan, &planner}, request, prepared));
+  takeWindowProfile(prepared);
+  return kOk;
 }
 
 }  // namespace

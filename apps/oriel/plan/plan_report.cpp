@@ -7,6 +7,7 @@
 
 #include "oriel/sessions.h"
 
+#include "kv_formats.h"
 #include "plan/layer_groups.h"
 #include "report.h"
 #include "sizes.h"
@@ -181,12 +182,14 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
 }
 
 std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
-  const std::string layers = std::to_string(group.layers) + " layers ";
+  const std::string layers =
+      std::to_string(group.layers) + (group.layers == 1 ? " layer " : " layers ");
   const std::string window = std::to_string(group.window_tokens);
   const std::string bytes = formatSize(group.bytes) + (plan.sessions > 1 ? " a session" : "");
   switch (group.kind) {
     case ORIEL_LAYERS_SESSION:
-      break;
+      return "              " + layers + (group.layers == 1 ? "sees" : "see") + " the last " +
+             window + " of them, by calibration\n";
     case ORIEL_LAYERS_SLIDING:
       return "  sliding     " + layers + "see the last " + window + " tokens and hold " + bytes +
              " when full\n";
@@ -485,6 +488,7 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
     entry["chosen"] = plannedFits(plan) && isChosen(plan, choice);
     entry["fits"] = fitsField(plan, choice.fits != 0);
     entry["window_tokens"] = choice.window_tokens;
+    entry["shortest_window_tokens"] = choice.shortest_window_tokens;
     entry["chunk_tokens"] = choice.chunk_tokens;
     entry["total_bytes"] = choice.total_bytes;
     entry["minimum_bytes"] = plan.weights_unknown == 0 ? Json(choice.minimum_bytes) : Json(nullptr);

@@ -242,6 +242,13 @@ typedef struct oriel_options {
   /* f16_layer_count numbers, one for each layer of the model: the cache of a layer with a number other than
    * 0 stays in f16, whatever the formats. Read by the call only. NULL: none. */
   const uint8_t *f16_layers;
+  /* window_share_count numbers, one for each layer of the model: it sees so many 256ths of the window, the latest tokens
+   * behind the same sinks; 0: all of it. One number is that of all layers. Layers with windows of their own are not asked,
+   * and those that read another layer's memory see what that one sees. ORIEL_ERROR_ARGUMENT for another count, and for
+   * more different numbers than make ORIEL_LAYER_GROUPS groups. Read by the call only. NULL: all see all of it; where
+   * window_tokens is 0, the longest window does not fit and a calibration has measured windows by layer, what it found
+   * to lose least. */
+  const uint8_t *window_shares;
   /* Rates of the device that the plan is for: fills in the predictions of the plan. Read by the call
    * only. NULL: nothing is predicted. */
   const oriel_speed *speed;
@@ -256,7 +263,7 @@ typedef struct oriel_options {
   /* 1: oriel_speed_measure measures even where cache_dir has rates, and keeps the new ones: the device may be
    * warmer, or busier, than it was then. 0: not. */
   uint32_t measure_again;
-  uint32_t reserved;
+  uint32_t window_share_count; /* of window_shares */
   /* A file of `oriel calibrate`, used like `calibration` by every call that plans for a model file.
    *  - NULL: "<model path>.calibration.json" if there is one. One that is damaged, or was measured on another
    *    model, is a warning and is not used.
@@ -749,7 +756,8 @@ typedef struct oriel_plan_choice {
   oriel_kv_format k_format;
   oriel_kv_format v_format;
   uint32_t fits;
-  uint32_t window_tokens;
+  uint32_t window_tokens;          /* of the layers that see most */
+  uint32_t shortest_window_tokens; /* of those that see least of it: a calibration shares the window out */
   uint32_t chunk_tokens;
   oriel_refusal refused; /* why it is not chosen even where it fits */
   uint64_t total_bytes;
@@ -812,6 +820,7 @@ typedef struct oriel_plan {
   /* Which layers a guard raised and why, layer i in bit i % 64 of word i / 64. */
   uint64_t raised_by_bias[8];
   uint64_t raised_by_norm[8];
+  uint8_t window_shares[512]; /* of each layer, as oriel_options.window_shares; 0 with a window of its own, too */
   uint64_t head_read_bytes; /* of weights_read_bytes_per_token, what only logits need */
   oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
   oriel_step_cost prefill;  /* chunk_tokens tokens */
