@@ -40,9 +40,9 @@ class Pipelines {
     uint32_t constants[kMaxSpecConstants];
     uint32_t subgroup_size;
     bool divisible;
-    bool told;        ///< the driver said where the pipeline came from
-    bool from_cache;  ///< and what it said
-    VkResult result;  ///< VK_NOT_READY: still to be compiled
+    bool told;              ///< the driver said where the pipeline came from
+    bool from_cache;        ///< and what it said
+    VkResult result;        ///< VK_NOT_READY: still to be compiled
     VkShaderModule module;  ///< until finish(); entries of one shader share it
     VkPipeline pipeline;
   };
