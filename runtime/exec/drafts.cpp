@@ -5,8 +5,9 @@
 namespace oriel {
 namespace {
 
-// Of what was found out before, when something new is.
-constexpr double kNewShare = 1.0 / 16;
+// What was assumed counts as so many tokens, and no more than the latest so many are remembered.
+constexpr uint32_t kAssumed = 3;
+constexpr uint32_t kRemembered = 16;
 // A time is moved by so much towards the latest one: then it stays near the median, whatever single steps take.
 constexpr double kTimeStep = 1.04;
 // Sizes that do not pay are tried again in the end: their times shrink by so little whenever they are not taken.
@@ -68,8 +69,9 @@ uint32_t DraftCost::sizeClass(uint32_t rows) {
 }
 
 void DraftCost::judged(uint32_t length, bool right) {
-  double& share = right_[lengthClass(length)];
-  share += ((right ? 1.0 : 0.0) - share) * kNewShare;
+  const uint32_t of = lengthClass(length);
+  judged_[of] = std::min(judged_[of] + 1, kRemembered - kAssumed);
+  right_[of] += ((right ? 1.0 : 0.0) - right_[of]) / (kAssumed + judged_[of]);
 }
 
 void DraftCost::took(uint32_t rows, double ms) {

@@ -83,6 +83,7 @@ class DraftCost {
   static uint32_t sizeClass(uint32_t rows);
 
   double right_[kLengths] = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8};
+  uint32_t judged_[kLengths] = {};
   /// Of the time of a step of one row, near the median. What kernels were measured to take is not far from these.
   double times_[kSizes] = {1, 1.4, 2, 3, 5};
   double one_ms_ = 0;           ///< of one row; 0: not known
