@@ -138,6 +138,9 @@ Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0)
 /// Whatever a template does with what somebody said, it stays marked as that.
 template <typename Ranges>
 void expectMarkedInside(const char* text, size_t bytes, const Ranges& ranges) {
+  if (bytes == 0) {
+    return;  // no text is a null pointer
+  }
   size_t at = 0;
   for (const auto& range : ranges) {
     EXPECT_EQ(nullptr, std::memchr(text + at, kMarked, range.begin - at))
