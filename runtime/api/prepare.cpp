@@ -367,7 +367,10 @@ Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const
   }
   Arena real(block, measure.used());
   Status status = Tokenizer::build(file, Log(), &real, &tokenizer);
-  if (status.ok()) {
+  if (!status.ok()) {  // once more, for its line
+    Arena again(block, measure.used());
+    status = Tokenizer::build(file, log, &again, &tokenizer);
+  } else {
     TokenTrie* trie = nullptr;
     status = TokenTrie::build(*tokenizer, allocator, log, arena, &trie);
   }

@@ -1,8 +1,11 @@
 // Replies that an app can rely on: held to a schema or a grammar, on every device.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "device/count_mallocs.h"
 #include "support/ledger.h"
+#include "support/random_llama.h"
+#include "support/scratch_folder.h"
 #include "support/sessions.h"
 
 namespace oriel::test {
@@ -227,6 +230,26 @@ TEST_F(Constraints, neither_are_triggers_parts_stop_texts_and_log_probabilities)
       << log_.errors();
   EXPECT_EQ(reply.first_calls, reply.last_calls + 1);
   EXPECT_GT(parts, 20u);
+}
+
+// Scores of another type, of the same number of bytes: what the vocabulary's tree is counted with is the first to see it.
+using ConstraintsOfBadFiles = ScratchFolder;
+
+TEST_F(ConstraintsOfBadFiles, a_tokenizer_that_cannot_be_built_is_said) {
+  std::vector<uint8_t> bytes = RandomLlama().bytes();
+  const std::string key = "tokenizer.ggml.scores";
+  const auto at = std::search(bytes.begin(), bytes.end(), key.begin(), key.end());
+  ASSERT_NE(bytes.end(), at);
+  const uint8_t int32s = 5;  // behind the key: the type of the value, then that of its elements
+  *(at + static_cast<std::ptrdiff_t>(key.size()) + 4) = int32s;
+  const std::string model_path = write("model.gguf", std::string(bytes.begin(), bytes.end()));
+  CapturedLog log;
+  oriel_options options = makeOptions(&log);
+  options.constraints = 1;
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_model_load(model_path.c_str(), &options, &model));
+  EXPECT_EQ(1u, errorLines(log)) << log.errors();
+  EXPECT_TRUE(log.says("tokenizer.ggml.scores")) << log.errors();
 }
 
 TEST_F(Constraints, what_cannot_be_is_said) {

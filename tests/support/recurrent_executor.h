@@ -119,6 +119,15 @@ class RecurrentExecutor final : public Executor {
     *piece = at(source) + offset_bytes;
     return kOk;
   }
+  Status copy(const CopyPiece* pieces, size_t count) override {
+    EXPECT_FALSE(begun_) << "copied while the device is at work";
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(pieces[i].from.size_bytes, pieces[i].to.size_bytes);
+      std::memcpy(at(pieces[i].to), at(pieces[i].from),
+                  static_cast<size_t>(pieces[i].to.size_bytes));
+    }
+    return kOk;
+  }
   void* step() override { return at(plan_.step); }
   void* fileRows() override { return nullptr; }
 
