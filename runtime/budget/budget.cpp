@@ -551,13 +551,6 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
       budget->chosen = i;
     }
   }
-  for (uint32_t i = 0; i < budget->n_choices; ++i) {
-    BudgetChoice& choice = budget->choices[i];
-    if (choice.profile != nullptr) {
-      choice.loss =
-          std::max(choice.loss, request.loss.expected(choice.formats, model, sinks, windows.most));
-    }
-  }
   const BudgetChoice& chosen = budget->choices[budget->chosen];
   if (chosen.refused != Refusal::kNot) {
     return refuseSpeed(*budget, request, log);

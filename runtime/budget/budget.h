@@ -73,9 +73,7 @@ struct BudgetChoice {
   uint32_t chunk = 0;
   BudgetBytes bytes;
   uint64_t minimum_bytes = 0;  ///< least memory_bytes for this pair
-  /// Expected, nats per token. With windows by layer never said to be less than with the longest in all layers: where a
-  /// text was predicted better for want of memory, what it did not ask for is forgotten all the same.
-  double loss = 0;
+  double loss = 0;             ///< expected, nats per token; with windows by layer maybe below 0
   Refusal refused = Refusal::kNot;
   double decode_tokens_per_s = 0;  ///< with the window full; 0: not known
   /// How much of the window each layer sees: one of LossModel::profiles. Null: all of it.

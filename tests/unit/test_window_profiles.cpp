@@ -183,15 +183,6 @@ TEST(WindowProfiles, what_is_shared_out_loses_what_its_mean_does_less_the_advant
               loss.expected(CacheFormats(), modelOf(), 4, 512, &fair.list.back()), 1e-9);
 }
 
-TEST(WindowProfiles, no_plan_says_that_less_memory_is_better) {
-  const Measured great = measured(-3);
-  const Budget least = choose({}, requestOf(1));
-  const double best = choose(great.profiles(), requestOf(1u << 30)).loss;
-  for (uint64_t memory = least.minimum_bytes; memory < 3 * least.minimum_bytes; memory += 50'000) {
-    EXPECT_GE(choose(great.profiles(), requestOf(memory)).loss, best);
-  }
-}
-
 TEST(WindowProfiles, where_the_longest_window_fits_or_was_asked_for_all_layers_see_it) {
   const Measured good = measured(-1.0);
   const Budget all = choose(good.profiles(), requestOf(1u << 30));

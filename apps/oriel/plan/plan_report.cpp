@@ -156,6 +156,8 @@ std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>&
       verdict +=
           formatted(", %s less cost %.4f nats", formatSize(plan.memory_bytes - memory).c_str(),
                     other.loss_nats - plan.loss_nats);
+    } else if (other.loss_nats > plan.loss_nats) {
+      verdict += ", in every layer: exact until it is full";
     } else {
       verdict += formatted(", %s more would save %.4f nats",
                            formatSize(memory - plan.memory_bytes).c_str(),

@@ -825,7 +825,7 @@ typedef struct oriel_plan {
   oriel_kv_format v_format;
   uint64_t weights_read_bytes_per_token; /* what one decoded token reads of the weights */
   uint64_t crossover_tokens;             /* depth at which reading the cache costs as much as the weights */
-  double loss_nats;                      /* expected, per token, against an endless cache in f16 */
+  double loss_nats;                      /* expected, per token, against an endless f16 cache; may be below 0 */
   uint32_t raised_layers;                /* layers that a guard gives more bits: extreme key biases, wide key norms */
   uint32_t choice_count;                 /* of choices */
   oriel_plan_choice choices[4];          /* what was weighed, cheapest format first, the chosen one included */
