@@ -86,6 +86,9 @@ def _bars(plan: "Plan") -> List[str]:
 def _group(plan: "Plan", group: LayerGroup) -> Optional[str]:
     size = format_size(group.bytes)
     each = " a session" if plan.sessions > 1 else ""
+    if group.kind == "session":
+        see = "layer sees" if group.layers == 1 else "layers see"
+        return f"              {group.layers} {see} the last {group.window_tokens} of them, by calibration"
     if group.kind == "sliding":
         return f"  sliding     {group.layers} layers see the last {group.window_tokens} tokens and hold {size}{each} when full"
     if group.kind == "convolution":

@@ -73,6 +73,7 @@ class Plan:
     groups: Tuple[LayerGroup, ...]
     raised_by_bias: Tuple[int, ...]
     raised_by_norm: Tuple[int, ...]
+    window_shares: Tuple[int, ...]
     head_read_bytes: int
     decode: StepCost
     prefill: StepCost

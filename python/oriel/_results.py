@@ -405,6 +405,7 @@ class PlanChoice:
     v_format: str
     fits: bool
     window_tokens: int
+    shortest_window_tokens: int
     chunk_tokens: int
     refused: str
     total_bytes: int

@@ -191,14 +191,14 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
 }
 
 std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
-  const std::string layers =
-      std::to_string(group.layers) + (group.layers == 1 ? " layer " : " layers ");
+  const std::string layers = std::to_string(group.layers) + " layers ";
   const std::string window = std::to_string(group.window_tokens);
   const std::string bytes = formatSize(group.bytes) + (plan.sessions > 1 ? " a session" : "");
   switch (group.kind) {
     case ORIEL_LAYERS_SESSION:
-      return "              " + layers + (group.layers == 1 ? "sees" : "see") + " the last " +
-             window + " of them, by calibration\n";
+      return "              " + std::to_string(group.layers) +
+             (group.layers == 1 ? " layer sees" : " layers see") + " the last " + window +
+             " of them, by calibration\n";
     case ORIEL_LAYERS_SLIDING:
       return "  sliding     " + layers + "see the last " + window + " tokens and hold " + bytes +
              " when full\n";
