@@ -111,7 +111,7 @@ class VulkanExecutor final : public Executor {
   bool wantsTest(const ExecutorOptions& options) const;
   /// Tests, and turns off what came out wrong.
   Status testDevice(const ExecutorOptions& options);
-  void turnOffWrong(uint32_t enabled, const Log& log);
+  bool turnOffWrong(uint32_t enabled, const Log& log);
   static void warnOnly(oriel_log_level level, const char* message, void* log);
   /// A kernel that came out wrong and that nothing can stand in for; null: none.
   const char* wrongKernel() const;

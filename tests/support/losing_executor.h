@@ -110,8 +110,7 @@ class LosingExecutor : public ForwardingExecutor {
     if (!lost_.ok()) {
       ++asked_since;
     } else if (work == lose_in && --after == 0) {
-      lost_ = log.fail(how,
-                       "cannot wait for the device, it was lost: call oriel_session_recover");
+      lost_ = log.fail(how, "cannot wait for the device, it was lost: call oriel_session_recover");
     }
     return lost_;
   }

@@ -842,12 +842,12 @@ typedef struct oriel_plan {
   uint64_t raised_by_bias[8];
   uint64_t raised_by_norm[8];
   uint8_t window_shares[512]; /* of each layer, as oriel_options.window_shares; 0 with a window of its own, too */
-  uint64_t head_read_bytes; /* of weights_read_bytes_per_token, what only logits need */
-  oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
-  oriel_step_cost prefill;  /* chunk_tokens tokens */
-  uint64_t on_file_bytes;   /* of weights that stay in the model's file; not part of total_bytes */
-  uint32_t expert_slots;    /* experts that each layer has room for; 0: all are held, or there are none */
-  uint32_t expert_count;    /* that a layer has; 0: none */
+  uint64_t head_read_bytes;   /* of weights_read_bytes_per_token, what only logits need */
+  oriel_step_cost decode;     /* one token; unknown without oriel_options.speed */
+  oriel_step_cost prefill;    /* chunk_tokens tokens */
+  uint64_t on_file_bytes;     /* of weights that stay in the model's file; not part of total_bytes */
+  uint32_t expert_slots;      /* experts that each layer has room for; 0: all are held, or there are none */
+  uint32_t expert_count;      /* that a layer has; 0: none */
   /* Share of the experts that tokens choose which is expected to be in a slot, as if all were chosen alike; 1: all are
    * held; 0: there are none. */
   double expert_hit_rate;

@@ -37,7 +37,7 @@ typedef struct oriel_layer_calibration {
 typedef struct oriel_window_profile {
   /* Nats a token more than with the longest window that was measured, of all layers alike; below 0 where it is better. */
   double loss_nats;
-  const uint8_t *shares;  /* as oriel_options.window_shares: one for each layer */
+  const uint8_t *shares; /* as oriel_options.window_shares: one for each layer */
   uint32_t share_count;
   uint32_t window_tokens; /* of the layers with the longest, 1 to 4194304 */
 } oriel_window_profile;
