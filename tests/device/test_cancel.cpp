@@ -279,6 +279,16 @@ TEST_P(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begu
   EXPECT_EQ(logitsOf(plain.loaded), logitsOf(wrapped.loaded));
 }
 
+// They are made in rows that the next chunk writes over.
+TEST_P(CancelPrefill, leaves_the_logits_of_an_evaluation) {
+  Wrapped wrapped(path());
+  ASSERT_NE(nullptr, wrapped.executor);
+  const auto rows = evaluate(wrapped.loaded, someIds(9, 300));
+  wrapped.executor->cancel_before_piece = 3;
+  ASSERT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(kChunk));
+  EXPECT_TRUE(rows.back() == logitsOf(wrapped.loaded));
+}
+
 TEST_P(CancelPrefill, does_not_let_go_back_to_what_its_chunk_may_have_overwritten) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);
