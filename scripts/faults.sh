@@ -46,6 +46,10 @@ fi
 if oriel_find_swiftshader; then
   run swiftshader --device "vulkan=$oriel_root/build/swiftshader/vk_swiftshader_icd.json" --layer "$layer" \
     --model "$models/llama-q4_0.gguf" --kinds vml --take 60
+  if [[ -n $lavapipe ]]; then
+    run other-devices --device "vulkan=$lavapipe:$oriel_root/build/swiftshader/vk_swiftshader_icd.json" --layer "$layer" \
+      --model "$models/llama-q4_0.gguf" --kinds l --only "other devices"
+  fi
 fi
 if ((failed == 0)) && [[ -n $lavapipe ]]; then
   python3 "$oriel_root/tests/faults/page.py" "${results[@]}" --write || failed=$((failed + 1))

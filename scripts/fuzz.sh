@@ -5,8 +5,8 @@
 #
 # clang, libFuzzer and LLVM's tools are installed where they are missing (Debian 12, Ubuntu). What has been found to be
 # worth keeping stays in build/fuzz/corpus/NAME, for the next run to go on from. A find is made small, stored in
-# build/fuzz/finds, and told how to replay. With --coverage nothing is fuzzed: seeds and corpus run in a build that
-# counts lines, and the share of lines that ran is printed by folder of the library.
+# build/fuzz/finds, and told how to replay. With --coverage nothing is looked for: seeds, corpus, and mutations of them
+# for so many seconds (30), run in a build that counts lines, and the share of lines that ran is printed by room.
 #
 # The last line is `N passed, N failed`: targets without and with a find. The exit code is 0 only if none failed and at
 # least one passed.
@@ -19,7 +19,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=scripts/lib/tests.sh
 . "$here/lib/tests.sh"
 
-seconds=60 coverage=0 names=()
+seconds='' coverage=0 names=()
 while (($#)); do
   case $1 in
     --seconds) seconds=${2:-} && shift ;;
@@ -29,6 +29,7 @@ while (($#)); do
   esac
   shift
 done
+seconds=${seconds:-$((coverage ? 30 : 60))}
 [[ $seconds =~ ^[0-9]+$ ]] || oriel_fail "--seconds takes a number"
 
 oriel_packages+='
@@ -66,6 +67,7 @@ report_coverage() {
   for name in "${names[@]}"; do
     mkdir -p "build/fuzz/corpus/$name"
     if LLVM_PROFILE_FILE="$out/$name.profraw" "$replay" --target "$name" --seeds "build/fuzz/corpus/$name" \
+      --mutate "$seconds" \
       >"$out/$name.log" 2>&1; then
       ((++ended))
     else

@@ -5,6 +5,7 @@
 #
 #   all        scripts/test.sh --all: every test on every device
 #   sanitize   scripts/sanitize.sh: addresses, undefined behaviour, races, memory that nobody wrote
+#   hostile    scripts/hostile.sh: mutants of models, files that change, processes that stand still
 #   faults     scripts/faults.sh: every call that can fail, failed
 #   fuzz       scripts/fuzz.sh, half an hour a target; then the lines that are reached
 #   soak       an hour of random conversations on the CPU, on lavapipe and on SwiftShader
@@ -49,11 +50,12 @@ soak() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(all sanitize faults fuzz soak tidy cross package)
+((${#parts[@]})) || parts=(all sanitize hostile faults fuzz soak tidy cross package)
 for name in "${parts[@]}"; do
   case $name in
     all) part all scripts/test.sh --all ;;
     sanitize) part sanitize scripts/sanitize.sh ;;
+    hostile) part hostile scripts/hostile.sh ;;
     faults) part faults scripts/faults.sh ;;
     fuzz) part fuzz scripts/fuzz.sh --seconds 1800 && part coverage scripts/fuzz.sh --coverage ;;
     soak) soak ;;

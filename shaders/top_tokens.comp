@@ -41,7 +41,7 @@ void main() {
   }
   const uint output_row = outputOf(output_index);
   const uint row = output_row * push.n_vocab;
-  const uint session = tokenBase(outputToken(output_row));
+  const uint place = tokenPlace(outputToken(output_row));
   if (lane == 0u) {
     highest = 0u;
     n_chosen = 0u;
@@ -130,17 +130,17 @@ void main() {
         rank += other > key || (other == key && found_id[j] < id) ? 1u : 0u;
       }
       if (rank < kTopCapacity) {
-        tops[session].best[rank] = TopToken(uintBitsToFloat(logits[row + id]), id);
+        tops[place].best[rank] = TopToken(uintBitsToFloat(logits[row + id]), id);
       }
     }
   }
   if (lane == 0u) {
-    tops[session].count = fit ? min(n_found, kTopCapacity) : 1u;
-    tops[session].all = fit && low == 1u && n_found <= kTopCapacity ? 1u : 0u;
+    tops[place].count = fit ? min(n_found, kTopCapacity) : 1u;
+    tops[place].all = fit && low == 1u && n_found <= kTopCapacity ? 1u : 0u;
     if (!fit) {
-      tops[session].best[0] = TopToken(uintBitsToFloat(logits[row + best_id]), best_id);
+      tops[place].best[0] = TopToken(uintBitsToFloat(logits[row + best_id]), best_id);
     } else if (n_found == 0u) {
-      tops[session].best[0] = TopToken(0.0, 0u);
+      tops[place].best[0] = TopToken(0.0, 0u);
     }
   }
 }

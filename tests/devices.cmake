@@ -15,14 +15,31 @@ set(more_of_the_same
   *ExpertsOnFile*/olmoe* *ExpertsOnFile*/granitemoe* *ExpertsOnFile*/lfm2moe* *ExpertsOfSomeBytes*
   CacheFormats.every_device* CacheFormats.before* FamilyShapes.* *StateSessions* ShortConvolutions.rewinding* SnapshotTravel.of_every_family
   PrefixFile.that_was_trained* Latents.matrices* Latents.odd_shapes*
+  Recovery.once* Recovery.without* Recovery.a_transcript* Recovery.in_batches* RecoveryCalls.what_is* RecoveryCalls.a_*
+  RecoveryCalls.not* RecoveryPlaces.* *RecoveryOfCopies*/save* *RecoveryOfCopies*/restore* RecoveryBehindAPrefix.that_a*
   Device/Kernels.latent_attention*/shared Device/Kernels.heads_of_any_size*/shared
   Device/Kernels.a_local_layer*/shared Device/Kernels.head_matmul*/shared
   Device/Kernels.rope_append_stores_low_bit*/shared)
-# SwiftShader computes a third as fast as lavapipe. Of the host alone once kernels are known to be right: sessions
+# SwiftShader compiles a model's kernels anew in every test, and computes a third as fast as lavapipe. Families and weight
+# types whose kernels another that is tested there has; tests of single kernels have every type.
+set(of_kernels_seen_before
+  *ModelLogits*/llama_b* *ModelLogits*/llama_f32 *ModelLogits*/llama_i* *ModelLogits*/llama_m* *ModelLogits*/llama_q2_k
+  *ModelLogits*/llama_q3_k *ModelLogits*/llama_q4_0 *ModelLogits*/llama_q4_1 *ModelLogits*/llama_q4_k *ModelLogits*/llama_q5*
+  *ModelLogits*/llama_q6_k *ModelLogits*/llama3* *ModelLogits*/granite *ModelLogits*/granite_nope *ModelLogits*/lfm2_*
+  *ModelLogits*/minicpm *ModelLogits*/minicpm_* *ModelLogits*/ernie* *ModelLogits*/hunyuan* *ModelLogits*/mistral*
+  *ModelLogits*/olmo2 *ModelLogits*/exaone4 *ModelLogits*/phi3 *ModelLogits*/smollm3 *ModelLogits*/gemma4_512
+  *ModelLogits*/lfm2moe *ModelLogits*/granitemoe* *ModelLogits*/qwen35_* *ModelLogits*/granitehybrid_moe
+  *ModelLogits*/stories* *States*/qwen35_* *States*/granitehybrid_moe
+  *SeveralSessions*/lfm2 *SeveralSessions*/qwen3moe *SeveralSessions*/deepseek2
+  *BatchFamilies*/lfm2 *BatchFamilies*/lfm2moe *BatchFamilies*/qwen3moe *BatchFamilies*/granitehybrid
+  *BatchFamilies*/mamba2 *BatchFamilies*/minicpm3)
+# Of the host alone once kernels are known to be right: sessions
 # and their copies, choices kept in files, errors on the way, what cache formats lose, most of what stays on file.
 set(of_the_host
   ${more_of_the_same}
-  Recovery.* RecoveryCalls.* SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
+  ${of_kernels_seen_before}
+  SharedWindow.*
+  *Recovery* SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
   SpeedOnDevice.* SelfTest.keeps* MatmulChoice* ShortConvolutions.*
   *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *OrielTiny*/1 *exaone4_of_windows
   Streaming.*windows_of_128 Streaming.six_hundred* Streaming.losses* Streaming.chunk_size* Knobs.* CacheFormats.divergence* Qwen2.the_guard* *RowsOn*

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "failure.h"
+#include "kv_formats.h"
 #include "models/model_store.h"
 #include "report.h"
 #include "sizes.h"
@@ -21,6 +22,7 @@ constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
 /// What the library takes; of sinks beyond, its number for "none" would be hit.
 constexpr uint32_t kMostTokens = 4194304;
 constexpr uint32_t kMostCheckpoints = 32;
+constexpr uint32_t kMostDrafts = 15;
 
 void setMemory(const std::string& text, CommonOptions* options) {
   if (text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos) {
@@ -34,32 +36,6 @@ void setMemory(const std::string& text, CommonOptions* options) {
         "'" + text + "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)");
   }
 }
-
-}  // namespace
-
-bool parseKvFormat(const std::string& given, CommonOptions* options) {
-  const std::string text = lowerCase(given);
-  struct Named {
-    const char* name;
-    oriel_kv_format k;
-    oriel_kv_format v;
-  };
-  static const Named kFormats[] = {{"auto", ORIEL_KV_AUTO, ORIEL_KV_AUTO},
-                                   {"f16", ORIEL_KV_F16, ORIEL_KV_F16},
-                                   {"k8v8", ORIEL_KV_INT8, ORIEL_KV_INT8},
-                                   {"k8v4", ORIEL_KV_INT8, ORIEL_KV_INT4},
-                                   {"k4v4", ORIEL_KV_INT4, ORIEL_KV_INT4}};
-  for (const Named& format : kFormats) {
-    if (text == format.name) {
-      options->k_format = format.k;
-      options->v_format = format.v;
-      return true;
-    }
-  }
-  return false;
-}
-
-namespace {
 
 void setKvFormat(const std::string& given, CommonOptions* options) {
   if (parseKvFormat(given, options)) {
@@ -236,6 +212,14 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->transform(wholeNumber(0, kMostCheckpoints))
       ->group(memory);
   command
+      ->add_option("--draft", options->draft_tokens,
+                   "Guess up to N next tokens from what was said before, and verify them in one "
+                   "step where that is faster: the same replies, sooner where text repeats "
+                   "(default: 0, none)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, kMostDrafts))
+      ->group(memory);
+  command
       ->add_option("--min-speed", options->min_tokens_per_s,
                    "Reply with at least N tokens/s when the window is full, as predicted for the "
                    "device: windows and cache formats are chosen for it")
@@ -375,12 +359,15 @@ oriel_options planOptions(const CommonOptions& options) {
   result.v_format = options.v_format;
   result.state_format = options.state_format;
   result.f16_layers = options.f16_layers.empty() ? nullptr : options.f16_layers.data();
+  result.window_shares = options.window_shares.empty() ? nullptr : options.window_shares.data();
+  result.window_share_count = static_cast<uint32_t>(options.window_shares.size());
   result.f16_layer_count = static_cast<uint32_t>(options.f16_layers.size());
   result.on_file = options.on_file;
   result.expert_slots = options.expert_slots;
   if (options.checkpoints) {
     result.checkpoints = *options.checkpoints == 0 ? UINT32_MAX : *options.checkpoints;
   }
+  result.draft_tokens = options.draft_tokens;
   result.device = options.device;
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;

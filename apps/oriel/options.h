@@ -23,14 +23,16 @@ struct CommonOptions {
   uint32_t window_tokens = 0;
   uint32_t min_window_tokens = 0;
   std::optional<uint32_t> sink_tokens;
-  uint32_t chunk_tokens = 0;        ///< no option: for commands that load a model twice alike
-  std::vector<uint8_t> f16_layers;  ///< no option: as oriel_options.f16_layers
+  uint32_t chunk_tokens = 0;           ///< no option: for commands that load a model twice alike
+  std::vector<uint8_t> window_shares;  ///< no option: as oriel_options.window_shares
+  std::vector<uint8_t> f16_layers;     ///< no option: as oriel_options.f16_layers
   oriel_kv_format k_format = ORIEL_KV_AUTO;
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_state_format state_format = ORIEL_STATE_AUTO;
   oriel_on_file on_file = ORIEL_ON_FILE_AUTO;
   uint32_t expert_slots = 0;
   std::optional<uint32_t> checkpoints;
+  uint32_t draft_tokens = 0;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
   bool device_named = false;  ///< --device was given
@@ -68,8 +70,6 @@ enum class Uses : unsigned { kText = 0, kMemory = 1, kDevice = 2, kModel = 3, kS
 
 /// `options` must outlive the parsing. To be called last: help keeps the order.
 void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses);
-/// As --kv takes it; false: there is no such format.
-bool parseKvFormat(const std::string& text, CommonOptions* options);
 /// The optional positional MODEL.
 void addModelOption(CLI::App* command, CommonOptions* options);
 

@@ -23,7 +23,8 @@ void attend(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_
   for (uint32_t t = 0; t < count;) {
     const uint32_t token = first + t;
     // The only one of its memory, as when decoding: reading is what it costs.
-    const bool alone = !together(task, token, token - 1) && !together(task, token, token + 1);
+    const bool alone =
+        task.apart || (!together(task, token, token - 1) && !together(task, token, token + 1));
     const bool one = (split_up || alone) && p.head_dim % kN == 0;
     const uint32_t most = one ? kMostHeads : mostQueries(p.head_dim);
     const uint32_t passes = (group + most - 1) / most;

@@ -20,6 +20,7 @@ struct AttentionTask {
   const uint32_t* values = nullptr;
   float* out = nullptr;
   uint32_t n_tokens = 1;  ///< of the step
+  bool apart = false;     ///< each token is done as if it were alone
 };
 
 /// Queries of a chunk worked on at a time; half as many of heads wider than kNarrowHead, so that what they gather

@@ -36,7 +36,7 @@ Division divide(uint32_t tokens, uint32_t n_tokens, uint32_t n_kv_heads, uint32_
   return pieces;
 }
 
-// Of tokens of different sessions: as one alone is, or else.
+// `apart`: as one alone is, or else.
 Division divide(uint32_t tokens, uint32_t n_tokens, bool apart, uint32_t n_kv_heads,
                 uint32_t splits) {
   Division pieces = divide(tokens, apart ? 1 : n_tokens, n_kv_heads, splits);
@@ -72,10 +72,10 @@ void AttentionOps::ropeAppend(const RopeAppendTask& task, uint32_t n_tokens, uin
   append(rope_append_, task, task.push.n_heads + 2 * task.push.n_kv_heads, n_tokens, thread);
 }
 
-void AttentionOps::attention(const AttentionTask& task, bool apart, uint32_t thread) {
+void AttentionOps::attention(const AttentionTask& task, uint32_t thread) {
   const AttentionPush& p = task.push;
   const Division of = divide(attentionTokens(p.n_heads / p.n_kv_heads, p.head_dim), task.n_tokens,
-                             apart, p.n_kv_heads, p.splits);
+                             task.apart, p.n_kv_heads, p.splits);
   const uint32_t pieces = of.blocks * p.n_kv_heads * of.shares;
   for (uint32_t piece = pool_.claim(thread); piece < pieces; piece = pool_.claim(thread)) {
     const uint32_t split = piece % of.shares * of.at_once;

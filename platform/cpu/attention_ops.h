@@ -20,10 +20,10 @@ class AttentionOps {
         hadamard_(hadamardKernel(target)) {}
 
   void ropeAppend(const RopeAppendTask& task, uint32_t n_tokens, uint32_t thread);
-  /// `apart`: each token is of a session of its own, and divided as if it were alone.
-  void attention(const AttentionTask& task, bool apart, uint32_t thread);
+  void attention(const AttentionTask& task, uint32_t thread);
 
   void latentAppend(const LatentAppendTask& task, uint32_t n_tokens, uint32_t thread);
+  /// `apart`: each token is divided as if it were alone.
   void latentAttention(const LatentAttentionTask& task, bool apart, uint32_t thread);
   /// In place.
   void hadamard(const HadamardPush& push, float* rows, uint32_t n_tokens, uint32_t thread);

@@ -432,7 +432,8 @@ class CpuExecutor final : public HostExecutor {
     task.values = words(op, 4);
     task.out = floats(op, 2);
     task.n_tokens = walk.rows;
-    attention_.attention(task, walk.apart, walk.thread);
+    task.apart = walk.apart;
+    attention_.attention(task, walk.thread);
   }
 
   // ---- Latent attention ----

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "vulkan/cache_path.h"
+#include "vulkan/cache_file.h"
 #include "vulkan/pipeline_cache.h"
 #include "vulkan/vulkan_executor.h"
 

@@ -99,7 +99,7 @@ Status checkVk(VkResult result, const char* what, const Log& log) {
     case VK_ERROR_DEVICE_LOST:
       return log.fail(
           ORIEL_ERROR_DEVICE,
-          "cannot %s, %s (Vulkan result %d): free the model and load it again, or on the "
+          "cannot %s, %s (Vulkan result %d): call oriel_session_recover, or load the model on the "
           "CPU",
           what, text, number);
     default:

@@ -5,8 +5,7 @@
 
 #include "base/hash.h"
 #include "os/os.h"
-#include "vulkan/cache_path.h"
-#include "vulkan/shader_table.h"
+#include "vulkan/cache_file.h"
 
 namespace oriel {
 namespace {
@@ -67,16 +66,7 @@ constexpr uint32_t kVersion = 3;
 constexpr uint32_t kFileChoices = kMatmulUses * kWeightTypes;
 
 struct ChoicesFile {
-  char magic[8];
-  uint32_t version;
-  uint32_t features;      ///< in use when it was measured
-  uint64_t shaders_hash;  ///< of all SPIR-V in this build
-  uint32_t vendor_id;
-  uint32_t device_id;
-  uint32_t driver_version;
-  uint32_t divided_as_gpu;  ///< tests only
-  uint8_t device_uuid[VK_UUID_SIZE];
-  uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+  CacheHeader header;             ///< its detail are the features in use when it was measured
   uint64_t aside_hash;            ///< of the candidates that came out wrong
   uint32_t chosen[kFileChoices];  ///< by use, then by type
   uint32_t measured[kFileChoices];
@@ -88,16 +78,7 @@ static_assert(sizeof(ChoicesFile) == 80 + 8 * kFileChoices + 8, "no padding: has
 ChoicesFile expectedFile(const DeviceCaps& caps, const Verdict& verdict) {
   ChoicesFile file;
   std::memset(&file, 0, sizeof(file));
-  std::memcpy(file.magic, kMagic, sizeof(kMagic));
-  file.version = kVersion;
-  file.features = caps.features;
-  file.shaders_hash = kShadersHash;
-  file.vendor_id = caps.vendor_id;
-  file.device_id = caps.device_id;
-  file.driver_version = caps.driver_version;
-  file.divided_as_gpu = caps.divide_as_gpu ? 1 : 0;
-  std::memcpy(file.device_uuid, caps.device_uuid, VK_UUID_SIZE);
-  std::memcpy(file.pipeline_cache_uuid, caps.pipeline_cache_uuid, VK_UUID_SIZE);
+  file.header = cacheHeader(caps, kMagic, kVersion, caps.features);
   file.aside_hash = verdict.asideHash();
   return file;
 }

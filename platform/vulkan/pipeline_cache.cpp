@@ -4,33 +4,24 @@
 #include <cstring>
 
 #include "base/hash.h"
-#include "vulkan/cache_path.h"
-#include "vulkan/shader_table.h"
+#include "vulkan/cache_file.h"
 
 namespace oriel {
 namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'P', 'C', '\n'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr const char* kKind = "pipelines";
 /// No driver's pipelines of one model come near it.
 constexpr uint64_t kMostFileBytes = 256 << 20;
 
 /// What stands before the driver's bytes.
 struct FileHeader {
-  char magic[8];
-  uint32_t version;
-  uint32_t header_bytes;
-  uint64_t shaders_hash;  ///< of all SPIR-V in this build
-  uint32_t vendor_id;
-  uint32_t device_id;
-  uint32_t driver_version;
-  uint32_t reserved;
-  uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+  CacheHeader header;  ///< its detail is the size of all of this
   uint64_t payload_bytes;
   uint64_t payload_hash;
 };
-static_assert(sizeof(FileHeader) == 72, "no padding: the header is compared as bytes");
+static_assert(sizeof(FileHeader) == sizeof(CacheHeader) + 16, "no padding: compared as bytes");
 
 /// What the driver's bytes begin with (VkPipelineCacheHeaderVersionOne).
 struct DriverHeader {
@@ -44,14 +35,7 @@ struct DriverHeader {
 // Everything but the payload's size and hash.
 FileHeader expectedHeader(const DeviceCaps& caps) {
   FileHeader header = {};
-  std::memcpy(header.magic, kMagic, sizeof(kMagic));
-  header.version = kVersion;
-  header.header_bytes = sizeof(FileHeader);
-  header.shaders_hash = kShadersHash;
-  header.vendor_id = caps.vendor_id;
-  header.device_id = caps.device_id;
-  header.driver_version = caps.driver_version;
-  std::memcpy(header.pipeline_cache_uuid, caps.pipeline_cache_uuid, VK_UUID_SIZE);
+  header.header = cacheHeader(caps, kMagic, kVersion, sizeof(FileHeader));
   return header;
 }
 

@@ -35,6 +35,9 @@ Status Pipelines::start(const VulkanDevice& device, VkPipelineLayout layout, VkP
   layout_ = layout;
   cache_ = cache;
   place_ = place;
+  for (uint32_t i = 0; i < count_; ++i) {
+    entries_[i].result = entries_[i].pipeline == VK_NULL_HANDLE ? VK_NOT_READY : VK_SUCCESS;
+  }
   next_.store(0, std::memory_order_relaxed);
   begin_ms_ = nowMs();
   ORIEL_TRY(makeModules(workspace, log));
@@ -121,7 +124,7 @@ void Pipelines::compileAll(void* pipelines) {
   Pipelines* self = static_cast<Pipelines*>(pipelines);
   for (uint32_t i = self->next_.fetch_add(1, std::memory_order_relaxed); i < self->count_;
        i = self->next_.fetch_add(1, std::memory_order_relaxed)) {
-    if (self->entries_[i].pipeline == VK_NULL_HANDLE) {
+    if (self->entries_[i].result == VK_NOT_READY) {
       self->entries_[i].result = self->compile(&self->entries_[i]);
     }
   }
@@ -179,6 +182,8 @@ VkResult Pipelines::compile(Entry* entry) const {
 Status Pipelines::finish(const Log& log) {
   compileAll(this);
   join();
+  next_.store(0, std::memory_order_relaxed);
+  compileAll(this);  // what an earlier join() kept the threads from
   releaseModules(*device_);
   took_ms_ = nowMs() - begin_ms_;
   for (uint32_t i = 0; i < count_; ++i) {

@@ -21,7 +21,7 @@ class Pipelines {
                DriverPlace place, Workspace* workspace, const Log& log);
   /// Helps, and waits. Names the kernel that did not compile.
   Status finish(const Log& log);
-  /// Lets the threads end what they are at, for a load that is given up.
+  /// Lets the threads end what they are at: nothing compiles afterwards, until finish() does what is left.
   void join();
   void release(const VulkanDevice& device);
 
@@ -40,9 +40,9 @@ class Pipelines {
     uint32_t constants[kMaxSpecConstants];
     uint32_t subgroup_size;
     bool divisible;
-    bool told;        ///< the driver said where the pipeline came from
-    bool from_cache;  ///< and what it said
-    VkResult result;
+    bool told;              ///< the driver said where the pipeline came from
+    bool from_cache;        ///< and what it said
+    VkResult result;        ///< VK_NOT_READY: still to be compiled
     VkShaderModule module;  ///< until finish(); entries of one shader share it
     VkPipeline pipeline;
   };

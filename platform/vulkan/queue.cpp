@@ -112,8 +112,8 @@ Status Queue::wait(uint32_t fence) {
                ? Status(ORIEL_ERROR_TIMEOUT)
                : settle(log_.fail(
                      ORIEL_ERROR_TIMEOUT,
-                     "%s did not answer within %u ms: free the model, then load it with a "
-                     "longer timeout or a smaller chunk, or on the CPU",
+                     "%s did not answer within %u ms: call oriel_session_recover, or load the "
+                     "model with a longer timeout or a smaller chunk, or on the CPU",
                      device_->caps.name, timeout_ms_));
   }
   // Finished, or lost: a lost device does no more work.

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "os/os.h"
-#include "vulkan/cache_path.h"
+#include "vulkan/cache_file.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel {
@@ -37,16 +37,7 @@ bool endsWith(const char* text, const char* end) {
 }  // namespace
 
 struct Verdict::File {
-  char magic[8];
-  uint32_t version;
-  uint32_t kernel_count;
-  uint64_t shaders_hash;  ///< of all SPIR-V in this build
-  uint32_t vendor_id;
-  uint32_t device_id;
-  uint32_t driver_version;
-  uint32_t divided_as_gpu;  ///< tests only
-  uint8_t device_uuid[VK_UUID_SIZE];
-  uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+  CacheHeader header;  ///< its detail is the number of kernels
   Kept kept;
   uint64_t hash;  ///< of everything before
 };
@@ -80,16 +71,7 @@ Verdict::File Verdict::expectedFile(const DeviceCaps& caps) {
                 "no padding: hashed as bytes");
   File file;
   std::memset(static_cast<void*>(&file), 0, sizeof(file));
-  std::memcpy(file.magic, kMagic, sizeof(kMagic));
-  file.version = kVersion;
-  file.kernel_count = kShaderCount;
-  file.shaders_hash = kShadersHash;
-  file.vendor_id = caps.vendor_id;
-  file.device_id = caps.device_id;
-  file.driver_version = caps.driver_version;
-  file.divided_as_gpu = caps.divide_as_gpu ? 1 : 0;
-  std::memcpy(file.device_uuid, caps.device_uuid, VK_UUID_SIZE);
-  std::memcpy(file.pipeline_cache_uuid, caps.pipeline_cache_uuid, VK_UUID_SIZE);
+  file.header = cacheHeader(caps, kMagic, kVersion, kShaderCount);
   return file;
 }
 

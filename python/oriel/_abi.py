@@ -99,6 +99,12 @@ class oriel_tool_choice(IntEnum):
     ORIEL_TOOLS_NONE = 3
 
 
+class oriel_draft(IntEnum):
+    ORIEL_DRAFT_AUTO = 0
+    ORIEL_DRAFT_ALWAYS = 1
+    ORIEL_DRAFT_NEVER = 2
+
+
 class oriel_stop_reason(IntEnum):
     ORIEL_STOP_LENGTH = 0
     ORIEL_STOP_TOKEN = 1
@@ -189,11 +195,12 @@ class oriel_options(Structure):
     cpu_threads: int
     f16_layer_count: int
     f16_layers: Any
+    window_shares: Any
     speed: Any
     min_tokens_per_s: float
     disabled_features: Optional[bytes]
     measure_again: int
-    reserved: int
+    window_share_count: int
     calibration_file: Optional[bytes]
     on_file: int
     expert_slots: int
@@ -212,6 +219,8 @@ class oriel_options(Structure):
     enabled_features: Optional[bytes]
     device_test: int
     reserved_device: int
+    draft_tokens: int
+    reserved_draft: int
 
 
 class oriel_chat_options(Structure):
@@ -286,6 +295,8 @@ class oriel_generate_options(Structure):
     reserved: int
     on_part: Any
     part_user: Optional[int]
+    draft: int
+    reserved_draft: int
 
 
 class oriel_token_logprob(Structure):
@@ -309,6 +320,8 @@ class oriel_generation(Structure):
     prompt_tokens: int
     time_to_first_token_ms: float
     decode_tokens_per_s: float
+    tokens_drafted: int
+    tokens_accepted: int
 
 
 class oriel_embed_options(Structure):
@@ -331,6 +344,8 @@ class oriel_stats(Structure):
     rows_wanted: int
     rows_read: int
     tokens_read_again: int
+    tokens_drafted: int
+    tokens_accepted: int
 
 
 class oriel_layer_group(Structure):
@@ -357,6 +372,7 @@ class oriel_plan_choice(Structure):
     v_format: int
     fits: int
     window_tokens: int
+    shortest_window_tokens: int
     chunk_tokens: int
     refused: int
     total_bytes: int
@@ -413,6 +429,7 @@ class oriel_plan(Structure):
     groups: Any
     raised_by_bias: Any
     raised_by_norm: Any
+    window_shares: Any
     head_read_bytes: int
     decode: oriel_step_cost
     prefill: oriel_step_cost
@@ -433,6 +450,9 @@ class oriel_plan(Structure):
     transcript_bytes: int
     session_windows: Any
     trim_bytes: Any
+    draft_bytes: int
+    draft_tokens: int
+    reserved_draft: int
 
 
 class oriel_layer_formats(Structure):
@@ -639,6 +659,13 @@ class oriel_layer_calibration(Structure):
     values_int4: float
 
 
+class oriel_window_profile(Structure):
+    loss_nats: float
+    shares: Any
+    share_count: int
+    window_tokens: int
+
+
 class oriel_calibration(Structure):
     struct_size: int
     forget_scale: float
@@ -649,10 +676,11 @@ class oriel_calibration(Structure):
     values_int4: float
     layers: Any
     layer_count: int
-    reserved: int
+    profile_count: int
     kl_limit: float
     state_f16: float
     state_int8: float
+    profiles: Any
 
 
 class oriel_weight_speed(Structure):
@@ -790,11 +818,12 @@ oriel_options._fields_ = [
     ("cpu_threads", c_uint32),
     ("f16_layer_count", c_uint32),
     ("f16_layers", POINTER(c_uint8)),
+    ("window_shares", POINTER(c_uint8)),
     ("speed", POINTER(oriel_speed)),
     ("min_tokens_per_s", c_double),
     ("disabled_features", c_char_p),
     ("measure_again", c_uint32),
-    ("reserved", c_uint32),
+    ("window_share_count", c_uint32),
     ("calibration_file", c_char_p),
     ("on_file", c_int),
     ("expert_slots", c_uint32),
@@ -813,6 +842,8 @@ oriel_options._fields_ = [
     ("enabled_features", c_char_p),
     ("device_test", c_int),
     ("reserved_device", c_uint32),
+    ("draft_tokens", c_uint32),
+    ("reserved_draft", c_uint32),
 ]
 oriel_chat_options._fields_ = [
     ("struct_size", c_size_t),
@@ -882,6 +913,8 @@ oriel_generate_options._fields_ = [
     ("reserved", c_uint32),
     ("on_part", oriel_part_fn),
     ("part_user", c_void_p),
+    ("draft", c_int),
+    ("reserved_draft", c_uint32),
 ]
 oriel_token_logprob._fields_ = [
     ("id", c_int32),
@@ -902,6 +935,8 @@ oriel_generation._fields_ = [
     ("prompt_tokens", c_uint32),
     ("time_to_first_token_ms", c_double),
     ("decode_tokens_per_s", c_double),
+    ("tokens_drafted", c_uint32),
+    ("tokens_accepted", c_uint32),
 ]
 oriel_embed_options._fields_ = [
     ("struct_size", c_size_t),
@@ -922,6 +957,8 @@ oriel_stats._fields_ = [
     ("rows_wanted", c_uint64),
     ("rows_read", c_uint64),
     ("tokens_read_again", c_uint64),
+    ("tokens_drafted", c_uint64),
+    ("tokens_accepted", c_uint64),
 ]
 oriel_layer_group._fields_ = [
     ("kind", c_int),
@@ -945,6 +982,7 @@ oriel_plan_choice._fields_ = [
     ("v_format", c_int),
     ("fits", c_uint32),
     ("window_tokens", c_uint32),
+    ("shortest_window_tokens", c_uint32),
     ("chunk_tokens", c_uint32),
     ("refused", c_int),
     ("total_bytes", c_uint64),
@@ -998,6 +1036,7 @@ oriel_plan._fields_ = [
     ("groups", oriel_layer_group * ORIEL_LAYER_GROUPS),
     ("raised_by_bias", c_uint64 * 8),
     ("raised_by_norm", c_uint64 * 8),
+    ("window_shares", c_uint8 * 512),
     ("head_read_bytes", c_uint64),
     ("decode", oriel_step_cost),
     ("prefill", oriel_step_cost),
@@ -1018,6 +1057,9 @@ oriel_plan._fields_ = [
     ("transcript_bytes", c_uint64),
     ("session_windows", c_uint32 * 64),
     ("trim_bytes", c_uint64 * 5),
+    ("draft_bytes", c_uint64),
+    ("draft_tokens", c_uint32),
+    ("reserved_draft", c_uint32),
 ]
 oriel_layer_formats._fields_ = [
     ("k", c_int),
@@ -1207,6 +1249,12 @@ oriel_layer_calibration._fields_ = [
     ("values_int8", c_double),
     ("values_int4", c_double),
 ]
+oriel_window_profile._fields_ = [
+    ("loss_nats", c_double),
+    ("shares", POINTER(c_uint8)),
+    ("share_count", c_uint32),
+    ("window_tokens", c_uint32),
+]
 oriel_calibration._fields_ = [
     ("struct_size", c_size_t),
     ("forget_scale", c_double),
@@ -1217,10 +1265,11 @@ oriel_calibration._fields_ = [
     ("values_int4", c_double),
     ("layers", POINTER(oriel_layer_calibration)),
     ("layer_count", c_uint32),
-    ("reserved", c_uint32),
+    ("profile_count", c_uint32),
     ("kl_limit", c_double),
     ("state_f16", c_double),
     ("state_int8", c_double),
+    ("profiles", POINTER(oriel_window_profile)),
 ]
 oriel_weight_speed._fields_ = [
     ("tensor_type", c_uint32),

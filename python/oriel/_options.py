@@ -16,6 +16,7 @@ MAX32 = (1 << 32) - 1
 DEVICE_TESTS = ("auto", "always", "never")
 ON_FILE = ("auto", "none", "rows", "all")
 TOOL_CHOICES = ("free", "checked", "required", "none")
+DRAFTS = ("auto", "always", "never")
 POOLINGS = ("auto", "mean", "last", "first")
 WEIGHTS = ("default", "q4_0", "q8_0", "f16")
 Json = Union[str, bytes, Mapping[str, Any], Sequence[Any], bool]
@@ -88,7 +89,8 @@ def take_device(struct: Any, device: str) -> None:
 @dataclasses.dataclass(frozen=True)
 class Calibration:
     """What a model was measured to lose, in nats a token: oriel_calibration. 0: the published prior.
-    `layers` has (keys_int8, keys_int4, values_int8, values_int4) of each layer."""
+    `layers` has (keys_int8, keys_int4, values_int8, values_int4) of each layer; `windows` what windows cost that differ by
+    layer, (tokens of the longest, nats, shares of the layers)."""
 
     forget_scale: float = 0
     forget_power: float = 0
@@ -100,16 +102,26 @@ class Calibration:
     state_f16: float = 0
     state_int8: float = 0
     layers: Sequence[Tuple[float, float, float, float]] = ()
+    windows: Sequence[Tuple[int, float, Sequence[int]]] = ()
 
 
 def _calibration(held: Held, calibration: Calibration) -> None:
     inner = Held(new(_abi.oriel_calibration))
     for field in dataclasses.fields(calibration):
-        if field.name != "layers":
+        if field.name not in ("layers", "windows"):
             setattr(inner.struct, field.name, getattr(calibration, field.name))
     if calibration.layers:
         inner.array("layers", _abi.oriel_layer_calibration, [_abi.oriel_layer_calibration(*row) for row in calibration.layers])
         inner.struct.layer_count = len(calibration.layers)
+    if calibration.windows:
+        profiles = []
+        for tokens, nats, shares in calibration.windows:
+            profile = Held(_abi.oriel_window_profile(loss_nats=nats, window_tokens=tokens, share_count=len(shares)))
+            profile.array("shares", ctypes.c_uint8, shares)
+            profiles.append(profile)
+        inner.keep.extend(profiles)
+        inner.array("profiles", _abi.oriel_window_profile, [profile.struct for profile in profiles])
+        inner.struct.profile_count = len(profiles)
     held.keep.append(inner)
     held.struct.calibration = ctypes.pointer(inner.struct)
 
@@ -126,6 +138,7 @@ def model_options(
     k_format: Optional[str] = None,
     v_format: Optional[str] = None,
     f16_layers: Optional[Sequence[bool]] = None,
+    window_shares: Sequence[int] = (),
     state_format: str = "auto",
     device: str = "auto",
     device_timeout_ms: Optional[int] = None,
@@ -140,6 +153,7 @@ def model_options(
     on_file: str = "auto",
     expert_slots: Optional[int] = None,
     checkpoints: Optional[int] = None,
+    draft_tokens: int = 0,
     constraints: bool = False,
     sessions: int = 1,
     session_windows: Sequence[int] = (),
@@ -164,6 +178,7 @@ def model_options(
         "expert_slots": ("expert_slots", expert_slots, 1, MAX32),
         "prefix_tokens": ("prefix_tokens", prefix_tokens, 0, MAX32),
         "sessions": ("sessions", sessions, 1, 64),
+        "draft_tokens": ("draft_tokens", draft_tokens, 0, 15),
     }
     for field, (name, value, least, most) in whole.items():
         if value is not None:
@@ -186,6 +201,10 @@ def model_options(
     if f16_layers is not None:
         held.array("f16_layers", ctypes.c_uint8, [int(bool(value)) for value in f16_layers])
         struct.f16_layer_count = len(f16_layers)
+    if window_shares:
+        shares = [number("window_shares", share, 0, 255) for share in window_shares]
+        held.array("window_shares", ctypes.c_uint8, shares)
+        struct.window_share_count = len(shares)
     if disabled_features:
         names = [disabled_features] if isinstance(disabled_features, str) else disabled_features
         struct.disabled_features = _c_string("disabled_features", ",".join(names))
@@ -298,6 +317,7 @@ def generate_options(
     grammar: Optional[str] = None,
     trigger: Optional[str] = None,
     tool_choice: str = "free",
+    draft: str = "auto",
 ) -> Held:
     """Zero is what it says, not "the default" as in C: temperature 0 is greedy, top_k 0 is all, min_p 0 is off."""
     struct = new(_abi.oriel_generate_options)
@@ -341,4 +361,5 @@ def generate_options(
     if trigger is not None:
         struct.trigger = _c_string("trigger", trigger)
     struct.tool_choice = one_of("tool_choice", tool_choice, TOOL_CHOICES)
+    struct.draft = one_of("draft", draft, DRAFTS)
     return held

@@ -93,6 +93,8 @@ class Plan:
     transcript_bytes: int
     session_windows: Tuple[int, ...]
     trim_bytes: Tuple[int, ...]
+    draft_bytes: int
+    draft_tokens: int
     window_given: bool = dataclasses.field(default=False, compare=False)
     _struct: Any = dataclasses.field(default=None, compare=False)
 
@@ -210,6 +212,7 @@ def plan(
     k_format: Optional[str] = None,
     v_format: Optional[str] = None,
     f16_layers: Optional[Sequence[bool]] = None,
+    window_shares: Sequence[int] = (),
     state_format: str = "auto",
     device: str = "auto",
     threads: Optional[int] = None,

@@ -219,6 +219,8 @@ class Stats:
     rows_wanted: int
     rows_read: int
     tokens_read_again: int
+    tokens_drafted: int
+    tokens_accepted: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,6 +245,8 @@ class Generation:
     prompt_tokens: int
     time_to_first_token_ms: float
     decode_tokens_per_s: float
+    tokens_drafted: int
+    tokens_accepted: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -112,12 +112,14 @@ class Session:
         grammar: Optional[str] = None,
         trigger: Optional[str] = None,
         tool_choice: str = "free",
+        draft: str = "auto",
     ) -> Reply:
         """The assistant's reply to `said`: a user's text, messages in the OpenAI form, or None for what was added.
 
         Begins when it is first read. `temperature=0` is greedy; without `seed` each reply is another. `stop`: texts
         that end it. `schema`: a JSON schema, or `grammar`: GBNF, that it is held to (load with constraints=True).
-        `tool_choice`: "free", "checked", "required" or "none".
+        `tool_choice`: "free", "checked", "required" or "none". `draft`: "auto", "always" or "never", where the model
+        was loaded with draft_tokens.
         """
         held = generate_options(**chosen(locals(), generate_options))
         prepare = _nothing if said is None else _adding({"role": "user", "content": said} if isinstance(said, str) else said)
@@ -148,6 +150,7 @@ class Session:
         schema: Optional[Json] = None,
         grammar: Optional[str] = None,
         trigger: Optional[str] = None,
+        draft: str = "auto",
     ) -> Reply:
         """Goes on from what the session holds, `text` appended first (as `append` does), without a chat format."""
         held = generate_options(**chosen(locals(), generate_options))

@@ -125,6 +125,20 @@ class Options(unittest.TestCase):
         with oriel.Model(TINY, sinks=0, **ON_CPU) as model:
             self.assertEqual(model.plan.sink_tokens, 0)
 
+    def test_guesses_change_no_token(self):
+        said = []
+        for drafts in (0, 7):
+            with oriel.Model(TINY, draft_tokens=drafts, **ON_CPU) as model, model.session() as session:
+                self.assertEqual(model.plan.draft_tokens, drafts)
+                reply = session.generate("one two three one two three one two", greedy=True, max_tokens=40, draft="always")
+                said.append(reply.text)
+                self.assertLessEqual(reply.generation.tokens_accepted, reply.generation.tokens_drafted)
+                self.assertEqual(session.stats.tokens_drafted, reply.generation.tokens_drafted)
+                self.assertEqual(reply.generation.tokens_drafted > 0, drafts > 0)
+        self.assertEqual(said[0], said[1])
+        with self.assertRaises(ValueError):
+            _options.generate_options(draft="sometimes")
+
     def test_wrong_values_are_refused_before_anything_happens(self):
         for wrong in ({"max_tokens": 0}, {"top_p": 0}, {"top_p": float("nan")}, {"seed": -1}, {"tool_choice": "any"},
                       {"stop": ["a\0b"]}, {"repeat_penalty": 0}, {"logprobs": 21}, {"logit_bias": {-1: 1}}):

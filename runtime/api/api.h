@@ -174,6 +174,8 @@ struct PreparedModel {
   uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
   SessionWindows sessions;          ///< that were asked for
   uint32_t prefix_tokens = 0;
+  uint32_t drafts = 0;            ///< guesses that were asked for
+  uint64_t draft_host_bytes = 0;  ///< of the host bytes, what those take
   bool constraints = false;       ///< replies can be held to a grammar
   uint64_t trie_bytes = 0;        ///< of model_host_bytes, what that takes
   uint64_t constraint_bytes = 0;  ///< of both
@@ -193,6 +195,9 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
 /// what findCalibration() said. The request points into `prepared`.
 Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request);
+
+/// BudgetRequest::drafts of a plan with these weights on file.
+uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file);
 
 /// How a conversation becomes text, as an app chose it.
 struct ChatChoice {
@@ -227,6 +232,8 @@ Status checkAllocator(const oriel_options& options, const Log& log);
 /// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
 /// after the tokenizer. `path` and the options' allocator must outlive `prepared`.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
+/// Where the budget shares the window out: makes the description that of the plan.
+void takeWindowProfile(PreparedModel* prepared);
 oriel_plan planResult(const PreparedModel& prepared);
 
 /// What info says of the model's executor.

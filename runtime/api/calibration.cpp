@@ -61,11 +61,13 @@ Status check(const InputFile& input, const ModelFile& model, uint32_t n_layers, 
   if (file->model_bytes == model.bytes()) {
     ORIEL_TRY(hashEnds(model, log, &hash));
   }
-  *fault = file->model_bytes != model.bytes() || file->model_hash != hash
-               ? "was measured on another file"
-           : file->constants.layer_count != 0 && file->constants.layer_count != n_layers
-               ? "has another number of layers than the model"
-               : nullptr;
+  *fault =
+      file->model_bytes != model.bytes() || file->model_hash != hash
+          ? "was measured on another file"
+      : (file->constants.layer_count != 0 && file->constants.layer_count != n_layers) ||
+              (file->constants.profile_count != 0 && file->constants.profile_layers != n_layers)
+          ? "has another number of layers than the model"
+          : nullptr;
   return kOk;
 }
 
@@ -124,6 +126,27 @@ Status findCalibration(const char* model_path, const ModelFile& model, uint32_t 
   return kOk;
 }
 
+namespace {
+
+bool validProfiles(const oriel_calibration& options) {
+  if ((options.profiles == nullptr) != (options.profile_count == 0) ||
+      options.profile_count > kMaxWindowProfiles) {
+    return false;
+  }
+  for (uint32_t i = 0; i < options.profile_count; ++i) {
+    const oriel_window_profile& profile = options.profiles[i];
+    if (!std::isfinite(profile.loss_nats) || profile.shares == nullptr ||
+        profile.share_count == 0 || profile.share_count > kMaxLayers ||
+        profile.share_count != options.profiles[0].share_count || profile.window_tokens == 0 ||
+        profile.window_tokens > kMaxWindow) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 bool validCalibration(const oriel_calibration* given) {
   oriel_calibration options;
   if (!readOptions(given, &options) || (options.layers == nullptr) != (options.layer_count == 0)) {
@@ -136,6 +159,9 @@ bool validCalibration(const oriel_calibration* given) {
     if (!valid(constant)) {
       return false;
     }
+  }
+  if (!validProfiles(options)) {
+    return false;
   }
   for (uint32_t layer = 0; layer < options.layer_count; ++layer) {
     const oriel_layer_calibration& costs = options.layers[layer];
@@ -168,6 +194,15 @@ void readCalibration(const oriel_calibration& given, CalibrationFile* measured) 
     measured->layers[layer] = {costs.keys_int8, costs.keys_int4, costs.values_int8,
                                costs.values_int4};
   }
+  constants.profile_count = options.profile_count;
+  constants.profiles = options.profile_count != 0 ? measured->profiles : nullptr;
+  constants.profile_layers = options.profile_count != 0 ? options.profiles[0].share_count : 0;
+  for (uint32_t i = 0; i < options.profile_count; ++i) {
+    const oriel_window_profile& from = options.profiles[i];
+    WindowProfile& to = measured->profiles[i];
+    to = {from.loss_nats, from.window_tokens, {}};
+    std::copy_n(from.shares, from.share_count, to.parts);
+  }
 }
 
 void useCalibration(const Calibration& measured, const ModelDesc& model, LossModel* loss) {
@@ -189,6 +224,7 @@ void useCalibration(const Calibration& measured, const ModelDesc& model, LossMod
     }
   }
   loss->layers = measured.layers;
+  loss->profiles = {measured.profiles, measured.profile_count, measured.profile_layers};
 }
 
 }  // namespace oriel

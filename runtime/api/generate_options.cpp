@@ -54,6 +54,22 @@ Status checkNumbers(const oriel_generate_options& options, const Log& log) {
   return kOk;
 }
 
+Status readDraft(const oriel_draft& given, const Log& log, DraftUse* use) {
+  switch (rawEnum(given)) {
+    case ORIEL_DRAFT_AUTO:
+      *use = DraftUse::kAsItPays;
+      return kOk;
+    case ORIEL_DRAFT_ALWAYS:
+      *use = DraftUse::kAlways;
+      return kOk;
+    case ORIEL_DRAFT_NEVER:
+      *use = DraftUse::kNever;
+      return kOk;
+  }
+  return log.fail(ORIEL_ERROR_ARGUMENT, "when to guess, %d, is not known: use one of oriel_draft",
+                  rawEnum(given));
+}
+
 Status checkStopText(const char* text, size_t number, const Log& log) {
   size_t bytes = 0;
   while (text != nullptr && bytes <= StopTexts::kMostBytes && text[bytes] != '\0') {
@@ -117,6 +133,7 @@ Status readGenerateOptions(const oriel_model& model, const oriel_generate_option
   ORIEL_TRY(checkNumbers(options, log));
   ORIEL_TRY(checkStopTexts(options, log));
   ORIEL_TRY(checkBiases(options, model.desc.n_vocab, log));
+  ORIEL_TRY(readDraft(options.draft, log, &settings->drafts));
   const auto orDefault = [](auto value, auto by_default) {
     return value != 0 ? value : by_default;
   };

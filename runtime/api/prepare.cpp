@@ -204,9 +204,47 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
                                                        : options.sink_tokens;
   request->pinned = options.pinned_tokens;
   request->chunk = options.chunk_tokens;
+  if (options.draft_tokens > Drafter::kMost) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "%u guesses in a step are out of range: ask for at most %u",
+                    options.draft_tokens, Drafter::kMost);
+  }
   request->fixed_checkpoints = options.checkpoints != 0;
   request->checkpoints = options.checkpoints == UINT32_MAX ? 0 : options.checkpoints;
   return kOk;
+}
+
+// What the app wants in place of what was measured.
+Status readWindowShares(const oriel_options& options, const Log& log, LossModel* loss,
+                        ModelDesc* desc) {
+  if (options.window_shares == nullptr) {
+    return kOk;
+  }
+  loss->profiles = {};
+  uint8_t shares[kMaxLayers] = {};
+  if (options.window_share_count == 1) {
+    std::fill_n(shares, desc->n_layers, options.window_shares[0]);
+  } else if (options.window_share_count == desc->n_layers) {
+    std::copy_n(options.window_shares, desc->n_layers, shares);
+  } else {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "%u numbers say how much of the window layers see but the model has %u: give "
+                    "one for each, or one for all",
+                    options.window_share_count, desc->n_layers);
+  }
+  if (!shareWindow(shares, desc)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "layers would see the window in too many different lengths: give fewer");
+  }
+  return kOk;
+}
+
+// Guesses that steps of such a plan can verify. States would have to be kept of every token of a step; several sessions
+// have steps in common as it is; and wrong guesses would have experts read.
+uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file) {
+  return prepared.desc.keepsStates() || prepared.sessions.count > 1 || on_file.expert_slots != 0
+             ? 0
+             : prepared.drafts;
 }
 
 Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
@@ -214,10 +252,12 @@ Status readModelRequest(const oriel_options& options, const Log& log, PreparedMo
   const uint32_t n_layers = prepared->desc.n_layers;
   const Calibration measured = prepared->calibrated ? prepared->measured.constants : Calibration();
   useCalibration(measured, prepared->desc, &request->loss);
-  if (measured.layer_count != 0 && measured.layer_count != n_layers) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "the calibration has %u layers and the model %u: measure this model",
-                    measured.layer_count, n_layers);
+  for (const uint32_t count : {measured.layer_count, measured.profile_layers}) {
+    if (count != 0 && count != n_layers) {
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "the calibration has %u layers and the model %u: measure this model", count,
+                      n_layers);
+    }
   }
   if (options.f16_layers != nullptr) {
     if (options.f16_layer_count != n_layers) {
@@ -232,6 +272,7 @@ Status readModelRequest(const oriel_options& options, const Log& log, PreparedMo
       }
     }
   }
+  ORIEL_TRY(readWindowShares(options, log, &request->loss, &prepared->desc));
   if (options.speed != nullptr) {
     if (!readSpeed(*options.speed, &prepared->speed)) {
       return log.fail(ORIEL_ERROR_ARGUMENT,
@@ -257,11 +298,22 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
   // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
   CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   smallest.sessions = request->sessions;
+  Plan plan;
+  const auto build = [&](Arena* arena) {
+    return buildPlan(prepared->tensors, prepared->desc, prepared->totals, smallest, CacheFormats(),
+                     1, log, arena, &plan);
+  };
+  Arena plain;
+  ORIEL_TRY(build(&plain));
+  (void)takeExecutorMemory(plan, &plain);
+  smallest.drafts = request->drafts = draftsOf(*prepared, on_file);
+  Arena measured;
+  ORIEL_TRY(build(&measured));
+  (void)takeExecutorMemory(plan, &measured);
+  prepared->draft_host_bytes = measured.used() - plain.used();
   Arena model_arena;
   (void)model_arena.take<uint8_t>(model_bytes);
-  Plan plan;
-  ORIEL_TRY(buildPlan(prepared->tensors, prepared->desc, prepared->totals, smallest, CacheFormats(),
-                      1, log, &model_arena, &plan));
+  ORIEL_TRY(build(&model_arena));
   (void)takeWeightsOnFile(plan, path, log, &model_arena);
   ModelSource().init(path, 0, &model_arena);
   DeviceWish().init(options, &model_arena);
@@ -279,6 +331,11 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
   context.source = &source;
   context.transcript_bytes = prepared->transcript_bytes;
   (void)Session::create(context, 0, true, &session_arena);
+  const uint64_t without_drafts = session_arena.used();
+  if (request->drafts != 0) {
+    Drafter().init(request->drafts, &session_arena);
+  }
+  prepared->draft_host_bytes += session_arena.used() - without_drafts;
   const uint64_t without_constraints = session_arena.used();
   if (prepared->constraints) {
     (void)ConstrainedReply::create(prepared->desc.n_vocab, nullptr, nullptr, &session_arena);
@@ -345,6 +402,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
     ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
   }
   prepared->transcript_bytes = options.transcript_bytes;
+  prepared->drafts = options.draft_tokens;
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
@@ -378,7 +436,16 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   ORIEL_TRY(guardKeys(file, prepared->tensors, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   FilePlanner planner = {path, options, model_arena.used(), prepared};
-  return chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared);
+  ORIEL_TRY(chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared));
+  takeWindowProfile(prepared);
+  return kOk;
+}
+
+void takeWindowProfile(PreparedModel* prepared) {
+  const WindowProfile* const profile = prepared->budget.profile;
+  if (profile != nullptr) {
+    (void)shareWindow(profile->parts, &prepared->desc);  // it was, where this was weighed
+  }
 }
 
 namespace {
@@ -412,6 +479,36 @@ void describeSessions(const PreparedModel& prepared, oriel_plan* plan) {
 
 }  // namespace
 
+namespace {
+
+// Of the layers that see the session's window.
+uint32_t shortestWindow(const BudgetChoice& choice, uint32_t n_layers) {
+  LayerView least;
+  for (uint32_t layer = 0; choice.profile != nullptr && layer < n_layers; ++layer) {
+    const uint32_t parts = choice.profile->parts[layer];
+    least.parts = parts != 0 && (least.parts == 0 || parts < least.parts) ? parts : least.parts;
+  }
+  return static_cast<uint32_t>(least.windowOf(choice.cache.window));
+}
+
+// What the same window would take less without guesses.
+void describeDrafts(const PreparedModel& prepared, oriel_plan* plan) {
+  const Budget& budget = prepared.budget;
+  if (budget.cache.drafts == 0) {
+    return;
+  }
+  plan->draft_tokens = batchRows(budget.cache, budget.chunk) - 1;
+  CacheShape cache = budget.cache;
+  cache.drafts = 0;
+  const uint64_t host_bytes =
+      budget.bytes.host - tokenIdBytes(budget.cache) - prepared.draft_host_bytes;
+  plan->draft_bytes = budget.bytes.total() - budgetBytes(prepared.desc, prepared.totals, host_bytes,
+                                                         cache, budget.formats, budget.chunk)
+                                                 .total();
+}
+
+}  // namespace
+
 oriel_plan planResult(const PreparedModel& prepared) {
   const Budget& budget = prepared.budget;
   const ModelDesc& desc = prepared.desc;
@@ -438,12 +535,18 @@ oriel_plan planResult(const PreparedModel& prepared) {
       why[layer / 64] |= uint64_t{1} << (layer % 64);
     }
   }
+  static_assert(sizeof(plan.window_shares) == kMaxLayers, "a number for each layer");
+  for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
+    plan.window_shares[layer] = static_cast<uint8_t>(desc.viewOf(layer).parts);
+  }
   describeGroups(desc, &plan);
   for (uint32_t i = 0; i < plan.group_count; ++i) {
     const CacheShape shape = viewShape(desc.views[i], budget.cache);
     oriel_layer_group& group = plan.groups[i];
     // What published figures count is the window the layers were trained with, however little the session sees.
-    const uint32_t window = i == 0 ? shape.window : group.window_tokens;
+    const bool trained =
+        group.kind == ORIEL_LAYERS_SLIDING || group.kind == ORIEL_LAYERS_CONVOLUTION;
+    const uint32_t window = trained ? group.window_tokens : shape.window;
     forEachMemory(desc, budget.cache, budget.formats, [&](const Memory& memory) {
       group.bytes_per_token += memory.view == i ? memory.slotBytes() : 0;
     });
@@ -456,7 +559,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
       plan.checkpoints = budget.cache.checkpoints;
     }
   }
-  plan.kv_bytes_per_token = plan.groups[0].bytes_per_token;
+  plan.kv_bytes_per_token = memoryGrowth(desc, budget.formats).per_token;
   plan.kv_window_bytes = memoryBytesAt(desc, budget.formats, budget.cache.window);
   plan.weights_unknown = prepared.weights_unknown ? 1 : 0;
   plan.window_tokens = budget.cache.window;
@@ -474,6 +577,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
                               : 0;
   plan.loss_nats = budget.loss;
   describeSessions(prepared, &plan);
+  describeDrafts(prepared, &plan);
   plan.calibrated = prepared.calibrated ? 1 : 0;
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
   for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {
@@ -483,6 +587,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
     out.v_format = publicFormat(choice.formats.v);
     out.fits = choice.fits && !prepared.weights_unknown ? 1 : 0;
     out.window_tokens = choice.cache.window;
+    out.shortest_window_tokens = shortestWindow(choice, desc.n_layers);
     out.chunk_tokens = choice.chunk;
     out.total_bytes = choice.bytes.total();
     out.minimum_bytes = prepared.weights_unknown ? 0 : choice.minimum_bytes;

@@ -2,7 +2,6 @@
 #include "api/api.h"
 #include "api/prefix_again.h"
 #include "api/session_call.h"
-#include "base/wipe.h"
 #include "oriel/sessions.h"
 
 namespace oriel {
@@ -187,7 +186,6 @@ Status Recovery::tryDevices() {
 Status Recovery::tryDevice(const DeviceChoices::One& choice) {
   ExpertFetch* const experts = model_.on_file != nullptr ? &model_.on_file->experts : nullptr;
   Executor* executor = nullptr;
-  wipe(model_.executor_memory.object, kExecutorObjectBytes);  // as at first
   ORIEL_TRY(createExecutor(model_.wish.on(choice.kind, choice.number), ExecutorUse::kModel,
                            model_.plan, model_.executor_memory, model_.allocator, experts,
                            model_.device_log.log(), &executor));

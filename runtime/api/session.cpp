@@ -154,6 +154,8 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   stats.rows_wanted = session.rows().wanted();
   stats.rows_read = session.rows().reads();
   stats.tokens_read_again = session.readAgain();
+  stats.tokens_drafted = session.drafts().drafted;
+  stats.tokens_accepted = session.drafts().accepted;
   const DeviceTurn turn(model.on_file != nullptr ? &model.share : nullptr, session.context().index,
                         DeviceShare::Claim::kBrief);
   if (model.on_file != nullptr && turn.status().ok()) {

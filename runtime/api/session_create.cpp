@@ -174,6 +174,7 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   context.model_hash = model->hash;
   context.model_name = model->info.name;
   context.transcript_bytes = model->transcript_bytes;
+  context.drafts = model->plan_result.draft_tokens;
   context.index = index;
   context.prefix = prefix;
   context.stops_early = model->stops_early;

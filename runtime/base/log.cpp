@@ -9,6 +9,52 @@
 namespace oriel {
 namespace {
 
+/// Bytes of the character at `text`; 0: it is not UTF-8. *begun: as many as begin one that is cut.
+size_t characterAt(const char* text, size_t* begun) {
+  const auto byteAt = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byteAt(0);
+  *begun = 1;
+  if (lead < 0x80) {
+    return 1;
+  }
+  if (lead < 0xC2 || lead > 0xF4) {
+    *begun = 0;
+    return 0;
+  }
+  const size_t bytes = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  // No overlong forms, no surrogates, nothing above U+10FFFF (Unicode, table 3-7).
+  unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  for (; *begun < bytes; ++*begun) {
+    if (byteAt(*begun) < low || byteAt(*begun) > high) {
+      return 0;
+    }
+    low = 0x80;
+    high = 0xBF;
+  }
+  return bytes;
+}
+
+/// What a path or a file brought in cannot break a line: control characters and bytes that are not UTF-8 become '?'. A
+/// character that was cut, by the room for a line or by a limit within it, goes.
+void makeLine(char* message) {
+  char* to = message;
+  for (const char* from = message; *from != '\0';) {
+    size_t begun = 0;
+    const size_t bytes = characterAt(from, &begun);
+    const bool control = bytes == 1 && (static_cast<unsigned char>(*from) < 0x20 || *from == 0x7f);
+    if (control || (bytes == 0 && begun == 0)) {
+      *to++ = '?';
+      ++from;
+      continue;
+    }
+    std::memmove(to, from, bytes);
+    to += bytes;
+    from += bytes != 0 ? bytes : begun;
+  }
+  *to = '\0';
+}
+
 void emit(const Log& log, oriel_log_level level, const char* format, va_list arguments) {
   const bool keeps = log.last_error != nullptr && level == ORIEL_LOG_ERROR;
   if (log.callback == nullptr && !keeps) {
@@ -16,11 +62,7 @@ void emit(const Log& log, oriel_log_level level, const char* format, va_list arg
   }
   char message[kMaxMessageBytes];
   std::vsnprintf(message, sizeof(message), format, arguments);
-  for (char* at = message; *at != '\0'; ++at) {
-    if (static_cast<unsigned char>(*at) < 0x20 || *at == 0x7f) {
-      *at = '?';  // from a path or a file: messages are one line
-    }
-  }
+  makeLine(message);
   if (keeps) {
     log.last_error->set(message);
   }

@@ -51,7 +51,7 @@ struct Log {
   void* user = nullptr;
   ErrorLine* last_error = nullptr;  ///< keeps a copy of error lines; null: nobody does
 
-  /// printf-style; formatted on the stack (cut at kMaxMessageBytes), never allocates.
+  /// printf-style: one line of UTF-8, cut at kMaxMessageBytes between two characters. Formatted on the stack.
   void write(oriel_log_level level, const char* format, ...) const ORIEL_PRINTF(3, 4);
 
   /// Logs one error of the form "WHAT HAPPENED: WHAT TO DO" and returns its code, so that a failure

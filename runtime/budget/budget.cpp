@@ -35,17 +35,25 @@ struct WindowRange {
   uint32_t most = 0;
 };
 
+WorkShape workOf(const ModelDesc& model, const WorkShape& work) {
+  WorkShape of = work;
+  of.model = &model;
+  return of;
+}
+
 /// One pair of formats, everything else as requested.
 class Weigher {
  public:
   Weigher(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
-          uint32_t sinks, WindowRange windows, const CacheFormats& formats)
+          uint32_t sinks, WindowRange windows, const CacheFormats& formats,
+          const WindowProfile* profile = nullptr)
       : model_(model),
         totals_(totals),
         request_(request),
         sinks_(sinks),
         windows_(windows),
         formats_(formats),
+        profile_(profile),
         state_bytes_(stateBytes(model, formats)),
         checkpoints_(state_bytes_ != 0 ? request.checkpoints : 0) {}
 
@@ -64,7 +72,8 @@ class Weigher {
     choice.chunk = chunk;
     choice.cache = shapeOf(window, chunk);
     choice.bytes = bytesOf(window, chunk);
-    choice.loss = request_.loss.expected(formats_, model_, static_cast<uint64_t>(sinks_) + window);
+    choice.loss = request_.loss.expected(formats_, model_, sinks_, window, profile_);
+    choice.profile = profile_;
     choice.decode_tokens_per_s = tokensPerSecond(window);
     return choice;
   }
@@ -98,9 +107,10 @@ class Weigher {
   double tokensPerSecond(uint32_t window) const {
     StepCost cost;
     if (request_.speed == nullptr ||
-        !stepCost(*request_.speed, *request_.work, formats_, 0, &cost)) {
+        !stepCost(*request_.speed, workOf(model_, *request_.work), formats_, 0, &cost)) {
       return 0;
     }
+    limitSeen(model_, sinks_, window, &cost);
     const double seconds = stepSeconds(cost, static_cast<double>(sinks_) + window) + cost.head_s;
     return seconds > 0 ? 1 / seconds : 0;
   }
@@ -122,6 +132,7 @@ class Weigher {
   CacheShape shapeOf(uint32_t window, uint32_t chunk) const {
     CacheShape cache = {model_.n_kv_heads,  model_.head_dim, sinks_, window,
                         window + chunk - 1, checkpoints_};
+    cache.drafts = request_.drafts;
     cache.sessions = request_.sessions;
     return longestSession(cache);
   }
@@ -260,7 +271,8 @@ class Weigher {
   uint32_t sinks_;
   WindowRange windows_;
   CacheFormats formats_;
-  uint64_t state_bytes_;  ///< of one version of all states
+  const WindowProfile* profile_;  ///< that the model's layers have
+  uint64_t state_bytes_;          ///< of one version of all states
   uint32_t checkpoints_;
 };
 
@@ -355,6 +367,36 @@ bool better(const BudgetChoice& a, const BudgetChoice& b) {
                   : a.minimum_bytes < b.minimum_bytes;
 }
 
+// How far the mean of a profile's windows may be from a uniform one of as many bytes.
+constexpr double kLeastMean = 0.5;
+constexpr double kMostMean = 1.5;
+
+// The same pair of formats with windows by layer, where that is better than one for all.
+void weighProfiles(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
+                   uint32_t sinks, WindowRange windows, BudgetChoice* best) {
+  const WindowProfiles& profiles = request.loss.profiles;
+  const uint32_t uniform = best->cache.window;
+  const bool open = request.window == 0 && best->fits && uniform < windows.most;
+  for (uint32_t i = 0; open && i < profiles.count; ++i) {
+    const WindowProfile& profile = profiles.list[i];
+    const double mean = profiles.meanShare(profile) * profile.window / uniform;
+    ModelDesc shared = model;
+    if (profile.isUniform(profiles.n_layers) || mean < kLeastMean || mean > kMostMean ||
+        !shareWindow(profile.parts, &shared)) {
+      continue;
+    }
+    Weigher weigher(shared, totals, request, sinks, windows, best->formats, &profile);
+    if (request.min_tokens_per_s > 0) {
+      weigher.limitToFastWindows();
+    }
+    BudgetChoice choice = weigher.possible() ? weigher.weigh() : BudgetChoice();
+    if (choice.fits && choice.refused == best->refused && choice.loss < best->loss) {
+      choice.minimum_bytes = best->minimum_bytes;
+      *best = choice;
+    }
+  }
+}
+
 // One pair of formats, with the better format of states where that is open. False when none is possible.
 bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                  uint32_t sinks, WindowRange windows, CacheFormats formats, BudgetChoice* best) {
@@ -372,7 +414,8 @@ bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetR
     if (!weigher.possible()) {
       continue;
     }
-    const BudgetChoice choice = weigher.weigh();
+    BudgetChoice choice = weigher.weigh();
+    weighProfiles(model, totals, request, sinks, windows, &choice);
     if (!possible) {
       *best = choice;
       possible = true;
@@ -445,10 +488,33 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
   (void)cacheBytes(model, cache, formats, &bytes.cache);
   bytes.activations = layoutActivations(model, cache, chunk, totals.on_file).bytes;
   bytes.io =
-      layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file, cache.sessionCount()).bytes;
+      layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file, topPlaces(cache, chunk))
+          .bytes;
   bytes.host = host_bytes + tokenIdBytes(cache);
   return bytes;
 }
+
+namespace {
+
+// Steps of the choice.
+void predict(const ModelDesc& model, const BudgetRequest& request, Budget* budget) {
+  ModelDesc shared = model;
+  if (request.speed == nullptr ||
+      (budget->profile != nullptr && !shareWindow(budget->profile->parts, &shared))) {
+    return;
+  }
+  const WorkShape work = workOf(shared, *request.work);
+  if (!stepCost(*request.speed, work, budget->formats, 0, &budget->decode) ||
+      !stepCost(*request.speed, work, budget->formats, budget->chunk, &budget->prefill)) {
+    budget->decode = budget->prefill = {};
+    return;
+  }
+  for (StepCost* cost : {&budget->decode, &budget->prefill}) {
+    limitSeen(shared, budget->cache.sinks, budget->cache.window, cost);
+  }
+}
+
+}  // namespace
 
 Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                     const Log& log, Budget* budget) {
@@ -485,6 +551,13 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
       budget->chosen = i;
     }
   }
+  for (uint32_t i = 0; i < budget->n_choices; ++i) {
+    BudgetChoice& choice = budget->choices[i];
+    if (choice.profile != nullptr) {
+      choice.loss =
+          std::max(choice.loss, request.loss.expected(choice.formats, model, sinks, windows.most));
+    }
+  }
   const BudgetChoice& chosen = budget->choices[budget->chosen];
   if (chosen.refused != Refusal::kNot) {
     return refuseSpeed(*budget, request, log);
@@ -495,18 +568,14 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   budget->chunk = chosen.chunk;
   budget->bytes = chosen.bytes;
   budget->loss = chosen.loss;
+  budget->profile = chosen.profile;
   budget->minimum_bytes = chosen.minimum_bytes;
   for (uint32_t i = 0; i < budget->n_choices; ++i) {
     if (budget->choices[i].refused == Refusal::kNot) {
       budget->minimum_bytes = std::min(budget->minimum_bytes, budget->choices[i].minimum_bytes);
     }
   }
-  if (request.speed != nullptr &&
-      !(stepCost(*request.speed, *request.work, budget->formats, 0, &budget->decode) &&
-        stepCost(*request.speed, *request.work, budget->formats, budget->chunk,
-                 &budget->prefill))) {
-    budget->decode = budget->prefill = {};
-  }
+  predict(model, request, budget);
   return kOk;
 }
 

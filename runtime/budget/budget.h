@@ -38,6 +38,7 @@ struct BudgetRequest {
   /// Null: one. Outlives the budget and the plan.
   const SessionWindows* sessions = nullptr;
   uint32_t chunk = 0;
+  uint32_t drafts = 0;             ///< as in CacheShape
   uint32_t checkpoints = 0;        ///< of states, where
   bool fixed_checkpoints = false;  ///< so many were asked for; else they are chosen
   bool fixed_k = false;            ///< `formats.k` was asked for
@@ -72,9 +73,13 @@ struct BudgetChoice {
   uint32_t chunk = 0;
   BudgetBytes bytes;
   uint64_t minimum_bytes = 0;  ///< least memory_bytes for this pair
-  double loss = 0;             ///< expected, nats per token
+  /// Expected, nats per token. With windows by layer never said to be less than with the longest in all layers: where a
+  /// text was predicted better for want of memory, what it did not ask for is forgotten all the same.
+  double loss = 0;
   Refusal refused = Refusal::kNot;
   double decode_tokens_per_s = 0;  ///< with the window full; 0: not known
+  /// How much of the window each layer sees: one of LossModel::profiles. Null: all of it.
+  const WindowProfile* profile = nullptr;
 };
 
 struct Budget {
@@ -84,7 +89,8 @@ struct Budget {
   uint32_t chunk = 0;
   BudgetBytes bytes;
   double loss = 0;
-  StepCost decode;  ///< tokens 0: not known
+  const WindowProfile* profile = nullptr;  ///< of the choice
+  StepCost decode;                         ///< tokens 0: not known
   StepCost prefill;
   uint64_t minimum_bytes = 0;  ///< least memory_bytes that this request can be met in
   /// Everything that was weighed, in the order of kFormatPairs (those the request allows).
@@ -96,7 +102,7 @@ struct Budget {
 /// Of a session's arena: the ids of the tokens that the cache holds.
 uint64_t tokenIdBytes(const CacheShape& cache);  ///< of all sessions
 uint64_t ownTokenIdBytes(const CacheShape& cache);
-/// Bytes of a choice. The plan takes exactly these. The token ids come on top of `host_bytes`.
+/// Bytes of a choice, of a model whose layers see as much of the window as was chosen. The plan takes exactly these. The token ids come on top of `host_bytes`.
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,
                         const CacheShape& cache, const CacheFormats& formats, uint32_t chunk);
 
@@ -105,7 +111,9 @@ constexpr StateFormat kChosenStates[] = {StateFormat::kF16, StateFormat::kF32};
 
 /// Weighs every allowed pair of formats with the largest window that fits with it (up to the trained
 /// context, with the better of two formats of states, fast enough where a speed is asked for, and with the largest chunk
-/// and the most checkpoints of states that do not cost the window much) and takes the pair of least expected loss; of equals the dearer. Pairs whose
+/// and the most checkpoints of states that do not cost the window much) and takes the pair of least expected loss; of equals the dearer. A chosen window
+/// is shared out among layers by a measured profile, longer in some than in others, where that is expected to lose less and
+/// a window for all layers that is as long as may be does not fit. Pairs whose
 /// rounding is beyond the limit are weighed but not taken, unless they were asked for.
 /// ORIEL_ERROR_SPEED when nothing is fast enough, ORIEL_ERROR_ARGUMENT for values out of range,
 /// ORIEL_ERROR_CONTEXT when the pinned text leaves no room in the window; a budget that is too small is not

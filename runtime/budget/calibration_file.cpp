@@ -290,6 +290,8 @@ class Reader {
         has_constants_ = readConstants();
       } else if (name.is("layers")) {
         readLayers();
+      } else if (name.is("windows")) {
+        readProfiles();
       } else {
         json_.skip();
       }
@@ -301,6 +303,11 @@ class Reader {
     if (!whole || !has_version_ || !has_model_ || !has_constants_) {
       return CalibrationFault::kNotOne;
     }
+    if (!sameLayers()) {
+      return CalibrationFault::kConstant;
+    }
+    file_->constants.profile_layers = shares_[0];
+    file_->constants.profiles = file_->constants.profile_count != 0 ? file_->profiles : nullptr;
     file_->constants.layers = file_->constants.layer_count != 0 ? file_->layers : nullptr;
     return CalibrationFault::kNone;
   }
@@ -412,6 +419,83 @@ class Reader {
     }
   }
 
+  /// Null: not measured.
+  void readProfiles() {
+    file_->constants.profile_count = 0;
+    if (json_.isNull()) {
+      return;
+    }
+    bool first = true;
+    if (json_.next() != '[') {
+      refuse(CalibrationFault::kConstant);
+      return;
+    }
+    json_.take('[');
+    while (json_.another(']', &first)) {
+      uint32_t& count = file_->constants.profile_count;
+      if (count == kMaxWindowProfiles || !readProfile(&file_->profiles[count], &shares_[count])) {
+        refuse(CalibrationFault::kConstant);
+        return;
+      }
+      ++count;
+    }
+  }
+
+  bool readProfile(WindowProfile* profile, uint32_t* n_shares) {
+    if (json_.next() != '{') {
+      return false;
+    }
+    *profile = {};
+    *n_shares = 0;
+    Text name;
+    double window = 0;
+    bool has_loss = false;
+    bool first = true;
+    json_.take('{');
+    while (json_.another('}', &first) && json_.text(&name) && json_.take(':')) {
+      if (name.is("window_tokens")) {
+        if (!measurement(&window)) {
+          return false;
+        }
+      } else if (name.is("loss_nats")) {
+        has_loss = json_.number(&profile->loss) && std::isfinite(profile->loss);
+      } else if (name.is("shares")) {
+        if (!readShares(profile->parts, n_shares)) {
+          return false;
+        }
+      } else {
+        json_.skip();
+      }
+    }
+    profile->window = window >= 1 && window <= kMaxWindow ? static_cast<uint32_t>(window) : 0;
+    return !json_.failed() && has_loss && profile->window != 0 && *n_shares != 0;
+  }
+
+  bool readShares(uint8_t* parts, uint32_t* count) {
+    bool first = true;
+    *count = 0;
+    if (json_.next() != '[') {
+      return false;
+    }
+    json_.take('[');
+    while (json_.another(']', &first)) {
+      double part = 0;
+      if (*count == kMaxLayers || !measurement(&part) || part >= kWindowParts) {
+        return false;
+      }
+      parts[(*count)++] = static_cast<uint8_t>(part);
+    }
+    return !json_.failed();
+  }
+
+  /// Profiles are of as many layers as each other and as the list of layers.
+  bool sameLayers() const {
+    const Calibration& constants = file_->constants;
+    return std::all_of(shares_, shares_ + constants.profile_count, [&](uint32_t count) {
+      return count == shares_[0] && (constants.layer_count == 0 || count == constants.layer_count);
+    });
+  }
+
   bool readLayer(LayerCalibration* layer) {
     if (json_.next() != '{') {
       return false;
@@ -440,6 +524,7 @@ class Reader {
   JsonText json_;
   CalibrationFile* file_;
   CalibrationFault fault_ = CalibrationFault::kNone;
+  uint32_t shares_[kMaxWindowProfiles] = {};  ///< of each profile
   bool has_version_ = false;
   bool has_model_ = false;
   bool has_constants_ = false;

@@ -20,6 +20,7 @@ struct CalibrationFile {
   uint64_t model_hash = 0;   ///< EndsHash of it
   Calibration constants;
   LayerCalibration layers[kMaxLayers];
+  WindowProfile profiles[kMaxWindowProfiles];
 };
 
 enum class CalibrationFault {

@@ -69,12 +69,20 @@ double LossModel::roundingOfStates(const CacheFormats& formats, const ModelDesc&
                                                                     : state_int8;
 }
 
-double LossModel::expected(const CacheFormats& formats, const ModelDesc& model,
-                           uint64_t visible) const {
+// A window that is shared out loses as much as one of its mean length in every layer, less what that was measured to
+// gain.
+double LossModel::forgetting(uint32_t sinks, uint32_t window, const WindowProfile* profile) const {
+  const double mean = profile == nullptr ? window : profiles.meanShare(*profile) * window;
+  return forget_scale * std::pow(double{1} * sinks + mean, -forget_power) +
+         (profile == nullptr ? 0 : profiles.advantage(*profile));
+}
+
+double LossModel::expected(const CacheFormats& formats, const ModelDesc& model, uint32_t sinks,
+                           uint32_t window, const WindowProfile* profile) const {
   const uint32_t context_train = model.visibleTrain();
-  double loss = forget_scale * std::pow(static_cast<double>(visible), -forget_power) +
-                roundingOfKeys(formats, model) + roundingOfValues(formats, model) +
-                roundingOfStates(formats, model);
+  const uint64_t visible = uint64_t{sinks} + window;
+  double loss = forgetting(sinks, window, profile) + roundingOfKeys(formats, model) +
+                roundingOfValues(formats, model) + roundingOfStates(formats, model);
   if (context_train != 0 && visible > context_train) {
     loss += beyond_trained * std::log2(static_cast<double>(visible) / context_train);
   }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "budget/window_profiles.h"
 #include "kv/memory.h"
 
 namespace oriel {
@@ -27,6 +28,10 @@ struct Calibration {
   double values_int4 = 0;
   const LayerCalibration* layers = nullptr;  ///< layer_count entries; nullptr: all alike
   uint32_t layer_count = 0;
+  const WindowProfile* profiles =
+      nullptr;  ///< profile_count entries, of profile_layers layers each
+  uint32_t profile_count = 0;
+  uint32_t profile_layers = 0;
   double kl_limit = 0;
   double state_f16 = 0;  ///< with the states of all layers in this format, against f32
   double state_int8 = 0;
@@ -48,6 +53,8 @@ struct LossModel {
   double state_int8 = 0.05;
   /// How layers share the first four of these, one entry each; nullptr: all alike.
   const LayerCalibration* layers = nullptr;
+  /// What windows cost, where that was measured by layer; none: forget_scale and forget_power say it all.
+  WindowProfiles profiles;
   /// Rounding beyond this is no longer what the sum above describes: such formats are never chosen. At a
   /// mean divergence of 0.1 nats one token in seven or eight is chosen differently, and measured losses
   /// (docs/budgeter.md) fall apart soon behind it.
@@ -74,8 +81,13 @@ struct LossModel {
   double roundingOfValues(const CacheFormats& formats, const ModelDesc& model) const;
   /// 0 for models without states.
   double roundingOfStates(const CacheFormats& formats, const ModelDesc& model) const;
-  /// Expected loss of a window of `visible` tokens (sinks included) in these formats.
-  double expected(const CacheFormats& formats, const ModelDesc& model, uint64_t visible) const;
+  /// Expected loss of `sinks` tokens and a window in these formats, whose layers see all of it or, with a profile, as
+  /// much as that one says. That may be below 0, where text was predicted better with shorter windows.
+  double expected(const CacheFormats& formats, const ModelDesc& model, uint32_t sinks,
+                  uint32_t window, const WindowProfile* profile = nullptr) const;
+
+ private:
+  double forgetting(uint32_t sinks, uint32_t window, const WindowProfile* profile = nullptr) const;
 };
 
 }  // namespace oriel

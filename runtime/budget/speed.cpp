@@ -242,6 +242,15 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
   return true;
 }
 
+void limitSeen(const ModelDesc& model, uint32_t sinks, uint32_t window, StepCost* cost) {
+  for (uint32_t view = 0; view < cost->n_views; ++view) {
+    const LayerView& seen = model.views[view];
+    if (seen.kind == ViewKind::kSession && seen.parts != 0) {
+      cost->seen[view].window_tokens = sinks + static_cast<uint32_t>(seen.windowOf(window));
+    }
+  }
+}
+
 double stepSeconds(const StepCost& cost, double depth) {
   double seconds = cost.overhead_s + cost.weights_s;
   for (uint32_t view = 0; view < cost.n_views; ++view) {

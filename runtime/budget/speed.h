@@ -79,6 +79,8 @@ struct StepCost {
   };
   Seen seen[kMaxViews];  ///< by view
 };
+/// What layers see that do not see all of the session's window.
+void limitSeen(const ModelDesc& model, uint32_t sinks, uint32_t window, StepCost* cost);
 
 /// Types of matrices that one model can mix; more are rare, and then nothing is predicted.
 constexpr uint32_t kMaxWorkTypes = 8;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "exec/drafts.h"
 #include "exec/sampler.h"
 
 namespace oriel {
@@ -28,6 +29,7 @@ struct GenerateSettings {
   const char* trigger = nullptr;  ///< copied when the reply begins
   size_t trigger_bytes = 0;       ///< at most kMostTriggerBytes
   bool trigger_again = false;     ///< as ConstrainedStart::again
+  DraftUse drafts = DraftUse::kAsItPays;
 };
 
 }  // namespace oriel

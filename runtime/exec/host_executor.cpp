@@ -156,9 +156,9 @@ void HostExecutor::findTopBlocks(const Op& op, const StepBlock& step, uint32_t o
 void HostExecutor::findTopTokens(const Op& op, const StepBlock& step, uint32_t output) const {
   const TopPush& push = op.push.top;
   const uint32_t of = topOutput(push, step.header(), output);
-  const uint32_t session = step.token(step.token(of).output).base;
+  const uint32_t place = step.token(step.token(of).output).place;
   topTokens(floats(op, 0) + uint64_t{of} * push.n_vocab, push, words(op, 3) + topKeys(push, output),
-            reinterpret_cast<TopTokens*>(words(op, kOpOut)) + session);
+            reinterpret_cast<TopTokens*>(words(op, kOpOut)) + place);
 }
 
 void HostExecutor::keepOutput(const Op& op, const StepBlock& step, uint32_t output) const {

@@ -74,6 +74,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
       context.constraints
           ? ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena)
           : nullptr;
+  Drafter drafter;
+  drafter.init(context.drafts, arena);
   Transcript transcript;
   transcript.init(context.transcript_bytes, arena);
   void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
@@ -90,6 +92,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   session->ids_ = ids;
   session->transcript_ = transcript;
   session->rows_ = rows;
+  session->drafter_ = drafter;
   session->constrained_ = constrained;
   if (states != nullptr) {
     session->states_ = new (states) SessionStates();
@@ -135,6 +138,8 @@ void Session::forgetOnHost() {
   marks_.clear();
   ids_.forget(context_.prefix != nullptr && prefixTokens() == 0);
   rows_.forget();
+  drafter_.forget();
+  guesses_ = {};
   sampler_.forget();
   reply_text_.forget();
   reply_parts_.forget();
@@ -172,7 +177,10 @@ uint64_t Session::floorOf(uint64_t t) const {
 View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const {
   switch (context_.model->views[view].kind) {
     case ViewKind::kSession:
-      return window_.view(t, floor);
+      if (context_.model->views[view].parts == 0) {
+        return window_.view(t, floor);
+      }
+      [[fallthrough]];
     case ViewKind::kSliding:
       // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
       return windows_[view].view(
@@ -220,7 +228,7 @@ void Session::fillToken(void* step, uint32_t row, uint64_t position, uint64_t t,
   const uint32_t n_views = context_.model->n_views;
   const StepBlock block(step);
   const uint64_t floor = floorOf(t);
-  block.token(row) = {static_cast<uint32_t>(id), context_.index, output, 0};
+  block.token(row) = {static_cast<uint32_t>(id), context_.index, output, context_.index};
   for (uint32_t view = 0; view < n_views; ++view) {
     block.view(row, view) = viewOf(view, t, floor, position);
   }
@@ -256,7 +264,10 @@ Status Session::submit(StepRun what, bool may_stop) {
     stop = {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
-  has_top_ = has_top_ || hasHead(what);
+  if (hasHead(what)) {
+    has_top_ = true;
+    top_row_ = 0;
+  }
   ++submissions_;
   return kOk;
 }
@@ -281,10 +292,36 @@ bool Session::mayRunAhead() const {
          !plan.on_file.any();
 }
 
-// The step of a token that was chosen; the executor may have begun it. `more`: another token will be wanted.
-Status Session::decode(int32_t id, bool more) {
+// The step of a token that was chosen, where it is not done yet; the executor may have begun it. `wanted`: so many tokens
+// will be wanted behind it at most.
+Status Session::decode(int32_t id, uint32_t wanted) {
+  const bool more = wanted != 0;
+  // Whatever is guessed: a session is the same.
+  const uint64_t end = position_ + 1 + (more && drafter_.active() ? drafter_.most() : 0);
+  Status status = kOk;
+  if (!drafter_.active()) {
+    status = runStep(id, more);
+  } else if (!takeGuess(id)) {
+    const DraftText text = draftText(id);
+    guesses_.count = drafter_.guess(text, std::min(wanted, context_.drafts), guesses_.ids);
+    const double begin_ms = nowMs();
+    if (guesses_.count != 0 && !ahead_) {
+      status = verify(id);
+    } else {
+      const bool waits = guesses_.count != 0;  // to be asked again for the next token
+      guesses_.count = 0;
+      status = runStep(id, more && !waits);
+    }
+    drafter_.took(1 + guesses_.count, nowMs() - begin_ms);
+  }
+  ORIEL_TRY(status);
+  stored_ = std::max(stored_, end);
+  return kOk;
+}
+
+Status Session::runStep(int32_t id, bool more) {
   ORIEL_TRY(fillRows(&id, 1));
-  const bool had_logits = has_logits_;
+  const bool had_logits = keepsLogits();
   has_logits_ = false;
   if (!ahead_) {
     fillStep(&id, 1, {0, 1});
@@ -306,6 +343,7 @@ Status Session::decode(int32_t id, bool more) {
     ORIEL_TRY(status);
     ahead_ = more;
     has_top_ = true;
+    top_row_ = 0;
     ++submissions_;
   } else {
     const Status status = submit(StepRun::kDecode, false);
@@ -348,6 +386,7 @@ Status Session::leaveDevice() {
     std::memcpy(sampler_.room(), values, sizeof(float) * context_.model->n_vocab);
   }
   has_top_ = false;
+  guesses_ = {};
   return kOk;
 }
 

@@ -6,6 +6,7 @@
 #include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
 #include "exec/device_share.h"
+#include "exec/drafts.h"
 #include "exec/executor.h"
 #include "exec/gate.h"
 #include "exec/generate_settings.h"
@@ -66,6 +67,7 @@ struct SessionContext {
   /// States are made anew of what is seen when turns were evicted.
   bool forgets_evicted = false;
   uint64_t transcript_bytes = 0;  ///< room for messages; 0: they are not kept
+  uint32_t drafts = 0;            ///< guesses that a step may verify; the plan has rows for so many
   /// As oriel_session_options says.
   oriel_progress_fn progress = nullptr;
   void* progress_user = nullptr;
@@ -205,11 +207,18 @@ class Session {
     bool over = false;
     double begin_ms = 0;
     double first_ms = 0;  ///< when its first token was chosen
+    DraftCounts drafts;   ///< of the session, when it began
     // The latest token:
     int32_t id = -1;
     bool goes_on = false;                        ///< it was shown, and its step is to come
     bool last = false;                           ///< and no other follows
     oriel_stop_reason ends = ORIEL_STOP_LENGTH;  ///< if so
+    /// At most, behind this one.
+    uint32_t tokensLeft() const {
+      return last                       ? 0
+             : settings.max_tokens == 0 ? UINT32_MAX
+                                        : settings.max_tokens - result->tokens;
+    }
   };
   Status generate(const GenerateSettings& settings, const ReplyPlace& place,
                   oriel_token_fn on_token, void* user, oriel_generation* result);
@@ -263,6 +272,7 @@ class Session {
   /// Null: no layer keeps a state.
   const StateSlots* states() const { return states_ != nullptr ? &states_->slots : nullptr; }
   const RowCache& rows() const { return rows_; }
+  const DraftCounts& drafts() const { return drafter_.counts(); }
   /// Null: the model was loaded without constraints.
   ConstrainedReply* constrained() { return constrained_; }
   const TurnMarks& turns() const { return turns_; }
@@ -361,7 +371,21 @@ class Session {
   Status readAhead(const int32_t* ids, size_t count);
   Status fillRows(const int32_t* ids, uint32_t count);
   bool mayRunAhead() const;
-  Status decode(int32_t id, bool more);
+  Status decode(int32_t id, uint32_t wanted);
+  Status runStep(int32_t id, bool more);
+  // Of guesses (exec/drafts.h).
+  /// Rows of the latest step that no token was taken for yet.
+  struct Guesses {
+    uint32_t count = 0;  ///< of ids
+    uint32_t taken = 0;
+    int32_t ids[Drafter::kMost] = {};
+  };
+  DraftText draftText(int32_t id) const;
+  bool takeGuess(int32_t id);
+  Status verify(int32_t id);
+  Status settleLogits();
+  /// A step that ends in its body leaves logits alone: the first row.
+  bool keepsLogits() const { return has_logits_ && (sharesDevice() || logits_row_ == 0); }
   // Of a step that several sessions may share.
   Status fillJoined(void* block, uint32_t row, const DecodeRequest& request);
   Status endJoined(const DecodeRequest& request);
@@ -442,6 +466,8 @@ class Session {
   Bookmarks marks_;
   TokenIds ids_;
   RowCache rows_;
+  Drafter drafter_;
+  Guesses guesses_;
   Sampler sampler_;
   ReplyText reply_text_;
   ReplyParts reply_parts_;
@@ -471,6 +497,7 @@ class Session {
   bool blank_ = false;     ///< nothing was written since all was overwritten with zeros
   bool has_logits_ = false;
   uint32_t logits_row_ = 0;    ///< of the latest head: they are those of the last token
+  uint32_t top_row_ = 0;       ///< likewise, of its best tokens
   bool has_top_ = false;       ///< and the executor's top() is of the same token
   bool reads_logits_ = false;  ///< of every token of this reply
   bool ahead_ = false;       ///< the executor has begun with the token that it found to be the best

@@ -69,7 +69,7 @@ Status Session::readChunk(const int32_t* ids, uint32_t count, bool last, bool al
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
   ORIEL_TRY(fillRows(ids, count));
-  const bool had_logits = has_logits_;
+  const bool had_logits = keepsLogits();
   has_logits_ = false;
   const Status status = alone  ? step(ids, 1, {0, 1}, StepRun::kDecode)
                         : last ? lastChunk(ids, count)
@@ -237,7 +237,7 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
     const uint32_t n =
         static_cast<uint32_t>(std::min<size_t>(count - done, context_.plan->chunk_tokens));
     Evaluation chunk = {ids + done, n, {}};
-    chunk.had_logits = has_logits_ && (sharesDevice() || logits_row_ == 0);
+    chunk.had_logits = keepsLogits();
     uint32_t shown = 0;
     for (; shown < n && !stop; ++shown) {
       if (shown != 0) {
@@ -251,7 +251,7 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
     has_logits_ = shown == n;  // else they are those of an earlier token
     done += n;
   }
-  return kOk;
+  return settleLogits();
 }
 
 }  // namespace oriel

@@ -39,7 +39,7 @@ void Session::startReply(const GenerateSettings& settings, const ReplyPlace& pla
 // From the best tokens alone where they are enough.
 // Those only a step of this session writes.
 Status Session::choose(const GenerateSettings& settings, int32_t* id) {
-  const TopTokens* const top = context_.executor->top() + context_.index;
+  const TopTokens* const top = context_.executor->top() + context_.index + top_row_;
   if (has_top_ && !settings.logprobs && sampler_.suffices(*top)) {
     *id = sampler_.sample(*top);
   } else {
@@ -161,7 +161,7 @@ void Session::endStep(ReplyCall* call, Status status) {
 void Session::step(ReplyCall* const* calls, uint32_t count) {
   if (count == 1 && !calls[0]->session->sharesDevice()) {
     ReplyCall* const call = calls[0];
-    call->session->endStep(call, call->session->decode(call->id, !call->last));
+    call->session->endStep(call, call->session->decode(call->id, call->tokensLeft()));
     return;
   }
   DecodeRequest requests[kMaxSessions];
@@ -188,6 +188,8 @@ Status Session::beginReply(ReplyCall* call) {
   call->result->prompt_tokens = prompt_tokens_;
   call->result->stop_reason = ORIEL_STOP_LENGTH;
   startReply(call->settings, call->place);
+  drafter_.begin(call->settings.drafts);
+  call->drafts = drafter_.counts();
   return kOk;
 }
 
@@ -235,11 +237,16 @@ Status Session::endReply(const ReplyCall& call) {
     context_.share->leave(context_.index);
   }
   if (!call.status.ok() && call.status.code() != ORIEL_ERROR_CANCELLED) {
+    guesses_ = {};
     keepCutText(call);
     return call.status;
   }
   ORIEL_TRY(dropAhead());
+  ORIEL_TRY(settleLogits());
   oriel_generation* const result = call.result;
+  result->tokens_drafted = static_cast<uint32_t>(drafter_.counts().drafted - call.drafts.drafted);
+  result->tokens_accepted =
+      static_cast<uint32_t>(drafter_.counts().accepted - call.drafts.accepted);
   const ReplyText::Shown rest = reply_text_.finish(result->tokens >= call.settings.min_tokens);
   transcript_.extend(rest.text, rest.bytes);
   // Who said stop is not called again.

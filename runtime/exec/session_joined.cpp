@@ -22,7 +22,7 @@ Status Session::endJoined(const DecodeRequest& request) {
   }
   ++submissions_;
   has_top_ = has_logits_ = true;
-  logits_row_ = 0;
+  logits_row_ = top_row_ = 0;
   commit(&request.id, 1, !(request.more && mayRunAhead()));
   return kOk;
 }

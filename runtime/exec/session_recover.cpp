@@ -418,7 +418,7 @@ Status Session::recoverPrefix(Prefix* prefix, bool* exact) {
     if (TokenIds::idOf(prefix->ids[t]) == TokenIds::kUnknown) {
       return context_.log.fail(ORIEL_ERROR_STATE,
                                "the prefix came from a snapshot without ids and cannot be read "
-                               "again: free the model and load it again");
+                               "again: load the model again, and restore that snapshot");
     }
   }
   Kept of_prefix;

@@ -126,6 +126,7 @@ void Session::takeState(const SessionState& state) {
   position_ = state.position;
   stored_ = state.stored;
   last_token_ = lastHeldToken();
+  drafter_.restart();
   first_position_ = state.first_position;
   restartStates(position_);
   carried_ = state.carried;

@@ -345,6 +345,11 @@ bool isOfModel(const SnapshotOwner& owner, const Snapshot& snapshot) {
     expected.formats[0] = stored.formats[0];
     expected.formats[1] = stored.formats[1];
     expected.state = stored.state;
+    if (memory.seen.kind == ViewKind::kSession && stored.window >= 1 &&
+        stored.window <= snapshot.header.window) {  // how it was shared out is the session's affair
+      expected.window = stored.window;
+      expected.ring = stored.window + snapshot.header.ring - snapshot.header.window;
+    }
     if (memory.kind == MemoryKind::kState) {
       CacheFormats formats = owner.plan->formats;
       formats.state = static_cast<StateFormat>(stored.state);
@@ -415,7 +420,7 @@ class Sides {
     // Of views of their own what their rings have.
     const uint64_t stored_tokens = snapshot_.header.state.stored;
     const uint64_t gone = stored_tokens - std::min<uint64_t>(stored_tokens, stored.ring);
-    carrySide(from, at, memory.seen.kind == ViewKind::kSession ? first_ : gone,
+    carrySide(from, at, memory.seen.isWholeSession() ? first_ : gone,
               storedSide(*owner_.model, memory, side, position), room, &rounded_);
     return room;
   }
@@ -472,6 +477,13 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
   const LayoutWords ours(plan.formats.k, plan.formats.v, plan.formats.state,
                          owner.model->keepsStates(), owner.cache, plan.chunk_tokens,
                          owner.whole_turns);
+  if (std::strcmp(theirs.text, ours.text) == 0) {
+    std::snprintf(
+        refusal, capacity,
+        "the snapshot's layers share its window in another way than this session's: ask for "
+        "the same (oriel_options.window_shares), or let what fits be carried over");
+    return SnapshotFit::kCarries;
+  }
   std::snprintf(refusal, capacity,
                 "the snapshot has %s, this session %s: ask for the same, or let what fits be "
                 "carried over",

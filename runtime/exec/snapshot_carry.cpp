@@ -230,6 +230,28 @@ uint64_t firstSeen(const CacheShape& cache, const TurnMarks& turns, bool whole_t
 
 }  // namespace
 
+namespace {
+
+// The first token that all layers hold which are to see it: where the saved session's layers saw less of the window than
+// this one's, the latest of what those with the least had.
+uint64_t firstInAll(const Snapshot& snapshot, const ModelDesc& model, const CacheShape& cache) {
+  const uint64_t stored = snapshot.header.state.stored;
+  const uint64_t position = snapshot.header.state.position;
+  uint64_t first = 0;
+  uint32_t index = 0;
+  forEachMemory(model, cache, CacheFormats(), [&](const Memory& memory) {
+    const SnapshotMemory of_old = snapshot.memory(index++);
+    if (memory.seen.kind == ViewKind::kSession && memory.shape.window > of_old.window) {
+      const uint64_t gone = stored - std::min<uint64_t>(stored, of_old.ring);
+      const uint64_t oldest = SlidingWindow(memory.shape).oldest(position);
+      first = gone > of_old.sinks && gone > oldest ? std::max(first, gone) : first;
+    }
+  });
+  return first;
+}
+
+}  // namespace
+
 Carrying planCarrying(const Snapshot& snapshot, const TurnMarks& turns, const ModelDesc& model,
                       const CacheShape& cache, bool whole_turns) {
   const SessionState& state = snapshot.header.state;
@@ -249,23 +271,25 @@ Carrying planCarrying(const Snapshot& snapshot, const TurnMarks& turns, const Mo
                state.carried.seen_from);
   const uint64_t new_seen =
       std::max(firstSeen(fits, turns, whole_turns, position), carried.held_from);
-  carried.seen_from = new_seen < old_seen ? old_seen : carried.held_from;
+  carried.seen_from = std::max(new_seen < old_seen ? old_seen : carried.held_from,
+                               firstInAll(snapshot, model, fits));
   if (carried.seen_from <= carrying.sinks) {
     carried.seen_from = carried.held_from = 0;
   }
   // How far back the saved session could go, and this one can: to where all is held that would be seen.
   carried.least = std::max(state.carried.least, carried.seen_from);
-  for (uint32_t v = 0; v < model.n_views; ++v) {
-    if (model.views[v].kind == ViewKind::kState) {
-      continue;
+  uint32_t index = 0;
+  forEachMemory(model, fits, CacheFormats(), [&](const Memory& memory) {
+    const SnapshotMemory of_old = snapshot.memory(index++);
+    if (memory.kind == MemoryKind::kState) {
+      return;
     }
-    const CacheShape of_old = viewShape(model.views[v], old_cache);
-    const CacheShape of_new = viewShape(model.views[v], fits);
     const uint64_t gone = state.stored - std::min<uint64_t>(state.stored, of_old.ring);
     if (gone > of_old.sinks) {
-      carried.least = std::max(carried.least, gone + std::min(of_old.window, of_new.window) - 1);
+      const uint32_t window = std::min(of_old.window, memory.shape.window);
+      carried.least = std::max(carried.least, gone + window - 1);
     }
-  }
+  });
   carried.least = std::min(carried.least, position);
   carrying.held = heldTokens(fits, position, position, carried.held_from).count();
   carrying.dropped = old_held.count() - std::min(old_held.count(), carrying.held);

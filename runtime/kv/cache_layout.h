@@ -95,6 +95,7 @@ struct CacheShape {
   uint32_t first_ring = 0;
   /// Slots for sinks, where not all of them hold one: a prefix may be shorter than was planned. 0: `sinks`.
   uint32_t sink_room = 0;
+  uint32_t drafts = 0;  ///< guesses that a step may verify, of no more tokens than a chunk has
 
   uint32_t sessionCount() const { return sessions != nullptr ? sessions->count : 1; }
   /// One copy of the sinks is all sessions'.

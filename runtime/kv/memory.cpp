@@ -24,6 +24,8 @@ CacheShape ownShape(const LayerView& view, const CacheShape& cache) {
   shape.n_kv_heads = shape.head_dim = 0;
   switch (view.kind) {
     case ViewKind::kSession:
+      shape.window = static_cast<uint32_t>(view.windowOf(cache.window));
+      shape.ring = shape.window + slack;
       break;
     case ViewKind::kSliding:
       shape.sinks = 0;
@@ -133,11 +135,12 @@ void forEachCounted(const ModelDesc& model, const CacheFormats& formats, const V
 
 MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats) {
   MemoryGrowth growth;
+  uint64_t parts_per_token = 0;
   forEachCounted(model, formats, [&](const Memory& memory) {
     const uint64_t bytes = memory.slotBytes();
     switch (memory.seen.kind) {
       case ViewKind::kSession:
-        growth.per_token += bytes;
+        parts_per_token += bytes * (memory.seen.parts != 0 ? memory.seen.parts : kWindowParts);
         break;
       case ViewKind::kSliding:
         growth.sliding_per_token += bytes;
@@ -151,6 +154,7 @@ MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats) {
         break;
     }
   });
+  growth.per_token = (parts_per_token + kWindowParts - 1) / kWindowParts;
   return growth;
 }
 
@@ -166,9 +170,10 @@ uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint
   uint64_t bytes = 0;
   forEachCounted(model, formats, [&](const Memory& memory) {
     if (!memory.isWords()) {
-      const bool slides = memory.seen.kind == ViewKind::kSliding;
-      bytes +=
-          (slides ? std::min<uint64_t>(tokens, memory.seen.window) : tokens) * memory.slotBytes();
+      const uint64_t seen = memory.seen.kind == ViewKind::kSliding
+                                ? std::min<uint64_t>(tokens, memory.seen.window)
+                                : memory.seen.windowOf(tokens);
+      bytes += seen * memory.slotBytes();
     }
   });
   return bytes;

@@ -122,9 +122,20 @@ enum class ViewKind : uint8_t {
   kColumns,  ///< the last few tokens whatever was evicted
   kState,    ///< no tokens: versions of a state
 };
+/// Parts that a session's window has for layers that see less than all of it.
+constexpr uint32_t kWindowParts = 256;
+
 struct LayerView {
   ViewKind kind = ViewKind::kSession;
   uint32_t window = 0;  ///< tokens: of kSliding and kColumns
+  /// Of kSession: so many kWindowParts of the window, the latest, behind the same sinks. 0: all of it.
+  uint32_t parts = 0;
+
+  bool isWholeSession() const { return kind == ViewKind::kSession && parts == 0; }
+  /// Tokens of a session's window that are seen.
+  uint64_t windowOf(uint64_t session_window) const {
+    return parts == 0 ? session_window : (session_window * parts + kWindowParts - 1) / kWindowParts;
+  }
 };
 
 }  // namespace oriel

@@ -451,7 +451,8 @@ uint8_t addKind(const LayerKind& kind, ModelDesc* desc) {
 
 uint8_t addView(const LayerView& view, ModelDesc* desc) {
   for (uint32_t i = 0; i < desc->n_views; ++i) {
-    if (desc->views[i].kind == view.kind && desc->views[i].window == view.window) {
+    const LayerView& known = desc->views[i];
+    if (known.kind == view.kind && known.window == view.window && known.parts == view.parts) {
       return static_cast<uint8_t>(i);
     }
   }
@@ -460,6 +461,23 @@ uint8_t addView(const LayerView& view, ModelDesc* desc) {
   }
   desc->views[desc->n_views] = view;
   return static_cast<uint8_t>(desc->n_views++);
+}
+
+bool shareWindow(const uint8_t* parts, ModelDesc* desc) {
+  for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+    LayerKind kind = desc->kind(layer);
+    if (!kind.attends() || desc->views[kind.view].kind != ViewKind::kSession) {
+      continue;
+    }
+    LayerView view;
+    view.parts = parts[desc->layers[layer].memory_of];
+    kind.view = addView(view, desc);
+    desc->layers[layer].kind = kind.view == UINT8_MAX ? UINT8_MAX : addKind(kind, desc);
+    if (desc->layers[layer].kind == UINT8_MAX) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void makeLayersAlike(ModelDesc* desc) {

@@ -137,6 +137,10 @@ struct ModelDesc {
 uint8_t addKind(const LayerKind& kind, ModelDesc* desc);
 /// Likewise of views.
 uint8_t addView(const LayerView& view, ModelDesc* desc);
+/// Layers that see the session's window see `parts[layer]` kWindowParts of it from now on, those that read another's
+/// memory as much as that one; 0: all. False where that makes more kinds or views than there is room for: the
+/// description is of no use then.
+bool shareWindow(const uint8_t* parts, ModelDesc* desc);
 /// Makes every layer one of the same kind, with the description's largest numbers, that sees the session's window.
 void makeLayersAlike(ModelDesc* desc);
 /// Fails where a layer reads the memory of a later layer, or of one of another shape.

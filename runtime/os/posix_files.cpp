@@ -618,8 +618,11 @@ void WorkMarker::write(const void* data, size_t bytes) const {
 
 void WorkMarker::end() {
   if (isHeld()) {
-    (void)::unlink(path_);  // before the lock goes
-    (void)::close(static_cast<int>(handle_));
+    const int fd = static_cast<int>(handle_);
+    // Before the lock goes. One that cannot be removed is to say nothing.
+    const bool silent = ::unlink(path_) == 0 || ::ftruncate(fd, 0) == 0;
+    (void)silent;
+    (void)::close(fd);
     handle_ = kNoHandle;
   }
 }

@@ -267,12 +267,12 @@ BufferRef ActivationLayout::stagedAt(const BufferRef& piece, uint32_t stride,
 }
 
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
-                  const OnFile& on_file, uint32_t sessions) {
+                  const OnFile& on_file, uint32_t tops) {
   PieceCounter pieces(ArenaKind::kIo, 0);
   IoLayout layout;
   layout.step = pieces.take(stepBytes(model, chunk, chunk));
   layout.step_ahead = pieces.take(stepBytes(model, chunk, 1));
-  layout.top = pieces.take(uint64_t{sessions} * sizeof(TopTokens));
+  layout.top = pieces.take(uint64_t{tops} * sizeof(TopTokens));
   // All logits come to the host this way.
   layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.n_vocab));
   layout.upload = layout.upload.resized(2 * upload_half);

@@ -165,9 +165,9 @@ struct IoLayout {
   BufferRef routes, slots;  ///< of experts on file
   uint64_t bytes = 0;
 };
-/// `upload_half` as PlanTotals gives it.
+/// `upload_half` as PlanTotals gives it. `tops`: places for best tokens.
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
-                  const OnFile& on_file = OnFile(), uint32_t sessions = 1);
+                  const OnFile& on_file = OnFile(), uint32_t tops = 1);
 
 /// Cache arena: memory by memory, side by side. False when one side exceeds a binding.
 bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,

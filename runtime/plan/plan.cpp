@@ -14,17 +14,20 @@ constexpr uint64_t kMinUploadHalf = 64ull << 10;
 constexpr uint64_t kMaxUploadHalf = 2ull << 20;
 constexpr uint64_t kUploadShare = 32;
 
-// Most ops that the list of any plan has. Several sessions: an op more in a head, and lists for their tokens together.
-uint32_t opCapacity(const PlanTotals& totals, StepList list, bool several) {
+// Most ops that the list of any plan has. Several sessions: an op more in a head. With them, or with guesses, lists for
+// tokens that are done together.
+uint32_t opCapacity(const PlanTotals& totals, StepList list, const CacheShape& cache) {
+  const bool several = cache.sessionCount() > 1;
+  const bool batches = several || cache.drafts != 0;
   const auto counted = [&](StepList of) { return totals.n_ops[static_cast<uint32_t>(of)]; };
   switch (list) {
     case StepList::kHead:
     case StepList::kOutputs:
       return counted(list) + (several ? 1 : 0);
     case StepList::kBatch:
-      return several ? counted(StepList::kDecode) : 0;
+      return batches ? counted(StepList::kDecode) : 0;
     case StepList::kBatchHead:
-      return several ? counted(StepList::kHead) + 1 : 0;
+      return batches ? counted(StepList::kHead) + (several ? 1 : 0) : 0;
     default:
       return counted(list);
   }
@@ -33,7 +36,11 @@ uint32_t opCapacity(const PlanTotals& totals, StepList list, bool several) {
 }  // namespace
 
 uint32_t batchRows(const CacheShape& cache, uint32_t chunk) {
-  return std::min(cache.sessionCount(), chunk);
+  return std::min(std::max(cache.sessionCount(), 1 + cache.drafts), chunk);
+}
+
+uint32_t topPlaces(const CacheShape& cache, uint32_t chunk) {
+  return std::max(cache.sessionCount(), batchRows(cache, chunk));
 }
 
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes) {
@@ -91,7 +98,6 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
                  const Log& log, Arena* arena, Plan* plan) {
   *plan = Plan();
   plan->cache = cache;
-  const bool several = cache.sessionCount() > 1;
   if (cache.sessions != nullptr) {
     plan->sessions = *cache.sessions;
     plan->cache.sessions = &plan->sessions;
@@ -102,7 +108,7 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   plan->on_file = totals.on_file;
   const ActivationLayout activations = layoutActivations(model, cache, chunk, totals.on_file);
   const IoLayout io =
-      layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file, plan->sessionCount());
+      layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file, topPlaces(cache, chunk));
   if (!cacheBytes(model, cache, formats, &plan->cache_bytes)) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
@@ -141,7 +147,7 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   plan->uploads = arena->take<Upload>(totals.n_uploads);
   plan->expert_layers = arena->take<ExpertsOnFile>(totals.n_expert_layers);
   for (uint32_t i = 0; i < kStepLists; ++i) {
-    const uint32_t capacity = opCapacity(totals, static_cast<StepList>(i), several);
+    const uint32_t capacity = opCapacity(totals, static_cast<StepList>(i), plan->cache);
     plan->ops[i] = i == static_cast<uint32_t>(StepList::kOutputs)
                        ? plan->ops[static_cast<uint32_t>(StepList::kHead)]
                        : arena->take<Op>(capacity);

@@ -18,9 +18,9 @@ namespace oriel {
 /// leave the residual stream of every token. The others turn the residuals of the tokens that the step block
 /// names into logits and find the best tokens of the last: kHead of one, kOutputs of up to output_rows. They are
 /// the same ops. kTail takes one token of the chunk that kChunk's first `fill_ops` ops left on through the layers
-/// behind them: what kDecode does there. kBatch takes a token of each of several sessions, up to batch_rows, and
-/// kBatchHead makes logits of all of them: what kDecode and kHead do of each, to the bit. Both are empty where a plan is
-/// for one session.
+/// behind them: what kDecode does there. kBatch takes up to batch_rows tokens, each of another session,
+/// or all of one that follow each other, and kBatchHead makes logits of all of them: what kDecode and kHead do of each, to
+/// the bit. Both are empty where a plan is for one session without guesses.
 enum class StepList : uint8_t { kDecode, kChunk, kHead, kOutputs, kTail, kBatch, kBatchHead };
 constexpr uint32_t kStepLists = 7;
 
@@ -89,7 +89,7 @@ struct Plan {
   uint32_t output_rows = 1;  ///< of logits that a step can have at once; at most chunk_tokens
   uint32_t n_views = 1;      ///< of every token
   uint32_t batch_rows =
-      1;  ///< tokens of different sessions that a step can have; at most chunk_tokens
+      1;  ///< tokens that a step can have each as if it were alone; at most chunk_tokens
   SessionWindows sessions;  ///< that `cache` is for, where there are several
   uint32_t sessionCount() const { return cache.sessionCount(); }
   OnFile on_file;
@@ -105,7 +105,7 @@ struct Plan {
   // Pieces of kIo that the host touches.
   BufferRef step;        ///< host writes: the step block (plan/step_block.h)
   BufferRef step_ahead;  ///< likewise, the part for one token: of the token after the one that runs
-  BufferRef top;         ///< host reads: TopTokens of each session
+  BufferRef top;         ///< host reads: TopTokens, at TokenStep::place
   RowsOnFile file_rows;  ///< host writes the place before a step
   /// Of experts on file, between ops of a step: the host reads the routes (shaders/shared/layout.h) and writes where
   /// experts are. Of no bytes: experts are held, or there are none.
@@ -181,8 +181,10 @@ uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);
 Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const OnFile& wanted,
                       const Log& log, PlanTotals* totals);
 
-/// Tokens of different sessions that a step can have.
+/// Tokens that a step can have each as if it were alone.
 uint32_t batchRows(const CacheShape& cache, uint32_t chunk);
+/// Places for best tokens: one for each session, or for each row of a batch.
+uint32_t topPlaces(const CacheShape& cache, uint32_t chunk);
 
 /// Builds the plan for these slots and this chunk in `arena` (measuring: fills in the byte counts and
 /// leaves the lists null). `cache` is that of the longest session; its SessionWindows are copied, so a plan for several

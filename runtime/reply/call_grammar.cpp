@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "grammar/json_schema.h"
+#include "reply/call_trial.h"
 #include "reply/call_values.h"
 #include "reply/parameter.h"
 
@@ -72,10 +73,35 @@ const CallForm kCallForms[] = {
 };
 // clang-format on
 
+/// Parameters that leave no choice but {}: whatever else a schema says is about values.
+bool saysNothing(const JsonValue& parameters) {
+  constexpr const char* kOfProperties[] = {"type",        "properties",  "additionalProperties",
+                                           "description", "title",       "$schema",
+                                           "$defs",       "definitions", "$id",
+                                           "$comment",    "examples",    "default",
+                                           "strict"};
+  if ((typesOf(&parameters) & kTypeObject) == 0) {
+    return false;
+  }
+  for (const JsonValue* each = parameters.first; each != nullptr; each = each->next) {
+    const bool is_empty_list =
+        each->key.is("required") && each->isArray() && each->first == nullptr;
+    bool known = is_empty_list;
+    for (const char* const name : kOfProperties) {
+      known = known || each->key.is(name);
+    }
+    if (!known) {
+      return false;
+    }
+  }
+  return true;
+}
+
 class CallReader {
  public:
-  CallReader(const CallForm& form, const Tokenizer* tokenizer, const Log& log, Grammar* grammar)
-      : form_(form), tokenizer_(tokenizer), log_(log), grammar_(*grammar) {}
+  CallReader(const CallForm& form, ReplyForms forms, const Tokenizer* tokenizer, const Log& log,
+             Grammar* grammar)
+      : form_(form), forms_(forms), tokenizer_(tokenizer), log_(log), grammar_(*grammar) {}
 
   /// One call of any of the tools.
   Status call(const JsonValue& tools, ExprId* out) {
@@ -91,6 +117,7 @@ class CallReader {
       }
       ExprId arguments = grammar_.never();
       const JsonValue* const parameters = function.find("parameters");
+      ORIEL_TRY(checkNames(name->text, parameters));
       ORIEL_TRY(argumentsOf(parameters, &arguments));
       const ExprId named = grammar_.sequence(
           text(form_.before),
@@ -132,31 +159,89 @@ class CallReader {
   }
 
  private:
+  bool hasBraces() const {
+    return form_.shape != CallShape::kTags && form_.shape != CallShape::kPython;
+  }
+
+  /// Names stand in calls as they are: some forms have no place for every one.
+  Status checkNames(const JsonText& name, const JsonValue* parameters) const {
+    if (!isReadBack(name, nullptr)) {
+      return log_.fail(
+          ORIEL_ERROR_UNSUPPORTED,
+          "the tool \"%.*s\" cannot be called in this model's form, which has no place "
+          "for its name: use up to 64 letters, digits, _ and -",
+          shownBytes(name), name.data);
+    }
+    const JsonValue* const properties =
+        parameters == nullptr ? nullptr : parameters->find("properties");
+    const bool keys_stand_bare =
+        form_.shape == CallShape::kTags || form_.shape == CallShape::kPython;
+    const JsonValue* each = properties == nullptr || !keys_stand_bare ? nullptr : properties->first;
+    for (; each != nullptr; each = each->next) {
+      if (!isReadBack(name, &each->key)) {
+        return failOfKey(log_, each->key);
+      }
+    }
+    return kOk;
+  }
+
+  bool isReadBack(const JsonText& name, const JsonText* key) const {
+    CallTrial trial(forms_, name, key);
+    const auto push = [&trial](const char* text) {
+      const char* const id = std::strchr(text, '#');
+      trial.push(text, id == nullptr ? std::strlen(text) : static_cast<size_t>(id - text));
+      if (id != nullptr) {
+        trial.push("123456789");
+        trial.push(id + 1);
+      }
+    };
+    push(form_.trigger);
+    push(form_.open);
+    push(form_.before);
+    trial.push(name);
+    push(form_.behind);
+    if (key == nullptr) {
+      push(hasBraces() ? "{}" : "");
+    } else {
+      push(form_.shape == CallShape::kTags ? form_.key : "");
+      trial.push(*key);
+      push(form_.shape == CallShape::kTags ? form_.key_end : "=");
+      push("1");
+      push(form_.shape == CallShape::kTags ? form_.value_end : "");
+    }
+    push(form_.close);
+    push(form_.end);
+    return trial.succeeds();
+  }
+
   Status argumentsOf(const JsonValue* parameters, ExprId* out) {
     const JsonValue* const properties =
         parameters == nullptr ? nullptr : parameters->find("properties");
     const bool none = properties == nullptr || properties->count == 0;
-    if (parameters == nullptr || (none && parameters->find("$ref") == nullptr)) {
-      const bool braces = form_.shape == CallShape::kItem ||
-                          form_.shape == CallShape::kNameAndJson ||
-                          form_.shape == CallShape::kGemma;
-      *out = grammar_.text(braces ? "{}" : "");
+    if (parameters == nullptr || parameters->isNull()) {
+      *out = grammar_.text(hasBraces() ? "{}" : "");
       return kOk;
     }
     CallValues values(*parameters, log_, &grammar_);
+    if (none && saysNothing(*parameters)) {
+      // Written here as every form has it, but the schema has to be one.
+      (void)values.value(*parameters, ArgumentNotation::kJson);
+      *out = grammar_.text(hasBraces() ? "{}" : "");
+      return values.status();
+    }
     switch (form_.shape) {
       case CallShape::kItem:
       case CallShape::kNameAndJson:
-        *out = values.value(*parameters, ArgumentNotation::kJson);
+        *out = values.jsonObject(*parameters);
         break;
       case CallShape::kGemma:
-        *out = values.gemmaObject(*parameters);
+        *out = values.gemmaObject(values.members(*parameters));
         break;
       case CallShape::kTags:
-        *out = tags(*parameters, &values);
+        *out = tags(values.members(*parameters), &values);
         break;
       case CallShape::kPython:
-        *out = keywords(*parameters, &values);
+        *out = keywords(values.members(*parameters), &values);
         break;
     }
     return values.status();
@@ -200,6 +285,7 @@ class CallReader {
   }
 
   const CallForm& form_;
+  const ReplyForms forms_;
   const Tokenizer* const tokenizer_;
   const Log& log_;
   Grammar& grammar_;
@@ -229,7 +315,7 @@ Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no tools to call: give a list of them");
   }
   ExprId one = 0;
-  CallReader reader(*form, tokenizer, log, grammar);
+  CallReader reader(*form, forms, tokenizer, log, grammar);
   ORIEL_TRY(reader.call(tools, &one));
   ExprId all = one;
   if (form->between != nullptr) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "grammar/json_schema.h"
+#include "reply/call_trial.h"
 #include "reply/parameter.h"
 #include "reply/raw_text.h"
 
@@ -27,6 +28,8 @@ constexpr const char* kOfJson[] = {"allOf",
                                    "minProperties",
                                    "maxProperties"};
 
+constexpr const char* kOfChoices[] = {"anyOf", "oneOf", "enum", "const"};
+
 uint32_t numberOf(const JsonValue* value, uint32_t otherwise) {
   if (value == nullptr || !value->isInteger() || value->text.bytes > 6) {
     return otherwise;
@@ -39,6 +42,15 @@ uint32_t numberOf(const JsonValue* value, uint32_t otherwise) {
 }
 
 }  // namespace
+
+int shownBytes(const JsonText& name) { return static_cast<int>(std::min<size_t>(name.bytes, 100)); }
+
+Status failOfKey(const Log& log, const JsonText& key) {
+  return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                  "a tool's parameter \"%.*s\" has a name that calls in this model's form have no "
+                  "place for: use up to 64 letters, digits and _",
+                  shownBytes(key), key.data);
+}
 
 ExprId CallValues::fail(const char* what) {
   if (status_.ok()) {
@@ -104,8 +116,41 @@ ExprId CallValues::json(const JsonValue& schema) {
   return value;
 }
 
-bool CallValues::listedStrings(const JsonValue& schema, const char* before, const char* behind,
-                               ExprId* out) {
+const JsonValue& CallValues::members(const JsonValue& given) {
+  const JsonValue& schema = resolved(given);
+  const JsonValue* const type = schema.find("type");
+  const bool is_plain = type == nullptr || (type->isString() && type->text.is("object"));
+  if (!is_plain || schema.find("$ref") != nullptr) {
+    (void)json(given);  // which says what is wrong with it
+  }
+  if ((typesOf(&schema) & kTypeObject) == 0) {
+    fail("type");
+  } else if (!refuses(schema, kOfJson, sizeof(kOfJson) / sizeof(kOfJson[0])) &&
+             !refuses(schema, kOfChoices, sizeof(kOfChoices) / sizeof(kOfChoices[0]))) {
+    checkRequired(schema);
+  }
+  return schema;
+}
+
+void CallValues::checkRequired(const JsonValue& schema) {
+  const JsonValue* const required = schema.find("required");
+  const JsonValue* const properties = schema.find("properties");
+  const JsonValue* name = required == nullptr ? nullptr : required->first;
+  for (; name != nullptr; name = name->next) {
+    if (name->isString() && (properties == nullptr || properties->find(name->text) == nullptr)) {
+      fail("required");
+      return;
+    }
+  }
+}
+
+ExprId CallValues::jsonObject(const JsonValue& schema) {
+  const ExprId value = json(schema);
+  return (typesOf(&resolved(schema)) & kTypeObject) != 0 ? value : fail("type");
+}
+
+bool CallValues::listed(const JsonValue& schema, uint8_t types, const char* before,
+                        const char* behind, ExprId* out) {
   const JsonValue* const constant = schema.find("const");
   const JsonValue* const list = schema.find("enum");
   const JsonValue* one = constant != nullptr ? constant : list != nullptr ? list->first : nullptr;
@@ -114,11 +159,25 @@ bool CallValues::listedStrings(const JsonValue& schema, const char* before, cons
     return false;
   }
   for (; one != nullptr; one = constant != nullptr ? nullptr : one->next) {
-    const ExprId text =
-        one->isString() ? grammar_.bytes(one->text.data, one->text.bytes) : json(schema);
-    const ExprId whole =
-        grammar_.sequence(grammar_.text(before), grammar_.sequence(text, grammar_.text(behind)));
-    *out = grammar_.choice(*out, whole);
+    ExprId value = grammar_.never();
+    if (one->isString() && (types & kTypeString) != 0) {
+      const JsonText& text = one->text;
+      const char* const end = text.data + text.bytes;
+      const bool has_mark =
+          std::search(text.data, end, behind, behind + std::strlen(behind)) != end;
+      value = has_mark ? fail("enum") : grammar_.bytes(text.data, text.bytes);
+      value =
+          grammar_.sequence(grammar_.text(before), grammar_.sequence(value, grammar_.text(behind)));
+    } else if (one->isNumber() && (types & kTypeNumber) != 0) {
+      value = grammar_.bytes(one->text.data, one->text.bytes);
+    } else if (one->isBool() && (types & kTypeBool) != 0) {
+      value = grammar_.text(one->boolean ? "true" : "false");
+    } else if (one->isNull() && (types & kTypeNull) != 0) {
+      value = grammar_.text("null");
+    } else if (one->isArray() || one->isObject()) {
+      value = fail("enum");
+    }
+    *out = grammar_.choice(*out, value);
   }
   return true;
 }
@@ -127,12 +186,12 @@ bool CallValues::listedStrings(const JsonValue& schema, const char* before, cons
 ExprId CallValues::raw(const JsonValue& given, const char* end_mark) {
   const JsonValue& schema = resolved(given);
   const uint8_t types = typesOf(&schema);
-  ExprId listed = 0;
+  ExprId all = 0;
   if ((types & kTypeString) == 0) {
     return grammar_.sequence(json(schema), grammar_.text(end_mark));
   }
-  if (types == kTypeString && listedStrings(schema, "", end_mark, &listed)) {
-    return listed;
+  if (types == kTypeString && listed(schema, types, "", end_mark, &all)) {
+    return all;
   }
   if ((types & ~(kTypeString | kTypeNull)) != 0) {
     return fail("several types besides string");
@@ -143,10 +202,6 @@ ExprId CallValues::raw(const JsonValue& given, const char* end_mark) {
 }
 
 ExprId CallValues::gemmaString(const JsonValue& schema) {
-  ExprId listed = 0;
-  if (listedStrings(schema, kGemmaQuote, kGemmaQuote, &listed)) {
-    return listed;
-  }
   return refuses(schema, kOfStrings, sizeof(kOfStrings) / sizeof(kOfStrings[0]))
              ? grammar_.never()
              : grammar_.sequence(grammar_.text(kGemmaQuote), textUpTo(&grammar_, kGemmaQuote));
@@ -174,6 +229,11 @@ ExprId CallValues::gemmaArray(const JsonValue& schema) {
 
 ExprId CallValues::gemmaObject(const JsonValue& schema) {
   const JsonValue* const properties = schema.find("properties");
+  const JsonValue* each = properties == nullptr ? nullptr : properties->first;
+  for (; each != nullptr && status_.ok(); each = each->next) {
+    status_ = isGemmaKey(each->key) ? kOk : failOfKey(log_, each->key);
+  }
+  checkRequired(schema);
   const ExprId members = membersInOrder(
       &grammar_, properties, schema.find("required"), ",", [this](const JsonValue& property) {
         return grammar_.sequence(grammar_.bytes(property.key.data, property.key.bytes),
@@ -199,29 +259,35 @@ ExprId CallValues::gemma(const JsonValue& given) {
     }
   } else if (types == kTypeAny) {
     value = fail("a parameter without a type");
-  } else {
-    if ((types & kTypeString) != 0) {
-      value = grammar_.choice(value, gemmaString(schema));
-    }
-    if ((types & kTypeObject) != 0) {
-      value = grammar_.choice(value, gemmaObject(schema));
-    }
-    if ((types & kTypeArray) != 0) {
-      value = grammar_.choice(value, gemmaArray(schema));
-    }
-    if ((types & kTypeNull) != 0) {
-      value = grammar_.choice(value, grammar_.text("null"));
-    }
-    if ((types & kTypeBool) != 0) {
-      value =
-          grammar_.choice(value, grammar_.choice(grammar_.text("true"), grammar_.text("false")));
-    }
-    if ((types & kTypeNumber) != 0) {
-      value = types == kTypeNumber ? grammar_.choice(value, json(schema))
-                                   : fail("number among several types");
-    }
+  } else if (types == kTypeNumber || !listed(schema, types, kGemmaQuote, kGemmaQuote, &value)) {
+    value = gemmaOf(schema, types);
   }
   --depth_;
+  return value;
+}
+
+/// A value of one of the types.
+ExprId CallValues::gemmaOf(const JsonValue& schema, uint8_t types) {
+  ExprId value = grammar_.never();
+  if ((types & kTypeString) != 0) {
+    value = grammar_.choice(value, gemmaString(schema));
+  }
+  if ((types & kTypeObject) != 0) {
+    value = grammar_.choice(value, gemmaObject(schema));
+  }
+  if ((types & kTypeArray) != 0) {
+    value = grammar_.choice(value, gemmaArray(schema));
+  }
+  if ((types & kTypeNull) != 0) {
+    value = grammar_.choice(value, grammar_.text("null"));
+  }
+  if ((types & kTypeBool) != 0) {
+    value = grammar_.choice(value, grammar_.choice(grammar_.text("true"), grammar_.text("false")));
+  }
+  if ((types & kTypeNumber) != 0) {
+    value = types == kTypeNumber ? grammar_.choice(value, json(schema))
+                                 : fail("number among several types");
+  }
   return value;
 }
 

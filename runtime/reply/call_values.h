@@ -18,6 +18,9 @@ class CallValues {
 
   /// A value by `schema`; kRaw: with the mark that ends it.
   ExprId value(const JsonValue& schema, ArgumentNotation notation, const char* end_mark = "");
+  ExprId jsonObject(const JsonValue& schema);
+  /// Parameters whose properties stand one by one: what `$ref` names, and nothing that is said of all of them together.
+  const JsonValue& members(const JsonValue& given);
   /// {key:value,...} as Gemma writes it.
   ExprId gemmaObject(const JsonValue& schema);
   const Status& status() const { return status_; }
@@ -30,8 +33,13 @@ class CallValues {
   ExprId gemma(const JsonValue& schema);
   ExprId gemmaArray(const JsonValue& schema);
   ExprId gemmaString(const JsonValue& schema);
-  /// Strings that an enum or a const lists, each between the two; never() if it lists anything else.
-  bool listedStrings(const JsonValue& schema, const char* before, const char* behind, ExprId* out);
+  /// Values that an enum or a const lists, as far as they are of these types: strings between the two marks, others as
+  /// JSON. False: it lists none.
+  bool listed(const JsonValue& schema, uint8_t types, const char* before, const char* behind,
+              ExprId* out);
+  ExprId gemmaOf(const JsonValue& schema, uint8_t types);
+  /// Fails where a name is required that is none of the properties.
+  void checkRequired(const JsonValue& schema);
   /// Follows $ref.
   const JsonValue& resolved(const JsonValue& schema) const;
   ExprId fail(const char* what);
@@ -43,6 +51,11 @@ class CallValues {
   Status status_ = kOk;
   uint32_t depth_ = 0;
 };
+
+/// ORIEL_ERROR_UNSUPPORTED: no form without quotes around keys has this one.
+Status failOfKey(const Log& log, const JsonText& key);
+/// How much of a name a line quotes.
+int shownBytes(const JsonText& name);
 
 /// One member after the other, `between` two; those that are not required may be left out. `member(property)` is the
 /// expression of one.

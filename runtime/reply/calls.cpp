@@ -176,7 +176,7 @@ bool ReplyReader::callStart(char c) {
     at_ = At::kListItem;
     return true;
   }
-  if (isLetter(c) && (!bare_ || (settings_.forms & kFormRecipient) != 0)) {
+  if (isLetter(c) ? !bare_ || (settings_.forms & kFormRecipient) != 0 : !bare_ && isDigit(c)) {
     at_ = At::kName;
     return name(c);
   }
@@ -198,7 +198,7 @@ bool ReplyReader::listItem(char c) {
     at_ = At::kBetween;
     return true;
   }
-  if (isLetter(c) && (!bare_ || (settings_.forms & kFormBarePython) != 0)) {
+  if (isLetter(c) ? !bare_ || (settings_.forms & kFormBarePython) != 0 : !bare_ && isDigit(c)) {
     at_ = At::kName;
     return name(c);
   }
@@ -206,7 +206,7 @@ bool ReplyReader::listItem(char c) {
 }
 
 bool ReplyReader::name(char c) {
-  if (isOfName(c)) {
+  if (isOfName(c) || goesOnAsGemmaName(c)) {
     putName(c, this);
     return !too_long_;
   }
@@ -224,6 +224,15 @@ bool ReplyReader::name(char c) {
   }
   at_ = At::kAfterName;
   return afterName(c);
+}
+
+/// Behind "call:" everything up to the arguments is a name, in the middle of which blanks may stand.
+bool ReplyReader::goesOnAsGemmaName(char c) const {
+  constexpr char kCall[] = "call:";
+  constexpr uint32_t kBytes = sizeof(kCall) - 1;
+  const bool gemma = section_row_ != kNoRow && kMarks[section_row_].forms == kFormGemma4;
+  return gemma && name_bytes_ > kBytes && std::memcmp(name_, kCall, kBytes) == 0 &&
+         std::strchr("{(<\n", c) == nullptr;
 }
 
 bool ReplyReader::markedName(char c) {
@@ -289,7 +298,7 @@ bool ReplyReader::separated(char c) {
   if (c == '{' && at_ == At::kSeparated) {
     return beginArguments(c);
   }
-  if (at_ == At::kSeparated && isLetter(c)) {
+  if (at_ == At::kSeparated && (isLetter(c) || isDigit(c))) {
     name_bytes_ = 0;
     at_ = At::kName;
     return name(c);
@@ -338,6 +347,9 @@ void ReplyReader::fixName() {
   const ReplyForms forms = section_row_ == kNoRow ? 0 : kMarks[section_row_].forms;
   if (forms == kFormGemma4) {
     drop("call:");
+    while (name_bytes_ != 0 && isSpace(name_[name_bytes_ - 1])) {
+      --name_bytes_;
+    }
   }
   if (forms == kFormKimi) {
     drop("functions.");

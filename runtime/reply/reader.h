@@ -136,6 +136,7 @@ class ReplyReader {
   bool callStart(char c);
   bool listItem(char c);
   bool name(char c);
+  bool goesOnAsGemmaName(char c) const;
   bool markedName(char c);
   bool nameRest(char c);
   bool skipped(char c);

@@ -462,7 +462,7 @@ Status checkOrder(const ChatFormat& format, const oriel_message* messages, size_
     if (std::strcmp(messages[i].role, (i - first) % 2 == 0 ? "user" : "assistant") != 0) {
       return log.fail(
           ORIEL_ERROR_ARGUMENT,
-          "message %u has the role \"%s\", and the chat format %s wants user and assistant "
+          "message %u has the role \"%.60s\", and the chat format %s wants user and assistant "
           "in turns: begin with a user's, after a system message if there is one",
           static_cast<unsigned>(i + 1), messages[i].role, format.name);
     }

@@ -53,11 +53,28 @@ struct ShapePlanner {
   WeightType type;
   PreparedModel* prepared;
 
+  // Guesses have lists of ops of their own, and what they are looked up in.
+  static void takeDrafts(const OnFile& on_file, PreparedModel* prepared, BudgetRequest* request) {
+    request->drafts = draftsOf(*prepared, on_file);
+    Arena arena;
+    if (request->drafts != 0) {
+      const uint32_t* const n_ops = prepared->work.n_ops;
+      const uint32_t ops = n_ops[static_cast<uint32_t>(StepList::kDecode)] +
+                           n_ops[static_cast<uint32_t>(StepList::kHead)];
+      (void)arena.take<uint8_t>(ops * (sizeof(Op) + kExecutorBytesPerOp));
+      Drafter().init(request->drafts, &arena);
+    }
+    prepared->draft_host_bytes = arena.used();
+    request->host_bytes = prepared->model_host_bytes +
+                          prepared->sessions.count * prepared->session_host_bytes + arena.used();
+  }
+
   static Status plan(void* context, const OnFile& on_file, const Log& log, BudgetRequest* request) {
     const ShapePlanner& self = *static_cast<const ShapePlanner*>(context);
     PreparedModel& prepared = *self.prepared;
     prepared.totals = measureShape(*self.shape, self.type, on_file);
     prepared.work = workOf(*self.shape, prepared.desc, self.type, on_file);
+    takeDrafts(on_file, &prepared, request);
     return chooseBudget(prepared.desc, prepared.totals, *request, log, &prepared.budget);
   }
 };
@@ -95,11 +112,12 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
                                kHostBytesPerEntry * shape->n_vocab +
                                kHostBytesPerLayer * shape->n_layers;
   ORIEL_TRY(readSessions(options, options.prefix_tokens, log, prepared, &request));
-  request.host_bytes =
-      prepared->model_host_bytes + prepared->sessions.count * prepared->session_host_bytes;
+  prepared->drafts = options.draft_tokens;
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ShapePlanner planner = {shape, type, prepared};
-  return chooseOnFile(options, log, {ShapePlanner::plan, &planner}, request, prepared);
+  ORIEL_TRY(chooseOnFile(options, log, {ShapePlanner::plan, &planner}, request, prepared));
+  takeWindowProfile(prepared);
+  return kOk;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ layout(std430, set = 0, binding = 1) readonly buffer Step {
 uint tokenWord(uint t) { return t * step_.header.token_words; }
 uint tokenId(uint t) { return step_.words[tokenWord(t)]; }
 uint tokenBase(uint t) { return step_.words[tokenWord(t) + 1u]; }
+uint tokenPlace(uint t) { return step_.words[tokenWord(t) + 3u]; }
 uint outputToken(uint i) { return step_.words[tokenWord(i) + 2u]; }
 View viewOf(uint t, uint view) {
   const uint at = tokenWord(t) + kTokenStepWords + view * kViewWords;

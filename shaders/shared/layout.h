@@ -75,7 +75,7 @@ struct TokenStep {
   uint token;   // id
   uint base;    // index of the session that it is of
   uint output;  // of token i: the token of this step whose logits are row i of the head
-  uint reserved;
+  uint place;   // where its best tokens go
 };
 #endif
 
@@ -477,8 +477,8 @@ struct SoftCapPush {  // bindings: 0 the same as 2, 1 step, 2 out
 // sign bit set; both zeros have one key. Token i is in block i % blocks: tokens of like rank often have ids
 // of like size.
 // Of the last output, or of all. top_blocks: 0 logits, 1 step, 2 out: keys[blocks], each the largest of its block, of
-// output i at keys[i * blocks] (of the last alone: at keys[0]). top_tokens: 0 logits, 1 step, 2 out: TopTokens of each
-// session (TokenStep::base of the output's token), 3 keys.
+// output i at keys[i * blocks] (of the last alone: at keys[0]). top_tokens: 0 logits, 1 step, 2 out: TopTokens, each at
+// TokenStep::place of the output's token, 3 keys.
 struct TopPush {
   uint n_vocab;
   uint blocks;       // at most kMaxTopBlocks

@@ -225,6 +225,29 @@ def test_calibrate():
         check(f"info tells what plan does {name}", here and all(wanted[f] == here[f] for f in here),
               (here, wanted))
 
+    windows = written["windows"]
+    check("windows by layer were measured, and those of all layers alike", windows == done["windows"]
+          and any(any(entry["shares"]) for entry in windows)
+          and {"window_tokens", "loss_nats", "shares"} == set(windows[0])
+          and all(len(entry["shares"]) == 2 and 1 <= entry["window_tokens"] <= 512 for entry in windows)
+          and len([entry for entry in windows if not any(entry["shares"])]) >= 3, windows)
+    for entry in windows:  # the second layer alone needs to look back
+        entry["loss_nats"] = 0.0 if entry["shares"] == [8, 0] else 1.0
+    windows.append({"window_tokens": 480, "loss_nats": 0.0, "shares": [8, 0]})
+    sidecar.write_text(json.dumps(written))
+    shared_out = ["plan", model, "--memory", str(before["minimum_bytes"] + 20000)]
+    by_layer = json_of("a plan that shares the window out", *shared_out)
+    alike = json_of("a plan without", *shared_out, "--calibration", "none")
+    groups = by_layer["groups"]
+    check("has a group of layers for each length", [group["kind"] for group in groups] == ["session"] * 2
+          and groups[0]["window_tokens"] == by_layer["window_tokens"]
+          and groups[1]["window_tokens"] == (by_layer["window_tokens"] + 31) // 32, by_layer)
+    check("remembers more in the layer that needs it", by_layer["window_tokens"] > 1.5 * alike["window_tokens"]
+          and by_layer["total_bytes"] <= by_layer["memory_bytes"], (by_layer, alike))
+    check("says so", "1 layer sees the last" in succeeds("in words", *shared_out).out.decode())
+    asked = json_of("a window that was asked for", *shared_out, "--window", "100")
+    check("is that of all layers", len(asked["groups"]) == 1, asked)
+    written["windows"] = None
     # What is measured decides.
     written["constants"].update(keys_int8=9, keys_int4=9, values_int8=9, values_int4=9,
                                 forget_scale=0.001, forget_power=0.5)

@@ -95,6 +95,58 @@ def test_wrong_kernels_are_put_aside():
     check("several: the text is right", same(both), both)
 
 
+def choose(kind):
+    """Of how many types of weights the device has kernels of that kind: they are used from now on."""
+    shutil.rmtree(CACHE, ignore_errors=True)
+    chosen = subprocess.run([os.environ["ORIEL_TEST_CHOOSE_KERNELS"], kind, str(CACHE)], stdout=subprocess.PIPE,
+                            check=True, env=environment())
+    return int(chosen.stdout)
+
+
+def test_ways_to_multiply_that_lie_are_put_aside():
+    for kind, name in (("dot", "integer_dot"), ("half", "float16"), ("matrix", "cooperative_matrix")):
+        if choose(kind) == 0:
+            print(f"skipped {kind}: the device has no such kernels")
+            continue
+        lied = run("--device-test", "never", ORIEL_TEST_LIE=kind)
+        check(f"{kind}: they are used and lie", lied.code == 0 and lied.json["token_ids"] != HONEST, lied)
+        first = run(ORIEL_TEST_LIE=kind)
+        check(f"{kind}: the text is right", same(first), first)
+        check(f"{kind}: says so", len(lines_with(first, "computes wrong numbers", name + " is turned off")) == 1, first)
+        second = run(ORIEL_TEST_LIE=kind)
+        check(f"{kind}: kept", same(second) and len(lines_with(second, name + " off")) == 1, second)
+        listed = features()[1]
+        check(f"{kind}: listed", name + " off" in listed["verdict"] and listed["kernels_wrong"] != 0, listed)
+    chosen = choose("dot") + choose("half") != 0
+    stepped = run(ORIEL_TEST_LIE="half,dot,matrix,subgroup,texel")
+    check("all that is optional: plain kernels are right", same(stepped), stepped)
+    check("all that is optional: one after the other",
+          len(lines_with(stepped, "computes wrong numbers", "is turned off")) >= 2 + chosen, stepped)
+    shutil.rmtree(CACHE, ignore_errors=True)
+    down = oriel(*RUN, "--device", "auto", env=faulty(ORIEL_TEST_LIE="half,dot,matrix,subgroup,texel,plain"))
+    check("plain kernels, too: the CPU answers", same(down) and lines_with(down, "no usable Vulkan device"), down)
+
+
+LOAD_TWICE = """
+import ctypes
+def load():
+    library = ctypes.CDLL("libvulkan.so.1")
+    function = library.vkGetInstanceProcAddr
+    function.restype, function.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+    function(None, b"vkCreateInstance")
+    return library._handle, ctypes.cast(function, ctypes.c_void_p).value
+handle, first = load()
+ctypes.CDLL(None).dlclose(ctypes.c_void_p(handle))
+print(first == load()[1])
+"""
+
+
+def test_the_loader_that_lies_stays():
+    """A process makes one device after the other (the self-test, a recovery): none is honest."""
+    done = subprocess.run([sys.executable, "-c", LOAD_TWICE], stdout=subprocess.PIPE, env=faulty(), check=True)
+    check("the loader that lies is found again", done.stdout == b"True\n", done.stdout)
+
+
 def test_a_device_that_is_wrong_in_everything_is_not_used():
     for args in ([], ["--no-cache", "--device-test", "always"]):
         shutil.rmtree(CACHE, ignore_errors=True)

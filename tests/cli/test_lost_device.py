@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A chat whose Vulkan device is lost goes on, on that one if it works again, else on the CPU:
+"""A chat whose Vulkan device is lost goes on, on that one if it works again, else on the CPU, and so does a server:
 test_lost_device.py ORIEL_BINARY TEST_DATA_DIR, with the fault layer (tests/faults/layer) in VK_ADD_LAYER_PATH
 """
 
@@ -12,6 +12,7 @@ import threading
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from at_terminal import AtTerminal, no_terminals
 from program import BUNDLED, ORIEL, PATIENCE, check, environment, run_tests, scratch
+from server import Server
 
 LINES = ["My name is Ada.", "What is my name?", "Tell me a story."]
 CHAT = ["chat", BUNDLED, "--greedy", "--tokens", "24", "--memory", "64MiB", "--kv", "f16", "--no-cache", "--json", "--system", "You are kind."]
@@ -103,6 +104,49 @@ def test_several_conversations_go_on():
         chat.close()
         chat.forget()
     check("all say what they say on the CPU", want["cpu"] == want["vulkan"], want)
+
+
+SERVE = ["--device-test", "never", "--memory", "64MiB", "--kv", "f16", "--window", "200", "--no-cache"]
+
+
+def serving(device, marker, lost_before, works_again):
+    """Statuses and texts of requests, and what /health says behind each. The device is lost before one of them."""
+    said, messages = [], []
+    with Server(BUNDLED, *SERVE, "--device", device, fixed=(), **(losing(marker) if device == "vulkan" else {})) as server:
+        for number, line in enumerate([LINES[0], "And yours?", *LINES[1:]]):
+            if number == lost_before:
+                marker.touch()
+            asked = messages + [{"role": "user", "content": line}]
+            reply = server.chat(asked, max_tokens=16)
+            if number == lost_before:
+                said.append((reply.status, reply.json.get("error", {}).get("code"), server.get("/health").status))
+                if works_again:
+                    marker.unlink()
+                reply = server.chat(asked, max_tokens=16)
+            text = reply.json["choices"][0]["message"]["content"] if reply.status == 200 else reply.body
+            said.append((reply.status, text, server.get("/health").status))
+            messages = asked + [{"role": "assistant", "content": str(text)}]
+        marker.unlink(missing_ok=True)
+        code, _, err = server.stop()
+        said.append((code, err))
+    return said
+
+
+def test_a_server_goes_on():
+    marker = scratch / "lost"
+    marker.unlink(missing_ok=True)
+    want = serving("cpu", marker, None, False)
+    check("serve, cpu: answers", all(each[0] == 200 for each in want[:-1]), want)
+    for works_again in (True, False):
+        got = serving("vulkan", marker, 2, works_again)
+        name = f"serve, {'it works again' if works_again else 'it stays lost'}"
+        failed = [each for each in got[:-1] if each[0] != 200]
+        check(f"{name}: one request says that the device was lost",
+              [each[:2] for each in failed] == [(503, "device_lost")], got)
+        check(f"{name}: the rest is answered as on the CPU",
+              [each[1] for each in got[:-1] if each[0] == 200] == [each[1] for each in want[:-1]], (got, want))
+        check(f"{name}: requests can be answered again at once", all(each[2] == 200 for each in got[:-1]), got)
+        check(f"{name}: it ends as ever", got[-1][0] == want[-1][0] == 0, (got[-1], want[-1]))
 
 
 if __name__ == "__main__":

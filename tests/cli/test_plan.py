@@ -309,6 +309,26 @@ def test_on_file():
         check(f"wrong usage: {args}", done.code == 2 and done.out == b"" and done.err.count(b"\n") == 1, done)
 
 
+def test_drafts():
+    rows = DATA / "models/llama-q8_0.gguf"
+    memory = ["--memory", "64MiB", "--window", "100"]
+    without = plan_of(rows, *memory)
+    check("no guesses unless they are asked for", without["draft_tokens"] == 0 and without["draft_bytes"] == 0, without)
+    for source in ([rows], ["--arch", "smollm2-135m"]):
+        plain = plan_of(*source, "--memory", "1GiB", "--window", "100")
+        plan = plan_of(*source, "--memory", "1GiB", "--window", "100", "--draft", "7")
+        check(f"what guesses take is told, {source}", plan["draft_tokens"] == 7 and plan["draft_bytes"] > 0
+              and plan["total_bytes"] == plain["total_bytes"] + plan["draft_bytes"]
+              and plan["kv_bytes"] == plain["kv_bytes"], [plain, plan])
+    told = oriel(rows, *memory, "--draft", "7").out
+    check("and is in the picture", b"up to 7 guesses a step" in told and b"guesses" not in oriel(rows, *memory).out, told)
+    several = oriel(rows, *memory, "--draft", "7", "--sessions", "2")
+    check("several sessions do without", b"drafts      none" in several.out, several)
+    for wrong in ("16", "-1", "some"):
+        done = oriel(rows, *memory, "--draft", wrong)
+        check(f"wrong usage: --draft {wrong}", done.code == 2 and done.out == b"", done)
+
+
 def test_without_attention():
     done = oriel("--arch", "mamba2-130m", "--memory", "1GiB")
     told = done.out.decode("utf-8")

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "cache_stretches.h"
@@ -113,6 +114,59 @@ TEST(DesktopEngine, a_conversation_is_carried_into_other_memory_and_into_a_file)
   ASSERT_EQ(engine.state().error, "");
   EXPECT_EQ(engine.state().chats.at(1).messages.size(), 2u);
   std::remove(path.c_str());
+}
+
+// The device is lost while the file is there that ORIEL_FAULTS_WHEN names (tests/faults/layer).
+TEST(DesktopRecovery, both_chats_go_on_on_the_same_device_or_on_the_cpu) {
+  const char* const marker = std::getenv("ORIEL_FAULTS_WHEN");
+  ASSERT_NE(marker, nullptr) << "run by ctest";
+  std::remove(marker);
+  ReplySettings greedy;
+  greedy.temperature = 0;
+  greedy.max_tokens = 12;
+  std::string want;
+  for (const oriel_device_kind device : {ORIEL_DEVICE_CPU, ORIEL_DEVICE_VULKAN}) {
+    Engine engine([] {});
+    PlanSettings settings = settingsFor(40u << 20);
+    settings.device = device;
+    engine.load(settings);
+    engine.newChat();
+    engine.wait();
+    ASSERT_EQ(engine.state().error, "");
+    const std::string name = engine.state().model.device;
+    const int first = engine.state().chats.at(0).id, second = engine.state().chats.at(1).id;
+    engine.send(first, "My name is Ada.", greedy);
+    engine.send(second, "Hello!", greedy);
+    engine.wait();
+    if (device == ORIEL_DEVICE_CPU) {
+      engine.send(first, "What is my name?", greedy);
+      engine.wait();
+      want = engine.state().chats.at(0).messages.back().text;
+      ASSERT_NE(want, "");
+      continue;
+    }
+    for (const bool works : {true, false}) {
+      const uint64_t position = engine.state().chats.at(1).cache.position;
+      std::fclose(std::fopen(marker, "w"));
+      engine.send(second, "Are you there?", greedy);
+      engine.wait();
+      EXPECT_TRUE(engine.state().device_lost);
+      EXPECT_NE(engine.state().error, "");
+      if (works) {
+        std::remove(marker);
+      }
+      engine.goOn();
+      engine.wait();
+      std::remove(marker);
+      EXPECT_FALSE(engine.state().device_lost) << engine.state().error;
+      EXPECT_EQ(engine.state().error, "");
+      EXPECT_EQ(engine.state().model.device, works ? name : "CPU");
+      EXPECT_EQ(engine.state().chats.at(1).cache.position, position);
+    }
+    engine.send(first, "What is my name?", greedy);
+    engine.wait();
+    EXPECT_EQ(engine.state().chats.at(0).messages.back().text, want);
+  }
 }
 
 TEST(DesktopEngine, a_third_chat_is_refused_where_there_is_room_for_two) {

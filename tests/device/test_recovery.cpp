@@ -2,162 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "support/files.h"
-#include "support/losing_executor.h"
 #include "support/random_families.h"
-#include "support/sessions.h"
+#include "support/recovery.h"
 
 namespace oriel::test {
 namespace {
-
-oriel_recovered recoveredOf(oriel_session* session, oriel_status expected = ORIEL_OK,
-                            const oriel_recover_options* options = nullptr) {
-  oriel_recovered result = {};
-  result.struct_size = sizeof(result);
-  EXPECT_EQ(expected, oriel_session_recover(session, options, &result))
-      << oriel_session_last_error(session);
-  return result;
-}
-
-SessionPtr newSession(const ModelPtr& model, const oriel_session_options* options = nullptr) {
-  oriel_session* session = nullptr;
-  EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), options, &session))
-      << oriel_model_last_error(model.get());
-  return SessionPtr(session);
-}
-
-std::vector<float> logitsOf(const SessionPtr& session) {
-  const float* logits = nullptr;
-  size_t count = 0;
-  EXPECT_EQ(ORIEL_OK, oriel_session_logits(session.get(), &logits, &count));
-  return {logits, logits + count};
-}
-
-oriel_status append(const SessionPtr& session, const std::vector<int32_t>& ids) {
-  return oriel_session_append(session.get(), ids.data(), ids.size());
-}
-
-oriel_status say(const SessionPtr& session, const std::string& text) {
-  return oriel_chat_add(session.get(), "user", text.data(), text.size());
-}
-
-struct Said {
-  oriel_status status = ORIEL_OK;
-  std::vector<int32_t> ids;
-  std::string text;
-};
-
-using Speak = decltype(&oriel_session_generate);
-
-Said speak(const SessionPtr& session, Speak how, uint32_t tokens, uint64_t seed = 0) {
-  oriel_generate_options options = seed == 0 ? greedyOptions(tokens) : wildOptions(tokens, seed);
-  options.ignore_stop = how == oriel_session_generate ? 1 : 0;
-  Said said;
-  const auto hear = [](const oriel_token_event* event, void* user) {
-    Said& self = *static_cast<Said*>(user);
-    self.ids.push_back(event->id);
-    self.text.append(event->text, event->text_bytes);
-    return 0;
-  };
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
-  said.status = how(session.get(), &options, hear, &said, &result);
-  said.ids.resize(std::min<size_t>(said.ids.size(), result.tokens));
-  return said;
-}
-
-std::vector<int32_t> generate(const SessionPtr& session, uint32_t tokens, uint64_t seed = 0) {
-  return speak(session, oriel_session_generate, tokens, seed).ids;
-}
-
-uint64_t positionOf(const SessionPtr& session) {
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
-  return stats.position;
-}
-
-std::vector<uint64_t> checkpointsOf(const SessionPtr& session) {
-  std::vector<uint64_t> positions(64);
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_checkpoints(session.get(), positions.data(),
-                                                    positions.size(), &needed));
-  positions.resize(needed);
-  return positions;
-}
-
-std::vector<uint64_t> turnsOf(const SessionPtr& session) {
-  std::vector<uint64_t> starts(256);
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_OK,
-            oriel_session_get_turns(session.get(), starts.data(), starts.size(), &needed));
-  starts.resize(needed);
-  return starts;
-}
-
-std::string transcriptOf(const SessionPtr& session) {
-  std::vector<char> json(1 << 16);
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_OK, oriel_transcript_export(session.get(), json.data(), json.size(), &needed));
-  return json.data();
-}
-
-/// What a model holds that has not been used since it was recovered.
-void expectWithinPlan(const ModelPtr& model) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model.get(), &plan));
-  oriel_resident resident = {};
-  resident.struct_size = sizeof(resident);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(model.get(), &resident));
-  EXPECT_LE(resident.total_bytes, plan.total_bytes);
-  EXPECT_EQ(plan.weights_bytes, resident.weights_bytes);
-  EXPECT_EQ(plan.kv_bytes, resident.kv_bytes);
-}
-
-/// The same model twice; one loses its device.
-class Twins {
- public:
-  Twins(const std::string& path, const oriel_options& options,
-        const oriel_session_options* session_options = nullptr)
-      : losing(path, options) {
-    oriel_model* loaded = nullptr;
-    EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &loaded));
-    model.reset(loaded);
-    if (loaded != nullptr && losing.model != nullptr) {
-      mine = newSession(losing.model, session_options);
-      other = newSession(model, session_options);
-    }
-  }
-  bool ok() const { return mine != nullptr && other != nullptr; }
-
-  /// On both.
-  void both(const std::function<void(const SessionPtr&)>& act) const {
-    act(mine);
-    act(other);
-  }
-  void expectSame(uint32_t tokens = 12) const {
-    EXPECT_EQ(positionOf(other), positionOf(mine));
-    EXPECT_EQ(turnsOf(other), turnsOf(mine));
-    EXPECT_EQ(checkpointsOf(other), checkpointsOf(mine));
-    EXPECT_EQ(logitsOf(other), logitsOf(mine));
-    EXPECT_EQ(generate(other, tokens), generate(mine, tokens));
-    EXPECT_EQ(logitsOf(other), logitsOf(mine));
-  }
-
-  LosableModel losing;
-  ModelPtr model;
-  SessionPtr mine;
-  SessionPtr other;
-};
-
-oriel_options optionsOf(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
-  oriel_options options = sessionOptions(log, window, chunk);
-  options.transcript_bytes = 32768;
-  return options;
-}
 
 TEST(Recovery, goes_on_to_the_bit_whatever_the_layers_remember) {
   for (const RandomFamily& family : randomFamilies()) {
@@ -169,13 +20,13 @@ TEST(Recovery, goes_on_to_the_bit_whatever_the_layers_remember) {
     }
     const TemporaryModel file(family.model);
     CapturedLog log;
-    const Twins twins(file.path(), optionsOf(&log, 120, 8));
+    const Twins twins(file.path(), recoveryOptions(&log, 120, 8));
     ASSERT_TRUE(twins.ok()) << log.errors();
     twins.both([](const SessionPtr& session) {
       ASSERT_EQ(ORIEL_OK, append(session, someIds(21, 250)));
-      ASSERT_EQ(5u, generate(session, 5).size());
+      ASSERT_EQ(5u, generateIds(session, 5).size());
       ASSERT_EQ(ORIEL_OK, append(session, someIds(11, 250)));
-      ASSERT_EQ(5u, generate(session, 5, 7).size());
+      ASSERT_EQ(5u, generateIds(session, 5, 7).size());
     });
     const_cast<LosableModel&>(twins.losing).lose(Work::kRun, 1);
     EXPECT_EQ(ORIEL_ERROR_DEVICE, append(twins.mine, someIds(3, 250)));
@@ -192,19 +43,11 @@ TEST(Recovery, goes_on_to_the_bit_whatever_the_layers_remember) {
 
 TEST(Recovery, low_bit_caches_are_rounded_alike) {
   for (const oriel_kv_format format : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
-    CapturedLog log;
-    oriel_options options = optionsOf(&log);
+    oriel_options options = recoveryOptions(nullptr);
     options.k_format = options.v_format = format;
-    Twins twins(kTrained, options);
-    ASSERT_TRUE(twins.ok()) << log.errors();
-    twins.both([](const SessionPtr& session) {
-      ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
-      ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 20).status);
-    });
-    twins.losing.lose(Work::kRun, 1);
-    EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "What is my name?"));
-    EXPECT_EQ(1u, recoveredOf(twins.mine.get()).exact);
-    twins.expectSame();
+    const Parted parted(options);
+    EXPECT_EQ(1u, recoveredOf(parted.twins->mine.get()).exact);
+    parted.twins->expectSame();
   }
 }
 
@@ -215,7 +58,7 @@ TEST(Recovery, a_cut_reply_keeps_what_was_shown) {
       continue;  // what stands in for going ahead here knows only devices that do not
     }
     CapturedLog log;
-    Twins twins(kTrained, optionsOf(&log));
+    Twins twins(kTrained, recoveryOptions(&log));
     ASSERT_TRUE(twins.ok()) << log.errors();
     twins.both([](const SessionPtr& session) {
       ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story about a dog."));
@@ -245,7 +88,7 @@ TEST(Recovery, once_the_window_has_moved_on_the_transcript_is_read_through_it) {
   for (const uint32_t sinks : {0u, 4u, 24u}) {
     SCOPED_TRACE(sinks);
     CapturedLog log;
-    oriel_options options = optionsOf(&log, 48, 8);
+    oriel_options options = recoveryOptions(&log, 48, 8);
     options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
     Twins twins(kTrained, options);
     ASSERT_TRUE(twins.ok()) << log.errors();
@@ -268,7 +111,7 @@ TEST(Recovery, once_the_window_has_moved_on_the_transcript_is_read_through_it) {
 
 TEST(Recovery, without_a_transcript_what_is_held_is_read) {
   CapturedLog log;
-  Twins twins(kTrained, optionsOf(&log, 48, 8));
+  Twins twins(kTrained, recoveryOptions(&log, 48, 8));
   ASSERT_TRUE(twins.ok()) << log.errors();
   twins.both(
       [](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, append(session, someIds(150, 400))); });
@@ -280,14 +123,14 @@ TEST(Recovery, without_a_transcript_what_is_held_is_read) {
   EXPECT_EQ(position, positionOf(twins.mine));
   EXPECT_EQ(position, result.tokens_held + result.tokens_dropped);
   EXPECT_LE(52u, result.tokens_held);
-  EXPECT_EQ(10u, generate(twins.mine, 10).size());
+  EXPECT_EQ(10u, generateIds(twins.mine, 10).size());
 }
 
 TEST(Recovery, a_transcript_that_lacks_something_is_not_read) {
   for (const bool dropped : {true, false}) {
     SCOPED_TRACE(dropped);
     CapturedLog log;
-    oriel_options options = optionsOf(&log, 48, 8);
+    oriel_options options = recoveryOptions(&log, 48, 8);
     options.transcript_bytes = dropped ? 400 : 32768;
     Twins twins(kTrained, options);
     ASSERT_TRUE(twins.ok()) << log.errors();
@@ -308,13 +151,13 @@ TEST(Recovery, a_transcript_that_lacks_something_is_not_read) {
     EXPECT_EQ(position, positionOf(twins.mine));
     EXPECT_EQ(turnsOf(twins.other), turnsOf(twins.mine));
     EXPECT_EQ(said, transcriptOf(twins.mine));
-    EXPECT_EQ(10u, generate(twins.mine, 10).size());
+    EXPECT_EQ(10u, generateIds(twins.mine, 10).size());
   }
 }
 
 TEST(Recovery, turns_marks_and_rewinds_are_there_again) {
   CapturedLog log;
-  Twins twins(kTrained, optionsOf(&log));
+  Twins twins(kTrained, recoveryOptions(&log));
   ASSERT_TRUE(twins.ok()) << log.errors();
   twins.both([](const SessionPtr& session) {
     ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
@@ -338,7 +181,7 @@ TEST(Recovery, turns_marks_and_rewinds_are_there_again) {
 
 TEST(Recovery, each_session_is_recovered_behind_the_one_prefix) {
   CapturedLog log;
-  oriel_options options = optionsOf(&log, 160, 16);
+  oriel_options options = recoveryOptions(&log, 160, 16);
   options.sessions = 3;
   const std::string prompt = "You are a kind assistant.";
   options.system_prompt = prompt.data();
@@ -361,7 +204,7 @@ TEST(Recovery, each_session_is_recovered_behind_the_one_prefix) {
   twins.expectSame();
   EXPECT_EQ(1u, recoveredOf(mine.get()).exact);
   EXPECT_EQ(logitsOf(other), logitsOf(mine));
-  EXPECT_EQ(generate(other, 10), generate(mine, 10));
+  EXPECT_EQ(generateIds(other, 10), generateIds(mine, 10));
   const SessionPtr third = newSession(twins.losing.model);
   const SessionPtr fresh = newSession(twins.model);
   ASSERT_EQ(ORIEL_OK, say(third, "Hello"));
@@ -370,15 +213,8 @@ TEST(Recovery, each_session_is_recovered_behind_the_one_prefix) {
 }
 
 TEST(Recovery, goes_on_on_the_cpu) {
-  CapturedLog log;
-  Twins twins(kTrained, optionsOf(&log));
-  ASSERT_TRUE(twins.ok()) << log.errors();
-  twins.both([](const SessionPtr& session) {
-    ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
-    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
-  });
-  twins.losing.lose(Work::kRun, 1);
-  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "What is my name?"));
+  const Parted parted;
+  const Twins& twins = *parted.twins;
   oriel_recover_options options = {};
   options.struct_size = sizeof(options);
   options.device = ORIEL_DEVICE_CPU;
@@ -390,22 +226,12 @@ TEST(Recovery, goes_on_on_the_cpu) {
   info.struct_size = sizeof(info);
   ASSERT_EQ(ORIEL_OK, oriel_model_get_info(twins.losing.model.get(), &info));
   EXPECT_STREQ("CPU", info.device);
-  twins.both(
-      [](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "What is my name?")); });
-  EXPECT_EQ(speak(twins.other, oriel_chat_reply, 16).text,
-            speak(twins.mine, oriel_chat_reply, 16).text);
+  parted.expectSameAnswer();
 }
 
 TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
-  CapturedLog log;
-  Twins twins(kTrained, optionsOf(&log));
-  ASSERT_TRUE(twins.ok()) << log.errors();
-  twins.both([](const SessionPtr& session) {
-    ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
-    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
-  });
-  twins.losing.lose(Work::kRun, 1);
-  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "What is my name?"));
+  const Parted parted;
+  Twins& twins = *parted.twins;
   // Lost again while what was said is read.
   struct Losing {
     Twins* twins;
@@ -448,23 +274,12 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
 }
 
 TEST(Recovery, in_batches_is_the_same_but_for_rounding) {
-  CapturedLog log;
-  Twins twins(kTrained, optionsOf(&log));
-  ASSERT_TRUE(twins.ok()) << log.errors();
-  twins.both([](const SessionPtr& session) {
-    ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
-    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
-  });
-  twins.losing.lose(Work::kRun, 1);
-  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "What is my name?"));
+  const Parted parted;
   oriel_recover_options options = {};
   options.struct_size = sizeof(options);
   options.in_batches = 1;
-  EXPECT_EQ(0u, recoveredOf(twins.mine.get(), ORIEL_OK, &options).exact);
-  twins.both(
-      [](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "What is my name?")); });
-  EXPECT_EQ(speak(twins.other, oriel_chat_reply, 16).text,
-            speak(twins.mine, oriel_chat_reply, 16).text);
+  EXPECT_EQ(0u, recoveredOf(parted.twins->mine.get(), ORIEL_OK, &options).exact);
+  parted.expectSameAnswer();
 }
 
 }  // namespace

@@ -71,6 +71,26 @@ Right rightOfFile(const Fault& fault) {
   return new_name ? either(ORIEL_ERROR_IO) : fails(ORIEL_ERROR_IO);
 }
 
+// What asks which devices there are, before one of them is made.
+bool isOfAList(const std::string& site) {
+  return isOneOf(site, {"vkEnumerateInstanceVersion", "vkCreateInstance",
+                        "vkEnumeratePhysicalDevices", "dlsym"});
+}
+
+Right rightWherever(const Fault& fault) {
+  switch (fault.kind) {
+    case FaultKind::kVulkan:
+      return rightOfVulkan(fault);
+    case FaultKind::kMissing:
+      return fails(ORIEL_ERROR_NO_DEVICE);
+    case FaultKind::kAllocation:
+      return fails(ORIEL_ERROR_OUT_OF_MEMORY);
+    case FaultKind::kFile:
+      return rightOfFile(fault);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string Fault::resultName() const {
@@ -92,22 +112,16 @@ std::string Fault::text() const {
          std::to_string(calls) + ", " + resultName();
 }
 
-// Before a device is destroyed nothing has a status.
+// Before a device is destroyed nothing has a status. A recovery that cannot list the devices tries to make one
+// nevertheless.
 Right rightOf(const Fault& fault) {
   if (fault.phase == phaseNumber("destroy")) {
     return goesOn();
   }
-  switch (fault.kind) {
-    case FaultKind::kVulkan:
-      return rightOfVulkan(fault);
-    case FaultKind::kMissing:
-      return fails(ORIEL_ERROR_NO_DEVICE);
-    case FaultKind::kAllocation:
-      return fails(ORIEL_ERROR_OUT_OF_MEMORY);
-    case FaultKind::kFile:
-      return rightOfFile(fault);
-  }
-  return {};
+  const Right right = rightWherever(fault);
+  const bool lists = fault.phase == phaseNumber("recover") && isOfAList(fault.site) &&
+                     2 * fault.nth <= fault.calls;
+  return lists ? either(right.status) : right;
 }
 
 std::vector<uint64_t> chosen(FaultKind kind, uint64_t calls) {

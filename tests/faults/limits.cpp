@@ -91,13 +91,109 @@ std::string lateFences(const Device& device) {
   return problems + afterwards(&world);
 }
 
+// What a session says next, beside one that lost nothing.
+std::string goesOnAs(World* twin, World* world) {
+  twin->generated.clear();
+  world->generated.clear();
+  std::string problems;
+  for (World* const each : {twin, world}) {
+    oriel_generate_options options = {};
+    options.struct_size = sizeof(options);
+    options.max_tokens = 8;
+    options.greedy = options.ignore_stop = 1;
+    const auto keep = [](const oriel_token_event* event, void* user) {
+      static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
+      return 0;
+    };
+    problems += unless(oriel_session_generate(each->session, &options, keep, &each->generated,
+                                              nullptr) == ORIEL_OK,
+                       "does not go on");
+  }
+  return problems + unless(world->generated == twin->generated, "other tokens than undisturbed");
+}
+
+struct Recovering {
+  oriel_device_kind device = ORIEL_DEVICE_AUTO;
+  uint32_t number = 0;
+  oriel_device_kind comes = ORIEL_DEVICE_VULKAN;
+  bool same = true;
+};
+
+std::string recoversTo(const Recovering& way, World* world) {
+  oriel_recover_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = way.device;
+  options.device_number = way.number;
+  oriel_recovered recovered = {};
+  recovered.struct_size = sizeof(recovered);
+  world->log.clear();
+  const oriel_status status = oriel_session_recover(world->session, &options, &recovered);
+  return unless(status == ORIEL_OK && errorsOf(*world) == 0, "does not recover") +
+         unless(recovered.device == way.comes, "is on another kind of device than expected") +
+         unless((recovered.same_device != 0) == way.same, "whether it is the same is not right") +
+         unless(recovered.exact == 1, "does not know every token");
+}
+
+// A device that hangs and comes back, or never does: then it is passed over, and what it has is left to it.
+std::string hangs(const Device& device, bool comes_back) {
+  Device hasty = device;
+  hasty.timeout_ms = 200;
+  World world(hasty), twin(device);
+  std::string problems = unless(doesAll(twin, {"load again", "create", "prefill", "decode"}) &&
+                                    doesAll(world, {"load again", "create", "prefill", "decode"}),
+                                "does not load");
+  faultLayer()->delayFences(600000);
+  const int32_t id = 5;
+  problems +=
+      unless(oriel_session_append(world.session, &id, 1) == ORIEL_ERROR_TIMEOUT, "no timeout");
+  if (comes_back) {
+    faultLayer()->clear();
+    problems += recoversTo({}, &world);
+  } else {
+    const double begin_ms = nowMs();
+    problems += recoversTo({ORIEL_DEVICE_AUTO, 0, ORIEL_DEVICE_CPU, false}, &world);
+    problems += unless(nowMs() - begin_ms < 2000, "waits for what never comes");
+    faultLayer()->clear();
+  }
+  problems += goesOnAs(&twin, &world);
+  twin.end();
+  world.end();
+  return problems + unless(world.ledger.live_bytes == 0, "bytes are left") +
+         unless(comes_back == (faultLayer()->objects() == 0), "objects are left, or are not") +
+         faultLayer()->complaints();
+}
+
+std::string hangsForAWhile(const Device& device) { return hangs(device, true); }
+
+std::string hangsForEver(const Device& device) { return hangs(device, false); }
+
+// From the first Vulkan device to the second, and to the CPU.
+std::string otherDevices(const Device& device) {
+  World world(device), twin(device);
+  std::string problems = unless(doesAll(twin, {"load", "create", "prefill", "decode"}) &&
+                                    doesAll(world, {"load again", "create", "prefill", "decode"}),
+                                "does not load");
+  for (const Recovering& way : {Recovering{ORIEL_DEVICE_VULKAN, 2, ORIEL_DEVICE_VULKAN, false},
+                                Recovering{ORIEL_DEVICE_VULKAN, 1, ORIEL_DEVICE_VULKAN, false},
+                                Recovering{ORIEL_DEVICE_CPU, 0, ORIEL_DEVICE_CPU, false}}) {
+    problems += unless(does(world, "lose") == ORIEL_OK, "cannot be lost");
+    problems += recoversTo(way, &world);
+    problems += goesOnAs(&twin, &world);
+  }
+  twin.end();
+  return problems + afterwards(&world);
+}
+
 }  // namespace
 
 const std::vector<Limit>& limits() {
   static const std::vector<Limit> all = {
-      {"little memory", ORIEL_ERROR_OUT_OF_MEMORY, false, littleMemory},
-      {"slow fences", ORIEL_OK, false, slowFences},
-      {"late fences", ORIEL_ERROR_TIMEOUT, true, lateFences},
+      {"little memory", 1, ORIEL_ERROR_OUT_OF_MEMORY, false, littleMemory},
+      {"slow fences", 1, ORIEL_OK, false, slowFences},
+      {"late fences", 1, ORIEL_ERROR_TIMEOUT, true, lateFences},
+      {"recovery on other devices", 2, ORIEL_OK, false, otherDevices},
+      {"recovery of one that hangs for a while", 1, ORIEL_OK, false, hangsForAWhile},
+      {"recovery of one that hangs for ever", 1, ORIEL_OK, false, hangsForEver},
   };
   return all;
 }

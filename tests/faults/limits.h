@@ -1,4 +1,4 @@
-// What the layer does besides failing single calls: a device of little memory, one that is slow, one that is too slow.
+// What the layer does besides failing single calls: a device of little memory, slow ones, and ones that are recovered from.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@ namespace oriel::test {
 
 struct Limit {
   const char* name;
+  size_t devices;      ///< of Vulkan that it needs
   oriel_status comes;  ///< of the call that meets it
   bool lost;
   /// What is wrong, or "".

@@ -1,6 +1,7 @@
 // The fault matrix: oriel_fault_matrix --device cpu|vulkan=ICD --model FILE [OPTION...]
 //
-//   --device vulkan=ICD   the Vulkan driver with this manifest, and no other, behind the layer in --layer FOLDER
+//   --device vulkan=ICD   the Vulkan driver with this manifest, and no other, behind the layer in --layer FOLDER; two,
+//                         for limits that need two: ICD:ICD
 //   --on-file             weights that can stay on file do
 //   --kinds LETTERS       v: results of Vulkan, m: functions that are missing, l: limits of a device, a: allocations,
 //                         f: calls of the system
@@ -131,6 +132,12 @@ std::string onOneLine(std::string text) {
   return text;
 }
 
+size_t vulkanDevices() {
+  size_t all = 0;
+  (void)oriel_device_list(nullptr, nullptr, nullptr, 0, &all);
+  return all - 1;  // the CPU is the last
+}
+
 /// Lines for the other process: "count ...", "begin N TEXT", "end N ...".
 int work(const Options& options, size_t job, size_t first, int pipe) {
   if (!options.icd.empty()) {
@@ -147,7 +154,7 @@ int work(const Options& options, size_t job, size_t first, int pipe) {
   std::filesystem::create_directories(device.folder);
   {
     Runner runner(device);
-    if (!runner.count()) {
+    if (options.kinds != "l" && !runner.count()) {
       return 2;
     }
     for (const Count& count : runner.counts()) {
@@ -173,8 +180,12 @@ int work(const Options& options, size_t job, size_t first, int pipe) {
     }
   }
   if (job == 0 && !options.icd.empty() && options.kinds.find('l') != std::string::npos &&
-      options.only.empty() && !options.list) {
+      !options.list) {
     for (const Limit& limit : limits()) {
+      if (limit.devices > vulkanDevices() ||
+          std::string(limit.name).find(options.only) == std::string::npos) {
+        continue;
+      }
       tell(pipe,
            std::string("begin\t") + kNoFault + "\tl\tlimits\t" + limit.name + "\t" + limit.name);
       const std::string problems = limit.check(device);

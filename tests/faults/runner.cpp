@@ -92,6 +92,9 @@ bool Runner::prepare(size_t phase) {
 bool Runner::count() {
   std::string problems;
   for (size_t phase = 0; phase < phases().size(); ++phase) {
+    if (phases()[phase].what == nullptr) {
+      continue;
+    }
     for (const bool rehearsal : {true, false}) {  // what a driver keeps from its first time is kept
       Twin twin;
       if (!prepare(phase)) {
@@ -249,6 +252,12 @@ void Runner::expectLost(Outcome* outcome) {
 void Runner::expectUnchanged(const Fault& fault, const Twin& twin, Outcome* outcome) {
   const Phase& phase = phases()[fault.phase];
   Point point = world_->point();
+  if (is(fault.phase, "recover")) {  // what there was of the old device may be gone
+    add(&outcome->problems, world_->lost() ? "" : "it is not lost any more");
+    point.live_bytes = std::max(point.live_bytes, twin.before.live_bytes);
+    point.objects = std::max(point.objects, twin.before.objects);
+    point.descriptors = std::max(point.descriptors, twin.before.descriptors);
+  }
   if (phase.moves) {
     if (point.position == twin.before.position) {
       point.snapshot = twin.before.snapshot;  // a place may count as gone that has been written to
@@ -306,9 +315,10 @@ Outcome Runner::run(const Fault& fault) {
                              ? ""
                              : std::to_string(lines) + " lines: " + world_->log.errors());
   // A trimmed one says so when it is to be resumed.
-  outcome.lost = world_->trimmed() ? outcome.status == ORIEL_ERROR_DEVICE &&
-                                         runPhase(phaseNumber("resume")) == outcome.status
-                                   : world_->lost();
+  outcome.lost = is(fault.phase, "recover") ? false
+                 : world_->trimmed()        ? outcome.status == ORIEL_ERROR_DEVICE &&
+                                           runPhase(phaseNumber("resume")) == outcome.status
+                                     : world_->lost();
   if (outcome.lost) {
     expectLost(&outcome);
     add(&outcome.problems,

@@ -88,6 +88,7 @@ VulkanCall callOf(const char* name, bool can_fail) {
 const OrielVulkanFaults* loadFaultLayer(const std::string& folder) {
   setenv("VK_ADD_LAYER_PATH", folder.c_str(), 1);
   setenv("VK_INSTANCE_LAYERS", "VK_LAYER_ORIEL_faults", 1);
+  setenv("NODEVICE_SELECT", "1", 1);  // Mesa's own layer dies where extensions cannot be listed
   void* const library = dlopen((folder + "/liboriel_fault_layer.so").c_str(), RTLD_NOW);
   void* const symbol = library == nullptr ? nullptr : dlsym(library, "oriel_vulkan_faults");
   if (symbol != nullptr) {
@@ -97,6 +98,8 @@ const OrielVulkanFaults* loadFaultLayer(const std::string& folder) {
 }
 
 const OrielVulkanFaults* faultLayer() { return layer; }
+
+void loseAtNextSubmission() { layer->fail("vkQueueSubmit", 1, kLost, 0); }
 
 void hideFunction(const std::string& name) { hidden = name; }
 

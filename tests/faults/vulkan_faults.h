@@ -14,6 +14,9 @@ const OrielVulkanFaults* loadFaultLayer(const std::string& folder);
 /// The layer that loadFaultLayer() loaded, or null.
 const OrielVulkanFaults* faultLayer();
 
+/// The device is lost when something is sent to it, until clear().
+void loseAtNextSubmission();
+
 /// vkGetInstanceProcAddr does not know this function; "": it knows all.
 void hideFunction(const std::string& name);
 

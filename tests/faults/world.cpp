@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "api/api.h"
 #include "faults/file_faults.h"
 #include "faults/vulkan_faults.h"
 
@@ -203,6 +204,28 @@ oriel_status resume(World& world) { return oriel_resume(world.model, nullptr, nu
 
 oriel_status reset(World& world) { return oriel_session_reset(world.session); }
 
+// A driver says so in the middle of a step; the CPU never is, and is only called lost.
+oriel_status lose(World& world) {
+  if (world.device.kind == ORIEL_DEVICE_CPU) {
+    world.model->device_lost = true;
+    world.session->lost = true;
+    return ORIEL_OK;
+  }
+  const int32_t id = promptId(0);
+  loseAtNextSubmission();
+  const oriel_status status = oriel_session_append(world.session, &id, 1);
+  faultLayer()->clear();
+  return status == ORIEL_ERROR_DEVICE ? ORIEL_OK : ORIEL_ERROR_INTERNAL;
+}
+
+// On the kind of device that was lost: else whatever fails would only be the reason to take another.
+oriel_status recover(World& world) {
+  oriel_recover_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = world.device.kind;
+  return oriel_session_recover(world.session, &options, nullptr);
+}
+
 oriel_status destroy(World& world) {
   oriel_session_destroy(world.fork);
   oriel_session_destroy(world.session);
@@ -256,6 +279,12 @@ const std::vector<Phase>& phases() {
        false,
        "`oriel_resume` from there"},
       {"reset", {"load", "create", "prefill", "decode"}, reset, false, "`oriel_session_reset`"},
+      {"lose", {"load", "create", "prefill", "decode"}, lose, false, nullptr},
+      {"recover",
+       {"load", "create", "prefill", "decode", "lose"},
+       recover,
+       false,
+       "`oriel_session_recover` after `ORIEL_ERROR_DEVICE`"},
       {"destroy",
        {"load", "create", "prefill", "decode", "fork"},
        destroy,

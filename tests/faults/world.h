@@ -75,7 +75,7 @@ struct Phase {
   oriel_status (*run)(World& world);
   bool
       moves;  ///< the session's position; where it fails whole batches, or tokens, may have been committed
-  const char* what;
+  const char* what;  ///< null: a phase that only others need, in which nothing is failed
 };
 const std::vector<Phase>& phases();
 size_t phaseNumber(const std::string& name);

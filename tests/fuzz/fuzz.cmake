@@ -25,10 +25,22 @@ if(WIN32)
 else()
   find_path(ORIEL_BOOST boost/beast/http/parser.hpp DOC "Boost.Beast's headers (libboost-dev)")
 endif()
+find_path(ORIEL_CLI11 CLI/CLI.hpp DOC "CLI11 headers (libcli11-dev)")
+if(ORIEL_CLI11 AND NOT EMSCRIPTEN)
+  target_sources(oriel_fuzz_program PRIVATE
+    ${program}/kv_formats.cpp ${program}/chat/chat_settings.cpp ${program}/chat/said.cpp ${program}/reply/batch_lines.cpp
+    ${program}/reply/reply_options.cpp)
+  target_include_directories(oriel_fuzz_program SYSTEM PRIVATE ${ORIEL_CLI11})
+  oriel_fuzz_needs(batch oriel_fuzz_program)
+else()
+  list(FILTER fuzz_targets EXCLUDE REGEX "/fuzz_batch\\.cpp$")
+  oriel_absent_device(fuzz.batch "CLI11 is not installed (package libcli11-dev)")
+endif()
 if(ORIEL_BOOST AND NOT WIN32 AND NOT EMSCRIPTEN)
   target_sources(oriel_fuzz_program PRIVATE
     ${program}/serve/api_error.cpp ${program}/serve/chat_messages.cpp ${program}/serve/fields.cpp
-    ${program}/serve/http_message.cpp ${program}/serve/reply_request.cpp)
+    ${program}/serve/guard.cpp ${program}/serve/http_message.cpp ${program}/serve/http_server.cpp
+    ${program}/serve/reply_request.cpp ${program}/serve/routes.cpp ${program}/serve/socket.cpp)
   target_include_directories(oriel_fuzz_program SYSTEM PRIVATE ${ORIEL_BOOST})
   oriel_fuzz_needs(server oriel_fuzz_program)
 else()

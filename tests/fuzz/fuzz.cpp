@@ -66,23 +66,6 @@ size_t put(const std::string& text, uint8_t* data, size_t max_size) {
   return bytes;
 }
 
-uint64_t Chance::awkward() {
-  switch (below(6)) {
-    case 0:
-      return below(4);
-    case 1:
-      return UINT64_MAX - below(3);
-    case 2:
-      return (uint64_t{1} << below(64)) + below(3) - 1;
-    case 3:
-      return random_();
-    case 4:
-      return below(70000);
-    default:
-      return static_cast<uint64_t>(-static_cast<int64_t>(below(300)));
-  }
-}
-
 uint64_t Input::number(size_t bytes) {
   uint64_t value = 0;
   for (size_t i = 0; i < bytes; ++i) {

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "support/awkward.h"
+
 namespace oriel::fuzz {
 
 struct Target {
@@ -66,8 +68,8 @@ class Chance {
   auto& anyOf(T& items) {
     return items[below(std::size(items))];
   }
-  /// Numbers that break things: small, limits, powers of two and their neighbours.
-  uint64_t awkward();
+  uint64_t awkward() { return test::awkwardNumber(random_); }
+  double awkwardReal() { return test::awkwardReal(random_); }
 
  private:
   std::mt19937_64 random_;

@@ -48,6 +48,12 @@ void expectSound(const CalibrationFile& file) {
     EXPECT_TRUE(isMeasurement(value)) << value;
   }
   ASSERT_LE(c.layer_count, kMaxLayers);
+  ASSERT_LE(c.profile_count, kMaxWindowProfiles);
+  EXPECT_EQ(c.profile_count != 0 ? file.profiles : nullptr, c.profiles);
+  for (uint32_t i = 0; i < c.profile_count; ++i) {
+    EXPECT_TRUE(std::isfinite(file.profiles[i].loss));
+    EXPECT_TRUE(file.profiles[i].window >= 1 && file.profiles[i].window <= kMaxWindow);
+  }
   EXPECT_EQ(c.layer_count != 0 ? file.layers : nullptr, c.layers);
   for (uint32_t i = 0; i < c.layer_count; ++i) {
     const LayerCalibration& layer = file.layers[i];
@@ -65,6 +71,15 @@ void compare(const json& said, const CalibrationFile& file) {
   }
   if (said.contains("layers") && said["layers"].is_array()) {
     EXPECT_EQ(said["layers"].size(), file.constants.layer_count);
+  }
+  if (said.contains("windows") && said["windows"].is_array()) {
+    ASSERT_EQ(said["windows"].size(), file.constants.profile_count);
+    for (uint32_t i = 0; i < file.constants.profile_count; ++i) {
+      const json& entry = said["windows"][i];
+      EXPECT_EQ(entry["shares"].size(), file.constants.profile_layers);
+      EXPECT_EQ(static_cast<uint32_t>(entry["window_tokens"].get<double>()),
+                file.profiles[i].window);
+    }
   }
 }
 
@@ -173,6 +188,10 @@ ORIEL_FUZZ_SEEDS(calibration) {
       hash, 0, R"(, "notes": [1, -2.5e3, {"a": [true, false, null, "b\"\\"]}, [], {}])"));
   seeds->push_back(calibration(hash, 3, ""));
   seeds->push_back(calibration("00000000000000ff", 2, ""));
+  seeds->push_back(calibration(
+      hash, 2,
+      R"(, "windows": [{"window_tokens": 508, "loss_nats": 0, "shares": [0, 0]}, {"window_tokens": 32,
+ "loss_nats": 0.25, "shares": [0, 0]}, {"window_tokens": 254, "loss_nats": -1.5e-3, "shares": [32, 0]}])"));
   for (const size_t layers : {size_t{kMaxLayers}, size_t{kMaxLayers} + 1}) {
     std::string many = R"({"version": 1, "model": null, "constants": {}, "layers": [)";
     for (size_t i = 0; i < layers; ++i) {

@@ -259,6 +259,9 @@ ORIEL_FUZZ_SEEDS(chat) {
                        "user: Hi");
     }
     seeds->push_back(std::string(1, static_cast<char>(i)) + '\0' + names[i]);
+    // A line that quotes a role still says what to do.
+    seeds->push_back(std::string(1, static_cast<char>(i)) + '\0' + names[i] + kBetween +
+                     std::string(2000, 'r') + ": Hi");
   }
   const std::string by_template("\xFF\0", kHead);
   for (const std::string& file : readFiles(ORIEL_SOURCE_DIR "/tests/fuzz/templates")) {

@@ -97,37 +97,10 @@ ORIEL_FUZZ(cli_json) {
 }
 
 ORIEL_FUZZ_MUTATE(cli_json) {
-  static const WordMutator mutator({"{",
-                                    "}",
-                                    "[",
-                                    "]",
-                                    ",",
-                                    ":",
-                                    "\"",
-                                    "\\",
-                                    "1",
-                                    "-1",
-                                    "2147483648",
-                                    "18446744073709551615",
-                                    "1e999",
-                                    "1.5",
-                                    "null",
-                                    "true",
-                                    "{\"ids\": [1, 2]}",
-                                    "\"role\": \"user\"",
-                                    "\"content\": \"a\"",
-                                    "{\"role\": \"user\", \"content\": \"Hi\"}",
-                                    "\"role\": 1",
-                                    "\"a\": 1",
-                                    "[[[[[[[[[[[[[[[[",
-                                    "]]]]]]]]]]]]]]]]",
-                                    "\\ud83d",
-                                    "\\u0000",
-                                    "\x7F",
-                                    "\xC3",
-                                    "é",
-                                    "\n",
-                                    " "});
+  static const WordMutator mutator(
+      jsonWordsAnd({"1e999", "{\"ids\": [1, 2]}", "\"role\": \"user\"", "\"content\": \"a\"",
+                    "{\"role\": \"user\", \"content\": \"Hi\"}", "\"role\": 1", "\"a\": 1",
+                    "[[[[[[[[[[[[[[[[", "]]]]]]]]]]]]]]]]"}));
   return mutator.mutate(data, size, max_size, seed);
 }
 

@@ -96,38 +96,36 @@ ORIEL_FUZZ_MUTATE(gbnf) {
 
 ORIEL_FUZZ_SEEDS(gbnf) {
   for (const char* grammar :
-       {"root ::= \"yes\" | \"no\"",
-        "root ::= [0-9]+ (\".\" [0-9]{1,3})?",
+       {"root ::= \"yes\" | \"no\"", "root ::= [0-9]+ (\".\" [0-9]{1,3})?",
         "root ::= item (\",\" item)*\nitem ::= \"\\\"\" [^\"\\\\\\n]* \"\\\"\" # text\n",
         "root ::= value\nvalue ::= object | array | string | \"true\" | \"null\"\n"
         "object ::= \"{\" (string \":\" value (\",\" string \":\" value)*)? \"}\"\n"
         "array ::= \"[\" (value (\",\" value)*)? \"]\"\nstring ::= \"\\\"\" ([^\"\\\\\\x00-\\x1F] "
         "| "
         "\"\\\\\" ([\"\\\\/bfnrt] | \"u\" [0-9a-fA-F]{4}))* \"\\\"\"",
-        "root ::= a\na ::= \"(\" a \")\" | b\nb ::= [a-c]{2,4} | .",
-        "root ::= root \"x\" | \"y\"",
-        "root ::= a b\na ::= \"x\"",
-        "root ::= (\"a\" | \"é\" | [α-ω] | \"\\U0001F30D\")+ \"\\n\"",
-        "root ::= (\n  \"a\"\n  | \"b\"\n)\n",
-        "root ::= \"a\"{3} \"b\"{0,2} \"c\"{1,}",
-        "x ::= \"a\"",
-        "root ::= [^a-z]",
-        "root ::= \"\"",
-        "root ::= a*\na ::= b?\nb ::= \"z\"*",
-        "root ::= \"a\"\nroot ::= \"b\"",
-        "root ::= [\\u0000-\\U0010FFFF]",
-        "root ::= (\"ab\" | \"abc\" | \"abcd\"){1,20}",
-        "root ::= \"a\" .{10} \"b\"",
-        "root ::= a a a a a\na ::= b b b b b\nb ::= [0-9] | \"-\" b",
-        "root = \"a\"",
-        "root ::= \"unclosed",
-        "root ::= [a",
-        "root ::= (a",
-        "root ::= \"a\"{2000,}",
-        "root ::= \"\\q\"",
-        "root ::= \"\\x4\"",
-        "root-2 ::= \"a\"\nroot ::= root-2",
-        "root ::= ([a-z] [0-9]){50,60} | [a-z]* \"end\""}) {
+        "root ::= a\na ::= \"(\" a \")\" | b\nb ::= [a-c]{2,4} | .", "root ::= root \"x\" | \"y\"",
+        "root ::= a b\na ::= \"x\"", "root ::= (\"a\" | \"é\" | [α-ω] | \"\\U0001F30D\")+ \"\\n\"",
+        "root ::= (\n  \"a\"\n  | \"b\"\n)\n", "root ::= \"a\"{3} \"b\"{0,2} \"c\"{1,}",
+        "x ::= \"a\"", "root ::= [^a-z]", "root ::= \"\"", "root ::= a*\na ::= b?\nb ::= \"z\"*",
+        "root ::= \"a\"\nroot ::= \"b\"", "root ::= [\\u0000-\\U0010FFFF]",
+        "root ::= (\"ab\" | \"abc\" | \"abcd\"){1,20}", "root ::= \"a\" .{10} \"b\"",
+        "root ::= a a a a a\na ::= b b b b b\nb ::= [0-9] | \"-\" b", "root = \"a\"",
+        "root ::= \"unclosed", "root ::= [a", "root ::= (a", "root ::= \"a\"{2000,}",
+        "root ::= \"\\q\"", "root ::= \"\\x4\"", "root-2 ::= \"a\"\nroot ::= root-2",
+        "root ::= ([a-z] [0-9]){50,60} | [a-z]* \"end\"",
+        // Sets of many places and stacks: room for them is made again and again.
+        "root ::= \"x\" root \"y\" | \"x\" root \"z\" | \"x\"",
+        "root ::= \"a\" root \"a\" | \"aa\" root \"a\" | \"a\" root \"aa\" | \"a\"",
+        "root ::= ([a-z]{1,140} | [a-y]{1,130} | [a-x]{1,120})*",
+        "root ::= (p | q)+\np ::= \"(\" root \")\" | [a-z]{1,60}\nq ::= \"(\" root \"]\" | "
+        "[a-y]{1,60}",
+        "root ::= \"(\" root? \")\" root? | [a-z]",
+        "root ::= [\\n\\t\\r\\\\\\]\\[\\x20-\\x7E]+ | \"\\x7f\\r\\/\" # note",
+        "a ::= <|im_end|> root ::= a", "root ::= \"a\" | ", "root ::= |", "root ::= \"a\"{",
+        "root ::= \"a\"{x}", "root ::= \"a\"{5,2}", "root ::= \"a\"{99999999999}",
+        "root ::= \"\\u12\"", "root ::= \"\\U00110000\"", "root ::= \"\xC3\"", "root ::= [\xC3]",
+        "root ::= [a-", "root ::= [z-a]", "1a ::= \"x\"", "root", "root :", "root ::= \"a\" )",
+        "root ::= *", "root ::= \"a\"**", "# only a note", ""}) {
     seeds->push_back(grammar);
   }
 }

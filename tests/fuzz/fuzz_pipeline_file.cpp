@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kVendor = 0x10005;
 constexpr size_t kDriverHeader = 32;
-constexpr uint64_t kPipelinesHash = 64;  // where the file has the payload's
+constexpr uint64_t kPipelinesHash = 80;  // where the file has the payload's
 constexpr uint64_t kSpeedHash = 24;      // and the rates', which follow it
 
 /// A driver that keeps what it is handed. One at a time: its functions know no other.

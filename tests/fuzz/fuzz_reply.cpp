@@ -60,33 +60,6 @@ test::ReadReply check(const ReplySettings& settings, const std::string& reply, C
   return whole;
 }
 
-/// Names as published tools have them. Others are written as they are, and forms without quotes around names cannot read
-/// them back.
-bool isPlainName(const std::string& name) {
-  return !name.empty() && name.find_first_not_of(
-                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                              "0123456789_") == std::string::npos;
-}
-
-bool hasPlainNames(const nlohmann::json& tools) {
-  for (const nlohmann::json& tool : tools) {
-    const nlohmann::json& function = tool.contains("function") ? tool["function"] : tool;
-    if (!function.is_object() || !function.contains("name") || !function["name"].is_string() ||
-        !isPlainName(function["name"].get<std::string>())) {
-      return false;
-    }
-    const nlohmann::json parameters = function.value("parameters", nlohmann::json::object());
-    if (parameters.is_object() && parameters.contains("properties")) {
-      for (const auto& [name, ignored] : parameters["properties"].items()) {
-        if (!isPlainName(name)) {
-          return false;
-        }
-      }
-    }
-  }
-  return true;
-}
-
 /// What a call by the grammar may be, token by token, is one to the reader.
 void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyForms forms,
                   uint32_t hash) {
@@ -115,22 +88,22 @@ void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyFo
   grammar.define(root, calls.whole);
   grammar.setRoot(root);
   const nlohmann::json known = nlohmann::json::parse(tools_text, nullptr, false);
-  const bool plain = known.is_array() && hasPlainNames(known);
   for (const std::string& walked : walkGrammar(grammar, hash, &watch)) {
     ReplySettings settings;
     settings.forms = forms;
     settings.tools = &tools;
     EXPECT_EQ(0u, walked.find(calls.trigger)) << walked;
     const test::ReadReply read = check(settings, walked, &chance);
-    EXPECT_TRUE(!plain || !read.calls.empty()) << walked;
-    for (const test::ReadCall& call : plain ? read.calls : std::vector<test::ReadCall>()) {
+    EXPECT_FALSE(read.calls.empty()) << walked;
+    for (const test::ReadCall& call : read.calls) {
       EXPECT_TRUE(call.ended) << walked;
       bool valid = known.is_discarded();
       const nlohmann::json arguments = nlohmann::json::parse(call.arguments, nullptr, false);
       for (const nlohmann::json& tool : known) {
         const nlohmann::json& function = tool.contains("function") ? tool["function"] : tool;
         if (function.value("name", "") == call.name) {
-          const nlohmann::json schema = function.value("parameters", nlohmann::json::object());
+          nlohmann::json schema = function.value("parameters", nlohmann::json::object());
+          schema = schema.is_null() ? nlohmann::json::object() : schema;
           valid = valid || arguments.is_discarded() || SchemaValidator(schema).valid(arguments);
         }
       }
@@ -169,64 +142,49 @@ ORIEL_FUZZ(reply) {
 
 ORIEL_FUZZ_MUTATE(reply) {
   static const WordMutator mutator([] {
-    std::vector<std::string> words = {" ",
-                                      "\n",
-                                      "\"",
-                                      "'",
-                                      "\\",
-                                      "{",
-                                      "}",
-                                      "[",
-                                      "]",
-                                      "(",
-                                      ")",
-                                      ",",
-                                      ":",
-                                      ";",
-                                      "=",
-                                      "<",
-                                      ">",
-                                      "1",
-                                      "-2.5",
-                                      "1e5",
-                                      "null",
-                                      "None",
-                                      "True",
-                                      "false",
-                                      "f",
-                                      "\"name\": \"f\"",
-                                      "\"arguments\": {",
-                                      "\"parameters\": {\"a\": ",
-                                      "{\"name\": \"f\", ",
-                                      "\"function\": {",
-                                      "{\"f\": {",
-                                      "```",
-                                      "```json\n",
-                                      "é",
-                                      "🙂",
-                                      "\\u00e9",
-                                      "\\ud83d\\ude00",
-                                      "\\ud83d",
-                                      "<![CDATA[",
-                                      "]]>",
-                                      "f(a=",
-                                      "'''",
-                                      "\"\"\"",
-                                      "r'",
-                                      "f'",
-                                      "<|\"|>",
-                                      "all\n",
-                                      " to=functions.f",
-                                      "<|channel|>commentary",
-                                      "\xE6",
-                                      "]<]minimax[>[",
-                                      "call:f{a:",
-                                      "Action: ",
-                                      "{\"type\": \"string\"}",
-                                      "\"integer\"",
-                                      "\"properties\": {\"a\": {}}",
-                                      "\"required\": [\"a\"]",
-                                      "\"enum\": [1, \"b\"]"};
+    std::vector<std::string> words = jsonWordsAnd({"'",
+                                                   "(",
+                                                   ")",
+                                                   ";",
+                                                   "=",
+                                                   "<",
+                                                   ">",
+                                                   "-2.5",
+                                                   "None",
+                                                   "True",
+                                                   "f",
+                                                   "\"name\": \"f\"",
+                                                   "\"arguments\": {",
+                                                   "\"parameters\": {\"a\": ",
+                                                   "{\"name\": \"f\", ",
+                                                   "\"function\": {",
+                                                   "{\"f\": {",
+                                                   "```",
+                                                   "```json\n",
+                                                   "🙂",
+                                                   "<![CDATA[",
+                                                   "]]>",
+                                                   "f(a=",
+                                                   "'''",
+                                                   "\"\"\"",
+                                                   "r'",
+                                                   "f'",
+                                                   "<|\"|>",
+                                                   "all\n",
+                                                   " to=functions.f",
+                                                   "<|channel|>commentary",
+                                                   "\xE6",
+                                                   "]<]minimax[>[",
+                                                   "call:f{a:",
+                                                   "Action: ",
+                                                   "{\"type\": \"string\"}",
+                                                   "\"integer\"",
+                                                   "\"properties\": {\"a\": {}}",
+                                                   "\"required\": [\"a\"]",
+                                                   "\"name\": \"a b\"",
+                                                   "\"name\": \"3d-x.y:z\"",
+                                                   "\"a b\": {\"type\": \"null\"}",
+                                                   "\"enum\": [1, \"b\"]"});
     for (uint8_t i = 0; i < kMarkCount; ++i) {
       for (const char* part :
            {kMarks[i].text, kMarks[i].open_end, kMarks[i].value_end, kMarks[i].tail_end}) {
@@ -323,6 +281,10 @@ ORIEL_FUZZ_SEEDS(reply) {
       R"([{"name": "a b", "parameters": {"type": "object", "properties": {"x y": {"type": "integer"}}}}])",
       R"([{"name": "h", "parameters": {"$ref": "#/x"}}])",
       R"([{"name": ""}])",
+      R"([{"name": "a \"b\" c"}, {"name": "3d"}])",
+      R"([{"name": "h", "parameters": null}])",
+      R"([{"name": "h", "parameters": {"type": "object<x>", "properties": {}}}])",
+      R"([{"name": "h", "parameters": {"type": "object", "properties": {"a": {"enum": ["x", null, true, 2]}}, "required": ["b"]}}])",
       R"([{"name": "h"}, 1])",
       R"([{"name": "h", "parameters": {"anyOf": [{"type": "object"}]}}])",
       R"({})",

@@ -1,5 +1,8 @@
 // What a client sends to the local server: HTTP in pieces, and the bodies of its requests. An input: two bytes of choices,
 // and what comes over the connection.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "failure.h"
@@ -10,6 +13,7 @@
 #include "serve/api_error.h"
 #include "serve/http_message.h"
 #include "serve/reply_request.h"
+#include "serve/routes.h"
 
 namespace oriel::fuzz {
 namespace {
@@ -137,6 +141,102 @@ void readBody(const std::string& body) {
   }
 }
 
+/// Two ends of a connection.
+struct Connection {
+  Connection() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+    server = cli::Socket(ends[0]);
+    client = cli::Socket(ends[1]);
+  }
+  /// What the server has sent, which it cannot go on doing.
+  std::string received() {
+    server = cli::Socket();
+    std::string all;
+    char some[4096];
+    for (ssize_t bytes = 0; (bytes = read(client.get(), some, sizeof(some))) > 0;) {
+      all.append(some, static_cast<size_t>(bytes));
+    }
+    return all;
+  }
+  cli::Socket server;
+  cli::Socket client;
+};
+
+std::string headerOf(const HttpRequest& request, const char* name) {
+  const std::string* const value = request.header(name);
+  return value == nullptr ? "" : *value;
+}
+
+/// Who is let in has the key where one is asked for, and comes from a page that may ask.
+void checkAdmitted(const HttpRequest& request, const cli::Route& route,
+                   const cli::GuardOptions& options) {
+  EXPECT_TRUE(request.method == route.method ||
+              (request.method == "HEAD" && std::string(route.method) == "GET"));
+  EXPECT_TRUE(!route.needs_key || options.api_key.empty() ||
+              headerOf(request, "authorization") == "Bearer " + options.api_key);
+  const std::string origin = headerOf(request, "origin");
+  const std::string host = headerOf(request, "host");
+  const bool any = !options.cors.empty() && options.cors[0] == "*";
+  EXPECT_TRUE(request.header("origin") == nullptr || any || origin == "http://" + host ||
+              origin == "https://" + host ||
+              std::count(options.cors.begin(), options.cors.end(), origin) != 0)
+      << origin;
+  if (options.loopback && request.header("host") != nullptr) {
+    std::string name = host;
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    EXPECT_TRUE(name.compare(0, 9, "localhost") == 0 || name.compare(0, 4, "127.") == 0 ||
+                name.compare(0, 5, "[::1]") == 0)
+        << host;
+  }
+  if (route.answer == cli::Route::Answer::kModel) {
+    EXPECT_EQ(request.path, "/v1/models/" + cli::modelNameOf(request));
+  }
+}
+
+/// As Service answers it, without a model.
+void routeRequest(const HttpRequest& request) {
+  const cli::GuardOptions kGuards[] = {{"", {}, true},
+                                       {"secret", {}, false},
+                                       {"", {"https://a.example", "null"}, true},
+                                       {"k", {"*"}, false}};
+  for (const cli::GuardOptions& options : kGuards) {
+    const cli::RequestGuard guard(options);
+    Connection connection;
+    cli::Exchange exchange(request, connection.server, {{"Server", "oriel"}});
+    const cli::Route* const route = cli::Route::of(request);
+    try {
+      if (cli::admit(guard, route, &exchange)) {
+        EXPECT_NE(nullptr, route);
+        checkAdmitted(request, *route, options);
+        exchange.send(200, "text/plain", "ok");
+      } else {
+        EXPECT_EQ("OPTIONS", request.method);
+        EXPECT_FALSE(options.cors.empty());
+        EXPECT_EQ(204, exchange.status());
+      }
+    } catch (const cli::ApiError& error) {
+      EXPECT_TRUE(error.status == 401 || error.status == 403 || error.status == 404 ||
+                  error.status == 405)
+          << error.status;
+      EXPECT_NE(std::string::npos, error.message.find(": ")) << error.message;
+      const Json json = cli::errorJson(error);
+      exchange.send(error.status, "application/json",
+                    json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
+    EXPECT_TRUE(exchange.begun());
+    const std::string sent = connection.received();
+    const size_t end = sent.find("\r\n\r\n");
+    ASSERT_NE(std::string::npos, end) << sent;
+    EXPECT_EQ(0u, sent.find("HTTP/1.1 " + std::to_string(exchange.status())));
+    const bool bare = request.method == "HEAD" || exchange.status() == 204;
+    EXPECT_EQ(bare, end + 4 == sent.size()) << sent;
+    // One header for each that was added: nothing that was sent in ends one.
+    EXPECT_LE(std::count(sent.begin(), sent.begin() + static_cast<std::ptrdiff_t>(end), '\n'), 9);
+  }
+}
+
 }  // namespace
 
 ORIEL_FUZZ(server) {
@@ -159,19 +259,35 @@ ORIEL_FUZZ(server) {
       EXPECT_EQ(std::string::npos, value.find_first_of("\r\n"));
       EXPECT_NE(nullptr, request.header(name));
     }
+    routeRequest(request);
     readBody(request.body);
   }
 }
 
 ORIEL_FUZZ_MUTATE(server) {
-  static const WordMutator mutator(
+  static const WordMutator mutator(jsonWordsAnd(
       {"\r\n",
-       "\n",
        "\r\n\r\n",
        "POST /v1/chat/completions HTTP/1.1\r\n",
        "GET / HTTP/1.0\r\n",
        "HEAD",
        "OPTIONS",
+       "DELETE",
+       "OPTIONS /v1/completions HTTP/1.1\r\n",
+       "GET /v1/models/x HTTP/1.1\r\n",
+       "GET /health HTTP/1.1\r\n",
+       "GET /metrics HTTP/1.1\r\n",
+       "Host: 127.0.0.1:8080\r\n",
+       "Host: [::1]:80\r\n",
+       "Host: 127.evil.example\r\n",
+       "Host: a.example\r\n",
+       "Origin: http://localhost\r\n",
+       "Origin: https://a.example\r\n",
+       "Origin: null\r\n",
+       "Authorization: Bearer secret\r\n",
+       "Authorization: Bearer k\r\n",
+       "Access-Control-Request-Method: POST\r\n",
+       "Access-Control-Request-Headers: Authorization\r\n",
        " HTTP/1.1",
        "Host: localhost\r\n",
        "Content-Length: 2\r\n",
@@ -188,22 +304,9 @@ ORIEL_FUZZ_MUTATE(server) {
        "ffffffffffffffff\r\n",
        "?a=b",
        "%00",
-       "\t",
-       " ",
-       ":",
        "\x80",
-       "{",
-       "}",
-       "[",
-       "]",
-       ",",
-       "\"",
-       "null",
-       "1",
-       "-1",
        "0.5",
        "1e9",
-       "true",
        "\"messages\":",
        "\"role\":\"user\",",
        "\"role\":\"assistant\",",
@@ -249,7 +352,7 @@ ORIEL_FUZZ_MUTATE(server) {
        "\"suffix\":\"a\",",
        "\"user\":\"u\",",
        "\"best_of\":2,",
-       "\"reasoning_effort\":\"low\","});
+       "\"reasoning_effort\":\"low\","}));
   return mutator.mutate(data, size, max_size, seed);
 }
 
@@ -286,6 +389,19 @@ ORIEL_FUZZ_SEEDS(server) {
   seeds->push_back(odd +
                    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: "
                    "100-continue\r\n\r\n5\r\n{\"a\":\r\n2;x=y\r\n1}\r\n0\r\nT: v\r\n\r\n");
+  for (const char* path : {"/v1/models", "/v1/models/x", "/health", "/metrics", "/", "/x",
+                           "/v1/chat/completions", "/v1/completions", "/v1/embeddings"}) {
+    for (const char* method : {"GET", "POST", "HEAD", "OPTIONS"}) {
+      for (const char* headers :
+           {"Host: localhost:8080\r\nAuthorization: Bearer secret\r\nOrigin: "
+            "http://localhost:8080\r\n",
+            "Host: 127.0.0.1\r\nAuthorization: Bearer k\r\nOrigin: https://a.example\r\n"
+            "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: X-A\r\n",
+            "Host: 127.evil.example\r\nOrigin: null\r\nAuthorization: Bearer secre\r\n"}) {
+        seeds->push_back(odd + method + " " + path + " HTTP/1.1\r\n" + headers + "\r\n");
+      }
+    }
+  }
   seeds->push_back(odd + "GET / HTTP/1.1\nHost: a\n\n");
   seeds->push_back(odd + "GET / HTTP/1.1\r\nA: " + std::string(3000, 'b') + "\r\n\r\n");
   seeds->push_back(odd + "POST / HTTP/1.1\r\nContent-Length: 20000\r\n\r\n");

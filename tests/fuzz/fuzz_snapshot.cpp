@@ -8,6 +8,7 @@
 #include "exec/snapshot_format.h"
 #include "exec/transcript.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/model_input.h"
 #include "fuzz/small_models.h"
 #include "fuzz/words.h"
 #include "kv/turns.h"
@@ -22,6 +23,8 @@ enum Wish : uint8_t {
   kRead = 4,
   kThisModel = 8,    ///< the snapshot says it is of the session's model,
   kThisLayout = 16,  ///< and of its layout
+  kFile = 32,        ///< saved and restored as files
+  kNoMemory = 64,    ///< what is borrowed is refused
 };
 
 SnapshotHeader headerOf(const std::string& bytes) {
@@ -68,6 +71,28 @@ void checkText(const SmallSession& session) {
   }
 }
 
+/// Goes on as any session: a token, a message and a reply, and back.
+void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
+  const int32_t id = static_cast<int32_t>(hash % 300);
+  const oriel_status appended = watch->ended(oriel_session_append(session->get(), &id, 1));
+  EXPECT_EQ(ORIEL_OK, appended);
+  const oriel_status added = watch->ended(session->add("user", "Hi"));
+  EXPECT_TRUE(added == ORIEL_OK || added == ORIEL_ERROR_STATE || added == ORIEL_ERROR_ARGUMENT ||
+              added == ORIEL_ERROR_UNSUPPORTED)
+      << added;
+  const oriel_status replied = watch->ended(session->reply(2));
+  EXPECT_TRUE(replied == ORIEL_OK || replied == ORIEL_ERROR_STATE ||
+              replied == ORIEL_ERROR_UNSUPPORTED || replied == ORIEL_ERROR_DEVICE)
+      << replied;
+  oriel_view view = {};
+  view.struct_size = sizeof(view);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  const uint64_t back = view.position - std::min<uint64_t>(view.position, hash % 12);
+  (void)watch->ended(oriel_session_rewind(session->get(), back));
+  checkText(*session);
+  (void)session->save();
+}
+
 void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t hash) {
   Watch watch;
   oriel_view view = {};
@@ -88,23 +113,48 @@ void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t ha
   watch.ended(restored);
   EXPECT_EQ(ORIEL_RESTORED_EXACTLY, again.how);
   EXPECT_EQ(saved, session->save());
-  // A token, a message and a reply, and back.
-  const int32_t id = static_cast<int32_t>(hash % 300);
-  const oriel_status appended = watch.ended(oriel_session_append(session->get(), &id, 1));
-  EXPECT_EQ(ORIEL_OK, appended);
-  const oriel_status added = watch.ended(session->add("user", "Hi"));
-  EXPECT_TRUE(added == ORIEL_OK || added == ORIEL_ERROR_STATE || added == ORIEL_ERROR_ARGUMENT ||
-              added == ORIEL_ERROR_UNSUPPORTED)
-      << added;
-  const oriel_status replied = watch.ended(session->reply(2));
-  EXPECT_TRUE(replied == ORIEL_OK || replied == ORIEL_ERROR_STATE ||
-              replied == ORIEL_ERROR_UNSUPPORTED || replied == ORIEL_ERROR_DEVICE)
-      << replied;
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
-  const uint64_t back = view.position - std::min<uint64_t>(view.position, hash % 12);
-  (void)watch.ended(oriel_session_rewind(session->get(), back));
-  checkText(*session);
-  (void)session->save();
+  // Most of an input's time is what a model computes: few go on.
+  if (hash % 8 == 0) {
+    goOn(session, hash, &watch);
+  }
+  session->tell(nullptr);
+}
+
+const InputPath& snapshotPath() {
+  static const InputPath path("snapshot");
+  return path;
+}
+
+oriel_snapshot_info inspect(const std::vector<uint8_t>& bytes, bool as_file, Watch* watch) {
+  oriel_snapshot_info info = {};
+  info.struct_size = sizeof(info);
+  const Log log = watch->log();
+  const oriel_status status = watch->ended(
+      as_file ? oriel_snapshot_inspect_file(snapshotPath().c_str(), log.callback, log.user, &info)
+              : oriel_snapshot_inspect(bytes.data(), bytes.size(), log.callback, log.user, &info));
+  EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_FORMAT) << status;
+  EXPECT_TRUE(status == ORIEL_OK || info.readable == 0);
+  return info;
+}
+
+/// Only what saving has made is saved over, unless that is asked for.
+void saveOver(SmallSession* session, const std::vector<uint8_t>& there, uint32_t hash) {
+  constexpr uint32_t kFlags[] = {0, 0, ORIEL_SAVE_OVERWRITE, ORIEL_SAVE_NEW};
+  const uint32_t flags = kFlags[hash % 4];
+  Watch watch;
+  session->tell(&watch);
+  const oriel_status status =
+      watch.ended(oriel_session_save_file_as(session->get(), snapshotPath().c_str(), flags));
+  const bool is_snapshot = there.size() >= sizeof(kSnapshotMagic) &&
+                           std::memcmp(there.data(), kSnapshotMagic, sizeof(kSnapshotMagic)) == 0;
+  const bool may = flags == ORIEL_SAVE_OVERWRITE || (flags == 0 && is_snapshot);
+  EXPECT_EQ(may ? ORIEL_OK : ORIEL_ERROR_IO, status);
+  if (may) {
+    const std::string saved = session->save();
+    EXPECT_EQ(ORIEL_OK, watch.ended(oriel_session_restore_file_as(
+                            session->get(), snapshotPath().c_str(), ORIEL_RESTORE_EXACT, nullptr)));
+    EXPECT_EQ(saved, session->save());
+  }
   session->tell(nullptr);
 }
 
@@ -135,29 +185,41 @@ ORIEL_FUZZ(snapshot) {
   }
   // Its own, so that a sanitizer sees a byte too many.
   const std::vector<uint8_t> exact(bytes.begin(), bytes.end());
+  const bool as_file = (wishes & kFile) != 0;
+  if (as_file) {
+    snapshotPath().write(exact);
+  }
   Watch watch;
-  oriel_snapshot_info info = {};
-  info.struct_size = sizeof(info);
-  const oriel_status inspected = watch.ended(oriel_snapshot_inspect(
-      exact.data(), exact.size(), watch.log().callback, watch.log().user, &info));
-  EXPECT_TRUE(inspected == ORIEL_OK || inspected == ORIEL_ERROR_FORMAT);
-  session.tell(&watch);
+  const oriel_snapshot_info info = inspect(exact, as_file, &watch);
+  // Reading a conversation again takes a model's time for each of its bytes: long ones are left to few inputs.
+  const uint32_t hash = hashOf(data, size);
+  const bool reads = (wishes & kRead) != 0 && (info.bytes < 30000 || hash % 8 == 0);
+  const uint32_t flags =
+      ((wishes & kExact) != 0 ? ORIEL_RESTORE_EXACT : 0) | (reads ? ORIEL_RESTORE_READ : 0);
   oriel_restored result = {};
   result.struct_size = sizeof(result);
-  const uint32_t flags = ((wishes & kExact) != 0 ? ORIEL_RESTORE_EXACT : 0) |
-                         ((wishes & kRead) != 0 ? ORIEL_RESTORE_READ : 0);
+  session.tell(&watch);
+  session.refuseMemory((wishes & kNoMemory) != 0);
   const oriel_status status = watch.ended(
-      oriel_session_restore_as(session.get(), exact.data(), exact.size(), flags, &result));
+      as_file
+          ? oriel_session_restore_file_as(session.get(), snapshotPath().c_str(), flags, &result)
+          : oriel_session_restore_as(session.get(), exact.data(), exact.size(), flags, &result));
+  session.refuseMemory(false);
   session.tell(nullptr);
   if (status == ORIEL_OK) {
-    EXPECT_EQ(ORIEL_OK, inspected);
+    EXPECT_EQ(1u, info.readable);
     EXPECT_TRUE((wishes & kExact) == 0 || result.how == ORIEL_RESTORED_EXACTLY);
-    checkTaken(&session, result, hashOf(data, size));
+    checkTaken(&session, result, hash);
   } else if (status == ORIEL_ERROR_FORMAT) {
     checkRefused(session, before);
+  } else if (status == ORIEL_ERROR_OUT_OF_MEMORY && (wishes & kNoMemory) != 0) {
+    EXPECT_TRUE(reads || before == session.save()) << "nothing changes without memory";
   } else {
     // A transcript is read into an empty session, message by message.
-    EXPECT_TRUE((wishes & kRead) != 0 && info.messages != 0) << status;
+    EXPECT_TRUE(reads && info.messages != 0) << status;
+  }
+  if (as_file) {
+    saveOver(&session, exact, hash);
   }
 }
 
@@ -288,7 +350,7 @@ ORIEL_FUZZ_MUTATE(snapshot) {
         head[chance.below(2)] = static_cast<char>(chance());
         break;
       case 1:
-        head[2] = static_cast<char>(chance.below(32) & ~uint64_t{kAsItIs});
+        head[2] = static_cast<char>(chance.below(chance.once(3) ? 128 : 32) & ~uint64_t{kAsItIs});
         break;
       case 2: {
         const Field field = chance.anyOf(kMemoryFields);
@@ -348,11 +410,14 @@ ORIEL_FUZZ_SEEDS(snapshot) {
       EXPECT_EQ(ORIEL_OK, session.add("user", "Hi"));
       EXPECT_EQ(ORIEL_OK, session.reply(3));
       add(layout, kExact);
+      add(layout, kFile);
       add((layout + 1) % kSmallLayoutCount, kRead);
       session.beginWith(44);
       for (size_t into = 0; into < kSmallLayoutCount; ++into) {
         add(into, 0);
       }
+      add((layout + 1) % kSmallLayoutCount, kNoMemory);
+      add((layout + 1) % kSmallLayoutCount, kFile | kNoMemory);
       add(layout, kAsItIs);
       add((layout + 1) % kSmallLayoutCount, kThisLayout);
       add((layout + 2) % kSmallLayoutCount, kThisLayout);
@@ -363,7 +428,13 @@ ORIEL_FUZZ_SEEDS(snapshot) {
                          bytes);
       }
       session.beginWith(3);
+      add(layout, kFile | kAsItIs);
     }
+  }
+  // No snapshots at all, as files that are saved over or not.
+  for (uint8_t i = 0; i < 8; ++i) {
+    seeds->push_back(std::string{'\0', '\0', static_cast<char>(kFile | kAsItIs)} +
+                     std::string(1 + i, 'a'));
   }
 }
 

@@ -85,6 +85,7 @@ class Session {
   }
   TemplateRun* run() { return &run_; }
   Scratch* scratch() { return &scratch_; }
+  uint64_t peakBytes() const { return watch_.ledger().peak_bytes; }
   Log log() { return watch_.log(); }
 
  private:
@@ -96,6 +97,7 @@ class Session {
 
 struct Whole {
   oriel_status status = ORIEL_OK;
+  uint64_t peak_bytes = 0;
   std::string text;
   std::vector<SourceRange> ranges;
 };
@@ -110,6 +112,7 @@ Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0)
   }
   JinjaOutput out;
   whole.status = session.ended(session.run()->render(*messages, !given.wishes("no_reply"), &out));
+  whole.peak_bytes = session.peakBytes();
   if (whole.status == ORIEL_OK) {
     whole.text.assign(out.text, out.bytes);
     whole.ranges.assign(out.ranges, out.ranges + out.n_ranges);
@@ -119,9 +122,11 @@ Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0)
       EXPECT_LT(range.begin, range.end);
       EXPECT_LE(range.end, out.bytes);
       EXPECT_TRUE(range.begin > end || (range.begin == end && range.source != before));
-      EXPECT_TRUE((range.source >= kFirstMessageSource &&
-                   range.source < kFirstMessageSource + messages->count) ||
-                  range.source == kToolsSource || range.source == kDocumentsSource)
+      // The list of messages as a whole counts as the first, also where it is empty.
+      const TextOrigin count = std::max<TextOrigin>(messages->count, 1);
+      EXPECT_TRUE(
+          (range.source >= kFirstMessageSource && range.source < kFirstMessageSource + count) ||
+          range.source == kToolsSource || range.source == kDocumentsSource)
           << range.source;
       end = range.end;
       before = range.source;
@@ -133,6 +138,9 @@ Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0)
 /// Whatever a template does with what somebody said, it stays marked as that.
 template <typename Ranges>
 void expectMarkedInside(const char* text, size_t bytes, const Ranges& ranges) {
+  if (bytes == 0) {
+    return;  // no text is a null pointer
+  }
   size_t at = 0;
   for (const auto& range : ranges) {
     EXPECT_EQ(nullptr, std::memchr(text + at, kMarked, range.begin - at))
@@ -158,10 +166,10 @@ void checkTurn(const TurnText& turn, bool marks) {
 }
 
 /// As a session takes a conversation.
-void renderTurns(const Given& given) {
+void renderTurns(const Given& given, size_t most_bytes = 0) {
   constexpr uint32_t kMostTurns = 5;  // each is some renderings
   Patience patience;
-  Session session(given, &patience);
+  Session session(given, &patience, most_bytes);
   const JsonValue* const messages = session.read();
   if (messages == nullptr) {
     return;
@@ -195,7 +203,40 @@ void renderTurns(const Given& given) {
   }
   session.scratch()->releaseTo(begin);
   JsonText end;
-  EXPECT_EQ(ORIEL_OK, session.ended(renderReplyEnd(session.run(), &end)));
+  const oriel_status ended = session.ended(renderReplyEnd(session.run(), &end));
+  EXPECT_TRUE(ended == ORIEL_OK || (ended == ORIEL_ERROR_OUT_OF_MEMORY && most_bytes != 0));
+}
+
+/// The same with some of a template's memory taken before it begins: memory ends in another place each time.
+Given padded(const std::string& input, Chance* chance) {
+  std::vector<std::string> parts = partsOf(input, kBetween, kParts);
+  // Lines of a block: what follows begins a line as it did.
+  std::string pad;
+  for (uint64_t n = chance->below(4); n != 0; --n) {
+    pad += "{% set zz" + std::to_string(n) + " = 'x' * " + std::to_string(chance->below(700)) +
+           " %}\n";
+  }
+  parts[kTemplate].insert(0, pad);
+  std::string all = parts[0];
+  for (size_t i = 1; i < kParts; ++i) {
+    all += kBetween + parts[i];
+  }
+  return Given(all);
+}
+
+/// Wherever memory ends, it says so.
+void renderWithLess(const std::string& input, const Whole& whole, uint32_t hash) {
+  Chance chance(hash);
+  const uint64_t most = std::min<uint64_t>(std::max<uint64_t>(whole.peak_bytes, 3000), 200000);
+  for (int i = 0; i < 3; ++i) {
+    const Given given = padded(input, &chance);
+    Patience patience;
+    const Whole less = renderWhole(given, &patience, 1 + chance.below(most + most / 8));
+    EXPECT_TRUE(less.status != ORIEL_OK || less.text == whole.text);
+  }
+  if (chance.once(4)) {
+    renderTurns(padded(input, &chance), 1 + chance.below(most));
+  }
 }
 
 }  // namespace
@@ -221,11 +262,8 @@ ORIEL_FUZZ(template) {
     less.left = hashOf(data, size) % asked;
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, renderWhole(given, &less).status);
   }
-  // Wherever memory ends, it says so.
-  Chance chance(hashOf(data, size));
-  for (const size_t most_bytes : {size_t{3000}, size_t{20000}, size_t{60000}}) {
-    const Whole less = renderWhole(given, &patience, 1 + chance.below(most_bytes));
-    EXPECT_TRUE(less.status != ORIEL_OK || less.text == whole.text);
+  if (whole.status != ORIEL_ERROR_UNSUPPORTED) {
+    renderWithLess(text(data, size), whole, hashOf(data, size));
   }
   // What took all the steps it may take would take them again and again.
   if (whole.status != ORIEL_ERROR_UNSUPPORTED && whole.status != ORIEL_ERROR_OUT_OF_MEMORY) {
@@ -533,6 +571,126 @@ ORIEL_FUZZ_MUTATE(template) {
   return put(joined, data, max_size);
 }
 
+namespace {
+
+/// What every filter, test, method and operator does with what it is not made for: one to each template, since a mistake
+/// is the last thing that a template does.
+std::vector<std::string> mistakes() {
+  const char* const kValues[] = {"nobody",      "none",          "true",
+                                 "(-3)",        "2.5",           "'a b'",
+                                 "[1, 'b']",    "{'a': 1}",      "range(3)",
+                                 "namespace()", "('ab'|select)", "raise_exception",
+                                 "f",           "messages",      "9007199254740993"};
+  const char* const kFilters[] = {"abs",
+                                  "attr('a')",
+                                  "capitalize",
+                                  "count",
+                                  "d",
+                                  "dictsort",
+                                  "e",
+                                  "escape",
+                                  "first",
+                                  "float",
+                                  "indent(2, first=true)",
+                                  "int(base=2)",
+                                  "items",
+                                  "join('-')",
+                                  "last",
+                                  "length",
+                                  "list",
+                                  "lower",
+                                  "map('upper')",
+                                  "map(attribute='a')",
+                                  "max",
+                                  "min",
+                                  "reject('odd')",
+                                  "rejectattr('a')",
+                                  "replace('a', 'b', 1)",
+                                  "reverse",
+                                  "round(1)",
+                                  "safe",
+                                  "select('even')",
+                                  "selectattr('a', 'equalto', 1)",
+                                  "sort(reverse=true)",
+                                  "string",
+                                  "sum(start=1)",
+                                  "title",
+                                  "tojson(indent=1)",
+                                  "trim('a')",
+                                  "unique",
+                                  "upper",
+                                  "wordcount",
+                                  "truncate(3)",
+                                  "batch(2)",
+                                  "groupby('a')",
+                                  "format(1, 'a')",
+                                  "nothing"};
+  const char* const kTests[] = {"divisibleby(2)", "odd",         "sameas 1", "in [1]",
+                                "iterable",       "lt 2",        "escaped",  "test",
+                                "callable",       "equalto 'a'", "sequence", "mapping"};
+  const char* const kRest[] = {".append(1)",
+                               ".center(9, '*')",
+                               ".count('a')",
+                               ".expandtabs()",
+                               ".format('x')",
+                               ".get('a')",
+                               ".index('z')",
+                               ".insert(0, 1)",
+                               ".pop()",
+                               ".popitem()",
+                               ".setdefault('b')",
+                               ".split(none, 1)",
+                               ".splitlines(true)",
+                               ".title()",
+                               ".update({'b': 2})",
+                               ".zfill(5)",
+                               ".encode()",
+                               ".fromkeys([1])",
+                               ".maketrans('a', 'b')",
+                               ".translate({97: 'x'})",
+                               ".rpartition(' ')",
+                               ".strip('a')",
+                               ".a",
+                               "['a']",
+                               "[1]",
+                               "[::-1]",
+                               "[1:'x']",
+                               "()",
+                               " + 1",
+                               " * 3",
+                               " - 'a'",
+                               " / 0",
+                               " // 2",
+                               " % 3",
+                               " ** 2",
+                               " ~ 1",
+                               " < 2",
+                               " in 'ab'",
+                               " and 1",
+                               " == 2",
+                               " if nobody",
+                               ".x.y",
+                               "(a=1, *[2], **{'b': 3})"};
+  std::vector<std::string> all;
+  for (const char* const value : kValues) {
+    const std::string begin = "{% macro f(a) %}x{% endmacro %}{{ " + std::string(value);
+    for (const char* const filter : kFilters) {
+      all.push_back(begin + " | " + filter + " }}");
+    }
+    for (const char* const test : kTests) {
+      all.push_back(begin + " is " + test + " }}");
+    }
+    for (const char* const rest : kRest) {
+      all.push_back(begin + rest + " }}");
+    }
+    all.push_back(begin + " }}{% for a, b in " + value +
+                  " %}{{ a }}{% endfor %}{% set a, b = " + value + " %}");
+  }
+  return all;
+}
+
+}  // namespace
+
 ORIEL_FUZZ_SEEDS(template) {
   const std::string talk =
       "[{\"role\": \"system\", \"content\": \"Be \xEE\x83\x80 brief.\"}, {\"role\": \"user\", "
@@ -568,6 +726,9 @@ ORIEL_FUZZ_SEEDS(template) {
     for (const char* wishes : {"think stop", "off closed", "no_reply leap"}) {
       add(wishes, file, talk, "{}");
     }
+  }
+  for (const std::string& mistake : mistakes()) {
+    seeds->push_back(kBetween + mistake + kBetween + "[]");
   }
 }
 

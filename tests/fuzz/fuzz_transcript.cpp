@@ -90,37 +90,13 @@ ORIEL_FUZZ(transcript) {
 }
 
 ORIEL_FUZZ_MUTATE(transcript) {
-  static const WordMutator mutator({"{",
-                                    "}",
-                                    "[",
-                                    "]",
-                                    ",",
-                                    ":",
-                                    "\"",
-                                    "\"role\":\"user\",",
-                                    "\"role\":\"assistant\",",
-                                    "\"role\":\"system\",",
-                                    "\"role\":\"tool\",",
-                                    "\"role\":\"a_b\",",
-                                    "\"role\":1,",
-                                    "\"content\":\"a\"",
-                                    "\"content\":null",
-                                    "\"content\":\"\"",
-                                    "\"content\":[{\"type\":\"text\",\"text\":\"b\"}]",
-                                    "{\"role\":\"user\",\"content\":\"Hi\"},",
-                                    "{\"role\":\"assistant\",\"content\":\"Yes\"},",
-                                    "{\"role\":\"system\",\"content\":\"Be kind\"},",
-                                    "\"tool_calls\":[{\"function\":{\"name\":\"f\"}}]",
-                                    "\\n",
-                                    "\\u00e9",
-                                    "\\ud83d\\ude00",
-                                    "\\u0000",
-                                    "é",
-                                    "<|im_end|>",
-                                    "1e999",
-                                    "1.50",
-                                    "null",
-                                    " "});
+  static const WordMutator mutator(jsonWordsAnd(
+      {"\"role\":\"user\",", "\"role\":\"assistant\",", "\"role\":\"system\",",
+       "\"role\":\"tool\",", "\"role\":\"a_b\",", "\"role\":1,", "\"content\":\"a\"",
+       "\"content\":null", "\"content\":\"\"", "\"content\":[{\"type\":\"text\",\"text\":\"b\"}]",
+       "{\"role\":\"user\",\"content\":\"Hi\"},", "{\"role\":\"assistant\",\"content\":\"Yes\"},",
+       "{\"role\":\"system\",\"content\":\"Be kind\"},",
+       "\"tool_calls\":[{\"function\":{\"name\":\"f\"}}]", "<|im_end|>", "1e999", "1.50"}));
   return mutator.mutate(data, size, max_size, seed);
 }
 

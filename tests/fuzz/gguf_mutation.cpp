@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "fuzz/gguf_parts.h"
@@ -67,13 +66,6 @@ std::string encoded(const std::string& text) {
   ByteWriter out;
   out.putString(text);
   return {out.bytes.begin(), out.bytes.end()};
-}
-
-double awkwardReal(Chance* chance) {
-  constexpr double kHuge = std::numeric_limits<double>::infinity();
-  constexpr double kReals[] = {0, -0.0,  -1,  1e-45, 1e300, -1e300, 1e38,  1e-300, 0.5,
-                               1, 65504, 1e6, 1e-12, 2,     8,      kHuge, -kHuge};
-  return chance->once(20) ? std::numeric_limits<double>::quiet_NaN() : kReals[chance->below(17)];
 }
 
 class GgufMutation {
@@ -145,9 +137,9 @@ class GgufMutation {
   std::string number(uint32_t type, uint64_t before) {
     ByteWriter out;
     if (type == static_cast<uint32_t>(ValueType::kFloat32)) {
-      out.put(static_cast<float>(std::clamp(awkwardReal(&chance_), -3.4e38, 3.4e38)));
+      out.put(static_cast<float>(std::clamp(chance_.awkwardReal(), -3.4e38, 3.4e38)));
     } else if (type == static_cast<uint32_t>(ValueType::kFloat64)) {
-      out.put(awkwardReal(&chance_));
+      out.put(chance_.awkwardReal());
     } else {
       const uint64_t near[] = {before + 1, before - 1, before * 2, before / 2, before ^ 1, 0, 1};
       out.put(chance_.once(3) ? chance_.awkward() : chance_.anyOf(near));

@@ -58,11 +58,35 @@ struct WalkedText {
   bool ended = false;  ///< it may end there
 };
 
+/// Whether following the definitions of expressions takes little time.
+inline bool isSmall(const Grammar& grammar) {
+  constexpr uint32_t kMostExpressions = 400;
+  constexpr uint32_t kMostTimes = 50;
+  if (grammar.count() > kMostExpressions) {
+    return false;
+  }
+  for (ExprId id = 0; id < grammar.count(); ++id) {
+    const Expr& e = grammar.at(id);
+    if (e.kind == ExprKind::kRepeat && e.min > kMostTimes) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Texts that a slow recogniser is asked about.
+constexpr size_t kMostText = 48;
+
 /// Follows the mask, at first anywhere and then towards an end.
 class GrammarWalk {
  public:
-  GrammarWalk(const test::GrammarCase& tokens, Constraint* constraint, uint64_t seed)
-      : tokens_(tokens), constraint_(*constraint), chance_(seed) {}
+  GrammarWalk(const Grammar& grammar, const test::GrammarCase& tokens, Constraint* constraint,
+              uint64_t seed)
+      : grammar_(grammar), tokens_(tokens), constraint_(*constraint), chance_(seed) {
+    for (ExprId id = 0; id < grammar.count(); ++id) {
+      has_rules_ = has_rules_ || grammar.at(id).kind == ExprKind::kRule;
+    }
+  }
 
   WalkedText walk() {
     // Each step of a large automaton may visit thousands of states: with sanitizers some milliseconds.
@@ -81,7 +105,9 @@ class GrammarWalk {
         break;
       }
       EXPECT_FALSE(constraint_.stuck());
-      refuseSome(ids);
+      if (!refuseSome(ids, walked.text)) {
+        continue;  // begun anew
+      }
       if (complete && (step >= hurry_after || chance_.once(8))) {
         walked.ended = true;
         break;
@@ -112,16 +138,29 @@ class GrammarWalk {
     }
     return ids;
   }
-  /// A token that may not come changes nothing.
-  void refuseSome(const std::vector<int32_t>& ids) {
+  /// A token that may not come changes nothing. Only where rules stack up beyond the room for them may the mask lack one
+  /// that the grammar has: false then, and the text is read anew.
+  bool refuseSome(const std::vector<int32_t>& ids, const std::string& text) {
     if (!chance_.once(4)) {
-      return;
+      return true;
     }
     const int32_t id = static_cast<int32_t>(chance_.below(static_cast<uint64_t>(tokens_.size())));
-    if (!std::binary_search(ids.begin(), ids.end(), id)) {
-      EXPECT_FALSE(constraint_.accept(id)) << id;
-      EXPECT_EQ(ids, allowed());
+    if (std::binary_search(ids.begin(), ids.end(), id)) {
+      return true;
     }
+    if (!constraint_.accept(id)) {
+      EXPECT_EQ(ids, allowed());
+      return true;
+    }
+    EXPECT_TRUE(has_rules_) << id;
+    const std::string longer = text + tokens_.textOf(id);
+    if (longer.size() <= kMostText && isSmall(grammar_)) {
+      test::SlowRecogniser slow(grammar_);
+      EXPECT_TRUE(isStop(id) ? slow.matches(text) : slow.begins(longer)) << longer;
+    }
+    constraint_.restart();
+    EXPECT_EQ(text.size(), constraint_.acceptText(text.data(), text.size())) << text;
+    return false;
   }
   int32_t choose(const std::vector<int32_t>& ids, bool hurry) {
     if (hurry) {
@@ -149,31 +188,16 @@ class GrammarWalk {
     }
   }
 
+  const Grammar& grammar_;
   const test::GrammarCase& tokens_;
   Constraint& constraint_;
   Chance chance_;
+  bool has_rules_ = false;
 };
-
-/// Whether following the definitions of expressions takes little time.
-inline bool isSmall(const Grammar& grammar) {
-  constexpr uint32_t kMostExpressions = 400;
-  constexpr uint32_t kMostTimes = 50;
-  if (grammar.count() > kMostExpressions) {
-    return false;
-  }
-  for (ExprId id = 0; id < grammar.count(); ++id) {
-    const Expr& e = grammar.at(id);
-    if (e.kind == ExprKind::kRepeat && e.min > kMostTimes) {
-      return false;
-    }
-  }
-  return true;
-}
 
 /// Compiles and walks it in every way. Complete texts in the order in which they were found.
 inline std::vector<std::string> walkGrammar(const Grammar& grammar, uint32_t seed, Watch* watch) {
   constexpr uint32_t kWalks = 3;
-  constexpr size_t kMostText = 48;
   std::vector<std::string> texts;
   WalkCase& made = walkCase();
   const oriel_status status = watch->ended(made.usual()->compile(grammar, -1, watch->log()).code());
@@ -184,7 +208,7 @@ inline std::vector<std::string> walkGrammar(const Grammar& grammar, uint32_t see
     return texts;
   }
   for (uint32_t i = 0; i < kWalks; ++i) {
-    const WalkedText walked = GrammarWalk(made.all(), made.usual(), seed + i).walk();
+    const WalkedText walked = GrammarWalk(grammar, made.all(), made.usual(), seed + i).walk();
     if (walked.text.size() <= kMostText && isSmall(grammar)) {
       test::SlowRecogniser slow(grammar);
       EXPECT_TRUE(slow.begins(walked.text)) << walked.text;
@@ -195,14 +219,14 @@ inline std::vector<std::string> walkGrammar(const Grammar& grammar, uint32_t see
     }
   }
   if (watch->ended(made.small()->compile(grammar, -1, watch->log()).code()) == ORIEL_OK) {
-    const WalkedText less = GrammarWalk(made.all(), made.small(), seed).walk();
+    const WalkedText less = GrammarWalk(grammar, made.all(), made.small(), seed).walk();
     if (less.ended) {
       texts.push_back(less.text);
     }
     made.small()->release();
   }
   if (watch->ended(made.stuck()->compile(grammar, -1, watch->log()).code()) == ORIEL_OK) {
-    GrammarWalk(made.few(), made.stuck(), seed).walk();
+    GrammarWalk(grammar, made.few(), made.stuck(), seed).walk();
     made.stuck()->forget();
     EXPECT_TRUE(made.stuck()->inForce());
     made.stuck()->release();

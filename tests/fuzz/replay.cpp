@@ -1,6 +1,9 @@
 // Every target as a test: its seeds, its finds, and a few mutations of them, the same each time. Or on files:
 //
-//   oriel_fuzz_replay --target NAME [--seeds] FILE_OR_FOLDER...
+//   oriel_fuzz_replay --target NAME [--seeds] [--mutate SECONDS] FILE_OR_FOLDER...
+//
+// With --mutate what was named before is mutated for that long, again and again, by chance alone: for counting lines in
+// a build without libFuzzer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "fuzz/fuzz.h"
 
@@ -53,6 +57,14 @@ void runOn(const Target& target, const std::string& input) {
   target.run(exact.data(), exact.size());
 }
 
+std::string mutated(const Target& target, std::string input, uint64_t seed) {
+  const size_t bytes = input.size();
+  input.resize(kMaxInputBytes);
+  const auto mutate = target.mutate != nullptr ? target.mutate : mutateBytes;
+  input.resize(mutate(reinterpret_cast<uint8_t*>(input.data()), bytes, kMaxInputBytes, seed));
+  return input;
+}
+
 class Replay : public testing::Test {
  public:
   explicit Replay(Target target) : target_(std::move(target)) {}
@@ -68,12 +80,7 @@ class Replay : public testing::Test {
     const auto end = std::chrono::steady_clock::now() + kMutationTime;
     for (size_t i = 0; i < kMutations && std::chrono::steady_clock::now() < end; ++i) {
       SCOPED_TRACE("mutation " + std::to_string(i));
-      std::string input = seeds[i * seeds.size() / kMutations];
-      const size_t bytes = input.size();
-      input.resize(kMaxInputBytes);
-      const auto mutate = target_.mutate != nullptr ? target_.mutate : mutateBytes;
-      input.resize(mutate(reinterpret_cast<uint8_t*>(input.data()), bytes, kMaxInputBytes, i));
-      runOn(target_, input);
+      runOn(target_, mutated(target_, seeds[i * seeds.size() / kMutations], i));
     }
   }
 
@@ -81,21 +88,43 @@ class Replay : public testing::Test {
   const Target target_;
 };
 
-int runOnFiles(const std::string& name, const std::vector<std::string>& paths) {
+size_t runMutations(const Target& target, const std::vector<std::string>& inputs, int seconds) {
+  constexpr uint64_t kMostSteps = 6;
+  // Of processor time: others may be busy on the machine.
+  const std::clock_t end = std::clock() + seconds * std::clock_t{CLOCKS_PER_SEC};
+  Chance chance(1);
+  size_t count = 0;
+  for (; !inputs.empty() && std::clock() < end; ++count) {
+    std::string input = inputs[chance.below(inputs.size())];
+    for (uint64_t n = 1 + chance.below(kMostSteps); n != 0; --n) {
+      input = mutated(target, std::move(input), chance());
+    }
+    runOn(target, input);
+  }
+  return count;
+}
+
+int runOnFiles(const std::string& name, const std::vector<std::string>& arguments) {
   const Target& target = targetNamed(name);
   if (target.run == nullptr) {
     std::fprintf(stderr, "there is no target %s\n", name.c_str());
     return 2;
   }
-  size_t inputs = 0;
-  for (const std::string& path : paths) {
-    for (const std::string& input : path == "--seeds" ? seedsOf(target) : readFiles(path)) {
+  std::vector<std::string> inputs;
+  size_t mutations = 0;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--mutate" && i + 1 < arguments.size()) {
+      mutations += runMutations(target, inputs, std::atoi(arguments[++i].c_str()));
+      continue;
+    }
+    for (std::string& input :
+         arguments[i] == "--seeds" ? seedsOf(target) : readFiles(arguments[i])) {
       runOn(target, input);
-      ++inputs;
+      inputs.push_back(std::move(input));
     }
   }
-  std::printf("%zu inputs\n", inputs);
-  return testing::UnitTest::GetInstance()->Failed() || inputs == 0 ? 1 : 0;
+  std::printf("%zu inputs, %zu mutations\n", inputs.size(), mutations);
+  return testing::UnitTest::GetInstance()->Failed() || inputs.empty() ? 1 : 0;
 }
 
 }  // namespace

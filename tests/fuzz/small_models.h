@@ -3,18 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "fuzz/checks.h"
 #include "oriel/sessions.h"
+#include "support/ledger.h"
 #include "support/owners.h"
 #include "support/random_families.h"
 
 namespace oriel::fuzz {
 
-/// A model's window and formats.
+/// A model's window, formats, and what its sessions begin with.
 struct SmallLayout {
   uint32_t window;
   uint32_t chunk;
@@ -22,11 +24,18 @@ struct SmallLayout {
   oriel_kv_format k;
   oriel_kv_format v;
   uint32_t transcript_bytes;
+  oriel_state_format state = ORIEL_STATE_AUTO;
+  const char* chat = nullptr;  ///< null: the model's own
+  uint32_t sessions = 1;
+  uint32_t prefix = 0;  ///< tokens, held once for all sessions
 };
-constexpr SmallLayout kSmallLayouts[] = {{24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048},
-                                         {40, 4, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600},
-                                         {12, 8, UINT32_MAX, ORIEL_KV_INT4, ORIEL_KV_INT4, 0},
-                                         {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 4096}};
+constexpr SmallLayout kSmallLayouts[] = {
+    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048},
+    {40, 4, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, ORIEL_STATE_INT8},
+    {12, 8, UINT32_MAX, ORIEL_KV_INT4, ORIEL_KV_INT4, 0, ORIEL_STATE_F16},
+    {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 4096, ORIEL_STATE_F32, nullptr, 2},
+    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048, ORIEL_STATE_F32, "plain"},
+    {24, 8, 0, ORIEL_KV_F16, ORIEL_KV_F16, 300, ORIEL_STATE_F32, nullptr, 1, 3}};
 constexpr size_t kSmallLayoutCount = sizeof(kSmallLayouts) / sizeof(kSmallLayouts[0]);
 /// Keys and values, windows by layer, columns, states, latents.
 constexpr size_t kSmallModelCount = 5;
@@ -43,6 +52,10 @@ class SmallSession {
     options.window_tokens = layout.window;
     options.chunk_tokens = layout.chunk;
     options.sink_tokens = layout.sinks;
+    options.state_format = layout.state;
+    options.sessions = layout.sessions;
+    options.prefix_tokens = layout.prefix;
+    options.allocator = ledger_.allocator();
     options.k_format = layout.k;
     options.v_format = layout.v;
     options.transcript_bytes = layout.transcript_bytes;
@@ -59,9 +72,18 @@ class SmallSession {
     loaded_.model.reset(model);
     oriel_session_options session_options = {};
     session_options.struct_size = sizeof(session_options);
+    oriel_chat_options chat = {};
+    chat.struct_size = sizeof(chat);
+    chat.chat_template = layout.chat;
+    session_options.chat = &chat;
     oriel_session* session = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
     loaded_.session.reset(session);
+    if (layout.prefix != 0) {
+      beginWith(layout.prefix);
+      EXPECT_EQ(ORIEL_OK, oriel_prefix_set(get()));
+      begun_.clear();
+    }
   }
   SmallSession(const SmallSession&) = delete;
   SmallSession& operator=(const SmallSession&) = delete;
@@ -79,12 +101,21 @@ class SmallSession {
     EXPECT_EQ(bytes.size(), needed);
     return bytes;
   }
-  /// An empty session with so many tokens.
-  void beginWith(size_t tokens) const {
+  /// An empty session with so many tokens. They are computed once: later the session is restored.
+  void beginWith(size_t tokens) {
+    std::string& known = begun_[tokens];
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(get()));
+    if (!known.empty()) {
+      EXPECT_EQ(ORIEL_OK, oriel_session_restore_as(get(), known.data(), known.size(),
+                                                   ORIEL_RESTORE_EXACT, nullptr));
+      return;
+    }
     const std::vector<int32_t> ids = test::someIds(tokens, 300);
     EXPECT_EQ(ORIEL_OK, oriel_session_append(get(), ids.data(), ids.size()));
+    known = save();
   }
+  /// Memory that calls borrow is refused.
+  void refuseMemory(bool refuse) { ledger_.refuse_all = refuse; }
   oriel_status add(const std::string& role, const std::string& text) const {
     return oriel_chat_add(get(), role.c_str(), text.data(), text.size());
   }
@@ -95,6 +126,8 @@ class SmallSession {
 
  private:
   Watch* watch_ = nullptr;
+  std::map<size_t, std::string> begun_;
+  test::Ledger ledger_;  // outlives what takes memory from it
   test::Loaded loaded_;
 };
 
@@ -129,6 +162,7 @@ class SmallModels {
     model.n_layers = std::min(model.n_layers, 3u);
     model.n_vocab = 300;
     model.n_ff = 32;
+    model.control_tokens = {"<|im_start|>", "<|im_end|>"};
     if (!model.kv_heads_by_layer.empty()) {
       model.kv_heads_by_layer.resize(model.n_layers);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,47 @@ inline bool standsIn(const std::string& part, const std::string& whole) {
     ++at;
   }
   return true;
+}
+
+/// The words of JSON, for languages that are written in it, and `more`.
+inline std::vector<std::string> jsonWordsAnd(std::vector<std::string> more) {
+  static const char* const kWords[] = {"{",
+                                       "}",
+                                       "[",
+                                       "]",
+                                       ",",
+                                       ":",
+                                       "\"",
+                                       "\\",
+                                       "true",
+                                       "false",
+                                       "null",
+                                       "0",
+                                       "1",
+                                       "-1",
+                                       "-0.0",
+                                       "1.5",
+                                       "1e5",
+                                       "1e400",
+                                       "18446744073709551615",
+                                       "2147483648",
+                                       "\n",
+                                       " ",
+                                       "\t",
+                                       "\r",
+                                       "\\n",
+                                       "\\u00e9",
+                                       "\\ud83d\\ude00",
+                                       "\\ud83d",
+                                       "\\u0000",
+                                       "é",
+                                       "🌍",
+                                       "\xC3",
+                                       "\x7F",
+                                       "[[[[[[[[",
+                                       "]]]]]]]]"};
+  more.insert(more.end(), std::begin(kWords), std::end(kWords));
+  return more;
 }
 
 /// Puts words in, takes stretches out, doubles and moves them, and changes numbers.

@@ -82,6 +82,19 @@ TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
   EXPECT_EQ(tap.calls["vkCreateComputePipelines"], tap.calls["vkDestroyPipeline"]);
 }
 
+// What gives them back has the threads stop that compile: what they were kept from is done at the end.
+TEST_F(VulkanExecutor, arenas_may_come_and_go_while_kernels_compile) {
+  constexpr ArenaSet kSome = arenaBit(ArenaKind::kCache) | arenaBit(ArenaKind::kActivations);
+  for (uint32_t i = 0; i < 4; ++i) {
+    Copier copier;
+    ASSERT_TRUE(copier.rig.create().ok()) << copier.rig.log.errors();
+    ASSERT_TRUE(copier.rig.executor->giveBack(kSome).ok());
+    ASSERT_TRUE(copier.rig.executor->takeAgain(kSome).ok());
+    ASSERT_TRUE(copier.rig.upload().ok());
+    EXPECT_TRUE(copier.copies());
+  }
+}
+
 TEST_F(VulkanExecutor, running_out_of_device_memory_is_a_status_of_its_own) {
   VulkanTap tap;
   tap.fail = [](const std::string& call, int nth) {

@@ -1,5 +1,7 @@
 package dev.oriel;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -9,6 +11,23 @@ import java.util.Map;
 
 /** Everything by which a reply is shaped or looked into, and texts as vectors. */
 class Knobs extends Checks {
+  /** The library has Vulkan wherever these checks run against a device of it. */
+  static void what_a_folder_says_against_drivers_is_forgotten() throws Exception {
+    Path folder = Files.createTempDirectory("oriel-\u00fc");
+    Path kept = folder.resolve("oriel-0123456789abcdef.verdict");
+    Path other = folder.resolve("other.verdict");
+    Files.write(kept, new byte[] {1});
+    Files.write(other, new byte[] {1});
+    Oriel.forgetDevices(folder.toString());
+    boolean hasVulkan = System.getProperty("oriel.vulkan", "1").equals("1");
+    expectEqual(!hasVulkan, Files.exists(kept));
+    expect(Files.exists(other), "a file of somebody else's is gone");
+    expectThrows(NullPointerException.class, () -> Oriel.forgetDevices(null));
+    Files.deleteIfExists(kept);
+    Files.delete(other);
+    Files.delete(folder);
+  }
+
   static void a_stop_text_ends_the_reply_and_is_not_shown() {
     try (OrielSession session = open()) {
       String text = ABILITY_REPLY.substring(5, 12);
@@ -184,6 +203,14 @@ class Knobs extends Checks {
     expectEqual(OrielOptions.StateFormat.AUTO, plan.stateFormat);
     expectEqual(0L, plan.onFileBytes);
     expectEqual(0L, plan.constraintBytes);
+    expectEqual(0L, plan.draftBytes);
+    options.draftTokens = 7;
+    OrielPlan guessing = Oriel.plan(TINY, MEMORY, options);
+    expectEqual(7, guessing.draftTokens);
+    expect(guessing.draftBytes > 0, "bytes of guesses");
+    options.draftTokens = 16;
+    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, MEMORY, options));
+    options.draftTokens = 3;
     options.checkpoints = 33;
     expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, MEMORY, options));
     options.checkpoints = OrielOptions.NO_CHECKPOINTS;

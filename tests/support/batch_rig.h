@@ -214,7 +214,7 @@ class BatchRig {
     const bool shared = setting_.share_sinks && at < setting_.sinks;  // whoever is first writes it
     const uint32_t of = shared ? 0 : session;
     const uint32_t id = (31 * of + 17 * at + at * at % 13) % nVocab();
-    block().token(t) = {id, session, t, 0};
+    block().token(t) = {id, session, t, session};
     for (uint32_t v = 0; v < plan.n_views; ++v) {
       block().view(t, v) = viewOf(v, session, at);
     }

@@ -59,9 +59,14 @@ class Float64Model {
 
   size_t nVocab() { return weights_["token_embd.weight"].size() / n_embd_; }
 
+  /// From the next step on these layers see no more than so many tokens of the window, by layer; 0: all of it. Positions
+  /// are those of what the others see.
+  void seeLess(const std::vector<size_t>& windows) { shorter_ = windows; }
+
   /// Logits after one more token, seeing the first `sinks` and the last `window` tokens. The window may differ from
   /// step to step; what is not seen once is not seen again.
   std::vector<double> step(int32_t id, size_t sinks, size_t window) {
+    seen_ = std::min(seen_ + 1, sinks + window);
     const std::vector<double>& embedding = weights_["token_embd.weight"];
     std::vector<double> x = part(embedding, static_cast<size_t>(id) * n_embd_, n_embd_);
     scale(&x, embedding_scale_);
@@ -227,9 +232,9 @@ class Float64Model {
       q = headsNormed(q, prefix + "attn_q_norm.weight", heads_[layer]);
       const size_t seen = keys_[source].size();
       const bool slides = windows_[layer] != 0;
-      return product(
-          prefix + "attn_output.weight",
-          attend(layer, prefix, q, slides ? n_tokens_ + 1 - seen : 0, slides ? 0 : sinks));
+      return product(prefix + "attn_output.weight",
+                     attend(layer, prefix, q, slides ? n_tokens_ + 1 - seen : 0, slides ? 0 : sinks,
+                            slides ? 0 : seen_ - seen));
     }
     Vector k = projection(prefix, "attn_k", u, n_heads_, n_kv);
     Vector v = k;
@@ -250,18 +255,23 @@ class Float64Model {
     values_[layer].push_back(v);
     const size_t own = windows_[layer];
     const size_t kept_sinks = own != 0 ? 0 : sinks;
-    const size_t kept = own != 0 ? std::min(own, sinks + window) : sinks + window;
+    const size_t kept = own != 0 ? std::min(own, sinks + window) : sinks + partOf(layer, window);
     while (keys_[layer].size() > kept) {
       keys_[layer].erase(keys_[layer].begin() + static_cast<std::ptrdiff_t>(kept_sinks));
       values_[layer].erase(values_[layer].begin() + static_cast<std::ptrdiff_t>(kept_sinks));
     }
     // Where the oldest of what is kept stands: inside the cache, or where it was read.
     const size_t first = own != 0 ? n_tokens_ + 1 - keys_[layer].size() : 0;
-    Vector attended = attend(layer, prefix, q, first, kept_sinks);
+    const size_t gap = own != 0 ? 0 : seen_ - keys_[layer].size();
+    Vector attended = attend(layer, prefix, q, first, kept_sinks, gap);
     for (size_t i = 0; i < gates.size(); ++i) {
       attended[i] /= 1 + std::exp(-gates[i]);
     }
     return product(prefix + "attn_output.weight", attended);
+  }
+
+  size_t partOf(size_t layer, size_t window) const {
+    return shorter_.empty() || shorter_[layer] == 0 ? window : std::min(window, shorter_[layer]);
   }
 
   // What is remembered of a token: its latent, then its key, which is rotated when it is seen.
@@ -299,21 +309,22 @@ class Float64Model {
   }
 
   // The oldest key stands at position `first`. Where norms come after RoPE, scores are no functions of distances: what
-  // the window holds is then scored where it was read, and sinks from where the query stands inside the cache.
+  // the window holds is then scored where it was read, and sinks from where the query stands inside the cache. `gap`: so
+  // many tokens behind the sinks are seen by other layers only.
   Vector attend(size_t layer, const std::string& prefix, const Vector& query, size_t first,
-                size_t sinks) {
+                size_t sinks, size_t gap = 0) {
     const size_t head_dim = heads_[layer];
     const std::vector<Vector>& kept_keys = keys_[memoryOf(layer)];
     const std::vector<Vector>& kept_values = values_[memoryOf(layer)];
     const size_t n = kept_keys.size();
-    const size_t shift = is("hunyuan-dense") ? n_tokens_ + 1 - first - n : 0;
+    const size_t shift = is("hunyuan-dense") ? n_tokens_ + 1 - first - n - gap : 0;
     const size_t n_kv = n_kv_heads_[layer];
-    const size_t now = first + n - 1;
+    const size_t now = first + n + gap - 1;
     std::vector<std::vector<Vector>> keys(n_kv);
     for (size_t kv = 0; kv < n_kv; ++kv) {
       for (size_t j = 0; j < n; ++j) {
         keys[kv].push_back(placed(layer, kept_keys[j], kv,
-                                  j < sinks ? first + j : first + j + shift,
+                                  j < sinks ? first + j : first + j + gap + shift,
                                   prefix + "attn_k_norm.weight"));
       }
     }
@@ -481,6 +492,8 @@ class Float64Model {
   std::vector<size_t> n_kv_heads_;  ///< by layer
   size_t input_ = 0;                ///< values of a layer's own input
   std::vector<size_t> heads_;       ///< head size, by layer
+  size_t seen_ = 0;                 ///< tokens that layers with the whole window see
+  std::vector<size_t> shorter_;     ///< by layer, see seeLess()
   std::vector<size_t> windows_;     ///< by layer; 0: what the session keeps
   std::vector<Float64Rope> ropes_;  ///< by layer
   double eps_ = 0;

@@ -185,6 +185,9 @@ class SlowRecogniser {
       return known->second;
     }
     Ends found;
+    if (!productive_[id]) {
+      return ends_[{id, at}] = found;  // it may come back to itself without taking a byte
+    }
     const Expr& e = grammar_.at(id);
     switch (e.kind) {
       case ExprKind::kEmpty:
@@ -232,6 +235,9 @@ class SlowRecogniser {
     const auto known = goes_on_.find({id, at});
     if (known != goes_on_.end()) {
       return known->second;
+    }
+    if (!productive_[id]) {
+      return goes_on_[{id, at}] = false;
     }
     const Expr& e = grammar_.at(id);
     const size_t left = text_.size() - at;

@@ -111,7 +111,7 @@ class LosingExecutor : public ForwardingExecutor {
       ++asked_since;
     } else if (work == lose_in && --after == 0) {
       lost_ = log.fail(how,
-                       "cannot wait for the device, it was lost: free the model and load it again");
+                       "cannot wait for the device, it was lost: call oriel_session_recover");
     }
     return lost_;
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "support/awkward.h"
 #include "support/gguf_writer.h"
 
 namespace oriel::test {
@@ -117,40 +118,7 @@ class ModelMutator {
     *what_ += "; ";
   }
 
-  /// Numbers that break things: limits, powers of two and their neighbours.
-  uint64_t awkward() {
-    switch (below(6)) {
-      case 0:
-        return below(4);
-      case 1:
-        return UINT64_MAX - below(3);
-      case 2:
-        return (uint64_t{1} << below(64)) + below(3) - 1;
-      case 3:
-        return random_();
-      case 4:
-        return below(70000);
-      default:
-        return static_cast<uint64_t>(-static_cast<int64_t>(below(300)));
-    }
-  }
-  double awkwardReal() {
-    const double reals[] = {0,
-                            -0.0,
-                            -1,
-                            1e-45,
-                            1e300,
-                            -1e300,
-                            1e38,
-                            1e-300,
-                            0.5,
-                            65504,
-                            1e6,
-                            std::numeric_limits<double>::infinity(),
-                            -std::numeric_limits<double>::infinity(),
-                            std::numeric_limits<double>::quiet_NaN()};
-    return reals[below(std::size(reals))];
-  }
+  uint64_t awkward() { return awkwardNumber(random_); }
   std::string awkwardText() {
     const std::string texts[] = {"",
                                  " ",
@@ -199,7 +167,7 @@ class ModelMutator {
     Key& key = *anyOf(numbers);
     say("number ", key.name);
     if (key.type == static_cast<uint32_t>(ValueType::kFloat32)) {
-      file_.addFloat32(key.name, static_cast<float>(std::clamp(awkwardReal(), -3e38, 3e38)));
+      file_.addFloat32(key.name, static_cast<float>(std::clamp(awkwardReal(random_), -3e38, 3e38)));
       if (below(4) == 0) {
         file_.addFloat32(key.name, std::numeric_limits<float>::quiet_NaN());
       }

@@ -56,6 +56,48 @@ std::string withConstant(const std::string& value) {
          value + "}}";
 }
 
+std::string withWindows(const std::string& list) {
+  return R"({"version": 1, "model": {"file_bytes": 1, "hash": "00000000000000ff"}, "constants": {}, "windows": )" +
+         list + "}";
+}
+
+TEST(CalibrationFile, windows_by_layer_are_read) {
+  const ReadBack got = readText(withWindows(
+      R"([{"window_tokens": 508, "loss_nats": -0.0125, "shares": [0, 64, 255], "more": [1]},)"
+      R"( {"shares": [0, 0, 0], "loss_nats": 0, "window_tokens": 1000}])"));
+  ASSERT_EQ(CalibrationFault::kNone, got.fault);
+  const Calibration& constants = got.file->constants;
+  ASSERT_EQ(2u, constants.profile_count);
+  EXPECT_EQ(3u, constants.profile_layers);
+  EXPECT_EQ(508u, constants.profiles[0].window);
+  EXPECT_DOUBLE_EQ(-0.0125, constants.profiles[0].loss);
+  EXPECT_EQ(64u, constants.profiles[0].parts[1]);
+  EXPECT_EQ(255u, constants.profiles[0].parts[2]);
+  EXPECT_TRUE(constants.profiles[1].isUniform(3));
+  EXPECT_EQ(0u, readText(withWindows("null")).file->constants.profile_count);
+}
+
+TEST(CalibrationFile, windows_that_nobody_could_have_measured_are_refused) {
+  for (const char* list : {"{}", "[1]", R"([{"loss_nats": 0, "shares": [0]}])",
+                           R"([{"window_tokens": 0, "loss_nats": 0, "shares": [0]}])",
+                           R"([{"window_tokens": 1e12, "loss_nats": 0, "shares": [0]}])",
+                           R"([{"window_tokens": 64, "shares": [0]}])",
+                           R"([{"window_tokens": 64, "loss_nats": 1e999, "shares": [0]}])",
+                           R"([{"window_tokens": 64, "loss_nats": 0, "shares": []}])",
+                           R"([{"window_tokens": 64, "loss_nats": 0, "shares": [256]}])",
+                           R"([{"window_tokens": 64, "loss_nats": 0, "shares": [-1]}])",
+                           R"([{"window_tokens": 64, "loss_nats": 0, "shares": [0]},)"
+                           R"( {"window_tokens": 64, "loss_nats": 0, "shares": [0, 0]}])"}) {
+    EXPECT_EQ(CalibrationFault::kConstant, readText(withWindows(list)).fault) << list;
+  }
+  std::string many = "[";
+  for (int i = 0; i < 65; ++i) {
+    many +=
+        std::string(i == 0 ? "" : ",") + R"({"window_tokens": 64, "loss_nats": 0, "shares": [0]})";
+  }
+  EXPECT_EQ(CalibrationFault::kConstant, readText(withWindows(many + "]")).fault);
+}
+
 TEST(CalibrationFile, the_bundled_one_is_read_whatever_pieces_it_comes_in) {
   const std::string text = contents(kBundled + ".calibration.json");
   const nlohmann::json want = nlohmann::json::parse(text);

@@ -395,6 +395,19 @@ TEST_F(DriverMark, of_a_process_that_lives_is_left_alone) {
   EXPECT_FALSE(fs::exists(path()));
 }
 
+TEST_F(DriverMark, that_cannot_be_removed_says_nothing) {
+  DriverWatch owner;
+  owner.begin(path().c_str(), 7);
+  owner.enter(DriverPlace::kDevice, 0);
+  const fs::path moved = folder_ / "moved";
+  fs::rename(fs::path(path()).parent_path(), moved);  // it is not where it is looked for
+  owner.end();
+  const std::string mark = (moved / fs::path(path()).filename()).string();
+  ASSERT_TRUE(fs::exists(mark));
+  DriverWatch later;
+  EXPECT_EQ(DriverPlace::kNone, later.begin(mark.c_str(), 7).place);
+}
+
 TEST_F(DriverMark, of_any_bytes_is_survived) {
   fs::create_directories(fs::path(path()).parent_path());
   for (const size_t bytes : {0, 1, 23, 24, 63, 64, 5000}) {

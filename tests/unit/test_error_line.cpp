@@ -3,7 +3,10 @@
 
 #include <string>
 
+#include "base/limits.h"
 #include "base/log.h"
+#include "support/captured_log.h"
+#include "text/utf8.h"
 
 namespace oriel {
 namespace {
@@ -58,6 +61,56 @@ TEST(ErrorLine, is_cut_between_two_characters) {
   const std::string whole(ErrorLine::kBytes - 1, 'x');
   fits.set(whole.c_str());
   EXPECT_EQ(whole, fits.text());
+}
+
+bool isText(const std::string& line) {
+  size_t bad = 0;
+  return isValidUtf8(line.data(), line.size(), &bad);
+}
+
+TEST(LogLine, is_cut_between_two_characters) {
+  for (const std::string character : {"a", "\u00e4", "\u20ac", "\U0001F600"}) {
+    for (size_t before = 0; before < 5; ++before) {
+      std::string text(before, 'x');
+      while (text.size() < 2 * kMaxMessageBytes) {
+        text += character;
+      }
+      test::CapturedLog captured;
+      (void)captured.log().fail(ORIEL_ERROR_IO, "%s", text.c_str());
+      (void)captured.log().fail(ORIEL_ERROR_IO, "\"%.100s\": try again", text.c_str());
+      ASSERT_EQ(2u, captured.lines.size());
+      const std::string line = captured.lines[0].text;
+      EXPECT_TRUE(isText(line));
+      EXPECT_LT(line.size(), kMaxMessageBytes);
+      EXPECT_GT(line.size() + 5, kMaxMessageBytes);
+      EXPECT_EQ(text.substr(0, line.size()), line);
+      const size_t whole = before + (100 - before) / character.size() * character.size();
+      EXPECT_EQ('"' + text.substr(0, whole) + "\": try again", captured.lines[1].text);
+    }
+  }
+}
+
+TEST(LogLine, is_one_line_of_text_whatever_a_file_says) {
+  const struct {
+    const char* given;
+    const char* line;
+  } cases[] = {{"a\nb\tc\x7f", "a?b?c?"},
+               {"\xff\xfe", "??"},
+               {"caf\xe9 x", "caf x"},  // Latin-1: begins a character that does not go on
+               {"\x80\xbf", "??"},
+               {"\xc0\xaf", "??"},
+               {"\xed\xa0\x80", "??"},
+               {"\xf0\x9f\x98", ""},
+               {"\xf4\x90\x80\x80", "???"},
+               {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+               {"\xe2\x82\xe2\x82\xac", "\xe2\x82\xac"}};
+  for (const auto& one : cases) {
+    test::CapturedLog captured;
+    captured.log().write(ORIEL_LOG_INFO, "%s", one.given);
+    ASSERT_EQ(1u, captured.lines.size());
+    EXPECT_EQ(one.line, captured.lines[0].text);
+    EXPECT_TRUE(isText(captured.lines[0].text));
+  }
 }
 
 }  // namespace

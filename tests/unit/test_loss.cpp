@@ -33,7 +33,8 @@ double lossOf(const Pair& pair, uint64_t tokens, uint32_t context_train = 0, uin
   CacheFormats formats;
   formats.k = pair.k;
   formats.v = pair.v;
-  return LossModel().expected(formats, modelOf(layers, context_train), tokens);
+  return LossModel().expected(formats, modelOf(layers, context_train), 0,
+                              static_cast<uint32_t>(tokens));
 }
 
 /// With the memory of so many tokens in f16.
@@ -81,10 +82,10 @@ TEST(Loss, rounding_is_averaged_over_layers_and_raised_keys_are_exact) {
   EXPECT_DOUBLE_EQ(lossOf(kK8V4, 1000, 0, 8), lossOf(kK8V4, 1000, 0, 80));
   CacheFormats formats;
   formats.k = KvFormat::kInt4;
-  const double all = LossModel().expected(formats, modelOf(4), 1000);
+  const double all = LossModel().expected(formats, modelOf(4), 0, 1000);
   formats.requireF16(0);
   formats.requireF16(3);
-  const double half = LossModel().expected(formats, modelOf(4), 1000);
+  const double half = LossModel().expected(formats, modelOf(4), 0, 1000);
   EXPECT_NEAR(LossModel().keys_int4 / 2, all - half, 1e-12);
 }
 

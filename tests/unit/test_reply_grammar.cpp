@@ -49,6 +49,27 @@ class Matcher {
     return at;
   }
 
+  /// Some text; "": there is none.
+  std::string first() {
+    std::string text;
+    StateSets::Id set = sets_.start();
+    while (!sets_.complete(set)) {
+      StateSets::Id next = StateSets::kNothing;
+      // Letters and digits of ids before marks, and no blanks that may come for ever.
+      for (const auto& [from, to] : {std::pair(0x30, 0x100), std::pair(0x0a, 0x30)}) {
+        for (int byte = from; byte < to && next == StateSets::kNothing; ++byte) {
+          next = sets_.step(set, static_cast<uint8_t>(byte));
+          text += next != StateSets::kNothing ? std::string(1, static_cast<char>(byte)) : "";
+        }
+      }
+      if (next == StateSets::kNothing || next == StateSets::kFull || text.size() > 2000) {
+        return "";
+      }
+      set = next;
+    }
+    return text;
+  }
+
  private:
   std::vector<uint8_t> memory_;
   std::vector<uint8_t> sets_memory_;
@@ -74,6 +95,8 @@ class CallCase {
     Matcher(grammar_, log.log()).match(text.substr(trigger.size()), &whole);
     return whole;
   }
+  /// The text that the grammar has, taking always the first byte that may come; "": it has none.
+  std::string only() { return calls.trigger + Matcher(grammar_, log.log()).first(); }
   ReadReply read(const std::string& text) { return readReply(forms_, text, &tools_); }
 
   Status status = kOk;
@@ -248,6 +271,140 @@ TEST(ReplyGrammars, what_cannot_be_promised_is_named) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, CallCase(kFormToolCall, json::array()).status.code());
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             CallCase(kFormToolCall, json::array({json::object()})).status.code());
+}
+
+json toolNamed(const std::string& name) {
+  json tools = json::array({{{"name", name}, {"parameters", {{"type", "object"}}}}});
+  tools[0]["parameters"]["properties"] = json::object();
+  return tools;
+}
+
+/// Every form for which there is a grammar.
+std::vector<ReplyForms> writtenForms() {
+  std::vector<ReplyForms> forms;
+  for (const Written& written : kWritten) {
+    forms.push_back(written.forms);
+  }
+  return forms;
+}
+
+TEST(ReplyGrammars, names_are_read_back_or_refused) {
+  const struct {
+    const char* name;
+    bool everywhere;  ///< every form has a place for it
+  } cases[] = {{"get_weather", true},  {"getWeather2", true}, {"get-weather", true},
+               {"3d-print", true},     {"a.b", true},         {"\u00e9t\u00e9", true},
+               {"get weather", false}, {"a(b", false},        {"a>b", false},
+               {"a\"b", false},        {"a{b", false},        {"a\nb", false},
+               {" a", false},          {"a ", false},         {"call:a", true},
+               {"<tool_call>", false}, {"a\\b", false}};
+  for (const ReplyForms forms : writtenForms()) {
+    for (const auto& one : cases) {
+      SCOPED_TRACE(one.name + std::string(" in forms ") + std::to_string(forms));
+      CallCase call(forms, toolNamed(one.name));
+      if (!call.status.ok()) {
+        EXPECT_FALSE(one.everywhere);
+        EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, call.status.code());
+        EXPECT_NE(std::string::npos, call.log.errors().find("has no place for its name"));
+        continue;
+      }
+      const std::string text = call.only();
+      const ReadReply read = call.read(text);
+      ASSERT_EQ(1u, read.calls.size()) << text;
+      EXPECT_EQ(one.name, read.calls[0].name) << text;
+      EXPECT_EQ("{}", read.calls[0].arguments) << text;
+      EXPECT_TRUE(read.calls[0].ended) << text;
+    }
+  }
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+            CallCase(kFormToolCall, toolNamed(std::string(257, 'x'))).status.code());
+}
+
+TEST(ReplyGrammars, gemmas_names_have_blanks) {
+  const json given = json::array(
+      {{{"name", "get the weather"},
+        {"parameters",
+         {{"type", "object"}, {"properties", {{"the city", {{"type", "integer"}}}}}}}}});
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, CallCase(kFormGemma4, given).status.code());
+  const ReadReply read =
+      readReply(kFormGemma4, "<|tool_call>call:get the weather {a:1}<tool_call|>", nullptr);
+  ASSERT_EQ(1u, read.calls.size());
+  EXPECT_EQ("get the weather", read.calls[0].name);
+  EXPECT_EQ("{\"a\":1}", read.calls[0].arguments);
+  CallCase call(kFormGemma4, toolNamed("get the weather"));
+  ASSERT_TRUE(call.status.ok()) << call.log.errors();
+  EXPECT_TRUE(call.has("<|tool_call>call:get the weather{}<tool_call|>"));
+}
+
+TEST(ReplyGrammars, keys_without_quotes_are_read_back_or_refused) {
+  const struct {
+    const char* key;
+    bool everywhere;
+  } cases[] = {{"city", true}, {"\u00e9", true}, {"the city", false}, {"a:b", false},
+               {"a=b", false}, {"a>b", false},   {"", false},         {"a\"b", false}};
+  for (const ReplyForms forms : writtenForms()) {
+    for (const auto& one : cases) {
+      json given = toolNamed("f");
+      given[0]["parameters"]["properties"][one.key] = {{"type", "null"}};
+      given[0]["parameters"]["required"] = {one.key};
+      CallCase call(forms, given);
+      if (!call.status.ok()) {
+        EXPECT_FALSE(one.everywhere) << one.key << forms;
+        EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, call.status.code());
+        continue;
+      }
+      const std::string text = call.only();
+      const ReadReply read = call.read(text);
+      ASSERT_EQ(1u, read.calls.size()) << text;
+      EXPECT_EQ(json({{one.key, nullptr}}), json::parse(read.calls[0].arguments)) << text;
+    }
+  }
+}
+
+TEST(ReplyGrammars, parameters_that_are_no_schema_are_refused) {
+  for (const ReplyForms forms : writtenForms()) {
+    for (const char* const parameters :
+         {R"({"type": "object<x>", "properties": {}})", R"({"type": "object<x>"})", "1",
+          R"({"type": "object<x>", "properties": {"a": {"type": "integer"}}})",
+          R"({"type": "string"})", R"({"$ref": "#/x"})"}) {
+      json given = toolNamed("f");
+      given[0]["parameters"] = json::parse(parameters);
+      EXPECT_FALSE(CallCase(forms, given).status.ok()) << parameters << " in " << forms;
+    }
+    json given = toolNamed("f");
+    given[0]["parameters"] = nullptr;
+    EXPECT_TRUE(CallCase(forms, given).status.ok());
+    given[0]["parameters"] = json::object();
+    EXPECT_TRUE(CallCase(forms, given).status.ok());
+  }
+}
+
+TEST(ReplyGrammars, what_is_said_of_all_properties_together_is_named) {
+  for (const ReplyForms forms : {kFormGemma4, kFormLfm, kFormToolCall | kFormFunctionTag}) {
+    for (const char* const keyword :
+         {R"("required": ["b"])", R"("minProperties": 2)", R"("anyOf": [{"required": ["a"]}])",
+          R"("enum": [{"a": 1}])", R"("not": {})"}) {
+      json given = toolNamed("f");
+      given[0]["parameters"] =
+          json::parse(R"({"type": "object", "properties": {"a": {"type": "integer"}}, )" +
+                      std::string(keyword) + "}");
+      EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, CallCase(forms, given).status.code()) << keyword;
+      given[0]["parameters"]["properties"] = json::object();
+      EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, CallCase(forms, given).status.code()) << keyword;
+    }
+  }
+}
+
+TEST(ReplyGrammars, listed_values_of_gemma_are_what_they_are) {
+  const json given = json::parse(R"([{"name": "f", "parameters": {"type": "object", "properties":
+    {"a": {"enum": ["x", null, true]}, "b": {"const": false}}, "required": ["a", "b"]}}])");
+  CallCase call(kFormGemma4, given);
+  ASSERT_TRUE(call.status.ok()) << call.log.errors();
+  EXPECT_TRUE(call.has("<|tool_call>call:f{a:<|\"|>x<|\"|>,b:false}<tool_call|>"));
+  EXPECT_TRUE(call.has("<|tool_call>call:f{a:null,b:false}<tool_call|>"));
+  EXPECT_TRUE(call.has("<|tool_call>call:f{a:true,b:false}<tool_call|>"));
+  EXPECT_FALSE(call.has("<|tool_call>call:f{a:false,b:false}<tool_call|>"));
+  EXPECT_FALSE(call.has("<|tool_call>call:f{a:null,b:true}<tool_call|>"));
 }
 
 TEST(ReplyGrammars, references_in_parameters_are_followed) {

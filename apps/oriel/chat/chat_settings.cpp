@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "chat/chat.h"
-#include "plan/plan_source.h"
+#include "kv_formats.h"
 #include "sizes.h"
 #include "validators.h"
 

@@ -12,6 +12,7 @@
 #include "failure.h"
 #include "measure/calibration.h"
 #include "measure/divergence.h"
+#include "measure/window_search.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -142,9 +143,12 @@ class Measuring {
       measureLayers(reference);
     }
     measureForgetting(reference);
+    if (!options_.whole_model && !forgetting_.empty()) {
+      measureWindows(reference);
+    }
   }
 
-  Calibration result() const { return {result_, layers_}; }
+  Calibration result() const { return {result_, layers_, windows_}; }
   bool forgets() const { return forgets_; }
 
   Json details() const {
@@ -205,12 +209,27 @@ class Measuring {
                     point.loss_nats);
       text += line;
     }
+    text += describeWindows();
     if (forgets_) {
       std::snprintf(line, sizeof(line), "forgetting   %.4f * tokens^-%.2f\n", result_.forget_scale,
                     result_.forget_power);
       return text + line;
     }
     return text + "forgetting   not measurable with this text; the published prior stays\n";
+  }
+
+  /// Every fourth step: that is what a reader can take in, and the file has them all.
+  std::string describeWindows() const {
+    std::string text;
+    char line[160];
+    for (size_t i = 3; i + forgetting_.size() + 1 < windows_.size(); i += 4) {
+      const MeasuredWindows& windows = windows_[i];
+      std::snprintf(
+          line, sizeof(line), "by layer     %u to %u tokens, %.0f on average: %+.6f nats a token\n",
+          windows.shortestWindow(), windows.window_tokens, windows.meanWindow(), windows.loss_nats);
+      text += line;
+    }
+    return text;
   }
 
  private:
@@ -234,6 +253,50 @@ class Measuring {
     if (whole->window_tokens == 0) {
       whole->window_tokens = static_cast<uint32_t>(
           std::min<size_t>(std::max(context, sinks + kShortestWindow) - sinks, ids_.size()));
+    }
+  }
+
+  /// Layers that see the session's window: what they remember shrinks where they see less of it.
+  std::vector<uint32_t> layersOfWindow(const Model& reference) const {
+    const uint32_t n_layers = reference.info().n_layers;
+    std::vector<uint32_t> layers;
+    for (uint32_t layer = 0; layer < n_layers; ++layer) {
+      CommonOptions shorter = withFormats(options_.common, plan_, ORIEL_KV_F16, ORIEL_KV_F16);
+      shorter.window_shares.assign(n_layers, 0);
+      shorter.window_shares[layer] = 1;
+      const oriel_options asked = planOptions(shorter);
+      oriel_plan plan = {};
+      plan.struct_size = sizeof(plan);
+      if (oriel_plan_file(modelPath(shorter).c_str(), &asked, &plan) == ORIEL_OK &&
+          plan.kv_window_bytes < plan_.kv_window_bytes) {
+        layers.push_back(layer);
+      }
+    }
+    return layers;
+  }
+
+  /// All on the tokens of measureForgetting(), whose windows for all layers alike are part of the list.
+  void measureWindows(const Model& reference) {
+    const uint32_t n_layers = reference.info().n_layers;
+    size_t times = 0;
+    windows_ = searchWindows(
+        n_layers, layersOfWindow(reference), plan_.window_tokens,
+        [&](uint32_t window, const std::vector<uint8_t>& shares) {
+          CommonOptions shorter = withFormats(options_.common, plan_, ORIEL_KV_F16, ORIEL_KV_F16);
+          shorter.window_tokens = window;
+          shorter.window_shares = shares;
+          const Model model(shorter, Load::kDevice);
+          return meanFrom(
+              scoreTokens(Session(model), ids_, "windows by layer, " + std::to_string(++times)),
+              scored_from_);
+        });
+    if (windows_.empty()) {
+      return;
+    }
+    const std::vector<uint8_t> alike(n_layers, 0);
+    windows_.push_back({plan_.window_tokens, alike, 0});
+    for (const Forgetting& point : forgetting_) {
+      windows_.push_back({point.window_tokens, alike, point.loss_nats});
     }
   }
 
@@ -345,6 +408,7 @@ class Measuring {
   std::vector<oriel_layer_calibration> layers_;
   size_t layer_tokens_ = 0;
   std::vector<Forgetting> forgetting_;
+  std::vector<MeasuredWindows> windows_;
   size_t scored_from_ = 0;
   bool forgets_ = false;
   oriel_calibration result_ = {};
@@ -362,6 +426,7 @@ int runCalibrate(const CalibrateOptions& options) {
     json["sidecar"] = path;
     json["constants"] = calibrationFields(calibration.result().constants);
     json["layers"] = layerFields(calibration.result().layers);
+    json["windows"] = windowFields(calibration.result().windows);
     json["measured"] = details;
     printJson(json);
   } else {

@@ -203,6 +203,8 @@ void describe(const Model& model, const Json& json,
 /// this one takes what it needs beside it.
 CommonOptions referenceOptions(const EvalOptions& options, const Model& model) {
   CommonOptions reference = withFormats(options.common, model.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
+  reference.window_shares.assign(model.plan().window_shares,
+                                 model.plan().window_shares + model.info().n_layers);
   reference.verbose = false;
   reference.memory_bytes = uint64_t{1} << 62;
   reference.memory_bytes = PlanSource::ofFile(modelPath(reference))

@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "kv_formats.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"

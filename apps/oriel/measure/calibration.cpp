@@ -96,6 +96,18 @@ Json layerFields(const std::vector<oriel_layer_calibration>& layers) {
   return list;
 }
 
+Json windowFields(const std::vector<MeasuredWindows>& windows) {
+  Json list = Json::array();
+  for (const MeasuredWindows& measured : windows) {
+    Json entry;
+    entry["window_tokens"] = measured.window_tokens;
+    entry["loss_nats"] = measured.loss_nats;
+    entry["shares"] = measured.shares;
+    list.push_back(entry);
+  }
+  return list;
+}
+
 void writeSidecar(const std::string& path, const std::string& model_path,
                   const Calibration& calibration, const Json& details) {
   Json json;
@@ -104,6 +116,7 @@ void writeSidecar(const std::string& path, const std::string& model_path,
   json["model"] = identity(model_path);
   json["constants"] = calibrationFields(calibration.constants);
   json["layers"] = layerFields(calibration.layers);
+  json["windows"] = windowFields(calibration.windows);
   json["measured"] = details;
   try {
     writeResultFile(path, json.dump(2) + "\n");

@@ -6,6 +6,7 @@
 
 #include <oriel/tools.h>
 
+#include "measure/window_search.h"
 #include "output.h"
 
 namespace cli {
@@ -14,6 +15,7 @@ namespace cli {
 struct Calibration {
   oriel_calibration constants = {};
   std::vector<oriel_layer_calibration> layers;  ///< empty: not measured
+  std::vector<MeasuredWindows> windows;         ///< likewise
 };
 
 /// MODEL.calibration.json, where the library looks for it.
@@ -23,6 +25,8 @@ std::string sidecarPath(const std::string& model_path);
 Json calibrationFields(const oriel_calibration& calibration);
 /// What each layer costs alone, as the field `layers`.
 Json layerFields(const std::vector<oriel_layer_calibration>& layers);
+/// What windows cost, as the field `windows`.
+Json windowFields(const std::vector<MeasuredWindows>& windows);
 
 /// Writes a whole sidecar for this model file; `details` are the measurements behind the constants.
 void writeSidecar(const std::string& path, const std::string& model_path,

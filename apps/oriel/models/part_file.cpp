@@ -166,13 +166,19 @@ void PartFile::close() {
 }
 
 void PartFile::keepVersion() const {
+  const std::string path = path_ + ".json";
+  std::error_code error;
+  const fs::file_status there = fs::status(fs::u8path(path), error);
+  if (fs::exists(there) && !fs::is_regular_file(there)) {  // writing to a pipe waits for its reader
+    throw Failure{kExitFailed, path + " is no file: remove it"};
+  }
   Json json;
   json["url"] = version_.url;
   json["etag"] = version_.etag;
   json["last_modified"] = version_.last_modified;
   json["sha256"] = version_.sha256;
   json["bytes"] = version_.bytes;
-  writeResultFile(path_ + ".json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  writeResultFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 void PartFile::begin(const FileVersion& version) {

@@ -68,6 +68,7 @@ std::string groupsText(const oriel_layer_group* groups, uint32_t count) {
     text += "; " + std::to_string(groups[i].layers);
     switch (groups[i].kind) {
       case ORIEL_LAYERS_SESSION:
+        text += " layers see the last " + window + " of the window";
         break;
       case ORIEL_LAYERS_SLIDING:
         text += " layers see the last " + window;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include "kv_formats.h"
 #include "output.h"
 #include "plan/chart.h"
 #include "sizes.h"

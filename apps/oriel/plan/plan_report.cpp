@@ -7,6 +7,7 @@
 
 #include "oriel/sessions.h"
 
+#include "kv_formats.h"
 #include "plan/layer_groups.h"
 #include "report.h"
 #include "sizes.h"
@@ -56,6 +57,13 @@ std::string bytesByPurpose(const oriel_plan& plan) {
 }
 
 /// Which experts are where, and what that costs.
+std::string draftText(const oriel_plan& plan) {
+  return plan.draft_tokens != 0
+             ? "up to " + std::to_string(plan.draft_tokens) + " guesses a step, in " +
+                   formatSize(plan.draft_bytes)
+             : "none: not in plans of states, several sessions or experts on file";
+}
+
 std::string expertLines(const oriel_plan& plan) {
   if (plan.expert_slots == 0) {
     return "";
@@ -181,12 +189,14 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
 }
 
 std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
-  const std::string layers = std::to_string(group.layers) + " layers ";
+  const std::string layers =
+      std::to_string(group.layers) + (group.layers == 1 ? " layer " : " layers ");
   const std::string window = std::to_string(group.window_tokens);
   const std::string bytes = formatSize(group.bytes) + (plan.sessions > 1 ? " a session" : "");
   switch (group.kind) {
     case ORIEL_LAYERS_SESSION:
-      break;
+      return "              " + layers + (group.layers == 1 ? "sees" : "see") + " the last " +
+             window + " of them, by calibration\n";
     case ORIEL_LAYERS_SLIDING:
       return "  sliding     " + layers + "see the last " + window + " tokens and hold " + bytes +
              " when full\n";
@@ -414,6 +424,9 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
                                   : "  checkpoints none: going back reads the conversation again\n";
   }
   text += expertLines(plan);
+  if (options.draft_tokens != 0) {
+    text += "  drafts      " + draftText(plan) + "\n";
+  }
   const std::string biased = layerList(plan.raised_by_bias);
   const std::string wide = layerList(plan.raised_by_norm);
   if (!biased.empty()) {
@@ -471,6 +484,8 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
     json["state_slots"] = plan.state_slots;
     json["checkpoints"] = plan.checkpoints;
   }
+  json["draft_tokens"] = plan.draft_tokens;
+  json["draft_bytes"] = plan.draft_bytes;
   json["trim_levels"] = trimJson(plan);
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);
@@ -485,6 +500,7 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
     entry["chosen"] = plannedFits(plan) && isChosen(plan, choice);
     entry["fits"] = fitsField(plan, choice.fits != 0);
     entry["window_tokens"] = choice.window_tokens;
+    entry["shortest_window_tokens"] = choice.shortest_window_tokens;
     entry["chunk_tokens"] = choice.chunk_tokens;
     entry["total_bytes"] = choice.total_bytes;
     entry["minimum_bytes"] = plan.weights_unknown == 0 ? Json(choice.minimum_bytes) : Json(nullptr);

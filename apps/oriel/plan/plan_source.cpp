@@ -54,14 +54,4 @@ std::string PlanSource::title() const {
   return is_shape_ ? name_ : std::filesystem::u8path(name_).filename().u8string();
 }
 
-std::string formatsName(oriel_kv_format k, oriel_kv_format v) {
-  const auto bits = [](oriel_kv_format format) {
-    return format == ORIEL_KV_INT4 ? "4" : format == ORIEL_KV_INT8 ? "8" : "16";
-  };
-  if (k == ORIEL_KV_F16 && v == ORIEL_KV_F16) {
-    return "f16";
-  }
-  return std::string("K") + bits(k) + "V" + bits(v);
-}
-
 }  // namespace cli

@@ -48,7 +48,4 @@ inline uint64_t leastOf(const oriel_plan& plan, const oriel_plan_choice& choice)
   return plan.weights_unknown != 0 ? choice.total_bytes : choice.minimum_bytes;
 }
 
-/// "K8V4", "f16": as --kv spells it, in the case people write.
-std::string formatsName(oriel_kv_format k, oriel_kv_format v);
-
 }  // namespace cli

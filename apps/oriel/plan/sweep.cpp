@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "failure.h"
+#include "kv_formats.h"
 #include "measure/bench_run.h"
 #include "plan/chart.h"
 #include "plan/plan_source.h"

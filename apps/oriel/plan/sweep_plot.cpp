@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kv_formats.h"
 #include "plan/chart.h"
 #include "plan/plan_source.h"
 #include "plan/sweep.h"

@@ -39,6 +39,10 @@ Json extraOf(const ReplyOutcome& outcome) {
   extra["evicted"] = outcome.stats.evicted;
   extra["time_to_first_token_ms"] = outcome.result.time_to_first_token_ms;
   extra["decode_tokens_per_s"] = outcome.result.decode_tokens_per_s;
+  if (outcome.result.tokens_drafted != 0) {
+    extra["tokens_drafted"] = outcome.result.tokens_drafted;
+    extra["tokens_accepted"] = outcome.result.tokens_accepted;
+  }
   if (outcome.ended == Ended::kTimeout) {
     extra["timed_out"] = true;
   }

@@ -59,16 +59,7 @@ void checkEnded(Ended ended) {
   }
 }
 
-const char kModels[] = "/v1/models/";
-
 }  // namespace
-
-struct Service::Route {
-  const char* method;
-  const char* path;
-  void (Service::*answer)(Exchange*);
-  bool needs_key;
-};
 
 Service::Service(const ServiceOptions& options, const Model& model)
     : options_(options),
@@ -76,27 +67,6 @@ Service::Service(const ServiceOptions& options, const Model& model)
       started_(static_cast<int64_t>(std::time(nullptr))),
       slots_(makeSlots(options_, model), options.queue),
       guard_(options.guard) {}
-
-const Service::Route* Service::routeOf(const HttpRequest& request) const {
-  static constexpr Route kRoutes[] = {
-      {"POST", "/v1/chat/completions", &Service::chat, true},
-      {"POST", "/v1/completions", &Service::completions, true},
-      {"POST", "/v1/embeddings", &Service::embeddings, true},
-      {"GET", "/v1/models", &Service::models, true},
-      {"GET", "/health", &Service::health, false},
-      {"GET", "/metrics", &Service::metrics, true},
-      {"GET", "/", &Service::page, false},
-      {"GET", kModels, &Service::model, true},
-  };
-  for (const Route& route : kRoutes) {
-    const bool prefix = route.path == kModels;
-    if (prefix ? request.path.compare(0, sizeof(kModels) - 1, kModels) == 0
-               : request.path == route.path) {
-      return &route;
-    }
-  }
-  return nullptr;
-}
 
 void Service::sendError(const ApiError& error, Exchange* exchange) {
   if (error.retry_after_s != 0) {
@@ -135,7 +105,7 @@ void Service::refuse(int status, Exchange* exchange) {
 
 void Service::answer(Exchange* exchange) {
   const Clock::time_point start = Clock::now();
-  const Route* const route = routeOf(exchange->request());
+  const Route* const route = Route::of(exchange->request());
   try {
     run(route, exchange);
   } catch (const ApiError& error) {
@@ -162,25 +132,27 @@ void Service::answer(Exchange* exchange) {
 }
 
 void Service::run(const Route* route, Exchange* exchange) {
-  const HttpRequest& request = exchange->request();
-  const bool preflight = request.method == "OPTIONS";
-  guard_.check(exchange, !preflight && (route == nullptr || route->needs_key));
-  if (guard_.answerPreflight(exchange)) {
+  if (!admit(guard_, route, exchange)) {
     return;
   }
-  if (route == nullptr) {
-    throw ApiError{404,
-                   "there is no " + request.path + " here: see docs/serve.md for what there is", "",
-                   "not_found", 0};
+  switch (route->answer) {
+    case Route::Answer::kChat:
+      return chat(exchange);
+    case Route::Answer::kCompletions:
+      return completions(exchange);
+    case Route::Answer::kEmbeddings:
+      return embeddings(exchange);
+    case Route::Answer::kModels:
+      return models(exchange);
+    case Route::Answer::kModel:
+      return model(exchange);
+    case Route::Answer::kHealth:
+      return health(exchange);
+    case Route::Answer::kMetrics:
+      return metrics(exchange);
+    case Route::Answer::kPage:
+      return page(exchange);
   }
-  const bool is_get = std::strcmp(route->method, "GET") == 0;
-  if (request.method != route->method && !(is_get && request.method == "HEAD")) {
-    exchange->addHeader("Allow", is_get ? "GET, HEAD" : route->method);
-    throw ApiError{405,
-                   request.path + " does not take " + request.method + ": use " + route->method, "",
-                   "method_not_allowed", 0};
-  }
-  (this->*route->answer)(exchange);
 }
 
 void Service::stop(bool at_once) {
@@ -236,7 +208,7 @@ void Service::models(Exchange* exchange) {
 }
 
 void Service::model(Exchange* exchange) {
-  const std::string name = exchange->request().path.substr(sizeof(kModels) - 1);
+  const std::string name = modelNameOf(exchange->request());
   if (name != options_.model_name) {
     throw ApiError{404, "there is no model " + name + ": GET /v1/models says which there is",
                    "model", "model_not_found", 0};

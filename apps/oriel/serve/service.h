@@ -1,4 +1,4 @@
-// The routes: what is asked, of which session, and how it is answered.
+// The answers: what is asked, of which session, and how it is answered.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,7 @@
 #include "serve/http_server.h"
 #include "serve/metrics.h"
 #include "serve/reply_request.h"
+#include "serve/routes.h"
 #include "serve/slots.h"
 #include "serve/watcher.h"
 
@@ -48,8 +49,6 @@ class Service {
   std::function<uint64_t()> connections = [] { return 0; };
 
  private:
-  struct Route;
-  const Route* routeOf(const HttpRequest& request) const;
   void run(const Route* route, Exchange* exchange);
   void sendError(const ApiError& error, Exchange* exchange);
 

@@ -242,6 +242,13 @@ typedef struct oriel_options {
   /* f16_layer_count numbers, one for each layer of the model: the cache of a layer with a number other than
    * 0 stays in f16, whatever the formats. Read by the call only. NULL: none. */
   const uint8_t *f16_layers;
+  /* window_share_count numbers, one for each layer of the model: it sees so many 256ths of the window, the latest tokens
+   * behind the same sinks; 0: all of it. One number is that of all layers. Layers with windows of their own are not asked,
+   * and those that read another layer's memory see what that one sees. ORIEL_ERROR_ARGUMENT for another count, and for
+   * more different numbers than make ORIEL_LAYER_GROUPS groups. Read by the call only. NULL: all see all of it; where
+   * window_tokens is 0, the longest window does not fit and a calibration has measured windows by layer, what it found
+   * to lose least. */
+  const uint8_t *window_shares;
   /* Rates of the device that the plan is for: fills in the predictions of the plan. Read by the call
    * only. NULL: nothing is predicted. */
   const oriel_speed *speed;
@@ -256,7 +263,7 @@ typedef struct oriel_options {
   /* 1: oriel_speed_measure measures even where cache_dir has rates, and keeps the new ones: the device may be
    * warmer, or busier, than it was then. 0: not. */
   uint32_t measure_again;
-  uint32_t reserved;
+  uint32_t window_share_count; /* of window_shares */
   /* A file of `oriel calibrate`, used like `calibration` by every call that plans for a model file.
    *  - NULL: "<model path>.calibration.json" if there is one. One that is damaged, or was measured on another
    *    model, is a warning and is not used.
@@ -310,6 +317,14 @@ typedef struct oriel_options {
   const char *enabled_features;
   oriel_device_test device_test;
   uint32_t reserved_device;
+  /* Next tokens that are guessed and verified in one step, at most (speculative decoding, docs/speculation.md): what
+   * followed the last few tokens when they stood in the conversation before. The reply is the same, to the bit, as without.
+   * Where guesses are often right, as in text that is copied or repeated, it comes faster; elsewhere none are verified.
+   * Takes memory: oriel_plan.draft_bytes; with the same window the cache is the same, to the byte. Models that keep a state do without, as do plans for several sessions and
+   * those with experts on file: oriel_plan.draft_tokens is then 0. 0: none. At most 15; steps have at most chunk_tokens
+   * tokens. */
+  uint32_t draft_tokens;
+  uint32_t reserved_draft;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -465,6 +480,13 @@ typedef enum oriel_tool_choice {
   ORIEL_TOOLS_NONE = 3      /* no call is read: all is text */
 } oriel_tool_choice;
 
+/* When the next tokens are guessed (oriel_options.draft_tokens). */
+typedef enum oriel_draft {
+  ORIEL_DRAFT_AUTO = 0,   /* where that is expected to take less time */
+  ORIEL_DRAFT_ALWAYS = 1, /* wherever there is anything to guess by: to measure, and for tests */
+  ORIEL_DRAFT_NEVER = 2
+} oriel_draft;
+
 typedef struct oriel_generate_options {
   size_t struct_size;
   uint32_t max_tokens;  /* 0: until a stop token */
@@ -513,6 +535,8 @@ typedef struct oriel_generate_options {
   /* What the reply means, as it comes; besides the tokens of oriel_token_fn. NULL: nobody asks. */
   oriel_part_fn on_part;
   void *part_user;
+  oriel_draft draft;
+  uint32_t reserved_draft;
 } oriel_generate_options;
 
 typedef struct oriel_token_logprob {
@@ -550,6 +574,8 @@ typedef struct oriel_generation {
   uint32_t prompt_tokens; /* appended by oriel_chat_reply and pending oriel_chat_add calls */
   double time_to_first_token_ms;
   double decode_tokens_per_s; /* of the tokens after the first; 0 with fewer than two */
+  uint32_t tokens_drafted;    /* guesses that were verified (oriel_options.draft_tokens), ... */
+  uint32_t tokens_accepted;   /* ... and those that were right */
 } oriel_generation;
 
 /* Appends one message in the session's chat format. Text is never read as control tokens. Roles are those
@@ -622,8 +648,8 @@ ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int3
  * (oriel_chat_options), which then closes whatever message is open. Going back is possible while
  * what the remaining text would see is still stored: always before the window has filled (with sliding-window
  * layers theirs: oriel_plan.groups), later for up to chunk_tokens, one less
- * right behind a greedy reply that a stop token or a cancel ended; beyond that ORIEL_ERROR_CONTEXT, and
- * nothing changes.
+ * right behind a greedy reply that a stop token or a cancel ended (with oriel_plan.draft_tokens so many less, behind any
+ * reply that ended so); beyond that ORIEL_ERROR_CONTEXT, and nothing changes.
  *
  * In a model that keeps a state this is at once where there is a checkpoint after `position` tokens
  * (oriel_session_get_checkpoints), and where the latest step began. Else the tokens behind the nearest earlier
@@ -654,6 +680,8 @@ typedef struct oriel_stats {
   uint64_t rows_wanted;
   uint64_t rows_read;
   uint64_t tokens_read_again; /* since the session was made, to go back and to forget (models that keep a state) */
+  uint64_t tokens_drafted;    /* since the session was made, as in oriel_generation */
+  uint64_t tokens_accepted;
 } oriel_stats;
 
 ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
@@ -749,7 +777,8 @@ typedef struct oriel_plan_choice {
   oriel_kv_format k_format;
   oriel_kv_format v_format;
   uint32_t fits;
-  uint32_t window_tokens;
+  uint32_t window_tokens;          /* of the layers that see most */
+  uint32_t shortest_window_tokens; /* of those that see least of it: a calibration shares the window out */
   uint32_t chunk_tokens;
   oriel_refusal refused; /* why it is not chosen even where it fits */
   uint64_t total_bytes;
@@ -812,6 +841,7 @@ typedef struct oriel_plan {
   /* Which layers a guard raised and why, layer i in bit i % 64 of word i / 64. */
   uint64_t raised_by_bias[8];
   uint64_t raised_by_norm[8];
+  uint8_t window_shares[512]; /* of each layer, as oriel_options.window_shares; 0 with a window of its own, too */
   uint64_t head_read_bytes; /* of weights_read_bytes_per_token, what only logits need */
   oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
   oriel_step_cost prefill;  /* chunk_tokens tokens */
@@ -836,6 +866,9 @@ typedef struct oriel_plan {
   uint32_t session_windows[64];    /* of each session; those behind `sessions` are 0 */
   /* What stays of total_bytes after oriel_trim to each oriel_trim_level. */
   uint64_t trim_bytes[5];
+  uint64_t draft_bytes;  /* of total_bytes, what oriel_options.draft_tokens takes */
+  uint32_t draft_tokens; /* guesses that a step verifies at most; 0: none, or this model or plan does without */
+  uint32_t reserved_draft;
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there

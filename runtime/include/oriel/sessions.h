@@ -234,7 +234,8 @@ typedef struct oriel_recovered {
   uint64_t tokens_read;    /* for that, by this call */
   uint64_t tokens_dropped; /* behind the sinks, that nobody knows any more: what is held does not follow from them */
   /* 1: from the ids of all tokens, each in the step in which it was read or written at first. On the same device and
-   * driver that is to the bit what was lost. 0: in_batches; or the window had moved on. */
+   * driver that is to the bit what was lost. 0: in_batches; or the window had moved on; or some of it came from a
+   * snapshot, which does not say in which steps it was read. */
   uint32_t exact;
   uint32_t reserved;
 } oriel_recovered;

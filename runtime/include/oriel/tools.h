@@ -33,6 +33,15 @@ typedef struct oriel_layer_calibration {
   double values_int4;
 } oriel_layer_calibration;
 
+/* What a window costs whose length differs by layer. */
+typedef struct oriel_window_profile {
+  /* Nats a token more than with the longest window that was measured, of all layers alike; below 0 where it is better. */
+  double loss_nats;
+  const uint8_t *shares;  /* as oriel_options.window_shares: one for each layer */
+  uint32_t share_count;
+  uint32_t window_tokens; /* of the layers with the longest, 1 to 4194304 */
+} oriel_window_profile;
+
 /* What a window and a cache format cost in quality, in nats of loss per token. The constants of one model,
  * as `oriel calibrate` measures them; they decide between a longer window and finer formats. 0: the
  * published prior. Negative or not finite: ORIEL_ERROR_ARGUMENT. */
@@ -50,7 +59,7 @@ struct oriel_calibration {
    * stays in f16 takes its share away. NULL: all alike. */
   const oriel_layer_calibration *layers;
   uint32_t layer_count;
-  uint32_t reserved;
+  uint32_t profile_count; /* of profiles, at most 64 */
   /* Formats whose quantisation error is expected to cost more than this are not chosen, whatever the memory; only
    * options that ask for them get them. 0: 0.1 nats, which is one token in seven or eight chosen
    * differently. */
@@ -58,6 +67,9 @@ struct oriel_calibration {
   /* Mean KL divergence from states in f32 with the states of all recurrent layers in this format. */
   double state_f16;
   double state_int8;
+  /* What windows cost, all layers alike in some of them and by layer in others: where the longest window does not fit, the
+   * plan takes the profile of least expected loss, at whatever length fits. NULL: all layers see the same. */
+  const oriel_window_profile *profiles;
 };
 
 /* ---- Speed ----------------------------------------------------------------------------------- */

@@ -36,6 +36,8 @@ void Book::read(const std::string& order) {
     std::fprintf(stderr, "fault layer: \"%s\" is no order\n", order.c_str());
   } else if (beginsWith(order, "memory=")) {
     most_bytes_ = std::strtoull(order.c_str() + is + 1, nullptr, 10);
+  } else if (beginsWith(order, "dirt=")) {
+    dirt_ = static_cast<int>(std::strtol(order.c_str() + is + 1, nullptr, 10));
   } else if (beginsWith(order, "fences=")) {
     delay_ms_ = static_cast<uint32_t>(std::strtoul(order.c_str() + is + 1, nullptr, 10));
   } else if (at < is) {

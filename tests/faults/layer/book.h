@@ -23,6 +23,8 @@ class Book {
   void delayFences(uint32_t milliseconds) { delay_ms_ = milliseconds; }
   uint64_t mostBytes() const { return most_bytes_; }
   uint32_t delayMs() const { return delay_ms_; }
+  /// What new memory is full of; below 0: whatever the driver leaves there.
+  int dirt() const { return dirt_; }
 
   /// Counts a call. What it has to return, or 0.
   int32_t decide(const char* function, bool device_is_lost);
@@ -63,6 +65,7 @@ class Book {
   uint64_t failed_ = 0;
   uint64_t most_bytes_ = 0;
   uint32_t delay_ms_ = 0;
+  int dirt_ = -1;  // from the environment only
   std::string when_, report_;
 };
 

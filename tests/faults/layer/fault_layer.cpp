@@ -41,6 +41,7 @@ struct Owner {
   PFN_vkGetDeviceProcAddr next_of_device = nullptr;
   PFN_vkVoidFunction next[static_cast<size_t>(Id::kCount)] = {};
   PFN_vkDeviceWaitIdle wait_idle = nullptr;
+  PFN_vkUnmapMemory unmap = nullptr;
   VkInstance instance = VK_NULL_HANDLE;
   bool lost = false;
   uint64_t taken_bytes = 0;  ///< device memory
@@ -148,6 +149,17 @@ VkResult overCap(Owner* owner, const VkMemoryAllocateInfo* info) {
   return most != 0 && owner->taken_bytes + info->allocationSize > most
              ? VK_ERROR_OUT_OF_DEVICE_MEMORY
              : VK_SUCCESS;
+}
+
+// Most drivers give memory of zeros, at first.
+void soil(Owner* owner, VkDevice device, const VkDeviceMemory memory, uint64_t bytes) {
+  void* room = nullptr;
+  const auto map =
+      reinterpret_cast<PFN_vkMapMemory>(owner->next[static_cast<size_t>(Id::vkMapMemory)]);
+  if (book().dirt() >= 0 && map(device, memory, 0, VK_WHOLE_SIZE, 0, &room) == VK_SUCCESS) {
+    std::memset(room, book().dirt(), bytes);
+    owner->unmap(device, memory);
+  }
 }
 
 // False: the fence is not due within the time, which has passed.
@@ -266,8 +278,9 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
         book().made(std::string(typeOf(kName())).c_str(), number(made[i]), owner->handle);
       }
       if constexpr (id == Id::vkAllocateMemory) {
-        const std::lock_guard<std::mutex> lock(owners_mutex);
         const uint64_t bytes = std::get<0>(arguments)->allocationSize;
+        soil(owner, first, *made, bytes);
+        const std::lock_guard<std::mutex> lock(owners_mutex);
         owner->allocations[number(*made)] = bytes;
         owner->taken_bytes += bytes;
       }
@@ -377,6 +390,7 @@ VKAPI_ATTR VkResult VKAPI_CALL createDevice(VkPhysicalDevice physical,
   ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_FIND)
 #undef ORIEL_FIND
   owner->wait_idle = reinterpret_cast<PFN_vkDeviceWaitIdle>(find(*device, "vkDeviceWaitIdle"));
+  owner->unmap = reinterpret_cast<PFN_vkUnmapMemory>(find(*device, "vkUnmapMemory"));
   book().made("Device", owner->handle, of_instance->handle);
   return result;
 }

@@ -10,6 +10,7 @@
 //                         vkQueueSubmit@3+=-2    and all that follow return VK_ERROR_OUT_OF_DEVICE_MEMORY
 //                         memory=100000000       bytes that the device has
 //                         fences=50              milliseconds that a submission takes at least
+//                         dirt=255               what all bytes of new memory are, where the host can reach them
 //   ORIEL_FAULTS_WHEN   a file: calls are counted, and fail, while it is there
 //   ORIEL_FAULTS_REPORT a file: what is wrong with objects is written behind what it holds
 //

@@ -39,6 +39,9 @@ public struct Plan: Sendable {
   public let stateFormat: StateFormat
   /// Of hostBytes, what `Options.constraints` takes.
   public let constraintBytes: UInt64
+  /// Of totalBytes, what `Options.draftTokens` takes, of which there are so many.
+  public let draftBytes: UInt64
+  public let draftTokens: UInt32
   private let trimmed: [UInt64]
 
   /// What stays of totalBytes after `Session.trim`.
@@ -71,6 +74,8 @@ public struct Plan: Sendable {
     checkpoints = plan.checkpoints
     stateFormat = StateFormat(rawValue: plan.state_format.rawValue) ?? .automatic
     constraintBytes = plan.constraint_bytes
+    draftBytes = plan.draft_bytes
+    draftTokens = plan.draft_tokens
     let levels = plan.trim_bytes
     trimmed = [levels.0, levels.1, levels.2, levels.3, levels.4]
   }
@@ -98,6 +103,9 @@ public struct Stats: Sendable {
   public let rowsRead: UInt64
   /// Tokens that were read again, to go back or to forget (models that keep a state).
   public let tokensReadAgain: UInt64
+  /// Guesses that were verified (`Options.draftTokens`), and those that were right.
+  public let tokensDrafted: UInt64
+  public let tokensAccepted: UInt64
 
   init(_ stats: oriel_stats) {
     position = stats.position
@@ -112,6 +120,8 @@ public struct Stats: Sendable {
     rowsWanted = stats.rows_wanted
     rowsRead = stats.rows_read
     tokensReadAgain = stats.tokens_read_again
+    tokensDrafted = stats.tokens_drafted
+    tokensAccepted = stats.tokens_accepted
   }
 }
 

@@ -103,6 +103,9 @@ public struct Options: Sendable {
   /// In models that keep a state: how many earlier ones are kept, so that `rewind` need not read
   /// everything again. 0: up to 4; `Options.none`: none.
   public var checkpoints: UInt32 = 0
+  /// Next tokens that are guessed from the conversation and verified in one step, at most 15: the
+  /// same replies, sooner where text repeats. 0: none.
+  public var draftTokens: UInt32 = 0
   /// A file of `oriel calibrate`. nil: the one beside the model; "": none.
   public var calibrationFile: String?
   /// Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory.
@@ -177,6 +180,7 @@ extension Options {
           options.on_file = oriel_on_file(rawValue: onFile.rawValue)
           options.expert_slots = expertSlots
           options.checkpoints = checkpoints
+          options.draft_tokens = draftTokens
           options.constraints = constraints ? 1 : 0
           options.calibration_file = calibration
           options.device = oriel_device_kind(rawValue: device.rawValue)

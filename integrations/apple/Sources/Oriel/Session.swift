@@ -54,6 +54,22 @@ public final class Session: @unchecked Sendable {
     }
   }
 
+  /// Forgets what `Options.cacheDirectory` says against devices and their drivers: kernels that were
+  /// wrong, and where a driver ended the process. For apps that know better.
+  public static func forgetDevices(cacheDirectory: String) throws {
+    let log = Log(nil)
+    try withExtendedLifetime(log) {
+      try cacheDirectory.withCString { folder in
+        var options = oriel_options()
+        options.struct_size = MemoryLayout<oriel_options>.stride
+        options.cache_dir = folder
+        options.log = Log.receive
+        options.log_user = log.pointer
+        try log.check(oriel_device_forget(&options))
+      }
+    }
+  }
+
   /// "0.1.0"
   public static var version: String { String(cString: oriel_version()) }
 

@@ -45,6 +45,17 @@ final class KnobsTests: XCTestCase {
     }
   }
 
+  func testWhatAFolderSaysAgainstDriversIsForgotten() throws {
+    let folder = FileManager.default.temporaryDirectory
+      .appendingPathComponent("oriel-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let other = folder.appendingPathComponent("other.verdict")
+    try Data([1]).write(to: other)
+    try Session.forgetDevices(cacheDirectory: folder.path)
+    XCTAssertTrue(FileManager.default.fileExists(atPath: other.path))
+  }
+
   func testARepliesEndIsTold() async throws {
     let session = try await open()
     let whole = try await again(session, greedy())
@@ -287,6 +298,10 @@ final class KnobsTests: XCTestCase {
     given.sinkTokens = Options.none
     plan = try Session.plan(path: model, memoryBytes: memory, options: given)
     XCTAssertEqual(0, plan.sinkTokens)
+    given.draftTokens = 3
+    plan = try Session.plan(path: model, memoryBytes: memory, options: given)
+    XCTAssertEqual(3, plan.draftTokens)
+    XCTAssertGreaterThan(plan.draftBytes, 0)
     given.checkpoints = 33
     let many = given
     await expect(.argument) {

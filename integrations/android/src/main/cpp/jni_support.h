@@ -160,6 +160,7 @@ enum Option {
   kSplitTurns,
   kForgetEvicted,
   kDeviceTest,
+  kDraftTokens,
   kOptionCount
 };
 
@@ -213,6 +214,7 @@ class Options {
     options.on_file = static_cast<oriel_on_file>(n[kOnFile]);
     options.expert_slots = u32(n[kExpertSlots]);
     options.checkpoints = u32(n[kCheckpoints]);
+    options.draft_tokens = u32(n[kDraftTokens]);
     options.state_format = static_cast<oriel_state_format>(n[kStateFormat]);
     options.constraints = n[kConstraints] != 0;
     session.struct_size = sizeof(session);

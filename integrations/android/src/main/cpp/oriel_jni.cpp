@@ -87,7 +87,9 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
                      number(plan.trim_bytes[ORIEL_TRIM_SCRATCH]),
                      number(plan.trim_bytes[ORIEL_TRIM_WEIGHTS]),
                      number(plan.trim_bytes[ORIEL_TRIM_CACHE]),
-                     number(plan.trim_bytes[ORIEL_TRIM_ALL])};
+                     number(plan.trim_bytes[ORIEL_TRIM_ALL]),
+                     number(plan.draft_bytes),
+                     plan.draft_tokens};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 
@@ -174,6 +176,19 @@ jint countPinned(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers,
   }
   const jint result = static_cast<jint>(count);
   env->SetIntArrayRegion(tokens, 0, 1, &result);
+  return finish(env, status, &log, error);
+}
+
+jint forgetDevices(JNIEnv* env, jclass, jbyteArray folder, jobjectArray error) {
+  Log log;
+  const Bytes dir(env, folder);
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.cache_dir = dir.data();
+  options.log = onLog;
+  options.log_user = &log;
+  const oriel_status status =
+      dir.missing() ? ORIEL_ERROR_OUT_OF_MEMORY : oriel_device_forget(&options);
   return finish(env, status, &log, error);
 }
 
@@ -418,7 +433,9 @@ jint stats(JNIEnv* env, jclass, jlong handle, jlongArray numbers, jobjectArray e
                      static_cast<jlong>(stats.expert_misses),
                      static_cast<jlong>(stats.rows_wanted),
                      static_cast<jlong>(stats.rows_read),
-                     static_cast<jlong>(stats.tokens_read_again)};
+                     static_cast<jlong>(stats.tokens_read_again),
+                     static_cast<jlong>(stats.tokens_drafted),
+                     static_cast<jlong>(stats.tokens_accepted)};
   env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
   return finish(env, status, &on->log, error);
 }
@@ -608,6 +625,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       native("version", "()[B", version),
       native("plan", "([B[J[[BLdev/oriel/Native$Log;[J[[B)I", planFile),
       native("inspect", "([B[J[[B[[B)I", inspect),
+      native("forgetDevices", "([B[[B)I", forgetDevices),
       native("countPinned", "([B[J[[BLdev/oriel/Native$Log;[B[I[[B)I", countPinned),
       native("open",
              "([B[J[[BLdev/oriel/Native$Callbacks;Ldev/oriel/Native$Callbacks;"

@@ -84,6 +84,8 @@ final class Native {
 
   static native int inspect(byte[] path, long[] numbers, byte[][] texts, byte[][] error);
 
+  static native int forgetDevices(byte[] cacheDir, byte[][] error);
+
   static native int countPinned(byte[] path, long[] options, byte[][] optionTexts, Log log,
       byte[] system, int[] tokens, byte[][] error);
 

@@ -54,6 +54,16 @@ public final class Oriel {
     return new OrielFileInfo(numbers, texts);
   }
 
+  /**
+   * Forgets what {@link OrielOptions#cacheDir} says against devices and their drivers: kernels that
+   * were wrong, and where a driver ended the process. For apps that know better, e.g. from
+   * ApplicationExitInfo that it was the user who ended them.
+   */
+  public static void forgetDevices(String cacheDir) {
+    byte[][] error = new byte[1][];
+    OrielException.check(Native.forgetDevices(Utf8.path(cacheDir, "cacheDir"), error), error);
+  }
+
   /** "0.1.0" */
   public static String version() {
     return Utf8.decode(Native.version());

@@ -57,6 +57,11 @@ public final class OrielOptions {
    * need not read everything again. 0: up to 4.
    */
   public int checkpoints;
+  /**
+   * Next tokens that are guessed from the conversation and verified in one step, at most 15: the same
+   * replies, sooner where text repeats. 0: none.
+   */
+  public int draftTokens;
   /** A file of `oriel calibrate`. Null: the one beside the model; "": none. */
   public String calibrationFile;
   /** Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory. */
@@ -125,7 +130,7 @@ public final class OrielOptions {
         checked("expertSlots", expertSlots),
         checkpoints == NO_CHECKPOINTS ? 0xffffffffL : checked("checkpoints", checkpoints),
         constraints ? 1 : 0, splitTurns ? 1 : 0, forgetEvicted ? 1 : 0,
-        ordinal("deviceTest", deviceTest)};
+        ordinal("deviceTest", deviceTest), checked("draftTokens", draftTokens)};
   }
 
   /** In the order of the C++ side (enum OptionText); null where there is none. */

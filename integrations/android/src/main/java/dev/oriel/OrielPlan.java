@@ -2,7 +2,7 @@ package dev.oriel;
 
 /** What is allocated for what, to the byte. */
 public final class OrielPlan {
-  static final int COUNT = 30;
+  static final int COUNT = 32;
 
   /** False: everything else describes the smallest plan that would run. */
   public final boolean fits;
@@ -41,6 +41,9 @@ public final class OrielPlan {
   public final OrielOptions.StateFormat stateFormat;
   /** Of hostBytes, what {@link OrielOptions#constraints} takes. */
   public final long constraintBytes;
+  /** Of totalBytes, what {@link OrielOptions#draftTokens} takes, of which there are so many. */
+  public final long draftBytes;
+  public final int draftTokens;
 
   private final long[] trimBytes;
 
@@ -77,5 +80,7 @@ public final class OrielPlan {
     stateFormat = OrielOptions.StateFormat.values()[(int) n[24]];
     constraintBytes = n[25];
     trimBytes = new long[] {totalBytes, n[26], n[27], n[28], n[29]};
+    draftBytes = n[30];
+    draftTokens = (int) n[31];
   }
 }

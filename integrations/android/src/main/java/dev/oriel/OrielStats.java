@@ -2,7 +2,7 @@ package dev.oriel;
 
 /** A conversation in numbers. */
 public final class OrielStats {
-  static final int COUNT = 12;
+  static final int COUNT = 14;
 
   /** Tokens so far; what {@link OrielSession#rewind} takes. */
   public final long position;
@@ -24,6 +24,9 @@ public final class OrielStats {
   public final long rowsRead;
   /** Tokens that were read again, to go back or to forget (models that keep a state). */
   public final long tokensReadAgain;
+  /** Guesses that were verified ({@link OrielOptions#draftTokens}), and those that were right. */
+  public final long tokensDrafted;
+  public final long tokensAccepted;
 
   OrielStats(long[] n) {
     position = n[0];
@@ -38,5 +41,7 @@ public final class OrielStats {
     rowsWanted = n[9];
     rowsRead = n[10];
     tokensReadAgain = n[11];
+    tokensDrafted = n[12];
+    tokensAccepted = n[13];
   }
 }

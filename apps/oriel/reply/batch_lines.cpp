@@ -1,0 +1,141 @@
+#include "reply/batch_lines.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "chat/chat_settings.h"
+#include "failure.h"
+#include "reply/messages.h"
+#include "terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+[[noreturn]] void fail(const std::string& text) { throw Failure{kExitFailed, text}; }
+
+std::string textOf(const std::string& name, const Json& value) {
+  if (!value.is_string()) {
+    fail(name + " is no text");
+  }
+  return value.get<std::string>();
+}
+
+void setStop(const Json& value, ReplyOptions* options) {
+  const Json list = value.is_string() ? Json::array({value}) : value;
+  if (!list.is_array()) {
+    fail("stop is neither a text nor a list of texts");
+  }
+  options->stop.clear();
+  for (const Json& text : list) {
+    options->stop.push_back(textOf("stop", text));
+  }
+}
+
+void setForm(const std::string& name, const Json& value, ReplyOptions* options) {
+  options->schema = name == "schema" ? value.dump() : "";
+  options->grammar = name == "grammar" ? textOf(name, value) : "";
+  options->form_file = name;
+}
+
+/// As /set takes it in a chat.
+void setSetting(const std::string& name, const Json& value, ChatOptions* options) {
+  const ChatSetting* const setting = chatSetting(name);
+  if (setting == nullptr || setting->takes == ChatSetting::Takes::kModel) {
+    fail("there is no field \"" + terminalSafe(name) + "\": docs/cli.md lists them");
+  }
+  const std::string text = value.is_string()    ? value.get<std::string>()
+                           : value.is_boolean() ? (value.get<bool>() ? "on" : "off")
+                                                : value.dump();
+  const std::string why_not = setting->set(text, options);
+  if (!why_not.empty()) {
+    fail(name + ": " + why_not);
+  }
+}
+
+void setField(const std::string& name, const Json& value, BatchLine* line) {
+  ReplyOptions* const reply = &line->options.reply;
+  if (name == "id") {
+    line->id = value;
+  } else if (name == "prompt") {
+    line->messages = Json::array({userMessage(textOf(name, value))});
+  } else if (name == "messages") {
+    if (!value.is_array() || value.empty()) {
+      fail("messages is no list of messages");
+    }
+    line->messages = value;
+  } else if (name == "system") {
+    line->options.system = textOf(name, value);
+  } else if (name == "stop") {
+    setStop(value, reply);
+  } else if (name == "schema" || name == "grammar") {
+    setForm(name, value, reply);
+  } else if (name == "tools") {
+    line->options.chat.tools = value.dump();
+  } else if (name == "tool_choice") {
+    if (!parseToolChoice(textOf(name, value), reply)) {
+      fail("tool_choice is none of free, checked, required and none");
+    }
+  } else {
+    setSetting(name, value, &line->options);
+  }
+}
+
+void readLine(const std::string& text, BatchLine* line) {
+  const Json json = parseJson(text, "the line");
+  if (!json.is_object()) {
+    fail("the line is no JSON object: write {\"prompt\": \"Hello\"}");
+  }
+  if (json.contains("id")) {
+    line->id = json["id"];  // also of a line whose other fields are wrong
+  }
+  if (json.contains("prompt") == json.contains("messages")) {
+    fail("the line has to have either \"prompt\" or \"messages\"");
+  }
+  for (const auto& [name, value] : json.items()) {
+    setField(name, value, line);
+  }
+  if (!line->options.system.empty()) {
+    if (line->messages.front().is_object() &&
+        line->messages.front().value("role", "") == "system") {
+      line->messages.erase(0);
+    }
+    line->messages.insert(line->messages.begin(),
+                          Json{{"role", "system"}, {"content", line->options.system}});
+  }
+  ReplyOptions* const reply = &line->options.reply;
+  reply->stop_texts.clear();
+  for (const std::string& stop : reply->stop) {
+    reply->stop_texts.push_back(stop.c_str());
+  }
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<BatchLine>> readBatchLines(const std::string& text,
+                                                       const ChatOptions& options) {
+  std::vector<std::unique_ptr<BatchLine>> lines;
+  size_t number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string written = text.substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    if (written.find_first_not_of(" \t\r") == std::string::npos) {
+      continue;
+    }
+    auto line = std::make_unique<BatchLine>();
+    line->id = number;
+    line->options = options;
+    try {
+      readLine(written, line.get());
+    } catch (const Failure& failure) {
+      line->error = failure.message;
+    } catch (const Json::exception&) {
+      line->error = "the line has a field of a wrong kind";
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace cli

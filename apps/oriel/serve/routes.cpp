@@ -1,0 +1,60 @@
+#include "serve/routes.h"
+
+#include <cstring>
+
+#include "serve/api_error.h"
+
+namespace cli {
+namespace {
+
+const char kModels[] = "/v1/models/";
+
+}  // namespace
+
+const Route* Route::of(const HttpRequest& request) {
+  static constexpr Route kRoutes[] = {
+      {"POST", "/v1/chat/completions", Answer::kChat, true},
+      {"POST", "/v1/completions", Answer::kCompletions, true},
+      {"POST", "/v1/embeddings", Answer::kEmbeddings, true},
+      {"GET", "/v1/models", Answer::kModels, true},
+      {"GET", "/health", Answer::kHealth, false},
+      {"GET", "/metrics", Answer::kMetrics, true},
+      {"GET", "/", Answer::kPage, false},
+      {"GET", kModels, Answer::kModel, true, true},
+  };
+  for (const Route& route : kRoutes) {
+    if (route.begins ? request.path.compare(0, std::strlen(route.path), route.path) == 0
+                     : request.path == route.path) {
+      return &route;
+    }
+  }
+  return nullptr;
+}
+
+bool admit(const RequestGuard& guard, const Route* route, Exchange* exchange) {
+  const HttpRequest& request = exchange->request();
+  const bool preflight = request.method == "OPTIONS";
+  guard.check(exchange, !preflight && (route == nullptr || route->needs_key));
+  if (guard.answerPreflight(exchange)) {
+    return false;
+  }
+  if (route == nullptr) {
+    throw ApiError{404,
+                   "there is no " + request.path + " here: see docs/serve.md for what there is", "",
+                   "not_found", 0};
+  }
+  const bool is_get = std::strcmp(route->method, "GET") == 0;
+  if (request.method != route->method && !(is_get && request.method == "HEAD")) {
+    exchange->addHeader("Allow", is_get ? "GET, HEAD" : route->method);
+    throw ApiError{405,
+                   request.path + " does not take " + request.method + ": use " + route->method, "",
+                   "method_not_allowed", 0};
+  }
+  return true;
+}
+
+std::string modelNameOf(const HttpRequest& request) {
+  return request.path.substr(sizeof(kModels) - 1);
+}
+
+}  // namespace cli

@@ -1,0 +1,183 @@
+// The Vulkan executor as its two files see it: vulkan_executor.cpp, and executor_trust.cpp for which device is used and
+// whether its kernels are right.
+#pragma once
+
+#include <memory>
+
+#include "exec/pace.h"
+#include "vulkan/bindings.h"
+#include "vulkan/pipeline_cache.h"
+#include "vulkan/step_commands.h"
+#include "vulkan/transfers.h"
+
+namespace oriel {
+
+class VulkanExecutor final : public Executor {
+ public:
+  VulkanExecutor(const Plan& plan, const ExecutorOptions& options, void* per_op)
+      : plan_(plan),
+        options_(options),
+        n_host_ops_(hostOps(plan)),
+        n_handles_(plan.opsBefore(kStepLists) - n_host_ops_),
+        handles_(static_cast<OpHandles*>(per_op)),
+        more_pieces_(reinterpret_cast<StepPiece*>(handles_ + n_handles_)),
+        device_() {
+    std::uninitialized_fill_n(handles_, n_handles_, OpHandles());
+    std::uninitialized_fill_n(more_pieces_, n_host_ops_, StepPiece());
+  }
+  ~VulkanExecutor() override;
+  Status create();
+
+  Status beginWrite(uint64_t bytes, void** piece) override {
+    return transfers_.beginWrite(bytes, piece);
+  }
+  Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) override {
+    return transfers_.endWrite(destination, offset_bytes, bytes);
+  }
+  Status finishWrites() override { return transfers_.finishWrites(); }
+  Status finishLoad() override;
+  Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
+              const void** piece) override {
+    return transfers_.read(source, offset_bytes, bytes, piece);
+  }
+  void* step() override { return arenas_.mapped(plan_.step); }
+  void* fileRows() override { return arenas_.mapped(plan_.file_rows.place); }
+  Status run(StepRun what, const StopCheck& stop) override;
+  const TopTokens* top() const override {
+    return reinterpret_cast<const TopTokens*>(arenas_.mapped(plan_.top));
+  }
+  Status logits(uint32_t output, const float** values) override {
+    return transfers_.logits(output, values);
+  }
+  bool runsAhead() const override {
+    return device_.caps.has(VulkanFeature::kRunAhead) && n_host_ops_ == 0 &&
+           plan_.sessionCount() == 1;
+  }
+  void* aheadStep() override { return stepBlock(ahead_ ? 1 - block_ : 1); }
+  Status runAhead(bool* more) override;
+  Status dropAhead() override;
+  bool drain() override { return queue_.drain(); }
+  Status forget() override {
+    (void)dropAhead();  // a failure is the queue's, which what follows gives back
+    return transfers_.forget();
+  }
+  Status keptLogits(uint32_t session, const float** values) override {
+    return transfers_.keptLogits(session, values);
+  }
+  Status copy(const CopyPiece* pieces, size_t count) override {
+    return transfers_.copy(pieces, count);
+  }
+  Status forget(const BufferRef* pieces, size_t count) override {
+    (void)dropAhead();
+    return transfers_.forget(pieces, count);
+  }
+  Status giveBack(ArenaSet arenas) override;
+  Status takeAgain(ArenaSet arenas) override;
+  uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
+  const char* deviceName() const override { return device_.caps.name; }
+  const char* driverName() const override { return device_.caps.driver; }
+  PipelineStats pipelineStats() const override { return pipelines_.stats(); }
+  void describeFeatures(char* text, size_t capacity) const override {
+    oriel::describeFeatures(device_.caps, text, capacity);
+  }
+  const char* pathName() const override { return subgroupPath(device_.caps); }
+  const char* matmulCandidate(MatmulUse use, WeightType type, uint32_t index) const override {
+    const MatmulCandidate* const candidate = choices_.candidate(use, type, index);
+    return candidate != nullptr ? candidate->name : nullptr;
+  }
+  uint32_t matmulChoice(MatmulUse use, WeightType type) const override {
+    return choices_.choice(use, type);
+  }
+  uint32_t matmulStandard(MatmulUse use, WeightType type) const override {
+    return choices_.standard(use, type);
+  }
+  bool matmulMeasured(MatmulUse use, WeightType type) const override {
+    return choices_.measured(use, type);
+  }
+  Status takeMatmul(MatmulUse use, WeightType type, uint32_t index) override;
+  bool keepMatmul(MatmulUse use, WeightType type, uint32_t index) override {
+    return choices_.keep(use, type, index, options_.log);
+  }
+  void judge(StepList list, const Op* ops, uint32_t count, bool right) override;
+  void keepJudgement() override { verdict().keep(device_.caps, options_.trust_dir); }
+  void describeTrust(char* text, size_t capacity) const override;
+
+ private:
+  /// A device whose kernels are right, as far as anybody has looked, and its memory.
+  Status takeDevice(const ExecutorOptions& options);
+  /// The device, with the kernels that the plan wants of it.
+  Status openDevice(const ExecutorOptions& options, uint32_t refused, const char* why);
+  void closeDevice();
+  bool wantsTest(const ExecutorOptions& options) const;
+  /// Tests, and turns off what came out wrong.
+  Status testDevice(const ExecutorOptions& options);
+  void turnOffWrong(uint32_t enabled, const Log& log);
+  static void warnOnly(oriel_log_level level, const char* message, void* log);
+  /// A kernel that came out wrong and that nothing can stand in for; null: none.
+  const char* wrongKernel() const;
+  Verdict& verdict() { return options_.verdict != nullptr ? *options_.verdict : device_.verdict; }
+  const Verdict& verdict() const {
+    return options_.verdict != nullptr ? *options_.verdict : device_.verdict;
+  }
+  void judgeKernel(uint32_t shader, bool right);
+  Status choosePipelines();
+  Status choosePipelines(StepList list, const Op& op, double piece_work, OpHandles* handles);
+  Status startPipelines();
+  Status finishPipelines();
+  Status takeFirstSteps();
+  /// The upload ring as working memory, while nothing is uploaded.
+  Workspace ringWorkspace() const {
+    return {arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),
+            options_.allocator != nullptr ? options_.allocator : &defaultAllocator()};
+  }
+  Status recordSteps();
+  void releaseSets();
+
+  /// `many`: outputs, more than one.
+  Status submitStep(StepRun what, bool many, const StopCheck& stop);
+  Status watchStep(StepRun what, bool many, const StopCheck& stop);
+  Status runHostOp(const Op& op);
+  uint32_t afterIdleRound(const Op* ops, const StepCommands::Range& body, uint32_t piece) const;
+  Status submitAhead(bool* more);
+  Status land(uint32_t flight);
+  /// Waits for whatever of a run that failed is still under way.
+  Status endRun(Status status);
+  void* stepBlock(uint32_t block) const {
+    return arenas_.mapped(block == 0 ? plan_.step : plan_.step_ahead);
+  }
+
+  const Plan& plan_;
+  ExecutorOptions options_;
+  const uint32_t n_host_ops_;
+  const uint32_t n_handles_;  // of the other ops
+  OpHandles* const handles_;
+  StepPiece* const more_pieces_;  // behind the handles
+  // In a union, so that a device that never came back can be left alone (see the destructor).
+  union {
+    VulkanDevice device_;
+  };
+  DeviceArenas arenas_;
+  PipelineCache pipeline_cache_;
+  Pipelines pipelines_;
+  MatmulChoices choices_;
+  uint8_t failed_[Verdict::kMaxKernels / 8] = {};  // what judge() was told, a bit for each
+  Bindings bindings_;
+  Queue queue_;
+  Transfers transfers_;
+  StepCommands steps_;
+  struct Flight {
+    double work;
+    double sent_ms;
+  };
+  Flight flights_[kFlights] = {};
+  double landed_ms_ = 0;          // when the latest flight was seen to be done
+  Pace paces_[3];                 // of one token, of a chunk, of a batch
+  Pace* pace_ = nullptr;          // of the run in progress
+  uint32_t block_ = 0;            // step block of the latest run, or of what runs ahead
+  uint32_t features_in_use_ = 0;  // optional ones, of kernels
+  bool ahead_ = false;            // all but the head of the step in that block was begun
+  bool keeps_cache_ = false;      // since it was cleared, it was not given back
+  AttentionGroups attention_groups_;
+};
+
+}  // namespace oriel

@@ -1,0 +1,178 @@
+#include "exec/drafts.h"
+
+#include <algorithm>
+
+namespace oriel {
+namespace {
+
+// What was assumed counts as so many tokens, and no more than the latest so many are remembered.
+constexpr uint32_t kAssumed = 3;
+constexpr uint32_t kRemembered = 16;
+// A time is moved by so much towards the latest one: then it stays near the median, whatever single steps take.
+constexpr double kTimeStep = 1.04;
+// Sizes that do not pay are tried again in the end: their times shrink by so little whenever they are not taken.
+constexpr double kFading = 0.999;
+// A token has to be expected to take so much less time: what is expected is not what comes.
+constexpr double kWorthIt = 1.08;
+// Every so often a step has one row, so that it is known how long that takes.
+constexpr uint32_t kStepsOfMany = 64;
+constexpr uint32_t kMostLength = 64;
+
+}  // namespace
+
+// Multiplied and shifted down, for tables of powers of two (Knuth, The Art of Computer Programming 3, 6.4).
+uint32_t* DraftIndex::entryOf(const DraftText& text, uint64_t last) const {
+  uint64_t key = 0;
+  for (uint32_t i = 0; i < kGroup; ++i) {
+    key = (key ^ static_cast<uint32_t>(text.at(last - i))) * 0x9e3779b97f4a7c15ull;
+    key ^= key >> 29;
+  }
+  return entries_ + key % kEntries;
+}
+
+uint64_t DraftIndex::after(const DraftText& text, uint64_t last) const {
+  if (last < kGroup) {
+    return 0;
+  }
+  const uint64_t back = static_cast<uint32_t>(last) - *entryOf(text, last);
+  const uint32_t distance = static_cast<uint32_t>(back);
+  if (distance == 0 || distance > last - (kGroup - 1)) {
+    return 0;
+  }
+  const uint64_t found = last - distance;
+  for (uint32_t i = 0; i < kGroup; ++i) {
+    const int32_t id = text.at(found - i);
+    if (id == TokenIds::kUnknown || id != text.at(last - i)) {
+      return 0;
+    }
+  }
+  return found + 1;
+}
+
+void DraftIndex::add(const DraftText& text, uint64_t last) {
+  if (last + 1 >= kGroup) {
+    *entryOf(text, last) = static_cast<uint32_t>(last);
+  }
+}
+
+uint32_t DraftCost::lengthClass(uint32_t length) {
+  return length <= 3    ? 0
+         : length == 4  ? 1
+         : length <= 6  ? 2
+         : length <= 9  ? 3
+         : length <= 15 ? 4
+                        : 5;
+}
+
+uint32_t DraftCost::sizeClass(uint32_t rows) {
+  return rows <= 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : rows <= 8 ? 3 : 4;
+}
+
+void DraftCost::judged(uint32_t length, bool right) {
+  const uint32_t of = lengthClass(length);
+  judged_[of] = std::min(judged_[of] + 1, kRemembered - kAssumed);
+  right_[of] += ((right ? 1.0 : 0.0) - right_[of]) / (kAssumed + judged_[of]);
+}
+
+void DraftCost::took(uint32_t rows, double ms) {
+  if (rows <= 1) {
+    one_ms_ = one_ms_ == 0 ? ms : ms > one_ms_ ? one_ms_ * kTimeStep : one_ms_ / kTimeStep;
+    steps_of_many_ = 0;
+    return;
+  }
+  ++steps_of_many_;
+  if (one_ms_ > 0) {
+    double& time = times_[sizeClass(rows)];
+    time = std::max(1.0, ms > time * one_ms_ ? time * kTimeStep : time / kTimeStep);
+  }
+}
+
+// With g guesses that are right with shares r1, r2, ... a step gives 1 + r1 + r1 r2 + ... tokens.
+uint32_t DraftCost::best(uint32_t length, uint32_t most) {
+  if (one_ms_ == 0 || steps_of_many_ >= kStepsOfMany) {
+    return 0;
+  }
+  uint32_t taken = 0;
+  double least = 1 / kWorthIt;  // of the time of a token alone
+  double tokens = 1;
+  double chance = 1;
+  for (uint32_t guesses = 1; guesses <= most; ++guesses) {
+    chance *= right_[lengthClass(length + guesses - 1)];
+    tokens += chance;
+    const double time = times_[sizeClass(1 + guesses)] / tokens;
+    if (time < least) {
+      least = time;
+      taken = guesses;
+    }
+  }
+  for (uint32_t size = 1; size < kSizes && taken == 0; ++size) {
+    times_[size] = std::max(1.0, times_[size] * kFading);
+  }
+  return taken;
+}
+
+void Drafter::init(uint32_t most, Arena* arena) {
+  most_ = std::min(most, kMost);
+  if (most_ != 0) {
+    index_.init(arena);
+  }
+}
+
+void Drafter::forget() {
+  if (most_ != 0) {
+    index_.forget();
+  }
+  cost_ = DraftCost();
+  use_ = DraftUse::kNever;
+  seen_ = source_ = 0;
+  length_ = 0;
+}
+
+// Finds where the tokens up to `last` stood before, and how many of them agree.
+void Drafter::look(const DraftText& text, uint64_t last) {
+  source_ = index_.after(text, last);
+  length_ = 0;
+  while (source_ != 0 && length_ < kMostLength && length_ < source_ &&
+         text.at(source_ - 1 - length_) != TokenIds::kUnknown &&
+         text.at(source_ - 1 - length_) == text.at(last - length_)) {
+    ++length_;
+  }
+}
+
+void Drafter::chosen(const DraftText& text) {
+  const uint64_t last = text.count() - 1;
+  if (seen_ != last) {
+    // The session went back, or has read something.
+    source_ = 0;
+    text.forEach(std::min(seen_, last), [&](uint64_t t) { index_.add(text, t); });
+  }
+  if (source_ != 0) {
+    const bool right = text.at(source_) == text.at(last);
+    cost_.judged(length_, right);
+    source_ = right ? source_ + 1 : 0;
+    length_ = std::min(length_ + 1, kMostLength);
+  }
+  if (source_ == 0) {
+    look(text, last);
+  }
+  index_.add(text, last);
+  seen_ = last + 1;
+}
+
+// What is guessed may repeat itself before it ends.
+uint32_t Drafter::guess(const DraftText& text, uint32_t room, int32_t* ids) {
+  uint32_t count = 0;
+  const uint64_t begin = text.count();
+  const uint32_t most = std::min(room, most_);
+  while (source_ != 0 && count < most) {
+    const uint64_t from = source_ + count;
+    const int32_t id = from < begin ? text.at(from) : ids[from - begin];
+    if (id == TokenIds::kUnknown) {
+      break;
+    }
+    ids[count++] = id;
+  }
+  return use_ == DraftUse::kAlways ? count : count == 0 ? 0 : cost_.best(length_, count);
+}
+
+}  // namespace oriel

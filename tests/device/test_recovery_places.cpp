@@ -1,0 +1,354 @@
+// A device that is lost in the middle of this and that: what was going on is over, and the conversation goes on.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+#include "support/files.h"
+#include "support/recovery.h"
+#include "support/scratch_folder.h"
+
+namespace oriel::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kSchema =
+    R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 12},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "role": {"enum": ["admin", "user"]}}, "required": ["name", "age", "role"],
+        "additionalProperties": false})";
+const char* const kGrammar = R"(root ::= ("the " [a-z]+ ", ")+ "and no more.")";
+
+struct Form {
+  const char* schema;
+  const char* grammar;
+};
+
+oriel_generate_options heldTo(const Form& form, uint32_t tokens) {
+  oriel_generate_options options = greedyOptions(tokens);
+  options.json_schema = form.schema;
+  options.json_schema_bytes = form.schema != nullptr ? std::strlen(form.schema) : 0;
+  options.grammar = form.grammar;
+  options.grammar_bytes = form.grammar != nullptr ? std::strlen(form.grammar) : 0;
+  return options;
+}
+
+TEST(RecoveryPlaces, a_reply_that_is_held_to_a_form) {
+  for (const Form& form : {Form{kSchema, nullptr}, Form{nullptr, kGrammar}}) {
+    for (const uint32_t after : {3u, 9u, 14u}) {
+      SCOPED_TRACE(after);
+      CapturedLog log;
+      oriel_options options = recoveryOptions(&log);
+      options.constraints = 1;
+      Twins twins(kTrained, options);
+      ASSERT_TRUE(twins.ok()) << log.errors();
+      twins.both([](const SessionPtr& session) {
+        ASSERT_EQ(ORIEL_OK, say(session, "Tell me about Ada."));
+      });
+      twins.losing.lose(Work::kRun, after);
+      const Said cut = speak(twins.mine, oriel_chat_reply, heldTo(form, 80));
+      EXPECT_EQ(ORIEL_ERROR_DEVICE, cut.status);
+      ASSERT_FALSE(cut.ids.empty());
+      const uint32_t shown = static_cast<uint32_t>(cut.ids.size());
+      const Said whole = speak(twins.other, oriel_chat_reply, heldTo(form, shown));
+      EXPECT_EQ(whole.ids, cut.ids);
+      EXPECT_EQ(1u, recoveredOf(twins.mine.get()).exact);
+      EXPECT_EQ(transcriptOf(twins.other), transcriptOf(twins.mine));
+      twins.expectSame(10);
+      twins.both([](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "Again.")); });
+      const Said again = speak(twins.mine, oriel_chat_reply, heldTo(form, 80));
+      EXPECT_EQ(ORIEL_OK, again.status);
+      EXPECT_EQ(speak(twins.other, oriel_chat_reply, heldTo(form, 80)).ids, again.ids);
+      if (form.schema != nullptr) {
+        EXPECT_TRUE(nlohmann::json::parse(again.text, nullptr, false).is_object()) << again.text;
+      }
+    }
+  }
+}
+
+TEST(RecoveryPlaces, many_replies_at_once) {
+  constexpr uint32_t kSessions = 4;
+  const uint32_t windows[kSessions] = {0, 0, 48, 0};
+  CapturedLog log;
+  oriel_options options = recoveryOptions(&log, 160, 8);
+  options.sessions = kSessions;
+  options.session_windows = windows;
+  options.session_window_count = kSessions;
+  options.constraints = 1;
+  LosableModel losing(kTrained, options);
+  oriel_model* loaded = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &loaded));
+  const ModelPtr model(loaded);
+  std::vector<SessionPtr> mine, others;
+  for (uint32_t i = 0; i < kSessions; ++i) {
+    oriel_session_options of = {};
+    of.struct_size = sizeof(of);
+    of.window_tokens = windows[i];
+    mine.push_back(newSession(losing.model, &of));
+    others.push_back(newSession(model, &of));
+  }
+  const auto optionsOf = [](uint32_t i, uint32_t tokens) {
+    oriel_generate_options each = i == 1   ? wildOptions(tokens, 5)
+                                  : i == 3 ? heldTo({kSchema, nullptr}, tokens)
+                                           : greedyOptions(tokens);
+    each.ignore_stop = i == 3 ? 0 : 1;
+    return each;
+  };
+  for (const bool first : {true, false}) {
+    SCOPED_TRACE(first);
+    std::vector<oriel_generate_options> asked;
+    std::vector<Said> said(kSessions);
+    std::vector<oriel_reply> replies(kSessions);
+    for (uint32_t i = 0; i < kSessions; ++i) {
+      const std::string text = "Tell me a story, number " + std::to_string(i) + ".";
+      ASSERT_EQ(ORIEL_OK, say(mine[i], text));
+      ASSERT_EQ(ORIEL_OK, say(others[i], text));
+      asked.push_back(optionsOf(i, 60));
+    }
+    for (uint32_t i = 0; i < kSessions; ++i) {
+      replies[i] = {
+          sizeof(oriel_reply), mine[i].get(), &asked[i], keepSaid, &said[i], nullptr, 0, ORIEL_OK};
+    }
+    losing.watch();
+    losing.lose(Work::kRun, first ? 9 : 30);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_reply_many(replies.data(), replies.size()));
+    for (uint32_t i = kSessions; i-- > 0;) {  // in an order of their own
+      SCOPED_TRACE(i);
+      EXPECT_EQ(ORIEL_ERROR_DEVICE, replies[i].status);
+      const uint32_t shown = static_cast<uint32_t>(said[i].ids.size());
+      ASSERT_NE(0u, shown);
+      EXPECT_EQ(speak(others[i], oriel_chat_reply, optionsOf(i, shown)).ids, said[i].ids);
+      const oriel_recovered result = recoveredOf(mine[i].get());
+      // The window of the third has moved on in its second reply: it is read from the transcript.
+      EXPECT_EQ(i == 2 && !first ? 0u : 1u, result.exact);
+      EXPECT_EQ(positionOf(others[i]), positionOf(mine[i]));
+      EXPECT_EQ(logitsOf(others[i]), logitsOf(mine[i]));
+      EXPECT_EQ(generateIds(others[i], 6), generateIds(mine[i], 6));
+    }
+  }
+}
+
+// ---- Copies of a conversation ----------------------------------------------------------------------
+
+struct Copying {
+  const char* name;
+  Work in;
+  uint32_t after;
+  /// With a snapshot of another conversation, in a file.
+  oriel_status (*act)(const SessionPtr& session, const std::string& other);
+};
+
+const Copying kCopies[] = {
+    {"save", Work::kRead, 2,
+     [](const SessionPtr& session, const std::string&) {
+       std::vector<uint8_t> room(1 << 22);
+       size_t needed = 0;
+       return oriel_session_save(session.get(), room.data(), room.size(), &needed);
+     }},
+    {"save_file", Work::kRead, 3,
+     [](const SessionPtr& session, const std::string& other) {
+       return oriel_session_save_file(session.get(), other.c_str());
+     }},
+    {"restore", Work::kWrite, 3,
+     [](const SessionPtr& session, const std::string& other) {
+       return oriel_session_restore_file(session.get(), other.c_str());
+     }},
+    {"fork", Work::kCopy, 1,
+     [](const SessionPtr& session, const std::string&) {
+       oriel_session* fork = nullptr;
+       const oriel_status status = oriel_session_fork(session.get(), &fork);
+       EXPECT_EQ(nullptr, fork);
+       return status;
+     }},
+};
+
+class RecoveryOfCopies : public ScratchFolder, public testing::WithParamInterface<Copying> {};
+
+TEST_P(RecoveryOfCopies, leaves_the_conversation_or_the_copy_whole) {
+  const Copying& copying = GetParam();
+  CapturedLog log;
+  oriel_options options = recoveryOptions(&log);
+  options.sessions = 2;
+  Twins twins(kTrained, options);
+  ASSERT_TRUE(twins.ok()) << log.errors();
+  const std::string file = (folder_ / "other").string();
+  {
+    const SessionPtr elsewhere = newSession(twins.model);
+    ASSERT_EQ(ORIEL_OK, say(elsewhere, "Tell me a story about a dog and a cat."));
+    ASSERT_EQ(ORIEL_OK, speak(elsewhere, oriel_chat_reply, 20).status);
+    ASSERT_EQ(ORIEL_OK, oriel_session_save_file(elsewhere.get(), file.c_str()));
+  }
+  twins.both([](const SessionPtr& session) {
+    ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
+    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
+  });
+  twins.losing.lose(copying.in, copying.after);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, copying.act(twins.mine, file));
+  EXPECT_EQ(1u, recoveredOf(twins.mine.get()).exact);
+  EXPECT_EQ(transcriptOf(twins.other), transcriptOf(twins.mine));
+  oriel_session* fork = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_fork(twins.mine.get(), &fork)) << "its place is free again";
+  const SessionPtr forked(fork);
+  twins.expectSame();
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore_file(forked.get(), file.c_str())) << "a whole file";
+}
+
+INSTANTIATE_TEST_SUITE_P(While, RecoveryOfCopies, testing::ValuesIn(kCopies),
+                         [](const testing::TestParamInfo<Copying>& test) {
+                           return test.param.name;
+                         });
+
+// A snapshot does not say in which steps its tokens were read: that far they are read in batches.
+TEST(RecoveryPlaces, behind_what_came_from_a_snapshot) {
+  CapturedLog log;
+  Twins twins(kTrained, recoveryOptions(&log));
+  ASSERT_TRUE(twins.ok()) << log.errors();
+  std::vector<uint8_t> bytes(1 << 22);
+  size_t needed = 0;
+  ASSERT_EQ(ORIEL_OK, say(twins.other, "My name is Ada."));
+  ASSERT_EQ(ORIEL_OK, speak(twins.other, oriel_chat_reply, 12).status);
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(twins.other.get(), bytes.data(), bytes.size(), &needed));
+  twins.both([&](const SessionPtr& session) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), needed));
+    ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story."));
+    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
+  });
+  twins.losing.lose(Work::kRun, 1);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, append(twins.mine, {5}));
+  const oriel_recovered result = recoveredOf(twins.mine.get());
+  EXPECT_EQ(0u, result.exact);
+  EXPECT_EQ(0u, result.tokens_dropped);
+  EXPECT_EQ(result.tokens_held, result.tokens_read);
+  EXPECT_EQ(positionOf(twins.other), positionOf(twins.mine));
+  EXPECT_EQ(turnsOf(twins.other), turnsOf(twins.mine));
+  EXPECT_EQ(transcriptOf(twins.other), transcriptOf(twins.mine));
+  EXPECT_EQ(generateIds(twins.other, 16), generateIds(twins.mine, 16));
+}
+
+// A fork shares nothing that the device has, and is lost with it.
+TEST(RecoveryPlaces, a_session_and_its_fork) {
+  CapturedLog log;
+  oriel_options options = recoveryOptions(&log);
+  options.sessions = 2;
+  Twins twins(kTrained, options);
+  ASSERT_TRUE(twins.ok()) << log.errors();
+  SessionPtr forks[2];
+  uint32_t next = 0;
+  twins.both([&](const SessionPtr& session) {
+    ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
+    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
+    oriel_session* fork = nullptr;
+    ASSERT_EQ(ORIEL_OK, oriel_session_fork(session.get(), &fork));
+    forks[next].reset(fork);
+    ASSERT_EQ(ORIEL_OK, say(forks[next], "Tell me a story."));
+    ASSERT_EQ(ORIEL_OK, speak(forks[next++], oriel_chat_reply, 12).status);
+  });
+  twins.losing.lose(Work::kRun, 1);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "Hello"));
+  EXPECT_EQ(1u, recoveredOf(forks[0].get()).exact) << "the fork first";
+  EXPECT_EQ(1u, recoveredOf(twins.mine.get()).exact);
+  EXPECT_EQ(logitsOf(forks[1]), logitsOf(forks[0]));
+  EXPECT_EQ(generateIds(forks[1], 8), generateIds(forks[0], 8));
+  twins.expectSame();
+}
+
+// ---- Weights and prefixes in files -----------------------------------------------------------------
+
+// Rows of embeddings by layer, and experts: in few slots, whose contents are gone with the device.
+TEST(RecoveryOnFile, weights_that_stay_in_their_file_are_found_again) {
+  for (const char* const name : {"models/lfm2moe-q4_0.gguf", "models/gemma4-e-q8_0.gguf"}) {
+    SCOPED_TRACE(name);
+    ORIEL_NEED_DATA(path, name);
+    CapturedLog log;
+    oriel_options options = recoveryOptions(&log, 120, 8);
+    options.on_file = ORIEL_ON_FILE_ALL;
+    Twins twins(path, options);
+    ASSERT_TRUE(twins.ok()) << log.errors();
+    twins.both([](const SessionPtr& session) {
+      ASSERT_EQ(ORIEL_OK, append(session, someIds(21, 250)));
+      ASSERT_EQ(9u, generateIds(session, 9).size());
+    });
+    twins.losing.lose(Work::kRun, 2);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, append(twins.mine, someIds(20, 250)));
+    EXPECT_EQ(ORIEL_OK, append(twins.other, someIds(8, 250)));
+    EXPECT_EQ(1u, recoveredOf(twins.mine.get()).exact) << log.errors();
+    expectWithinPlan(twins.losing.model);
+    twins.expectSame();
+  }
+}
+
+class RecoveryBehindAPrefix : public ScratchFolder {
+ protected:
+  void SetUp() override {
+    prefix_ = (folder_ / "prefix.gguf").string();
+    fs::copy_file(ORIEL_TEST_DATA "/prefix/page.gguf", prefix_);
+  }
+  std::string prefix_;
+};
+
+TEST_F(RecoveryBehindAPrefix, that_was_trained_it_is_read_from_its_file) {
+  CapturedLog log;
+  oriel_options options = recoveryOptions(&log, 300, 16);
+  options.sessions = 2;
+  options.prefix_file = prefix_.c_str();
+  Twins twins(kTrained, options);
+  ASSERT_TRUE(twins.ok()) << log.errors();
+  const SessionPtr second = newSession(twins.losing.model);
+  twins.both([](const SessionPtr& session) {
+    ASSERT_EQ(ORIEL_OK, say(session, "Where does Ada live?"));
+    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
+  });
+  twins.losing.lose(Work::kRun, 1);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "And who is she?"));
+  fs::rename(prefix_, prefix_ + ".away");
+  (void)recoveredOf(twins.mine.get(), ORIEL_ERROR_IO);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(second, "Hello")) << "still lost";
+  fs::rename(prefix_ + ".away", prefix_);
+  const oriel_recovered result = recoveredOf(twins.mine.get());
+  EXPECT_EQ(1u, result.exact);
+  EXPECT_EQ(result.tokens_held, result.tokens_read + 32) << "all but the prefix";
+  EXPECT_EQ(1u, recoveredOf(second.get()).exact);
+  EXPECT_EQ(32u, positionOf(second));
+  twins.expectSame();
+  const SessionPtr third = newSession(twins.model);
+  ASSERT_EQ(ORIEL_OK, say(second, "Where does Ada live?"));
+  ASSERT_EQ(ORIEL_OK, say(third, "Where does Ada live?"));
+  EXPECT_EQ(logitsOf(third), logitsOf(second));
+}
+
+TEST_F(RecoveryBehindAPrefix, that_a_session_made_the_longest_window_reads_it_again) {
+  const uint32_t windows[] = {200, 96};
+  CapturedLog log;
+  oriel_options options = recoveryOptions(&log, 200, 16);
+  options.sessions = 2;
+  options.session_windows = windows;
+  options.session_window_count = 2;
+  options.prefix_tokens = 64;
+  Twins twins(kTrained, options);
+  ASSERT_TRUE(twins.ok()) << log.errors();
+  oriel_session_options of = {};
+  of.struct_size = sizeof(of);
+  of.window_tokens = 96;
+  const auto begin = [](const SessionPtr& session) {
+    ASSERT_EQ(ORIEL_OK, append(session, someIds(40, 400)));
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(session.get()));
+    ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story."));
+    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 10).status);
+  };
+  twins.both(begin);
+  const SessionPtr small = newSession(twins.losing.model, &of);
+  const SessionPtr other_small = newSession(twins.model, &of);
+  ASSERT_EQ(ORIEL_OK, say(small, "My name is Ada."));
+  ASSERT_EQ(ORIEL_OK, say(other_small, "My name is Ada."));
+  twins.losing.lose(Work::kRun, 1);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(small, "Hello"));
+  (void)recoveredOf(small.get(), ORIEL_ERROR_STATE);
+  EXPECT_EQ(1u, recoveredOf(twins.mine.get()).exact);
+  EXPECT_EQ(1u, recoveredOf(small.get()).exact);
+  EXPECT_EQ(logitsOf(other_small), logitsOf(small));
+  twins.expectSame();
+}
+
+}  // namespace
+}  // namespace oriel::test

@@ -1,0 +1,263 @@
+// Layers that see less of the session's window than others (oriel_options.window_shares), against their definition.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "oriel/sessions.h"
+#include "support/api.h"
+#include "support/distances.h"
+#include "support/files.h"
+#include "support/float64_model.h"
+
+namespace oriel::test {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+using Shares = std::vector<uint8_t>;
+
+struct Layout {
+  std::string model = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+  uint32_t sinks = 4;
+  uint32_t window = 40;
+  uint32_t chunk = 8;
+  Shares shares;
+};
+
+Loaded loadAs(const Layout& layout) {
+  oriel_options options = makeOptions();
+  options.memory_bytes = 256u << 20;
+  options.sink_tokens = layout.sinks == 0 ? UINT32_MAX : layout.sinks;
+  options.window_tokens = layout.window;
+  options.chunk_tokens = layout.chunk;
+  options.window_shares = layout.shares.empty() ? nullptr : layout.shares.data();
+  options.window_share_count = static_cast<uint32_t>(layout.shares.size());
+  return load(layout.model, options);
+}
+
+uint32_t layersOf(const std::string& model) {
+  oriel_file_info info = {};
+  info.struct_size = sizeof(info);
+  EXPECT_EQ(ORIEL_OK, oriel_inspect(model.c_str(), nullptr, &info));
+  return info.n_layers;
+}
+
+// Eighths that differ from layer to layer, the last layer sees all.
+Shares mixedShares(uint32_t n_layers) {
+  Shares shares(n_layers, 0);
+  for (uint32_t layer = 0; layer + 1 < n_layers; ++layer) {
+    shares[layer] = static_cast<uint8_t>(layer % 3 == 0 ? 64 : layer % 3 == 1 ? 160 : 0);
+  }
+  return shares;
+}
+
+std::vector<size_t> windowsOf(const Layout& layout) {
+  std::vector<size_t> windows;
+  for (const uint8_t share : layout.shares) {
+    windows.push_back(share == 0 ? 0 : (size_t{layout.window} * share + 255) / 256);
+  }
+  return windows;
+}
+
+class WindowShares : public testing::TestWithParam<const char*> {
+ protected:
+  Layout mixed() const {
+    Layout layout;
+    layout.model = ORIEL_TEST_DATA "/models/" + std::string(GetParam()) + ".gguf";
+    layout.shares = mixedShares(layersOf(layout.model));
+    return layout;
+  }
+};
+
+TEST_P(WindowShares, every_position_equals_the_definition_in_float64) {
+  Layout layout = mixed();
+  const std::vector<int32_t> ids = someIds(90, 256);
+  for (const uint32_t sinks : {4u, 0u}) {
+    layout.sinks = sinks;
+    const Loaded loaded = loadAs(layout);
+    ASSERT_TRUE(loaded.session);
+    const auto rows = evaluate(loaded, ids);
+    Float64Model reference(layout.model);
+    reference.seeLess(windowsOf(layout));
+    for (size_t t = 0; t < ids.size(); ++t) {
+      EXPECT_LT(relativeL2(rows[t], reference.step(ids[t], sinks, layout.window)), 4e-3)
+          << "token " << t << " sinks " << sinks;
+    }
+  }
+}
+
+// Generic, with windows of the layers' own, with shared memories, with convolutions.
+INSTANTIATE_TEST_SUITE_P(Models, WindowShares,
+                         testing::Values("llama-mqa", "gemma3", "gemma4-e-q8_0", "lfm2-q8_0"),
+                         [](const testing::TestParamInfo<const char*>& tested) {
+                           std::string name = tested.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(SharedWindow, without_sinks_a_quarter_in_all_layers_is_a_quarter_of_the_window) {
+  Layout quarter;
+  quarter.sinks = 0;
+  Layout part = quarter;
+  quarter.window = 10;
+  part.window = 40;
+  part.shares.assign(1, 64);
+  const std::vector<int32_t> ids = someIds(60, 512);
+  const Loaded a = loadAs(quarter);
+  const Loaded b = loadAs(part);
+  const auto want = evaluate(a, ids);
+  const auto got = evaluate(b, ids);
+  for (size_t t = 0; t < ids.size(); ++t) {
+    EXPECT_LT(relativeL2(got[t], want[t]), 1e-5) << t;
+  }
+}
+
+TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes) {
+  Layout layout;
+  const uint32_t n_layers = layersOf(layout.model);
+  const Loaded whole = loadAs(layout);
+  layout.shares.assign(n_layers, 128);
+  layout.shares.back() = 0;
+  const Loaded part = loadAs(layout);
+  const oriel_plan of_whole = planOf(whole);
+  const oriel_plan of_part = planOf(part);
+  ASSERT_EQ(2u, of_part.group_count);
+  EXPECT_EQ(1u, of_part.groups[0].layers);
+  EXPECT_EQ(40u, of_part.groups[0].window_tokens);
+  EXPECT_EQ(n_layers - 1, of_part.groups[1].layers);
+  EXPECT_EQ(20u, of_part.groups[1].window_tokens);
+  EXPECT_EQ(ORIEL_LAYERS_SESSION, of_part.groups[1].kind);
+  EXPECT_EQ(of_part.kv_window_bytes, of_part.groups[0].bytes + of_part.groups[1].bytes);
+  EXPECT_EQ(of_whole.kv_window_bytes * (n_layers + 1), of_part.kv_window_bytes * 2 * n_layers);
+  EXPECT_EQ(40u, of_part.window_tokens);
+}
+
+Bytes save(const Loaded& loaded) {
+  size_t needed = 0;
+  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+  Bytes bytes(needed);
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+  return bytes;
+}
+
+oriel_restored restore(const Loaded& loaded, const Bytes& bytes) {
+  oriel_restored result = {};
+  result.struct_size = sizeof(result);
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_restore_as(loaded.session.get(), bytes.data(), bytes.size(), 0, &result));
+  return result;
+}
+
+TEST(SharedWindow, a_snapshot_goes_on_to_the_bit) {
+  Layout layout;
+  layout.shares = mixedShares(layersOf(layout.model));
+  const std::vector<int32_t> ids = someIds(70, 512);
+  const Loaded a = loadAs(layout);
+  (void)evaluate(a, ids);
+  const Bytes bytes = save(a);
+  const Loaded b = loadAs(layout);
+  (void)restore(b, bytes);
+  EXPECT_EQ(greedy(a, 24), greedy(b, 24));
+  EXPECT_EQ(logitsOf(a), logitsOf(b));
+}
+
+// Tokens that the session's layers saw behind the sinks, with the latest one.
+size_t seenBehindSinks(const Loaded& loaded) {
+  oriel_view view = {};
+  view.struct_size = sizeof(view);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+  return static_cast<size_t>(view.position - view.first_visible);
+}
+
+TEST(SharedWindow, a_snapshot_of_other_shares_is_carried_over_as_far_as_layers_hold_it) {
+  Layout alike;
+  alike.chunk = 1;  // so that rings hold what is seen and no more
+  Layout shared = alike;
+  shared.shares = mixedShares(layersOf(shared.model));
+  const std::vector<int32_t> ids = someIds(120, 512);
+  const std::vector<int32_t> begin(ids.begin(), ids.begin() + 60);
+  for (const bool to_shared : {true, false}) {
+    const Layout& from = to_shared ? alike : shared;
+    const Layout& to = to_shared ? shared : alike;
+    const Loaded saved = loadAs(from);
+    (void)evaluate(saved, begin);
+    const Loaded loaded = loadAs(to);
+    (void)restore(loaded, save(saved));
+    Float64Model reference(alike.model);
+    if (!from.shares.empty()) {
+      reference.seeLess(windowsOf(from));
+    }
+    for (const int32_t id : begin) {
+      (void)reference.step(id, 4, 40);
+    }
+    reference.seeLess(to.shares.empty() ? std::vector<size_t>{} : windowsOf(to));
+    for (size_t t = 60; t < ids.size(); ++t) {
+      const auto row = evaluate(loaded, {ids[t]});
+      const auto want = reference.step(ids[t], 4, seenBehindSinks(loaded));
+      EXPECT_LT(relativeL2(row[0], want), 4e-3) << "token " << t << (to_shared ? " shared" : "");
+    }
+    EXPECT_EQ(40u, seenBehindSinks(loaded)) << "the window fills again";
+  }
+}
+
+TEST(SharedWindow, going_back_is_as_if_it_had_not_been_read) {
+  Layout layout;
+  layout.chunk = 8;
+  layout.shares = mixedShares(layersOf(layout.model));
+  const std::vector<int32_t> ids = someIds(80, 512);
+  const Loaded a = loadAs(layout);
+  const Loaded b = loadAs(layout);
+  (void)evaluate(a, ids);
+  (void)evaluate(b, ids);
+  (void)evaluate(b, someIds(5, 256));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(b.session.get(), 80));
+  EXPECT_EQ(evaluate(a, {7}), evaluate(b, {7}));
+}
+
+TEST(SharedWindow, sessions_that_decode_together_write_what_each_writes_alone) {
+  Layout layout;
+  layout.shares = mixedShares(layersOf(layout.model));
+  oriel_options options = makeOptions();
+  options.memory_bytes = 256u << 20;
+  options.window_tokens = layout.window;
+  options.window_shares = layout.shares.data();
+  options.window_share_count = static_cast<uint32_t>(layout.shares.size());
+  options.sessions = 2;
+  const uint32_t windows[] = {0, 24};
+  options.session_windows = windows;
+  options.session_window_count = 2;
+  const Loaded loaded = load(layout.model, options);
+  ASSERT_TRUE(loaded.session);
+  const std::vector<int32_t> ids = someIds(90, 512);
+  (void)evaluate(loaded, ids);
+  oriel_session_options of_second = {};
+  of_second.struct_size = sizeof(of_second);
+  of_second.window_tokens = 24;
+  oriel_session* second = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &of_second, &second));
+  SessionPtr owned(second);
+  std::vector<std::vector<float>> rows;
+  ASSERT_EQ(ORIEL_OK, oriel_session_evaluate(second, ids.data(), ids.size(), keepRow, &rows));
+  Layout alone = layout;
+  alone.window = 24;
+  const Loaded of_its_own = loadAs(alone);
+  const auto want = evaluate(of_its_own, ids);
+  for (size_t t = 0; t < ids.size(); ++t) {
+    EXPECT_LT(relativeL2(rows[t], want[t]), 1e-3) << t;
+  }
+}
+
+TEST(SharedWindow, another_number_of_shares_than_layers_is_refused) {
+  Layout layout;
+  const Shares shares(layersOf(layout.model) + 1, 0);
+  CapturedLog log;
+  oriel_options options = makeOptions(&log);
+  options.window_shares = shares.data();
+  options.window_share_count = static_cast<uint32_t>(shares.size());
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(layout.model.c_str(), &options, &model));
+  EXPECT_TRUE(log.says("one for each")) << log.errors();
+}
+
+}  // namespace
+}  // namespace oriel::test

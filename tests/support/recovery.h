@@ -1,0 +1,203 @@
+// Sessions that lose their device beside twins that do not, for tests of oriel_session_recover.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "oriel/sessions.h"
+#include "support/losing_executor.h"
+#include "support/sessions.h"
+
+namespace oriel::test {
+
+inline oriel_recovered recoveredOf(oriel_session* session, oriel_status expected = ORIEL_OK,
+                                   const oriel_recover_options* options = nullptr) {
+  oriel_recovered result = {};
+  result.struct_size = sizeof(result);
+  EXPECT_EQ(expected, oriel_session_recover(session, options, &result))
+      << oriel_session_last_error(session);
+  return result;
+}
+
+inline SessionPtr newSession(const ModelPtr& model,
+                             const oriel_session_options* options = nullptr) {
+  oriel_session* session = nullptr;
+  EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), options, &session))
+      << oriel_model_last_error(model.get());
+  return SessionPtr(session);
+}
+
+inline std::vector<float> logitsOf(const SessionPtr& session) {
+  const float* logits = nullptr;
+  size_t count = 0;
+  EXPECT_EQ(ORIEL_OK, oriel_session_logits(session.get(), &logits, &count));
+  return {logits, logits + count};
+}
+
+inline oriel_status append(const SessionPtr& session, const std::vector<int32_t>& ids) {
+  return oriel_session_append(session.get(), ids.data(), ids.size());
+}
+
+inline oriel_status say(const SessionPtr& session, const std::string& text) {
+  return oriel_chat_add(session.get(), "user", text.data(), text.size());
+}
+
+struct Said {
+  oriel_status status = ORIEL_OK;
+  std::vector<int32_t> ids;
+  std::string text;
+};
+
+using Speak = decltype(&oriel_session_generate);
+
+inline int keepSaid(const oriel_token_event* event, void* user) {
+  Said& self = *static_cast<Said*>(user);
+  self.ids.push_back(event->id);
+  self.text.append(event->text, event->text_bytes);
+  return 0;
+}
+
+inline Said speak(const SessionPtr& session, Speak how, const oriel_generate_options& options) {
+  Said said;
+  oriel_generation result = {};
+  result.struct_size = sizeof(result);
+  said.status = how(session.get(), &options, keepSaid, &said, &result);
+  said.ids.resize(std::min<size_t>(said.ids.size(), result.tokens));
+  return said;
+}
+
+inline Said speak(const SessionPtr& session, Speak how, uint32_t tokens, uint64_t seed = 0) {
+  oriel_generate_options options = seed == 0 ? greedyOptions(tokens) : wildOptions(tokens, seed);
+  options.ignore_stop = how == oriel_session_generate ? 1 : 0;
+  return speak(session, how, options);
+}
+
+inline std::vector<int32_t> generateIds(const SessionPtr& session, uint32_t tokens,
+                                        uint64_t seed = 0) {
+  return speak(session, oriel_session_generate, tokens, seed).ids;
+}
+
+inline uint64_t positionOf(const SessionPtr& session) {
+  oriel_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
+  return stats.position;
+}
+
+inline std::vector<uint64_t> checkpointsOf(const SessionPtr& session) {
+  std::vector<uint64_t> positions(64);
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_checkpoints(session.get(), positions.data(),
+                                                    positions.size(), &needed));
+  positions.resize(needed);
+  return positions;
+}
+
+inline std::vector<uint64_t> turnsOf(const SessionPtr& session) {
+  std::vector<uint64_t> starts(256);
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_get_turns(session.get(), starts.data(), starts.size(), &needed));
+  starts.resize(needed);
+  return starts;
+}
+
+inline std::string transcriptOf(const SessionPtr& session) {
+  std::vector<char> json(1 << 16);
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_OK, oriel_transcript_export(session.get(), json.data(), json.size(), &needed));
+  return json.data();
+}
+
+/// What a model holds that has not been used since it was recovered.
+inline void expectWithinPlan(const ModelPtr& model) {
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model.get(), &plan));
+  oriel_resident resident = {};
+  resident.struct_size = sizeof(resident);
+  ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(model.get(), &resident));
+  EXPECT_LE(resident.total_bytes, plan.total_bytes);
+  EXPECT_EQ(plan.weights_bytes, resident.weights_bytes);
+  EXPECT_EQ(plan.kv_bytes, resident.kv_bytes);
+}
+
+/// The same model twice; one loses its device.
+class Twins {
+ public:
+  Twins(const std::string& path, const oriel_options& options,
+        const oriel_session_options* session_options = nullptr)
+      : losing(path, options) {
+    oriel_model* loaded = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &loaded));
+    model.reset(loaded);
+    if (loaded != nullptr && losing.model != nullptr) {
+      mine = newSession(losing.model, session_options);
+      other = newSession(model, session_options);
+    }
+  }
+  bool ok() const { return mine != nullptr && other != nullptr; }
+
+  /// On both.
+  void both(const std::function<void(const SessionPtr&)>& act) const {
+    act(mine);
+    act(other);
+  }
+  void expectSame(uint32_t tokens = 12) const {
+    EXPECT_EQ(positionOf(other), positionOf(mine));
+    EXPECT_EQ(turnsOf(other), turnsOf(mine));
+    EXPECT_EQ(checkpointsOf(other), checkpointsOf(mine));
+    EXPECT_EQ(logitsOf(other), logitsOf(mine));
+    EXPECT_EQ(generateIds(other, tokens), generateIds(mine, tokens));
+    EXPECT_EQ(logitsOf(other), logitsOf(mine));
+  }
+
+  LosableModel losing;
+  ModelPtr model;
+  SessionPtr mine;
+  SessionPtr other;
+};
+
+inline oriel_options recoveryOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
+  oriel_options options = sessionOptions(log, window, chunk);
+  options.transcript_bytes = 32768;
+  return options;
+}
+
+/// Twins that were told a name and have answered. One has lost its device since.
+struct Parted {
+  explicit Parted(const oriel_options& with) : options(with) {
+    options.log = log.log().callback;
+    options.log_user = log.log().user;
+    twins = std::make_unique<Twins>(kTrained, options);
+    EXPECT_TRUE(twins->ok()) << log.errors();
+    if (!twins->ok()) {
+      return;
+    }
+    twins->both([](const SessionPtr& session) {
+      EXPECT_EQ(ORIEL_OK, say(session, "My name is Ada."));
+      EXPECT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
+    });
+    twins->losing.lose(Work::kRun, 1);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins->mine, "What is my name?"));
+  }
+  Parted() : Parted(recoveryOptions(nullptr)) {}
+  /// The question that was lost, again.
+  void expectSameAnswer() const {
+    twins->both(
+        [](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "What is my name?")); });
+    EXPECT_EQ(speak(twins->other, oriel_chat_reply, 16).text,
+              speak(twins->mine, oriel_chat_reply, 16).text);
+  }
+
+  CapturedLog log;
+  oriel_options options;
+  std::unique_ptr<Twins> twins;
+};
+
+}  // namespace oriel::test
