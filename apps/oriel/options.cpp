@@ -264,6 +264,13 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->transform(wholeNumber(1, 1024))
       ->group(device);
   command
+      ->add_option("--activations", options->activation_bits,
+                   "Bits that the CPU rounds activations to: 16 (default), or 8, faster with "
+                   "prompts and less exact")
+      ->type_name("BITS")
+      ->check(CLI::IsMember({16, 8}))
+      ->group(device);
+  command
       ->add_flag("--no-cache", options->no_cache,
                  "Keep neither compiled kernels nor measurements in the user's cache folder")
       ->group(device);
@@ -372,6 +379,7 @@ oriel_options planOptions(const CommonOptions& options) {
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;
   result.cpu_threads = options.threads;
+  result.activation_bits = options.activation_bits;
   result.constraints = options.constraints ? 1 : 0;
   result.sessions = options.sessions;
   result.session_windows =

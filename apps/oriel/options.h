@@ -40,6 +40,7 @@ struct CommonOptions {
   oriel_device_test device_test = ORIEL_DEVICE_TEST_AUTO;
   double min_tokens_per_s = 0;
   uint32_t threads = 0;
+  uint32_t activation_bits = 0;  ///< 16 or 8; 0: as the library has it
   std::optional<std::string>
       calibration;  ///< a file; "": none; by default the one beside the model
   bool no_cache = false;

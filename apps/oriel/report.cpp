@@ -68,6 +68,7 @@ Json planFields(const oriel_plan& plan) {
   json["k_format"] = kvFormatName(plan.k_format);
   json["v_format"] = kvFormatName(plan.v_format);
   json["state_format"] = stateFormatField(plan);
+  json["activation_bits"] = plan.activation_bits;
   json["kv_bytes_per_token"] = plan.kv_bytes_per_token;
   json["weights_read_bytes_per_token"] =
       weighs ? Json(plan.weights_read_bytes_per_token) : Json(nullptr);

@@ -32,7 +32,7 @@ class CpuExecutor final : public HostExecutor {
   CpuExecutor(const Plan& plan, const ExecutorOptions& options, SimdTarget target)
       : HostExecutor(plan, options),
         target_(target),
-        matmul_(matmulKernels(target)),
+        matmul_(matmulKernels(target, options.activation_bits)),
         small_(smallKernels(target)),
         state_(stateKernels(target)),
         fetch_(options.experts),

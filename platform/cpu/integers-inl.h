@@ -40,7 +40,13 @@ HWY_INLINE VI16 pairOf(const IntUnit& unit, uint32_t pair) {
 HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
 #if HWY_TARGET == HWY_AVX3
   (void)sum1;
+#if HWY_COMPILER_GCC_ACTUAL
+  // Of the intrinsic it copies every sum to another register and back, unless a loop is written out.
+  asm("vpdpwssd\t{%2, %1, %0|%0, %1, %2}" : "+v"(sum0.raw) : "v"(w.raw), "v"(x.raw));
+  return sum0;
+#else
   return VI{_mm512_dpwssd_epi32(sum0.raw, w.raw, x.raw)};
+#endif
 #else
   return hn::ReorderWidenMulAccumulate(kI, w, x, sum0, sum1);
 #endif
@@ -49,7 +55,12 @@ HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
 #if HWY_TARGET == HWY_AVX3
 /// sum += w . x over four bytes, w without and x with a sign.
 HWY_INLINE VI addByteProducts(VU w, VI x, VI sum) {
+#if HWY_COMPILER_GCC_ACTUAL
+  asm("vpdpbusd\t{%2, %1, %0|%0, %1, %2}" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
+  return sum;
+#else
   return VI{_mm512_dpbusd_epi32(sum.raw, w.raw, x.raw)};
+#endif
 }
 
 /// Four bytes of a plane in every lane.

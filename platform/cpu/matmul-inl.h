@@ -28,12 +28,6 @@ HWY_INLINE VI zeroPart(int32_t minus_sum) {
   return hn::ShiftLeft<kShift>(hn::Set(kI, minus_sum));
 }
 
-/// The same for a zero point that is known only here.
-HWY_INLINE VI zeroPart(int32_t zero, int32_t minus_sum) {
-  const uint32_t product = static_cast<uint32_t>(zero) * static_cast<uint32_t>(minus_sum);
-  return hn::Set(kI, static_cast<int32_t>(product));
-}
-
 /// Asks for the words that will be read after 16 KiB more, into the second level, and for those after 1 KiB,
 /// into the first: processors look ahead by themselves, but not across pages, and not along a group's quads and
 /// sides at once. Past the end of either lies what is read next. As a loop: written out, this is slower where
@@ -51,6 +45,24 @@ HWY_INLINE void prefetchWords(const uint32_t* words, uint32_t count, uint32_t st
 HWY_INLINE void prefetchQuads(const uint32_t* words, uint32_t count) {
   // Four rows have one line of four.
   prefetchWords(words, count, kN == 4 ? 4 * kGroupRows : 16);
+}
+/// Part `part` of `parts` of `count` words, into the second-level cache.
+HWY_INLINE void askForWords(const uint32_t* words, uint32_t count, uint32_t part, uint32_t parts) {
+  const uint32_t lines = (count + 15) / 16;
+  for (uint32_t i = lines * part / parts; i < lines * (part + 1) / parts; ++i) {
+#if HWY_COMPILER_MSVC && HWY_ARCH_X86
+    _mm_prefetch(reinterpret_cast<const char*>(words + 16 * i), _MM_HINT_T1);
+#elif !HWY_COMPILER_MSVC
+    __builtin_prefetch(words + 16 * i, 0, 2);
+#endif
+  }
+}
+HWY_INLINE void prefetchForWriting(const void* address) {
+#if HWY_COMPILER_MSVC
+  (void)address;
+#else
+  __builtin_prefetch(address, 1, 3);
+#endif
 }
 HWY_INLINE void prefetchSides(const uint32_t* words, uint32_t count) {
   prefetchWords(words, count, 16);
@@ -130,7 +142,7 @@ HWY_INLINE void storeSides(const ByteUnit& unit, Wide* out) {
   }
 }
 
-/// A unit of kN rows, widened, in memory: unpacked once for all tokens of a chunk.
+/// A unit of kN rows, widened and without their zero point, in memory: unpacked once for all tokens of a chunk.
 struct WideUnit {
   HWY_ALIGN int16_t values[16][2 * kN];
   HWY_ALIGN float scale[2][kN];
@@ -144,8 +156,14 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
     ByteUnit unit;
     Format::load(rows, first + u, &unit);
     for (uint32_t j = 0; j < 8; ++j) {
-      hn::Store(evenBytes<Format::kSigned>(unit.bytes[j]), kI16, out[u].values[2 * j]);
-      hn::Store(oddBytes<Format::kSigned>(unit.bytes[j]), kI16, out[u].values[2 * j + 1]);
+      VI16 even = evenBytes<Format::kSigned>(unit.bytes[j]);
+      VI16 odd = oddBytes<Format::kSigned>(unit.bytes[j]);
+      if constexpr (Format::kZero != 0) {
+        even = hn::Sub(even, hn::Set(kI16, Format::kZero));
+        odd = hn::Sub(odd, hn::Set(kI16, Format::kZero));
+      }
+      hn::Store(even, kI16, out[u].values[2 * j]);
+      hn::Store(odd, kI16, out[u].values[2 * j + 1]);
     }
     storeSides<Format>(unit, &out[u]);
   }
@@ -162,11 +180,10 @@ HWY_INLINE VI16 pairOf(const IntTile& tile, uint32_t pair, uint32_t token) {
 constexpr uint32_t kTileVectors = kN == 16 ? 2 : 1;
 
 /// totals[v][t][kN] += `count` units of vector v of kN rows times the first kTokens of a tile; vectors lie
-/// `wide_stride` units and `totals_stride` floats apart. `zero`: the weights' zero point, if kHasZero.
-template <bool kHalves, bool kMinimum, bool kHasZero, uint32_t kVectors, uint32_t kTokens>
+/// `wide_stride` units and `totals_stride` floats apart.
+template <bool kHalves, bool kMinimum, uint32_t kVectors, uint32_t kTokens>
 static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t count,
-                                 const IntTile* x, int32_t zero, float* totals,
-                                 uint32_t totals_stride) {
+                                 const IntTile* x, float* totals, uint32_t totals_stride) {
   for (uint32_t u = 0; u < count; ++u) {
     const IntTile& tile = x[u];
     for (uint32_t half = 0; half < (kHalves ? 2 : 1); ++half) {
@@ -178,7 +195,9 @@ static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uin
       }
       const uint32_t part = kHalves ? half : kWhole;
       constexpr uint32_t kPairs = kHalves ? 8 : 16;
-#if HWY_COMPILER_GCC_ACTUAL
+#if HWY_COMPILER_GCC_ACTUAL && HWY_TARGET == HWY_AVX3
+#pragma GCC unroll 1
+#elif HWY_COMPILER_GCC_ACTUAL
 #pragma GCC unroll 16  // or it copies every sum to another register and back for each pair
 #endif
       for (uint32_t j = 0; j < kPairs; ++j) {
@@ -199,10 +218,7 @@ static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uin
         const VF scale = hn::Load(kF, unit.scale[half]);
         for (uint32_t t = 0; t < kTokens; ++t) {
           float* const at = totals + v * totals_stride + t * kN;
-          VI dot = hn::RearrangeToOddPlusEven(sum0[v][t], sum1[v][t]);
-          if constexpr (kHasZero) {
-            dot = hn::Add(dot, zeroPart(zero, tile.sums.minus_sum[part][t]));
-          }
+          const VI dot = hn::RearrangeToOddPlusEven(sum0[v][t], sum1[v][t]);
           VF total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot), hn::Set(kF, tile.sums.scale[t])),
                                 scale, hn::Load(kF, at));
           if (kMinimum) {
@@ -304,8 +320,7 @@ struct FloatTiles {
   using Wide = FloatUnit;
   template <uint32_t>
   static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, uint32_t n, int32_t /*zero*/,
-                              float* totals) {
+                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const float* x = static_cast<const float*>(task.in) +
                      static_cast<uint64_t>(token) * task.in_stride + first * kUnit;
     if (n == kTileTokens) {
@@ -322,7 +337,6 @@ struct FloatKernel {
   using Tiles = FloatTiles;
   static constexpr uint32_t kVectors = 1;
   static constexpr bool kFloats = true;
-  static constexpr int32_t kZero = 0;
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
     VF sums[1];
     dotFloatsApart<Format, 1>(rows, task.units, task.side_word / task.units,
@@ -370,7 +384,6 @@ HWY_INLINE void storeSums(const IntUnitSums& of, uint32_t token, TileSums* sums)
   sums->scale[token] = of.scale;
   for (uint32_t part = 0; part < 3; ++part) {
     sums->scaled[part][token] = of.scaled[part];
-    sums->minus_sum[part][token] = of.minus_sum[part];
   }
 }
 

@@ -10,22 +10,28 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "cpu/byte_products-inl.h"
 #include "cpu/matmul-inl.h"
+#include "cpu/tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
+template <int32_t kMost>
 void quantiseTiles(const float* const* rows, uint32_t count, uint32_t units, void* out) {
   IntTile* tiles = static_cast<IntTile*>(out);
   for (uint32_t u = 0; u < units; ++u) {
     IntTile& tile = tiles[u];
+#if HWY_TARGET == HWY_AVX3
+    TileMaker<kMost>::make(rows, count, u, &tile);
+#else
     if (count < kTileTokens) {
       tile = IntTile();
     }
     for (uint32_t t = 0; t < count; ++t) {
       Codes codes;
-      quantiseUnit(rows[t] + u * kUnit, kMostCode, &codes);
+      quantiseUnit(rows[t] + u * kUnit, kMost, &codes);
       IntUnit unit;
       storePairs(codes, unit.values);
       for (uint32_t i = 0; i < 16; ++i) {
@@ -33,12 +39,15 @@ void quantiseTiles(const float* const* rows, uint32_t count, uint32_t units, voi
       }
       storeSums(codes.sums, t, &tile.sums);
     }
+#endif
   }
 }
 
 #include "cpu/matmul_run-inl.h"
 
-const MatmulKernels kMatmulKernels = HWY_NAMESPACE::kernelsWith(
+const MatmulKernels kMatmulKernels = HWY_NAMESPACE::kernelsWith<kMostCode>(
+    &run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>);
+const MatmulKernels kByteMatmulKernels = HWY_NAMESPACE::kernelsWith<kMostOfBytes>(
     &run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>);
 
 }  // namespace HWY_NAMESPACE
@@ -48,13 +57,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace oriel {
 
-const MatmulKernels& matmulKernels(SimdTarget target) {
+const MatmulKernels& matmulKernels(SimdTarget target, uint32_t activation_bits) {
+  const bool bytes = activation_bits == 8;
 #ifdef ORIEL_CPU_DOT_PRODUCTS
   if (target == SimdTarget::kNeonDot) {
-    return dotProductKernels();
+    return dotProductKernels(bytes);
   }
 #endif
-  return ORIEL_CPU_PICK(target, kMatmulKernels);
+  return bytes ? ORIEL_CPU_PICK(target, kByteMatmulKernels)
+               : ORIEL_CPU_PICK(target, kMatmulKernels);
 }
 
 bool readsFloats(WeightType type) {

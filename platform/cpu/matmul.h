@@ -36,9 +36,10 @@ struct MatmulKernels {
   /// `count` <= kTileTokens rows of floats to a tile of each unit.
   void (*quantiseTiles)(const float* const* rows, uint32_t count, uint32_t units, void* tiles);
 };
-const MatmulKernels& matmulKernels(SimdTarget target);
+/// `activation_bits`: that inputs are rounded to, 16 or 8. Weights of single values read floats all the same.
+const MatmulKernels& matmulKernels(SimdTarget target, uint32_t activation_bits = 16);
 #ifdef ORIEL_CPU_DOT_PRODUCTS
-const MatmulKernels& dotProductKernels();  ///< those of SimdTarget::kNeonDot
+const MatmulKernels& dotProductKernels(bool bytes);  ///< those of SimdTarget::kNeonDot
 #endif
 bool readsFloats(WeightType type);
 

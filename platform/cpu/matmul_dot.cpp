@@ -54,11 +54,14 @@ HWY_INLINE void unitProducts(const ByteUnit& unit, const OneUnit& x, const IntUn
   }
 }
 
+/// Without their zero point, which is less than 64.
 struct WideUnit {
   HWY_ALIGN uint32_t words[8][kN];
   HWY_ALIGN float scale[2][kN];
   HWY_ALIGN float minimum[2][kN];
 };
+
+constexpr hn::Repartition<int8_t, DF> kI8{};
 
 template <class Format>
 HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, WideUnit* out) {
@@ -66,7 +69,11 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
     ByteUnit unit;
     Format::load(rows, first + u, &unit);
     for (uint32_t j = 0; j < 8; ++j) {
-      hn::Store(unit.bytes[j], kU, out[u].words[j]);
+      VU bytes = unit.bytes[j];
+      if constexpr (Format::kZero != 0) {
+        bytes = hn::BitCast(kU, hn::Sub(hn::BitCast(kI8, bytes), hn::Set(kI8, Format::kZero)));
+      }
+      hn::Store(bytes, kU, out[u].words[j]);
     }
     storeSides<Format>(unit, &out[u]);
   }
@@ -75,9 +82,9 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
 constexpr uint32_t kTileVectors = 1;
 
 /// As the other dotTile.
-template <bool kHalves, bool kMinimum, bool kHasZero, uint32_t kVectors, uint32_t kTokens>
+template <bool kHalves, bool kMinimum, uint32_t kVectors, uint32_t kTokens>
 HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const Tile* x,
-                          int32_t zero, float* totals, uint32_t) {
+                          float* totals, uint32_t) {
   static_assert(kVectors == kTileVectors, "no more registers");
   constexpr uint32_t kParts = kHalves ? 2 : 1;
   for (uint32_t u = 0; u < count; ++u) {
@@ -103,10 +110,7 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const 
       const VF scale = hn::Load(kF, wide[u].scale[part]);
       for (uint32_t t = 0; t < kTokens; ++t) {
         float* const at = totals + t * kN;
-        VI dot(vaddq_s32(vshlq_n_s32(high[t], 8), low[t]));
-        if constexpr (kHasZero) {
-          dot = hn::Add(dot, zeroPart(zero, sums.minus_sum[of][t]));
-        }
+        const VI dot(vaddq_s32(vshlq_n_s32(high[t], 8), low[t]));
         VF total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot), hn::Set(kF, sums.scale[t])), scale,
                               hn::Load(kF, at));
         if (kMinimum) {
@@ -119,6 +123,7 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const 
   }
 }
 
+template <int32_t kMost>
 void quantiseTiles(const float* const* rows, uint32_t count, uint32_t units, void* out) {
   Tile* tiles = static_cast<Tile*>(out);
   for (uint32_t u = 0; u < units; ++u) {
@@ -127,7 +132,7 @@ void quantiseTiles(const float* const* rows, uint32_t count, uint32_t units, voi
     }
     for (uint32_t t = 0; t < count; ++t) {
       Codes codes;
-      quantiseUnit(rows[t] + u * kUnit, kMostCode, &codes);
+      quantiseUnit(rows[t] + u * kUnit, kMost, &codes);
       storePlanes(codes, &tiles[u].tokens[t]);
       storeSums(codes.sums, t, &tiles[u].sums);
     }
@@ -136,13 +141,17 @@ void quantiseTiles(const float* const* rows, uint32_t count, uint32_t units, voi
 
 #include "cpu/matmul_run-inl.h"
 
-const MatmulKernels kMatmulKernels =
-    dot::kernelsWith(&run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>);
+const MatmulKernels kMatmulKernels = dot::kernelsWith<kMostCode>(
+    &run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>);
+const MatmulKernels kByteMatmulKernels = dot::kernelsWith<kMostOfBytes>(
+    &run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>);
 
 }  // namespace dot
 }  // namespace HWY_NAMESPACE
 
-const MatmulKernels& dotProductKernels() { return HWY_NAMESPACE::dot::kMatmulKernels; }
+const MatmulKernels& dotProductKernels(bool bytes) {
+  return bytes ? HWY_NAMESPACE::dot::kByteMatmulKernels : HWY_NAMESPACE::dot::kMatmulKernels;
+}
 
 }  // namespace oriel
 HWY_AFTER_NAMESPACE();

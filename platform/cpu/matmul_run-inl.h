@@ -4,31 +4,29 @@
 constexpr uint32_t kFewTokens = kTileTokens / 2;
 
 // What is the same for many formats once their weights are unpacked.
-template <bool kHalves, bool kMinimum, bool kHasZero>
+template <bool kHalves, bool kMinimum>
 struct IntTiles {
   using Wide = WideUnit;
-  // kN rows, or kVectors times as many, times up to kTileTokens tokens from a multiple of it. `zero`: the zero point.
+  // kN rows, or kVectors times as many, times up to kTileTokens tokens from a multiple of it.
   template <uint32_t kMany>
   static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, uint32_t n, int32_t zero,
-                              float* totals) {
+                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const Tile* tiles = static_cast<const Tile*>(task.in) +
                         static_cast<uint64_t>(token / kTileTokens) * task.units + first;
     if (n <= kFewTokens) {  // the last of a chunk, or of an expert's
-      return dotTile<kHalves, kMinimum, kHasZero, kMany, kFewTokens>(
-          wide, kWideUnits, count, tiles, zero, totals, kMostTokens * kN);
+      return dotTile<kHalves, kMinimum, kMany, kFewTokens>(wide, kWideUnits, count, tiles, totals,
+                                                           kMostTokens * kN);
     }
-    dotTile<kHalves, kMinimum, kHasZero, kMany, kTileTokens>(wide, kWideUnits, count, tiles, zero,
-                                                             totals, kMostTokens * kN);
+    dotTile<kHalves, kMinimum, kMany, kTileTokens>(wide, kWideUnits, count, tiles, totals,
+                                                   kMostTokens * kN);
   }
 };
 
 template <class Format>
 struct IntKernel {
-  using Tiles = IntTiles<Format::kHalves, Format::kMinimum, Format::kZero != 0>;
+  using Tiles = IntTiles<Format::kHalves, Format::kMinimum>;
   static constexpr uint32_t kVectors = kTileVectors;
   static constexpr bool kFloats = false;
-  static constexpr int32_t kZero = Format::kZero;
   // In the order of operations that dotTile has.
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
     const uint32_t units = task.units;
@@ -61,6 +59,36 @@ struct IntKernel {
   }
 };
 
+#if HWY_TARGET == HWY_AVX3
+// The same of activations that are rounded to 8 bits.
+template <bool kHalves, bool kMinimum>
+struct ByteTiles {
+  using Wide = WideBytes;
+  template <uint32_t kMany>
+  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
+    const ByteTile* tiles = static_cast<const ByteTile*>(task.in) +
+                            static_cast<uint64_t>(token / kTileTokens) * task.units + first;
+    if (n <= kFewTokens) {
+      return dotBytes<kHalves, kMinimum, kMany, kFewTokens>(wide, kWideUnits, count, tiles, totals,
+                                                            kMostTokens * kN);
+    }
+    dotBytes<kHalves, kMinimum, kMany, kTileTokens>(wide, kWideUnits, count, tiles, totals,
+                                                    kMostTokens * kN);
+  }
+};
+
+template <class Format>
+struct ByteKernel {
+  using Tiles = ByteTiles<Format::kHalves, Format::kMinimum>;
+  static constexpr uint32_t kVectors = kTileVectors;
+  static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count,
+                                WideBytes* wide) {
+    widenBytes<Format>(rows, first, count, wide);
+  }
+};
+#endif
+
 // What lies ahead of these units: few tokens leave little time to fetch them in.
 HWY_INLINE void askForUnits(const RowsView& rows, uint32_t quad_words, uint32_t side_words,
                             uint32_t unit, uint32_t count) {
@@ -70,29 +98,50 @@ HWY_INLINE void askForUnits(const RowsView& rows, uint32_t quad_words, uint32_t 
   }
 }
 
+// Part `part` of `parts` of the units that begin at `rows`, into the second-level cache: all of them at once would be
+// more requests than a core can have open.
+HWY_INLINE void askForPart(const RowsView& rows, uint32_t quad_words, uint32_t side_words,
+                           uint32_t part, uint32_t parts) {
+  askForWords(rows.quads, quad_words, part, parts);
+  askForWords(rows.sides, side_words, part, parts);
+}
+
+// Where results of tokens will be written.
+template <uint32_t kMany>
+HWY_INLINE void askForOutputs(const MatmulTask& task, uint32_t row, uint32_t token, uint32_t n) {
+  for (uint32_t t = token; t < token + n; ++t) {
+    const float* const out = task.out + static_cast<uint64_t>(t) * task.out_stride + row;
+    for (uint32_t v = 0; v < kMany; ++v) {
+      prefetchForWriting(out + v * kN);
+    }
+  }
+}
+
 template <class Kernel>
 static HWY_NOINLINE void unpackUnits(const RowsView& rows, uint32_t first, uint32_t count,
                                      typename Kernel::Tiles::Wide* wide) {
   Kernel::unpack(rows, first, count, wide);
 }
 
-// kMany times kN rows that begin at `row`. Formats are told apart by how they are unpacked and their zero point alone:
-// this is large, and they are many.
+// kMany times kN rows that begin at `row`. Formats are told apart by how they are unpacked alone: this is large, and
+// they are many.
 template <class Tiles, uint32_t kMany>
 HWY_NOINLINE void runMany(const MatmulTask& task,
                           void (*unpack)(const RowsView&, uint32_t, uint32_t,
                                          typename Tiles::Wide*),
-                          int32_t zero, uint32_t row, uint32_t first_token, uint32_t n) {
+                          uint32_t row, uint32_t first_token, uint32_t n) {
+  const uint32_t tiles = (n + kTileTokens - 1) / kTileTokens;
   typename Tiles::Wide wide[kMany][kWideUnits];
   HWY_ALIGN float totals[kMany][kMostTokens * kN];
   for (uint32_t v = 0; v < kMany; ++v) {
     // What fills up the last tile is added up, too, and never read.
-    std::fill_n(totals[v], (n + kTileTokens - 1) / kTileTokens * kTileTokens * kN, 0.0f);
+    std::fill_n(totals[v], tiles * kTileTokens * kN, 0.0f);
   }
-  // Of one tile, whose products take no longer than to unpack weights, the one is done beside the other.
-  const uint32_t at_once = n <= kTileTokens ? 1 : kWideUnits;
   const uint32_t units =
       task.units;  // which no call between can change, but a compiler does not know that
+  const uint32_t blocks = (units + kWideUnits - 1) / kWideUnits;
+  // Of one tile, whose products take no longer than to unpack weights, the one is done beside the other.
+  const uint32_t at_once = n <= kTileTokens ? 1 : (units + blocks - 1) / blocks;
   const uint32_t quad_words = task.side_word / units;
   const uint32_t side_words = (task.group_words - task.side_word) / units;
   RowsView rows[kMany];
@@ -101,19 +150,48 @@ HWY_NOINLINE void runMany(const MatmulTask& task,
   }
   for (uint32_t unit = 0; unit < units; unit += at_once) {
     const uint32_t count = HWY_MIN(at_once, units - unit);
+    const bool last = unit + count == units;
+    RowsView next[kMany];  // what is unpacked after these: of these rows, or behind them
     for (uint32_t v = 0; v < kMany; ++v) {
-      askForUnits(rows[v], quad_words, side_words, unit, count);
+      if (at_once == 1) {
+        askForUnits(rows[v], quad_words, side_words, unit, count);
+      }
       unpack(rows[v], unit, count, wide[v]);
+      next[v] = last ? rowsFrom(task, row + (kMany + v) * kN)
+                     : RowsView{rows[v].quads + (unit + count) * quad_words,
+                                rows[v].sides + (unit + count) * side_words};
     }
     for (uint32_t t = 0; t < n; t += kTileTokens) {
+      for (uint32_t v = 0; v < kMany && at_once != 1; ++v) {
+        askForPart(next[v], at_once * quad_words, at_once * side_words, t / kTileTokens, tiles);
+      }
+      if (last) {
+        askForOutputs<kMany>(task, row, first_token + t, HWY_MIN(kTileTokens, n - t));
+      }
       Tiles::template tile<kMany>(task, wide[0], unit, count, first_token + t,
-                                  HWY_MIN(kTileTokens, n - t), zero, totals[0] + t * kN);
+                                  HWY_MIN(kTileTokens, n - t), totals[0] + t * kN);
     }
   }
   for (uint32_t v = 0; v < kMany; ++v) {
     for (uint32_t t = 0; t < n; ++t) {
       store(task, row + v * kN, first_token + t, hn::Load(kF, totals[v] + t * kN));
     }
+  }
+}
+
+template <class Kernel>
+HWY_INLINE void runTokens(const MatmulTask& task, uint32_t row, uint32_t end) {
+  while (row < end) {
+    const bool many = row + (Kernel::kVectors - 1) * kN < end;
+    for (uint32_t t = 0; t < task.n_tokens; t += kMostTokens) {
+      const uint32_t n = HWY_MIN(kMostTokens, task.n_tokens - t);
+      if (many) {
+        runMany<typename Kernel::Tiles, Kernel::kVectors>(task, unpackUnits<Kernel>, row, t, n);
+      } else {
+        runMany<typename Kernel::Tiles, 1>(task, unpackUnits<Kernel>, row, t, n);
+      }
+    }
+    row += many ? Kernel::kVectors * kN : kN;
   }
 }
 
@@ -135,60 +213,72 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
       return;
     }
   }
-  while (row < end) {
-    const bool many = row + (Kernel::kVectors - 1) * kN < end;
-    for (uint32_t t = 0; t < task.n_tokens; t += kMostTokens) {
-      const uint32_t n = HWY_MIN(kMostTokens, task.n_tokens - t);
-      if (many) {
-        runMany<typename Kernel::Tiles, Kernel::kVectors>(task, unpackUnits<Kernel>, Kernel::kZero,
-                                                          row, t, n);
-      } else {
-        runMany<typename Kernel::Tiles, 1>(task, unpackUnits<Kernel>, Kernel::kZero, row, t, n);
-      }
-    }
-    row += many ? Kernel::kVectors * kN : kN;
-  }
+  runTokens<Kernel>(task, row, end);
 }
 
-// Each instruction set includes this once.  NOLINTNEXTLINE(misc-definitions-in-headers)
+#if HWY_TARGET == HWY_AVX3
+// Of one token the codes are smaller, and all else is as it is.
+template <class Format>
+void runBytes(const MatmulTask& task, uint32_t first_group, uint32_t count) {
+  if (task.n_tokens == 1 && !task.one_of_many) {
+    return run<IntKernel<Format>>(task, first_group, count);
+  }
+  runTokens<ByteKernel<Format>>(task, first_group * kGroupRows,
+                                HWY_MIN((first_group + count) * kGroupRows, task.rows));
+}
+#endif
+
+template <int32_t kMost>
 void quantiseRow(const float* in, uint32_t units, void* row) {
   OneUnit* out = static_cast<OneUnit*>(row);
   IntUnitSums* sums = reinterpret_cast<IntUnitSums*>(out + units);
   for (uint32_t u = 0; u < units; ++u) {
     Codes codes;
-    quantiseUnit(in + u * kUnit, kMostCode, &codes);
+    quantiseUnit(in + u * kUnit, kMost, &codes);
     storeOne(codes, out + u);
     sums[u] = codes.sums;
   }
 }
 
+// kMost: of the codes; with kMostOfBytes, and instructions for it, chunks are products of bytes with bytes.
+template <class Format, int32_t kMost>
+constexpr MatmulKernels::Run runOf() {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kMost == kMostOfBytes) {
+    return &runBytes<Format>;
+  }
+#endif
+  return &run<IntKernel<Format>>;
+}
+
 // In the order of WeightType.
+template <int32_t kMost>
 constexpr MatmulKernels kernelsWith(MatmulKernels::Run f32, MatmulKernels::Run f16,
                                     MatmulKernels::Run bf16) {
   return {{f32,
            f16,
            bf16,
-           &run<IntKernel<Q8_0>>,
-           &run<IntKernel<Q4_0>>,
-           &run<IntKernel<Q4_1>>,
-           &run<IntKernel<Q5_0>>,
-           &run<IntKernel<Q5_1>>,
-           &run<IntKernel<Iq4Nl>>,
-           &run<IntKernel<Q2_K>>,
-           &run<IntKernel<Q3_K>>,
-           &run<IntKernel<Q4_K>>,
-           &run<IntKernel<Q5_K>>,
-           &run<IntKernel<Q6_K>>,
-           &run<IntKernel<Iq4Xs>>,
-           &run<IntKernel<Iq2Xxs>>,
-           &run<IntKernel<Iq2Xs>>,
-           &run<IntKernel<Iq2S>>,
-           &run<IntKernel<Iq3Xxs>>,
-           &run<IntKernel<Iq3S>>,
-           &run<IntKernel<Mxfp4>>,
-           &run<IntKernel<Tq2_0>>,
-           &run<IntKernel<Tq2_0>>},
-          &quantiseRow,
-          &quantiseTiles};
+           runOf<Q8_0, kMost>(),
+           runOf<Q4_0, kMost>(),
+           runOf<Q4_1, kMost>(),
+           runOf<Q5_0, kMost>(),
+           runOf<Q5_1, kMost>(),
+           runOf<Iq4Nl, kMost>(),
+           runOf<Q2_K, kMost>(),
+           runOf<Q3_K, kMost>(),
+           runOf<Q4_K, kMost>(),
+           runOf<Q5_K, kMost>(),
+           runOf<Q6_K, kMost>(),
+           runOf<Iq4Xs, kMost>(),
+           runOf<Iq2Xxs, kMost>(),
+           runOf<Iq2Xs, kMost>(),
+           runOf<Iq2S, kMost>(),
+           runOf<Iq3Xxs, kMost>(),
+           runOf<Iq3S, kMost>(),
+           runOf<Mxfp4, kMost>(),
+           runOf<Tq2_0, kMost>(),
+           runOf<Tq2_0, kMost>()},
+          &quantiseRow<kMost>,
+          &quantiseTiles<kMost>};
 }
 static_assert(kWeightTypes == 23, "a kernel for each");

@@ -21,6 +21,8 @@ static_assert(sizeof(PlaneUnit) == sizeof(IntUnit), "a row of either takes the s
 /// The largest value of each: both bytes have a sign.
 constexpr int32_t kMostOfPairs = 32767;
 constexpr int32_t kMostOfPlanes = 256 * 127 + 127;
+/// Of activations rounded to 8 bits, whatever they are stored as.
+constexpr int32_t kMostOfBytes = 127;
 
 /// What goes with a unit: kernels read weights without their zero point or minimum and correct by these. Of
 /// values 0..15, of 16..31 and, kWhole, of all.
@@ -31,12 +33,11 @@ struct IntUnitSums {
   int32_t minus_sum[3];  ///< what a zero point of 1 adds to the products
 };
 
-/// The same of kTileTokens tokens side by side, for chunks.
+/// The same of kTileTokens tokens side by side, for chunks, whose weights have lost their zero point.
 constexpr uint32_t kTileTokens = 8;
 struct TileSums {
   float scale[kTileTokens];
   float scaled[3][kTileTokens];
-  int32_t minus_sum[3][kTileTokens];
 };
 struct IntTile {
   int16_t values[16][kTileTokens][2];
@@ -46,7 +47,14 @@ struct PlaneTile {
   PlaneUnit tokens[kTileTokens];
   TileSums sums;
 };
-static_assert(sizeof(PlaneTile) == sizeof(IntTile), "tiles of either take the same room");
+/// Of activations rounded to 8 bits: values 4j .. 4j + 3, 128 added to each, in values[j].
+struct ByteTile {
+  uint8_t values[8][kTileTokens][4];
+  TileSums sums;
+  uint8_t unused[256];
+};
+static_assert(sizeof(PlaneTile) == sizeof(IntTile) && sizeof(ByteTile) == sizeof(IntTile),
+              "tiles of each take the same room");
 
 /// `units` IntUnits, then as many IntUnitSums.
 constexpr uint64_t intRowBytes(uint32_t units) {

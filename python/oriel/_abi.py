@@ -218,7 +218,7 @@ class oriel_options(Structure):
     reserved_sessions: int
     enabled_features: Optional[bytes]
     device_test: int
-    reserved_device: int
+    activation_bits: int
     draft_tokens: int
     reserved_draft: int
 
@@ -452,7 +452,7 @@ class oriel_plan(Structure):
     trim_bytes: Any
     draft_bytes: int
     draft_tokens: int
-    reserved_draft: int
+    activation_bits: int
 
 
 class oriel_layer_formats(Structure):
@@ -841,7 +841,7 @@ oriel_options._fields_ = [
     ("reserved_sessions", c_uint32),
     ("enabled_features", c_char_p),
     ("device_test", c_int),
-    ("reserved_device", c_uint32),
+    ("activation_bits", c_uint32),
     ("draft_tokens", c_uint32),
     ("reserved_draft", c_uint32),
 ]
@@ -1059,7 +1059,7 @@ oriel_plan._fields_ = [
     ("trim_bytes", c_uint64 * 5),
     ("draft_bytes", c_uint64),
     ("draft_tokens", c_uint32),
-    ("reserved_draft", c_uint32),
+    ("activation_bits", c_uint32),
 ]
 oriel_layer_formats._fields_ = [
     ("k", c_int),

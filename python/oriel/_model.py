@@ -53,6 +53,7 @@ class Model:
         enabled_features: Sequence[str] = (),
         device_test: str = "auto",
         threads: Optional[int] = None,
+        activation_bits: int = 16,
         cache_dir: Optional[PathLike] = None,
         calibration: Union[Calibration, PathLike, None] = None,
         speed: Optional[Speed] = None,

@@ -146,6 +146,7 @@ def model_options(
     enabled_features: Sequence[str] = (),
     device_test: str = "auto",
     threads: Optional[int] = None,
+    activation_bits: int = 16,
     cache_dir: Optional[PathLike] = None,
     calibration: Union[Calibration, PathLike, None] = None,
     speed: Any = None,
@@ -212,6 +213,9 @@ def model_options(
         names = [enabled_features] if isinstance(enabled_features, str) else enabled_features
         struct.enabled_features = _c_string("enabled_features", ",".join(names))
     struct.device_test = one_of("device_test", device_test, DEVICE_TESTS)
+    if activation_bits not in (16, 8):
+        raise ValueError("activation_bits is 16 or 8")
+    struct.activation_bits = activation_bits
     if cache_dir is not None:
         struct.cache_dir = path_bytes(cache_dir)
     if isinstance(calibration, Calibration):

@@ -96,6 +96,7 @@ class Plan:
     trim_bytes: Tuple[int, ...]
     draft_bytes: int
     draft_tokens: int
+    activation_bits: int
     window_given: bool = dataclasses.field(default=False, compare=False)
     _struct: Any = dataclasses.field(default=None, compare=False)
 
@@ -217,6 +218,7 @@ def plan(
     state_format: str = "auto",
     device: str = "auto",
     threads: Optional[int] = None,
+    activation_bits: int = 16,
     calibration: Union[Calibration, PathLike, None] = None,
     speed: Optional[Speed] = None,
     min_tokens_per_s: Optional[float] = None,

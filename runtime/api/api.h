@@ -175,6 +175,7 @@ struct PreparedModel {
   SessionWindows sessions;          ///< that were asked for
   uint32_t prefix_tokens = 0;
   uint32_t drafts = 0;            ///< guesses that were asked for
+  uint32_t activation_bits = 16;  ///< that were asked for
   uint64_t draft_host_bytes = 0;  ///< of the host bytes, what those take
   bool constraints = false;       ///< replies can be held to a grammar
   uint64_t trie_bytes = 0;        ///< of model_host_bytes, what that takes
@@ -247,6 +248,9 @@ enum class ExecutorUse : uint8_t {
   kSelfTest,
 };
 
+constexpr uint32_t activationBits(const oriel_options& options) {
+  return options.activation_bits != 0 ? options.activation_bits : 16;
+}
 /// Of device_test and the names of features. ORIEL_ERROR_ARGUMENT.
 Status checkDeviceTrust(const oriel_options& options, const Log& log);
 

@@ -92,6 +92,7 @@ void DeviceWish::init(const oriel_options& options, Arena* arena) {
   options_.device_number = options.device_number;
   options_.device_timeout_ms = options.device_timeout_ms;
   options_.cpu_threads = options.cpu_threads;
+  options_.activation_bits = options.activation_bits;
   options_.cache_dir = copyOf(options.cache_dir, cache_dir_);
   options_.disabled_features = copyOf(options.disabled_features, disabled_);
   options_.enabled_features = copyOf(options.enabled_features, enabled_);

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "exec/features.h"
+#include "os/gpu_nodes.h"
 #include "os/thread.h"
 #if ORIEL_CPU_SIMD
 #include "cpu/cpu_executor.h"
@@ -91,6 +92,7 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
     executor_options.timeout_ms = options.device_timeout_ms;
   }
   executor_options.cpu_threads = std::min(options.cpu_threads, allowedProcessors());
+  executor_options.activation_bits = activationBits(options);
   executor_options.cache_dir = options.cache_dir;
   executor_options.disabled_features = options.disabled_features;
   executor_options.allocator = &allocator;
@@ -107,9 +109,11 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
 #if ORIEL_CPU_SIMD
     executor_options.not_software = cpuExecutorUsable();
 #endif
-    const Status status = createVulkanExecutor(plan, executor_options, memory, executor);
-    if (status.code() != ORIEL_ERROR_NO_DEVICE) {
-      return status;
+    if (!executor_options.not_software || mayHaveGpu()) {
+      const Status status = createVulkanExecutor(plan, executor_options, memory, executor);
+      if (status.code() != ORIEL_ERROR_NO_DEVICE) {
+        return status;
+      }
     }
     log.write(ORIEL_LOG_INFO, "no usable Vulkan device: running on the CPU");
   }

@@ -183,6 +183,10 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   if (!readWantedState(options.state_format, &request->fixed_state, &request->formats.state)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a format of states is not known: use f32, f16 or int8");
   }
+  if (activationBits(options) != 16 && activationBits(options) != 8) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "activations of %u bits are not known: use 16 or 8",
+                    options.activation_bits);
+  }
   if (options.transcript_bytes > Transcript::kMostBytes) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a transcript has at most 2^30 bytes: ask for fewer");
   }
@@ -406,6 +410,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   }
   prepared->transcript_bytes = options.transcript_bytes;
   prepared->drafts = options.draft_tokens;
+  prepared->activation_bits = activationBits(options);
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
@@ -569,6 +574,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.sink_tokens = budget.cache.sinks;
   plan.ring_tokens = budget.cache.ring;
   plan.chunk_tokens = budget.chunk;
+  plan.activation_bits = prepared.activation_bits;
   plan.context_train_tokens = desc.context_train;
   plan.k_format = publicFormat(budget.formats.k);
   plan.v_format = publicFormat(budget.formats.v);

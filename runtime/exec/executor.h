@@ -291,6 +291,8 @@ struct ExecutorOptions {
   bool uses_wrong = false;
   bool forgets_wrong = false;
   uint32_t cpu_threads = 0;  ///< of the CPU executor; 0: one per core, at most 8
+  uint32_t activation_bits =
+      16;  ///< likewise: what inputs of quantised weights are rounded to; 16 or 8
   const oriel_allocator* allocator = nullptr;
   Log log;
   // For tests only.

@@ -4,9 +4,13 @@
 #include <cstring>
 #include <vector>
 
+#include "cpu/matmul.h"
+#include "cpu/simd.h"
 #include "support/api.h"
+#include "support/distances.h"
 #include "support/kernel_data.h"
 #include "support/kernel_rig.h"
+#include "support/product.h"
 
 #ifdef ORIEL_CPU_SIMD
 
@@ -91,6 +95,76 @@ TEST_F(CpuExecutor, a_step_is_never_late) {
   slow.rig.header().n_tokens = SlowRig::kChunk;
   EXPECT_TRUE(slow.rig.executor->run(StepRun::kChunk).ok()) << slow.rig.log.errors();
   EXPECT_TRUE(slow.rig.executor->run(StepRun::kHead).ok()) << slow.rig.log.errors();
+}
+
+// Of chunks of any length, with every set of instructions: weights times activations of 16 or of 8 bits are what they
+// should be, and those of a token are to the bit what they are of the token alone.
+TEST_F(CpuExecutor, chunks_are_multiplied_as_their_tokens_alone_with_activations_of_16_and_8_bits) {
+  constexpr uint32_t kChunk = 70;
+  for (uint32_t t = 0; t < kWeightTypes; ++t) {
+    const WeightType type = static_cast<WeightType>(t);
+    for (const uint32_t bits : {16u, 8u}) {
+      for (uint32_t level = 0; level < kSimdTargets; ++level) {
+        Random random(t + 1);
+        KernelRig rig(kChunk);
+        rig.on_reference = false;
+        rig.options.cpu_simd_level = level;
+        rig.options.activation_bits = bits;
+        rig.options.cpu_threads = 2;
+        const Product product(&rig, type, 83, 320, &random, true, 5, kChunk);
+        ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+        const Rounds rounds = readsFloats(type) ? Rounds::kNothing
+                              : bits == 8       ? Rounds::kInputsTo8Bits
+                                                : Rounds::kInputsTo16Bits;
+        rig.clearOutputs();
+        rig.header().n_tokens = 1;
+        ASSERT_TRUE(rig.executor->run(StepRun::kDecode).ok()) << rig.log.errors();
+        product.check(rig.floats(product.out), rounds);
+        const std::vector<float> alone(rig.floats(product.out),
+                                       rig.floats(product.out) + product.out_stride);
+        for (const uint32_t n : {2u, 4u, 5u, 13u, 64u, 70u}) {
+          rig.clearOutputs();
+          rig.header().n_tokens = n;
+          ASSERT_TRUE(rig.executor->run(StepRun::kChunk).ok()) << rig.log.errors();
+          product.check(rig.floats(product.out), rounds, n);
+          if (!readsFloats(type)) {
+            ASSERT_EQ(alone, std::vector<float>(rig.floats(product.out),
+                                                rig.floats(product.out) + product.out_stride))
+                << weightTypeName(type) << " level " << level << " of " << n;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CpuExecutor, a_model_reads_text_with_activations_of_8_bits_and_says_so) {
+  std::vector<float> logits[2];
+  for (const uint32_t bits : {16u, 8u}) {
+    oriel_options options = makeOptions();
+    options.window_tokens = 128;
+    options.activation_bits = bits;
+    const Loaded loaded = load(kModel, options);
+    ASSERT_TRUE(loaded.session);
+    oriel_plan plan = {};
+    plan.struct_size = sizeof(plan);
+    ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(loaded.model.get(), &plan));
+    EXPECT_EQ(bits, plan.activation_bits);
+    const std::vector<int32_t> ids = someIds(40, 2048);
+    const std::vector<std::vector<float>> rows = evaluate(loaded, ids);
+    logits[bits == 8 ? 1 : 0] = rows.back();
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    for (const int32_t id : ids) {
+      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), &id, 1));
+    }
+    EXPECT_LT(relativeL2(rows.back(), logitsOf(loaded)), 1e-4);
+  }
+  EXPECT_NE(logits[0], logits[1]);
+  EXPECT_LT(relativeL2(logits[0], logits[1]), 0.1);
+  oriel_options options = makeOptions();
+  options.activation_bits = 4;
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kModel, &options, &model));
 }
 
 TEST_F(CpuExecutor, a_token_alone_in_the_last_part_of_a_chunk_is_as_good_as_the_others) {

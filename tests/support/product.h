@@ -17,7 +17,13 @@ namespace oriel::test {
 constexpr uint32_t kMostCandidates = 8;
 
 /// What a candidate rounds before it multiplies.
-enum class Rounds { kNothing, kInputsTo16Bits, kBothToHalves, kInputsAndRunsToHalves };
+enum class Rounds {
+  kNothing,
+  kInputsTo16Bits,
+  kInputsTo8Bits,
+  kBothToHalves,
+  kInputsAndRunsToHalves
+};
 
 inline Rounds roundsOf(const std::string& candidate) {
   return candidate.compare(0, 3, "dot") == 0      ? Rounds::kInputsTo16Bits
@@ -83,7 +89,7 @@ struct Product {
         matrix.type;
   }
 
-  /// kInputsTo16Bits: to 1/32639 of the largest value of their unit; kBothToHalves: each to 1/2048 of itself,
+  /// kInputsTo16Bits: to 1/32639 of the largest value of their unit, kInputsTo8Bits: to 1/127; kBothToHalves: each to 1/2048 of itself,
   /// weights to 2^-25 if they are smaller than what that is; kInputsAndRunsToHalves: an input and what it is
   /// multiplied by (the weight, or how far it is from the middle of its unit), the product, and the up to 8 sums
   /// that this goes into, to 1/2048 of themselves, nothing below 2^-17 of the token's largest input being certain.
@@ -101,6 +107,8 @@ struct Product {
           tolerance += 1e-6 * std::fabs(weight * value);
           if (rounds == Rounds::kInputsTo16Bits) {
             tolerance += std::fabs(weight) * 0.5001 * largestOfUnit(t, c) / 32639;
+          } else if (rounds == Rounds::kInputsTo8Bits) {
+            tolerance += std::fabs(weight) * 0.5001 * largestOfUnit(t, c) / 127;
           } else if (rounds == Rounds::kBothToHalves) {
             tolerance += std::fabs(value) * (std::fabs(weight) / 1023 + 3e-8);
           } else if (rounds == Rounds::kInputsAndRunsToHalves) {

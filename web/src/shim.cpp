@@ -93,6 +93,7 @@ constexpr Field kOptions[] = {
     F(v_format),          F(device),        F(log),
     F(log_user),          F(progress),      F(progress_user),
     F(min_window_tokens), F(cpu_threads),   F(calibration_file),
+    F(activation_bits),
     F(on_file),           F(expert_slots),  F(checkpoints),
     F(state_format),      F(constraints),   F(sessions),
     F(prefix_tokens),     F(system_prompt), F(system_prompt_bytes),

@@ -127,6 +127,7 @@ CommonOptions withFormats(const CommonOptions& options, const oriel_plan& plan, 
   result.k_format = k;
   result.v_format = v;
   result.state_format = ORIEL_STATE_F32;
+  result.activation_bits = 16;
   return result;
 }
 

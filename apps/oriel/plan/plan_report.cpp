@@ -426,6 +426,9 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
                                   : "  checkpoints none: going back reads the conversation again\n";
   }
   text += expertLines(plan);
+  if (plan.activation_bits == 8) {
+    text += "  activations 8 bits on the CPU: faster prompts, less exact\n";
+  }
   if (options.draft_tokens != 0) {
     text += "  drafts      " + draftText(plan) + "\n";
   }

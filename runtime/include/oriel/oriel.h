@@ -316,7 +316,10 @@ typedef struct oriel_options {
    * Nothing is turned on that the device does not have. Read by the call only. NULL: none. */
   const char *enabled_features;
   oriel_device_test device_test;
-  uint32_t reserved_device;
+  /* Bits that activations are rounded to before the CPU multiplies them with quantised weights: 16, or 8, with which a
+   * prompt takes up to a third less time where the processor has AVX-512 VNNI, and every token is a little less exact
+   * (docs/performance.md has the cost). 0: 16. Others: ORIEL_ERROR_ARGUMENT. Vulkan devices do without. */
+  uint32_t activation_bits;
   /* Next tokens that are guessed and verified in one step, at most (speculative decoding, docs/speculation.md): what
    * followed the last few tokens when they stood in the conversation before. The reply is the same, to the bit, as without.
    * Where guesses are often right, as in text that is copied or repeated, it comes faster; elsewhere none are verified.
@@ -868,7 +871,7 @@ typedef struct oriel_plan {
   uint64_t trim_bytes[5];
   uint64_t draft_bytes;  /* of total_bytes, what oriel_options.draft_tokens takes */
   uint32_t draft_tokens; /* guesses that a step verifies at most; 0: none, or this model or plan does without */
-  uint32_t reserved_draft;
+  uint32_t activation_bits; /* that the CPU rounds activations to: 16 or 8 */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there

@@ -116,6 +116,8 @@ public struct Options: Sendable {
   public var forgetEvicted = false
   /// Threads that compute on the CPU. 0: one per core, at most 8.
   public var cpuThreads: UInt32 = 0
+  /// Bits that the CPU rounds activations to: 16, or 8, faster with prompts and less exact. 0: 16.
+  public var activationBits: UInt32 = 0
   /// Longest wait for the GPU. 0: 60 s.
   public var deviceTimeoutMs: UInt32 = 0
   /// Name of a chat format or a Jinja template, where the model's own is wrong.
@@ -186,6 +188,7 @@ extension Options {
           options.device = oriel_device_kind(rawValue: device.rawValue)
           options.device_timeout_ms = deviceTimeoutMs
           options.cpu_threads = cpuThreads
+          options.activation_bits = activationBits
           options.cache_dir = cache
           options.disabled_features = features
           options.device_test = oriel_device_test(rawValue: deviceTest.rawValue)

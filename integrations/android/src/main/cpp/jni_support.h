@@ -160,6 +160,7 @@ enum Option {
   kSplitTurns,
   kForgetEvicted,
   kDeviceTest,
+  kActivationBits,
   kDraftTokens,
   kOptionCount
 };
@@ -204,6 +205,7 @@ class Options {
     options.device_timeout_ms = u32(n[kTimeout]);
     options.min_window_tokens = u32(n[kMinWindow]);
     options.cpu_threads = u32(n[kThreads]);
+    options.activation_bits = u32(n[kActivationBits]);
     options.cache_dir = cache_dir_.data();
     options.log = onLog;
     options.log_user = log;
