@@ -133,6 +133,8 @@ def _facts(plan: "Plan") -> List[str]:
         lines.append(f"  why         {_why(plan)}")
         source = "measurements of this model" if plan.calibrated else "published priors"
         lines.append(f"  loss        {plan.loss_nats:.4f} nats a token, expected by {source}")
+        if plan.loss_nats < 0:
+            lines.append("              (below 0: with less to see some layers did better)")
     if not plan.weights_unknown:
         lines.append(f"  least       {format_size(plan.minimum_bytes)} ({plan.minimum_bytes} bytes)")
     if plan.decode.tokens:

@@ -444,6 +444,9 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
     text += "  why         " + why(plan, options) + "\n";
     text += formatted("  loss        %.4f nats a token, expected by %s\n", plan.loss_nats,
                       plan.calibrated != 0 ? "measurements of this model" : "published priors");
+    text += plan.loss_nats < 0
+                ? "              (below 0: with less to see some layers did better)\n"
+                : "";
   }
   if (plan.weights_unknown != 0) {
     text += "  weights     not described here: the memory is planned for the rest\n";
