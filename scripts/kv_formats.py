@@ -14,11 +14,15 @@ The formats, the method and what came out: docs/kv-formats.md.
 
     --rows sides    K alone, then V alone, in every INT4 and INT8 format (default)
     --rows pairs    K and V together, the combinations worth choosing from
+    --rows fewer    formats of three bits and of less than 4.5, beside the chosen ones
     --rows FILE     a kv_quant file of reference data: prints its figure beside ours
     --rows K/V,...  named ones, such as int8+H/int4+H; "-" leaves a side alone
+                    (with =, as in --rows=-/cubic-s16, where the first one does)
 
 A format's name is followed by its rotation: nothing, +H (Walsh-Hadamard over the head),
-+S (the same after fixed random signs), +H32 (Hadamard over each group of 32).
++S (the same after fixed random signs), +H32 (Hadamard over each group of 32).  A "c" in front of
+the rotation (+cH) first takes the head's mean off, measured on the text of --centre: of keys that
+changes no attention, because all scores of a query shift alike.
 """
 import argparse
 import json
@@ -159,7 +163,7 @@ class Model:
 
     def __call__(self, chunks, store_k=None, store_v=None):
         """-> logits [all tokens, vocabulary].  store_k and store_v map [tokens, kv heads,
-        head_dim] and the tokens' positions to what comes back from the cache."""
+        head_dim], the tokens' positions and the layer to what comes back from the cache."""
         ids = np.concatenate(chunks)
         position = np.concatenate([np.arange(len(c)) for c in chunks])
         ends = np.cumsum([len(c) for c in chunks])
@@ -171,8 +175,8 @@ class Model:
             q = self.rope(split(self.linear(y, b + "attn_q")), position)
             k = self.rope(split(self.linear(y, b + "attn_k")), position)
             v = split(self.linear(y, b + "attn_v"))
-            k = store_k(k, position) if store_k else k
-            v = store_v(v, position) if store_v else v
+            k = store_k(k, position, i) if store_k else k
+            v = store_v(v, position, i) if store_v else v
             out = np.concatenate([self.attend(q[e - len(c):e], k[e - len(c):e], v[e - len(c):e])
                                   for c, e in zip(chunks, ends)])
             x = x + self.linear(out, b + "attn_output")
@@ -231,6 +235,13 @@ def bf16(x):
     """Rounds to the nearest bfloat16, ties to even."""
     u = x.astype(np.float32).view(np.uint32)
     return ((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32).astype(float)
+
+
+def e4m3(x):
+    """Rounds to a byte of sign, four bits of exponent and three of mantissa: (8 + m) * 2^(e - 13),
+    from 2^-10 to 60, and the smallest of these where x is smaller."""
+    mantissa, exponent = np.frexp(np.clip(np.abs(x), 2.0**-10, 60))
+    return np.copysign(np.ldexp(np.rint(mantissa * 16) / 16, exponent), x)
 
 
 def nearest(x, levels):
@@ -313,6 +324,18 @@ CUBIC_RATIOS = np.array([-270, -220, -215, -210, -205, -185, -180, -175, -170, -
 # The same by a rule instead of a table.
 REGULAR_RATIOS = np.concatenate([-np.arange(20, 28), np.arange(23, 31)]) / 256
 
+def cubic3_levels():
+    """t + t^3 / 32 for t = code - 3.75: the same for eight levels."""
+    t = np.arange(8) - 3.75
+    return t + t**3 / 32
+
+
+# Picked like CUBIC_RATIOS out of the multiples of 10/2048; the first eight were the best eight.
+CUBIC3_RATIOS = np.array([-400, -380, -370, -360, -340, -320, 410, 460,
+                          -420, -390, -350, -330, -300, 380, 430, 490]) / 2048
+# Eight levels by Lloyd's iterations on groups of 32 Gaussians with their scales searched.
+LLOYD3 = [-3.8268, -2.2959, -1.3271, -0.5313, 0.2246, 1.021, 1.9463, 3.1732]
+
 # The levels of the NF4 type of QLoRA (Dettmers et al. 2023).
 NF4 = [-1.0, -0.69619, -0.52507, -0.39492, -0.28444, -0.18477, -0.09105, 0.0,
        0.07958, 0.16093, 0.24611, 0.33792, 0.44071, 0.56262, 0.72296, 1.0]
@@ -323,7 +346,7 @@ def candidates(inner, outer, n):
 
 
 def build_formats():
-    """-> {name: (bits of a code, bits of a group's parameters, quantiser)}"""
+    """-> {name: (bits of a code, bits of a group's parameters, quantiser, values in a group)}"""
     int8, int4, half = np.arange(-127, 128), np.arange(-8, 8), np.arange(-8, 8) + 0.5
     sym = np.arange(-7, 8)
     gauss = gaussian_levels()
@@ -378,9 +401,27 @@ def build_formats():
         "int8-s16": scaled(int8, candidates(122, 129.5, 16)),
         "int8-bf16": scaled(int8, [1 / 127], round_scale=bf16),
     }
-    formats = {k: (4, 32 if k == "q4_1" else 16, f) for k, f in four.items()}
-    formats.update({k: (8, 16, f) for k, f in eight.items()})
-    formats["f16"] = (16, 0, f16)
+    cubic3, int3 = cubic3_levels(), np.arange(-4, 4)
+    wide = np.concatenate([-np.arange(200, 500, 10), np.arange(240, 640, 10)]) / 2048
+    three = {
+        "q3_0": scaled(int3, [-1 / 4]),
+        "int3-b16": scaled(int3, both(candidates(2.6, 4.4, 8))),
+        "lloyd3": scaled(LLOYD3, both(np.linspace(0.55, 1.3, 8) / 3.5)),
+        "cubic3": scaled(cubic3, 1 / cubic3[:1]),
+        "cubic3-s8": scaled(cubic3, CUBIC3_RATIOS[:8]),
+        "cubic3-s16": scaled(cubic3, CUBIC3_RATIOS),
+        "cubic3-s16r": scaled(cubic3, CUBIC3_RATIOS, refit=1),
+        "cubic3-oracle": scaled(cubic3, wide, refit=2),
+    }
+    formats = {k: (4, 32 if k == "q4_1" else 16, f, GROUP) for k, f in four.items()}
+    formats.update({k: (8, 16, f, GROUP) for k, f in eight.items()})
+    formats.update({k: (3, 16, f, GROUP) for k, f in three.items()})
+    # A quarter of a bit less: scales of a byte, or groups twice as large.
+    formats["cubic3-s16-e8"] = (3, 8, scaled(cubic3, CUBIC3_RATIOS, round_scale=e4m3), GROUP)
+    formats["cubic-s16-e8"] = (4, 8, scaled(cubic, CUBIC_RATIOS, round_scale=e4m3), GROUP)
+    formats["cubic3-s16-g64"] = (3, 16, three["cubic3-s16"], 64)
+    formats["cubic-s16-g64"] = (4, 16, four["cubic-s16"], 64)
+    formats["f16"] = (16, 0, f16, GROUP)
     return formats
 
 
@@ -388,24 +429,44 @@ FORMATS = build_formats()
 
 
 def bits(name, head_dim):
-    code, parameters, _ = FORMATS[name.split("+")[0]]
-    return code + parameters / min(GROUP, head_dim)
+    code, parameters, _, group = FORMATS[name.split("+")[0]]
+    return code + parameters / min(group, head_dim)
 
 
-def store(name, head_dim, sinks):
-    """-> what Model takes as store_k or store_v for "format+rotation"; None for "-"."""
+def store(name, head_dim, sinks, means=None):
+    """-> what Model takes as store_k or store_v for "format+rotation"; None for "-".
+    means: [kv heads, head_dim] of each layer, which "+c" takes off."""
     if name == "-":
         return None
     base, _, turn = name.partition("+")
-    r, quantise = rotation(turn, head_dim), FORMATS[base][2]
+    centred = turn.startswith("c")
+    if centred and means is None:
+        raise SystemExit(f"{name} takes means off: --centre names the text to measure them on")
+    r = rotation(turn[centred:], head_dim)
+    _, _, quantise, group = FORMATS[base]
 
-    def through(x, position):
-        y = x @ r
-        z = quantise(y.reshape(-1, min(GROUP, head_dim))).reshape(y.shape)
+    def through(x, position, layer):
+        mean = f16(means[layer]) if centred else 0.0
+        y = (x - mean) @ r
+        z = quantise(y.reshape(-1, min(group, head_dim))).reshape(y.shape)
         z = np.where((position < sinks)[:, None, None], f16(y), z)
-        return z @ r.T
+        return z @ r.T + mean
 
     return through
+
+
+def side_means(model, chunks):
+    """-> what cached keys and values are on average, each {layer: [kv heads, head_dim]}."""
+    means = {}, {}
+
+    def note(side):
+        def through(x, position, layer):
+            means[side][layer] = x.mean(0)
+            return x
+        return through
+
+    model(chunks, note(0), note(1))
+    return means
 
 
 # -- the comparison -----------------------------------------------------------
@@ -418,8 +479,8 @@ def log_softmax(z):
 
 class Comparison:
 
-    def __init__(self, model, chunks):
-        self.model, self.chunks = model, chunks
+    def __init__(self, model, chunks, means=(None, None)):
+        self.model, self.chunks, self.means = model, chunks, means
         self.reference = log_softmax(model(chunks))
         self.p, self.top = np.exp(self.reference), self.reference.argmax(-1)
         ids = np.concatenate(chunks)
@@ -433,7 +494,8 @@ class Comparison:
     def __call__(self, k, v, sinks):
         """-> mean KL, its standard error, top-1 agreement, change of the mean NLL"""
         d = self.model.head_dim
-        logp = log_softmax(self.model(self.chunks, store(k, d, sinks), store(v, d, sinks)))
+        stores = store(k, d, sinks, self.means[0]), store(v, d, sinks, self.means[1])
+        logp = log_softmax(self.model(self.chunks, *stores))
         kl = (self.p * (self.reference - logp)).sum(-1)
         return (kl.mean(), kl.std() / np.sqrt(len(kl)), (logp.argmax(-1) == self.top).mean(),
                 self.nll(logp) - self.nll(self.reference))
@@ -457,7 +519,7 @@ def read_chunks(path, context, tokens):
 
 def sides_rows(head_dim):
     turns = ["", "+H", "+S"] + (["+H32"] if head_dim > 32 else [])
-    names = [n + t for n in FORMATS for t in turns if n != "f16"]
+    names = [n + t for n, f in FORMATS.items() for t in turns if f[0] in (4, 8) and f[3] == GROUP]
     return [(n, "-") for n in names] + [("-", n) for n in names]
 
 
@@ -468,6 +530,21 @@ def pairs_rows():
                  ("iq4nl-b16", "iq4nl-b16"), ("cubic-s16", "cubic-s16")):
         rows += [(k + tk, v + tv) for tk in ("", "+H") for tv in ("", "+H")]
     return rows
+
+
+def fewer_rows():
+    """Three bits on one side, then both sides, then with scales of a byte and with larger groups."""
+    three = [n for n, f in FORMATS.items() if f[0] == 3]
+    rows = [(n + "+H", "-") for n in three] + [("-", n) for n in three]
+    rows += [("cubic-s16+H", "-")] + [("-", "cubic-s16" + t) for t in ("", "+H", "+S")]
+    rows += [("-", "cubic3-s16" + t) for t in ("+H", "+S")]
+    k8, k4, k3 = "int8+H", "cubic-s16+H", "cubic3-s16+H"
+    v8, v4, v3 = "int8", "cubic-s16", "cubic3-s16"
+    rows += [(k8, v8), (k8, v4), (k8, v3), (k4, v4), (k4, v4 + "+H"), (k4, v3), (k4, v3 + "+H"),
+             (k3, v4), (k3, v3), (k3, v3 + "+H")]
+    slim = lambda n, how: n.replace("-s16", "-s16-" + how)
+    return rows + [(slim(k, how), slim(v, how)) for how in ("e8", "g64")
+                   for k, v in ((k8, v4), (k8, v3), (k4, v4), (k4, v3), (k3, v3))]
 
 
 def golden_rows(path):
@@ -488,14 +565,20 @@ def main():
     ap.add_argument("--context", type=int, default=1000)
     ap.add_argument("--rows", default="sides")
     ap.add_argument("--sinks", type=int, default=4, help="first tokens of a context, kept in f16")
+    ap.add_argument("--centre", help="ids of another text, whose means +c takes off")
     ap.add_argument("--json", help="append the rows to this file, one object per line")
     a = ap.parse_args()
     model = Model(a.model)
     chunks = read_chunks(a.ids, a.context, a.tokens)
-    compare = Comparison(model, chunks)
+    means = (None, None)
+    if a.centre:
+        means = side_means(model, read_chunks(a.centre, a.context, a.tokens))
+    compare = Comparison(model, chunks, means)
     golden = {}
-    if a.rows in ("sides", "pairs"):
-        rows = sides_rows(model.head_dim) if a.rows == "sides" else pairs_rows()
+    if a.rows == "sides":
+        rows = sides_rows(model.head_dim)
+    elif a.rows in ("pairs", "fewer"):
+        rows = pairs_rows() if a.rows == "pairs" else fewer_rows()
     elif a.rows.endswith(".json"):
         golden = {(k, v): kl for k, v, kl in golden_rows(a.rows)}
         rows = list(golden)
