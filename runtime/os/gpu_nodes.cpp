@@ -1,6 +1,7 @@
 #include "os/gpu_nodes.h"
 
 #include <cstdlib>
+#include <initializer_list>
 
 #if defined(__linux__) && !defined(__ANDROID__)
 #include <unistd.h>
