@@ -29,7 +29,7 @@ set(of_kernels_seen_before
   *ModelLogits*/minicpm *ModelLogits*/minicpm_* *ModelLogits*/ernie* *ModelLogits*/hunyuan* *ModelLogits*/mistral*
   *ModelLogits*/olmo2 *ModelLogits*/exaone4 *ModelLogits*/phi3 *ModelLogits*/smollm3 *ModelLogits*/gemma4_512
   *ModelLogits*/lfm2moe *ModelLogits*/granitemoe* *ModelLogits*/qwen35_* *ModelLogits*/granitehybrid_moe
-  *ModelLogits*/stories* *States*/qwen35_* *States*/granitehybrid_moe
+  *ModelLogits*/stories* *ModelLogits*/deepseek2_lite *ModelLogits*/qwen3moe Streaming.mean* *States*/qwen35_* *States*/granitehybrid_moe
   *SeveralSessions*/lfm2 *SeveralSessions*/qwen3moe *SeveralSessions*/deepseek2
   *BatchFamilies*/lfm2 *BatchFamilies*/lfm2moe *BatchFamilies*/qwen3moe *BatchFamilies*/granitehybrid
   *BatchFamilies*/mamba2 *BatchFamilies*/minicpm3)
