@@ -869,8 +869,8 @@ typedef struct oriel_plan {
   uint32_t session_windows[64];    /* of each session; those behind `sessions` are 0 */
   /* What stays of total_bytes after oriel_trim to each oriel_trim_level. */
   uint64_t trim_bytes[5];
-  uint64_t draft_bytes;  /* of total_bytes, what oriel_options.draft_tokens takes */
-  uint32_t draft_tokens; /* guesses that a step verifies at most; 0: none, or this model or plan does without */
+  uint64_t draft_bytes;     /* of total_bytes, what oriel_options.draft_tokens takes */
+  uint32_t draft_tokens;    /* guesses that a step verifies at most; 0: none, or this model or plan does without */
   uint32_t activation_bits; /* that the CPU rounds activations to: 16 or 8 */
 } oriel_plan;
 
