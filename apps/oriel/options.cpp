@@ -71,6 +71,14 @@ void setDeviceTest(const std::string& given, CommonOptions* options) {
   }
 }
 
+void setActivationBits(const std::string& text, CommonOptions* options) {
+  if (text != "16" && text != "8") {
+    throw CLI::ValidationError("--activations",
+                               "'" + text + "' is no number of bits to round to: use 16 or 8");
+  }
+  options->activation_bits = text == "8" ? 8 : 16;
+}
+
 void addFeature(const std::string& text, CommonOptions* options) {
   options->enabled_features += (options->enabled_features.empty() ? "" : ",") + text;
 }
@@ -263,13 +271,11 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->type_name("N")
       ->transform(wholeNumber(1, 1024))
       ->group(device);
-  command
-      ->add_option("--activations", options->activation_bits,
-                   "Bits that the CPU rounds activations to: 16 (default), or 8, faster with "
-                   "prompts and less exact")
-      ->type_name("BITS")
-      ->check(CLI::IsMember({16, 8}))
-      ->group(device);
+  addText(
+      command, options, "--activations", "BITS", device,
+      "Bits that the CPU rounds activations to: 16 (default), or 8, faster with prompts and less "
+      "exact",
+      setActivationBits);
   command
       ->add_flag("--no-cache", options->no_cache,
                  "Keep neither compiled kernels nor measurements in the user's cache folder")
