@@ -9,11 +9,11 @@
 
 #include "cpu/matmul-inl.h"
 
+#if HWY_TARGET == HWY_AVX3
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_AVX3
 /// A unit of kN rows: bytes with a sign, without their zero point. The instruction wants activations without a sign, so
 /// 128 is added to those; `start` is what this adds to a product, with the other sign.
 struct WideBytes {
@@ -101,10 +101,10 @@ static HWY_NOINLINE void dotBytes(const WideBytes* wide, uint32_t wide_stride, u
     }
   }
 }
-#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oriel
 HWY_AFTER_NAMESPACE();
+#endif
 
 #endif  // per target

@@ -8,11 +8,11 @@
 
 #include "cpu/integers-inl.h"
 
+#if HWY_TARGET == HWY_AVX3
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_AVX3
 /// The tokens of a tile side by side: one at a time, most of the work is to add up lanes and to write single words.
 /// Gives the same bits as quantiseUnit of each.
 template <int32_t kMost>
@@ -168,10 +168,10 @@ class TileMaker {
     return upper != 0 ? hn::InterleaveUpper(kU, a, b) : hn::InterleaveLower(kU, a, b);
   }
 };
-#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oriel
 HWY_AFTER_NAMESPACE();
+#endif
 
 #endif  // per target

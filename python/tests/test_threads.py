@@ -1,5 +1,6 @@
 """Threads, Ctrl-C, the end of the interpreter, and memory."""
 
+import contextlib
 import gc
 import os
 import signal
@@ -17,6 +18,23 @@ import oriel
 LONG = {"ignore_stop": True, "max_tokens": 100000}
 
 
+@contextlib.contextmanager
+def cancelling(chat):
+    """Cancels from another thread again and again: one that comes before the call has begun counts for nothing."""
+    def often():
+        while not done.wait(0.02):
+            chat.cancel()
+
+    done = threading.Event()
+    thread = threading.Thread(target=often)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 class Threads(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -30,33 +48,20 @@ class Threads(unittest.TestCase):
         with self.model.session() as chat:
             reply = chat.reply("Tell me a story.", **LONG)
             next(reply)
-            timer = threading.Timer(0.05, chat.cancel)
-            timer.start()
-            for _ in reply:
-                pass
-            timer.join()
+            with cancelling(chat):
+                for _ in reply:
+                    pass
             self.assertEqual(reply.stop_reason, "cancelled")
             whole = chat.reply("Again.", **LONG)
-            timer = threading.Timer(0.05, chat.cancel)
-            timer.start()
-            self.assertTrue(whole.text)
-            timer.join()
+            with cancelling(chat):
+                whole.run()
             self.assertEqual(whole.stop_reason, "cancelled")
 
     def test_cancel_of_other_calls_raises(self):
         with self.model.session() as chat:
-            def often():
-                while not done.wait(0.005):
-                    chat.cancel()
-
-            done = threading.Event()
-            thread = threading.Thread(target=often)
-            thread.start()
-            with self.assertRaises(oriel.Cancelled):
+            with cancelling(chat), self.assertRaises(oriel.Cancelled):
                 while True:
                     chat.append(list(range(300, 1000)))
-            done.set()
-            thread.join()
 
     def test_two_threads_on_one_session_is_an_error(self):
         with self.model.session() as chat:
