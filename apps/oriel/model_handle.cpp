@@ -42,6 +42,16 @@ std::string cacheFolder(const CommonOptions& options) {
   return !folder.empty() && makePrivateFolder(folder) ? folder.u8string() : "";
 }
 
+namespace {
+
+// Files that go with a session: in the cache folder, or where there is none in the system's folder for such.
+std::string folderForTurns(const std::string& cache) {
+  std::error_code error;
+  return !cache.empty() ? cache : std::filesystem::temp_directory_path(error).u8string();
+}
+
+}  // namespace
+
 Diagnostics::Diagnostics(bool verbose, bool warns, std::string progress)
     : verbose_(verbose && warns),
       shows_warnings_(warns && (verbose || isTerminal(Stream::kErr))),
@@ -113,6 +123,8 @@ void Model::loadAgain(const CommonOptions& options, uint32_t pinned_tokens) {
 void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens) {
   const std::string path = modelPath(options);
   const std::string cache = load == Load::kDevice ? cacheFolder(options) : "";
+  const std::string turns =
+      load == Load::kDevice && options.recall_bytes != 0 ? folderForTurns(cache) : "";
   oriel_options library_options = planOptions(options);
   library_options.pinned_tokens = pinned_tokens;
   library_options.log = Diagnostics::onLog;
@@ -132,6 +144,7 @@ void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens
     library_options.progress = Diagnostics::onProgress;
     library_options.progress_user = &diagnostics_;
     library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();
+    library_options.recall_dir = turns.empty() ? nullptr : turns.c_str();
   }
   const auto start = std::chrono::steady_clock::now();
   diagnostics_.check(oriel_model_load(path.c_str(), &library_options, &model_),

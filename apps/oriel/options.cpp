@@ -23,6 +23,7 @@ constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
 constexpr uint32_t kMostTokens = 4194304;
 constexpr uint32_t kMostCheckpoints = 32;
 constexpr uint32_t kMostDrafts = 15;
+constexpr uint32_t kMostRecalled = 1024;
 
 void setMemory(const std::string& text, CommonOptions* options) {
   if (text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos) {
@@ -33,6 +34,14 @@ void setMemory(const std::string& text, CommonOptions* options) {
   if (!parseSize(text, &options->memory_bytes)) {
     throw CLI::ValidationError(
         "--memory",
+        "'" + text + "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)");
+  }
+}
+
+void setRecall(const std::string& text, CommonOptions* options) {
+  if (!parseSize(text, &options->recall_bytes)) {
+    throw CLI::ValidationError(
+        "--recall",
         "'" + text + "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)");
   }
 }
@@ -227,6 +236,18 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->type_name("N")
       ->transform(wholeNumber(0, kMostDrafts))
       ->group(memory);
+  addText(
+      command, options, "--recall", "SIZE", memory,
+      "Keep turns that left the window in a file of at most SIZE, and bring back what a message "
+      "asks for (default: 0, they are gone)",
+      setRecall);
+  command
+      ->add_option("--recall-tokens", options->recall_tokens,
+                   "Tokens of them that are seen at a time (default: 128, or an eighth of a short "
+                   "context)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, kMostRecalled))
+      ->group(memory);
   command
       ->add_option("--min-speed", options->min_tokens_per_s,
                    "Reply with at least N tokens/s when the window is full, as predicted for the "
@@ -381,6 +402,8 @@ oriel_options planOptions(const CommonOptions& options) {
     result.checkpoints = *options.checkpoints == 0 ? UINT32_MAX : *options.checkpoints;
   }
   result.draft_tokens = options.draft_tokens;
+  result.recall_bytes = options.recall_bytes;
+  result.recall_tokens = options.recall_tokens;
   result.device = options.device;
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;

@@ -220,7 +220,9 @@ class oriel_options(Structure):
     device_test: int
     activation_bits: int
     draft_tokens: int
-    reserved_draft: int
+    recall_tokens: int
+    recall_bytes: int
+    recall_dir: Optional[bytes]
 
 
 class oriel_chat_options(Structure):
@@ -346,6 +348,9 @@ class oriel_stats(Structure):
     tokens_read_again: int
     tokens_drafted: int
     tokens_accepted: int
+    tokens_kept: int
+    tokens_recalled: int
+    reserved_recall: int
 
 
 class oriel_layer_group(Structure):
@@ -453,6 +458,11 @@ class oriel_plan(Structure):
     draft_bytes: int
     draft_tokens: int
     activation_bits: int
+    recall_tokens: int
+    reserved_recall: int
+    recall_memory_bytes: int
+    recall_file_bytes: int
+    recall_file_tokens: int
 
 
 class oriel_layer_formats(Structure):
@@ -843,7 +853,9 @@ oriel_options._fields_ = [
     ("device_test", c_int),
     ("activation_bits", c_uint32),
     ("draft_tokens", c_uint32),
-    ("reserved_draft", c_uint32),
+    ("recall_tokens", c_uint32),
+    ("recall_bytes", c_uint64),
+    ("recall_dir", c_char_p),
 ]
 oriel_chat_options._fields_ = [
     ("struct_size", c_size_t),
@@ -959,6 +971,9 @@ oriel_stats._fields_ = [
     ("tokens_read_again", c_uint64),
     ("tokens_drafted", c_uint64),
     ("tokens_accepted", c_uint64),
+    ("tokens_kept", c_uint64),
+    ("tokens_recalled", c_uint32),
+    ("reserved_recall", c_uint32),
 ]
 oriel_layer_group._fields_ = [
     ("kind", c_int),
@@ -1060,6 +1075,11 @@ oriel_plan._fields_ = [
     ("draft_bytes", c_uint64),
     ("draft_tokens", c_uint32),
     ("activation_bits", c_uint32),
+    ("recall_tokens", c_uint32),
+    ("reserved_recall", c_uint32),
+    ("recall_memory_bytes", c_uint64),
+    ("recall_file_bytes", c_uint64),
+    ("recall_file_tokens", c_uint64),
 ]
 oriel_layer_formats._fields_ = [
     ("k", c_int),
@@ -1383,6 +1403,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "oriel_session_logits": (c_int, [c_void_p, POINTER(POINTER(c_float)), POINTER(c_size_t)]),
     "oriel_session_evaluate": (c_int, [c_void_p, POINTER(c_int32), c_size_t, oriel_logits_fn, c_void_p]),
     "oriel_session_rewind": (c_int, [c_void_p, c_uint64]),
+    "oriel_session_recall": (c_int, [c_void_p, c_char_p, c_size_t]),
+    "oriel_session_get_recalled": (c_int, [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t)]),
     "oriel_session_get_stats": (c_int, [c_void_p, POINTER(oriel_stats)]),
     "oriel_session_get_view": (c_int, [c_void_p, POINTER(oriel_view)]),
     "oriel_session_get_turns": (c_int, [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_size_t)]),

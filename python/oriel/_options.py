@@ -155,6 +155,9 @@ def model_options(
     expert_slots: Optional[int] = None,
     checkpoints: Optional[int] = None,
     draft_tokens: int = 0,
+    recall: Optional[Size] = None,
+    recall_tokens: Optional[int] = None,
+    recall_dir: Optional[PathLike] = None,
     constraints: bool = False,
     sessions: int = 1,
     session_windows: Sequence[int] = (),
@@ -180,6 +183,7 @@ def model_options(
         "prefix_tokens": ("prefix_tokens", prefix_tokens, 0, MAX32),
         "sessions": ("sessions", sessions, 1, 64),
         "draft_tokens": ("draft_tokens", draft_tokens, 0, 15),
+        "recall_tokens": ("recall_tokens", recall_tokens, 1, 1024),
     }
     for field, (name, value, least, most) in whole.items():
         if value is not None:
@@ -233,6 +237,10 @@ def model_options(
         held.text("system_prompt", text_bytes(system_prompt, "system_prompt"))
     if prefix_file is not None:
         struct.prefix_file = path_bytes(prefix_file)
+    if recall is not None:
+        struct.recall_bytes = parse_size(recall)
+    if recall_dir is not None:
+        struct.recall_dir = path_bytes(recall_dir)
     if transcript is not None:
         struct.transcript_bytes = min(parse_size(transcript), MAX32)
     struct.log = log_callback(log)

@@ -97,6 +97,10 @@ class Plan:
     draft_bytes: int
     draft_tokens: int
     activation_bits: int
+    recall_tokens: int
+    recall_memory_bytes: int
+    recall_file_bytes: int
+    recall_file_tokens: int
     window_given: bool = dataclasses.field(default=False, compare=False)
     _struct: Any = dataclasses.field(default=None, compare=False)
 

@@ -221,6 +221,8 @@ class Stats:
     tokens_read_again: int
     tokens_drafted: int
     tokens_accepted: int
+    tokens_kept: int
+    tokens_recalled: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -291,6 +291,16 @@ class Session:
         flags = _abi.ORIEL_READ_AGAIN if read_again else 0
         self._change("oriel_session_rewind_turns", number("turns", turns, 1, 0xFFFFFFFF), flags)
 
+    def recall(self, text: str) -> None:
+        """Brings back what the text asks for of the turns that left the window, as `add` does for messages of a user."""
+        data = text.encode()
+        self._change("oriel_session_recall", data, len(data))
+
+    @property
+    def recalled(self) -> List[int]:
+        """Ids of the tokens that came back and are seen."""
+        return self._core.ask(lambda handle: list(fill(ctypes.c_int32, "oriel_session_get_recalled", handle)))
+
     def mark(self, name: str) -> None:
         """Names the place where the session is, for `return_to`."""
         self._change("oriel_session_mark", _name(name))

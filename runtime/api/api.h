@@ -181,6 +181,7 @@ struct PreparedModel {
   uint64_t trie_bytes = 0;        ///< of model_host_bytes, what that takes
   uint64_t constraint_bytes = 0;  ///< of both
   uint64_t transcript_bytes = 0;  ///< of a session's host bytes, its transcript
+  RecallSettings recall;          ///< of turns that left the window
   uint64_t memory_bytes = 0;      ///< the cap, default applied
   bool calibrated = false;        ///< the budget weighs measured constants
   CalibrationFile measured;       ///< those, if so
@@ -268,6 +269,7 @@ struct oriel_model {
   uint64_t host_bytes = 0;          ///< of the block
   uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
   uint64_t transcript_bytes = 0;    ///< of these
+  oriel::RecallSettings recall;     ///< of every session
   uint64_t hash = 0;                ///< of what the file says, for snapshots
   uint64_t fingerprint =
       0;  ///< of its weights, however quantised; of models with a prefix from a file

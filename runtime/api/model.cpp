@@ -3,6 +3,7 @@
 #include "chat/prove.h"
 
 #include "api/api.h"
+#include "api/recall.h"
 #include "api/several.h"
 #include "base/hash.h"
 #include "exec/features.h"
@@ -152,6 +153,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     model->desc = prepared->desc;
     model->session_host_bytes = prepared->session_host_bytes;
     model->transcript_bytes = prepared->transcript_bytes;
+    model->recall = prepared->recall;
     model->plan_result = planResult(*prepared);
     ORIEL_TRY(buildPlan(prepared->tensors, model->desc, prepared->totals, prepared->budget.cache,
                         prepared->budget.formats, prepared->budget.chunk, log, arena,
@@ -165,6 +167,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   if (has_device) {
     model->source.init(path, hash, arena);
     model->wish.init(options, arena);
+    model->recall.folder = takeRecallFolder(options, model->recall, arena);
     model->on_file = takeWeightsOnFile(model->plan, path, shared, arena);
     uint32_t disabled = 0;
     ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
@@ -250,6 +253,9 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   }
   if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
     return refuse(prepared, log).code();
+  }
+  if (const Status status = checkRecallFolder(options, prepared.recall, log); !status.ok()) {
+    return status.code();
   }
   const oriel_allocator& allocator = allocatorOf(options);
   void* block = allocateZeroed(allocator, prepared.model_host_bytes);

@@ -4,6 +4,7 @@
 #include "api/calibration.h"
 #include "api/on_file.h"
 #include "api/on_file_choice.h"
+#include "api/recall.h"
 #include "api/several.h"
 #include "exec/features.h"
 #include "oriel/tools.h"
@@ -321,6 +322,7 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
   (void)takeWeightsOnFile(plan, path, log, &model_arena);
   ModelSource().init(path, 0, &model_arena);
   DeviceWish().init(options, &model_arena);
+  (void)takeRecallFolder(options, prepared->recall, &model_arena);
   (void)takeExecutorMemory(plan, &model_arena);
   if (prepared->prefix_tokens != 0) {
     (void)Prefix::create(prepared->prefix_tokens, &model_arena);
@@ -334,6 +336,7 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
   context.file_rows = &plan.file_rows;
   context.source = &source;
   context.transcript_bytes = prepared->transcript_bytes;
+  context.recall = prepared->recall;
   (void)Session::create(context, 0, true, &session_arena);
   const uint64_t without_drafts = session_arena.used();
   if (request->drafts != 0) {
@@ -443,6 +446,8 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
                             &prepared->measured, &prepared->calibrated));
   ORIEL_TRY(guardKeys(file, prepared->tensors, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
+  ORIEL_TRY(readRecall(options, prepared->desc, log, &prepared->recall));
+  request.recall = prepared->recall.tokens;
   FilePlanner planner = {path, options, model_arena.used(), prepared};
   ORIEL_TRY(chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared));
   takeWindowProfile(prepared);
@@ -513,6 +518,31 @@ void describeDrafts(const PreparedModel& prepared, oriel_plan* plan) {
   plan->draft_bytes = budget.bytes.total() - budgetBytes(prepared.desc, prepared.totals, host_bytes,
                                                          cache, budget.formats, budget.chunk)
                                                  .total();
+}
+
+// The slots in all sessions, and the index over their files. A longer window would have had them.
+void describeRecall(const PreparedModel& prepared, oriel_plan* plan) {
+  const Budget& budget = prepared.budget;
+  const RecallSettings& recall = prepared.recall;
+  plan->sink_tokens -= recall.tokens;
+  if (recall.tokens == 0) {
+    return;
+  }
+  plan->recall_tokens = recall.tokens;
+  uint64_t with = 0;
+  uint64_t without = 0;
+  CacheShape cache = budget.cache;
+  (void)cacheBytes(prepared.desc, cache, budget.formats, &with);
+  cache.sinks -= recall.tokens;
+  (void)cacheBytes(prepared.desc, cache, budget.formats, &without);
+  Arena index;
+  takeRecall(recall, &index);
+  plan->recall_memory_bytes = with - without + plan->sessions * index.used();
+  const uint64_t token_bytes = RecallFile::tokenBytes(prepared.desc, budget.cache, budget.formats);
+  plan->recall_file_tokens =
+      std::min(RecallFile::tokensIn(recall.file_bytes, token_bytes), recall.words) / kRecallBlock *
+      kRecallBlock;
+  plan->recall_file_bytes = plan->recall_file_tokens * token_bytes;
 }
 
 }  // namespace
@@ -587,6 +617,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.loss_nats = budget.loss;
   describeSessions(prepared, &plan);
   describeDrafts(prepared, &plan);
+  describeRecall(prepared, &plan);
   plan.calibrated = prepared.calibrated ? 1 : 0;
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
   for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {

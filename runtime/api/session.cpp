@@ -142,7 +142,11 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   stats.position = session.position();
   stats.window_used = session.windowUsed();
   stats.window_capacity = model.plan.cache.sinks + session.cache().window;
-  stats.evicted = stats.position - stats.window_used;
+  stats.tokens_recalled = session.recalledTokens();
+  stats.tokens_kept = session.keptTokens();
+  stats.evicted = stats.position -
+                  std::min(stats.window_used - std::min(stats.tokens_recalled, stats.window_used),
+                           static_cast<uint32_t>(std::min<uint64_t>(stats.position, UINT32_MAX)));
   {
     const std::lock_guard<std::mutex> lock(model.device_mutex);
     for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {

@@ -120,6 +120,9 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
       model->last_error.set(handle->last_error);
     }
     takeDeviceLine(*model, errors_before, &model->last_error);
+    if (session != nullptr) {
+      session->~Session();
+    }
     release(model->allocator, block, bytes);
     return status;
   }
@@ -174,6 +177,7 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   context.model_hash = model->hash;
   context.model_name = model->info.name;
   context.transcript_bytes = model->transcript_bytes;
+  context.recall = model->recall;
   context.drafts = model->plan_result.draft_tokens;
   context.index = index;
   context.prefix = prefix;

@@ -56,12 +56,13 @@ constexpr uint64_t kMaxBindingBytes = 1ull << 27;
 constexpr uint64_t kMaxAllocationBytes = 1ull << 30;
 
 // --- Cache and session ---------------------------------------------------------------------------
-constexpr uint32_t kDefaultSinks = 4;      ///< StreamingLLM: more gain nothing measurable
-constexpr uint32_t kMaxChunk = 512;        ///< tokens of a prefill batch
-constexpr uint32_t kMinAutoWindow = 64;    ///< the least window Oriel chooses by itself, tokens
-constexpr uint32_t kMaxWindow = 1u << 22;  ///< tokens; keeps every slot number within 32 bits
-constexpr uint32_t kMaxSessions = 64;      ///< of a model at a time
-constexpr uint32_t kMaxCheckpoints = 32;   ///< of states; a few are useful, each is a table's row
+constexpr uint32_t kDefaultSinks = 4;        ///< StreamingLLM: more gain nothing measurable
+constexpr uint32_t kMaxChunk = 512;          ///< tokens of a prefill batch
+constexpr uint32_t kMinAutoWindow = 64;      ///< the least window Oriel chooses by itself, tokens
+constexpr uint32_t kMaxWindow = 1u << 22;    ///< tokens; keeps every slot number within 32 bits
+constexpr uint32_t kMaxRecallTokens = 1024;  ///< of turns that came back, at a time
+constexpr uint32_t kMaxSessions = 64;        ///< of a model at a time
+constexpr uint32_t kMaxCheckpoints = 32;     ///< of states; a few are useful, each is a table's row
 /// Where a session may begin; keeps sums of positions within 64 bits, however long it goes on.
 constexpr uint64_t kMaxFirstPosition = 1ull << 62;
 

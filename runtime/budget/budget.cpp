@@ -72,7 +72,8 @@ class Weigher {
     choice.chunk = chunk;
     choice.cache = shapeOf(window, chunk);
     choice.bytes = bytesOf(window, chunk);
-    choice.loss = request_.loss.expected(formats_, model_, sinks_, window, profile_);
+    choice.loss =
+        request_.loss.expected(formats_, model_, sinks_ - request_.recall, window, profile_);
     choice.profile = profile_;
     choice.decode_tokens_per_s = tokensPerSecond(window);
     return choice;
@@ -519,7 +520,7 @@ void predict(const ModelDesc& model, const BudgetRequest& request, Budget* budge
 Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                     const Log& log, Budget* budget) {
   *budget = Budget();
-  const uint32_t sinks = std::max(request.sinks, request.pinned);
+  const uint32_t sinks = std::max(request.sinks, request.pinned) + request.recall;
   ORIEL_TRY(checkRanges(request, sinks, log));
   WindowRange windows;
   ORIEL_TRY(windowRange(model, request, sinks, log, &windows));

@@ -35,6 +35,7 @@ struct BudgetRequest {
       0;  ///< a chosen window is at least this long, past the trained context, too
   uint32_t sinks = kDefaultSinks;
   uint32_t pinned = 0;  ///< tokens of a pinned prefix; sinks grow to cover them
+  uint32_t recall = 0;  ///< slots behind the sinks for turns that come back
   /// Null: one. Outlives the budget and the plan.
   const SessionWindows* sessions = nullptr;
   uint32_t chunk = 0;

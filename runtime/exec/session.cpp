@@ -52,7 +52,8 @@ void Session::setSinks(uint32_t sinks) {
 
 // Those that a session begins with.
 uint32_t Session::ownSinks() const {
-  return prefixTokens() != 0 ? static_cast<uint32_t>(prefixTokens()) : cache_.sinkRoom();
+  return prefixTokens() != 0 ? static_cast<uint32_t>(prefixTokens())
+                             : cache_.sinkRoom() - context_.recall.tokens;
 }
 
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
@@ -78,6 +79,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   drafter.init(context.drafts, arena);
   Transcript transcript;
   transcript.init(context.transcript_bytes, arena);
+  const RecallMemory recall = takeRecall(context.recall, arena);
   void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
@@ -94,6 +96,12 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   session->rows_ = rows;
   session->drafter_ = drafter;
   session->constrained_ = constrained;
+  if (recall.object != nullptr && session->cache_.window >= kLeastRecallWindow) {
+    session->recall_ = new (recall.object) SessionRecall();
+    session->recall_->settings = context.recall;
+    session->recall_->room = recall.room;
+    session->recall_->index = recall.index;
+  }
   if (states != nullptr) {
     session->states_ = new (states) SessionStates();
     session->states_->slots.init(context.plan->cache.checkpoints);
@@ -106,11 +114,15 @@ Status Session::forget() {
   ORIEL_TRY(turn.status());
   ORIEL_TRY(forgetMemory());  // what a lost device held the host still knows
   forgetOnHost();
+  if (recall_ != nullptr) {
+    recall_->file.close();
+  }
   return kOk;
 }
 
 Status Session::reset() {
   ORIEL_TRY(forget());
+  ORIEL_TRY(openRecall());
   return beginBehindPrefix();
 }
 
@@ -122,7 +134,8 @@ void Session::forgetOnHost() {
   stored_ = 0;
   restartStates(0);
   carried_ = {};
-  setSinks(cache_.sinkRoom());
+  setSinks(cache_.sinkRoom() - context_.recall.tokens);
+  clearRecall();
   has_logits_ = false;
   reply_open_ = false;
   reply_begin_ = reply_end_ = 0;
@@ -373,7 +386,8 @@ Status Session::betweenSteps() {
         [](const void* self) { return static_cast<const Session*>(self)->calls_.cancelled(); },
         this);
   }
-  return checkCancelled();
+  ORIEL_TRY(checkCancelled());
+  return saveBlocks();
 }
 
 // Logits go where the next token would be chosen. The best tokens are found in them again.
@@ -437,6 +451,9 @@ void Session::remember(const int32_t* ids, uint32_t count) {
 // Of a message that has just been read.
 void Session::markTurn(uint64_t start) {
   turns_.mark(start);
+  if (recall_ != nullptr) {
+    recall_->index.markTurn(start);
+  }
   ids_.addMark(position_ - 1, TokenIds::kTurn);
 }
 

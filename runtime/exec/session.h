@@ -16,6 +16,7 @@
 #include "exec/reply_text.h"
 #include "exec/row_cache.h"
 #include "exec/sampler.h"
+#include "exec/session_recall.h"
 #include "exec/snapshot.h"
 #include "exec/transcript.h"
 #include "kv/bookmarks.h"
@@ -68,6 +69,7 @@ struct SessionContext {
   bool forgets_evicted = false;
   uint64_t transcript_bytes = 0;  ///< room for messages; 0: they are not kept
   uint32_t drafts = 0;            ///< guesses that a step may verify; the plan has rows for so many
+  RecallSettings recall;          ///< what left the window may come back
   /// As oriel_session_options says.
   oriel_progress_fn progress = nullptr;
   void* progress_user = nullptr;
@@ -101,6 +103,10 @@ class Session {
   /// Takes all memory the session will ever need from `arena` (null when measuring).
   static Session* create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena);
+
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   Status reset();
   /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
@@ -235,6 +241,14 @@ class Session {
     return generate(settings, place, on_token, user, result);
   }
 
+  /// What the text asks for of what left the window stands behind the sinks from here on; where it asks for nothing that
+  /// was said, what stood there stays.
+  Status recall(const char* text, size_t bytes);
+  /// Tokens that stand there now, and those that could.
+  uint32_t recalledTokens() const { return cache_.recalled; }
+  int32_t recalledToken(uint32_t i) const { return ids_.recalled(i); }
+  uint64_t keptTokens() const;
+
   /// The vector of a text, n_embd `values`; `*n_tokens`: how many the text has. The session must be empty, and is again
   /// whatever comes of it.
   Status embed(const char* text, size_t bytes, Pooling pooling, float* values, uint32_t* n_tokens);
@@ -284,6 +298,23 @@ class Session {
  private:
   Session(const SessionContext& context, uint64_t first_position, bool whole_turns,
           uint64_t* rope_steps);
+
+  // Of what left the window (exec/session_recall.h).
+  Status openRecall();
+  void clearRecall();
+  RecallPlace recallPlace() const;
+  Status giveUpRecall(Status status);
+  uint64_t heldByAll() const;
+  Status saveBlocks();
+  void addWords(uint64_t token, int32_t id);
+  Status recallFor(const char* text, size_t bytes);
+  Status recallForMessage(const JsonValue& message);
+  uint32_t recallRoom() const;
+  Status showRecalled(const RecallSpans& spans);
+  Status recallAgain();
+  Status rewindRecall();
+  void restoreRecall(uint32_t recalled);
+  Status takeOverRecall(const Session& other);
 
   Status checkIds(const int32_t* ids, size_t count) const;
   Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
@@ -457,6 +488,7 @@ class Session {
   SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
   uint32_t first_slots_[kMaxViews];   ///< ring slots, or states, of the sessions before this one
   SessionStates* states_ = nullptr;   ///< null: no layer keeps one
+  SessionRecall* recall_ = nullptr;   ///< null: what left the window is gone
   uint64_t read_again_ = 0;
   const RotationTables rotations_;
   RopePhases phases_[kMaxRopes];

@@ -78,6 +78,8 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
                ? addByTemplate(*message, bytes)
                : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
   }
+  const bool is_user = std::strcmp(role, "user") == 0;
+  ORIEL_TRY(is_user ? recallFor(text, bytes) : Status(kOk));
   const ChatTemplate& chat = context_.chat;
   const ChatOptions options = chatOptions();
   const ChatPlace place = chatPlace();
@@ -118,7 +120,6 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   // A turn is what may be forgotten as a whole. Where the system text has opened the user's turn, it can open a
   // later one just as well once those between are gone: the opening is then not part of the turn. Everything
   // before a message's text is in the room.
-  const bool is_user = std::strcmp(role, "user") == 0;
   size_t turn_begin = end_bytes + message.body;
   if (system_joins_ && is_user) {
     turn_begin = message.literal[0].begin;

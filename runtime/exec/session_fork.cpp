@@ -120,7 +120,7 @@ Status Session::takeOver(const Session& other) {
   MemoryCopy what;
   what.from = other.cache_;
   what.to = cache_;
-  what.tokens = {held.sinks, held.first, held.position};
+  what.tokens = {held.sinks + other.cache_.recalled, held.first, held.position};
   what.sinks = !cache_.sharesSinks();
   what.from_state = other.states_ != nullptr ? other.states_->slots.current() : 0;
   blank_ = false;
@@ -146,6 +146,7 @@ Status Session::takeOver(const Session& other) {
   turns_ = other.turns_;
   marks_ = other.marks_;
   takeState(other.state());
+  ORIEL_TRY(takeOverRecall(other));
   transcript_.load(other.transcript_.data(), other.transcript_.bytes(),
                    other.transcript_.dropped());
   has_logits_ = other.has_logits_;

@@ -79,7 +79,7 @@ void copySide(const BufferRef& side, KvFormat format, const CacheShape& from, co
               const MemoryCopy& what, Copier* copier) {
   for (uint32_t head = 0; head < from.n_kv_heads; ++head) {
     if (what.sinks && from.sinks != 0) {
-      const uint64_t sinks = std::min<uint64_t>(what.tokens.sinks, from.sinks);
+      const uint64_t sinks = std::min<uint64_t>(what.tokens.sinks, from.sinks + from.recalled);
       const Rows rows = sinkRows(from);
       copier->add(rows.of(side, from.sinkRow(head, 0), sinks),
                   rows.of(side, to.sinkRow(head, 0), sinks));

@@ -71,7 +71,11 @@ void Session::standAtBeginning(uint64_t first_position) {
   const bool behind = prefixTokens() != 0;
   SessionState begin;
   begin.first_position = first_position;
+  cache_.recalled = 0;
   setSinks(ownSinks());
+  if (recall_ != nullptr) {
+    recall_->shown = {};
+  }
   if (behind) {
     turns_ = context_.prefix->turns;
   } else {
@@ -120,6 +124,7 @@ Status Session::replay(uint64_t end, bool ends, const RecoverOptions& options, c
                        Recovered* result) {
   while (position_ < end) {
     ORIEL_TRY(betweenSteps());
+    ORIEL_TRY(recall_ != nullptr ? recallAgain() : Status(kOk));
     bool exact = true;
     const uint32_t n = stepAt(end, options, kept, &exact);
     const bool batch = (ids_.marks(position_) & TokenIds::kBatch) != 0;

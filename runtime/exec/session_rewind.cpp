@@ -48,10 +48,11 @@ Status Session::rewind(uint64_t position) {
   if (!holdsWhatIsSeenAt(position)) {
     return refuseRewind(position);
   }
-  if (position != position_) {
-    standAt(position);
+  if (position == position_) {
+    return kOk;
   }
-  return kOk;
+  standAt(position);
+  return rewindRecall();
 }
 
 // What the host knows of a conversation that ends behind `position` tokens.

@@ -28,6 +28,7 @@ SessionState Session::state() const {
     state.since_base =
         states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
   }
+  state.recalled = cache_.recalled;
   state.carried = carried_;
   state.sampler = sampler_.state();
   return state;
@@ -43,6 +44,7 @@ SnapshotOwner Session::snapshotOwner() const {
   owner.chat = context_.chat.name();
   owner.whole_turns = whole_turns_;
   owner.allocator = context_.allocator;
+  owner.recall_tokens = context_.recall.tokens;
   if (prefixTokens() != 0) {
     owner.prefix_ids = context_.prefix->ids;
     owner.prefix_tokens = context_.prefix->tokens;
@@ -108,6 +110,7 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
   setSinks(parts.sinks);
   marks_.clear();
   takeState(parts.state);
+  restoreRecall(parts.state.recalled);
   has_logits_ = parts.state.has_logits != 0;
   logits_row_ = 0;
   if (fit == SnapshotFit::kCarries && states_ != nullptr && states_->stale) {

@@ -78,6 +78,9 @@ Status Session::appendTurn(const TurnText& turn, Workspace* workspace) {
 
 Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   ORIEL_TRY(checkRole(message, context_.log));
+  const JsonText& role = message.find("role")->text;
+  const bool is_user = role.is("user");
+  ORIEL_TRY(is_user ? recallForMessage(message) : Status(kOk));
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + given_bytes));
   TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
@@ -86,9 +89,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   TurnText turn;
   ORIEL_TRY(renderTurn(&run, turnPlace(), message, &turn));
   Workspace workspace = makeWorkspace();
-  const JsonText& role = message.find("role")->text;
   size_t turn_tokens = 0;
-  const bool is_user = role.is("user");
   if (is_user && turn.body != 0) {
     ORIEL_TRY(countTokens(turn.text, turn.body, &workspace, &turn_tokens));
   }

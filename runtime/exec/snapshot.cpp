@@ -38,7 +38,8 @@ Status visitTokens(const BufferRef& side, KvFormat format, const CacheShape& cac
   for (uint32_t head = 0; head < cache.n_kv_heads; ++head) {
     const uint64_t row = cache.ringRow(head, 0);
     const uint64_t sink_row = cache.sinkRow(head, 0);
-    ORIEL_TRY(visit(SlotRun{side, cache, false, sink_row * sink_bytes, sinks, sink_bytes}));
+    ORIEL_TRY(visit(
+        SlotRun{side, cache, false, sink_row * sink_bytes, sinks + cache.recalled, sink_bytes}));
     ORIEL_TRY(visit(
         SlotRun{side, cache, true, 4 * layout.ring_word + row * value_bytes, ring, value_bytes}));
     ORIEL_TRY(visit(
@@ -145,6 +146,7 @@ SnapshotMemory describe(const Memory& memory) {
   described.window = memory.shape.window;
   // Of states the latest; checkpoints stay behind.
   described.ring = memory.kind == MemoryKind::kState ? 1 : memory.shape.ring;
+  described.recalled = memory.shape.recalled;
   return described;
 }
 
@@ -167,7 +169,7 @@ SnapshotHeader headerOf(const SnapshotOwner& owner, const SessionParts& parts, i
   std::memset(static_cast<void*>(&header), 0,
               sizeof(header));  // padding, too: same state, same bytes
   std::memcpy(header.magic, kSnapshotMagic, sizeof(header.magic));
-  header.version = kSnapshotVersion;
+  header.version = versionOf(parts.state);
   header.n_turns = parts.turns->count();
   header.model_hash = owner.model_hash;
   header.layout_hash = layoutHash(owner);
@@ -202,6 +204,7 @@ uint64_t layoutHash(const SnapshotOwner& owner) {
   const ModelDesc& model = *owner.model;
   CacheShape cache = owner.cache;
   cache.setSinks(cache.sinkRoom());
+  cache.recalled = 0;
   const uint64_t numbers[] = {
       kSnapshotVersion,     cache.sinks,          cache.window,
       cache.ring,           model.n_layers,       model.n_vocab,
@@ -242,7 +245,7 @@ uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts) {
   const SessionState& state = parts.state;
   uint64_t bytes = sizeof(SnapshotHeader) + uint64_t{memoryCount(owner)} * sizeof(SnapshotMemory) +
                    sizeof(uint64_t) + parts.turns->count() * sizeof(uint64_t) +
-                   sizeof(int32_t) * heldOf(owner, state).count() +
+                   sizeof(int32_t) * (heldOf(owner, state).count() + state.recalled) +
                    (state.has_logits != 0 ? 4ull * owner.model->n_vocab : 0) +
                    parts.transcript->bytes() + sizeof(uint64_t);
   forEachMemory(*owner.model, owner.cache, owner.plan->formats, [&](const Memory& memory) {
@@ -284,6 +287,10 @@ Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, cons
     const int32_t id = parts.ids->at(token);
     put(&id, sizeof(id));
   });
+  for (uint32_t i = 0; i < state.recalled; ++i) {
+    const int32_t id = parts.ids->recalled(i);
+    put(&id, sizeof(id));
+  }
   if (state.has_logits != 0) {
     const float* logits = nullptr;
     ORIEL_TRY(plan.sessionCount() > 1 ? executor->keptLogits(live.session, &logits)
@@ -349,6 +356,7 @@ bool isOfModel(const SnapshotOwner& owner, const Snapshot& snapshot) {
         stored.window <= snapshot.header.window) {  // how it was shared out is the session's affair
       expected.window = stored.window;
       expected.ring = stored.window + snapshot.header.ring - snapshot.header.window;
+      expected.recalled = stored.window >= kLeastRecallWindow ? snapshot.header.state.recalled : 0;
     }
     if (memory.kind == MemoryKind::kState) {
       CacheFormats formats = owner.plan->formats;
@@ -514,13 +522,15 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   CacheShape cache = owner.cache;
   cache.setSinks(same                       ? header.sinks
                  : owner.prefix_tokens != 0 ? owner.prefix_tokens
-                                            : cache.sinkRoom());
+                                            : cache.sinkRoom() - owner.recall_tokens);
+  cache.recalled = same ? header.state.recalled : 0;
   if (same && !isOfLayout(owner, snapshot, cache)) {
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
   }
   if (!same) {
     const Carrying carrying = planCarrying(snapshot, marks, model, cache, owner.whole_turns);
     restored.state.carried = carrying.state;
+    restored.state.recalled = 0;
     restored.state.stored = header.state.position;
     restored.sinks = carrying.sinks;
     restored.held = carrying.held;
@@ -584,6 +594,11 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
       ids->set(token, id);
     }
   });
+  for (uint32_t i = 0; i < restored.state.recalled; ++i, id_at += sizeof(int32_t)) {
+    int32_t id = 0;
+    std::memcpy(&id, id_at, sizeof(id));
+    ids->setRecalled(i, id);
+  }
   transcript->load(snapshot.transcript, header.transcript_bytes, header.dropped);
   return kOk;
 }

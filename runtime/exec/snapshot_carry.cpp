@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/half.h"
 #include "exec/reference_state.h"
 #include "kv/quantise.h"
 #include "kv/window.h"
@@ -39,7 +38,7 @@ class Vectors {
         sinks_(std::min<uint64_t>(of.position, shape_.sinks)),
         ring_(std::min<uint64_t>(of.position - sinks_, shape_.ring)) {
     const uint32_t d = shape_.head_dim;
-    ring_begin_ = sinks_ * valueBytes(KvFormat::kF16, d);
+    ring_begin_ = (sinks_ + shape_.recalled) * valueBytes(KvFormat::kF16, d);
     scales_begin_ = ring_begin_ + ring_ * valueBytes(format_, d);
     head_bytes_ = scales_begin_ + ring_ * scaleBytes(format_, d);
   }
@@ -72,54 +71,6 @@ class Vectors {
   uint64_t head_bytes_ = 0;
 };
 
-void decode(const uint8_t* data, const Vector& at, uint32_t n, float* values) {
-  const uint8_t* const codes = data + at.values;
-  if (at.format == KvFormat::kF16) {
-    for (uint32_t i = 0; i < n; ++i) {
-      values[i] = halfToFloat(static_cast<uint16_t>(codes[2 * i] | codes[2 * i + 1] << 8));
-    }
-    return;
-  }
-  const uint8_t* const scales = data + at.scales;
-  for (uint32_t i = 0; i < n; ++i) {
-    const uint8_t* const scale = scales + 2 * (i / kKvGroup);
-    const uint32_t code =
-        at.format == KvFormat::kInt8 ? codes[i] : codes[i / 2] >> (4 * (i % 2)) & 0xfu;
-    values[i] =
-        halfToFloat(static_cast<uint16_t>(scale[0] | scale[1] << 8)) * kvCodeValue(at.format, code);
-  }
-}
-
-void putHalf(uint16_t half, uint8_t* at) {
-  at[0] = static_cast<uint8_t>(half);
-  at[1] = static_cast<uint8_t>(half >> 8);
-}
-
-// Into zeros.
-void encode(const float* values, uint32_t n, const Vector& at, uint8_t* data) {
-  uint8_t* const out = data + at.values;
-  if (at.format == KvFormat::kF16) {
-    for (uint32_t i = 0; i < n; ++i) {
-      putHalf(floatToHalf(values[i]), out + 2 * i);
-    }
-    return;
-  }
-  for (uint32_t first = 0; first < n; first += kKvGroup) {
-    const uint32_t count = std::min(kKvGroup, n - first);
-    uint8_t codes[kKvGroup];
-    putHalf(quantiseGroup(at.format, values + first, count, codes),
-            data + at.scales + 2 * (first / kKvGroup));
-    for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t place = first + i;
-      if (at.format == KvFormat::kInt8) {
-        out[place] = codes[i];
-      } else {
-        out[place / 2] = static_cast<uint8_t>(out[place / 2] | codes[i] << (4 * (place % 2)));
-      }
-    }
-  }
-}
-
 // Its own inverse.
 void rotate(const StoredSide& of, float* values) {
   const uint32_t d = of.memory.shape.head_dim;
@@ -146,11 +97,11 @@ void carryVectors(const StoredSide& from, const uint8_t* stored, uint64_t first,
       return;
     }
     float values[kMostValues];
-    decode(stored, old_at, d, values);
+    loadVector(old_at.format, stored + old_at.values, stored + old_at.scales, d, values);
     if (old_at.rotated != new_at.rotated) {
       rotate(to, values);
     }
-    encode(values, d, new_at, out);
+    storeVector(new_at.format, values, d, out + new_at.values, out + new_at.scales);
     *rounded = true;
   };
   const uint64_t ring_first = std::max<uint64_t>(

@@ -18,6 +18,7 @@ void takeLayout(const SnapshotMemory& from, Memory* memory) {
   memory->shape.sinks = from.sinks;
   memory->shape.window = from.window;
   memory->shape.ring = from.ring;
+  memory->shape.recalled = from.recalled;
 }
 
 namespace {
@@ -49,6 +50,10 @@ bool isText(const char (&text)[N]) {
          std::none_of(text, end, [](char c) { return static_cast<uint8_t>(c) < 0x20; });
 }
 
+bool isKnownVersion(uint32_t version) {
+  return version == kSnapshotVersion || version == kSnapshotRecallVersion;
+}
+
 // Numbers that sizes are made of.
 bool plausible(const SnapshotHeader& header) {
   const SessionState& state = header.state;
@@ -57,10 +62,12 @@ bool plausible(const SnapshotHeader& header) {
          state.has_logits <= 1 && state.carried.seen_from <= state.position &&
          state.carried.held_from <= state.carried.seen_from &&
          state.carried.least <= state.position && header.sinks <= header.sink_room &&
-         header.sink_room <= kMaxWindow && header.window >= 1 && header.window <= kMaxWindow &&
-         header.ring >= header.window && header.ring <= header.window + 2 * kMaxChunk &&
-         header.n_vocab <= kMaxVocabulary && header.n_memories <= 2 * kMaxLayers &&
-         header.n_turns <= TurnMarks::kCapacity &&
+         state.recalled <= kMaxRecallTokens && state.recalled <= header.sink_room - header.sinks &&
+         (state.recalled == 0 || state.position >= header.sinks) &&
+         header.version == versionOf(state) && header.sink_room <= kMaxWindow &&
+         header.window >= 1 && header.window <= kMaxWindow && header.ring >= header.window &&
+         header.ring <= header.window + 2 * kMaxChunk && header.n_vocab <= kMaxVocabulary &&
+         header.n_memories <= 2 * kMaxLayers && header.n_turns <= TurnMarks::kCapacity &&
          header.transcript_bytes <= Transcript::kMostBytes &&
          header.k_format <= static_cast<uint8_t>(KvFormat::kInt4) &&
          header.v_format <= static_cast<uint8_t>(KvFormat::kInt4) &&
@@ -68,8 +75,9 @@ bool plausible(const SnapshotHeader& header) {
          isText(header.architecture) && isText(header.chat);
 }
 
-bool plausible(const SnapshotMemory& memory) {
-  return memory.kind <= static_cast<uint8_t>(MemoryKind::kState) &&
+bool plausible(const SnapshotMemory& memory, uint32_t recalled) {
+  return (memory.recalled == 0 || memory.recalled == recalled) &&
+         memory.kind <= static_cast<uint8_t>(MemoryKind::kState) &&
          memory.formats[0] <= static_cast<uint8_t>(KvFormat::kInt4) &&
          memory.formats[1] <= static_cast<uint8_t>(KvFormat::kInt4) &&
          memory.state <= static_cast<uint8_t>(StateFormat::kInt8) && memory.n_kv_heads != 0 &&
@@ -91,7 +99,7 @@ bool cacheBytesUsed(const Snapshot& snapshot, uint64_t most, uint64_t* bytes) {
   *bytes = 0;
   for (uint32_t i = 0; i < snapshot.header.n_memories; ++i) {
     const SnapshotMemory described = snapshot.memory(i);
-    if (!plausible(described)) {
+    if (!plausible(described, snapshot.header.state.recalled)) {
       return false;
     }
     const Memory memory = memoryFrom(described);
@@ -165,8 +173,9 @@ uint64_t sideBytesUsed(const Memory& memory, uint32_t side, uint64_t position) {
   }
   const KvFormat format = memory.formats[side];
   const uint64_t scales = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(shape.head_dim);
-  return shape.n_kv_heads * (sinks * 4ull * kvValueWords(KvFormat::kF16, shape.head_dim) +
-                             ring * (4ull * kvValueWords(format, shape.head_dim) + scales));
+  return shape.n_kv_heads *
+         ((sinks + shape.recalled) * 4ull * kvValueWords(KvFormat::kF16, shape.head_dim) +
+          ring * (4ull * kvValueWords(format, shape.head_dim) + scales));
 }
 
 Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes,
@@ -177,7 +186,7 @@ Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_byt
   }
   const uint32_t version =
       readAt<uint32_t>(static_cast<const uint8_t*>(begin) + sizeof(kSnapshotMagic));
-  if (version != kSnapshotVersion) {
+  if (!isKnownVersion(version)) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "the snapshot has version %u, this build reads version %u: save it again",
                     version, kSnapshotVersion);
@@ -203,7 +212,7 @@ Status describeSnapshot(const void* begin, uint64_t bytes, uint64_t total_bytes,
   std::memset(static_cast<void*>(&out->header), 0, sizeof(out->header));
   if (bytes >= kVersionEnd && std::memcmp(begin, kSnapshotMagic, sizeof(kSnapshotMagic)) == 0) {
     out->header.version = readAt<uint32_t>(at + sizeof(kSnapshotMagic));
-    if (out->header.version != kSnapshotVersion) {
+    if (!isKnownVersion(out->header.version)) {
       return kOk;
     }
   }
@@ -242,7 +251,7 @@ Status openSnapshot(const void* data, uint64_t bytes, const Log& log, Snapshot* 
     return fits;
   };
   const uint8_t* hash = nullptr;
-  snapshot->n_ids = snapshot->held().count();
+  snapshot->n_ids = snapshot->held().count() + header.state.recalled;
   uint64_t cache = 0;
   if (!take(uint64_t{header.n_memories} * sizeof(SnapshotMemory), &snapshot->memories) ||
       !take(kHash, &hash) ||

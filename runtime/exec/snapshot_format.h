@@ -1,10 +1,10 @@
 // What a snapshot looks like, and what it says of itself: enough to read it without the plan that made it.
 //
 //   SnapshotHeader | SnapshotMemory[n_memories] | hash of these | turn starts u64[n_turns] | ids of the tokens held
-//   i32[n_ids] | logits f32[n_vocab] if any | used cache slots | transcript | checksum of all
+//   i32[n_ids], then of those that came back | logits f32[n_vocab] if any | used cache slots | transcript | checksum of all
 //
 // Little-endian. Ids: heldTokens() in order, sinks first. Cache slots: memory by memory (forEachMemory), keys then
-// values, head by head: used sinks, used ring values, used ring scales; used columns; the state after the last token, but
+// values, head by head: used sinks, what came back behind them, used ring values, used ring scales; used columns; the state after the last token, but
 // no checkpoints. Slots that no token will ever see are zeros, so that what was dropped or taken back makes no
 // difference. Transcript: as Transcript has it.
 #pragma once
@@ -16,6 +16,8 @@
 namespace oriel {
 
 constexpr uint32_t kSnapshotVersion = 7;
+/// Of a session where tokens have come back.
+constexpr uint32_t kSnapshotRecallVersion = 8;
 
 /// Where a conversation stands between two messages: bits of SessionState::chat.
 constexpr uint32_t kTurnOpen = 1;
@@ -53,10 +55,14 @@ struct SessionState {
   uint32_t since_base = 0;  ///< position - SessionStates::base + 1; 0: that is 0
   int32_t reply_stop =
       -1;  ///< the token that ended the latest reply, which is not part of the session
-  uint32_t reserved = 0;
+  uint32_t recalled = 0;  ///< tokens behind the sinks that came back (CacheShape::recalled)
   CarriedOver carried;
   SamplerState sampler;
 };
+
+constexpr uint32_t versionOf(const SessionState& state) {
+  return state.recalled != 0 ? kSnapshotRecallVersion : kSnapshotVersion;
+}
 
 constexpr size_t kSnapshotMagicBytes = 8;
 constexpr char kSnapshotMagic[kSnapshotMagicBytes] = {'O', 'R', 'I', 'E', 'L', 'S', 'N', 'P'};
@@ -99,6 +105,7 @@ inline CacheShape shapeOf(const SnapshotHeader& header) {
   shape.setSinks(header.sinks);
   shape.window = header.window;
   shape.ring = header.ring;
+  shape.recalled = header.state.recalled;
   return shape;
 }
 
@@ -113,7 +120,7 @@ struct SnapshotMemory {
   uint32_t sinks;
   uint32_t window;
   uint32_t ring;
-  uint32_t reserved;
+  uint32_t recalled;  ///< tokens behind its sinks that came back
 };
 /// Formats and slots of a stored memory, into what the model says of it.
 void takeLayout(const SnapshotMemory& from, Memory* memory);

@@ -62,6 +62,12 @@ class CacheFormats {
   }
 };
 
+/// Tokens that are kept at a time of those that may come back once they have left the window.
+constexpr uint32_t kRecallBlock = 16;
+/// A layer that sees fewer tokens than this has nothing kept of it, and nothing comes back: until a block is complete its
+/// ring must hold it, beside guesses (15 at most) and a token that is begun ahead.
+constexpr uint32_t kLeastRecallWindow = 2 * kRecallBlock;
+
 /// The sessions that memories are for.
 struct SessionWindows {
   uint32_t count = 1;
@@ -96,6 +102,8 @@ struct CacheShape {
   /// Slots for sinks, where not all of them hold one: a prefix may be shorter than was planned. 0: `sinks`.
   uint32_t sink_room = 0;
   uint32_t drafts = 0;  ///< guesses that a step may verify, of no more tokens than a chunk has
+  /// Sink slots behind `sinks` that hold tokens which came back; every token but the sinks themselves sees them.
+  uint32_t recalled = 0;
 
   uint32_t sessionCount() const { return sessions != nullptr ? sessions->count : 1; }
   /// One copy of the sinks is all sessions'.

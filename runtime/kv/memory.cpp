@@ -26,6 +26,7 @@ CacheShape ownShape(const LayerView& view, const CacheShape& cache) {
     case ViewKind::kSession:
       shape.window = static_cast<uint32_t>(view.windowOf(cache.window));
       shape.ring = shape.window + slack;
+      shape.recalled = shape.window >= kLeastRecallWindow ? cache.recalled : 0;
       break;
     case ViewKind::kSliding:
       shape.sinks = 0;
@@ -45,7 +46,7 @@ CacheShape ownShape(const LayerView& view, const CacheShape& cache) {
       break;
   }
   if (view.kind != ViewKind::kSession) {
-    shape.sink_room = shape.all_sinks = shape.first_sink = 0;
+    shape.sink_room = shape.all_sinks = shape.first_sink = shape.recalled = 0;
   }
   return shape;
 }

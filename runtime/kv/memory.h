@@ -24,6 +24,10 @@ struct Memory {
   StateFormat state = StateFormat::kF32;
 
   uint32_t sides() const { return kind == MemoryKind::kKeysValues ? 2 : 1; }
+  /// Of its tokens those that left the window may come back.
+  bool isRecalled() const {
+    return !isWords() && seen.kind == ViewKind::kSession && shape.window >= kLeastRecallWindow;
+  }
   /// Columns or a state: 32-bit words, not sides in their formats.
   bool isWords() const { return kind == MemoryKind::kColumns || kind == MemoryKind::kState; }
   uint64_t sideBytes(uint32_t side) const {

@@ -84,4 +84,50 @@ uint16_t quantiseGroup(KvFormat format, const float* values, uint32_t n, uint8_t
                                    : quantiseInt4(values, n, codes);
 }
 
+void loadVector(KvFormat format, const uint8_t* codes, const uint8_t* scales, uint32_t n,
+                float* values) {
+  const auto half = [](const uint8_t* at) {
+    return halfToFloat(static_cast<uint16_t>(at[0] | at[1] << 8));
+  };
+  if (format == KvFormat::kF16) {
+    for (uint32_t i = 0; i < n; ++i) {
+      values[i] = half(codes + 2 * i);
+    }
+    return;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t code =
+        format == KvFormat::kInt8 ? codes[i] : codes[i / 2] >> (4 * (i % 2)) & 0xfu;
+    values[i] = half(scales + 2 * (i / kKvGroup)) * kvCodeValue(format, code);
+  }
+}
+
+void storeVector(KvFormat format, const float* values, uint32_t n, uint8_t* codes,
+                 uint8_t* scales) {
+  const auto put = [](uint16_t half, uint8_t* at) {
+    at[0] = static_cast<uint8_t>(half);
+    at[1] = static_cast<uint8_t>(half >> 8);
+  };
+  if (format == KvFormat::kF16) {
+    for (uint32_t i = 0; i < n; ++i) {
+      put(floatToHalf(values[i]), codes + 2 * i);
+    }
+    return;
+  }
+  for (uint32_t first = 0; first < n; first += kKvGroup) {
+    const uint32_t count = std::min(kKvGroup, n - first);
+    uint8_t of_group[kKvGroup];
+    put(quantiseGroup(format, values + first, count, of_group), scales + 2 * (first / kKvGroup));
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t place = first + i;
+      if (format == KvFormat::kInt8) {
+        codes[place] = of_group[i];
+      } else {
+        codes[place / 2] =
+            static_cast<uint8_t>(codes[place / 2] | of_group[i] << (4 * (place % 2)));
+      }
+    }
+  }
+}
+
 }  // namespace oriel

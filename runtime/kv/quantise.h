@@ -40,4 +40,11 @@ inline float kvCodeValue(KvFormat format, uint32_t code) {
 ///         negative, since the levels are lopsided.
 uint16_t quantiseGroup(KvFormat format, const float* values, uint32_t n, uint8_t* codes);
 
+/// A vector of n values as bytes: kvValueWords() words of values and, in formats of few bits, an f16 scale for each
+/// kKvGroup of them elsewhere.
+void loadVector(KvFormat format, const uint8_t* codes, const uint8_t* scales, uint32_t n,
+                float* values);
+/// Into zeros.
+void storeVector(KvFormat format, const float* values, uint32_t n, uint8_t* codes, uint8_t* scales);
+
 }  // namespace oriel

@@ -21,6 +21,7 @@ class RopePhases {
   void rotations(uint64_t position, float* pairs, double scale = 1) const;
 
   uint64_t step(uint32_t i) const { return steps_[i]; }
+  double magnitude() const { return magnitude_; }
 
  private:
   uint32_t n_ = 0;

@@ -77,6 +77,9 @@ class TokenIds {
     }
   }
   int32_t at(uint64_t token) const { return idOf(*placeOf(token)); }
+  /// Of tokens that came back (CacheShape::recalled).
+  int32_t recalled(uint32_t i) const { return idOf(sinks_[cache_.sinks + i]); }
+  void setRecalled(uint32_t i, int32_t id) { sinks_[cache_.sinks + i] = id; }
   /// None of a token that is not known, or came from a snapshot.
   uint32_t marks(uint64_t token) const {
     const int32_t entry = *placeOf(token);

@@ -38,7 +38,7 @@ class SlidingWindow {
   }
 
   /// What token t writes and sees. Assumes the tokens before it are stored. Tokens before `floor` are not seen even if
-  /// they are within the window (sinks are).
+  /// they are within the window (sinks are, and what came back behind them).
   View view(uint64_t t, uint64_t floor = 0) const {
     View view = {};
     view.ring = shape_.ring;
@@ -48,6 +48,7 @@ class SlidingWindow {
     view.slot = slot(t);
     view.n_sinks = static_cast<uint32_t>(std::min<uint64_t>(shape_.sinks, t + 1));
     if (t >= shape_.sinks) {
+      view.n_sinks += shape_.recalled;
       const uint64_t first = std::max({oldest(t), std::min(floor, t), uint64_t{shape_.sinks}});
       view.begin = ringSlot(first);
       view.count = static_cast<uint32_t>(t - first + 1);

@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "api/calibration.h"
 #include "api/on_file_choice.h"
+#include "api/recall.h"
 #include "api/several.h"
 
 namespace oriel {
@@ -101,10 +102,13 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
   prepared->desc = modelDescOf(*shape);
   prepared->weights_unknown = !shape->weightsKnown();
 
+  ORIEL_TRY(readRecall(options, prepared->desc, log, &prepared->recall));
+  request.recall = prepared->recall.tokens;
   Arena session_arena;
   (void)session_arena.take<oriel_session>(1);
   SessionContext context;
   context.model = &prepared->desc;
+  context.recall = prepared->recall;
   prepared->transcript_bytes = context.transcript_bytes = options.transcript_bytes;
   (void)Session::create(context, 0, true, &session_arena);
   prepared->session_host_bytes = session_arena.used();

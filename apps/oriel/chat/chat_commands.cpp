@@ -282,6 +282,10 @@ void Chat::showStats() const {
     tell("read again   " + std::to_string(stats.tokens_read_again) +
          " tokens, to go back or to forget\n");
   }
+  if (stats.tokens_kept != 0) {
+    tell("kept         " + std::to_string(stats.tokens_kept) + " tokens in a file, " +
+         std::to_string(stats.tokens_recalled) + " of them came back\n");
+  }
   if (stats.tokens_drafted != 0) {
     tell("guessed      " + std::to_string(stats.tokens_drafted) + " tokens, " +
          std::to_string(stats.tokens_accepted) + " of them right\n");

@@ -57,6 +57,17 @@ std::string bytesByPurpose(const oriel_plan& plan) {
 }
 
 /// Which experts are where, and what that costs.
+std::string recallText(const oriel_plan& plan) {
+  if (plan.recall_tokens == 0) {
+    return "  recall      not in this model: what left the window is gone\n";
+  }
+  return "  recall      " + std::to_string(plan.recall_file_tokens) +
+         " tokens that left the window, in a file of up to " + formatSize(plan.recall_file_bytes) +
+         ";\n              " + std::to_string(plan.recall_tokens) +
+         " of them come back at a time, in " + formatSize(plan.recall_memory_bytes) +
+         " with the index\n";
+}
+
 std::string draftText(const oriel_plan& plan) {
   return plan.draft_tokens != 0
              ? "up to " + std::to_string(plan.draft_tokens) + " guesses a step, in " +
@@ -432,6 +443,9 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   if (options.draft_tokens != 0) {
     text += "  drafts      " + draftText(plan) + "\n";
   }
+  if (options.recall_bytes != 0) {
+    text += recallText(plan);
+  }
   const std::string biased = layerList(plan.raised_by_bias);
   const std::string wide = layerList(plan.raised_by_norm);
   if (!biased.empty()) {
@@ -494,6 +508,10 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
   }
   json["draft_tokens"] = plan.draft_tokens;
   json["draft_bytes"] = plan.draft_bytes;
+  json["recall_tokens"] = plan.recall_tokens;
+  json["recall_memory_bytes"] = plan.recall_memory_bytes;
+  json["recall_file_bytes"] = plan.recall_file_bytes;
+  json["recall_file_tokens"] = plan.recall_file_tokens;
   json["trim_levels"] = trimJson(plan);
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);

@@ -327,7 +327,18 @@ typedef struct oriel_options {
    * those with experts on file: oriel_plan.draft_tokens is then 0. 0: none. At most 15; steps have at most chunk_tokens
    * tokens. */
   uint32_t draft_tokens;
-  uint32_t reserved_draft;
+  /* Tokens that a query sees at a time of what came back (recall_bytes), in f16 like the sinks. 0: 128, or an eighth of a
+   * short trained context. At most 1024. */
+  uint32_t recall_tokens;
+  /* Turns that have left the window are kept in a file, and come back when a message asks for them (docs/recall.md): most
+   * bytes of that file, for each session. It is no part of memory_bytes; the index over it is (8 bytes a token) and so are
+   * the slots of what comes back: oriel_plan.recall_memory_bytes. The file is private and goes with the session.
+   * ORIEL_ERROR_ARGUMENT where it has no room for 16 tokens, or without a folder; ORIEL_ERROR_UNSUPPORTED together with a
+   * prefix. Models that keep a state do without, as do those that norm keys behind RoPE (Hunyuan): oriel_plan.recall_tokens
+   * is then 0. 0: what left the window is gone. */
+  uint64_t recall_bytes;
+  /* Folder of that file, which must be there. Read by oriel_model_load. NULL: cache_dir. */
+  const char *recall_dir;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -664,13 +675,22 @@ ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int3
  * (oriel_stats.position), or is as it was where nothing had begun. */
 ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
 
+/* Brings back what `text` asks for of the turns that left the window, as oriel_chat_add does for each user's message: the
+ * turns with the most, and the rarest, words in common stand behind the sinks from here on, as far as there is room. Where
+ * none has any, what stands there stays. For apps that write turns themselves. ORIEL_ERROR_STATE in a model that was
+ * loaded without recall_bytes. A file that cannot be read or written is a warning, and nothing comes back any more. */
+ORIEL_API oriel_status oriel_session_recall(oriel_session *session, const char *text, size_t bytes);
+/* The ids of the tokens that stand there, in the order in which they were said. *needed is their count. */
+ORIEL_API oriel_status oriel_session_get_recalled(const oriel_session *session, int32_t *ids, size_t capacity,
+                                                  size_t *needed);
+
 /* ---- What a session holds -------------------------------------------------------------------- */
 
 typedef struct oriel_stats {
   size_t struct_size;
   uint64_t position;        /* tokens committed so far */
-  uint32_t window_used;     /* tokens the latest query saw: sinks and window */
-  uint32_t window_capacity; /* sinks + window */
+  uint32_t window_used;     /* tokens the latest query saw: sinks and window, and what came back */
+  uint32_t window_capacity; /* sinks + window, and slots for what comes back */
   uint64_t evicted;         /* tokens that no query will see again */
   uint64_t device_bytes;    /* really allocated: weights + cache + activations + staging */
   uint64_t host_bytes;      /* really allocated by Oriel on the host */
@@ -685,6 +705,9 @@ typedef struct oriel_stats {
   uint64_t tokens_read_again; /* since the session was made, to go back and to forget (models that keep a state) */
   uint64_t tokens_drafted;    /* since the session was made, as in oriel_generation */
   uint64_t tokens_accepted;
+  uint64_t tokens_kept;     /* in the file of turns that may come back; those that are seen are among them */
+  uint32_t tokens_recalled; /* that came back and are seen: of window_used */
+  uint32_t reserved_recall;
 } oriel_stats;
 
 ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
@@ -872,6 +895,11 @@ typedef struct oriel_plan {
   uint64_t draft_bytes;     /* of total_bytes, what oriel_options.draft_tokens takes */
   uint32_t draft_tokens;    /* guesses that a step verifies at most; 0: none, or this model or plan does without */
   uint32_t activation_bits; /* that the CPU rounds activations to: 16 or 8 */
+  uint32_t recall_tokens;   /* slots for turns that come back; 0: none, or this model does without */
+  uint32_t reserved_recall;
+  uint64_t recall_memory_bytes; /* of total_bytes, what these and the index take, in all sessions */
+  uint64_t recall_file_bytes;   /* most bytes of a session's file, ... */
+  uint64_t recall_file_tokens;  /* ... which keeps so many of its latest tokens */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there

@@ -1,0 +1,134 @@
+#include "api/recall.h"
+
+#include "api/session_call.h"
+
+namespace oriel {
+namespace {
+
+/// Slots behind the sinks where none were asked for: a few turns of a chat, or an eighth of a short context.
+constexpr uint32_t kDefaultRecallTokens = 128;
+constexpr uint32_t kContextShare = 8;
+constexpr uint32_t kLeastRecallTokens = 32;
+/// Words of the index, 8 bytes each: of a longer conversation the latest.
+constexpr uint64_t kMostRecallWords = 1u << 20;
+/// As long as any file's path in it may be; so much whatever its length, so that plans do not depend on that.
+constexpr size_t kFolderBytes = 1024;
+
+const char* folderOf(const oriel_options& options) {
+  return options.recall_dir != nullptr ? options.recall_dir : options.cache_dir;
+}
+
+// Whether keys may be turned from one position to another, and nothing but keys and values decides what comes next.
+bool canRecall(const ModelDesc& desc) {
+  bool can = !desc.keepsStates() && desc.attends();
+  bool any = false;
+  for (uint32_t i = 0; i < desc.n_kinds; ++i) {
+    can = can && !desc.kinds[i].norms_after_rope;
+    any = any ||
+          (desc.kinds[i].attends() && desc.views[desc.kinds[i].view].kind == ViewKind::kSession);
+  }
+  return can && any;
+}
+
+}  // namespace
+
+Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log& log,
+                  RecallSettings* settings) {
+  *settings = RecallSettings();
+  if (options.recall_bytes == 0) {
+    return options.recall_tokens == 0
+               ? Status(kOk)
+               : log.fail(ORIEL_ERROR_ARGUMENT,
+                          "%u tokens are to come back and none are kept: give recall_bytes, too",
+                          options.recall_tokens);
+  }
+  if (options.recall_tokens > kMaxRecallTokens) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "%u tokens that come back are out of range: ask for at most %u",
+                    options.recall_tokens, kMaxRecallTokens);
+  }
+  if (options.prefix_tokens != 0 || options.system_prompt != nullptr ||
+      options.prefix_file != nullptr) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "turns come back to slots that a prefix of all sessions has: leave out the "
+                    "prefix or recall_bytes");
+  }
+  if (!canRecall(desc)) {
+    log.write(ORIEL_LOG_WARNING,
+              "turns that leave the window do not come back in models of the architecture %s",
+              desc.architecture);
+    return kOk;
+  }
+  // Enough for the formats of the fewest bits.
+  CacheShape cache;
+  cache.window = cache.ring = kMaxChunk;
+  CacheFormats least;
+  least.k = least.v = KvFormat::kInt4;
+  const uint64_t words =
+      RecallFile::tokensIn(options.recall_bytes, RecallFile::tokenBytes(desc, cache, least));
+  CacheFormats most;
+  if (RecallFile::tokensIn(options.recall_bytes, RecallFile::tokenBytes(desc, cache, most)) == 0) {
+    return log.fail(
+        ORIEL_ERROR_ARGUMENT,
+        "a file of %llu bytes has no room for %u tokens: give it at least %llu",
+        static_cast<unsigned long long>(options.recall_bytes), kRecallBlock,
+        static_cast<unsigned long long>(kRecallBlock * RecallFile::tokenBytes(desc, cache, most)));
+  }
+  const uint32_t context = desc.visibleTrain();
+  const uint32_t share = context != 0 ? context / kContextShare : kDefaultRecallTokens;
+  settings->tokens = options.recall_tokens != 0
+                         ? options.recall_tokens
+                         : std::clamp(share, kLeastRecallTokens, kDefaultRecallTokens);
+  settings->file_bytes = options.recall_bytes;
+  settings->words = std::min(words, kMostRecallWords);
+  return kOk;
+}
+
+const char* takeRecallFolder(const oriel_options& options, const RecallSettings& settings,
+                             Arena* arena) {
+  char* const folder = settings.tokens != 0 ? arena->take<char>(kFolderBytes) : nullptr;
+  const char* const given = folderOf(options);
+  if (folder != nullptr && given != nullptr) {
+    std::strncpy(folder, given, kFolderBytes - 1);
+  }
+  return folder;
+}
+
+Status checkRecallFolder(const oriel_options& options, const RecallSettings& settings,
+                         const Log& log) {
+  const char* const folder = folderOf(options);
+  if (settings.tokens == 0 || (folder != nullptr && std::strlen(folder) < kFolderBytes)) {
+    return kOk;
+  }
+  return log.fail(ORIEL_ERROR_ARGUMENT,
+                  folder == nullptr
+                      ? "turns are to be kept in a file and no folder is given: set recall_dir"
+                      : "the name of the folder for turns is too long: set another recall_dir");
+}
+
+}  // namespace oriel
+
+using namespace oriel;
+
+oriel_status oriel_session_recall(oriel_session* handle, const char* text, size_t bytes) {
+  if (handle == nullptr || (text == nullptr && bytes != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return callAlone(handle, [&] { return handle->session->recall(text, bytes); });
+}
+
+oriel_status oriel_session_get_recalled(const oriel_session* handle, int32_t* ids, size_t capacity,
+                                        size_t* needed) {
+  if (handle == nullptr || needed == nullptr || (ids == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const Session& session = *handle->session;
+  *needed = session.recalledTokens();
+  if (*needed > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  for (uint32_t i = 0; i < *needed; ++i) {
+    ids[i] = session.recalledToken(i);
+  }
+  return ORIEL_OK;
+}

@@ -1,0 +1,279 @@
+#include "exec/recall_file.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/half.h"
+#include "kv/quantise.h"
+#include "kv/window.h"
+#include "plan/memory_layout.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint64_t kIdBytes = sizeof(int32_t);
+
+uint64_t valueBytes(KvFormat format, uint32_t head_dim) {
+  return 4ull * kvValueWords(format, head_dim);
+}
+uint64_t scaleBytes(KvFormat format, uint32_t head_dim) {
+  return format == KvFormat::kF16 ? 0 : 2ull * kvGroups(head_dim);
+}
+
+BufferRef within(const BufferRef& of, uint64_t offset_bytes, uint64_t bytes) {
+  return {of.arena, of.segment, of.offset_bytes + offset_bytes, bytes};
+}
+
+/// Writes pieces of the cache one behind another into a file, many with one submission: they are gathered in the second
+/// half of the upload ring, which is read by way of its first.
+class Gatherer {
+ public:
+  Gatherer(const RecallPlace& place, SpillFile* file, uint64_t offset, const Log& log)
+      : place_(place), file_(file), offset_(offset), log_(log) {
+    const uint64_t half = place.plan->upload.size_bytes / 2;
+    room_ = within(place.plan->upload, half, half);
+  }
+
+  Status add(const BufferRef& piece) {
+    if (piece.size_bytes == 0) {
+      return kOk;
+    }
+    if (count_ == kMostPieces || piece.size_bytes > room_.size_bytes - gathered_) {
+      ORIEL_TRY(finish());
+    }
+    pieces()[count_++] = {piece, within(room_, gathered_, piece.size_bytes)};
+    gathered_ += piece.size_bytes;
+    return kOk;
+  }
+  /// Leaves out so many bytes of the file.
+  Status skip(uint64_t bytes) {
+    ORIEL_TRY(finish());
+    offset_ += bytes;
+    return kOk;
+  }
+  Status finish() {
+    if (count_ == 0) {
+      return kOk;
+    }
+    ORIEL_TRY(place_.executor->copy(pieces(), count_));
+    const void* data = nullptr;
+    ORIEL_TRY(place_.executor->read(room_, 0, gathered_, &data));
+    ORIEL_TRY(file_->write(offset_, data, gathered_, log_));
+    offset_ += gathered_;
+    gathered_ = count_ = 0;
+    return kOk;
+  }
+
+ private:
+  static constexpr size_t kMostPieces = kRecallRoomBytes / sizeof(CopyPiece);
+  CopyPiece* pieces() const { return static_cast<CopyPiece*>(place_.room); }
+
+  const RecallPlace& place_;
+  SpillFile* file_;
+  uint64_t offset_;
+  const Log& log_;
+  BufferRef room_;
+  uint64_t gathered_ = 0;
+  size_t count_ = 0;
+};
+
+// Turned by the angle between two positions: rotations add up.
+void turn(const float* pairs, uint32_t dims, bool interleaved, float* head) {
+  const uint32_t stride = interleaved ? 1 : dims / 2;
+  for (uint32_t i = 0; i < dims / 2; ++i) {
+    float* const a = head + (interleaved ? 2 * i : i);
+    const float x = a[0];
+    const float y = a[stride];
+    a[0] = x * pairs[2 * i] - y * pairs[2 * i + 1];
+    a[stride] = x * pairs[2 * i + 1] + y * pairs[2 * i];
+  }
+}
+
+}  // namespace
+
+/// One side of a memory, on its way back.
+struct RecallFile::Side {
+  const Memory& memory;
+  uint32_t side = 0;
+  BufferRef place;
+  uint64_t offset = 0;  ///< of its first head in a block
+  const LayerKind* kind = nullptr;
+  const float* pairs = nullptr;  ///< null: nothing turns
+  uint32_t rope_dims = 0;
+
+  KvFormat format() const { return memory.formats[side]; }
+  uint32_t headDim() const { return memory.shape.head_dim; }
+  uint64_t headBytes() const {
+    return kRecallBlock * (valueBytes(format(), headDim()) + scaleBytes(format(), headDim()));
+  }
+  bool isLatent() const { return memory.kind == MemoryKind::kLatent; }
+  bool hasKeys() const { return isLatent() || side == 0; }
+
+  // To what a sink of this side holds. Keys of heads lie in the ring as hadamard() makes them and in sinks as they are;
+  // latents lie alike in both.
+  void toSink(bool interleaved, float* values) const {
+    const bool few = format() != KvFormat::kF16;
+    const uint32_t plain = isLatent() ? kind->latent_dim : 0;
+    float* const key = values + plain;
+    const uint32_t key_dim = headDim() - plain;
+    if (!hasKeys()) {
+      return;
+    }
+    if (few) {
+      hadamard(key, key_dim, hadamardBlock(key_dim));
+    }
+    if (pairs != nullptr) {
+      turn(pairs, rope_dims, interleaved, key);
+    }
+    if (few && isLatent()) {
+      hadamard(key, key_dim, hadamardBlock(key_dim));
+    }
+  }
+};
+
+static_assert(kRecallBlock * 2 * (kMaxLatentDim + kMaxLatentRopeDim) +
+                      sizeof(float) * (kMaxLatentDim + kMaxLatentRopeDim) <=
+                  kRecallRoomBytes,
+              "a block of the widest head, and one vector");
+
+uint64_t RecallFile::tokenBytes(const ModelDesc& model, const CacheShape& cache,
+                                const CacheFormats& formats) {
+  uint64_t bytes = kIdBytes;
+  forEachMemory(model, cache, formats, [&](const Memory& memory) {
+    bytes += memory.isRecalled() ? memory.slotBytes() : 0;
+  });
+  return bytes;
+}
+
+Status RecallFile::open(const char* folder, uint64_t tokens, uint64_t token_bytes, const Log& log) {
+  n_blocks_ = tokens / kRecallBlock;
+  token_bytes_ = token_bytes;
+  return file_.create(folder, n_blocks_ * blockBytes(), log);
+}
+
+Status RecallFile::save(uint64_t first, const int32_t* ids, const RecallPlace& place,
+                        const Log& log) {
+  const uint64_t offset = offsetOf(first);
+  ORIEL_TRY(file_.write(offset, ids, kRecallBlock * kIdBytes, log));
+  Gatherer gatherer(place, &file_, offset + kRecallBlock * kIdBytes, log);
+  Status status = kOk;
+  // Of one head, the tokens of the block, which the end of the ring may cut in two.
+  const auto add = [&](const Memory& memory, const BufferRef& side, uint64_t begin, uint64_t bytes,
+                       uint32_t head) -> Status {
+    const CacheShape& shape = memory.shape;
+    const uint64_t from = std::max<uint64_t>(first, shape.sinks);
+    ORIEL_TRY(from != first && bytes != 0 ? gatherer.skip((from - first) * bytes) : Status(kOk));
+    for (uint64_t t = from; t < first + kRecallBlock;) {
+      const uint32_t slot = SlidingWindow(shape).slot(t) - shape.sinkRoom();
+      const uint64_t count = std::min<uint64_t>(first + kRecallBlock - t, shape.ring - slot);
+      ORIEL_TRY(
+          gatherer.add(within(side, begin + shape.ringRow(head, slot) * bytes, count * bytes)));
+      t += count;
+    }
+    return kOk;
+  };
+  forEachPlacedMemory(*place.model, place.cache, place.plan->formats,
+                      [&](const Memory& memory, const BufferRef(&sides)[2]) {
+                        for (uint32_t side = 0; memory.isRecalled() && side < memory.sides();
+                             ++side) {
+                          const KvFormat format = memory.formats[side];
+                          const CacheShape& shape = memory.shape;
+                          const SideLayout layout = sideLayout(format, shape);
+                          for (uint32_t head = 0; head < shape.n_kv_heads && status.ok(); ++head) {
+                            status = add(memory, sides[side], 4 * layout.ring_word,
+                                         valueBytes(format, shape.head_dim), head);
+                            status = status.ok() ? add(memory, sides[side], 4 * layout.scales_word,
+                                                       scaleBytes(format, shape.head_dim), head)
+                                                 : status;
+                          }
+                        }
+                      });
+  ORIEL_TRY(status);
+  return gatherer.finish();
+}
+
+// A head's tokens lie one behind another in its sinks.
+Status RecallFile::bringHead(const TokenSpan& span, uint32_t slot, const Side& side, uint32_t head,
+                             const RecallPlace& place, const Log& log) const {
+  const uint32_t d = side.headDim();
+  const uint64_t row_bytes = valueBytes(KvFormat::kF16, d);
+  const uint64_t value_bytes = valueBytes(side.format(), d);
+  const uint64_t scale_bytes = scaleBytes(side.format(), d);
+  const bool interleaved = place.model->rope_pairing == RopePairing::kInterleaved;
+  const uint64_t most = place.plan->upload.size_bytes / 2 / row_bytes;
+  uint8_t* const stored = static_cast<uint8_t*>(place.room);
+  float* const values =
+      reinterpret_cast<float*>(stored + kRecallBlock * (value_bytes + scale_bytes));
+  for (uint64_t t = span.begin; t < span.end;) {
+    const uint64_t end = std::min(span.end, t + most);
+    void* piece = nullptr;
+    ORIEL_TRY(place.executor->beginWrite((end - t) * row_bytes, &piece));
+    uint8_t* out = static_cast<uint8_t*>(piece);
+    std::memset(out, 0, static_cast<size_t>((end - t) * row_bytes));
+    const uint64_t row =
+        side.memory.shape.sinkRow(head, slot + static_cast<uint32_t>(t - span.begin));
+    const uint64_t bytes = (end - t) * row_bytes;
+    for (; t < end; ++t) {
+      const uint64_t i = t % kRecallBlock;
+      if (i == 0 || out == piece) {
+        ORIEL_TRY(file_.read(offsetOf(t) + side.offset + head * side.headBytes(), stored,
+                             side.headBytes(), log));
+      }
+      loadVector(side.format(), stored + i * value_bytes,
+                 stored + kRecallBlock * value_bytes + i * scale_bytes, d, values);
+      side.toSink(interleaved, values);
+      storeVector(KvFormat::kF16, values, d, out, nullptr);
+      out += row_bytes;
+    }
+    ORIEL_TRY(place.executor->endWrite(side.place, row * row_bytes, bytes));
+  }
+  return kOk;
+}
+
+Status RecallFile::bring(const TokenSpan& span, uint32_t slot, const RecallPlace& place,
+                         const Log& log, int32_t* ids) const {
+  for (uint64_t t = span.begin; t < span.end; ++t) {
+    ORIEL_TRY(file_.read(offsetOf(t) + t % kRecallBlock * kIdBytes, ids + (t - span.begin),
+                         kIdBytes, log));
+  }
+  // A sink stands at its own index. What differs is the same for all tokens, and may be below 0: phases wrap.
+  float pairs[kMaxRopes][kMaxHeadDim];
+  for (uint8_t rope = 0; rope < kMaxRopes; ++rope) {
+    if (place.model->usesRope(rope)) {
+      place.phases[rope].rotations(uint64_t{slot} - span.begin, pairs[rope],
+                                   1 / place.phases[rope].magnitude());
+    }
+  }
+  Status status = kOk;
+  uint64_t offset = kRecallBlock * kIdBytes;
+  forEachPlacedMemory(
+      *place.model, place.cache, place.plan->formats,
+      [&](const Memory& memory, const BufferRef(&sides)[2]) {
+        const LayerKind& kind = place.model->kind(memory.layer);
+        for (uint32_t side = 0; memory.isRecalled() && side < memory.sides(); ++side) {
+          Side of = {memory, side, sides[side], offset, &kind};
+          if (kind.rope != kNoRope) {
+            of.pairs = pairs[kind.rope];
+            of.rope_dims = place.model->ropes[kind.rope].dims;
+          }
+          for (uint32_t head = 0; head < memory.shape.n_kv_heads && status.ok(); ++head) {
+            status = bringHead(span, slot, of, head, place, log);
+          }
+          offset += memory.shape.n_kv_heads * of.headBytes();
+        }
+      });
+  ORIEL_TRY(status);
+  return place.executor->finishWrites();
+}
+
+Status RecallFile::copy(const RecallFile& other, void* room, const Log& log) {
+  const uint64_t bytes = n_blocks_ * blockBytes();
+  for (uint64_t done = 0; done < bytes; done += kRecallRoomBytes) {
+    const uint64_t count = std::min<uint64_t>(kRecallRoomBytes, bytes - done);
+    ORIEL_TRY(other.file_.read(done, room, count, log));
+    ORIEL_TRY(file_.write(done, room, count, log));
+  }
+  return kOk;
+}
+
+}  // namespace oriel

@@ -1,0 +1,88 @@
+// What a session has where turns that left the window may come back (docs/recall.md).
+#pragma once
+
+#include "exec/recall_file.h"
+#include "text/words.h"
+
+namespace oriel {
+
+/// As a plan allows for it.
+struct RecallSettings {
+  uint32_t tokens = 0;           ///< sink slots for what comes back; 0: nothing does
+  uint64_t file_bytes = 0;       ///< most bytes of a session's file
+  uint64_t words = 0;            ///< room for so many in the index
+  const char* folder = nullptr;  ///< of the file; outlives the session
+};
+
+/// What stood behind the sinks, and since when: so that going back finds it as it was.
+class RecallHistory {
+ public:
+  static constexpr uint32_t kMost = 16;
+  struct Entry {
+    uint64_t position = 0;  ///< tokens that were there when it came: those behind them see it
+    RecallSpans spans;
+    bool unknown = false;  ///< it came with a snapshot
+  };
+
+  void clear() { *this = RecallHistory(); }
+  void push(const Entry& entry) {
+    if (count_ == kMost) {
+      for (uint32_t i = 1; i < kMost; ++i) {
+        entries_[i - 1] = entries_[i];
+      }
+      --count_;
+    }
+    entries_[count_++] = entry;
+  }
+  /// Forgets what came when so many tokens, or more, were there. Whether anything was.
+  bool truncate(uint64_t position) {
+    const uint32_t before = count_;
+    while (count_ != 0 && entries_[count_ - 1].position >= position) {
+      --count_;
+    }
+    return count_ != before;
+  }
+  /// What the token behind `position` others sees; null: nothing ever came.
+  const Entry* at(uint64_t position) const {
+    const Entry* found = nullptr;
+    for (uint32_t i = 0; i < count_ && entries_[i].position <= position; ++i) {
+      found = &entries_[i];
+    }
+    return found;
+  }
+  const Entry* latest() const { return count_ != 0 ? &entries_[count_ - 1] : nullptr; }
+
+ private:
+  Entry entries_[kMost];
+  uint32_t count_ = 0;
+};
+
+struct SessionRecall {
+  RecallSettings settings;
+  void* room = nullptr;  ///< kRecallRoomBytes
+  RecallFile file;
+  RecallIndex index;
+  WordReader reader;  ///< of the token behind those that were saved
+  RecallHistory history;
+  RecallSpans shown;   ///< what stands behind the sinks now
+  uint64_t first = 0;  ///< no token before this one was saved
+  uint64_t saved = 0;  ///< and none from here on; ends of blocks
+
+  void clear() {
+    index.clear();
+    reader.restart();
+    history.clear();
+    shown = {};
+    first = saved = 0;
+  }
+};
+
+/// What a session takes for it, from its arena.
+struct RecallMemory {
+  void* object = nullptr;
+  void* room = nullptr;
+  RecallIndex index;
+};
+RecallMemory takeRecall(const RecallSettings& settings, Arena* arena);
+
+}  // namespace oriel
