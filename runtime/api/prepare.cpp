@@ -536,7 +536,7 @@ void describeRecall(const PreparedModel& prepared, oriel_plan* plan) {
   cache.sinks -= recall.tokens;
   (void)cacheBytes(prepared.desc, cache, budget.formats, &without);
   Arena index;
-  takeRecall(recall, &index);
+  takeRecall(recall, prepared.desc, &index);
   plan->recall_memory_bytes = with - without + plan->sessions * index.used();
   const uint64_t token_bytes = RecallFile::tokenBytes(prepared.desc, budget.cache, budget.formats);
   plan->recall_file_tokens =

@@ -1,6 +1,7 @@
 #include "exec/recall_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/half.h"
@@ -139,19 +140,26 @@ static_assert(kRecallBlock * 2 * (kMaxLatentDim + kMaxLatentRopeDim) +
 uint64_t RecallFile::tokenBytes(const ModelDesc& model, const CacheShape& cache,
                                 const CacheFormats& formats) {
   uint64_t bytes = kIdBytes;
+  uint64_t of_keys = 0;
   forEachMemory(model, cache, formats, [&](const Memory& memory) {
     bytes += memory.isRecalled() ? memory.slotBytes() : 0;
+    if (memory.isRecalled() && memory.kind == MemoryKind::kKeysValues) {
+      const RecallKeys keys = {memory.layer, memory.shape.n_kv_heads, memory.shape.head_dim};
+      of_keys = std::max(of_keys, keys.bytes());
+    }
   });
-  return bytes;
+  return bytes + of_keys;
 }
 
-Status RecallFile::open(const char* folder, uint64_t tokens, uint64_t token_bytes, const Log& log) {
+Status RecallFile::open(const char* folder, uint64_t tokens, uint64_t token_bytes,
+                        const RecallKeys& keys, const Log& log) {
   n_blocks_ = tokens / kRecallBlock;
   token_bytes_ = token_bytes;
+  keys_ = keys;
   return file_.create(folder, n_blocks_ * blockBytes(), log);
 }
 
-Status RecallFile::save(uint64_t first, const int32_t* ids, const RecallPlace& place,
+Status RecallFile::save(uint64_t first, const int32_t* ids, uint32_t says, const RecallPlace& place,
                         const Log& log) {
   const uint64_t offset = offsetOf(first);
   ORIEL_TRY(file_.write(offset, ids, kRecallBlock * kIdBytes, log));
@@ -189,7 +197,63 @@ Status RecallFile::save(uint64_t first, const int32_t* ids, const RecallPlace& p
                         }
                       });
   ORIEL_TRY(status);
-  return gatherer.finish();
+  ORIEL_TRY(gatherer.finish());
+  return keys_.layer != UINT32_MAX ? saveKeys(first, says, place, log) : Status(kOk);
+}
+
+// From what was just written. Rounded to 8 bits with a scale a head, which tells turns apart as well.
+Status RecallFile::saveKeys(uint64_t first, uint32_t says, const RecallPlace& place,
+                            const Log& log) {
+  const LayerKind& kind = place.model->kind(keys_.layer);
+  const bool turns = kind.rope != kNoRope;
+  const bool interleaved = place.model->rope_pairing == RopePairing::kInterleaved;
+  uint64_t offset = kRecallBlock * kIdBytes;
+  KvFormat format = KvFormat::kF16;
+  bool found = false;
+  forEachMemory(*place.model, place.cache, place.plan->formats, [&](const Memory& memory) {
+    found = found || memory.layer == keys_.layer;
+    format = memory.layer == keys_.layer ? memory.formats[0] : format;
+    offset += !found && memory.isRecalled() ? kRecallBlock * memory.slotBytes() : 0;
+  });
+  const uint32_t d = keys_.head_dim;
+  const uint64_t value_bytes = valueBytes(format, d);
+  const uint64_t scale_bytes = scaleBytes(format, d);
+  uint8_t* const stored = static_cast<uint8_t*>(place.room);
+  float* const values =
+      reinterpret_cast<float*>(stored + kRecallBlock * (value_bytes + scale_bytes));
+  uint8_t key[sizeof(float) + kMaxHeadDim];
+  for (uint32_t head = 0; head < keys_.heads; ++head) {
+    const uint64_t head_bytes = kRecallBlock * (value_bytes + scale_bytes);
+    ORIEL_TRY(file_.read(offsetOf(first) + offset + head * head_bytes, stored, head_bytes, log));
+    for (uint32_t i = 0; i < kRecallBlock; ++i) {
+      loadVector(format, stored + i * value_bytes,
+                 stored + kRecallBlock * value_bytes + i * scale_bytes, d, values);
+      if (format != KvFormat::kF16) {
+        hadamard(values, d, hadamardBlock(d));
+      }
+      if (turns) {
+        float pairs[kMaxHeadDim];
+        const RopePhases& phases = place.phases[kind.rope];
+        phases.rotations(-(place.first_position + first + i), pairs, 1 / phases.magnitude());
+        turn(pairs, place.model->ropes[kind.rope].dims, interleaved, values);
+      }
+      float most = 0;
+      for (uint32_t k = 0; k < d; ++k) {
+        most = std::max(most, std::abs(values[k]));
+      }
+      const float scale = most / 127;
+      const float written = (says >> i & 1u) != 0 ? scale : -1.0f;
+      std::memcpy(key, &written, sizeof(written));
+      for (uint32_t k = 0; k < d; ++k) {
+        const float code = scale > 0 ? std::nearbyint(values[k] / scale) : 0;
+        key[sizeof(scale) + k] = static_cast<uint8_t>(static_cast<int8_t>(code));
+      }
+      ORIEL_TRY(file_.write(
+          offsetOf(first) + keysOffset() + i * keys_.bytes() + head * (sizeof(scale) + d), key,
+          sizeof(scale) + d, log));
+    }
+  }
+  return kOk;
 }
 
 // A head's tokens lie one behind another in its sinks.

@@ -79,7 +79,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   drafter.init(context.drafts, arena);
   Transcript transcript;
   transcript.init(context.transcript_bytes, arena);
-  const RecallMemory recall = takeRecall(context.recall, arena);
+  const RecallMemory recall = takeRecall(context.recall, model, arena);
   void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
@@ -101,6 +101,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
     session->recall_->settings = context.recall;
     session->recall_->room = recall.room;
     session->recall_->index = recall.index;
+    session->recall_->queries = recall.queries;
+    session->recall_->sums = recall.sums;
   }
   if (states != nullptr) {
     session->states_ = new (states) SessionStates();

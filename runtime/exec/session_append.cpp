@@ -31,6 +31,10 @@ StepRun Session::fillRun() const { return context_.stops_early ? StepRun::kFill 
 // All tokens but the last need only what fills the memories.
 Status Session::lastChunk(const int32_t* ids, uint32_t count) {
   const Plan& plan = *context_.plan;
+  if (recall_ != nullptr && recall_->captures) {  // the layers behind write over the queries
+    ORIEL_TRY(step(ids, count, {}, StepRun::kFill));
+    ORIEL_TRY(captureQueries(count));
+  }
   if (!context_.stops_early || plan.n_ops[static_cast<uint32_t>(StepList::kTail)] == 0) {
     return step(ids, count, {count - 1, 1}, StepRun::kChunkHead);
   }

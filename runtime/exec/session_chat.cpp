@@ -79,7 +79,9 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
                : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
   }
   const bool is_user = std::strcmp(role, "user") == 0;
-  ORIEL_TRY(is_user ? recallFor(text, bytes) : Status(kOk));
+  if (is_user) {
+    askFor(text, bytes);
+  }
   const ChatTemplate& chat = context_.chat;
   const ChatOptions options = chatOptions();
   const ChatPlace place = chatPlace();
@@ -167,7 +169,10 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
   ORIEL_TRY(forgetEvicted());
   keepState(/*start=*/false);
   const uint64_t begin = position_;
-  ORIEL_TRY(by_template_ ? openByTemplate(reply) : openByFormat(reply));
+  const SamplerState before = sampler_.state();
+  ORIEL_TRY(beginRecall());
+  const Status opened = by_template_ ? openByTemplate(reply) : openByFormat(reply);
+  ORIEL_TRY(opened.ok() ? recallForReply(begin, before) : endRecall(opened));
   turn_open_ = false;
   reply_open_ = true;
   answered_ = last_message_;

@@ -2,6 +2,7 @@
 #include "exec/session_recall.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "exec/session.h"
 
@@ -12,9 +13,17 @@ constexpr uint64_t blockOf(uint64_t token) { return token / kRecallBlock * kReca
 
 }  // namespace
 
-RecallMemory takeRecall(const RecallSettings& settings, Arena* arena) {
+RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, Arena* arena) {
   RecallMemory memory;
   if (settings.tokens != 0) {
+    uint64_t floats = 0;
+    uint64_t heads = 0;
+    for (uint32_t i = 0; i < model.n_kinds; ++i) {
+      floats = std::max<uint64_t>(floats, model.kinds[i].queryCols());
+      heads = std::max<uint64_t>(heads, model.kinds[i].n_heads);
+    }
+    memory.queries = arena->take<float>(kRecallQueries * floats);
+    memory.sums = arena->take<double>(2 * kRecallQueries * heads);
     memory.object = arena->take<uint8_t>(sizeof(SessionRecall));
     memory.room = arena->take<uint8_t>(kRecallRoomBytes);
     memory.index.init(settings.words, arena);
@@ -37,7 +46,13 @@ Status Session::openRecall() {
       RecallFile::tokenBytes(*context_.model, cache_, context_.plan->formats);
   const uint64_t tokens = std::min(RecallFile::tokensIn(recall_->settings.file_bytes, token_bytes),
                                    recall_->settings.words);
-  return recall_->file.open(recall_->settings.folder, blockOf(tokens), token_bytes, context_.log);
+  recall_->layer = findRecallLayer(*context_.plan, *context_.model, cache_);
+  RecallKeys keys;
+  if (recall_->layer.any) {
+    keys = {recall_->layer.layer, recall_->layer.n_kv_heads, recall_->layer.head_dim};
+  }
+  return recall_->file.open(recall_->settings.folder, blockOf(tokens), token_bytes, keys,
+                            context_.log);
 }
 
 void Session::clearRecall() {
@@ -106,7 +121,12 @@ Status Session::saveBlocks() {
     for (uint32_t i = 0; i < kRecallBlock; ++i) {
       ids[i] = ids_.at(recall.saved + i);
     }
-    const Status status = recall.file.save(recall.saved, ids, recallPlace(), context_.log);
+    uint32_t says = 0;
+    for (uint32_t i = 0; i < kRecallBlock; ++i) {
+      const uint64_t t = recall.saved + i;
+      says |= saysSomething(ids[i], t != 0 ? ids_.at(t - 1) : -1) ? 1u << i : 0;
+    }
+    const Status status = recall.file.save(recall.saved, ids, says, recallPlace(), context_.log);
     if (!status.ok()) {
       return giveUpRecall(status);
     }
@@ -115,6 +135,16 @@ Status Session::saveBlocks() {
     }
   }
   return kOk;
+}
+
+// Frames of turns are control tokens and the role behind one; they and punctuation draw attention whatever is asked.
+bool Session::saysSomething(int32_t id, int32_t before) const {
+  const Tokenizer& tokenizer = *context_.tokenizer;
+  if (id < 0 || tokenizer.isControl(id) || (before >= 0 && tokenizer.isControl(before))) {
+    return false;
+  }
+  const Tokenizer::Piece text = tokenizer.piece(id, false);
+  return hasWord(text.data, text.bytes);
 }
 
 // A control token ends a word.
@@ -129,39 +159,87 @@ void Session::addWords(uint64_t token, int32_t id) {
   }
 }
 
-// What the message of a user asks for stands behind the sinks before it is read.
-Status Session::recallFor(const char* text, size_t bytes) {
-  if (recall_ == nullptr) {
-    return kOk;
+// Words of a user's message: what they ask for comes back before the reply.
+void Session::askFor(const char* text, size_t bytes) {
+  if (recall_ == nullptr || recovers_) {
+    return;
   }
-  if (recovers_) {
-    return recallAgain();
+  SessionRecall& recall = *recall_;
+  if (recall.query.count() == 0 || last_message_ == LastMessage::kAssistant) {
+    recall.query = {};
+    recall.query_begin = position_;
   }
-  ORIEL_TRY(saveBlocks());
-  if (!recall_->file.isOpen()) {
-    return kOk;
-  }
-  RecallQuery query;
   WordReader reader;
-  reader.push(text, bytes, [&](uint32_t word) { query.add(word); });
+  reader.push(text, bytes, [&](uint32_t word) { recall.query.add(word); });
   if (const uint32_t last = reader.finish(); last != WordReader::kNone) {
-    query.add(last);
+    recall.query.add(last);
   }
+}
+
+// Weighs what left the window. Whether there is anything.
+bool Session::weighKept() {
+  SessionRecall& recall = *recall_;
   // What is seen needs not come back.
   const uint64_t first_seen = position_ + 1 - viewOf(position_).count;
-  const uint64_t kept = recall_->file.tokens();
-  const uint64_t begin = std::max(
-      {recall_->first, recall_->saved - std::min(recall_->saved, kept), uint64_t{cache_.sinks}});
-  RecallSpans found =
-      recall_->index.find(query, begin, std::min(first_seen, recall_->saved), recallRoom());
-  if (found.count == 0) {
-    return kOk;  // what was asked before may go on
+  const uint64_t kept = recall.file.tokens();
+  const uint64_t begin =
+      std::max({recall.first, recall.saved - std::min(recall.saved, kept), uint64_t{cache_.sinks}});
+  recall.index.weigh(recall.query, begin, std::min(first_seen, recall.saved), recallRoom());
+  return recall.index.passageCount() != 0;
+}
+
+// The attention that queries give to each passage, of all that they give to what left the window.
+Status Session::weighByAttention() {
+  SessionRecall& recall = *recall_;
+  if (recall.n_queries == 0) {
+    return kOk;
   }
-  // So may some of it beside what was found now.
+  RecallIndex& index = recall.index;
+  const RecallScorer scorer(recall.layer, recall.queries, recall.n_queries);
+  double* const all = recall.sums;
+  double* const own = recall.sums + scorer.sums();
+  uint8_t* const keys = static_cast<uint8_t*>(recall.room);
+  const uint64_t most = kRecallRoomBytes / recall.file.keys().bytes();
+  const auto addUp = [&](uint32_t passage, double* sums) -> Status {
+    const TokenSpan& span = index.passage(passage);
+    for (uint64_t t = span.begin; t < span.end;) {
+      const uint64_t end = std::min({span.end, blockOf(t) + kRecallBlock, t + most});
+      ORIEL_TRY(recall.file.readKeys(t, static_cast<uint32_t>(end - t), context_.log, keys));
+      for (uint64_t i = 0; i < end - t; ++i) {
+        scorer.add(keys + i * recall.file.keys().bytes(), sums);
+      }
+      t = end;
+    }
+    return kOk;
+  };
+  std::fill_n(all, scorer.sums(), 0.0);
+  for (uint32_t i = 0; i < index.passageCount(); ++i) {
+    ORIEL_TRY(addUp(i, all));
+  }
+  for (uint32_t i = 0; i < index.passageCount(); ++i) {
+    std::fill_n(own, scorer.sums(), 0.0);
+    ORIEL_TRY(addUp(i, own));
+    double share = 0;
+    for (uint32_t k = 0; k < scorer.sums(); ++k) {
+      share += all[k] > 0 ? own[k] / all[k] : 0;
+    }
+    index.setAttention(i, static_cast<float>(share / static_cast<double>(index.passage(i).size())));
+  }
+  return kOk;
+}
+
+// The best of what was weighed, and beside it what stood there before as far as there is room: it may still be spoken of.
+RecallSpans Session::chooseKept() const {
+  const SessionRecall& recall = *recall_;
+  RecallSpans found = recall.index.best(recallRoom());
+  if (found.count == 0) {
+    return recall.shown;
+  }
+  const uint64_t kept = recall.saved - std::min(recall.saved, recall.file.tokens());
   const uint32_t n_found = found.count;
-  for (uint32_t i = 0; i < recall_->shown.count && found.count < RecallSpans::kMost; ++i) {
-    const TokenSpan& old = recall_->shown.spans[i];
-    bool fits = old.begin >= begin && old.size() <= recallRoom() - found.tokens();
+  for (uint32_t i = 0; i < recall.shown.count && found.count < RecallSpans::kMost; ++i) {
+    const TokenSpan& old = recall.shown.spans[i];
+    bool fits = old.begin >= kept && old.size() <= recallRoom() - found.tokens();
     for (uint32_t k = 0; k < n_found; ++k) {
       fits = fits && (old.end <= found.spans[k].begin || old.begin >= found.spans[k].end);
     }
@@ -171,30 +249,93 @@ Status Session::recallFor(const char* text, size_t bytes) {
   }
   std::sort(found.spans, found.spans + found.count,
             [](const TokenSpan& a, const TokenSpan& b) { return a.begin < b.begin; });
-  if (found == recall_->shown) {
+  return found;
+}
+
+// Before the opening of a reply is read: whether its queries are of use.
+Status Session::beginRecall() {
+  if (recall_ == nullptr) {
     return kOk;
   }
-  ORIEL_TRY(showRecalled(found));
-  recall_->history.push({position_, recall_->shown, false});
+  if (recovers_) {
+    return recallAgain();
+  }
+  ORIEL_TRY(saveBlocks());
+  recall_->n_queries = 0;
+  recall_->captures = recall_->file.isOpen() && weighKept();
   return kOk;
 }
 
-// The texts of a message in the OpenAI form.
-Status Session::recallForMessage(const JsonValue& message) {
-  const JsonValue* const content = message.find("content");
-  if (recall_ == nullptr || content == nullptr) {
-    return kOk;
-  }
-  if (content->isString()) {
-    return recallFor(content->text.data, content->text.bytes);
-  }
-  for (const JsonValue* part = content->first; part != nullptr; part = part->next) {
-    const JsonValue* const text = part->find("text");
-    if (text != nullptr && text->isString()) {
-      ORIEL_TRY(recallFor(text->text.data, text->text.bytes));
+// The opening of a chunk that is behind `count` tokens, whose queries are still there: in the turn of the step that left
+// them.
+Status Session::captureQueries(uint32_t count) {
+  SessionRecall& recall = *recall_;
+  const RecallLayer& layer = recall.layer;
+  recall.n_queries = layer.any ? std::min(count, kRecallQueries) : 0;
+  for (uint32_t i = 0; i < recall.n_queries; ++i) {
+    const uint32_t row = count - recall.n_queries + i;
+    for (uint32_t h = 0; h < layer.n_heads; ++h) {
+      const uint64_t at = uint64_t{row} * layer.stride + (uint64_t{h} * 2 + 1) * layer.head_dim;
+      const void* query = nullptr;
+      ORIEL_TRY(context_.executor->read(layer.queries, 4 * at, 4ull * layer.head_dim, &query));
+      std::memcpy(recall.queries + (uint64_t{i} * layer.n_heads + h) * layer.head_dim, query,
+                  4ull * layer.head_dim);
     }
   }
   return kOk;
+}
+
+// No reply was opened.
+Status Session::endRecall(Status opened) {
+  if (recall_ != nullptr) {
+    recall_->captures = false;
+  }
+  return opened;
+}
+
+// The opening of a reply was read, behind `begin` tokens. Where something comes back it is read again, so that the reply
+// begins with what it sees then.
+Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
+  if (recall_ == nullptr || !recall_->captures) {
+    return kOk;
+  }
+  SessionRecall& recall = *recall_;
+  recall.captures = false;
+  if (const Status status = weighByAttention(); !status.ok()) {
+    return giveUpRecall(status);
+  }
+  const RecallSpans found = chooseKept();
+  const uint64_t count = position_ - begin;
+  if (found == recall.shown || count == 0 || count > kMaxChunk) {
+    return kOk;
+  }
+  int32_t ids[kMaxChunk];
+  for (uint64_t i = 0; i < count; ++i) {
+    ids[i] = ids_.at(begin + i);
+  }
+  position_ = begin;
+  has_logits_ = false;
+  sampler_.restore(before);
+  prompt_tokens_ -= std::min(prompt_tokens_, static_cast<uint32_t>(count));
+  ORIEL_TRY(showRecalled(found));
+  recall.history.push({begin, recall.shown, false});
+  expect(count);
+  return readIds(ids, static_cast<size_t>(count), true);
+}
+
+// The texts of a message in the OpenAI form.
+void Session::askForMessage(const JsonValue& message) {
+  const JsonValue* const content = message.find("content");
+  if (content != nullptr && content->isString()) {
+    askFor(content->text.data, content->text.bytes);
+  }
+  for (const JsonValue* part = content != nullptr ? content->first : nullptr; part != nullptr;
+       part = part->next) {
+    const JsonValue* const text = part->find("text");
+    if (text != nullptr && text->isString()) {
+      askFor(text->text.data, text->text.bytes);
+    }
+  }
 }
 
 // Slots behind the sinks that a session has.
@@ -249,6 +390,9 @@ Status Session::rewindRecall() {
   recall.first = std::min(recall.first, recall.saved);
   recall.index.truncate(recall.saved, position_);
   recall.reader.restart();
+  if (position_ <= recall.query_begin) {
+    recall.query = {};
+  }
   return recall.history.truncate(position_) ? recallAgain() : Status(kOk);
 }
 
@@ -285,6 +429,8 @@ Status Session::takeOverRecall(const Session& other) {
   recall.index.copy(from.index);
   recall.reader = from.reader;
   recall.history = from.history;
+  recall.query = from.query;
+  recall.query_begin = from.query_begin;
   recall.shown = from.shown;
   recall.first = from.first;
   recall.saved = from.saved;
@@ -296,12 +442,25 @@ Status Session::takeOverRecall(const Session& other) {
   return status.ok() ? status : giveUpRecall(status);
 }
 
+// By words alone: nobody knows which tokens ask.
 Status Session::recall(const char* text, size_t bytes) {
-  return recall_ != nullptr
-             ? recallFor(text, bytes)
-             : context_.log.fail(ORIEL_ERROR_STATE,
-                                 "nothing is kept of what left the window: load the model with "
-                                 "recall_bytes");
+  if (recall_ == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_STATE,
+                             "nothing is kept of what left the window: load the model with "
+                             "recall_bytes");
+  }
+  ORIEL_TRY(saveBlocks());
+  recall_->query = {};
+  askFor(text, bytes);
+  if (!recall_->file.isOpen() || !weighKept()) {
+    return kOk;
+  }
+  const RecallSpans found = chooseKept();
+  if (!(found == recall_->shown)) {
+    ORIEL_TRY(showRecalled(found));
+    recall_->history.push({position_, recall_->shown, false});
+  }
+  return kOk;
 }
 
 uint64_t Session::keptTokens() const {

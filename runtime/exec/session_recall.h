@@ -1,7 +1,7 @@
 // What a session has where turns that left the window may come back (docs/recall.md).
 #pragma once
 
-#include "exec/recall_file.h"
+#include "exec/recall_attention.h"
 #include "text/words.h"
 
 namespace oriel {
@@ -64,7 +64,16 @@ struct SessionRecall {
   RecallIndex index;
   WordReader reader;  ///< of the token behind those that were saved
   RecallHistory history;
-  RecallSpans shown;   ///< what stands behind the sinks now
+  RecallSpans shown;  ///< what stands behind the sinks now
+  /// Words of the messages since the latest reply, and where the first of them began.
+  RecallQuery query;
+  uint64_t query_begin = 0;
+  /// Of the last tokens of the opening that was just read, where anything may be looked for.
+  RecallLayer layer;
+  float* queries = nullptr;  ///< [kRecallQueries][heads][head_dim]
+  double* sums = nullptr;    ///< [2][kRecallQueries][heads]
+  uint32_t n_queries = 0;
+  bool captures = false;
   uint64_t first = 0;  ///< no token before this one was saved
   uint64_t saved = 0;  ///< and none from here on; ends of blocks
 
@@ -73,6 +82,10 @@ struct SessionRecall {
     reader.restart();
     history.clear();
     shown = {};
+    query = {};
+    query_begin = 0;
+    captures = false;
+    n_queries = 0;
     first = saved = 0;
   }
 };
@@ -81,8 +94,10 @@ struct SessionRecall {
 struct RecallMemory {
   void* object = nullptr;
   void* room = nullptr;
+  float* queries = nullptr;
+  double* sums = nullptr;
   RecallIndex index;
 };
-RecallMemory takeRecall(const RecallSettings& settings, Arena* arena);
+RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, Arena* arena);
 
 }  // namespace oriel

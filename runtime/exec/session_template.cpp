@@ -80,7 +80,9 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   ORIEL_TRY(checkRole(message, context_.log));
   const JsonText& role = message.find("role")->text;
   const bool is_user = role.is("user");
-  ORIEL_TRY(is_user ? recallForMessage(message) : Status(kOk));
+  if (is_user) {
+    askForMessage(message);
+  }
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + given_bytes));
   TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);

@@ -13,8 +13,29 @@ constexpr double kByLength = 0.75;
 // The rarest words decide. Of 600 facts among 400 turns each, asked for in other words than they were told in, 78 % were the
 // first that was found and 90 % among the first three; with 1, as it is published, 52 and 68 % (docs/recall.md).
 constexpr double kRarityPower = 3;
-// Passages that score less than this share of the best are not worth their place.
-constexpr double kLeastShare = 0.3;
+// Passages that score less than this share of the best, or hardly more than the mean, are not worth their place.
+constexpr double kLeastShare = 0.25;
+constexpr double kLeastScore = 0.5;
+
+/// Values as distances from their mean, in standard deviations.
+class Standard {
+ public:
+  void add(double x) {
+    sum_ += x;
+    squares_ += x * x;
+    ++count_;
+  }
+  double of(double x) const {
+    const double mean = sum_ / std::max(count_, 1u);
+    const double variance = squares_ / std::max(count_, 1u) - mean * mean;
+    return variance > 1e-12 * (mean * mean) && variance > 0 ? (x - mean) / std::sqrt(variance) : 0;
+  }
+
+ private:
+  double sum_ = 0;
+  double squares_ = 0;
+  uint32_t count_ = 0;
+};
 
 }  // namespace
 
@@ -40,15 +61,17 @@ void RecallIndex::init(uint64_t capacity, Arena* arena) {
   capacity_ = capacity;
   words_ = arena->take<Word>(capacity);
   turns_ = arena->take<uint64_t>(kMostTurns);
+  passages_ = arena->take<Passage>(kMostPassages);
 }
 
 void RecallIndex::clear() {
   if (words_ != nullptr) {
     std::memset(words_, 0, static_cast<size_t>(capacity_ * sizeof(Word)));
     std::fill_n(turns_, kMostTurns, uint64_t{0});
+    std::fill_n(passages_, kMostPassages, Passage());
   }
   first_word_ = n_words_ = latest_ = 0;
-  first_turn_ = n_turns_ = 0;
+  first_turn_ = n_turns_ = n_passages_ = 0;
 }
 
 void RecallIndex::copy(const RecallIndex& other) {
@@ -93,7 +116,7 @@ void RecallIndex::truncate(uint64_t word_token, uint64_t turn_token) {
 }
 
 /// One passage while all are walked.
-struct RecallIndex::Passage {
+struct RecallIndex::Counted {
   TokenSpan span;
   uint32_t words = 0;
   uint16_t times[RecallQuery::kMost] = {};  ///< of each word of the query
@@ -117,7 +140,7 @@ void RecallIndex::forEachPassage(const RecallQuery& query, uint64_t begin, uint6
     // As few pieces as may be, alike in length.
     const uint64_t pieces = to - from <= room ? 1 : (to - from + piece - 1) / piece;
     for (uint64_t i = 0; i < pieces; ++i) {
-      Passage passage;
+      Counted passage;
       passage.span = {from + (to - from) * i / pieces, from + (to - from) * (i + 1) / pieces};
       for (; at < n_words_ && tokenOf(word(at)) < passage.span.end; ++at) {
         ++passage.words;
@@ -132,17 +155,16 @@ void RecallIndex::forEachPassage(const RecallQuery& query, uint64_t begin, uint6
   }
 }
 
-RecallSpans RecallIndex::find(const RecallQuery& query, uint64_t begin, uint64_t end,
-                              uint32_t room) const {
-  RecallSpans found;
-  if (query.count() == 0 || room == 0 || begin >= end) {
-    return found;
+void RecallIndex::weigh(const RecallQuery& query, uint64_t begin, uint64_t end, uint32_t room) {
+  n_passages_ = 0;
+  if (room == 0 || begin >= end) {
+    return;
   }
-  uint32_t n_passages = 0;
+  uint32_t count = 0;
   uint64_t n_words = 0;
   uint32_t having[RecallQuery::kMost] = {};
-  forEachPassage(query, begin, end, room, [&](const Passage& passage) {
-    ++n_passages;
+  forEachPassage(query, begin, end, room, [&](const Counted& passage) {
+    ++count;
     n_words += passage.words;
     for (uint32_t i = 0; i < query.count(); ++i) {
       having[i] += passage.times[i] != 0 ? 1 : 0;
@@ -150,23 +172,48 @@ RecallSpans RecallIndex::find(const RecallQuery& query, uint64_t begin, uint64_t
   });
   double rarity[RecallQuery::kMost] = {};
   for (uint32_t i = 0; i < query.count(); ++i) {
-    const double rare = std::log(1 + (n_passages - having[i] + 0.5) / (having[i] + 0.5));
+    const double rare = std::log(1 + (count - having[i] + 0.5) / (having[i] + 0.5));
     rarity[i] = std::pow(rare, kRarityPower);
   }
-  const double mean = std::max(1.0, static_cast<double>(n_words) / std::max(n_passages, 1u));
-  // The best, in falling order; of two that are as good the later one, which may correct the earlier.
-  TokenSpan best[RecallSpans::kMost];
-  double scores[RecallSpans::kMost] = {};
-  uint32_t count = 0;
-  forEachPassage(query, begin, end, room, [&](const Passage& passage) {
+  const double mean = std::max(1.0, static_cast<double>(n_words) / std::max(count, 1u));
+  uint32_t left_out = count - std::min(count, kMostPassages);
+  forEachPassage(query, begin, end, room, [&](const Counted& passage) {
+    if (left_out != 0) {
+      --left_out;
+      return;
+    }
     const double length = 1 - kByLength + kByLength * passage.words / mean;
     double score = 0;
     for (uint32_t i = 0; i < query.count(); ++i) {
       const double times = passage.times[i];
       score += rarity[i] * times * (kSaturation + 1) / (times + kSaturation * length);
     }
-    if (score <= 0 || (count == RecallSpans::kMost && score < scores[count - 1])) {
-      return;
+    passages_[n_passages_++] = {passage.span, static_cast<float>(score), 0};
+  });
+}
+
+RecallSpans RecallIndex::best(uint32_t room) const {
+  Standard words;
+  Standard attention;
+  uint64_t tokens = 0;
+  for (uint32_t i = 0; i < n_passages_; ++i) {
+    words.add(passages_[i].words);
+    attention.add(passages_[i].attention);
+    tokens += passages_[i].span.size();
+  }
+  const auto scoreOf = [&](uint32_t i) {
+    return words.of(passages_[i].words) + attention.of(passages_[i].attention);
+  };
+  const bool all = tokens <= room && n_passages_ <= RecallSpans::kMost;
+  // In falling order; of two that are as good the later one, which may correct the earlier.
+  uint32_t best[RecallSpans::kMost] = {};
+  double scores[RecallSpans::kMost] = {};
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < n_passages_; ++i) {
+    const double score = scoreOf(i);
+    if (!all &&
+        (score < kLeastScore || (count == RecallSpans::kMost && score < scores[count - 1]))) {
+      continue;
     }
     count = std::min(count + 1, RecallSpans::kMost);
     uint32_t place = count - 1;
@@ -175,11 +222,13 @@ RecallSpans RecallIndex::find(const RecallQuery& query, uint64_t begin, uint64_t
       best[place] = best[place - 1];
     }
     scores[place] = score;
-    best[place] = passage.span;
-  });
-  for (uint32_t i = 0; i < count && scores[i] >= kLeastShare * scores[0]; ++i) {
-    if (best[i].size() <= room - found.tokens()) {
-      found.spans[found.count++] = best[i];
+    best[place] = i;
+  }
+  RecallSpans found;
+  for (uint32_t i = 0; i < count && (all || scores[i] >= kLeastShare * scores[0]); ++i) {
+    const TokenSpan& span = passages_[best[i]].span;
+    if (span.size() <= room - found.tokens()) {
+      found.spans[found.count++] = span;
     }
   }
   std::sort(found.spans, found.spans + found.count,

@@ -54,16 +54,24 @@ class RecallQuery {
 
 /// Words and beginnings of turns of the latest tokens: where there is no room for more, the oldest go.
 ///
-/// What is found are passages: whole turns, or pieces of turns that are too long. Each is scored by the words that it has in
-/// common with the query (Okapi BM25; Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009, section 3.3):
+/// What is found are passages: whole turns, or pieces of turns that are too long. A passage has two scores.
+///
+/// By the words that it has in common with the query (Okapi BM25; Robertson and Zaragoza, "The Probabilistic Relevance
+/// Framework", 2009, section 3.3):
 ///
 ///     sum over words of ln(1 + (N - n + 1/2) / (n + 1/2)) ^ 3 * tf (k + 1) / (tf + k (1 - b + b * length / mean length))
 ///
 /// with N passages, n of which have the word, and tf how often this one has it. The power is not in the formula as it is
 /// published: it lets the rarest words decide.
+///
+/// By the attention that it would get (exec/recall_attention.h), where there are queries.
+///
+/// Both count by how many standard deviations they are above the mean of all passages, and are added up.
 class RecallIndex {
  public:
   static constexpr uint32_t kMostTurns = 4096;
+  /// Passages that are weighed: of a longer conversation the latest.
+  static constexpr uint32_t kMostPassages = 4096;
   /// Tokens of a piece of a turn that is too long to come back whole.
   static constexpr uint32_t kPieceTokens = 64;
 
@@ -80,16 +88,28 @@ class RecallIndex {
   void truncate(uint64_t word_token, uint64_t turn_token);
   uint64_t wordCount() const { return n_words_; }
 
-  /// Passages of the tokens from `begin` to `end` that `query` asks for most, of at most `room` tokens together; none, where
-  /// none has a word of it.
-  RecallSpans find(const RecallQuery& query, uint64_t begin, uint64_t end, uint32_t room) const;
+  /// Cuts the tokens from `begin` to `end` into passages of at most `room` tokens and scores them by their words.
+  void weigh(const RecallQuery& query, uint64_t begin, uint64_t end, uint32_t room);
+  /// Of the latest weigh(), ascending.
+  uint32_t passageCount() const { return n_passages_; }
+  const TokenSpan& passage(uint32_t i) const { return passages_[i].span; }
+  /// Of passage i: the attention that it would get, for each of its tokens.
+  void setAttention(uint32_t i, float attention) { passages_[i].attention = attention; }
+  /// The best of them, of at most so many tokens together, in the order in which they were said. None, where there is no
+  /// reason to take one rather than another.
+  RecallSpans best(uint32_t room) const;
 
  private:
   struct Word {
     uint32_t number;
     uint32_t token;  ///< its lowest bits
   };
-  struct Passage;
+  struct Passage {
+    TokenSpan span;
+    float words;
+    float attention;
+  };
+  struct Counted;
   template <typename Visit>
   void forEachPassage(const RecallQuery& query, uint64_t begin, uint64_t end, uint32_t room,
                       const Visit& visit) const;
@@ -101,12 +121,14 @@ class RecallIndex {
 
   Word* words_ = nullptr;
   uint64_t* turns_ = nullptr;
+  Passage* passages_ = nullptr;
   uint64_t capacity_ = 0;
   uint64_t first_word_ = 0;
   uint64_t n_words_ = 0;
   uint64_t latest_ = 0;  ///< token of the latest word, or a later one
   uint32_t first_turn_ = 0;
   uint32_t n_turns_ = 0;
+  uint32_t n_passages_ = 0;
 };
 
 }  // namespace oriel

@@ -44,6 +44,18 @@ uint32_t numberOf(const uint32_t* characters, uint32_t count) {
 
 }  // namespace
 
+bool hasWord(const char* text, size_t bytes) {
+  for (size_t i = 0; i < bytes;) {
+    const Utf8Char next = decodeUtf8(text + i, bytes - i);
+    const CharClass kind = charClass(next.code_point);
+    if (!next.valid || isLetter(kind) || isNumber(kind)) {
+      return true;
+    }
+    i += next.bytes;
+  }
+  return false;
+}
+
 uint32_t WordReader::take(uint32_t code_point) {
   const CharClass kind = charClass(code_point);
   if (kind == CharClass::kOtherLetter) {

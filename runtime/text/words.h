@@ -62,4 +62,7 @@ class WordReader {
   bool digits_ = false;  ///< all of them are
 };
 
+/// Whether bytes, which may begin or end within a character, have any of a letter or digit.
+bool hasWord(const char* text, size_t bytes);
+
 }  // namespace oriel
