@@ -1,0 +1,362 @@
+// Turns that left the window and come back (oriel_options.recall_bytes), against sessions that never lost them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "device/count_mallocs.h"
+#include "oriel/sessions.h"
+#include "support/distances.h"
+#include "support/random_families.h"
+#include "support/scratch_folder.h"
+#include "support/sessions.h"
+
+namespace oriel::test {
+namespace {
+
+constexpr uint32_t kSinks = 4;
+constexpr uint32_t kWindow = 64;
+
+struct Kv {
+  oriel_kv_format k;
+  oriel_kv_format v;
+};
+
+class Recall : public ScratchFolder {
+ protected:
+  oriel_options options(Kv kv = {ORIEL_KV_F16, ORIEL_KV_F16}) {
+    oriel_options options = sessionOptions(&log_, kWindow, 8);
+    options.sink_tokens = kSinks;
+    options.k_format = kv.k;
+    options.v_format = kv.v;
+    options.recall_bytes = 4u << 20;
+    options.recall_tokens = 48;
+    options.recall_dir = dir_.c_str();
+    return options;
+  }
+  static oriel_status appendText(const Loaded& loaded, const std::string& text) {
+    return oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0);
+  }
+  static oriel_status recall(const Loaded& loaded, const std::string& text) {
+    return oriel_session_recall(loaded.session.get(), text.data(), text.size());
+  }
+  static std::vector<int32_t> recalled(const Loaded& loaded) {
+    size_t needed = 0;
+    (void)oriel_session_get_recalled(loaded.session.get(), nullptr, 0, &needed);
+    std::vector<int32_t> ids(needed);
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_get_recalled(loaded.session.get(), ids.data(), ids.size(), &needed));
+    return ids;
+  }
+  static std::vector<uint8_t> save(const Loaded& loaded) {
+    size_t needed = 0;
+    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+    std::vector<uint8_t> bytes(needed);
+    EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), bytes.data(), needed, &needed));
+    return bytes;
+  }
+  /// One that has a fact far behind its window.
+  Loaded told(const std::string& model, const oriel_options& options) {
+    Loaded loaded = load(model, options);
+    EXPECT_EQ(ORIEL_OK,
+              appendText(loaded, "Once upon a time the secret word was smakufu, they said. "));
+    EXPECT_EQ(ORIEL_OK, appendText(loaded, filler()));
+    EXPECT_TRUE(recalled(loaded).empty());
+    return loaded;
+  }
+  static std::string filler() {
+    std::string text;
+    for (uint32_t i = 0; i < 12; ++i) {
+      text += "There went another day with nothing new number " + std::to_string(i * 37) + ". ";
+    }
+    return text;
+  }
+
+  size_t files() const {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path("")),
+                                             std::filesystem::directory_iterator()));
+  }
+
+  CapturedLog log_;
+  const std::string dir_ = path("");
+};
+
+}  // namespace
+
+// In a model of one layer keys and values follow from the token alone: the session to compare with has what came back as
+// further sinks, where it never left.
+TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
+  struct Case {
+    const char* family;
+    Kv kv;
+    double most;  ///< of few bits: what left has been rounded, sinks never are
+  };
+  const Case cases[] = {{"llama", {ORIEL_KV_F16, ORIEL_KV_F16}, 2e-3},
+                        {"qwen3", {ORIEL_KV_F16, ORIEL_KV_F16}, 2e-3},
+                        {"mistral3", {ORIEL_KV_F16, ORIEL_KV_F16}, 2e-3},
+                        {"llama", {ORIEL_KV_INT8, ORIEL_KV_INT8}, 1e-2},
+                        {"llama", {ORIEL_KV_INT8, ORIEL_KV_INT4}, 5e-2}};
+  for (const Case& tested : cases) {
+    SCOPED_TRACE(std::string(tested.family) + " " + std::to_string(tested.kv.k));
+    RandomLlama model;
+    model.architecture = tested.family;
+    model.n_layers = 1;
+    if (std::string(tested.family) == "mistral3") {  // keys are multiplied by a magnitude
+      model.yarn_factor = 4;
+      model.yarn_original = 128;
+    }
+    const TemporaryModel file(model);
+    const Loaded loaded = told(file.path(), options(tested.kv));
+    ASSERT_TRUE(loaded.session);
+    const std::vector<int32_t> before = someIds(kWindow, 256);
+    ASSERT_EQ(ORIEL_OK, append(loaded, before));
+    ASSERT_EQ(ORIEL_OK, recall(loaded, "what was the secret word smakufu?")) << log_.errors();
+    const std::vector<int32_t> came = recalled(loaded);
+    ASSERT_GE(came.size(), 16u);
+    ASSERT_LE(came.size(), 48u);
+
+    oriel_options plain = options(tested.kv);
+    plain.recall_bytes = plain.recall_tokens = 0;
+    plain.sink_tokens = kSinks + static_cast<uint32_t>(came.size());
+    const Loaded never = load(file.path(), plain);
+    ASSERT_EQ(ORIEL_OK, append(never, tokens(loaded, "Once upon a time", 0)));
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(never.session.get(), kSinks));
+    ASSERT_EQ(ORIEL_OK, append(never, came));
+    ASSERT_EQ(ORIEL_OK, append(never, before));
+
+    const std::vector<int32_t> after = someIds(40, 257);
+    const auto got = evaluate(loaded, after);
+    const auto want = evaluate(never, after);
+    double worst = 0;
+    for (size_t t = 0; t < after.size(); ++t) {
+      worst = worse(worst, relativeL2(got[t], want[t]));
+    }
+    EXPECT_LT(worst, tested.most);
+
+    plain.sink_tokens = kSinks;
+    const Loaded lost = load(file.path(), plain);
+    ASSERT_EQ(ORIEL_OK, append(lost, tokens(loaded, "Once upon a time", 0)));
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(lost.session.get(), kSinks));
+    ASSERT_EQ(ORIEL_OK, append(lost, before));
+    const auto without = evaluate(lost, after);
+    EXPECT_GT(relativeL2(without.back(), want.back()), 2 * tested.most) << "it makes no difference";
+  }
+}
+
+TEST_F(Recall, finds_the_words_that_were_said_and_nothing_where_none_were) {
+  const Loaded loaded = told(kRandom, options());
+  ASSERT_EQ(ORIEL_OK, recall(loaded, "xylophone"));
+  EXPECT_TRUE(recalled(loaded).empty());
+  ASSERT_EQ(ORIEL_OK, recall(loaded, "Tell me the SECRET words!"));
+  const std::vector<int32_t> ids = recalled(loaded);
+  std::string text(1024, '\0');
+  size_t needed = 0;
+  ASSERT_EQ(ORIEL_OK, oriel_detokenize(loaded.model.get(), ids.data(), ids.size(), 0, text.data(),
+                                       text.size(), &needed));
+  text.resize(needed);
+  EXPECT_NE(std::string::npos, text.find("secret word")) << text;
+  const oriel_stats stats = statsOf(loaded);
+  EXPECT_EQ(ids.size(), stats.tokens_recalled);
+  EXPECT_GT(stats.tokens_kept, 200u);
+  ASSERT_EQ(ORIEL_OK, recall(loaded, "zebra"));
+  EXPECT_EQ(ids, recalled(loaded)) << "what was asked before may go on";
+}
+
+TEST_F(Recall, going_back_finds_what_stood_there_before) {
+  const Loaded a = told(kRandom, options());
+  const Loaded b = told(kRandom, options());
+  const uint64_t place = statsOf(a).position;
+  ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
+  ASSERT_FALSE(recalled(a).empty());
+  ASSERT_EQ(ORIEL_OK, append(a, someIds(5, 200)));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(a.session.get(), place));
+  EXPECT_TRUE(recalled(a).empty());
+  ASSERT_EQ(ORIEL_OK, append(a, someIds(6, 201)));
+  ASSERT_EQ(ORIEL_OK, append(b, someIds(6, 201)));
+  EXPECT_TRUE(logitsOf(a) == logitsOf(b));
+  // And what came first, when something else came behind it.
+  ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
+  const std::vector<int32_t> first = recalled(a);
+  const uint64_t second_place = statsOf(a).position;
+  ASSERT_EQ(ORIEL_OK, append(a, someIds(1, 202)));
+  ASSERT_EQ(ORIEL_OK, recall(a, "number 111"));
+  ASSERT_NE(first, recalled(a));
+  ASSERT_EQ(ORIEL_OK, append(a, someIds(1, 203)));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(a.session.get(), second_place + 1));
+  EXPECT_EQ(first, recalled(a));
+  ASSERT_EQ(ORIEL_OK, recall(b, "secret"));
+  ASSERT_EQ(ORIEL_OK, append(b, someIds(1, 202)));
+  ASSERT_EQ(ORIEL_OK, append(a, someIds(4, 204)));
+  ASSERT_EQ(ORIEL_OK, append(b, someIds(4, 204)));
+  EXPECT_TRUE(logitsOf(a) == logitsOf(b));
+}
+
+TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
+  const Loaded a = told(kRandom, options({ORIEL_KV_INT8, ORIEL_KV_INT4}));
+  ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
+  ASSERT_EQ(ORIEL_OK, append(a, someIds(5, 200)));
+  const std::vector<uint8_t> bytes = save(a);
+  const Loaded b = load(kRandom, options({ORIEL_KV_INT8, ORIEL_KV_INT4}));
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(b.session.get(), bytes.data(), bytes.size()))
+      << log_.errors();
+  EXPECT_EQ(recalled(a), recalled(b));
+  EXPECT_EQ(bytes, save(b));
+  EXPECT_EQ(greedy(a, 90), greedy(b, 90));  // past the window once more
+  EXPECT_TRUE(logitsOf(a) == logitsOf(b));
+  // In a session without room for it the rest goes on.
+  oriel_options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
+  plain.recall_bytes = plain.recall_tokens = 0;
+  const Loaded c = load(kRandom, plain);
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(c.session.get(), bytes.data(), bytes.size()))
+      << log_.errors();
+  EXPECT_TRUE(recalled(c).empty());
+  EXPECT_EQ(statsOf(b).position - 90, statsOf(c).position);
+  EXPECT_EQ(8u, greedy(c, 8).size());
+  // What is kept from here on comes back here, too.
+  ASSERT_EQ(ORIEL_OK, appendText(b, "a pelican landed. "));
+  ASSERT_EQ(ORIEL_OK, appendText(b, filler()));
+  ASSERT_EQ(ORIEL_OK, recall(b, "pelican"));
+  EXPECT_NE(recalled(a), recalled(b));
+}
+
+TEST_F(Recall, a_fork_has_all_of_it) {
+  oriel_options two = options();
+  two.sessions = 2;
+  const Loaded a = told(kRandom, two);
+  ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
+  ASSERT_EQ(ORIEL_OK, append(a, someIds(3, 200)));
+  oriel_session* made = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_fork(a.session.get(), &made)) << log_.errors();
+  Loaded b;
+  b.session.reset(made);
+  EXPECT_EQ(recalled(a), recalled(b));
+  EXPECT_EQ(2u, files());
+  for (const Loaded* loaded : {&a, static_cast<const Loaded*>(&b)}) {
+    ASSERT_EQ(ORIEL_OK, append(*loaded, someIds(9, 205)));
+    ASSERT_EQ(ORIEL_OK, recall(*loaded, "number 74"));
+    ASSERT_EQ(ORIEL_OK, append(*loaded, someIds(4, 206)));
+  }
+  EXPECT_EQ(recalled(a), recalled(b));
+  EXPECT_TRUE(logitsOf(a) == logitsOf(b));
+}
+
+TEST_F(Recall, a_reset_forgets_and_files_go_with_their_sessions) {
+  {
+    const Loaded a = told(kRandom, options());
+    EXPECT_EQ(1u, files());
+    ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(a.session.get()));
+    EXPECT_TRUE(recalled(a).empty());
+    EXPECT_EQ(0u, statsOf(a).tokens_kept);
+    ASSERT_EQ(ORIEL_OK, appendText(a, filler()));
+    ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
+    EXPECT_TRUE(recalled(a).empty());
+  }
+  EXPECT_EQ(0u, files());
+}
+
+TEST_F(Recall, planned_bytes_are_allocated_bytes) {
+  const Loaded with = load(kRandom, options());
+  const oriel_plan plan = planOf(with);
+  const oriel_stats stats = statsOf(with);
+  EXPECT_EQ(48u, plan.recall_tokens);
+  EXPECT_EQ(kSinks, plan.sink_tokens);
+  EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
+  EXPECT_LE(plan.recall_file_bytes, 4u << 20);
+  EXPECT_EQ(0u, plan.recall_file_tokens % 16);
+  oriel_options plain = options();
+  plain.recall_bytes = plain.recall_tokens = 0;
+  const Loaded without = load(kRandom, plain);
+  const uint64_t more = plan.total_bytes - planOf(without).total_bytes;
+  // Beside the slots and the index: ids of the slots, the folder's name, splits of attention.
+  EXPECT_GE(more, plan.recall_memory_bytes - 4096);
+  EXPECT_LE(more, plan.recall_memory_bytes + 16384);
+}
+
+TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
+  if (!canCountMallocs() || targetDevice() != ORIEL_DEVICE_CPU) {
+    GTEST_SKIP() << "SKIPPED: mallocs are counted on the CPU, without sanitizers";
+  }
+  const Loaded a = told(kRandom, options());
+  (void)greedy(a, 2);
+  oriel_generate_options many = greedyOptions(200);
+  many.ignore_stop = 1;
+  const MallocCount count;
+  EXPECT_EQ(ORIEL_OK, oriel_session_generate(a.session.get(), &many, nullptr, nullptr, nullptr));
+  EXPECT_EQ(ORIEL_OK, recall(a, "secret"));
+  EXPECT_EQ(0u, count.calls());
+}
+
+TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
+  oriel_model* model = nullptr;
+  oriel_options wrong = options();
+  wrong.recall_dir = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
+  wrong = options();
+  wrong.recall_tokens = 5000;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
+  wrong = options();
+  wrong.recall_bytes = 100;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
+  wrong = options();
+  wrong.recall_bytes = 0;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
+  wrong = options();
+  wrong.prefix_tokens = 8;
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, oriel_model_load(kRandom, &wrong, &model));
+  EXPECT_EQ(5u, errorLines(log_));
+  wrong = options();
+  wrong.recall_dir = "/no/such/folder";
+  ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &wrong, &model));
+  const ModelPtr owner(model);
+  oriel_session* session = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_create(model, nullptr, &session));
+  EXPECT_EQ(6u, errorLines(log_));
+  const Loaded plain = load(kRandom, sessionOptions(&log_));
+  EXPECT_EQ(ORIEL_ERROR_STATE, recall(plain, "x"));
+}
+
+// Models that keep a state do without, and say so.
+TEST_F(Recall, is_left_out_where_a_model_cannot) {
+  for (const RandomFamily& family : randomFamilies()) {
+    const bool states =
+        family.model.architecture == "qwen35" || family.model.architecture == "falcon-h1";
+    if (states || family.model.architecture == "hunyuan-dense") {
+      const TemporaryModel file(family.model);
+      const Loaded loaded = load(file.path(), options());
+      ASSERT_TRUE(loaded.session) << family.name;
+      EXPECT_EQ(0u, planOf(loaded).recall_tokens) << family.name;
+      EXPECT_EQ(0u, files());
+    }
+  }
+}
+
+TEST_F(Recall, the_trained_model_knows_again_what_it_was_told_far_behind_its_window) {
+  if (targetDevice() != ORIEL_DEVICE_CPU) {
+    GTEST_SKIP() << "SKIPPED: on software devices this takes long; the tests above have the parts";
+  }
+  const auto ask = [&](bool keeps) {
+    oriel_options asked = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
+    asked.window_tokens = 200;
+    asked.recall_tokens = 128;
+    if (!keeps) {
+      asked.recall_bytes = asked.recall_tokens = 0;
+    }
+    const Loaded loaded = load(kTrained, asked);
+    EXPECT_EQ(ORIEL_OK, add(loaded, "user", "My password is smakufu, remember it."));
+    EXPECT_EQ(ORIEL_OK, add(loaded, "assistant", "I will remember that."));
+    for (uint32_t i = 0; i < 60; ++i) {
+      const std::string n = std::to_string(i);
+      EXPECT_EQ(ORIEL_OK, add(loaded, "user", "What is " + n + " plus 2?"));
+      EXPECT_EQ(ORIEL_OK,
+                add(loaded, "assistant", n + " plus 2 is " + std::to_string(i + 2) + "."));
+    }
+    EXPECT_EQ(ORIEL_OK, add(loaded, "user", "What is my password?"));
+    return listen(&oriel_chat_reply, loaded, greedyOptions(24)).text;
+  };
+  EXPECT_NE(std::string::npos, ask(true).find("smakufu"));
+  EXPECT_EQ(std::string::npos, ask(false).find("smakufu"));
+}
+
+}  // namespace oriel::test
