@@ -317,6 +317,7 @@ class Session {
   Status captureQueries(uint32_t count);
   Status endRecall(Status opened);
   Status recallForReply(uint64_t begin, const SamplerState& before);
+  Status readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before);
   uint32_t recallRoom() const;
   Status showRecalled(const RecallSpans& spans);
   Status recallAgain();
@@ -325,7 +326,9 @@ class Session {
   Status takeOverRecall(const Session& other);
 
   Status checkIds(const int32_t* ids, size_t count) const;
-  Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  Status checkCancelled() const {
+    return calls_.cancelled() && !finishes_ ? Status(ORIEL_ERROR_CANCELLED) : kOk;
+  }
   Status betweenSteps();
   /// What is recovered was counted before.
   void expect(uint64_t tokens) { reading_.total += recovers_ ? 0 : tokens; }
@@ -532,6 +535,7 @@ class Session {
   /// not come back.
   uint64_t stored_ = 0;
   CarriedOver carried_;
+  bool finishes_ = false;  ///< what runs is finished, cancelled or not
   bool recovers_ = false;  ///< the memory is built again
   bool replays_ = false;   ///< from the ids that are held
   bool blank_ = false;     ///< nothing was written since all was overwritten with zeros

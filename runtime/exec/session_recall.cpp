@@ -168,6 +168,7 @@ void Session::askFor(const char* text, size_t bytes) {
   if (recall.query.count() == 0 || last_message_ == LastMessage::kAssistant) {
     recall.query = {};
     recall.query_begin = position_;
+    recall.before = sampler_.state();
   }
   WordReader reader;
   reader.push(text, bytes, [&](uint32_t word) { recall.query.add(word); });
@@ -305,22 +306,52 @@ Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
     return giveUpRecall(status);
   }
   const RecallSpans found = chooseKept();
-  const uint64_t count = position_ - begin;
-  if (found == recall.shown || count == 0 || count > kMaxChunk) {
+  return found == recall.shown ? Status(kOk) : readWith(found, begin, before);
+}
+
+// With the messages since the latest reply, where going back to them is possible: what they ask for is then seen while they
+// are read, too. In the same steps, but for batches that ended with another message's.
+Status Session::readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before) {
+  SessionRecall& recall = *recall_;
+  const uint64_t end = position_;
+  const bool whole = recall.query_begin < opening && end - recall.query_begin <= kMaxChunk &&
+                     holdsWhatIsSeenAt(recall.query_begin);
+  const uint64_t from = whole ? recall.query_begin : opening;
+  if (from == end || end - from > kMaxChunk) {
     return kOk;
   }
   int32_t ids[kMaxChunk];
-  for (uint64_t i = 0; i < count; ++i) {
-    ids[i] = ids_.at(begin + i);
+  uint32_t marks[kMaxChunk];
+  for (uint64_t i = 0; i < end - from; ++i) {
+    ids[i] = ids_.at(from + i);
+    marks[i] = ids_.marks(from + i) & TokenIds::kTurn;
   }
-  position_ = begin;
+  ORIEL_TRY(checkCancelled());
+  position_ = from;
   has_logits_ = false;
-  sampler_.restore(before);
-  prompt_tokens_ -= std::min(prompt_tokens_, static_cast<uint32_t>(count));
-  ORIEL_TRY(showRecalled(found));
-  recall.history.push({begin, recall.shown, false});
-  expect(count);
-  return readIds(ids, static_cast<size_t>(count), true);
+  sampler_.restore(whole ? recall.before : before);
+  prompt_tokens_ -= std::min(prompt_tokens_, static_cast<uint32_t>(end - from));
+  expect(end - from);
+  finishes_ = true;  // half a message must not stay behind a cancel
+  Status status = showRecalled(found);
+  recall.history.push({from, recall.shown, false});
+  while (position_ < end && status.ok()) {
+    const uint64_t at = position_ - from;
+    uint64_t next = at + 1;
+    while (from + next < end && from + next != opening && marks[next - 1] == 0) {
+      ++next;
+    }
+    status = readIds(ids + at, static_cast<size_t>(next - at), from + next == end);
+    if (status.ok() && marks[next - 1] != 0) {
+      ids_.addMark(position_ - 1, TokenIds::kTurn);
+    }
+  }
+  finishes_ = false;
+  if (!status.ok()) {
+    standAt(from);
+    return status;
+  }
+  return checkCancelled();
 }
 
 // The texts of a message in the OpenAI form.
@@ -431,6 +462,7 @@ Status Session::takeOverRecall(const Session& other) {
   recall.history = from.history;
   recall.query = from.query;
   recall.query_begin = from.query_begin;
+  recall.before = from.before;
   recall.shown = from.shown;
   recall.first = from.first;
   recall.saved = from.saved;

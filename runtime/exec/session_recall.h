@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exec/recall_attention.h"
+#include "exec/sampler.h"
 #include "text/words.h"
 
 namespace oriel {
@@ -68,6 +69,7 @@ struct SessionRecall {
   /// Words of the messages since the latest reply, and where the first of them began.
   RecallQuery query;
   uint64_t query_begin = 0;
+  SamplerState before;  ///< as it was then
   /// Of the last tokens of the opening that was just read, where anything may be looked for.
   RecallLayer layer;
   float* queries = nullptr;  ///< [kRecallQueries][heads][head_dim]

@@ -16,6 +16,8 @@ constexpr double kRarityPower = 3;
 // Passages that score less than this share of the best, or hardly more than the mean, are not worth their place.
 constexpr double kLeastShare = 0.25;
 constexpr double kLeastScore = 0.5;
+// But where there are so few, deviations say little, and what there is room for is taken in order.
+constexpr uint32_t kFewPassages = 2 * RecallSpans::kMost;
 
 /// Values as distances from their mean, in standard deviations.
 class Standard {
@@ -205,14 +207,15 @@ RecallSpans RecallIndex::best(uint32_t room) const {
     return words.of(passages_[i].words) + attention.of(passages_[i].attention);
   };
   const bool all = tokens <= room && n_passages_ <= RecallSpans::kMost;
+  const bool few = n_passages_ <= kFewPassages;
   // In falling order; of two that are as good the later one, which may correct the earlier.
   uint32_t best[RecallSpans::kMost] = {};
   double scores[RecallSpans::kMost] = {};
   uint32_t count = 0;
   for (uint32_t i = 0; i < n_passages_; ++i) {
     const double score = scoreOf(i);
-    if (!all &&
-        (score < kLeastScore || (count == RecallSpans::kMost && score < scores[count - 1]))) {
+    if ((!few && score < kLeastScore) ||
+        (count == RecallSpans::kMost && score < scores[count - 1])) {
       continue;
     }
     count = std::min(count + 1, RecallSpans::kMost);
@@ -225,7 +228,8 @@ RecallSpans RecallIndex::best(uint32_t room) const {
     best[place] = i;
   }
   RecallSpans found;
-  for (uint32_t i = 0; i < count && (all || scores[i] >= kLeastShare * scores[0]); ++i) {
+  const bool any = all || scores[0] > 0;
+  for (uint32_t i = 0; i < count && any && (few || scores[i] >= kLeastShare * scores[0]); ++i) {
     const TokenSpan& span = passages_[best[i]].span;
     if (span.size() <= room - found.tokens()) {
       found.spans[found.count++] = span;

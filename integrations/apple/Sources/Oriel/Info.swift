@@ -42,6 +42,11 @@ public struct Plan: Sendable {
   /// Of totalBytes, what `Options.draftTokens` takes, of which there are so many.
   public let draftBytes: UInt64
   public let draftTokens: UInt32
+  /// Slots for turns that come back; 0: none, or this model does without.
+  public let recallTokens: UInt32
+  /// Of a session's file, most bytes and tokens.
+  public let recallFileBytes: UInt64
+  public let recallFileTokens: UInt64
   private let trimmed: [UInt64]
 
   /// What stays of totalBytes after `Session.trim`.
@@ -76,6 +81,9 @@ public struct Plan: Sendable {
     constraintBytes = plan.constraint_bytes
     draftBytes = plan.draft_bytes
     draftTokens = plan.draft_tokens
+    recallTokens = plan.recall_tokens
+    recallFileBytes = plan.recall_file_bytes
+    recallFileTokens = plan.recall_file_tokens
     let levels = plan.trim_bytes
     trimmed = [levels.0, levels.1, levels.2, levels.3, levels.4]
   }
@@ -106,6 +114,9 @@ public struct Stats: Sendable {
   /// Guesses that were verified (`Options.draftTokens`), and those that were right.
   public let tokensDrafted: UInt64
   public let tokensAccepted: UInt64
+  /// Tokens in the file of turns that may come back, and those that came back and are seen.
+  public let tokensKept: UInt64
+  public let tokensRecalled: UInt32
 
   init(_ stats: oriel_stats) {
     position = stats.position
@@ -122,6 +133,8 @@ public struct Stats: Sendable {
     tokensReadAgain = stats.tokens_read_again
     tokensDrafted = stats.tokens_drafted
     tokensAccepted = stats.tokens_accepted
+    tokensKept = stats.tokens_kept
+    tokensRecalled = stats.tokens_recalled
   }
 }
 

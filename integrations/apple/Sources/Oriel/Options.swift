@@ -106,6 +106,11 @@ public struct Options: Sendable {
   /// Next tokens that are guessed from the conversation and verified in one step, at most 15: the
   /// same replies, sooner where text repeats. 0: none.
   public var draftTokens: UInt32 = 0
+  /// Turns that have left the window are kept in a file of at most so many bytes, in
+  /// `cacheDirectory`, and come back when a message asks for them. 0: they are gone.
+  public var recallBytes: UInt64 = 0
+  /// Tokens of them that are seen at a time, at most 1024. 0: 128, or fewer in a short context.
+  public var recallTokens: UInt32 = 0
   /// A file of `oriel calibrate`. nil: the one beside the model; "": none.
   public var calibrationFile: String?
   /// Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory.
@@ -183,6 +188,8 @@ extension Options {
           options.expert_slots = expertSlots
           options.checkpoints = checkpoints
           options.draft_tokens = draftTokens
+          options.recall_bytes = recallBytes
+          options.recall_tokens = recallTokens
           options.constraints = constraints ? 1 : 0
           options.calibration_file = calibration
           options.device = oriel_device_kind(rawValue: device.rawValue)

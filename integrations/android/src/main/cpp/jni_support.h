@@ -162,6 +162,8 @@ enum Option {
   kDeviceTest,
   kActivationBits,
   kDraftTokens,
+  kRecallBytes,
+  kRecallTokens,
   kOptionCount
 };
 
@@ -217,6 +219,8 @@ class Options {
     options.expert_slots = u32(n[kExpertSlots]);
     options.checkpoints = u32(n[kCheckpoints]);
     options.draft_tokens = u32(n[kDraftTokens]);
+    options.recall_bytes = static_cast<uint64_t>(n[kRecallBytes]);
+    options.recall_tokens = u32(n[kRecallTokens]);
     options.state_format = static_cast<oriel_state_format>(n[kStateFormat]);
     options.constraints = n[kConstraints] != 0;
     session.struct_size = sizeof(session);

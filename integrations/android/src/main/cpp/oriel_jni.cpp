@@ -89,7 +89,10 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
                      number(plan.trim_bytes[ORIEL_TRIM_CACHE]),
                      number(plan.trim_bytes[ORIEL_TRIM_ALL]),
                      number(plan.draft_bytes),
-                     plan.draft_tokens};
+                     plan.draft_tokens,
+                     plan.recall_tokens,
+                     number(plan.recall_file_bytes),
+                     number(plan.recall_file_tokens)};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 
@@ -435,7 +438,9 @@ jint stats(JNIEnv* env, jclass, jlong handle, jlongArray numbers, jobjectArray e
                      static_cast<jlong>(stats.rows_read),
                      static_cast<jlong>(stats.tokens_read_again),
                      static_cast<jlong>(stats.tokens_drafted),
-                     static_cast<jlong>(stats.tokens_accepted)};
+                     static_cast<jlong>(stats.tokens_accepted),
+                     static_cast<jlong>(stats.tokens_kept),
+                     static_cast<jlong>(stats.tokens_recalled)};
   env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
   return finish(env, status, &on->log, error);
 }

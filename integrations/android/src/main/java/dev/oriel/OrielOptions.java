@@ -62,6 +62,13 @@ public final class OrielOptions {
    * replies, sooner where text repeats. 0: none.
    */
   public int draftTokens;
+  /**
+   * Turns that have left the window are kept in a file of at most so many bytes, in cacheDir, and come
+   * back when a message asks for them. 0: they are gone.
+   */
+  public long recallBytes;
+  /** Tokens of them that are seen at a time, at most 1024. 0: 128, or fewer in a short context. */
+  public int recallTokens;
   /** A file of `oriel calibrate`. Null: the one beside the model; "": none. */
   public String calibrationFile;
   /** Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory. */
@@ -132,7 +139,8 @@ public final class OrielOptions {
         checked("expertSlots", expertSlots),
         checkpoints == NO_CHECKPOINTS ? 0xffffffffL : checked("checkpoints", checkpoints),
         constraints ? 1 : 0, splitTurns ? 1 : 0, forgetEvicted ? 1 : 0,
-        ordinal("deviceTest", deviceTest), checked("activationBits", activationBits), checked("draftTokens", draftTokens)};
+        ordinal("deviceTest", deviceTest), checked("activationBits", activationBits), checked("draftTokens", draftTokens),
+        atLeastZero("recallBytes", recallBytes), checked("recallTokens", recallTokens)};
   }
 
   /** In the order of the C++ side (enum OptionText); null where there is none. */
@@ -143,6 +151,13 @@ public final class OrielOptions {
         Utf8.pathOrNull(calibrationFile, "calibrationFile"), Utf8.encodeOrNull(tools, "tools"),
         Utf8.encodeOrNull(documents, "documents"), Utf8.encodeOrNull(variables, "variables"),
         Utf8.pathOrNull(enabledFeatures, "enabledFeatures")};
+  }
+
+  private static long atLeastZero(String what, long value) {
+    if (value < 0) {
+      throw new IllegalArgumentException(what + " is below 0");
+    }
+    return value;
   }
 
   static int ordinal(String what, Enum<?> value) {

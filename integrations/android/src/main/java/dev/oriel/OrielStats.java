@@ -2,7 +2,7 @@ package dev.oriel;
 
 /** A conversation in numbers. */
 public final class OrielStats {
-  static final int COUNT = 14;
+  static final int COUNT = 16;
 
   /** Tokens so far; what {@link OrielSession#rewind} takes. */
   public final long position;
@@ -27,6 +27,9 @@ public final class OrielStats {
   /** Guesses that were verified ({@link OrielOptions#draftTokens}), and those that were right. */
   public final long tokensDrafted;
   public final long tokensAccepted;
+  /** Tokens in the file of turns that may come back, and those that came back and are seen. */
+  public final long tokensKept;
+  public final long tokensRecalled;
 
   OrielStats(long[] n) {
     position = n[0];
@@ -43,5 +46,7 @@ public final class OrielStats {
     tokensReadAgain = n[11];
     tokensDrafted = n[12];
     tokensAccepted = n[13];
+    tokensKept = n[14];
+    tokensRecalled = n[15];
   }
 }
