@@ -2,6 +2,7 @@
 #include "exec/session_recall.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "exec/session.h"
@@ -224,7 +225,9 @@ Status Session::weighByAttention() {
     for (uint32_t k = 0; k < scorer.sums(); ++k) {
       share += all[k] > 0 ? own[k] / all[k] : 0;
     }
-    index.setAttention(i, static_cast<float>(share / static_cast<double>(index.passage(i).size())));
+    // The root, lest one turn that draws much attention whatever is asked outweighs all words.
+    share = std::sqrt(share / static_cast<double>(index.passage(i).size()));
+    index.setAttention(i, static_cast<float>(share));
   }
   return kOk;
 }
