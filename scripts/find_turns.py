@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Which score finds the turn again that a question is about, among turns that left the window.
+
+    python3 scripts/find_turns.py models/oriel-tiny/oriel-tiny-q8_0.gguf
+
+Held-out conversations of 400 turns, in which facts of three kinds are told: in the wordings of
+checks.py (which training never had), in those of the generator, and about other people.  Each fact is
+asked for once behind the conversation, in a wording of its own.  Every score ranks the turn that
+told it among n turns: itself and others at random.  Prints how often it is the first, and among the
+first three.  docs/eviction.md has what came out.
+"""
+import argparse
+import json
+import os
+import re
+import sys
+from collections import defaultdict
+
+import numpy as np
+
+from streaming import Net, Reader
+
+RECIPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../models/oriel-tiny/recipe")
+sys.path.insert(0, RECIPE)
+import checks
+import coined
+from dialogue import Dialogue, render
+from facts import PERSON, ask_wording
+from facts_user import FACTS
+from make_corpus import SHORT_ONES, one_of
+from rng import Rng
+from skills_memory import ALIKE, ask, fact_of, tell
+from skills_talk import story
+from tokenizer import Tokenizer
+
+TURNS = 400
+SIZES = (100, 200, 400)
+FRAME = "<|im_start|>user\nassistant<|im_end|>"
+
+
+def slots_of(rng):
+    """The facts of one conversation: {slot: kind}; no two that could be mixed up."""
+    out = {slot: "own wordings" for slot in checks.FACTS}
+    free = [s for s in FACTS if s not in out and not any(s in g and set(g) & set(out) for g in ALIKE)]
+    rng.shuffle(free)
+    for s in free:
+        if len(out) < 70 and not any(s in g and set(g) & set(out) for g in ALIKE if "pet cat" not in g):
+            out[s] = "generator's"
+    while len(out) < 100:
+        out[(coined.first_name(rng), rng.choice(sorted(PERSON)))] = "other people"
+    return out
+
+
+def asked_for(rng, slot, kind):
+    if kind == "own wordings":
+        return rng.choice(checks.FACTS[slot][1])
+    return ask_wording(rng, fact_of(slot))
+
+
+def conversation(rng, asking):
+    """-> [(user, assistant)], [(turn, kind, question, value)].  `asking`: other facts are asked for in
+    between, so that stored turns hold questions, too."""
+    kinds = slots_of(rng)
+    order = list(kinds)
+    rng.shuffle(order)
+    at = sorted(rng.sample(list(range(TURNS)), len(order)))
+    turns, asked = [], []
+    others = Dialogue(rng, True, plain=True)  # has facts of its own, which are asked for in between
+    for i in range(TURNS):
+        if i in at:
+            slot = order[at.index(i)]
+            if kinds[slot] == "own wordings":
+                v, text = checks.told(rng, slot)
+                turns.append((text, "I will remember that."))
+            else:
+                d = Dialogue(rng, True, plain=True)
+                tell(d, slot, 1)
+                v = d.facts[slot]
+                turns.append((d.turns[-1]["user"], d.turns[-1]["assistant"]))
+            asked.append((i, kinds[slot], asked_for(rng, slot, kinds[slot]), str(v)))
+            continue
+        if asking and rng.random() < 0.3:
+            slot = (coined.first_name(rng), rng.choice(sorted(PERSON)))
+            tell(others, slot, 1)
+            ask(others, slot, "what")
+            turns.append((others.turns[-1]["user"], others.turns[-1]["assistant"]))
+            continue
+        d = Dialogue(rng, True, plain=True)
+        if rng.random() < 0.1:
+            story(d, 0)
+        else:
+            one_of(d, [s for s in SHORT_ONES if s[0].__name__ not in ("said", "identity", "greet")])
+        turns.append((d.turns[0]["user"], d.turns[0]["assistant"]))
+    return turns, asked
+
+
+# -- scores -------------------------------------------------------------------
+
+
+def bm25(question, documents, length_share=0.75, k1=1.2):
+    """question: set of terms; documents: lists of terms -> scores"""
+    n = len(documents)
+    size = np.array([len(d) for d in documents], float)
+    out = np.zeros(n)
+    for term in question:
+        f = np.array([d.count(term) for d in documents], float)
+        df = (f > 0).sum()
+        idf = np.log(1 + (n - df + 0.5) / (df + 0.5))
+        out += idf * f * (k1 + 1) / (f + k1 * (1 - length_share + length_share * size / size.mean()))
+    return out
+
+
+def idf_of(terms, documents):
+    df = np.array([sum(t in d for d in documents) for t in terms])
+    return np.log(1 + (len(documents) - df + 0.5) / (df + 0.5))
+
+
+def unit(x):
+    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-9)
+
+
+def z(x):
+    return (x - x.mean()) / max(x.std(), 1e-9)
+
+
+class Stored:
+    """The turns of one conversation, with what scores need of them."""
+
+    def __init__(self, net, tok, turns, window):
+        self.net, self.tok = net, tok
+        self.frame = set(tok.encode(FRAME))
+        ids, spans, keep = [], [], []
+        for user, assistant in turns:
+            new = tok.encode(render(None, [{"user": user, "assistant": assistant}]))
+            spans.append((len(ids), len(ids) + len(new)))
+            ids += new
+        self.ids = np.array(ids)
+        self.reader = Reader(net, window, len(ids) + 512)
+        hidden = self.reader.read(self.ids)
+        keep = np.array([i not in self.frame for i in ids])
+        self.at = np.flatnonzero(keep)
+        self.first = np.searchsorted(self.at, [a for a, _ in spans])
+        self.documents = [[i for i in ids[a:b] if i not in self.frame] for a, b in spans]
+        self.words = [self.word_list(u + " " + a) for u, a in turns]
+        plain = lambda i: tok.tokens[i].replace("\u0120", "").lower()
+        self.folded = [[plain(i) for i in d] for d in self.documents]
+        self.fold = plain
+        k = self.reader.k[:, self.at].reshape(net.layers, len(self.at), -1)
+        self.mean = k.mean(1, keepdims=True)
+        self.k = unit(k - self.mean)
+        self.kv_mean = self.mean.reshape(net.layers, 1, net.kv_heads, -1)
+        pooled = np.add.reduceat(hidden[self.at], self.first) / np.diff(np.append(self.first, len(self.at)))[:, None]
+        self.hidden_mean = pooled.mean(0)
+        self.hidden = unit(pooled - self.hidden_mean)
+
+    @staticmethod
+    def word_list(text):
+        return re.findall(r"[a-z]+|\d+", text.lower())
+
+    def look(self, question):
+        """What does not depend on which turns are candidates: {score: one for each turn}."""
+        before = self.tok.encode("<|im_start|>user\n")
+        ids = self.tok.encode("<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n")
+        n = self.reader.n
+        hidden = self.reader.read(np.array(ids), keep=False)
+        use = np.array([i for i in range(len(before), len(ids)) if ids[i] not in self.frame])
+        q = self.reader.k[:, n + use].reshape(self.net.layers, len(use), -1)
+        q = unit(q - self.mean)
+        self.question = [ids[i] for i in use]
+        best = [np.maximum.reduceat(q[i] @ self.k[i].T, self.first, 1) for i in range(self.net.layers)]
+        pooled = unit(hidden[use].mean(0) - self.hidden_mean)
+        return np.array(best), self.hidden @ pooled
+
+
+def scores(stored, question, best, hidden, pick):
+    """{name: scores of the picked turns}"""
+    ids = stored.question
+    of = lambda lists: [lists[i] for i in pick]
+    out = {"BM25, ids": bm25(set(ids), of(stored.documents)),
+           "BM25, ids folded": bm25({stored.fold(i) for i in ids}, of(stored.folded)),
+           "BM25, words": bm25(set(stored.word_list(question)), of(stored.words))}
+    idf = idf_of(ids, [set(d) for d in of(stored.documents)])
+    for i in range(len(best)):
+        out[f"keys {i}"] = best[i][:, pick].sum(0)
+    for i in range(len(best)):
+        out[f"keys {i} x idf"] = (idf[:, None] * best[i][:, pick]).sum(0)
+    out["keys 0-5"] = best[:, :, pick].sum((0, 1))
+    out["keys 0-5 x idf"] = (idf[:, None] * best[:, :, pick].sum(0)).sum(0)
+    out["hidden mean"] = hidden[pick]
+    for i in range(len(best)):
+        out[f"BM25 + keys {i}"] = z(out["BM25, ids"]) + z(out[f"keys {i}"])
+    for i in range(len(best)):
+        out[f"BM25 + keys {i} x idf"] = z(out["BM25, ids"]) + z(out[f"keys {i} x idf"])
+    out["BM25 + hidden"] = z(out["BM25, ids"]) + z(out["hidden mean"])
+    out["BM25 folded + keys 0-5 x idf"] = z(out["BM25, ids folded"]) + z(out["keys 0-5 x idf"])
+    return out
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("model")
+    ap.add_argument("--conversations", type=int, default=3)
+    ap.add_argument("--window", type=int, default=252)
+    ap.add_argument("--asking", action="store_true", help="a third of the other turns ask for other facts")
+    ap.add_argument("--json")
+    a = ap.parse_args()
+    net, tok = Net(a.model), Tokenizer.load(os.path.join(RECIPE, "tokenizer.json"))
+    hits = defaultdict(list)  # (score, kind, size) -> ranks
+    for c in range(a.conversations):
+        rng = Rng(f"find-{c}")
+        turns, asked = conversation(rng, a.asking)
+        stored = Stored(net, tok, turns, a.window)
+        print(f"conversation {c}: {len(stored.ids)} tokens, {len(asked)} facts", file=sys.stderr, flush=True)
+        for turn, kind, question, _ in asked:
+            best, hidden = stored.look(question)
+            told = set(stored.documents[turn])
+            others = [i for i in range(TURNS) if i != turn]
+            for size in SIZES:
+                pick = [turn] + rng.sample(others, size - 1)
+                for name, s in scores(stored, question, best, hidden, pick).items():
+                    rank = (s[1:] >= s[0]).sum()
+                    hits[name, kind, size].append(rank)
+                    hits[name, "all", size].append(rank)
+    kinds = ("own wordings", "generator's", "other people", "all")
+    names = list(dict.fromkeys(n for n, _, _ in hits))
+    print("| score | turns | " + " | ".join(f"{k} ({len(hits[names[0], k, SIZES[0]])})" for k in kinds) + " |")
+    print("|---" * 6 + "|")
+    for n in names:
+        for size in SIZES:
+            cell = lambda k: " / ".join(f"{np.mean(np.array(hits[n, k, size]) < top):.0%}" for top in (1, 3))
+            print(f"| {n} | {size} | " + " | ".join(cell(k) for k in kinds) + " |")
+    if a.json:
+        with open(a.json, "w") as f:
+            json.dump([[*key, [int(r) for r in ranks]] for key, ranks in hits.items()], f)
+
+
+if __name__ == "__main__":
+    main()
