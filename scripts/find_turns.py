@@ -14,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
 
@@ -97,22 +97,26 @@ def conversation(rng, asking):
 # -- scores -------------------------------------------------------------------
 
 
-def bm25(question, documents, length_share=0.75, k1=1.2):
-    """question: set of terms; documents: lists of terms -> scores"""
-    n = len(documents)
-    size = np.array([len(d) for d in documents], float)
-    out = np.zeros(n)
-    for term in question:
-        f = np.array([d.count(term) for d in documents], float)
+class Terms:
+    """Turns as counted terms."""
+
+    def __init__(self, documents):
+        self.counts = [Counter(d) for d in documents]
+        self.size = np.array([len(d) for d in documents], float)
+
+    def bm25(self, question, pick, power=1, length_share=0.75, k1=1.2):
+        """Scores of the picked turns.  power 2: each term counts by its idf once more."""
+        size = self.size[pick] / self.size[pick].mean()
+        out = np.zeros(len(pick))
+        for term in set(question):
+            f = np.array([self.counts[i][term] for i in pick], float)
+            out += self.idf(term, f)**power * f * (k1 + 1) / (f + k1 * (1 - length_share + length_share * size))
+        return out
+
+    @staticmethod
+    def idf(term, f):
         df = (f > 0).sum()
-        idf = np.log(1 + (n - df + 0.5) / (df + 0.5))
-        out += idf * f * (k1 + 1) / (f + k1 * (1 - length_share + length_share * size / size.mean()))
-    return out
-
-
-def idf_of(terms, documents):
-    df = np.array([sum(t in d for d in documents) for t in terms])
-    return np.log(1 + (len(documents) - df + 0.5) / (df + 0.5))
+        return np.log(1 + (len(f) - df + 0.5) / (df + 0.5))
 
 
 def unit(x):
@@ -126,10 +130,10 @@ def z(x):
 class Stored:
     """The turns of one conversation, with what scores need of them."""
 
-    def __init__(self, net, tok, turns, window):
+    def __init__(self, net, tok, turns, window, distance):
         self.net, self.tok = net, tok
         self.frame = set(tok.encode(FRAME))
-        ids, spans, keep = [], [], []
+        ids, spans = [], []
         for user, assistant in turns:
             new = tok.encode(render(None, [{"user": user, "assistant": assistant}]))
             spans.append((len(ids), len(ids) + len(new)))
@@ -137,62 +141,72 @@ class Stored:
         self.ids = np.array(ids)
         self.reader = Reader(net, window, len(ids) + 512)
         hidden = self.reader.read(self.ids)
-        keep = np.array([i not in self.frame for i in ids])
-        self.at = np.flatnonzero(keep)
+        self.at = np.array([i for i, t in enumerate(ids) if t not in self.frame])
         self.first = np.searchsorted(self.at, [a for a, _ in spans])
-        self.documents = [[i for i in ids[a:b] if i not in self.frame] for a, b in spans]
-        self.words = [self.word_list(u + " " + a) for u, a in turns]
-        plain = lambda i: tok.tokens[i].replace("\u0120", "").lower()
-        self.folded = [[plain(i) for i in d] for d in self.documents]
-        self.fold = plain
-        k = self.reader.k[:, self.at].reshape(net.layers, len(self.at), -1)
+        self.tokens = np.diff(np.append(self.first, len(self.at)))
+        self.terms = Terms([[i for i in ids[a:b] if i not in self.frame] for a, b in spans])
+        self.words = Terms([self.word_list(u + " " + a) for u, a in turns])
+        self.raw = self.reader.k[:, self.at]
+        k = self.raw.reshape(net.layers, len(self.at), -1)
         self.mean = k.mean(1, keepdims=True)
         self.k = unit(k - self.mean)
-        self.kv_mean = self.mean.reshape(net.layers, 1, net.kv_heads, -1)
-        pooled = np.add.reduceat(hidden[self.at], self.first) / np.diff(np.append(self.first, len(self.at)))[:, None]
+        pooled = np.add.reduceat(hidden[self.at], self.first) / self.tokens[:, None]
         self.hidden_mean = pooled.mean(0)
         self.hidden = unit(pooled - self.hidden_mean)
+        self.turn = tuple(a[:, None, None] for a in net.angles(np.array([distance])))
 
     @staticmethod
     def word_list(text):
         return re.findall(r"[a-z]+|\d+", text.lower())
 
     def look(self, question):
-        """What does not depend on which turns are candidates: {score: one for each turn}."""
-        before = self.tok.encode("<|im_start|>user\n")
+        """Keeps what scores need of a question that depends on no choice of candidates."""
+        before = len(self.tok.encode("<|im_start|>user\n"))
         ids = self.tok.encode("<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n")
-        n = self.reader.n
+        n, net = self.reader.n, self.net
         hidden = self.reader.read(np.array(ids), keep=False)
-        use = np.array([i for i in range(len(before), len(ids)) if ids[i] not in self.frame])
-        q = self.reader.k[:, n + use].reshape(self.net.layers, len(use), -1)
-        q = unit(q - self.mean)
-        self.question = [ids[i] for i in use]
-        best = [np.maximum.reduceat(q[i] @ self.k[i].T, self.first, 1) for i in range(self.net.layers)]
-        pooled = unit(hidden[use].mean(0) - self.hidden_mean)
-        return np.array(best), self.hidden @ pooled
+        use = np.array([i for i in range(before, len(ids)) if ids[i] not in self.frame])
+        self.question, self.asked_words = [ids[i] for i in use], self.word_list(question)
+        q = unit(self.reader.k[:, n + use].reshape(net.layers, len(use), -1) - self.mean)
+        self.likest = np.array([np.maximum.reduceat(q[i] @ self.k[i].T, self.first, 1) for i in range(net.layers)])
+        self.near = self.hidden @ unit(hidden[use].mean(0) - self.hidden_mean)
+        # What every head and token of the question and of the frame behind it gives to each turn.
+        self.given = []
+        for i in range(net.layers):
+            q = net.turned(self.reader.queries[i][before:], self.turn)
+            s = q.transpose(1, 2, 0, 3) @ self.raw[i].transpose(1, 2, 0)[:, None] / np.sqrt(net.head_dim)
+            e = np.exp(s - s.max(-1, keepdims=True))
+            self.given.append(np.add.reduceat(e, self.first, -1).reshape(-1, len(self.first)))
+
+    def attention(self, pick, layers):
+        """-> weights of the picked turns, if nothing else could be seen, for each of a turn's tokens"""
+        e = np.stack([self.given[i] for i in layers])[..., pick]
+        return (e / np.maximum(e.sum(-1, keepdims=True), 1e-30)).sum((0, 1)) / self.tokens[pick]
 
 
-def scores(stored, question, best, hidden, pick):
+def scores(stored, pick):
     """{name: scores of the picked turns}"""
-    ids = stored.question
-    of = lambda lists: [lists[i] for i in pick]
-    out = {"BM25, ids": bm25(set(ids), of(stored.documents)),
-           "BM25, ids folded": bm25({stored.fold(i) for i in ids}, of(stored.folded)),
-           "BM25, words": bm25(set(stored.word_list(question)), of(stored.words))}
-    idf = idf_of(ids, [set(d) for d in of(stored.documents)])
-    for i in range(len(best)):
-        out[f"keys {i}"] = best[i][:, pick].sum(0)
-    for i in range(len(best)):
-        out[f"keys {i} x idf"] = (idf[:, None] * best[i][:, pick]).sum(0)
-    out["keys 0-5"] = best[:, :, pick].sum((0, 1))
-    out["keys 0-5 x idf"] = (idf[:, None] * best[:, :, pick].sum(0)).sum(0)
-    out["hidden mean"] = hidden[pick]
-    for i in range(len(best)):
-        out[f"BM25 + keys {i}"] = z(out["BM25, ids"]) + z(out[f"keys {i}"])
-    for i in range(len(best)):
-        out[f"BM25 + keys {i} x idf"] = z(out["BM25, ids"]) + z(out[f"keys {i} x idf"])
-    out["BM25 + hidden"] = z(out["BM25, ids"]) + z(out["hidden mean"])
-    out["BM25 folded + keys 0-5 x idf"] = z(out["BM25, ids folded"]) + z(out["keys 0-5 x idf"])
+    ids, layers = stored.question, range(stored.net.layers)
+    plain, twice = (stored.terms.bm25(ids, pick, power) for power in (1, 2))
+    out = {"BM25": plain, "BM25, words": stored.words.bm25(stored.asked_words, pick),
+           "BM25 x idf": twice}
+    idf = np.array([Terms.idf(t, np.array([stored.terms.counts[i][t] for i in pick])) for t in ids])
+    for i in layers:
+        out[f"keys {i}"] = stored.likest[i][:, pick].sum(0)
+        out[f"keys {i} x idf"] = (idf[:, None] * stored.likest[i][:, pick]).sum(0)
+        out[f"BM25 + keys {i}"] = z(plain) + z(out[f"keys {i}"])
+        out[f"BM25 x idf + keys {i} x idf"] = z(twice) + z(out[f"keys {i} x idf"])
+    out["hidden mean"] = stored.near[pick]
+    for name, some in (("all layers", layers), ("last third", layers[len(layers) * 2 // 3:])):
+        out["attention, " + name] = stored.attention(pick, some)
+        out["BM25 + attention, " + name] = z(plain) + z(out["attention, " + name])
+        out["BM25 x idf + attention, " + name] = z(twice) + z(out["attention, " + name])
+        for first in (8, 16, 32):
+            best = np.argsort(-twice, kind="stable")[:first]
+            for kind, weight in (("attention", 0), ("both", 1)):
+                s = np.full(len(pick), -np.inf)
+                s[best] = z(stored.attention(pick[best], some)) + weight * z(twice[best])
+                out[f"{first} by BM25 x idf, then {kind}, {name}"] = s
     return out
 
 
@@ -201,6 +215,7 @@ def main():
     ap.add_argument("model")
     ap.add_argument("--conversations", type=int, default=3)
     ap.add_argument("--window", type=int, default=252)
+    ap.add_argument("--distance", type=int, default=300, help="at which attention sees every stored token")
     ap.add_argument("--asking", action="store_true", help="a third of the other turns ask for other facts")
     ap.add_argument("--json")
     a = ap.parse_args()
@@ -209,16 +224,15 @@ def main():
     for c in range(a.conversations):
         rng = Rng(f"find-{c}")
         turns, asked = conversation(rng, a.asking)
-        stored = Stored(net, tok, turns, a.window)
+        stored = Stored(net, tok, turns, a.window, a.distance)
         print(f"conversation {c}: {len(stored.ids)} tokens, {len(asked)} facts", file=sys.stderr, flush=True)
         for turn, kind, question, _ in asked:
-            best, hidden = stored.look(question)
-            told = set(stored.documents[turn])
+            stored.look(question)
             others = [i for i in range(TURNS) if i != turn]
             for size in SIZES:
-                pick = [turn] + rng.sample(others, size - 1)
-                for name, s in scores(stored, question, best, hidden, pick).items():
-                    rank = (s[1:] >= s[0]).sum()
+                pick = np.array([turn] + rng.sample(others, size - 1))
+                for name, s in scores(stored, pick).items():
+                    rank = (s[1:] >= s[0]).sum() if np.isfinite(s[0]) else size
                     hits[name, kind, size].append(rank)
                     hits[name, "all", size].append(rank)
     kinds = ("own wordings", "generator's", "other people", "all")

@@ -59,6 +59,7 @@ class Reader:
         self.net, self.window, self.sinks, self.size, self.n = net, window, sinks, block, 0
         self.k = np.zeros((net.layers, capacity, net.kv_heads, net.head_dim), np.float32)
         self.v = np.zeros_like(self.k)
+        self.queries = [None] * net.layers  # of the last block, before RoPE: [tokens, kv heads, each, d]
 
     def read(self, ids, keep=True):
         """-> normed hidden vectors [len(ids), dim]; with keep=False the text ends where it did."""
@@ -83,6 +84,7 @@ class Reader:
         x = net.w["token_embd.weight"][ids]
         for i in range(net.layers):
             q, self.k[i, a:b], self.v[i, a:b] = net.qkv(x, i)
+            self.queries[i] = q
             sink_k = net.turned(self.k[i, :s], narrow(net.angles(np.arange(s))))
             near_k = net.turned(self.k[i, low:b], narrow(net.angles(j)))
             score = np.concatenate([self._scores(net.turned(q, wide(at_c)), sink_k),
