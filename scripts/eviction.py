@@ -12,6 +12,7 @@ others (--region) are a region of tokens that left the window, chosen by a polic
     heavy         largest sum of attention weights since it was read (H2O)
     heavy/n       the same, divided by the number of queries
     heavy-decay   the same sum, in which a weight halves every 64 queries
+    heavy-rare    the same sum, but never one of the 16 most frequent tokens
     diverse       the region's keys are as unlike as can be: of the two most alike the older one goes
     value-norm    largest values
     random        a control
@@ -33,15 +34,16 @@ from streaming import Net, Reader
 
 RECIPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../models/oriel-tiny/recipe")
 SINKS = 4
-POLICIES = ("oldest", "heavy", "heavy/n", "heavy-decay", "diverse", "value-norm", "random", "recent", "fact")
+POLICIES = ("oldest", "heavy", "heavy/n", "heavy-decay", "heavy-rare", "diverse", "value-norm", "random", "recent", "fact")
 HALF_LIFE = 64  # queries
+FREQUENT = 16
 
 
 class Cache:
     """Caches of `lanes` texts side by side.  Arrays [layers, lanes, kv heads, slots, ...]; keys of the
     window are rotated at their absolute positions, those of the region are not rotated."""
 
-    def __init__(self, net, lanes, slots, region, policy, fact=None, means=None):
+    def __init__(self, net, lanes, slots, region, policy, fact=None, sample=None):
         self.net, self.lanes, self.region, self.window, self.policy = net, lanes, region, slots - region, policy
         make = lambda n, *more: np.zeros((net.layers, lanes, net.kv_heads, n, *more), np.float32)
         d = net.head_dim
@@ -55,10 +57,12 @@ class Cache:
             "alike": make(region, region) if policy == "diverse" else make(0),
         }
         self.__dict__.update(self.lane_arrays)
-        self.lane_arrays.update(t=np.zeros((1, lanes), int), far_n=np.zeros((1, lanes), int))
+        self.lane_arrays.update(t=np.zeros((1, lanes), int), far_n=np.zeros((1, lanes), int),
+                                ids=np.zeros((1, lanes, self.window), int))
+        self.near_ids = self.lane_arrays["ids"][0]
         self.t, self.far_n = self.lane_arrays["t"][0], self.lane_arrays["far_n"][0]
         self.fact = np.zeros((lanes, 2), int) if fact is None else np.array(fact)
-        self.means = means  # [layers, kv heads, d]: what `diverse` takes off keys
+        self.sample = sample  # what policies know of texts in general: see Sample
         self.random = np.random.RandomState(1)
         self.slot_angles = net.angles(np.arange(SINKS + region))
 
@@ -113,6 +117,7 @@ class Cache:
             self.near_sum[i] += weight[..., b:]
             self.far_sum[i] += weight[..., a:b]
             x = net.rest(x, out, i)
+        self.near_ids[n, slot[n]] = ids[n]
         self.far_n += grow
         self.t += 1
         return net.norm(x, "output_norm") @ net.head.T if want_logits else None
@@ -135,9 +140,11 @@ class Cache:
         position = (self.t - self.window)[:, None] + np.zeros_like(total)
         if self.policy == "given":
             return self._file(i, leaving, k, v)
+        if self.policy == "heavy-rare":
+            total = np.where(np.isin(self.near_ids[lane, slot], self.sample.frequent)[:, None], np.float32(-1e6), total)
         unit = alike = None
         if self.policy == "diverse":
-            unit = k - self.means[i]
+            unit = k - self.sample.means[i]
             unit /= np.maximum(np.linalg.norm(unit, axis=-1, keepdims=True), 1e-9)
             alike = (self.unit[i] @ unit[..., None])[..., 0]
         full = (self.far_n >= self.region)[:, None]
@@ -166,7 +173,7 @@ class Cache:
         """-> [lanes, kv heads, region + 1]: of the region's tokens and of the one that leaves the window"""
         both = lambda far, new: np.concatenate([far, new[..., None]], -1)
         where = both(self.far_position[i], position)
-        if self.policy in ("heavy", "heavy-decay"):
+        if self.policy in ("heavy", "heavy-decay", "heavy-rare"):
             return both(self.far_sum[i], total)
         if self.policy == "heavy/n":
             return both(self.far_sum[i], total) / (self.t[:, None, None] - where)
@@ -207,9 +214,10 @@ def dialogues(lanes, tokens):
 
 
 class Told:
-    """Conversations in which a fact is told in the second part, and talk of other things behind it."""
+    """Conversations in which `together` facts are told in turns of their own, one after the other, and other
+    things are talked of before and behind them.  One of the facts will be asked for."""
 
-    def __init__(self, lanes, distances, spare=120):
+    def __init__(self, lanes, distances, together=1, spare=120):
         _, checks, dialogue, Rng, tok = recipe()
         self.tok, rows = tok, []
         self.fact, self.asked, self.at, self.again = [], [], [], []
@@ -219,7 +227,12 @@ class Told:
             rng, slot = Rng(f"told-{i}"), slots[i % len(slots)]
             value, text = checks.told(rng, slot)
             ids = sum((encode(*turn) for turn in checks.between(rng, tok, 50)), [])
-            turn = encode(text, "I will remember that.")
+            texts = [text]
+            if together > 1:
+                others = rng.sample([s for s in slots if s != slot], together - 1)
+                texts += [checks.told(rng, s)[1] for s in others]
+                rng.shuffle(texts)
+            turn = sum((encode(text, "I will remember that.") for text in texts), [])
             self.fact.append((len(ids), len(ids) + len(turn)))
             ids += turn
             ends = []
@@ -241,9 +254,9 @@ class Told:
 # -- measurements -------------------------------------------------------------
 
 
-def measure_loss(net, rows, slots, region, policy, means):
+def measure_loss(net, rows, slots, region, policy, sample):
     """-> mean loss of each text past sinks + slots"""
-    cache, out = Cache(net, len(rows), slots, region, policy, means=means), []
+    cache, out = Cache(net, len(rows), slots, region, policy, sample=sample), []
     for at in range(rows.shape[1] - 1):
         out.append(nll(cache.step(rows[:, at]), rows[:, at + 1]))
     return np.mean(out[SINKS + slots:], 0)
@@ -264,11 +277,11 @@ def answers(cache, tok, prompts, limit=24):
     return [tok.decode(row[len(asked):]).split("<|im_end|>")[0] for row, asked in zip(ids, prompts)]
 
 
-def measure_recall(net, told, distances, slots, region, policy, means, ways=("",)):
+def measure_recall(net, told, distances, slots, region, policy, sample, ways=("",)):
     """-> {way: facts recalled at each distance, [distances, lanes]}.  ways: "" asks; "given" sees the
     turn in its region from then on; "again" reads the turn's text first."""
     lanes = len(told.rows)
-    make = lambda: Cache(net, lanes, slots, region, policy, told.fact, means)
+    make = lambda: Cache(net, lanes, slots, region, policy, told.fact, sample)
     cache, forks = make(), [make() for _ in distances]
     for at in range(told.steps):
         for fork, wanted in zip(forks, np.array(told.at).T):
@@ -291,10 +304,14 @@ def measure_recall(net, told, distances, slots, region, policy, means, ways=("",
     return {way: np.array(hits) for way, hits in out.items()}
 
 
-def key_means(net, ids):
-    reader = Reader(net, 124, len(ids), SINKS)
-    reader.read(ids)
-    return reader.k.mean(1)
+class Sample:
+    """Of another text: means of keys [layers, kv heads, d], the most frequent ids."""
+
+    def __init__(self, net, ids):
+        reader = Reader(net, 124, len(ids), SINKS)
+        reader.read(ids)
+        self.means = reader.k.mean(1)
+        self.frequent = np.bincount(ids).argsort(kind="stable")[::-1][:FREQUENT]
 
 
 def regions(a):
@@ -317,6 +334,7 @@ def main():
     ap.add_argument("--policies", default=",".join(p for p in POLICIES if p != "recent"))
     ap.add_argument("--lanes", type=int, default=39, help="texts side by side")
     ap.add_argument("--tokens", type=int, default=1000, help="of each text of --loss")
+    ap.add_argument("--together", type=int, default=1, help="facts told one after the other; --turns gives all back")
     ap.add_argument("--distances", default="60,180,380,780")
     a = ap.parse_args()
     net = Net(a.model)
@@ -331,26 +349,26 @@ def main():
             rows, other = data[:lanes * a.tokens].reshape(lanes, -1), data[-500:]
         else:
             rows, other = dialogues(a.lanes, a.tokens), dialogues(a.lanes + 1, 500)[-1]
-        base, means = None, key_means(net, other)
+        base, sample = None, Sample(net, other)
         print(f"{rows.shape[0]} texts of {rows.shape[1]} tokens, {SINKS} + {a.slots} slots\n")
         print("| policy | region | nats a token | against the first row | +- |\n" + "|---" * 5 + "|")
         for policy, region in regions(a):
-            loss = measure_loss(net, rows, a.slots, region, policy, means)
+            loss = measure_loss(net, rows, a.slots, region, policy, sample)
             base = loss if base is None else base
             spread = (loss - base).std() / np.sqrt(max(len(loss) - 1, 1))
             print(f"| {policy} | {region} | {loss.mean():.4f} | {(loss - base).mean():+.4f} | {spread:.4f} |", flush=True)
     if a.recall or a.turns:
-        told = Told(a.lanes, distances)
-        means = key_means(net, dialogues(1, 500)[0])
+        told = Told(a.lanes, distances, a.together)
+        sample = Sample(net, dialogues(1, 500)[0])
         longest = max(b - a for a, b in told.fact)
         print(f"{len(told.rows)} facts, {SINKS} + {a.slots} slots, turns of at most {longest} tokens\n")
         print("| policy | region | " + " | ".join(map(str, distances)) + " |\n" + "|---" * (2 + len(distances)) + "|")
         line = lambda name, region, hits: print(
             f"| {name} | {region} | " + " | ".join(str(h.sum()) for h in hits) + " |", flush=True)
         for policy, region in regions(a) if a.recall else ():
-            line(policy, region, measure_recall(net, told, distances, a.slots, region, policy, means)[""])
+            line(policy, region, measure_recall(net, told, distances, a.slots, region, policy, sample)[""])
         for region in map(int, a.region.split(",")) if a.turns else ():
-            got = measure_recall(net, told, distances, a.slots, region, "given", means, ("", "given", "again"))
+            got = measure_recall(net, told, distances, a.slots, region, "given", sample, ("", "given", "again"))
             line("window alone", region, got[""])
             line("the turn given back", region, got["given"])
             line("its text read again", region, got["again"])

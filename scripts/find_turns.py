@@ -185,7 +185,7 @@ class Stored:
 
 
 def scores(stored, pick):
-    """{name: scores of the picked turns}"""
+    """-> {name: scores of the picked turns}"""
     ids, layers = stored.question, range(stored.net.layers)
     plain, twice = (stored.terms.bm25(ids, pick, power) for power in (1, 2))
     out = {"BM25": plain, "BM25, words": stored.words.bm25(stored.asked_words, pick),
@@ -199,6 +199,7 @@ def scores(stored, pick):
     out["hidden mean"] = stored.near[pick]
     for name, some in (("all layers", layers), ("last third", layers[len(layers) * 2 // 3:])):
         out["attention, " + name] = stored.attention(pick, some)
+        out["attention, not divided, " + name] = stored.attention(pick, some) * stored.tokens[pick]
         out["BM25 + attention, " + name] = z(plain) + z(out["attention, " + name])
         out["BM25 x idf + attention, " + name] = z(twice) + z(out["attention, " + name])
         for first in (8, 16, 32):

@@ -11,14 +11,15 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import eviction
+from kv_formats import Model
 from streaming import Net, Reader
 
 ORIEL, MODEL = sys.argv[1:3]
 TOKENS, SLOTS, REGION = 160, 40, 15
 
 
-def losses(net, rows, region, policy, means):
-    cache = eviction.Cache(net, len(rows), SLOTS, region, policy, [(9, 15)] * len(rows), means)
+def losses(net, rows, region, policy, sample):
+    cache = eviction.Cache(net, len(rows), SLOTS, region, policy, [(9, 15)] * len(rows), sample)
     return np.array([eviction.nll(cache.step(rows[:, t]), rows[:, t + 1]) for t in range(rows.shape[1] - 1)]), cache
 
 
@@ -29,8 +30,8 @@ class Streaming(unittest.TestCase):
         cls.net = Net(MODEL)
         rng = np.random.RandomState(5)
         cls.rows = rng.randint(3, cls.net.head.shape[0], (2, TOKENS))
-        cls.means = eviction.key_means(cls.net, cls.rows[0])
-        cls.oldest, _ = losses(cls.net, cls.rows, 0, "oldest", cls.means)
+        cls.sample = eviction.Sample(cls.net, cls.rows[0])
+        cls.oldest, _ = losses(cls.net, cls.rows, 0, "oldest", cls.sample)
 
     def test_without_a_region_losses_are_the_programs(self):
         for lane, ids in enumerate(self.rows):
@@ -44,7 +45,7 @@ class Streaming(unittest.TestCase):
 
     def test_a_region_of_the_newest_is_a_longer_window(self):
         """Whoever gives a member of the region a wrong position, or loses one, fails here."""
-        recent, _ = losses(self.net, self.rows, REGION, "recent", self.means)
+        recent, _ = losses(self.net, self.rows, REGION, "recent", self.sample)
         np.testing.assert_allclose(recent, self.oldest, atol=2e-4)
 
     def test_a_text_read_in_blocks_is_the_same(self):
@@ -54,7 +55,7 @@ class Streaming(unittest.TestCase):
 
     def test_every_policy_fills_its_region_with_tokens_that_left(self):
         for policy in eviction.POLICIES[1:]:
-            loss, cache = losses(self.net, self.rows, REGION, policy, self.means)
+            loss, cache = losses(self.net, self.rows, REGION, policy, self.sample)
             self.assertTrue(np.isfinite(loss).all(), policy)
             kept = np.sort(cache.far_position, -1)
             self.assertTrue((np.diff(kept, axis=-1) > 0).all(), policy)  # no token twice
@@ -66,8 +67,34 @@ class Streaming(unittest.TestCase):
             if policy == "fact":
                 self.assertTrue((np.isin(np.arange(9, 15), kept[0, 0, 0])).all())
 
+    def test_heavy_hitters_are_those_of_the_definition(self):
+        """The first layer's keys and queries depend on no cache: there the region is simulated in float64, as a list
+        of positions and one rotation of every key where it stands."""
+        model = Model(MODEL)
+        x = model.norm(model.w["token_embd.weight"][self.rows[0]], "blk.0.attn_norm")
+        heads = lambda side: model.linear(x, "blk.0.attn_" + side).reshape(TOKENS, -1, model.head_dim)
+        q, k = heads("q")[:, :model.heads // model.kv_heads], heads("k")[:, :1]
+        for policy in ("heavy", "heavy/n", "heavy-decay"):
+            seen, sums = [], np.zeros(TOKENS)
+            for t in range(TOKENS - 1):
+                left = [p for p in seen if eviction.SINKS <= p <= t - (SLOTS - REGION)]
+                if len(left) > REGION:
+                    worth = {p: sums[p] / (t - p if policy == "heavy/n" else 1) for p in left}
+                    seen.remove(min(worth, key=worth.get))
+                seen.append(t)
+                place = np.arange(len(seen), dtype=float)
+                turned = model.rope(k[seen], place)[:, 0]
+                score = model.rope(q[t:t + 1], place[-1:])[0] @ turned.T / np.sqrt(model.head_dim)
+                weight = np.exp(score - score.max(-1, keepdims=True))
+                if policy == "heavy-decay":
+                    sums *= 0.5**(1 / eviction.HALF_LIFE)
+                sums[seen] += (weight / weight.sum(-1, keepdims=True)).sum(0)
+            _, cache = losses(self.net, self.rows, REGION, policy, self.sample)
+            kept = [p for p in seen if eviction.SINKS <= p <= t - (SLOTS - REGION)]
+            self.assertEqual(kept, sorted(cache.far_position[0, 0, 0].astype(int)), policy)
+
     def test_of_the_two_most_alike_the_older_goes(self):
-        _, cache = losses(self.net, self.rows, REGION, "diverse", self.means)
+        _, cache = losses(self.net, self.rows, REGION, "diverse", self.sample)
         unit = cache.unit[0, 0, 0]
         expected = unit @ unit.T - 2 * np.eye(REGION)  # 1 with itself, where the script has -1
         np.testing.assert_allclose(cache.alike[0, 0, 0], expected, atol=1e-5)
