@@ -34,7 +34,8 @@ from streaming import Net, Reader
 
 RECIPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../models/oriel-tiny/recipe")
 SINKS = 4
-POLICIES = ("oldest", "heavy", "heavy/n", "heavy-decay", "heavy-rare", "diverse", "value-norm", "random", "recent", "fact")
+POLICIES = ("oldest", "heavy", "heavy/n", "heavy-decay", "heavy-rare", "diverse", "value-norm", "random", "recent",
+            "fact")
 HALF_LIFE = 64  # queries
 FREQUENT = 16
 
@@ -356,7 +357,8 @@ def main():
             loss = measure_loss(net, rows, a.slots, region, policy, sample)
             base = loss if base is None else base
             spread = (loss - base).std() / np.sqrt(max(len(loss) - 1, 1))
-            print(f"| {policy} | {region} | {loss.mean():.4f} | {(loss - base).mean():+.4f} | {spread:.4f} |", flush=True)
+            print(f"| {policy} | {region} | {loss.mean():.4f} | {(loss - base).mean():+.4f} | {spread:.4f} |",
+                  flush=True)
     if a.recall or a.turns:
         told = Told(a.lanes, distances, a.together)
         sample = Sample(net, dialogues(1, 500)[0])
