@@ -9,6 +9,7 @@
 #include "oriel/sessions.h"
 #include "support/distances.h"
 #include "support/random_families.h"
+#include "support/recovery.h"
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
 
@@ -239,6 +240,68 @@ TEST_F(Recall, a_fork_has_all_of_it) {
   }
   EXPECT_EQ(recalled(a), recalled(b));
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
+}
+
+TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_with_it_there) {
+  oriel_options small = options();
+  small.recall_tokens = 32;
+  small.window_tokens = 150;
+  small.chunk_tokens = 64;  // so far it goes back
+  const Loaded a = load(kTrained, small);
+  const auto talk = [](const Loaded& loaded) {
+    for (uint32_t i = 0; i < 12; ++i) {
+      EXPECT_EQ(ORIEL_OK,
+                add(loaded, "user", "My fish number " + std::to_string(i) + " is green."));
+      EXPECT_EQ(ORIEL_OK, add(loaded, "assistant", "I will remember that."));
+    }
+  };
+  talk(a);
+  ASSERT_EQ(ORIEL_OK, add(a, "user", "Which fish is number 1?"));
+  const uint64_t asked = statsOf(a).position;
+  const Heard heard = listen(&oriel_chat_reply, a, greedyOptions(6));
+  ASSERT_EQ(ORIEL_OK, heard.status);
+  ASSERT_FALSE(recalled(a).empty());
+  EXPECT_GT(statsOf(a).position, asked);
+  // What was said is there once, with its turns; going back to before the question finds it as it was.
+  size_t turns = 0;
+  (void)oriel_session_get_turns(a.session.get(), nullptr, 0, &turns);
+  EXPECT_EQ(13u, turns);
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind_turns(a.session.get(), 1, 0)) << log_.errors();
+  EXPECT_TRUE(recalled(a).empty());
+  ASSERT_EQ(ORIEL_OK, add(a, "user", "Which fish is number 1?"));
+  EXPECT_EQ(heard.ids, listen(&oriel_chat_reply, a, greedyOptions(6)).ids);
+}
+
+TEST_F(Recall, stands_there_again_after_a_lost_device) {
+  RandomLlama one_layer;
+  one_layer.n_layers = 1;
+  const TemporaryModel file(one_layer);
+  const Twins twins(file.path(), options());
+  ASSERT_TRUE(twins.ok()) << log_.errors();
+  const auto recalledBy = [](const SessionPtr& session) {
+    std::vector<int32_t> ids(64);
+    size_t needed = 0;
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_recalled(session.get(), ids.data(), ids.size(), &needed));
+    ids.resize(needed);
+    return ids;
+  };
+  const std::string fact = "Once upon a time the secret word was smakufu, they said. " + filler();
+  const std::string question = "secret";
+  twins.both([&](const SessionPtr& session) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session.get(), fact.data(), fact.size(), 0));
+    ASSERT_EQ(ORIEL_OK, oriel_session_recall(session.get(), question.data(), question.size()));
+    ASSERT_EQ(ORIEL_OK, append(session, someIds(9, 250)));
+  });
+  ASSERT_FALSE(recalledBy(twins.mine).empty());
+  const_cast<LosableModel&>(twins.losing).lose(Work::kRun, 1);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, append(twins.mine, someIds(3, 250)));
+  (void)recoveredOf(twins.mine.get());
+  EXPECT_EQ(recalledBy(twins.other), recalledBy(twins.mine));
+  // Once the window is full again nothing but the slots behind the sinks is of the time before.
+  twins.both([](const SessionPtr& session) {
+    ASSERT_EQ(ORIEL_OK, append(session, someIds(kWindow + 8, 251)));
+  });
+  EXPECT_LT(relativeL2(logitsOf(twins.mine), logitsOf(twins.other)), 1e-4);
 }
 
 TEST_F(Recall, a_reset_forgets_and_files_go_with_their_sessions) {
