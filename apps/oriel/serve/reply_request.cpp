@@ -20,10 +20,6 @@ constexpr size_t kMostStops = 16;
 constexpr size_t kMostStopBytes = 256;
 constexpr size_t kMostBiases = 1024;
 
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 void addStop(const Json& value, const std::string& name, std::vector<std::string>* stop) {
   const std::string text = value.is_string() ? value.get<std::string>() : "";
   if (text.empty() || text.size() > kMostStopBytes || text.find('\0') != std::string::npos) {
