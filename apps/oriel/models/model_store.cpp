@@ -96,7 +96,9 @@ std::vector<StoredModel> storedModels() {
 
 std::optional<std::string> storedModel(const std::string& name) {
   const auto known = cataloguedFile(name);
-  const std::string file = lowerCase(known ? known->file : endsInGguf(name) ? name : name + kEnding);
+  const std::string file = lowerCase(known              ? known->file
+                                     : endsInGguf(name) ? name
+                                                        : name + kEnding);
   for (const StoredModel& model : storedModels()) {
     if (lowerCase(fs::u8path(model.path).filename().u8string()) == file) {
       return model.path;
