@@ -35,8 +35,9 @@ case $? in
 esac
 
 oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON -DORIEL_SWIFTSHADER_ICD="$icd" \
-  -DORIEL_TEST_ALL=$all || oriel_fail "configuring failed"
-cmake --build "$build" || oriel_fail "building failed"
+  -DORIEL_TEST_ALL=$all -DORIEL_UNITY=ON || oriel_fail "configuring failed"
+# What this build and one of a test make in their own folders is the same for the compiler's cache.
+CCACHE_BASEDIR=$build cmake --build "$build" || oriel_fail "building failed"
 "$oriel_root/scripts/sizes.sh" "$build"  # for whoever reads the log: the test `sizes` fails where one is too large
 
 oriel_run_tests "$build" "$report" -j2 --timeout 300 "$@"

@@ -7,8 +7,9 @@ option(ORIEL_TEST_ALL "Run every test on every device" OFF)
 
 # Vulkan in software spends its time on compiling kernels: more families, weight types, cache formats and windows
 # whose kernels other tests have, too; SelfTest.passes* has every kernel.
+# A file that is refused is refused before there is a device.
 set(more_of_the_same
-  *Families.caches_of_few_bits* *Families.every_device*
+  BadFamilies.* *Families.caches_of_few_bits* *Families.every_device*
   *EmbeddedFamilies*/*_* *EmbeddedFamilies*/m* *EmbeddedFamilies*/o*
   Batches.kernels_that*
   *BatchFamilies*/*of* *BatchModels*/*q5* *BatchModels*/*q6* *BatchModels*/*iq* *BatchModels*/*bf16 *BatchModels*/*k
@@ -38,14 +39,15 @@ set(of_kernels_seen_before
 set(of_the_host
   ${more_of_the_same}
   ${of_kernels_seen_before}
-  SharedWindow.* Drafts.[b-z]* Drafts.a_[cdr]* Drafts.any*
+  SharedWindow.* Drafts.* *LostDevice.* *WindowShares* *SideBySideFamilies* Embedding.*
   *Recovery* SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
   SpeedOnDevice.* SelfTest.keeps* MatmulChoice* ShortConvolutions.*
   *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *OrielTiny*/1 *exaone4_of_windows
   Streaming.*windows_of_128 Streaming.six_hundred* Streaming.losses* Streaming.chunk_size* Knobs.* CacheFormats.divergence* Qwen2.the_guard* *RowsOn*
   *ExpertsOnFile* *ModelLogits*_swa *ModelLogits*/gemma4_e*
   *ModelLogits*moe*_q8_0 *ModelLogits*moe*_q4_0 *ModelLogits*/granitemoe *StateFormats* Latents.*
-  Architectures.streaming* Architectures.odd* Architectures.heads_of* *Random/Families*_* *BatchModels* *EmbeddedFamilies* PrefixFile.*
+  Architectures.streaming* Architectures.odd* Architectures.heads_of* Architectures.wide* Architectures.layers* Architectures.scaled*
+  *LowBit* *Random/Families*_* *BatchModels* *EmbeddedFamilies* PrefixFile.*
   Device/Kernels.latent_attention* Device/Kernels.heads_of_any_size* Device/Kernels.attention_of_low_bit*
   Device/Kernels.state_scan* Device/Kernels.rope_append_stores_low_bit* Device/Kernels.attention_weighs*/shared)
 

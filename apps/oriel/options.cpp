@@ -19,8 +19,7 @@ namespace {
 
 constexpr const char* kBundledName = "oriel-tiny";
 constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
-/// What the library takes; of sinks beyond, its number for "none" would be hit.
-constexpr uint32_t kMostTokens = 4194304;
+/// What the library takes.
 constexpr uint32_t kMostCheckpoints = 32;
 constexpr uint32_t kMostDrafts = 15;
 constexpr uint32_t kMostRecalled = 1024;
@@ -185,19 +184,19 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
                    "Tokens to remember, besides the first few (default: as many as fit, up to the "
                    "trained context)")
       ->type_name("N")
-      ->transform(wholeNumber(0, kMostTokens))
+      ->transform(wholeNumber(0, kMostWindowTokens))
       ->group(memory);
   command
       ->add_option("--min-window", options->min_window_tokens,
                    "Remember at least N tokens: cache formats that cannot hold them are not chosen")
       ->type_name("N")
-      ->transform(wholeNumber(0, kMostTokens))
+      ->transform(wholeNumber(0, kMostWindowTokens))
       ->group(memory);
   command
       ->add_option("--sinks", options->sink_tokens,
                    "First tokens to keep for ever, whatever else is forgotten (default 4)")
       ->type_name("N")
-      ->transform(wholeNumber(0, kMostTokens))
+      ->transform(wholeNumber(0, kMostWindowTokens))
       ->group(memory);
   addText(
       command, options, "--kv", "FORMAT", memory,

@@ -47,9 +47,11 @@ std::string formatted(const char* pattern, ...) {
   return text;
 }
 
-void printJson(const Json& json) {
-  print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
+
+void printJson(const Json& json) { print(dumped(json) + "\n"); }
 
 Json listOf(const std::string& parts) {
   Json list = Json::array();

@@ -29,7 +29,9 @@ __attribute__((format(printf, 1, 2)))
 std::string
 formatted(const char* pattern, ...);
 
-/// One object on one line. Text that is not UTF-8 is repaired with U+FFFD.
+/// On one line. Text that is not UTF-8 is repaired with U+FFFD.
+std::string dumped(const Json& json);
+/// One object on one line, repaired in the same way.
 void printJson(const Json& json);
 
 /// The parts of a text that commas separate.

@@ -11,7 +11,6 @@ namespace {
 constexpr char kGroup[] = "Sessions";
 /// What the library takes.
 constexpr uint32_t kMostSessions = 64;
-constexpr uint32_t kMostTokens = 4194304;
 constexpr uint64_t kMostTranscriptBytes = 1u << 30;
 
 void setTranscript(const std::string& text, CommonOptions* options) {
@@ -41,7 +40,7 @@ void addSessionOptions(CLI::App* command, CommonOptions* options) {
       ->type_name("N,...")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->transform(wholeNumber(0, kMostTokens))
+      ->transform(wholeNumber(0, kMostWindowTokens))
       ->group(kGroup);
   command
       ->add_option_function<std::string>(
@@ -56,7 +55,7 @@ void addPrefixTokensOption(CLI::App* command, CommonOptions* options) {
       ->add_option("--prefix-tokens", options->prefix_tokens,
                    "First tokens that all of them share, held once")
       ->type_name("N")
-      ->transform(wholeNumber(0, kMostTokens))
+      ->transform(wholeNumber(0, kMostWindowTokens))
       ->group(kGroup);
 }
 

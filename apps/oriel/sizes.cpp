@@ -103,4 +103,8 @@ std::string suggestSize(uint64_t bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "MiB";
 }
 
+std::string countOf(uint64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 }  // namespace cli

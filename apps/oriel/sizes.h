@@ -1,4 +1,4 @@
-// Numbers of bytes, as people write and read them.
+// Numbers of bytes and of things, as people write and read them.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,8 @@ std::string formatSize(uint64_t bytes);
 
 /// `bytes` in MiB, rounded up to a tenth, in a form that parseSize reads: "12.4MiB".
 std::string suggestSize(uint64_t bytes);
+
+/// "1 token", "2 tokens".
+std::string countOf(uint64_t count, const char* what);
 
 }  // namespace cli

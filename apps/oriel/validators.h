@@ -14,6 +14,9 @@
 
 namespace cli {
 
+/// What the library takes; of sinks beyond, its number for "none" would be hit.
+constexpr uint32_t kMostWindowTokens = 4194304;
+
 /// A number from `least` to `most`.
 inline CLI::Validator between(double least, double most) {
   return CLI::Validator(

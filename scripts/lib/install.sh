@@ -13,6 +13,9 @@
 
 oriel_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
+# ccache takes what a file includes from its compiler, and runs no preprocessor of its own before each compilation.
+export CCACHE_DEPEND=1
+
 oriel_say() {
   printf 'oriel: %s\n' "$*" >&2
 }

@@ -19,6 +19,8 @@ add_library(oriel_fuzz_program STATIC EXCLUDE_FROM_ALL
 target_include_directories(oriel_fuzz_program PUBLIC ${program})
 target_link_libraries(oriel_fuzz_program PUBLIC oriel_tools nlohmann_json::nlohmann_json)
 oriel_warnings(oriel_fuzz_program)
+target_compile_options(oriel_fuzz_program PRIVATE $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU,Clang>>:-O1>)
+set_target_properties(oriel_fuzz_program PROPERTIES UNITY_BUILD ${ORIEL_UNITY} UNITY_BUILD_BATCH_SIZE 0)
 oriel_fuzz_needs(cli_json oriel_fuzz_program)
 if(WIN32)
   target_link_libraries(oriel_fuzz_program PUBLIC psapi shell32)

@@ -310,13 +310,19 @@ struct Seen {
 
 TEST_P(Kernels, latent_attention_is_the_softmax_weighted_sum_of_what_each_token_sees) {
   constexpr uint32_t kChunk = 7;
+  uint32_t number = 0;
   for (const LatentCase& c :
        {LatentCase{{4, 40, 16, false}, 4, 50, 1, 54}, LatentCase{{4, 40, 16, false}, 4, 50, 3, 18},
         LatentCase{{2, 16, 8, false}, 0, 9, 1, 9}, LatentCase{{16, 512, 64, false}, 4, 100, 2, 64},
         LatentCase{{5, 512, 64, false}, 4, 40, 1, 44},
         LatentCase{{40, 256, 32, true}, 2, 90, 2, 64}, LatentCase{{70, 64, 32, true}, 3, 40, 1, 43},
         LatentCase{{5, 22, 6, false}, 1, 33, 2, 17}}) {
+    ++number;
     for (const KvFormat format : kFormats) {
+      // A driver in software compiles for a second: there the first case has every format, others take turns.
+      if (onVulkan() && !allCases() && number > 1 && format != kFormats[number % 3]) {
+        continue;
+      }
       SCOPED_TRACE(std::to_string(c.shape.latent) + " " + std::to_string(c.splits) + " " +
                    kvFormatName(format));
       const LatentShape& shape = c.shape;

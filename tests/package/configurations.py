@@ -63,6 +63,7 @@ ELSEWHERE = {
     "ORIEL_DLLTOOL": "scripts/cross.sh windows-x64",
     "ORIEL_PROGRAM_LTO": "builds for Windows, and those of other compilers than gcc, are without",
     "ORIEL_DESKTOP": "scripts/desktop.sh",
+    "ORIEL_UNITY": "scripts/test.sh",
     "ORIEL_FUZZ": "scripts/fuzz.sh",
     "ORIEL_WASM_THREADS": "scripts/web.sh",
     "EMSCRIPTEN_ROOT": "scripts/web.sh",

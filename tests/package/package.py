@@ -21,11 +21,11 @@ def run(*command, **options):
 
 
 def on_the_cpu(**more):
-    """An environment in which no Vulkan device is found, and compilers' results are kept where that is possible."""
+    """An environment in which no Vulkan device is found, and CMake's builds are not optimised, whatever they ask for."""
     environment = {**os.environ, "VK_ICD_FILENAMES": "/nonexistent", "VK_DRIVER_FILES": "/nonexistent", **more}
-    if shutil.which("ccache"):
+    if os.name == "posix":
         for language in ("C", "CXX"):
-            environment.setdefault(f"CMAKE_{language}_COMPILER_LAUNCHER", "ccache")
+            environment.setdefault(f"CMAKE_{language}_COMPILER_LAUNCHER", str(HERE / "unoptimised.sh"))
     return environment
 
 

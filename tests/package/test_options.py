@@ -226,13 +226,14 @@ class Options(unittest.TestCase):
         comes out of the compiler's cache, where there is one."""
         folder = fresh(FOLDER / "as_packages")
         same = {name: OURS[name] for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER",
-                                              "ORIEL_WARNINGS_AS_ERRORS") if OURS.get(name)}
+                                              "ORIEL_WARNINGS_AS_ERRORS", "ORIEL_UNITY") if OURS.get(name)}
         options = {**same, **CONFIGURATIONS["as_packages"], "CMAKE_INSTALL_LIBDIR": MULTIARCH}
         packed = BUILD / "runtime/kernels_packed.cpp"
         options["ORIEL_PACKED_KERNELS"] = packed if packed.is_file() else ""
         options["ORIEL_DESKTOP"] = "OFF"  # as in scripts/package.sh
         run(CMAKE, "-S", SOURCE, "-B", folder / "build", "-G", OURS["CMAKE_GENERATOR"], *flags(options))
-        run(CMAKE, "--build", folder / "build", "--parallel", os.cpu_count() or 2)
+        run(CMAKE, "--build", folder / "build", "--parallel", os.cpu_count() or 2,
+            env={**os.environ, "CCACHE_BASEDIR": str(folder / "build")})
         self.check("as_packages", folder / "build")
         program = folder / "build/apps/oriel"
         self.assertNotIn(b"libedit", program.read_bytes())

@@ -455,7 +455,9 @@ class Soak {
   }
 
   void recoverAll() {
-    faultLayer()->clear();
+    if (faultLayer() != nullptr) {
+      faultLayer()->clear();
+    }
     for (oriel_session* session : sessions_) {
       if (session == nullptr) {
         continue;

@@ -1,10 +1,12 @@
 """clang-tidy over what a build compiles, with the checks of .clang-tidy.
 
-    python3 tidy.py BUILD [--all]
+    python3 tidy.py BUILD [--library | --all]
 
-BUILD has a compile_commands.json. Without --all what takes long is left to scripts/tidy.sh: the program, for the
-headers it includes, and kernels that are compiled once for each instruction set. A file that passed is not looked at
-again until it, what it includes, its flags or the checks change: BUILD/tidy has the hashes.
+BUILD has a compile_commands.json. Without an option only what changed in the last commits is looked at: a source that
+did, and of a header that did one source that includes it. --library: all of its sources, but for kernels that are
+compiled once for each instruction set. --all (scripts/tidy.sh): these and the program, too, which take long for the
+headers they include. A file that passed is not looked at again until it, what it includes, its flags or the checks
+change: BUILD/tidy has the hashes.
 """
 import concurrent.futures
 import hashlib
@@ -19,6 +21,8 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 VERSION = "14"  # others have other checks
+COMMITS = 20
+INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 EVERY_TIME = ("runtime", "platform")
 ALL = (*EVERY_TIME, "apps")
 # Flags of gcc that clang does not know.
@@ -46,6 +50,46 @@ def chosen(database, everything):
         if not everything and "HWY_TARGET_INCLUDE" in path.read_text(encoding="utf-8"):
             continue
         yield path, entry["directory"], entry["command"]
+
+
+def changed():
+    """Files that the last commits changed, and what is not committed; None, for all of them: nobody knows, or the checks
+    changed."""
+    def git(*words):
+        done = subprocess.run(["git", "-C", str(SOURCE), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              encoding="utf-8")
+        return done.stdout.split("\0") if done.returncode == 0 else None
+
+    try:
+        lists = (git("diff", "--name-only", "-z", f"HEAD~{COMMITS}"), git("ls-files", "--others", "--exclude-standard", "-z"))
+    except OSError:
+        return None
+    if None in lists:
+        return None
+    names = {SOURCE / name for listed in lists for name in listed if name}
+    return None if any(name.name == ".clang-tidy" for name in names) else names
+
+
+def with_headers(names, sources):
+    """Of the sources those that changed, and one for each header that did: the first that includes it, directly where
+    one does."""
+    folders = [SOURCE, *(SOURCE / room for room in EVERY_TIME), SOURCE / "runtime/include"]
+
+    def included(path):
+        for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
+            yield from (folder / name for folder in (path.parent, *folders) if (folder / name).is_file())
+
+    wanted = [source for source in sources if source in names]
+    for header in sorted(name for name in names if name.suffix == ".h" and name.is_file()):
+        including, seen = [header], {header}
+        while including and not any(path in sources for path in including):
+            including = [path for room in EVERY_TIME for path in sorted((SOURCE / room).rglob("*.*"))
+                         if path.suffix in (".h", ".cpp") and path not in seen and seen & set(included(path))]
+            seen.update(including)
+        found = [path for path in including if path in sources]
+        if found and not set(found) & set(wanted):
+            wanted.append(found[0])
+    return wanted
 
 
 def preprocessed(folder, command):
@@ -86,6 +130,7 @@ def look(program, build, path, folder, command):
 
 def main():
     build, everything = pathlib.Path(sys.argv[1]), "--all" in sys.argv[2:]
+    recent = None if sys.argv[2:] else changed()
     program, reason = find()
     database = build / "compile_commands.json"
     if program and not database.is_file():
@@ -101,6 +146,9 @@ def main():
     if len(files) < 20:
         print(f"only {len(files)} files of {database} are of this checkout")
         return 1
+    if recent is not None:
+        wanted = set(with_headers(recent, {path for path, _, _ in files}))
+        files = [file for file in files if file[0] in wanted]
     wrong = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for said in pool.map(lambda file: look(program, build, *file), files):

@@ -14,10 +14,6 @@
 namespace cli {
 namespace {
 
-std::string countOf(uint64_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 /// Throws Failure where the model would not be loaded: nothing has been given up by then.
 void checkFits(const ChatOptions& options, uint32_t pinned_tokens) {
   Diagnostics diagnostics(/*verbose=*/false, /*warns=*/false);

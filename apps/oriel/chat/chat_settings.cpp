@@ -65,50 +65,50 @@ std::string onOff(const std::string& text, bool* on, bool* off) {
 }
 
 using Options = ChatOptions;
-using Takes = ChatSetting::Takes;
+using SettingFor = ChatSetting::Takes;
 
 const ChatSetting kSettings[] = {
-    {"temperature", Takes::kNext, "0 to 100",
+    {"temperature", SettingFor::kNext, "0 to 100",
      [](const Options& o) { return shown(o.common.temperature, 0.7); },
      [](const std::string& text, Options* o) {
        return setNumber(text, 0, 100, &o->common.temperature);
      }},
-    {"top-k", Takes::kNext, "0 (all) or more",
+    {"top-k", SettingFor::kNext, "0 (all) or more",
      [](const Options& o) {
        return o.common.top_k ? std::to_string(*o.common.top_k) : "40 (default)";
      },
      [](const std::string& text, Options* o) {
        return setWhole(text, 0, UINT32_MAX, &o->common.top_k);
      }},
-    {"top-p", Takes::kNext, "0.0001 to 1 (all)",
+    {"top-p", SettingFor::kNext, "0.0001 to 1 (all)",
      [](const Options& o) { return shown(o.common.top_p, 0.95); },
      [](const std::string& text, Options* o) {
        return setNumber(text, 0.0001, 1, &o->common.top_p);
      }},
-    {"min-p", Takes::kNext, "0 (off) to 1",
+    {"min-p", SettingFor::kNext, "0 (off) to 1",
      [](const Options& o) { return shown(o.common.min_p, 0.05); },
      [](const std::string& text, Options* o) { return setNumber(text, 0, 1, &o->common.min_p); }},
-    {"repeat-penalty", Takes::kNext, "0.01 to 100; 1: off",
+    {"repeat-penalty", SettingFor::kNext, "0.01 to 100; 1: off",
      [](const Options& o) { return shown(o.common.repeat_penalty, 1); },
      [](const std::string& text, Options* o) {
        return setNumber(text, 0.01, 100, &o->common.repeat_penalty);
      }},
-    {"presence-penalty", Takes::kNext, "-10 to 10; 0: off",
+    {"presence-penalty", SettingFor::kNext, "-10 to 10; 0: off",
      [](const Options& o) { return shown(static_cast<double>(o.common.presence_penalty)); },
      [](const std::string& text, Options* o) {
        return setNumber(text, -10, 10, &o->common.presence_penalty);
      }},
-    {"frequency-penalty", Takes::kNext, "-10 to 10; 0: off",
+    {"frequency-penalty", SettingFor::kNext, "-10 to 10; 0: off",
      [](const Options& o) { return shown(static_cast<double>(o.common.frequency_penalty)); },
      [](const std::string& text, Options* o) {
        return setNumber(text, -10, 10, &o->common.frequency_penalty);
      }},
-    {"repeat-window", Takes::kNext, "1 to 256 tokens",
+    {"repeat-window", SettingFor::kNext, "1 to 256 tokens",
      [](const Options& o) { return shownCount(o.common.repeat_window, "64 (default)"); },
      [](const std::string& text, Options* o) {
        return setWhole(text, 1, 256, &o->common.repeat_window);
      }},
-    {"seed", Takes::kNext, "0: another each time",
+    {"seed", SettingFor::kNext, "0: another each time",
      [](const Options& o) { return shownCount(o.common.seed, "0: another each time"); },
      [](const std::string& text, Options* o) {
        std::string given = text == kDefault ? "0" : text;
@@ -117,7 +117,7 @@ const ChatSetting kSettings[] = {
            why_not.empty() ? std::strtoull(given.c_str(), nullptr, 10) : o->common.seed;
        return why_not;
      }},
-    {"greedy", Takes::kNext, "on or off",
+    {"greedy", SettingFor::kNext, "on or off",
      [](const Options& o) { return std::string(o.common.greedy ? "on" : "off"); },
      [](const std::string& text, Options* o) {
        bool on = false;
@@ -126,7 +126,7 @@ const ChatSetting kSettings[] = {
        o->common.greedy = why_not.empty() ? on : o->common.greedy;
        return why_not;
      }},
-    {"tokens", Takes::kNext, "of a reply at most; 0: any number",
+    {"tokens", SettingFor::kNext, "of a reply at most; 0: any number",
      [](const Options& o) { return shownCount(o.reply_tokens, "0: until it ends by itself"); },
      [](const std::string& text, Options* o) {
        if (text == kDefault) {
@@ -135,12 +135,12 @@ const ChatSetting kSettings[] = {
        }
        return setWhole(text, 0, UINT32_MAX, &o->reply_tokens);
      }},
-    {"min-tokens", Takes::kNext, "of a reply at least",
+    {"min-tokens", SettingFor::kNext, "of a reply at least",
      [](const Options& o) { return std::to_string(o.reply.min_tokens); },
      [](const std::string& text, Options* o) {
        return setWhole(text, 0, UINT32_MAX, &o->reply.min_tokens);
      }},
-    {"think", Takes::kFormat, "on, off or default",
+    {"think", SettingFor::kFormat, "on, off or default",
      [](const Options& o) {
        return std::string(o.chat.no_thinking ? "off" : o.chat.thinking ? "on" : kDefault);
      },
@@ -154,7 +154,7 @@ const ChatSetting kSettings[] = {
        }
        return why_not;
      }},
-    {"memory", Takes::kModel, "a size, e.g. 300MB",
+    {"memory", SettingFor::kModel, "a size, e.g. 300MB",
      [](const Options& o) { return formatSize(o.common.memory_bytes); },
      [](const std::string& text, Options* o) {
        return parseSize(text, &o->common.memory_bytes)
@@ -162,12 +162,12 @@ const ChatSetting kSettings[] = {
                   : "'" + text +
                         "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)";
      }},
-    {"window", Takes::kModel, "tokens to remember; 0: as many as fit",
+    {"window", SettingFor::kModel, "tokens to remember; 0: as many as fit",
      [](const Options& o) { return shownCount(o.common.window_tokens, "0: as many as fit"); },
      [](const std::string& text, Options* o) {
        return setWhole(text, 0, kMostTokens, &o->common.window_tokens);
      }},
-    {"kv", Takes::kModel, "auto, f16, k8v8, k8v4 or k4v4",
+    {"kv", SettingFor::kModel, "auto, f16, k8v8, k8v4 or k4v4",
      [](const Options& o) {
        return o.common.k_format == ORIEL_KV_AUTO
                   ? std::string("auto")

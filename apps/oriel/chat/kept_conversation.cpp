@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "output.h"
+#include "sizes.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 
@@ -21,10 +22,6 @@ bool isFileWithContent(const std::string& path) {
   std::error_code error;
   return fs::is_regular_file(fs::u8path(path), error) &&
          fs::file_size(fs::u8path(path), error) > 0 && !error;
-}
-
-std::string countOf(uint64_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 std::string said(const Session& session, oriel_status status) {

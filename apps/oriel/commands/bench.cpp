@@ -167,12 +167,12 @@ Json runSoak(uint32_t tokens, const std::vector<int32_t>& ids, Session* session)
   return list;
 }
 
-double numberOf(const Json& value) { return value.is_null() ? 0.0 : value.get<double>(); }
+double measured(const Json& value) { return value.is_null() ? 0.0 : value.get<double>(); }
 
 /// "  1234.5 tokens/s   predicted   1300.0 (measured -5 %)   1.2 MiB/token, 43 % of bandwidth".
 std::string speedLine(const char* name, const Json& json, const std::string& kind) {
   const std::string field = kind + "_tokens_per_s";
-  std::string line = formatted("%-12s %10.1f tokens/s", name, numberOf(json[field]));
+  std::string line = formatted("%-12s %10.1f tokens/s", name, measured(json[field]));
   const Json& predicted = json["predicted"][field];
   if (!predicted.is_null()) {
     line += formatted("   predicted %.1f", predicted.get<double>());
@@ -180,7 +180,7 @@ std::string speedLine(const char* name, const Json& json, const std::string& kin
     line += off.is_null() ? "" : formatted(" (measured %+.0f %%)", off.get<double>());
   }
   const Json& moved = json["moved"];
-  line += "   " + formatSize(static_cast<uint64_t>(numberOf(moved[kind + "_bytes_per_token"]))) +
+  line += "   " + formatSize(static_cast<uint64_t>(measured(moved[kind + "_bytes_per_token"]))) +
           " a token";
   const Json& share = moved[kind + "_bandwidth_share"];
   return line +
@@ -190,8 +190,8 @@ std::string speedLine(const char* name, const Json& json, const std::string& kin
 
 /// Why a share of the bandwidth is more than all of it; empty where none is.
 std::string bandwidthNote(const Json& moved) {
-  const bool above = numberOf(moved["prefill_bandwidth_share"]) > 1 ||
-                     numberOf(moved["decode_bandwidth_share"]) > 1;
+  const bool above = measured(moved["prefill_bandwidth_share"]) > 1 ||
+                     measured(moved["decode_bandwidth_share"]) > 1;
   return above ? "             more than 100 %: what fits the processor's caches is read faster "
                  "than memory, "
                  "which is what was measured\n"
@@ -207,20 +207,20 @@ void describe(const Json& json, const BenchOptions& options) {
   text += speedLine("prefill", json, "prefill");
   if (!json["decode_tokens_per_s"].is_null()) {
     text += speedLine("decode", json, "decode");
-    text += formatted("first token  %10.1f ms\n", numberOf(json["time_to_first_token_ms"]));
+    text += formatted("first token  %10.1f ms\n", measured(json["time_to_first_token_ms"]));
   }
   if (json.contains("together_tokens_per_s")) {
     const double together = json["together_tokens_per_s"].get<double>();
     text += formatted("together     %10.1f tokens/s   %u sessions, %.2f times one alone\n",
-                      together, options.sessions, together / numberOf(json["decode_tokens_per_s"]));
+                      together, options.sessions, together / measured(json["decode_tokens_per_s"]));
   }
   text += bandwidthNote(json["moved"]);
   if (!json["expert_hit_rate"].is_null()) {
     text += formatted("experts      %10.1f %% were in a slot   predicted %.1f %%\n",
-                      100 * numberOf(json["expert_hit_rate"]),
-                      100 * numberOf(json["predicted"]["expert_hit_rate"]));
+                      100 * measured(json["expert_hit_rate"]),
+                      100 * measured(json["predicted"]["expert_hit_rate"]));
   }
-  text += formatted("load         %10.1f ms\n", numberOf(json["load_ms"]));
+  text += formatted("load         %10.1f ms\n", measured(json["load_ms"]));
   text += formatted("of           %u tokens at depth %u, then %u\n", options.prefill, options.depth,
                     options.decode);
   text += "device       " + formatSize(json["device_bytes"].get<uint64_t>()) + ", host " +

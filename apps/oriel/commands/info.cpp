@@ -289,10 +289,6 @@ std::string timeName(int64_t seconds) {
   return text;
 }
 
-std::string countOf(uint64_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 void describe(const std::string& path, const oriel_snapshot_info& info) {
   const std::filesystem::path file = std::filesystem::u8path(path);
   std::string text = row("snapshot", "of a conversation, version " + std::to_string(info.version));

@@ -15,12 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kGguf[] = ".gguf";
+constexpr char kEnding[] = ".gguf";
 
 bool endsInGguf(const std::string& text) {
-  const std::string ending = kGguf;
+  const std::string ending = kEnding;
   return text.size() > ending.size() &&
-         lowerCase(text.substr(text.size() - ending.size())) == kGguf;
+         lowerCase(text.substr(text.size() - ending.size())) == kEnding;
 }
 
 bool isPath(const std::string& text) {
@@ -42,7 +42,7 @@ std::string nameOf(const std::string& file) {
       return std::string(model->id) + ":" + quantisationOf(file);
     }
   }
-  return file.substr(0, file.size() - (sizeof(kGguf) - 1));
+  return file.substr(0, file.size() - (sizeof(kEnding) - 1));
 }
 
 [[noreturn]] void failUnknown(const std::string& given) {
@@ -96,7 +96,9 @@ std::vector<StoredModel> storedModels() {
 
 std::optional<std::string> storedModel(const std::string& name) {
   const auto known = cataloguedFile(name);
-  const std::string file = lowerCase(known ? known->file : endsInGguf(name) ? name : name + kGguf);
+  const std::string file = lowerCase(known              ? known->file
+                                     : endsInGguf(name) ? name
+                                                        : name + kEnding);
   for (const StoredModel& model : storedModels()) {
     if (lowerCase(fs::u8path(model.path).filename().u8string()) == file) {
       return model.path;

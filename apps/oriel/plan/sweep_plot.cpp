@@ -9,8 +9,8 @@
 namespace cli {
 namespace {
 
-constexpr double kWidth = 1160;
-constexpr double kHeight = 440;
+constexpr double kSweepWidth = 1160;
+constexpr double kSweepHeight = 440;
 constexpr double kTop = 112;
 constexpr double kPanelWidth = 300;
 constexpr double kPanelHeight = 250;
@@ -135,7 +135,7 @@ void drawPanel(const Panel& panel, double x, Svg* svg) {
 }  // namespace
 
 std::string plotSweep(const Sweep& sweep) {
-  Svg svg(kWidth, kHeight);
+  Svg svg(kSweepWidth, kSweepHeight);
   svg.text({kLeft, 34}, sweep.model + " on " + sweep.device, Svg::Anchor::kStart, 18, kStrongColour,
            true);
   Legend legend({kLeft, 62}, &svg);

@@ -11,11 +11,11 @@
 namespace cli {
 namespace {
 
-[[noreturn]] void fail(const std::string& text) { throw Failure{kExitFailed, text}; }
+[[noreturn]] void refuse(const std::string& text) { throw Failure{kExitFailed, text}; }
 
 std::string textOf(const std::string& name, const Json& value) {
   if (!value.is_string()) {
-    fail(name + " is no text");
+    refuse(name + " is no text");
   }
   return value.get<std::string>();
 }
@@ -23,7 +23,7 @@ std::string textOf(const std::string& name, const Json& value) {
 void setStop(const Json& value, ReplyOptions* options) {
   const Json list = value.is_string() ? Json::array({value}) : value;
   if (!list.is_array()) {
-    fail("stop is neither a text nor a list of texts");
+    refuse("stop is neither a text nor a list of texts");
   }
   options->stop.clear();
   for (const Json& text : list) {
@@ -41,14 +41,14 @@ void setForm(const std::string& name, const Json& value, ReplyOptions* options) 
 void setSetting(const std::string& name, const Json& value, ChatOptions* options) {
   const ChatSetting* const setting = chatSetting(name);
   if (setting == nullptr || setting->takes == ChatSetting::Takes::kModel) {
-    fail("there is no field \"" + terminalSafe(name) + "\": docs/cli.md lists them");
+    refuse("there is no field \"" + terminalSafe(name) + "\": docs/cli.md lists them");
   }
   const std::string text = value.is_string()    ? value.get<std::string>()
                            : value.is_boolean() ? (value.get<bool>() ? "on" : "off")
                                                 : value.dump();
   const std::string why_not = setting->set(text, options);
   if (!why_not.empty()) {
-    fail(name + ": " + why_not);
+    refuse(name + ": " + why_not);
   }
 }
 
@@ -60,7 +60,7 @@ void setField(const std::string& name, const Json& value, BatchLine* line) {
     line->messages = Json::array({userMessage(textOf(name, value))});
   } else if (name == "messages") {
     if (!value.is_array() || value.empty()) {
-      fail("messages is no list of messages");
+      refuse("messages is no list of messages");
     }
     line->messages = value;
   } else if (name == "system") {
@@ -73,7 +73,7 @@ void setField(const std::string& name, const Json& value, BatchLine* line) {
     line->options.chat.tools = value.dump();
   } else if (name == "tool_choice") {
     if (!parseToolChoice(textOf(name, value), reply)) {
-      fail("tool_choice is none of free, checked, required and none");
+      refuse("tool_choice is none of free, checked, required and none");
     }
   } else {
     setSetting(name, value, &line->options);
@@ -83,13 +83,13 @@ void setField(const std::string& name, const Json& value, BatchLine* line) {
 void readLine(const std::string& text, BatchLine* line) {
   const Json json = parseJson(text, "the line");
   if (!json.is_object()) {
-    fail("the line is no JSON object: write {\"prompt\": \"Hello\"}");
+    refuse("the line is no JSON object: write {\"prompt\": \"Hello\"}");
   }
   if (json.contains("id")) {
     line->id = json["id"];  // also of a line whose other fields are wrong
   }
   if (json.contains("prompt") == json.contains("messages")) {
-    fail("the line has to have either \"prompt\" or \"messages\"");
+    refuse("the line has to have either \"prompt\" or \"messages\"");
   }
   for (const auto& [name, value] : json.items()) {
     setField(name, value, line);

@@ -12,10 +12,6 @@ namespace {
 
 constexpr size_t kMostMessages = 65536;
 
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 /// Blanks around a reply get lost on the way through many clients.
 std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");

@@ -20,10 +20,6 @@ constexpr size_t kMostStops = 16;
 constexpr size_t kMostStopBytes = 256;
 constexpr size_t kMostBiases = 1024;
 
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 void addStop(const Json& value, const std::string& name, std::vector<std::string>* stop) {
   const std::string text = value.is_string() ? value.get<std::string>() : "";
   if (text.empty() || text.size() > kMostStopBytes || text.find('\0') != std::string::npos) {
@@ -109,7 +105,7 @@ void readCommon(const Fields& fields, uint32_t n_vocab, ReplyRequest* request) {
   readBiases(fields, n_vocab, request);
 }
 
-constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMostReplyTokens = std::numeric_limits<int32_t>::max();
 
 /// Their names in `names`.
 Json readTools(const Json& list, std::vector<std::string>* names) {
@@ -262,8 +258,8 @@ ReplyRequest readChatRequest(const Json& body, uint32_t n_vocab) {
   ReplyRequest request;
   request.messages = readChatMessages(fields.need("messages", "the conversation"));
   readCommon(fields, n_vocab, &request);
-  const auto most = fields.whole("max_completion_tokens", 1, kMostTokens);
-  const auto older = fields.whole("max_tokens", 1, kMostTokens);
+  const auto most = fields.whole("max_completion_tokens", 1, kMostReplyTokens);
+  const auto older = fields.whole("max_tokens", 1, kMostReplyTokens);
   request.max_tokens = as<uint32_t>(most ? most : older);
   request.logprobs = fields.boolean("logprobs").value_or(false);
   const auto top = fields.whole("top_logprobs", 0, 20);
@@ -324,8 +320,8 @@ ReplyRequest readCompletionRequest(const Json& body, uint32_t n_vocab) {
   request.is_chat = false;
   request.prompts = readPrompts(fields.need("prompt", "a text"), "prompt", n_vocab);
   readCommon(fields, n_vocab, &request);
-  request.max_tokens =
-      as<uint32_t>(fields.whole("max_tokens", 1, kMostTokens)).value_or(16);  // as OpenAI has it
+  request.max_tokens = as<uint32_t>(fields.whole("max_tokens", 1, kMostReplyTokens))
+                           .value_or(16);  // as OpenAI has it
   const auto top = fields.whole("logprobs", 0, 20);
   request.logprobs = top.has_value();
   request.top_logprobs = as<uint32_t>(top).value_or(0);

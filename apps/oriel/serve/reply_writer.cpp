@@ -9,10 +9,6 @@
 namespace cli {
 namespace {
 
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 /// JSON has no infinity; OpenAI writes this for what is next to impossible.
 Json logprobOf(float value) { return numberOf(std::isfinite(value) ? value : -9999.0f); }
 

@@ -19,10 +19,6 @@ namespace {
 
 constexpr char kJson[] = "application/json";
 
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::vector<std::unique_ptr<Slot>> makeSlots(const ServiceOptions& options, const Model& model) {
   std::vector<std::unique_ptr<Slot>> slots;
   for (uint32_t i = 0; i < options.common.sessions; ++i) {

@@ -8,7 +8,7 @@
 namespace cli {
 namespace {
 
-constexpr std::chrono::milliseconds kSlice(100);
+constexpr std::chrono::milliseconds kLongestHold(100);
 /// What is held is given up for a match of at least this part of it.
 constexpr uint64_t kWorth = 4;
 
@@ -54,7 +54,7 @@ Slots::Lease Slots::take(const Matcher& match, const GivesUp& gives_up) {
   }
   const auto mine = waiting_.insert(waiting_.end(), 0);
   while (mine != waiting_.begin() || free_.empty()) {
-    changed_.wait_for(hold, kSlice);
+    changed_.wait_for(hold, kLongestHold);
     const std::optional<ApiError> reason = gives_up();
     if (reason) {
       waiting_.erase(mine);

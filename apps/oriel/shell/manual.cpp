@@ -8,7 +8,7 @@ namespace cli {
 namespace {
 
 /// One line of text: no character of it is taken for a request, and each is the one that is typed.
-std::string escaped(const std::string& text) {
+std::string forTroff(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
@@ -45,26 +45,26 @@ std::string upperCase(std::string text) {
 }
 
 std::string head(const std::string& name, const std::string& description) {
-  return ".\\\" Written by `oriel manual`.\n.TH " + escaped(upperCase(name)) + " 1 \"\" \"oriel " +
-         oriel_version() + "\" \"User Commands\"\n.nh\n.ad l\n.SH NAME\n" + escaped(name) +
-         " \\- " + escaped(description) + "\n";
+  return ".\\\" Written by `oriel manual`.\n.TH " + forTroff(upperCase(name)) + " 1 \"\" \"oriel " +
+         oriel_version() + "\" \"User Commands\"\n.nh\n.ad l\n.SH NAME\n" + forTroff(name) +
+         " \\- " + forTroff(description) + "\n";
 }
 
 std::string entry(const OptionRow& option, bool is_argument) {
   std::string out = ".TP\n";
   if (is_argument) {
-    out += "\\fI" + escaped(option.names.front()) + "\\fR" + (option.repeats ? " ..." : "");
+    out += "\\fI" + forTroff(option.names.front()) + "\\fR" + (option.repeats ? " ..." : "");
   } else {
     std::string names;
     for (const std::string& name : option.names) {
-      names += (names.empty() ? "\\fB" : ", \\fB") + escaped(name) + "\\fR";
+      names += (names.empty() ? "\\fB" : ", \\fB") + forTroff(name) + "\\fR";
     }
     out += names;
     if (!option.value_name.empty()) {
-      out += " \\fI" + escaped(option.value_name) + "\\fR";
+      out += " \\fI" + forTroff(option.value_name) + "\\fR";
     }
   }
-  return out + "\n" + escaped(option.description) + "\n";
+  return out + "\n" + forTroff(option.description) + "\n";
 }
 
 std::string optionSections(const CommandRow& row) {
@@ -80,7 +80,7 @@ std::string optionSections(const CommandRow& row) {
   for (const OptionRow& option : row.options) {
     if (option.group != group) {
       group = option.group;
-      out += ".SS " + escaped(group) + "\n";
+      out += ".SS " + forTroff(group) + "\n";
     }
     out += entry(option, false);
   }
@@ -102,7 +102,7 @@ std::string paragraphs(const std::string& text) {
       out += example ? ".RS 4\n.nf\n" : "";
       in_example = example;
     }
-    out += line.empty() ? ".PP\n" : escaped(example ? line.substr(2) : line) + "\n";
+    out += line.empty() ? ".PP\n" : forTroff(example ? line.substr(2) : line) + "\n";
   }
   return out + (in_example ? ".fi\n.RE\n" : "");
 }
@@ -147,7 +147,7 @@ std::string manualPage(const OptionTable& table) {
   out += ".SH DESCRIPTION\n" + paragraphs(table.program.footer);
   out += ".SH COMMANDS\n";
   for (const CommandRow& command : table.commands) {
-    out += ".TP\n\\fB" + escaped(pageName(command)) + "\\fR(1)\n" + escaped(command.description) +
+    out += ".TP\n\\fB" + forTroff(pageName(command)) + "\\fR(1)\n" + forTroff(command.description) +
            "\n";
   }
   return out + optionSections(table.program) + kExitStatus + kEnvironment;
@@ -155,9 +155,10 @@ std::string manualPage(const OptionTable& table) {
 
 std::string manualPage(const OptionTable& table, const CommandRow& command) {
   std::string out = head(pageName(command), command.description);
-  out += ".SH SYNOPSIS\n\\fBoriel " + escaped(command.name) + "\\fR";
+  out += ".SH SYNOPSIS\n\\fBoriel " + forTroff(command.name) + "\\fR";
   for (const OptionRow& argument : command.arguments) {
-    out += " [\\fI" + escaped(argument.value_name) + "\\fR" + (argument.repeats ? "..." : "") + "]";
+    out +=
+        " [\\fI" + forTroff(argument.value_name) + "\\fR" + (argument.repeats ? "..." : "") + "]";
   }
   out += " [\\fIOPTIONS\\fR]\n" + optionSections(command) + kExitStatus + kEnvironment;
   if (!command.footer.empty()) {
@@ -169,7 +170,7 @@ std::string manualPage(const OptionTable& table, const CommandRow& command) {
   out += ".SH SEE ALSO\n\\fBoriel\\fR(1)";
   for (const CommandRow& other : table.commands) {
     if (other.name != command.name) {
-      out += ",\n\\fB" + escaped(pageName(other)) + "\\fR(1)";
+      out += ",\n\\fB" + forTroff(pageName(other)) + "\\fR(1)";
     }
   }
   return out + "\n";

@@ -6,7 +6,7 @@ namespace cli {
 namespace {
 
 /// Inside '...', in a specification of _arguments or _describe.
-std::string escaped(const std::string& text) {
+std::string forZsh(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {
@@ -44,9 +44,9 @@ std::string optionLines(const OptionRow& option) {
     if (option.value != Value::kNone) {
       out += name.compare(0, 2, "--") == 0 ? "=" : "+";
     }
-    out += "[" + escaped(briefly(option.description)) + "]";
+    out += "[" + forZsh(briefly(option.description)) + "]";
     if (option.value != Value::kNone) {
-      out += ":" + escaped(option.value_name) + ":" + action(option);
+      out += ":" + forZsh(option.value_name) + ":" + action(option);
     }
     out += "'";
   }
@@ -60,7 +60,7 @@ std::string commandFunction(const CommandRow& command) {
   }
   for (const OptionRow& argument : command.arguments) {
     out += std::string(" \\\n    '") + (argument.repeats ? "*:" : "::") +
-           escaped(argument.value_name) + ":" + action(argument) + "'";
+           forZsh(argument.value_name) + ":" + action(argument) + "'";
   }
   return out + "\n}\n\n";
 }
@@ -68,12 +68,12 @@ std::string commandFunction(const CommandRow& command) {
 std::string commandRows(const OptionTable& table) {
   std::string out;
   for (const CommandRow& command : table.commands) {
-    out += "    '" + command.name + ":" + escaped(command.description) + "'\n";
+    out += "    '" + command.name + ":" + forZsh(command.description) + "'\n";
   }
   return out;
 }
 
-constexpr char kTail[] = R"(
+constexpr char kZshTail[] = R"(
   local curcontext=$curcontext state line
   typeset -A opt_args
   _arguments -C -S "${options[@]}" '1:command:->command' '*::argument:->argument' && return
@@ -111,7 +111,7 @@ std::string zshCompletions(const OptionTable& table) {
   for (const OptionRow& option : table.program.options) {
     out += replaced(optionLines(option), " \\\n", "\n");
   }
-  return out + "\n  )" + kTail;
+  return out + "\n  )" + kZshTail;
 }
 
 }  // namespace cli

@@ -15,8 +15,6 @@ constexpr char kEscape = '\033';
 constexpr std::string_view kPasteEnd = "\033[201~";
 /// The bytes of one key come together, also from afar; those of two keys do not.
 constexpr int kKeyMs = 50;
-/// Pasted lines come closer than this; those that somebody types do not.
-constexpr int kPasteMs = 30;
 constexpr char32_t kReplacement = 0xFFFD;
 
 bool isFinal(int byte) { return byte >= '@' && byte <= '~'; }

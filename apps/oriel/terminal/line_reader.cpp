@@ -9,12 +9,6 @@
 #include "terminal/standard_input.h"
 
 namespace cli {
-namespace {
-
-/// Pasted lines come closer than this, also from afar; those that somebody types do not.
-constexpr int kPasteMs = 30;
-
-}  // namespace
 
 LineReader::Result LineReader::next(std::string* line) {
   char buffer[4096];

@@ -6,6 +6,9 @@
 
 namespace cli {
 
+/// Pasted lines come closer than this, also from afar; those that somebody types do not.
+constexpr int kPasteMs = 30;
+
 /// Bytes read (0 at the end of the input), or -1: interrupted or failed, which errno tells.
 long readStdin(char* buffer, size_t capacity);
 /// Whether stdin has something to read, or gets it within the time. Terminals have whole lines only.

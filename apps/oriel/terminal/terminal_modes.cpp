@@ -44,7 +44,7 @@ constexpr char kMarkPastes[] = "\033[?2004h";
 constexpr char kDoNotMarkPastes[] = "\033[?2004l";
 
 template <size_t N>
-void send(const char (&text)[N]) {
+void sendMode(const char (&text)[N]) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, N - 1);
 }
 
@@ -55,7 +55,7 @@ void setModes(const termios& modes) {
 
 void giveBack() {
   if (wanted.load() != nullptr) {
-    send(kDoNotMarkPastes);
+    sendMode(kDoNotMarkPastes);
     setModes(usual_modes);
   }
 }
@@ -99,7 +99,7 @@ static void onContinue(int) {
   // In the background the terminal is somebody else's; `fg` continues once more.
   if (modes != nullptr && tcgetpgrp(STDIN_FILENO) == getpgrp()) {
     setModes(*modes);
-    send(kMarkPastes);
+    sendMode(kMarkPastes);
   }
   resumed.store(true);
   wakeReader();
@@ -140,7 +140,7 @@ bool takeTerminal() {
   setHandler(SIGCONT, onContinue, SA_RESTART);
   setHandler(SIGWINCH, onResize, SA_RESTART);
   quietTerminal();
-  send(kMarkPastes);
+  sendMode(kMarkPastes);
   return true;
 }
 
