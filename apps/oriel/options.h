@@ -33,6 +33,7 @@ struct CommonOptions {
   uint32_t expert_slots = 0;
   std::optional<uint32_t> checkpoints;
   uint32_t draft_tokens = 0;
+  std::string draft_model;  ///< empty: none
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
   bool device_named = false;  ///< --device was given

@@ -221,6 +221,7 @@ class oriel_options(Structure):
     activation_bits: int
     draft_tokens: int
     reserved_draft: int
+    draft_model: Optional[bytes]
 
 
 class oriel_chat_options(Structure):
@@ -453,6 +454,7 @@ class oriel_plan(Structure):
     draft_bytes: int
     draft_tokens: int
     activation_bits: int
+    draft_weights_bytes: int
 
 
 class oriel_layer_formats(Structure):
@@ -844,6 +846,7 @@ oriel_options._fields_ = [
     ("activation_bits", c_uint32),
     ("draft_tokens", c_uint32),
     ("reserved_draft", c_uint32),
+    ("draft_model", c_char_p),
 ]
 oriel_chat_options._fields_ = [
     ("struct_size", c_size_t),
@@ -1060,6 +1063,7 @@ oriel_plan._fields_ = [
     ("draft_bytes", c_uint64),
     ("draft_tokens", c_uint32),
     ("activation_bits", c_uint32),
+    ("draft_weights_bytes", c_uint64),
 ]
 oriel_layer_formats._fields_ = [
     ("k", c_int),

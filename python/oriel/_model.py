@@ -62,6 +62,7 @@ class Model:
         expert_slots: Optional[int] = None,
         checkpoints: Optional[int] = None,
         draft_tokens: int = 0,
+        draft_model: Optional[PathLike] = None,
         constraints: bool = False,
         sessions: int = 1,
         session_windows: Sequence[int] = (),

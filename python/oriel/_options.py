@@ -155,6 +155,7 @@ def model_options(
     expert_slots: Optional[int] = None,
     checkpoints: Optional[int] = None,
     draft_tokens: int = 0,
+    draft_model: Optional[PathLike] = None,
     constraints: bool = False,
     sessions: int = 1,
     session_windows: Sequence[int] = (),
@@ -233,6 +234,8 @@ def model_options(
         held.text("system_prompt", text_bytes(system_prompt, "system_prompt"))
     if prefix_file is not None:
         struct.prefix_file = path_bytes(prefix_file)
+    if draft_model is not None:
+        struct.draft_model = path_bytes(draft_model)
     if transcript is not None:
         struct.transcript_bytes = min(parse_size(transcript), MAX32)
     struct.log = log_callback(log)

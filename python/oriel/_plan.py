@@ -97,6 +97,7 @@ class Plan:
     draft_bytes: int
     draft_tokens: int
     activation_bits: int
+    draft_weights_bytes: int
     window_given: bool = dataclasses.field(default=False, compare=False)
     _struct: Any = dataclasses.field(default=None, compare=False)
 

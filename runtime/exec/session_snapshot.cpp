@@ -108,6 +108,7 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
   setSinks(parts.sinks);
   marks_.clear();
   takeState(parts.state);
+  hidden_row_ = -1;
   has_logits_ = parts.state.has_logits != 0;
   logits_row_ = 0;
   if (fit == SnapshotFit::kCarries && states_ != nullptr && states_->stale) {
@@ -134,6 +135,7 @@ void Session::takeState(const SessionState& state) {
     states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
     states_->stale = (state.chat & kStaleState) != 0;
   }
+  hidden_row_ = -1;
   has_logits_ = has_top_ = false;
   unfinished_ = -1;
   takeChat(state);

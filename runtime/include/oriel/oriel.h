@@ -328,6 +328,12 @@ typedef struct oriel_options {
    * tokens. */
   uint32_t draft_tokens;
   uint32_t reserved_draft;
+  /* A file of a small model that guesses next tokens where the conversation has nothing to guess by: the assistant of a
+   * Gemma 4 (architecture "gemma4-assistant"), whose layers read this model's keys and values and remember nothing
+   * themselves. Its weights are part of the plan (oriel_plan.draft_weights_bytes); draft_tokens 0 is 3 with it. For one
+   * session: ORIEL_ERROR_ARGUMENT with more. ORIEL_ERROR_FORMAT where it does not belong to the model. Read by the call
+   * only, but where weights are read again (oriel_resume, oriel_recover) the file has to be there. NULL: none. */
+  const char *draft_model;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -869,9 +875,10 @@ typedef struct oriel_plan {
   uint32_t session_windows[64];    /* of each session; those behind `sessions` are 0 */
   /* What stays of total_bytes after oriel_trim to each oriel_trim_level. */
   uint64_t trim_bytes[5];
-  uint64_t draft_bytes;     /* of total_bytes, what oriel_options.draft_tokens takes */
-  uint32_t draft_tokens;    /* guesses that a step verifies at most; 0: none, or this model or plan does without */
-  uint32_t activation_bits; /* that the CPU rounds activations to: 16 or 8 */
+  uint64_t draft_bytes;  /* of total_bytes, what oriel_options.draft_tokens takes, without a draft model's weights */
+  uint32_t draft_tokens; /* guesses that a step verifies at most; 0: none, or this model or plan does without */
+  uint32_t activation_bits;     /* that the CPU rounds activations to: 16 or 8 */
+  uint64_t draft_weights_bytes; /* of weights_bytes, those of oriel_options.draft_model: what a guess of it reads */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there

@@ -42,6 +42,8 @@ public struct Plan: Sendable {
   /// Of totalBytes, what `Options.draftTokens` takes, of which there are so many.
   public let draftBytes: UInt64
   public let draftTokens: UInt32
+  /// Of weightsBytes, those of `Options.draftModel`.
+  public let draftWeightsBytes: UInt64
   private let trimmed: [UInt64]
 
   /// What stays of totalBytes after `Session.trim`.
@@ -76,6 +78,7 @@ public struct Plan: Sendable {
     constraintBytes = plan.constraint_bytes
     draftBytes = plan.draft_bytes
     draftTokens = plan.draft_tokens
+    draftWeightsBytes = plan.draft_weights_bytes
     let levels = plan.trim_bytes
     trimmed = [levels.0, levels.1, levels.2, levels.3, levels.4]
   }

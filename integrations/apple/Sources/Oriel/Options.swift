@@ -106,6 +106,9 @@ public struct Options: Sendable {
   /// Next tokens that are guessed from the conversation and verified in one step, at most 15: the
   /// same replies, sooner where text repeats. 0: none.
   public var draftTokens: UInt32 = 0
+  /// A file of a small model that guesses next tokens where the conversation has nothing to guess by:
+  /// the assistant of a Gemma 4. draftTokens 0 is 3 with it. nil: none.
+  public var draftModel: String?
   /// A file of `oriel calibrate`. nil: the one beside the model; "": none.
   public var calibrationFile: String?
   /// Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory.
@@ -196,7 +199,10 @@ extension Options {
           options.log_user = log.pointer
           return try withOptionalCString(enabledFeatures) { enabled in
             options.enabled_features = enabled
-            return try body(&options)
+            return try withOptionalCString(draftModel) { draft in
+              options.draft_model = draft
+              return try body(&options)
+            }
           }
         }
       }

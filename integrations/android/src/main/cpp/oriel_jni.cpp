@@ -89,7 +89,8 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
                      number(plan.trim_bytes[ORIEL_TRIM_CACHE]),
                      number(plan.trim_bytes[ORIEL_TRIM_ALL]),
                      number(plan.draft_bytes),
-                     plan.draft_tokens};
+                     plan.draft_tokens,
+                     number(plan.draft_weights_bytes)};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 

@@ -2,7 +2,7 @@ package dev.oriel;
 
 /** What is allocated for what, to the byte. */
 public final class OrielPlan {
-  static final int COUNT = 32;
+  static final int COUNT = 33;
 
   /** False: everything else describes the smallest plan that would run. */
   public final boolean fits;
@@ -44,6 +44,8 @@ public final class OrielPlan {
   /** Of totalBytes, what {@link OrielOptions#draftTokens} takes, of which there are so many. */
   public final long draftBytes;
   public final int draftTokens;
+  /** Of weightsBytes, those of {@link OrielOptions#draftModel}. */
+  public final long draftWeightsBytes;
 
   private final long[] trimBytes;
 
@@ -82,5 +84,6 @@ public final class OrielPlan {
     trimBytes = new long[] {totalBytes, n[26], n[27], n[28], n[29]};
     draftBytes = n[30];
     draftTokens = (int) n[31];
+    draftWeightsBytes = n[32];
   }
 }
