@@ -12,7 +12,7 @@ constexpr uint32_t kRememberedAny = 64;
 constexpr double kTimeStep = 1.04;
 constexpr double kWorthIt = 1.08;
 // Where guesses do not pay one is made of every so many tokens.
-constexpr uint32_t kWait = 64;
+constexpr uint32_t kWait = 16;
 // Of a step's time, until one was measured.
 constexpr double kAssumedTime = 0.1;
 

@@ -35,7 +35,7 @@ class ModelDrafter {
 
   double right_[kClasses] = {0.3, 0.45, 0.6, 0.75, 0.9};
   uint32_t judged_[kClasses] = {};
-  double any_ = 0.6;  ///< of all guesses
+  double any_ = 0.8;  ///< of all guesses: some have to be made to find out
   uint32_t judged_any_ = 0;
   double guess_ms_ = 0;  ///< of one guess, near the median; 0: not known
   uint32_t waited_ = 0;  ///< tokens since the last guess
