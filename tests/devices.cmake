@@ -38,7 +38,7 @@ set(of_kernels_seen_before
 set(of_the_host
   ${more_of_the_same}
   ${of_kernels_seen_before}
-  SharedWindow.* Drafts.[b-z]* Drafts.a_[cdr]* Drafts.any*
+  SharedWindow.* Drafts.[b-z]* Drafts.a_[cdr]* Drafts.any* DraftModel.[a-fh-z]*
   *Recovery* SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
   SpeedOnDevice.* SelfTest.keeps* MatmulChoice* ShortConvolutions.*
   *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *OrielTiny*/1 *exaone4_of_windows

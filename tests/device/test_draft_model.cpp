@@ -1,8 +1,10 @@
 // A model that guesses for another: its guesses are those of the float64 pass, and a reply is to the bit what it is without.
 #include <algorithm>
+#include <memory>
 
 #include "api/api.h"
 #include "device/count_mallocs.h"
+#include "exec/load_weights.h"
 #include "oriel/sessions.h"
 #include "support/distances.h"
 #include "support/float64_draft.h"
@@ -117,14 +119,23 @@ class DraftModel : public testing::Test {
   CapturedLog log_;
 };
 
+void put(Executor* executor, oriel_model* model) {
+  model->executor = executor;
+  for (const auto& handle : model->handles) {
+    if (handle.load() != nullptr) {
+      handle.load()->session->moveTo(executor);
+    }
+  }
+}
+
 /// Notes what each guess found to be best.
 class Watching : public ForwardingExecutor {
  public:
   Watching(oriel_model* model, std::vector<TopTokens>* guesses)
       : ForwardingExecutor(model->executor), model_(model), inner_(model->executor), all_(guesses) {
-    show(this);
+    put(this, model);
   }
-  ~Watching() override { show(inner_); }
+  ~Watching() override { put(inner_, model_); }
   using Executor::run;
   Status run(StepRun what, const StopCheck& stop) override {
     const Status status = ForwardingExecutor::run(what, stop);
@@ -135,17 +146,50 @@ class Watching : public ForwardingExecutor {
   }
 
  private:
-  void show(Executor* executor) {
-    model_->executor = executor;
-    for (const auto& handle : model_->handles) {
-      if (handle.load() != nullptr) {
-        handle.load()->session->moveTo(executor);
-      }
-    }
-  }
   oriel_model* model_;
   Executor* inner_;
   std::vector<TopTokens>* all_;
+};
+
+/// A model on the executor that is plain C++, for as long as this lives. Its sessions begin anew there.
+class OnReference {
+ public:
+  OnReference(oriel_model* model, const std::string& path, const char* draft)
+      : model_(model), was_(model->executor) {
+    Arena measure;
+    (void)takeExecutorMemory(model->plan, &measure);
+    block_.resize(measure.used() / sizeof(Line) + 1);
+    Arena arena(block_.data(), measure.used());
+    ExecutorOptions options;
+    options.allocator = &defaultAllocator();
+    ModelFile file;
+    ModelFile draft_file;
+    EXPECT_TRUE(createReferenceExecutor(model->plan, options,
+                                        takeExecutorMemory(model->plan, &arena), &executor_)
+                    .ok());
+    EXPECT_TRUE(file.open(path.c_str(), defaultAllocator(), Log()).ok());
+    EXPECT_TRUE(draft_file.open(draft, defaultAllocator(), Log()).ok());
+    EXPECT_TRUE(loadWeights({file.gguf(), &draft_file.gguf()}, model->plan, {},
+                            {defaultAllocator()}, Log(), executor_, nullptr)
+                    .ok());
+    EXPECT_TRUE(executor_->finishLoad().ok());
+    put(executor_, model);
+  }
+  ~OnReference() {
+    put(was_, model_);
+    destroyExecutor(executor_);
+  }
+  OnReference(const OnReference&) = delete;
+  OnReference& operator=(const OnReference&) = delete;
+
+ private:
+  struct alignas(16) Line {
+    uint8_t bytes[16];
+  };
+  oriel_model* model_;
+  Executor* was_;
+  Executor* executor_ = nullptr;
+  std::vector<Line> block_;
 };
 
 // Token by token, through windows that fill and move on: the first guess behind each token and two more.
@@ -226,6 +270,36 @@ TEST_F(DraftModel, guesses_are_those_of_the_reference) {
       EXPECT_GT(compared, 50u);
       EXPECT_LT(worst, kTolerance);
     }
+  }
+}
+
+TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
+  if (targetDevice() != ORIEL_DEVICE_CPU) {
+    GTEST_SKIP() << "the CPU's are compared with it, once";
+  }
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const TemporaryDraft draft{RandomDraft(target)};
+  const Loaded loaded = load(file.path(), options(draft.path(), 24));
+  ASSERT_TRUE(loaded.session) << log_.errors();
+  oriel_generate_options how = few(3, 24);
+  how.logit_bias_count = 0;
+  std::vector<TopTokens> seen[2];
+  std::vector<int32_t> written[2];
+  for (int i = 0; i < 2; ++i) {
+    const auto reference =
+        i == 1 ? std::make_unique<OnReference>(loaded.model.get(), file.path(), draft.path())
+               : nullptr;
+    const Watching watching(loaded.model.get(), &seen[i]);
+    start(loaded);
+    written[i] = generate(loaded.session.get(), how, ORIEL_DRAFT_ALWAYS).ids;
+  }
+  ASSERT_EQ(written[0], written[1]);
+  ASSERT_EQ(seen[0].size(), seen[1].size());
+  EXPECT_GT(seen[0].size(), 40u);
+  for (size_t i = 0; i < seen[0].size(); ++i) {
+    EXPECT_EQ(seen[0][i].best[0].id, seen[1][i].best[0].id);
+    EXPECT_NEAR(seen[0][i].best[0].logit, seen[1][i].best[0].logit, 1e-3);
   }
 }
 
