@@ -1,5 +1,6 @@
 // A model that guesses for another: its guesses are those of the float64 pass, and a reply is to the bit what it is without.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "api/api.h"
@@ -274,9 +275,6 @@ TEST_F(DraftModel, guesses_are_those_of_the_reference) {
 }
 
 TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
-  if (targetDevice() != ORIEL_DEVICE_CPU) {
-    GTEST_SKIP() << "the CPU's are compared with it, once";
-  }
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
   const TemporaryDraft draft{RandomDraft(target)};
@@ -299,7 +297,9 @@ TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
   EXPECT_GT(seen[0].size(), 40u);
   for (size_t i = 0; i < seen[0].size(); ++i) {
     EXPECT_EQ(seen[0][i].best[0].id, seen[1][i].best[0].id);
-    EXPECT_NEAR(seen[0][i].best[0].logit, seen[1][i].best[0].logit, 1e-3);
+    // Sums in another order may round a key or a value to the next f16, which is 2^-10 of it.
+    const float logit = seen[1][i].best[0].logit;
+    EXPECT_NEAR(seen[0][i].best[0].logit, logit, std::ldexp(std::abs(logit), -10));
   }
 }
 
