@@ -13,7 +13,8 @@ struct LoadProgress {
 
 /// Files that a plan's weights lie in, by GgufTensor::file.
 struct WeightFiles {
-  WeightFiles(const GgufFile& model, const GgufFile* draft_model = nullptr)  // NOLINT: implicit on purpose
+  WeightFiles(const GgufFile& model,
+              const GgufFile* draft_model = nullptr)  // NOLINT: implicit on purpose
       : of{&model, draft_model} {}
   const GgufFile* of[2];
   bool inMemory() const { return of[0]->inMemory() && (of[1] == nullptr || of[1]->inMemory()); }
