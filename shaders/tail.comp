@@ -1,4 +1,4 @@
-// out[0] = in[header.tail], of the same rows. Reads and writes `cols` words.
+// out[0] = in[header.tail]. Reads and writes `cols` words.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/layout.h"
@@ -6,6 +6,7 @@
 layout(local_size_x_id = 0) in;
 
 layout(push_constant) uniform Push { TailPush push; };
+layout(std430, set = 0, binding = 0) buffer In { float rows[]; };
 #include "lib/step.glsl"
 layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 
@@ -13,6 +14,6 @@ layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 void main() {
   const uint c = gl_GlobalInvocationID.x;
   if (c < push.cols) {
-    result[c] = result[step_.header.tail * push.stride + c];
+    result[c] = rows[step_.header.tail * push.stride + c];
   }
 }

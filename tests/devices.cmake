@@ -39,7 +39,9 @@ set(of_kernels_seen_before
 set(of_the_host
   ${more_of_the_same}
   ${of_kernels_seen_before}
-  SharedWindow.* Drafts.* *LostDevice.* *WindowShares* *SideBySideFamilies* Embedding.*
+  SharedWindow.* Drafts.* DraftModel.replies* DraftModel.low* DraftModel.a_* DraftModel.snapshots* DraftModel.the_plan*
+  DraftModel.files* DraftModel.nothing* DraftModel.its* DraftModel.guesses_of* Recall.finds* Recall.going*
+  Recall.a_* Recall.planned* Recall.nothing* Recall.wrong* Recall.is_left* Recall.stands* *LostDevice.* *WindowShares* *SideBySideFamilies* Embedding.*
   *Recovery* SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
   SpeedOnDevice.* SelfTest.keeps* MatmulChoice* ShortConvolutions.*
   *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *OrielTiny*/1 *exaone4_of_windows

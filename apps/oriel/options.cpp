@@ -248,6 +248,12 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->transform(wholeNumber(0, kMostRecalled))
       ->group(memory);
   command
+      ->add_option("--draft-model", options->draft_model,
+                   "A small model that guesses where what was said before gives nothing to guess "
+                   "by: the assistant of a Gemma 4, a GGUF file (without --draft: 3 tokens)")
+      ->type_name("FILE")
+      ->group(memory);
+  command
       ->add_option("--min-speed", options->min_tokens_per_s,
                    "Reply with at least N tokens/s when the window is full, as predicted for the "
                    "device: windows and cache formats are chosen for it")
@@ -403,6 +409,7 @@ oriel_options planOptions(const CommonOptions& options) {
   result.draft_tokens = options.draft_tokens;
   result.recall_bytes = options.recall_bytes;
   result.recall_tokens = options.recall_tokens;
+  result.draft_model = options.draft_model.empty() ? nullptr : options.draft_model.c_str();
   result.device = options.device;
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;

@@ -35,6 +35,7 @@ struct CommonOptions {
   uint32_t draft_tokens = 0;
   uint64_t recall_bytes = 0;
   uint32_t recall_tokens = 0;
+  std::string draft_model;  ///< empty: none
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
   bool device_named = false;  ///< --device was given

@@ -32,7 +32,8 @@ Split splitOf(const Op& op) {
 
 bool AttentionGroups::isCovered(StepList list, const Op& op) {
   const Split split = splitOf(op);
-  return (list == StepList::kDecode || list == StepList::kTail || list == StepList::kBatch) &&
+  return (list == StepList::kDecode || list == StepList::kTail || list == StepList::kBatch ||
+          list == StepList::kDraft) &&
          split.splits > 1 && split.view < kViews;
 }
 

@@ -9,9 +9,10 @@ namespace oriel {
 namespace {
 
 /// Pieces of a list: enough that one is short where a whole step takes seconds.
-constexpr uint32_t kMostPieces[kStepLists] = {16, 88, 8, 32, 16, 16, 8};
+constexpr uint32_t kMostPieces[kStepLists] = {16, 88, 8, 32, 16, 16, 8, 2};
 constexpr uint32_t kCopies = 4;
-static_assert(16 + 88 + 8 + 32 + 16 + 16 + 8 + kStepLists + 2 + kCopies <= StepCommands::kMaxPieces,
+static_assert(16 + 88 + 8 + 32 + 16 + 16 + 8 + 2 + kStepLists + 2 + kCopies <=
+                  StepCommands::kMaxPieces,
               "one more of each for what rounds, one where memories are filled, one of norms");
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;
@@ -69,6 +70,8 @@ StepCommands::Range StepCommands::body(StepRun what) const {
       return tail_;
     case StepRun::kBatch:
       return batch_;
+    case StepRun::kDraft:
+      return draft_;
     case StepRun::kHead:
       break;
   }
@@ -112,6 +115,7 @@ Status StepCommands::record(const Source& source) {
     ORIEL_TRY(recordList(source, StepList::kBatch, &batch_));
     ORIEL_TRY(recordList(source, StepList::kBatchHead, &batch_head_));
   }
+  ORIEL_TRY(recordList(source, StepList::kDraft, &draft_));
   ORIEL_TRY(recordNorms(source));
   ORIEL_TRY(recordStepCopy(source, plan.step, plan.step.size_bytes, false, &copy_chunk_));
   ORIEL_TRY(recordStepCopy(source, plan.step, plan.step_decode_bytes, false, &copy_decode_));

@@ -105,7 +105,7 @@ class StepCommands {
   static StepLoad load(const Plan& plan, StepRun what, const void* step);
 
   /// Pieces of all lists together, at most, but for those that the host's ops begin.
-  static constexpr uint32_t kMaxPieces = 202;
+  static constexpr uint32_t kMaxPieces = 205;
 
  private:
   struct Recording;
@@ -140,6 +140,7 @@ class StepCommands {
   Range outputs_;
   Range batch_;
   Range batch_head_;
+  Range draft_;
   Range norms_;
   uint32_t copy_chunk_ = 0;
   uint32_t copy_decode_ = 0;

@@ -326,6 +326,9 @@ Status VulkanExecutor::takeFirstSteps() {
   if (plan_.output_rows > 1) {
     ORIEL_TRY(endRun(watchStep(StepRun::kHead, true, StopCheck())));
   }
+  ORIEL_TRY(plan_.n_ops[static_cast<uint32_t>(StepList::kDraft)] != 0
+                ? run(StepRun::kDraft, StopCheck())
+                : kOk);
   return plan_.batch_rows > 1 ? run(StepRun::kBatch, StopCheck()) : kOk;
 }
 

@@ -221,6 +221,7 @@ class oriel_options(Structure):
     activation_bits: int
     draft_tokens: int
     recall_tokens: int
+    draft_model: Optional[bytes]
     recall_bytes: int
     recall_dir: Optional[bytes]
 
@@ -458,6 +459,7 @@ class oriel_plan(Structure):
     draft_bytes: int
     draft_tokens: int
     activation_bits: int
+    draft_weights_bytes: int
     recall_tokens: int
     reserved_recall: int
     recall_memory_bytes: int
@@ -854,6 +856,7 @@ oriel_options._fields_ = [
     ("activation_bits", c_uint32),
     ("draft_tokens", c_uint32),
     ("recall_tokens", c_uint32),
+    ("draft_model", c_char_p),
     ("recall_bytes", c_uint64),
     ("recall_dir", c_char_p),
 ]
@@ -1075,6 +1078,7 @@ oriel_plan._fields_ = [
     ("draft_bytes", c_uint64),
     ("draft_tokens", c_uint32),
     ("activation_bits", c_uint32),
+    ("draft_weights_bytes", c_uint64),
     ("recall_tokens", c_uint32),
     ("reserved_recall", c_uint32),
     ("recall_memory_bytes", c_uint64),

@@ -65,6 +65,7 @@ class Model:
         recall: Optional[Size] = None,
         recall_tokens: Optional[int] = None,
         recall_dir: Optional[PathLike] = None,
+        draft_model: Optional[PathLike] = None,
         constraints: bool = False,
         sessions: int = 1,
         session_windows: Sequence[int] = (),

@@ -158,6 +158,7 @@ def model_options(
     recall: Optional[Size] = None,
     recall_tokens: Optional[int] = None,
     recall_dir: Optional[PathLike] = None,
+    draft_model: Optional[PathLike] = None,
     constraints: bool = False,
     sessions: int = 1,
     session_windows: Sequence[int] = (),
@@ -241,6 +242,8 @@ def model_options(
         struct.recall_bytes = parse_size(recall)
     if recall_dir is not None:
         struct.recall_dir = path_bytes(recall_dir)
+    if draft_model is not None:
+        struct.draft_model = path_bytes(draft_model)
     if transcript is not None:
         struct.transcript_bytes = min(parse_size(transcript), MAX32)
     struct.log = log_callback(log)

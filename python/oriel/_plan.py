@@ -101,6 +101,7 @@ class Plan:
     recall_memory_bytes: int
     recall_file_bytes: int
     recall_file_tokens: int
+    draft_weights_bytes: int
     window_given: bool = dataclasses.field(default=False, compare=False)
     _struct: Any = dataclasses.field(default=None, compare=False)
 

@@ -139,6 +139,20 @@ class Options(unittest.TestCase):
         with self.assertRaises(ValueError):
             _options.generate_options(draft="sometimes")
 
+    def test_draft_models(self):
+        data = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "data")
+        model, draft = (os.path.join(data, *name) for name in
+                        (("models", "gemma4-e-q8_0.gguf"), ("drafts", "gemma4-e-assistant-f16.gguf")))
+        written = []
+        for guesses in (None, draft):
+            with oriel.Model(model, draft_model=guesses, window=100, **ON_CPU) as loaded, loaded.session() as session:
+                self.assertEqual(loaded.plan.draft_tokens, 3 if guesses else 0)
+                self.assertEqual(loaded.plan.draft_weights_bytes > 0, guesses is not None)
+                reply = session.generate("once more", greedy=True, max_tokens=20, draft="always")
+                written.append(reply.text)
+                self.assertEqual(reply.generation.tokens_drafted > 0, guesses is not None)
+        self.assertEqual(*written)
+
     def test_wrong_values_are_refused_before_anything_happens(self):
         for wrong in ({"max_tokens": 0}, {"top_p": 0}, {"top_p": float("nan")}, {"seed": -1}, {"tool_choice": "any"},
                       {"stop": ["a\0b"]}, {"repeat_penalty": 0}, {"logprobs": 21}, {"logit_bias": {-1: 1}}):

@@ -166,6 +166,7 @@ void describeContext(const ModelDesc& desc, Info* info) {
 /// A file that was opened and checked, with everything decided that needs no device.
 struct PreparedModel {
   ModelFile source;
+  ModelFile draft_source;  ///< open if desc.draft has layers
   ModelDesc desc;
   TensorIndex tensors;
   PlanTotals totals;
@@ -224,6 +225,9 @@ Status noteLoss(const oriel_model& model, Status status);
 
 /// What a file says besides tensors, for oriel_model.hash: tells models apart, with all weights that are read.
 uint64_t headerHash(const GgufFile& file, const ModelDesc& desc);
+
+/// The same of a model that guesses for another: its weights change no result.
+uint64_t draftHash(const GgufFile& file);
 
 /// "bpe (smollm)", "spm".
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
@@ -290,6 +294,7 @@ struct oriel_model {
   oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
   mutable oriel::DeviceShare share;         ///< of the executor, among the sessions
   oriel::ModelSource source;                ///< to read weights from again
+  oriel::ModelSource draft_source;          ///< likewise, of a model that guesses
   bool stops_early = true;                  ///< as in SessionContext
   oriel_model_info info = {};
   oriel_plan plan_result = {};

@@ -166,6 +166,10 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   uint64_t hash = headerHash(file, prepared->desc);
   if (has_device) {
     model->source.init(path, hash, arena);
+    if (options.draft_model != nullptr) {
+      model->draft_source.init(options.draft_model, draftHash(prepared->draft_source.gguf()),
+                               arena);
+    }
     model->wish.init(options, arena);
     model->recall.folder = takeRecallFolder(options, model->recall, arena);
     model->on_file = takeWeightsOnFile(model->plan, path, shared, arena);
@@ -178,6 +182,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
                                 &model->fingerprint));
   }
   prepared->tensors.release();
+  prepared->draft_source.dropHeader();
   prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's
   if (has_device) {
     model->executor_memory = takeExecutorMemory(model->plan, arena);
@@ -189,7 +194,9 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
                              model->executor_memory, model->allocator, experts, shared,
                              &model->executor));
     // Into what the session will have: it is not there yet.
-    ORIEL_TRY(loadWeights(file, model->plan, {options.progress, options.progress_user},
+    const GgufFile* const draft =
+        options.draft_model != nullptr ? &prepared->draft_source.gguf() : nullptr;
+    ORIEL_TRY(loadWeights({file, draft}, model->plan, {options.progress, options.progress_user},
                           {model->allocator, model->session_host_bytes}, log, model->executor,
                           &hash));
     ORIEL_TRY(model->executor->finishLoad());
@@ -197,6 +204,12 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   }
   describeDevice(model);
   ORIEL_TRY(prepared->source.expectUnchanged(log));
+  if (has_device && options.draft_model != nullptr) {
+    ORIEL_TRY(prepared->draft_source.expectUnchanged(log));
+    if (model->draft_source.keepsFile()) {
+      model->draft_source.handOver(&prepared->draft_source);
+    }
+  }
   if (model->on_file != nullptr) {
     model->on_file->handOver(&prepared->source);
   } else if (has_device && model->source.keepsFile()) {
@@ -209,6 +222,8 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
 }
 
 }  // namespace
+
+uint64_t draftHash(const GgufFile& file) { return hashBytes(file.data(), file.headerBytes()); }
 
 // Everything before the tensors, and what else is read of them.
 uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {

@@ -7,6 +7,7 @@
 #include "api/recall.h"
 #include "api/several.h"
 #include "exec/features.h"
+#include "model/draft_model.h"
 #include "oriel/tools.h"
 #include "plan/key_guard.h"
 
@@ -15,6 +16,8 @@ namespace {
 
 // Without a cap: this share of what the system has free.
 constexpr uint64_t kDefaultMemoryShare = 2;
+// Guesses of a draft model where no number is given: kernels of few tokens work on four at a time.
+constexpr uint32_t kModelDrafts = 3;
 // When the system does not say what it has.
 constexpr uint64_t kDefaultMemoryBytes = 1ull << 30;
 
@@ -214,6 +217,12 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
                     "%u guesses in a step are out of range: ask for at most %u",
                     options.draft_tokens, Drafter::kMost);
   }
+  if (options.draft_model != nullptr && options.sessions > 1) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a draft model guesses for one session, not for %u: leave it out, or ask for "
+                    "one session",
+                    options.sessions);
+  }
   request->fixed_checkpoints = options.checkpoints != 0;
   request->checkpoints = options.checkpoints == UINT32_MAX ? 0 : options.checkpoints;
   return kOk;
@@ -321,6 +330,9 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
   ORIEL_TRY(build(&model_arena));
   (void)takeWeightsOnFile(plan, path, log, &model_arena);
   ModelSource().init(path, 0, &model_arena);
+  if (options.draft_model != nullptr) {
+    ModelSource().init(options.draft_model, 0, &model_arena);
+  }
   DeviceWish().init(options, &model_arena);
   (void)takeRecallFolder(options, prepared->recall, &model_arena);
   (void)takeExecutorMemory(plan, &model_arena);
@@ -353,6 +365,20 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
   request->host_bytes =
       prepared->model_host_bytes + prepared->sessions.count * prepared->session_host_bytes;
   return chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget);
+}
+
+// The model that guesses, as part of the description and of the tensors of the model that it guesses for.
+Status addDraftModel(const oriel_options& options, const Log& log, PreparedModel* prepared) {
+  if (options.draft_model == nullptr) {
+    return kOk;
+  }
+  const oriel_allocator& allocator = allocatorOf(options);
+  ORIEL_TRY(prepared->draft_source.open(options.draft_model, allocator, log));
+  NamingLog named(log, options.draft_model);
+  ModelDesc desc;
+  TensorIndex tensors;
+  ORIEL_TRY(readDraftDesc(prepared->draft_source.gguf(), allocator, named.log(), &desc, &tensors));
+  return joinDraft(desc, tensors, named.log(), &prepared->desc, &prepared->tensors);
 }
 
 void measureTemplate(const GgufFile& file, Arena* arena) {
@@ -412,7 +438,9 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
     ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
   }
   prepared->transcript_bytes = options.transcript_bytes;
-  prepared->drafts = options.draft_tokens;
+  prepared->drafts = options.draft_tokens != 0        ? options.draft_tokens
+                     : options.draft_model != nullptr ? kModelDrafts
+                                                      : 0;
   prepared->activation_bits = activationBits(options);
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
   const GgufFile& file = prepared->source.gguf();
@@ -433,6 +461,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   }
   ORIEL_TRY(
       readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
+  ORIEL_TRY(addDraftModel(options, log, prepared));
   ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
   if (options.constraints != 0) {
     const uint64_t before = model_arena.used();
@@ -610,6 +639,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.v_format = publicFormat(budget.formats.v);
   plan.weights_read_bytes_per_token = prepared.totals.weights_read_bytes_per_token;
   plan.head_read_bytes = prepared.totals.head_read_bytes;
+  plan.draft_weights_bytes = prepared.totals.draft_weights_bytes;
   // Never, where every layer has a short window of its own.
   plan.crossover_tokens = plan.kv_bytes_per_token != 0
                               ? plan.weights_read_bytes_per_token / plan.kv_bytes_per_token

@@ -71,7 +71,8 @@ class Trimmer {
   Status clearFreeSessions();
   Status takeAgain(const LoadProgress& progress);
   Status readWeights(const LoadProgress& progress);
-  Status loadFrom(const GgufFile& file, const LoadProgress& progress);
+  Status loadWithDraft(const GgufFile& file, const LoadProgress& progress);
+  Status loadFrom(const WeightFiles& files, const LoadProgress& progress);
   Status takeSpilled();
   Status expectConversations(oriel_trim_level level);
   Status readConversations();
@@ -249,7 +250,7 @@ Status Trimmer::readWeights(const LoadProgress& progress) {
     GgufFile file;
     file.openData(input);
     ORIEL_TRY(input.expectUnchanged(log_));
-    return loadFrom(file, progress);
+    return loadWithDraft(file, progress);
   }
   ModelFile file;
   if (const Status status = file.open(source.path(), model_.allocator, log_); !status.ok()) {
@@ -262,14 +263,41 @@ Status Trimmer::readWeights(const LoadProgress& progress) {
                      source.path());
   }
   file.dropHeader();
-  ORIEL_TRY(loadFrom(file.gguf(), progress));
+  ORIEL_TRY(loadWithDraft(file.gguf(), progress));
   return file.expectUnchanged(log_);
 }
 
-Status Trimmer::loadFrom(const GgufFile& file, const LoadProgress& progress) {
+// The file of a model that guesses is opened again, too.
+Status Trimmer::loadWithDraft(const GgufFile& file, const LoadProgress& progress) {
+  const ModelSource& source = model_.draft_source;
+  if (model_.desc.draft.n_layers == 0) {
+    return loadFrom(file, progress);
+  }
+  if (source.keepsFile()) {
+    GgufFile draft;
+    draft.openData(source.file());
+    ORIEL_TRY(source.file().expectUnchanged(log_));
+    return loadFrom({file, &draft}, progress);
+  }
+  ModelFile draft;
+  if (const Status status = draft.open(source.path(), model_.allocator, log_); !status.ok()) {
+    return status.code() == ORIEL_ERROR_OUT_OF_MEMORY ? status : Status(ORIEL_ERROR_IO);
+  }
+  if (draftHash(draft.gguf()) != source.headerHash()) {
+    return log_.fail(ORIEL_ERROR_IO,
+                     "%.600s is another draft model than the one that was loaded: put that back, "
+                     "or load this one",
+                     source.path());
+  }
+  draft.dropHeader();
+  ORIEL_TRY(loadFrom({file, &draft.gguf()}, progress));
+  return draft.expectUnchanged(log_);
+}
+
+Status Trimmer::loadFrom(const WeightFiles& files, const LoadProgress& progress) {
   uint64_t hash = model_.source.headerHash();
-  ORIEL_TRY(
-      loadWeights(file, plan_, progress, {model_.allocator, room_bytes_}, log_, &executor_, &hash));
+  ORIEL_TRY(loadWeights(files, plan_, progress, {model_.allocator, room_bytes_}, log_, &executor_,
+                        &hash));
   return hash == model_.hash
              ? Status(kOk)
              : log_.fail(ORIEL_ERROR_IO,

@@ -89,7 +89,17 @@ void DraftCost::took(uint32_t rows, double ms) {
 
 // With g guesses that are right with shares r1, r2, ... a step gives 1 + r1 + r1 r2 + ... tokens.
 uint32_t DraftCost::best(uint32_t length, uint32_t most) {
-  if (one_ms_ == 0 || steps_of_many_ >= kStepsOfMany) {
+  double shares[Drafter::kMost];
+  for (uint32_t guess = 0; guess < most; ++guess) {
+    shares[guess] = right_[lengthClass(length + guess)];
+  }
+  return best(shares, most);
+}
+
+bool DraftCost::knowsOne() const { return one_ms_ != 0 && steps_of_many_ < kStepsOfMany; }
+
+uint32_t DraftCost::best(const double* shares, uint32_t most) {
+  if (!knowsOne()) {
     return 0;
   }
   uint32_t taken = 0;
@@ -97,7 +107,7 @@ uint32_t DraftCost::best(uint32_t length, uint32_t most) {
   double tokens = 1;
   double chance = 1;
   for (uint32_t guesses = 1; guesses <= most; ++guesses) {
-    chance *= right_[lengthClass(length + guesses - 1)];
+    chance *= shares[guesses - 1];
     tokens += chance;
     const double time = times_[sizeClass(1 + guesses)] / tokens;
     if (time < least) {

@@ -72,6 +72,14 @@ class DraftCost {
   /// Guesses in a step, up to `most`, that a token is expected to cost the least with. `length`: tokens that agree in front
   /// of the first guess.
   uint32_t best(uint32_t length, uint32_t most);
+  /// The same of guesses that are right with these shares.
+  uint32_t best(const double* shares, uint32_t most);
+  /// Of the time of a step of one row.
+  double timeOf(uint32_t rows) const { return times_[sizeClass(rows)]; }
+  /// Of one row; 0: not known.
+  double oneMs() const { return one_ms_; }
+  /// Whether that is known, as of late.
+  bool knowsOne() const;
   void judged(uint32_t length, bool right);
   /// A step of so many rows took so long.
   void took(uint32_t rows, double ms);
@@ -109,6 +117,8 @@ class Drafter {
 
   void begin(DraftUse use) { use_ = most_ == 0 ? DraftUse::kNever : use; }
   bool active() const { return use_ != DraftUse::kNever; }
+  DraftUse use() const { return use_; }
+  DraftCost& cost() { return cost_; }
 
   /// A token was chosen, the last of `text`.
   void chosen(const DraftText& text);

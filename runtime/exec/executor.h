@@ -18,10 +18,12 @@ enum class StepRun : uint8_t {
   kFill,       ///< those ops of kChunk that fill the memories
   kTail,  ///< kTail, then the head: logits of token `tail` of the last kFill, which the step block has alone
   kBatch,  ///< kBatch, then kBatchHead: a token of each of several sessions, all of whose logits are wanted
+  kDraft,  ///< kDraft alone: a guess of one token, at Plan::draft_place of top()
   kChunkNorms,  ///< kChunk, then the head's first op alone, of as many tokens as the chunk has: lastNorm()
 };
 constexpr bool hasHead(StepRun what) {
-  return what != StepRun::kChunk && what != StepRun::kFill && what != StepRun::kChunkNorms;
+  return what != StepRun::kChunk && what != StepRun::kFill && what != StepRun::kChunkNorms &&
+         what != StepRun::kDraft;
 }
 constexpr bool hasBody(StepRun what) { return what != StepRun::kHead; }
 /// Meaningful where there is a body.
@@ -29,6 +31,7 @@ constexpr StepList bodyOf(StepRun what) {
   return what == StepRun::kDecode  ? StepList::kDecode
          : what == StepRun::kTail  ? StepList::kTail
          : what == StepRun::kBatch ? StepList::kBatch
+         : what == StepRun::kDraft ? StepList::kDraft
                                    : StepList::kChunk;
 }
 /// How many ops of that list.

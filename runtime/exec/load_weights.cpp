@@ -68,9 +68,9 @@ Status forEachOnFile(const Plan& plan, const Visit& visit) {
 
 class Loader {
  public:
-  Loader(const GgufFile& file, const Plan& plan, const LoadProgress& progress, const Log& log,
+  Loader(const WeightFiles& files, const Plan& plan, const LoadProgress& progress, const Log& log,
          Executor* executor, bool hashes)
-      : file_(file),
+      : files_(files),
         plan_(plan),
         progress_(progress),
         log_(log),
@@ -277,9 +277,9 @@ class Loader {
 
   Status readRows(const Upload& item, uint32_t row, uint32_t rows, const uint8_t** data) {
     const uint64_t row_bytes = fileRowBytes(item.tensor_type, item.cols);
-    ORIEL_TRY(
-        file_.read(item.tensor_offset + row * row_bytes, rows * row_bytes, room_, log_, data));
-    if (!hashes_) {
+    ORIEL_TRY(files_.of[item.file]->read(item.tensor_offset + row * row_bytes, rows * row_bytes,
+                                         room_, log_, data));
+    if (!hashes_ || item.file != 0) {  // a snapshot does not ask what guesses
       return kOk;
     }
     if (!item.may_stay) {
@@ -309,7 +309,7 @@ class Loader {
     return kOk;
   }
 
-  const GgufFile& file_;
+  const WeightFiles files_;
   const Plan& plan_;
   const LoadProgress& progress_;
   const Log& log_;
@@ -326,13 +326,13 @@ class Loader {
 
 }  // namespace
 
-Status loadWeights(const GgufFile& file, const Plan& plan, const LoadProgress& progress,
+Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgress& progress,
                    const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash) {
-  Loader loader(file, plan, progress, log, executor, hash != nullptr);
+  Loader loader(files, plan, progress, log, executor, hash != nullptr);
   const uint64_t bytes = loader.roomBytes(room.bytes);
   Workspace memory(nullptr, 0, &room.allocator);
-  const BorrowedBytes borrowed(&memory, file.inMemory() ? 0 : bytes);
-  if (!file.inMemory() && borrowed.data() == nullptr) {
+  const BorrowedBytes borrowed(&memory, files.inMemory() ? 0 : bytes);
+  if (!files.inMemory() && borrowed.data() == nullptr) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                     "the system refused %llu bytes to read weights with: close other programs",
                     static_cast<unsigned long long>(bytes));

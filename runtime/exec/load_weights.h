@@ -11,6 +11,15 @@ struct LoadProgress {
   void* user = nullptr;
 };
 
+/// Files that a plan's weights lie in, by GgufTensor::file.
+struct WeightFiles {
+  WeightFiles(const GgufFile& model,
+              const GgufFile* draft_model = nullptr)  // NOLINT: implicit on purpose
+      : of{&model, draft_model} {}
+  const GgufFile* of[2];
+  bool inMemory() const { return of[0]->inMemory() && (of[1] == nullptr || of[1]->inMemory()); }
+};
+
 /// Memory to read into, for the length of the call. None is taken for a file in memory, but what matrices that are
 /// transposed need besides.
 struct LoadRoom {
@@ -18,11 +27,11 @@ struct LoadRoom {
   uint64_t bytes = 256 << 10;  ///< at most; one row of a matrix where that is more
 };
 
-/// Carries out plan.uploads, reading `file` piece by piece.
-/// *hash, unless null, is continued over every byte that was read, of tensors that may stay in the file over a sample
+/// Carries out plan.uploads, reading `files` piece by piece.
+/// *hash, unless null, is continued over every byte that was read of the model's file, of tensors that may stay in the file over a sample
 /// of their rows, read or not: which parts they were read in, and which tensor came first, does not matter. ORIEL_ERROR_CANCELLED when the callback asks to stop, ORIEL_ERROR_IO
 /// when the file was cut off meanwhile.
-Status loadWeights(const GgufFile& file, const Plan& plan, const LoadProgress& progress,
+Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgress& progress,
                    const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash);
 
 }  // namespace oriel

@@ -155,6 +155,8 @@ void Session::forgetOnHost() {
   rows_.forget();
   drafter_.forget();
   guesses_ = {};
+  model_drafter_.forget();
+  hidden_row_ = -1;
   sampler_.forget();
   reply_text_.forget();
   reply_parts_.forget();
@@ -278,10 +280,12 @@ Status Session::submit(StepRun what, bool may_stop) {
   if (may_stop && !finishes_) {
     stop = {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
   }
+  hidden_row_ = -1;
   ORIEL_TRY(context_.executor->run(what, stop));
   if (hasHead(what)) {
     has_top_ = true;
     top_row_ = 0;
+    hidden_row_ = 0;
   }
   ++submissions_;
   return kOk;
@@ -318,12 +322,19 @@ Status Session::decode(int32_t id, uint32_t wanted) {
     status = runStep(id, more);
   } else if (!takeGuess(id)) {
     const DraftText text = draftText(id);
-    guesses_.count = drafter_.guess(text, std::min(wanted, context_.drafts), guesses_.ids);
+    const uint32_t room = std::min(wanted, context_.drafts);
+    guesses_.count = drafter_.guess(text, room, guesses_.ids);
+    if (guesses_.count == 0) {
+      ORIEL_TRY(guessByModel(id, room, &guesses_));
+    }
     const double begin_ms = nowMs();
     if (guesses_.count != 0 && !ahead_) {
       status = verify(id);
     } else {
-      const bool waits = guesses_.count != 0;  // to be asked again for the next token
+      // To be asked again for the next token.
+      const bool waits =
+          guesses_.count != 0 ||
+          (hasDraftModel() && model_drafter_.pays(drafter_.cost(), room, drafter_.use()));
       guesses_.count = 0;
       status = runStep(id, more && !waits);
     }
@@ -359,6 +370,7 @@ Status Session::runStep(int32_t id, bool more) {
     ahead_ = more;
     has_top_ = true;
     top_row_ = 0;
+    hidden_row_ = more ? -1 : 0;
     ++submissions_;
   } else {
     const Status status = submit(StepRun::kDecode, false);
@@ -403,6 +415,7 @@ Status Session::leaveDevice() {
   }
   has_top_ = false;
   guesses_ = {};
+  hidden_row_ = -1;
   return kOk;
 }
 

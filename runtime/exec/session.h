@@ -11,6 +11,7 @@
 #include "exec/gate.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
+#include "exec/model_drafts.h"
 #include "exec/prefix.h"
 #include "exec/reply_parts.h"
 #include "exec/reply_text.h"
@@ -157,7 +158,10 @@ class Session {
   Status leaveDevice();
   Status enterDevice();
   /// The device's objects are others from now on: what the old ones held of the session is gone.
-  void moveTo(Executor* executor) { context_.executor = executor; }
+  void moveTo(Executor* executor) {
+    context_.executor = executor;
+    hidden_row_ = -1;
+  }
   struct RecoverOptions {
     /// In prefill batches, which is faster than the steps that tokens were read in at first.
     bool in_batches = false;
@@ -426,6 +430,10 @@ class Session {
   bool takeGuess(int32_t id);
   Status verify(int32_t id);
   Status settleLogits();
+  bool hasDraftModel() const;
+  void fillGuess(int32_t id, uint32_t row) const;
+  Status guess(int32_t id, uint32_t row, ModelGuess* guess);
+  Status guessByModel(int32_t id, uint32_t room, Guesses* guesses);
   /// A step that ends in its body leaves logits alone: the first row.
   bool keepsLogits() const { return has_logits_ && (sharesDevice() || logits_row_ == 0); }
   // Of a step that several sessions may share.
@@ -511,6 +519,9 @@ class Session {
   RowCache rows_;
   Drafter drafter_;
   Guesses guesses_;
+  ModelDrafter model_drafter_;
+  /// Row of the latest head with the vector that the latest token's logits were made of; -1: it is gone.
+  int32_t hidden_row_ = -1;
   Sampler sampler_;
   ReplyText reply_text_;
   ReplyParts reply_parts_;

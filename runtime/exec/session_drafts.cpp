@@ -14,6 +14,7 @@ DraftText Session::draftText(int32_t id) const {
 // Whether the step of this token is done: it was the next guess.
 bool Session::takeGuess(int32_t id) {
   drafter_.chosen(draftText(id));
+  model_drafter_.chosen(id);
   if (guesses_.taken == guesses_.count || guesses_.ids[guesses_.taken] != id) {
     guesses_ = {};
     return false;
@@ -21,6 +22,7 @@ bool Session::takeGuess(int32_t id) {
   drafter_.accepted();
   commit(&id, 1);
   logits_row_ = top_row_ = ++guesses_.taken;
+  hidden_row_ = static_cast<int32_t>(logits_row_);
   has_top_ = has_logits_ = true;
   return true;
 }

@@ -111,6 +111,7 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
   marks_.clear();
   takeState(parts.state);
   restoreRecall(parts.state.recalled);
+  hidden_row_ = -1;
   has_logits_ = parts.state.has_logits != 0;
   logits_row_ = 0;
   if (fit == SnapshotFit::kCarries && states_ != nullptr && states_->stale) {
@@ -137,6 +138,7 @@ void Session::takeState(const SessionState& state) {
     states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
     states_->stale = (state.chat & kStaleState) != 0;
   }
+  hidden_row_ = -1;
   has_logits_ = has_top_ = false;
   unfinished_ = -1;
   takeChat(state);

@@ -12,6 +12,7 @@ constexpr CountKey kCounts[] = {
      false},
     {"context_length", &ModelDesc::context_train, 0, UINT32_MAX, false},
     {"vocab_size", &ModelDesc::n_vocab, 1, kMaxVocabulary, false},
+    {"embedding_length_out", &ModelDesc::target_embd, 0, kMaxEmbedding, false},
 };
 
 // Groups of tensors. Norm weights of the Gemmas come with the 1 that they add to them.
@@ -74,6 +75,17 @@ constexpr TensorRule kSharedAttention[] = {
     {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, true},
     {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kMemoryLayers, Extent::kOne, Extent::kHead, true},
     {TensorRole::kLayerScale, "layer_output_scale.weight", Where::kEveryLayer, Extent::kOne, Extent::kOne, false},
+    kEnd};
+// Gemma 4's assistant has queries only.
+constexpr TensorRule kDraftAttention[] = {
+    {TensorRole::kQuery, "attn_q.weight", Where::kEveryLayer, Extent::kQueries, Extent::kEmbedding, true},
+    {TensorRole::kAttentionOut, "attn_output.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kQueries, true},
+    {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kHead, true},
+    {TensorRole::kLayerScale, "layer_output_scale.weight", Where::kEveryLayer, Extent::kOne, Extent::kOne, true},
+    kEnd};
+constexpr TensorRule kDraftEnds[] = {
+    {TensorRole::kDraftIn, "nextn.pre_projection.weight", Where::kModel, Extent::kEmbedding, Extent::kTargetTwice, true},
+    {TensorRole::kDraftOut, "nextn.post_projection.weight", Where::kModel, Extent::kTarget, Extent::kEmbedding, true},
     kEnd};
 constexpr TensorRule kLayerInputs[] = {
     {TensorRole::kLayerInputEmbedding, "per_layer_token_embd.weight", Where::kModelLayerInputs, Extent::kVocabulary, Extent::kLayerInputs, true},
@@ -250,6 +262,13 @@ constexpr Traits kGemma4Traits = traits([](Traits* t) {
   t->sliding_head = t->shared_memories = t->layer_inputs = true;
   t->logit_cap = 30;
 });
+constexpr Traits kGemma4AssistantTraits = traits([](Traits* t) {
+  t->gelu = t->unit_scores = t->drafts = true;
+  t->sliding_period = 5;
+  t->sliding_rope_theta = 10000.0;
+  t->sliding_head = true;
+  t->shared_memories = true;
+});
 constexpr Traits kQwen35Traits = traits([](Traits* t) {
   t->state = StateRule::kDelta;
   t->state_layers = StateLayers::kMost;
@@ -305,6 +324,7 @@ constexpr Architecture kArchitectures[] = {
     {"olmoe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAttention, kRowNorms, kExperts}, kOlmoeTraits},
     {"qwen3moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kExperts}, kQwen3MoeTraits},
     {"gemma4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kSharedAttention, kFeedForward, kLayerInputs}, kGemma4Traits},
+    {"gemma4-assistant", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kDraftAttention, kFeedForward, kDraftEnds}, kGemma4AssistantTraits},
     // States: the gated delta rule, Mamba-2 between attention layers, beside attention, and alone.
     {"qwen35", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kFeedForward}, kQwen35Traits},
     {"granitehybrid", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kMamba2, kDenseFeedForward, kExperts, kSharedExpert}, kGraniteHybridTraits},
@@ -316,8 +336,10 @@ constexpr Architecture kArchitectures[] = {
 };
 // clang-format on
 
-// The rotation's inverse frequencies, which rope.freq_base gives anyway.
-constexpr const char* kIgnored[] = {"attn_rot_embd.weight", nullptr};
+// The rotation's inverse frequencies, which rope.freq_base gives anyway; and what makes an assistant look at fewer
+// logits than there are.
+constexpr const char* kIgnored[] = {"attn_rot_embd.weight", "masked_embd_centroids.weight",
+                                    "masked_embd_ordering", "masked_embd_ordering.weight", nullptr};
 
 }  // namespace
 

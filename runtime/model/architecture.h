@@ -54,6 +54,9 @@ enum class Extent : uint8_t {
   kValueHead,           ///< value_dim
   kValueHeads,          ///< n_heads * value_dim
   kPlainAndValueHeads,  ///< n_heads of both
+  // Of a model that guesses for another.
+  kTarget,       ///< target_embd
+  kTargetTwice,  ///< 2 target_embd
 };
 
 /// Which layers have a tensor.
@@ -174,6 +177,9 @@ struct Traits {
   bool rope_alpha = false;           ///< rope.scaling.alpha is read
 
   bool feed_forward_by_tensor = false;  ///< n_ff is what ffn_gate says; files carry wrong numbers
+
+  /// The layers read memories of another model, for which they guess: this is none to be loaded by itself.
+  bool drafts = false;
 };
 
 struct Architecture {

@@ -519,7 +519,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
         "%s is 0 in every layer, this build runs models with attention: use another model",
         KeyName(architecture, "attention.head_count_kv").text);
   }
-  if (traits.shared_memories) {
+  if (traits.shared_memories && !traits.drafts) {  // those of an assistant share another's
     ORIEL_TRY(shareMemories(file, architecture, log, desc));
   }
   return checkMemories(*desc, log);

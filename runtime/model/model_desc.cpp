@@ -121,6 +121,10 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
       return kind.attendedCols();
     case Extent::kPlainAndValueHeads:
       return uint64_t{kind.n_heads} * (kind.plainDim() + kind.value_dim);
+    case Extent::kTarget:
+      return desc.target_embd;
+    case Extent::kTargetTwice:
+      return 2ull * desc.target_embd;
   }
   return 0;
 }
@@ -377,8 +381,11 @@ Status completeVocabulary(const GgufFile& file, const Log& log, ModelDesc* desc)
 
 }  // namespace
 
-Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
-                     ModelDesc* desc, TensorIndex* tensors) {
+namespace {
+
+// `drafts`: the model is to guess for another.
+Status readAnyDesc(const GgufFile& file, bool drafts, const oriel_allocator& allocator,
+                   const Log& log, ModelDesc* desc, TensorIndex* tensors) {
   GgufString name;
   if (!file.getString("general.architecture", &name)) {
     return log.fail(ORIEL_ERROR_FORMAT,
@@ -387,6 +394,16 @@ Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, con
   const Architecture* const architecture = findArchitecture(name);
   if (architecture == nullptr) {
     return refuseArchitecture(name, log);
+  }
+  if (architecture->traits.drafts != drafts) {
+    return drafts ? log.fail(ORIEL_ERROR_UNSUPPORTED,
+                             "\"%s\" is no architecture that guesses for another model: use the "
+                             "assistant of a Gemma 4",
+                             architecture->name)
+                  : log.fail(ORIEL_ERROR_UNSUPPORTED,
+                             "a file of \"%s\" guesses tokens for a Gemma 4 and writes nothing by "
+                             "itself: load that model, with this file as its draft model",
+                             architecture->name);
   }
   ModelDesc found;
   found.architecture = architecture->name;
@@ -408,6 +425,18 @@ Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, con
   ORIEL_TRY(readRope(file, *architecture, *tensors, log, &found));
   *desc = found;
   return kOk;
+}
+
+}  // namespace
+
+Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
+                     ModelDesc* desc, TensorIndex* tensors) {
+  return readAnyDesc(file, false, allocator, log, desc, tensors);
+}
+
+Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
+                     ModelDesc* desc, TensorIndex* tensors) {
+  return readAnyDesc(file, true, allocator, log, desc, tensors);
 }
 
 Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc) {

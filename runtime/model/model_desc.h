@@ -43,6 +43,22 @@ const char* ropeScalingName(
 /// Kinds of layers that one model may have.
 constexpr uint32_t kMaxLayerKinds = 16;
 
+/// A model that guesses what another, its target, writes next: layers with queries only, which read memories of the
+/// target. Their tensors are in the target's TensorIndex as those of layers behind the target's; those of the whole
+/// model are the first such layer's.
+struct DraftDesc {
+  static constexpr uint32_t kMaxLayers = 16;
+  struct Layer {
+    uint32_t n_heads = 0;
+    uint32_t n_ff = 0;
+    uint32_t memory_of = 0;  ///< layer of the target
+  };
+  uint32_t n_layers = 0;  ///< 0: there is none
+  uint32_t n_embd = 0;
+  float rms_eps = 0;
+  Layer layers[kMaxLayers];
+};
+
 /// Shape of a decoder-only model. Everything the budgeter and the plan need, nothing from the device. All
 /// counts are within base/limits.h once readModelDesc has returned kOk.
 struct ModelDesc {
@@ -89,6 +105,8 @@ struct ModelDesc {
   float logit_cap = 0;       ///< and then soft-capped, as in SoftCapPush; 0: not
   bool tied_output = false;  ///< the output matrix is the embedding
   FilePooling pooling = FilePooling::kNone;
+  uint32_t target_embd = 0;  ///< of a model that guesses: n_embd of the one that it guesses for
+  DraftDesc draft;           ///< what guesses for this one
 
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
   bool ownsMemory(uint32_t layer) const { return layers[layer].memory_of == layer; }
@@ -205,8 +223,10 @@ enum class TensorRole : uint32_t {
   kLatentKeys,            // [n_heads][latent_dim][head_dim - rope_dim]
   kLatentValues,          // [n_heads][value_dim][latent_dim]
   kLatentKeysValues,      // [n_heads][head_dim - rope_dim + value_dim][latent_dim]
+  kDraftIn,               // [n_embd][2 target_embd]
+  kDraftOut,              // [target_embd][n_embd]
 };
-constexpr uint32_t kTensorRoles = 58;
+constexpr uint32_t kTensorRoles = 60;
 
 class TensorIndex;  // model/tensor_index.h
 
@@ -216,6 +236,9 @@ class TensorIndex;  // model/tensor_index.h
 /// ones every llama file may carry and that carry no information (see the .cpp). `tensors`, which is empty, gets
 /// them.
 Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
+                     ModelDesc* desc, TensorIndex* tensors);
+/// The same of a model that guesses for another, as a description of its own.
+Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);
 /// For those who need no tensors.
 Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc);

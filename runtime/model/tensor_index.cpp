@@ -45,6 +45,34 @@ void TensorIndex::add(TensorRole role, uint32_t layer, const GgufTensor& tensor)
   }
 }
 
+Status TensorIndex::addDraft(const TensorIndex& draft, const Log& log) {
+  TensorIndex both;
+  ORIEL_TRY(
+      both.create(uint64_t{count_} + draft.count_, n_layers_ + draft.n_layers_, allocator_, log));
+  const size_t own_slots = size_t{n_layers_} * kTensorRoles;
+  std::copy_n(tensors_, count_, both.tensors_);
+  std::copy_n(slots_, own_slots, both.slots_);
+  for (uint32_t i = 0; i < draft.count_; ++i) {
+    GgufTensor tensor = draft.tensors_[i];
+    tensor.file = kDraftFile;
+    both.tensors_[count_ + i] = tensor;
+  }
+  for (size_t i = 0; i < size_t{draft.n_layers_} * kTensorRoles; ++i) {
+    const uint16_t slot = draft.slots_[i];
+    both.slots_[own_slots + i] = slot != 0 ? static_cast<uint16_t>(slot + count_) : slot;
+  }
+  both.count_ = count_ + draft.count_;
+  std::swap(block_, both.block_);
+  std::swap(block_bytes_, both.block_bytes_);
+  std::swap(allocator_, both.allocator_);
+  tensors_ = both.tensors_;
+  slots_ = both.slots_;
+  n_layers_ = both.n_layers_;
+  count_ = both.count_;
+  capacity_ = both.capacity_;
+  return kOk;
+}
+
 void TensorIndex::tieOutput() {
   if (n_layers_ != 0) {
     slots_[static_cast<uint32_t>(TensorRole::kOutput)] =

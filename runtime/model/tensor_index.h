@@ -24,6 +24,8 @@ class TensorIndex {
   void add(TensorRole role, uint32_t layer, const GgufTensor& tensor);
   /// The output matrix of a model that has none of its own.
   void tieOutput();
+  /// The tensors of a model that guesses for this one, as those of layers behind its own. ORIEL_ERROR_OUT_OF_MEMORY.
+  Status addDraft(const TensorIndex& draft, const Log& log);
 
   bool has(TensorRole role, uint32_t layer = 0) const { return slot(role, layer) != 0; }
   /// Of no bytes where there is none.

@@ -139,6 +139,9 @@ Status refuseArchitecture(const GgufString& name, const Log& log) {
   char runs[kMaxMessageBytes / 2] = "";
   size_t at = 0;
   for (uint32_t i = 0; i < architectureCount() && at < sizeof(runs); ++i) {
+    if (architectureAt(i).traits.drafts) {
+      continue;
+    }
     const int n = std::snprintf(runs + at, sizeof(runs) - at, "%s%s", i == 0 ? "" : ", ",
                                 architectureAt(i).name);
     at += n > 0 ? static_cast<size_t>(n) : 0;

@@ -2,8 +2,10 @@
 // computed here. docs/design.md names what differs between architectures, model/layer.h the fields that say so.
 #include "plan/forward.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "plan/draft.h"
 #include "plan/experts.h"
 #include "plan/latent.h"
 #include "plan/op_list.h"
@@ -56,6 +58,7 @@ class Forward {
     }
     ORIEL_TRY(outputMatrix());
     bestTokens();
+    ORIEL_TRY(draft());
     return ops_.finish();
   }
 
@@ -78,6 +81,11 @@ class Forward {
       push.scale = model_.embedding_scale;
       push.of_step = push.accumulate = 0;
       ops_.toBody(op);
+      if (model_.draft.n_layers != 0) {
+        op.bindings[kOpOut] = act_.draft_in.resized(sizeof(float) * uint64_t{model_.n_embd});
+        push.out_stride = act_.draft_in_stride;
+        ops_.toDraft(op);
+      }
       if (model_.tied_output) {
         outputSlice(slice);
       } else if (slice.first_row == 0) {
@@ -337,27 +345,8 @@ class Forward {
     }
     op.k_format = memory.formats[0];
     op.v_format = memory.formats[1];
-    RopeAppendPush& push = op.push.rope_append;
-    push.n_heads = kind.n_heads;
-    push.n_kv_heads = model_.ownsMemory(layer) ? kind.n_kv_heads : 0;
-    push.head_dim = kind.head_dim;
-    push.rope_dims = kind.rope == kNoRope ? 0 : model_.ropes[kind.rope].dims;
-    push.pair_stride = model_.rope_pairing == RopePairing::kInterleaved || push.rope_dims == 0
-                           ? 1
-                           : push.rope_dims / 2;
-    push.qkv_stride = act_.qkv_stride;
-    push.query_stride = act_.query_stride;
-    push.sinks = memory.shape.sinkRoom();
-    push.all_sinks = memory.shape.sinkSlots();
-    push.view = memory.view;
-    push.rotation_stride = rotations_.words;
-    const RotationTables::Of tables =
-        rotations_.ropes[kind.rope == kNoRope ? kMainRope : kind.rope];
-    const uint32_t first = static_cast<uint32_t>(
-        stepRotationWord(plan_->chunk_tokens, model_.n_views, rotations_.words, 0));
-    push.key_rotation = first + tables.keys;
-    push.query_rotation = first + tables.queries;
-    push.sink_rotation = first + (memory.shape.sinks != 0 ? tables.sinks : tables.queries);
+    ops_.rotation(model_, kind, memory, rotations_, &op.push.rope_append);
+    op.push.rope_append.n_kv_heads = model_.ownsMemory(layer) ? kind.n_kv_heads : 0;
     ops_.toBody(op);
     remembered(layer);
   }
@@ -490,6 +479,25 @@ class Forward {
     ops_.toHeadAlone(op);
     op.push.top.all_outputs = 1;
     ops_.toBatchHead(op);
+  }
+
+  // --- A model that guesses for this one ----------------------------------------------------------
+
+  Status draft() {
+    const DraftDesc& draft = model_.draft;
+    if (draft.n_layers == 0) {
+      return kOk;
+    }
+    const uint64_t read_bytes = ops_.counts().read_bytes_per_token;
+    DraftMemory memories[DraftDesc::kMaxLayers];
+    for (uint32_t layer = 0; layer < draft.n_layers; ++layer) {
+      const uint32_t of = draft.layers[layer].memory_of;
+      memories[layer].memory = memoryOfLayer(of);
+      std::copy_n(sides_[of], 2, memories[layer].sides);
+    }
+    ORIEL_TRY(emitDraft(model_, act_, io_.top, rotations_, memories, &ops_));
+    ops_.countDraft(read_bytes);
+    return kOk;
   }
 
   // ------------------------------------------------------------------------------------------------

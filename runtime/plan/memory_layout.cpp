@@ -162,6 +162,18 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     partial_cols = std::max(partial_cols, kind.n_heads * (kind.head_dim + kPartialExtra));
     has_convs = has_convs || kind.mixer == Mixer::kShortConv;
   }
+  uint32_t n_ff = model.n_ff;
+  const DraftDesc& draft = model.draft;
+  for (uint32_t i = 0; i < draft.n_layers; ++i) {
+    const DraftDesc::Layer& layer = draft.layers[i];
+    const uint32_t head_dim = model.kind(layer.memory_of).head_dim;
+    qkv_cols = std::max(qkv_cols, layer.n_heads * head_dim);
+    query_cols = std::max(query_cols, layer.n_heads * head_dim);
+    partial_cols = std::max(partial_cols, layer.n_heads * (head_dim + kPartialExtra));
+    n_ff = std::max(n_ff, layer.n_ff);
+    layout.draft_in_stride = paddedCols(2 * model.n_embd);
+    layout.draft_stride = paddedCols(draft.n_embd);
+  }
   layout.embd_stride = paddedCols(model.n_embd);
   layout.qkv_stride = paddedCols(qkv_cols);
   layout.query_stride = 2 * query_cols;
@@ -170,8 +182,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.state_in_stride = paddedCols(state_cols);
   layout.state_mixed_stride = paddedCols(mixed_cols);
   layout.state_out_stride = paddedCols(value_cols);
-  layout.gate_up_stride = paddedCols(2 * model.n_ff);
-  layout.gated_stride = paddedCols(std::max(model.n_ff, model.layer_input));
+  layout.gate_up_stride = paddedCols(2 * n_ff);
+  layout.gated_stride = paddedCols(std::max(n_ff, model.layer_input));
   if (model.layer_input != 0) {
     layout.layer_inputs_stride =
         paddedCols(model.n_layers * model.layer_input) + paddedCols(model.layer_input);
@@ -188,6 +200,9 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.residual = kept.take(vector * layout.embd_stride);
   layout.normed = layout.head_normed = kept.take(vector * layout.embd_stride);
   layout.layer_inputs = kept.take(vector * layout.layer_inputs_stride);
+  layout.draft_in = kept.take(4ull * layout.draft_in_stride);
+  layout.draft_residual = kept.take(4ull * layout.draft_stride);
+  layout.draft_normed = kept.take(4ull * layout.draft_stride);
   const uint32_t batch = batchRows(cache, chunk);
   const uint32_t sessions = cache.sessionCount();
   layout.top_keys = kept.take(4ull * batch * topBlocks(model.n_vocab));
@@ -248,12 +263,21 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
        mixture.used(), value_cols != 0 ? endOfStaged(layout.state_mixed) : 0,
        experts.count != 0 ? endOfStaged(layout.expert_gated) : 0, endOfStaged(layout.queries),
        endOfStaged(layout.gated), has_convs ? endOfStaged(layout.convolved) : 0});
+  // A guess's logits are where those of a batch's second row are.
+  const uint64_t row_bytes = 4ull * model.n_vocab;
+  if (draft.n_layers != 0) {
+    layout.draft_logits = layout.logits.resized(row_bytes);
+    layout.draft_logits.offset_bytes =
+        alignUp(layout.logits.offset_bytes + row_bytes, kBufferAlignment);
+  }
   // Logits of a batch are there at once.
   layout.output_rows = batch;
   const uint64_t outputs_end =
       alignUp(layout.logits.offset_bytes + 4ull * batch * model.n_vocab, kBufferAlignment) +
       layout.stagedAt(layout.qkv, layout.embd_stride, batch).size_bytes;
-  layout.bytes = alignUp(std::max(end, batch > 1 ? outputs_end : 0), kArenaGranularity);
+  const uint64_t draft_end = draft.n_layers != 0 ? layout.draft_logits.offset_bytes + row_bytes : 0;
+  layout.bytes =
+      alignUp(std::max({end, draft_end, batch > 1 ? outputs_end : 0}), kArenaGranularity);
   layoutOutputs(model, chunk, kept.used(), &layout);
   if (sessions == 1) {
     layout.kept_logits = layout.logits.resized(4ull * model.n_vocab);
@@ -272,6 +296,7 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
   IoLayout layout;
   layout.step = pieces.take(stepBytes(model, chunk, chunk));
   layout.step_ahead = pieces.take(stepBytes(model, chunk, 1));
+  tops += model.draft.n_layers != 0 ? 1 : 0;
   layout.top = pieces.take(uint64_t{tops} * sizeof(TopTokens));
   // All logits come to the host this way.
   layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.n_vocab));

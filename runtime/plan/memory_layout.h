@@ -126,15 +126,21 @@ struct ActivationLayout {
   BufferRef state_in;     ///< [chunk]: channels and gates, before their convolution; where qkv is
   BufferRef state_mixed;  ///< [chunk]: as StateInputsPush says; then state_out, gated
   BufferRef state_out;    ///< [chunk][heads * value_dim]
-  BufferRef gate_up;      ///< [chunk][2 n_ff]
-  BufferRef gated;        ///< [chunk][n_ff]
-  uint64_t bytes = 0;     ///< of the arena
+  // A model that guesses has one token at a time. Beside these it uses pieces of the body and of a batch's heads.
+  BufferRef draft_in;        ///< [2 n_embd]: an embedding, then a vector behind the last norm
+  BufferRef draft_residual;  ///< [its n_embd]
+  BufferRef draft_normed;    ///< [its n_embd]
+  BufferRef draft_logits;    ///< [n_vocab]: where the second row of logits is
+  BufferRef gate_up;         ///< [chunk][2 n_ff]
+  BufferRef gated;           ///< [chunk][n_ff]
+  uint64_t bytes = 0;        ///< of the arena
   uint32_t output_rows = 1;  ///< of logits that a head can make at once
 
   uint32_t embd_stride = 0, qkv_stride = 0, query_stride = 0, attended_stride = 0;
   uint32_t conv_stride = 0, gate_up_stride = 0, gated_stride = 0;
   uint32_t layer_inputs_stride = 0, scores_stride = 0;
   uint32_t state_in_stride = 0, state_mixed_stride = 0, state_out_stride = 0;
+  uint32_t draft_in_stride = 0, draft_stride = 0;
   uint32_t compressed_stride = 0, query_heads_stride = 0, sums_stride = 0;
   uint32_t expert_gate_up_stride = 0, expert_gated_stride = 0;  ///< words
   bool padded = false;  ///< some row ends in words that are never written
@@ -165,7 +171,7 @@ struct IoLayout {
   BufferRef routes, slots;  ///< of experts on file
   uint64_t bytes = 0;
 };
-/// `upload_half` as PlanTotals gives it. `tops`: places for best tokens.
+/// `upload_half` as PlanTotals gives it. `tops`: places for best tokens; a model that guesses has one more.
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
                   const OnFile& on_file = OnFile(), uint32_t tops = 1);
 

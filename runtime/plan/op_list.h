@@ -52,6 +52,8 @@ class OpList {
     }
   }
 
+  void toDraft(const Op& op) { emitTo(StepList::kDraft, op); }
+
   /// What follows is for tokens whose logits are wanted; of the list kTail, too.
   void beginTail() { in_tail_ = true; }
   /// What follows writes no memory.
@@ -142,20 +144,54 @@ class OpList {
     of.splits = 1;
     of.split_slots = cache.sinks + cache.window;
     toChunk(op);
+    attentionOfOne(op, push, dim, cache, out, [this](const Op& part) { toDecode(part); });
+  }
+  /// Of one token alone: calls emit(const Op&) for its ops.
+  template <typename Push, typename Emit>
+  void attentionOfOne(Op op, Push Op::Push::*push, uint32_t dim, const CacheShape& cache,
+                      const Rows& out, const Emit& emit) {
+    Push& of = op.push.*push;
+    of.out_stride = out.stride;
+    of.splits = 1;
+    of.split_slots = cache.sinks + cache.window;
     const AttentionSplit split = decodeSplit(cache);
     if (split.splits == 1) {
-      toDecode(op);
+      emit(op);
       return;
     }
     op.bindings[kOpOut] = act_.partials;
     of.splits = split.splits;
     of.split_slots = split.split_slots;
     of.out_stride = of.n_heads * split.splits * (dim + kPartialExtra);
-    toDecode(op);
+    emit(op);
     Op merge = make(OpKind::kAttentionMerge, {act_.partials, act_.device_step, out.place});
     merge.push.attention_merge = {of.n_heads,        dim,    out.stride, split.splits,
                                   split.split_slots, of.view};
-    toDecode(merge);
+    emit(merge);
+  }
+
+  /// How queries and keys of a layer of this kind are rotated, and where its memory has its slots.
+  void rotation(const ModelDesc& model, const LayerKind& kind, const Memory& memory,
+                const RotationTables& rotations, RopeAppendPush* push) const {
+    push->n_heads = kind.n_heads;
+    push->n_kv_heads = kind.n_kv_heads;
+    push->head_dim = kind.head_dim;
+    push->rope_dims = kind.rope == kNoRope ? 0 : model.ropes[kind.rope].dims;
+    push->pair_stride = model.rope_pairing == RopePairing::kInterleaved || push->rope_dims == 0
+                            ? 1
+                            : push->rope_dims / 2;
+    push->qkv_stride = act_.qkv_stride;
+    push->query_stride = act_.query_stride;
+    push->sinks = memory.shape.sinkRoom();
+    push->all_sinks = memory.shape.sinkSlots();
+    push->view = memory.view;
+    push->rotation_stride = rotations.words;
+    const RotationTables::Of tables = rotations.ropes[kind.rope == kNoRope ? kMainRope : kind.rope];
+    const uint32_t first = static_cast<uint32_t>(
+        stepRotationWord(plan_->chunk_tokens, model.n_views, rotations.words, 0));
+    push->key_rotation = first + tables.keys;
+    push->query_rotation = first + tables.queries;
+    push->sink_rotation = first + (memory.shape.sinks != 0 ? tables.sinks : tables.queries);
   }
 
   /// Calls use(const StackSlice&) for the slices of the matrices of all experts, of which a token uses some.
@@ -197,7 +233,12 @@ class OpList {
   /// Calls use(const MatrixSlice&) for the slices of a matrix.
   template <typename Use>
   Status matrix(TensorRole role, uint32_t cols, const Use& use) {
-    return weights_.matrix({{role, 0}}, cols, use);
+    return matrices({{role, 0}}, cols, use);
+  }
+  /// Likewise of matrices stacked by rows.
+  template <typename Use>
+  Status matrices(std::initializer_list<MatrixPart> parts, uint32_t cols, const Use& use) {
+    return weights_.matrix(parts, cols, use);
   }
 
   /// The table whose rows the host puts into `place`, with bytes of all that stays in the file.
@@ -216,6 +257,11 @@ class OpList {
   /// A row of a matrix that is only looked up.
   void countRead(uint64_t bytes) { read_bytes_ += bytes; }
   void countHead(uint64_t bytes) { head_bytes_ += bytes; }
+  /// What was counted since there were `read_bytes` is the draft model's: no token of the target reads it.
+  void countDraft(uint64_t read_bytes) {
+    draft_bytes_ = read_bytes_ - read_bytes;
+    read_bytes_ = read_bytes;
+  }
 
   Status finish() {
     // The same ops for more outputs.
@@ -224,7 +270,7 @@ class OpList {
     return weights_.finish();
   }
   WeightCounts counts() const {
-    return {weights_.bytes(), weights_.largestGroupBytes(), read_bytes_, head_bytes_};
+    return {weights_.bytes(), weights_.largestGroupBytes(), read_bytes_, head_bytes_, draft_bytes_};
   }
 
  private:
@@ -249,6 +295,7 @@ class OpList {
   BufferRef ones_;
   uint64_t read_bytes_ = 0;
   uint64_t head_bytes_ = 0;
+  uint64_t draft_bytes_ = 0;
 };
 
 }  // namespace oriel

@@ -86,6 +86,7 @@ Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const 
   totals->upload_half_bytes = uploadHalfBytes(totals->weights_bytes, weights.largest_group_bytes);
   totals->weights_read_bytes_per_token = weights.read_bytes_per_token;
   totals->head_read_bytes = weights.head_read_bytes;
+  totals->draft_weights_bytes = weights.draft_bytes;
   if (counted.weight_segments > UINT8_MAX) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "the weights need %u GiB: use a smaller model",
                     counted.weight_segments);
@@ -134,6 +135,7 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   plan->step = io.step;
   plan->step_ahead = io.step_ahead;
   plan->top = io.top;
+  plan->draft_place = topPlaces(cache, chunk);
   plan->upload = io.upload;
   plan->slots = io.slots;
   if (io.slots.size_bytes != 0) {

@@ -20,9 +20,20 @@ namespace oriel {
 /// the same ops. kTail takes one token of the chunk that kChunk's first `fill_ops` ops left on through the layers
 /// behind them: what kDecode does there. kBatch takes up to batch_rows tokens, each of another session,
 /// or all of one that follow each other, and kBatchHead makes logits of all of them: what kDecode and kHead do of each, to
-/// the bit. Both are empty where a plan is for one session without guesses.
-enum class StepList : uint8_t { kDecode, kChunk, kHead, kOutputs, kTail, kBatch, kBatchHead };
-constexpr uint32_t kStepLists = 7;
+/// the bit. Both are empty where a plan is for one session without guesses. kDraft makes a guess of one token and of the
+/// vector behind the last norm in row `tail` of the latest head, and writes the vector that the next guess is made of to
+/// row 0; empty where no model guesses.
+enum class StepList : uint8_t {
+  kDecode,
+  kChunk,
+  kHead,
+  kOutputs,
+  kTail,
+  kBatch,
+  kBatchHead,
+  kDraft
+};
+constexpr uint32_t kStepLists = 8;
 
 /// Rows of one file tensor that go into a slice on the device. Uploads of one slice follow each other
 /// in the order of its rows.
@@ -33,6 +44,7 @@ struct Upload {
   uint32_t rows = 0;           ///< 0: a vector of ones, of no tensor
   uint32_t cols = 0;
   WeightType type = WeightType::kF32;
+  uint32_t file = 0;       ///< as in GgufTensor
   bool is_vector = false;  ///< plain float32 values, no groups of rows
   bool may_stay = false;   ///< of a tensor that may also stay in the file
   /// Of a stack: the columns of its matrices become rows, of type transposedType().
@@ -106,7 +118,8 @@ struct Plan {
   BufferRef step;        ///< host writes: the step block (plan/step_block.h)
   BufferRef step_ahead;  ///< likewise, the part for one token: of the token after the one that runs
   BufferRef top;         ///< host reads: TopTokens, at TokenStep::place
-  RowsOnFile file_rows;  ///< host writes the place before a step
+  uint32_t draft_place = 0;  ///< of kDraft's there
+  RowsOnFile file_rows;      ///< host writes the place before a step
   /// Of experts on file, between ops of a step: the host reads the routes (shaders/shared/layout.h) and writes where
   /// experts are. Of no bytes: experts are held, or there are none.
   BufferRef routes;
@@ -174,7 +187,8 @@ struct PlanTotals {
   uint64_t on_file_bytes = 0;
   uint64_t upload_half_bytes = 0;  ///< half of the upload ring
   uint64_t weights_read_bytes_per_token = 0;
-  uint64_t head_read_bytes = 0;  ///< of these, the output matrix
+  uint64_t head_read_bytes = 0;      ///< of these, the output matrix
+  uint64_t draft_weights_bytes = 0;  ///< of a model that guesses: what a guess reads
 };
 /// PlanTotals::upload_half_bytes of so many bytes of weights.
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);

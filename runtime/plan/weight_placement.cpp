@@ -34,6 +34,7 @@ void WeightPlacement::uploadVector(TensorRole role, uint32_t layer, uint32_t col
   Upload item;
   item.tensor_offset = tensor.offset;
   item.tensor_type = tensor.type;
+  item.file = tensor.file;
   item.rows = 1;
   item.cols = cols;
   item.is_vector = true;
@@ -112,6 +113,7 @@ Status WeightPlacement::placeSlice(Stack* stack) {
     Upload item;
     item.tensor_offset = tensor.offset;
     item.tensor_type = tensor.type;
+    item.file = tensor.file;
     item.source_row = stack->source_row;
     uint32_t left = part_rows - stack->source_row;
     if (part.block != 0) {

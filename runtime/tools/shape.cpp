@@ -116,6 +116,10 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
                                kHostBytesPerEntry * shape->n_vocab +
                                kHostBytesPerLayer * shape->n_layers;
   ORIEL_TRY(readSessions(options, options.prefix_tokens, log, prepared, &request));
+  if (options.draft_model != nullptr) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a draft model guesses for a file, not for a shape: leave one of them out");
+  }
   prepared->drafts = options.draft_tokens;
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ShapePlanner planner = {shape, type, prepared};

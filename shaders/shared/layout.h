@@ -63,7 +63,8 @@ struct StepHeader {
   uint n_outputs;  // rows of logits that the head computes; TokenStep::output says of which tokens
   uint
       token_words;  // from one token to the next: kTokenStepWords + kViewWords times the number of views
-  uint tail;        // of StepRun::kTail: the row of the step before that its token was
+  uint
+      tail;  // of StepRun::kTail: the row of the step before that its token was; of kDraft likewise
   // Executors' own: workgroups of a decoding token's attention, as an indirect dispatch takes them, for the
   // first two views. Most splits of a long window are empty until it fills.
   uint attention_groups[8];
@@ -288,7 +289,7 @@ struct FetchExpertsPush {  // bindings: 0 routes, 1 step, 2 slots
 };
 
 // out[0] = in[header.tail]
-struct TailPush {  // bindings: 0 in, 1 step, 2 the same
+struct TailPush {  // bindings: 0 in, 1 step, 2 out, which may be the same
   uint cols;
   uint stride;
 };

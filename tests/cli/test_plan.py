@@ -329,6 +329,29 @@ def test_drafts():
         check(f"wrong usage: --draft {wrong}", done.code == 2 and done.out == b"", done)
 
 
+def test_draft_models():
+    model = DATA / "models/gemma4-e-q8_0.gguf"
+    draft = DATA / "drafts/gemma4-e-assistant-f16.gguf"
+    memory = ["--memory", "64MiB", "--window", "100"]
+    without = plan_of(model, *memory)
+    plan = plan_of(model, *memory, "--draft-model", draft)
+    check("a draft model is part of the plan", without["draft_weights_bytes"] == 0
+          and 80000 < plan["draft_weights_bytes"] < 200000 and plan["draft_tokens"] == 3
+          and plan["weights_bytes"] > without["weights_bytes"] and plan["kv_bytes"] == without["kv_bytes"], [without, plan])
+    check("with as many guesses as were asked for",
+          plan_of(model, *memory, "--draft-model", draft, "--draft", "5")["draft_tokens"] == 5)
+    told = oriel(model, *memory, "--draft-model", draft).out
+    check("and in the picture", b"up to 3 guesses a step" in told and b"and a model of" in told, told)
+    for args, why in (([DATA / "models/llama-q8_0.gguf", "--draft-model", draft], b"guesses for a Gemma 4"),
+                      ([model, "--draft-model", model], b"no architecture that guesses"),
+                      ([model, "--draft-model", DATA / "nowhere.gguf"], b"nowhere.gguf"),
+                      ([model, "--draft-model", draft, "--sessions", "2"], b"for one session, not for 2"),
+                      (["--arch", "gemma-4-e2b", "--draft-model", draft], b"not for a shape"),
+                      ([draft], b"writes nothing by itself")):
+        done = oriel(*args, *memory)
+        check(f"refused: {args}", done.code != 0 and done.out == b"" and why in done.err and done.err.count(b"\n") == 1, done)
+
+
 def test_without_attention():
     done = oriel("--arch", "mamba2-130m", "--memory", "1GiB")
     told = done.out.decode("utf-8")

@@ -208,6 +208,12 @@ class Knobs extends Checks {
     OrielPlan guessing = Oriel.plan(TINY, MEMORY, options);
     expectEqual(7, guessing.draftTokens);
     expect(guessing.draftBytes > 0, "bytes of guesses");
+    expectEqual(0L, guessing.draftWeightsBytes);
+    options.draftModel = "/no/such.gguf";
+    expectFails(OrielException.Status.IO, () -> Oriel.plan(TINY, MEMORY, options));
+    options.draftModel = TINY; // guesses for nobody
+    expectFails(OrielException.Status.UNSUPPORTED, () -> Oriel.plan(TINY, MEMORY, options));
+    options.draftModel = null;
     options.draftTokens = 16;
     expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, MEMORY, options));
     options.draftTokens = 3;

@@ -57,6 +57,47 @@ class Float64Model {
   /// What the last norm gave for the latest token.
   const std::vector<double>& lastNorm() const { return last_norm_; }
 
+  // For what guesses (support/float64_draft.h).
+
+  /// A token's row of the embedding, as the first layer has it.
+  std::vector<double> embedded(int32_t id) {
+    std::vector<double> x =
+        part(weights_["token_embd.weight"], static_cast<size_t>(id) * n_embd_, n_embd_);
+    scale(&x, embedding_scale_);
+    return x;
+  }
+  /// Keys, before they are turned, and values that the next token would see of others.
+  struct Kept {
+    size_t layer = 0;
+    size_t n_heads = 0;
+    size_t first = 0;  ///< where the oldest stands
+    std::vector<std::vector<double>> keys, values;
+  };
+  /// In the last layer that slides, or that does not.
+  Kept keptForNext(bool slides, size_t sinks, size_t window) const {
+    size_t layer = n_layers_ - 1;
+    while ((windows_[layer] != 0) != slides) {
+      --layer;
+    }
+    Kept kept;
+    kept.layer = memoryOf(layer);
+    kept.n_heads = n_kv_heads_[kept.layer];
+    kept.keys = keys_[kept.layer];
+    kept.values = values_[kept.layer];
+    const size_t kept_sinks = slides ? 0 : sinks;
+    const size_t most = slides ? std::min(windows_[layer], sinks + window) : sinks + window;
+    while (kept.keys.size() + 1 > most) {
+      kept.keys.erase(kept.keys.begin() + static_cast<std::ptrdiff_t>(kept_sinks));
+      kept.values.erase(kept.values.begin() + static_cast<std::ptrdiff_t>(kept_sinks));
+    }
+    kept.first = slides ? n_tokens_ - kept.keys.size() : 0;
+    return kept;
+  }
+  std::vector<double> rotatedKey(const Kept& kept, size_t index, size_t head) const {
+    const size_t dim = heads_[kept.layer];
+    return ropes_[kept.layer].rotated(part(kept.keys[index], head * dim, dim), kept.first + index);
+  }
+
   size_t nVocab() { return weights_["token_embd.weight"].size() / n_embd_; }
 
   /// From the next step on these layers see no more than so many tokens of the window, by layer; 0: all of it. Positions

@@ -42,7 +42,8 @@ class Float64Rope {
  public:
   Float64Rope(Float64Weights* file, size_t layer, size_t n_layers, size_t head_dim, bool windowed)
       : neighbours_(pairsNeighbours(file->architecture())) {
-    const std::string& name = file->architecture();
+    const std::string& of = file->architecture();
+    const std::string name = of == "gemma4-assistant" ? "gemma4" : of;
     const bool scaled = !windowed || (name != "gemma3" && name != "gemma4");
     double base = scaled ? file->real("rope.freq_base", 10000.0) : 10000.0;
     const double alpha = file->real("rope.scaling.alpha", 0);

@@ -71,7 +71,11 @@ std::string recallText(const oriel_plan& plan) {
 std::string draftText(const oriel_plan& plan) {
   return plan.draft_tokens != 0
              ? "up to " + std::to_string(plan.draft_tokens) + " guesses a step, in " +
-                   formatSize(plan.draft_bytes)
+                   formatSize(plan.draft_bytes) +
+                   (plan.draft_weights_bytes != 0
+                        ? ", and a model of " + formatSize(plan.draft_weights_bytes) +
+                              " of the weights"
+                        : "")
              : "none: not in plans of states, several sessions or experts on file";
 }
 
@@ -440,7 +444,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   if (plan.activation_bits == 8) {
     text += "  activations 8 bits on the CPU: faster prompts, less exact\n";
   }
-  if (options.draft_tokens != 0) {
+  if (options.draft_tokens != 0 || plan.draft_weights_bytes != 0) {
     text += "  drafts      " + draftText(plan) + "\n";
   }
   if (options.recall_bytes != 0) {
@@ -512,6 +516,7 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
   json["recall_memory_bytes"] = plan.recall_memory_bytes;
   json["recall_file_bytes"] = plan.recall_file_bytes;
   json["recall_file_tokens"] = plan.recall_file_tokens;
+  json["draft_weights_bytes"] = plan.draft_weights_bytes;
   json["trim_levels"] = trimJson(plan);
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);

@@ -330,6 +330,12 @@ typedef struct oriel_options {
   /* Tokens that a query sees at a time of what came back (recall_bytes), in f16 like the sinks. 0: 128, or an eighth of a
    * short trained context. At most 1024. */
   uint32_t recall_tokens;
+  /* A file of a small model that guesses next tokens where the conversation has nothing to guess by: the assistant of a
+   * Gemma 4 (architecture "gemma4-assistant"), whose layers read this model's keys and values and remember nothing
+   * themselves. Its weights are part of the plan (oriel_plan.draft_weights_bytes); draft_tokens 0 is 3 with it. For one
+   * session: ORIEL_ERROR_ARGUMENT with more. ORIEL_ERROR_FORMAT where it does not belong to the model. Read by the call
+   * only, but where weights are read again (oriel_resume, oriel_recover) the file has to be there. NULL: none. */
+  const char *draft_model;
   /* Turns that have left the window are kept in a file, and come back when a message asks for them (docs/recall.md): most
    * bytes of that file, for each session. It is no part of memory_bytes; the index over it is (8 bytes a token) and so are
    * the slots of what comes back: oriel_plan.recall_memory_bytes. The file is private and goes with the session.
@@ -892,10 +898,11 @@ typedef struct oriel_plan {
   uint32_t session_windows[64];    /* of each session; those behind `sessions` are 0 */
   /* What stays of total_bytes after oriel_trim to each oriel_trim_level. */
   uint64_t trim_bytes[5];
-  uint64_t draft_bytes;     /* of total_bytes, what oriel_options.draft_tokens takes */
-  uint32_t draft_tokens;    /* guesses that a step verifies at most; 0: none, or this model or plan does without */
-  uint32_t activation_bits; /* that the CPU rounds activations to: 16 or 8 */
-  uint32_t recall_tokens;   /* slots for turns that come back; 0: none, or this model does without */
+  uint64_t draft_bytes;  /* of total_bytes, what oriel_options.draft_tokens takes, without a draft model's weights */
+  uint32_t draft_tokens; /* guesses that a step verifies at most; 0: none, or this model or plan does without */
+  uint32_t activation_bits;     /* that the CPU rounds activations to: 16 or 8 */
+  uint64_t draft_weights_bytes; /* of weights_bytes, those of oriel_options.draft_model: what a guess of it reads */
+  uint32_t recall_tokens;       /* slots for turns that come back; 0: none, or this model does without */
   uint32_t reserved_recall;
   uint64_t recall_memory_bytes; /* of total_bytes, what these and the index take, in all sessions */
   uint64_t recall_file_bytes;   /* most bytes of a session's file, ... */

@@ -47,6 +47,8 @@ public struct Plan: Sendable {
   /// Of a session's file, most bytes and tokens.
   public let recallFileBytes: UInt64
   public let recallFileTokens: UInt64
+  /// Of weightsBytes, those of `Options.draftModel`.
+  public let draftWeightsBytes: UInt64
   private let trimmed: [UInt64]
 
   /// What stays of totalBytes after `Session.trim`.
@@ -84,6 +86,7 @@ public struct Plan: Sendable {
     recallTokens = plan.recall_tokens
     recallFileBytes = plan.recall_file_bytes
     recallFileTokens = plan.recall_file_tokens
+    draftWeightsBytes = plan.draft_weights_bytes
     let levels = plan.trim_bytes
     trimmed = [levels.0, levels.1, levels.2, levels.3, levels.4]
   }

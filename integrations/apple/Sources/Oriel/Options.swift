@@ -111,6 +111,9 @@ public struct Options: Sendable {
   public var recallBytes: UInt64 = 0
   /// Tokens of them that are seen at a time, at most 1024. 0: 128, or fewer in a short context.
   public var recallTokens: UInt32 = 0
+  /// A file of a small model that guesses next tokens where the conversation has nothing to guess by:
+  /// the assistant of a Gemma 4. draftTokens 0 is 3 with it. nil: none.
+  public var draftModel: String?
   /// A file of `oriel calibrate`. nil: the one beside the model; "": none.
   public var calibrationFile: String?
   /// Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory.
@@ -203,7 +206,10 @@ extension Options {
           options.log_user = log.pointer
           return try withOptionalCString(enabledFeatures) { enabled in
             options.enabled_features = enabled
-            return try body(&options)
+            return try withOptionalCString(draftModel) { draft in
+              options.draft_model = draft
+              return try body(&options)
+            }
           }
         }
       }

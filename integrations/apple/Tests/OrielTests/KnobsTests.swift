@@ -302,6 +302,13 @@ final class KnobsTests: XCTestCase {
     plan = try Session.plan(path: model, memoryBytes: memory, options: given)
     XCTAssertEqual(3, plan.draftTokens)
     XCTAssertGreaterThan(plan.draftBytes, 0)
+    XCTAssertEqual(0, plan.draftWeightsBytes)
+    given.draftModel = "/no/such.gguf"
+    let missing = given
+    await expect(.io) {
+      try Session.plan(path: self.model, memoryBytes: self.memory, options: missing)
+    }
+    given.draftModel = nil
     given.checkpoints = 33
     let many = given
     await expect(.argument) {

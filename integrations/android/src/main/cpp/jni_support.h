@@ -177,6 +177,7 @@ enum OptionText {
   kDocuments,
   kVariables,
   kEnabledFeatures,
+  kDraftModel,
   kOptionTextCount
 };
 
@@ -192,7 +193,8 @@ class Options {
         tools_(env, texts, kTools),
         documents_(env, texts, kDocuments),
         variables_(env, texts, kVariables),
-        enabled_features_(env, texts, kEnabledFeatures) {
+        enabled_features_(env, texts, kEnabledFeatures),
+        draft_model_(env, texts, kDraftModel) {
     jlong n[kOptionCount] = {};
     env->GetLongArrayRegion(numbers, 0, kOptionCount, n);
     options.struct_size = sizeof(options);
@@ -221,6 +223,7 @@ class Options {
     options.draft_tokens = u32(n[kDraftTokens]);
     options.recall_bytes = static_cast<uint64_t>(n[kRecallBytes]);
     options.recall_tokens = u32(n[kRecallTokens]);
+    options.draft_model = draft_model_.data();
     options.state_format = static_cast<oriel_state_format>(n[kStateFormat]);
     options.constraints = n[kConstraints] != 0;
     session.struct_size = sizeof(session);
@@ -242,7 +245,7 @@ class Options {
   bool missing() const {
     return cache_dir_.missing() || template_.missing() || disabled_features_.missing() ||
            calibration_file_.missing() || tools_.missing() || documents_.missing() ||
-           variables_.missing() || enabled_features_.missing();
+           variables_.missing() || enabled_features_.missing() || draft_model_.missing();
   }
 
   oriel_options options = {};
@@ -258,6 +261,7 @@ class Options {
   Bytes documents_;
   Bytes variables_;
   Bytes enabled_features_;
+  Bytes draft_model_;
 };
 
 }  // namespace oriel_jni

@@ -92,7 +92,8 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
                      plan.draft_tokens,
                      plan.recall_tokens,
                      number(plan.recall_file_bytes),
-                     number(plan.recall_file_tokens)};
+                     number(plan.recall_file_tokens),
+                     number(plan.draft_weights_bytes)};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 

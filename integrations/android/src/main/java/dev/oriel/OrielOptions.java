@@ -69,6 +69,11 @@ public final class OrielOptions {
   public long recallBytes;
   /** Tokens of them that are seen at a time, at most 1024. 0: 128, or fewer in a short context. */
   public int recallTokens;
+  /**
+   * A file of a small model that guesses next tokens where the conversation has nothing to guess by: the
+   * assistant of a Gemma 4. draftTokens 0 is 3 with it. Null: none.
+   */
+  public String draftModel;
   /** A file of `oriel calibrate`. Null: the one beside the model; "": none. */
   public String calibrationFile;
   /** Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory. */
@@ -150,7 +155,8 @@ public final class OrielOptions {
         Utf8.pathOrNull(disabledFeatures, "disabledFeatures"),
         Utf8.pathOrNull(calibrationFile, "calibrationFile"), Utf8.encodeOrNull(tools, "tools"),
         Utf8.encodeOrNull(documents, "documents"), Utf8.encodeOrNull(variables, "variables"),
-        Utf8.pathOrNull(enabledFeatures, "enabledFeatures")};
+        Utf8.pathOrNull(enabledFeatures, "enabledFeatures"),
+        Utf8.pathOrNull(draftModel, "draftModel")};
   }
 
   private static long atLeastZero(String what, long value) {

@@ -2,7 +2,7 @@ package dev.oriel;
 
 /** What is allocated for what, to the byte. */
 public final class OrielPlan {
-  static final int COUNT = 35;
+  static final int COUNT = 36;
 
   /** False: everything else describes the smallest plan that would run. */
   public final boolean fits;
@@ -49,6 +49,8 @@ public final class OrielPlan {
   /** Of a session's file, most bytes and tokens. */
   public final long recallFileBytes;
   public final long recallFileTokens;
+  /** Of weightsBytes, those of {@link OrielOptions#draftModel}. */
+  public final long draftWeightsBytes;
 
   private final long[] trimBytes;
 
@@ -90,5 +92,6 @@ public final class OrielPlan {
     recallTokens = (int) n[32];
     recallFileBytes = n[33];
     recallFileTokens = n[34];
+    draftWeightsBytes = n[35];
   }
 }

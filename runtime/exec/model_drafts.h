@@ -1,0 +1,47 @@
+// What a model's guesses of the next tokens are worth: how often they are right, as sure as they are, and what they cost.
+#pragma once
+
+#include "exec/drafts.h"
+
+namespace oriel {
+
+/// A guess, and how sure the model is of it.
+struct ModelGuess {
+  int32_t id = -1;
+  uint32_t sureness = 0;  ///< a class, as ModelDrafter::surenessOf() says
+};
+
+/// Fixed memory; nothing here runs anything.
+class ModelDrafter {
+ public:
+  static constexpr uint32_t kClasses = 5;
+
+  /// The class of a guess whose share of what the best few tokens have is `share`.
+  static uint32_t surenessOf(double share);
+
+  void forget() { *this = ModelDrafter(); }
+  /// Guesses that are worth making, up to `most`. Where none are one is made now and then, to see what it would be worth.
+  uint32_t wanted(const DraftCost& cost, uint32_t most, DraftUse use) const;
+  /// Whether it is worth guessing for the token behind the next, as far as that is known.
+  bool pays(const DraftCost& cost, uint32_t most, DraftUse use) const;
+  /// Guesses were made, which took so long. Those of them, from the first on, that are worth verifying.
+  uint32_t made(const ModelGuess* guesses, uint32_t count, double ms, DraftCost* cost,
+                DraftUse use);
+  /// A token was chosen: the guess of it, if there is one, was right or not.
+  void chosen(int32_t id);
+
+ private:
+  uint32_t best(const DraftCost& cost, uint32_t most) const;
+
+  double right_[kClasses] = {0.3, 0.45, 0.6, 0.75, 0.9};
+  uint32_t judged_[kClasses] = {};
+  double any_ = 0.8;  ///< of all guesses: some have to be made to find out
+  uint32_t judged_any_ = 0;
+  double guess_ms_ = 0;  ///< of one guess, near the median; 0: not known
+  uint32_t waited_ = 0;  ///< tokens since the last guess
+  ModelGuess guesses_[Drafter::kMost];
+  uint32_t count_ = 0;
+  uint32_t next_ = 0;  ///< the guess of the next token
+};
+
+}  // namespace oriel

@@ -1,0 +1,587 @@
+// A model that guesses for another: its guesses are those of the float64 pass, and a reply is to the bit what it is without.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "api/api.h"
+#include "device/count_mallocs.h"
+#include "exec/load_weights.h"
+#include "oriel/sessions.h"
+#include "support/distances.h"
+#include "support/float64_draft.h"
+#include "support/losing_executor.h"
+#include "support/random_draft.h"
+#include "support/random_families.h"
+#include "support/sessions.h"
+
+namespace oriel::test {
+namespace {
+
+constexpr uint32_t kDrafts = 3;
+constexpr uint32_t kSinks = 4;
+// Weights are float32 here: what is left is the cache in f16.
+constexpr double kTolerance = 1e-2;
+
+RandomLlama targetOf(const std::string& name = "gemma4") {
+  for (const RandomFamily& family : randomFamilies()) {
+    if (family.name == name) {
+      return family.model;
+    }
+  }
+  ADD_FAILURE() << name;
+  return RandomLlama();
+}
+
+/// One that guesses four tokens and seldom others.
+RandomDraft fewGuesses(const RandomLlama& target) {
+  RandomDraft draft(target);
+  draft.favourites = {70, 71, 72, 73};
+  return draft;
+}
+
+const oriel_logit_bias kFew[] = {{70, 60}, {71, 60}, {72, 60}, {73, 60}};
+
+oriel_generate_options few(uint64_t seed, uint32_t tokens) {
+  oriel_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = tokens;
+  options.ignore_stop = 1;
+  options.seed = seed;
+  options.temperature = 0.6f;
+  options.logit_bias = kFew;
+  options.logit_bias_count = 4;
+  return options;
+}
+
+struct Written {
+  std::vector<int32_t> ids;
+  oriel_generation result = {};
+  oriel_status status = ORIEL_OK;
+  oriel_session* cancels = nullptr;  ///< at token `cancels_at`
+  size_t cancels_at = 0;
+};
+
+Written generate(oriel_session* session, oriel_generate_options options, oriel_draft draft,
+                 size_t cancels_at = 0) {
+  Written written;
+  written.result.struct_size = sizeof(written.result);
+  written.cancels = cancels_at != 0 ? session : nullptr;
+  written.cancels_at = cancels_at;
+  options.draft = draft;
+  written.status = oriel_session_generate(
+      session, &options,
+      [](const oriel_token_event* event, void* user) {
+        Written& w = *static_cast<Written*>(user);
+        w.ids.push_back(event->id);
+        if (w.cancels != nullptr && w.ids.size() == w.cancels_at) {
+          oriel_session_cancel(w.cancels);
+        }
+        return 0;
+      },
+      &written, &written.result);
+  // What is left of a character at the end is told once more, as the last token's.
+  written.ids.resize(std::min<size_t>(written.ids.size(), written.result.tokens));
+  return written;
+}
+
+/// Tokens of which no three stood there before.
+std::vector<int32_t> newText(size_t tokens) {
+  std::vector<int32_t> ids(tokens);
+  for (size_t i = 0; i < tokens; ++i) {
+    ids[i] = static_cast<int32_t>(3 + (i * 37 + i * i * 5) % 300);
+  }
+  return ids;
+}
+
+class DraftModel : public testing::Test {
+ protected:
+  oriel_options options(const char* draft, uint32_t window = 200, uint32_t chunk = 8) {
+    oriel_options options = sessionOptions(&log_, window, chunk);
+    options.sink_tokens = kSinks;
+    options.draft_model = draft;
+    options.draft_tokens = draft != nullptr ? kDrafts : 0;
+    return options;
+  }
+  void start(const Loaded& loaded, size_t tokens = 21) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    ASSERT_EQ(ORIEL_OK, append(loaded, newText(tokens))) << log_.errors();
+  }
+  void expectSame(const Loaded& plain, const Loaded& guessing, const oriel_generate_options& how,
+                  uint32_t* right) {
+    const Written expected = generate(plain.session.get(), how, ORIEL_DRAFT_AUTO);
+    const Written got = generate(guessing.session.get(), how, ORIEL_DRAFT_ALWAYS);
+    EXPECT_EQ(ORIEL_OK, got.status) << log_.errors();
+    EXPECT_EQ(expected.ids, got.ids);
+    EXPECT_TRUE(logitsOf(plain) == logitsOf(guessing));
+    EXPECT_LT(0u, got.result.tokens_drafted);
+    *right += got.result.tokens_accepted;
+  }
+
+  CapturedLog log_;
+};
+
+void put(Executor* executor, oriel_model* model) {
+  model->executor = executor;
+  for (const auto& handle : model->handles) {
+    if (handle.load() != nullptr) {
+      handle.load()->session->moveTo(executor);
+    }
+  }
+}
+
+/// Notes what each guess found to be best.
+class Watching : public ForwardingExecutor {
+ public:
+  Watching(oriel_model* model, std::vector<TopTokens>* guesses)
+      : ForwardingExecutor(model->executor), model_(model), inner_(model->executor), all_(guesses) {
+    put(this, model);
+  }
+  ~Watching() override { put(inner_, model_); }
+  using Executor::run;
+  Status run(StepRun what, const StopCheck& stop) override {
+    const Status status = ForwardingExecutor::run(what, stop);
+    if (what == StepRun::kDraft && status.ok()) {
+      all_->push_back(top()[model_->plan.draft_place]);
+    }
+    return status;
+  }
+
+ private:
+  oriel_model* model_;
+  Executor* inner_;
+  std::vector<TopTokens>* all_;
+};
+
+/// A model on the executor that is plain C++, for as long as this lives. Its sessions begin anew there.
+class OnReference {
+ public:
+  OnReference(oriel_model* model, const std::string& path, const char* draft)
+      : model_(model), was_(model->executor) {
+    Arena measure;
+    (void)takeExecutorMemory(model->plan, &measure);
+    block_.resize(measure.used() / sizeof(Line) + 1);
+    Arena arena(block_.data(), measure.used());
+    ExecutorOptions options;
+    options.allocator = &defaultAllocator();
+    ModelFile file;
+    ModelFile draft_file;
+    EXPECT_TRUE(createReferenceExecutor(model->plan, options,
+                                        takeExecutorMemory(model->plan, &arena), &executor_)
+                    .ok());
+    EXPECT_TRUE(file.open(path.c_str(), defaultAllocator(), Log()).ok());
+    EXPECT_TRUE(draft_file.open(draft, defaultAllocator(), Log()).ok());
+    EXPECT_TRUE(loadWeights({file.gguf(), &draft_file.gguf()}, model->plan, {},
+                            {defaultAllocator()}, Log(), executor_, nullptr)
+                    .ok());
+    EXPECT_TRUE(executor_->finishLoad().ok());
+    put(executor_, model);
+  }
+  ~OnReference() {
+    put(was_, model_);
+    destroyExecutor(executor_);
+  }
+  OnReference(const OnReference&) = delete;
+  OnReference& operator=(const OnReference&) = delete;
+
+ private:
+  struct alignas(16) Line {
+    uint8_t bytes[16];
+  };
+  oriel_model* model_;
+  Executor* was_;
+  Executor* executor_ = nullptr;
+  std::vector<Line> block_;
+};
+
+// Token by token, through windows that fill and move on: the first guess behind each token and two more.
+TEST_F(DraftModel, guesses_are_those_of_the_reference) {
+  const bool all = targetDevice() == ORIEL_DEVICE_CPU || allCases();
+  for (const char* name :
+       {"gemma4", "gemma4 of values from keys", "gemma4 without shared layers"}) {
+    if (!all && std::string(name) != "gemma4") {
+      continue;  // pipelines take a driver their time
+    }
+    SCOPED_TRACE(name);
+    const RandomLlama target = targetOf(name);
+    const TemporaryModel file(target);
+    const TemporaryDraft draft{RandomDraft(target)};
+    for (const uint32_t window : {200u, 14u}) {
+      SCOPED_TRACE(window);
+      const Loaded loaded = load(file.path(), options(draft.path(), window));
+      ASSERT_TRUE(loaded.session) << log_.errors();
+      Float64Model exact(file.path());
+      Float64Draft reference(draft.path());
+      std::vector<TopTokens> seen;
+      std::vector<double> last;
+      for (const int32_t id : newText(9)) {
+        last = exact.step(id, kSinks, window);
+      }
+      ASSERT_EQ(ORIEL_OK, append(loaded, newText(9)));
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+      ASSERT_EQ(ORIEL_OK, append(loaded, newText(9)));
+      Written written;
+      {
+        const Watching watching(loaded.model.get(), &seen);
+        // A step of one token first: the reply below makes its guesses behind heads of all kinds.
+        ASSERT_EQ(ORIEL_OK, append(loaded, {77}));
+        exact.step(77, kSinks, window);
+        oriel_generate_options how = few(3, 24);
+        how.logit_bias_count = 0;
+        written = generate(loaded.session.get(), how, ORIEL_DRAFT_ALWAYS);
+      }
+      ASSERT_EQ(ORIEL_OK, written.status) << log_.errors();
+      ASSERT_EQ(24u, written.ids.size());
+      // Three guesses at a time behind tokens whose step was not done yet, up to the last tokens'.
+      size_t at = 0;
+      size_t compared = 0;
+      uint32_t taken = 0;
+      double worst = 0;
+      for (size_t t = 0; t < written.ids.size() && at < seen.size(); ++t) {
+        if (taken != 0) {  // its step was done as a guess
+          --taken;
+          exact.step(written.ids[t], kSinks, window);
+          continue;
+        }
+        const size_t room = std::min<size_t>(kDrafts, written.ids.size() - 1 - t);
+        const auto expected = reference.guesses(&exact, written.ids[t], room, kSinks, window);
+        bool same = true;
+        for (size_t g = 0; g < room; ++g) {
+          const TopTokens& top = seen[at++];
+          std::vector<float> got;
+          std::vector<double> want;
+          for (uint32_t i = 0; same && i < top.count; ++i) {
+            got.push_back(top.best[i].logit);
+            want.push_back(expected[g][top.best[i].id]);
+          }
+          if (same) {
+            worst = worse(worst, relativeL2(got, want));
+            ++compared;
+          }
+          const auto best = static_cast<uint32_t>(
+              std::max_element(expected[g].begin(), expected[g].end()) - expected[g].begin());
+          // Where two are nearly as good either is right, but what follows is another text.
+          same = same && top.best[0].id == best;
+          const bool right = t + 1 + g < written.ids.size() &&
+                             static_cast<int32_t>(top.best[0].id) == written.ids[t + 1 + g];
+          taken += right && taken == g ? 1 : 0;
+        }
+        exact.step(written.ids[t], kSinks, window);
+      }
+      EXPECT_EQ(seen.size(), at);
+      EXPECT_GT(compared, 50u);
+      EXPECT_LT(worst, kTolerance);
+    }
+  }
+}
+
+TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const TemporaryDraft draft{RandomDraft(target)};
+  const Loaded loaded = load(file.path(), options(draft.path(), 24));
+  ASSERT_TRUE(loaded.session) << log_.errors();
+  oriel_generate_options how = few(3, 24);
+  how.logit_bias_count = 0;
+  std::vector<TopTokens> seen[2];
+  std::vector<int32_t> written[2];
+  for (int i = 0; i < 2; ++i) {
+    const auto reference =
+        i == 1 ? std::make_unique<OnReference>(loaded.model.get(), file.path(), draft.path())
+               : nullptr;
+    const Watching watching(loaded.model.get(), &seen[i]);
+    start(loaded);
+    written[i] = generate(loaded.session.get(), how, ORIEL_DRAFT_ALWAYS).ids;
+  }
+  ASSERT_EQ(written[0], written[1]);
+  ASSERT_EQ(seen[0].size(), seen[1].size());
+  EXPECT_GT(seen[0].size(), 40u);
+  for (size_t i = 0; i < seen[0].size(); ++i) {
+    EXPECT_EQ(seen[0][i].best[0].id, seen[1][i].best[0].id);
+    // Sums in another order may round a key or a value to the next f16, which is 2^-10 of it.
+    const float logit = seen[1][i].best[0].logit;
+    EXPECT_NEAR(seen[0][i].best[0].logit, logit, std::ldexp(std::abs(logit), -10));
+  }
+}
+
+TEST_F(DraftModel, replies_are_the_same_with_and_without) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const TemporaryDraft draft(fewGuesses(target));
+  uint32_t right = 0;
+  for (const uint32_t window : {200u, 24u}) {
+    SCOPED_TRACE(window);
+    const Loaded plain = load(file.path(), options(nullptr, window));
+    const Loaded guessing = load(file.path(), options(draft.path(), window));
+    ASSERT_TRUE(plain.session && guessing.session) << log_.errors();
+    for (uint32_t seed = 1; seed < 4; ++seed) {
+      start(plain);
+      start(guessing);
+      oriel_generate_options how = few(seed, 30 + seed);
+      how.greedy = seed == 1 ? 1 : 0;
+      expectSame(plain, guessing, how, &right);
+      ASSERT_EQ(ORIEL_OK, append(plain, {91, 92}));
+      ASSERT_EQ(ORIEL_OK, append(guessing, {91, 92}));
+      expectSame(plain, guessing, how, &right);
+    }
+  }
+  EXPECT_GT(right, 20u);
+}
+
+TEST_F(DraftModel, low_bit_caches_and_rows_on_file_are_read_as_well) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const TemporaryDraft draft(fewGuesses(target));
+  uint32_t right = 0;
+  for (const oriel_kv_format format : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
+    oriel_options without = options(nullptr, 40);
+    oriel_options with = options(draft.path(), 40);
+    for (oriel_options* either : {&without, &with}) {
+      either->k_format = either->v_format = format;
+      either->on_file = format == ORIEL_KV_INT4 ? ORIEL_ON_FILE_ROWS : ORIEL_ON_FILE_NONE;
+    }
+    const Loaded plain = load(file.path(), without);
+    const Loaded guessing = load(file.path(), with);
+    ASSERT_TRUE(plain.session && guessing.session) << log_.errors();
+    start(plain);
+    start(guessing);
+    expectSame(plain, guessing, few(2, 60), &right);
+  }
+  EXPECT_GT(right, 5u);
+}
+
+// Left to the session, which goes by the clock.
+TEST_F(DraftModel, a_reply_says_when_to_guess) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const TemporaryDraft draft(fewGuesses(target));
+  const Loaded guessing = load(file.path(), options(draft.path()));
+  start(guessing);
+  const Written never = generate(guessing.session.get(), few(3, 60), ORIEL_DRAFT_NEVER);
+  EXPECT_EQ(0u, never.result.tokens_drafted);
+  start(guessing);
+  const Written always = generate(guessing.session.get(), few(3, 60), ORIEL_DRAFT_ALWAYS);
+  EXPECT_LT(always.result.tokens_accepted, always.result.tokens_drafted) << "some are wrong";
+  start(guessing);
+  const Written as_it_pays = generate(guessing.session.get(), few(3, 60), ORIEL_DRAFT_AUTO);
+  EXPECT_EQ(never.ids, always.ids);
+  EXPECT_EQ(never.ids, as_it_pays.ids);
+}
+
+TEST_F(DraftModel, a_cancel_and_a_way_back_leave_what_was_shown) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const TemporaryDraft draft(fewGuesses(target));
+  const Loaded plain = load(file.path(), options(nullptr, 24));
+  const Loaded guessing = load(file.path(), options(draft.path(), 24));
+  uint32_t right = 0;
+  for (size_t at = 1; at < 12; at += 2) {
+    SCOPED_TRACE(at);
+    start(plain);
+    start(guessing);
+    const Written expected = generate(plain.session.get(), few(5, 40), ORIEL_DRAFT_AUTO, at);
+    const Written got = generate(guessing.session.get(), few(5, 40), ORIEL_DRAFT_ALWAYS, at);
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, got.status);
+    EXPECT_EQ(expected.ids, got.ids);
+    EXPECT_EQ(statsOf(plain).position, statsOf(guessing).position);
+    EXPECT_EQ(logitsOf(plain), logitsOf(guessing));
+    expectSame(plain, guessing, few(6, 20), &right);
+    const uint64_t to = statsOf(guessing).position - 3;
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(plain.session.get(), to));
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(guessing.session.get(), to)) << log_.errors();
+    ASSERT_EQ(ORIEL_OK, append(plain, {71}));
+    ASSERT_EQ(ORIEL_OK, append(guessing, {71}));
+    expectSame(plain, guessing, few(7, 20), &right);
+  }
+}
+
+TEST_F(DraftModel, snapshots_go_to_sessions_without_one_and_back) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const TemporaryDraft draft(fewGuesses(target));
+  const Loaded plain = load(file.path(), options(nullptr, 40));
+  const Loaded guessing = load(file.path(), options(draft.path(), 40));
+  start(plain);
+  start(guessing);
+  uint32_t right = 0;
+  expectSame(plain, guessing, few(4, 30), &right);
+  const auto carry = [&](const Loaded& from, const Loaded& to) {
+    size_t needed = 0;
+    (void)oriel_session_save(from.session.get(), nullptr, 0, &needed);
+    std::vector<uint8_t> bytes(needed);
+    ASSERT_EQ(ORIEL_OK, oriel_session_save(from.session.get(), bytes.data(), needed, &needed));
+    ASSERT_EQ(ORIEL_OK, oriel_session_restore(to.session.get(), bytes.data(), needed))
+        << log_.errors();
+  };
+  carry(guessing, plain);
+  expectSame(plain, guessing, few(5, 30), &right);
+  carry(plain, guessing);
+  expectSame(plain, guessing, few(6, 30), &right);
+}
+
+TEST_F(DraftModel, the_plan_says_what_it_takes_to_the_byte) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const RandomDraft made(target);
+  const TemporaryDraft draft(made);
+  const oriel_plan without = planOf(load(file.path(), options(nullptr)));
+  EXPECT_EQ(0u, without.draft_weights_bytes);
+  oriel_options wanted = options(draft.path());
+  const Loaded loaded = load(file.path(), wanted);
+  ASSERT_TRUE(loaded.session) << log_.errors();
+  const oriel_plan plan = planOf(loaded);
+  EXPECT_EQ(kDrafts, plan.draft_tokens);
+  EXPECT_GE(plan.draft_weights_bytes, 4ull * 48 * (320 + 128 + 64 + 3 * (4 * 16 + 3 * 80)));
+  EXPECT_GE(plan.weights_bytes, without.weights_bytes + plan.draft_weights_bytes / 2);
+  EXPECT_EQ(without.kv_bytes, plan.kv_bytes) << "it has no cache of its own";
+  EXPECT_EQ(without.weights_read_bytes_per_token, plan.weights_read_bytes_per_token);
+  const oriel_stats stats = statsOf(loaded);
+  EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
+  wanted.draft_tokens = 0;
+  EXPECT_EQ(3u, planOf(load(file.path(), wanted)).draft_tokens) << "where no number is given";
+  // What the cap has no room for is refused.
+  wanted.memory_bytes = plan.minimum_bytes - 1;
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_MEMORY_BUDGET, oriel_model_load(file.path().c_str(), &wanted, &model));
+}
+
+TEST_F(DraftModel, files_that_do_not_belong_to_the_model_are_refused) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const auto refused = [&](const std::string& path, const oriel_options& with, oriel_status status,
+                           const char* line) {
+    oriel_model* model = nullptr;
+    log_.lines.clear();
+    EXPECT_EQ(status, oriel_model_load(path.c_str(), &with, &model)) << line;
+    EXPECT_EQ(nullptr, model);
+    EXPECT_NE(std::string::npos, log_.errors().find(line)) << log_.errors();
+  };
+  const auto bent = [&](const char* line, auto bend) {
+    RandomLlama other = target;
+    RandomDraft draft(other);
+    bend(&draft);
+    const TemporaryDraft written(draft);
+    refused(file.path(), options(written.path()), ORIEL_ERROR_FORMAT, line);
+  };
+  bent("a vocabulary of 300 but the model has 320",
+       [](RandomDraft* draft) { draft->target.n_vocab = 300; });
+  bent("a width of 128 but the model has 64",
+       [](RandomDraft* draft) { draft->target.n_embd = 128; });
+  bent("heads of size 64 but the model has 32", [](RandomDraft* draft) {
+    draft->target.head_dim = 64;
+    draft->target.rope_freqs.resize(32, 1e30f);
+  });
+  bent("sliding windows of 9 but the model has 8",
+       [](RandomDraft* draft) { draft->target.local_window = 9; });
+  bent("turns queries otherwise", [](RandomDraft* draft) { draft->target.rope_freqs[3] = 2; });
+  bent("3 heads, not a multiple of the model's 2 heads of keys", [](RandomDraft* draft) {
+    draft->n_heads = 3;
+    draft->target.n_kv_heads = 1;
+  });
+  const TemporaryDraft draft{RandomDraft(target)};
+  refused(kRandom, options(draft.path()), ORIEL_ERROR_FORMAT,
+          "guesses for a Gemma 4 but the model is of architecture \"llama\"");
+  refused(file.path(), options(kRandom), ORIEL_ERROR_UNSUPPORTED,
+          "\"llama\" is no architecture that guesses for another model");
+  refused(draft.path(), options(nullptr), ORIEL_ERROR_UNSUPPORTED, "writes nothing by itself");
+  refused(file.path(), options("/nowhere/draft.gguf"), ORIEL_ERROR_IO, "/nowhere/draft.gguf");
+  oriel_options several = options(draft.path());
+  several.sessions = 2;
+  refused(file.path(), several, ORIEL_ERROR_ARGUMENT, "guesses for one session, not for 2");
+}
+
+TEST_F(DraftModel, nothing_is_allocated) {
+  if (!canCountMallocs()) {
+    GTEST_SKIP() << "this build does not count allocations";
+  }
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const TemporaryDraft draft(fewGuesses(target));
+  const Loaded loaded = load(file.path(), options(draft.path()));
+  start(loaded);
+  (void)generate(loaded.session.get(), few(1, 20), ORIEL_DRAFT_ALWAYS);
+  oriel_generate_options sampling = few(2, 100);
+  sampling.draft = ORIEL_DRAFT_ALWAYS;
+  oriel_generation result = {};
+  result.struct_size = sizeof(result);
+  const MallocCount count;
+  struct Calls {
+    const MallocCount* count;
+    uint64_t first = 0, last = 0;
+  } calls = {&count};
+  ASSERT_EQ(ORIEL_OK, oriel_session_generate(
+                          loaded.session.get(), &sampling,
+                          [](const oriel_token_event*, void* user) {
+                            Calls& c = *static_cast<Calls*>(user);
+                            c.last = c.count->calls();
+                            c.first = c.first == 0 ? c.last + 1 : c.first;
+                            return 0;
+                          },
+                          &calls, &result));
+  EXPECT_LT(0u, result.tokens_drafted);
+  if (targetDevice() == ORIEL_DEVICE_CPU) {  // a driver's own are not the library's
+    EXPECT_EQ(calls.first - 1, calls.last);
+  }
+}
+
+// In a guess, or in the step that verifies some.
+TEST_F(DraftModel, a_device_that_is_lost_leaves_what_was_shown) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const TemporaryDraft draft(fewGuesses(target));
+  const Loaded plain = load(file.path(), options(nullptr, 100));
+  for (const uint32_t after : {1u, 2u, 4u, 5u, 6u}) {
+    SCOPED_TRACE(after);
+    LosableModel losing(file.path(), options(draft.path(), 100));
+    oriel_session* made = nullptr;
+    ASSERT_EQ(ORIEL_OK, oriel_session_create(losing.model.get(), nullptr, &made));
+    const SessionPtr session(made);
+    const std::vector<int32_t> prompt = newText(21);
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(made, prompt.data(), prompt.size()));
+    start(plain);
+    oriel_generate_options sampling = few(3, 31);
+    losing.lose(Work::kRun, after);
+    const Written cut = generate(made, sampling, ORIEL_DRAFT_ALWAYS);
+    ASSERT_EQ(ORIEL_ERROR_DEVICE, cut.status);
+    oriel_recovered recovered = {};
+    recovered.struct_size = sizeof(recovered);
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, &recovered)) << log_.errors();
+    EXPECT_EQ(1u, recovered.exact);
+    sampling.max_tokens = static_cast<uint32_t>(cut.ids.size());
+    EXPECT_EQ(generate(plain.session.get(), sampling, ORIEL_DRAFT_AUTO).ids, cut.ids);
+    const float* logits = nullptr;
+    size_t count = 0;
+    ASSERT_EQ(ORIEL_OK, oriel_session_logits(made, &logits, &count));
+    EXPECT_TRUE(logitsOf(plain) == std::vector<float>(logits, logits + count));
+    // And it guesses again.
+    const Written on = generate(made, few(4, 20), ORIEL_DRAFT_ALWAYS);
+    EXPECT_EQ(generate(plain.session.get(), few(4, 20), ORIEL_DRAFT_AUTO).ids, on.ids);
+    EXPECT_LT(0u, on.result.tokens_drafted);
+  }
+}
+
+TEST_F(DraftModel, its_weights_are_read_again_after_a_trim) {
+  const RandomLlama target = targetOf();
+  const TemporaryModel file(target);
+  const RandomDraft made = fewGuesses(target);
+  const TemporaryDraft draft(made);
+  const Loaded plain = load(file.path(), options(nullptr));
+  const Loaded guessing = load(file.path(), options(draft.path()));
+  start(plain);
+  start(guessing);
+  uint32_t right = 0;
+  expectSame(plain, guessing, few(8, 30), &right);
+  const uint32_t before = right;
+  ASSERT_EQ(ORIEL_OK, oriel_trim(guessing.model.get(), ORIEL_TRIM_WEIGHTS, nullptr));
+  RandomDraft other = made;
+  other.n_ff = 96;
+  other.write(draft.path());
+  EXPECT_EQ(ORIEL_ERROR_IO, oriel_resume(guessing.model.get(), nullptr, nullptr));
+  EXPECT_NE(std::string::npos, log_.errors().find("another draft model")) << log_.errors();
+  made.write(draft.path());
+  ASSERT_EQ(ORIEL_OK, oriel_resume(guessing.model.get(), nullptr, nullptr)) << log_.errors();
+  expectSame(plain, guessing, few(8, 60), &right);
+  EXPECT_GT(right, before);
+}
+
+}  // namespace
+}  // namespace oriel::test
