@@ -30,14 +30,12 @@ struct IntKernel {
   // In the order of operations that dotTile has.
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
     const uint32_t units = task.units;
-    const uint32_t quad_words = task.side_word / units;
-    const uint32_t side_words = (task.group_words - task.side_word) / units;
+    WeightsAhead ahead(task, rows);
     const OneUnit* x = static_cast<const OneUnit*>(task.in);
     const IntUnitSums* sums = reinterpret_cast<const IntUnitSums*>(x + units);
     VF total = hn::Zero(kF);
     for (uint32_t u = 0; u < units; ++u) {
-      prefetchQuads(rows.quads + u * quad_words, quad_words);
-      prefetchSides(rows.sides + u * side_words, side_words);
+      ahead.ask();
       ByteUnit unit;
       Format::load(rows, u, &unit);
       VI dot[2];
