@@ -307,9 +307,7 @@ MatmulTask ExpertProducts::taskOf(const ExpertGroup& group, const Staging& stagi
   MatmulTask task;
   task.weights =
       stack.weights + uint64_t{heldIn(stack, job.expert)} * groupsOf(stack) * p.group_words;
-  task.group_words = p.group_words;
-  task.side_word = p.side_word;
-  task.units = p.units;
+  task.setGroups(p.group_words, p.side_word, p.units);
   task.rows = p.rows;
   task.n_tokens = job.count;
   task.one_of_many = staging.floats && group.n_tokens > 1 && !group.apart;

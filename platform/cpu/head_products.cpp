@@ -20,9 +20,7 @@ MatmulTask matmulOf(const HeadTask& task, uint32_t head, uint32_t token, uint32_
   const HeadMatmulPush& p = task.push;
   MatmulTask matmul;
   matmul.weights = task.weights + ceilDiv(p.rows, kGroupRows) * p.group_words * head;
-  matmul.group_words = p.group_words;
-  matmul.side_word = p.side_word;
-  matmul.units = p.units;
+  matmul.setGroups(p.group_words, p.side_word, p.units);
   matmul.rows = p.rows;
   matmul.n_tokens = n_tokens;
   matmul.out = task.out + uint64_t{token} * p.out_stride + p.out_first +

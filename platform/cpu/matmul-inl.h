@@ -245,16 +245,12 @@ class WeightsAhead {
  public:
   HWY_INLINE WeightsAhead(const MatmulTask& task, const RowsView& rows)
       : units_(task.units),
-        quad_words_(task.side_word / task.units),
-        side_words_((task.group_words - task.side_word) / task.units),
-        group_words_(task.group_words) {
-    constexpr uint32_t kWords = 16384 / 4;  // of a core's share of 50 GB/s: 0.6 us
-    const uint32_t units = kWords / (quad_words_ + side_words_);
-    at_ = units % units_;
-    const uint64_t words = uint64_t{units / units_} * group_words_;
-    quads_ = rows.quads + words;
-    sides_ = rows.sides + words;
-  }
+        quad_words_(task.quad_words),
+        side_words_(task.side_words),
+        group_words_(task.group_words),
+        at_(task.ahead_unit),
+        quads_(rows.quads + task.ahead_words),
+        sides_(rows.sides + task.ahead_words) {}
   /// With each unit. Past the last group lies what is read next.
   HWY_INLINE void ask() {
     // Four rows have one line of four.

@@ -2,6 +2,8 @@
 // group; two operations per weight and token.
 #pragma once
 
+#include <algorithm>
+
 #include "cpu/rows.h"
 #include "cpu/simd.h"
 #include "plan/plan.h"
@@ -13,6 +15,12 @@ struct MatmulTask {
   uint32_t group_words = 0;
   uint32_t side_word = 0;
   uint32_t units = 0;
+  // What follows from these, once for all groups: words of a unit's quads and sides, and what one token's kernels ask for
+  // ahead of time (WeightsAhead): which unit of a group, so many words behind this one.
+  uint32_t quad_words = 0;
+  uint32_t side_words = 0;
+  uint32_t ahead_unit = 0;
+  uint64_t ahead_words = 0;
   uint32_t rows = 0;
   uint32_t n_tokens = 0;
   /// Float weights: floats, `in_stride` from one token to the next. Others: of one token IntUnits, else
@@ -25,6 +33,22 @@ struct MatmulTask {
   // Float weights only; of others all tokens' sums are always added up alike.
   bool one_of_many = false;  ///< one token is one of several: its sums are added up as theirs are
   bool apart = false;        ///< each of several tokens is one alone: its sums are added up so
+
+  /// How the slice's groups of rows are made up.
+  void setGroups(uint32_t words, uint32_t first_side, uint32_t n_units) {
+    group_words = words;
+    side_word = first_side;
+    units = n_units;
+    if (units == 0) {
+      return;
+    }
+    constexpr uint32_t kAheadWords = 16384 / 4;  // of a core's share of 50 GB/s: 0.6 us
+    quad_words = side_word / units;
+    side_words = (group_words - side_word) / units;
+    const uint32_t ahead = kAheadWords / std::max(quad_words + side_words, 1u);
+    ahead_unit = ahead % units;
+    ahead_words = uint64_t{ahead / units} * group_words;
+  }
 };
 
 struct MatmulKernels {

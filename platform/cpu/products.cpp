@@ -151,9 +151,7 @@ MatmulTask Products::taskOf(const Op& op, uint32_t n_tokens) const {
   const MatmulPush& p = op.push.matmul;
   MatmulTask task;
   task.weights = memory_.words(op, 0);
-  task.group_words = p.group_words;
-  task.side_word = p.side_word;
-  task.units = p.units;
+  task.setGroups(p.group_words, p.side_word, p.units);
   task.rows = p.rows;
   task.n_tokens = n_tokens;
   task.out = memory_.floats(op, kOpOut) + p.out_first;
