@@ -115,7 +115,8 @@ class Abi(unittest.TestCase):
         self.assertEqual(unused, set(left_out))
 
     def test_results_have_every_field(self):
-        inner = {"struct_size", "group_count", "choice_count", "missing_count", "tensor_type_count", "reserved", "reserved_draft"}
+        inner = {"struct_size", "group_count", "choice_count", "missing_count", "tensor_type_count", "reserved", "reserved_draft",
+                 "reserved_recall"}
         pairs = {
             "oriel_model_info": _results.ModelInfo, "oriel_file_info": _results.FileInfo, "oriel_stats": _results.Stats,
             "oriel_view": _results.View, "oriel_generation": _results.Generation, "oriel_mark": _results.Mark,

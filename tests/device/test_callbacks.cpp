@@ -122,6 +122,12 @@ const std::vector<Call>& everyCall() {
        }},
       {"oriel_session_rewind", Rule::kRefused,
        [](Caller* on) { return oriel_session_rewind(on->session, 0); }},
+      {"oriel_session_recall", Rule::kRefused,
+       [](Caller* on) { return oriel_session_recall(on->session, "x", 1); }},
+      {"oriel_session_get_recalled", Rule::kAnswered,
+       [](Caller* on) {
+         return oriel_session_get_recalled(on->session, on->ids(), 1024, &on->needed);
+       }},
       {"oriel_session_save", Rule::kRefused,
        [](Caller* on) {
          return oriel_session_save(on->session, on->room.data(), on->room.size(), &on->needed);
