@@ -67,12 +67,12 @@ Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log
   const uint64_t words =
       RecallFile::tokensIn(options.recall_bytes, RecallFile::tokenBytes(desc, cache, least));
   CacheFormats most;
-  if (RecallFile::tokensIn(options.recall_bytes, RecallFile::tokenBytes(desc, cache, most)) == 0) {
-    return log.fail(
-        ORIEL_ERROR_ARGUMENT,
-        "a file of %llu bytes has no room for %u tokens: give it at least %llu",
-        static_cast<unsigned long long>(options.recall_bytes), kRecallBlock,
-        static_cast<unsigned long long>(kRecallBlock * RecallFile::tokenBytes(desc, cache, most)));
+  const uint64_t block_bytes = kRecallBlock * RecallFile::tokenBytes(desc, cache, most);
+  if (options.recall_bytes < block_bytes) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a file of %llu bytes has no room for %u tokens: give it at least %llu",
+                    static_cast<unsigned long long>(options.recall_bytes), kRecallBlock,
+                    static_cast<unsigned long long>(block_bytes));
   }
   const uint32_t context = desc.visibleTrain();
   const uint32_t share = context != 0 ? context / kContextShare : kDefaultRecallTokens;
