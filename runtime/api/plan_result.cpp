@@ -1,0 +1,239 @@
+// What a plan says of itself.
+#include "api/api.h"
+#include "api/recall.h"
+#include "api/several.h"
+
+namespace oriel {
+namespace {
+
+oriel_state_format publicStateFormat(StateFormat format) {
+  switch (format) {
+    case StateFormat::kF32:
+      return ORIEL_STATE_F32;
+    case StateFormat::kF16:
+      return ORIEL_STATE_F16;
+    case StateFormat::kInt8:
+      return ORIEL_STATE_INT8;
+  }
+  return ORIEL_STATE_AUTO;
+}
+
+oriel_refusal publicRefusal(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kNot:
+      break;
+    case Refusal::kQuality:
+      return ORIEL_REFUSED_QUALITY;
+    case Refusal::kSpeed:
+      return ORIEL_REFUSED_SPEED;
+  }
+  return ORIEL_REFUSED_NOT;
+}
+
+oriel_step_cost publicCost(const StepCost& cost) {
+  oriel_step_cost out = {};
+  out.tokens = cost.tokens;
+  out.overhead_s = cost.overhead_s;
+  out.weights_s = cost.weights_s;
+  out.weights_once_s = cost.weights_once_s;
+  out.head_s = cost.head_s;
+  out.group_count = cost.n_views;
+  for (uint32_t i = 0; i < cost.n_views; ++i) {
+    out.groups[i].window_tokens = cost.seen[i].window_tokens;
+    out.groups[i].s_per_token = cost.seen[i].s_per_token;
+  }
+  return out;
+}
+
+// What several sessions take. The last one's share is what a plan for one less, with the same windows, would save.
+void describeSessions(const PreparedModel& prepared, oriel_plan* plan) {
+  const Budget& budget = prepared.budget;
+  const SessionWindows& sessions = prepared.sessions;
+  static_assert(sizeof(plan->session_windows) / sizeof(plan->session_windows[0]) == kMaxSessions,
+                "a number for each");
+  plan->sessions = sessions.count;
+  for (uint32_t i = 0; i < sessions.count; ++i) {
+    plan->session_windows[i] = sessionCache(budget.cache, i).window;
+  }
+  plan->prefix_tokens = prepared.prefix_tokens;
+  if (prepared.prefix_tokens != 0) {
+    plan->prefix_bytes = prefixBytes(prepared.desc, budget.cache, budget.formats);
+  }
+  SessionWindows fewer = sessions;
+  --fewer.count;
+  uint64_t host_bytes = prepared.model_host_bytes + fewer.count * prepared.session_host_bytes;
+  CacheShape cache = budget.cache;
+  cache.sessions = &fewer;
+  if (fewer.count != 0) {
+    plan->session_bytes =
+        budget.bytes.total() -
+        budgetBytes(prepared.desc, prepared.totals, host_bytes, cache, budget.formats, budget.chunk)
+            .total();
+  }
+}
+
+// Of the layers that see the session's window.
+uint32_t shortestWindow(const BudgetChoice& choice, uint32_t n_layers) {
+  LayerView least;
+  for (uint32_t layer = 0; choice.profile != nullptr && layer < n_layers; ++layer) {
+    const uint32_t parts = choice.profile->parts[layer];
+    least.parts = parts != 0 && (least.parts == 0 || parts < least.parts) ? parts : least.parts;
+  }
+  return static_cast<uint32_t>(least.windowOf(choice.cache.window));
+}
+
+// What the same window would take less without guesses.
+void describeDrafts(const PreparedModel& prepared, oriel_plan* plan) {
+  const Budget& budget = prepared.budget;
+  if (budget.cache.drafts == 0) {
+    return;
+  }
+  plan->draft_tokens = batchRows(budget.cache, budget.chunk) - 1;
+  CacheShape cache = budget.cache;
+  cache.drafts = 0;
+  const uint64_t host_bytes =
+      budget.bytes.host - tokenIdBytes(budget.cache) - prepared.draft_host_bytes;
+  plan->draft_bytes = budget.bytes.total() - budgetBytes(prepared.desc, prepared.totals, host_bytes,
+                                                         cache, budget.formats, budget.chunk)
+                                                 .total();
+}
+
+// The slots in all sessions, and the index over their files. A longer window would have had them.
+void describeRecall(const PreparedModel& prepared, oriel_plan* plan) {
+  const Budget& budget = prepared.budget;
+  const RecallSettings& recall = prepared.recall;
+  plan->sink_tokens -= recall.tokens;
+  if (recall.tokens == 0) {
+    return;
+  }
+  plan->recall_tokens = recall.tokens;
+  uint64_t with = 0;
+  uint64_t without = 0;
+  CacheShape cache = budget.cache;
+  (void)cacheBytes(prepared.desc, cache, budget.formats, &with);
+  cache.sinks -= recall.tokens;
+  (void)cacheBytes(prepared.desc, cache, budget.formats, &without);
+  Arena index;
+  takeRecall(recall, prepared.desc, &index);
+  plan->recall_memory_bytes = with - without + plan->sessions * index.used();
+  const uint64_t token_bytes = RecallFile::tokenBytes(prepared.desc, budget.cache, budget.formats);
+  plan->recall_file_tokens =
+      std::min(RecallFile::tokensIn(recall.file_bytes, token_bytes), recall.words) / kRecallBlock *
+      kRecallBlock;
+  plan->recall_file_bytes = plan->recall_file_tokens * token_bytes;
+}
+
+}  // namespace
+
+oriel_plan planResult(const PreparedModel& prepared) {
+  const Budget& budget = prepared.budget;
+  const ModelDesc& desc = prepared.desc;
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  // Without the weights nobody can say.
+  plan.fits = budget.fits && !prepared.weights_unknown ? 1 : 0;
+  plan.memory_bytes = prepared.memory_bytes;
+  plan.total_bytes = budget.bytes.total();
+  plan.weights_bytes = budget.bytes.weights;
+  plan.kv_bytes = budget.bytes.cache;
+  plan.activation_bytes = budget.bytes.activations;
+  plan.staging_bytes = budget.bytes.io;
+  plan.host_bytes = budget.bytes.host;
+  plan.constraint_bytes = prepared.constraint_bytes;
+  plan.transcript_bytes = prepared.sessions.count * prepared.transcript_bytes;
+  plan.minimum_bytes = prepared.weights_unknown ? 0 : budget.minimum_bytes;
+  static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
+  for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
+    if (budget.formats.keysRaised(layer)) {
+      ++plan.raised_layers;
+      uint64_t* why =
+          budget.formats.raisedByNorm(layer) ? plan.raised_by_norm : plan.raised_by_bias;
+      why[layer / 64] |= uint64_t{1} << (layer % 64);
+    }
+  }
+  static_assert(sizeof(plan.window_shares) == kMaxLayers, "a number for each layer");
+  for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
+    plan.window_shares[layer] = static_cast<uint8_t>(desc.viewOf(layer).parts);
+  }
+  describeGroups(desc, &plan);
+  for (uint32_t i = 0; i < plan.group_count; ++i) {
+    const CacheShape shape = viewShape(desc.views[i], budget.cache);
+    oriel_layer_group& group = plan.groups[i];
+    // What published figures count is the window the layers were trained with, however little the session sees.
+    const bool trained =
+        group.kind == ORIEL_LAYERS_SLIDING || group.kind == ORIEL_LAYERS_CONVOLUTION;
+    const uint32_t window = trained ? group.window_tokens : shape.window;
+    forEachMemory(desc, budget.cache, budget.formats, [&](const Memory& memory) {
+      group.bytes_per_token += memory.view == i ? memory.slotBytes() : 0;
+    });
+    group.bytes = group.bytes_per_token * (group.kind == ORIEL_LAYERS_STATE ? shape.ring : window);
+    group.window_tokens = group.kind == ORIEL_LAYERS_STATE ? 0 : shape.window;
+    group.ring_tokens = shape.ring;
+    if (group.kind == ORIEL_LAYERS_STATE) {
+      plan.state_bytes += group.bytes;
+      plan.state_slots = shape.ring;
+      plan.checkpoints = budget.cache.checkpoints;
+    }
+  }
+  plan.kv_bytes_per_token = memoryGrowth(desc, budget.formats).per_token;
+  plan.kv_window_bytes = memoryBytesAt(desc, budget.formats, budget.cache.window);
+  plan.weights_unknown = prepared.weights_unknown ? 1 : 0;
+  plan.window_tokens = budget.cache.window;
+  plan.sink_tokens = budget.cache.sinks;
+  plan.ring_tokens = budget.cache.ring;
+  plan.chunk_tokens = budget.chunk;
+  plan.activation_bits = prepared.activation_bits;
+  plan.context_train_tokens = desc.context_train;
+  plan.k_format = publicFormat(budget.formats.k);
+  plan.v_format = publicFormat(budget.formats.v);
+  plan.weights_read_bytes_per_token = prepared.totals.weights_read_bytes_per_token;
+  plan.head_read_bytes = prepared.totals.head_read_bytes;
+  plan.draft_weights_bytes = prepared.totals.draft_weights_bytes;
+  // Never, where every layer has a short window of its own.
+  plan.crossover_tokens = plan.kv_bytes_per_token != 0
+                              ? plan.weights_read_bytes_per_token / plan.kv_bytes_per_token
+                              : 0;
+  plan.loss_nats = budget.loss;
+  describeSessions(prepared, &plan);
+  describeDrafts(prepared, &plan);
+  describeRecall(prepared, &plan);
+  plan.calibrated = prepared.calibrated ? 1 : 0;
+  static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
+  for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {
+    const BudgetChoice& choice = budget.choices[plan.choice_count];
+    oriel_plan_choice& out = plan.choices[plan.choice_count];
+    out.k_format = publicFormat(choice.formats.k);
+    out.v_format = publicFormat(choice.formats.v);
+    out.fits = choice.fits && !prepared.weights_unknown ? 1 : 0;
+    out.window_tokens = choice.cache.window;
+    out.shortest_window_tokens = shortestWindow(choice, desc.n_layers);
+    out.chunk_tokens = choice.chunk;
+    out.total_bytes = choice.bytes.total();
+    out.minimum_bytes = prepared.weights_unknown ? 0 : choice.minimum_bytes;
+    out.loss_nats = choice.loss;
+    out.refused = publicRefusal(choice.refused);
+    out.decode_tokens_per_s = choice.decode_tokens_per_s;
+  }
+  plan.state_format =
+      desc.keepsStates() ? publicStateFormat(budget.formats.state) : ORIEL_STATE_AUTO;
+  plan.on_file_bytes = prepared.totals.on_file_bytes;
+  plan.expert_slots = prepared.totals.on_file.expert_slots;
+  plan.expert_count = prepared.work.expert_count;
+  plan.expert_hit_rate = prepared.work.expertHitRate();
+  plan.file_s = budget.decode.file_s;
+  for (uint32_t level = 0; level < kTrimLevels; ++level) {
+    const ArenaSet arenas = arenasOf(static_cast<oriel_trim_level>(level));
+    plan.trim_bytes[level] = budget.bytes.total();
+    for (const auto& [kind, bytes] : {std::pair(ArenaKind::kWeights, budget.bytes.weights),
+                                      std::pair(ArenaKind::kCache, budget.bytes.cache),
+                                      std::pair(ArenaKind::kActivations, budget.bytes.activations),
+                                      std::pair(ArenaKind::kIo, budget.bytes.io)}) {
+      plan.trim_bytes[level] -= contains(arenas, kind) ? bytes : 0;
+    }
+  }
+  plan.decode = publicCost(budget.decode);
+  plan.prefill = publicCost(budget.prefill);
+  return plan;
+}
+
+}  // namespace oriel
