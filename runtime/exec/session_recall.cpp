@@ -127,7 +127,8 @@ Status Session::saveBlocks() {
       const uint64_t t = recall.saved + i;
       says |= saysSomething(ids[i], t != 0 ? ids_.at(t - 1) : -1) ? 1u << i : 0;
     }
-    const Status status = recall.file.save(recall.saved, ids, says, recallPlace(), context_.log);
+    LenientLog lenient(context_.log);  // the conversation goes on
+    const Status status = recall.file.save(recall.saved, ids, says, recallPlace(), lenient.log());
     if (!status.ok()) {
       return giveUpRecall(status);
     }
@@ -202,11 +203,12 @@ Status Session::weighByAttention() {
   double* const own = recall.sums + scorer.sums();
   uint8_t* const keys = static_cast<uint8_t*>(recall.room);
   const uint64_t most = kRecallRoomBytes / recall.file.keys().bytes();
+  LenientLog lenient(context_.log);
   const auto addUp = [&](uint32_t passage, double* sums) -> Status {
     const TokenSpan& span = index.passage(passage);
     for (uint64_t t = span.begin; t < span.end;) {
       const uint64_t end = std::min({span.end, blockOf(t) + kRecallBlock, t + most});
-      ORIEL_TRY(recall.file.readKeys(t, static_cast<uint32_t>(end - t), context_.log, keys));
+      ORIEL_TRY(recall.file.readKeys(t, static_cast<uint32_t>(end - t), lenient.log(), keys));
       for (uint64_t i = 0; i < end - t; ++i) {
         scorer.add(keys + i * recall.file.keys().bytes(), sums);
       }
@@ -270,20 +272,27 @@ Status Session::beginRecall() {
   return kOk;
 }
 
-// The opening of a chunk that is behind `count` tokens, whose queries are still there: in the turn of the step that left
-// them.
+// Of the last tokens of a chunk of `count`, in the turn of the step that left their queries.
 Status Session::captureQueries(uint32_t count) {
   SessionRecall& recall = *recall_;
   const RecallLayer& layer = recall.layer;
+  const uint64_t d = layer.head_dim;
   recall.n_queries = layer.any ? std::min(count, kRecallQueries) : 0;
+  // As many heads at a time as the upload ring takes.
+  const uint64_t most =
+      layer.any ? context_.plan->upload.size_bytes / 2 / (2 * sizeof(float) * d) : 1;
   for (uint32_t i = 0; i < recall.n_queries; ++i) {
-    const uint32_t row = count - recall.n_queries + i;
-    for (uint32_t h = 0; h < layer.n_heads; ++h) {
-      const uint64_t at = uint64_t{row} * layer.stride + (uint64_t{h} * 2 + 1) * layer.head_dim;
-      const void* query = nullptr;
-      ORIEL_TRY(context_.executor->read(layer.queries, 4 * at, 4ull * layer.head_dim, &query));
-      std::memcpy(recall.queries + (uint64_t{i} * layer.n_heads + h) * layer.head_dim, query,
-                  4ull * layer.head_dim);
+    const uint64_t row = uint64_t{count - recall.n_queries + i} * layer.stride;
+    float* const to = recall.queries + i * layer.queryFloats();
+    for (uint64_t first = 0; first < layer.n_heads; first += most) {
+      const uint64_t heads = std::min(most, layer.n_heads - first);
+      const void* read = nullptr;
+      ORIEL_TRY(context_.executor->read(layer.queries, sizeof(float) * (row + 2 * first * d),
+                                        2 * sizeof(float) * heads * d, &read));
+      for (uint64_t h = 0; h < heads; ++h) {
+        std::memcpy(to + (first + h) * d, static_cast<const float*>(read) + (2 * h + 1) * d,
+                    static_cast<size_t>(sizeof(float) * d));
+      }
     }
   }
   return kOk;
@@ -317,8 +326,8 @@ Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
 Status Session::readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before) {
   SessionRecall& recall = *recall_;
   const uint64_t end = position_;
-  const bool whole = recall.query_begin < opening && end - recall.query_begin <= kMaxChunk &&
-                     holdsWhatIsSeenAt(recall.query_begin);
+  const bool whole = recall.query_begin < opening && recall.query_begin >= reply_end_ &&
+                     end - recall.query_begin <= kMaxChunk && holdsWhatIsSeenAt(recall.query_begin);
   const uint64_t from = whole ? recall.query_begin : opening;
   if (from == end || end - from > kMaxChunk) {
     return kOk;
@@ -387,10 +396,11 @@ Status Session::showRecalled(const RecallSpans& spans) {
     const DeviceTurn turn = this->turn();
     ORIEL_TRY(turn.status());
     blank_ = false;
+    LenientLog lenient(context_.log);
     for (uint32_t i = 0; i < spans.count && status.ok(); ++i) {
       int32_t ids[kMaxRecallTokens];
       const TokenSpan& span = spans.spans[i];
-      status = recall_->file.bring(span, cache_.sinks + count, recallPlace(), context_.log, ids);
+      status = recall_->file.bring(span, cache_.sinks + count, recallPlace(), lenient.log(), ids);
       for (uint64_t k = 0; k < span.size() && status.ok(); ++k) {
         ids_.setRecalled(count++, ids[k]);
       }
@@ -473,7 +483,7 @@ Status Session::takeOverRecall(const Session& other) {
     recall.file.close();
     return kOk;
   }
-  const Status status = recall.file.copy(from.file, recall.room, context_.log);
+  const Status status = recall.file.copy(from.file, recall.room, LenientLog(context_.log).log());
   return status.ok() ? status : giveUpRecall(status);
 }
 

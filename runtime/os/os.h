@@ -93,6 +93,9 @@ class SpillFile {
 
   /// Of `bytes` zeros, where the system can without taking room for them. The folder must be there.
   Status create(const char* folder, uint64_t bytes, const Log& log);
+  /// Takes its name away, where the system lets a file be open without one (POSIX): then nothing is left of it however the
+  /// process ends.
+  void hide();
   bool isOpen() const { return handle_ != kNoHandle; }
   /// Within its bytes.
   Status write(uint64_t offset, const void* from, uint64_t bytes, const Log& log);
@@ -105,7 +108,9 @@ class SpillFile {
 
   intptr_t handle_ = kNoHandle;
   intptr_t folder_ = kNoHandle;
-  char name_[kNameBytes] = "";  ///< in the folder
+  const char* shownName() const { return name_[0] != '\0' ? name_ : "a file without a name"; }
+
+  char name_[kNameBytes] = "";  ///< in the folder; "": it has none any more
 };
 
 /// Whether such a path names a descriptor of this process, as InputFile::open says: another file may be open under its

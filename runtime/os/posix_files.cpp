@@ -548,7 +548,7 @@ Status SpillFile::write(uint64_t offset, const void* from, uint64_t bytes, const
       continue;
     }
     if (written <= 0) {
-      return log.fail(ORIEL_ERROR_IO, "cannot write %s: %s", name_, adviceFor(errno));
+      return log.fail(ORIEL_ERROR_IO, "cannot write %s: %s", shownName(), adviceFor(errno));
     }
     at += written;
     offset += static_cast<uint64_t>(written);
@@ -561,16 +561,23 @@ Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   const ReadEnd end = readWhole(handle_, offset, to, bytes);
   return end == ReadEnd::kWhole
              ? Status(kOk)
-             : log.fail(ORIEL_ERROR_IO, "cannot read %s: %s", name_,
+             : log.fail(ORIEL_ERROR_IO, "cannot read %s: %s", shownName(),
                         end == ReadEnd::kFailed ? adviceFor(errno)
                                                 : "it was cut off, begin the conversation anew");
+}
+
+void SpillFile::hide() {
+  if (isOpen() && name_[0] != '\0') {
+    (void)::unlinkat(static_cast<int>(folder_), name_, 0);
+    name_[0] = '\0';
+  }
 }
 
 void SpillFile::remove() {
   if (!isOpen()) {
     return;
   }
-  (void)::unlinkat(static_cast<int>(folder_), name_, 0);
+  hide();
   (void)::close(static_cast<int>(handle_));
   (void)::close(static_cast<int>(folder_));
   handle_ = folder_ = kNoHandle;

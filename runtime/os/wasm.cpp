@@ -88,6 +88,7 @@ Status SpillFile::create(const char*, uint64_t, const Log& log) {
 }
 Status SpillFile::write(uint64_t, const void*, uint64_t, const Log&) { return ORIEL_ERROR_IO; }
 Status SpillFile::read(uint64_t, void*, uint64_t, const Log&) const { return ORIEL_ERROR_IO; }
+void SpillFile::hide() {}
 void SpillFile::remove() {
   folder_ = kNoHandle;
   name_[0] = '\0';

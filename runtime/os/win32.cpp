@@ -442,6 +442,8 @@ Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   return kOk;
 }
 
+void SpillFile::hide() {}  // it goes with its handle, and nobody else can open it
+
 void SpillFile::remove() {
   if (isOpen()) {
     (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
