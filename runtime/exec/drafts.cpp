@@ -5,10 +5,9 @@
 namespace oriel {
 namespace {
 
-// What was assumed counts as so many tokens, and no more than the latest so many are remembered.
+// What was assumed counts as so many tokens.
 constexpr uint32_t kAssumed = 3;
-constexpr uint32_t kRemembered = 16;
-// A time is moved by so much towards the latest one: then it stays near the median, whatever single steps take.
+// A time is moved by so much towards the latest one.
 constexpr double kTimeStep = 1.04;
 // Sizes that do not pay are tried again in the end: their times shrink by so little whenever they are not taken.
 constexpr double kFading = 0.999;
@@ -19,6 +18,15 @@ constexpr uint32_t kStepsOfMany = 64;
 constexpr uint32_t kMostLength = 64;
 
 }  // namespace
+
+void GuessShare::judged(bool right) {
+  judged_ = std::min(judged_ + 1, remembered_ - kAssumed);
+  share_ += ((right ? 1.0 : 0.0) - share_) / (kAssumed + judged_);
+}
+
+double movedTowards(double time, double latest) {
+  return time == 0 ? latest : latest > time ? time * kTimeStep : time / kTimeStep;
+}
 
 // Multiplied and shifted down, for tables of powers of two (Knuth, The Art of Computer Programming 3, 6.4).
 uint32_t* DraftIndex::entryOf(const DraftText& text, uint64_t last) const {
@@ -68,15 +76,11 @@ uint32_t DraftCost::sizeClass(uint32_t rows) {
   return rows <= 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : rows <= 8 ? 3 : 4;
 }
 
-void DraftCost::judged(uint32_t length, bool right) {
-  const uint32_t of = lengthClass(length);
-  judged_[of] = std::min(judged_[of] + 1, kRemembered - kAssumed);
-  right_[of] += ((right ? 1.0 : 0.0) - right_[of]) / (kAssumed + judged_[of]);
-}
+void DraftCost::judged(uint32_t length, bool right) { right_[lengthClass(length)].judged(right); }
 
 void DraftCost::took(uint32_t rows, double ms) {
   if (rows <= 1) {
-    one_ms_ = one_ms_ == 0 ? ms : ms > one_ms_ ? one_ms_ * kTimeStep : one_ms_ / kTimeStep;
+    one_ms_ = movedTowards(one_ms_, ms);
     steps_of_many_ = 0;
     return;
   }
@@ -91,17 +95,14 @@ void DraftCost::took(uint32_t rows, double ms) {
 uint32_t DraftCost::best(uint32_t length, uint32_t most) {
   double shares[Drafter::kMost];
   for (uint32_t guess = 0; guess < most; ++guess) {
-    shares[guess] = right_[lengthClass(length + guess)];
+    shares[guess] = right_[lengthClass(length + guess)].value();
   }
   return best(shares, most);
 }
 
 bool DraftCost::knowsOne() const { return one_ms_ != 0 && steps_of_many_ < kStepsOfMany; }
 
-uint32_t DraftCost::best(const double* shares, uint32_t most) {
-  if (!knowsOne()) {
-    return 0;
-  }
+uint32_t DraftCost::cheapest(const double* shares, uint32_t most, double each) const {
   uint32_t taken = 0;
   double least = 1 / kWorthIt;  // of the time of a token alone
   double tokens = 1;
@@ -109,12 +110,20 @@ uint32_t DraftCost::best(const double* shares, uint32_t most) {
   for (uint32_t guesses = 1; guesses <= most; ++guesses) {
     chance *= shares[guesses - 1];
     tokens += chance;
-    const double time = times_[sizeClass(1 + guesses)] / tokens;
+    const double time = (times_[sizeClass(1 + guesses)] + guesses * each) / tokens;
     if (time < least) {
       least = time;
       taken = guesses;
     }
   }
+  return taken;
+}
+
+uint32_t DraftCost::best(const double* shares, uint32_t most) {
+  if (!knowsOne()) {
+    return 0;
+  }
+  const uint32_t taken = cheapest(shares, most, 0);
   for (uint32_t size = 1; size < kSizes && taken == 0; ++size) {
     times_[size] = std::max(1.0, times_[size] * kFading);
   }

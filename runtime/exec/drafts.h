@@ -65,6 +65,25 @@ class DraftIndex {
   uint32_t* entries_ = nullptr;  ///< the lower bits of the last token's number
 };
 
+/// How often guesses are right, as of late: what was assumed counts as a few tokens.
+class GuessShare {
+ public:
+  static constexpr uint32_t kRemembered = 16;
+
+  constexpr GuessShare(double assumed, uint32_t remembered = kRemembered)
+      : share_(assumed), remembered_(remembered) {}
+  void judged(bool right);
+  double value() const { return share_; }
+
+ private:
+  double share_;
+  uint32_t remembered_;  ///< no more than the latest so many tokens count
+  uint32_t judged_ = 0;
+};
+
+/// `time`, a little nearer to the latest one: so it stays near the median, whatever single steps take. 0: not known.
+double movedTowards(double time, double latest);
+
 /// What steps of several rows cost beside those of one, and how often guesses are right. Both are learned from every token:
 /// a guess that was not sent to the model is judged by the token that came.
 class DraftCost {
@@ -74,8 +93,8 @@ class DraftCost {
   uint32_t best(uint32_t length, uint32_t most);
   /// The same of guesses that are right with these shares.
   uint32_t best(const double* shares, uint32_t most);
-  /// Of the time of a step of one row.
-  double timeOf(uint32_t rows) const { return times_[sizeClass(rows)]; }
+  /// The same, where each guess costs `each` of a step of one row before it is verified. Learns nothing.
+  uint32_t cheapest(const double* shares, uint32_t most, double each) const;
   /// Of one row; 0: not known.
   double oneMs() const { return one_ms_; }
   /// Whether that is known, as of late.
@@ -90,8 +109,7 @@ class DraftCost {
   static uint32_t lengthClass(uint32_t length);
   static uint32_t sizeClass(uint32_t rows);
 
-  double right_[kLengths] = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8};
-  uint32_t judged_[kLengths] = {};
+  GuessShare right_[kLengths] = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8};
   /// Of the time of a step of one row, near the median. What kernels were measured to take is not far from these.
   double times_[kSizes] = {1, 1.4, 2, 3, 5};
   double one_ms_ = 0;           ///< of one row; 0: not known

@@ -33,12 +33,10 @@ class ModelDrafter {
  private:
   uint32_t best(const DraftCost& cost, uint32_t most) const;
 
-  double right_[kClasses] = {0.3, 0.45, 0.6, 0.75, 0.9};
-  uint32_t judged_[kClasses] = {};
-  double any_ = 0.8;  ///< of all guesses: some have to be made to find out
-  uint32_t judged_any_ = 0;
-  double guess_ms_ = 0;  ///< of one guess, near the median; 0: not known
-  uint32_t waited_ = 0;  ///< tokens since the last guess
+  GuessShare right_[kClasses] = {0.3, 0.45, 0.6, 0.75, 0.9};
+  GuessShare any_ = {0.8, 64};  ///< of all guesses: some have to be made to find out
+  double guess_ms_ = 0;         ///< of one guess, near the median; 0: not known
+  uint32_t waited_ = 0;         ///< tokens since the last guess
   ModelGuess guesses_[Drafter::kMost];
   uint32_t count_ = 0;
   uint32_t next_ = 0;  ///< the guess of the next token

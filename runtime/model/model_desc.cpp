@@ -379,10 +379,6 @@ Status completeVocabulary(const GgufFile& file, const Log& log, ModelDesc* desc)
   return kOk;
 }
 
-}  // namespace
-
-namespace {
-
 // `drafts`: the model is to guess for another.
 Status readAnyDesc(const GgufFile& file, bool drafts, const oriel_allocator& allocator,
                    const Log& log, ModelDesc* desc, TensorIndex* tensors) {

@@ -15,7 +15,6 @@ class Float64Draft {
  public:
   explicit Float64Draft(const std::string& path) : weights_(path) {
     n_layers_ = weights_.number("block_count");
-    n_embd_ = weights_.number("embedding_length");
     n_heads_ = weights_.number("attention.head_count");
     eps_ = weights_.real("attention.layer_norm_rms_epsilon", 0);
     const std::vector<bool> slides = weights_.flags("attention.sliding_window_pattern");
@@ -106,26 +105,13 @@ class Float64Draft {
     return product(prefix + "ffn_down.weight", gate);
   }
 
-  static Vector part(const Vector& x, size_t first, size_t count) {
-    const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first);
-    return Vector(begin, begin + static_cast<std::ptrdiff_t>(count));
-  }
   static Vector sum(Vector x, const Vector& y) {
     for (size_t i = 0; i < x.size(); ++i) {
       x[i] += y[i];
     }
     return x;
   }
-  Vector product(const std::string& name, const Vector& x) {
-    const Vector& w = weights_[name];
-    Vector y(w.size() / x.size());
-    for (size_t r = 0; r < y.size(); ++r) {
-      for (size_t c = 0; c < x.size(); ++c) {
-        y[r] += w[r * x.size() + c] * x[c];
-      }
-    }
-    return y;
-  }
+  Vector product(const std::string& name, const Vector& x) { return weights_.product(name, x); }
   Vector norm(Vector x, const std::string& name) {
     double squares = 0;
     for (const double value : x) {
@@ -139,7 +125,7 @@ class Float64Draft {
   }
 
   Float64Weights weights_;
-  size_t n_layers_ = 0, n_embd_ = 0, n_heads_ = 0;
+  size_t n_layers_ = 0, n_heads_ = 0;
   double eps_ = 0;
   std::vector<bool> slides_;
   std::vector<size_t> heads_;

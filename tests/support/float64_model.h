@@ -449,10 +449,6 @@ class Float64Model {
 
   // ---- Vectors -----------------------------------------------------------------------------------
 
-  static Vector part(const Vector& x, size_t first, size_t count) {
-    const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first);
-    return Vector(begin, begin + static_cast<std::ptrdiff_t>(count));
-  }
   static void add(Vector* x, const Vector& y) {
     for (size_t i = 0; i < x->size(); ++i) {
       (*x)[i] += y[i];
@@ -472,16 +468,7 @@ class Float64Model {
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
   }
 
-  Vector product(const std::string& name, const Vector& x) {
-    const Vector& w = weights_[name];
-    Vector y(w.size() / x.size());
-    for (size_t r = 0; r < y.size(); ++r) {
-      for (size_t c = 0; c < x.size(); ++c) {
-        y[r] += w[r * x.size() + c] * x[c];
-      }
-    }
-    return y;
-  }
+  Vector product(const std::string& name, const Vector& x) { return weights_.product(name, x); }
 
   // Some heads of attn_q, attn_k or attn_v: where the matrices are fused they begin at head `first`.
   Vector projection(const std::string& prefix, const std::string& name, const Vector& u,

@@ -151,20 +151,7 @@ class Float64States {
     return out;
   }
 
-  Vector times(const std::string& name, const Vector& x) {
-    const Vector& w = weights_[name];
-    Vector y(w.size() / x.size());
-    for (size_t r = 0; r < y.size(); ++r) {
-      for (size_t c = 0; c < x.size(); ++c) {
-        y[r] += w[r * x.size() + c] * x[c];
-      }
-    }
-    return y;
-  }
-  static Vector part(const Vector& x, size_t first, size_t count) {
-    const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first);
-    return Vector(begin, begin + static_cast<std::ptrdiff_t>(count));
-  }
+  Vector times(const std::string& name, const Vector& x) { return weights_.product(name, x); }
   static double silu(double x) { return x / (1 + std::exp(-x)); }
   static double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
   static double squares(const Vector& x) {

@@ -15,6 +15,11 @@
 
 namespace oriel::test {
 
+inline std::vector<double> part(const std::vector<double>& x, size_t first, size_t count) {
+  const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count));
+}
+
 class Float64Weights {
  public:
   explicit Float64Weights(const std::string& path) : bytes_(readBytes(path)) {
@@ -86,6 +91,17 @@ class Float64Weights {
   const std::vector<double>& operator[](const std::string& name) {
     const auto found = values_.find(name);
     return found != values_.end() ? found->second : values_[name] = dequantised(name);
+  }
+  /// The matrix times a vector; rows are as long as that is.
+  std::vector<double> product(const std::string& name, const std::vector<double>& x) {
+    const std::vector<double>& w = (*this)[name];
+    std::vector<double> y(w.size() / x.size());
+    for (size_t r = 0; r < y.size(); ++r) {
+      for (size_t c = 0; c < x.size(); ++c) {
+        y[r] += w[r * x.size() + c] * x[c];
+      }
+    }
+    return y;
   }
 
  private:
