@@ -194,25 +194,22 @@ def test_speed():
           and "--device" in blind["reason"], blind)
     cpu = ["--memory", "16MiB", "--device", "cpu"]
     plan = plan_of(SMALL, *cpu)
-    for _ in range(5):  # what depth costs is a difference of times: beside other tests it may come out as none
-        at_depths = plan["predicted"]["at_depths"]
-        if at_depths[0]["decode_tokens_per_s"] > 1.05 * at_depths[-1]["decode_tokens_per_s"]:
-            break
-        for rates in (scratch / "cache").rglob("*.speed"):
-            rates.unlink()
-        plan = plan_of(SMALL, *cpu)
     told = plan["predicted"]
     check("with a device a speed", told["decode_tokens_per_s"] > 0 and told["prefill_tokens_per_s"] > 0
           and told["reason"] is None and told["device"] == "CPU", told)
+    kept = list((scratch / "cache").rglob("*.speed"))
+    check("rates are kept", len(kept) == 1, kept)
+    check("and used again", plan_of(SMALL, *cpu)["predicted"] == told)
+    # A shape whose full window costs many times what the weights do: rates are measured beside other tests.
+    shape = ["--arch", "smollm2-135m", "--memory", "1GiB", "--device", "cpu"]
+    plan = plan_of(*shape)
+    told = plan["predicted"]
     speeds = [at["decode_tokens_per_s"] for at in told["at_depths"]]
     check("slower with depth, down to the full window", len(speeds) >= 2
           and speeds == sorted(speeds, reverse=True) and speeds[-1] == told["decode_tokens_per_s"]
           and told["at_depths"][-1]["depth"] == plan["window_tokens"] + plan["sink_tokens"], told)
-    kept = list((scratch / "cache").rglob("*.speed"))
-    check("rates are kept", len(kept) == 1, kept)
-    check("and used again", plan_of(SMALL, *cpu)["predicted"] == told)
     fast = (speeds[0] + speeds[-1]) / 2
-    shorter = plan_of(SMALL, *cpu, "--min-speed", fast)
+    shorter = plan_of(*shape, "--min-speed", fast)
     check("a least speed shortens the window or changes the formats",
           shorter["predicted"]["decode_tokens_per_s"] >= fast
           and (shorter["window_tokens"] < plan["window_tokens"]
@@ -220,8 +217,6 @@ def test_speed():
     done = oriel(SMALL, *cpu, "--min-speed", "1e8")
     check("a speed out of reach is refused with the best", done.code == 1
           and b"the best is" in done.err and done.err.count(b"\n") == 1, done)
-    shape = plan_of("--arch", "smollm2-135m", "--memory", "256MiB", "--device", "cpu")["predicted"]
-    check("a known shape has a speed, too", shape["decode_tokens_per_s"] > 0, shape)
     unknown = plan_of("--arch", "deepseek-v3", "--memory", "4GiB", "--device", "cpu", code=3)["predicted"]
     check("unless its weights are not known, and then nothing is measured",
           unknown["decode_tokens_per_s"] is None and unknown["device"] is None
