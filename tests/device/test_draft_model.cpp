@@ -4,15 +4,14 @@
 #include <memory>
 
 #include "api/api.h"
-#include "device/count_mallocs.h"
 #include "exec/load_weights.h"
 #include "oriel/sessions.h"
 #include "support/distances.h"
 #include "support/float64_draft.h"
+#include "support/guessed_replies.h"
 #include "support/losing_executor.h"
 #include "support/random_draft.h"
 #include "support/random_families.h"
-#include "support/sessions.h"
 
 namespace oriel::test {
 namespace {
@@ -39,51 +38,6 @@ RandomDraft fewGuesses(const RandomLlama& target) {
   return draft;
 }
 
-const oriel_logit_bias kFew[] = {{70, 60}, {71, 60}, {72, 60}, {73, 60}};
-
-oriel_generate_options few(uint64_t seed, uint32_t tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = tokens;
-  options.ignore_stop = 1;
-  options.seed = seed;
-  options.temperature = 0.6f;
-  options.logit_bias = kFew;
-  options.logit_bias_count = 4;
-  return options;
-}
-
-struct Written {
-  std::vector<int32_t> ids;
-  oriel_generation result = {};
-  oriel_status status = ORIEL_OK;
-  oriel_session* cancels = nullptr;  ///< at token `cancels_at`
-  size_t cancels_at = 0;
-};
-
-Written generate(oriel_session* session, oriel_generate_options options, oriel_draft draft,
-                 size_t cancels_at = 0) {
-  Written written;
-  written.result.struct_size = sizeof(written.result);
-  written.cancels = cancels_at != 0 ? session : nullptr;
-  written.cancels_at = cancels_at;
-  options.draft = draft;
-  written.status = oriel_session_generate(
-      session, &options,
-      [](const oriel_token_event* event, void* user) {
-        Written& w = *static_cast<Written*>(user);
-        w.ids.push_back(event->id);
-        if (w.cancels != nullptr && w.ids.size() == w.cancels_at) {
-          oriel_session_cancel(w.cancels);
-        }
-        return 0;
-      },
-      &written, &written.result);
-  // What is left of a character at the end is told once more, as the last token's.
-  written.ids.resize(std::min<size_t>(written.ids.size(), written.result.tokens));
-  return written;
-}
-
 /// Tokens of which no three stood there before.
 std::vector<int32_t> newText(size_t tokens) {
   std::vector<int32_t> ids(tokens);
@@ -108,8 +62,8 @@ class DraftModel : public testing::Test {
   }
   void expectSame(const Loaded& plain, const Loaded& guessing, const oriel_generate_options& how,
                   uint32_t* right) {
-    const Written expected = generate(plain.session.get(), how, ORIEL_DRAFT_AUTO);
-    const Written got = generate(guessing.session.get(), how, ORIEL_DRAFT_ALWAYS);
+    const Written expected = generate(plain, how, ORIEL_DRAFT_AUTO);
+    const Written got = generate(guessing, how, ORIEL_DRAFT_ALWAYS);
     EXPECT_EQ(ORIEL_OK, got.status) << log_.errors();
     EXPECT_EQ(expected.ids, got.ids);
     EXPECT_TRUE(logitsOf(plain) == logitsOf(guessing));
@@ -227,7 +181,7 @@ TEST_F(DraftModel, guesses_are_those_of_the_reference) {
         exact.step(77, kSinks, window);
         oriel_generate_options how = few(3, 24);
         how.logit_bias_count = 0;
-        written = generate(loaded.session.get(), how, ORIEL_DRAFT_ALWAYS);
+        written = generate(loaded, how, ORIEL_DRAFT_ALWAYS);
       }
       ASSERT_EQ(ORIEL_OK, written.status) << log_.errors();
       ASSERT_EQ(24u, written.ids.size());
@@ -290,7 +244,7 @@ TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
                : nullptr;
     const Watching watching(loaded.model.get(), &seen[i]);
     start(loaded);
-    written[i] = generate(loaded.session.get(), how, ORIEL_DRAFT_ALWAYS).ids;
+    written[i] = generate(loaded, how, ORIEL_DRAFT_ALWAYS).ids;
   }
   ASSERT_EQ(written[0], written[1]);
   ASSERT_EQ(seen[0].size(), seen[1].size());
@@ -356,13 +310,13 @@ TEST_F(DraftModel, a_reply_says_when_to_guess) {
   const TemporaryDraft draft(fewGuesses(target));
   const Loaded guessing = load(file.path(), options(draft.path()));
   start(guessing);
-  const Written never = generate(guessing.session.get(), few(3, 60), ORIEL_DRAFT_NEVER);
+  const Written never = generate(guessing, few(3, 60), ORIEL_DRAFT_NEVER);
   EXPECT_EQ(0u, never.result.tokens_drafted);
   start(guessing);
-  const Written always = generate(guessing.session.get(), few(3, 60), ORIEL_DRAFT_ALWAYS);
+  const Written always = generate(guessing, few(3, 60), ORIEL_DRAFT_ALWAYS);
   EXPECT_LT(always.result.tokens_accepted, always.result.tokens_drafted) << "some are wrong";
   start(guessing);
-  const Written as_it_pays = generate(guessing.session.get(), few(3, 60), ORIEL_DRAFT_AUTO);
+  const Written as_it_pays = generate(guessing, few(3, 60), ORIEL_DRAFT_AUTO);
   EXPECT_EQ(never.ids, always.ids);
   EXPECT_EQ(never.ids, as_it_pays.ids);
 }
@@ -378,8 +332,8 @@ TEST_F(DraftModel, a_cancel_and_a_way_back_leave_what_was_shown) {
     SCOPED_TRACE(at);
     start(plain);
     start(guessing);
-    const Written expected = generate(plain.session.get(), few(5, 40), ORIEL_DRAFT_AUTO, at);
-    const Written got = generate(guessing.session.get(), few(5, 40), ORIEL_DRAFT_ALWAYS, at);
+    const Written expected = generate(plain, few(5, 40), ORIEL_DRAFT_AUTO, at);
+    const Written got = generate(guessing, few(5, 40), ORIEL_DRAFT_ALWAYS, at);
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, got.status);
     EXPECT_EQ(expected.ids, got.ids);
     EXPECT_EQ(statsOf(plain).position, statsOf(guessing).position);
@@ -498,29 +452,7 @@ TEST_F(DraftModel, nothing_is_allocated) {
   const TemporaryDraft draft(fewGuesses(target));
   const Loaded loaded = load(file.path(), options(draft.path()));
   start(loaded);
-  (void)generate(loaded.session.get(), few(1, 20), ORIEL_DRAFT_ALWAYS);
-  oriel_generate_options sampling = few(2, 100);
-  sampling.draft = ORIEL_DRAFT_ALWAYS;
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
-  const MallocCount count;
-  struct Calls {
-    const MallocCount* count;
-    uint64_t first = 0, last = 0;
-  } calls = {&count};
-  ASSERT_EQ(ORIEL_OK, oriel_session_generate(
-                          loaded.session.get(), &sampling,
-                          [](const oriel_token_event*, void* user) {
-                            Calls& c = *static_cast<Calls*>(user);
-                            c.last = c.count->calls();
-                            c.first = c.first == 0 ? c.last + 1 : c.first;
-                            return 0;
-                          },
-                          &calls, &result));
-  EXPECT_LT(0u, result.tokens_drafted);
-  if (targetDevice() == ORIEL_DEVICE_CPU) {  // a driver's own are not the library's
-    EXPECT_EQ(calls.first - 1, calls.last);
-  }
+  expectNothingAllocated(loaded);
 }
 
 // In a guess, or in the step that verifies some.
@@ -547,14 +479,14 @@ TEST_F(DraftModel, a_device_that_is_lost_leaves_what_was_shown) {
     ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, &recovered)) << log_.errors();
     EXPECT_EQ(1u, recovered.exact);
     sampling.max_tokens = static_cast<uint32_t>(cut.ids.size());
-    EXPECT_EQ(generate(plain.session.get(), sampling, ORIEL_DRAFT_AUTO).ids, cut.ids);
+    EXPECT_EQ(generate(plain, sampling, ORIEL_DRAFT_AUTO).ids, cut.ids);
     const float* logits = nullptr;
     size_t count = 0;
     ASSERT_EQ(ORIEL_OK, oriel_session_logits(made, &logits, &count));
     EXPECT_TRUE(logitsOf(plain) == std::vector<float>(logits, logits + count));
     // And it guesses again.
     const Written on = generate(made, few(4, 20), ORIEL_DRAFT_ALWAYS);
-    EXPECT_EQ(generate(plain.session.get(), few(4, 20), ORIEL_DRAFT_AUTO).ids, on.ids);
+    EXPECT_EQ(generate(plain, few(4, 20), ORIEL_DRAFT_AUTO).ids, on.ids);
     EXPECT_LT(0u, on.result.tokens_drafted);
   }
 }
