@@ -28,17 +28,22 @@ HWY_INLINE VI zeroPart(int32_t minus_sum) {
   return hn::ShiftLeft<kShift>(hn::Set(kI, minus_sum));
 }
 
+HWY_INLINE void prefetchSecondLevel(const uint32_t* words) {
+#if HWY_COMPILER_MSVC && HWY_ARCH_X86
+  _mm_prefetch(reinterpret_cast<const char*>(words), _MM_HINT_T1);
+#elif HWY_COMPILER_MSVC
+  (void)words;
+#else
+  __builtin_prefetch(words, 0, 2);
+#endif
+}
 /// Asks for the words that will be read after 16 KiB more, into the second level, and for those after 1 KiB,
 /// into the first: processors look ahead by themselves, but not across pages, and not along a group's quads and
 /// sides at once. Past the end of either lies what is read next. As a loop: written out, this is slower where
 /// memory is the limit.
 HWY_INLINE void prefetchWords(const uint32_t* words, uint32_t count, uint32_t step) {
   for (uint32_t w = 0; w < count; w += step) {
-#if HWY_COMPILER_MSVC && HWY_ARCH_X86
-    _mm_prefetch(reinterpret_cast<const char*>(words + 16384 / 4 + w), _MM_HINT_T1);
-#elif !HWY_COMPILER_MSVC
-    __builtin_prefetch(words + 16384 / 4 + w, 0, 2);
-#endif
+    prefetchSecondLevel(words + 16384 / 4 + w);
     hwy::Prefetch(words + 1024 / 4 + w);
   }
 }
@@ -50,11 +55,7 @@ HWY_INLINE void prefetchQuads(const uint32_t* words, uint32_t count) {
 HWY_INLINE void askForWords(const uint32_t* words, uint32_t count, uint32_t part, uint32_t parts) {
   const uint32_t lines = (count + 15) / 16;
   for (uint32_t i = lines * part / parts; i < lines * (part + 1) / parts; ++i) {
-#if HWY_COMPILER_MSVC && HWY_ARCH_X86
-    _mm_prefetch(reinterpret_cast<const char*>(words + 16 * i), _MM_HINT_T1);
-#elif !HWY_COMPILER_MSVC
-    __builtin_prefetch(words + 16 * i, 0, 2);
-#endif
+    prefetchSecondLevel(words + 16 * i);
   }
 }
 HWY_INLINE void prefetchForWriting(const void* address) {
@@ -238,24 +239,29 @@ HWY_INLINE RowsView rowsFrom(const MatmulTask& task, uint32_t row) {
   return {words + 4 * (row % kGroupRows), words + task.side_word + row % kGroupRows};
 }
 
-/// What kN rows of one token ask for ahead of time, into the first-level cache: each line once, and in the order in which
-/// lines are used, which is that of units. A group's quads and sides lie behind each other but are used side by side:
-/// at one distance from both, the first lines of either come too late, and twice as many requests slow the others down.
+/// What kN rows of one token ask for ahead of time. Into the first-level cache, soon before it is used: each line once, and
+/// in the order in which lines are used, which is that of units; a group's quads and sides lie behind each other but are
+/// used side by side, and at one distance from both the first lines of either would come too late. Into the second-level
+/// cache, long before: in the order of memory.
 class WeightsAhead {
  public:
-  HWY_INLINE WeightsAhead(const MatmulTask& task, const RowsView& rows)
+  HWY_INLINE WeightsAhead(const MatmulTask& task, const RowsView& rows, uint32_t row)
       : units_(task.units),
         quad_words_(task.quad_words),
         side_words_(task.side_words),
         group_words_(task.group_words),
         at_(task.ahead_unit),
         quads_(rows.quads + task.ahead_words),
-        sides_(rows.sides + task.ahead_words) {}
+        sides_(rows.sides + task.ahead_words),
+        first_line_(row % kGroupRows / kN) {}
   /// With each unit. Past the last group lies what is read next.
   HWY_INLINE void ask() {
     // Four rows have one line of four.
     ask(quads_ + at_ * quad_words_, quad_words_, kN == 4 ? 4 * kGroupRows : 16);
     ask(sides_ + at_ * side_words_, side_words_, 16);
+    if (kSecondLevelAhead != 0) {
+      askSecondLevel();
+    }
     if (++at_ == units_) {
       at_ = 0;
       quads_ += group_words_;
@@ -269,10 +275,21 @@ class WeightsAhead {
       hwy::Prefetch(words + w);
     }
   }
+  // Fewer rows than a group has come by as many times, and ask for other lines each time.
+  HWY_INLINE void askSecondLevel() {
+    constexpr uint32_t kTimes = kGroupRows / kN;
+    const uint32_t unit_words = quad_words_ + side_words_;
+    const uint32_t* const words =
+        quads_ - 4 * kN * first_line_ + at_ * unit_words + kSecondLevelAhead / 4;
+    for (uint32_t w = 16 * first_line_; w < unit_words; w += 16 * kTimes) {
+      prefetchSecondLevel(words + w);
+    }
+  }
   uint32_t units_, quad_words_, side_words_, group_words_;
   uint32_t at_;  // the unit to ask for
   const uint32_t* quads_;
   const uint32_t* sides_;
+  uint32_t first_line_;
 };
 
 // Writes kN rows of one token that begin at `row`, as many of them as there are.
@@ -374,9 +391,9 @@ struct FloatKernel {
   using Tiles = FloatTiles;
   static constexpr uint32_t kVectors = 1;
   static constexpr bool kFloats = true;
-  static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
+  static HWY_INLINE VF one(const MatmulTask& task, uint32_t row) {
     VF sums[1];
-    dotFloatsApart<Format, 1>(rows, task.units, task.side_word / task.units,
+    dotFloatsApart<Format, 1>(rowsFrom(task, row), task.units, task.side_word / task.units,
                               static_cast<const float*>(task.in), 0, sums);
     return sums[0];
   }

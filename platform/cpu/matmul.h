@@ -10,13 +10,23 @@
 
 namespace oriel {
 
+/// How far ahead one token's kernels ask for weights: bytes to the first-level cache, and from there on to the second-level
+/// one, which has room for many more requests; 0: nothing. Measured on x86 (docs/performance.md, "In the order of use").
+#if defined(__x86_64__) || defined(_M_X64)
+constexpr uint32_t kFirstLevelAhead = 4096;
+constexpr uint32_t kSecondLevelAhead = 12288;
+#else
+constexpr uint32_t kFirstLevelAhead = 16384;
+constexpr uint32_t kSecondLevelAhead = 0;
+#endif
+
 struct MatmulTask {
   const uint32_t* weights = nullptr;  ///< the slice
   uint32_t group_words = 0;
   uint32_t side_word = 0;
   uint32_t units = 0;
-  // What follows from these, once for all groups: words of a unit's quads and sides, and what one token's kernels ask for
-  // ahead of time (WeightsAhead): which unit of a group, so many words behind this one.
+  // What follows from these, once for all groups: words of a unit's quads and sides, and what one token's kernels ask the
+  // first-level cache for (WeightsAhead): which unit of a group, so many words behind this one.
   uint32_t quad_words = 0;
   uint32_t side_words = 0;
   uint32_t ahead_unit = 0;
@@ -42,7 +52,7 @@ struct MatmulTask {
     if (units == 0) {
       return;
     }
-    constexpr uint32_t kAheadWords = 16384 / 4;  // of a core's share of 50 GB/s: 0.6 us
+    constexpr uint32_t kAheadWords = kFirstLevelAhead / 4;
     quad_words = side_word / units;
     side_words = (group_words - side_word) / units;
     const uint32_t ahead = kAheadWords / std::max(quad_words + side_words, 1u);

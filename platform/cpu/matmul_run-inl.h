@@ -28,9 +28,10 @@ struct IntKernel {
   static constexpr uint32_t kVectors = kTileVectors;
   static constexpr bool kFloats = false;
   // In the order of operations that dotTile has.
-  static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
+  static HWY_INLINE VF one(const MatmulTask& task, uint32_t row) {
     const uint32_t units = task.units;
-    WeightsAhead ahead(task, rows);
+    const RowsView rows = rowsFrom(task, row);
+    WeightsAhead ahead(task, rows, row);
     const OneUnit* x = static_cast<const OneUnit*>(task.in);
     const IntUnitSums* sums = reinterpret_cast<const IntUnitSums*>(x + units);
     VF total = hn::Zero(kF);
@@ -199,7 +200,7 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
   uint32_t row = first_group * kGroupRows;
   if (task.n_tokens == 1 && !task.one_of_many) {
     for (; row < end; row += kN) {
-      store(task, row, 0, Kernel::one(task, rowsFrom(task, row)));
+      store(task, row, 0, Kernel::one(task, row));
     }
     return;
   }
