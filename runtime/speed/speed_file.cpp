@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'S', 'P', '\n'};
 /// Raised whenever rates come to mean something else, or kernels change that they were measured with.
-constexpr uint32_t kVersion = 9;
+constexpr uint32_t kVersion = 10;
 constexpr size_t kMaxPath = 1024;
 
 struct SpeedFile {
