@@ -1,0 +1,126 @@
+// The bytes of a model that guesses for another, beside a sound one: load, and a reply with its guesses.
+#include <memory>
+
+#include "fuzz/checks.h"
+#include "fuzz/model_input.h"
+#include "oriel/sessions.h"
+#include "support/owners.h"
+#include "support/random_draft.h"
+#include "support/random_families.h"
+
+namespace oriel::fuzz {
+namespace {
+
+constexpr uint64_t kMemory = 64 << 20;
+constexpr uint32_t kTokens = 6;
+
+test::RandomLlama target() {
+  for (const test::RandomFamily& family : test::randomFamilies()) {
+    if (family.name == "gemma4") {
+      return family.model;
+    }
+  }
+  ADD_FAILURE() << "there is no such family";
+  return test::RandomLlama();
+}
+
+const std::vector<uint8_t>& targetBytes() {
+  static const std::vector<uint8_t> bytes = target().bytes();
+  return bytes;
+}
+
+oriel_options optionsOf(uint32_t choices, const char* draft, Watch* watch) {
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = ORIEL_DEVICE_CPU;
+  options.cpu_threads = 1;
+  options.memory_bytes = (choices & 1) != 0 ? kMemory : 1 << 20;
+  options.window_tokens = (choices & 2) != 0 ? 24 : 100;
+  options.k_format = static_cast<oriel_kv_format>((choices >> 2) % 4);
+  options.v_format = static_cast<oriel_kv_format>((choices >> 4) % 4);
+  options.draft_tokens = (choices >> 6) % 4;
+  options.draft_model = draft;
+  const Log log = watch->log();
+  options.log = log.callback;
+  options.log_user = log.user;
+  options.allocator = watch->allocator();
+  return options;
+}
+
+// Greedy, so guesses change nothing.
+std::vector<int32_t> reply(oriel_model* model, Watch* watch) {
+  oriel_session* made = nullptr;
+  if (watch->ended(oriel_session_create(model, nullptr, &made)) != ORIEL_OK) {
+    return {};
+  }
+  const test::SessionPtr session(made);
+  const int32_t prompt[] = {5, 9, 40, 41, 9, 5};
+  EXPECT_EQ(ORIEL_OK, watch->ended(oriel_session_append(made, prompt, std::size(prompt))));
+  oriel_generate_options options = test::greedyOptions(kTokens);
+  options.ignore_stop = 1;
+  options.draft = ORIEL_DRAFT_ALWAYS;
+  std::vector<int32_t> ids;
+  (void)watch->ended(oriel_session_generate(made, &options, test::keepId, &ids, nullptr));
+  return ids;
+}
+
+}  // namespace
+
+ORIEL_FUZZ(draft) {
+  const ModelInput input(data, size);
+  const std::vector<uint8_t> bytes = input.file();
+  const InputPath draft("draft");
+  const InputPath model("target");
+  draft.write(bytes);
+  model.write(targetBytes());
+  std::vector<int32_t> written[2];
+  for (const bool guesses : {false, true}) {
+    Watch watch;
+    {
+      oriel_options options = optionsOf(input.choices, guesses ? draft.c_str() : nullptr, &watch);
+      oriel_plan plan = {};
+      plan.struct_size = sizeof(plan);
+      const oriel_status planned = watch.ended(oriel_plan_file(model.c_str(), &options, &plan));
+      oriel_model* loaded = nullptr;
+      const oriel_status status = watch.ended(oriel_model_load(model.c_str(), &options, &loaded));
+      EXPECT_EQ(status == ORIEL_OK, loaded != nullptr);
+      EXPECT_TRUE(status != ORIEL_OK || (planned == ORIEL_OK && plan.fits != 0)) << planned;
+      const test::ModelPtr owner(loaded);
+      if (owner) {
+        written[guesses] = reply(owner.get(), &watch);
+      }
+    }
+    EXPECT_EQ(0u, watch.ledger().live_bytes);
+    watch.expectPeakBelow(kMemory + 2 * bytes.size());
+  }
+  // In little memory the cache may be another one.
+  if ((input.choices & 1) != 0 && !written[1].empty()) {
+    EXPECT_EQ(written[0], written[1]);
+  }
+}
+
+ORIEL_FUZZ_SEEDS(draft) {
+  uint32_t choices = 1;
+  test::RandomDraft draft(target());
+  for (const std::vector<uint8_t>& slides :
+       {std::vector<uint8_t>{1, 1, 0}, {1}, {0}, {1, 0, 1, 0, 1, 0}}) {
+    draft.slides = slides;
+    const std::vector<uint8_t> bytes = draft.writer().build();
+    GgufParts parts = takeGgufApart(bytes.data(), bytes.size());
+    parts.data.clear();
+    for (const uint32_t type : {0u, 1u, 30u}) {
+      for (GgufParts::Tensor& tensor : parts.tensors) {
+        tensor.type = tensor.dims.size() > 1 ? type : 0;
+      }
+      (void)parts.layOut();
+      seeds->push_back(modelInput(choices, parts));
+      choices += 0x2b;
+    }
+  }
+  GgufParts other;
+  seeds->push_back(modelInput(1, other));
+}
+
+ORIEL_FUZZ_MUTATE(draft) { return mutateModel(data, size, max_size, seed, Care::kModel); }
+
+}  // namespace oriel::fuzz
