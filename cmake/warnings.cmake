@@ -14,6 +14,10 @@ function(oriel_warnings target)
   if(ORIEL_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
+  # With its sanitizers GCC takes what it puts in for uses of values that nobody set.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+  endif()
   if(MINGW)
     # C99's printf (%zu, %llu) instead of the old one of Windows, also where C headers come first.
     target_compile_definitions(${target} PRIVATE __USE_MINGW_ANSI_STDIO=1)

@@ -229,9 +229,15 @@ class Soak {
     }
   }
 
-  void create(oriel_session** session) {
+  // The same for all that there are at a time: a session goes on as its twin only where both split turns, or neither.
+  oriel_session_options sessionOptions() const {
     oriel_session_options options = sized<oriel_session_options>();
-    options.split_turns = below(2);
+    options.split_turns = split_turns_;
+    return options;
+  }
+
+  void create(oriel_session** session) {
+    const oriel_session_options options = sessionOptions();
     (void)expect("create", {}, [&] { return oriel_session_create(model_, &options, session); });
   }
 
@@ -529,7 +535,8 @@ class Soak {
       return;
     }
     doing_ = "twin";
-    if (oriel_session_create(model_, nullptr, twin) != ORIEL_OK) {
+    const oriel_session_options options = sessionOptions();
+    if (oriel_session_create(model_, &options, twin) != ORIEL_OK) {
       check("a twin can be made", false, oriel_model_last_error(model_));
       return;
     }
@@ -553,6 +560,7 @@ class Soak {
       oriel_session_destroy(session);
       session = nullptr;
     }
+    split_turns_ = below(2);
     // A model whose device is lost has given back what a session is needed to take again.
     if (!lost_ && rest_bytes_ == 0) {
       rest_bytes_ = memory_.live_bytes;
@@ -591,6 +599,7 @@ class Soak {
   std::vector<std::string> lines_;
   std::map<std::string, std::map<oriel_status, uint64_t>> done_;
   const char* doing_ = "";
+  uint32_t split_turns_ = 0;  ///< of every session
   bool lost_ = false;
   uint64_t step_ = 0, twins_ = 0, passed_ = 0, failed_ = 0, rest_bytes_ = 0;
   uint64_t warm_pages_ = 0, early_pages_ = 0, late_pages_ = 0;

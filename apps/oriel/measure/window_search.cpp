@@ -92,7 +92,7 @@ class Search {
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (const uint32_t layer : groups_[g]) {
         windows.shares[layer] =
-            halvings[g] == least ? 0 : static_cast<uint8_t>(kParts >> (halvings[g] - least));
+            static_cast<uint8_t>(halvings[g] == least ? 0 : kParts >> (halvings[g] - least));
       }
     }
     windows.loss_nats = scoreOf(halvings) - base_;
