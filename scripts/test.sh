@@ -3,7 +3,8 @@
 #
 #   scripts/test.sh [--all] [CTEST_ARGS...]         e.g. scripts/test.sh -R kv
 #
-# Without --all the Vulkan devices, which are software here, leave out what others have shown (tests/devices.cmake).
+# Without --all the Vulkan devices, which are software here, leave out what others have shown (tests/devices.cmake), and
+# packages and some ways to build the library are not tried (tests/package/CMakeLists.txt).
 #
 # The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
 # code is 0 only if none failed and at least one passed.

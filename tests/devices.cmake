@@ -6,7 +6,8 @@ oriel_test_program(oriel_device_tests OBJECT ${device_sources})
 option(ORIEL_TEST_ALL "Run every test on every device" OFF)
 
 # Vulkan in software spends its time on compiling kernels: more families, weight types, cache formats and windows
-# whose kernels other tests have, too; SelfTest.passes* has every kernel.
+# whose kernels other tests have, too; SelfTest.passes* has every kernel. And of sessions, guesses and copies what the CPU
+# shows and does not depend on a device.
 # A file that is refused is refused before there is a device.
 set(more_of_the_same
   BadFamilies.* *Families.caches_of_few_bits* *Families.every_device*

@@ -11,7 +11,7 @@
 namespace oriel {
 
 /// How far ahead one token's kernels ask for weights: bytes to the first-level cache, and from there on to the second-level
-/// one, which has room for many more requests; 0: nothing. Measured on x86 (docs/performance.md, "In the order of use").
+/// one, which has room for many more requests; 0: nothing. Measured on x86 (docs/performance.md, "Two levels again").
 #if defined(__x86_64__) || defined(_M_X64)
 constexpr uint32_t kFirstLevelAhead = 4096;
 constexpr uint32_t kSecondLevelAhead = 12288;

@@ -1,5 +1,6 @@
 #include "base/workspace.h"
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -56,7 +57,10 @@ BorrowedBytes::BorrowedBytes(Workspace* workspace, uint64_t bytes)
     return;
   }
   bytes_ = static_cast<size_t>(alignUp(bytes, 16));
-  if (bytes_ <= workspace_->capacity_ - workspace_->used_) {
+  if (bytes_ == 0) {
+    static std::max_align_t nothing;  // a workspace may have no block
+    data_ = &nothing;
+  } else if (bytes_ <= workspace_->capacity_ - workspace_->used_) {
     data_ = workspace_->block_ + workspace_->used_;
     workspace_->used_ += bytes_;
   } else {

@@ -36,8 +36,8 @@ class Workspace {
   const oriel_allocator* allocator_;
 };
 
-/// A piece of a Workspace for the length of a scope. data() is null when no memory could be had.
-/// 16-byte aligned, not zeroed; overwritten with zeros before it is given back, since it may hold what somebody
+/// A piece of a Workspace for the length of a scope. data() is null when no memory could be had, and never
+/// for no bytes. 16-byte aligned, not zeroed; overwritten with zeros before it is given back, since it may hold what somebody
 /// typed.
 class BorrowedBytes {
  public:

@@ -212,8 +212,7 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
   }
   Workspace workspace = makeWorkspace();
   Workspace memory(nullptr, 0, context_.allocator);
-  // One that was stopped before its first token has none.
-  const BorrowedBytes room(&memory, std::max<uint64_t>(count, 1) * sizeof(int32_t));
+  const BorrowedBytes room(&memory, count * sizeof(int32_t));
   if (room.data() == nullptr) {
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                              "no memory for a reply of %llu tokens: free some",

@@ -12,15 +12,6 @@ namespace {
 
 using Change = std::function<void(GgufWriter*)>;
 
-RandomLlama familyOf(const std::string& name) {
-  for (const RandomFamily& family : randomFamilies()) {
-    if (family.name == name) {
-      return family.model;
-    }
-  }
-  throw std::runtime_error("no family " + name);
-}
-
 class BadFamilies : public BadFiles {
  protected:
   void expectNamed(const RandomLlama& sound, const std::string& culprit, const Change& change) {
@@ -77,13 +68,13 @@ TEST_F(BadFamilies, a_missing_tensor_and_one_of_another_shape) {
 
 TEST_F(BadFamilies, an_output_matrix_where_the_embedding_cannot_be_it) {
   for (const char* name : {"olmo2", "olmo3"}) {
-    expectNamed(familyOf(name), "output.weight",
+    expectNamed(randomFamily(name), "output.weight",
                 [](GgufWriter* file) { file->removeTensor("output.weight"); });
   }
 }
 
 TEST_F(BadFamilies, norms_over_heads_where_they_are_over_rows) {
-  const RandomLlama olmo2 = familyOf("olmo2");
+  const RandomLlama olmo2 = randomFamily("olmo2");
   for (const std::string name : {"blk.1.attn_q_norm.weight", "blk.1.attn_k_norm.weight"}) {
     expectNamed(olmo2, name, [&](GgufWriter* file) {
       file->addTensorF32(name, {olmo2.head_dim}, std::vector<float>(olmo2.head_dim, 1.0f));
@@ -114,7 +105,7 @@ TEST_F(BadFamilies, multipliers_that_are_negative_or_no_numbers) {
       const std::string key = std::string(c.architecture) + "." + suffix;
       for (const float value : {kNan, kInfinite, -kInfinite, -1.0f}) {
         SCOPED_TRACE(value);
-        expectNamed(familyOf(c.family), key,
+        expectNamed(randomFamily(c.family), key,
                     [&](GgufWriter* file) { file->addFloat32(key, value); });
       }
     }
@@ -122,20 +113,20 @@ TEST_F(BadFamilies, multipliers_that_are_negative_or_no_numbers) {
 }
 
 TEST_F(BadFamilies, a_granite_that_does_not_say_how_its_logits_are_scaled) {
-  expectNamed(familyOf("granite"), "granite.logit_scale",
+  expectNamed(randomFamily("granite"), "granite.logit_scale",
               [](GgufWriter* file) { file->removeKey("granite.logit_scale"); });
 }
 
 TEST_F(BadFamilies, a_trained_context_of_nothing) {
   const std::string key = "mistral3.rope.scaling.original_context_length";
-  expectNamed(familyOf("mistral3"), key, [&](GgufWriter* file) { file->addUint32(key, 0); });
+  expectNamed(randomFamily("mistral3"), key, [&](GgufWriter* file) { file->addUint32(key, 0); });
 }
 
 // ---- Windows -------------------------------------------------------------------------------------
 
 TEST_F(BadFamilies, patterns_of_windows_that_are_too_short_or_too_long) {
   const RandomLlama exaone4 = smallExaone4OfWindows();
-  const RandomLlama olmo3 = familyOf("olmo3");
+  const RandomLlama olmo3 = randomFamily("olmo3");
   for (const RandomLlama* sound : {&exaone4, &olmo3}) {
     const std::string key = sound->architecture + ".attention.sliding_window_pattern";
     for (const size_t count :
@@ -147,7 +138,7 @@ TEST_F(BadFamilies, patterns_of_windows_that_are_too_short_or_too_long) {
 
 TEST_F(BadFamilies, windows_beyond_all_reason) {
   for (const RandomLlama& sound :
-       {familyOf("gemma2"), familyOf("olmo3"), smallExaone4OfWindows()}) {
+       {randomFamily("gemma2"), randomFamily("olmo3"), smallExaone4OfWindows()}) {
     const std::string key = sound.architecture + ".attention.sliding_window";
     for (const uint64_t window : {uint64_t{1} << 23, uint64_t{1} << 40, UINT64_MAX}) {
       expectNamed(sound, key, [&](GgufWriter* file) { file->addUint64(key, window); });

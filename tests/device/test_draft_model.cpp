@@ -21,15 +21,7 @@ constexpr uint32_t kSinks = 4;
 // Weights are float32 here: what is left is the cache in f16.
 constexpr double kTolerance = 1e-2;
 
-RandomLlama targetOf(const std::string& name = "gemma4") {
-  for (const RandomFamily& family : randomFamilies()) {
-    if (family.name == name) {
-      return family.model;
-    }
-  }
-  ADD_FAILURE() << name;
-  return RandomLlama();
-}
+RandomLlama targetOf(const std::string& name = "gemma4") { return randomFamily(name); }
 
 /// One that guesses four tokens and seldom others.
 RandomDraft fewGuesses(const RandomLlama& target) {

@@ -24,16 +24,6 @@ oriel_options stateOptions(oriel_state_format format, CapturedLog* log = nullptr
   return options;
 }
 
-RandomLlama familyOf(const std::string& name) {
-  for (const RandomFamily& family : randomFamilies()) {
-    if (family.name == name) {
-      return family.model;
-    }
-  }
-  ADD_FAILURE() << name;
-  return RandomLlama();
-}
-
 /// Of all versions of all states: what one format takes more than another.
 uint64_t savedBytes(const RandomLlama& model, uint32_t layers, uint32_t versions) {
   return uint64_t{layers} * versions * model.state.values() * model.state.key_dim * 2;
@@ -46,7 +36,7 @@ TEST(StateFormats, fewer_bytes_cost_a_little_and_save_what_they_are_to) {
   };
   for (const Case& c : {Case{"qwen35", 6}, Case{"granitehybrid", 3}, Case{"mamba2", 4}}) {
     SCOPED_TRACE(c.family);
-    const RandomLlama model = familyOf(c.family);
+    const RandomLlama model = randomFamily(c.family);
     const TemporaryModel file(model);
     const std::vector<int32_t> ids = someIds(60, static_cast<int32_t>(model.n_vocab));
     const Loaded exact = load(file.path(), stateOptions(ORIEL_STATE_F32));
@@ -95,7 +85,7 @@ TEST(StateFormats, models_without_states_do_without_a_format) {
 }
 
 TEST(StateFormats, a_snapshot_is_exact_in_sessions_of_its_format_alone) {
-  const TemporaryModel file(familyOf("qwen35"));
+  const TemporaryModel file(randomFamily("qwen35"));
   const std::vector<int32_t> ids = someIds(40, 200);
   for (const oriel_state_format format : {ORIEL_STATE_F32, ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
     const Loaded loaded = load(file.path(), stateOptions(format));

@@ -2,6 +2,7 @@
 // logits. Tests only.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -285,6 +286,16 @@ inline std::vector<RandomFamily> randomFamilies() {
   addStateFamilies(&families);
   addLatentFamilies(&families);
   return families;
+}
+
+/// The model of the family of that name.
+inline RandomLlama randomFamily(const std::string& name) {
+  for (const RandomFamily& family : randomFamilies()) {
+    if (family.name == name) {
+      return family.model;
+    }
+  }
+  throw std::runtime_error("no family " + name);
 }
 
 }  // namespace oriel::test

@@ -9,18 +9,8 @@
 namespace oriel::test {
 namespace {
 
-RandomLlama familyOf(const std::string& name) {
-  for (const RandomFamily& family : randomFamilies()) {
-    if (family.name == name) {
-      return family.model;
-    }
-  }
-  ADD_FAILURE() << name;
-  return {};
-}
-
 TEST(Latent, widths_of_heads_have_names_of_their_own_where_matrices_do) {
-  const Described split(familyOf("deepseek2").writer());
+  const Described split(randomFamily("deepseek2").writer());
   ASSERT_EQ(ORIEL_OK, split.status) << split.log.errors();
   const LayerKind& kind = split.desc.kind(0);
   EXPECT_EQ(32u, kind.latent_dim);
@@ -33,7 +23,7 @@ TEST(Latent, widths_of_heads_have_names_of_their_own_where_matrices_do) {
   EXPECT_EQ(16u, split.desc.ropes[kMainRope].dims);
   EXPECT_FLOAT_EQ(1 / std::sqrt(40.0f), kind.attention_scale);
 
-  const Described joined(familyOf("minicpm3").writer());
+  const Described joined(randomFamily("minicpm3").writer());
   ASSERT_EQ(ORIEL_OK, joined.status) << joined.log.errors();
   EXPECT_TRUE(joined.desc.kind(0).joined_latent);
   EXPECT_EQ(24u, joined.desc.kind(0).head_dim);
@@ -41,20 +31,20 @@ TEST(Latent, widths_of_heads_have_names_of_their_own_where_matrices_do) {
 }
 
 TEST(Latent, experts_are_weighed_as_the_file_says) {
-  const Described says(familyOf("deepseek2").writer());
+  const Described says(randomFamily("deepseek2").writer());
   const Experts& experts = says.desc.kind(1).experts;
   EXPECT_TRUE(experts.sigmoid && experts.normalised);
   EXPECT_EQ(2.5f, experts.scale);
   EXPECT_EQ(40u, says.desc.kind(1).n_ff) << "a shared expert";
   EXPECT_EQ(0u, says.desc.kind(0).experts.count);
-  const Described silent(familyOf("deepseek2 of queries from inputs").writer());
+  const Described silent(randomFamily("deepseek2 of queries from inputs").writer());
   EXPECT_FALSE(silent.desc.kind(1).experts.sigmoid || silent.desc.kind(1).experts.normalised);
   EXPECT_EQ(1.0f, silent.desc.kind(1).experts.scale) << "0 says nothing";
   EXPECT_EQ(80u, silent.desc.kind(1).n_ff) << "as wide as two";
 }
 
 TEST(Latent, yarn_scales_scores_not_what_is_rotated) {
-  const Described scaled(familyOf("deepseek2 of queries from inputs").writer());
+  const Described scaled(randomFamily("deepseek2 of queries from inputs").writer());
   const double root = 1 + 0.0707 * std::log(16.0);
   EXPECT_NEAR(root * root / std::sqrt(40.0),
               static_cast<double>(scaled.desc.kind(0).attention_scale), 1e-6);
@@ -63,7 +53,7 @@ TEST(Latent, yarn_scales_scores_not_what_is_rotated) {
 
 // Files of DeepSeek-V2-Lite state a width of queries' latents that the model does not have.
 TEST(Latent, tensors_say_whether_queries_have_latents) {
-  GgufWriter writer = familyOf("deepseek2 of queries from inputs").writer();
+  GgufWriter writer = randomFamily("deepseek2 of queries from inputs").writer();
   writer.addUint32("deepseek2.attention.q_lora_rank", 1536);
   const Described described(writer);
   ASSERT_EQ(ORIEL_OK, described.status) << described.log.errors();
@@ -95,7 +85,7 @@ TEST(Latent, what_does_not_run_is_named) {
            ORIEL_ERROR_FORMAT, "tensor blk.0.attn_k_b.weight has 31 rows of 24", [](GgufWriter* w) {
              w->addTensorF32("blk.0.attn_k_b.weight", {24, 31, 4}, std::vector<float>(24 * 31 * 4));
            }}}) {
-    GgufWriter writer = familyOf("deepseek2").writer();
+    GgufWriter writer = randomFamily("deepseek2").writer();
     r.bend(&writer);
     CapturedLog log;
     const std::vector<uint8_t> image = writer.build();

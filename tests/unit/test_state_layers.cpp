@@ -14,19 +14,10 @@ namespace {
 
 using Change = std::function<void(GgufWriter*)>;
 
-RandomLlama familyOf(const std::string& name) {
-  for (const RandomFamily& family : randomFamilies()) {
-    if (family.name == name) {
-      return family.model;
-    }
-  }
-  throw std::runtime_error("no family " + name);
-}
-
 void expectRefused(const std::string& family, oriel_status status, const std::string& part,
                    const Change& change) {
   SCOPED_TRACE(family + ": " + part);
-  GgufWriter file = familyOf(family).writer();
+  GgufWriter file = randomFamily(family).writer();
   change(&file);
   const Described described(file);
   EXPECT_EQ(described.status, status);
@@ -35,7 +26,7 @@ void expectRefused(const std::string& family, oriel_status status, const std::st
 }
 
 ModelDesc describe(const std::string& family, const Change& change) {
-  GgufWriter file = familyOf(family).writer();
+  GgufWriter file = randomFamily(family).writer();
   change(&file);
   const Described described(file);
   EXPECT_EQ(described.status, ORIEL_OK) << family << ": " << described.log.errors();
@@ -53,7 +44,7 @@ std::string mixersOf(const ModelDesc& desc) {
 const char* const kFamilies[] = {"qwen35", "granitehybrid", "falcon-h1", "mamba2"};
 
 std::string keyOf(const std::string& family, const std::string& suffix) {
-  return familyOf(family).architecture + "." + suffix;
+  return randomFamily(family).architecture + "." + suffix;
 }
 
 // ---- What is read --------------------------------------------------------------------------------
@@ -61,7 +52,7 @@ std::string keyOf(const std::string& family, const std::string& suffix) {
 TEST(StateLayers, shapes_of_states_are_the_files_own) {
   for (const char* family : kFamilies) {
     SCOPED_TRACE(family);
-    const RandomState want = familyOf(family).state;
+    const RandomState want = randomFamily(family).state;
     const ModelDesc desc = describe(family, [](GgufWriter*) {});
     ASSERT_TRUE(desc.keepsStates());
     for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
@@ -103,7 +94,7 @@ TEST(StateLayers, layers_for_further_tokens_are_not_run) {
 }
 
 TEST(StateLayers, an_interval_that_the_file_states_counts) {
-  RandomLlama model = familyOf("qwen35");
+  RandomLlama model = randomFamily("qwen35");
   model.state.interval = 3;
   const Described described(model.writer());
   ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
@@ -111,12 +102,12 @@ TEST(StateLayers, an_interval_that_the_file_states_counts) {
 }
 
 TEST(StateLayers, a_model_may_be_all_states) {
-  RandomLlama model = familyOf("qwen35");
+  RandomLlama model = randomFamily("qwen35");
   model.n_layers = 3;
   const Described short_one(model.writer());
   ASSERT_EQ(short_one.status, ORIEL_OK) << short_one.log.errors();
   EXPECT_EQ(mixersOf(short_one.desc), "sss");
-  model = familyOf("granitehybrid");
+  model = randomFamily("granitehybrid");
   model.kv_heads_by_layer = {0, 0, 0, 0, 0};
   const Described hybrid(model.writer());
   ASSERT_EQ(hybrid.status, ORIEL_OK) << hybrid.log.errors();
@@ -124,7 +115,7 @@ TEST(StateLayers, a_model_may_be_all_states) {
 }
 
 TEST(StateLayers, a_hybrid_may_be_all_attention_and_then_says_nothing_of_states) {
-  RandomLlama model = familyOf("granitehybrid");
+  RandomLlama model = randomFamily("granitehybrid");
   model.kv_heads_by_layer = {};
   model.state = {};
   model.no_rope = false;
@@ -166,7 +157,7 @@ TEST(StateLayers, harmless_keys_of_converters_change_nothing) {
                              "feed_forward_length", "rope.dimension_count", "vocab_size"}) {
     alike("mamba2", [&](GgufWriter* f) {
       f->addUint32(std::string("mamba2.") + suffix,
-                   std::string(suffix) == "vocab_size" ? familyOf("mamba2").n_vocab : 0);
+                   std::string(suffix) == "vocab_size" ? randomFamily("mamba2").n_vocab : 0);
     });
     if (std::string(suffix) != "vocab_size") {
       alike("mamba2", [&](GgufWriter* f) { f->removeKey(std::string("mamba2.") + suffix); });
@@ -235,7 +226,7 @@ TEST(StateLayers, a_number_that_is_missing_or_out_of_range_is_named) {
       expectRefused(family, ORIEL_ERROR_FORMAT, key + " is missing",
                     [&](GgufWriter* f) { f->removeKey(key); });
       for (const uint64_t value : number.wrong) {
-        GgufWriter file = familyOf(family).writer();
+        GgufWriter file = randomFamily(family).writer();
         file.addUint64(key, value);
         const Described described(file);
         EXPECT_NE(described.status, ORIEL_OK) << key << " " << value;
@@ -250,7 +241,7 @@ TEST(StateLayers, a_number_that_is_missing_or_out_of_range_is_named) {
 
 TEST(StateLayers, numbers_that_do_not_divide_are_named) {
   for (const char* family : kFamilies) {
-    const RandomState state = familyOf(family).state;
+    const RandomState state = randomFamily(family).state;
     const std::string inner = keyOf(family, "ssm.inner_size");
     expectRefused(family, ORIEL_ERROR_FORMAT,
                   inner + " is " + std::to_string(state.values() + 1) + ", not a multiple of " +
