@@ -229,7 +229,8 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
     return encoded.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? Status(kOk) : encoded;
   }
   ORIEL_TRY(encoded);
-  const uint64_t wanted = std::min(entry.end, end) - entry.text;
+  // Nothing, where the first token that is held is one of the reply's opening.
+  const uint64_t wanted = std::max(entry.text, std::min(entry.end, end)) - entry.text;
   const uint32_t most = options.in_batches ? context_.plan->chunk_tokens : 1;
   for (uint64_t done = 0; done < wanted;) {
     ORIEL_TRY(betweenSteps());

@@ -75,6 +75,11 @@ def test_eval():
                                        "--max-tokens", "7", *FIXED,
                                        stdin=text.read_bytes())["tokens"] == 7)
     succeeds("eval for people", "eval", SMALL, "--tokens-file", write_ids([1, 2, 3]), "--nll", *FIXED)
+    broken = scratch / "broken.gguf"
+    broken.write_bytes(EXACT.read_bytes()[:-4] + bytes.fromhex("0000c07f"))  # a weight: NaN
+    got = json_of("eval of a broken model", "eval", broken, "--tokens-file", write_ids([1, 2, 3]),
+                  "--nll", *FIXED)
+    check("eval: logits that are no numbers have no score", got["nll_mean"] is None, got)
     fails("eval of an id that is none", 1, "eval", SMALL, "--tokens-file", write_ids([1, 99999]),
           *FIXED)
     fails("eval of no ids", 1, "eval", SMALL, "--tokens-file", write_ids([]), *FIXED)

@@ -109,6 +109,31 @@ TEST(Recovery, once_the_window_has_moved_on_the_transcript_is_read_through_it) {
   }
 }
 
+// In each part of a message: what opens it, its text, what closes it.
+TEST(Recovery, the_first_token_that_is_held_may_stand_anywhere) {
+  const uint32_t steps = targetDevice() == ORIEL_DEVICE_CPU ? 1 : 7;
+  for (uint32_t tokens = 1; tokens <= 28; tokens += steps) {
+    SCOPED_TRACE(tokens);
+    CapturedLog log;
+    Twins twins(kTrained, recoveryOptions(&log, 48, 8));
+    ASSERT_TRUE(twins.ok()) << log.errors();
+    twins.both([&](const SessionPtr& session) {
+      for (const uint32_t n : {6u, 4u, 30u + tokens}) {
+        ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story."));
+        oriel_generate_options options = greedyOptions(n);
+        options.ignore_stop = 1;
+        ASSERT_EQ(n, speak(session, oriel_chat_reply, options).ids.size());
+      }
+    });
+    twins.losing.lose(Work::kRun, 1);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "What is my name?"));
+    const oriel_recovered result = recoveredOf(twins.mine.get());
+    EXPECT_EQ(0u, result.tokens_dropped);
+    EXPECT_EQ(positionOf(twins.other), result.tokens_read);
+    twins.expectSame(4);
+  }
+}
+
 TEST(Recovery, without_a_transcript_what_is_held_is_read) {
   CapturedLog log;
   Twins twins(kTrained, recoveryOptions(&log, 48, 8));

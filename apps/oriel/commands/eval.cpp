@@ -100,7 +100,7 @@ struct Scoring {
   }
 };
 
-/// Ids of the largest logits, the lowest id first among equals.
+/// Ids of the largest logits, the lowest id first among equals; those that are no numbers last.
 std::vector<std::pair<int32_t, float>> topLogits(const std::vector<float>& logits) {
   std::vector<std::pair<int32_t, float>> top;
   top.reserve(logits.size());
@@ -110,6 +110,11 @@ std::vector<std::pair<int32_t, float>> topLogits(const std::vector<float>& logit
   const size_t count = std::min(kTop, top.size());
   std::partial_sort(top.begin(), top.begin() + static_cast<std::ptrdiff_t>(count), top.end(),
                     [](const auto& a, const auto& b) {
+                      const bool a_is_none = std::isnan(a.second);
+                      const bool b_is_none = std::isnan(b.second);
+                      if (a_is_none || b_is_none) {
+                        return a_is_none == b_is_none ? a.first < b.first : b_is_none;
+                      }
                       return a.second != b.second ? a.second > b.second : a.first < b.first;
                     });
   top.resize(count);

@@ -5,11 +5,21 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace cli {
 namespace {
 
 constexpr size_t kLanes = 16;
+
+// What expOf makes of a logit that is no number may look like one.
+bool areNumbers(const float* logits, size_t count) {
+  uint32_t others = 0;
+  for (size_t i = 0; i < count; ++i) {
+    others |= std::isnan(logits[i]) ? 1u : 0u;
+  }
+  return others == 0;
+}
 
 float largest(const float* logits, size_t count) {
   float most[kLanes];
@@ -30,7 +40,8 @@ inline float expOf(float x) {
   constexpr float kLog2E = 1.44269504089f;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to whole numbers
   const float t = std::max(x, -80.0f) * kLog2E;
-  const float n = (t + kRound) - kRound;
+  const float shifted = t + kRound;
+  const float n = shifted - kRound;
   const float r = t - n;
   float p = 1.540353039e-4f;
   p = p * r + 1.333355815e-3f;
@@ -39,9 +50,11 @@ inline float expOf(float x) {
   p = p * r + 2.402265070e-1f;
   p = p * r + 6.931471806e-1f;
   p = p * r + 1.0f;
-  int32_t bits;
+  uint32_t exponent;  // n, in the lowest bits; of what is no number anything
+  std::memcpy(&exponent, &shifted, sizeof(exponent));
+  uint32_t bits;
   std::memcpy(&bits, &p, sizeof(bits));
-  bits += static_cast<int32_t>(n) * (1 << 23);
+  bits += exponent << 23;
   std::memcpy(&p, &bits, sizeof(p));
   return p;
 }
@@ -50,6 +63,9 @@ inline float expOf(float x) {
 
 double logSumExp(const float* logits, size_t count) {
   const float most = largest(logits, count);
+  if (!areNumbers(logits, count) || std::isinf(most)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
   double sums[kLanes] = {};
   const size_t whole = count / kLanes * kLanes;
   for (size_t i = 0; i < whole; i += kLanes) {
