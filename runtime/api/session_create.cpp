@@ -105,10 +105,13 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   handle->log = {model->log.callback, model->log.user, &handle->last_error};
   context.log = handle->log;
   Session* const session = Session::create(context, first_position, whole_turns, &arena);
-  Status status = session != nullptr
-                      ? session->reset()
-                      : model->log.fail(ORIEL_ERROR_INTERNAL,
-                                        "the session's arena is too small: please report this");
+  // Somebody has to be there who recovers the device.
+  const bool lost = model->device_lost && seed.from == nullptr;
+  Status status = session == nullptr
+                      ? model->log.fail(ORIEL_ERROR_INTERNAL,
+                                        "the session's arena is too small: please report this")
+                  : lost ? session->resetLost()
+                         : session->reset();
   if (status.ok() && seed.from != nullptr) {
     status = session->takeOver(*seed.from);
   } else if (status.ok() && seed.assumed_tokens != 0) {
@@ -130,6 +133,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   handle->session = session;
   handle->host_bytes = bytes;
   handle->chat_hash = seed.chat_hash;
+  handle->lost = lost;
   model->handles[context.index].store(handle);
   *out = handle;
   return kOk;

@@ -110,6 +110,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   Status reset();
+  /// On a device that is lost: what recover() makes the beginning of a conversation from.
+  Status resetLost();
   /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
   Status takeOver(const Session& other);
   /// Makes what this session holds, which is in sinks alone, the model's prefix, and begins behind it.

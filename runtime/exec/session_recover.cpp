@@ -84,6 +84,15 @@ void Session::standAtBeginning(uint64_t first_position) {
   takeState(behind ? context_.prefix->state : begin);
 }
 
+Status Session::resetLost() {
+  const uint64_t first_position = state().first_position;
+  forgetOnHost();
+  ORIEL_TRY(openRecall());
+  standAtBeginning(first_position);
+  blank_ = prefixTokens() == 0;
+  return kOk;
+}
+
 // From here on so many tokens are still to be read.
 void Session::expectAgain(uint64_t tokens) { reading_.total = reading_.done + tokens; }
 

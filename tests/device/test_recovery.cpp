@@ -224,13 +224,15 @@ TEST(Recovery, each_session_is_recovered_behind_the_one_prefix) {
   talk(other, "Tell me a story.");
   twins.losing.lose(Work::kRun, 1);
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "Hello"));
+  const SessionPtr third = newSession(twins.losing.model);
   EXPECT_EQ(1u, recoveredOf(twins.mine.get()).exact);
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say(mine, "Hello")) << "until it is recovered itself";
   twins.expectSame();
   EXPECT_EQ(1u, recoveredOf(mine.get()).exact);
   EXPECT_EQ(logitsOf(other), logitsOf(mine));
   EXPECT_EQ(generateIds(other, 10), generateIds(mine, 10));
-  const SessionPtr third = newSession(twins.losing.model);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(third, "Hello"));
+  EXPECT_EQ(positionOf(third), recoveredOf(third.get()).tokens_held);
   const SessionPtr fresh = newSession(twins.model);
   ASSERT_EQ(ORIEL_OK, say(third, "Hello"));
   ASSERT_EQ(ORIEL_OK, say(fresh, "Hello"));

@@ -129,8 +129,8 @@ TEST_F(RecoveryCalls, the_models_file_may_be_gone_and_come_back) {
   EXPECT_EQ(ORIEL_ERROR_IO, recover());
   EXPECT_EQ(1u, errorLines(log)) << log.errors();
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say("Hello?"));
-  oriel_session* made = nullptr;
-  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_create(losing->model.get(), nullptr, &made));
+  other = makeSession();
+  EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_recover(other.get(), nullptr, nullptr));
   oriel_stats stats = {};
   stats.struct_size = sizeof(stats);
   ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
@@ -143,6 +143,7 @@ TEST_F(RecoveryCalls, the_models_file_may_be_gone_and_come_back) {
   fs::rename(path.string() + ".away", path);
   ASSERT_EQ(ORIEL_OK, recover()) << log.errors();
   EXPECT_EQ(before, logits());
+  EXPECT_EQ(ORIEL_OK, oriel_session_recover(other.get(), nullptr, nullptr));
 }
 
 TEST_F(RecoveryCalls, what_was_trimmed_is_taken_again) {
@@ -177,6 +178,27 @@ TEST_F(RecoveryCalls, a_pause_ends) {
   ASSERT_EQ(ORIEL_OK, oriel_pause(losing->model.get()));
   ASSERT_EQ(ORIEL_OK, recover());
   EXPECT_EQ(before, logits());
+}
+
+TEST_F(RecoveryCalls, where_no_session_is_left_a_new_one_recovers_the_device) {
+  session.reset();
+  losing->lose(Work::kForget, 1);
+  oriel_session* made = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_create(losing->model.get(), nullptr, &made));
+  EXPECT_EQ(nullptr, made);
+  session = makeSession();
+  other = makeSession();
+  ASSERT_TRUE(session != nullptr && other != nullptr) << log.errors();
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say("Hello?"));
+  EXPECT_EQ(0u, losing->front->asked_since);
+  EXPECT_EQ(ORIEL_OK, recover());
+  ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+  const std::vector<float> after = logits();
+  session.reset();
+  EXPECT_EQ(ORIEL_OK, oriel_session_recover(other.get(), nullptr, nullptr));
+  session = makeSession();
+  ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+  EXPECT_EQ(after, logits());
 }
 
 TEST_F(RecoveryCalls, sessions_recover_at_the_same_time) {

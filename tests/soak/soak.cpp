@@ -8,6 +8,7 @@
 // Ends with what was done and "N passed, N failed"; a failed check is said at once, with the number of the call.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -479,6 +480,10 @@ class Soak {
     if (faultLayer() != nullptr) {
       faultLayer()->clear();
     }
+    if (std::all_of(std::begin(sessions_), std::end(sessions_),
+                    [](const oriel_session* session) { return session == nullptr; })) {
+      create(&sessions_[0]);
+    }
     for (oriel_session* session : sessions_) {
       if (session == nullptr) {
         continue;
@@ -603,7 +608,7 @@ class Soak {
     check("memory is what it was", lost_ || memory_.live_bytes == rest_bytes_,
           std::to_string(memory_.live_bytes) + " bytes, before " + std::to_string(rest_bytes_));
     if (lost_) {
-      create(&sessions_[0]);
+      create(&sessions_[0]);  // whoever recovers the device
     }
   }
 
