@@ -1,0 +1,46 @@
+// The models that the soak talks with, one after the other, and what each is loaded with.
+#pragma once
+
+#include "oriel/oriel.h"
+
+namespace oriel::test {
+
+struct SoakKind {
+  const char* name;
+  const char* model;  ///< in the source tree
+  void (*set)(oriel_options*);
+  bool constrained = false;  ///< replies may be held to a form
+  bool forgets = false;      ///< sessions may forget what was evicted
+};
+
+inline constexpr char kSoakPrompt[] = "You are a kind assistant. Tell the truth.";
+inline constexpr char kBundled[] = "models/oriel-tiny/oriel-tiny-q8_0.gguf";
+
+inline constexpr SoakKind kSoakKinds[] = {
+    {"plain", kBundled, [](oriel_options*) {}},
+    {"low-bit", kBundled,
+     [](oriel_options* options) {
+       options->k_format = ORIEL_KV_INT8;
+       options->v_format = ORIEL_KV_INT4;
+     }},
+    {"recall", kBundled, [](oriel_options* options) { options->recall_bytes = 512u << 10; }},
+    {"prefix", kBundled,
+     [](oriel_options* options) {
+       options->system_prompt = kSoakPrompt;
+       options->system_prompt_bytes = sizeof(kSoakPrompt) - 1;
+     }},
+    {"guesses", kBundled,
+     [](oriel_options* options) {
+       options->sessions = 1;
+       options->draft_tokens = 4;
+     }},
+    {"sliding", "tests/data/models/gemma3.gguf", [](oriel_options*) {}},
+    {"states", "tests/data/models/lfm2-q4_0.gguf",
+     [](oriel_options* options) { options->checkpoints = 2; }, false, true},
+    {"experts-on-file", "tests/data/models/lfm2moe-q4_0.gguf",
+     [](oriel_options* options) { options->on_file = ORIEL_ON_FILE_ALL; }, false, true},
+    {"forms", "tests/data/models/granite-nope.gguf",
+     [](oriel_options* options) { options->constraints = 1; }, true},
+};
+
+}  // namespace oriel::test
