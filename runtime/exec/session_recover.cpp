@@ -215,7 +215,9 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
   ReplyPlace place;
   ORIEL_TRY(openChatReply(settings, &tools, &place));
   const uint64_t count = entry.end - entry.text;
-  *fits = position_ == entry.text;
+  // Of a transcript that came from a snapshot the counts are whatever it says. A token has a byte, but for a few before.
+  constexpr uint64_t kTokensBefore = 16;
+  *fits = position_ == entry.text && count <= text.bytes + kTokensBefore;
   if (!*fits) {
     return kOk;
   }

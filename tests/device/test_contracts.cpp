@@ -3,11 +3,11 @@
 
 #include <cstring>
 
-#include "base/hash.h"
 #include "exec/snapshot.h"
 #include "oriel/sessions.h"
 #include "support/api.h"
 #include "support/files.h"
+#include "support/forged_snapshots.h"
 
 namespace oriel::test {
 namespace {
@@ -35,21 +35,6 @@ std::vector<uint8_t> savedSession(const Loaded& loaded) {
 // Where what describes a snapshot ends, its sum included.
 size_t endOfDescription(const SnapshotHeader& header) {
   return sizeof(header) + header.n_memories * sizeof(SnapshotMemory) + 8;
-}
-
-// Changes the state and makes the sums right again, as somebody with bad intentions would.
-template <typename Change>
-std::vector<uint8_t> forged(std::vector<uint8_t> bytes, const Change& change) {
-  SnapshotHeader header;
-  std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof(header));
-  change(&header.state);
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  const size_t described = endOfDescription(header);
-  const uint64_t sum = hashBytes(bytes.data(), described - 8);
-  std::memcpy(bytes.data() + described - 8, &sum, 8);
-  const uint64_t checksum = hashBytes(bytes.data(), bytes.size() - 8);
-  std::memcpy(bytes.data() + bytes.size() - 8, &checksum, 8);
-  return bytes;
 }
 
 TEST(Contracts, a_forged_snapshot_with_a_valid_checksum_is_refused) {

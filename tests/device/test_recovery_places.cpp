@@ -4,7 +4,9 @@
 
 #include <filesystem>
 
+#include "exec/transcript.h"
 #include "support/files.h"
+#include "support/forged_snapshots.h"
 #include "support/recovery.h"
 #include "support/scratch_folder.h"
 
@@ -224,6 +226,57 @@ TEST(RecoveryPlaces, behind_what_came_from_a_snapshot) {
   EXPECT_EQ(turnsOf(twins.other), turnsOf(twins.mine));
   EXPECT_EQ(transcriptOf(twins.other), transcriptOf(twins.mine));
   EXPECT_EQ(generateIds(twins.other, 16), generateIds(twins.mine, 16));
+}
+
+// The first reply ends 2^62 + 1 tokens behind its beginning, and all else comes behind that: the bytes of its ids, counted
+// in 64 bits, are 4.
+std::vector<uint8_t> withLongReply(const std::vector<uint8_t>& snapshot) {
+  std::vector<uint8_t> bytes = snapshot;
+  const SnapshotHeader header = headerOf(bytes);
+  uint64_t moved = 0;
+  for (size_t at = bytes.size() - 8 - header.transcript_bytes; at < bytes.size() - 8;) {
+    Transcript::Entry entry;
+    std::memcpy(static_cast<void*>(&entry), bytes.data() + at, sizeof(entry));
+    entry.begin += moved;
+    entry.text += moved;
+    if (moved == 0 && (entry.flags & Transcript::kReply) != 0) {
+      moved = entry.text + (uint64_t{1} << 62) + 1 - entry.end;
+    }
+    entry.end += moved;
+    std::memcpy(bytes.data() + at, &entry, sizeof(entry));
+    at += sizeof(entry) + entry.bytes;
+  }
+  return forged(bytes, [&](SessionState* state) {
+    state->position += moved;
+    state->stored += moved;
+  });
+}
+
+// More tokens than the reply's text can have are not waited for.
+TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
+  CapturedLog log;
+  LosableModel losing(kTrained, recoveryOptions(&log, 48, 8));
+  ASSERT_NE(nullptr, losing.model);
+  const SessionPtr session = newSession(losing.model);
+  oriel_generate_options options = greedyOptions(60);
+  options.ignore_stop = 1;
+  for (const char* const text : {"Tell me a story.", "Another."}) {
+    ASSERT_EQ(ORIEL_OK, say(session, text));
+    ASSERT_EQ(60u, speak(session, oriel_chat_reply, options).ids.size());
+  }
+  std::vector<uint8_t> bytes(1 << 22);
+  size_t needed = 0;
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+  bytes.resize(needed);
+  bytes = withLongReply(bytes);
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), bytes.size()))
+      << log.errors();
+  const uint64_t position = positionOf(session);
+  EXPECT_LT(uint64_t{1} << 62, position);
+  losing.lose(Work::kRun, 1);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(session, "Hello"));
+  EXPECT_LT(0u, recoveredOf(session.get()).tokens_dropped);
+  EXPECT_EQ(position, positionOf(session));
 }
 
 // A fork shares nothing that the device has, and is lost with it.

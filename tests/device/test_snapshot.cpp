@@ -9,11 +9,11 @@
 #include <iterator>
 #include <random>
 
-#include "base/hash.h"
 #include "exec/snapshot_format.h"
 #include "oriel/sessions.h"
 #include "support/api.h"
 #include "support/files.h"
+#include "support/forged_snapshots.h"
 #include "support/random_families.h"
 
 namespace oriel::test {
@@ -170,17 +170,12 @@ TEST(Snapshot, through_a_file_it_is_the_same) {
   ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
   // But for when it was saved, which only files say, and sums.
   Bytes file = readBytes(path);
-  SnapshotHeader header;
-  ASSERT_GE(file.size(), sizeof(header));
-  std::memcpy(static_cast<void*>(&header), file.data(), sizeof(header));
+  ASSERT_GE(file.size(), sizeof(SnapshotHeader));
+  SnapshotHeader header = headerOf(file);
   EXPECT_GT(header.saved_at, 1700000000);
   header.saved_at = 0;
   std::memcpy(file.data(), &header, sizeof(header));
-  const size_t described = sizeof(header) + header.n_memories * sizeof(SnapshotMemory);
-  const uint64_t first_sum = hashBytes(file.data(), described);
-  std::memcpy(file.data() + described, &first_sum, 8);
-  const uint64_t sum = hashBytes(file.data(), file.size() - 8);
-  std::memcpy(file.data() + file.size() - 8, &sum, 8);
+  makeSumsTrue(&file);
   EXPECT_EQ(save(loaded), file);
   const std::vector<int32_t> expected = greedy(loaded, 40);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));

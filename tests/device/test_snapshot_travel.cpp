@@ -6,11 +6,11 @@
 #include <fstream>
 #include <random>
 
-#include "base/hash.h"
 #include "exec/snapshot_format.h"
 #include "oriel/sessions.h"
 #include "support/distances.h"
 #include "support/files.h"
+#include "support/forged_snapshots.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
 #include "support/target.h"
@@ -577,19 +577,6 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
 
 // ---- Bytes from anybody --------------------------------------------------------------------------
 
-// Makes the sums right again, as somebody with bad intentions would.
-void seal(Bytes* bytes) {
-  SnapshotHeader header;
-  std::memcpy(static_cast<void*>(&header), bytes->data(), sizeof(header));
-  const size_t described = sizeof(header) + size_t{header.n_memories} * sizeof(SnapshotMemory);
-  if (described + 16 <= bytes->size()) {
-    const uint64_t sum = hashBytes(bytes->data(), described);
-    std::memcpy(bytes->data() + described, &sum, 8);
-  }
-  const uint64_t sum = hashBytes(bytes->data(), bytes->size() - 8);
-  std::memcpy(bytes->data() + bytes->size() - 8, &sum, 8);
-}
-
 TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
   oriel_options options = cpuOptions(&log_, 64);
   options.transcript_bytes = 2048;
@@ -626,7 +613,7 @@ TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
     Bytes bytes = honest;
     bytes[i] = i < described && i % 3 != 0 ? kValues[random() % 5]
                                            : static_cast<uint8_t>(bytes[i] ^ (1u << random() % 8));
-    seal(&bytes);
+    makeSumsTrue(&bytes);
     tryOn(bytes);
   }
   for (size_t size = 0; size < honest.size(); size += size < described + 64 ? 37 : 1009) {
@@ -636,7 +623,7 @@ TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
     if (part.size() >= sizeof(header) + 16) {
       const uint64_t bytes = part.size();
       std::memcpy(part.data() + offsetof(SnapshotHeader, total_bytes), &bytes, sizeof(bytes));
-      seal(&part);
+      makeSumsTrue(&part);
       tryOn(part);
     }
   }

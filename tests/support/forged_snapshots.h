@@ -1,0 +1,41 @@
+// Snapshots that say what they like under sums that are true, as somebody with bad intentions would make them.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "base/hash.h"
+#include "exec/snapshot_format.h"
+
+namespace oriel::test {
+
+inline SnapshotHeader headerOf(const std::vector<uint8_t>& snapshot) {
+  SnapshotHeader header;
+  std::memcpy(static_cast<void*>(&header), snapshot.data(), sizeof(header));
+  return header;
+}
+
+/// Makes both sums right again: of the description, where all of it is there, and of the whole.
+inline void makeSumsTrue(std::vector<uint8_t>* snapshot) {
+  const SnapshotHeader header = headerOf(*snapshot);
+  const size_t described = sizeof(header) + size_t{header.n_memories} * sizeof(SnapshotMemory);
+  for (const size_t at : {described, snapshot->size() - 8}) {
+    if (at + 8 <= snapshot->size()) {
+      const uint64_t sum = hashBytes(snapshot->data(), at);
+      std::memcpy(snapshot->data() + at, &sum, 8);
+    }
+  }
+}
+
+/// `change` is given the session's state.
+template <typename Change>
+std::vector<uint8_t> forged(std::vector<uint8_t> snapshot, const Change& change) {
+  SnapshotHeader header = headerOf(snapshot);
+  change(&header.state);
+  std::memcpy(snapshot.data(), &header, sizeof(header));
+  makeSumsTrue(&snapshot);
+  return snapshot;
+}
+
+}  // namespace oriel::test
