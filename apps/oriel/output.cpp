@@ -7,9 +7,6 @@
 #include <cstring>
 
 #include "failure.h"
-#include "sizes.h"
-#include "system.h"
-#include "terminal/standard_input.h"
 
 namespace cli {
 namespace {
@@ -76,40 +73,6 @@ Json numberOf(float value) {
     }
   }
   return value;  // no finite number
-}
-
-std::string inputName(const std::string& path) { return path == "-" ? "stdin" : path; }
-
-std::string readAll(const std::string& path, uint64_t most_bytes) {
-  std::string text;
-  char buffer[65536];
-  std::FILE* const file = path == "-" ? nullptr : openFile(path, "rb");
-  bool failed = path != "-" && file == nullptr;
-  while (!failed && text.size() <= most_bytes) {
-    const long count = file == nullptr
-                           ? readStdin(buffer, sizeof(buffer))
-                           : static_cast<long>(std::fread(buffer, 1, sizeof(buffer), file));
-    failed = count < 0 || (file != nullptr && std::ferror(file) != 0);
-    if (count <= 0) {
-      break;
-    }
-    text.append(buffer, static_cast<size_t>(count));
-  }
-  const int error = errno;
-  if (file != nullptr) {
-    std::fclose(file);
-  }
-  if (failed) {
-    throw Failure{kExitFailed, inputName(path) + " cannot be read (" + std::strerror(error) +
-                                   "): " +
-                                   (path == "-" ? "check where the input comes from"
-                                                : "check the path and its permissions")};
-  }
-  if (text.size() > most_bytes) {
-    throw Failure{kExitFailed, inputName(path) + " has more than " + formatSize(most_bytes) +
-                                   ": give it in parts"};
-  }
-  return text;
 }
 
 }  // namespace cli

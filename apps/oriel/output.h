@@ -1,4 +1,4 @@
-// stdout (results) and whole inputs. What people read besides results goes to stderr: terminal.h.
+// stdout (results). What people read besides results goes to stderr: terminal.h.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,5 @@ Json listOf(const std::string& parts);
 
 /// The shortest number that reads back as this float: as a double it would have up to 17 digits.
 Json numberOf(float value);
-
-/// More than this is nothing that a model could be told.
-constexpr uint64_t kMostInputBytes = 1 << 30;
-/// "-" is stdin. Throws Failure, also for what has more bytes than that.
-std::string readAll(const std::string& path, uint64_t most_bytes = kMostInputBytes);
-/// As errors name it.
-std::string inputName(const std::string& path);
 
 }  // namespace cli

@@ -129,6 +129,8 @@ std::FILE* openFile(const std::string& path, const char* mode) {
   return _wfopen(std::filesystem::u8path(path).c_str(), std::filesystem::u8path(mode).c_str());
 }
 
+std::FILE* openRegularFile(const std::string& path) { return openFile(path, "rb"); }
+
 void prepareStreams() {
   _setmode(0, _O_BINARY);
   _setmode(1, _O_BINARY);
@@ -187,6 +189,17 @@ bool makePrivateFolder(const std::filesystem::path& folder) {
 
 std::FILE* openFile(const std::string& path, const char* mode) {
   return std::fopen(path.c_str(), mode);
+}
+
+std::FILE* openRegularFile(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat info = {};
+  std::FILE* const file =
+      fd >= 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? ::fdopen(fd, "rb") : nullptr;
+  if (file == nullptr && fd >= 0) {
+    ::close(fd);
+  }
+  return file;
 }
 
 void prepareStreams() {

@@ -24,6 +24,8 @@ std::string variable(const char* name);
 bool isSet(const char* name);
 /// As std::fopen.
 std::FILE* openFile(const std::string& path, const char* mode);
+/// To be read. Waits for nobody: null where it is a pipe or a device, whatever it was a moment ago.
+std::FILE* openRegularFile(const std::string& path);
 
 bool isTerminal(Stream stream);
 /// Columns of the terminal behind stdout or stderr; 80 when unknown.

@@ -7,10 +7,11 @@ import base64
 import json
 import math
 import shutil
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import (BUNDLED, CPU, DATA, EXACT, FIXED, HYBRID, PATIENCE, SMALL, check, fails, floats,
+from program import (BUNDLED, CPU, DATA, EXACT, FIXED, HYBRID, ORIEL, PATIENCE, SMALL, check, fails, floats,
                      has_fields, is_svg, json_of, oriel, relative_l2, run_tests, scratch, succeeds,
                      write_ids)
 
@@ -74,6 +75,20 @@ def test_eval():
     check("eval --max-tokens", json_of("eval --max-tokens", "eval", BUNDLED, "--text", "-",
                                        "--max-tokens", "7", *FIXED,
                                        stdin=text.read_bytes())["tokens"] == 7)
+    # Words of many bytes, so that the first piece that is read ends within one.
+    text.write_text("".join(f"{n} café-größer-{'ß' * (n % 5)} " for n in range(500)))
+    rest = ["--text", text, "--per-token", *FIXED]
+    first = json_of("eval of a text's beginning", "eval", BUNDLED, *rest, "--max-tokens", "300")
+    whole = json_of("eval of all of it", "eval", BUNDLED, *rest)
+    check("eval: the first tokens are those of the whole text",
+          whole["tokens"] > 3000 and first["nll"] == whole["nll"][:299], (whole["tokens"], first["tokens"]))
+    endless = subprocess.Popen(["yes", "on and on"], stdout=subprocess.PIPE)
+    some = subprocess.run([ORIEL, "eval", BUNDLED, "--text", "-", "--max-tokens", "50", "--json", *FIXED],
+                          stdin=endless.stdout, capture_output=True, timeout=60 * PATIENCE)
+    endless.kill()
+    endless.communicate()
+    check("eval: no more is read than is wanted", some.returncode == 0 and json.loads(some.stdout)["tokens"] == 50,
+          some)
     succeeds("eval for people", "eval", SMALL, "--tokens-file", write_ids([1, 2, 3]), "--nll", *FIXED)
     broken = scratch / "broken.gguf"
     broken.write_bytes(EXACT.read_bytes()[:-4] + bytes.fromhex("0000c07f"))  # a weight: NaN

@@ -177,6 +177,13 @@ def test_cache_folder_is_the_users_alone():
           mode_of(cache) == 0o700 and mode_of(cache / "oriel") == 0o700, oct(mode_of(cache / "oriel")))
 
 
+def test_a_pipe_is_no_model():
+    pipe = scratch / "pipe.gguf"
+    os.mkfifo(pipe)
+    for command in (["info"], ["run", "--prompt", "Hi"], ["plan"], ["calibrate", "--text", __file__]):
+        fails(f"{command[0]} of a pipe that nobody writes to", 1, command[0], pipe, *command[1:], *CPU)
+
+
 def test_a_frozen_process_holds_up_nobody():
     cache = scratch / "frozen"
     env = environment(XDG_CACHE_HOME=str(cache))

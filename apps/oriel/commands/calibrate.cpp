@@ -12,6 +12,7 @@
 #include "failure.h"
 #include "measure/calibration.h"
 #include "measure/divergence.h"
+#include "measure/first_tokens.h"
 #include "measure/window_search.h"
 #include "model_handle.h"
 #include "options.h"
@@ -20,6 +21,7 @@
 #include "report.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
+#include "text_input.h"
 #include "validators.h"
 
 namespace cli {
@@ -110,7 +112,8 @@ class Measuring {
     if (options.text_file.empty()) {
       ids_ = idsFromJson(readJson(options.tokens_file), inputName(options.tokens_file));
     } else {
-      text_ = readAll(options.text_file);
+      text_.emplace(options.text_file);
+      text_->readTo(1);
     }
     result_.kl_limit = options.kl_limit;
   }
@@ -237,7 +240,7 @@ class Measuring {
   void prepare(CommonOptions* whole) {
     const Model header(*whole, Load::kText);
     if (!options_.text_file.empty()) {
-      ids_ = header.tokenize(text_, 0);
+      ids_ = firstTokens(&*text_, header, options_.max_tokens);
     }
     checkIds(ids_, header.info().n_vocab, inputName(options_.text_file + options_.tokens_file));
     ids_.resize(std::min(ids_.size(), options_.max_tokens));
@@ -368,7 +371,7 @@ class Measuring {
   }
 
   const CalibrateOptions& options_;
-  std::string text_;
+  std::optional<TextInput> text_;
   std::vector<int32_t> ids_;
   oriel_plan plan_ = {};
   std::string device_;

@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "measure/divergence.h"
+#include "measure/first_tokens.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -25,6 +26,7 @@
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
+#include "text_input.h"
 #include "validators.h"
 
 namespace cli {
@@ -121,26 +123,26 @@ std::vector<std::pair<int32_t, float>> topLogits(const std::vector<float>& logit
   return top;
 }
 
-/// What is to be scored, read before the model is loaded.
+/// What is to be scored, opened before the model is loaded.
 struct Input {
   explicit Input(const EvalOptions& options)
-      : is_text(!options.text_file.empty()),
-        path(is_text ? options.text_file : options.tokens_file) {
-    if (is_text) {
-      text = readAll(path);
+      : path(options.text_file.empty() ? options.tokens_file : options.text_file) {
+    if (!options.text_file.empty()) {
+      text.emplace(path);
+      text->readTo(1);
     } else {
       ids = idsFromJson(readJson(path), inputName(path));
     }
   }
 
-  bool is_text;
   std::string path;
-  std::string text;
+  std::optional<TextInput> text;
   std::vector<int32_t> ids;
 };
 
-std::vector<int32_t> idsToScore(Input input, const Model& model, size_t max_tokens) {
-  std::vector<int32_t> ids = input.is_text ? model.tokenize(input.text, 0) : std::move(input.ids);
+std::vector<int32_t> idsToScore(Input& input, const Model& model, size_t max_tokens) {
+  std::vector<int32_t> ids =
+      input.text ? firstTokens(&*input.text, model, max_tokens) : std::move(input.ids);
   if (max_tokens != 0 && ids.size() > max_tokens) {
     ids.resize(max_tokens);
   }
@@ -224,7 +226,7 @@ int runEval(const EvalOptions& options) {
   Input input(options);
   const std::string input_name = inputName(input.path);
   const Model model(options.common, Load::kDevice);
-  const std::vector<int32_t> ids = idsToScore(std::move(input), model, options.max_tokens);
+  const std::vector<int32_t> ids = idsToScore(input, model, options.max_tokens);
   checkIds(ids, model.info().n_vocab, input_name);
   LogitsFile file(options.logits_out);
   Scoring scoring;

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "plan/plan_source.h"
 #include "report.h"
 #include "sizes.h"
+#include "system.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
 
@@ -274,7 +274,10 @@ Json fields(const FileReport& report) {
 
 bool isSnapshot(const std::string& path) {
   char begin[8] = {};
-  std::ifstream(std::filesystem::u8path(path), std::ios::binary).read(begin, sizeof(begin));
+  if (std::FILE* const file = openRegularFile(path)) {
+    (void)!std::fread(begin, 1, sizeof(begin), file);
+    std::fclose(file);
+  }
   return std::string(begin, sizeof(begin)) == "ORIELSNP";
 }
 

@@ -12,6 +12,7 @@
 #include "reply/reply_parts.h"
 #include "system.h"
 #include "terminal/terminal.h"
+#include "text_input.h"
 
 namespace cli {
 namespace {

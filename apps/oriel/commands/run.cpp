@@ -25,6 +25,7 @@
 #include "session_options.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "text_input.h"
 #include "validators.h"
 
 namespace cli {

@@ -18,6 +18,7 @@
 #include "reply/json_input.h"
 #include "system.h"
 #include "terminal/terminal.h"
+#include "text_input.h"
 
 namespace cli {
 namespace {

@@ -4,11 +4,12 @@
 #include <cinttypes>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <system_error>
 
 #include "failure.h"
 #include "result_file.h"
+#include "system.h"
 
 namespace cli {
 namespace {
@@ -50,15 +51,18 @@ constexpr LayerConstant kLayerConstants[] = {
 Json identity(const std::string& model_path) {
   std::error_code error;
   const uint64_t bytes = fs::file_size(fs::u8path(model_path), error);
-  std::ifstream file(fs::u8path(model_path), std::ios::binary);
-  if (error || !file) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(openRegularFile(model_path),
+                                                             &std::fclose);
+  if (error || file == nullptr) {
     return nullptr;  // whoever loads it says why
   }
   uint64_t hash = 0xcbf29ce484222325;
   std::string block(static_cast<size_t>(std::min(bytes, kHashedBytes)), '\0');
   for (const uint64_t at : {uint64_t{0}, bytes - block.size()}) {
-    file.seekg(static_cast<std::streamoff>(at));
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    const bool begins = at == 0;
+    (void)std::fseek(file.get(), begins ? 0 : -static_cast<long>(block.size()),
+                     begins ? SEEK_SET : SEEK_END);
+    (void)!std::fread(block.data(), 1, block.size(), file.get());
     for (const char c : block) {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
     }

@@ -12,6 +12,7 @@
 #include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "text_input.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

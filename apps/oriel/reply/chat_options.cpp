@@ -10,6 +10,7 @@
 #include "failure.h"
 #include "output.h"
 #include "reply/json_input.h"
+#include "text_input.h"
 
 namespace cli {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "failure.h"
 #include "terminal/terminal.h"
+#include "text_input.h"
 
 namespace cli {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "failure.h"
 #include "reply/json_input.h"
+#include "text_input.h"
 
 namespace cli {
 

@@ -8,6 +8,7 @@
 
 #include "failure.h"
 #include "output.h"
+#include "text_input.h"
 #include "validators.h"
 
 namespace cli {

@@ -1,0 +1,75 @@
+#include "text_input.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "failure.h"
+#include "sizes.h"
+#include "system.h"
+#include "terminal/standard_input.h"
+
+namespace cli {
+
+std::string inputName(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+TextInput::TextInput(const std::string& path) : path_(path) {
+  if (path != "-" && (file_ = openFile(path, "rb")) == nullptr) {
+    fail(errno);
+  }
+}
+
+TextInput::~TextInput() {
+  if (file_ != nullptr) {
+    std::fclose(file_);
+  }
+}
+
+void TextInput::fail(int error) const {
+  throw Failure{kExitFailed, name() + " cannot be read (" + std::strerror(error) + "): " +
+                                 (path_ == "-" ? "check where the input comes from"
+                                               : "check the path and its permissions")};
+}
+
+void TextInput::readTo(uint64_t bytes) {
+  char buffer[65536];
+  while (!ended_ && text_.size() < bytes) {
+    const long count = file_ == nullptr
+                           ? readStdin(buffer, sizeof(buffer))
+                           : static_cast<long>(std::fread(buffer, 1, sizeof(buffer), file_));
+    if (count < 0 || (file_ != nullptr && std::ferror(file_) != 0)) {
+      fail(errno);
+    }
+    ended_ = count == 0;
+    text_.append(buffer, static_cast<size_t>(count));
+  }
+}
+
+void TextInput::readAll(uint64_t most_bytes) {
+  readTo(most_bytes + 1);
+  if (text_.size() > most_bytes) {
+    throw Failure{kExitFailed,
+                  name() + " has more than " + formatSize(most_bytes) + ": give it in parts"};
+  }
+}
+
+std::string TextInput::wholeCharacters() const {
+  size_t end = text_.size();
+  for (size_t back = 1; !ended_ && back <= std::min<size_t>(4, text_.size()); ++back) {
+    const unsigned char byte = static_cast<unsigned char>(text_[text_.size() - back]);
+    if ((byte & 0xc0) != 0x80) {  // where the last character begins
+      const size_t bytes = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+      end -= bytes > back ? back : 0;
+      break;
+    }
+  }
+  return text_.substr(0, end);
+}
+
+std::string readAll(const std::string& path, uint64_t most_bytes) {
+  TextInput input(path);
+  input.readAll(most_bytes);
+  return input.take();
+}
+
+}  // namespace cli
