@@ -95,6 +95,7 @@ Status Recovery::takeDeviceAlone() {
   if (!needsDevice()) {
     return kOk;  // another session had the same idea
   }
+  model_.gate.endRest();  // what is read here would rest, too
   // Caches in a file are as good as they were.
   if (model_.trimmed.level != ORIEL_TRIM_CACHE) {
     loseSessions();

@@ -114,7 +114,8 @@ void Gate::rest(bool (*cancelled)(const void* user), const void* user) {
   const uint32_t calls = callsOfThreadLocked();
   at_rest_ += calls;
   changed_.notify_all();
-  while (rests_ && !cancelled(user)) {
+  // Who has control may be at work with this call's session.
+  while (rests_ && (controlled_ || !cancelled(user))) {
     changed_.wait_for(lock, kLook);
   }
   at_rest_ -= calls;

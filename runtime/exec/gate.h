@@ -69,7 +69,7 @@ class Gate {
   // Of a running call.
 
   bool wantsRest() const;
-  /// Between two steps: waits until open(), or until cancelled(user). So do the thread's other calls, in whose callbacks
+  /// Between two steps: waits until open(), or until cancelled(user) and nobody has control. So do the thread's other calls, in whose callbacks
   /// this one was made.
   void rest(bool (*cancelled)(const void* user), const void* user);
 

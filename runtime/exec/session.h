@@ -328,6 +328,8 @@ class Session {
   Status showRecalled(const RecallSpans& spans);
   Status recallAgain();
   Status rewindRecall();
+  bool forgetRecalled();
+  bool recallIsAsThen() const;
   void restoreRecall(uint32_t recalled);
   Status takeOverRecall(const Session& other);
 
@@ -336,6 +338,7 @@ class Session {
     return calls_.cancelled() && !finishes_ ? Status(ORIEL_ERROR_CANCELLED) : kOk;
   }
   Status betweenSteps();
+  void waitForDevice() const;
   /// What is recovered was counted before.
   void expect(uint64_t tokens) { reading_.total += recovers_ ? 0 : tokens; }
   void tellRead(uint32_t tokens);
@@ -361,7 +364,10 @@ class Session {
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
   View viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const;
   bool holdsWhatIsSeenAt(uint64_t position) const;
+  bool onlySinksSee(uint64_t position) const;
   bool canRewindAtOnce(uint64_t position) const;
+  bool canReadAnew(uint64_t position) const;
+  void rewindOnHost(uint64_t position);
   void standAt(uint64_t position);
   // Of states.
   void restartStates(uint64_t position);

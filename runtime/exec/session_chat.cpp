@@ -166,13 +166,18 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
   if (!has_chat || position_ == 0 || reply_open_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
   }
+  // Only a reader asks for them; they stay as long as it reads.
+  const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
+  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, context_.log, tools, &reply->tools)
+                        : kOk);
   ORIEL_TRY(forgetEvicted());
   keepState(/*start=*/false);
   const uint64_t begin = position_;
   const SamplerState before = sampler_.state();
   ORIEL_TRY(beginRecall());
   const Status opened = by_template_ ? openByTemplate(reply) : openByFormat(reply);
-  ORIEL_TRY(opened.ok() ? recallForReply(begin, before) : endRecall(opened));
+  ORIEL_TRY(opened.ok() ? takeBackUnless(recallForReply(begin, before), begin, before)
+                        : endRecall(opened));
   turn_open_ = false;
   reply_open_ = true;
   answered_ = last_message_;
@@ -182,10 +187,6 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
   closing_known_ = true;
   reply_stop_ = -1;
   reply_begin_ = begin;
-  // Only a reader asks for them; they stay as long as it reads.
-  const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
-  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, context_.log, tools, &reply->tools)
-                        : kOk);
   reply->may_think = context_.chat_options.thinking && !reply->inside_thought;
   transcript_.open(begin, position_);
   return kOk;

@@ -139,6 +139,7 @@ Status Session::forgetText(bool was_blank) {
   if (was_blank) {
     writtenPieces(*context_.plan, *context_.model, cache_, stored_, pieces, kMost, &count);
   }
+  waitForDevice();
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
   const Status status = count <= kMost ? context_.executor->forget(pieces, count) : forgetMemory();

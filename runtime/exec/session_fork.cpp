@@ -103,8 +103,9 @@ Status Session::mark(const char* name) {
 
 // What the memory has of the place is tried first; its error line is the app's where there is no other way.
 Status Session::goBackTo(uint64_t position, bool read_again) {
-  const bool at_once =
-      states_ != nullptr ? stateBefore(position) != StateSlots::kNone : holdsWhatIsSeenAt(position);
+  const bool at_once = states_ != nullptr
+                           ? stateBefore(position) != StateSlots::kNone || canReadAnew(position)
+                           : holdsWhatIsSeenAt(position);
   return at_once || !read_again || position > position_ || position < prefixTokens()
              ? rewind(position)
              : readTranscript(position);

@@ -78,7 +78,7 @@ void forEachRun(const CacheShape& from, const CacheShape& to, uint64_t first, ui
 void copySide(const BufferRef& side, KvFormat format, const CacheShape& from, const CacheShape& to,
               const MemoryCopy& what, Copier* copier) {
   for (uint32_t head = 0; head < from.n_kv_heads; ++head) {
-    if (what.sinks && from.sinks != 0) {
+    if (what.sinks && from.sinks + from.recalled != 0) {
       const uint64_t sinks = std::min<uint64_t>(what.tokens.sinks, from.sinks + from.recalled);
       const Rows rows = sinkRows(from);
       copier->add(rows.of(side, from.sinkRow(head, 0), sinks),

@@ -184,9 +184,7 @@ bool Session::weighKept() {
   SessionRecall& recall = *recall_;
   // What is seen needs not come back.
   const uint64_t first_seen = position_ + 1 - viewOf(position_).count;
-  const uint64_t kept = recall.file.tokens();
-  const uint64_t begin =
-      std::max({recall.first, recall.saved - std::min(recall.saved, kept), uint64_t{cache_.sinks}});
+  const uint64_t begin = std::max(recall.kept(), uint64_t{cache_.sinks});
   recall.index.weigh(recall.query, begin, std::min(first_seen, recall.saved), recallRoom());
   return recall.index.passageCount() != 0;
 }
@@ -241,7 +239,7 @@ RecallSpans Session::chooseKept() const {
   if (found.count == 0) {
     return recall.shown;
   }
-  const uint64_t kept = recall.saved - std::min(recall.saved, recall.file.tokens());
+  const uint64_t kept = recall.kept();
   const uint32_t n_found = found.count;
   for (uint32_t i = 0; i < recall.shown.count && found.count < RecallSpans::kMost; ++i) {
     const TokenSpan& old = recall.shown.spans[i];
@@ -359,9 +357,14 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
     }
   }
   finishes_ = false;
+  if (status.lost()) {
+    rewindOnHost(from);
+    return status;
+  }
   if (!status.ok()) {
     standAt(from);
-    return status;
+    const Status back = rewindRecall();
+    return back.lost() ? back : status;
   }
   return checkCancelled();
 }
@@ -393,6 +396,7 @@ Status Session::showRecalled(const RecallSpans& spans) {
   Status status = kOk;
   uint32_t count = 0;
   if (spans.count != 0) {
+    waitForDevice();
     const DeviceTurn turn = this->turn();
     ORIEL_TRY(turn.status());
     blank_ = false;
@@ -415,21 +419,37 @@ Status Session::showRecalled(const RecallSpans& spans) {
 }
 
 // What stood there when the session had so many tokens as it has now, behind going back or while its memory is built again.
+// Nothing, where the file has some of it no more.
 Status Session::recallAgain() {
   const RecallHistory::Entry* const entry = recall_->history.at(position_);
-  const RecallSpans spans = entry != nullptr ? entry->spans : RecallSpans();
+  const bool held = entry != nullptr && recall_->keeps(entry->spans);
+  const RecallSpans spans = held ? entry->spans : RecallSpans();
   const bool there =
       spans == recall_->shown &&
       (cache_.recalled != 0) == (spans.count != 0 || (entry != nullptr && entry->unknown));
   return there || !recall_->file.isOpen() ? Status(kOk) : showRecalled(spans);
 }
 
-// The session went back. What was saved behind the place is not the conversation any more.
-Status Session::rewindRecall() {
+// Whether what stands behind the sinks is what stood there when the session had so many tokens as it has now.
+bool Session::recallIsAsThen() const {
   if (recall_ == nullptr) {
-    return kOk;
+    return true;
+  }
+  const RecallHistory::Entry* const entry = recall_->history.at(position_);
+  return recall_->history.knows(position_) &&
+         (entry == nullptr || (!entry->unknown && entry->spans == recall_->shown));
+}
+
+// The session went back.
+Status Session::rewindRecall() { return forgetRecalled() ? recallAgain() : Status(kOk); }
+
+// What was saved behind the place is not the conversation any more. Whether something else may have stood behind the sinks.
+bool Session::forgetRecalled() {
+  if (recall_ == nullptr) {
+    return false;
   }
   SessionRecall& recall = *recall_;
+  recall.first = recall.kept();  // what the file's ring has written over does not come back
   recall.saved = std::max(std::min(recall.saved, blockOf(position_)), blockOf(cache_.sinks));
   recall.first = std::min(recall.first, recall.saved);
   recall.index.truncate(recall.saved, position_);
@@ -437,7 +457,7 @@ Status Session::rewindRecall() {
   if (position_ <= recall.query_begin) {
     recall.query = {};
   }
-  return recall.history.truncate(position_) ? recallAgain() : Status(kOk);
+  return recall.history.truncate(position_);
 }
 
 // After a snapshot was restored, of which so many tokens stand behind the sinks: nobody knows from where.

@@ -32,6 +32,7 @@ class RecallHistory {
         entries_[i - 1] = entries_[i];
       }
       --count_;
+      known_from_ = entries_[0].position;
     }
     entries_[count_++] = entry;
   }
@@ -51,11 +52,14 @@ class RecallHistory {
     }
     return found;
   }
+  /// Whether that is so: only the latest are remembered.
+  bool knows(uint64_t position) const { return position >= known_from_; }
   const Entry* latest() const { return count_ != 0 ? &entries_[count_ - 1] : nullptr; }
 
  private:
   Entry entries_[kMost];
   uint32_t count_ = 0;
+  uint64_t known_from_ = 0;
 };
 
 struct SessionRecall {
@@ -78,6 +82,16 @@ struct SessionRecall {
   bool captures = false;
   uint64_t first = 0;  ///< no token before this one was saved
   uint64_t saved = 0;  ///< and none from here on; ends of blocks
+
+  /// The file has the tokens from here to `saved`.
+  uint64_t kept() const { return std::max(first, saved - std::min(saved, file.tokens())); }
+  bool keeps(const RecallSpans& spans) const {
+    bool all = true;
+    for (uint32_t i = 0; i < spans.count; ++i) {
+      all = all && spans.spans[i].begin >= kept() && spans.spans[i].end <= saved;
+    }
+    return all;
+  }
 
   void clear() {
     index.clear();

@@ -136,6 +136,7 @@ Status Session::replay(uint64_t end, bool ends, const RecoverOptions& options, c
     ORIEL_TRY(recall_ != nullptr ? recallAgain() : Status(kOk));
     bool exact = true;
     const uint32_t n = stepAt(end, options, kept, &exact);
+    result->exact = result->exact && recallIsAsThen();
     const bool batch = (ids_.marks(position_) & TokenIds::kBatch) != 0;
     int32_t ids[kMaxChunk];
     for (uint32_t i = 0; i < n; ++i) {

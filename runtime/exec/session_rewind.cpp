@@ -24,6 +24,16 @@ bool Session::reaches(uint64_t position) const {
   return position >= carried_.least || position == 0 || in_sinks;
 }
 
+// Whether all that token `position` sees of the conversation stands in sinks, and of each layer that attends.
+bool Session::onlySinksSee(uint64_t position) const {
+  const ModelDesc& model = *context_.model;
+  bool only = position <= cache_.sinks;
+  for (uint32_t view = 1; view < model.n_views; ++view) {
+    only = only && model.views[view].kind == ViewKind::kState;
+  }
+  return only;
+}
+
 bool Session::canRewindAtOnce(uint64_t position) const {
   return states_ != nullptr ? stateBefore(position) == position : holdsWhatIsSeenAt(position);
 }
@@ -55,6 +65,20 @@ Status Session::rewind(uint64_t position) {
   return rewindRecall();
 }
 
+// As far as the host knows: the device is lost. For where canRewindAtOnce().
+void Session::rewindOnHost(uint64_t position) {
+  if (states_ != nullptr) {
+    if (position != 0 && position == prefixTokens()) {
+      states_->slots.restart(position);
+    } else {
+      states_->slots.goBack(position);
+    }
+    states_->stale = false;
+  }
+  standAt(position);
+  (void)forgetRecalled();
+}
+
 // What the host knows of a conversation that ends behind `position` tokens.
 void Session::standAt(uint64_t position) {
   Transcript::Entry cut;
@@ -69,14 +93,16 @@ void Session::standAt(uint64_t position) {
   last_token_ = lastHeldToken();
   unfinished_ = -1;
   has_logits_ = false;
-  // Inside or right behind the latest reply its end is still to come.
+  // Inside or right behind the latest reply its end is still to come. Before it there is none.
+  const bool replied = reply_begin_ != reply_end_;
   reply_open_ = position > reply_begin_ && position <= reply_end_;
+  reply_end_ = std::min(reply_end_, std::max(position, reply_begin_));
   // Behind the system text, and behind the opening of a later turn that stands in for it.
   turn_open_ = system_joins_ && turns_.has(position);
   const bool is_turn = turns_.has(position);
   turns_.truncate(position);
   marks_.truncate(position);
-  if (position == reply_begin_ && reply_begin_ != reply_end_) {
+  if (position == reply_begin_ && replied) {
     last_message_ = answered_;
     closed_ = answered_closed_;
     closing_known_ = true;
@@ -87,8 +113,18 @@ void Session::standAt(uint64_t position) {
     closed_ = !reply_open_;
     closing_known_ = !by_template_ || reply_open_ || is_turn || position == 0;
   }
+  if (position <= reply_begin_) {
+    reply_begin_ = reply_end_ = 0;
+  }
+  if (onlySinksSee(position)) {
+    stored_ = position;  // nothing in the ring counts any more
+  }
   if (position == 0) {
     stored_ = 0;
+    if (recall_ == nullptr) {  // what came with a snapshot
+      cache_.recalled = 0;
+      setSinks(ownSinks());
+    }
     system_joins_ = switched_thinking_ = false;
     closed_ = has_system_ = false;
     last_message_ = LastMessage::kNothing;
@@ -132,13 +168,19 @@ Status Session::refuseRewind(uint64_t position) const {
 // Half a message must not stay behind a failure. What would have to be read again does stay, for that takes long; so
 // does a message that is longer than the ring's slack: what was evicted for it is gone.
 Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& before) {
-  if (!done.ok() && position_ != begin && canRewindAtOnce(begin)) {
+  if (!done.ok() && position_ > begin && canRewindAtOnce(begin)) {
     prompt_tokens_ -= static_cast<uint32_t>(position_ - begin);
     const bool turn_open = turn_open_;
     const bool closed = closed_;
     const bool closing_known = closing_known_;
     const LastMessage last_message = last_message_;
-    ORIEL_TRY(rewind(begin));
+    const bool reply_open = reply_open_;
+    if (done.lost()) {
+      rewindOnHost(begin);
+    } else {
+      ORIEL_TRY(rewind(begin));
+    }
+    reply_open_ = reply_open;
     turn_open_ = turn_open;
     closed_ = closed;
     closing_known_ = closing_known;
@@ -203,13 +245,17 @@ uint64_t Session::stateBefore(uint64_t position) const {
   return found;
 }
 
+// From what the state was made to begin with.
+bool Session::canReadAnew(uint64_t position) const {
+  return states_->base != 0 && position >= states_->base && idsKnown(states_->base, position);
+}
+
 Status Session::rewindStates(uint64_t position) {
   if (position == position_) {
     return kOk;
   }
   const uint64_t from = stateBefore(position);
-  const bool anew = from == StateSlots::kNone && states_->base != 0 && position >= states_->base &&
-                    idsKnown(states_->base, position);
+  const bool anew = from == StateSlots::kNone && canReadAnew(position);
   if (from == StateSlots::kNone && !anew) {
     return refuseRewind(position);
   }
@@ -242,6 +288,7 @@ Status Session::rewindStates(uint64_t position) {
 
 Status Session::goBackToState(uint64_t tokens) {
   if (tokens != 0 && tokens == prefixTokens()) {
+    waitForDevice();
     ORIEL_TRY(statesOfPrefix());
     states_->slots.restart(tokens);
   } else {
