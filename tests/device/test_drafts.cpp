@@ -1,8 +1,10 @@
 // Guessed tokens: whatever is guessed, a reply is to the bit what it is without, and so is the session behind it.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "oriel/sessions.h"
 #include "support/guessed_replies.h"
@@ -417,6 +419,37 @@ TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
     ++judged;
   }
   EXPECT_GE(judged, 4u);
+}
+
+// Its memory is given back in between: what the guess left on the device is settled before.
+TEST_F(Drafts, a_reply_that_rests_behind_a_guess_is_cancelled) {
+  const Loaded loaded = load(kRandom, options(kDrafts, 400));
+  oriel_model* const model = loaded.model.get();
+  for (uint32_t round = 0; round < 12; ++round) {
+    start(loaded, 60);
+    std::atomic<uint32_t> shown{0};
+    oriel_status status = ORIEL_OK;
+    std::thread writes([&] {
+      oriel_generate_options endless = best(100000);
+      endless.ignore_stop = 1;
+      endless.draft = ORIEL_DRAFT_ALWAYS;
+      const auto count = [](const oriel_token_event*, void* user) {
+        ++*static_cast<std::atomic<uint32_t>*>(user);
+        return 0;
+      };
+      status = oriel_session_generate(loaded.session.get(), &endless, count, &shown, nullptr);
+    });
+    while (shown < 20 + round % 7) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(ORIEL_OK, oriel_pause(model));
+    EXPECT_EQ(ORIEL_OK, oriel_trim(model, ORIEL_TRIM_SCRATCH, nullptr));
+    oriel_session_cancel(loaded.session.get());
+    writes.join();
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, status);
+    ASSERT_EQ(ORIEL_OK, oriel_resume(model, nullptr, nullptr)) << log_.errors();
+    EXPECT_EQ(5u, generate(loaded, best(5), ORIEL_DRAFT_ALWAYS).ids.size());
+  }
 }
 
 }  // namespace

@@ -191,7 +191,8 @@ ORIEL_API oriel_status oriel_trim(oriel_model *model, oriel_trim_level level, co
  * read again from transcripts: one that fails or is cancelled ends where it got to, and the model is there. */
 ORIEL_API oriel_status oriel_resume(oriel_model *model, oriel_progress_fn progress, void *user);
 /* Waits until the device is idle and keeps it so, for apps that go to the background: running calls stop between two
- * tokens, or two batches of them, and rest until oriel_resume; oriel_session_cancel ends that with ORIEL_ERROR_CANCELLED. New ones are
+ * tokens, or two batches of them, and rest until oriel_resume; oriel_session_cancel ends that with ORIEL_ERROR_CANCELLED,
+ * but for one that has to take back on the device what it did: that ends behind oriel_resume. New ones are
  * ORIEL_ERROR_STATE. All memory stays. A callback that waits for the thread which pauses is waited for in vain. */
 ORIEL_API oriel_status oriel_pause(oriel_model *model);
 

@@ -1,0 +1,246 @@
+// What is true of a session that went back and went on, beside those that tests of rewinds look at: what is held counts
+// from there, what was taken back leaves nothing behind.
+#include <gtest/gtest.h>
+
+#include "support/recovery.h"
+#include "support/scratch_folder.h"
+
+namespace oriel::test {
+namespace {
+
+class GoingBack : public ScratchFolder {
+ protected:
+  oriel_options options(uint32_t window = 128, uint32_t chunk = 32) {
+    oriel_options options = recoveryOptions(&log_, window, chunk);
+    options.sessions = 2;
+    return options;
+  }
+  /// With recall.
+  oriel_options recalling(uint32_t window = 128, uint32_t chunk = 32) {
+    oriel_options recalling = options(window, chunk);
+    recalling.recall_bytes = 4u << 20;
+    recalling.recall_dir = dir_.c_str();
+    return recalling;
+  }
+  SessionPtr open(const oriel_options& options, const oriel_session_options* how = nullptr) {
+    oriel_model* model = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model)) << log_.errors();
+    model_.reset(model);
+    return newSession(model_, how);
+  }
+  /// A name, and turns that push it out of the window.
+  static void tellFarBack(const SessionPtr& session) {
+    ASSERT_EQ(ORIEL_OK, say(session, "My dog is called Biscuit."));
+    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 8).status);
+    for (uint32_t i = 0; i < 16; ++i) {
+      ASSERT_EQ(ORIEL_OK, say(session, "Count up to " + std::to_string(i * 7 + 11) + " please."));
+      ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
+    }
+  }
+  static oriel_stats statsOf(const SessionPtr& session) {
+    oriel_stats stats = {};
+    stats.struct_size = sizeof(stats);
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
+    return stats;
+  }
+  SessionPtr forkOf(const SessionPtr& session) {
+    oriel_session* fork = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_session_fork(session.get(), &fork)) << log_.errors();
+    return SessionPtr(fork);
+  }
+  std::vector<int32_t> tokensFrom(const SessionPtr& session, uint64_t first) const {
+    std::vector<int32_t> ids(4096);
+    size_t count = 0;
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_get_tokens(session.get(), first, ids.data(), ids.size(), &count));
+    ids.resize(count);
+    return ids;
+  }
+
+  CapturedLog log_;
+  const std::string dir_ = path("");
+  ModelPtr model_;
+};
+
+TEST_F(GoingBack, behind_the_sinks_what_was_held_before_counts_no_more) {
+  const SessionPtr session = open(options());
+  ASSERT_EQ(ORIEL_OK, append(session, someIds(2000, 400)));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 4));
+  const std::vector<int32_t> more = someIds(40, 300);
+  ASSERT_EQ(ORIEL_OK, append(session, more));
+  const std::vector<int32_t> held = tokensFrom(session, 10);
+  EXPECT_EQ(std::vector<int32_t>(more.begin() + 6, more.end()), held);
+  const SessionPtr fork = forkOf(session);
+  ASSERT_EQ(ORIEL_OK, append(session, {7}));
+  ASSERT_EQ(ORIEL_OK, append(fork, {7}));
+  EXPECT_EQ(logitsOf(session), logitsOf(fork));
+  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 30)) << log_.errors();
+}
+
+TEST_F(GoingBack, recall_keeps_what_is_said_behind_the_sinks) {
+  const SessionPtr session = open(recalling());
+  ASSERT_EQ(ORIEL_OK, append(session, someIds(1000, 400)));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 4));
+  ASSERT_EQ(ORIEL_OK, append(session, someIds(400, 300)));
+  EXPECT_LE(350u, statsOf(session).tokens_kept);
+}
+
+TEST_F(GoingBack, a_reply_that_was_taken_back_is_no_place_to_be_inside_of) {
+  const SessionPtr session = open(options(512));
+  ASSERT_EQ(ORIEL_OK, say(session, "My name is Ann."));
+  oriel_generate_options long_one = greedyOptions(60);
+  long_one.ignore_stop = 1;
+  ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, long_one).status);
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind_turns(session.get(), 1, 0));
+  ASSERT_EQ(ORIEL_OK, say(session, "My name is Bob."));
+  ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "here"));
+  ASSERT_EQ(ORIEL_OK, say(session, "What is my name?"));
+  ASSERT_EQ(ORIEL_OK, oriel_session_return(session.get(), "here", 0));
+  EXPECT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 5).status) << log_.errors();
+}
+
+TEST_F(GoingBack, a_message_that_was_cancelled_changes_nothing_of_the_next) {
+  bool stops = false;
+  oriel_session_options how = {};
+  how.struct_size = sizeof(how);
+  how.progress = [](uint64_t, uint64_t, void* user) { return *static_cast<bool*>(user) ? 1 : 0; };
+  how.progress_user = &stops;
+  const SessionPtr session = open(options(512), &how);
+  std::string text = "the cat of Rome";
+  for (uint32_t i = 0; i < 5; ++i) {
+    text += " and " + text;
+  }
+  std::vector<int32_t> next[2];
+  for (const bool cancels : {false, true}) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(session.get()));
+    ASSERT_EQ(ORIEL_OK, say(session, "My name is Ann."));
+    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 10).status);
+    ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session.get(), " so on", 6, 0));
+    const uint64_t position = positionOf(session);
+    stops = cancels;
+    if (cancels) {
+      EXPECT_EQ(ORIEL_ERROR_CANCELLED, say(session, text));
+      EXPECT_EQ(position, positionOf(session));
+    }
+    stops = false;
+    ASSERT_EQ(ORIEL_OK, say(session, "Hi"));
+    next[cancels ? 1 : 0] = tokensFrom(session, position);
+  }
+  EXPECT_EQ(next[0], next[1]);
+}
+
+// The opening is read, and read again with what comes back.
+TEST_F(GoingBack, a_reply_that_was_cancelled_while_something_came_back_leaves_no_opening) {
+  struct Stop {
+    uint32_t in = 0;  // calls; 0: never
+  } stop;
+  oriel_session_options how = {};
+  how.struct_size = sizeof(how);
+  how.progress = [](uint64_t, uint64_t, void* user) {
+    uint32_t& in = static_cast<Stop*>(user)->in;
+    return in != 0 && --in == 0 ? 1 : 0;
+  };
+  how.progress_user = &stop;
+  const SessionPtr session = open(recalling(), &how);
+  tellFarBack(session);
+  ASSERT_EQ(ORIEL_OK, say(session, "What is the name of my dog?"));
+  const SessionPtr kept = forkOf(session);
+  const std::string wanted = speak(kept, oriel_chat_reply, 12).text;
+  const uint64_t position = positionOf(session);
+  for (uint32_t calls = 1; calls <= 2; ++calls) {
+    SCOPED_TRACE(calls);
+    stop.in = calls;
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, speak(session, oriel_chat_reply, 12).status);
+    EXPECT_EQ(position, positionOf(session));
+  }
+  stop.in = 0;
+  EXPECT_EQ(wanted, speak(session, oriel_chat_reply, 12).text);
+}
+
+TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
+  oriel_options few = recalling(128, 64);
+  few.recall_bytes = 512u << 10;
+  few.k_format = few.v_format = ORIEL_KV_F16;
+  const SessionPtr session = open(few);
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model_.get(), &plan));
+  std::vector<std::string> words;
+  std::vector<uint64_t> places;
+  const auto letter = [](size_t n) { return static_cast<char>('a' + n % 26); };
+  while (positionOf(session) < 3 * plan.recall_file_tokens) {
+    const size_t n = words.size();
+    words.push_back(std::string("zebra") + letter(n / 26) + letter(n));
+    places.push_back(positionOf(session));
+    const std::string text = " " + words.back() + " is a word, and so on.";
+    ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session.get(), text.data(), text.size(), 0));
+  }
+  const uint64_t end = positionOf(session);
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), end - 60));
+  const std::vector<int32_t> all = tokensFrom(session, end - 120);
+  for (size_t i = 0; i < words.size(); ++i) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_recall(session.get(), words[i].data(), words[i].size()));
+    std::vector<char> text(1 << 14);
+    std::vector<int32_t> ids(1024);
+    size_t count = 0;
+    ASSERT_EQ(ORIEL_OK, oriel_session_get_recalled(session.get(), ids.data(), ids.size(), &count));
+    if (places[i] >= end - 60) {
+      continue;  // it was taken back
+    }
+    size_t needed = 0;
+    ASSERT_EQ(ORIEL_OK, oriel_detokenize(model_.get(), ids.data(), count, 0, text.data(),
+                                         text.size(), &needed));
+    // What comes back was said before the place, and not behind it.
+    for (size_t k = 0; k < words.size(); ++k) {
+      EXPECT_TRUE(places[k] < end - 60 ||
+                  std::string(text.data()).find(words[k]) == std::string::npos)
+          << words[i] << " brings " << words[k];
+    }
+  }
+}
+
+TEST_F(GoingBack, a_fork_without_sinks_has_what_came_back) {
+  oriel_options none = recalling();
+  none.sink_tokens = UINT32_MAX;
+  const SessionPtr session = open(none);
+  tellFarBack(session);
+  ASSERT_EQ(ORIEL_OK, say(session, "What is the name of my dog?"));
+  ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 4).status);
+  ASSERT_LT(0u, statsOf(session).tokens_recalled);
+  const SessionPtr fork = forkOf(session);
+  ASSERT_EQ(ORIEL_OK, append(session, {7}));
+  ASSERT_EQ(ORIEL_OK, append(fork, {7}));
+  EXPECT_EQ(logitsOf(session), logitsOf(fork));
+}
+
+TEST_F(GoingBack, what_came_back_with_a_snapshot_is_gone_at_the_beginning) {
+  std::vector<uint8_t> bytes(1 << 22);
+  size_t needed = 0;
+  uint32_t slots = 0;
+  {
+    const SessionPtr session = open(recalling());
+    tellFarBack(session);
+    ASSERT_EQ(ORIEL_OK, say(session, "What is the name of my dog?"));
+    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 4).status);
+    ASSERT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+    oriel_plan plan = {};
+    plan.struct_size = sizeof(plan);
+    ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model_.get(), &plan));
+    slots = plan.sink_tokens + plan.recall_tokens;
+  }
+  oriel_options plain = options();
+  plain.sink_tokens = slots;
+  const SessionPtr session = open(plain);
+  const std::vector<int32_t> ids = someIds(30, 300);
+  ASSERT_EQ(ORIEL_OK, append(session, ids));
+  const std::vector<float> fresh = logitsOf(session);
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), needed)) << log_.errors();
+  ASSERT_LT(0u, statsOf(session).tokens_recalled);
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 0));
+  EXPECT_EQ(0u, statsOf(session).tokens_recalled);
+  ASSERT_EQ(ORIEL_OK, append(session, ids));
+  EXPECT_EQ(fresh, logitsOf(session));
+}
+
+}  // namespace
+}  // namespace oriel::test
