@@ -92,7 +92,7 @@ TEST_F(GoingBack, a_reply_that_was_taken_back_is_no_place_to_be_inside_of) {
   long_one.ignore_stop = 1;
   ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, long_one).status);
   ASSERT_EQ(ORIEL_OK, oriel_session_rewind_turns(session.get(), 1, 0));
-  ASSERT_EQ(ORIEL_OK, say(session, "My name is Bob."));
+  ASSERT_EQ(ORIEL_OK, say(session, "My name is Bob, and I live in the city of Rome, by the sea."));
   ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "here"));
   ASSERT_EQ(ORIEL_OK, say(session, "What is my name?"));
   ASSERT_EQ(ORIEL_OK, oriel_session_return(session.get(), "here", 0));
