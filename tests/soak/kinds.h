@@ -7,7 +7,7 @@ namespace oriel::test {
 
 struct SoakKind {
   const char* name;
-  const char* model;  ///< in the source tree
+  const char* model;  ///< a file in the source tree, or a family of random models
   void (*set)(oriel_options*);
   bool constrained = false;  ///< replies may be held to a form
   bool forgets = false;      ///< sessions may forget what was evicted
@@ -35,8 +35,15 @@ inline constexpr SoakKind kSoakKinds[] = {
        options->draft_tokens = 4;
      }},
     {"sliding", "tests/data/models/gemma3.gguf", [](oriel_options*) {}},
-    {"states", "tests/data/models/lfm2-q4_0.gguf",
-     [](oriel_options* options) { options->checkpoints = 2; }, false, true},
+    {"convolutions", "tests/data/models/lfm2-q4_0.gguf", [](oriel_options*) {}, false, true},
+    {"states", "qwen35", [](oriel_options* options) { options->checkpoints = 2; }, false, true},
+    {"states-in-int8", "falcon-h1",
+     [](oriel_options* options) {
+       options->checkpoints = 1;
+       options->state_format = ORIEL_STATE_INT8;
+     },
+     false, true},
+    {"latents", "deepseek2", [](oriel_options*) {}},
     {"experts-on-file", "tests/data/models/lfm2moe-q4_0.gguf",
      [](oriel_options* options) { options->on_file = ORIEL_ON_FILE_ALL; }, false, true},
     {"forms", "tests/data/models/granite-nope.gguf",

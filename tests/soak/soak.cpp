@@ -27,6 +27,7 @@
 #include "oriel/sessions.h"
 #include "soak/kinds.h"
 #include "support/aligned.h"
+#include "support/random_families.h"
 
 namespace oriel::test {
 namespace {
@@ -152,7 +153,11 @@ class Soak {
     if (settings_.trace) {
       std::printf("%llu: load %s\n", static_cast<unsigned long long>(step_), kind_->name);
     }
-    const std::string path = std::string(ORIEL_SOURCE_DIR "/") + kind_->model;
+    const std::string path =
+        isFile() ? std::string(ORIEL_SOURCE_DIR "/") + kind_->model : folder_ + "/model.gguf";
+    if (!isFile()) {
+      randomFamily(kind_->model).write(path);
+    }
     if (oriel_model_load(path.c_str(), &options, &model_) != ORIEL_OK) {
       std::fprintf(stderr, "oriel_soak: %s cannot be loaded: %s\n", path.c_str(),
                    lines_.empty() ? "no line says why" : lines_.back().c_str());
@@ -278,6 +283,14 @@ class Soak {
     return options;
   }
 
+  // Families of random models have no format of their own.
+  oriel_chat_options chatOptions() const {
+    oriel_chat_options chat = sized<oriel_chat_options>();
+    chat.chat_template = isFile() ? nullptr : "plain";
+    return chat;
+  }
+  bool isFile() const { return std::string(kind_->model).find('/') != std::string::npos; }
+
   static int tellRead(uint64_t done, uint64_t total, void*) {
     std::printf("    %llu of %llu tokens\n", static_cast<unsigned long long>(done),
                 static_cast<unsigned long long>(total));
@@ -286,7 +299,9 @@ class Soak {
   }
 
   void create(oriel_session** session) {
-    const oriel_session_options options = sessionOptions();
+    oriel_session_options options = sessionOptions();
+    const oriel_chat_options chat = chatOptions();
+    options.chat = &chat;
     (void)expect("create", {}, [&] { return oriel_session_create(model_, &options, session); });
   }
 
@@ -629,7 +644,9 @@ class Soak {
       return;
     }
     doing_ = "twin";
-    const oriel_session_options options = sessionOptions();
+    oriel_session_options options = sessionOptions();
+    const oriel_chat_options chat = chatOptions();
+    options.chat = &chat;
     if (oriel_session_create(model_, &options, twin) != ORIEL_OK) {
       check("a twin can be made", false, oriel_model_last_error(model_));
       return;
@@ -722,6 +739,10 @@ int soak(int count, char** words) {
     } else if (name == "--kind") {
       for (const SoakKind& kind : kSoakKinds) {
         settings.kind = kind.name == value ? &kind : settings.kind;
+      }
+      if (settings.kind == nullptr) {
+        std::fprintf(stderr, "oriel_soak: no kind is called %s\n", value.c_str());
+        return 2;
       }
     } else if (name == "--layer") {
       layer = value;
