@@ -316,8 +316,23 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
   const uint64_t origin = position_;
   const Transcript said = transcript_;
   transcript_ = Transcript();  // keeps nothing: it was said before
-  const Status status = streamMessages(said, first_held, options, fits);
+  // What came with a snapshot may be no messages at all: then what is held is read.
+  const Log log = context_.log;
+  LenientLog lenient(log);
+  context_.log = lenient.log();
+  Status status = streamMessages(said, first_held, options, fits);
+  context_.log = log;
   transcript_ = said;
+  if (!status.ok() && !status.lost() && status.code() != ORIEL_ERROR_CANCELLED) {
+    if (status.code() == ORIEL_ERROR_OUT_OF_MEMORY || status.code() == ORIEL_ERROR_IO) {
+      status = log.fail(status.code(), "the conversation cannot be read again: %s",
+                        status.code() == ORIEL_ERROR_IO ? "look after the model's file"
+                                                        : "free some memory");
+    } else {
+      *fits = false;
+      status = kOk;
+    }
+  }
   *fits = *fits && position_ <= end;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t t = tokenAt(i);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
+#include "api/api.h"
 #include "base/hash.h"
 #include "exec/snapshot_format.h"
 #include "exec/transcript.h"
@@ -93,6 +94,26 @@ void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
   (void)session->save();
 }
 
+/// What was restored is built again: from its transcript, and as one whose device was lost.
+void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
+  oriel_view view = {};
+  view.struct_size = sizeof(view);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  session->get()->model->device_lost = true;
+  session->get()->lost = true;
+  oriel_recovered recovered = {};
+  recovered.struct_size = sizeof(recovered);
+  const oriel_status status = oriel_session_recover(session->get(), nullptr, &recovered);
+  EXPECT_EQ(ORIEL_OK, status) << watch->errors();
+  watch->ended(status);
+  oriel_view after = {};
+  after.struct_size = sizeof(after);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &after));
+  EXPECT_EQ(view.position, after.position);
+  (void)watch->ended(oriel_session_rewind_turns(session->get(), 1 + hash % 3, ORIEL_READ_AGAIN));
+  checkText(*session);
+}
+
 void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t hash) {
   Watch watch;
   oriel_view view = {};
@@ -116,6 +137,8 @@ void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t ha
   // Most of an input's time is what a model computes: few go on.
   if (hash % 8 == 0) {
     goOn(session, hash, &watch);
+  } else if (hash % 8 == 1) {
+    readAgain(session, hash / 8, &watch);
   }
   session->tell(nullptr);
 }
@@ -369,7 +392,11 @@ ORIEL_FUZZ_MUTATE(snapshot) {
         numbersIn(parts.cache, parts.transcript, 2);
         break;
       case 6:
-        numbersIn(parts.transcript, parts.end, chance.once(2) ? 1 : 8);
+        if (chance.once(2)) {  // the record of a message
+          changeNumber(parts.transcript + 8 + 8 * chance.below(3), 8, &chance, &snapshot);
+        } else {
+          numbersIn(parts.transcript, parts.end, chance.once(2) ? 1 : 8);
+        }
         break;
       case 7: {  // a part grows or shrinks, and what follows moves
         const size_t at = chance.once(2) ? parts.end : chance.below(snapshot.size() + 1);
