@@ -36,6 +36,7 @@
  *    All else on the two is refused with ORIEL_ERROR_STATE and one line, and the call goes on as if nothing had
  *    been: every other call on that session, and oriel_session_create, oriel_session_recover, oriel_prefix_clear,
  *    oriel_trim, oriel_pause and oriel_resume. oriel_session_destroy and oriel_model_free then do nothing but say so.
+ *    From inside a callback of oriel_session_create and oriel_prefix_clear those six are refused likewise.
  *  - A device that was lost, or did not answer in time, does not come back by itself: one line says so, and from then
  *    on every call on the session but destroy, cancel and oriel_session_get_... returns ORIEL_ERROR_DEVICE at once,
  *    without a line and without waiting, until oriel_session_recover (oriel/sessions.h) has made the device's part anew,
