@@ -209,6 +209,33 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
 }  // namespace
 
 uint64_t sessionBlockBytes(const oriel_model& model, uint32_t index) {
+namespace {
+
+Status createFree(oriel_model* model, const oriel_session_options& options, oriel_session** out) {
+  uint32_t index = 0;
+  ORIEL_TRY(claim(model, options.window_tokens, false, &index));
+  const Status status = createSession(model, options, index, out);
+  if (!status.ok()) {
+    model->sessions[index].store(0);
+  }
+  return status;
+}
+
+// While the model is trimmed or paused. On a lost device that needs no memory of the model's, and somebody has to be there
+// who recovers it. As the only one who takes or gives memory: nobody exchanges the executor meanwhile.
+Status createTrimmed(oriel_model* model, const oriel_session_options& options,
+                     oriel_session** out) {
+  if (model->device_lost) {
+    const Gate::Control control(&model->gate);
+    if (control.held() && model->device_lost) {
+      return createFree(model, options, out);
+    }
+  }
+  return refuseTrimmed(model->log, &model->refusing);
+}
+
+}  // namespace
+
   return model.session_host_bytes + ownTokenIdBytes(sessionCache(model.plan.cache, index));
 }
 
@@ -261,17 +288,8 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
     return ORIEL_ERROR_STATE;
   }
   const Gate::Call call(&model->gate);
-  if (!call.entered()) {
-    return refuseTrimmed(model->log, &model->refusing).code();
-  }
-  uint32_t index = 0;
-  if (const Status status = claim(model, options.window_tokens, false, &index); !status.ok()) {
-    return status.code();
-  }
-  const Status status = createSession(model, options, index, out);
-  if (!status.ok()) {
-    model->sessions[index].store(0);
-  }
+  const Status status =
+      call.entered() ? createFree(model, options, out) : createTrimmed(model, options, out);
   return status.code();
 }
 

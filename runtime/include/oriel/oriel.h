@@ -442,8 +442,8 @@ typedef struct oriel_session_options {
 } oriel_session_options;
 
 /* Takes the session's planned memory. ORIEL_ERROR_STATE when the model has as many sessions as oriel_options.sessions
- * says. A model with a prefix: the session begins behind it. On a device that was lost before, the session is lost as the
- * others are: oriel_session_recover makes both anew. */
+ * says. A model with a prefix: the session begins behind it. On a device that was lost before, while the model is trimmed
+ * or paused, too, the session is lost as the others are: oriel_session_recover makes both anew. */
 ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_session_options *options,
                                             oriel_session **session);
 /* NULL is allowed. All memory of the session is overwritten with zeros. Inside a callback of the session's own call
