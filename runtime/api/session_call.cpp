@@ -34,6 +34,7 @@ oriel_status endCall(oriel_session* handle, Status status) {
     handle->lost = true;
   }
   handle->session->endCall();
+  handle->unread = handle->session->transcript().hasUnread();
   handle->model->calling.leave(handle->place);
   handle->caller.store(0, std::memory_order_relaxed);
   handle->busy.store(0, std::memory_order_release);

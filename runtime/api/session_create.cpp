@@ -134,6 +134,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   handle->host_bytes = bytes;
   handle->chat_hash = seed.chat_hash;
   handle->lost = lost;
+  handle->unread = session->transcript().hasUnread();
   model->handles[context.index].store(handle);
   *out = handle;
   return kOk;

@@ -314,10 +314,9 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
   }
   standAtBeginning(kept.state.first_position);
   const uint64_t origin = position_;
-  const Transcript said = transcript_;
-  transcript_ = Transcript();  // keeps nothing: it was said before
-  const Status status = streamMessages(said, first_held, options, fits);
-  transcript_ = said;
+  transcript_.hold(true);  // it was said before
+  const Status status = streamMessages(transcript_, first_held, options, fits);
+  transcript_.hold(false);
   *fits = *fits && position_ <= end;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t t = tokenAt(i);
@@ -377,8 +376,20 @@ uint64_t Session::heldCount() const {
   return oriel::heldTokens(cache_, position_, stored_, carried_.held_from).count();
 }
 
+// The device was lost, or memory, while the transcript was read: that is done from its beginning.
+Status Session::recoverUnread(Recovered* result) {
+  ORIEL_TRY(readTranscript(UINT64_MAX - 1));
+  result->held = heldCount();
+  result->read = position_ - prefixTokens();
+  result->exact = false;
+  return kOk;
+}
+
 Status Session::recover(const RecoverOptions& options, Recovered* result) {
   *result = Recovered();
+  if (transcript_.hasUnread()) {
+    return recoverUnread(result);
+  }
   ahead_ = has_top_ = false;
   const Kept kept = keep();
   {
