@@ -209,7 +209,6 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
 
 }  // namespace
 
-uint64_t sessionBlockBytes(const oriel_model& model, uint32_t index) {
 namespace {
 
 Status createFree(oriel_model* model, const oriel_session_options& options, oriel_session** out) {
@@ -237,10 +236,23 @@ Status createTrimmed(oriel_model* model, const oriel_session_options& options,
 
 }  // namespace
 
+uint64_t sessionBlockBytes(const oriel_model& model, uint32_t index) {
   return model.session_host_bytes + ownTokenIdBytes(sessionCache(model.plan.cache, index));
 }
 
 uint32_t takenSessions(const oriel_model& model) { return sessionsOf(model); }
+
+AllSessions::AllSessions(oriel_model* model) : model_(*model) {
+  while (!held() && model_.sessions[count_].exchange(1) == 0) {
+    ++count_;
+  }
+}
+
+AllSessions::~AllSessions() {
+  while (count_ != 0) {
+    model_.sessions[--count_].store(0);
+  }
+}
 
 Status forkSession(oriel_session* source, oriel_session** out) {
   oriel_model* const model = source->model;

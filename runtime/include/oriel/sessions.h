@@ -30,7 +30,8 @@ extern "C" {
  *  - The session holds from 1 to prefix_tokens tokens (ORIEL_ERROR_CONTEXT).
  * Sessions that are created later have the same chat options; others are ORIEL_ERROR_ARGUMENT. */
 ORIEL_API oriel_status oriel_prefix_set(oriel_session *session);
-/* Overwrites it with zeros. The model has no session (ORIEL_ERROR_STATE). */
+/* Overwrites it with zeros. The model has no session (ORIEL_ERROR_STATE), and none can be created meanwhile. On a device
+ * that is lost it stays, and is recovered with the first session. */
 ORIEL_API oriel_status oriel_prefix_clear(oriel_model *model);
 
 typedef struct oriel_prefix_info {
@@ -257,8 +258,8 @@ typedef struct oriel_recovered {
  *    text that came in other ways: the tokens that are held (tokens_dropped says how many came before them).
  *  - A reply that was cut keeps the tokens that were shown, as after a cancel. A message that was being read is taken
  *    back, where a cancel would have.
- *  - The first session of a model that recovers makes the device's part anew, and the prefix. The others stay lost until
  *  - Where the transcript was being read again (ORIEL_READ_AGAIN, oriel_resume), all of it is read, as that would have.
+ *  - The first session of a model that recovers makes the device's part anew, and the prefix. The others stay lost until
  *    each is recovered, or destroyed. Memory that oriel_trim had given back is taken again, and a pause ends.
  *  - `result` may be NULL. A session that is not lost: nothing happens.
  *  - Progress and cancel as for every text that is read (oriel_session_options.progress), and as for oriel_resume.
