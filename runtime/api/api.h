@@ -319,8 +319,9 @@ struct oriel_session {
   uint64_t chat_hash = 0;             ///< of the options that turns are written by
   std::atomic<uint32_t> busy{0};      // 1: in a call that may change it
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
-  std::atomic<bool> lost{false};  // the device failed: nothing but what the host knows can be had
-  oriel::Log log;                 ///< the model's, with a last error of its own
+  std::atomic<bool> lost{false};    // the device failed: nothing but what the host knows can be had
+  std::atomic<bool> unread{false};  // as Transcript::hasUnread() was between two calls
+  oriel::Log log;                   ///< the model's, with a last error of its own
   oriel::ErrorLine last_error;
   // Of the running call:
   std::atomic<uintptr_t> caller{0};  ///< its thread; 0: no call runs

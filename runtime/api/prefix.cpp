@@ -64,9 +64,13 @@ oriel_status oriel_prefix_clear(oriel_model* model) {
     if (!turn.status().ok()) {
       return turn.status().code();
     }
-    if (takenSessions(*model) == 0) {
-      model->prefix->forget();
-      return noteLoss(*model, model->executor->forget()).code();
+    const AllSessions sessions(model);
+    if (sessions.held()) {
+      const Status status = noteLoss(*model, model->executor->forget());
+      if (status.ok()) {  // else it is still to be recovered
+        model->prefix->forget();
+      }
+      return status.code();
     }
   }
   return model->log

@@ -34,6 +34,7 @@ oriel_status endCall(oriel_session* handle, Status status) {
     handle->lost = true;
   }
   handle->session->endCall();
+  handle->unread = handle->session->transcript().hasUnread();
   handle->model->calling.leave(handle->place);
   handle->caller.store(0, std::memory_order_relaxed);
   handle->busy.store(0, std::memory_order_release);
@@ -77,12 +78,12 @@ Status refuseTrimmed(const Log& log, std::atomic<uint32_t>* refusing) {
 }
 
 bool refusedInside(oriel_model* model) {
-  if (!model->calling.has(threadId())) {
+  if (!model->calling.has(threadId()) && !model->gate.isInside()) {
     return false;
   }
   if (model->refusing.exchange(1) == 0) {
     (void)model->log.fail(ORIEL_ERROR_STATE,
-                          "a callback of one of the model's sessions asked for what it may not "
+                          "a callback of a call on the model asked for what it may not "
                           "have: return from it, and call then");
     model->refusing.store(0);
   }

@@ -14,8 +14,8 @@ oriel_status endCall(oriel_session* handle, Status status);
 /// What the log's callback tries while it is told so is refused without a line.
 oriel_status refuseCall(oriel_session* handle);
 
-/// Whether the caller is inside a callback of a call on one of the model's sessions, where what takes, frees or waits for
-/// the device must not begin; then the log has said so, and the status is ORIEL_ERROR_STATE.
+/// Whether the caller is inside a callback of a call on the model or one of its sessions, where what takes, frees or waits
+/// for the device must not begin; then the log has said so, and the status is ORIEL_ERROR_STATE.
 bool refusedInside(oriel_model* model);
 
 /// One error line and ORIEL_ERROR_STATE, for a call that needs the device while that is paused or memory is given back.

@@ -134,6 +134,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   handle->host_bytes = bytes;
   handle->chat_hash = seed.chat_hash;
   handle->lost = lost;
+  handle->unread = session->transcript().hasUnread();
   model->handles[context.index].store(handle);
   *out = handle;
   return kOk;
@@ -208,11 +209,50 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
 
 }  // namespace
 
+namespace {
+
+Status createFree(oriel_model* model, const oriel_session_options& options, oriel_session** out) {
+  uint32_t index = 0;
+  ORIEL_TRY(claim(model, options.window_tokens, false, &index));
+  const Status status = createSession(model, options, index, out);
+  if (!status.ok()) {
+    model->sessions[index].store(0);
+  }
+  return status;
+}
+
+// While the model is trimmed or paused. On a lost device that needs no memory of the model's, and somebody has to be there
+// who recovers it. As the only one who takes or gives memory: nobody exchanges the executor meanwhile.
+Status createTrimmed(oriel_model* model, const oriel_session_options& options,
+                     oriel_session** out) {
+  if (model->device_lost) {
+    const Gate::Control control(&model->gate);
+    if (control.held() && model->device_lost) {
+      return createFree(model, options, out);
+    }
+  }
+  return refuseTrimmed(model->log, &model->refusing);
+}
+
+}  // namespace
+
 uint64_t sessionBlockBytes(const oriel_model& model, uint32_t index) {
   return model.session_host_bytes + ownTokenIdBytes(sessionCache(model.plan.cache, index));
 }
 
 uint32_t takenSessions(const oriel_model& model) { return sessionsOf(model); }
+
+AllSessions::AllSessions(oriel_model* model) : model_(*model) {
+  while (!held() && model_.sessions[count_].exchange(1) == 0) {
+    ++count_;
+  }
+}
+
+AllSessions::~AllSessions() {
+  while (count_ != 0) {
+    model_.sessions[--count_].store(0);
+  }
+}
 
 Status forkSession(oriel_session* source, oriel_session** out) {
   oriel_model* const model = source->model;
@@ -261,17 +301,8 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
     return ORIEL_ERROR_STATE;
   }
   const Gate::Call call(&model->gate);
-  if (!call.entered()) {
-    return refuseTrimmed(model->log, &model->refusing).code();
-  }
-  uint32_t index = 0;
-  if (const Status status = claim(model, options.window_tokens, false, &index); !status.ok()) {
-    return status.code();
-  }
-  const Status status = createSession(model, options, index, out);
-  if (!status.ok()) {
-    model->sessions[index].store(0);
-  }
+  const Status status =
+      call.entered() ? createFree(model, options, out) : createTrimmed(model, options, out);
   return status.code();
 }
 

@@ -1,12 +1,15 @@
 #include "api/trim.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "api/session_call.h"
 #include "base/hash.h"
 #include "exec/load_weights.h"
 #include "exec/session_memory.h"
+#include "os/os.h"
 #include "plan/memory_layout.h"
 
 namespace oriel {
@@ -28,6 +31,20 @@ constexpr ArenaSet kIoArena = arenaBit(ArenaKind::kIo);
 
 /// Of the cache: those of zeros are left out of the file.
 constexpr uint64_t kBlockBytes = 64 << 10;
+
+/// That a call may take to be refused: the app's log callback is told.
+constexpr double kRefusalMs = 1000;
+
+// False: the session is still in a call.
+bool beginWithin(double wait_ms, oriel_session* handle) {
+  const double end_ms = nowMs() + wait_ms;
+  bool begun = beginCall(handle);
+  while (!begun && nowMs() < end_ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    begun = beginCall(handle);
+  }
+  return begun;
+}
 
 bool isZero(const uint8_t* data, uint64_t bytes) {
   return std::all_of(data, data + bytes, [](uint8_t byte) { return byte == 0; });
@@ -75,7 +92,9 @@ class Trimmer {
   Status loadFrom(const WeightFiles& files, const LoadProgress& progress);
   Status takeSpilled();
   Status expectConversations(oriel_trim_level level);
-  Status readConversations();
+  void loseConversations();
+  Status readConversations(double wait_ms);
+  Status readConversation(oriel_session* handle, double wait_ms);
 
   oriel_model& model_;
   Executor& executor_;
@@ -176,9 +195,10 @@ Status Trimmer::writeCache() {
 
 // ---- Taking again --------------------------------------------------------------------------------
 
+// Without anything to take: what an earlier resume could not read is read, of sessions that nobody uses.
 Status Trimmer::resume(const LoadProgress& progress) {
   if (trimmed_.level == ORIEL_TRIM_NONE) {
-    return kOk;
+    return readConversations(/*wait_ms=*/0);
   }
   if (const Status status = takeAgain(progress); !status.ok()) {
     (void)executor_.giveBack(arenasOf(trimmed_.level));
@@ -190,23 +210,49 @@ Status Trimmer::resume(const LoadProgress& progress) {
   if (!all) {
     return kOk;
   }
-  model_.gate.endRest();  // what is read here would rest, too
-  return readConversations();
+  loseConversations();
+  return readConversations(kRefusalMs);
+}
+
+// The cache is zeros: no session may stand behind tokens of it. One on a lost device is recovered from what it knows.
+void Trimmer::loseConversations() {
+  for (const auto& entry : model_.handles) {
+    oriel_session* const handle = entry.load();
+    if (handle != nullptr && !handle->lost && !handle->session->isFresh()) {
+      handle->session->expectReading();
+      handle->unread = handle->session->transcript().hasUnread();
+    }
+  }
 }
 
 // From their transcripts. One that fails ends where it got to, and the others are read nevertheless.
-Status Trimmer::readConversations() {
+Status Trimmer::readConversations(double wait_ms) {
   Status first = kOk;
   for (const auto& entry : model_.handles) {
     oriel_session* const handle = entry.load();
-    if (handle == nullptr || handle->lost || handle->session->isFresh() || !beginCall(handle)) {
+    if (handle == nullptr || handle->lost || !handle->unread) {
       continue;
     }
-    const Status status = handle->session->readTranscript(UINT64_MAX - 1);
-    (void)endCall(handle, status);
+    model_.gate.endRest();  // what is read here would rest, too
+    const Status status = readConversation(handle, wait_ms);
     first = first.ok() ? status : first;
   }
   return first;
+}
+
+Status Trimmer::readConversation(oriel_session* handle, double wait_ms) {
+  if (!beginWithin(wait_ms, handle)) {
+    return wait_ms == 0 ? Status(kOk)
+                        : log_.fail(ORIEL_ERROR_STATE,
+                                    "a session is in the middle of a call and was not read again: "
+                                    "call oriel_resume once more when that has returned");
+  }
+  // Its latest call may have ended just now.
+  const Status status = handle->session->transcript().hasUnread()
+                            ? handle->session->readTranscript(UINT64_MAX - 1)
+                            : Status(kOk);
+  (void)endCall(handle, status);
+  return status;
 }
 
 Status Trimmer::takeAgain(const LoadProgress& progress) {

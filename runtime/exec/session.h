@@ -273,14 +273,17 @@ class Session {
   /// Reads a JSON list of messages into the session, which is empty. What was read before a failure stays.
   Status readMessages(const char* json, size_t bytes);
   /// Goes back to where the session stood after `position` tokens by reading the messages that ended there again from the
-  /// beginning. Tokens that came in other ways are gone.
+  /// beginning. Tokens that came in other ways are gone. A failure in the middle leaves the session behind the messages
+  /// that were read; the transcript keeps the others, as unread.
   Status readTranscript(uint64_t position);
+  /// Where the memory is gone: the session stands at its beginning, and all of its transcript is to be read.
+  void expectReading() { standUnread(UINT64_MAX - 1); }
 
   const SessionContext& context() const { return context_; }
   const CacheShape& cache() const { return cache_; }
   bool keepsWholeTurns() const { return whole_turns_; }
-  /// Nothing was appended since it began.
-  bool isFresh() const { return position_ == prefixTokens(); }
+  /// Nothing was appended since it began, nor is anything of its transcript to be.
+  bool isFresh() const { return position_ == prefixTokens() && !transcript_.hasUnread(); }
   uint64_t position() const { return position_; }
   uint64_t firstPosition() const { return first_position_; }
   uint32_t windowUsed() const {
@@ -347,6 +350,8 @@ class Session {
   SessionParts parts() const;
   Status readFrom(const Snapshot& snapshot, Restored* result);
   Status readStored(const uint8_t* entries, uint64_t bytes, uint64_t position);
+  Status parseMessages(const char* json, size_t bytes, Scratch* scratch,
+                       const JsonValue** messages) const;
   bool reaches(uint64_t position) const;
   void shapeWindows();
   void setSinks(uint32_t sinks);
@@ -405,10 +410,16 @@ class Session {
   Status streamReply(const JsonText& text, const Transcript::Entry& entry, uint64_t end,
                      const RecoverOptions& options, bool* fits);
   Status readUnfinished(const RecoverOptions& options, int32_t id, Recovered* result);
+  Status recoverUnread(Recovered* result);
   void keepCutText(const ReplyCall& call);
   // Of the transcript.
   Status addMessages(const JsonValue& messages, size_t given_bytes);
   void cutReply(const Transcript::Entry& reply, uint64_t position);
+  uint64_t ownMessages() const;
+  Status checkStored(uint64_t position) const;
+  void standUnread(uint64_t position);
+  Status readEntry(const Transcript::Entry& entry, const char* json);
+  Status readUnread();
   /// Tokens of a step whose logits are wanted.
   struct Outputs {
     uint32_t first = 0;

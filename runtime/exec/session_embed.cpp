@@ -24,7 +24,7 @@ class Session::EmbedFeed final : public TokenSink {
 
 Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* values,
                       uint32_t* n_tokens) {
-  if (position_ != 0) {
+  if (position_ != 0 || transcript_.hasUnread()) {
     return context_.log.fail(
         ORIEL_ERROR_STATE,
         "a text becomes a vector in an empty session, this one holds %llu tokens: reset it first",

@@ -314,15 +314,14 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
   }
   standAtBeginning(kept.state.first_position);
   const uint64_t origin = position_;
-  const Transcript said = transcript_;
-  transcript_ = Transcript();  // keeps nothing: it was said before
   // What came with a snapshot may be no messages at all: then what is held is read.
   const Log log = context_.log;
   LenientLog lenient(log);
   context_.log = lenient.log();
-  Status status = streamMessages(said, first_held, options, fits);
+  transcript_.hold(true);  // it was said before
+  Status status = streamMessages(transcript_, first_held, options, fits);
+  transcript_.hold(false);
   context_.log = log;
-  transcript_ = said;
   if (!status.ok() && !status.lost() && status.code() != ORIEL_ERROR_CANCELLED) {
     if (status.code() == ORIEL_ERROR_OUT_OF_MEMORY || status.code() == ORIEL_ERROR_IO) {
       status = log.fail(status.code(), "the conversation cannot be read again: %s",
@@ -392,8 +391,20 @@ uint64_t Session::heldCount() const {
   return oriel::heldTokens(cache_, position_, stored_, carried_.held_from).count();
 }
 
+// The device was lost, or memory, while the transcript was read: that is done from its beginning.
+Status Session::recoverUnread(Recovered* result) {
+  ORIEL_TRY(readTranscript(UINT64_MAX - 1));
+  result->held = heldCount();
+  result->read = position_ - prefixTokens();
+  result->exact = false;
+  return kOk;
+}
+
 Status Session::recover(const RecoverOptions& options, Recovered* result) {
   *result = Recovered();
+  if (transcript_.hasUnread()) {
+    return recoverUnread(result);
+  }
   ahead_ = has_top_ = false;
   const Kept kept = keep();
   {

@@ -22,7 +22,23 @@ void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
   transcript_.close(position);
 }
 
+Status Session::parseMessages(const char* json, size_t bytes, Scratch* scratch,
+                              const JsonValue** messages) const {
+  ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, scratch, messages));
+  return (*messages)->isArray()
+             ? Status(kOk)
+             : context_.log.fail(
+                   ORIEL_ERROR_ARGUMENT,
+                   "the messages are no list: give what was exported, [{\"role\": ...}]");
+}
+
 Status Session::readMessages(const char* json, size_t bytes) {
+  if (transcript_.hasUnread()) {
+    return context_.log.fail(
+        ORIEL_ERROR_STATE,
+        "the transcript has messages that are still to be read: a conversation "
+        "is read into an empty session, reset it first");
+  }
   if (!isFresh()) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "the session holds %llu tokens: a conversation is read into an empty "
@@ -31,24 +47,11 @@ Status Session::readMessages(const char* json, size_t bytes) {
   }
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* messages = nullptr;
-  ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, &scratch, &messages));
-  if (!messages->isArray()) {
-    return context_.log.fail(ORIEL_ERROR_ARGUMENT,
-                             "the messages are no list: give what was exported, [{\"role\": ...}]");
-  }
+  ORIEL_TRY(parseMessages(json, bytes, &scratch, &messages));
   return addMessages(*messages, bytes);
 }
 
-Status Session::readTranscript(uint64_t position) {
-  if (!transcript_.keeps()) {
-    return context_.log.fail(ORIEL_ERROR_STATE,
-                             "the session keeps no transcript to read again: load the model with "
-                             "room for one (transcript_bytes)");
-  }
-  return readStored(transcript_.data(), transcript_.bytes(), position);
-}
-
-// Messages as a transcript has them; the session begins anew.
+// Messages as another transcript has them; the session begins anew.
 Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t position) {
   struct Text {
     char* to;
@@ -71,8 +74,117 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
   }
   text = {room.as<char>(), 0};
   Transcript::write(entries, bytes, position, sink);
+  Scratch scratch(*context_.allocator, templateScratchBytes(text.bytes));
+  const JsonValue* messages = nullptr;
+  ORIEL_TRY(parseMessages(room.as<char>(), text.bytes, &scratch, &messages));
   ORIEL_TRY(reset());
-  return readMessages(room.as<char>(), text.bytes);
+  return addMessages(*messages, text.bytes);
+}
+
+// ---- The session's own, again --------------------------------------------------------------------
+
+namespace {
+
+/// Calls use(message) with a message as a transcript keeps it.
+template <typename Use>
+Status withMessage(const Transcript::Entry& entry, const char* json, const SessionContext& context,
+                   const Use& use) {
+  Scratch scratch(*context.allocator, templateScratchBytes(entry.bytes));
+  const JsonValue* message = nullptr;
+  ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context.log, &scratch, &message));
+  return use(*message);
+}
+
+// For progress: as many as such a text has in English.
+uint64_t roughTokens(const Transcript::Entry& entry) {
+  constexpr uint64_t kBytesPerToken = 4;
+  return entry.bytes / kBytesPerToken;
+}
+
+}  // namespace
+
+// Where the messages begin that are not the prefix's, for Transcript::next().
+uint64_t Session::ownMessages() const {
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  uint64_t own = 0;
+  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.begin < prefixTokens();) {
+    own = at;
+  }
+  return own;
+}
+
+// What is no message, or finds no memory to be read into, is refused while nothing has changed.
+Status Session::checkStored(uint64_t position) const {
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  for (uint64_t at = ownMessages();
+       transcript_.next(&at, &entry, &json) && entry.end <= position;) {
+    ORIEL_TRY(withMessage(entry, json, context_, [](const JsonValue&) -> Status { return kOk; }));
+  }
+  return kOk;
+}
+
+// On the host, at the beginning. Messages that end behind `position` are gone, the others are to be read.
+void Session::standUnread(uint64_t position) {
+  Transcript::Entry cut;
+  (void)transcript_.truncate(position, &cut);
+  transcript_.setUnread(ownMessages(), prefixTokens());
+  transcript_.hold(true);
+  forgetOnHost();
+  transcript_.hold(false);
+}
+
+Status Session::readTranscript(uint64_t position) {
+  if (!transcript_.keeps()) {
+    return context_.log.fail(ORIEL_ERROR_STATE,
+                             "the session keeps no transcript to read again: load the model with "
+                             "room for one (transcript_bytes)");
+  }
+  ORIEL_TRY(checkCancelled());
+  ORIEL_TRY(checkStored(position));
+  if (recall_ != nullptr && !recall_->file.isOpen()) {  // else it begins anew in the same file
+    ORIEL_TRY(openRecall());
+  }
+  {
+    const DeviceTurn turn = this->turn();
+    ORIEL_TRY(turn.status());
+    ORIEL_TRY(forgetMemory());  // what a lost device held the host still knows
+  }
+  standUnread(position);
+  ORIEL_TRY(beginBehindPrefix());
+  return readUnread();
+}
+
+Status Session::readEntry(const Transcript::Entry& entry, const char* json) {
+  return withMessage(entry, json, context_,
+                     [&](const JsonValue& message) { return addMessage(message, entry.bytes); });
+}
+
+// Message by message. From one that fails on they stay unread.
+Status Session::readUnread() {
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  uint64_t later = 0;
+  for (uint64_t at = ownMessages(); transcript_.next(&at, &entry, &json);) {
+    later += roughTokens(entry);
+  }
+  transcript_.hold(true);
+  Status status = kOk;
+  uint64_t at = ownMessages();
+  for (uint64_t record = at; status.ok() && transcript_.next(&at, &entry, &json); record = at) {
+    later -= roughTokens(entry);
+    reading_.later = later;
+    const uint64_t begin = position_;
+    status = readEntry(entry, json);
+    if (status.ok()) {
+      transcript_.setRead(record, begin, position_);
+    } else {
+      transcript_.setUnread(record, position_);
+    }
+  }
+  transcript_.hold(false);
+  return status;
 }
 
 }  // namespace oriel

@@ -61,6 +61,9 @@ void Transcript::init(uint64_t capacity, Arena* arena) {
 }
 
 void Transcript::forget() {
+  if (held_) {
+    return;
+  }
   if (room_ != nullptr) {
     wipe(room_, used_);
   }
@@ -123,7 +126,7 @@ bool Transcript::makeRoom(uint64_t bytes) {
 // What is larger than the whole room is dropped, and nothing for its sake.
 template <typename Write>
 bool Transcript::addWritten(bool is_system, const Entry& given, const Write& write) {
-  if (!keeps()) {
+  if (!keeps() || held_) {
     return false;
   }
   Cursor count;
@@ -169,6 +172,9 @@ void Transcript::add(const JsonValue& message, uint64_t begin, uint64_t end) {
 }
 
 void Transcript::open(uint64_t begin, uint64_t text) {
+  if (held_) {
+    return;
+  }
   Entry entry;
   entry.flags = kReply;
   entry.begin = begin;
@@ -214,7 +220,7 @@ void Transcript::close(uint64_t end) {
 }
 
 bool Transcript::truncate(uint64_t position, Entry* cut) {
-  if (!keeps()) {
+  if (!keeps() || held_) {
     return false;
   }
   uint64_t kept = 0;
@@ -222,7 +228,8 @@ bool Transcript::truncate(uint64_t position, Entry* cut) {
   uint32_t messages = 0;
   bool found = false;
   (void)forEachEntry(room_, used_, [&](const Entry& entry, const uint8_t*) {
-    if (entry.end > position || (position == 0 && entry.end == 0)) {
+    const bool unread = (entry.flags & kUnread) != 0;
+    if (entry.end > position || (position == 0 && entry.end == 0 && !unread)) {
       found = (entry.flags & kReply) != 0 && entry.text < position;
       *cut = entry;
       return false;
@@ -239,6 +246,26 @@ bool Transcript::truncate(uint64_t position, Entry* cut) {
   dropped_ = position == 0 ? 0 : dropped_;
   open_ = tells_ = false;
   return found;
+}
+
+// None is missing then from what is read.
+void Transcript::setUnread(uint64_t at, uint64_t position) {
+  while (at < used_) {
+    Entry entry = entryAt(at);
+    entry.flags = (entry.flags & kSystem) | kUnread;
+    entry.begin = entry.text = entry.end = position;
+    put(at, entry);
+    at += kRecord + entry.bytes;
+  }
+  dropped_ = 0;
+}
+
+void Transcript::setRead(uint64_t at, uint64_t begin, uint64_t end) {
+  Entry entry = entryAt(at);
+  entry.flags &= kSystem;
+  entry.begin = entry.text = begin;
+  entry.end = end;
+  put(at, entry);
 }
 
 void Transcript::write(const uint8_t* data, uint64_t bytes, uint64_t position,
@@ -272,7 +299,7 @@ bool Transcript::valid(const uint8_t* data, uint64_t bytes, uint32_t messages, u
                           entry.end >= entry.text && entry.end <= position;
     end = entry.end;
     ++count;
-    return in_order && entry.flags <= (kSystem | kReply) &&
+    return in_order && entry.flags <= (kSystem | kReply | kUnread) &&
            ((entry.flags & kSystem) == 0 || count == 1) && entry.bytes >= 2 &&
            isValidUtf8(reinterpret_cast<const char*>(json), entry.bytes, &bad);
   });

@@ -25,6 +25,7 @@ class Transcript {
   };
   static constexpr uint32_t kSystem = 1;  ///< flags: stays
   static constexpr uint32_t kReply = 2;   ///< written by the model
+  static constexpr uint32_t kUnread = 4;  ///< has no tokens in the session yet
 
   /// Takes its memory from `arena`, now and for good.
   void init(uint64_t capacity, Arena* arena);
@@ -43,6 +44,15 @@ class Transcript {
   /// Forgets messages that end behind `position` tokens. If a reply of the model's own lost only its end, *cut is that,
   /// and true is returned.
   bool truncate(uint64_t position, Entry* cut);
+
+  /// As long as it is held it stays as it is, whatever the session adds, takes back or forgets.
+  void hold(bool holds) { held_ = holds; }
+  /// The messages from the one whose record is at `at` on (next()) are still to be read, behind `position` tokens.
+  void setUnread(uint64_t at, uint64_t position);
+  /// The one at `at` was read as a message of the app's.
+  void setRead(uint64_t at, uint64_t begin, uint64_t end);
+  /// Whether the latest message is still to be read.
+  bool hasUnread() const { return messages_ != 0 && (entryAt(last_).flags & kUnread) != 0; }
 
   uint32_t messages() const { return messages_; }
   uint32_t dropped() const { return dropped_; }
@@ -79,6 +89,7 @@ class Transcript {
   uint32_t dropped_ = 0;
   bool open_ = false;   ///< the latest message is a reply that goes on
   bool tells_ = false;  ///< and there was room for it so far
+  bool held_ = false;
 };
 
 }  // namespace oriel

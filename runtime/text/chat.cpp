@@ -64,6 +64,13 @@ class Renderer {
     return out_->stored > out_->capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
   }
 
+  /// A turn that the system text has begun. A snapshot may say so of a format that knows no such.
+  void closeJoined() {
+    if (format_.joined_user.close != nullptr) {
+      putPattern(format_.joined_user.close);
+    }
+  }
+
   /// A string of the format's tables.
   void putPattern(const char* pattern, Slice role = {}) {
     for (const char* at = pattern; *at != '\0';) {
@@ -412,7 +419,7 @@ Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const
     return renderer.finish();
   }
   if (place.turn_open && !joins) {
-    renderer.putPattern(format.joined_user.close);
+    renderer.closeJoined();
   }
   if (is_system && place.leads && format.switches != nullptr) {
     renderer.switchedSystem(who, {text, bytes});
@@ -438,7 +445,7 @@ Status renderGeneration(const ChatTemplate& chat, const ChatOptions& options,
   Renderer renderer(chat, options, out);
   const ChatFormat& format = renderer.format();
   if (place.turn_open) {
-    renderer.putPattern(format.joined_user.close);
+    renderer.closeJoined();
   }
   renderer.putPattern(!options.thinking && format.generation_no_think != nullptr
                           ? format.generation_no_think

@@ -133,8 +133,11 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
 
     model.loaded.session.reset();
     oriel_session* another = nullptr;
-    EXPECT_EQ(how, oriel_session_create(loaded.model.get(), nullptr, &another));
+    EXPECT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), nullptr, &another));
+    model.loaded.session.reset(another);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, append(loaded, kPrompt)) << "it is lost as the one before it";
     EXPECT_EQ(1u, errorLines(log)) << log.errors();
+    model.loaded.session.reset();
     executor.mend();
   }
 }

@@ -201,6 +201,33 @@ TEST_F(RecoveryCalls, where_no_session_is_left_a_new_one_recovers_the_device) {
   EXPECT_EQ(after, logits());
 }
 
+TEST_F(RecoveryCalls, a_trimmed_model_without_a_session_gets_one_that_recovers_the_device) {
+  for (const oriel_trim_level level :
+       {ORIEL_TRIM_SCRATCH, ORIEL_TRIM_WEIGHTS, ORIEL_TRIM_CACHE, ORIEL_TRIM_ALL}) {
+    SCOPED_TRACE(level);
+    ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+    const std::vector<float> before = logits();
+    const std::string where = folder_.string();
+    ASSERT_EQ(ORIEL_OK, oriel_trim(losing->model.get(), level,
+                                   level == ORIEL_TRIM_CACHE ? where.c_str() : nullptr));
+    session.reset();
+    oriel_session* made = nullptr;
+    EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_create(losing->model.get(), nullptr, &made));
+    losing->lose(Work::kTakeAgain, 1);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_resume(losing->model.get(), nullptr, nullptr));
+    session = makeSession();
+    ASSERT_NE(nullptr, session) << log.errors();
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, say("Hello?"));
+    ASSERT_EQ(ORIEL_OK, recover()) << log.errors();
+    other = makeSession();
+    ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
+    EXPECT_EQ(before, logits());
+    other.reset();
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(session.get()));
+    losing->watch()->log = log.log();
+  }
+}
+
 TEST_F(RecoveryCalls, sessions_recover_at_the_same_time) {
   other = makeSession();
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));

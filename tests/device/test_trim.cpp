@@ -635,6 +635,35 @@ TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
   for (const oriel_status status : seen.statuses) {
     EXPECT_EQ(ORIEL_ERROR_STATE, status);
   }
+  // Nor from inside the log of a call on the model.
+  struct FromLog {
+    oriel_model* model = nullptr;
+    oriel_session* session = nullptr;
+    std::vector<oriel_status> statuses;
+    static void write(oriel_log_level level, const char*, void* user) {
+      FromLog& self = *static_cast<FromLog*>(user);
+      oriel_model* const model = self.model;
+      if (model == nullptr || level != ORIEL_LOG_ERROR) {
+        return;
+      }
+      self.model = nullptr;  // what is refused has lines, too
+      self.statuses = {oriel_trim(model, ORIEL_TRIM_SCRATCH, nullptr), oriel_pause(model),
+                       oriel_resume(model, nullptr, nullptr),
+                       oriel_session_recover(self.session, nullptr, nullptr)};
+    }
+  } from_log;
+  oriel_options logs = sessionOptions(&log);
+  logs.log = FromLog::write;
+  logs.log_user = &from_log;
+  const Loaded other = load(kTrained, logs);
+  from_log.session = other.session.get();
+  for (const bool creates : {true, false}) {
+    from_log.model = other.model.get();
+    oriel_session* made = nullptr;
+    EXPECT_EQ(ORIEL_ERROR_STATE, creates ? oriel_session_create(other.model.get(), nullptr, &made)
+                                         : oriel_prefix_clear(other.model.get()));
+    EXPECT_EQ(std::vector<oriel_status>(4, ORIEL_ERROR_STATE), from_log.statuses);
+  }
   // Nor from inside the progress of a resume.
   ASSERT_EQ(ORIEL_OK, trim(loaded, ORIEL_TRIM_WEIGHTS));
   const auto nested = [](uint64_t, uint64_t, void* user) {

@@ -36,6 +36,7 @@
  *    All else on the two is refused with ORIEL_ERROR_STATE and one line, and the call goes on as if nothing had
  *    been: every other call on that session, and oriel_session_create, oriel_session_recover, oriel_prefix_clear,
  *    oriel_trim, oriel_pause and oriel_resume. oriel_session_destroy and oriel_model_free then do nothing but say so.
+ *    From inside a callback of oriel_session_create and oriel_prefix_clear those six are refused likewise.
  *  - A device that was lost, or did not answer in time, does not come back by itself: one line says so, and from then
  *    on every call on the session but destroy, cancel and oriel_session_get_... returns ORIEL_ERROR_DEVICE at once,
  *    without a line and without waiting, until oriel_session_recover (oriel/sessions.h) has made the device's part anew,
@@ -441,8 +442,8 @@ typedef struct oriel_session_options {
 } oriel_session_options;
 
 /* Takes the session's planned memory. ORIEL_ERROR_STATE when the model has as many sessions as oriel_options.sessions
- * says. A model with a prefix: the session begins behind it. On a device that was lost before, the session is lost as the
- * others are: oriel_session_recover makes both anew. */
+ * says. A model with a prefix: the session begins behind it. On a device that was lost before, while the model is trimmed
+ * or paused, too, the session is lost as the others are: oriel_session_recover makes both anew. */
 ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_session_options *options,
                                             oriel_session **session);
 /* NULL is allowed. All memory of the session is overwritten with zeros. Inside a callback of the session's own call

@@ -30,7 +30,8 @@ extern "C" {
  *  - The session holds from 1 to prefix_tokens tokens (ORIEL_ERROR_CONTEXT).
  * Sessions that are created later have the same chat options; others are ORIEL_ERROR_ARGUMENT. */
 ORIEL_API oriel_status oriel_prefix_set(oriel_session *session);
-/* Overwrites it with zeros. The model has no session (ORIEL_ERROR_STATE). */
+/* Overwrites it with zeros. The model has no session (ORIEL_ERROR_STATE), and none can be created meanwhile. On a device
+ * that is lost it stays, and is recovered with the first session. */
 ORIEL_API oriel_status oriel_prefix_clear(oriel_model *model);
 
 typedef struct oriel_prefix_info {
@@ -64,7 +65,11 @@ ORIEL_API oriel_status oriel_session_get_marks(const oriel_session *session, ori
                                                size_t *needed);
 
 /* Where the memory does not hold what it takes to go back, reads the conversation again from the transcript, up to
- * there (oriel_session_options.progress). */
+ * there (oriel_session_options.progress). Borrows a message at a time. What is refused before it begins changes nothing:
+ * a message that cannot be read, memory for the longest. A cancel or a failure later:
+ *  - The session stands behind the messages that were read, at its beginning at worst.
+ *  - The transcript keeps the others, up to the place that was asked for. oriel_resume reads them, as long as nothing is
+ *    said behind them. So does oriel_session_recover, where it was the device that was lost. */
 #define ORIEL_READ_AGAIN 1u
 /* As oriel_session_rewind, to a mark (ORIEL_ERROR_ARGUMENT: there is none of that name), ... */
 ORIEL_API oriel_status oriel_session_return(oriel_session *session, const char *name, uint32_t flags);
@@ -86,8 +91,9 @@ ORIEL_API oriel_status oriel_transcript_get_info(const oriel_session *session, o
  * NUL (counted). ORIEL_ERROR_STATE where none are kept. */
 ORIEL_API oriel_status oriel_transcript_export(const oriel_session *session, char *json, size_t capacity,
                                                size_t *needed);
-/* Reads such a list into an empty session: the conversation is built again, reply by reply as text. Progress and cancel
- * as for every text; what was read before a failure stays. */
+/* Reads such a list into an empty session, in whose transcript nothing waits to be read (ORIEL_ERROR_STATE): the
+ * conversation is built again, reply by reply as text. Progress and cancel as for every text; what was read before a
+ * failure stays. */
 ORIEL_API oriel_status oriel_transcript_import(oriel_session *session, const char *json, size_t bytes);
 
 /* ---- Snapshots that travel ------------------------------------------------------------------- */
@@ -188,7 +194,9 @@ ORIEL_API oriel_status oriel_trim(oriel_model *model, oriel_trim_level level, co
 /* Takes everything again, and ends a pause; sessions go on as if nothing had been. Weights are read by the path that was
  * loaded, and checked to be those (ORIEL_ERROR_IO). `progress`: of weights; stops with ORIEL_ERROR_CANCELLED. On failure,
  * ORIEL_ERROR_OUT_OF_MEMORY for one, the model stays trimmed, and the call may be repeated. But for conversations that are
- * read again from transcripts: one that fails or is cancelled ends where it got to, and the model is there. */
+ * read again from transcripts: one that fails or is cancelled ends where it got to, at its beginning at worst, and the
+ * model is there. Its transcript keeps what was not read: the next oriel_resume reads it, as long as nothing is said
+ * behind it. ORIEL_ERROR_STATE, and the same, for a session whose call on another thread does not return soon. */
 ORIEL_API oriel_status oriel_resume(oriel_model *model, oriel_progress_fn progress, void *user);
 /* Waits until the device is idle and keeps it so, for apps that go to the background: running calls stop between two
  * tokens, or two batches of them, and rest until oriel_resume; oriel_session_cancel ends that with ORIEL_ERROR_CANCELLED,
@@ -250,6 +258,7 @@ typedef struct oriel_recovered {
  *    text that came in other ways: the tokens that are held (tokens_dropped says how many came before them).
  *  - A reply that was cut keeps the tokens that were shown, as after a cancel. A message that was being read is taken
  *    back, where a cancel would have.
+ *  - Where the transcript was being read again (ORIEL_READ_AGAIN, oriel_resume), all of it is read, as that would have.
  *  - The first session of a model that recovers makes the device's part anew, and the prefix. The others stay lost until
  *    each is recovered, or destroyed. Memory that oriel_trim had given back is taken again, and a pause ends.
  *  - `result` may be NULL. A session that is not lost: nothing happens.
