@@ -71,7 +71,7 @@ void RecallScorer::add(const uint8_t* keys, double* sums) const {
     float scale = 0;
     std::memcpy(&scale, key, sizeof(scale));
     if (scale < 0) {
-      return;
+      continue;
     }
     const int8_t* const codes = reinterpret_cast<const int8_t*>(key + sizeof(scale));
     for (uint32_t q = 0; q < count_; ++q) {

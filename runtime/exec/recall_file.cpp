@@ -92,6 +92,24 @@ void turn(const float* pairs, uint32_t dims, bool interleaved, float* head) {
 
 }  // namespace
 
+void roundKey(const float* values, uint32_t head_dim, bool says, uint8_t* key) {
+  float most = 0;
+  bool finite = true;
+  for (uint32_t k = 0; k < head_dim; ++k) {
+    most = std::max(most, std::abs(values[k]));
+    finite = finite && std::isfinite(values[k]);
+  }
+  const float scale = most / 127;
+  const float written = says && finite ? scale : -1.0f;
+  std::memcpy(key, &written, sizeof(written));
+  for (uint32_t k = 0; k < head_dim; ++k) {
+    // A denormal scale is rounded itself: quotients may lie above 127.
+    const float code =
+        finite && scale > 0 ? std::clamp(std::nearbyint(values[k] / scale), -127.0f, 127.0f) : 0;
+    key[sizeof(scale) + k] = static_cast<uint8_t>(static_cast<int8_t>(code));
+  }
+}
+
 /// One side of a memory, on its way back.
 struct RecallFile::Side {
   const Memory& memory;
@@ -239,20 +257,10 @@ Status RecallFile::saveKeys(uint64_t first, uint32_t says, const RecallPlace& pl
         phases.rotations(-(place.first_position + first + i), pairs, 1 / phases.magnitude());
         turn(pairs, place.model->ropes[kind.rope].dims, interleaved, values);
       }
-      float most = 0;
-      for (uint32_t k = 0; k < d; ++k) {
-        most = std::max(most, std::abs(values[k]));
-      }
-      const float scale = most / 127;
-      const float written = (says >> i & 1u) != 0 ? scale : -1.0f;
-      std::memcpy(key, &written, sizeof(written));
-      for (uint32_t k = 0; k < d; ++k) {
-        const float code = scale > 0 ? std::nearbyint(values[k] / scale) : 0;
-        key[sizeof(scale) + k] = static_cast<uint8_t>(static_cast<int8_t>(code));
-      }
+      roundKey(values, d, (says >> i & 1u) != 0, key);
       ORIEL_TRY(file_.write(
-          offsetOf(first) + keysOffset() + i * keys_.bytes() + head * (sizeof(scale) + d), key,
-          sizeof(scale) + d, log));
+          offsetOf(first) + keysOffset() + i * keys_.bytes() + head * (sizeof(float) + d), key,
+          sizeof(float) + d, log));
     }
   }
   return kOk;

@@ -30,6 +30,9 @@ struct RecallKeys {
   uint32_t head_dim = 0;
   uint64_t bytes() const { return uint64_t{heads} * (sizeof(float) + head_dim); }
 };
+/// One head of those, of a token that `says` something: sizeof(float) + head_dim bytes. A key that is not finite (weights
+/// may come from anyone) says nothing.
+void roundKey(const float* values, uint32_t head_dim, bool says, uint8_t* key);
 
 /// The file is a ring of blocks of kRecallBlock tokens: block b lies where b modulo the number of blocks says. A block has
 /// the ids of its tokens, then memory by memory (those with Memory::isRecalled()), keys then values, head by head: the

@@ -173,9 +173,12 @@ bool filterList(Interpreter* run, const Value& in, const Args&, Value* out) {
 
 // To the nearest decimal of the exact value, as Python has it.
 double roundDecimals(double value, int64_t decimals) {
-  if (decimals < 0 || std::fabs(value) > 1e300) {
-    const double scale = std::pow(10, static_cast<double>(-decimals));
-    return std::nearbyint(value / scale) * scale;
+  if (!std::isfinite(value) || (decimals >= 0 && std::fabs(value) > 1e300)) {
+    return value;
+  }
+  if (decimals < 0) {
+    const double scale = std::pow(10, -static_cast<double>(decimals));
+    return std::isinf(scale) ? 0 * value : std::nearbyint(value / scale) * scale;
   }
   char text[400] = "";
   std::snprintf(text, sizeof text, "%.*f", static_cast<int>(decimals < 60 ? decimals : 60), value);

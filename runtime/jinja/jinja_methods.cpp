@@ -1,5 +1,6 @@
 #include "jinja/jinja_methods.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "jinja/jinja_format.h"
@@ -110,7 +111,8 @@ bool splitBackAt(const Call& call, const Str& between, int64_t most, Ref<List>* 
 template <bool from_right>
 bool split(const Call& call) {
   const Value* const between = call.args.find(0, "sep");
-  const int64_t most = integerOr(call, 1, "maxsplit", -1);
+  // Below 0 all are the same, and -1 can be counted down from.
+  const int64_t most = std::max<int64_t>(integerOr(call, 1, "maxsplit", -1), -1);
   Ref<List> parts = makeList(call.run->heap(), 2);
   if (!parts) {
     return call.run->failMemory();
@@ -334,7 +336,10 @@ bool pad(const Call& call) {
   const Value* const fill = textArgument(call, 1, nullptr);
   const Str text = strOf(call.of);
   const Str with = fill != nullptr ? strOf(*fill) : Str{" ", 1, 0, nullptr, 0};
-  const int64_t width = integerOr(call, 0, "width", 0);
+  if (with.bytes == 0 || nextChar(with, 0) != with.bytes) {
+    return call.run->fail("a string is padded with a text that is not one character");
+  }
+  const int64_t width = std::max<int64_t>(integerOr(call, 0, "width", 0), 0);
   const int64_t missing = width - static_cast<int64_t>(countChars(text));
   const int64_t before = !left ? 0 : !right ? missing : missing / 2 + (missing & width & 1);
   TextBuilder padded(call.run->heap());
@@ -352,7 +357,8 @@ bool pad(const Call& call) {
 
 bool zeroFill(const Call& call) {
   const Str text = strOf(call.of);
-  const int64_t missing = integerOr(call, 0, nullptr, 0) - static_cast<int64_t>(countChars(text));
+  const int64_t width = std::max<int64_t>(integerOr(call, 0, nullptr, 0), 0);
+  const int64_t missing = width - static_cast<int64_t>(countChars(text));
   const size_t sign = text.bytes > 0 && (text[0] == '-' || text[0] == '+') ? 1 : 0;
   TextBuilder padded(call.run->heap());
   padded.append(text, 0, sign);

@@ -33,6 +33,11 @@ int64_t floorDivide(int64_t a, int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+int64_t floorModulo(int64_t a, int64_t b) {
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 double floorModulo(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
@@ -64,7 +69,7 @@ bool ofIntegers(Op op, int64_t a, int64_t b, int64_t* result) {
       *result = b == -1 ? 0 : floorDivide(a, b);
       return b != -1 || checkedSignedSub(int64_t{0}, a, result);
     case Op::kModulo:
-      *result = b == -1 ? 0 : a - floorDivide(a, b) * b;
+      *result = b == -1 ? 0 : floorModulo(a, b);
       return true;
     default:
       return power(a, b, result);
@@ -410,6 +415,9 @@ bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {
     return false;
   }
   Ref<List> all = makeList(heap_, 0);
+  if (!all) {
+    return failMemory();
+  }
   for (uint64_t i = 0; list->count > 0 && i < n; ++i) {
     for (uint32_t k = 0; k < list->count; ++k) {
       if (!charge(1) || !growList(heap_, &all, list->items()[k])) {

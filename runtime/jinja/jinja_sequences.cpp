@@ -1,6 +1,7 @@
 // What can be looped over, indexed and sliced.
 #include <utility>
 
+#include "base/checked.h"
 #include "jinja/jinja_number.h"
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_scope.h"
@@ -271,9 +272,14 @@ bool Interpreter::sliceRange(const Range& of, const Value parts[3], Value* out) 
   if (!range) {
     return failMemory();
   }
-  range->start = of.start + of.step * cut.start;
-  range->stop = of.start + of.step * cut.stop;
-  range->step = of.step * (cut.step > of.count ? of.count : cut.step);
+  // Its end, and the step where there is but one number, may lie beyond what the numbers need.
+  const auto at = [&](int64_t place, int64_t* number) {
+    return checkedSignedMul(of.step, place, number) && checkedSignedAdd(of.start, *number, number);
+  };
+  if (!at(cut.start, &range->start) || !at(cut.stop, &range->stop) ||
+      !checkedSignedMul(of.step, cut.step, &range->step)) {
+    return fail("a number gets larger than 64 bits");
+  }
   range->count = static_cast<uint32_t>(countOf(cut));
   *out = Value::of(std::move(range));
   return true;

@@ -149,5 +149,18 @@ def test_a_server_goes_on():
         check(f"{name}: it ends as ever", got[-1][0] == want[-1][0] == 0, (got[-1], want[-1]))
 
 
+def test_a_server_that_begins_on_a_lost_device_recovers():
+    """The loss is met while the first session is created. The second request recovers what it creates."""
+    marker = scratch / "lost"
+    marker.unlink(missing_ok=True)
+    want = serving("cpu", marker, None, False)
+    got = serving("vulkan", marker, 0, False)
+    failed = [each for each in got[:-1] if each[0] != 200]
+    check("serve, lost from the beginning: at most one request says so",
+          [each[:2] for each in failed] in ([], [(503, "device_lost")]), got)
+    check("serve, lost from the beginning: the rest is answered as on the CPU",
+          [each[1] for each in got[:-1] if each[0] == 200][-len(want) + 1:] == [each[1] for each in want[:-1]], (got, want))
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

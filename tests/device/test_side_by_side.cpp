@@ -497,5 +497,74 @@ TEST(SideBySide, no_other_call_comes_between_many_replies) {
   EXPECT_EQ(ORIEL_OK, oriel_reply_many(replies, 2));
 }
 
+// Of each that runs until it is cancelled, how many tokens it has said.
+class Endless {
+ public:
+  explicit Endless(const Sessions& sessions) : sessions_(sessions) {
+    for (size_t i = 0; i < 2; ++i) {
+      sessions.begin(i);
+      replies_[i].struct_size = sizeof(oriel_reply);
+      replies_[i].session = sessions[i];
+      replies_[i].options = &sessions.part(i).options;
+      replies_[i].user = &counts_[i];
+      replies_[i].on_token = [](const oriel_token_event*, void* user) {
+        ++*static_cast<std::atomic<uint32_t>*>(user);
+        return 0;
+      };
+    }
+    thread_ = std::thread([this] { (void)oriel_reply_many(replies_, 2); });
+  }
+  ~Endless() { end(); }
+
+  void cancel(size_t i) { oriel_session_cancel(sessions_[i]); }
+  void end() {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  uint32_t count(size_t i) const { return counts_[i]; }
+  oriel_status status(size_t i) const { return replies_[i].status; }
+  void waitForTokens(size_t i, uint32_t count) const {
+    while (counts_[i] < count) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+ private:
+  const Sessions& sessions_;
+  oriel_reply replies_[2] = {};
+  std::atomic<uint32_t> counts_[2] = {};
+  std::thread thread_;
+};
+
+TEST(SideBySide, of_replies_that_rest_any_can_be_cancelled) {
+  std::vector<Part> parts(2, differentParts(1)[0]);
+  for (Part& part : parts) {
+    part.options.max_tokens = 0;
+    part.options.ignore_stop = 1;
+  }
+  const Sessions sessions(kTrained, severalOptions(2), parts);
+  ASSERT_TRUE(sessions.model());
+  for (size_t i = 0; i < 2; ++i) {
+    Endless replies(sessions);
+    replies.waitForTokens(1, 3);
+    ASSERT_EQ(ORIEL_OK, oriel_pause(sessions.model()));
+    const uint32_t one = replies.count(i);
+    const uint32_t other = replies.count(1 - i);
+    replies.cancel(i);
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    EXPECT_EQ(other, replies.count(1 - i));
+    ASSERT_EQ(ORIEL_OK, oriel_resume(sessions.model(), nullptr, nullptr));
+    replies.waitForTokens(1 - i, other + 10);
+    EXPECT_EQ(one, replies.count(i)) << "says nothing more";
+    ASSERT_EQ(ORIEL_OK, oriel_pause(sessions.model()));
+    replies.cancel(1 - i);
+    replies.end();  // all are cancelled: nobody has to resume
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, replies.status(0));
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, replies.status(1));
+    ASSERT_EQ(ORIEL_OK, oriel_resume(sessions.model(), nullptr, nullptr));
+  }
+}
+
 }  // namespace
 }  // namespace oriel::test

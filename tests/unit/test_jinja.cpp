@@ -98,6 +98,74 @@ TEST(Jinja, numbers_beyond_64_bits_are_printed_as_they_are_written) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, render("{{ 9223372036854775807 + 1 }}", {x}).status);
 }
 
+// What Python 3.11 and Jinja2 3.1.6 make of the same; nothing: not within 64 bits, or refused there, too.
+TEST(Jinja, arithmetic_ends_at_64_bits) {
+  const struct {
+    const char* text;
+    const char* expected;
+  } cases[] = {
+      {"2.5|round(low)", "0.0"},
+      {"(-2.5)|round(low)", "-0.0"},
+      {"2.5|round(-400)", "0.0"},
+      {"25.0|round(-1)", "20.0"},
+      {"2.5|round(high)", "2.5"},
+      {"1e308|round(400)", "1e+308"},
+      {"'abc'.center(low)", "abc"},
+      {"'abc'.ljust(low)", "abc"},
+      {"'abc'.rjust(low)", "abc"},
+      {"'abc'.zfill(low)", "abc"},
+      {"'abc'.center(high, '')", nullptr},
+      {"'abc'.center(9, 'ab')", nullptr},
+      {"'abc'.center(6, 'é')", "éabcéé"},
+      {"'a b c'.split(' ', low)", "['a', 'b', 'c']"},
+      {"'a b c'.split(none, low)", "['a', 'b', 'c']"},
+      {"'a b c'.rsplit(' ', low)", "['a', 'b', 'c']"},
+      {"'a b c'.rsplit(none, low)", "['a', 'b', 'c']"},
+      {"'aaa'.replace('a', 'b', low)", "bbb"},
+      {"low % 3", "1"},
+      {"low // 3", "-3074457345618258603"},
+      {"high % -2", "-1"},
+      {"high // -2", "-4611686018427387904"},
+      {"high % low", "-1"},
+      {"low % high", "9223372036854775806"},
+      {"low % -1", "0"},
+      {"low // -1", nullptr},
+      {"-low", nullptr},
+      {"low|abs", nullptr},
+      {"low * -1", nullptr},
+      {"-1 * low", nullptr},
+      {"low - 1", nullptr},
+      {"'abc'[low:high:high]", "a"},
+      {"'abc'[high:low:low]", "c"},
+      {"[1, 2, 3][low:high:high]", "[1]"},
+      {"[1, 2, 3][high:low:low]", "[3]"},
+      {"[1, 2, 3][low]", ""},
+      {"'ab' * low", ""},
+      {"[1] * low", "[]"},
+      {"'ab'|indent(low)", "ab"},
+      {"range(low, low + 3)|list",
+       "[-9223372036854775808, -9223372036854775807, -9223372036854775806]"},
+      {"range(5)[::low]", "range(4, -1, -9223372036854775808)"},
+      {"range(5)[::high]|list", "[0]"},
+      {"range(0)[::5]", "range(0, 0, 5)"},
+      {"range(0, 10, 2)[::7]", "range(0, 10, 14)"},
+      {"range(0, 10, 2)[::high]", nullptr},
+      {"range(10, 0, -1)[::low]", nullptr},
+      {"range(0, high, 4611686018427387904)[1:]", nullptr},
+      {"range(low, low + 6, 2)[::-1]", nullptr},
+  };
+  for (const auto& one : cases) {
+    const std::string text = std::string("{% set high = 9223372036854775807 %}") +
+                             "{% set low = -high - 1 %}{{ " + one.text + " }}";
+    const Rendered rendered = render(text);
+    EXPECT_EQ(one.expected != nullptr ? ORIEL_OK : ORIEL_ERROR_ARGUMENT, rendered.status)
+        << one.text << ": " << rendered.error;
+    EXPECT_EQ(one.expected != nullptr ? one.expected : "", rendered.text) << one.text;
+    EXPECT_EQ(one.expected != nullptr, rendered.error.empty()) << one.text;
+    EXPECT_EQ(std::string::npos, rendered.error.find('\n')) << rendered.error;
+  }
+}
+
 TEST(Jinja, a_member_that_comes_twice_has_its_last_value) {
   const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
   Scratch scratch(allocator, 1 << 20);

@@ -1,6 +1,8 @@
 #include "measure/window_search.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -71,7 +73,8 @@ class Search {
       for (const uint32_t layer : layers) {
         std::vector<uint8_t> shares(n_layers_, 0);
         shares[layer] = static_cast<uint8_t>(kParts >> std::min(kAloneHalvings, most_));
-        alone[layer] = score_(longest_, shares);
+        const double loss = score_(longest_, shares);
+        alone[layer] = std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
       }
       std::stable_sort(layers.begin(), layers.end(),
                        [&](uint32_t a, uint32_t b) { return alone[a] < alone[b]; });

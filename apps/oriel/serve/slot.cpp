@@ -136,6 +136,7 @@ void Slot::open(const ChatForm& form, const Call& call) {
     throw failedCall(status, oriel_model_last_error(model_.get()));
   }
   begin_ = position();
+  recover(call);  // on a device that was lost before, the session is made as lost
 }
 
 void Slot::forget() {

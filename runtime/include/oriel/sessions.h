@@ -166,7 +166,9 @@ typedef struct oriel_reply {
 } oriel_reply;
 /* Several replies at once, from one thread: as long as at least two go on their tokens are computed together. Each ends as
  * it would alone, with the same text. Callbacks are called on this thread. ORIEL_OK if all statuses are, else the first
- * that is not. Entries lie replies->struct_size apart. */
+ * that is not. Entries lie replies->struct_size apart. The call returns once all have
+ * ended: one that is cancelled says no more, and its status is set when the others are through. So it is while the model is
+ * paused: the call rests until oriel_resume, or until all are cancelled. */
 ORIEL_API oriel_status oriel_reply_many(oriel_reply *replies, size_t count);
 
 /* ---- Memory given back ----------------------------------------------------------------------- */
