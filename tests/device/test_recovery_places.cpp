@@ -279,6 +279,35 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
   EXPECT_EQ(position, positionOf(session));
 }
 
+// No message can be read from it: what is held is.
+TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_is_no_conversation) {
+  CapturedLog log;
+  LosableModel losing(kTrained, recoveryOptions(&log, 48, 8));
+  ASSERT_NE(nullptr, losing.model);
+  const SessionPtr session = newSession(losing.model);
+  for (const char* const text : {"Tell me a story.", "Another.", "And another."}) {
+    ASSERT_EQ(ORIEL_OK, say(session, text));
+    ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 24).status);
+  }
+  std::vector<uint8_t> bytes(1 << 22);
+  size_t needed = 0;
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+  bytes.resize(needed);
+  const std::string role = "\"user\"";
+  const auto at = std::search(bytes.begin(), bytes.end(), role.begin(), role.end());
+  ASSERT_NE(bytes.end(), at);
+  at[1] = '7';
+  makeSumsTrue(&bytes);
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), bytes.size()))
+      << log.errors();
+  const uint64_t position = positionOf(session);
+  losing.lose(Work::kRun, 1);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(session, "Hello"));
+  EXPECT_LT(0u, recoveredOf(session.get()).tokens_dropped);
+  EXPECT_EQ(position, positionOf(session));
+  EXPECT_EQ("", log.errors());
+}
+
 // A fork shares nothing that the device has, and is lost with it.
 TEST(RecoveryPlaces, a_session_and_its_fork) {
   CapturedLog log;

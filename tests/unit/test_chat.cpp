@@ -583,5 +583,17 @@ TEST(Chat, names_go_both_ways) {
   EXPECT_STREQ(ChatTemplate().name(), "none");
 }
 
+// A snapshot may say that the system text has begun a turn, of any format.
+TEST(Chat, a_turn_that_the_format_cannot_have_begun_is_not_closed) {
+  ChatPlace place;
+  place.turn_open = true;
+  char text[256];
+  RenderedText opening;
+  opening.text = text;
+  opening.capacity = sizeof(text);
+  ASSERT_TRUE(renderGeneration(formatNamed("chatml"), ChatOptions(), place, &opening).ok());
+  EXPECT_EQ("<|im_start|>assistant\n", std::string(text, opening.needed));
+}
+
 }  // namespace
 }  // namespace oriel::test
