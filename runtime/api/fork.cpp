@@ -49,7 +49,10 @@ oriel_status oriel_session_return(oriel_session* handle, const char* name, uint3
       return handle->log.fail(ORIEL_ERROR_ARGUMENT,
                               "there is no mark named %.31s: see oriel_session_get_marks", name);
     }
-    return handle->session->goBackTo(mark->position, (flags & ORIEL_READ_AGAIN) != 0);
+    ORIEL_TRY(handle->session->goBackTo(mark->position, (flags & ORIEL_READ_AGAIN) != 0));
+    // What was read again has no marks.
+    return handle->session->marks().find(name) != nullptr ? Status(kOk)
+                                                          : handle->session->mark(name);
   });
 }
 

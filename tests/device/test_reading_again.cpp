@@ -98,6 +98,23 @@ TEST_F(ReadingAgain, the_transcript_keeps_what_a_cancel_left_unread) {
   EXPECT_EQ("[]", transcriptOf(mine));
 }
 
+TEST_F(ReadingAgain, the_mark_that_is_gone_to_stays) {
+  oriel_model* loaded = nullptr;
+  const oriel_options with = options();
+  ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded));
+  const ModelPtr model(loaded);
+  const SessionPtr session = newSession(model);
+  talk(session);
+  ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "behind"));
+  ASSERT_EQ(ORIEL_OK, goBack(session));
+  oriel_mark marks[ORIEL_MARKS];
+  size_t count = 0;
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_marks(session.get(), marks, ORIEL_MARKS, &count));
+  ASSERT_EQ(1u, count);
+  EXPECT_STREQ("x", marks[0].name);
+  EXPECT_EQ(positionOf(session), marks[0].position);
+}
+
 TEST_F(ReadingAgain, a_cancel_at_the_beginning_changes_nothing_that_was_said) {
   Stop stop;
   const oriel_session_options watched = stop.options();

@@ -65,7 +65,8 @@ ORIEL_API oriel_status oriel_session_get_marks(const oriel_session *session, ori
                                                size_t *needed);
 
 /* Where the memory does not hold what it takes to go back, reads the conversation again from the transcript, up to
- * there (oriel_session_options.progress). Borrows a message at a time. What is refused before it begins changes nothing:
+ * there (oriel_session_options.progress). Text may have other tokens than it was written in: of all marks only the one
+ * that is gone to stays. Borrows a message at a time. What is refused before it begins changes nothing:
  * a message that cannot be read, memory for the longest. A cancel or a failure later:
  *  - The session stands behind the messages that were read, at its beginning at worst.
  *  - The transcript keeps the others, up to the place that was asked for. oriel_resume reads them, as long as nothing is
