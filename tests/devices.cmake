@@ -17,7 +17,8 @@ set(more_of_the_same
   *ExpertsOnFile*/olmoe* *ExpertsOnFile*/granitemoe* *ExpertsOnFile*/lfm2moe* *ExpertsOfSomeBytes*
   CacheFormats.every_device* CacheFormats.before* FamilyShapes.* *StateSessions* ShortConvolutions.rewinding* SnapshotTravel.of_every_family
   PrefixFile.that_was_trained* Latents.matrices* Latents.odd_shapes*
-  Recovery.once* Recovery.without* Recovery.a_transcript* Recovery.in_batches* RecoveryCalls.what_is* RecoveryCalls.a_*
+  Recovery.once* Recovery.the_first* Recovery.without* Recovery.a_transcript* Recovery.in_batches* RecoveryCalls.what_is*
+  RecoveryCalls.a_* ReadingAgain.*memory* GoingBack.recall* GoingBack.a_message*
   RecoveryCalls.not* RecoveryPlaces.* *RecoveryOfCopies*/save* *RecoveryOfCopies*/restore* RecoveryBehindAPrefix.that_a*
   Device/Kernels.latent_attention*/shared Device/Kernels.heads_of_any_size*/shared
   Device/Kernels.a_local_layer*/shared Device/Kernels.head_matmul*/shared
@@ -48,7 +49,7 @@ set(of_the_host
   ${of_kernels_seen_before}
   SharedWindow.* Drafts.* DraftModel.replies* DraftModel.low* DraftModel.a_* DraftModel.snapshots* DraftModel.the_plan*
   DraftModel.files* DraftModel.nothing* DraftModel.its* DraftModel.guesses_of* Recall.* *SeveralSessions* Constraints.* *LostDevice.* *WindowShares* *SideBySideFamilies* Embedding.*
-  *Recovery* SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
+  *Recovery* ReadingAgain.* GoingBack.* PrefixCalls.* SideBySide.* Batches.windows* StressSessions.* TrimOnDevice.* *RunningAhead* *Snapshot* Chat* Sampling.*
   SpeedOnDevice.* SelfTest.keeps* MatmulChoice* ShortConvolutions.*
   *FarFamilies* Models/CancelPrefill* LocalLayers.* Turns.* *ForgettingOnDevice* *exaone4_of_windows
   Streaming.*windows_of_128 Streaming.six_hundred* Streaming.losses* Streaming.chunk_size* Knobs.* CacheFormats.divergence* Qwen2.the_guard* *RowsOn*
