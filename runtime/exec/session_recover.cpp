@@ -324,9 +324,9 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
   context_.log = log;
   if (!status.ok() && !status.lost() && status.code() != ORIEL_ERROR_CANCELLED) {
     if (status.code() == ORIEL_ERROR_OUT_OF_MEMORY || status.code() == ORIEL_ERROR_IO) {
-      status = log.fail(status.code(), "the conversation cannot be read again: %s",
-                        status.code() == ORIEL_ERROR_IO ? "look after the model's file"
-                                                        : "free some memory");
+      status = log.fail(
+          status.code(), "the conversation cannot be read again: %s",
+          status.code() == ORIEL_ERROR_IO ? "look after the model's file" : "free some memory");
     } else {
       *fits = false;
       status = kOk;
