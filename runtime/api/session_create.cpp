@@ -207,10 +207,6 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   return makeSession(model, context, options.first_position, options.split_turns == 0, seed, out);
 }
 
-}  // namespace
-
-namespace {
-
 Status createFree(oriel_model* model, const oriel_session_options& options, oriel_session** out) {
   uint32_t index = 0;
   ORIEL_TRY(claim(model, options.window_tokens, false, &index));
