@@ -48,50 +48,40 @@ DriverContact DriverWatch::begin(const char* path, uint32_t driver_version) {
   if (marker_.begin(path, was, &left) && left >= sizeof(file)) {
     std::memcpy(&file, was, sizeof(file));
     if (std::memcmp(file.magic, kMagic, sizeof(kMagic)) == 0 &&
-        file.driver_version == driver_version &&
-        file.place <= static_cast<uint32_t>(DriverPlace::kFirstSteps)) {
+        file.driver_version == driver_version && file.place < kPlaces) {
       contact = {static_cast<DriverPlace>(file.place), file.features};
     }
   }
-  write(DriverPlace::kNone);
+  write();
   return contact;
 }
 
-void DriverWatch::enter(DriverPlace place, uint32_t features) {
+void DriverWatch::enter(DriverPlace place, uint32_t features) { count(place, features, 1); }
+
+void DriverWatch::leave(DriverPlace place, uint32_t features) { count(place, features, -1); }
+
+void DriverWatch::count(DriverPlace place, uint32_t features, int32_t by) {
   if (!marker_.isHeld()) {
     return;
   }
   while (writing_.exchange(1, std::memory_order_acquire) != 0) {
     yieldProcessor();
   }
-  ++under_way_;
+  under_way_[static_cast<uint32_t>(place)] += by;
   for (uint32_t i = 0; i < kCounted; ++i) {
-    counts_[i] += features >> i & 1u;
+    counts_[i] += (features >> i & 1u) != 0 ? by : 0;
   }
-  write(place);
+  write();
   writing_.store(0, std::memory_order_release);
 }
 
-void DriverWatch::leave(DriverPlace place, uint32_t features) {
-  if (!marker_.isHeld()) {
-    return;
-  }
-  while (writing_.exchange(1, std::memory_order_acquire) != 0) {
-    yieldProcessor();
-  }
-  --under_way_;
-  for (uint32_t i = 0; i < kCounted; ++i) {
-    counts_[i] -= features >> i & 1u;
-  }
-  write(under_way_ != 0 ? place : DriverPlace::kNone);
-  writing_.store(0, std::memory_order_release);
-}
-
-void DriverWatch::write(DriverPlace place) {
+void DriverWatch::write() {
   MarkerFile file = {};
   std::memcpy(file.magic, kMagic, sizeof(kMagic));
   file.driver_version = driver_version_;
-  file.place = static_cast<uint32_t>(place);
+  for (uint32_t place = 0; place < kPlaces; ++place) {
+    file.place = under_way_[place] != 0 ? place : file.place;
+  }
   for (uint32_t i = 0; i < kCounted; ++i) {
     file.features |= counts_[i] != 0 ? 1u << i : 0;
   }

@@ -9,7 +9,8 @@
 
 namespace oriel {
 
-/// What a driver may die of.
+/// What a driver may die of, in the order of a load. Of several that are under way the last counts: where kernels are
+/// compiled beside its first work, it was that.
 enum class DriverPlace : uint32_t {
   kNone,         ///< nothing was under way
   kInstance,     ///< the loader, an instance, what there is and can do
@@ -33,20 +34,22 @@ class DriverWatch {
   DriverContact begin(const char* path, uint32_t driver_version);
   /// From here on ...
   void enter(DriverPlace place, uint32_t features);
-  /// ... to here the driver is at work. May be called from several threads at a time with kCompile.
+  /// ... to here the driver is at work. May be called from several threads at a time.
   void leave(DriverPlace place, uint32_t features);
   /// Nothing more is to be marked; what was marked is removed.
   void end() { marker_.end(); }
 
  private:
   static constexpr uint32_t kCounted = 6;  // optional features that kernels need
-  void write(DriverPlace place);
+  static constexpr uint32_t kPlaces = static_cast<uint32_t>(DriverPlace::kFirstSteps) + 1;
+  void count(DriverPlace place, uint32_t features, int32_t by);
+  void write();
 
   WorkMarker marker_;
   uint32_t driver_version_ = 0;
   std::atomic<uint32_t> writing_{0};  // 1: somebody counts and writes
-  uint32_t under_way_ = 0;
-  uint32_t counts_[kCounted] = {};
+  int32_t under_way_[kPlaces] = {};
+  int32_t counts_[kCounted] = {};
 };
 
 }  // namespace oriel

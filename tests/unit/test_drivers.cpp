@@ -368,6 +368,33 @@ TEST_F(DriverMark, tells_what_was_under_way_when_its_process_ended) {
   EXPECT_EQ(DriverPlace::kNone, found().place) << "it is told once";
 }
 
+TEST_F(DriverMark, tells_the_last_of_several_places) {
+  // Weights are sent to the device while other threads compile: a submission that dies is told, whoever began later.
+  for (const bool compiles_later : {false, true}) {
+    inAnotherProcess([this, compiles_later] {
+      static DriverWatch watch;
+      watch.begin(path().c_str(), 7);
+      watch.enter(DriverPlace::kCompile, kHalf);
+      watch.enter(DriverPlace::kFirstSteps, 0);
+      if (compiles_later) {
+        watch.enter(DriverPlace::kCompile, kDot);
+        watch.leave(DriverPlace::kCompile, kHalf);
+      }
+    });
+    const DriverContact left = found();
+    EXPECT_EQ(DriverPlace::kFirstSteps, left.place) << compiles_later;
+    EXPECT_EQ(compiles_later ? kDot : kHalf, left.features) << compiles_later;
+  }
+  inAnotherProcess([this] {
+    static DriverWatch watch;
+    watch.begin(path().c_str(), 7);
+    watch.enter(DriverPlace::kCompile, kHalf);
+    watch.enter(DriverPlace::kFirstSteps, 0);
+    watch.leave(DriverPlace::kFirstSteps, 0);
+  });
+  EXPECT_EQ(DriverPlace::kCompile, found().place) << "and what goes on when it is done";
+}
+
 TEST_F(DriverMark, says_nothing_where_nothing_was_under_way_or_of_another_driver) {
   inAnotherProcess([this] {
     static DriverWatch watch;
