@@ -185,6 +185,29 @@ double roundDecimals(double value, int64_t decimals) {
   return std::strtod(text, nullptr);
 }
 
+// To a power of ten, of two that are as near to the even one, as Python has it. False: not within 64 bits.
+bool roundTens(int64_t value, int64_t decimals, int64_t* out) {
+  *out = 0;
+  if (decimals < -19) {  // half of 10^20 is more than 64 bits hold
+    return true;
+  }
+  uint64_t scale = 1;
+  for (int64_t i = decimals; i < 0; ++i) {
+    scale *= 10;
+  }
+  const uint64_t size = value < 0 ? uint64_t{0} - static_cast<uint64_t>(value) : value;
+  const uint64_t rest = size % scale;
+  const bool even = size / scale % 2 == 0;
+  const bool up = rest > scale - rest || (rest == scale - rest && !even);
+  const uint64_t most = static_cast<uint64_t>(INT64_MAX) + (value < 0 ? 1 : 0);
+  const uint64_t rounded = size - rest + (up ? scale : 0);  // below 2^64: size is at most 2^63
+  if (rounded > most) {
+    return false;
+  }
+  *out = static_cast<int64_t>(value < 0 ? uint64_t{0} - rounded : rounded);
+  return true;
+}
+
 bool filterRound(Interpreter* run, const Value& in, const Args& args, Value* out) {
   const Value* const precision = args.find(0, "precision");
   const Value* const method = args.find(1, "method");
@@ -196,8 +219,12 @@ bool filterRound(Interpreter* run, const Value& in, const Args& args, Value* out
       precision != nullptr && precision->isInteger() ? precision->integer() : 0;
   const Str how = method != nullptr && method->isText() ? strOf(*method) : Str{};
   const bool common = how.bytes == 0 || how.is("common");
-  if (common && in.isInteger() && decimals >= 0) {
-    *out = Value::integer(in.integer());
+  if (common && in.isInteger()) {
+    int64_t rounded = 0;
+    if (!roundTens(in.integer(), decimals, &rounded)) {
+      return run->fail("a number gets larger than 64 bits");
+    }
+    *out = Value::integer(rounded);
     return true;
   }
   const double scale = std::pow(10, static_cast<double>(decimals));
