@@ -25,8 +25,9 @@
 
 #include "faults/vulkan_faults.h"
 #include "oriel/sessions.h"
+#include "soak/app.h"
 #include "soak/kinds.h"
-#include "support/aligned.h"
+#include "soak/ledger.h"
 #include "support/random_families.h"
 
 namespace oriel::test {
@@ -38,43 +39,9 @@ constexpr uint32_t kTwinEvery = 40;
 constexpr uint32_t kAllEndEvery = 100;
 constexpr uint32_t kKindEvery = 200;
 
-/// The app's memory: what is out, and when to refuse.
-struct Memory {
-  uint64_t live_bytes = 0;
-  uint32_t refuse_in = 0;  // calls; 0: never
-  oriel_allocator table = {&Memory::allocate, &Memory::release, this};
-
-  static void* allocate(size_t bytes, void* user) {
-    Memory* self = static_cast<Memory*>(user);
-    if (self->refuse_in > 0 && --self->refuse_in == 0) {
-      return nullptr;
-    }
-    self->live_bytes += bytes;
-    return alignedBlock(bytes);
-  }
-  static void release(void* block, size_t bytes, void* user) {
-    static_cast<Memory*>(user)->live_bytes -= bytes;
-    freeAligned(block);
-  }
-};
-
-uint64_t residentPages() {
-  uint64_t all = 0;
-  uint64_t resident = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident;
-  return resident;
-}
-
 int keep(const oriel_token_event* event, void* user) {
   static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
   return 0;
-}
-
-template <typename Struct>
-Struct sized() {
-  Struct value = {};
-  value.struct_size = sizeof(value);
-  return value;
 }
 
 struct Settings {
@@ -88,7 +55,7 @@ struct Settings {
 class Soak {
  public:
   Soak(const Settings& settings, const std::string& folder)
-      : settings_(settings), folder_(folder), random_(settings.seed) {}
+      : settings_(settings), folder_(folder), random_(settings.seed), ledger_(settings.trace) {}
 
   bool run() {
     const auto begin = Clock::now();
@@ -97,16 +64,16 @@ class Soak {
     };
     bool loaded = load();
     while (loaded && elapsed() < settings_.seconds) {
-      ++step_;
+      ++ledger_.step;
       act();
       look();
-      if (step_ % kTwinEvery == 0) {
+      if (ledger_.step % kTwinEvery == 0) {
         compareWithTwin();
       }
-      if (step_ % kAllEndEvery == 0) {
+      if (ledger_.step % kAllEndEvery == 0) {
         endAll();
       }
-      if (step_ % kKindEvery == 0) {
+      if (ledger_.step % kKindEvery == 0) {
         unload();
         const uint64_t pages = residentPages();
         // What the C library and the driver keep for later is there after the first quarter.
@@ -123,14 +90,20 @@ class Soak {
     }
     // Shorter ones end before the C library has all that it keeps for later.
     if (settings_.seconds >= 300 && early_pages_ != 0 && late_pages_ != 0) {
-      check("resident memory is flat", late_pages_ <= early_pages_,
-            std::to_string(early_pages_) + " pages at most in the second quarter, " +
-                std::to_string(late_pages_) + " in the second half");
+      ledger_.check("resident memory is flat", late_pages_ <= early_pages_,
+                    std::to_string(early_pages_) + " pages at most in the second quarter, " +
+                        std::to_string(late_pages_) + " in the second half");
     }
-    report();
+    ledger_.printCalls();
+    std::printf(
+        "%llu calls, %llu twins, resident pages %llu, then %llu, then %llu\n",
+        static_cast<unsigned long long>(ledger_.step), static_cast<unsigned long long>(twins_),
+        static_cast<unsigned long long>(warm_pages_), static_cast<unsigned long long>(early_pages_),
+        static_cast<unsigned long long>(late_pages_));
+    ledger_.printChecks();
     return loaded;
   }
-  uint64_t failed() const { return failed_; }
+  uint64_t failed() const { return ledger_.failed(); }
 
  private:
   /// The next kind.
@@ -150,9 +123,7 @@ class Soak {
     options.log = &Soak::log;
     options.log_user = this;
     kind_->set(&options);
-    if (settings_.trace) {
-      std::printf("%llu: load %s\n", static_cast<unsigned long long>(step_), kind_->name);
-    }
+    ledger_.begin("load " + std::string(kind_->name));
     const std::string path =
         isFile() ? std::string(ORIEL_SOURCE_DIR "/") + kind_->model : folder_ + "/model.gguf";
     if (!isFile()) {
@@ -160,7 +131,7 @@ class Soak {
     }
     if (oriel_model_load(path.c_str(), &options, &model_) != ORIEL_OK) {
       std::fprintf(stderr, "oriel_soak: %s cannot be loaded: %s\n", path.c_str(),
-                   lines_.empty() ? "no line says why" : lines_.back().c_str());
+                   ledger_.lines.empty() ? "no line says why" : ledger_.lines.back().c_str());
       return false;
     }
     n_sessions_ = options.sessions;
@@ -172,69 +143,34 @@ class Soak {
 
   // With no session left, on a device that is lost maybe.
   void unload() {
-    doing_ = "the end of a model";
+    ledger_.begin("the end of a model");
     for (oriel_session*& session : sessions_) {
       oriel_session_destroy(session);
       session = nullptr;
     }
     oriel_model_free(model_);
     model_ = nullptr;
-    lost_ = false;
-    check("nothing is left", memory_.live_bytes == 0, std::to_string(memory_.live_bytes));
+    ledger_.lost = false;
+    ledger_.check("nothing is left", memory_.live_bytes == 0, std::to_string(memory_.live_bytes));
     if (faultLayer() != nullptr) {
-      check("no object of Vulkan is left", faultLayer()->objects() == 0,
-            faultLayer()->complaints());
+      ledger_.check("no object of Vulkan is left", faultLayer()->objects() == 0,
+                    faultLayer()->complaints());
       faultLayer()->clear();
     }
   }
 
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
 
-  void check(const char* what, bool holds, const std::string& detail) {
-    ++(holds ? passed_ : failed_);
-    if (!holds) {
-      std::printf("FAILED in call %llu (%s): %s: %s\n", static_cast<unsigned long long>(step_),
-                  doing_, what, detail.c_str());
-      (void)std::fflush(stdout);
-    }
-  }
-
   static void log(oriel_log_level level, const char* message, void* user) {
     if (level == ORIEL_LOG_ERROR) {
-      static_cast<Soak*>(user)->lines_.emplace_back(message);
+      static_cast<Soak*>(user)->ledger_.lines.emplace_back(message);
     }
-  }
-
-  /// What `call` returned is what its contract allows, and a failure said why, in one line.
-  template <typename Call>
-  oriel_status expect(const char* what, std::initializer_list<oriel_status> allowed,
-                      const Call& call) {
-    doing_ = what;
-    lines_.clear();
-    if (settings_.trace) {
-      std::printf("%llu: %s\n", static_cast<unsigned long long>(step_), what);
-      (void)std::fflush(stdout);
-    }
-    const oriel_status status = call();
-    ++done_[what][status];
-    bool fine = status == ORIEL_OK || (status == ORIEL_ERROR_DEVICE && faultLayer() != nullptr &&
-                                       faultLayer()->failed() != 0);
-    for (const oriel_status one : allowed) {
-      fine = fine || status == one;
-    }
-    check("status", fine, oriel_status_text(status) + (lines_.empty() ? "" : ": " + lines_.back()));
-    // A lost device is told once, by whichever call finds it.
-    lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
-    const bool silent = status == ORIEL_OK || status == ORIEL_ERROR_CANCELLED || lost_;
-    check("lines", silent ? lines_.empty() || lost_ : lines_.size() == 1,
-          std::to_string(lines_.size()));
-    return status;
   }
 
   // ---- What is done ------------------------------------------------------------------------------
 
   void act() {
-    if (lost_) {
+    if (ledger_.lost) {
       recoverAll();
       return;
     }
@@ -268,7 +204,7 @@ class Soak {
     } else if (what < 95) {
       withoutMemory(session);
     } else if (what < 97) {
-      (void)expect("reset", {}, [&] { return oriel_session_reset(session); });
+      (void)ledger_.expect("reset", {}, [&] { return oriel_session_reset(session); });
     } else {
       loseDevice();
     }
@@ -302,7 +238,8 @@ class Soak {
     oriel_session_options options = sessionOptions();
     const oriel_chat_options chat = chatOptions();
     options.chat = &chat;
-    (void)expect("create", {}, [&] { return oriel_session_create(model_, &options, session); });
+    (void)ledger_.expect("create", {},
+                         [&] { return oriel_session_create(model_, &options, session); });
   }
 
   std::string someText() {
@@ -327,9 +264,11 @@ class Soak {
         session, "chat_add", {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_TEXT},
         [&] { return oriel_chat_add(session, "user", text.data(), text.size()); });
     if (broken) {
-      check("text that is none is refused",
-            status == ORIEL_ERROR_TEXT || status == ORIEL_ERROR_DEVICE, oriel_status_text(status));
-      check("and nothing was read of it", lost_ || stats(session).position == before, "");
+      ledger_.check("text that is none is refused",
+                    status == ORIEL_ERROR_TEXT || status == ORIEL_ERROR_DEVICE,
+                    oriel_status_text(status));
+      ledger_.check("and nothing was read of it", ledger_.lost || stats(session).position == before,
+                    "");
     }
   }
 
@@ -362,10 +301,10 @@ class Soak {
         session, "reply", {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE},
         [&] { return oriel_chat_reply(session, &options, keep, &ids, nullptr); });
     cut(session, status, ids);
-    check("a reply is part of the session",
-          status != ORIEL_OK || stats(session).position >= before + ids.size(), "");
-    check("and has the tokens that were asked for", ids.size() <= options.max_tokens + 1,
-          std::to_string(ids.size()));
+    ledger_.check("a reply is part of the session",
+                  status != ORIEL_OK || stats(session).position >= before + ids.size(), "");
+    ledger_.check("and has the tokens that were asked for", ids.size() <= options.max_tokens + 1,
+                  std::to_string(ids.size()));
   }
 
   void replyToAll() {
@@ -383,17 +322,16 @@ class Soak {
         replies.push_back(one);
       }
     }
-    doing_ = "reply_many";
-    lines_.clear();
+    ledger_.begin("reply_many");
     const oriel_status status = oriel_reply_many(replies.data(), replies.size());
-    ++done_[doing_][status];
-    lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
+    ledger_.returned(status);
     for (size_t i = 0; i < replies.size(); ++i) {
       const oriel_reply& one = replies[i];
       cut(one.session, one.status, shown[i]);
-      lost_ = lost_ || one.status == ORIEL_ERROR_DEVICE;
-      check("status", one.status == ORIEL_OK || one.status == ORIEL_ERROR_STATE || lost_,
-            oriel_status_text(one.status));
+      ledger_.noteLoss(one.status);
+      ledger_.check("status",
+                    one.status == ORIEL_OK || one.status == ORIEL_ERROR_STATE || ledger_.lost,
+                    oriel_status_text(one.status));
     }
   }
 
@@ -401,14 +339,14 @@ class Soak {
   oriel_status cancelledNowAndThen(oriel_session* session, const char* what,
                                    std::initializer_list<oriel_status> allowed, const Call& call) {
     if (below(4) != 0) {
-      return expect(what, allowed, call);
+      return ledger_.expect(what, allowed, call);
     }
     const auto after = std::chrono::microseconds(below(20000));
     std::thread other([&] {
       std::this_thread::sleep_for(after);
       oriel_session_cancel(session);
     });
-    const oriel_status status = expect(what, allowed, call);
+    const oriel_status status = ledger_.expect(what, allowed, call);
     other.join();
     return status;
   }
@@ -417,34 +355,36 @@ class Soak {
     for (uint32_t i = 0; i < n_sessions_; ++i) {
       oriel_session*& free = sessions_[i];
       if (free == nullptr) {
-        (void)expect("fork", {}, [&] { return oriel_session_fork(session, &free); });
+        (void)ledger_.expect("fork", {}, [&] { return oriel_session_fork(session, &free); });
         return;
       }
     }
     oriel_session* none = nullptr;
-    const oriel_status status =
-        expect("fork", {ORIEL_ERROR_STATE}, [&] { return oriel_session_fork(session, &none); });
-    check("more sessions than there are places are refused", status != ORIEL_OK, "");
+    const oriel_status status = ledger_.expect("fork", {ORIEL_ERROR_STATE},
+                                               [&] { return oriel_session_fork(session, &none); });
+    ledger_.check("more sessions than there are places are refused", status != ORIEL_OK, "");
   }
 
   void goBack(oriel_session* session) {
     const uint64_t position = stats(session).position;
     switch (below(3)) {
       case 0:
-        (void)expect("mark", {}, [&] { return oriel_session_mark(session, "here"); });
+        (void)ledger_.expect("mark", {}, [&] { return oriel_session_mark(session, "here"); });
         return;
       case 1:
-        (void)expect("return", {ORIEL_ERROR_ARGUMENT, ORIEL_ERROR_CONTEXT},
-                     [&] { return oriel_session_return(session, "here", below(2)); });
+        (void)ledger_.expect("return", {ORIEL_ERROR_ARGUMENT, ORIEL_ERROR_CONTEXT},
+                             [&] { return oriel_session_return(session, "here", below(2)); });
         return;
       default: {
         const uint32_t flags = below(2);
-        (void)expect("rewind_turns", {ORIEL_ERROR_CONTEXT},
-                     [&] { return oriel_session_rewind_turns(session, 1 + below(2), flags); });
+        (void)ledger_.expect("rewind_turns", {ORIEL_ERROR_CONTEXT}, [&] {
+          return oriel_session_rewind_turns(session, 1 + below(2), flags);
+        });
         // Text that is read again may have more tokens than the model wrote it in.
-        check("going back goes back",
-              (flags & ORIEL_READ_AGAIN) != 0 || stats(session).position <= position,
-              std::to_string(position) + ", then " + std::to_string(stats(session).position));
+        ledger_.check(
+            "going back goes back",
+            (flags & ORIEL_READ_AGAIN) != 0 || stats(session).position <= position,
+            std::to_string(position) + ", then " + std::to_string(stats(session).position));
       }
     }
   }
@@ -453,18 +393,20 @@ class Soak {
     if (below(8) == 0) {
       const std::string nowhere = folder_ + "/none/at/all";
       const oriel_status status =
-          expect("save_file where there is no folder", {ORIEL_ERROR_IO},
-                 [&] { return oriel_session_save_file(session, nowhere.c_str()); });
-      check("is refused", status == ORIEL_ERROR_IO || lost_, oriel_status_text(status));
+          ledger_.expect("save_file where there is no folder", {ORIEL_ERROR_IO},
+                         [&] { return oriel_session_save_file(session, nowhere.c_str()); });
+      ledger_.check("is refused", status == ORIEL_ERROR_IO || ledger_.lost,
+                    oriel_status_text(status));
       return;
     }
     const std::string path = folder_ + "/" + kind_->name + std::to_string(below(3));
     if (below(2) == 0 || !std::filesystem::exists(path)) {
-      (void)expect("save_file", {}, [&] { return oriel_session_save_file(session, path.c_str()); });
+      (void)ledger_.expect("save_file", {},
+                           [&] { return oriel_session_save_file(session, path.c_str()); });
     } else {
       // Of a session that split its turns otherwise, maybe, or another place of the sampler's: any session takes it.
-      (void)expect("restore_file", {},
-                   [&] { return oriel_session_restore_file(session, path.c_str()); });
+      (void)ledger_.expect("restore_file", {},
+                           [&] { return oriel_session_restore_file(session, path.c_str()); });
     }
   }
 
@@ -474,7 +416,7 @@ class Soak {
     std::vector<uint8_t> bytes(needed);
     const oriel_status status = oriel_session_save(session, bytes.data(), bytes.size(), &needed);
     bytes.resize(status == ORIEL_OK ? needed : 0);
-    lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
+    ledger_.noteLoss(status);
     return bytes;
   }
 
@@ -490,29 +432,29 @@ class Soak {
       bytes[below(static_cast<uint32_t>(bytes.size()))] ^= static_cast<uint8_t>(1u << below(8));
     }
     const oriel_status status =
-        expect("restore of what is damaged",
-               {ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED, ORIEL_ERROR_ARGUMENT},
-               [&] { return oriel_session_restore(session, bytes.data(), bytes.size()); });
-    check("is refused", status != ORIEL_OK, "");
+        ledger_.expect("restore of what is damaged",
+                       {ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED, ORIEL_ERROR_ARGUMENT},
+                       [&] { return oriel_session_restore(session, bytes.data(), bytes.size()); });
+    ledger_.check("is refused", status != ORIEL_OK, "");
     const std::vector<uint8_t> after = saved(session);
-    check("the session is as it was", lost_ || after == before, "");
+    ledger_.check("the session is as it was", ledger_.lost || after == before, "");
   }
 
   void givenBack() {
     const oriel_trim_level level = static_cast<oriel_trim_level>(1 + below(4));
     const char* const folder = level == ORIEL_TRIM_CACHE ? folder_.c_str() : nullptr;
     if (below(3) == 0) {
-      (void)expect("pause", {}, [&] { return oriel_pause(model_); });
+      (void)ledger_.expect("pause", {}, [&] { return oriel_pause(model_); });
     }
     // Conversations with parts that are no messages cannot be built again.
-    if (expect("trim", {ORIEL_ERROR_STATE}, [&] { return oriel_trim(model_, level, folder); }) ==
-        ORIEL_OK) {
+    if (ledger_.expect("trim", {ORIEL_ERROR_STATE},
+                       [&] { return oriel_trim(model_, level, folder); }) == ORIEL_OK) {
       oriel_resident resident = sized<oriel_resident>();
       (void)oriel_model_get_resident(model_, &resident);
-      check("what stays is what was said", resident.total_bytes <= plan_.trim_bytes[level],
-            std::to_string(resident.total_bytes));
+      ledger_.check("what stays is what was said", resident.total_bytes <= plan_.trim_bytes[level],
+                    std::to_string(resident.total_bytes));
     }
-    (void)expect("resume", {}, [&] { return oriel_resume(model_, nullptr, nullptr); });
+    (void)ledger_.expect("resume", {}, [&] { return oriel_resume(model_, nullptr, nullptr); });
   }
 
   void withoutMemory(oriel_session* session) {
@@ -520,19 +462,20 @@ class Soak {
     const std::string path = folder_ + "/" + kind_->name + std::to_string(below(3));
     switch (below(3)) {
       case 0:
-        (void)expect("save_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
-                     [&] { return oriel_session_save_file(session, path.c_str()); });
+        (void)ledger_.expect("save_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
+                             [&] { return oriel_session_save_file(session, path.c_str()); });
         break;
       case 1:
         if (std::filesystem::exists(path)) {
-          (void)expect("restore_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
-                       [&] { return oriel_session_restore_file(session, path.c_str()); });
+          (void)ledger_.expect("restore_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
+                               [&] { return oriel_session_restore_file(session, path.c_str()); });
         }
         break;
       default: {
         const std::string word(3000, 'x');
-        (void)expect("chat_add without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
-                     [&] { return oriel_chat_add(session, "user", word.data(), word.size()); });
+        (void)ledger_.expect("chat_add without memory", {ORIEL_ERROR_OUT_OF_MEMORY}, [&] {
+          return oriel_chat_add(session, "user", word.data(), word.size());
+        });
       }
     }
     memory_.refuse_in = 0;
@@ -561,16 +504,16 @@ class Soak {
       oriel_recover_options options = sized<oriel_recover_options>();
       options.device = ORIEL_DEVICE_VULKAN;
       oriel_recovered result = sized<oriel_recovered>();
-      (void)expect("recover", {},
-                   [&] { return oriel_session_recover(session, &options, &result); });
+      (void)ledger_.expect("recover", {},
+                           [&] { return oriel_session_recover(session, &options, &result); });
       const uint64_t now = stats(session).position;
       const bool has_last = now == position + 1 && last_shown_.count(session) != 0 &&
                             lastToken(session) == last_shown_[session];
-      check("a session that was recovered is where it was", now == position || has_last,
-            std::to_string(now) + " and " + std::to_string(position));
+      ledger_.check("a session that was recovered is where it was", now == position || has_last,
+                    std::to_string(now) + " and " + std::to_string(position));
     }
     last_shown_.clear();
-    lost_ = false;
+    ledger_.lost = false;
   }
 
   // A reply that loses its device has shown one token more than were read, at most; recovery reads that one.
@@ -606,17 +549,18 @@ class Soak {
       (void)oriel_session_get_view(session, &view);
       size_t ids = 0;
       (void)oriel_session_get_tokens(session, 0, nullptr, 0, &ids);
-      check("the window is not longer than it may be", is.window_used <= is.window_capacity, "");
-      check("what is allocated is what was planned",
-            is.device_bytes + is.host_bytes <= plan_.total_bytes,
-            std::to_string(is.device_bytes + is.host_bytes));
+      ledger_.check("the window is not longer than it may be", is.window_used <= is.window_capacity,
+                    "");
+      ledger_.check("what is allocated is what was planned",
+                    is.device_bytes + is.host_bytes <= plan_.total_bytes,
+                    std::to_string(is.device_bytes + is.host_bytes));
       // A message that was taken back may have overwritten what the newest token saw.
-      check("what is seen is there",
-            view.position == is.position && view.first_stored <= view.position &&
-                view.first_visible <= view.position,
-            std::to_string(view.first_visible));
-      check("what was evicted is not held",
-            is.evicted + is.window_used <= is.position + is.window_capacity, "");
+      ledger_.check("what is seen is there",
+                    view.position == is.position && view.first_stored <= view.position &&
+                        view.first_visible <= view.position,
+                    std::to_string(view.first_visible));
+      ledger_.check("what was evicted is not held",
+                    is.evicted + is.window_used <= is.position + is.window_capacity, "");
     }
   }
 
@@ -628,7 +572,7 @@ class Soak {
     std::vector<int32_t> ids;
     const oriel_status status = oriel_session_generate(session, &options, keep, &ids, nullptr);
     cut(session, status, ids);
-    lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
+    ledger_.noteLoss(status);
     return ids;
   }
 
@@ -640,25 +584,26 @@ class Soak {
       twin = sessions_[i] == nullptr ? &sessions_[i] : twin;
       session = sessions_[i] != nullptr ? sessions_[i] : session;
     }
-    if (lost_ || twin == nullptr || session == nullptr || stats(session).position == 0) {
+    if (ledger_.lost || twin == nullptr || session == nullptr || stats(session).position == 0) {
       return;
     }
-    doing_ = "twin";
+    ledger_.begin("twin");
     oriel_session_options options = sessionOptions();
     const oriel_chat_options chat = chatOptions();
     options.chat = &chat;
     if (oriel_session_create(model_, &options, twin) != ORIEL_OK) {
-      check("a twin can be made", false, oriel_model_last_error(model_));
+      ledger_.check("a twin can be made", false, oriel_model_last_error(model_));
       return;
     }
     const std::vector<uint8_t> bytes = saved(session);
     if (!bytes.empty()) {
       const oriel_status status = oriel_session_restore(*twin, bytes.data(), bytes.size());
-      lost_ = lost_ || status == ORIEL_ERROR_DEVICE;
+      ledger_.noteLoss(status);
       const std::vector<int32_t> here = continuation(session);
       const std::vector<int32_t> there = continuation(*twin);
-      check("a twin goes on in the same words", lost_ || (status == ORIEL_OK && here == there),
-            oriel_status_text(status));
+      ledger_.check("a twin goes on in the same words",
+                    ledger_.lost || (status == ORIEL_OK && here == there),
+                    oriel_status_text(status));
       ++twins_;
     }
     oriel_session_destroy(*twin);
@@ -666,7 +611,7 @@ class Soak {
   }
 
   void endAll() {
-    doing_ = "the end of all sessions";
+    ledger_.begin("the end of all sessions");
     for (oriel_session*& session : sessions_) {
       oriel_session_destroy(session);
       session = nullptr;
@@ -674,36 +619,21 @@ class Soak {
     split_turns_ = below(2);
     forgets_ = below(2);
     // A model whose device is lost has given back what a session is needed to take again.
-    if (!lost_ && rest_bytes_ == 0) {
+    if (!ledger_.lost && rest_bytes_ == 0) {
       rest_bytes_ = memory_.live_bytes;
     }
-    check("memory is what it was", lost_ || memory_.live_bytes == rest_bytes_,
-          std::to_string(memory_.live_bytes) + " bytes, before " + std::to_string(rest_bytes_));
-    if (lost_) {
+    ledger_.check(
+        "memory is what it was", ledger_.lost || memory_.live_bytes == rest_bytes_,
+        std::to_string(memory_.live_bytes) + " bytes, before " + std::to_string(rest_bytes_));
+    if (ledger_.lost) {
       create(&sessions_[0]);  // whoever recovers the device
     }
-  }
-
-  void report() {
-    for (const auto& [what, statuses] : done_) {
-      std::printf("%-36s", what.c_str());
-      for (const auto& [status, count] : statuses) {
-        std::printf("  %s %llu", oriel_status_text(status), static_cast<unsigned long long>(count));
-      }
-      std::printf("\n");
-    }
-    std::printf("%llu calls, %llu twins, resident pages %llu, then %llu, then %llu\n",
-                static_cast<unsigned long long>(step_), static_cast<unsigned long long>(twins_),
-                static_cast<unsigned long long>(warm_pages_),
-                static_cast<unsigned long long>(early_pages_),
-                static_cast<unsigned long long>(late_pages_));
-    std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(passed_),
-                static_cast<unsigned long long>(failed_));
   }
 
   const Settings settings_;
   const std::string folder_;
   std::mt19937_64 random_;
+  Ledger ledger_;
   Memory memory_;
   const SoakKind* kind_ = nullptr;
   uint32_t n_loaded_ = 0;
@@ -711,14 +641,10 @@ class Soak {
   oriel_model* model_ = nullptr;
   oriel_plan plan_ = {};
   oriel_session* sessions_[kSessions] = {};
-  std::vector<std::string> lines_;
   std::map<const oriel_session*, int32_t> last_shown_;  ///< by replies that lost their device
-  std::map<std::string, std::map<oriel_status, uint64_t>> done_;
-  const char* doing_ = "";
   uint32_t split_turns_ = 0;  ///< of every session
   uint32_t forgets_ = 0;
-  bool lost_ = false;
-  uint64_t step_ = 0, twins_ = 0, passed_ = 0, failed_ = 0, rest_bytes_ = 0;
+  uint64_t twins_ = 0, rest_bytes_ = 0;
   uint64_t warm_pages_ = 0, early_pages_ = 0, late_pages_ = 0;
 };
 
