@@ -19,6 +19,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -377,9 +378,12 @@ class Soak {
         return;
       default: {
         const uint32_t flags = below(2);
-        (void)ledger_.expect("rewind_turns", {ORIEL_ERROR_CONTEXT}, [&] {
+        const oriel_status status = ledger_.expect("rewind_turns", {ORIEL_ERROR_CONTEXT}, [&] {
           return oriel_session_rewind_turns(session, 1 + below(2), flags);
         });
+        if (flags == ORIEL_READ_AGAIN && status == ORIEL_ERROR_DEVICE) {
+          read_again_.insert(session);
+        }
         // Text that is read again may have more tokens than the model wrote it in.
         ledger_.check(
             "going back goes back",
@@ -454,7 +458,10 @@ class Soak {
       ledger_.check("what stays is what was said", resident.total_bytes <= plan_.trim_bytes[level],
                     std::to_string(resident.total_bytes));
     }
-    (void)ledger_.expect("resume", {}, [&] { return oriel_resume(model_, nullptr, nullptr); });
+    if (ledger_.expect("resume", {}, [&] { return oriel_resume(model_, nullptr, nullptr); }) ==
+        ORIEL_ERROR_DEVICE) {
+      read_again_.insert(std::begin(sessions_), std::end(sessions_));
+    }
   }
 
   void withoutMemory(oriel_session* session) {
@@ -509,10 +516,14 @@ class Soak {
       const uint64_t now = stats(session).position;
       const bool has_last = now == position + 1 && last_shown_.count(session) != 0 &&
                             lastToken(session) == last_shown_[session];
-      ledger_.check("a session that was recovered is where it was", now == position || has_last,
+      // What was being read again when the device went is read whole.
+      const bool reads_on = now > position && read_again_.count(session) != 0;
+      ledger_.check("a session that was recovered is where it was",
+                    now == position || has_last || reads_on,
                     std::to_string(now) + " and " + std::to_string(position));
     }
     last_shown_.clear();
+    read_again_.clear();
     ledger_.lost = false;
   }
 
@@ -642,7 +653,8 @@ class Soak {
   oriel_plan plan_ = {};
   oriel_session* sessions_[kSessions] = {};
   std::map<const oriel_session*, int32_t> last_shown_;  ///< by replies that lost their device
-  uint32_t split_turns_ = 0;  ///< of every session
+  std::set<const oriel_session*> read_again_;           ///< when the device was lost
+  uint32_t split_turns_ = 0;                            ///< of every session
   uint32_t forgets_ = 0;
   uint64_t twins_ = 0, rest_bytes_ = 0;
   uint64_t warm_pages_ = 0, early_pages_ = 0, late_pages_ = 0;
