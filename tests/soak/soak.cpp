@@ -602,8 +602,11 @@ class Soak {
     oriel_session_options options = sessionOptions();
     const oriel_chat_options chat = chatOptions();
     options.chat = &chat;
-    if (oriel_session_create(model_, &options, twin) != ORIEL_OK) {
-      ledger_.check("a twin can be made", false, oriel_model_last_error(model_));
+    const oriel_status made = oriel_session_create(model_, &options, twin);
+    ledger_.noteLoss(
+        made);  // of a device that loseDevice() has taken from the next call that asks for it
+    if (made != ORIEL_OK) {
+      ledger_.check("a twin can be made", ledger_.lost, oriel_model_last_error(model_));
       return;
     }
     const std::vector<uint8_t> bytes = saved(session);
