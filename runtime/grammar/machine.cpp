@@ -84,7 +84,7 @@ class Constraint::Walk {
       next = path_[depth] == StateSets::kNothing ? StateSets::kNothing
                                                  : sets_.step(path_[depth], byte);
     }
-    return next == StateSets::kFull ? StateSets::kNothing : next;
+    return sets_.orNothing(next);
   }
 
   Constraint& constraint_;
@@ -246,7 +246,7 @@ Constraint::Set Constraint::stepFrom(Set set, uint8_t byte) {
     makeRoom(&set);
     next = set == StateSets::kNothing ? set : sets_.step(set, byte);
   }
-  return next == StateSets::kFull ? StateSets::kNothing : next;
+  return sets_.orNothing(next);
 }
 
 bool Constraint::isStop(int32_t id) const { return id == extra_stop_ || tokenizer_.isStop(id); }

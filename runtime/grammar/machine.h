@@ -62,6 +62,8 @@ class Constraint {
   /// It may end here, and nothing may follow.
   bool ended();
   const Automaton& automaton() const { return automaton_; }
+  /// Since compile() something was forbidden that the grammar has, as it was too ambiguous or nested too deep (StateSets).
+  bool bounded() const { return sets_.bounded(); }
 
  private:
   using Set = StateSets::Id;

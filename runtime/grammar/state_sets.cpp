@@ -62,6 +62,7 @@ bool StateSets::init(const Automaton* automaton, void* memory, size_t bytes) {
   set_hashes_ = pieces.take<Id>(set_slots_);
   std::fill_n(seen_, kSeenSlots, Seen());
   step_ = 0;
+  bounded_ = false;
   findKindClasses();
   begin();
   return true;
@@ -110,7 +111,11 @@ bool StateSets::isNew(Place place) {
 void StateSets::want(uint32_t state, uint32_t stack) {
   const Place place = state | stack << 16;
   if (automaton_->states[state].need + stacks_[stack].height > kMostHeight ||
-      n_seen_ == kMostVisited || !isNew(place)) {
+      n_seen_ == kMostVisited) {
+    bounded_ = true;
+    return;
+  }
+  if (!isNew(place)) {
     return;
   }
   waiting_[n_waiting_++] = place;
@@ -147,7 +152,9 @@ bool StateSets::visit(Place place) {
     return true;
   }
   const Automaton::State& state = automaton_->states[id];
-  if (state.n_bytes != 0 && n_found_ < kMostInSet) {
+  if (state.n_bytes != 0 && n_found_ == kMostInSet) {
+    bounded_ = true;
+  } else if (state.n_bytes != 0) {
     found_[n_found_++] = place;
   }
   // The last is visited first.
@@ -160,6 +167,7 @@ bool StateSets::visit(Place place) {
     const uint32_t height = stacks_[stack].height;
     if (height + 1 + automaton_->states[edge.target].need > kMostHeight ||
         height + automaton_->states[edge.with].need > kMostHeight || n_seen_ == kMostVisited) {
+      bounded_ = true;
       continue;
     }
     uint32_t pushed = 0;
@@ -257,6 +265,7 @@ void StateSets::cutToStacks() {
   if (most <= most_stacks_ / 2) {
     return;
   }
+  bounded_ = true;
   std::memset(marks_, 0, most_stacks_ * sizeof(uint32_t));
   n_found_ = markStacks(found_, n_found_, most_stacks_ / 2);
 }
@@ -296,6 +305,7 @@ void StateSets::keep(Id* sets, uint32_t count) {
     if (i != 0 &&
         (i >= most_sets_ / 2 || n_places > most_places_ / 2 || n_stacks > most_stacks_ / 2)) {
       std::fill(sets + i, sets + count, kNothing);
+      bounded_ = true;
       break;
     }
   }

@@ -25,7 +25,7 @@ class StateSets {
   static constexpr Id kFull = UINT16_MAX;  ///< no room for the answer: keep(), and ask again
 
   // Bounds that keep one step short. Beyond them texts are forbidden that the grammar has; what is left is right, and
-  // can be completed.
+  // can be completed. Which they are depends on what has been met before, so that the same text may not come again.
   static constexpr uint32_t kMostInSet =
       1024;  ///< states with their stacks; a schema has under ten
   static constexpr uint32_t kMostVisited =
@@ -49,6 +49,13 @@ class StateSets {
   bool goesOn(Id set) const { return sets_[set].count != 0; }
   /// False: no room.
   bool kindsFrom(Id set, KindsFrom* kinds);
+  /// Since init() these bounds, or a lack of memory, have forbidden something.
+  bool bounded() const { return bounded_; }
+  /// The set behind a byte; where there was no room for it even behind keep(), kNothing.
+  Id orNothing(Id next) {
+    bounded_ = bounded_ || next == kFull;
+    return next == kFull ? kNothing : next;
+  }
   /// A number that the user keeps with a set, 0 at first and again after keep().
   uint16_t& note(Id set) { return sets_[set].note; }
 
@@ -144,6 +151,7 @@ class StateSets {
   uint32_t n_found_ = 0;
   uint32_t n_waiting_ = 0;
   bool found_end_ = false;
+  bool bounded_ = false;  ///< of all steps
   // Of the automaton.
   Following kinds_[16];
   Following following_[5];
