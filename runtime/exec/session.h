@@ -411,7 +411,7 @@ class Session {
                      const RecoverOptions& options, bool* fits);
   Status readUnfinished(const RecoverOptions& options, int32_t id, Recovered* result);
   Status recoverUnread(Recovered* result);
-  void keepCutText(const ReplyCall& call);
+  void keepCutText(const Status& status);
   // Of the transcript.
   Status addMessages(const JsonValue& messages, size_t given_bytes);
   void cutReply(const Transcript::Entry& reply, uint64_t position);

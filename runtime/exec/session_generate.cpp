@@ -236,13 +236,18 @@ Status Session::endReply(const ReplyCall& call) {
   if (context_.share != nullptr) {
     context_.share->leave(context_.index);
   }
-  if (!call.status.ok() && call.status.code() != ORIEL_ERROR_CANCELLED) {
-    guesses_ = {};
-    keepCutText(call);
-    return call.status;
+  Status status = call.status.code() != ORIEL_ERROR_CANCELLED ? call.status : Status(kOk);
+  if (status.ok()) {
+    status = dropAhead();
   }
-  ORIEL_TRY(dropAhead());
-  ORIEL_TRY(settleLogits());
+  if (status.ok()) {
+    status = settleLogits();
+  }
+  if (!status.ok()) {
+    guesses_ = {};
+    keepCutText(status);
+    return status;
+  }
   oriel_generation* const result = call.result;
   result->tokens_drafted = static_cast<uint32_t>(drafter_.counts().drafted - call.drafts.drafted);
   result->tokens_accepted =

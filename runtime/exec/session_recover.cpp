@@ -58,8 +58,8 @@ void Session::putBack(const Kept& kept) {
 }
 
 // What the app was shown of a reply is said, although the device did not live to read the last of it.
-void Session::keepCutText(const ReplyCall& call) {
-  if (call.status.lost()) {
+void Session::keepCutText(const Status& status) {
+  if (status.lost()) {
     const ReplyText::Shown rest = reply_text_.finish(false);
     transcript_.extend(rest.text, rest.bytes);
     reply_parts_.forget();

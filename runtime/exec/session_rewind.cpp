@@ -20,7 +20,11 @@ bool Session::holdsWhatIsSeenAt(uint64_t position) const {
 
 // Whether what came from a session with another window leads there.
 bool Session::reaches(uint64_t position) const {
-  const bool in_sinks = context_.model->n_views == 1 && position <= cache_.sinks;
+  const ModelDesc& model = *context_.model;
+  bool in_sinks = position <= cache_.sinks;
+  for (uint32_t view = 1; view < model.n_views; ++view) {
+    in_sinks = in_sinks && model.views[view].kind == ViewKind::kSession;
+  }
   return position >= carried_.least || position == 0 || in_sinks;
 }
 
@@ -29,7 +33,9 @@ bool Session::onlySinksSee(uint64_t position) const {
   const ModelDesc& model = *context_.model;
   bool only = position <= cache_.sinks;
   for (uint32_t view = 1; view < model.n_views; ++view) {
-    only = only && model.views[view].kind == ViewKind::kState;
+    const ViewKind kind =
+        model.views[view].kind;  // layers that see a part of the window have the sinks, too
+    only = only && (kind == ViewKind::kState || kind == ViewKind::kSession);
   }
   return only;
 }

@@ -129,7 +129,6 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
 void Session::takeState(const SessionState& state) {
   position_ = state.position;
   stored_ = state.stored;
-  last_token_ = lastHeldToken();
   drafter_.restart();
   first_position_ = state.first_position;
   restartStates(position_);
@@ -138,6 +137,7 @@ void Session::takeState(const SessionState& state) {
     states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
     states_->stale = (state.chat & kStaleState) != 0;
   }
+  last_token_ = lastHeldToken();  // of what is held now
   hidden_row_ = -1;
   has_logits_ = has_top_ = false;
   unfinished_ = -1;

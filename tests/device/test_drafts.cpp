@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 #include <thread>
@@ -349,6 +350,49 @@ TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
     ASSERT_EQ(ORIEL_OK, oriel_session_logits(made, &logits, &count));
     EXPECT_TRUE(logitsOf(plain) == std::vector<float>(logits, logits + count));
   }
+}
+
+// Text that was held back, as a stop text might have begun with it, when the logits of the last row could not be fetched.
+TEST_F(Drafts, a_device_that_is_lost_behind_the_last_guess_leaves_the_text_in_the_transcript) {
+  oriel_options some = options(7, 400, 16);
+  some.transcript_bytes = 16384;
+  uint32_t lost = 0;
+  for (uint32_t tokens = 4; tokens < 12; ++tokens) {
+    LosableModel losing(kTrained, some);
+    oriel_session* made = nullptr;
+    ASSERT_EQ(ORIEL_OK, oriel_session_create(losing.model.get(), nullptr, &made));
+    const SessionPtr session(made);
+    const std::string asked = "Repeat after me: dog dog dog dog dog dog dog dog dog";
+    ASSERT_EQ(ORIEL_OK, oriel_chat_add(made, "user", asked.data(), asked.size()));
+    oriel_logit_bias bias = {0, 100};
+    size_t count = 0;
+    ASSERT_EQ(ORIEL_OK, oriel_tokenize(losing.model.get(), " dog", 4, 0, &bias.id, 1, &count));
+    oriel_generate_options reply = greedyOptions(tokens);
+    reply.logit_bias = &bias;
+    reply.logit_bias_count = 1;
+    reply.draft = ORIEL_DRAFT_ALWAYS;
+    const char* const stop = " dog dog dog dog dog dog dog dog dog dog dog dog dog!";
+    reply.stop = &stop;
+    reply.stop_count = 1;
+    losing.lose(Work::kCopy, 1);
+    const oriel_status status = oriel_chat_reply(made, &reply, nullptr, nullptr, nullptr);
+    if (status == ORIEL_OK) {
+      continue;  // it ended with a token that was no guess
+    }
+    ASSERT_EQ(ORIEL_ERROR_DEVICE, status);
+    ++lost;
+    losing.mend();
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, nullptr)) << log_.errors();
+    std::string expected;
+    for (uint32_t i = 0; i < tokens; ++i) {
+      expected += " dog";
+    }
+    std::vector<char> json(4096);
+    size_t needed = 0;
+    ASSERT_EQ(ORIEL_OK, oriel_transcript_export(made, json.data(), json.size(), &needed));
+    EXPECT_NE(nullptr, std::strstr(json.data(), ("\"" + expected + "\"").c_str())) << json.data();
+  }
+  EXPECT_NE(0u, lost);
 }
 
 // The chance of each token behind a text, from a model that guesses nothing.

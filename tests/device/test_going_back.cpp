@@ -57,24 +57,60 @@ class GoingBack : public ScratchFolder {
     return ids;
   }
 
+  static std::vector<uint8_t> snapshotOf(const SessionPtr& session) {
+    size_t needed = 0;
+    (void)oriel_session_save(session.get(), nullptr, 0, &needed);
+    std::vector<uint8_t> bytes(needed);
+    EXPECT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+    return bytes;
+  }
+
   CapturedLog log_;
   const std::string dir_ = path("");
   ModelPtr model_;
 };
 
 TEST_F(GoingBack, behind_the_sinks_what_was_held_before_counts_no_more) {
-  const SessionPtr session = open(options());
-  ASSERT_EQ(ORIEL_OK, append(session, someIds(2000, 400)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 4));
-  const std::vector<int32_t> more = someIds(40, 300);
-  ASSERT_EQ(ORIEL_OK, append(session, more));
-  const std::vector<int32_t> held = tokensFrom(session, 10);
-  EXPECT_EQ(std::vector<int32_t>(more.begin() + 6, more.end()), held);
-  const SessionPtr fork = forkOf(session);
-  ASSERT_EQ(ORIEL_OK, append(session, {7}));
-  ASSERT_EQ(ORIEL_OK, append(fork, {7}));
-  EXPECT_EQ(logitsOf(session), logitsOf(fork));
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 30)) << log_.errors();
+  const uint8_t shares[] = {64, 128, 128, 64, 64, 0};  // windows by layer have the sinks, too
+  for (const bool by_layer : {false, true}) {
+    SCOPED_TRACE(by_layer);
+    oriel_options some = options();
+    if (by_layer) {
+      some.window_shares = shares;
+      some.window_share_count = sizeof(shares);
+    }
+    const SessionPtr session = open(some);
+    ASSERT_EQ(ORIEL_OK, append(session, someIds(2000, 400)));
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 4));
+    const std::vector<int32_t> more = someIds(40, 300);
+    ASSERT_EQ(ORIEL_OK, append(session, more));
+    const std::vector<int32_t> held = tokensFrom(session, 10);
+    EXPECT_EQ(std::vector<int32_t>(more.begin() + 6, more.end()), held);
+    const SessionPtr fork = forkOf(session);
+    ASSERT_EQ(ORIEL_OK, append(session, {7}));
+    ASSERT_EQ(ORIEL_OK, append(fork, {7}));
+    EXPECT_EQ(logitsOf(session), logitsOf(fork));
+    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 30)) << log_.errors();
+  }
+}
+
+// A snapshot of another window has no tokens before some place. The next one may.
+TEST_F(GoingBack, a_snapshot_is_held_as_it_says_whatever_was_there) {
+  const auto savedBy = [&](uint32_t window, uint32_t tokens) {
+    const SessionPtr session = open(options(window, 16));
+    EXPECT_EQ(ORIEL_OK, append(session, someIds(tokens, 300)));
+    return snapshotOf(session);
+  };
+  const std::vector<uint8_t> far = savedBy(40, 300);
+  const std::vector<uint8_t> near = savedBy(100, 50);
+  const SessionPtr session = open(options(100, 16));
+  const SessionPtr fresh = newSession(model_);
+  for (const auto& bytes : {far, near}) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), bytes.size()));
+  }
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.get(), near.data(), near.size()));
+  EXPECT_EQ(snapshotOf(fresh), snapshotOf(session));
+  EXPECT_EQ(tokensFrom(fresh, 0), tokensFrom(session, 0));
 }
 
 TEST_F(GoingBack, recall_keeps_what_is_said_behind_the_sinks) {

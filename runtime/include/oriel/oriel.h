@@ -670,8 +670,8 @@ ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int3
  * (oriel_chat_options), which then closes whatever message is open. Going back is possible while
  * what the remaining text would see is still stored: always before the window has filled (with sliding-window
  * layers theirs: oriel_plan.groups), later for up to chunk_tokens, one less
- * right behind a greedy reply that a stop token or a cancel ended (with oriel_plan.draft_tokens so many less, behind any
- * reply that ended so); beyond that ORIEL_ERROR_CONTEXT, and nothing changes.
+ * right behind a greedy reply that a stop token or a cancel ended (with oriel_plan.draft_tokens up to so many less, behind
+ * any reply in which guesses were allowed); beyond that ORIEL_ERROR_CONTEXT, and nothing changes.
  *
  * In a model that keeps a state this is at once where there is a checkpoint after `position` tokens
  * (oriel_session_get_checkpoints), and where the latest step began. Else the tokens behind the nearest earlier
