@@ -203,6 +203,8 @@ class Session:
         """How surprised the model is: text (without BOS) or ids, teacher-forced, as `oriel eval` has it. What the
         session holds comes before."""
         ids = self._model.tokenize(text) if isinstance(text, str) else [int(value) for value in text]
+        if not ids:
+            raise ValueError("there is no token to score: give at least one")
         nll: List[float] = []
 
         def see(index: int, pointer: Any, count: int) -> bool:
@@ -412,7 +414,7 @@ def _nothing(_handle: int) -> None:
 
 def _adding(said: Union[str, Message, Sequence[Message], None]) -> Callable[[int], None]:
     """Of a message or a list of them. Plain ones go the short way, which also takes text that is not JSON's."""
-    if said is None or isinstance(said, str):
+    if said is None or isinstance(said, (str, bytes, bytearray, int, float)):
         raise TypeError('a message is add("user", "text"), {"role": ..., "content": ...} or a list of those')
     if isinstance(said, Mapping) and set(said) == {"role", "content"} and isinstance(said["content"], str):
         role, text = _role(said["role"]), text_bytes(said["content"])

@@ -12,8 +12,8 @@ def parse_size(size: Size) -> int:
     if isinstance(size, bool) or not isinstance(size, (int, str)):
         raise TypeError(f'a size is a number of bytes or text such as "300MB", not {size!r}')
     if isinstance(size, int):
-        if size <= 0:
-            raise ValueError(f"a size is more than 0 bytes, not {size}")
+        if not 0 < size < 1 << 64:
+            raise ValueError(f"a size is more than 0 bytes and within 64 bits, not {size}")
         return size
     match = _UNIT.fullmatch(size)
     if not match or (match.group(3) and not (match.group(2) and match.group(4))):

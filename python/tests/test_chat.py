@@ -128,6 +128,7 @@ class Chat(unittest.TestCase):
             self.assertEqual(chat.reply({"role": "user", "content": "Hello!"}, seed=1).text, text)
         with self.model.session() as chat:
             self.assertRaises(TypeError, chat.add, "no role")
+            self.assertRaises(TypeError, chat.reply, b"bytes")
             self.assertRaises(oriel.ArgumentError, chat.add, "nobody\n", "x")
             chat.add("user", "a\0b")
             self.assertEqual(chat.messages[0]["content"], "a\0b")

@@ -66,6 +66,7 @@ class Numbers(Loaded):
             said = program("eval", TINY, "--text", path, "--per-token", *FLAGS)
         with self.model.session() as session:
             score = session.score(TEXT)
+            self.assertRaises(ValueError, session.score, "")
         self.assertEqual(len(score.nll), len(said["nll"]))
         for ours, theirs in zip(score.nll, said["nll"]):
             self.assertAlmostEqual(ours, theirs, places=4)
@@ -174,6 +175,8 @@ class Options(unittest.TestCase):
         for wrong in ("", "MB", "-1", "1.5", "300 XB", "1i", "0", 0, -3):
             self.assertRaises(ValueError, oriel.parse_size, wrong)
         self.assertRaises(TypeError, oriel.parse_size, 1.5)
+        self.assertRaises(ValueError, oriel.parse_size, 1 << 64)
+        self.assertEqual(oriel.parse_size((1 << 64) - 1), (1 << 64) - 1)
         self.assertEqual([oriel.format_size(size) for size in (9, 1024, 10798096, 5 << 40)], ["9 B", "1.0 KiB", "10.3 MiB", "5.0 TiB"])
 
     def test_every_keyword_reaches_its_struct(self):

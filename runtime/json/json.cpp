@@ -272,8 +272,8 @@ Status parseJson(const char* text, size_t bytes, const char* what, const Log& lo
                  const JsonValue** value) {
   *value = nullptr;
   if (bytes > kMaxJsonBytes) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "%s have more than %zu bytes: give less", what,
-                    kMaxJsonBytes);
+    return log.fail(ORIEL_ERROR_ARGUMENT, "more than %zu bytes in %s: give less", kMaxJsonBytes,
+                    what);
   }
   JsonReader reader(text, bytes, scratch);
   *value = reader.read();
@@ -281,14 +281,14 @@ Status parseJson(const char* text, size_t bytes, const char* what, const Log& lo
     return kOk;
   }
   if (scratch->failed()) {
-    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read %s: give less of them", what);
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read %s: give less", what);
   }
   if (reader.tooDeep()) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "%s go deeper than %u levels: nest less", what,
-                    kMaxJsonDepth);
+    return log.fail(ORIEL_ERROR_ARGUMENT, "more than %u levels in %s: nest less", kMaxJsonDepth,
+                    what);
   }
-  return log.fail(ORIEL_ERROR_ARGUMENT, "%s are not valid JSON at byte %zu: correct them", what,
-                  reader.at());
+  return log.fail(ORIEL_ERROR_ARGUMENT, "no valid JSON at byte %zu of %s: correct it there",
+                  reader.at(), what);
 }
 
 void writeJsonEscaped(const JsonText& text, const JsonSink& sink) {

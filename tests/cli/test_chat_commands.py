@@ -86,6 +86,8 @@ def test_set():
     chat.send("My name is Ada.")
     chat.send("/set tokens 12")
     chat.says("less memory", "/set memory 11MB", "of 10.5 MiB used", "memory is 10.5 MiB")
+    chat.says("what is free", "/set memory default", "memory is")
+    chat.says("less memory again", "/set memory 11MB", "memory is 10.5 MiB")
     chat.says("too little", "/set memory 2MB", "does not fit", "at least", absent=["memory is"])
     chat.says("a window", "/set window 300", "the last 300 tokens")
     chat.says("a cache", "/set kv k8v8", "kv is k8v8")

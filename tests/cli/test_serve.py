@@ -157,6 +157,10 @@ def test_completions():
         tokens = [t for event in stream.events for choice in event["choices"]
                   for t in (choice["logprobs"] or {"tokens": []})["tokens"]]
         check("its tokens", "".join(tokens) == want["text"] and len(tokens) == 12, tokens)
+        e_acute = json_of("bytes of one", "tokenize", BUNDLED, stdin="é".encode())["ids"][:2]
+        for byte, offsets in ((e_acute[0], [0, 1, 2, 3]), (e_acute[1], [0, 0, 0, 0])):
+            choice = server.complete("x", max_tokens=4, logprobs=1, logit_bias={str(byte): 100}).json["choices"][0]
+            check("bytes that go on with a character begin none", choice["logprobs"]["text_offset"] == offsets, choice)
         check("16 tokens by default", server.complete(prompt, logit_bias=ENDLESS["logit_bias"]).json["usage"]
               ["completion_tokens"] == 16)
         refused("echo", server.complete(prompt, echo=True), 400, "echo")
@@ -413,6 +417,12 @@ def test_start_and_stop():
     plain = program.interrupt(["serve", BUNDLED, "--port", "0", *FIXED], lambda process: process.stdout.readline())
     check("the address on a line", plain.code == 0 and plain.out.startswith(b"http://127.0.0.1:")
           and plain.out.count(b"\n") == 1, plain)
+    least = fails("too little for one", 3, "serve", BUNDLED, "--port", "0", "--memory", "1MiB", "--device", "cpu")
+    needed = int(least.err.split()[-1])
+    for bytes_, sessions in ((needed, 1), (needed + (3 << 19), 2)):
+        some = program.interrupt(["serve", BUNDLED, "--port", "0", "--memory", str(bytes_), "--device", "cpu", "--json"],
+                                 lambda process: process.stdout.readline())
+        check(f"as many sessions as fit: {sessions}", some.code == 0 and some.json["sessions"] == sessions, some)
 
 
 if __name__ == "__main__":

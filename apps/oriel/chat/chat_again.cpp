@@ -147,7 +147,7 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
       table.row({each.name, each.show(options_), each.values});
     }
     cli::tell(table.text(noteColumns()));
-    tell(dim("/set NAME VALUE changes one, /set NAME default takes that back") + "\n");
+    tell(dim("/set NAME VALUE changes one, /set NAME default is what it is by itself") + "\n");
     return;
   }
   if (setting == nullptr) {

@@ -154,9 +154,16 @@ const ChatSetting kSettings[] = {
        }
        return why_not;
      }},
-    {"memory", SettingFor::kModel, "a size, e.g. 300MB",
-     [](const Options& o) { return formatSize(o.common.memory_bytes); },
+    {"memory", SettingFor::kModel, "a size, e.g. 300MB, or default",
+     [](const Options& o) {
+       return o.common.memory_bytes == 0 ? std::string("half of what is free")
+                                         : formatSize(o.common.memory_bytes);
+     },
      [](const std::string& text, Options* o) {
+       if (text == kDefault) {
+         o->common.memory_bytes = 0;
+         return std::string();
+       }
        return parseSize(text, &o->common.memory_bytes)
                   ? std::string()
                   : "'" + text +

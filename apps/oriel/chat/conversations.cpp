@@ -11,6 +11,7 @@
 #include "output.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
+#include "terminal/wrap.h"
 
 namespace cli {
 namespace {
@@ -283,15 +284,18 @@ void Conversations::goOn(uint64_t end) {
   }
 }
 
+constexpr size_t kNameColumns = 16;
+
 std::string conversationList(const Conversations& conversations) {
   std::string text;
   for (const auto& each : conversations.list()) {
     const oriel_stats stats = each->session->stats();
     const size_t turns = turnsSeen(*each->session).starts.size();
-    text += formatted("%c %u %-16s  %zu message%s, %u of %u tokens\n",
+    const size_t columns = std::min(columnsOf(each->name), kNameColumns);
+    text += formatted("%c %u %s%*s  %zu message%s, %u of %u tokens\n",
                       each.get() == &conversations.active() ? '>' : ' ', each->number,
-                      each->name.c_str(), turns, turns == 1 ? "" : "s", stats.window_used,
-                      stats.window_capacity);
+                      each->name.c_str(), static_cast<int>(kNameColumns - columns), "", turns,
+                      turns == 1 ? "" : "s", stats.window_used, stats.window_capacity);
   }
   const size_t left = conversations.capacity() - conversations.list().size();
   return text +

@@ -65,8 +65,9 @@ std::string keepIn(const Session& session, const std::string& path, bool over) {
   const oriel_status status =
       oriel_session_save_file_as(session.get(), path.c_str(), over ? ORIEL_SAVE_OVERWRITE : 0);
   if (isTheFiles(status)) {
-    return said(session, status) +
-           (replaces && !over ? dim("/save! FILE writes over any file") + "\n" : "");
+    return said(session, status) + (replaces && !over && !inspectKept(path)
+                                        ? dim("/save! FILE writes over any file") + "\n"
+                                        : "");
   }
   session.check(status);
   return dim(std::string(replaces ? "replaced" : "kept") +

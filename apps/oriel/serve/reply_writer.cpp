@@ -241,7 +241,9 @@ Json ReplyWriter::completionLogprobs() {
     }
     json["top_logprobs"].push_back(std::move(top));
     json["text_offset"].push_back(text_offset_);
-    text_offset_ += text.size();
+    // In characters: bytes that go on with one, which may be a token of their own, begin none.
+    text_offset_ +=
+        std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
   }
   return json;
 }

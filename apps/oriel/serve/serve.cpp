@@ -41,7 +41,7 @@ void chooseSessions(CommonOptions* common) {
   const PlanSource source = PlanSource::ofFile(modelPath(*common));
   for (common->sessions = kSessions; common->sessions > 1; common->sessions /= 2) {
     oriel_plan plan;
-    if (source.tryPlan(planOptions(*common), &plan)) {
+    if (source.tryPlan(planOptions(*common), &plan) && plan.fits != 0) {
       return;
     }
   }
