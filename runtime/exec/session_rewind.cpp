@@ -20,21 +20,17 @@ bool Session::holdsWhatIsSeenAt(uint64_t position) const {
 
 // Whether what came from a session with another window leads there.
 bool Session::reaches(uint64_t position) const {
-  const ModelDesc& model = *context_.model;
-  bool in_sinks = position <= cache_.sinks;
-  for (uint32_t view = 1; view < model.n_views; ++view) {
-    in_sinks = in_sinks && model.views[view].kind == ViewKind::kSession;
-  }
-  return position >= carried_.least || position == 0 || in_sinks;
+  return position >= carried_.least || position == 0 ||
+         (states_ == nullptr && onlySinksSee(position));
 }
 
-// Whether all that token `position` sees of the conversation stands in sinks, and of each layer that attends.
+// Whether all that token `position` sees of the conversation stands in sinks, and of each layer that attends. Layers that see
+// a part of the session's window have its sinks, too.
 bool Session::onlySinksSee(uint64_t position) const {
   const ModelDesc& model = *context_.model;
   bool only = position <= cache_.sinks;
   for (uint32_t view = 1; view < model.n_views; ++view) {
-    const ViewKind kind =
-        model.views[view].kind;  // layers that see a part of the window have the sinks, too
+    const ViewKind kind = model.views[view].kind;
     only = only && (kind == ViewKind::kState || kind == ViewKind::kSession);
   }
   return only;

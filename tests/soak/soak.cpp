@@ -82,7 +82,7 @@ class Soak {
                          : elapsed() < settings_.seconds / 2 ? early_pages_
                                                              : late_pages_;
         most = std::max(most, pages);
-        early_loads_ += &most == &late_pages_ ? 0 : 1;
+        early_loads_ += late_pages_ == 0 ? 1 : 0;
         loaded = load();
       }
     }

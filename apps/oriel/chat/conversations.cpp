@@ -16,6 +16,8 @@
 namespace cli {
 namespace {
 
+constexpr size_t kNameColumns = 16;  // of a list
+
 /// As many as the library's names have.
 constexpr size_t kMostNameBytes = 31;
 
@@ -283,8 +285,6 @@ void Conversations::goOn(uint64_t end) {
     session().check(readAgain(0));
   }
 }
-
-constexpr size_t kNameColumns = 16;
 
 std::string conversationList(const Conversations& conversations) {
   std::string text;
