@@ -66,13 +66,12 @@ report_coverage() {
   local ended=0 failures=0
   for name in "${names[@]}"; do
     mkdir -p "build/fuzz/corpus/$name"
-    if LLVM_PROFILE_FILE="$out/$name.profraw" "$replay" --target "$name" --seeds "build/fuzz/corpus/$name" \
-      --mutate "$seconds" \
-      >"$out/$name.log" 2>&1; then
+    if LLVM_PROFILE_FILE="$out/$name.profraw" "$replay" --target "$name" --find "$out/$name.find" \
+      --seeds "build/fuzz/corpus/$name" --mutate "$seconds" >"$out/$name.log" 2>&1; then
       ((++ended))
     else
       ((++failures))
-      oriel_say "$name failed: $out/$name.log"
+      oriel_say "$name failed: $out/$name.log, with the input $out/$name.find"
     fi
   done
   llvm-profdata merge -sparse "$out"/*.profraw -o "$out/all.profdata" || oriel_fail "no counts were written"

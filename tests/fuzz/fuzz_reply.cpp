@@ -87,7 +87,10 @@ void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyFo
   const RuleId root = grammar.newRule();
   grammar.define(root, calls.whole);
   grammar.setRoot(root);
-  const nlohmann::json known = nlohmann::json::parse(tools_text, nullptr, false);
+  nlohmann::json known = nlohmann::json::parse(tools_text, nullptr, false);
+  // Numbers that no double holds are the second reader's own business.
+  const bool readable = !known.is_discarded();
+  known = readable ? known : nlohmann::json::array();
   for (const std::string& walked : walkGrammar(grammar, hash, &watch)) {
     ReplySettings settings;
     settings.forms = forms;
@@ -97,7 +100,7 @@ void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyFo
     EXPECT_FALSE(read.calls.empty()) << walked;
     for (const test::ReadCall& call : read.calls) {
       EXPECT_TRUE(call.ended) << walked;
-      bool valid = known.is_discarded();
+      bool valid = !readable;
       const nlohmann::json arguments = nlohmann::json::parse(call.arguments, nullptr, false);
       for (const nlohmann::json& tool : known) {
         const nlohmann::json& function = tool.contains("function") ? tool["function"] : tool;

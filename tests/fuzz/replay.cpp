@@ -1,17 +1,19 @@
 // Every target as a test: its seeds, its finds, and a few mutations of them, the same each time. Or on files:
 //
-//   oriel_fuzz_replay --target NAME [--seeds] [--mutate SECONDS] FILE_OR_FOLDER...
+//   oriel_fuzz_replay --target NAME [--find FILE] [--seeds] [--mutate SECONDS] FILE_OR_FOLDER...
 //
 // With --mutate what was named before is mutated for that long, again and again, by chance alone: for counting lines in
-// a build without libFuzzer.
+// a build without libFuzzer. An input that ends the program, or that fails first, is left in --find's file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "fuzz/fuzz.h"
 
@@ -51,10 +53,42 @@ namespace {
 constexpr size_t kMutations = 100;
 constexpr std::chrono::milliseconds kMutationTime(500);
 
+const char* find_file = nullptr;
+const std::vector<uint8_t>* running = nullptr;
+
+void writeFind() {
+  std::FILE* const file = std::fopen(std::exchange(find_file, nullptr), "wb");
+  if (file != nullptr) {
+    std::fwrite(running->data(), 1, running->size(), file);
+    std::fclose(file);
+  }
+}
+
+// The program ends all the same, whatever state it was in: what matters is that the input is seldom lost.
+void writeFindAndEnd(int signal) {
+  if (find_file != nullptr && running != nullptr) {
+    writeFind();
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+void keepFinds(const char* file) {
+  find_file = file;
+  for (const int signal : {SIGABRT, SIGSEGV, SIGFPE, SIGILL}) {
+    std::signal(signal, writeFindAndEnd);
+  }
+}
+
 // Of its own size, so that a sanitizer sees a read behind it.
 void runOn(const Target& target, const std::string& input) {
   const std::vector<uint8_t> exact(input.begin(), input.end());
+  running = &exact;
   target.run(exact.data(), exact.size());
+  if (find_file != nullptr && testing::UnitTest::GetInstance()->Failed()) {
+    writeFind();
+  }
+  running = nullptr;
 }
 
 std::string mutated(const Target& target, std::string input, uint64_t seed) {
@@ -113,6 +147,10 @@ int runOnFiles(const std::string& name, const std::vector<std::string>& argument
   std::vector<std::string> inputs;
   size_t mutations = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--find" && i + 1 < arguments.size()) {
+      keepFinds(arguments[++i].c_str());
+      continue;
+    }
     if (arguments[i] == "--mutate" && i + 1 < arguments.size()) {
       mutations += runMutations(target, inputs, std::atoi(arguments[++i].c_str()));
       continue;

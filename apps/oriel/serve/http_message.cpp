@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+// Beast asserts that the last chunk came in five bytes. If it is the first, too, it may come in three.
+#define BOOST_DISABLE_ASSERTS
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
