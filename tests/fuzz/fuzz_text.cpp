@@ -1,11 +1,14 @@
 // Any bytes with good vocabularies: text to ids and back, whole, in parts and token by token. A byte that names the
 // vocabulary, one of options, two that say where the text is cut; the text.
+#include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "fuzz/fuzz.h"
 #include "fuzz/text_rules.h"
 #include "support/vocabulary.h"
 #include "text/byte_level.h"
+#include "text/words.h"
 
 namespace oriel::fuzz {
 namespace {
@@ -158,6 +161,56 @@ bool comesBack(size_t which, const TextCase& given) {
   return which <= kControl;
 }
 
+std::vector<uint32_t> wordsOf(const std::string& text, size_t piece) {
+  std::vector<uint32_t> words;
+  const auto keep = [&words](uint32_t word) { words.push_back(word); };
+  WordReader reader;
+  for (size_t at = 0; at < text.size(); at += piece) {
+    reader.push(text.data() + at, std::min(piece, text.size() - at), keep);
+  }
+  const uint32_t last = reader.finish();
+  if (last != WordReader::kNone) {
+    words.push_back(last);
+  }
+  return words;
+}
+
+// What words.h says, of letters that need no tables.
+std::vector<std::string> asciiStems(const std::string& text) {
+  std::vector<std::string> stems;
+  std::string word;
+  for (const char c : text + ' ') {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (word.size() > 1 || (word.size() == 1 && std::isdigit(word[0]) != 0)) {
+      const bool plural = word.size() > 3 && word.size() <= WordReader::kStem && word.back() == 's';
+      stems.push_back(word.substr(0, std::min<size_t>(word.size() - plural, WordReader::kStem)));
+    }
+    word.clear();
+  }
+  return stems;
+}
+
+// Words to be found again by.
+void checkWords(const std::string& text, size_t piece) {
+  const std::vector<uint32_t> words = wordsOf(text, text.size() + 1);
+  EXPECT_EQ(words, wordsOf(text, piece)) << "in pieces of " << piece << ": " << text;
+  EXPECT_EQ(0, std::count(words.begin(), words.end(), WordReader::kNone));
+  EXPECT_TRUE(words.empty() || hasWord(text.data(), text.size())) << text;
+  const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0; });
+  if (!ascii) {
+    return;
+  }
+  const std::vector<std::string> stems = asciiStems(text);
+  ASSERT_EQ(stems.size(), words.size()) << text;
+  std::map<std::string, uint32_t> numbers;
+  for (size_t i = 0; i < words.size(); ++i) {
+    EXPECT_EQ(words[i], numbers.emplace(stems[i], words[i]).first->second) << stems[i];
+  }
+}
+
 }  // namespace
 
 ORIEL_FUZZ(text) {
@@ -178,6 +231,7 @@ ORIEL_FUZZ(text) {
   if (comesBack(which, given)) {
     EXPECT_EQ(given.text, back) << which;
   }
+  checkWords(given.text, 1 + given.cut % 9);
 }
 
 ORIEL_FUZZ_SEEDS(text) {
@@ -189,7 +243,9 @@ ORIEL_FUZZ_SEEDS(text) {
       "<|im_start|>user\nhi<|im_end|><|im<think> <b>    </s>",
       std::string("\xff\xc3\x28\xf0\x9f\x98 \0 \xed\xa0\x80 \xe2\x96\x81", 17),
       "i don't  WON'T we\xe2\x80\x99re 1,000.50 $5 #tag //x /* */ _a_b CamelCase HTTPServer "
-      "\xc2\xa0\xe3\x80\x80"};
+      "\xc2\xa0\xe3\x80\x80",
+      "Cats cat CATALOGUE 7 77s \xc3\x84pfel \xc3\xa4PFEL \xce\x94\xce\xb4 \xd0\x9c\xd0\xb8\xd1\x80 \xd0\x81\xd0\xb6 "
+      "\xd4\xb1\xd5\xa1 \xc4\xb9\xc5\xbe \xe1\xba\xa0\xe1\xba\xa1 \xe4\xbd\xa0\xcc\x81\xe5\xa5\xbd \xcc\x81x"};
   uint8_t flags = 0;
   for (size_t which = 0; which < kCount; ++which) {
     for (const std::string& text : texts) {
