@@ -18,7 +18,10 @@ set(more_of_the_same
   CacheFormats.every_device* CacheFormats.before* FamilyShapes.* *StateSessions* ShortConvolutions.rewinding* SnapshotTravel.of_every_family
   PrefixFile.that_was_trained* Latents.matrices* Latents.odd_shapes*
   Recovery.once* Recovery.the_first* Recovery.without* Recovery.a_transcript* Recovery.in_batches* RecoveryCalls.what_is*
-  RecoveryCalls.a_* ReadingAgain.*memory* GoingBack.recall* GoingBack.a_message*
+  RecoveryCalls.a_* ReadingAgain.*memory* ReadingAgain.a_c* ReadingAgain.the_transcript* ReadingAgain.*before_it_begins*
+  ReadingAgain.*in_a_resume* GoingBack.recall* GoingBack.a_* GoingBack.what_* RecallEdges.* Recall.a_message* Knobs.* Progress.*
+  Turns.* Streaming.*windows_of_128 Drafts.a_device* DraftModel.a_device* DraftModel.replies* RowsOnFile.are_planned*
+  *ExpertsOnFile*planned* ShortConvolutions.a_snapshot_goes* SideBySide.a_cancel*
   RecoveryCalls.not* RecoveryPlaces.* *RecoveryOfCopies*/save* *RecoveryOfCopies*/restore* RecoveryBehindAPrefix.that_a*
   Device/Kernels.latent_attention*/shared Device/Kernels.heads_of_any_size*/shared
   Device/Kernels.a_local_layer*/shared Device/Kernels.head_matmul*/shared

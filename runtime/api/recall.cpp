@@ -59,6 +59,12 @@ Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log
               desc.architecture);
     return kOk;
   }
+  if (options.window_tokens != 0 && options.window_tokens < kLeastRecallWindow) {
+    log.write(ORIEL_LOG_WARNING,
+              "turns that leave a window of %u tokens do not come back: give it at least %u",
+              options.window_tokens, kLeastRecallWindow);
+    return kOk;
+  }
   // Enough for the formats of the fewest bits.
   CacheShape cache;
   cache.window = cache.ring = kMaxChunk;

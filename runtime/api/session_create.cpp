@@ -111,7 +111,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
                       ? model->log.fail(ORIEL_ERROR_INTERNAL,
                                         "the session's arena is too small: please report this")
                   : lost ? session->resetLost()
-                         : session->reset();
+                         : session->reset(/*is_new=*/true);
   if (status.ok() && seed.from != nullptr) {
     status = session->takeOver(*seed.from);
   } else if (status.ok() && seed.assumed_tokens != 0) {

@@ -340,12 +340,15 @@ Status RecallFile::bring(const TokenSpan& span, uint32_t slot, const RecallPlace
   return place.executor->finishWrites();
 }
 
-Status RecallFile::copy(const RecallFile& other, void* room, const Log& log) {
-  const uint64_t bytes = n_blocks_ * blockBytes();
-  for (uint64_t done = 0; done < bytes; done += kRecallRoomBytes) {
-    const uint64_t count = std::min<uint64_t>(kRecallRoomBytes, bytes - done);
-    ORIEL_TRY(other.file_.read(done, room, count, log));
-    ORIEL_TRY(file_.write(done, room, count, log));
+Status RecallFile::copy(const RecallFile& other, const TokenSpan& blocks, void* room,
+                        const Log& log) {
+  for (uint64_t t = blocks.begin; t < blocks.end; t += kRecallBlock) {
+    for (uint64_t done = 0; done < blockBytes(); done += kRecallRoomBytes) {
+      const uint64_t at = offsetOf(t) + done;
+      const uint64_t count = std::min<uint64_t>(kRecallRoomBytes, blockBytes() - done);
+      ORIEL_TRY(other.file_.read(at, room, count, log));
+      ORIEL_TRY(file_.write(at, room, count, log));
+    }
   }
   return kOk;
 }

@@ -69,8 +69,8 @@ class RecallFile {
   /// Tokens that were saved go to sink slots from `slot` on, where keys are turned to stand; in `ids` of each.
   Status bring(const TokenSpan& span, uint32_t slot, const RecallPlace& place, const Log& log,
                int32_t* ids) const;
-  /// All of `other`, which is as large, by way of `room`.
-  Status copy(const RecallFile& other, void* room, const Log& log);
+  /// Whole blocks that `other` has, which is as large, by way of `room`.
+  Status copy(const RecallFile& other, const TokenSpan& blocks, void* room, const Log& log);
 
  private:
   uint64_t blockBytes() const { return kRecallBlock * token_bytes_; }

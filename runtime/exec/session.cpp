@@ -103,6 +103,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
     session->recall_->index = recall.index;
     session->recall_->queries = recall.queries;
     session->recall_->sums = recall.sums;
+    session->recall_->queries_bytes = recall.queries_bytes;
+    session->recall_->sums_bytes = recall.sums_bytes;
   }
   if (states != nullptr) {
     session->states_ = new (states) SessionStates();
@@ -122,9 +124,10 @@ Status Session::forget() {
   return kOk;
 }
 
-Status Session::reset() {
+// One that is new has a file of what leaves its window, or is not made.
+Status Session::reset(bool is_new) {
   ORIEL_TRY(forget());
-  ORIEL_TRY(openRecall());
+  ORIEL_TRY(is_new ? openRecall(context_.log) : reopenRecall());
   return beginBehindPrefix();
 }
 

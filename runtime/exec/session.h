@@ -109,7 +109,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  Status reset();
+  Status reset(bool is_new = false);
   /// On a device that is lost: what recover() makes the beginning of a conversation from.
   Status resetLost();
   /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
@@ -309,7 +309,8 @@ class Session {
           uint64_t* rope_steps);
 
   // Of what left the window (exec/session_recall.h).
-  Status openRecall();
+  Status openRecall(const Log& log);
+  Status reopenRecall();
   void clearRecall();
   RecallPlace recallPlace() const;
   Status giveUpRecall(Status status);
@@ -334,7 +335,8 @@ class Session {
   bool forgetRecalled();
   bool recallIsAsThen() const;
   void restoreRecall(uint32_t recalled);
-  Status takeOverRecall(const Session& other);
+  void takeOverRecall(const Session& other);
+  Status takeOverMemory(const Session& other, const HeldTokens& held);
 
   Status checkIds(const int32_t* ids, size_t count) const;
   Status checkCancelled() const {

@@ -45,6 +45,9 @@ Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* va
     TextParts parts;
     parts.add(text, bytes);
     EmbedFeed feed(this, pooling, values);
+    if (recall_ != nullptr) {
+      recall_->embeds = true;  // until the text is forgotten
+    }
     status = feedEncoded(parts, options, &workspace, &feed, /*counts=*/false);
   }
   const Status forgotten = forgetText(was_blank);

@@ -111,13 +111,11 @@ Status Session::goBackTo(uint64_t position, bool read_again) {
              : readTranscript(position);
 }
 
-Status Session::takeOver(const Session& other) {
+// The device's part.
+Status Session::takeOverMemory(const Session& other, const HeldTokens& held) {
   const Plan& plan = *context_.plan;
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
-  const HeldTokens held =
-      oriel::heldTokens(other.cache_, other.position_, other.stored_, other.carried_.held_from);
-  setSinks(other.cache_.sinks);
   MemoryCopy what;
   what.from = other.cache_;
   what.to = cache_;
@@ -137,6 +135,14 @@ Status Session::takeOver(const Session& other) {
     const CopyPiece logits = {rowOf(other.context_.index), rowOf(context_.index)};
     ORIEL_TRY(context_.executor->copy(&logits, 1));
   }
+  return kOk;
+}
+
+Status Session::takeOver(const Session& other) {
+  const HeldTokens held =
+      oriel::heldTokens(other.cache_, other.position_, other.stored_, other.carried_.held_from);
+  setSinks(other.cache_.sinks);
+  ORIEL_TRY(takeOverMemory(other, held));
   const auto takeId = [&](uint64_t t) { ids_.set(t, other.ids_.at(t), other.ids_.marks(t)); };
   for (uint64_t t = 0; t < held.sinks; ++t) {
     takeId(t);
@@ -147,7 +153,7 @@ Status Session::takeOver(const Session& other) {
   turns_ = other.turns_;
   marks_ = other.marks_;
   takeState(other.state());
-  ORIEL_TRY(takeOverRecall(other));
+  takeOverRecall(other);
   transcript_.load(other.transcript_.data(), other.transcript_.bytes(),
                    other.transcript_.dropped());
   has_logits_ = other.has_logits_;

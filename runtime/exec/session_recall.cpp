@@ -23,8 +23,10 @@ RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, 
       floats = std::max<uint64_t>(floats, model.kinds[i].queryCols());
       heads = std::max<uint64_t>(heads, model.kinds[i].n_heads);
     }
-    memory.queries = arena->take<float>(kRecallQueries * floats);
-    memory.sums = arena->take<double>(2 * kRecallQueries * heads);
+    memory.queries_bytes = sizeof(float) * kRecallQueries * floats;
+    memory.sums_bytes = sizeof(double) * 2 * kRecallQueries * heads;
+    memory.queries = arena->take<float>(memory.queries_bytes / sizeof(float));
+    memory.sums = arena->take<double>(memory.sums_bytes / sizeof(double));
     memory.object = arena->take<uint8_t>(sizeof(SessionRecall));
     memory.room = arena->take<uint8_t>(kRecallRoomBytes);
     memory.index.init(settings.words, arena);
@@ -39,7 +41,7 @@ Session::~Session() {
 }
 
 // A file of its own, private, which goes with the session.
-Status Session::openRecall() {
+Status Session::openRecall(const Log& log) {
   if (recall_ == nullptr) {
     return kOk;
   }
@@ -52,8 +54,13 @@ Status Session::openRecall() {
   if (recall_->layer.any) {
     keys = {recall_->layer.layer, recall_->layer.n_kv_heads, recall_->layer.head_dim};
   }
-  return recall_->file.open(recall_->settings.folder, blockOf(tokens), token_bytes, keys,
-                            context_.log);
+  return recall_->file.open(recall_->settings.folder, blockOf(tokens), token_bytes, keys, log);
+}
+
+// For a session that was there before: it goes on without a file where there can be none.
+Status Session::reopenRecall() {
+  const Status status = openRecall(LenientLog(context_.log).log());
+  return status.ok() ? status : giveUpRecall(status);
 }
 
 void Session::clearRecall() {
@@ -82,10 +89,7 @@ Status Session::giveUpRecall(Status status) {
   if (status.lost()) {
     return status;
   }
-  context_.log.write(ORIEL_LOG_WARNING,
-                     "turns that leave the window are kept no longer: make room where their file "
-                     "is, and begin the conversation anew");
-  recall_->file.close();
+  recall_->stopKeeping(context_.log);
   return showRecalled({});
 }
 
@@ -105,7 +109,7 @@ uint64_t Session::heldByAll() const {
 
 // Blocks that are complete, as long as all layers hold them. Between two steps.
 Status Session::saveBlocks() {
-  if (recall_ == nullptr || recovers_ || !recall_->file.isOpen() ||
+  if (recall_ == nullptr || recovers_ || recall_->embeds || !recall_->file.isOpen() ||
       blockOf(position_) <= recall_->saved) {
     return kOk;
   }
@@ -205,6 +209,7 @@ Status Session::weighByAttention() {
   const auto addUp = [&](uint32_t passage, double* sums) -> Status {
     const TokenSpan& span = index.passage(passage);
     for (uint64_t t = span.begin; t < span.end;) {
+      ORIEL_TRY(checkCancelled());
       const uint64_t end = std::min({span.end, blockOf(t) + kRecallBlock, t + most});
       ORIEL_TRY(recall.file.readKeys(t, static_cast<uint32_t>(end - t), lenient.log(), keys));
       for (uint64_t i = 0; i < end - t; ++i) {
@@ -313,7 +318,7 @@ Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
   SessionRecall& recall = *recall_;
   recall.captures = false;
   if (const Status status = weighByAttention(); !status.ok()) {
-    return giveUpRecall(status);
+    return status.code() == ORIEL_ERROR_CANCELLED ? status : giveUpRecall(status);
   }
   const RecallSpans found = chooseKept();
   return found == recall.shown ? Status(kOk) : readWith(found, begin, before);
@@ -324,10 +329,19 @@ Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
 Status Session::readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before) {
   SessionRecall& recall = *recall_;
   const uint64_t end = position_;
-  const bool whole = recall.query_begin < opening && recall.query_begin >= reply_end_ &&
-                     end - recall.query_begin <= kMaxChunk && holdsWhatIsSeenAt(recall.query_begin);
+  bool whole = recall.query_begin < opening && recall.query_begin >= reply_end_ &&
+               end - recall.query_begin <= kMaxChunk && holdsWhatIsSeenAt(recall.query_begin);
+  for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may have left, too
+    whole = whole && found.spans[i].end <= recall.query_begin;
+  }
   const uint64_t from = whole ? recall.query_begin : opening;
   if (from == end || end - from > kMaxChunk) {
+    return kOk;
+  }
+  if (!holdsWhatIsSeenAt(
+          from)) {  // steps are so small that the opening took the place of what it saw
+    ORIEL_TRY(showRecalled(found));
+    recall.history.push({end, recall.shown, false});
     return kOk;
   }
   int32_t ids[kMaxChunk];
@@ -339,6 +353,10 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
   ORIEL_TRY(checkCancelled());
   position_ = from;
   has_logits_ = false;
+  recall.first = recall.kept();  // blocks of what is read again are written again
+  recall.saved = std::max(std::min(recall.saved, blockOf(from)), recall.first);
+  recall.index.truncate(recall.saved, end);
+  recall.reader.restart();
   sampler_.restore(whole ? recall.before : before);
   prompt_tokens_ -= std::min(prompt_tokens_, static_cast<uint32_t>(end - from));
   expect(end - from);
@@ -422,12 +440,13 @@ Status Session::showRecalled(const RecallSpans& spans) {
 // Nothing, where the file has some of it no more.
 Status Session::recallAgain() {
   const RecallHistory::Entry* const entry = recall_->history.at(position_);
-  const bool held = entry != nullptr && recall_->keeps(entry->spans);
-  const RecallSpans spans = held ? entry->spans : RecallSpans();
-  const bool there =
-      spans == recall_->shown &&
-      (cache_.recalled != 0) == (spans.count != 0 || (entry != nullptr && entry->unknown));
-  return there || !recall_->file.isOpen() ? Status(kOk) : showRecalled(spans);
+  const RecallSpans then = entry != nullptr ? entry->spans : RecallSpans();
+  const bool any = then.count != 0 || (entry != nullptr && entry->unknown);
+  if (then == recall_->shown && any == (cache_.recalled != 0)) {
+    return kOk;
+  }
+  const bool held = recall_->file.isOpen() && recall_->keeps(then);
+  return showRecalled(held ? then : RecallSpans());
 }
 
 // Whether what stands behind the sinks is what stood there when the session had so many tokens as it has now.
@@ -478,15 +497,16 @@ void Session::restoreRecall(uint32_t recalled) {
   }
 }
 
-// As takeOver().
-Status Session::takeOverRecall(const Session& other) {
+// As takeOver(), but for the device, of which the memory is copied already. A copy whose file has no room goes on with what
+// stands behind its sinks.
+void Session::takeOverRecall(const Session& other) {
   cache_.recalled = other.cache_.recalled;
   for (uint32_t i = 0; i < cache_.recalled; ++i) {
     ids_.setRecalled(i, other.ids_.recalled(i));
   }
   shapeWindows();
   if (recall_ == nullptr || other.recall_ == nullptr) {
-    return kOk;
+    return;
   }
   SessionRecall& recall = *recall_;
   const SessionRecall& from = *other.recall_;
@@ -501,10 +521,13 @@ Status Session::takeOverRecall(const Session& other) {
   recall.saved = from.saved;
   if (!recall.file.isOpen() || !from.file.isOpen()) {
     recall.file.close();
-    return kOk;
+    return;
   }
-  const Status status = recall.file.copy(from.file, recall.room, LenientLog(context_.log).log());
-  return status.ok() ? status : giveUpRecall(status);
+  if (!recall.file
+           .copy(from.file, {from.kept(), from.saved}, recall.room, LenientLog(context_.log).log())
+           .ok()) {
+    recall.stopKeeping(context_.log);
+  }
 }
 
 // By words alone: nobody knows which tokens ask.

@@ -1,6 +1,7 @@
 // What a session has where turns that left the window may come back (docs/recall.md).
 #pragma once
 
+#include "base/wipe.h"
 #include "exec/recall_attention.h"
 #include "exec/sampler.h"
 #include "text/words.h"
@@ -78,10 +79,13 @@ struct SessionRecall {
   RecallLayer layer;
   float* queries = nullptr;  ///< [kRecallQueries][heads][head_dim]
   double* sums = nullptr;    ///< [2][kRecallQueries][heads]
+  uint64_t queries_bytes = 0;
+  uint64_t sums_bytes = 0;
   uint32_t n_queries = 0;
   bool captures = false;
-  uint64_t first = 0;  ///< no token before this one was saved
-  uint64_t saved = 0;  ///< and none from here on; ends of blocks
+  bool embeds = false;  ///< what is read is a text for a vector, no conversation
+  uint64_t first = 0;   ///< no token before this one was saved
+  uint64_t saved = 0;   ///< and none from here on; ends of blocks
 
   /// The file has the tokens from here to `saved`.
   uint64_t kept() const { return std::max(first, saved - std::min(saved, file.tokens())); }
@@ -93,14 +97,26 @@ struct SessionRecall {
     return all;
   }
 
+  /// What has come back stays.
+  void stopKeeping(const Log& log) {
+    log.write(ORIEL_LOG_WARNING,
+              "turns that leave the window are kept no longer: make room where their file is, and "
+              "begin the conversation anew");
+    file.close();
+  }
+  /// Nothing of the conversation is left in memory.
   void clear() {
     index.clear();
+    wipe(room, kRecallRoomBytes);
+    wipe(queries, queries_bytes);
+    wipe(sums, sums_bytes);
     reader.restart();
     history.clear();
     shown = {};
     query = {};
     query_begin = 0;
-    captures = false;
+    before = {};
+    captures = embeds = false;
     n_queries = 0;
     first = saved = 0;
   }
@@ -112,6 +128,8 @@ struct RecallMemory {
   void* room = nullptr;
   float* queries = nullptr;
   double* sums = nullptr;
+  uint64_t queries_bytes = 0;
+  uint64_t sums_bytes = 0;
   RecallIndex index;
 };
 RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, Arena* arena);

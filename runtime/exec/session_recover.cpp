@@ -87,7 +87,7 @@ void Session::standAtBeginning(uint64_t first_position) {
 Status Session::resetLost() {
   const uint64_t first_position = state().first_position;
   forgetOnHost();
-  ORIEL_TRY(openRecall());
+  ORIEL_TRY(reopenRecall());
   standAtBeginning(first_position);
   blank_ = prefixTokens() == 0;
   return kOk;

@@ -88,6 +88,14 @@ void Session::standAt(uint64_t position) {
     cutReply(cut, position);
   }
   position_ = position;
+  if (position <= cache_.sinks) {  // nothing had left the window
+    cache_.recalled = 0;
+    shapeWindows();
+    if (recall_ != nullptr) {
+      recall_->shown = {};
+      recall_->history.clear();
+    }
+  }
   if (position < carried_.least) {  // before all that was carried over
     carried_ = {};
     setSinks(ownSinks());
@@ -123,8 +131,7 @@ void Session::standAt(uint64_t position) {
   }
   if (position == 0) {
     stored_ = 0;
-    if (recall_ == nullptr) {  // what came with a snapshot
-      cache_.recalled = 0;
+    if (recall_ == nullptr) {
       setSinks(ownSinks());
     }
     system_joins_ = switched_thinking_ = false;

@@ -144,7 +144,7 @@ Status Session::readTranscript(uint64_t position) {
   ORIEL_TRY(checkCancelled());
   ORIEL_TRY(checkStored(position));
   if (recall_ != nullptr && !recall_->file.isOpen()) {  // else it begins anew in the same file
-    ORIEL_TRY(openRecall());
+    ORIEL_TRY(reopenRecall());
   }
   {
     const DeviceTurn turn = this->turn();

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+
+#include "base/wipe.h"
 
 namespace oriel {
 namespace {
@@ -68,16 +69,18 @@ void RecallIndex::init(uint64_t capacity, Arena* arena) {
 
 void RecallIndex::clear() {
   if (words_ != nullptr) {
-    std::memset(words_, 0, static_cast<size_t>(capacity_ * sizeof(Word)));
+    wipe(words_, used_ * sizeof(Word));
     std::fill_n(turns_, kMostTurns, uint64_t{0});
     std::fill_n(passages_, kMostPassages, Passage());
   }
-  first_word_ = n_words_ = latest_ = 0;
+  first_word_ = n_words_ = used_ = latest_ = 0;
   first_turn_ = n_turns_ = n_passages_ = 0;
 }
 
 void RecallIndex::copy(const RecallIndex& other) {
-  std::copy_n(other.words_, capacity_, words_);
+  wipe(words_, used_ * sizeof(Word));
+  std::copy_n(other.words_, other.used_, words_);
+  used_ = other.used_;
   std::copy_n(other.turns_, kMostTurns, turns_);
   first_word_ = other.first_word_;
   n_words_ = other.n_words_;
@@ -92,7 +95,9 @@ void RecallIndex::addWord(uint64_t token, uint32_t word) {
     --n_words_;
   }
   latest_ = token;
-  words_[(first_word_ + n_words_) % capacity_] = {word, static_cast<uint32_t>(token)};
+  const uint64_t at = (first_word_ + n_words_) % capacity_;
+  words_[at] = {word, static_cast<uint32_t>(token)};
+  used_ = std::max(used_, at + 1);
   ++n_words_;
 }
 

@@ -125,6 +125,7 @@ class RecallIndex {
   uint64_t capacity_ = 0;
   uint64_t first_word_ = 0;
   uint64_t n_words_ = 0;
+  uint64_t used_ = 0;    ///< words that were ever written since clear() lie before this one
   uint64_t latest_ = 0;  ///< token of the latest word, or a later one
   uint32_t first_turn_ = 0;
   uint32_t n_turns_ = 0;

@@ -2,87 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 
 #include "device/count_mallocs.h"
-#include "oriel/sessions.h"
 #include "support/distances.h"
 #include "support/random_families.h"
+#include "support/recall.h"
 #include "support/recovery.h"
-#include "support/scratch_folder.h"
-#include "support/sessions.h"
 
 namespace oriel::test {
 namespace {
 
-constexpr uint32_t kSinks = 4;
-constexpr uint32_t kWindow = 64;
-
-struct Kv {
-  oriel_kv_format k;
-  oriel_kv_format v;
-};
-
-class Recall : public ScratchFolder {
- protected:
-  oriel_options options(Kv kv = {ORIEL_KV_F16, ORIEL_KV_F16}) {
-    oriel_options options = sessionOptions(&log_, kWindow, 8);
-    options.sink_tokens = kSinks;
-    options.k_format = kv.k;
-    options.v_format = kv.v;
-    options.recall_bytes = 4u << 20;
-    options.recall_tokens = 48;
-    options.recall_dir = dir_.c_str();
-    return options;
-  }
-  static oriel_status appendText(const Loaded& loaded, const std::string& text) {
-    return oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0);
-  }
-  static oriel_status recall(const Loaded& loaded, const std::string& text) {
-    return oriel_session_recall(loaded.session.get(), text.data(), text.size());
-  }
-  static std::vector<int32_t> recalled(const Loaded& loaded) {
-    size_t needed = 0;
-    (void)oriel_session_get_recalled(loaded.session.get(), nullptr, 0, &needed);
-    std::vector<int32_t> ids(needed);
-    EXPECT_EQ(ORIEL_OK,
-              oriel_session_get_recalled(loaded.session.get(), ids.data(), ids.size(), &needed));
-    return ids;
-  }
-  static std::vector<uint8_t> save(const Loaded& loaded) {
-    size_t needed = 0;
-    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), bytes.data(), needed, &needed));
-    return bytes;
-  }
-  /// One that has a fact far behind its window.
-  Loaded told(const std::string& model, const oriel_options& options) {
-    Loaded loaded = load(model, options);
-    EXPECT_EQ(ORIEL_OK,
-              appendText(loaded, "Once upon a time the secret word was smakufu, they said. "));
-    EXPECT_EQ(ORIEL_OK, appendText(loaded, filler()));
-    EXPECT_TRUE(recalled(loaded).empty());
-    return loaded;
-  }
-  static std::string filler() {
-    std::string text;
-    for (uint32_t i = 0; i < 12; ++i) {
-      text += "There went another day with nothing new number " + std::to_string(i * 37) + ". ";
-    }
-    return text;
-  }
-
-  size_t files() const {
-    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path("")),
-                                             std::filesystem::directory_iterator()));
-  }
-
-  CapturedLog log_;
-  const std::string dir_ = path("");
-};
-
+constexpr uint32_t kSinks = kRecallSinks;
+constexpr uint32_t kWindow = kRecallWindow;
 }  // namespace
 
 // In a model of one layer keys and values follow from the token alone: the session to compare with has what came back as
@@ -90,7 +22,7 @@ class Recall : public ScratchFolder {
 TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
   struct Case {
     const char* family;
-    Kv kv;
+    RecallKv kv;
     double most;  ///< of few bits: what left has been rounded, sinks never are
   };
   const Case cases[] = {{"llama", {ORIEL_KV_F16, ORIEL_KV_F16}, 2e-3},
