@@ -245,8 +245,9 @@ void VulkanRecord::survived() {
   }
 }
 
-uint32_t forgetVerdicts(const char* dir) {
-  return removeFiles(dir, "oriel-", ".verdict") + removeFiles(dir, "oriel-", ".contact");
+uint32_t forgetVerdicts(const char* dir, uint32_t* left) {
+  return removeFiles(dir, "oriel-", ".verdict", left) +
+         removeFiles(dir, "oriel-", ".contact", left);
 }
 
 }  // namespace oriel

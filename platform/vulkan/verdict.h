@@ -97,7 +97,7 @@ class VulkanRecord {
   bool there_ = false;
 };
 
-/// Removes every verdict, mark and record of `dir`. How many files there were.
-uint32_t forgetVerdicts(const char* dir);
+/// Removes every verdict, mark and record of `dir`. How many files that were; `*left` grows by those that stay.
+uint32_t forgetVerdicts(const char* dir, uint32_t* left);
 
 }  // namespace oriel

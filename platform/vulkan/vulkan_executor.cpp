@@ -420,7 +420,7 @@ Status VulkanExecutor::recordSteps() {
 
 static_assert(sizeof(VulkanExecutor) <= kExecutorObjectBytes, "the executor's planned size");
 
-uint32_t forgetVulkanDevices(const char* dir) { return forgetVerdicts(dir); }
+uint32_t forgetVulkanDevices(const char* dir, uint32_t* left) { return forgetVerdicts(dir, left); }
 
 Status createVulkanExecutor(const Plan& plan, const ExecutorOptions& options,
                             const ExecutorMemory& memory, Executor** executor) {

@@ -15,6 +15,6 @@ Status createVulkanExecutor(const Plan& plan, const ExecutorOptions& options,
 Status listVulkanDevices(const ExecutorOptions& options, oriel_device_info* devices,
                          size_t capacity, size_t* needed);
 /// See oriel_device_forget.
-uint32_t forgetVulkanDevices(const char* dir);
+uint32_t forgetVulkanDevices(const char* dir, uint32_t* left);
 
 }  // namespace oriel

@@ -115,7 +115,10 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
         return status;
       }
     }
-    log.write(ORIEL_LOG_INFO, "no usable Vulkan device: running on the CPU");
+    log.write(ORIEL_LOG_INFO,
+              executor_options.not_software
+                  ? "no usable Vulkan device that is no software: running on the CPU"
+                  : "no usable Vulkan device: running on the CPU");
   }
 #else
   (void)use;
@@ -210,7 +213,15 @@ oriel_status oriel_device_forget(const oriel_options* given) {
     return ORIEL_ERROR_ARGUMENT;
   }
 #if ORIEL_VULKAN
-  const uint32_t files = forgetVulkanDevices(options.cache_dir);
+  uint32_t left = 0;
+  const uint32_t files = forgetVulkanDevices(options.cache_dir, &left);
+  if (left != 0) {
+    return logOf(options)
+        .fail(ORIEL_ERROR_IO,
+              "%u of %u files about drivers in %.600s cannot be removed: check its permissions",
+              left, left + files, options.cache_dir)
+        .code();
+  }
   logOf(options).write(ORIEL_LOG_INFO, "%u files about drivers forgotten in %.600s", files,
                        options.cache_dir);
 #endif

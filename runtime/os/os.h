@@ -120,8 +120,8 @@ bool isDescriptorPath(const char* path);
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);
 /// Of every file in `folder` whose name has this beginning and this end; looks at so many names at most as a cache
-/// folder has. How many were removed.
-uint32_t removeFiles(const char* folder, const char* beginning, const char* end);
+/// folder has. How many were removed; `*left` grows by those that could not be.
+uint32_t removeFiles(const char* folder, const char* beginning, const char* end, uint32_t* left);
 
 /// A small file that is there while this process is in the midst of something that may end it. One whose owner is gone
 /// was left behind by a process that was ended there. It is its owner's for as long as that lives, by a lock that ends

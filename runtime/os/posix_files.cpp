@@ -439,7 +439,29 @@ namespace {
 
 bool isAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
 
-/// What is at `*path` now: of a link that leads somewhere it becomes the `target`, so that the link stays. `*mode`
+/// Where a link leads at which nothing is yet. 0, or why that is not known.
+int followLink(const char* path, char (&target)[PATH_MAX]) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  std::snprintf(target, sizeof(target), "%s", path);
+  for (int i = 0; i < kMostLinks; ++i) {
+    char to[PATH_MAX];
+    const ssize_t bytes = ::readlink(target, to, sizeof(to) - 1);
+    if (bytes < 0) {
+      return errno == EINVAL || isAbsent(errno) ? 0 : errno;
+    }
+    to[bytes] = '\0';
+    // Beside the link, unless it says otherwise.
+    char* const slash = to[0] == '/' ? nullptr : std::strrchr(target, '/');
+    const size_t folder = slash != nullptr ? static_cast<size_t>(slash + 1 - target) : 0;
+    if (folder + static_cast<size_t>(bytes) >= sizeof(target)) {
+      return ENAMETOOLONG;
+    }
+    std::memcpy(target + folder, to, static_cast<size_t>(bytes) + 1);
+  }
+  return ELOOP;
+}
+
+/// What is at `*path` now: of a link it becomes the `target`, so that the link stays. `*mode`
 /// becomes that of a file, where it is stricter. What is no file would be replaced by renaming: why not, or null.
 const char* lookAt(const char** path, char (&target)[PATH_MAX], mode_t* mode) {
   struct stat old = {};
@@ -447,11 +469,15 @@ const char* lookAt(const char** path, char (&target)[PATH_MAX], mode_t* mode) {
     return isAbsent(errno) ? nullptr : adviceFor(errno);
   }
   if (S_ISLNK(old.st_mode)) {
-    if (::realpath(*path, target) != nullptr) {
-      *path = target;
-    } else if (!isAbsent(errno)) {
-      return adviceFor(errno);
+    if (::realpath(*path, target) == nullptr) {
+      if (!isAbsent(errno)) {
+        return adviceFor(errno);
+      }
+      if (const int error = followLink(*path, target); error != 0) {
+        return adviceFor(error);
+      }
     }
+    *path = target;
   }
   if (::stat(*path, &old) != 0) {
     return isAbsent(errno) ? nullptr : adviceFor(errno);
@@ -634,7 +660,7 @@ void WorkMarker::end() {
   }
 }
 
-uint32_t removeFiles(const char* folder, const char* beginning, const char* end) {
+uint32_t removeFiles(const char* folder, const char* beginning, const char* end, uint32_t* left) {
   DIR* const open = ::opendir(folder);
   if (open == nullptr) {
     return 0;
@@ -645,9 +671,12 @@ uint32_t removeFiles(const char* folder, const char* beginning, const char* end)
     const size_t length = std::strlen(entry->d_name);
     const size_t tail = std::strlen(end);
     if (std::strncmp(entry->d_name, beginning, std::strlen(beginning)) == 0 && length > tail &&
-        std::strcmp(entry->d_name + length - tail, end) == 0 &&
-        ::unlinkat(::dirfd(open), entry->d_name, 0) == 0) {
-      ++removed;
+        std::strcmp(entry->d_name + length - tail, end) == 0) {
+      if (::unlinkat(::dirfd(open), entry->d_name, 0) == 0) {
+        ++removed;
+      } else if (errno != ENOENT) {  // or somebody else was faster
+        ++*left;
+      }
     }
   }
   (void)::closedir(open);

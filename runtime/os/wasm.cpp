@@ -96,7 +96,7 @@ void SpillFile::remove() {
 
 bool isDescriptorPath(const char*) { return false; }
 void removeFile(const char*) {}
-uint32_t removeFiles(const char*, const char*, const char*) { return 0; }
+uint32_t removeFiles(const char*, const char*, const char*, uint32_t*) { return 0; }
 
 bool WorkMarker::begin(const char*, uint8_t (&)[kMostBytes], size_t* left) {
   *left = 0;

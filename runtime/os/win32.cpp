@@ -298,7 +298,7 @@ void removeFile(const char* path) {
   }
 }
 
-uint32_t removeFiles(const char* folder, const char* beginning, const char* end) {
+uint32_t removeFiles(const char* folder, const char* beginning, const char* end, uint32_t* left) {
   char pattern[1024];
   WidePath wide;
   const int length = std::snprintf(pattern, sizeof(pattern), "%s\\%s*%s", folder, beginning, end);
@@ -316,7 +316,11 @@ uint32_t removeFiles(const char* folder, const char* beginning, const char* end)
     if (path.set(folder) && wcslen(path.text) + wcslen(entry.cFileName) + 2 < kMaxPathUnits) {
       wcscat(path.text, L"\\");
       wcscat(path.text, entry.cFileName);
-      removed += DeleteFileW(path.text) != 0 ? 1 : 0;
+      if (DeleteFileW(path.text) != 0) {
+        ++removed;
+      } else if (GetLastError() != ERROR_FILE_NOT_FOUND) {
+        ++*left;
+      }
     }
   } while (FindNextFileW(found, &entry) != 0);
   (void)FindClose(found);

@@ -39,6 +39,7 @@ const std::vector<FileCall>& fileCalls() {
       {"lstat64", {EACCES, EIO}},
       {"fstatat64", {EACCES, EIO}},
       {"realpath", {EACCES, ELOOP}},
+      {"readlink", {EACCES, EIO}},
       {"flock", {ENOLCK, EWOULDBLOCK, EINTR}},
       {"opendir", {EACCES, EMFILE}},
       {"readdir64", {EIO}},
@@ -286,6 +287,11 @@ ORIEL_WRAPPED(char*, realpath, (const char* path, char* to)) {
     return nullptr;
   }
   return __real_realpath(path, to);
+}
+
+ORIEL_WRAPPED(ssize_t, readlink, (const char* path, char* to, size_t bytes)) {
+  const int error = faults().decide("readlink", path);
+  return error != 0 ? failedWith(error) : __real_readlink(path, to, bytes);
 }
 
 ORIEL_WRAPPED(DIR*, opendir, (const char* path)) {

@@ -180,7 +180,7 @@ oriel_status convert(World& world) {
              : oriel_parse_reply(world.model, nullptr, 0, word.data(), word.size(), part, nullptr);
 }
 
-// What is kept is saved by a second name, too.
+// What is kept is saved by a second name, too, and what is new by way of a link.
 oriel_status save(World& world) {
   const std::string kept = world.path("snapshots/kept"), alias = world.path("snapshots/alias");
   std::filesystem::remove(world.path("snapshots/new"));
@@ -189,7 +189,11 @@ oriel_status save(World& world) {
   status = status != ORIEL_OK ? status : oriel_session_save_file(world.session, kept.c_str());
   std::error_code there;
   std::filesystem::create_symlink(kept, alias, there);
-  return status != ORIEL_OK ? status : oriel_session_save_file(world.session, alias.c_str());
+  status = status != ORIEL_OK ? status : oriel_session_save_file(world.session, alias.c_str());
+  const std::string leads = world.path("snapshots/leads");
+  std::filesystem::remove(world.path("snapshots/first"));
+  std::filesystem::create_symlink("first", leads, there);
+  return status != ORIEL_OK ? status : oriel_session_save_file(world.session, leads.c_str());
 }
 
 oriel_status restore(World& world) {

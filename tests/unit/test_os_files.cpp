@@ -236,6 +236,16 @@ TEST_F(OsFiles, behind_a_link_are_replaced_and_the_link_stays) {
   ASSERT_TRUE(save(path("link"), "new"));
   EXPECT_TRUE(fs::is_symlink(path("link")));
   EXPECT_EQ(read(target), "new");
+  // Also where nothing is yet, and by way of another link.
+  fs::create_directory(folder_ / "folder");
+  fs::create_symlink("folder/first", folder_ / "leads");
+  fs::create_symlink(folder_ / "leads", folder_ / "far");
+  ASSERT_TRUE(save(path("far"), "made"));
+  EXPECT_TRUE(fs::is_symlink(path("far")) && fs::is_symlink(path("leads")));
+  EXPECT_EQ(read(path("folder/first")), "made");
+  fs::create_symlink("circle", folder_ / "circle");
+  EXPECT_FALSE(save(path("circle"), "x"));
+  EXPECT_TRUE(fs::is_symlink(path("circle")));
 }
 
 mode_t modeOf(const std::string& name) {

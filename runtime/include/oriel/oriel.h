@@ -13,7 +13,8 @@
  *  - Errors are values. Nothing here aborts, exits, throws, prints or keeps process-wide state. The
  *    reason of a failure is one line, "WHAT HAPPENED: WHAT TO DO", given to the log callback of the
  *    options before the call returns, and kept by the object (oriel_session_last_error, oriel_model_last_error of
- *    oriel/sessions.h). Not logged: NULL arguments and structs without struct_size,
+ *    oriel/sessions.h). Not logged: NULL arguments, structs without struct_size or with
+ *    fields that this version does not know, numbers that are none of an enum's or no flags, one session twice in a list,
  *    BUFFER_TOO_SMALL, CANCELLED, and what follows from a device that has failed before. A call that
  *    fails leaves its object as it was, unless its own comment says otherwise.
  *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
@@ -341,8 +342,8 @@ typedef struct oriel_options {
    * bytes of that file, for each session. It is no part of memory_bytes; the index over it is (8 bytes a token) and so are
    * the slots of what comes back: oriel_plan.recall_memory_bytes. The file is private and goes with the session.
    * ORIEL_ERROR_ARGUMENT where it has no room for 16 tokens, or without a folder; ORIEL_ERROR_UNSUPPORTED together with a
-   * prefix. Models that keep a state do without, as do those that norm keys behind RoPE (Hunyuan): oriel_plan.recall_tokens
-   * is then 0. 0: what left the window is gone. */
+   * prefix. Models that keep a state do without, as do those that norm keys behind RoPE (Hunyuan), and windows that are
+   * given with less than 32 tokens: oriel_plan.recall_tokens is then 0. 0: what left the window is gone. */
   uint64_t recall_bytes;
   /* Folder of that file, which must be there. Read by oriel_model_load. NULL: cache_dir. */
   const char *recall_dir;
@@ -427,9 +428,10 @@ typedef struct oriel_session_options {
    * it appends, and those that it reads again, to go back or to forget (oriel_stats.tokens_read_again). Called inside that
    * call after every prefill batch, the last one included, where done == total.
    *  - Within a call `done` grows each time, and done <= total.
-   *  - `total` is exact from the beginning, but for two things. Of a list of messages (oriel_chat_add_json) those behind
-   *    the one that is being read are estimated by their bytes. And the opening of a reply is counted once everything
-   *    that had to be read again is read.
+   *  - `total` is exact from the beginning, but for three things. Of a list of messages (oriel_chat_add_json) those behind
+   *    the one that is being read are estimated by their bytes. The opening of a reply is counted once everything
+   *    that had to be read again is read. And a message for which turns come back (oriel_options.recall_bytes) is read
+   *    again with them, which is counted once the opening is read.
    *  - Not for tokens that are generated, evaluated or embedded.
    *  - Non-zero cancels the call, as oriel_session_cancel does from here.
    * A text of more than some 2,000 bytes is tokenised twice, to count it. NULL: none. */
@@ -1080,7 +1082,7 @@ ORIEL_API oriel_status oriel_device_list_with(const oriel_options *options, orie
 
 /* Forgets what cache_dir (which must be given) says against devices and their drivers: kernels that were wrong or right,
  * and where a driver ended a process. For apps that know better: that it was the user who ended them, or after whatever
- * else was wrong was put right. */
+ * else was wrong was put right. ORIEL_ERROR_IO: some of its files cannot be removed. */
 ORIEL_API oriel_status oriel_device_forget(const oriel_options *options);
 
 #ifdef __cplusplus
