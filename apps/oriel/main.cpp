@@ -79,6 +79,11 @@ std::string describeUnknown(const CLI::App& program, const std::string& command)
   std::string what;
   std::string typed;
   const std::vector<CLI::App*> chosen = program.get_subcommands();
+  const std::string first = unknown.empty() ? "" : unknown.front();
+  if (chosen.empty() && (first == "version" || first == "help")) {
+    return "oriel " + first + (first == "help" ? " takes one command" : " takes nothing") +
+           ": see `oriel --help`";
+  }
   if (chosen.empty() && !unknown.empty() && option != unknown.begin()) {
     typed = unknown.front();
     what = "there is no command " + typed;

@@ -44,10 +44,19 @@ std::string cacheFolder(const CommonOptions& options) {
 
 namespace {
 
-// Files that go with a session: in the cache folder, or where there is none in the system's folder for such.
+// Files that go with a session: in the cache folder, or where nothing can be written there in the system's folder for such.
 std::string folderForTurns(const std::string& cache) {
+  if (!cache.empty() && canWriteTo(cache)) {
+    return cache;
+  }
   std::error_code error;
-  return !cache.empty() ? cache : std::filesystem::temp_directory_path(error).u8string();
+  const std::string temporary = std::filesystem::temp_directory_path(error).u8string();
+  if (error || !canWriteTo(temporary)) {
+    throw Failure{kExitFailed,
+                  "there is no folder for the turns that leave the window: set TMPDIR or "
+                  "XDG_CACHE_HOME to one, or leave out --recall"};
+  }
+  return temporary;
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ void setMemory(const std::string& text, CommonOptions* options) {
 }
 
 void setRecall(const std::string& text, CommonOptions* options) {
-  if (!parseSize(text, &options->recall_bytes)) {
+  options->recall_bytes = 0;
+  if (text != "0" && !parseSize(text, &options->recall_bytes)) {
     throw CLI::ValidationError(
         "--recall",
         "'" + text + "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)");
@@ -453,9 +454,11 @@ oriel_generate_options generateOptions(const CommonOptions& options, uint32_t ma
   return result;
 }
 
+bool isBundledName(const std::string& word) { return word == kBundledName; }
+
 std::string modelPath(const CommonOptions& options) {
   if (!options.model.empty()) {
-    return options.model == kBundledName ? bundledModel() : modelFile(options.model);
+    return isBundledName(options.model) ? bundledModel() : modelFile(options.model);
   }
   if (isSet("ORIEL_MODEL")) {
     std::string path = variable("ORIEL_MODEL");
@@ -470,7 +473,7 @@ std::string modelPath(const CommonOptions& options) {
 }
 
 bool usesBundledModel(const CommonOptions& options) {
-  return options.model == kBundledName || (options.model.empty() && !isSet("ORIEL_MODEL"));
+  return isBundledName(options.model) || (options.model.empty() && !isSet("ORIEL_MODEL"));
 }
 
 std::string bundledModel() {

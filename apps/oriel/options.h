@@ -85,6 +85,8 @@ oriel_generate_options generateOptions(const CommonOptions& options, uint32_t ma
 /// The GGUF file to use: MODEL, else the environment's ORIEL_MODEL, else the bundled one. Throws Failure for the name of
 /// a model that is not here.
 std::string modelPath(const CommonOptions& options);
+/// The model that comes with the program.
+bool isBundledName(const std::string& word);
 bool usesBundledModel(const CommonOptions& options);
 /// The one that comes with the program. Throws Failure.
 std::string bundledModel();

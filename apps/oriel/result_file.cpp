@@ -105,8 +105,10 @@ ResultFile::ResultFile(const std::string& path) : path_(path), target_(path) {
     fail(EISDIR);
   }
   // What is open already is not to be exchanged, either.
-  in_place_ = (fs::exists(status) && !fs::is_regular_file(status)) ||
-              path.compare(0, 5, "/dev/") == 0 || path.compare(0, 6, "/proc/") == 0;
+  const bool open_already = path.compare(0, 8, "/dev/fd/") == 0 ||
+                            path.compare(0, 8, "/dev/std") == 0 ||
+                            path.compare(0, 6, "/proc/") == 0;
+  in_place_ = (fs::exists(status) && !fs::is_regular_file(status)) || open_already;
   if (in_place_) {
     file_ = openFile(path, "wb");
     if (file_ == nullptr) {

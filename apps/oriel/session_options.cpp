@@ -13,6 +13,21 @@ constexpr char kGroup[] = "Sessions";
 constexpr uint32_t kMostSessions = 64;
 constexpr uint64_t kMostTranscriptBytes = 1u << 30;
 
+// An item that is missing would give its number to another session.
+void setSessionWindows(const std::string& text, CommonOptions* options) {
+  options->session_windows.clear();
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::string why_not = wholeNumber(0, kMostWindowTokens)(item);
+    if (!why_not.empty()) {
+      throw CLI::ValidationError("--session-windows", why_not);
+    }
+    options->session_windows.push_back(static_cast<uint32_t>(std::stoul(item)));
+  }
+}
+
 void setTranscript(const std::string& text, CommonOptions* options) {
   uint64_t bytes = 0;
   if (text != "0" && (!parseSize(text, &bytes) || bytes > kMostTranscriptBytes)) {
@@ -35,12 +50,11 @@ void addSessionOptions(CLI::App* command, CommonOptions* options) {
   addSessionsOption(command, options,
                     "Conversations to have memory for, beside each other (default 1)");
   command
-      ->add_option("--session-windows", options->session_windows,
-                   "Windows of the first of them, where they differ: 4096,512; 0: as the others")
+      ->add_option_function<std::string>(
+          "--session-windows",
+          [options](const std::string& text) { setSessionWindows(text, options); },
+          "Windows of the first of them, where they differ: 4096,512; 0: as the others")
       ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->transform(wholeNumber(0, kMostWindowTokens))
       ->group(kGroup);
   command
       ->add_option_function<std::string>(

@@ -125,6 +125,11 @@ bool makePrivateFolder(const std::filesystem::path& folder) {
   return !error;
 }
 
+bool canWriteTo(const std::string& folder) {
+  std::error_code error;
+  return std::filesystem::is_directory(std::filesystem::u8path(folder), error);
+}
+
 std::FILE* openFile(const std::string& path, const char* mode) {
   return _wfopen(std::filesystem::u8path(path).c_str(), std::filesystem::u8path(mode).c_str());
 }
@@ -187,6 +192,8 @@ bool makePrivateFolder(const std::filesystem::path& folder) {
   return std::filesystem::is_directory(folder, error);
 }
 
+bool canWriteTo(const std::string& folder) { return access(folder.c_str(), W_OK | X_OK) == 0; }
+
 std::FILE* openFile(const std::string& path, const char* mode) {
   return std::fopen(path.c_str(), mode);
 }
@@ -204,6 +211,7 @@ std::FILE* openRegularFile(const std::string& path) {
 
 void prepareStreams() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may grow no more fails as a full disk does
   // A stream that whoever started this closed stays one that fails, but nothing that is opened later takes its
   // number: a pipe would be waited for as stdin, a file written to as stdout.
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {

@@ -41,6 +41,8 @@ std::filesystem::path userCacheFolder();
 std::filesystem::path userDataFolder();
 /// Makes a folder and those above it that are missing, for this user alone. False: it is not there.
 bool makePrivateFolder(const std::filesystem::path& folder);
+/// Whether files can be made in this folder, as far as its permissions say.
+bool canWriteTo(const std::string& folder);
 
 /// Memory of the process that is in RAM, now and at most so far; 0 when unknown.
 uint64_t residentBytes();

@@ -7,6 +7,7 @@
 #include "failure.h"
 #include "sizes.h"
 #include "system.h"
+#include "terminal/interrupt.h"
 #include "terminal/standard_input.h"
 
 namespace cli {
@@ -37,6 +38,9 @@ void TextInput::readTo(uint64_t bytes) {
     const long count = file_ == nullptr
                            ? readStdin(buffer, sizeof(buffer))
                            : static_cast<long>(std::fread(buffer, 1, sizeof(buffer), file_));
+    if (count < 0 && errno == EINTR && interrupts() != 0) {
+      throw Failure{kExitCancelled, ""};
+    }
     if (count < 0 || (file_ != nullptr && std::ferror(file_) != 0)) {
       fail(errno);
     }

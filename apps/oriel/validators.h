@@ -67,6 +67,9 @@ inline CLI::Validator svgFile() {
 inline CLI::Validator stem() {
   return CLI::Validator(
       [](const std::string& text) {
+        if (text.back() == '/') {
+          return "'" + text + "' is a folder: add a name";
+        }
         for (const char* ending :
              {".svg", ".csv", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}) {
           const size_t length = std::strlen(ending);

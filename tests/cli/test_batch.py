@@ -2,10 +2,13 @@
 """`oriel run --batch`: test_batch.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import json
+import signal
+import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import BUNDLED, CPU, check, fails, one_line_failure, oriel, run_tests, scratch
+from program import BUNDLED, CPU, ORIEL, PATIENCE, check, environment, fails, one_line_failure, oriel, run_tests, scratch
 
 SAME = ["--greedy", "--tokens", "12", "--memory", "64MiB", "--window", "400", "--kv", "f16", *CPU]
 
@@ -61,16 +64,33 @@ def test_errors_stand_in_their_place():
                       '{"prompt": "a", "messages": []}', '{"id": 9, "prompt": "a", "temperature": 101}',
                       '{"prompt": "a", "nonsense": 1}', '{"prompt": 3}', '{"prompt": "a", "memory": "1MB"}',
                       '{"prompt": "a", "schema": {"type": "no such"}}', '{"messages": [{"no": "role"}]}',
-                      '{"prompt": "a", "tool_choice": "perhaps"}', '{"prompt": "Hello!"}'])
+                      '{"prompt": "a", "tool_choice": "perhaps"}', '{"prompt": "a", "tool_choice": "required"}',
+                      '{"prompt": "a", "schema": {}, "grammar": "root ::= \\"a\\""}', '{"prompt": "Hello!"}'])
     result, got = batch(None, "--sessions", "4", text=text)
     check("the good ones are answered", got[0]["id"] == "good" and got[0]["text"] == got[-1]["text"] != "", got)
     check("the others have an error", all(set(g) == {"id", "error"} and g["error"] for g in got[1:-1])
-          and len(got) == 13, got)
+          and len(got) == 15, got)
     check("ids, and numbers of lines without one", [g["id"] for g in got] ==
-          ["good", 3, "x", 5, 6, 9, 8, 9, 10, 11, 12, 13, 14], [g["id"] for g in got])
+          ["good", 3, "x", 5, 6, 9, 8, 9, 10, 11, 12, 13, 14, 15, 16], [g["id"] for g in got])
     check("what is wrong is named", "temperature" in got[5]["error"] and "nonsense" in got[6]["error"], got)
-    check("exit code 1 in the end", result.code == 1 and result.err.count(b"\n") == 1 and b"11 of 13" in result.err,
+    check("exit code 1 in the end", result.code == 1 and result.err.count(b"\n") == 1 and b"13 of 15" in result.err,
           result)
+
+
+def test_ctrl_c_keeps_what_has_ended():
+    path = scratch / "endless.jsonl"
+    endless = 'root ::= [a-z]+'
+    path.write_text("".join(json.dumps(line) + "\n" for line in [
+        {"prompt": "Hello!", "tokens": 2}, {"prompt": "Go on.", "grammar": endless, "tokens": 0, "min_tokens": 100000},
+        {"prompt": "Hello!", "tokens": 2}]))
+    run = subprocess.Popen([ORIEL, "run", BUNDLED, "--batch", path, "--sessions", "2", "--greedy", *CPU],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    time.sleep(3 * PATIENCE)  # the first has ended by then, the second never does
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60 * PATIENCE)
+    got = [json.loads(line) for line in out.splitlines()]
+    check("the first line's result is there", run.returncode == 130 and [g["id"] for g in got] == [1]
+          and got[0]["tokens"] == 2, (run.returncode, out, err))
 
 
 def test_usage():
@@ -78,8 +98,13 @@ def test_usage():
     check("no lines", empty.code == 0 and got == [], empty)
     fails("a file that is not there", 1, "run", BUNDLED, "--batch", scratch / "none", *CPU)
     for args in (["--batch", "x", "--prompt", "y"], ["--sessions", "2", "hi"], ["--batch", "x", "--raw"],
-                 ["--batch", "x", "--samples", "2"]):
+                 ["--batch", "x", "--samples", "2"], ["--batch", "x", "--ignore-stop"]):
         check(f"wrong usage: {args}", one_line_failure(oriel("run", BUNDLED, *args), 2))
+    lines = [{"prompt": "Hello!", "tokens": 2}]
+    result, got = batch(lines, "--logprobs", "2")
+    check("logprobs need no --json", result.code == 0 and len(got[0]["logprobs"]) == 2, result)
+    result, got = batch(lines, "--tool-choice", "checked")
+    check("lines may bring the tools that a choice is about", result.code == 0 and got[0]["tokens"] == 2, result)
     one = oriel("run", BUNDLED, "--batch", "-", *SAME, stdin=b'{"prompt": "Hello!"}')
     check("from a pipe", one.code == 0 and one.json["text"] == alone("Hello!")["text"], one)
 

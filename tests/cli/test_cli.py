@@ -8,9 +8,15 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from program import (BUNDLED, CPU, DATA, EXACT, FIXED, ORIEL, PATIENCE, SMALL, Result, check,
@@ -49,7 +55,10 @@ def test_usage():
                  ["run", SMALL, "--prompt", "x", "--seed", "18446744073709551616"],
                  ["plan", SMALL, "--sinks", "4294967295"], ["info", ""], ["plan", "--arch", ""],
                  ["plan", SMALL, "--plot", ""], ["run", SMALL, "--prompt-file", ""],
-                 ["plan", SMALL, "--kv", "two\nlines"]):
+                 ["plan", SMALL, "--kv", "two\nlines"], ["version", "--json"], ["help", "a", "b"],
+                 ["plan", SMALL, "--session-windows", "10,,20"], ["plan", SMALL, "--session-windows", ","],
+                 ["run", SMALL, "x", "--think", "--no-think"], ["bench", SMALL, "--sweep", "x", "--soak", "5"],
+                 ["bench", SMALL, "--sweep", "x/"], ["run", BUNDLED.stem.removesuffix("-q8_0")]):
         result = oriel(*args)
         check(f"wrong usage: {' '.join(map(str, args)).replace(str(DATA), '')}",
               one_line_failure(result, 2) and result.out == b"", result)
@@ -298,6 +307,30 @@ def test_text_that_is_not_utf8():
     fails("chat with broken UTF-8", 1, "chat", SMALL, *FIXED, stdin=b"caf\xe9\n")
 
 
+def test_results_have_their_place_before_they_are_measured():
+    nowhere = scratch / "nowhere" / "x"
+    for args in (["calibrate", SMALL, "--text", __file__, "--out", f"{nowhere}.json"],
+                 ["eval", SMALL, "--text", __file__, "--picture", f"{nowhere}.svg"]):
+        failed = fails(f"{args[0]} into no folder", 1, *args)
+        check("the file is named", str(nowhere) in failed.err.decode(), failed)
+    succeeds("--recall 0 keeps nothing", "plan", SMALL, "--memory", "64MiB", "--recall", "0")
+    stuck = scratch / "stuck" / "oriel"
+    (stuck / "oriel-x.verdict").mkdir(parents=True)
+    failed = fails("what cannot be forgotten", 1, "doctor", "--forget-drivers",
+                   env=environment(XDG_CACHE_HOME=str(stuck.parent)))
+    check("is not said to be", "cannot be removed" in failed.err.decode(), failed)
+
+
+def test_a_file_that_may_grow_no_more():
+    if resource is None:
+        return
+    out = scratch / "large.bin"
+    failed = fails("a limit of the file's size", 1, "eval", SMALL, "--text", __file__, "--max-tokens", "300",
+                   "--logits-out", out, "--all-logits",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    check("one line, and nothing half written", str(out) in failed.err.decode() and not out.exists(), failed)
+
+
 def test_streams():
     def close(descriptor):
         return lambda: os.close(descriptor)
@@ -354,6 +387,16 @@ def test_interrupt():
     soak = ["bench", SMALL, *FIXED, "--soak", "100000000", "--repeat", "1"]
     cancelled = interrupt(soak, soon)
     check("Ctrl-C ends bench with 130", cancelled.code == 130 and cancelled.out == b"", cancelled)
+    reading = interrupt(["eval", SMALL, "--text", "-"], soon, stdin=subprocess.PIPE)
+    # By the signal, where nothing that takes long had begun.
+    check("Ctrl-C ends eval that waits for its text", reading.code in (130, -signal.SIGINT) and reading.err == b"",
+          reading)
+    sweep = scratch / "kept"
+    sweep.with_suffix(".csv").write_text("an earlier one")
+    cancelled = interrupt(["bench", SMALL, *FIXED, "--sweep", sweep], soon)
+    csv = sweep.with_suffix(".csv").read_text()
+    check("a sweep without a point leaves the one before", cancelled.code == 130
+          and (csv == "an earlier one" or csv.count("\n") > 1), (cancelled, csv))
     waiting = interrupt(["chat", SMALL, *FIXED], soon, stdin=subprocess.PIPE)
     check("Ctrl-C ends a chat that waits for a line", waiting.code == 130, waiting)
 

@@ -13,7 +13,7 @@ import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 import program
-from program import BUNDLED, FIXED, ORIEL, PATIENCE, check, fails, json_of, run_tests, succeeds
+from program import BUNDLED, EXACT, FIXED, ORIEL, PATIENCE, check, fails, json_of, run_tests, succeeds
 from server import Server, refused
 from test_tools import TEMPLATE, TOOLS, valid, written
 
@@ -169,6 +169,11 @@ def test_completions():
         refused("ids beyond", server.complete([1, 10 ** 9]), 400, "prompt")
         for wrong in (None, [], {}, [[]], 3, [True]):
             refused(f"prompt {wrong}", server.complete(wrong), 400, "prompt")
+    with Server(EXACT) as server:  # with weights by chance bytes of characters are as likely as words
+        choice = server.complete([5], max_tokens=3, logprobs=20, temperature=0).json["choices"][0]
+        names = [list(top) for top in choice["logprobs"]["top_logprobs"]]
+        check("tokens that are no text have names of their own", [len(each) for each in names] == [20] * 3
+              and any(name.startswith("bytes:\\x") for each in names for name in each), names)
 
 
 def test_forms_and_tools():

@@ -2,11 +2,14 @@
 """Tools in run and chat: test_tools.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import json
+import signal
+import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 import program
-from program import BUNDLED, FIXED, check, fails, json_of, run_tests, scratch, succeeds
+from program import BUNDLED, FIXED, ORIEL, PATIENCE, check, fails, json_of, run_tests, scratch, succeeds
 
 # The model knows nothing of tools, so calls are forced.
 TEMPLATE = """{%- if tools %}{{ '<|im_start|>system\n<tool_call>{"name": ..., "arguments": ...}</tool_call>\n' }}
@@ -138,6 +141,41 @@ def test_chat_ends_rounds():
     result = program.oriel("chat", BUNDLED, *with_tools(), "--grammar", form, "--json", "--allow-tool",
                            f"f=echo x >> {count}; false", stdin=b"Go.\n")
     check("eight rounds", result.code == 0 and len(objects(result)) == 9 and count.read_text() == 8 * "x\n", result)
+
+
+def interrupted(marker, *args):
+    """A chat that is sent SIGINT once `marker` is there: its exit code and the seconds that it took to end."""
+    chat = subprocess.Popen([ORIEL, "chat", BUNDLED, *map(str, with_tools()), "--json", *map(str, args)],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env=program.environment())
+    chat.stdin.write(b"Go.\n")
+    chat.stdin.close()
+    until = time.time() + 60 * PATIENCE
+    while not marker.exists() and time.time() < until:
+        time.sleep(0.02)
+    chat.send_signal(signal.SIGINT)
+    sent = time.time()
+    try:
+        code = chat.wait(20 * PATIENCE)
+    except subprocess.TimeoutExpired:
+        chat.kill()
+        code = None
+    chat.stdout.close()
+    chat.stderr.close()
+    return code, time.time() - sent
+
+
+def test_ctrl_c_ends_commands():
+    call = '<tool_call>{\\"name\\": \\"%s\\", \\"arguments\\": {}}</tool_call>'
+    begun, paid = scratch / "begun", scratch / "paid"
+    two = written("two.gbnf", f'root ::= "{call % "slow"}{call % "pay"}"')
+    code, took = interrupted(begun, "--grammar", two, "--allow-tool", f"slow=touch {begun}; sleep 60",
+                             "--allow-tool", f"pay=touch {paid}; sleep 60")
+    check("the one that runs ends, the next one is not begun", code == 130 and not paid.exists(), (code, took))
+    begun.unlink(missing_ok=True)
+    silent = written("silent.gbnf", f'root ::= "{call % "silent"}"')
+    code, took = interrupted(begun, "--grammar", silent, "--allow-tool", f"silent=touch {begun}; exec sleep 60 >/dev/null")
+    check("one that has closed its output ends", code == 130, (code, took))
 
 
 if __name__ == "__main__":

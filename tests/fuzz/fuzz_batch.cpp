@@ -59,15 +59,16 @@ ORIEL_FUZZ(batch) {
     options.system = "Be kind.";
     options.reply.stop = {"end"};
   }
-  const auto lines = cli::readBatchLines(input, options);
+  const auto lines = cli::batchLines(input);
   size_t read = 0;
   for (const std::string& line : linesOf(input)) {
-    const auto alone = cli::readBatchLines(line, options);
+    const auto alone = cli::batchLines(line);
     ASSERT_LE(alone.size(), 1u);
     if (!alone.empty()) {
       ASSERT_LT(read, lines.size());
-      checkLine(*lines[read]);
-      expectSame(*lines[read], *alone[0]);
+      const auto one = cli::readBatchLine(lines[read], options);
+      checkLine(*one);
+      expectSame(*one, *cli::readBatchLine({lines[read].number, alone[0].text}, options));
       ++read;
     }
   }

@@ -406,6 +406,9 @@ Command addBenchCommand(CLI::App* program) {
                   "Instead measure depths, windows and cache formats, into STEM.csv and STEM.svg")
       ->type_name("STEM")
       ->check(stem());
+  for (const char* other : {"--depth", "--repeat", "--sessions", "--soak", "--cancel"}) {
+    app->get_option("--sweep")->excludes(app->get_option(other));
+  }
   app->add_option(
          "--sweep-seconds", options->sweep_seconds,
          "What a sweep may take (default 180); with less, fewer points, measured less often")

@@ -229,6 +229,10 @@ int runEval(const EvalOptions& options) {
   const std::vector<int32_t> ids = idsToScore(input, model, options.max_tokens);
   checkIds(ids, model.info().n_vocab, input_name);
   LogitsFile file(options.logits_out);
+  std::optional<ResultFile> picture;
+  if (!options.picture.empty()) {
+    picture.emplace(options.picture);
+  }
   Scoring scoring;
   scoring.ids = &ids;
   scoring.file = &file;
@@ -256,8 +260,10 @@ int runEval(const EvalOptions& options) {
     file.write(logits, count);
   }
   file.close();
-  if (!options.picture.empty()) {
-    writeResultFile(options.picture, cacheSvg(cacheViewOf(model, session, 0)));
+  if (picture) {
+    const std::string svg = cacheSvg(cacheViewOf(model, session, 0));
+    (void)picture->write(svg.data(), svg.size());
+    picture->commit();
   }
 
   Json json;

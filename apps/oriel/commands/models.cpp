@@ -219,6 +219,10 @@ int listStored(const ModelsOptions& options) {
     printJson(json);
     return kExitDone;
   }
+  if (stored.empty() && folder.empty()) {
+    throw Failure{kExitFailed,
+                  "there is no folder for models: set ORIEL_MODELS, XDG_DATA_HOME or HOME"};
+  }
   if (stored.empty()) {
     printText("There are no models in " + folder +
               " yet: `oriel pull NAME` gets one, `oriel models` names them.\n");

@@ -229,7 +229,7 @@ From sourceOf(const CLI::App& app) {
 bool isModel(const std::string& word) {
   std::error_code error;
   const std::string ending = ".gguf";
-  return isModelName(word) ||
+  return isBundledName(word) || isModelName(word) ||
          (word.size() >= ending.size() &&
           lowerCase(word.substr(word.size() - ending.size())) == ending) ||
          std::filesystem::exists(std::filesystem::u8path(word), error);
@@ -366,15 +366,18 @@ Command addRunCommand(CLI::App* program) {
       ->transform(wholeNumber(1, UINT32_MAX));
   app->get_option("--samples")->excludes(app->get_option("--batch"));
   app->add_flag("--ignore-stop", options->ignore_stop,
-                "Go on past stop tokens, until there are --tokens");
+                "Go on past stop tokens, until there are --tokens")
+      ->excludes(app->get_option("--batch"));
   addReplyOptions(app, &options->reply);
   addChatFormatOptions(app, &options->chat);
   addCommonOptions(app, &options->common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options, app] {
-            checkReplyOptions(options->reply, options->common.json, !options->chat.tools.empty());
+            const bool batch = !options->batch_file.empty();  // JSON, of lines that may name tools
+            checkReplyOptions(options->reply, batch || options->common.json,
+                              batch || !options->chat.tools.empty());
             options->common.constraints = options->reply.constrain();
-            if (!options->batch_file.empty()) {
+            if (batch) {
               return runAll(*options);
             }
             Prompt prompt = readPrompt(*app, options.get());

@@ -112,8 +112,13 @@ Json windowFields(const std::vector<MeasuredWindows>& windows) {
   return list;
 }
 
-void writeSidecar(const std::string& path, const std::string& model_path,
-                  const Calibration& calibration, const Json& details) {
+SidecarFile::SidecarFile(const std::string& path) try : file_(path) {
+} catch (const Failure& failure) {
+  throw Failure{failure.exit_code, failure.message + ", or name another file with --out"};
+}
+
+void SidecarFile::write(const std::string& model_path, const Calibration& calibration,
+                        const Json& details) {
   Json json;
   json["format"] = "oriel calibration";
   json["version"] = kSidecarVersion;
@@ -122,11 +127,9 @@ void writeSidecar(const std::string& path, const std::string& model_path,
   json["layers"] = layerFields(calibration.layers);
   json["windows"] = windowFields(calibration.windows);
   json["measured"] = details;
-  try {
-    writeResultFile(path, json.dump(2) + "\n");
-  } catch (const Failure& failure) {
-    throw Failure{failure.exit_code, failure.message + ", or name another file with --out"};
-  }
+  const std::string text = json.dump(2) + "\n";
+  (void)file_.write(text.data(), text.size());
+  file_.commit();
 }
 
 }  // namespace cli

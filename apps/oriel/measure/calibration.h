@@ -8,6 +8,7 @@
 
 #include "measure/window_search.h"
 #include "output.h"
+#include "result_file.h"
 
 namespace cli {
 
@@ -28,8 +29,16 @@ Json layerFields(const std::vector<oriel_layer_calibration>& layers);
 /// What windows cost, as the field `windows`.
 Json windowFields(const std::vector<MeasuredWindows>& windows);
 
-/// Writes a whole sidecar for this model file; `details` are the measurements behind the constants.
-void writeSidecar(const std::string& path, const std::string& model_path,
-                  const Calibration& calibration, const Json& details);
+/// A sidecar to be, which is there as a whole once it was written.
+class SidecarFile {
+ public:
+  /// Throws Failure where nothing could be written.
+  explicit SidecarFile(const std::string& path);
+  /// For this model file; `details` are the measurements behind the constants.
+  void write(const std::string& model_path, const Calibration& calibration, const Json& details);
+
+ private:
+  ResultFile file_;
+};
 
 }  // namespace cli

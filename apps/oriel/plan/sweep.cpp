@@ -130,7 +130,7 @@ class Sweeper {
         path_(modelPath(common)),
         diagnostics_(common.verbose, /*warns=*/false) {
     sweep_.model = std::filesystem::u8path(path_).filename().u8string();
-    writeCsv();
+    const ResultFile place(csvPath());  // or there is no need to begin
   }
 
   /// After Ctrl-C, too, writeCsv() and take() give what was measured.
@@ -164,7 +164,8 @@ class Sweeper {
     return std::move(sweep_);
   }
 
-  /// All points so far.
+  std::string csvPath() const { return options_.stem + ".csv"; }
+  /// All points so far. Without any nothing is written: an earlier sweep's file is worth more.
   void writeCsv() {
     sweep_.read_bytes_per_s = readBytesPerSecond();
     sweep_.points.clear();
@@ -177,7 +178,9 @@ class Sweeper {
         }
       }
     }
-    writeResultFile(options_.stem + ".csv", text);
+    if (!sweep_.points.empty()) {
+      writeResultFile(csvPath(), text);
+    }
   }
 
  private:

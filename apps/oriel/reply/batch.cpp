@@ -30,8 +30,10 @@ struct Job {
   std::unique_ptr<Session> session;
   oriel_generate_options sampling = {};
   Reply reply;
+  bool cancelled = false;
 };
 
+/// That reply together.
 using Jobs = std::vector<std::unique_ptr<Job>>;
 
 [[noreturn]] void fail(const std::string& text) { throw Failure{kExitFailed, text}; }
@@ -57,29 +59,29 @@ void prepare(const Model& model, Job* job) {
 }
 
 /// Those that have a session reply together. False: Ctrl-C.
-bool replyTogether(Jobs::iterator begin, Jobs::iterator end) {
+bool replyTogether(const Jobs& jobs) {
   std::vector<Job*> ready;
   std::vector<oriel_reply> replies;
-  for (auto at = begin; at != end; ++at) {
-    if ((*at)->session != nullptr) {
-      ready.push_back(at->get());
-      replies.push_back(replyOf(*(*at)->session, (*at)->sampling, &(*at)->reply));
+  for (const std::unique_ptr<Job>& job : jobs) {
+    if (job->session != nullptr) {
+      ready.push_back(job.get());
+      replies.push_back(replyOf(*job->session, job->sampling, &job->reply));
     }
   }
   if (replies.empty()) {
     return true;
   }
   (void)oriel_reply_many(replies.data(), replies.size());
+  bool all = true;
   for (size_t i = 0; i < replies.size(); ++i) {
-    if (replies[i].status == ORIEL_ERROR_CANCELLED) {
-      return false;
-    }
-    if (replies[i].status != ORIEL_OK) {
+    ready[i]->cancelled = replies[i].status == ORIEL_ERROR_CANCELLED;
+    all = all && !ready[i]->cancelled;
+    if (replies[i].status != ORIEL_OK && !ready[i]->cancelled) {
       const std::string reason = oriel_session_last_error(ready[i]->session->get());
       ready[i]->line->error = reason.empty() ? oriel_status_text(replies[i].status) : reason;
     }
   }
-  return true;
+  return all;
 }
 
 /// False: it failed.
@@ -99,14 +101,12 @@ bool printResult(Job* job) {
 }  // namespace
 
 int runBatch(const std::string& path, const ChatOptions& options) {
-  Jobs jobs;
-  for (std::unique_ptr<BatchLine>& line : readBatchLines(readAll(path), options)) {
-    jobs.push_back(std::make_unique<Job>(std::move(line)));
-  }
+  const std::vector<WrittenLine> lines = batchLines(readAll(path));
   ChatOptions loaded = options;
-  loaded.common.constraints = std::any_of(jobs.begin(), jobs.end(), [](const auto& job) {
-    return job->line->options.reply.constrain();
-  });
+  loaded.common.constraints =
+      std::any_of(lines.begin(), lines.end(), [&options](const WrittenLine& line) {
+        return readBatchLine(line, options)->options.reply.constrain();
+      });
   const Model model(loaded.common, Load::kDevice);
   if (model.chatFormat(options.chat) == "none") {
     fail("the model has no chat format: name one with --template");
@@ -114,10 +114,12 @@ int runBatch(const std::string& path, const ChatOptions& options) {
   ProgressBar progress("answering");
   size_t failed = 0;
   const size_t together = loaded.common.sessions;
-  for (size_t first = 0; first < jobs.size(); first += together) {
-    const size_t last = std::min(first + together, jobs.size());
+  for (size_t first = 0; first < lines.size(); first += together) {
+    const size_t last = std::min(first + together, lines.size());
+    Jobs jobs;
     for (size_t i = first; i < last; ++i) {
-      Job* const job = jobs[i].get();
+      jobs.push_back(std::make_unique<Job>(readBatchLine(lines[i], options)));
+      Job* const job = jobs.back().get();
       try {
         if (job->line->error.empty()) {
           prepare(model, job);
@@ -130,20 +132,22 @@ int runBatch(const std::string& path, const ChatOptions& options) {
         job->session.reset();
       }
     }
-    const auto begin = jobs.begin();
-    if (!replyTogether(begin + static_cast<std::ptrdiff_t>(first),
-                       begin + static_cast<std::ptrdiff_t>(last))) {
+    const bool all = replyTogether(jobs);
+    progress.clear();
+    for (const std::unique_ptr<Job>& job : jobs) {
+      if (job->cancelled) {
+        break;
+      }
+      failed += printResult(job.get()) ? 0 : 1;
+    }
+    if (!all) {
       return kExitCancelled;
     }
-    progress.clear();
-    for (size_t i = first; i < last; ++i) {
-      failed += printResult(jobs[i].get()) ? 0 : 1;
-    }
-    progress.show(last, jobs.size());
+    progress.show(last, lines.size());
   }
   progress.clear();
   if (failed != 0) {
-    fail(std::to_string(failed) + " of " + std::to_string(jobs.size()) +
+    fail(std::to_string(failed) + " of " + std::to_string(lines.size()) +
          " lines failed: `error` says why in the place of each");
   }
   return kExitDone;

@@ -91,8 +91,14 @@ void readLine(const std::string& text, BatchLine* line) {
   if (json.contains("prompt") == json.contains("messages")) {
     refuse("the line has to have either \"prompt\" or \"messages\"");
   }
+  if (json.contains("schema") && json.contains("grammar")) {
+    refuse("the line has both \"schema\" and \"grammar\": leave one out");
+  }
   for (const auto& [name, value] : json.items()) {
     setField(name, value, line);
+  }
+  if (json.contains("tool_choice") && line->options.chat.tools.empty()) {
+    refuse("the line has a \"tool_choice\" and there are no tools: add \"tools\"");
   }
   if (!line->options.system.empty()) {
     if (line->messages.front().is_object() &&
@@ -111,31 +117,33 @@ void readLine(const std::string& text, BatchLine* line) {
 
 }  // namespace
 
-std::vector<std::unique_ptr<BatchLine>> readBatchLines(const std::string& text,
-                                                       const ChatOptions& options) {
-  std::vector<std::unique_ptr<BatchLine>> lines;
+std::vector<WrittenLine> batchLines(const std::string& text) {
+  std::vector<WrittenLine> lines;
   size_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string written = text.substr(begin, end - begin);
+    std::string written = text.substr(begin, end - begin);
     begin = end + 1;
     ++number;
-    if (written.find_first_not_of(" \t\r") == std::string::npos) {
-      continue;
+    if (written.find_first_not_of(" \t\r") != std::string::npos) {
+      lines.push_back({number, std::move(written)});
     }
-    auto line = std::make_unique<BatchLine>();
-    line->id = number;
-    line->options = options;
-    try {
-      readLine(written, line.get());
-    } catch (const Failure& failure) {
-      line->error = failure.message;
-    } catch (const Json::exception&) {
-      line->error = "the line has a field of a wrong kind";
-    }
-    lines.push_back(std::move(line));
   }
   return lines;
+}
+
+std::unique_ptr<BatchLine> readBatchLine(const WrittenLine& written, const ChatOptions& options) {
+  auto line = std::make_unique<BatchLine>();
+  line->id = written.number;
+  line->options = options;
+  try {
+    readLine(written.text, line.get());
+  } catch (const Failure& failure) {
+    line->error = failure.message;
+  } catch (const Json::exception&) {
+    line->error = "the line has a field of a wrong kind";
+  }
+  return line;
 }
 
 }  // namespace cli

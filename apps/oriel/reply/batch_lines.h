@@ -18,8 +18,15 @@ struct BatchLine {
   std::string error;  ///< empty: it can be answered, so far
 };
 
-/// Lines of JSON, each with `options` but for what it says itself. Empty lines are none, but count.
-std::vector<std::unique_ptr<BatchLine>> readBatchLines(const std::string& text,
-                                                       const ChatOptions& options);
+/// A line as it is written: options are large where they hold a schema or tools, and are made when their turn comes.
+struct WrittenLine {
+  size_t number = 0;  ///< from 1 on
+  std::string text;
+};
+
+/// Empty lines are none, but count.
+std::vector<WrittenLine> batchLines(const std::string& text);
+/// One of JSON, with `options` but for what it says itself.
+std::unique_ptr<BatchLine> readBatchLine(const WrittenLine& written, const ChatOptions& options);
 
 }  // namespace cli

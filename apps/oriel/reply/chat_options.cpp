@@ -107,6 +107,9 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
       ->add_flag(
           "--think,!--no-think",
           [options](int64_t times) {
+            if (times == 0) {
+              throw CLI::ValidationError("--think", "--think excludes --no-think");
+            }
             options->no_thinking = times < 0;
             options->thinking = times > 0;
           },

@@ -87,6 +87,9 @@ class RunningTool {
       execl("/bin/sh", "sh", "-c", tool.command.c_str(), static_cast<char*>(nullptr));
       _exit(127);
     }
+    if (process_ > 0) {
+      setpgid(process_, process_);  // whoever comes first: it may have to be stopped at once
+    }
     Pipe::closeEnd(&in_.read_end);
     Pipe::closeEnd(&out_.write_end);
     fcntl(in_.write_end, F_SETFL, O_NONBLOCK);
@@ -104,14 +107,10 @@ class RunningTool {
   enum class End { kDone, kTooLong, kTooMuch, kStopped };
 
   End talk(const std::string& given, std::string* result) {
-    const auto end = std::chrono::steady_clock::now() + kMostTime;
     size_t sent = 0;
     for (;;) {
-      if (interrupts() != 0) {
-        return End::kStopped;
-      }
-      if (std::chrono::steady_clock::now() > end) {
-        return End::kTooLong;
+      if (const End over = look(); over != End::kDone) {
+        return over;
       }
       if (sent == given.size()) {
         Pipe::closeEnd(&in_.write_end);
@@ -139,16 +138,29 @@ class RunningTool {
     }
   }
 
-  /// The exit code; -1: a signal ended it.
-  int finish() {
+  /// Of one that prints no more, which need not be over. `*code`: the exit code; -1: a signal ended it.
+  End finish(int* code) {
     int status = 0;
-    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    while (waitpid(process_, &status, WNOHANG) != process_) {
+      if (const End over = look(); over != End::kDone) {
+        return over;
+      }
+      poll(nullptr, 0, kLookEveryMs);
     }
     process_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    *code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return End::kDone;
   }
 
  private:
+  /// kDone: it may go on.
+  End look() const {
+    return interrupts() != 0                          ? End::kStopped
+           : std::chrono::steady_clock::now() > most_ ? End::kTooLong
+                                                      : End::kDone;
+  }
+
+  const std::chrono::steady_clock::time_point most_ = std::chrono::steady_clock::now() + kMostTime;
   Pipe in_;
   Pipe out_;
   pid_t process_ = -1;
@@ -167,22 +179,28 @@ bool isUtf8(const std::string& text) {
 }  // namespace
 
 std::string runLocalTool(const LocalTool& tool, const std::string& arguments) {
+  const std::string stopped = "error: the user stopped " + tool.name;
+  if (interrupts() != 0) {  // while another one ran
+    return stopped;
+  }
   RunningTool running;
   std::string result;
   if (!running.start(tool)) {
     return "error: " + tool.name + " could not be started";
   }
-  switch (running.talk(arguments, &result)) {
+  int code = 0;
+  RunningTool::End end = running.talk(arguments, &result);
+  end = end == RunningTool::End::kDone ? running.finish(&code) : end;
+  switch (end) {
     case RunningTool::End::kTooLong:
       return "error: " + tool.name + " took too long";
     case RunningTool::End::kTooMuch:
       return "error: " + tool.name + " printed too much";
     case RunningTool::End::kStopped:
-      return "error: the user stopped " + tool.name;
+      return stopped;
     case RunningTool::End::kDone:
       break;
   }
-  const int code = running.finish();
   while (!result.empty() && result.back() == '\n') {
     result.pop_back();
   }

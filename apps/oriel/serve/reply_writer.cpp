@@ -20,6 +20,22 @@ Json bytesOf(const std::string& text) {
   return bytes;
 }
 
+// What OpenAI calls a token whose bytes are no text by themselves: more than one would become U+FFFD.
+std::string keyOf(const std::string& text) {
+  try {
+    (void)Json(text).dump();
+    return text;
+  } catch (const Json::exception&) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string key = "bytes:";
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      key += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+    }
+    return key;
+  }
+}
+
 const char* finishReason(const ReplyOutcome& outcome) {
   if (outcome.ended == Ended::kTimeout || outcome.result.stop_reason == ORIEL_STOP_LENGTH) {
     return "length";
@@ -237,7 +253,7 @@ Json ReplyWriter::completionLogprobs() {
     json["token_logprobs"].push_back(logprobOf(token.logprob));
     Json top = Json::object();
     for (const oriel_token_logprob& each : token.top) {
-      top[tokenText(each.id)] = logprobOf(each.logprob);
+      top[keyOf(tokenText(each.id))] = logprobOf(each.logprob);
     }
     json["top_logprobs"].push_back(std::move(top));
     json["text_offset"].push_back(text_offset_);
