@@ -1,10 +1,9 @@
 // Text that comes in parts: the ids of the whole, and time and memory that no vocabulary can stretch.
 #include <gtest/gtest.h>
 
-#include <ctime>
-#include <functional>
 #include <random>
 
+#include "support/processor_time.h"
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
 #include "text/chat.h"
@@ -16,13 +15,6 @@ using Ids = std::vector<int32_t>;
 
 constexpr oriel_allocator kRefusing = {[](size_t, void*) -> void* { return nullptr; },
                                        [](void*, size_t, void*) {}, nullptr};
-
-/// Of the processor, so that a busy machine does not count.
-double secondsOf(const std::function<void()>& work) {
-  const std::clock_t begin = std::clock();
-  work();
-  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-}
 
 struct Collected final : TokenSink {
   Status take(const int32_t* some, size_t count, bool last) override {
@@ -207,7 +199,7 @@ TEST(TokenizerParts, user_defined_tokens_of_every_length_take_microseconds_a_byt
   TokenizerCase c(v.writer().build());
   ASSERT_NE(c.tokenizer, nullptr) << c.log.errors();
   Ids ids;
-  EXPECT_LT(secondsOf([&] { ids = c.encode(std::string(100'000, 'a')); }), 10.0);
+  EXPECT_LT(processorSeconds([&] { ids = c.encode(std::string(100'000, 'a')); }), 10.0);
   EXPECT_EQ(ids, Ids(50'000, two));
 }
 
@@ -219,7 +211,7 @@ TEST(TokenizerParts, nested_control_tokens_that_nobody_may_type_take_microsecond
   }
   TokenizerCase c(v.writer().build());
   Ids ids;
-  EXPECT_LT(secondsOf([&] { ids = c.encode(std::string(100'000, 'a')); }), 10.0);
+  EXPECT_LT(processorSeconds([&] { ids = c.encode(std::string(100'000, 'a')); }), 10.0);
   EXPECT_EQ(ids, Ids(100'000, a));
 }
 
@@ -236,7 +228,8 @@ TEST(TokenizerParts, a_template_of_two_megabytes_of_quotes_is_read_at_once) {
   }
   for (const std::string& text : {"<|im_start|>Reasoning Mode: " + quotes, "<|im_start|>" + quotes,
                                   marks, marks + "<|im_end|>", close_by + "\n\n'", quotes}) {
-    EXPECT_LT(secondsOf([&] { (void)recogniseChatTemplate(text.data(), text.size()); }), 1.0);
+    EXPECT_LT(processorSeconds([&] { (void)recogniseChatTemplate(text.data(), text.size()); }),
+              1.0);
   }
 }
 

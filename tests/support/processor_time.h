@@ -1,0 +1,16 @@
+// How long work takes, so that a busy machine does not count.
+#pragma once
+
+#include <ctime>
+
+namespace oriel::test {
+
+/// Of the processor, in all threads.
+template <typename Work>
+double processorSeconds(const Work& work) {
+  const std::clock_t begin = std::clock();
+  work();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+}  // namespace oriel::test
