@@ -8,18 +8,10 @@ namespace {
 Status readTrainedAgain(oriel_model* model) {
   const PrefixTarget target = {model->desc,       model->fingerprint, model->plan,
                                model->plan.cache, model->allocator,   model->executor};
-  const uint32_t tokens = model->prefix->tokens;
   Prefix found = *model->prefix;
   const Status status = loadPrefixFile(model->wish.prefixFile(), target, model->log, &found);
-  const bool changed = status.code() == ORIEL_ERROR_FORMAT || found.tokens != tokens;
-  if (!status.ok()) {
-    return changed ? Status(ORIEL_ERROR_IO) : status;
-  }
-  return changed ? model->log.fail(ORIEL_ERROR_IO,
-                                   "%.600s is another prefix than the one that was loaded: put "
-                                   "that back, or load the model again",
-                                   model->wish.prefixFile())
-                 : Status(kOk);
+  const bool another = status.code() == ORIEL_ERROR_FORMAT || status.code() == ORIEL_ERROR_CONTEXT;
+  return another ? Status(ORIEL_ERROR_IO) : status;
 }
 
 }  // namespace

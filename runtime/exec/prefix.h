@@ -15,6 +15,7 @@ struct Prefix {
   uint32_t tokens = 0;  ///< 0: none was set
   uint32_t capacity = 0;
   bool trained = false;    ///< of a file with keys and values that no text has
+  uint64_t sum = 0;        ///< trained: a checksum of those
   uint64_t chat_hash = 0;  ///< of the options of the session that made it
   int32_t* ids = nullptr;  ///< [capacity]: of all sessions' sinks
   SessionState state;      ///< of that session

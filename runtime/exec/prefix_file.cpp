@@ -18,6 +18,7 @@ constexpr char kFormat[] = "oriel-prefix";
 constexpr uint64_t kVersion = 1;
 /// Read and written at a time.
 constexpr uint64_t kPieceBytes = 64 << 10;
+constexpr uint64_t kFirstSum = 1;
 constexpr uint64_t kF16Bytes = 2;
 
 // The number of `key`, at most UINT32_MAX.
@@ -172,11 +173,11 @@ bool allFinite(const uint8_t* values, uint64_t bytes) {
   return finite;
 }
 
-// One head's tokens lie one behind another, in the file as in its sinks.
-Status writeSide(const ModelFile& file, const GgufTensor& tensor, const Memory& memory,
-                 const BufferRef& side, const PrefixTarget& target, void* room, const Log& log) {
+// Calls visit(head, done, bytes) with that piece of the side in `room`, and adds all of them to a checksum.
+template <typename Visit>
+Status readSide(const ModelFile& file, const GgufTensor& tensor, const PrefixTarget& target,
+                void* room, const Log& log, uint64_t* sum, const Visit& visit) {
   const uint64_t head_bytes = tensor.dims[0] * tensor.dims[1] * kF16Bytes;
-  const uint64_t slot_bytes = 4ull * kvValueWords(KvFormat::kF16, memory.shape.head_dim);
   const uint64_t most = std::min<uint64_t>(kPieceBytes, target.plan.upload.size_bytes / 2);
   for (uint64_t head = 0; head < tensor.dims[2]; ++head) {
     for (uint64_t done = 0; done < head_bytes; done += most) {
@@ -185,14 +186,42 @@ Status writeSide(const ModelFile& file, const GgufTensor& tensor, const Memory& 
       if (!allFinite(static_cast<const uint8_t*>(room), bytes)) {
         return log.fail(ORIEL_ERROR_FORMAT, "the prefix holds what is no number: make it again");
       }
-      void* piece = nullptr;
-      ORIEL_TRY(target.executor->beginWrite(bytes, &piece));
-      std::memcpy(piece, room, static_cast<size_t>(bytes));
-      const uint64_t begin = memory.shape.sinkRow(static_cast<uint32_t>(head), 0) * slot_bytes;
-      ORIEL_TRY(target.executor->endWrite(side, begin + done, bytes));
+      *sum = hashBytes(room, bytes, *sum);
+      ORIEL_TRY(visit(static_cast<uint32_t>(head), done, bytes));
     }
   }
   return kOk;
+}
+
+// One head's tokens lie one behind another, in the file as in its sinks.
+Status writeSide(const ModelFile& file, const GgufTensor& tensor, const Memory& memory,
+                 const BufferRef& side, const PrefixTarget& target, void* room, const Log& log,
+                 uint64_t* sum) {
+  const uint64_t slot_bytes = 4ull * kvValueWords(KvFormat::kF16, memory.shape.head_dim);
+  return readSide(file, tensor, target, room, log, sum,
+                  [&](uint32_t head, uint64_t done, uint64_t bytes) -> Status {
+                    void* piece = nullptr;
+                    ORIEL_TRY(target.executor->beginWrite(bytes, &piece));
+                    std::memcpy(piece, room, static_cast<size_t>(bytes));
+                    const uint64_t begin = memory.shape.sinkRow(head, 0) * slot_bytes;
+                    return target.executor->endWrite(side, begin + done, bytes);
+                  });
+}
+
+// One that was loaded before is to be the same.
+Status checkSame(const ModelFile& file, const PrefixTarget& target, uint32_t tokens, void* room,
+                 const Log& log, const Prefix& prefix) {
+  uint64_t sum = kFirstSum;
+  const auto nothing = [](uint32_t, uint64_t, uint64_t) -> Status { return kOk; };
+  ORIEL_TRY(forEachSide(file.gguf(), target, tokens, log,
+                        [&](const GgufTensor& tensor, const Memory&, const BufferRef&) {
+                          return readSide(file, tensor, target, room, log, &sum, nothing);
+                        }));
+  return tokens == prefix.tokens && sum == prefix.sum
+             ? Status(kOk)
+             : log.fail(ORIEL_ERROR_IO,
+                        "this is another prefix than the one that was loaded: put that back, or "
+                        "load the model again");
 }
 
 Status openPrefix(const char* path, const oriel_allocator& allocator, const Log& log,
@@ -261,13 +290,17 @@ Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& l
     return named.log().fail(ORIEL_ERROR_OUT_OF_MEMORY,
                             "no memory to read the prefix: close other programs");
   }
+  ORIEL_TRY(prefix->trained ? checkSame(file, target, tokens, room, named.log(), *prefix) : kOk);
+  uint64_t sum = kFirstSum;
   ORIEL_TRY(forEachSide(file.gguf(), target, tokens, named.log(),
                         [&](const GgufTensor& tensor, const Memory& memory, const BufferRef& side) {
-                          return writeSide(file, tensor, memory, side, target, room, named.log());
+                          return writeSide(file, tensor, memory, side, target, room, named.log(),
+                                           &sum);
                         }));
   ORIEL_TRY(target.executor->finishWrites());
   ORIEL_TRY(file.expectUnchanged(log));
   describe(tokens, prefix);
+  prefix->sum = sum;
   return kOk;
 }
 

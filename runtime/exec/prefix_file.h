@@ -37,6 +37,7 @@ struct PrefixTarget {
 ///  - ORIEL_ERROR_FORMAT: the file is of another model, or damaged. It may be that only a value turns out to be no
 ///    number; then the sinks hold anything.
 ///  - ORIEL_ERROR_CONTEXT: there is room for fewer tokens.
+///  - ORIEL_ERROR_IO: *prefix is of a file already (its memory was lost), and this one has other keys or values.
 /// On failure *prefix is as it was. The keys are those of positions 0, 1, ...: sessions behind them begin at position 0.
 /// Borrows as countPrefixFile, and 64 KiB.
 Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& log, Prefix* prefix);

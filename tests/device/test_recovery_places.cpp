@@ -386,6 +386,12 @@ TEST_F(RecoveryBehindAPrefix, that_was_trained_it_is_read_from_its_file) {
   fs::rename(prefix_, prefix_ + ".away");
   (void)recoveredOf(twins.mine.get(), ORIEL_ERROR_IO);
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say(second, "Hello")) << "still lost";
+  // As long, and with one other value: it was trained once more.
+  std::string other = read(prefix_ + ".away");
+  other.back() ^= 1;
+  write("prefix.gguf", other);
+  (void)recoveredOf(twins.mine.get(), ORIEL_ERROR_IO);
+  EXPECT_TRUE(log.says("another prefix")) << log.errors();
   fs::rename(prefix_ + ".away", prefix_);
   const oriel_recovered result = recoveredOf(twins.mine.get());
   EXPECT_EQ(1u, result.exact);
