@@ -205,10 +205,13 @@ void ResultFile::fail(int error) const {
                                  "): check the folder, its permissions and the space left"};
 }
 
+void ResultFile::commit(const std::string& text) {
+  (void)write(text.data(), text.size());
+  commit();
+}
+
 void writeResultFile(const std::string& path, const std::string& text) {
-  ResultFile file(path);
-  (void)file.write(text.data(), text.size());
-  file.commit();
+  ResultFile(path).commit(text);
 }
 
 }  // namespace cli

@@ -23,6 +23,8 @@ class ResultFile {
   bool write(const void* data, size_t bytes) noexcept;
   /// Throws Failure if anything could not be written.
   void commit();
+  /// Of a result that is one text.
+  void commit(const std::string& text);
 
  private:
   void open(bool exists, unsigned mode);

@@ -18,7 +18,6 @@ constexpr char kFormat[] = "oriel-prefix";
 constexpr uint64_t kVersion = 1;
 /// Read and written at a time.
 constexpr uint64_t kPieceBytes = 64 << 10;
-constexpr uint64_t kFirstSum = 1;
 constexpr uint64_t kF16Bytes = 2;
 
 // The number of `key`, at most UINT32_MAX.
@@ -211,7 +210,7 @@ Status writeSide(const ModelFile& file, const GgufTensor& tensor, const Memory& 
 // One that was loaded before is to be the same.
 Status checkSame(const ModelFile& file, const PrefixTarget& target, uint32_t tokens, void* room,
                  const Log& log, const Prefix& prefix) {
-  uint64_t sum = kFirstSum;
+  uint64_t sum = hashBytes(nullptr, 0);
   const auto nothing = [](uint32_t, uint64_t, uint64_t) -> Status { return kOk; };
   ORIEL_TRY(forEachSide(file.gguf(), target, tokens, log,
                         [&](const GgufTensor& tensor, const Memory&, const BufferRef&) {
@@ -291,7 +290,7 @@ Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& l
                             "no memory to read the prefix: close other programs");
   }
   ORIEL_TRY(prefix->trained ? checkSame(file, target, tokens, room, named.log(), *prefix) : kOk);
-  uint64_t sum = kFirstSum;
+  uint64_t sum = hashBytes(nullptr, 0);
   ORIEL_TRY(forEachSide(file.gguf(), target, tokens, named.log(),
                         [&](const GgufTensor& tensor, const Memory& memory, const BufferRef& side) {
                           return writeSide(file, tensor, memory, side, target, room, named.log(),

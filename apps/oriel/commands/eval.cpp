@@ -261,9 +261,7 @@ int runEval(const EvalOptions& options) {
   }
   file.close();
   if (picture) {
-    const std::string svg = cacheSvg(cacheViewOf(model, session, 0));
-    (void)picture->write(svg.data(), svg.size());
-    picture->commit();
+    picture->commit(cacheSvg(cacheViewOf(model, session, 0)));
   }
 
   Json json;

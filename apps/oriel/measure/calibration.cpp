@@ -112,9 +112,17 @@ Json windowFields(const std::vector<MeasuredWindows>& windows) {
   return list;
 }
 
+namespace {
+
+[[noreturn]] void failWithAdvice(const Failure& failure) {
+  throw Failure{failure.exit_code, failure.message + ", or name another file with --out"};
+}
+
+}  // namespace
+
 SidecarFile::SidecarFile(const std::string& path) try : file_(path) {
 } catch (const Failure& failure) {
-  throw Failure{failure.exit_code, failure.message + ", or name another file with --out"};
+  failWithAdvice(failure);
 }
 
 void SidecarFile::write(const std::string& model_path, const Calibration& calibration,
@@ -127,9 +135,11 @@ void SidecarFile::write(const std::string& model_path, const Calibration& calibr
   json["layers"] = layerFields(calibration.layers);
   json["windows"] = windowFields(calibration.windows);
   json["measured"] = details;
-  const std::string text = json.dump(2) + "\n";
-  (void)file_.write(text.data(), text.size());
-  file_.commit();
+  try {
+    file_.commit(json.dump(2) + "\n");
+  } catch (const Failure& failure) {
+    failWithAdvice(failure);
+  }
 }
 
 }  // namespace cli
