@@ -92,7 +92,7 @@ fuzz() {
   [[ -f tests/fuzz/dictionaries/$name ]] && dictionary=(-dict="tests/fuzz/dictionaries/$name")
   local before
   before=$(find "$finds" -type f | sort)
-  "$program" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=65536 \
+  "$program" -max_total_time="$seconds" -timeout=90 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=65536 \
     -print_final_stats=1 -artifact_prefix="$finds/" "${dictionary[@]}" "$corpus" "build/fuzz/seeds/$name" \
     >"$log" 2>&1
   local code=$?
