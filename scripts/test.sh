@@ -41,4 +41,5 @@ oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON -DORIEL_SWI
 CCACHE_BASEDIR=$build cmake --build "$build" || oriel_fail "building failed"
 "$oriel_root/scripts/sizes.sh" "$build"  # for whoever reads the log: the test `sizes` fails where one is too large
 
-oriel_run_tests "$build" "$report" -j2 --timeout 300 "$@"
+# Some tests wait more than they compute: at a terminal, for a server.
+oriel_run_tests "$build" "$report" -j3 --timeout 300 "$@"

@@ -28,7 +28,23 @@ set(more_of_the_same
   Device/Kernels.rope_append_stores_low_bit*/shared
   StressSessions.* TrimOnDevice.a_* TrimOnDevice.going* SideBySide.rows* SideBySide.a_long* SideBySide.more*
   DraftModel.low* DraftModel.a_cancel* DraftModel.snapshots* Drafts.formats* *CancelPrefill*/short*
-  *SnapshotFormats*/int8 *SeveralSessions*/lfm2 *SeveralSessions*/deepseek2 *SeveralSessions*/qwen3moe)
+  *SnapshotFormats*/int8 *SeveralSessions*/lfm2 *SeveralSessions*/deepseek2 *SeveralSessions*/qwen3moe
+  *SnapshotFormats*/f16 SnapshotTravel.k8v4_into_half* SnapshotTravel.a_short* SnapshotTravel.sinks* SnapshotTravel.there*
+  Snapshot.holds* Snapshot.of_* GoingBack.behind* ShortConvolutions.see* Drafts.any_family* Drafts.drawn* Batches.windows*
+  *Families*/*_of_* *Families*/*_without_* *Families*/*_with_* *Families*/*_and_* *Families*/*_as_* *FarFamilies*/granite
+  *FarFamilies*/m* *FarFamilies*/e* *FarFamilies*/o* *FarFamilies*/*moe
+  *EmbeddedFamilies*/granite *EmbeddedFamilies*/exaone4 *EmbeddedFamilies*/gemma2 *EmbeddedFamilies*/*moe
+  *EmbeddedFamilies*/lfm2 *EmbeddedFamilies*/deepseek2
+  *BatchFamilies*/lfm* *BatchFamilies*/m* *BatchModels*/*f32 *BatchModels*/*q4_1
+  *LowBit*/IQ2_XS *LowBit*/IQ2_S *LowBit*/IQ3* *LowBit*/TQ2_0
+  *ModelLogits*/llama_b* *ModelLogits*/llama_f16 *ModelLogits*/llama_i* *ModelLogits*/llama_m* *ModelLogits*/llama_q2_k
+  *ModelLogits*/llama_q3_k *ModelLogits*/llama_q4_0 *ModelLogits*/llama_q4_1 *ModelLogits*/llama_q4_k
+  *ModelLogits*/llama_q5* *ModelLogits*/llama_q6_k *ModelLogits*/*moe*_q* *ModelLogits*/lfm2_*
+  *Families*/granite *Families*/minicpm *Families*/ernie* *Families*/hunyuan* *Families*/mistral* *Families*/exaone4
+  *Families*/olmo3 *Families*/*moe *BatchFamilies*/falcon* *BatchFamilies*/granitehybrid *BatchFamilies*/gemma4
+  *BatchModels*/*f16 *BatchModels*/*q8_0 Batches.heads_that* Logits.odd* Architectures.odd* Architectures.wide*
+  Latents.going* Latents.a_token* Latents.long* CacheFormats.divergence* SelfTest.keeps* LocalLayers.every* LocalLayers.a_snapshot*
+  PrefixFile.cannot* Qwen2.the_guard* StateFormats.fewer* StateFormats.a_snapshot* *CancelPrefill*/mixed*)
 # SwiftShader compiles a model's kernels anew in every test, and computes a third as fast as lavapipe. Families and weight
 # types whose kernels another that is tested there has; tests of single kernels have every type.
 set(of_kernels_seen_before
@@ -42,9 +58,7 @@ set(of_kernels_seen_before
   *OrielTiny*
   *BatchFamilies*/lfm* *BatchFamilies*/q* *BatchFamilies*/m* *BatchFamilies*/granite* *BatchFamilies*/deepseek2
   *BatchFamilies*/falcon* *BatchFamilies*/gemma4
-  Device/Kernels.embed*/shared Device/Kernels.a_mixture*/shared Device/Kernels.expert_matmul*/shared
-  Device/Kernels.attention_bends*/shared Device/Kernels.short_conv*/shared Device/Kernels.top_tokens*/shared
-  Device/Kernels.a_layer_with*/shared Device/Kernels.sessions_side*/shared)
+  Device/Kernels.*/shared Device/Matmul.*/as_gpu *ModelLogits*/llama_q8_0 *ModelLogits*/olmo3 Logits.*)
 # Of the host alone once kernels are known to be right: sessions
 # and their copies, choices kept in files, errors on the way, what cache formats lose, most of what stays on file.
 set(of_the_host
@@ -61,7 +75,9 @@ set(of_the_host
   Architectures.streaming* Architectures.odd* Architectures.heads_of* Architectures.wide* Architectures.layers* Architectures.scaled*
   *LowBit* *Random/Families*_* *BatchModels* *EmbeddedFamilies* PrefixFile.*
   Device/Kernels.latent_attention* Device/Kernels.heads_of_any_size* Device/Kernels.attention_of_low_bit*
-  Device/Kernels.state_scan* Device/Kernels.rope_append_stores_low_bit* Device/Kernels.attention_weighs*/shared)
+  Device/Kernels.state_scan* Device/Kernels.rope_append_stores_low_bit*
+  Validation.* PipelineFile.is_not* DraftModel.guesses* Memory.the_minimum* Memory.a_pipeline* Streaming.before* Streaming.far*
+  EvictedTurns.* Rewind.* Session.reset* Session.a_prompt*)
 
 # oriel_on_device(NAME TARGET FILTER [LEFT_OUT...]): see support/device_main.cpp for what TARGET may be.
 function(oriel_on_device name target filter)
@@ -100,10 +116,16 @@ function(oriel_without name features filter)
 endfunction()
 
 if(ORIEL_VULKAN AND ORIEL_LAVAPIPE_ICD)
-  oriel_on_device(lavapipe vulkan=${ORIEL_LAVAPIPE_ICD} "*" ${more_of_the_same})
+  # With the layer, the same device runs these below.
+  file(GLOB validation_layer /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json)
+  set(also_validated)
+  if(validation_layer AND NOT CMAKE_CROSSCOMPILING)
+    set(also_validated Validation.* *RunningAheadFull* Sampling.* SelfTest.passes*)
+  endif()
+  oriel_on_device(lavapipe vulkan=${ORIEL_LAVAPIPE_ICD} "*" ${more_of_the_same} ${also_validated})
   set(whole_models "Files/OrielTiny.*:Models/ModelLogits.*/llama_q4_k_m")
   set(steps_and_models "Device/Matmul*:VulkanExecutor.a_step*:VulkanExecutor.devices*:${whole_models}")
-  set(kernels_and_models ${steps_and_models})
+  set(kernels_and_models "Device/Matmul*row*:Device/Matmul.staged*:VulkanExecutor.a_step*:VulkanExecutor.devices*:${whole_models}")
   if(ORIEL_TEST_ALL)
     set(kernels_and_models "Device/Kernels.*:${steps_and_models}:SelfTest.passes*")
   endif()
@@ -131,7 +153,6 @@ if(ORIEL_VULKAN AND ORIEL_LAVAPIPE_ICD)
                            ENVIRONMENT LP_NATIVE_VECTOR_WIDTH=${bits} SKIP_RETURN_CODE 77)
     endforeach()
   endif()
-  file(GLOB validation_layer /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json)
   if(CMAKE_CROSSCOMPILING)
     oriel_absent_device(validation "the Khronos validation layer is this machine's, not the target's")
   elseif(validation_layer)

@@ -47,7 +47,8 @@ ORIEL_FUZZ(schema) {
     SchemaValidator validator(schema);
     for (const std::string& walked : walkGrammar(grammar, hash, &watch)) {
       const nlohmann::json value = nlohmann::json::parse(walked, nullptr, false);
-      EXPECT_FALSE(value.is_discarded()) << walked;
+      // The other reader has no number beyond a double's range: nor has it the schema that asks for one.
+      EXPECT_TRUE(schema.is_discarded() || !value.is_discarded()) << walked;
       EXPECT_TRUE(schema.is_discarded() || validator.valid(value)) << walked << " by " << input;
     }
   }

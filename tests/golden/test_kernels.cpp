@@ -30,6 +30,15 @@ std::vector<Variant> variants() {
   return all;
 }
 
+std::vector<Variant> simdVariants() {
+  std::vector<Variant> all = variants();
+  all.erase(
+      std::remove_if(all.begin(), all.end(),
+                     [](const Variant& v) { return v.path != Path::kSimd || v.threads != 1; }),
+      all.end());
+  return all;
+}
+
 std::string variantName(const testing::TestParamInfo<Variant>& info) {
   switch (info.param.path) {
     case Path::kSubgroup:
@@ -46,6 +55,7 @@ std::string variantName(const testing::TestParamInfo<Variant>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Device, Kernels, testing::ValuesIn(variants()), variantName);
+INSTANTIATE_TEST_SUITE_P(Device, SimdKernels, testing::ValuesIn(simdVariants()), variantName);
 
 std::vector<WeightType> allWeights() {
   std::vector<WeightType> types;
@@ -190,12 +200,16 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
   for (const WeightType type : allWeights()) {
     Random random(static_cast<uint32_t>(type) + 1);
     KernelRig rig(kChunk, 0, 2, 1, kOutputs);
+    struct Want {
+      double value, error;
+    };
     struct Placed {
       MatmulCase shape;
       PackedMatrix matrix;
       std::vector<float> in;
       uint32_t in_stride, out_stride, head_stride;
       BufferRef out, head_out;
+      std::vector<Want> want;  // [kChunk][rows]
     };
     std::vector<Placed> placed;
     for (const MatmulCase& shape : cases) {
@@ -225,6 +239,23 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
       push.of_outputs = 1;
       push.out_stride = p.head_stride;
       rig.add(StepList::kHead, OpKind::kMatmul, push, {weights, p.head_out, in}).weights = type;
+      for (uint32_t t = 0; t < kChunk; ++t) {
+        const float* const row = p.in.data() + t * p.in_stride;
+        std::vector<double> rounded;  // of activations to integers
+        for (uint32_t i = 0; i < shape.cols; ++i) {
+          rounded.push_back(rounding(GetParam().path, type, row, shape.cols, i));
+        }
+        for (uint32_t r = 0; r < shape.rows; ++r) {
+          Want want = {shape.accumulate != 0 ? kUntouched : 0, 0};
+          want.error = 1e-6 * std::fabs(want.value);
+          for (uint32_t i = 0; i < shape.cols; ++i) {
+            const double product = p.matrix.at(r, i) * static_cast<double>(row[i]);
+            want.value += product;
+            want.error += 1e-6 * std::fabs(product) + std::fabs(p.matrix.at(r, i)) * rounded[i];
+          }
+          p.want.push_back(want);
+        }
+      }
       placed.push_back(p);
     }
     load(&rig);
@@ -232,23 +263,11 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
                            uint32_t n_tokens) {
       for (uint32_t t = 0; t < rows; ++t) {
         for (uint32_t c = 0; c < out_stride; ++c) {
-          double want = kUntouched;
-          double magnitude = 0;
-          double rounded = 0;  // of activations to integers
-          if (t < n_tokens && c >= p.shape.out_first && c < p.shape.out_first + p.shape.rows) {
-            want = p.shape.accumulate != 0 ? kUntouched : 0;
-            magnitude = std::fabs(want);
-            for (uint32_t i = 0; i < p.shape.cols; ++i) {
-              const double product = p.matrix.at(c - p.shape.out_first, i) *
-                                     static_cast<double>(p.in[t * p.in_stride + i]);
-              want += product;
-              magnitude += std::fabs(product);
-              rounded +=
-                  std::fabs(p.matrix.at(c - p.shape.out_first, i)) *
-                  rounding(GetParam().path, type, p.in.data() + t * p.in_stride, p.shape.cols, i);
-            }
-          }
-          ASSERT_NEAR(out[t * out_stride + c], want, 1e-6 * magnitude + rounded)
+          const bool written =
+              t < n_tokens && c >= p.shape.out_first && c < p.shape.out_first + p.shape.rows;
+          const Want want =
+              written ? p.want[t * p.shape.rows + c - p.shape.out_first] : Want{kUntouched, 0};
+          ASSERT_NEAR(out[t * out_stride + c], want.value, want.error)
               << weightTypeName(type) << " rows " << p.shape.rows << " cols " << p.shape.cols
               << " token " << t << " of " << n_tokens << " at " << c;
         }

@@ -539,9 +539,8 @@ TEST_P(Kernels, a_mixture_gives_a_token_the_same_alone_and_in_a_chunk) {
   }
 }
 
-TEST_P(Kernels, a_mixture_does_not_depend_on_the_number_of_threads_or_on_the_room_for_inputs) {
+TEST_P(SimdKernels, a_mixture_does_not_depend_on_the_number_of_threads_or_on_the_room_for_inputs) {
   constexpr uint32_t kChunk = 33, kCols = 128, kFf = 160;
-  const bool simd = GetParam().path == Path::kSimd;
   for (const WeightType type : {WeightType::kQ4_0, WeightType::kF16}) {
     std::vector<float> first;
     for (const uint32_t threads : {1u, 2u, 3u}) {
@@ -550,10 +549,9 @@ TEST_P(Kernels, a_mixture_does_not_depend_on_the_number_of_threads_or_on_the_roo
         KernelRig rig(kChunk);
         const Mixture mixture(&rig, type, 8, 3, kCols, kFf, kChunk, &random);
         load(&rig, threads);
-        if (simd) {  // down to one tile of 8 inputs at a time, or single inputs
-          rig.plan.upload = rig.plan.upload.resized(ring_bytes);
-          ASSERT_TRUE(rig.executor->finishLoad().ok());
-        }
+        // Down to one tile of 8 inputs at a time, or single inputs.
+        rig.plan.upload = rig.plan.upload.resized(ring_bytes);
+        ASSERT_TRUE(rig.executor->finishLoad().ok());
         std::vector<float> all;
         for (const uint32_t n_tokens : {kChunk, 1u}) {
           rig.clearOutputs();

@@ -20,28 +20,6 @@ struct HeadCase {
 
 double real(float value) { return static_cast<double>(value); }
 
-/// Blocks of the largest power of two that divides the head, by the definition of the matrix.
-std::vector<double> spread(const std::vector<double>& values) {
-  size_t block = 1;
-  while (values.size() % (2 * block) == 0) {
-    block *= 2;
-  }
-  std::vector<double> out(values.size(), 0.0);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t first = i / block * block;
-    for (size_t j = 0; j < block; ++j) {
-      size_t both = (i - first) & j;
-      bool odd = false;
-      for (; both != 0; both &= both - 1) {
-        odd = !odd;
-      }
-      out[i] += odd ? -values[first + j] : values[first + j];
-    }
-    out[i] /= std::sqrt(static_cast<double>(block));
-  }
-  return out;
-}
-
 /// A layer whose memory is full of what was there before; its tokens come from `qkv`.
 class Layer {
  public:
@@ -248,8 +226,10 @@ TEST_P(Kernels, heads_of_any_size_are_stored_and_seen_in_every_pair_of_formats) 
                             {8, 1, 258, 258, 2}, {4, 2, 48, 48, 2},   {4, 2, 40, 20, 1}};
   // Pipelines that divide the work as a GPU would take long to compile on a CPU.
   const bool as_gpu = GetParam().path == Path::kShared;
+  const bool some = as_gpu || (onVulkan() && !allCases());
   for (const HeadCase& shape : cases) {
-    if (as_gpu && shape.head_dim % 64 != 0) {
+    if ((as_gpu && shape.head_dim % 64 != 0) ||
+        (some && !allCases() && shape.n_heads == 4 && shape.head_dim > 40)) {
       continue;
     }
     for (const KvFormat k : kFormats) {
@@ -257,7 +237,7 @@ TEST_P(Kernels, heads_of_any_size_are_stored_and_seen_in_every_pair_of_formats) 
         // All pairs of the widest, of the others each format of either side once; on Vulkan f16 is tested elsewhere.
         const bool alike = (static_cast<int>(k) + static_cast<int>(v)) % 3 == 0;
         const bool whole = k == KvFormat::kF16 && v == KvFormat::kF16;
-        if ((&shape != cases || as_gpu) && (!alike || (onVulkan() && whole))) {
+        if ((&shape != cases || some) && (!alike || (onVulkan() && whole))) {
           continue;
         }
         SCOPED_TRACE(std::to_string(shape.head_dim) + " " + kvFormatName(k) + " " +

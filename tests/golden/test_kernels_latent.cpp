@@ -17,24 +17,6 @@ StepRun runOf(uint32_t n_tokens) { return n_tokens == 1 ? StepRun::kDecode : Ste
 
 constexpr KvFormat kFormats[] = {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4};
 
-/// As hadamard() of kv/quantise.h, from the definition: entry (i, j) has the sign of the parity of i & j.
-std::vector<double> spread(const std::vector<double>& values) {
-  const size_t block = values.size() & (~values.size() + 1);
-  std::vector<double> out(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    for (size_t j = 0; j < block; ++j) {
-      size_t common = (i % block) & j;
-      bool odd = false;
-      for (; common != 0; common &= common - 1) {
-        odd = !odd;
-      }
-      out[i] +=
-          (odd ? -1 : 1) * values[i / block * block + j] / std::sqrt(static_cast<double>(block));
-    }
-  }
-  return out;
-}
-
 // ---- head_matmul ---------------------------------------------------------------------------------
 
 struct HeadShape {

@@ -143,8 +143,15 @@ std::vector<float> scanInputs(const StateCase& shape, uint32_t stride, Random* r
 }
 
 TEST_P(Kernels, state_scan_follows_its_rule_in_every_format) {
+  uint32_t number = 0;
   for (const StateCase& shape : kCases) {
+    ++number;
     for (const StateFormat format : kFormats) {
+      // As latent attention: a driver in software compiles for long.
+      if (onVulkan() && !allCases() && number > 1 &&
+          format != kFormats[number % std::size(kFormats)]) {
+        continue;
+      }
       SCOPED_TRACE(shape.name() + " " + stateFormatName(format));
       Random random(shape.key_dim + shape.heads);
       KernelRig rig(kChunk, 0, 0, kViews);
@@ -198,10 +205,7 @@ TEST_P(Kernels, state_scan_follows_its_rule_in_every_format) {
   }
 }
 
-TEST_P(Kernels, a_state_does_not_depend_on_the_number_of_threads) {
-  if (GetParam().path != Path::kSimd) {
-    return;
-  }
+TEST_P(SimdKernels, a_state_does_not_depend_on_the_number_of_threads) {
   for (const StateCase& shape : {kCases[0], kCases[1], kCases[9]}) {
     for (const StateFormat format : kFormats) {
       for (const uint32_t n_tokens : {1u, 7u, kChunk}) {

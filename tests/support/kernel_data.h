@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "base/half.h"
@@ -13,10 +12,40 @@
 
 namespace oriel::test {
 
+/// A counter that is mixed (SplitMix64): tests of kernels draw some hundred million numbers.
+class Mixed {
+ public:
+  using result_type = uint64_t;
+  explicit Mixed(uint64_t seed) : at_(seed) {}
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return UINT64_MAX; }
+  result_type operator()() {
+    uint64_t z = at_ += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  uint64_t at_;
+};
+
 class Random {
  public:
   explicit Random(uint32_t seed) : engine_(seed) {}
-  float normal(float scale = 1.0f) { return std::normal_distribution<float>(0, scale)(engine_); }
+  /// Box and Muller's, two at a time.
+  float normal(float scale = 1.0f) {
+    has_other_ = !has_other_;
+    if (has_other_) {
+      const uint64_t bits = engine_();
+      const float radius =
+          std::sqrt(-2 * std::log(static_cast<float>((bits >> 40) + 1) * 0x1p-24f));
+      const float turn = static_cast<float>(bits & 0xFFFFFF) * (6.2831853f * 0x1p-24f);
+      other_ = radius * std::sin(turn);
+      return scale * radius * std::cos(turn);
+    }
+    return scale * other_;
+  }
   uint32_t below(uint32_t limit) { return static_cast<uint32_t>(engine_() % limit); }
   std::vector<float> normals(size_t count, float scale = 1.0f) {
     std::vector<float> values(count);
@@ -25,11 +54,33 @@ class Random {
     }
     return values;
   }
-  std::mt19937_64& engine() { return engine_; }
+  Mixed& engine() { return engine_; }
 
  private:
-  std::mt19937_64 engine_;
+  Mixed engine_;
+  float other_ = 0;
+  bool has_other_ = false;
 };
+
+/// What hadamard() of kv/quantise.h makes of a row, from the definition: blocks of the largest power of two that divides
+/// it, and entry (i, j) of the matrix has the sign of the parity of i & j.
+inline std::vector<double> spread(const std::vector<double>& values) {
+  const size_t block = values.size() & (~values.size() + 1);
+  std::vector<double> signs(block, 1);
+  for (size_t i = 1; i < block; ++i) {
+    signs[i] = i % 2 != 0 ? -signs[i / 2] : signs[i / 2];
+  }
+  std::vector<double> out(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double* const in = values.data() + i / block * block;
+    double sum = 0;
+    for (size_t j = 0; j < block; ++j) {
+      sum += signs[i % block & j] * in[j];
+    }
+    out[i] = sum / std::sqrt(static_cast<double>(block));
+  }
+  return out;
+}
 
 inline uint32_t unitsOf(uint32_t cols) { return (cols + kUnit - 1) / kUnit; }
 

@@ -39,6 +39,9 @@ class Kernels : public testing::TestWithParam<Variant> {
   }
 };
 
+/// Once for each set of instructions: tests that try numbers of threads themselves.
+class SimdKernels : public Kernels {};
+
 constexpr double kUntouched = static_cast<double>(KernelRig::kUntouched);
 
 }  // namespace oriel::test
