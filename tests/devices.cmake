@@ -5,9 +5,9 @@ oriel_test_program(oriel_device_tests OBJECT ${device_sources})
 # What an ordinary run has no time for is left to scripts/test.sh --all. The CPU runs everything each time.
 option(ORIEL_TEST_ALL "Run every test on every device" OFF)
 
-# Vulkan in software spends its time on compiling kernels: more families, weight types, cache formats and windows
-# whose kernels other tests have, too; SelfTest.passes* has every kernel. And of sessions, guesses and copies what the CPU
-# shows and does not depend on a device.
+# Vulkan in software spends its time on compiling kernels, a second for each shape of attention: more families, weight
+# types, cache formats and windows whose kernels other tests have, too; SelfTest.passes* has every kernel. And of
+# sessions, guesses and copies what the CPU shows and does not depend on a device.
 # A file that is refused is refused before there is a device.
 set(more_of_the_same
   BadFamilies.* *Families.caches_of_few_bits* *Families.every_device*
@@ -44,7 +44,13 @@ set(more_of_the_same
   *Families*/olmo3 *Families*/*moe *BatchFamilies*/falcon* *BatchFamilies*/granitehybrid *BatchFamilies*/gemma4
   *BatchModels*/*f16 *BatchModels*/*q8_0 Batches.heads_that* Logits.odd* Architectures.odd* Architectures.wide*
   Latents.going* Latents.a_token* Latents.long* CacheFormats.divergence* SelfTest.keeps* LocalLayers.every* LocalLayers.a_snapshot*
-  PrefixFile.cannot* Qwen2.the_guard* StateFormats.fewer* StateFormats.a_snapshot* *CancelPrefill*/mixed*)
+  Drafts.* DraftModel.a_* DraftModel.its* Constraints.* SharedWindow.* *WindowShares* *SideBySideFamilies* *LowBit*
+  Streaming.mean* Streaming.six* Streaming.losses* Device/Matmul.*chunk*/as_it_is Device/Kernels.sessions_side*/shared
+  *ModelLogits*/granite_nope *ModelLogits*/minicpm_* *ModelLogits*/ernie* *ModelLogits*/hunyuan* *ModelLogits*/mistral*
+  *ModelLogits*/exaone4 *ModelLogits*/olmo2 *ModelLogits*/smollm3 *ModelLogits*/granite *ModelLogits*/minicpm
+  *ModelLogits*/gemma4_e_* *ModelLogits*/gemma4_512 *ModelLogits*/*moe_shared *ModelLogits*/lfm2moe
+  *ModelLogits*/qwen35_* *ModelLogits*/granitehybrid_moe *ModelLogits*/deepseek2_lite
+  MatmulChoiceOf.half* Architectures.heads_of* PrefixFile.cannot* Qwen2.the_guard* StateFormats.fewer* StateFormats.a_snapshot* *CancelPrefill*/mixed*)
 # SwiftShader compiles a model's kernels anew in every test, and computes a third as fast as lavapipe. Families and weight
 # types whose kernels another that is tested there has; tests of single kernels have every type.
 set(of_kernels_seen_before

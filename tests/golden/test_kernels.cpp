@@ -55,6 +55,7 @@ std::string variantName(const testing::TestParamInfo<Variant>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Device, Kernels, testing::ValuesIn(variants()), variantName);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SimdKernels);  // by programs of Vulkan devices
 INSTANTIATE_TEST_SUITE_P(Device, SimdKernels, testing::ValuesIn(simdVariants()), variantName);
 
 std::vector<WeightType> allWeights() {
@@ -198,6 +199,9 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
   const MatmulCase cases[] = {{1, 8, 0, 0},    {3, 64, 1, 5},   {64, 172, 0, 8}, {33, 96, 1, 0},
                               {100, 40, 0, 3}, {17, 576, 0, 0}, {576, 20, 1, 1}, {2, 1500, 0, 0}};
   for (const WeightType type : allWeights()) {
+    if (isOthersTurn(static_cast<size_t>(type))) {
+      continue;
+    }
     Random random(static_cast<uint32_t>(type) + 1);
     KernelRig rig(kChunk, 0, 2, 1, kOutputs);
     struct Want {

@@ -223,6 +223,9 @@ TEST_P(Kernels, attention_weighs_the_visible_slots_whatever_the_split) {
       {2, 2, 256, 1, 40, 5, 9},   {3, 3, 126, 130, 20, 2, 75}, {8, 1, 512, 4, 90, 1, 94},
       {8, 2, 512, 4, 90, 3, 32},  {4, 2, 258, 4, 90, 3, 32}};
   for (const AttentionCase& shape : cases) {
+    if (isOthersTurn(static_cast<size_t>(&shape - cases))) {
+      continue;
+    }
     SCOPED_TRACE(std::to_string(shape.head_dim) + " splits " + std::to_string(shape.splits));
     Random random(shape.head_dim + shape.splits);
     KernelRig rig(kChunk);

@@ -290,6 +290,9 @@ TEST_P(Kernels, expert_matmul_multiplies_each_token_with_its_experts) {
       {T::kTq2_0, 4, 2, 20, 256, 1, {0}},   {T::kTq1_0, 4, 2, 9, 256, 0, {0}},
   };
   for (const ExpertCase& c : cases) {
+    if (isOthersTurn(static_cast<size_t>(&c - cases))) {
+      continue;
+    }
     SCOPED_TRACE(std::string(weightTypeName(c.type)) + " of " + std::to_string(c.n_experts));
     Random random(c.n_experts + c.cols);
     KernelRig rig(kChunk);

@@ -201,6 +201,9 @@ TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
                              {k4, k4, 3, 1, 128, 1}, {k4, k8, 4, 1, 128, 2}, {k8, k8, 3, 1, 20, 1},
                              {k4, k4, 2, 1, 96, 1}};
   for (const CacheCase& shape : cases) {
+    if (isOthersTurn(static_cast<size_t>(&shape - cases))) {
+      continue;
+    }
     SCOPED_TRACE(std::string(kvFormatName(shape.k)) + " " + kvFormatName(shape.v) + " " +
                  std::to_string(shape.head_dim) + " splits " + std::to_string(shape.splits));
     Random random(shape.head_dim + shape.splits);
