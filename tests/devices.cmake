@@ -64,7 +64,7 @@ set(of_kernels_seen_before
   *OrielTiny*
   *BatchFamilies*/lfm* *BatchFamilies*/q* *BatchFamilies*/m* *BatchFamilies*/granite* *BatchFamilies*/deepseek2
   *BatchFamilies*/falcon* *BatchFamilies*/gemma4
-  Device/Kernels.*/shared Device/Matmul.*/as_gpu *ModelLogits*/llama_q8_0 *ModelLogits*/olmo3 Logits.*
+  Device/Kernels.*/shared Device/Matmul.*/as_gpu Device/Matmul.*chunk* *ModelLogits*/llama_q8_0 *ModelLogits*/olmo3 Logits.*
   *ModelLogits*/gemma3 *ModelLogits*/gemma2 *ModelLogits*/qwen3 *ModelLogits*/lfm2 *ModelLogits*/minicpm3
   *ModelLogits*/falcon_h1 *ModelLogits*/TinyStories* Models/States*)
 # Of the host alone once kernels are known to be right: sessions
