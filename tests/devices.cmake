@@ -52,7 +52,7 @@ set(more_of_the_same
   *ModelLogits*/qwen35_* *ModelLogits*/granitehybrid_moe *ModelLogits*/deepseek2_lite
   MatmulChoiceOf.half* Architectures.heads_of* PrefixFile.cannot* Qwen2.the_guard* StateFormats.fewer* StateFormats.a_snapshot* *CancelPrefill*/mixed*)
 # SwiftShader compiles a model's kernels anew in every test, and computes a third as fast as lavapipe. Families and weight
-# types whose kernels another that is tested there has; tests of single kernels have every type.
+# types whose kernels another that is tested there has, of single kernels the path that the device takes by itself.
 set(of_kernels_seen_before
   *ModelLogits*/llama_b* *ModelLogits*/llama_f32 *ModelLogits*/llama_i* *ModelLogits*/llama_m* *ModelLogits*/llama_q2_k
   *ModelLogits*/llama_q3_k *ModelLogits*/llama_q4_0 *ModelLogits*/llama_q4_1 *ModelLogits*/llama_q4_k *ModelLogits*/llama_q5*
