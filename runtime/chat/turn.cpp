@@ -70,7 +70,7 @@ class TurnCutter {
       const JsonValue* const messages = shape(n_calls);
       ORIEL_TRY(render(messages, true, log, &out_));
       ORIEL_TRY(findStart(messages, out_.bytes, false, log));
-      return cut(out_.bytes, turn);
+      return cut(out_.bytes, log, turn);
     });
   }
 
@@ -83,7 +83,7 @@ class TurnCutter {
     make_.append(talk, make_.message(textOf("assistant"), textOf(kStandIn)));
     make_.append(talk, user());
     if (!render(talk, false, Log(), &later).ok()) {
-      return kOk;
+      return run_.scratch()->failed() ? noMemory(run_.log()) : kOk;
     }
     JsonValue* const first = make_.list();
     make_.append(first, user());
@@ -99,12 +99,15 @@ class TurnCutter {
            out_.text[question.begin - same - 1] == later.text[next.begin - same - 1]) {
       ++same;
     }
-    return cut(question.begin - same, turn);
+    return cut(question.begin - same, run_.log(), turn);
   }
 
   Status closing(JsonText* end) {
     JsonValue* const messages = shape(0);
     const Status status = render(messages, false, Log(), &out_);
+    if (run_.scratch()->failed()) {
+      return noMemory(run_.log());  // not that nothing ends a reply
+    }
     const Span answer = status.ok() ? spanOf(out_, previous_) : Span();
     *end = answer.found() ? JsonText{out_.text + answer.end, out_.bytes - answer.end} : JsonText{};
     return status.code() == ORIEL_ERROR_CANCELLED ? status : kOk;
@@ -159,7 +162,7 @@ class TurnCutter {
     if (start_ > own.end) {
       return lost(log);
     }
-    return cut(own.end, turn);
+    return cut(own.end, log, turn);
   }
 
   JsonValue* user() { return make_.message(textOf("user"), textOf(kStandIn)); }
@@ -213,7 +216,7 @@ class TurnCutter {
 
   Status render(const JsonValue* messages, bool generation, const Log& log, JinjaOutput* out) {
     if (messages == nullptr || run_.scratch()->failed()) {
-      return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
+      return noMemory(log);
     }
     return run_.render(*messages, generation, log, out);
   }
@@ -302,7 +305,7 @@ class TurnCutter {
                        out_.bytes - start_);
   }
 
-  Status cut(size_t end, TurnText* turn) {
+  Status cut(size_t end, const Log& log, TurnText* turn) {
     const JsonText& bos = run_.settings().bos;
     turn->begins_bos = place_.last == LastMessage::kNothing && bos.bytes != 0 &&
                        out_.bytes >= bos.bytes && end >= bos.bytes &&
@@ -310,8 +313,7 @@ class TurnCutter {
     const size_t begin = start_ + (turn->begins_bos ? bos.bytes : 0);
     TextRange* const literals = run_.scratch()->take<TextRange>(out_.n_ranges + 1);
     if (literals == nullptr) {
-      return run_.log().fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                             "no memory to run the chat template: free some");
+      return noMemory(log);
     }
     size_t n = 0;
     for (size_t i = 0; i < out_.n_ranges; ++i) {
@@ -341,6 +343,10 @@ class TurnCutter {
     return std::any_of(out_.ranges, out_.ranges + out_.n_ranges, [&](const SourceRange& range) {
       return range.source == kFirstMessageSource && range.begin < end && range.end > begin;
     });
+  }
+
+  static Status noMemory(const Log& log) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
   }
 
   static Status lost(const Log& log) {

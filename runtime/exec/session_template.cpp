@@ -179,6 +179,10 @@ Status Session::openByTemplate(ReplyPlace* reply) {
   options.continues = true;
   const Status encoded =
       context_.tokenizer->encode(end.data, end.bytes, options, &workspace, Log(), first, 1, &count);
+  if (encoded.code() == ORIEL_ERROR_OUT_OF_MEMORY) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                             "no memory to find what ends a reply: free some");
+  }
   const bool known = encoded.ok() || encoded.code() == ORIEL_ERROR_BUFFER_TOO_SMALL;
   reply->stop_id = known && count != 0 && context_.tokenizer->isControl(first[0]) ? first[0] : -1;
   const uint64_t begin = position_;

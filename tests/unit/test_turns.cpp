@@ -236,6 +236,67 @@ TEST(Turns, what_a_shape_met_is_said_once_and_only_where_none_works) {
   EXPECT_EQ(large.errors().find('\n'), std::string::npos) << large.errors();
 }
 
+// What fails halfway must not read as a template that writes less.
+TEST(Turns, with_less_memory_are_the_same_or_refused_in_one_line) {
+  const std::string text =
+      "Default.{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+      "{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}{% endif %}<|end|>{% endfor %}"
+      "{% if add_generation_prompt %}<|assistant|>{% endif %}";
+  const std::string message = R"({"role": "tool", "tool_call_id": "c1", "content": "18 C"})";
+  TemplateSettings settings;
+  settings.text = {text.data(), text.size()};
+  TurnPlace behind_a_result;
+  behind_a_result.last = LastMessage::kTool;
+  CapturedLog log;
+  using Call = std::function<Status(TemplateRun*, Scratch*, TurnText*)>;
+  const std::vector<Call> calls = {
+      [&](TemplateRun* run, Scratch* scratch, TurnText* turn) {
+        const JsonValue* parsed = nullptr;
+        ORIEL_TRY(parseJson(message.data(), message.size(), "it", log.log(), scratch, &parsed));
+        return renderTurn(run, behind_a_result, *parsed, turn);
+      },
+      [&](TemplateRun* run, Scratch*, TurnText* turn) {
+        return renderReplyOpening(run, behind_a_result, turn);
+      },
+      [](TemplateRun* run, Scratch*, TurnText* turn) { return renderPreamble(run, turn); },
+      [](TemplateRun* run, Scratch*, TurnText* turn) {
+        JsonText end;
+        const Status status = renderReplyEnd(run, &end);
+        turn->text = end.data;
+        turn->bytes = end.bytes;
+        return status;
+      }};
+  const std::vector<std::string> whole = {"<|end|><|tool|>18 C", "<|end|><|assistant|>", "Default.",
+                                          "<|end|>"};
+  for (size_t i = 0; i < calls.size(); ++i) {
+    uint32_t refused = 0;
+    bool fits = false;
+    // A prefix moves the place in its block at which each piece is taken.
+    for (const size_t before : {0, 1000, 2000, 3000, 4000}) {
+      for (size_t most = 16; most < 200000; most += 1024) {
+        Scratch scratch(defaultAllocator(), most);
+        scratch.takeText(before);
+        TemplateRun run(settings, {}, log.log(), &scratch);
+        TurnText turn;
+        log.clear();
+        const Status status = calls[i](&run, &scratch, &turn);
+        if (status.ok()) {
+          fits = true;
+          EXPECT_EQ(std::string(turn.text, turn.bytes), whole[i]) << i << " in " << most;
+          EXPECT_EQ(log.errors(), "");
+        } else {
+          ++refused;
+          EXPECT_EQ(status.code(), ORIEL_ERROR_OUT_OF_MEMORY);
+          EXPECT_NE(log.errors(), "") << i << " in " << most;
+          EXPECT_EQ(log.errors().find('\n'), std::string::npos) << log.errors();
+        }
+      }
+    }
+    EXPECT_TRUE(fits) << i;
+    EXPECT_GT(refused, 5u) << i;
+  }
+}
+
 /// Templates that write the system's text elsewhere once another question comes, or leave it out.
 const std::set<std::string> kOtherSystem = {"mistralai-Mistral-Nemo-Instruct-2407", "chat-phi3"};
 
