@@ -1,0 +1,64 @@
+# What runs on Vulkan in software without scripts/test.sh --all. It spends its time on compiling kernels, a second for
+# each shape of attention, so every kind of kernel runs on every device, and little of it twice. The CPU runs everything.
+
+# oriel_cases(SUITE TESTS CASE...): of a suite with a case for each family, weight type or format, what runs on lavapipe:
+# cases with kernels that no other has.
+set(lavapipe_cases)
+set(suites_by_case)
+function(oriel_cases suite tests)
+  list(TRANSFORM ARGN PREPEND "${suite}.${tests}/" OUTPUT_VARIABLE cases)
+  set(lavapipe_cases ${lavapipe_cases} ${cases} PARENT_SCOPE)
+  set(suites_by_case ${suites_by_case} ${suite}.* PARENT_SCOPE)
+endfunction()
+
+oriel_cases(Models/ModelLogits * llama_f32 llama_q4_k_m llama_q8_0 llama3_rope phi3 qwen3 qwen3moe qwen35 gemma2 gemma3
+            gemma4_e gemma4_nov lfm2 deepseek2 minicpm3 olmo3 olmoe exaone4_swa granitemoe granitehybrid falcon_h1
+            stories260K TinyStories_656K_Q2_K)
+oriel_cases(Random/Families streaming* olmo2 gemma2 gemma4 lfm2 qwen35 granitehybrid falcon_h1 mamba2 deepseek2 minicpm3)
+oriel_cases(Random/FarFamilies * gemma2 gemma4 lfm2 qwen35 granitehybrid falcon_h1 deepseek2)
+oriel_cases(Models/EmbeddedFamilies * llama gemma4 qwen35 granitehybrid)
+oriel_cases(Device/BatchFamilies * gemma3 qwen35 deepseek2)
+oriel_cases(Device/BatchModels * llama_q4_0 llama_q4_k_m qwen3moe_q4_0)
+oriel_cases(Device/SeveralSessions * gemma2 qwen35)
+oriel_cases(Models/CancelPrefill * bundled)
+oriel_cases(Snapshot/SnapshotFormats * int4)
+
+# Of all other suites lavapipe leaves out:
+set(not_on_lavapipe
+  # kernels that other tests have, and SelfTest.passes* has all of them
+  Architectures.odd* Architectures.heads_of* Architectures.wide* Batches.windows* Batches.heads_that* Batches.kernels*
+  CacheFormats.* Constraints.* Latents.* LocalLayers.every* Logits.* MatmulChoiceOf.half* Qwen2.the_guard* SharedWindow.*
+  StateFormats.fewer* *WindowShares* *LowBit* *StateSessions* *SideBySideFamilies*
+  # of kernels with two paths, the path that is not this device's
+  Device/Kernels.latent_attention*/shared Device/Kernels.heads_of_any_size*/shared Device/Kernels.a_local_layer*/shared
+  Device/Kernels.head_matmul*/shared Device/Kernels.rope_append_stores_low_bit*/shared
+  Device/Kernels.sessions_side*/shared Device/Matmul.*chunk*/as_it_is
+  # a file that is refused is refused before there is a device
+  BadFamilies.* FamilyShapes.*
+  # long texts
+  Streaming.mean* Streaming.six* Streaming.losses* PrefixFile.that_was_trained* PrefixFile.cannot*
+  # sessions, guesses and copies that do not depend on a device
+  Drafts.* DraftModel.replies* DraftModel.low* DraftModel.a_* DraftModel.snapshots* DraftModel.its*
+  *ExpertsOfSomeBytes* *ExpertsOnFile*planned* *ExpertsOnFile*/lfm* *ExpertsOnFile*/o* *ExpertsOnFile*/g* RowsOnFile.are_planned*
+  GoingBack.* Knobs.* LocalLayers.a_snapshot* Progress.* Recall.a_message* RecallEdges.* StateFormats.a_snapshot*
+  ReadingAgain.*memory* ReadingAgain.a_c* ReadingAgain.the_transcript* ReadingAgain.*before_it_begins* ReadingAgain.*in_a_resume*
+  Recovery.once* Recovery.the_first* Recovery.without* Recovery.a_transcript* Recovery.in_batches* RecoveryPlaces.*
+  RecoveryCalls.what_is* RecoveryCalls.a_* RecoveryCalls.not* RecoveryBehindAPrefix.that_a* *RecoveryOfCopies*/s* *RecoveryOfCopies*/r*
+  ShortConvolutions.see* ShortConvolutions.rewinding* ShortConvolutions.a_snapshot_goes*
+  SideBySide.a_cancel* SideBySide.rows* SideBySide.a_long* SideBySide.more*
+  Snapshot.holds* Snapshot.of_* SnapshotTravel.of_every* SnapshotTravel.k8v4_into_half* SnapshotTravel.a_short*
+  SnapshotTravel.sinks* SnapshotTravel.there*
+  StressSessions.* TrimOnDevice.a_* TrimOnDevice.going* Turns.* SelfTest.keeps*)
+
+# SwiftShader compiles a model's kernels anew in every test and computes a third as fast: a second opinion of what is
+# Vulkan's, and of sessions that wait for it.
+set(on_swiftshader
+  Device/Kernels.*/subgroup Device/Matmul.*/as_it_is Device/MatmulInHalves.* VulkanExecutor.* PipelineFile.*
+  SelfTest.* Memory.* Session.* Cancel.* Forgetting.* Contracts.devices* Contracts.a_driver*
+  Models/ModelLogits.*/llama_q4_k_m Models/ModelLogits.*/gemma4_nov Models/ModelLogits.*/deepseek2
+  Models/ModelLogits.*/olmoe Models/ModelLogits.*/qwen35 Models/ModelLogits.*/granitehybrid
+  Device/BatchFamilies.*/gemma3 Batches.heads_of_no* Qwen2.logits* Streaming.every_position*)
+set(not_on_swiftshader
+  Device/Kernels.latent_attention* Device/Kernels.heads_of_any_size* Device/Kernels.attention_of_low_bit*
+  Device/Kernels.state_scan* Device/Kernels.rope_append_stores_low_bit* Device/Matmul.*chunk*
+  SelfTest.keeps* PipelineFile.is_not* Memory.the_minimum* Memory.a_pipeline* Session.reset* Session.a_prompt*)
