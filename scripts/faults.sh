@@ -37,8 +37,11 @@ run() {
 
 run cpu --device cpu --model "$models/llama-f32.gguf"
 run on-file --device cpu --model "$models/lfm2moe-q4_0.gguf" --on-file
+run recall --device cpu --model "$models/llama-f32.gguf" --recall --only recall:
 lavapipe=$(oriel_lavapipe_manifest)
 if [[ -n $lavapipe ]]; then
+  run recall-lavapipe --device "vulkan=$lavapipe" --layer "$layer" --model "$models/llama-q4_0.gguf" --recall \
+    --only recall: --kinds v
   run lavapipe --device "vulkan=$lavapipe" --layer "$layer" --model "$models/llama-q4_0.gguf"
 else
   oriel_say "no lavapipe: the tables stay as they are (package mesa-vulkan-drivers)"

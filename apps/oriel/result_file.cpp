@@ -141,6 +141,7 @@ void ResultFile::open(bool exists, unsigned mode) {
   if (file_ == nullptr) {
     const int error = errno;
     closeRaw(fd);
+    removeTemporary();
     fail(error);
   }
 }
@@ -149,6 +150,10 @@ ResultFile::~ResultFile() {
   if (file_ != nullptr) {
     std::fclose(file_);
   }
+  removeTemporary();
+}
+
+void ResultFile::removeTemporary() {
   if (!temporary_.empty()) {
     std::error_code ignored;
     fs::remove(fs::u8path(temporary_), ignored);

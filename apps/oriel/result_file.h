@@ -30,6 +30,7 @@ class ResultFile {
   void open(bool exists, unsigned mode);
   bool place();
   [[noreturn]] void fail(int error) const;
+  void removeTemporary();
 
   const std::string path_;  ///< as it was given
   std::string target_;      ///< behind links

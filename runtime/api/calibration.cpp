@@ -9,15 +9,20 @@ namespace {
 
 constexpr size_t kMaxPath = 4096;
 
+constexpr char kUnreadable[] = "cannot be read";
+
 /// A file from front to back. Where it cannot be read it ends.
 struct Front {
   const InputFile* file;
   uint64_t at = 0;
+  bool failed = false;
 
   static size_t read(void* context, void* buffer, size_t capacity) {
     auto* const front = static_cast<Front*>(context);
     const uint64_t bytes = std::min<uint64_t>(capacity, front->file->bytes() - front->at);
-    if (bytes == 0 || !front->file->read(front->at, buffer, bytes, Log()).ok()) {
+    front->failed =
+        front->failed || (bytes != 0 && !front->file->read(front->at, buffer, bytes, Log()).ok());
+    if (bytes == 0 || front->failed) {
       return 0;
     }
     front->at += bytes;
@@ -44,7 +49,12 @@ Status hashEnds(const ModelFile& model, const Log& log, uint64_t* hash) {
 Status check(const InputFile& input, const ModelFile& model, uint32_t n_layers, const Log& log,
              CalibrationFile* file, const char** fault) {
   Front front = {&input};
-  switch (readCalibrationFile({Front::read, &front}, file)) {
+  const CalibrationFault found = readCalibrationFile({Front::read, &front}, file);
+  if (front.failed) {
+    *fault = kUnreadable;
+    return kOk;
+  }
+  switch (found) {
     case CalibrationFault::kNotOne:
       *fault = "is not a calibration";
       return kOk;
@@ -81,8 +91,8 @@ Status readNamed(const char* path, const ModelFile& model, uint32_t n_layers, co
   const char* fault = nullptr;
   ORIEL_TRY(check(input, model, n_layers, log, measured, &fault));
   if (fault != nullptr) {
-    return log.fail(ORIEL_ERROR_FORMAT, "%.600s %s: measure again with `oriel calibrate`", path,
-                    fault);
+    return log.fail(fault == kUnreadable ? ORIEL_ERROR_IO : ORIEL_ERROR_FORMAT,
+                    "%.600s %s: measure again with `oriel calibrate`", path, fault);
   }
   return kOk;
 }
@@ -112,7 +122,7 @@ Status findCalibration(const char* model_path, const ModelFile& model, uint32_t 
     return kOk;  // nor could anybody have written one there
   }
   InputFile input;
-  const char* fault = "cannot be read";
+  const char* fault = kUnreadable;
   if (input.openIfThere(path, Log()).ok()) {
     if (!input.isOpen()) {
       return kOk;

@@ -136,11 +136,6 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
   return kOk;
 }
 
-// A failure that says nothing of the model: reading it once more, or memory.
-bool isPassing(const Status& status) {
-  return status.code() == ORIEL_ERROR_IO || status.code() == ORIEL_ERROR_OUT_OF_MEMORY;
-}
-
 }  // namespace
 }  // namespace oriel
 
@@ -178,8 +173,12 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     }
     copyText(chat.name(), std::strlen(chat.name()), info.chat_template);
     ModelDesc desc;
-    const bool described = readModelDesc(file, reasons.log(), &desc).ok();
-    if (described) {
+    TensorIndex tensors;
+    const Status described = readModelDesc(file, allocator, reasons.log(), &desc, &tensors);
+    if (described.passing()) {
+      return log.fail(described.code(), "%s", info.missing[0]).code();
+    }
+    if (described.ok()) {
       describeContext(desc, &info);
     }
     if (const Status status = readTokenizer(file, allocator, reasons.log(), log, &info);
@@ -189,7 +188,7 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     if (const Status status = source.expectUnchanged(log); !status.ok()) {
       return status.code();
     }
-    info.runs = described && info.missing_count == 0 ? 1 : 0;
+    info.runs = described.ok() && info.missing_count == 0 ? 1 : 0;
   }
   if (info.runs != 0) {
     // What else loading would find wrong.
@@ -201,7 +200,7 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     plan_options.calibration_file = "";  // whether it runs does not depend on it
     PreparedModel prepared;
     const Status status = prepareModel(path, plan_options, &prepared);
-    if (isPassing(status)) {
+    if (status.passing()) {
       return log.fail(status.code(), "%s", info.missing[0]).code();
     }
     info.runs = status.ok() ? 1 : 0;

@@ -412,7 +412,13 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   Tokenizer* tokenizer = nullptr;
   if (options.device == ORIEL_DEVICE_NONE) {
     // A file of an architecture that cannot run here still has a tokenizer.
-    if (!readModelDesc(file, Log(), &prepared->desc).ok()) {
+    ErrorLine why;
+    const Status described = readModelDesc(file, allocatorOf(options), Log{nullptr, nullptr, &why},
+                                           &prepared->desc, &prepared->tensors);
+    if (described.passing()) {
+      return named.log().fail(described.code(), "%s", why.text());
+    }
+    if (!described.ok()) {
       prepared->desc = ModelDesc();
     }
     ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));

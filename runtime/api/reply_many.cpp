@@ -99,8 +99,15 @@ oriel_status setAll(oriel_reply* replies, size_t count, oriel_status code) {
 }
 
 oriel_status endAll(oriel_reply* replies, size_t count, Status status) {
+  // The line that says why is the first one's.
+  const oriel_session& first = *replies->session;
+  const bool has_line = first.last_error.count() != first.errors_before;
   for (size_t i = 0; i < count; ++i) {
-    (void)endCall(entryOf(replies, i).session, status);
+    oriel_session* const session = entryOf(replies, i).session;
+    if (i != 0 && has_line) {
+      session->last_error.set(first.last_error);
+    }
+    (void)endCall(session, status);
   }
   return setAll(replies, count, status.code());
 }

@@ -124,8 +124,12 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
     }
     takeDeviceLine(*model, errors_before, &model->last_error);
     if (session != nullptr) {
+      if (seed.from != nullptr && !status.lost()) {
+        (void)session->forget();  // some of the other's memory may be copied
+      }
       session->~Session();
     }
+    wipe(block, bytes);
     release(model->allocator, block, bytes);
     return status;
   }

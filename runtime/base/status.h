@@ -17,6 +17,10 @@ class [[nodiscard]] Status {
   constexpr bool lost() const {
     return code_ == ORIEL_ERROR_DEVICE || code_ == ORIEL_ERROR_TIMEOUT;
   }
+  /// Says nothing of what was read: the next time it may work.
+  constexpr bool passing() const {
+    return code_ == ORIEL_ERROR_IO || code_ == ORIEL_ERROR_OUT_OF_MEMORY;
+  }
   constexpr oriel_status code() const { return code_; }
 
  private:

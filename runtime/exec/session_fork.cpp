@@ -80,8 +80,15 @@ Status Session::makePrefix(Prefix* prefix) const {
 Status Session::becomePrefix(Prefix* prefix) {
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
+  const bool had_none = prefix->tokens == 0;
+  const uint32_t sinks = cache_.sinks;
   ORIEL_TRY(makePrefix(prefix));
-  return beginBehindPrefix();
+  const Status status = beginBehindPrefix();
+  if (!status.ok() && !status.lost() && had_none) {
+    prefix->forget();
+    setSinks(sinks);
+  }
+  return status;
 }
 
 Status Session::mark(const char* name) {

@@ -84,9 +84,9 @@ RecallPlace Session::recallPlace() const {
   return place;
 }
 
-// A file that fails is the end of recalling, not of the conversation.
+// A file that fails is the end of recalling, not of the conversation. A device that fails is the call's failure.
 Status Session::giveUpRecall(Status status) {
-  if (status.lost()) {
+  if (status.code() != ORIEL_ERROR_IO) {
     return status;
   }
   recall_->stopKeeping(context_.log);
@@ -318,7 +318,7 @@ Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
   SessionRecall& recall = *recall_;
   recall.captures = false;
   if (const Status status = weighByAttention(); !status.ok()) {
-    return status.code() == ORIEL_ERROR_CANCELLED ? status : giveUpRecall(status);
+    return giveUpRecall(status);
   }
   const RecallSpans found = chooseKept();
   return found == recall.shown ? Status(kOk) : readWith(found, begin, before);
@@ -351,6 +351,8 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
     marks[i] = ids_.marks(from + i) & TokenIds::kTurn;
   }
   ORIEL_TRY(checkCancelled());
+  const SamplerState at_end = sampler_.state();
+  const uint32_t prompt_tokens = prompt_tokens_;
   position_ = from;
   has_logits_ = false;
   recall.first = recall.kept();  // blocks of what is read again are written again
@@ -362,7 +364,6 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
   expect(end - from);
   finishes_ = true;  // half a message must not stay behind a cancel
   Status status = showRecalled(found);
-  recall.history.push({from, recall.shown, false});
   while (position_ < end && status.ok()) {
     const uint64_t at = position_ - from;
     uint64_t next = at + 1;
@@ -375,15 +376,15 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
     }
   }
   finishes_ = false;
-  if (status.lost()) {
-    rewindOnHost(from);
-    return status;
-  }
   if (!status.ok()) {
-    standAt(from);
-    const Status back = rewindRecall();
+    // What was said before stays said. Who called goes back to where the reply was opened; the next one reads it again.
+    position_ = end;
+    sampler_.restore(at_end);
+    prompt_tokens_ = prompt_tokens;
+    const Status back = status.lost() ? status : recallAgain();
     return back.lost() ? back : status;
   }
+  recall.history.push({from, recall.shown, false});
   return checkCancelled();
 }
 

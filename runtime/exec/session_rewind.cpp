@@ -186,8 +186,8 @@ Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& 
     const bool reply_open = reply_open_;
     if (done.lost()) {
       rewindOnHost(begin);
-    } else {
-      ORIEL_TRY(rewind(begin));
+    } else if (const Status back = rewind(begin); back.lost()) {
+      done = back;
     }
     reply_open_ = reply_open;
     turn_open_ = turn_open;

@@ -126,8 +126,11 @@ Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
                              "\"assistant\": use a model with a template of its own for the rest",
                              context_.chat.name());
   }
+  const bool before = by_template_;
   by_template_ = true;
-  return addByTemplate(message, given_bytes);
+  const Status added = addByTemplate(message, given_bytes);
+  by_template_ = added.ok() || before;  // what was refused changes nothing
+  return added;
 }
 
 namespace {

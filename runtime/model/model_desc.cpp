@@ -435,11 +435,6 @@ Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, con
   return readAnyDesc(file, true, allocator, log, desc, tensors);
 }
 
-Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc) {
-  TensorIndex tensors;
-  return readModelDesc(file, defaultAllocator(), log, desc, &tensors);
-}
-
 // --- Kinds ---------------------------------------------------------------------------------------
 
 namespace {

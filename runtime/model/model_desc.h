@@ -240,7 +240,5 @@ Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, con
 /// The same of a model that guesses for another, as a description of its own.
 Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);
-/// For those who need no tensors.
-Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc);
 
 }  // namespace oriel

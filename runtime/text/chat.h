@@ -135,7 +135,7 @@ constexpr size_t kMaxChatTemplateBytes = 256 * 1024;
 ChatTemplate recogniseChatTemplate(const char* text, size_t bytes);
 /// From the file's tokenizer.chat_template, which it points to, or, without one, from the vocabulary's control tokens.
 ChatTemplate recogniseChat(const GgufFile& file);
-/// The same text in an arena; when measuring counts it.
+/// The same text in an arena, of one that is too long to run a beginning that is; when measuring counts it.
 void keepTemplate(Arena* arena, ChatTemplate* chat);
 /// A format's name or the text of a Jinja template. Null: the model's own. ORIEL_ERROR_ARGUMENT for what is
 /// neither.

@@ -255,11 +255,13 @@ ChatTemplate recogniseChatTemplate(const char* data, size_t bytes) {
 }
 
 void keepTemplate(Arena* arena, ChatTemplate* chat) {
-  const size_t bytes = std::min(chat->jinja_bytes, kMaxChatTemplateBytes);
+  // Of one that is too long to run so much that it still is.
+  const size_t bytes = std::min(chat->jinja_bytes, kMaxChatTemplateBytes + 1);
   char* const copy = bytes != 0 ? arena->take<char>(bytes) : nullptr;
   if (copy != nullptr) {
     std::memcpy(copy, chat->jinja, bytes);
     chat->jinja = copy;
+    chat->jinja_bytes = bytes;
   }
 }
 

@@ -162,5 +162,25 @@ def test_a_server_that_begins_on_a_lost_device_recovers():
           [each[1] for each in got[:-1] if each[0] == 200][-len(want) + 1:] == [each[1] for each in want[:-1]], (got, want))
 
 
+def test_a_reset_that_is_refused_is_made_up_for():
+    """The request that met it is told; the next one is answered as if the conversation before had never been."""
+    marker = scratch / "refused"
+    marker.unlink(missing_ok=True)
+    refusing = {**losing(marker), "ORIEL_FAULTS": "vkQueueSubmit@1+=-1"}
+    secret, other, asked = ([{"role": "user", "content": text}] for text in (LINES[0], "Hello!", "What is my name?"))
+    with Server(BUNDLED, *SERVE, "--sessions", "1", "--device", "vulkan", fixed=(), **refusing) as server:
+        want = server.chat(asked, max_tokens=16, temperature=0).json["choices"][0]["message"]
+        first = server.chat(secret, max_tokens=16, temperature=0)
+        marker.touch()
+        refused = server.chat(other, max_tokens=16, temperature=0)
+        marker.unlink()
+        got = server.chat(asked, max_tokens=16, temperature=0)
+        check("serve, memory refused: one request fails", (first.status, refused.status // 100) == (200, 5), refused)
+        check("serve, memory refused: the next is answered", got.status == 200, got)
+        if got.status == 200:
+            check("serve, memory refused: nobody's words are in it", got.json["choices"][0]["message"] == want
+                  and got.json["usage"]["prompt_tokens_details"]["cached_tokens"] == 0, (got, want))
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

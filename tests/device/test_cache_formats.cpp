@@ -3,6 +3,7 @@
 
 #include "support/api.h"
 #include "support/distances.h"
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/random_llama.h"
 #include "support/target.h"

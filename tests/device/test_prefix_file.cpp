@@ -15,6 +15,7 @@
 #include "kv/kv_side.h"
 #include "oriel/sessions.h"
 #include "support/distances.h"
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/forwarding_executor.h"
 #include "support/gguf_writer.h"

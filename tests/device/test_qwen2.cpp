@@ -4,6 +4,7 @@
 
 #include "support/api.h"
 #include "support/distances.h"
+#include "support/encoding.h"
 #include "support/files.h"
 
 namespace oriel::test {

@@ -6,6 +6,7 @@
 
 #include "support/api.h"
 #include "support/distances.h"
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/float64_model.h"
 

@@ -1,6 +1,8 @@
 // Sessions whose turns a Jinja template writes: going back, snapshots, and what rendering says of their tokens.
 #include "support/files.h"
+#include "support/random_families.h"
 #include "support/sessions.h"
+#include "text/chat.h"
 
 namespace oriel::test {
 namespace {
@@ -49,6 +51,13 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
     EXPECT_EQ(ORIEL_OK,
               oriel_session_get_tokens(loaded_.session.get(), 0, ids.data(), ids.size(), &needed));
     return ids;
+  }
+  std::vector<uint8_t> saved() {
+    size_t bytes = 0;
+    (void)oriel_session_save(loaded_.session.get(), nullptr, 0, &bytes);
+    std::vector<uint8_t> snapshot(bytes);
+    EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded_.session.get(), snapshot.data(), bytes, &bytes));
+    return snapshot;
   }
   std::vector<int32_t> renderedIds(const std::string& json) {
     size_t sized = 0;
@@ -101,10 +110,7 @@ TEST_P(TemplateSessions, a_snapshot_goes_on_behind_a_reply_that_was_cut) {
   useTemplate(kMarks);
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Hello!"));
   ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded_, wildOptions(5, 3)).status);
-  size_t bytes = 0;
-  (void)oriel_session_save(loaded_.session.get(), nullptr, 0, &bytes);
-  std::vector<uint8_t> snapshot(bytes);
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded_.session.get(), snapshot.data(), bytes, &bytes));
+  const std::vector<uint8_t> snapshot = saved();
   const auto goOn = [&] {
     EXPECT_EQ(ORIEL_OK, add(loaded_, "user", "And you?")) << log_.errors();
     EXPECT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded_, wildOptions(5, 4)).status);
@@ -112,8 +118,19 @@ TEST_P(TemplateSessions, a_snapshot_goes_on_behind_a_reply_that_was_cut) {
   };
   const std::vector<int32_t> once = goOn();
   useTemplate(kMarks);
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded_.session.get(), snapshot.data(), bytes));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_restore(loaded_.session.get(), snapshot.data(), snapshot.size()));
   EXPECT_EQ(once, goOn());
+}
+
+// A known format wrote the turns; the message would have been the template's.
+TEST_P(TemplateSessions, a_message_that_is_refused_changes_nothing) {
+  useTemplate(kChatMl);
+  ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Hello!"));
+  const std::vector<uint8_t> before = saved();
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, addJson(R"({"role": "assistant", "content": null})"));
+  EXPECT_NE("", log_.errors());
+  EXPECT_EQ(before, saved());
 }
 
 TEST_P(TemplateSessions, rendering_says_which_tokens_a_session_appends) {
@@ -130,6 +147,33 @@ TEST_P(TemplateSessions, rendering_says_which_tokens_a_session_appends) {
       all += (all.size() > 1 ? "," : "") + message;
       EXPECT_EQ(held(), renderedIds(all + "]")) << text << all;
     }
+  }
+}
+
+// Of a template that is too long to run, what is kept of it is looked through for tools, and no byte behind that.
+TEST(LongTemplates, are_refused_when_they_would_be_run) {
+  for (const size_t bytes : {kMaxChatTemplateBytes, kMaxChatTemplateBytes + 1, size_t{10} << 20}) {
+    SCOPED_TRACE(bytes);
+    RandomLlama model;
+    model.chat_template = "{{ messages[0].content }}" + std::string(bytes - 25, 'x');
+    const TemporaryModel file(model);
+    CapturedLog log;
+    const Loaded loaded = load(file.path(), cpuOptions(&log, 64, 8));
+    ASSERT_TRUE(loaded.session) << log.errors();
+    const std::string messages = R"([{"role": "user", "content": "Hello"}])";
+    oriel_chat_options chat = {};
+    chat.struct_size = sizeof(chat);
+    chat.tools = R"([{"type": "function", "function": {"name": "f"}}])";
+    chat.tools_bytes = std::strlen(chat.tools);
+    std::vector<char> text(bytes + 100);
+    size_t needed = 0;
+    EXPECT_EQ(bytes > kMaxChatTemplateBytes ? ORIEL_ERROR_UNSUPPORTED : ORIEL_OK,
+              oriel_render_json(loaded.model.get(), &chat, messages.data(), messages.size(), 1,
+                                text.data(), text.size(), &needed));
+    const bool told = std::any_of(log.lines.begin(), log.lines.end(), [](const auto& line) {
+      return line.text.find("knows no tools") != std::string::npos;
+    });
+    EXPECT_TRUE(told);
   }
 }
 

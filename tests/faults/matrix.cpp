@@ -3,6 +3,7 @@
 //   --device vulkan=ICD   the Vulkan driver with this manifest, and no other, behind the layer in --layer FOLDER; two,
 //                         for limits that need two: ICD:ICD
 //   --on-file             weights that can stay on file do
+//   --recall              turns come back: the phase recall (its faults alone: --only recall:)
 //   --kinds LETTERS       v: results of Vulkan, m: functions that are missing, l: limits of a device, a: allocations,
 //                         f: calls of the system
 //   --take N              N faults, evenly chosen of all; 0: all
@@ -79,6 +80,8 @@ bool readOptions(int argc, char** argv, Options* options) {
       options->results = value();
     } else if (name == "--on-file") {
       options->device.on_file = ORIEL_ON_FILE_ALL;
+    } else if (name == "--recall") {
+      options->device.recall = true;
     } else if (name == "--list") {
       options->list = true;
     } else if (name == "--verbose") {
@@ -158,6 +161,10 @@ int work(const Options& options, size_t job, size_t first, int pipe) {
       return 2;
     }
     for (const Count& count : runner.counts()) {
+      const std::string phase = phases()[count.phase].name + std::string(": ");
+      if (phase.find(options.only) == std::string::npos) {
+        continue;  // of phases in which nothing is failed
+      }
       tell(pipe, std::string("count\t") + letterOf(count.sites.kind) + "\t" +
                      phases()[count.phase].name + "\t" + count.sites.site + "\t" +
                      std::to_string(count.sites.calls));

@@ -9,8 +9,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/faults.md"
-PHASES = ["describe", "load", "load again", "create", "prefill", "decode", "chat", "reply", "embed", "convert", "save",
-          "restore", "fork", "trim", "resume", "reset", "recover", "destroy"]
+PHASES = ["describe", "load", "load again", "create", "prefill", "decode", "chat", "reply", "recall", "embed", "convert",
+          "save", "restore", "fork", "trim", "resume", "reset", "recover", "destroy"]
 # By number of the status; L: the device is lost.
 WORDS = {"0": "on", "2": "IO", "6": "memory", "7": "none", "8": "driver", "8L": "lost", "9L": "lost", "X": "CRASH"}
 HEADINGS = {"v": "## Vulkan", "f": "## The operating system"}

@@ -57,6 +57,7 @@ Runner::Runner(const Device& device) : device_(device), world_(new World(device)
   files.name(world_->path("cache"), "cache");
   files.name(world_->path("snapshots"), "snapshot");
   files.name(world_->path("spill"), "spill");
+  files.name(world_->path("recall"), "recall");
   for (const char* folder : {"/proc", "/sys", "/dev"}) {
     files.name(folder, "system");
   }
@@ -279,8 +280,8 @@ void Runner::expectWorksAgain(const Fault& fault, const Twin& twin, Outcome* out
     return;
   }
   Point point = world_->point();
-  if (is(fault.phase,
-         "reply")) {  // what was taken back counts for the repeat penalty, in the snapshot, too
+  // What was taken back counts for the repeat penalty, in the snapshot, too.
+  if (is(fault.phase, "reply") || is(fault.phase, "recall")) {
     point.snapshot = twin.after.snapshot;
   }
   add(&outcome->problems, World::difference(point, twin.after));
@@ -306,6 +307,8 @@ Outcome Runner::run(const Fault& fault) {
     return outcome;
   }
   const bool went_on = outcome.status == ORIEL_OK;
+  // Without the file of what left the window a reply is another one.
+  const bool forgets = went_on && fault.kind == FaultKind::kFile && is(fault.phase, "recall");
   const bool is_right =
       went_on ? right.may_go_on : right.may_fail && outcome.status == right.status;
   add(&outcome.problems, is_right ? "" : std::string("it is ") + oriel_status_text(outcome.status));
@@ -339,9 +342,13 @@ Outcome Runner::run(const Fault& fault) {
     if (keepsTemporary(fault)) {
       point.temporaries = twin.after.temporaries;
     }
+    if (forgets) {
+      point.snapshot = twin.after.snapshot;
+      point.descriptors = std::max(point.descriptors, twin.after.descriptors);
+    }
     add(&outcome.problems, World::difference(point, twin.after));
   }
-  if (proof() != twin.proof) {
+  if (proof() != twin.proof && !forgets) {
     add(&outcome.problems, "what follows is something else");
   }
   if (!outcome.problems.empty() || beginsAnew(fault.phase)) {

@@ -134,7 +134,7 @@ oriel_status chat(World& world) {
 }
 
 // What there is of a reply that failed is taken back first, as an app does it.
-oriel_status answer(World& world) {
+oriel_status reply(World& world, const oriel_generate_options& options) {
   if (world.position() != world.reply_begin && world.reply_begin != 0) {
     const oriel_status status = oriel_session_rewind(world.session, world.reply_begin);
     if (status != ORIEL_OK) {
@@ -142,12 +142,45 @@ oriel_status answer(World& world) {
     }
   }
   world.reply_begin = world.position();
+  world.generated.clear();
+  return oriel_chat_reply(world.session, &options, keep, &world.generated, nullptr);
+}
+
+oriel_status answer(World& world) {
   oriel_generate_options options = greedily(4);
   options.ignore_stop = 0;
   options.json_schema = kSchema;
   options.json_schema_bytes = sizeof(kSchema) - 1;
-  world.generated.clear();
-  return oriel_chat_reply(world.session, &options, keep, &world.generated, nullptr);
+  return reply(world, options);
+}
+
+// A fact, more than the window behind it, and a question.
+oriel_status tell(World& world) {
+  if (!world.device.recall) {
+    return ORIEL_OK;
+  }
+  std::string filler;
+  for (uint32_t i = 0; i < 12; ++i) {
+    filler += "There went another day with nothing new number " + std::to_string(i * 37) + ". ";
+  }
+  const oriel_generate_options options = greedily(2);
+  oriel_status status = ORIEL_OK;
+  for (const std::string& said : {std::string("The secret word was smakufu, they said."), filler}) {
+    status = status != ORIEL_OK ? status
+                                : oriel_chat_add(world.session, "user", said.data(), said.size());
+    status = status != ORIEL_OK
+                 ? status
+                 : oriel_chat_reply(world.session, &options, nullptr, nullptr, nullptr);
+  }
+  constexpr char kQuestion[] = "What was the secret word smakufu?";
+  return status != ORIEL_OK
+             ? status
+             : oriel_chat_add(world.session, "user", kQuestion, sizeof(kQuestion) - 1);
+}
+
+// The question is read again behind what comes back.
+oriel_status recall(World& world) {
+  return world.device.recall ? reply(world, greedily(2)) : ORIEL_OK;
 }
 
 oriel_status embed(World& world) {
@@ -257,6 +290,12 @@ const std::vector<Phase>& phases() {
        "`oriel_session_generate` of six tokens"},
       {"chat", {"load", "create"}, chat, true, "`oriel_chat_add`, `oriel_chat_add_json`"},
       {"reply", {"load", "create", "chat"}, answer, true, "`oriel_chat_reply` with a JSON schema"},
+      {"tell", {"load", "create"}, tell, true, nullptr},
+      {"recall",
+       {"load", "create", "tell"},
+       recall,
+       true,
+       "`oriel_chat_reply` where a turn comes back"},
       {"embed", {"load", "create"}, embed, false, "`oriel_embed`"},
       {"convert",
        {"load"},
@@ -318,6 +357,14 @@ World::World(const Device& on)
   // On the CPU as long that the cache has whole large pages.
   options.window_tokens = device.kind == ORIEL_DEVICE_CPU ? 4096 : 200;
   options.chunk_tokens = kBatch;
+  if (device.recall) {
+    options.window_tokens = 64;
+    options.sink_tokens = 4;
+    options.recall_bytes = 4u << 20;
+    options.recall_tokens = 48;
+    recall_ = path("recall");
+    options.recall_dir = recall_.c_str();
+  }
   options.k_format = options.v_format = ORIEL_KV_F16;
   options.device = device.kind;
   options.device_timeout_ms = device.timeout_ms;
@@ -338,7 +385,7 @@ World::~World() {
 }
 
 void World::clearFolders() {
-  for (const char* folder : {"snapshots", "spill"}) {
+  for (const char* folder : {"snapshots", "spill", "recall"}) {
     std::filesystem::remove_all(path(folder));
     std::filesystem::create_directories(path(folder));
   }

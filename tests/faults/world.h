@@ -16,7 +16,8 @@ struct Device {
   oriel_device_kind kind = ORIEL_DEVICE_CPU;
   std::string model;
   oriel_on_file on_file = ORIEL_ON_FILE_NONE;
-  std::string folder;  ///< of this process: everything that is written
+  bool recall = false;  ///< turns that left the window come back
+  std::string folder;   ///< of this process: everything that is written
   uint32_t timeout_ms = 0;
 };
 
@@ -65,6 +66,7 @@ class World {
 
  private:
   std::string cache_;
+  std::string recall_;
 };
 
 struct Phase {

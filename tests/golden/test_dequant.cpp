@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/repack.h"
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/kernel_data.h"
 #include "support/kernel_rig.h"

@@ -8,6 +8,7 @@
 
 #include "support/api.h"
 #include "support/distances.h"
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/product.h"
 

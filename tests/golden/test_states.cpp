@@ -9,6 +9,7 @@
 #include "plan/memory_layout.h"
 #include "support/api.h"
 #include "support/distances.h"
+#include "support/encoding.h"
 #include "support/files.h"
 
 namespace oriel::test {

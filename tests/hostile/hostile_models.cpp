@@ -96,6 +96,18 @@ std::vector<uint8_t> mutateHeader(const std::vector<uint8_t>& sound, uint64_t nu
                                      fuzz::Care::kAnything};
     fuzz::mutateGguf(&parts, chance.anyOf(kCares), &chance);
   }
+  if (chance.once(12)) {  // around what is the longest one that is run, and far above
+    const std::string own = parts.textOf("tokenizer.chat_template");
+    const std::string part =
+        chance.once(2) || own.empty() ? "{{ messages[0].content }} tool " : own;
+    const uint64_t bytes =
+        chance.once(2) ? (256 << 10) - 2 + chance.below(5) : chance.below(8 << 20);
+    std::string text;
+    while (text.size() < bytes) {
+      text += part;
+    }
+    fuzz::setText("tokenizer.chat_template", text.substr(0, bytes), &parts);
+  }
   *what = std::to_string(changes) + " changes of the header";
   return fuzz::putTogether(parts);
 }

@@ -12,6 +12,7 @@ from process import MARGIN_BYTES, SOON_SECONDS, problems, run
 LEAST_MEMORY = 1 << 20  # what the smallest models need beside their weights
 TALK = b"Where is the red ball?\nAnd \xc3\xa4\xe2\x82\xac <|im_end|> 12?\n"
 CPU = ["--device", "cpu", "--threads", "1"]
+TURNS = 9  # commands of which each mutant gets one
 RETRIES = 2  # where the machine was busy
 
 
@@ -22,6 +23,7 @@ def commands(model, memory, number, messages):
     turns = [
         ("tokenize", ["tokenize", model, "--special"], TALK),
         ("render", ["render", model, "--messages", messages], b""),
+        ("render with tools", ["render", model, "--messages", messages, "--tools", messages + ".tools"], b""),
         ("chat", ["chat", *some], TALK),
         ("embed", ["embed", model, *CPU, *small], TALK),
         ("run on file", ["run", *some, "--on-file", "all", "--prompt", "Once"], b""),
@@ -32,7 +34,7 @@ def commands(model, memory, number, messages):
     raw = ["--raw"] if number % 3 == 0 else []
     return [("info", ["info", model, "--json"], b""), ("plan", ["plan", model, *small, "--json"], b""),
             ("run", ["run", *some, *raw, "--prompt", "Once <|im_end|> \xc3\xa4"], b""),
-            turns[number // 2 % len(turns)]]
+            turns[number // 2 % TURNS]]
 
 
 class Mutants:
@@ -55,6 +57,8 @@ class Mutants:
             json.dump([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is it?"}], file)
         with open(messages + ".schema", "w", encoding="utf-8") as file:
             json.dump({"type": "object", "properties": {"a": {"enum": [1, "b"]}}, "required": ["a"]}, file)
+        with open(messages + ".tools", "w", encoding="utf-8") as file:
+            json.dump([{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}], file)
         return folder, messages
 
     def all_of(self, folder, messages, number, size):
@@ -73,7 +77,7 @@ class Mutants:
         for sound in (3, 18):
             subprocess.run([self.models, "sound", str(sound), path], check=True)
             size = os.path.getsize(path)
-            for number in range(0, 16, 2):
+            for number in range(0, 2 * TURNS, 2):
                 for name, args, stdin in self.all_of(folder, messages, number, size):
                     outcome = run(args, self.environment(folder), folder, 60, stdin=stdin)
                     if outcome.code != 0 and outcome.code != 3:

@@ -76,7 +76,7 @@ class Training(unittest.TestCase):
         prefix = [side[:, :, :4].copy() for side in page]
         before, _ = cartridge.loss_of(model, prefix, examples, False)
         first = [side[:, :, 0].copy() for side in prefix]
-        cartridge.train(model, prefix, examples, 30, 2, 0.03, 1, say=lambda *_, **__: None)
+        cartridge.train(model, prefix, examples, 16, 2, 0.06, 1, say=lambda *_, **__: None)
         after, _ = cartridge.loss_of(model, prefix, examples, False)
         self.assertLess(after, 0.3 * before)
         for side, kept in zip(prefix, first):

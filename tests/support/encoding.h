@@ -1,39 +1,18 @@
-// How test data encodes arrays in JSON, and reading whole files.
+// JSON of test data, and how it encodes arrays.
 #pragma once
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "support/read_files.h"
+
 namespace oriel::test {
-
-// Paths are UTF-8, on Windows, too.
-inline bool fileExists(const std::string& path) {
-  return std::ifstream(std::filesystem::u8path(path)).good();
-}
-
-/// Throws std::runtime_error where there is no such file.
-inline std::ifstream openToRead(const std::string& path) {
-  std::ifstream file(std::filesystem::u8path(path), std::ios::binary);
-  if (!file) {
-    throw std::runtime_error("cannot read " + path);
-  }
-  return file;
-}
 
 inline nlohmann::json readJson(const std::string& path) {
   std::ifstream file = openToRead(path);
   return nlohmann::json::parse(file);
-}
-
-inline std::vector<uint8_t> readBytes(const std::string& path) {
-  std::ifstream file = openToRead(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 inline std::vector<uint8_t> base64(const std::string& text) {

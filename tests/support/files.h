@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "support/encoding.h"
+#include "support/read_files.h"
 
 namespace oriel::test {
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "support/chat_text.h"
+#include "support/encoding.h"
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/chat_text.h"
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/vocabulary.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/distances.h"
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/float64_model.h"
 

@@ -7,6 +7,7 @@
 
 #include "support/captured_log.h"
 #include "support/files.h"
+#include "support/ledger.h"
 #include "support/vocabulary.h"
 
 namespace oriel::test {
@@ -42,6 +43,47 @@ Inspected inspectBytes(const std::vector<uint8_t>& bytes) {
   Inspected result = inspectFile(path);
   std::remove(path.c_str());
   return result;
+}
+
+// Nor does a model without weights lose its shape.
+TEST(Inspect, memory_that_is_refused_says_nothing_of_a_model) {
+  std::string told;
+  for (const bool load : {false, true}) {
+    for (uint64_t nth = 1;; ++nth) {
+      SCOPED_TRACE((load ? "load, allocation " : "inspect, allocation ") + std::to_string(nth));
+      Ledger ledger;
+      ledger.refuse_nth = nth;
+      CapturedLog log;
+      oriel_options options = {};
+      options.struct_size = sizeof(options);
+      options.log = log.log().callback;
+      options.log_user = log.log().user;
+      options.allocator = ledger.allocator();
+      options.device = ORIEL_DEVICE_NONE;
+      oriel_file_info file = {};
+      file.struct_size = sizeof(file);
+      oriel_model* model = nullptr;
+      const oriel_status status = load ? oriel_model_load(kModel, &options, &model)
+                                       : oriel_inspect(kModel, &options, &file);
+      if (status == ORIEL_OK) {
+        oriel_model_info info = {};
+        info.struct_size = sizeof(info);
+        EXPECT_TRUE(load ? oriel_model_get_info(model, &info) == ORIEL_OK && info.n_layers == 2
+                         : file.runs == 1);
+        EXPECT_EQ("", log.errors());
+      } else {
+        EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY, status);
+        EXPECT_NE("", log.errors());
+        EXPECT_EQ(std::string::npos, log.errors().find('\n')) << log.errors();
+        told += log.errors();
+      }
+      oriel_model_free(model);
+      if (ledger.calls < nth) {
+        break;
+      }
+    }
+  }
+  EXPECT_NE(std::string::npos, told.find("list of tensors")) << told;
 }
 
 TEST(Inspect, a_file_that_runs_is_described_in_full) {

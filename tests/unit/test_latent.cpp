@@ -92,7 +92,9 @@ TEST(Latent, what_does_not_run_is_named) {
     GgufFile file;
     ASSERT_TRUE(file.open(image.data(), image.size(), log.log()).ok());
     ModelDesc desc;
-    EXPECT_EQ(r.status, readModelDesc(file, log.log(), &desc).code()) << r.words;
+    TensorIndex tensors;
+    EXPECT_EQ(r.status, readModelDesc(file, defaultAllocator(), log.log(), &desc, &tensors).code())
+        << r.words;
     EXPECT_NE(std::string::npos, log.errors().find(r.words)) << log.errors();
   }
 }

@@ -380,7 +380,9 @@ void expectDescribed(const std::string& folder, const RealFile& expected) {
   ModelFile file;
   ASSERT_TRUE(file.open(path.c_str(), defaultAllocator(), log.log()).ok()) << log.errors();
   ModelDesc desc;
-  ASSERT_TRUE(readModelDesc(file.gguf(), log.log(), &desc).ok()) << log.errors();
+  TensorIndex tensors;
+  ASSERT_TRUE(readModelDesc(file.gguf(), defaultAllocator(), log.log(), &desc, &tensors).ok())
+      << log.errors();
   EXPECT_EQ(desc.n_layers, expected.n_layers);
   EXPECT_EQ(desc.n_embd, expected.n_embd);
   EXPECT_EQ(desc.n_heads, expected.n_heads);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/reply.h"
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"

@@ -9,6 +9,7 @@
 
 #include "base/workspace.h"
 #include "support/captured_log.h"
+#include "support/encoding.h"
 #include "support/files.h"
 
 namespace oriel::test {

@@ -421,10 +421,10 @@ int runCalibrate(const CalibrateOptions& options) {
   const std::string model_path = modelPath(options.common);
   const std::string path = options.out.empty() ? sidecarPath(model_path) : options.out;
   Measuring calibration(options);
-  SidecarFile file(path);  // what takes long is not to be lost
+  SidecarFile file(path, model_path);  // what takes long is not to be lost
   calibration.run();
   const Json details = calibration.details();
-  file.write(model_path, calibration.result(), details);
+  file.write(calibration.result(), details);
   if (options.common.json) {
     Json json;
     json["sidecar"] = path;

@@ -60,9 +60,11 @@ Json identity(const std::string& model_path) {
   std::string block(static_cast<size_t>(std::min(bytes, kHashedBytes)), '\0');
   for (const uint64_t at : {uint64_t{0}, bytes - block.size()}) {
     const bool begins = at == 0;
-    (void)std::fseek(file.get(), begins ? 0 : -static_cast<long>(block.size()),
-                     begins ? SEEK_SET : SEEK_END);
-    (void)!std::fread(block.data(), 1, block.size(), file.get());
+    const long offset = begins ? 0 : -static_cast<long>(block.size());
+    if (std::fseek(file.get(), offset, begins ? SEEK_SET : SEEK_END) != 0 ||
+        std::fread(block.data(), 1, block.size(), file.get()) != block.size()) {
+      throw Failure{kExitFailed, "cannot read " + model_path + ": check its disk"};
+    }
     for (const char c : block) {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
     }
@@ -118,19 +120,24 @@ namespace {
   throw Failure{failure.exit_code, failure.message + ", or name another file with --out"};
 }
 
-}  // namespace
-
-SidecarFile::SidecarFile(const std::string& path) try : file_(path) {
-} catch (const Failure& failure) {
-  failWithAdvice(failure);
+ResultFile open(const std::string& path) {
+  try {
+    return ResultFile(path);
+  } catch (const Failure& failure) {
+    failWithAdvice(failure);
+  }
 }
 
-void SidecarFile::write(const std::string& model_path, const Calibration& calibration,
-                        const Json& details) {
+}  // namespace
+
+SidecarFile::SidecarFile(const std::string& path, const std::string& model_path)
+    : file_(open(path)), model_(identity(model_path)) {}
+
+void SidecarFile::write(const Calibration& calibration, const Json& details) {
   Json json;
   json["format"] = "oriel calibration";
   json["version"] = kSidecarVersion;
-  json["model"] = identity(model_path);
+  json["model"] = model_;
   json["constants"] = calibrationFields(calibration.constants);
   json["layers"] = layerFields(calibration.layers);
   json["windows"] = windowFields(calibration.windows);

@@ -32,13 +32,14 @@ Json windowFields(const std::vector<MeasuredWindows>& windows);
 /// A sidecar to be, which is there as a whole once it was written.
 class SidecarFile {
  public:
-  /// Throws Failure where nothing could be written.
-  explicit SidecarFile(const std::string& path);
-  /// For this model file; `details` are the measurements behind the constants.
-  void write(const std::string& model_path, const Calibration& calibration, const Json& details);
+  /// For this model file as it is now. Throws Failure where nothing could be written, or the model cannot be read.
+  SidecarFile(const std::string& path, const std::string& model_path);
+  /// `details` are the measurements behind the constants.
+  void write(const Calibration& calibration, const Json& details);
 
  private:
   ResultFile file_;
+  const Json model_;
 };
 
 }  // namespace cli

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -155,7 +154,7 @@ void HttpServer::start(Socket socket) {
       connection = Socket();
       leave();
     }).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // no thread, or no memory for one
     leave();
   }
 }

@@ -55,6 +55,10 @@ void checkEnded(Ended ended) {
   }
 }
 
+ApiError noMemory() {
+  return {503, "the system has no memory left: ask for less", "", "out_of_memory", 5};
+}
+
 }  // namespace
 
 Service::Service(const ServiceOptions& options, const Model& model)
@@ -107,8 +111,7 @@ void Service::answer(Exchange* exchange) {
   } catch (const ApiError& error) {
     sendError(error, exchange);
   } catch (const std::bad_alloc&) {
-    sendError({503, "the system has no memory left: ask for less", "", "out_of_memory", 5},
-              exchange);
+    sendError(noMemory(), exchange);
   } catch (const Failure& failure) {
     sendError({500, failure.message, "", "", 0}, exchange);
   } catch (const std::exception& error) {
@@ -369,6 +372,11 @@ void Service::reply(const ReplyRequest& request, Exchange* exchange) {
       throw;
     }
     writer.endWith(error);
+  } catch (const std::bad_alloc&) {
+    if (!exchange->begun()) {
+      throw;
+    }
+    writer.endWith(noMemory());
   }
 }
 

@@ -14,40 +14,49 @@ namespace {
 /// What a reply that was not kept as a message is called: no message has this key.
 constexpr char kUnknown[] = "";
 
+/// A callback's work. Nothing may be thrown through the library: what was is kept, and ends the reply.
 struct Telling {
   const ReplySink& sink;
   ReplyParts* parts;
+  std::exception_ptr thrown = nullptr;
+
+  template <typename Work>
+  int tell(const Work& work) {
+    try {
+      return work() ? 0 : 1;
+    } catch (...) {
+      thrown = std::current_exception();
+      return 1;
+    }
+  }
+  /// Once the library has returned: a reply that was not told to its end is none that ended.
+  void rethrow() const {
+    if (thrown != nullptr) {
+      std::rethrow_exception(thrown);
+    }
+  }
 };
 
-// Nothing may be thrown through the library.
 int onPart(const oriel_part* part, void* user) {
-  const auto* telling = static_cast<Telling*>(user);
-  try {
+  auto* telling = static_cast<Telling*>(user);
+  return telling->tell([&] {
     telling->parts->add(*part);
-    return telling->sink.on_part(*part) ? 0 : 1;
-  } catch (const std::exception&) {
-    return 1;
-  }
+    return telling->sink.on_part(*part);
+  });
 }
 
 int onToken(const oriel_token_event* event, void* user) {
-  const auto* telling = static_cast<Telling*>(user);
-  try {
-    return telling->sink.on_token(*event) ? 0 : 1;
-  } catch (const std::exception&) {
-    return 1;
-  }
+  auto* telling = static_cast<Telling*>(user);
+  return telling->tell([&] { return telling->sink.on_token(*event); });
 }
 
 /// Of a completion, which has no parts.
 int onRawToken(const oriel_token_event* event, void* user) {
-  const auto* telling = static_cast<Telling*>(user);
-  try {
+  auto* telling = static_cast<Telling*>(user);
+  return telling->tell([&] {
     telling->parts->text.append(event->text, event->text_bytes);
-  } catch (const std::exception&) {
-    return 1;
-  }
-  return onToken(event, user);
+    return telling->sink.on_token(*event);
+  });
 }
 
 /// As part of a message that a client sends back.
@@ -106,12 +115,16 @@ void Slot::open(const ChatForm& form, const Call& call) {
     recover(call);
   }
   if (session_ != nullptr && form == form_) {
+    if (changing_) {
+      forget();
+      changing_ = false;
+    }
     return;
   }
   oriel_session_destroy(session_);
   session_ = nullptr;
+  changing_ = false;
   held_.clear();
-  ends_.clear();
   ids_.clear();
   form_ = form;
   chat_ = base_;
@@ -141,7 +154,6 @@ void Slot::open(const ChatForm& form, const Call& call) {
 
 void Slot::forget() {
   held_.clear();
-  ends_.clear();
   ids_.clear();
   const oriel_status status = oriel_session_reset(session_);
   if (status != ORIEL_OK) {
@@ -191,10 +203,10 @@ size_t Slot::keptMessages(const std::vector<ChatMessage>& messages) const {
 }
 
 Slot::Match Slot::match(const ReplyRequest& request, const std::vector<int32_t>& ids) const {
-  if (session_ == nullptr) {
+  if (session_ == nullptr || changing_) {
     return {};
   }
-  const uint64_t all = ends_.empty() ? ids_.size() : ends_.back();
+  const uint64_t all = held_.empty() ? ids_.size() : held_.back().end;
   if (!request.is_chat) {
     const uint64_t kept = commonIds(ids_, ids);
     return {kept, all - kept};
@@ -203,7 +215,7 @@ Slot::Match Slot::match(const ReplyRequest& request, const std::vector<int32_t>&
     return {0, all};
   }
   const size_t count = held_.empty() ? 0 : keptMessages(request.messages);
-  const uint64_t kept = count == 0 ? 0 : ends_[count - 1];
+  const uint64_t kept = count == 0 ? 0 : held_[count - 1].end;
   return {kept, all - kept};
 }
 
@@ -214,7 +226,6 @@ uint64_t Slot::goBackTo(size_t messages) {
   }
   if (messages != 0 && oriel_session_rewind(session_, held_[messages].turn_begin) == ORIEL_OK) {
     held_.resize(messages);
-    ends_.resize(messages);
     return position();
   }
   if (!empty()) {
@@ -233,8 +244,7 @@ void Slot::add(const ChatMessage& message, const Watcher::Guard& guard) {
         oriel_session_get_turns(session_, starts, 256, &count) == ORIEL_OK && count != 0;
     turn_begin = known ? starts[count - 1] : 0;
   }
-  held_.push_back({message.key, turn_begin});
-  ends_.push_back(position());
+  held_.push_back({message.key, turn_begin, position()});
 }
 
 ReplyOutcome Slot::finish(ReplyOutcome outcome, const Watcher::Guard& guard, oriel_status status) {
@@ -253,6 +263,7 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const oriel_generate_option
   open(request.form, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;
+  changing_ = true;
   try {
     size_t kept = ids_.empty() && !held_.empty() ? keptMessages(request.messages) : 0;
     // What was taken back would count as repeated.
@@ -267,16 +278,19 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const oriel_generate_option
     oriel_generate_options with_parts = options;
     with_parts.on_part = onPart;
     with_parts.part_user = &telling;
-    held_.push_back({kUnknown, 0});
+    held_.push_back({kUnknown, 0, 0});
     const oriel_status status =
         oriel_chat_reply(session_, &with_parts, onToken, &telling, &outcome.result);
-    ends_.push_back(position());
+    telling.rethrow();
+    held_.back().end = position();
     outcome.prompt_tokens = outcome.cached_tokens + outcome.result.prompt_tokens;
     const oriel_stop_reason stop = outcome.result.stop_reason;
     if (status == ORIEL_OK && (stop == ORIEL_STOP_TOKEN || stop == ORIEL_STOP_LENGTH)) {
       held_.back().key = assistantKey(outcome.parts.text, callsOf(outcome.parts));
     }
-    return finish(std::move(outcome), guard, status);
+    outcome = finish(std::move(outcome), guard, status);
+    changing_ = false;
+    return outcome;
   } catch (const ApiError& error) {
     forgetAfterFailure(error, call);
     throw;
@@ -288,6 +302,7 @@ ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generat
   open({}, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;
+  changing_ = true;
   try {
     // The last token's logits are computed again.
     size_t kept = std::min(commonIds(ids_, ids), ids.size() - 1);
@@ -303,10 +318,13 @@ ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generat
     outcome.result.struct_size = sizeof(outcome.result);
     const oriel_status status =
         oriel_session_generate(session_, &options, onRawToken, &telling, &outcome.result);
+    telling.rethrow();
     outcome.cached_tokens = kept;
     outcome.prompt_tokens = ids.size();
     keepReply();
-    return finish(std::move(outcome), guard, status);
+    outcome = finish(std::move(outcome), guard, status);
+    changing_ = false;
+    return outcome;
   } catch (const ApiError& error) {
     forgetAfterFailure(error, call);
     throw;
@@ -325,7 +343,7 @@ void Slot::keepReply() {
   }
 }
 
-/// A message may be there in part, and the next request begins anew.
+/// A message may be there in part, and the next request begins anew. What fails here is tried again when it opens.
 void Slot::forgetAfterFailure(const ApiError& error, const Call& call) {
   try {
     if (error.code == kDeviceLost) {
@@ -333,20 +351,23 @@ void Slot::forgetAfterFailure(const ApiError& error, const Call& call) {
       recover(call);
     }
     forget();
+    changing_ = false;
   } catch (const ApiError&) {
-    // It is tried again with the next request.
+    // `changing_` stays.
   }
 }
 
 std::vector<float> Slot::embed(const RawPrompt& text, const Call& call, uint32_t* tokens) {
   open({}, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
-  forget();
   std::vector<float> values(model_.info().n_embd);
+  changing_ = true;
+  forget();
   size_t needed = 0;
   check(oriel_embed(session_, nullptr, text.text.data(), text.text.size(), values.data(),
                     values.size(), &needed, tokens),
         guard);
+  changing_ = false;
   return values;
 }
 

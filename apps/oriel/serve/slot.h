@@ -76,8 +76,9 @@ class Slot {
  private:
   struct Held {
     std::string key;
-    uint64_t turn_begin =
-        0;  ///< where it can be gone back to; 0: a user's message alone begins a turn
+    /// Where it can be gone back to; 0: a user's message alone begins a turn.
+    uint64_t turn_begin = 0;
+    uint64_t end = 0;  ///< position behind it
   };
 
   void forget();
@@ -103,8 +104,9 @@ class Slot {
   oriel_session* session_ = nullptr;
   uint64_t begin_ = 0;  ///< position of an empty session: behind the prefix
   std::vector<Held> held_;
-  std::vector<uint64_t> ends_;  ///< position behind each of them
-  std::vector<int32_t> ids_;    ///< of a completion
+  std::vector<int32_t> ids_;  ///< of a completion
+  /// Of a request that did not come to its end the session holds who knows what: the next one that opens it begins anew.
+  bool changing_ = false;
 };
 
 }  // namespace cli
