@@ -318,8 +318,8 @@ class Session {
   Status saveBlocks();
   bool saysSomething(int32_t id, int32_t before) const;
   void addWords(uint64_t token, int32_t id);
-  void askFor(const char* text, size_t bytes);
-  void askForMessage(const JsonValue& message);
+  void askFor(const char* text, size_t bytes, uint64_t begin, const SamplerState& before);
+  void askForMessage(const JsonValue& message, uint64_t begin, const SamplerState& before);
   bool weighKept();
   Status weighByAttention();
   RecallSpans chooseKept() const;

@@ -79,9 +79,6 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
                : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
   }
   const bool is_user = std::strcmp(role, "user") == 0;
-  if (is_user) {
-    askFor(text, bytes);
-  }
   const ChatTemplate& chat = context_.chat;
   const ChatOptions options = chatOptions();
   const ChatPlace place = chatPlace();
@@ -140,6 +137,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
                            begin, before));
   if (is_user) {
     markTurn(begin + turn_tokens);
+    askFor(text, bytes, begin, before);
   }
   transcript_.add({role, std::strlen(role)}, {text, bytes}, begin, position_);
   reply_open_ = false;

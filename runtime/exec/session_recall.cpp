@@ -165,16 +165,16 @@ void Session::addWords(uint64_t token, int32_t id) {
   }
 }
 
-// Words of a user's message: what they ask for comes back before the reply.
-void Session::askFor(const char* text, size_t bytes) {
+// Words of a user's message that was read behind `begin` tokens: what they ask for comes back before the reply.
+void Session::askFor(const char* text, size_t bytes, uint64_t begin, const SamplerState& before) {
   if (recall_ == nullptr || recovers_) {
     return;
   }
   SessionRecall& recall = *recall_;
   if (recall.query.count() == 0 || last_message_ == LastMessage::kAssistant) {
     recall.query = {};
-    recall.query_begin = position_;
-    recall.before = sampler_.state();
+    recall.query_begin = begin;
+    recall.before = before;
   }
   WordReader reader;
   reader.push(text, bytes, [&](uint32_t word) { recall.query.add(word); });
@@ -389,16 +389,16 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
 }
 
 // The texts of a message in the OpenAI form.
-void Session::askForMessage(const JsonValue& message) {
+void Session::askForMessage(const JsonValue& message, uint64_t begin, const SamplerState& before) {
   const JsonValue* const content = message.find("content");
   if (content != nullptr && content->isString()) {
-    askFor(content->text.data, content->text.bytes);
+    askFor(content->text.data, content->text.bytes, begin, before);
   }
   for (const JsonValue* part = content != nullptr ? content->first : nullptr; part != nullptr;
        part = part->next) {
     const JsonValue* const text = part->find("text");
     if (text != nullptr && text->isString()) {
-      askFor(text->text.data, text->text.bytes);
+      askFor(text->text.data, text->text.bytes, begin, before);
     }
   }
 }
@@ -540,7 +540,7 @@ Status Session::recall(const char* text, size_t bytes) {
   }
   ORIEL_TRY(saveBlocks());
   recall_->query = {};
-  askFor(text, bytes);
+  askFor(text, bytes, position_, sampler_.state());
   if (!recall_->file.isOpen() || !weighKept()) {
     return kOk;
   }

@@ -80,9 +80,6 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   ORIEL_TRY(checkRole(message, context_.log));
   const JsonText& role = message.find("role")->text;
   const bool is_user = role.is("user");
-  if (is_user) {
-    askForMessage(message);
-  }
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + given_bytes));
   TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
@@ -101,6 +98,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   ORIEL_TRY(takeBackUnless(appendTurn(turn, &workspace), begin, before));
   if (is_user) {
     markTurn(begin + turn_tokens);
+    askForMessage(message, begin, before);
   }
   transcript_.add(message, begin, position_);
   reply_open_ = false;

@@ -1,6 +1,7 @@
 #include "reply/call_grammar.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "grammar/json_schema.h"
@@ -118,12 +119,16 @@ class CallReader {
       ExprId arguments = grammar_.never();
       const JsonValue* const parameters = function.find("parameters");
       ORIEL_TRY(checkNames(name->text, parameters));
-      ORIEL_TRY(argumentsOf(parameters, &arguments));
-      const ExprId named = grammar_.sequence(
+      char what[80];
+      std::snprintf(what, sizeof(what), "tool %.*s",
+                    static_cast<int>(std::min<size_t>(name->text.bytes, 60)), name->text.data);
+      NamingLog named(log_, what);
+      ORIEL_TRY(argumentsOf(parameters, named.log(), &arguments));
+      const ExprId begin = grammar_.sequence(
           text(form_.before),
           grammar_.sequence(grammar_.bytes(name->text.data, name->text.bytes), text(form_.behind)));
       const ExprId whole =
-          grammar_.sequence(named, grammar_.sequence(arguments, text(form_.close)));
+          grammar_.sequence(begin, grammar_.sequence(arguments, text(form_.close)));
       *out = grammar_.choice(*out, whole);
     }
     return kOk;
@@ -214,7 +219,7 @@ class CallReader {
     return trial.succeeds();
   }
 
-  Status argumentsOf(const JsonValue* parameters, ExprId* out) {
+  Status argumentsOf(const JsonValue* parameters, const Log& log, ExprId* out) {
     const JsonValue* const properties =
         parameters == nullptr ? nullptr : parameters->find("properties");
     const bool none = properties == nullptr || properties->count == 0;
@@ -222,7 +227,7 @@ class CallReader {
       *out = grammar_.text(hasBraces() ? "{}" : "");
       return kOk;
     }
-    CallValues values(*parameters, log_, &grammar_);
+    CallValues values(*parameters, log, &grammar_);
     if (none && saysNothing(*parameters)) {
       // Written here as every form has it, but the schema has to be one.
       (void)values.value(*parameters, ArgumentNotation::kJson);

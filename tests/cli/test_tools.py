@@ -92,6 +92,14 @@ def test_template_variables_are_checked():
     fails("no JSON", 2, *args, "{low")
 
 
+def test_a_wrong_schema_of_a_tool_is_said_with_its_file_and_the_tool():
+    wrong = written("wrong.json", [{"type": "function", "function": {
+        "name": "look", "parameters": {"type": "object", "properties": {"a": {"type": 5}}}}}])
+    for choice in ("checked", "required"):
+        result = fails(f"--tool-choice {choice}", 1, "run", BUNDLED, "--prompt", "x", "--tools", wrong, "--tool-choice", choice)
+        check("its file and the tool", f"{wrong}: tool look: the schema's keyword" in result.err.decode(), result)
+
+
 def test_templates_that_are_too_large_are_wrong_usage():
     large = written("large.jinja", TEMPLATE + " " * (256 << 10))
     messages = written("messages.json", [{"role": "user", "content": "x"}])

@@ -241,7 +241,7 @@ Reply Chat::replyNow(const TurnsSeen& before, bool behind_results) {
   reply.streams = !json;
   reply.shows_work = interactive_ && !json && isTerminal(Stream::kErr);
   reply.has_tools = !options_.chat.tools.empty();
-  reply.form_file = options_.reply.form_file;
+  reply.form_file = formFile(options_.reply, options_.chat);
   reply.at_each_token = [this] { input_.takeTypedAhead(); };
   oriel_generate_options sampling = generateOptions(options_.common, options_.reply_tokens);
   setReplyOptions(options_.reply, &sampling);

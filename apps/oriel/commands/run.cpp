@@ -174,7 +174,7 @@ class Run {
     reply.streams = !json;
     reply.shows_work = !json && isTerminal(Stream::kOut) && isTerminal(Stream::kErr);
     reply.has_tools = chat_ && !options_.chat.tools.empty();
-    reply.form_file = options_.reply.form_file;
+    reply.form_file = formFile(options_.reply, options_.chat);
     (chat_ ? chatReply : generate)(session_, sampling, &reply);
     if (json) {
       Json fields = replyFields(reply, session_.stats());

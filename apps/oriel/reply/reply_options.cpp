@@ -176,6 +176,11 @@ void checkReplyOptions(const ReplyOptions& options, bool json, bool has_tools) {
   }
 }
 
+std::string formFile(const ReplyOptions& options, const ChatFormatOptions& chat) {
+  const bool by_tools = options.form_file.empty() && options.constrain();
+  return by_tools ? inputName(chat.tools_file) : options.form_file;
+}
+
 void setReplyOptions(const ReplyOptions& options, oriel_generate_options* out) {
   out->stop = options.stop_texts.data();
   out->stop_count = options.stop_texts.size();

@@ -8,6 +8,8 @@
 
 #include <oriel/oriel.h>
 
+#include "reply/chat_options.h"
+
 namespace CLI {
 class App;
 }
@@ -39,6 +41,8 @@ void addReplyOptions(CLI::App* command, ReplyOptions* options);
 void checkReplyOptions(const ReplyOptions& options, bool json, bool has_tools);
 /// As --tool-choice takes it; false: there is no such choice.
 bool parseToolChoice(const std::string& text, ReplyOptions* options);
+/// Where that comes from which a reply is held to; empty: it is not.
+std::string formFile(const ReplyOptions& options, const ChatFormatOptions& chat);
 /// Points into `options`.
 void setReplyOptions(const ReplyOptions& options, oriel_generate_options* out);
 
