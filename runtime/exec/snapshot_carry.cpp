@@ -224,6 +224,9 @@ Carrying planCarrying(const Snapshot& snapshot, const TurnMarks& turns, const Mo
       std::max(firstSeen(fits, turns, whole_turns, position), carried.held_from);
   carried.seen_from = std::max(new_seen < old_seen ? old_seen : carried.held_from,
                                firstInAll(snapshot, model, fits));
+  // Of a snapshot that somebody made: more was stored there than a session can have gone back from.
+  carried.seen_from = std::min(carried.seen_from, position);
+  carried.held_from = std::min(carried.held_from, carried.seen_from);
   if (carried.seen_from <= carrying.sinks) {
     carried.seen_from = carried.held_from = 0;
   }
