@@ -201,31 +201,29 @@ TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
 // Nor do its words where another message follows in the same turn.
 TEST_F(RecallEdges, a_message_that_is_refused_asks_for_nothing) {
   Ledger ledger;
-  {
-    oriel_options counted = options();
-    counted.allocator = ledger.allocator();
-    counted.sessions = 2;
-    const Loaded a = load(kTrained, counted);
-    EXPECT_EQ(ORIEL_OK, add(a, "user", "My dog is called Smakufu."));
-    EXPECT_EQ(ORIEL_OK, listen(&oriel_chat_reply, a, greedyOptions(4)).status);
-    EXPECT_EQ(ORIEL_OK, appendText(a, filler()));
-    Loaded b;
-    oriel_session* made = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_session_fork(a.session.get(), &made)) << log_.errors();
-    b.session.reset(made);
-    for (const Loaded* loaded : {&a, static_cast<const Loaded*>(&b)}) {
-      ASSERT_EQ(ORIEL_OK, add(*loaded, "user", "Please tell me a story."));
-      if (loaded == &a) {
-        ledger.refuse_all = true;
-        EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY,
-                  add(a, "user", "Is my dog Smakufu? " + std::string(1500, 'a')));
-        ledger.refuse_all = false;
-      }
-      ASSERT_EQ(ORIEL_OK, listen(&oriel_chat_reply, *loaded, greedyOptions(1)).status);
+  oriel_options counted = options();
+  counted.allocator = ledger.allocator();
+  counted.sessions = 2;
+  const Loaded a = load(kTrained, counted);
+  EXPECT_EQ(ORIEL_OK, add(a, "user", "My dog is called Smakufu."));
+  EXPECT_EQ(ORIEL_OK, listen(&oriel_chat_reply, a, greedyOptions(4)).status);
+  EXPECT_EQ(ORIEL_OK, appendText(a, filler()));
+  Loaded b;
+  oriel_session* made = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_fork(a.session.get(), &made)) << log_.errors();
+  b.session.reset(made);
+  for (const Loaded* loaded : {&a, static_cast<const Loaded*>(&b)}) {
+    ASSERT_EQ(ORIEL_OK, add(*loaded, "user", "Please tell me a story."));
+    if (loaded == &a) {
+      ledger.refuse_all = true;
+      EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY,
+                add(a, "user", "Is my dog Smakufu? " + std::string(1500, 'a')));
+      ledger.refuse_all = false;
     }
-    EXPECT_EQ(recalled(b), recalled(a));
-    EXPECT_TRUE(logitsOf(a) == logitsOf(b));
+    ASSERT_EQ(ORIEL_OK, listen(&oriel_chat_reply, *loaded, greedyOptions(1)).status);
   }
+  EXPECT_EQ(recalled(b), recalled(a));
+  EXPECT_TRUE(logitsOf(a) == logitsOf(b));
 }
 
 TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {

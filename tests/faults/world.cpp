@@ -11,6 +11,7 @@
 #include "api/api.h"
 #include "faults/file_faults.h"
 #include "faults/vulkan_faults.h"
+#include "support/recall.h"
 
 namespace oriel::test {
 namespace {
@@ -159,13 +160,10 @@ oriel_status tell(World& world) {
   if (!world.device.recall) {
     return ORIEL_OK;
   }
-  std::string filler;
-  for (uint32_t i = 0; i < 12; ++i) {
-    filler += "There went another day with nothing new number " + std::to_string(i * 37) + ". ";
-  }
   const oriel_generate_options options = greedily(2);
   oriel_status status = ORIEL_OK;
-  for (const std::string& said : {std::string("The secret word was smakufu, they said."), filler}) {
+  for (const std::string& said :
+       {std::string("The secret word was smakufu, they said."), filler()}) {
     status = status != ORIEL_OK ? status
                                 : oriel_chat_add(world.session, "user", said.data(), said.size());
     status = status != ORIEL_OK
@@ -358,8 +356,8 @@ World::World(const Device& on)
   options.window_tokens = device.kind == ORIEL_DEVICE_CPU ? 4096 : 200;
   options.chunk_tokens = kBatch;
   if (device.recall) {
-    options.window_tokens = 64;
-    options.sink_tokens = 4;
+    options.window_tokens = kRecallWindow;
+    options.sink_tokens = kRecallSinks;
     options.recall_bytes = 4u << 20;
     options.recall_tokens = 48;
     recall_ = path("recall");

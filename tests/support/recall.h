@@ -22,6 +22,15 @@ struct RecallKv {
   oriel_kv_format v;
 };
 
+/// Text of more tokens than the window has, of which nothing is asked.
+inline std::string filler() {
+  std::string text;
+  for (uint32_t i = 0; i < 12; ++i) {
+    text += "There went another day with nothing new number " + std::to_string(i * 37) + ". ";
+  }
+  return text;
+}
+
 class Recall : public ScratchFolder {
  protected:
   oriel_options options(RecallKv kv = {ORIEL_KV_F16, ORIEL_KV_F16}) {
@@ -63,13 +72,6 @@ class Recall : public ScratchFolder {
     EXPECT_EQ(ORIEL_OK, appendText(loaded, filler()));
     EXPECT_TRUE(recalled(loaded).empty());
     return loaded;
-  }
-  static std::string filler() {
-    std::string text;
-    for (uint32_t i = 0; i < 12; ++i) {
-      text += "There went another day with nothing new number " + std::to_string(i * 37) + ". ";
-    }
-    return text;
   }
 
   bool warned(const std::string& part) const {

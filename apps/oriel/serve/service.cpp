@@ -55,8 +55,20 @@ void checkEnded(Ended ended) {
   }
 }
 
-ApiError noMemory() {
-  return {503, "the system has no memory left: ask for less", "", "out_of_memory", 5};
+/// What a client is told of the exception that is being handled.
+ApiError currentError() {
+  try {
+    throw;
+  } catch (const ApiError& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {503, "the system has no memory left: ask for less", "", "out_of_memory", 5};
+  } catch (const Failure& failure) {
+    return {500, failure.message, "", "", 0};
+  } catch (const std::exception& error) {
+    return {500, std::string("unexpected error (") + error.what() + "): please report it", "", "",
+            0};
+  }
 }
 
 }  // namespace
@@ -108,16 +120,8 @@ void Service::answer(Exchange* exchange) {
   const Route* const route = Route::of(exchange->request());
   try {
     run(route, exchange);
-  } catch (const ApiError& error) {
-    sendError(error, exchange);
-  } catch (const std::bad_alloc&) {
-    sendError(noMemory(), exchange);
-  } catch (const Failure& failure) {
-    sendError({500, failure.message, "", "", 0}, exchange);
-  } catch (const std::exception& error) {
-    sendError(
-        {500, std::string("unexpected error (") + error.what() + "): please report it", "", "", 0},
-        exchange);
+  } catch (...) {
+    sendError(currentError(), exchange);
   }
   const std::chrono::duration<double> time = Clock::now() - start;
   metrics_.countRequest(route != nullptr ? route->path : "none", exchange->status(), time.count());
@@ -367,16 +371,11 @@ void Service::reply(const ReplyRequest& request, Exchange* exchange) {
   try {
     generate(request, prompts, &writer, exchange);
     writer.end();
-  } catch (const ApiError& error) {
+  } catch (...) {
     if (!exchange->begun()) {
       throw;
     }
-    writer.endWith(error);
-  } catch (const std::bad_alloc&) {
-    if (!exchange->begun()) {
-      throw;
-    }
-    writer.endWith(noMemory());
+    writer.endWith(currentError());
   }
 }
 

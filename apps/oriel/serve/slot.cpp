@@ -117,7 +117,6 @@ void Slot::open(const ChatForm& form, const Call& call) {
   if (session_ != nullptr && form == form_) {
     if (changing_) {
       forget();
-      changing_ = false;
     }
     return;
   }
@@ -153,12 +152,14 @@ void Slot::open(const ChatForm& form, const Call& call) {
 }
 
 void Slot::forget() {
+  changing_ = true;
   held_.clear();
   ids_.clear();
   const oriel_status status = oriel_session_reset(session_);
   if (status != ORIEL_OK) {
     throw failedCall(status, oriel_session_last_error(session_));
   }
+  changing_ = false;
 }
 
 void Slot::check(oriel_status status, const Watcher::Guard& guard) const {
@@ -263,12 +264,12 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const oriel_generate_option
   open(request.form, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;
-  changing_ = true;
   try {
     size_t kept = ids_.empty() && !held_.empty() ? keptMessages(request.messages) : 0;
     // What was taken back would count as repeated.
     kept = kept != held_.size() && penalises(options) ? 0 : kept;
     outcome.cached_tokens = goBackTo(kept);
+    changing_ = true;
     outcome.evicted = evicted();
     for (size_t i = held_.size(); i < request.messages.size(); ++i) {
       add(request.messages[i], guard);
@@ -302,7 +303,6 @@ ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generat
   open({}, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;
-  changing_ = true;
   try {
     // The last token's logits are computed again.
     size_t kept = std::min(commonIds(ids_, ids), ids.size() - 1);
@@ -311,6 +311,7 @@ ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generat
       forget();
       kept = 0;
     }
+    changing_ = true;
     ids_ = ids;
     outcome.evicted = evicted();
     check(oriel_session_append(session_, ids.data() + kept, ids.size() - kept), guard);
@@ -351,7 +352,6 @@ void Slot::forgetAfterFailure(const ApiError& error, const Call& call) {
       recover(call);
     }
     forget();
-    changing_ = false;
   } catch (const ApiError&) {
     // `changing_` stays.
   }
@@ -361,8 +361,8 @@ std::vector<float> Slot::embed(const RawPrompt& text, const Call& call, uint32_t
   open({}, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   std::vector<float> values(model_.info().n_embd);
-  changing_ = true;
   forget();
+  changing_ = true;
   size_t needed = 0;
   check(oriel_embed(session_, nullptr, text.text.data(), text.text.size(), values.data(),
                     values.size(), &needed, tokens),
