@@ -92,12 +92,14 @@ fuzz() {
   [[ -f tests/fuzz/dictionaries/$name ]] && dictionary=(-dict="tests/fuzz/dictionaries/$name")
   local before
   before=$(find "$finds" -type f | sort)
-  "$program" -max_total_time="$seconds" -timeout=90 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=65536 \
-    -print_final_stats=1 -artifact_prefix="$finds/" "${dictionary[@]}" "$corpus" "build/fuzz/seeds/$name" \
-    >"$log" 2>&1
+  local spent TIMEFORMAT=%U
+  spent=$({ time "$program" -max_total_time="$seconds" -timeout=90 -rss_limit_mb=1024 -malloc_limit_mb=512 \
+    -max_len=65536 -print_final_stats=1 -artifact_prefix="$finds/" "${dictionary[@]}" "$corpus" \
+    "build/fuzz/seeds/$name" >"$log" 2>&1; } 2>&1)
   local code=$?
   local said
-  said="$(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, $(grep -ao 'cov: [0-9]*' "$log" | tail -n 1)"
+  said="$(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs in ${spent%.*} s of a processor,"
+  said+=" $(grep -ao 'cov: [0-9]*' "$log" | tail -n 1)"
   if ((code == 0)); then
     echo "$name: $said, nothing found"
     return 0

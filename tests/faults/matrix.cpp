@@ -44,8 +44,9 @@ namespace {
 constexpr int kLongestMs = 5000;
 /// In place of a fault's number.
 constexpr char kNoFault[] = "999999999";
-/// Nothing is known of how long a driver compiles at first.
-constexpr int kLongestBeginningMs = 120000;
+/// Nothing is known of how long a driver compiles at first: where a process begins, and in a limit that goes on on
+/// another device.
+constexpr int kLongestWithCompilingMs = 120000;
 
 struct Options {
   Device device;
@@ -265,13 +266,15 @@ class Watch {
   void look(bool readable) {
     if (readable) {
       readLines();
-    } else if (nowMs() - told_ms_ > (began_ ? kLongestMs : kLongestBeginningMs) * waiting()) {
+    } else if (nowMs() - told_ms_ > longestMs() * waiting()) {
       ::kill(process_, SIGKILL);
       ended("hangs");
     }
   }
 
  private:
+  int longestMs() const { return began_ && kind_ != "l" ? kLongestMs : kLongestWithCompilingMs; }
+
   void readLines() {
     char buffer[65536];
     const ssize_t got = ::read(pipe_, buffer, sizeof(buffer));
