@@ -32,6 +32,7 @@ set(not_on_lavapipe
   # of kernels with two paths, the path that is not this device's
   Device/Kernels.latent_attention*/shared Device/Kernels.heads_of_any_size*/shared Device/Kernels.a_local_layer*/shared
   Device/Kernels.head_matmul*/shared Device/Kernels.rope_append_stores_low_bit*/shared
+  Device/Kernels.attention_of_low_bit*/shared Device/Kernels.attention_bends*/shared
   Device/Kernels.sessions_side*/shared Device/Matmul.*chunk*/as_it_is
   # a file that is refused is refused before there is a device
   BadFamilies.* FamilyShapes.*

@@ -56,6 +56,11 @@ inline int openRetrying(const char* path, int flags, mode_t mode = 0) {
 /// picks on Android. Never waits for somebody to write to a pipe. -1: errno says why not.
 int openToRead(const char* path);
 
+enum class ReadEnd : uint8_t { kWhole, kCutOff, kFailed };
+
+/// All of these bytes; where that failed errno says why.
+ReadEnd readWhole(intptr_t file, uint64_t offset, void* to, uint64_t bytes);
+
 // Messages cut a path (%.600s) rather than the advice after it.
 
 /// "WHAT TO DO" for an errno; a constant (strerror is not thread-safe everywhere).

@@ -56,7 +56,6 @@ const std::vector<FileCall>& fileCalls() {
       {"pthread_attr_setstacksize", {EINVAL}},
       {"pthread_create", {EAGAIN}},
       {"sched_getaffinity", {EINVAL}},
-
   };
   return calls;
 }

@@ -18,7 +18,7 @@ from slow_server import Server
 # Where the sources take locks, and how many places there are in each, those of Windows included: a new one has to be
 # held here, too.
 LOCKING = re.compile(r"flock\(|lockf\(|F_SETLK|F_OFD_SETLK|O_EXLOCK|LockFile|_SH_DENY|pthread_mutex_timedlock")
-LOCKS = {"runtime/os/posix_files.cpp": 1, "apps/oriel/models/part_file.cpp": 2, "apps/oriel/result_file.cpp": 1}
+LOCKS = {"runtime/os/posix_temporary.cpp": 1, "apps/oriel/models/part_file.cpp": 2, "apps/oriel/result_file.cpp": 1}
 CPU = ["--device", "cpu", "--threads", "1"]
 MODEL_BYTES = b"GGUF" + bytes(4 << 20)  # slow enough to be stopped in the middle; no model
 

@@ -1,0 +1,171 @@
+// Files that are written on POSIX systems: whole under a temporary name, then renamed.
+#define _FILE_OFFSET_BITS 64
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "os/os.h"
+#include "os/posix_temporary.h"
+
+namespace oriel {
+namespace {
+
+bool writeAll(int fd, const void* data, size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::write(fd, from, bytes);
+    if (written < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return false;
+    }
+    from += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+/// On a disk far away it takes its time, in which a signal may come.
+bool syncWhole(int fd) {
+  int result = 0;
+  do {
+    result = ::fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+/// Gives a file its name, which nobody has: where the file system knows no second names, by way of an empty file.
+bool nameNew(const char* temporary, const char* path) {
+  if (::link(temporary, path) == 0) {
+    (void)::unlink(temporary);
+    return true;
+  }
+  if (errno == EEXIST || errno == ENOENT) {
+    return false;
+  }
+  const Descriptor reserved(::open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kPrivateFile));
+  if (!reserved.valid()) {
+    return false;
+  }
+  if (::rename(temporary, path) == 0) {
+    return true;
+  }
+  const int error = errno;
+  (void)::unlink(path);
+  errno = error;
+  return false;
+}
+
+/// One attempt of writeFileAtomically(); errno of what failed, else 0.
+int writeOnce(const char* path, const Place& place, mode_t mode, const void* data, size_t bytes,
+              FileUse use) {
+  const bool lasts = use != FileUse::kCache;
+  char temporary[kMaxPathBytes];
+  Descriptor file(makeTemporary(place, O_WRONLY, mode, temporary));
+  if (!file.valid()) {
+    return errno;
+  }
+  // Closed last: until then nobody takes the temporary file for left behind.
+  if (!writeAll(file.get(), data, bytes) || (lasts && !syncWhole(file.get())) ||
+      !(use == FileUse::kNew ? nameNew(temporary, path) : ::rename(temporary, path) == 0)) {
+    const int error = errno;
+    (void)::unlink(temporary);
+    return error;
+  }
+  return 0;
+}
+
+bool isAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
+
+/// Where a link leads at which nothing is yet. 0, or why that is not known.
+int followLink(const char* path, char (&target)[PATH_MAX]) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  std::snprintf(target, sizeof(target), "%s", path);
+  for (int i = 0; i < kMostLinks; ++i) {
+    char to[PATH_MAX];
+    const ssize_t bytes = ::readlink(target, to, sizeof(to) - 1);
+    if (bytes < 0) {
+      return errno == EINVAL || isAbsent(errno) ? 0 : errno;
+    }
+    to[bytes] = '\0';
+    // Beside the link, unless it says otherwise.
+    char* const slash = to[0] == '/' ? nullptr : std::strrchr(target, '/');
+    const size_t folder = slash != nullptr ? static_cast<size_t>(slash + 1 - target) : 0;
+    if (folder + static_cast<size_t>(bytes) >= sizeof(target)) {
+      return ENAMETOOLONG;
+    }
+    std::memcpy(target + folder, to, static_cast<size_t>(bytes) + 1);
+  }
+  return ELOOP;
+}
+
+/// What is at `*path` now: of a link it becomes the `target`, so that the link stays. `*mode`
+/// becomes that of a file, where it is stricter. What is no file would be replaced by renaming: why not, or null.
+const char* lookAt(const char** path, char (&target)[PATH_MAX], mode_t* mode) {
+  struct stat old = {};
+  if (::lstat(*path, &old) != 0) {
+    return isAbsent(errno) ? nullptr : adviceFor(errno);
+  }
+  if (S_ISLNK(old.st_mode)) {
+    if (::realpath(*path, target) == nullptr) {
+      if (!isAbsent(errno)) {
+        return adviceFor(errno);
+      }
+      if (const int error = followLink(*path, target); error != 0) {
+        return adviceFor(error);
+      }
+    }
+    *path = target;
+  }
+  if (::stat(*path, &old) != 0) {
+    return isAbsent(errno) ? nullptr : adviceFor(errno);
+  }
+  if (!S_ISREG(old.st_mode)) {
+    return S_ISDIR(old.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file";
+  }
+  *mode &= old.st_mode;
+  return nullptr;
+}
+
+}  // namespace
+
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
+                           const Log& log) {
+  char target[PATH_MAX];
+  mode_t mode = kPrivateFile;
+  if (const char* const refused = lookAt(&path, target, &mode); refused != nullptr) {
+    return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, refused);
+  }
+  Place place;
+  if (!splitPath(path, &place)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(ENAMETOOLONG));
+  }
+  removeLeftBehind(place);
+  int error = writeOnce(path, place, mode, data, bytes, use);
+  if (error == ENOENT && use == FileUse::kCache) {
+    makeParents(path);
+  }
+  // ENOENT: the folder was made just now, or where files cannot be locked another process took the
+  // temporary file for left behind.
+  for (int i = 0; i < kMostTries && error == ENOENT; ++i) {
+    struct stat folder = {};
+    if (::stat(place.folder[0] == '\0' ? "." : place.folder, &folder) != 0) {
+      return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: its folder is not there, make it first",
+                      path);
+    }
+    error = writeOnce(path, place, mode, data, bytes, use);
+  }
+  return error == 0 ? kOk
+                    : log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(error));
+}
+
+void removeFile(const char* path) { (void)::unlink(path); }
+
+}  // namespace oriel
