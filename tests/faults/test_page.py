@@ -16,8 +16,8 @@ OS = {path.stem for path in (ROOT / "runtime" / "os").glob("*.cpp")}
 # access that fails says what it says on most machines, that such a GPU is not there.
 # sched_setaffinity is called on the library's own threads: one that cannot be kept on a core runs on any.
 CANNOT_FAIL = {"__errno_location", "__sched_cpucount", "__sysconf", "access", "clock_gettime", "dirfd", "dlclose",
-               "geteuid", "getenv", "getpid", "memcpy", "memmove", "memset", "pthread_attr_destroy", "pthread_join", "pthread_self",
-               "sched_getcpu", "sched_setaffinity", "sched_yield", "snprintf", "time"}
+               "geteuid", "getenv", "getpid", "memcpy", "memmove", "memset", "pthread_attr_destroy", "pthread_join",
+               "pthread_self", "sched_getcpu", "sched_setaffinity", "sched_yield", "snprintf", "time"}
 
 
 def calls_of_the_system():

@@ -1,0 +1,114 @@
+// What has to hold between the calls of a soak.
+#include "soak/soak.h"
+
+namespace oriel::test {
+
+oriel_stats Soak::stats(oriel_session* session) {
+  oriel_stats stats = sized<oriel_stats>();
+  (void)oriel_session_get_stats(session, &stats);
+  return stats;
+}
+
+void Soak::look() {
+  for (oriel_session* session : sessions_) {
+    if (session == nullptr) {
+      continue;
+    }
+    const oriel_stats is = stats(session);
+    oriel_view view = sized<oriel_view>();
+    (void)oriel_session_get_view(session, &view);
+    size_t ids = 0;
+    (void)oriel_session_get_tokens(session, 0, nullptr, 0, &ids);
+    ledger_.check("the window is not longer than it may be", is.window_used <= is.window_capacity,
+                  "");
+    ledger_.check("what is allocated is what was planned",
+                  is.device_bytes + is.host_bytes <= plan_.total_bytes,
+                  std::to_string(is.device_bytes + is.host_bytes));
+    // A message that was taken back may have overwritten what the newest token saw.
+    ledger_.check("what is seen is there",
+                  view.position == is.position && view.first_stored <= view.position &&
+                      view.first_visible <= view.position,
+                  std::to_string(view.first_visible));
+    ledger_.check("what was evicted is not held",
+                  is.evicted + is.window_used <= is.position + is.window_capacity, "");
+  }
+}
+
+std::vector<uint8_t> Soak::saved(oriel_session* session) {
+  size_t needed = 0;
+  (void)oriel_session_save(session, nullptr, 0, &needed);
+  std::vector<uint8_t> bytes(needed);
+  const oriel_status status = oriel_session_save(session, bytes.data(), bytes.size(), &needed);
+  bytes.resize(status == ORIEL_OK ? needed : 0);
+  ledger_.noteLoss(status);
+  return bytes;
+}
+
+std::vector<int32_t> Soak::continuation(oriel_session* session) {
+  oriel_generate_options options = sized<oriel_generate_options>();
+  options.max_tokens = 12;
+  options.greedy = 1;
+  options.ignore_stop = 1;
+  std::vector<int32_t> ids;
+  const oriel_status status = oriel_session_generate(session, &options, keep, &ids, nullptr);
+  cut(session, status, ids);
+  ledger_.noteLoss(status);
+  return ids;
+}
+
+void Soak::compareWithTwin() {
+  oriel_session** twin = nullptr;
+  oriel_session* session = nullptr;
+  for (uint32_t i = 0; i < n_sessions_; ++i) {
+    twin = sessions_[i] == nullptr ? &sessions_[i] : twin;
+    session = sessions_[i] != nullptr ? sessions_[i] : session;
+  }
+  if (ledger_.lost || twin == nullptr || session == nullptr || stats(session).position == 0) {
+    return;
+  }
+  ledger_.begin("twin");
+  oriel_session_options options = sessionOptions();
+  const oriel_chat_options chat = chatOptions();
+  options.chat = &chat;
+  const oriel_status made = oriel_session_create(model_, &options, twin);
+  ledger_.noteLoss(
+      made);  // of a device that loseDevice() has taken from the next call that asks for it
+  if (made != ORIEL_OK) {
+    ledger_.check("a twin can be made", ledger_.lost, oriel_model_last_error(model_));
+    return;
+  }
+  const std::vector<uint8_t> bytes = saved(session);
+  if (!bytes.empty()) {
+    const oriel_status status = oriel_session_restore(*twin, bytes.data(), bytes.size());
+    ledger_.noteLoss(status);
+    const std::vector<int32_t> here = continuation(session);
+    const std::vector<int32_t> there = continuation(*twin);
+    ledger_.check("a twin goes on in the same words",
+                  ledger_.lost || (status == ORIEL_OK && here == there), oriel_status_text(status));
+    ++twins_;
+  }
+  oriel_session_destroy(*twin);
+  *twin = nullptr;
+}
+
+void Soak::endAll() {
+  ledger_.begin("the end of all sessions");
+  for (oriel_session*& session : sessions_) {
+    oriel_session_destroy(session);
+    session = nullptr;
+  }
+  split_turns_ = below(2);
+  forgets_ = below(2);
+  // A model whose device is lost has given back what a session is needed to take again.
+  if (!ledger_.lost && rest_bytes_ == 0) {
+    rest_bytes_ = memory_.live_bytes;
+  }
+  ledger_.check(
+      "memory is what it was", ledger_.lost || memory_.live_bytes == rest_bytes_,
+      std::to_string(memory_.live_bytes) + " bytes, before " + std::to_string(rest_bytes_));
+  if (ledger_.lost) {
+    create(&sessions_[0]);  // whoever recovers the device
+  }
+}
+
+}  // namespace oriel::test
