@@ -109,7 +109,8 @@ Status readConstraint(const oriel_model& model, const oriel_generate_options* gi
                     "the model was loaded without constraints: set oriel_options.constraints");
   }
   Scratch scratch(model.allocator, kMostCompileBytes);
-  Grammar grammar(&scratch);
+  const auto stopped = [](const void* of) { return static_cast<const Session*>(of)->cancelled(); };
+  Grammar grammar(&scratch, {stopped, session});
   if (checks) {
     return readToolCalls(model, choice == ORIEL_TOOLS_REQUIRED, session, &grammar, settings);
   }

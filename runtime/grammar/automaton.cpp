@@ -338,29 +338,41 @@ class Packer {
       }
     }
   }
-  // The state itself, or the one that it stands for.
-  uint32_t passOver(uint32_t state) const {
-    for (uint32_t passed = 0; passed < kMostPassed; ++passed) {
-      if (analysis_.isSilent(state)) {
-        return Nfa::kFinal;
-      }
-      uint32_t target = state;
-      bool one = true;
-      forEachEdge(state, [&](const Nfa::Edge& edge) {
-        uint32_t to = state;
-        if (!one || edge.kind == Nfa::EdgeKind::kByte || !leadsOn(edge, &to)) {
-          one = false;
-        } else if (to != state) {
-          one = target == state || target == to;
-          target = to;
-        }
-      });
-      if (!one || target == state) {
-        return state;
-      }
-      state = target;
+  // The state itself, or the one that it stands for. Those on the way to it stand for the same: none is looked at
+  // twice.
+  uint32_t passOver(uint32_t state) {
+    uint32_t way[kMostPassed];
+    uint32_t passed = 0;
+    uint32_t next = passOne(state);
+    while (next != state && stands_for_[next] == 0 && passed < kMostPassed) {
+      way[passed++] = state;
+      state = next;
+      next = passOne(state);
     }
-    return state;
+    const uint32_t end = stands_for_[next] != 0 ? stands_for_[next] - 1 : next;
+    stands_for_[state] = end + 1;
+    for (uint32_t i = 0; i < passed; ++i) {
+      stands_for_[way[i]] = end + 1;
+    }
+    return end;
+  }
+  // The state itself, or the one that it does nothing but lead to.
+  uint32_t passOne(uint32_t state) const {
+    if (analysis_.isSilent(state)) {
+      return Nfa::kFinal;
+    }
+    uint32_t target = state;
+    bool one = true;
+    forEachEdge(state, [&](const Nfa::Edge& edge) {
+      uint32_t to = state;
+      if (!one || edge.kind == Nfa::EdgeKind::kByte || !leadsOn(edge, &to)) {
+        one = false;
+      } else if (to != state) {
+        one = target == state || target == to;
+        target = to;
+      }
+    });
+    return one ? target : state;
   }
   // Whether an edge does nothing but lead to another state.
   bool leadsOn(const Nfa::Edge& edge, uint32_t* to) const {
@@ -465,7 +477,10 @@ Status compileAutomaton(const Grammar& grammar, const Log& log, void* memory, si
                         Automaton* automaton) {
   *automaton = Automaton();
   if (grammar.failed()) {
-    if (grammar.scratch()->noMemory()) {
+    if (grammar.work()->stopped()) {
+      return failStopped(log);
+    }
+    if (grammar.noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                       "no memory to compile a grammar: close other apps");
     }

@@ -6,9 +6,13 @@ namespace oriel {
 namespace {
 
 constexpr uint32_t kLastCodePoint = 0x10FFFF;
+constexpr uint64_t kStepsOfRule = 256;     // to write an edge as an expression
+constexpr uint64_t kStepsOfSorting = 32;   // of one of many
+constexpr uint64_t kStepsOfInterval = 16;  // to look for it in a set
 constexpr CharRange kSurrogates = {0xD800, 0xDFFF};
 // Joining states costs rounds of all edges: what a pattern of usual size needs many times over.
 constexpr uint64_t kMostJoiningSteps = 40u << 20;
+constexpr uint32_t kStepsOfJoining = 4;  // of an edge in a round
 
 bool isIn(const CharSet& set, uint32_t code_point) {
   const CharRange* const end = set.ranges + set.count;
@@ -19,8 +23,8 @@ bool isIn(const CharSet& set, uint32_t code_point) {
 }
 
 // States of which some text leads to the end.
-uint8_t* liveStates(const Dfa& dfa, Scratch* scratch) {
-  uint8_t* const live = scratch->take<uint8_t>(dfa.n_states);
+uint8_t* liveStates(const Dfa& dfa, Work* work) {
+  uint8_t* const live = work->scratch()->take<uint8_t>(dfa.n_states);
   if (live == nullptr) {
     return nullptr;
   }
@@ -28,6 +32,9 @@ uint8_t* liveStates(const Dfa& dfa, Scratch* scratch) {
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t state = dfa.n_states; state-- != 0;) {
+      if (live[state] == 0 && !work->spend(dfa.alphabet.n_symbols)) {
+        return nullptr;
+      }
       for (uint32_t s = 0; live[state] == 0 && s < dfa.alphabet.n_symbols; ++s) {
         const uint16_t to = dfa.step(state, s);
         if (to != Dfa::kDead && live[to] != 0) {
@@ -58,9 +65,9 @@ void renumber(Dfa* dfa, const uint16_t* place, uint32_t n_states) {
   dfa->n_states = n_states;
 }
 
-bool takeOutDead(Dfa* dfa, Scratch* scratch) {
-  const uint8_t* const live = liveStates(*dfa, scratch);
-  uint16_t* const place = scratch->take<uint16_t>(dfa->n_states);
+bool takeOutDead(Dfa* dfa, Work* work) {
+  const uint8_t* const live = liveStates(*dfa, work);
+  uint16_t* const place = work->scratch()->take<uint16_t>(dfa->n_states);
   if (live == nullptr || place == nullptr) {
     return false;
   }
@@ -79,7 +86,8 @@ bool takeOutDead(Dfa* dfa, Scratch* scratch) {
 // Moore: states that differ in their class or in that of what follows are told apart, until none are.
 class Joining {
  public:
-  Joining(Dfa* dfa, Scratch* scratch) : dfa_(dfa) {
+  Joining(Dfa* dfa, Work* work) : dfa_(dfa), work_(work) {
+    Scratch* const scratch = work->scratch();
     while (slot_mask_ < 2 * dfa->n_states) {
       slot_mask_ *= 2;
     }
@@ -97,7 +105,11 @@ class Joining {
     }
     uint32_t n = 0;
     for (uint64_t steps = 0; steps < kMostJoiningSteps;) {
-      steps += static_cast<uint64_t>(dfa_->n_states) * dfa_->alphabet.n_symbols;
+      const uint64_t edges = static_cast<uint64_t>(dfa_->n_states) * dfa_->alphabet.n_symbols;
+      steps += edges;
+      if (!work_->spend(kStepsOfJoining * edges)) {
+        return;
+      }
       const uint32_t before = n;
       n = refine();
       std::swap(of_, refined_);
@@ -149,6 +161,7 @@ class Joining {
   }
 
   Dfa* const dfa_;
+  Work* const work_;
   uint32_t slot_mask_ = 1;
   uint16_t* slots_ = nullptr;
   uint16_t* of_ = nullptr;
@@ -301,7 +314,8 @@ uint16_t Alphabet::symbolOf(uint32_t code_point) const {
   return symbol[std::upper_bound(first, first + n_intervals, code_point) - first - 1];
 }
 
-Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Scratch* scratch) {
+Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Work* work) {
+  Scratch* const scratch = work->scratch();
   List<uint32_t> firsts(scratch);
   firsts.push(0);
   firsts.push(kSurrogates.first);
@@ -313,6 +327,9 @@ Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Scratch* scratch) {
         firsts.push(sets[i].ranges[r].last + 1);
       }
     }
+  }
+  if (!work->spend(uint64_t{firsts.count()} * kStepsOfSorting)) {
+    return {};
   }
   std::sort(firsts.begin(), firsts.end());
   firsts.cutTo(static_cast<uint32_t>(std::unique(firsts.begin(), firsts.end()) - firsts.begin()));
@@ -328,6 +345,9 @@ Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Scratch* scratch) {
   }
   uint32_t n_symbols = 2;
   for (uint32_t set = 0; set < count; ++set) {
+    if (!work->spend(n * kStepsOfInterval)) {
+      return alphabet;
+    }
     // A symbol that is partly in the set becomes two.
     std::memset(split, 0, 2 * n_symbols * sizeof(*split));
     uint32_t n_next = 1;
@@ -349,14 +369,13 @@ Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Scratch* scratch) {
   return {firsts.begin(), symbol, n, n_symbols};
 }
 
-void reduceDfa(Dfa* dfa, Scratch* scratch) {
-  if (takeOutDead(dfa, scratch) && dfa->n_states != 0) {
-    Joining(dfa, scratch).run();
+void reduceDfa(Dfa* dfa, Work* work) {
+  if (takeOutDead(dfa, work) && dfa->n_states != 0) {
+    Joining(dfa, work).run();
   }
 }
 
-DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Scratch* scratch,
-                       Dfa* out) {
+DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Work* work, Dfa* out) {
   struct Pair {
     uint16_t a, b;
   };
@@ -370,11 +389,11 @@ DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Scratch
         *to = {a.step(from.a, symbol), b.step(from.b, symbol)};
         return to->a != Dfa::kDead && to->b != Dfa::kDead;
       },
-      [&](const Pair& at) { return (a.accepts[at.a] & b.accepts[at.b]) != 0; }, scratch, out);
+      [&](const Pair& at) { return (a.accepts[at.a] & b.accepts[at.b]) != 0; }, work, out);
 }
 
-DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states,
-                   Scratch* scratch, Dfa* out) {
+DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states, Work* work,
+                   Dfa* out) {
   struct Counted {
     uint32_t state, count;
   };
@@ -393,11 +412,67 @@ DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_sta
         *to = {state, std::min(from.count + 1, enough)};
         return state != Dfa::kDead;
       },
-      [&](const Counted& at) { return dfa.accepts[at.state] != 0 && at.count >= min; }, scratch,
-      out);
+      [&](const Counted& at) { return dfa.accepts[at.state] != 0 && at.count >= min; }, work, out);
 }
 
-uint32_t shortestText(const Dfa& dfa, Scratch* scratch) {
+bool mayMeet(const Dfa& a, const Dfa& b, Work* work) {
+  if (a.n_states == 0 || b.n_states == 0) {
+    return false;
+  }
+  // The coarsest alphabet of both: pairs of symbols that share a code point.
+  List<uint32_t> symbols(work->scratch());
+  uint32_t at_a = 0;
+  uint32_t at_b = 0;
+  while (at_a < a.alphabet.n_intervals || at_b < b.alphabet.n_intervals) {
+    const uint32_t next_a =
+        at_a < a.alphabet.n_intervals ? a.alphabet.first[at_a] : kLastCodePoint + 1;
+    const uint32_t next_b =
+        at_b < b.alphabet.n_intervals ? b.alphabet.first[at_b] : kLastCodePoint + 1;
+    at_a += next_a <= next_b ? 1 : 0;
+    at_b += next_b <= next_a ? 1 : 0;
+    symbols.push(uint32_t{a.alphabet.symbol[at_a - 1]} << 16 | b.alphabet.symbol[at_b - 1]);
+  }
+  (void)work->spend(symbols.count() * kStepsOfSorting);
+  std::sort(symbols.begin(), symbols.end());
+  symbols.cutTo(
+      static_cast<uint32_t>(std::unique(symbols.begin(), symbols.end()) - symbols.begin()));
+  // Ways that lead to both at once.
+  const uint64_t n_pairs = uint64_t{a.n_states} * b.n_states;
+  uint64_t* const seen = work->scratch()->take<uint64_t>(n_pairs / 64 + 1);
+  List<uint32_t> waiting(work->scratch());
+  if (seen == nullptr || !waiting.push(0) || !work->spend(n_pairs / 64)) {
+    return true;
+  }
+  seen[0] = 1;
+  while (!waiting.isEmpty()) {
+    const uint32_t pair = waiting.last();
+    waiting.cutTo(waiting.count() - 1);
+    const uint32_t from_a = pair / b.n_states;
+    const uint32_t from_b = pair % b.n_states;
+    if ((a.accepts[from_a] & b.accepts[from_b]) != 0 ||
+        !work->spend(kStepsOfState + 2 * uint64_t{symbols.count()})) {
+      return true;
+    }
+    for (const uint32_t both : symbols) {
+      const uint16_t to_a = a.step(from_a, both >> 16);
+      const uint16_t to_b = b.step(from_b, both & UINT16_MAX);
+      if (to_a == Dfa::kDead || to_b == Dfa::kDead) {
+        continue;
+      }
+      const uint32_t to = to_a * b.n_states + to_b;
+      if ((seen[to / 64] >> to % 64 & 1) == 0) {
+        seen[to / 64] |= uint64_t{1} << to % 64;
+        if (!waiting.push(to)) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+uint32_t shortestText(const Dfa& dfa, Work* work) {
+  Scratch* const scratch = work->scratch();
   uint32_t* const distance = scratch->take<uint32_t>(dfa.n_states);
   List<uint16_t> queue(scratch);
   if (distance == nullptr || !queue.push(0)) {
@@ -405,6 +480,7 @@ uint32_t shortestText(const Dfa& dfa, Scratch* scratch) {
   }
   for (uint32_t at = 0; at < queue.count(); ++at) {
     const uint16_t state = queue[at];
+    (void)work->spend(dfa.alphabet.n_symbols);
     if (dfa.accepts[state] != 0) {
       return distance[state];
     }
@@ -419,9 +495,9 @@ uint32_t shortestText(const Dfa& dfa, Scratch* scratch) {
   return 0;
 }
 
-uint32_t longestText(const Dfa& dfa, Scratch* scratch) {
+uint32_t longestText(const Dfa& dfa, Work* work) {
   // Longest distances settle within as many rounds as there are states unless there is a loop.
-  uint32_t* const distance = scratch->take<uint32_t>(dfa.n_states);
+  uint32_t* const distance = work->scratch()->take<uint32_t>(dfa.n_states);
   if (distance == nullptr) {
     return UINT32_MAX;
   }
@@ -439,7 +515,11 @@ uint32_t longestText(const Dfa& dfa, Scratch* scratch) {
         }
       }
     }
-    steps += static_cast<uint64_t>(dfa.n_states) * dfa.alphabet.n_symbols;
+    const uint64_t edges = static_cast<uint64_t>(dfa.n_states) * dfa.alphabet.n_symbols;
+    steps += edges;
+    if (!work->spend(edges)) {
+      return UINT32_MAX;
+    }
     if (longest >= dfa.n_states || steps > kMostJoiningSteps) {
       return UINT32_MAX;
     }
@@ -478,10 +558,16 @@ ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar) {
   for (uint32_t state = 0; state < dfa.n_states && !grammar->failed(); ++state) {
     ExprId all = dfa.accepts[state] != 0 ? end : UINT32_MAX;
     std::memset(done, 0, n_symbols);
+    if (!grammar->work()->spend(n_symbols)) {
+      break;
+    }
     for (uint32_t symbol = 0; symbol < n_symbols; ++symbol) {
       const uint16_t to = dfa.step(state, symbol);
       if (to == Dfa::kDead || done[symbol] != 0) {
         continue;
+      }
+      if (!grammar->work()->spend(kStepsOfRule + n_symbols + dfa.alphabet.n_intervals)) {
+        break;
       }
       Edge edge(spelling, grammar, &cache, &raw, &letters);
       for (uint32_t i = 0; i < dfa.alphabet.n_intervals; ++i) {

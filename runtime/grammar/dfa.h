@@ -1,5 +1,5 @@
 // Deterministic automata over code points: what patterns, formats and bounds of numbers are turned into before they
-// become expressions. All memory is borrowed.
+// become expressions. All memory is that of the work, until it begins anew; where it ends, what is made is kTooLarge.
 #pragma once
 
 #include <cstring>
@@ -29,10 +29,7 @@ struct CharSet {
 /// The coarsest alphabet in which every set is a set of symbols. Surrogates have symbol 0, and it to themselves. Null
 /// `first`: no memory, or more than kMostSymbols.
 constexpr uint32_t kMostSymbols = 4096;
-Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Scratch* scratch);
-
-/// For what is only needed while one automaton is built.
-constexpr size_t kMostDfaBytes = 32u << 20;
+Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Work* work);
 
 struct Dfa {
   static constexpr uint16_t kDead = UINT16_MAX;
@@ -48,25 +45,30 @@ struct Dfa {
   }
 };
 
+/// Of exploring: what is looked up for each.
+constexpr uint32_t kStepsOfState = 16;
+constexpr uint32_t kStepsOfEdge = 12;
+
 enum class DfaResult : uint8_t { kDone, kTooLarge, kNoMemory };
 
 /// Explores states from `start`. `step(state, symbol, &next)`: false when nothing follows. `State` has no padding.
 template <typename State, typename Step, typename Accepts>
 DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most_states, Step step,
-                     Accepts accepts, Scratch* scratch, Dfa* dfa);
+                     Accepts accepts, Work* work, Dfa* dfa);
 
 /// Takes out states that lead nowhere, then joins those that nothing tells apart (where that is not too much work).
-void reduceDfa(Dfa* dfa, Scratch* scratch);
+void reduceDfa(Dfa* dfa, Work* work);
 /// What both accept; they share an alphabet.
-DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Scratch* scratch,
-                       Dfa* out);
+DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Work* work, Dfa* out);
+/// Whether there is a text that both accept, whose alphabets may differ. True also where the work ends.
+bool mayMeet(const Dfa& a, const Dfa& b, Work* work);
 /// What has `min` to `max` code points.
-DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states,
-                   Scratch* scratch, Dfa* out);
+DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states, Work* work,
+                   Dfa* out);
 /// Code points of the shortest text; of a reduced one that is not empty.
-uint32_t shortestText(const Dfa& dfa, Scratch* scratch);
+uint32_t shortestText(const Dfa& dfa, Work* work);
 /// Of the longest; UINT32_MAX: there is none, or no memory to find it.
-uint32_t longestText(const Dfa& dfa, Scratch* scratch);
+uint32_t longestText(const Dfa& dfa, Work* work);
 /// UTF-8.
 bool dfaAccepts(const Dfa& dfa, const char* text, size_t bytes);
 
@@ -77,7 +79,8 @@ ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar);
 
 template <typename State, typename Step, typename Accepts>
 DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most_states, Step step,
-                     Accepts accepts, Scratch* scratch, Dfa* dfa) {
+                     Accepts accepts, Work* work, Dfa* dfa) {
+  Scratch* const scratch = work->scratch();
   const uint32_t n_slots = 2 * std::min(most_states, Dfa::kMostStates);
   uint32_t slot_mask = 1;
   while (slot_mask < n_slots) {
@@ -102,6 +105,9 @@ DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most
   };
   find(start);
   for (uint32_t at = 0; at < states.count(); ++at) {
+    if (!work->spend(kStepsOfState + uint64_t{kStepsOfEdge} * alphabet.n_symbols)) {
+      return DfaResult::kTooLarge;
+    }
     for (uint32_t symbol = 0; symbol < alphabet.n_symbols; ++symbol) {
       State to{};
       const State from = states[at];
@@ -124,7 +130,10 @@ DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most
   for (uint32_t i = 0; i < states.count(); ++i) {
     dfa->accepts[i] = accepts(states[i]) ? 1 : 0;
   }
-  reduceDfa(dfa, scratch);
+  reduceDfa(dfa, work);
+  if (work->ended()) {
+    return DfaResult::kTooLarge;
+  }
   return scratch->failed() ? DfaResult::kNoMemory : DfaResult::kDone;
 }
 

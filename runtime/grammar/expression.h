@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/scratch.h"
+#include "grammar/work.h"
 
 namespace oriel {
 
@@ -60,7 +61,9 @@ class Grammar {
   static constexpr uint32_t kMostExpressions = 1u << 18;
   static constexpr uint32_t kMostRules = 1u << 16;
 
-  explicit Grammar(Scratch* scratch) : scratch_(scratch) {}
+  /// `stop`: ends what is made of it, and with it, early.
+  explicit Grammar(Scratch* scratch, const WorkStop& stop = {})
+      : scratch_(scratch), work_(scratch, stop) {}
 
   ExprId empty() { return add({ExprKind::kEmpty}); }
   ExprId never() { return add({ExprKind::kNever}); }
@@ -92,8 +95,12 @@ class Grammar {
   uint32_t ruleCount() const { return n_rules_; }
   /// The expression of a rule; UINT32_MAX: not defined.
   ExprId definition(RuleId rule) const { return rule < n_rules_ ? *ruleAt(rule) : UINT32_MAX; }
-  bool failed() const { return failed_ || scratch_->failed(); }
+  /// Also where its work has ended.
+  bool failed() const { return failed_ || noMemory() || scratch_->failed() || work_.ended(); }
+  bool noMemory() const { return scratch_->noMemory() || work_.noMemory(); }
   Scratch* scratch() const { return scratch_; }
+  /// Whoever reads the grammar works, too.
+  Work* work() const { return &work_; }
 
  private:
   static constexpr uint32_t kPerBlock = 256;
@@ -104,6 +111,7 @@ class Grammar {
   ExprId* ruleAt(RuleId id) const { return &rules_[id / kPerBlock][id % kPerBlock]; }
 
   Scratch* const scratch_;
+  mutable Work work_;
   Expr** exprs_ = nullptr;  ///< blocks of kPerBlock
   ExprId** rules_ = nullptr;
   uint32_t count_ = 0;

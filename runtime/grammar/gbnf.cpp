@@ -85,6 +85,8 @@ class GbnfReader {
 
  private:
   static constexpr uint32_t kHashes = 1024;
+  static constexpr uint64_t kStepsOfName = 4;   // to compare it
+  static constexpr uint64_t kStepsOfItem = 64;  // to read it
 
   // Of a name, for a line that is logged.
   static int shown(const Name& name) { return static_cast<int>(std::min(name.bytes, 60u)); }
@@ -93,8 +95,17 @@ class GbnfReader {
     if (!grammar_.failed()) {
       return kOk;
     }
-    if (grammar_.scratch()->noMemory()) {
+    if (grammar_.noMemory()) {
       return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read a grammar: close other apps");
+    }
+    if (grammar_.work()->stopped()) {
+      return log_.fail(ORIEL_ERROR_CANCELLED, "reading the grammar was stopped: ask again");
+    }
+    if (grammar_.work()->ended()) {
+      return log_.fail(ORIEL_ERROR_UNSUPPORTED,
+                       "line %u of the grammar: it is too much to work out up "
+                       "to there: shorten it",
+                       line_);
     }
     return log_.fail(ORIEL_ERROR_UNSUPPORTED,
                      "line %u of the grammar: it has more rules or parts than can be held: shorten "
@@ -136,6 +147,7 @@ class GbnfReader {
   bool find(const char* text, uint32_t bytes, uint32_t* at) const {
     for (uint32_t i = hashes_[hashOf(text, bytes)]; i != 0; i = names_[i - 1].same_hash) {
       const Name& name = names_[i - 1];
+      (void)grammar_.work()->spend(kStepsOfName);
       if (name.bytes == bytes && std::memcmp(name.text, text, bytes) == 0) {
         *at = i - 1;
         return true;
@@ -284,6 +296,7 @@ class GbnfReader {
   // --- Items ---
 
   Status readItem(Body* body) {
+    (void)grammar_.work()->spend(kStepsOfItem);
     ExprId item = 0;
     if (is('"')) {
       ORIEL_TRY(readText(&item));

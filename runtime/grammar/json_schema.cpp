@@ -14,6 +14,10 @@ constexpr uint32_t kMostPrefixItems = 1000;
 constexpr uint32_t kMostConstants = 20000;
 constexpr size_t kMostConstantBytes = 256 * 1024;
 constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint64_t kStepsOfConstant = 256;  // to write and to sort it
+constexpr uint64_t kStepsOfByte = 8;        // of one
+constexpr uint64_t kStepsOfName = 4;        // to compare it
+constexpr uint64_t kStepsOfRule = 8;        // to compare it
 
 using Verdict = SchemaContext::Verdict;
 
@@ -26,6 +30,7 @@ class SchemaWriter : private LiveExpressions {
       : LiveExpressions(context->grammar()),
         c_(*context),
         scratch_(context->scratch()),
+        first_(g_->count()),
         values_(scratch_),
         numbers_(scratch_),
         strings_(scratch_) {}
@@ -85,8 +90,9 @@ class SchemaWriter : private LiveExpressions {
       return other.schema == element.schema && other.flags == element.flags;
     });
   }
-  static bool isSame(const Conjunction& a, const Conjunction& b) {
-    return a.elements.count() == b.elements.count() &&
+  bool isSame(const Conjunction& a, const Conjunction& b) const {
+    const uint64_t count = a.elements.count();
+    return g_->work()->spend(count * count) && a.elements.count() == b.elements.count() &&
            std::all_of(a.elements.begin(), a.elements.end(),
                        [&](const SchemaElement& element) { return has(b, element); });
   }
@@ -96,6 +102,7 @@ class SchemaWriter : private LiveExpressions {
     for (const SchemaElement& element : all.elements) {
       hash += hashOf(element) >> 8;
     }
+    (void)g_->work()->spend(2 * uint64_t{values_.count()});
     for (Value& known : values_) {
       if (known.hash == hash && isSame(known.all, all)) {
         return known;
@@ -120,25 +127,14 @@ class SchemaWriter : private LiveExpressions {
 
   // Values of which no text ends. True: there are some, and everything is to be written again.
   bool findEmpty() {
-    Scratch scratch(scratch_, kMostDfaBytes);
-    uint8_t* const ends = scratch.take<uint8_t>(g_->count());
+    const uint8_t* const ends = expressionsWithText(g_, first_);
     if (ends == nullptr) {
       return false;
-    }
-    // Expressions stand behind what they are made of, but for rules: so rounds are few.
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (ExprId id = 0; id < g_->count(); ++id) {
-        if (ends[id] == 0 && hasText(id, ends)) {
-          ends[id] = 1;
-          changed = true;
-        }
-      }
     }
     bool any = false;
     for (Value& known : values_) {
       const ExprId definition = g_->definition(known.rule);
-      known.never = definition == kNone || ends[definition] == 0;
+      known.never = definition == kNone || ends[definition - first_] == 0;
       any = any || known.never;
     }
     for (Value& known : values_) {
@@ -146,29 +142,6 @@ class SchemaWriter : private LiveExpressions {
     }
     written_ = any ? 0 : written_;
     return any;
-  }
-
-  bool hasText(ExprId id, const uint8_t* ends) const {
-    const Expr& e = g_->at(id);
-    switch (e.kind) {
-      case ExprKind::kNever:
-        return false;
-      case ExprKind::kEmpty:
-      case ExprKind::kBytes:
-      case ExprKind::kChars:
-        return true;
-      case ExprKind::kSequence:
-        return ends[e.left] != 0 && ends[e.right] != 0;
-      case ExprKind::kChoice:
-        return ends[e.left] != 0 || ends[e.right] != 0;
-      case ExprKind::kRepeat:
-        return e.min == 0 || ends[e.left] != 0;
-      case ExprKind::kRule: {
-        const ExprId definition = g_->definition(e.left);
-        return definition != kNone && ends[definition] != 0;
-      }
-    }
-    return false;
   }
 
   ExprId expression(const Conjunction& all, uint32_t depth) {
@@ -216,14 +189,16 @@ class SchemaWriter : private LiveExpressions {
     const JsonValue* const values = owner.find("enum");
     List<JsonText> texts(scratch_);
     if (only != nullptr) {
-      addConstant(all, *only, &texts);
+      addConstant(all, nullptr, *only, &texts);
     } else if (values->count > kMostConstants) {
       c_.refuse(owner, "enum", "has too many values: give fewer");
     } else {
       size_t bytes = 0;
       for (const JsonValue* one = values->first; one != nullptr && !c_.failed(); one = one->next) {
-        addConstant(all, *one, &texts);
-        bytes += texts.isEmpty() ? 0 : texts.last().bytes;
+        addConstant(all, &owner, *one, &texts);
+        const size_t last_bytes = texts.isEmpty() ? 0 : texts.last().bytes;
+        (void)c_.spend(owner, kStepsOfConstant + kStepsOfByte * last_bytes);
+        bytes += last_bytes;
         if (bytes > kMostConstantBytes) {
           c_.refuse(owner, "enum", "has too many values: give fewer");
         }
@@ -235,8 +210,10 @@ class SchemaWriter : private LiveExpressions {
     return textsExpression(texts.begin(), texts.count(), g_);
   }
 
-  void addConstant(const Conjunction& all, const JsonValue& constant, List<JsonText>* texts) {
-    if (c_.isValid(all, constant)) {
+  // `listing`: the schema that has it in its enum, if any.
+  void addConstant(const Conjunction& all, const JsonValue* listing, const JsonValue& constant,
+                   List<JsonText>* texts) {
+    if (c_.isValid(all, constant, listing)) {
       texts->push(jsonOf(constant, scratch_));
     }
   }
@@ -327,6 +304,7 @@ class SchemaWriter : private LiveExpressions {
   }
 
   ExprId number(const Conjunction& all, const NumberFacts& facts) {
+    (void)g_->work()->spend(kStepsOfRule * numbers_.count());
     for (const NumberRule& known : numbers_) {
       if (known.facts == facts) {
         return known.expression;
@@ -348,6 +326,7 @@ class SchemaWriter : private LiveExpressions {
   }
 
   ExprId string(const Conjunction& all, const StringFacts& facts) {
+    (void)g_->work()->spend(kStepsOfRule * strings_.count());
     for (const StringRule& known : strings_) {
       if (known.facts == facts) {
         return known.expression;
@@ -425,6 +404,9 @@ class SchemaWriter : private LiveExpressions {
 
   // ---- objects
   bool addName(const JsonText& name, const JsonValue& owner, List<ObjectProperty>* properties) {
+    if (!c_.spend(owner, kStepsOfName * properties->count())) {
+      return false;
+    }
     for (const ObjectProperty& known : *properties) {
       if (known.name == name) {
         return true;
@@ -451,6 +433,7 @@ class SchemaWriter : private LiveExpressions {
           element.isNegated() ? nullptr : element.schema->find("required");
       for (const JsonValue* one = names != nullptr ? names->first : nullptr;
            one != nullptr && addName(one->text, *element.schema, properties); one = one->next) {
+        (void)c_.spend(*element.schema, kStepsOfName * properties->count());
         for (ObjectProperty& property : *properties) {
           property.required = property.required || property.name == one->text;
         }
@@ -532,6 +515,7 @@ class SchemaWriter : private LiveExpressions {
 
   SchemaContext& c_;
   Scratch* const scratch_;
+  const ExprId first_;  ///< of those that are written here
   List<Value> values_;
   uint32_t written_ = 0;
   List<NumberRule> numbers_;
@@ -549,7 +533,7 @@ Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const 
                     "the schema is none: it has to be an object, true or false");
   }
   const ExprId root = SchemaWriter(&context).write(schema);
-  ORIEL_TRY(context.status());
+  ORIEL_TRY(context.end());
   if (grammar->scratch()->failed()) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, kNoSchemaMemory);
   }

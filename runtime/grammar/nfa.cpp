@@ -12,6 +12,8 @@ namespace {
 constexpr uint32_t kMostSteps = 1u << 20;
 /// A body that is repeated and has more bytes or ranges than this becomes a routine.
 constexpr uint32_t kMostInline = 8;
+constexpr uint64_t kStepsOfTask = 32;
+constexpr uint64_t kStepsOfState = 8;  // to look whether it is the same
 
 struct Literal {
   const uint8_t* data = nullptr;
@@ -42,6 +44,7 @@ class NfaBuilder {
   NfaBuilder(const Grammar& grammar, Nfa* nfa)
       : grammar_(grammar),
         scratch_(grammar.scratch()),
+        work_(*grammar.work()),
         nfa_(*nfa),
         tasks_(scratch_, kMostSteps),
         literals_(scratch_, kMostSteps) {
@@ -93,6 +96,9 @@ class NfaBuilder {
   static constexpr uint32_t kHashes = 1u << 12;
 
   Status fail(const Log& log) const {
+    if (work_.stopped()) {
+      return failStopped(log);
+    }
     if (scratch_->noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                       "no memory to compile a grammar: close other apps");
@@ -138,6 +144,7 @@ class NfaBuilder {
     const uint32_t key = (to << 16 ^ to >> 16 ^ uint32_t{first} << 8 ^ last) * 0x9E3779B1u;
     uint32_t& head = same_hash_[key >> 20];
     for (uint32_t at = head; at != Nfa::kNone; at = nfa_.states[at].same_hash) {
+      (void)work_.spend(kStepsOfState);
       const Nfa::Edge& edge = nfa_.edges[nfa_.states[at].edges];
       if (edge.target == to && edge.first == first && edge.last == last) {
         return at;
@@ -244,7 +251,7 @@ class NfaBuilder {
   }
 
   void run(const Task& task) {
-    if (++steps_ > kMostSteps) {
+    if (++steps_ > kMostSteps || !work_.spend(kStepsOfTask)) {
       failed_ = true;
       return;
     }
@@ -427,6 +434,7 @@ class NfaBuilder {
 
   const Grammar& grammar_;
   Scratch* const scratch_;
+  Work& work_;
   Nfa& nfa_;
   Blocks<Task> tasks_;
   Blocks<Literal> literals_;
@@ -445,6 +453,10 @@ Status failTooLarge(const Log& log) {
   return log.fail(ORIEL_ERROR_UNSUPPORTED,
                   "the grammar is too large for the memory that constraints have: shorten its "
                   "longest repetitions, or split it");
+}
+
+Status failStopped(const Log& log) {
+  return log.fail(ORIEL_ERROR_CANCELLED, "compiling the grammar was stopped: ask again");
 }
 
 Status buildNfa(const Grammar& grammar, const Log& log, Nfa* nfa) {

@@ -89,5 +89,7 @@ Status buildNfa(const Grammar& grammar, const Log& log, Nfa* nfa);
 
 /// What is logged where a grammar does not fit.
 Status failTooLarge(const Log& log);
+/// Where the grammar's work was stopped.
+Status failStopped(const Log& log);
 
 }  // namespace oriel

@@ -7,14 +7,22 @@ namespace {
 constexpr uint32_t kNone = UINT32_MAX;
 // Of building one automaton: exponential ones end here.
 constexpr uint64_t kMostSteps = 40u << 20;
+constexpr uint64_t kStepsOfClosure = 4;
 
 // Sets of states that are read at once, each kept once.
 class NfaSets {
  public:
-  NfaSets(const List<NfaState>& nfa, Scratch* scratch)
-      : nfa_(nfa), members_(scratch), begins_(scratch), stack_(scratch), found_(scratch) {
-    marked_ = scratch->take<uint32_t>(nfa.count());
-    slots_ = scratch->take<uint32_t>(kSlots);
+  NfaSets(const List<NfaState>& nfa, uint32_t most_states, Work* work)
+      : nfa_(nfa),
+        work_(work),
+        most_(std::min(2 * most_states + 2, Dfa::kMostStates)),
+        n_slots_(2 * most_ + 1),
+        members_(work->scratch()),
+        begins_(work->scratch()),
+        stack_(work->scratch()),
+        found_(work->scratch()) {
+    marked_ = work->scratch()->take<uint32_t>(nfa.count());
+    slots_ = work->scratch()->take<uint32_t>(n_slots_);
     ready_ = marked_ != nullptr && slots_ != nullptr && begins_.push(0);
   }
 
@@ -34,6 +42,7 @@ class NfaSets {
       const uint32_t at = stack_.last();
       stack_.cutTo(stack_.count() - 1);
       ++steps_;
+      (void)work_->spend(kStepsOfClosure);
       const NfaState& s = nfa_[at];
       if (s.kind == NfaState::kSplit) {
         push(s.out);
@@ -50,16 +59,17 @@ class NfaSets {
   bool foundNothing() const { return found_.isEmpty(); }
   // The number of the set that was added to, kNone: no room.
   uint32_t finish() {
+    (void)work_->spend(kStepsOfMember * found_.count());
     std::sort(found_.begin(), found_.end());
     const uint64_t hash = hashBytes(found_.begin(), found_.count() * sizeof(uint32_t));
-    uint32_t slot = static_cast<uint32_t>(hash) % kSlots;
-    for (; slots_[slot] != 0; slot = (slot + 1) % kSlots) {
+    uint32_t slot = static_cast<uint32_t>(hash) % n_slots_;
+    for (; slots_[slot] != 0; slot = (slot + 1) % n_slots_) {
       const uint32_t set = slots_[slot] - 1;
       if (size(set) == found_.count() && std::equal(found_.begin(), found_.end(), begin(set))) {
         return set;
       }
     }
-    if (count() >= Dfa::kMostStates) {
+    if (count() >= most_) {
       return kNone;
     }
     for (const uint32_t state : found_) {
@@ -75,7 +85,7 @@ class NfaSets {
   uint32_t size(uint32_t set) const { return begins_[set + 1] - begins_[set]; }
 
  private:
-  static constexpr uint32_t kSlots = 2 * Dfa::kMostStates + 1;
+  static constexpr uint64_t kStepsOfMember = 16;  // to sort, to look up and to keep it
 
   void push(uint32_t state) {
     if (state != kNone && marked_[state] != mark_) {
@@ -85,6 +95,9 @@ class NfaSets {
   }
 
   const List<NfaState>& nfa_;
+  Work* const work_;
+  const uint32_t most_;  // of sets: of states, and of those at the end of a text
+  const uint32_t n_slots_;
   List<uint32_t> members_;
   List<uint32_t> begins_;
   List<uint32_t> stack_;
@@ -103,10 +116,13 @@ DfaResult Regex::toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa)
     uint32_t set;
     uint32_t start;  // 1: nothing was read
   };
-  NfaSets sets(states_, scratch_);
+  NfaSets sets(states_, most_states, work_);
   uint8_t* const has = scratch_->take<uint8_t>(size_t{sets_.count()} * alphabet.n_symbols);
   if (!sets.ready() || has == nullptr) {
     return DfaResult::kNoMemory;
+  }
+  if (!work_->spend(size_t{sets_.count()} * alphabet.n_symbols)) {
+    return DfaResult::kTooLarge;
   }
   for (uint32_t set = 0; set < sets_.count(); ++set) {
     for (uint32_t r = 0; r < sets_[set].count; ++r) {
@@ -115,6 +131,7 @@ DfaResult Regex::toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa)
           std::lower_bound(alphabet.first, alphabet.first + alphabet.n_intervals, range.first);
       for (uint32_t i = static_cast<uint32_t>(first - alphabet.first);
            i < alphabet.n_intervals && alphabet.first[i] <= range.last; ++i) {
+        (void)work_->spend(2);
         has[size_t{set} * alphabet.n_symbols + alphabet.symbol[i]] = 1;
       }
     }
@@ -130,6 +147,7 @@ DfaResult Regex::toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa)
           return false;
         }
         sets.begin();
+        (void)work_->spend(2 * uint64_t{sets.size(from.set)});
         for (uint32_t i = 0; i < sets.size(from.set); ++i) {
           const NfaState& state = states_[sets.begin(from.set)[i]];
           if (state.kind == NfaState::kSet &&
@@ -141,7 +159,8 @@ DfaResult Regex::toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa)
           return false;
         }
         *to = {sets.finish(), 0};
-        too_large = to->set == kNone || sets.steps() > kMostSteps || scratch_->failed();
+        too_large =
+            to->set == kNone || sets.steps() > kMostSteps || scratch_->failed() || work_->ended();
         return !too_large;
       },
       [&](const At& at) {
@@ -157,7 +176,7 @@ DfaResult Regex::toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa)
         }
         return false;
       },
-      scratch_, dfa);
+      work_, dfa);
   return too_large && result == DfaResult::kDone ? DfaResult::kTooLarge : result;
 }
 

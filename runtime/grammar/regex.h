@@ -16,8 +16,11 @@ struct NfaState {
 
 class Regex {
  public:
-  explicit Regex(Scratch* scratch = nullptr)
-      : scratch_(scratch), states_(scratch), sets_(scratch) {}
+  explicit Regex(Work* work = nullptr)
+      : work_(work),
+        scratch_(work != nullptr ? work->scratch() : nullptr),
+        states_(scratch_),
+        sets_(scratch_) {}
 
   /// Null: read. Otherwise what is wrong with it, or is not supported: "backreferences are not supported".
   /// `wrong`: it is no pattern at all. `whole`: it has to match the whole text, as if between ^ and $.
@@ -29,6 +32,7 @@ class Regex {
  private:
   friend class RegexReader;
 
+  Work* work_;
   Scratch* scratch_;
   List<NfaState> states_;
   List<CharSet> sets_;

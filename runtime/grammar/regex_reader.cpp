@@ -12,6 +12,8 @@ constexpr uint32_t kLastCodePoint = 0x10FFFF;
 constexpr uint32_t kMostNfaStates = 6000;
 constexpr uint32_t kMostDepth = 60;  // groups within groups
 constexpr uint32_t kMostCount = 10000;
+constexpr uint64_t kStepsOfNode = 32;
+constexpr uint64_t kStepsOfRange = 32;  // to sort it among others
 
 constexpr CharRange kDigits[] = {{'0', '9'}};
 constexpr CharRange kWord[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
@@ -44,6 +46,7 @@ class RegexReader {
  public:
   RegexReader(Regex* regex, const char* text, size_t bytes)
       : regex_(regex),
+        work_(regex->work_),
         scratch_(regex->scratch_),
         text_(text),
         bytes_(bytes),
@@ -65,6 +68,8 @@ class RegexReader {
     }
     if (scratch_->failed()) {
       fail("no memory to read it", false);
+    } else if (work_->ended()) {
+      fail("it is too large", false);
     }
   }
   const char* error() const { return error_; }
@@ -79,7 +84,7 @@ class RegexReader {
     }
   }
   /// Else lists may lack what they were given.
-  bool fine() const { return error_ == nullptr && !scratch_->failed(); }
+  bool fine() const { return error_ == nullptr && !scratch_->failed() && !work_->ended(); }
   bool more() const { return fine() && at_ < bytes_; }
   char peek(size_t ahead = 0) const { return at_ + ahead < bytes_ ? text_[at_ + ahead] : '\0'; }
   bool take(const char* word) {
@@ -96,6 +101,7 @@ class RegexReader {
     return c.code_point;
   }
   uint32_t node(const Node& node) {
+    (void)work_->spend(kStepsOfNode);
     nodes_.push(node);
     return nodes_.count() - 1;
   }
@@ -449,6 +455,7 @@ class RegexReader {
   // ---- sets
   // As the last of the sets; false: no memory.
   bool addSet(const CharRange* ranges, size_t count, bool negated) {
+    (void)work_->spend(kStepsOfNode + kStepsOfRange * count);
     CharRange* const sorted = scratch_->take<CharRange>(count + 1);
     if (sorted == nullptr) {
       return false;
@@ -515,6 +522,7 @@ class RegexReader {
 
   // Sequences lean to the left, so only groups go deep.
   uint32_t build(uint32_t id, uint32_t behind) {
+    (void)work_->spend(kStepsOfNode);
     while (fine() && nodes_[id].kind == Node::kSequence) {
       behind = build(nodes_[id].right, behind);
       id = nodes_[id].left;
@@ -568,12 +576,17 @@ class RegexReader {
       }
     }
     for (uint32_t i = 0; i < node.min && fine(); ++i) {
-      all = build(node.left, all);
+      const uint32_t item = build(node.left, all);
+      if (item == all) {
+        break;  // of nothing, however often
+      }
+      all = item;
     }
     return all;
   }
 
   Regex* const regex_;
+  Work* const work_;
   Scratch* const scratch_;
   const char* const text_;
   const size_t bytes_;

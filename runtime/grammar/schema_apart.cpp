@@ -21,6 +21,9 @@ bool hasOneOf(const JsonValue& schema, const char* const* keywords, size_t count
 
 const JsonValue* SchemaContext::propertyOf(const JsonValue& schema, const JsonText& name) {
   const JsonValue* const properties = schema.find("properties");
+  if (properties != nullptr && !spend(schema, stepsToPass(properties->count))) {
+    return nullptr;
+  }
   const JsonValue* const named = properties != nullptr ? properties->find(name) : nullptr;
   return named != nullptr ? named : schema.find("additionalProperties");
 }
@@ -29,6 +32,9 @@ const JsonValue* SchemaContext::itemOf(const JsonValue& schema, uint32_t index) 
   const JsonValue* const prefix = schema.find("prefixItems");
   if (prefix == nullptr || index >= prefix->count) {
     return schema.find("items");
+  }
+  if (!spend(schema, stepsToPass(index))) {
+    return nullptr;
   }
   const JsonValue* item = prefix->first;
   for (; index != 0; --index) {
@@ -39,6 +45,7 @@ const JsonValue* SchemaContext::itemOf(const JsonValue& schema, uint32_t index) 
 
 void SchemaContext::addProperty(const Conjunction& objects, const JsonText& name,
                                 Conjunction* value) {
+  (void)grammar_->work()->spend(objects.elements.count());
   for (const SchemaElement& element : objects.elements) {
     if (!element.isNegated()) {
       add(propertyOf(*element.schema, name), value);
@@ -47,6 +54,7 @@ void SchemaContext::addProperty(const Conjunction& objects, const JsonText& name
 }
 
 void SchemaContext::addItem(const Conjunction& arrays, uint32_t index, Conjunction* value) {
+  (void)grammar_->work()->spend(arrays.elements.count());
   for (const SchemaElement& element : arrays.elements) {
     if (!element.isNegated()) {
       add(itemOf(*element.schema, index), value);
@@ -54,13 +62,15 @@ void SchemaContext::addItem(const Conjunction& arrays, uint32_t index, Conjuncti
   }
 }
 
-bool SchemaContext::isOpen(const Conjunction& objects) const {
+bool SchemaContext::isOpen(const Conjunction& objects) {
+  (void)grammar_->work()->spend(objects.elements.count());
   bool opened = false;
   bool listed = false;
   for (const SchemaElement& element : objects.elements) {
     if (element.isNegated()) {
       continue;
     }
+    (void)spend(*element.schema, stepsOfMembers(*element.schema));
     const JsonValue* const more = element.schema->find("additionalProperties");
     if (more != nullptr && more->isBool() && !more->boolean) {
       return false;
@@ -74,15 +84,22 @@ bool SchemaContext::isOpen(const Conjunction& objects) const {
 bool SchemaContext::isRequired(const JsonValue& schema, const JsonText& name) {
   const JsonValue* const names = schema.find("required");
   const JsonValue* one = names != nullptr ? names->first : nullptr;
+  if (names != nullptr && !spend(schema, stepsToPass(names->count))) {
+    return false;
+  }
   while (one != nullptr && !(one->text == name)) {
     one = one->next;
   }
   return one != nullptr;
 }
 
-bool SchemaContext::isNamed(const Conjunction& objects, const JsonText& name) const {
+bool SchemaContext::isNamed(const Conjunction& objects, const JsonText& name) {
+  (void)grammar_->work()->spend(objects.elements.count());
   for (const SchemaElement& element : objects.elements) {
     const JsonValue* const properties = element.schema->find("properties");
+    if (properties != nullptr && !spend(*element.schema, stepsToPass(properties->count))) {
+      return false;
+    }
     if (!element.isNegated() && (isRequired(*element.schema, name) ||
                                  (properties != nullptr && properties->find(name) != nullptr))) {
       return true;
@@ -106,7 +123,8 @@ void SchemaContext::branch(const Conjunction& all, const SchemaFacts& facts,
     }
     out->elements.push(element);
   }
-  if (spend(*all.elements[facts.union_at].schema)) {
+  const JsonValue& owner = *all.elements[facts.union_at].schema;
+  if (spend(owner) && spend(owner, all.elements.count())) {
     add(&branch, out, facts.union_at);
   }
 }
@@ -129,7 +147,7 @@ bool SchemaContext::isProvenInvalid(const Conjunction& all, const JsonValue& oth
     }
     for (const JsonValue* one = facts.constants->find("enum")->first; one != nullptr;
          one = one->next) {
-      if (isValid(all, *one) && isValid(other, *one)) {
+      if (isValid(all, *one, facts.constants) && isValid(other, *one)) {
         return false;
       }
     }
@@ -158,7 +176,7 @@ Verdict SchemaContext::judge(const Conjunction& all, const SchemaFacts& facts, u
   if (other.isBool()) {
     return other.boolean ? Verdict::kCovered : Verdict::kApart;
   }
-  if (!spend(other) || depth > kMostDepth) {
+  if (!spend(other) || !spend(other, stepsOfMembers(other)) || depth > kMostDepth) {
     return Verdict::kUnknown;
   }
   if ((typesOf(other) & type) == 0) {
@@ -288,7 +306,7 @@ Verdict SchemaContext::judgeString(const SchemaFacts& facts, const JsonValue& ot
       wider.formats[wider.n_formats++] = theirs.formats[i];
     }
   }
-  return mayStringsMeet(facts.string, wider, scratch()) ? Verdict::kUnknown : Verdict::kApart;
+  return patterns_.mayMeet(facts.string, wider) ? Verdict::kUnknown : Verdict::kApart;
 }
 
 Verdict SchemaContext::judgeArray(const Conjunction& all, const SchemaFacts& facts,

@@ -7,6 +7,8 @@ namespace {
 
 constexpr uint32_t kMostDepth = 120;
 constexpr uint32_t kMostMatched = 1000;
+constexpr uint64_t kStepsOfValue = 4;    // to compare it
+constexpr uint64_t kStepsOfNumber = 64;  // to read it
 
 uint32_t codePoints(const JsonText& text) {
   uint32_t n = 0;
@@ -27,8 +29,8 @@ bool isSameNumber(const JsonText& a, const JsonText& b) {
 
 }  // namespace
 
-bool isSameValue(const JsonValue& a, const JsonValue& b) {
-  if (a.kind != b.kind) {
+bool isSameValue(const JsonValue& a, const JsonValue& b, Work* work) {
+  if (!work->spend(kStepsOfValue + a.text.bytes / 16) || a.kind != b.kind) {
     return false;
   }
   switch (a.kind) {
@@ -37,7 +39,8 @@ bool isSameValue(const JsonValue& a, const JsonValue& b) {
     case JsonKind::kBool:
       return a.boolean == b.boolean;
     case JsonKind::kNumber:
-      return isSameNumber(a.text, b.text);
+      return work->spend(kStepsOfNumber + a.text.bytes + b.text.bytes) &&
+             isSameNumber(a.text, b.text);
     case JsonKind::kString:
       return a.text == b.text;
     case JsonKind::kArray:
@@ -50,7 +53,8 @@ bool isSameValue(const JsonValue& a, const JsonValue& b) {
   const JsonValue* other = b.first;
   for (const JsonValue* child = a.first; child != nullptr; child = child->next) {
     const JsonValue* const match = a.isObject() ? b.find(child->key) : other;
-    if (match == nullptr || !isSameValue(*child, *match)) {
+    if (match == nullptr || !work->spend(a.isObject() ? stepsToPass(b.count) : 0) ||
+        !isSameValue(*child, *match, work)) {
       return false;
     }
     other = other->next;
@@ -58,9 +62,11 @@ bool isSameValue(const JsonValue& a, const JsonValue& b) {
   return true;
 }
 
-bool SchemaContext::isValid(const Conjunction& all, const JsonValue& value) {
+bool SchemaContext::isValid(const Conjunction& all, const JsonValue& value,
+                            const JsonValue* listing) {
   for (const SchemaElement& element : all.elements) {
-    if (failed() || isValid(*element.schema, value) == element.isNegated()) {
+    const uint32_t flags = element.schema == listing ? uint32_t{SchemaElement::kWithoutEnum} : 0;
+    if (failed() || isValid(*element.schema, value, 0, flags) == element.isNegated()) {
       return false;
     }
   }
@@ -92,12 +98,13 @@ bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uin
     return false;
   }
   if (const JsonValue* const constant = schema.find("const");
-      constant != nullptr && !isSameValue(*constant, value)) {
+      constant != nullptr && !isSameValue(*constant, value, grammar_->work())) {
     return false;
   }
-  if (const JsonValue* const values = schema.find("enum"); values != nullptr) {
+  const bool listed = (flags & SchemaElement::kWithoutEnum) != 0;
+  if (const JsonValue* const values = schema.find("enum"); values != nullptr && !listed) {
     const JsonValue* one = values->first;
-    while (one != nullptr && !isSameValue(*one, value)) {
+    while (one != nullptr && !isSameValue(*one, value, grammar_->work())) {
       one = one->next;
     }
     if (one == nullptr) {
@@ -159,6 +166,7 @@ bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value
 
 bool SchemaContext::isValidString(const JsonValue& schema, const JsonValue& value) {
   const StringFacts facts = stringsOf(schema);
+  (void)spend(schema, value.text.bytes);
   const uint32_t length = facts.isBounded() ? codePoints(value.text) : 0;
   if (failed() || length < facts.min_length || length > facts.max_length) {
     return false;
@@ -170,14 +178,12 @@ bool SchemaContext::isValidString(const JsonValue& schema, const JsonValue& valu
     if (is_format && !isFormatExact(name)) {
       continue;
     }
-    const char* const format = is_format ? formatPattern(name) : nullptr;
-    const JsonText pattern = is_format ? JsonText{format, std::strlen(format)} : name;
     if (++matched_ > kMostMatched) {
       refuse(schema, is_format ? "format" : "pattern",
              "is held against too many constants: leave it out there");
       return false;
     }
-    const bool matches = patternAccepts(pattern, is_format, value.text, scratch(), &failed);
+    const bool matches = patterns_.accepts(name, is_format, value.text, &failed);
     if (failed) {
       refuse(schema, is_format ? "format" : "pattern", "is too large: make it smaller");
     }
@@ -214,7 +220,8 @@ bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& valu
   }
   if (const JsonValue* const names = schema.find("required"); names != nullptr) {
     for (const JsonValue* name = names->first; name != nullptr; name = name->next) {
-      if (value.find(name->text) == nullptr) {
+      if (!spend(schema, kStepsOfValue + stepsToPass(value.count)) ||
+          value.find(name->text) == nullptr) {
         return false;
       }
     }

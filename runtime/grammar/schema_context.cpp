@@ -8,7 +8,6 @@ namespace oriel {
 namespace {
 
 constexpr uint32_t kMostReferences = 40;  // one leading to the next
-constexpr uint32_t kMostSteps = 400000;
 constexpr uint32_t kMostCount = UINT32_MAX - 1;
 constexpr size_t kPathBytes = 400;
 
@@ -257,9 +256,7 @@ uint32_t typeOf(const JsonValue& value) {
 
 void SchemaContext::fail(oriel_status code, const JsonValue& schema, const char* keyword,
                          const char* what) {
-  if (status_.ok() && scratch()->noMemory()) {  // and not the schema's fault
-    status_ = log_.fail(ORIEL_ERROR_OUT_OF_MEMORY, kNoSchemaMemory);
-  }
+  (void)end();
   if (status_.ok()) {
     status_ = log_.fail(code, "the schema's keyword \"%s\" at %s %s", keyword,
                         Path(document_, schema).text(), what);
@@ -274,18 +271,30 @@ void SchemaContext::wrong(const JsonValue& schema, const char* keyword, const ch
   fail(ORIEL_ERROR_ARGUMENT, schema, keyword, what);
 }
 
-bool SchemaContext::spend(const JsonValue& schema) {
-  if (status_.ok() && ++steps_ > kMostSteps) {
+Status SchemaContext::end() {
+  if (status_.ok() && (grammar_->noMemory() || patterns_.noMemory())) {  // not the schema's fault
+    status_ = log_.fail(ORIEL_ERROR_OUT_OF_MEMORY, kNoSchemaMemory);
+  } else if (status_.ok() && grammar_->work()->stopped()) {
+    status_ = log_.fail(ORIEL_ERROR_CANCELLED, "working out the schema was stopped: ask again");
+  } else if (status_.ok() && grammar_->work()->ended()) {
     status_ = log_.fail(ORIEL_ERROR_UNSUPPORTED,
                         "the schema is too much to work out (at %s): make it smaller, above all "
-                        "unions within unions",
-                        Path(document_, schema).text());
+                        "unions within unions and patterns in branches of oneOf",
+                        Path(document_, at_ != nullptr ? *at_ : schema_).text());
+  }
+  return status_;
+}
+
+bool SchemaContext::spend(const JsonValue& schema, uint64_t steps) {
+  at_ = &schema;
+  if (!grammar_->work()->spend(steps)) {
+    (void)end();
   }
   return !failed();
 }
 
 bool SchemaContext::check(const JsonValue& schema) {
-  if (!spend(schema)) {
+  if (!spend(schema) || !spend(schema, stepsOfMembers(schema))) {
     return false;
   }
   for (const JsonValue* member = schema.first; member != nullptr; member = member->next) {
@@ -299,6 +308,12 @@ bool SchemaContext::check(const JsonValue& schema) {
 bool SchemaContext::checkShape(const JsonValue& schema, const JsonValue& keyword) {
   for (const Keyword& known : kKeywords) {
     if (keyword.key.is(known.name)) {
+      const bool is_walked = known.shape == Shape::kSchemas ||
+                             known.shape == Shape::kNamedSchemas || known.shape == Shape::kTexts ||
+                             known.shape == Shape::kTypes;
+      if (is_walked && !spend(schema, stepsToPass(keyword.count))) {
+        return false;
+      }
       const char* const error = shapeError(known.shape, keyword);
       if (error != nullptr) {
         wrong(schema, known.name, error);
@@ -331,7 +346,7 @@ const JsonValue* SchemaContext::resolve(const JsonValue& schema, const JsonValue
   }
   const JsonValue* target = &document_;
   char* const token = scratch()->takeText(reference.text.bytes + 1);
-  if (token == nullptr) {
+  if (token == nullptr || !spend(schema, 4 * uint64_t{reference.text.bytes})) {
     return nullptr;
   }
   for (++at; at != end && target != nullptr;) {
@@ -341,6 +356,7 @@ const JsonValue* SchemaContext::resolve(const JsonValue& schema, const JsonValue
       target = nullptr;
       break;
     }
+    (void)spend(schema, stepsToPass(target->count));
     target = target->isObject()  ? target->find(name)
              : target->isArray() ? elementAt(*target, name)
                                  : nullptr;
@@ -377,6 +393,9 @@ void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t pare
     return;
   }
   const uint32_t at = all->elements.count();
+  if (!spend(*schema, at)) {
+    return;
+  }
   for (uint32_t i = 0; i < at; ++i) {
     if (all->elements[i].schema != schema || all->elements[i].isNegated()) {
       continue;
@@ -428,6 +447,7 @@ NumberFacts SchemaContext::numbersOf(const JsonValue& schema) {
     if (value == nullptr) {
       return false;
     }
+    (void)spend(schema, value->text.bytes);
     if (!readBound(value->text, decimal)) {
       refuse(schema, keyword, "has too many digits: write fewer");
       return false;
@@ -465,7 +485,7 @@ StringFacts SchemaContext::stringsOf(const JsonValue& schema) {
   countsOf(schema, "minLength", "maxLength", &facts.min_length, &facts.max_length);
   if (const JsonValue* const pattern = schema.find("pattern"); pattern != nullptr) {
     bool is_wrong = false;
-    const char* const error = patternError(pattern->text, scratch(), &is_wrong);
+    const char* const error = patterns_.error(pattern->text, &is_wrong);
     if (error != nullptr) {
       char what[160];
       std::snprintf(what, sizeof(what), "has a part that cannot be used (%s): write it otherwise",
@@ -536,12 +556,16 @@ void SchemaContext::join(const JsonValue& schema, const StringFacts& more, Strin
 
 SchemaFacts SchemaContext::factsOf(const Conjunction& all) {
   SchemaFacts facts;
+  (void)grammar_->work()->spend(all.elements.count());
   for (uint32_t i = 0; i < all.elements.count() && !failed(); ++i) {
     const SchemaElement& element = all.elements[i];
     if (element.isNegated()) {
       continue;
     }
     const JsonValue& schema = *element.schema;
+    if (!spend(schema, kStepsOfSchema / 2 + stepsOfMembers(schema))) {
+      break;
+    }
     facts.types &= typesOf(schema);
     if (facts.constants == nullptr &&
         (schema.find("const") != nullptr || schema.find("enum") != nullptr)) {

@@ -79,7 +79,7 @@ struct NumberState {
 
 class NumberAutomaton {
  public:
-  NumberAutomaton(const NumberFacts& facts, Scratch* scratch) : facts_(facts), scratch_(scratch) {
+  NumberAutomaton(const NumberFacts& facts, Work* work) : facts_(facts), work_(work) {
     sides_[0] = sideOf(facts, false);
     sides_[1] = sideOf(facts, true);
   }
@@ -100,7 +100,7 @@ class NumberAutomaton {
           *to = from;
           return chars_[symbol] != '\0' && step(chars_[symbol], to);
         },
-        [this](const NumberState& at) { return accepts(at); }, scratch_, dfa);
+        [this](const NumberState& at) { return accepts(at); }, work_, dfa);
     return result == DfaResult::kTooLarge
                ? "is too much to count beside the other bounds: make them simpler"
            : result == DfaResult::kNoMemory ? "is more than there is memory for: make it simpler"
@@ -202,7 +202,7 @@ class NumberAutomaton {
   }
 
   Alphabet makeSymbols() {
-    CharRange* const ranges = scratch_->take<CharRange>(12);
+    CharRange* const ranges = work_->scratch()->take<CharRange>(12);
     CharSet sets[12];
     if (ranges == nullptr) {
       return {};
@@ -213,7 +213,7 @@ class NumberAutomaton {
       ranges[i] = {c, c};
       sets[i] = {&ranges[i], 1};
     }
-    const Alphabet alphabet = makeAlphabet(sets, 12, scratch_);
+    const Alphabet alphabet = makeAlphabet(sets, 12, work_);
     if (alphabet.first != nullptr) {
       for (const char c : kChars) {
         chars_[alphabet.symbolOf(static_cast<uint8_t>(c))] = c;  // the last, '\0', has none
@@ -353,7 +353,7 @@ class NumberAutomaton {
   }
 
   const NumberFacts& facts_;
-  Scratch* const scratch_;
+  Work* const work_;
   Side sides_[2];
   char chars_[32] = {};  ///< of a symbol
   uint32_t most_digits_ = 0;
@@ -424,9 +424,9 @@ const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId*
     bounded.addMin(decimalOf(-kLargestInteger), false);
     bounded.addMax(decimalOf(kLargestInteger), false);
   }
-  Scratch scratch(grammar->scratch(), kMostDfaBytes);
+  (void)grammar->work()->begin();
   Dfa dfa;
-  const char* const error = NumberAutomaton(bounded, &scratch).build(&dfa);
+  const char* const error = NumberAutomaton(bounded, grammar->work()).build(&dfa);
   if (error != nullptr) {
     return error;
   }

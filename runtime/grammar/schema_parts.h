@@ -4,7 +4,7 @@
 #include "grammar/json_schema.h"
 #include "grammar/list.h"
 #include "grammar/schema_numbers.h"
-#include "grammar/schema_strings.h"
+#include "grammar/schema_patterns.h"
 
 namespace oriel {
 
@@ -30,7 +30,8 @@ struct SchemaElement {
   enum Flags : uint32_t {
     kWithoutAnyOf = 1,  ///< a branch of it stands beside it
     kWithoutOneOf = 2,
-    kNegated = 4,  ///< it must not be valid
+    kNegated = 4,      ///< it must not be valid
+    kWithoutEnum = 8,  ///< the value is one of its `enum`
   };
   static constexpr uint32_t kNoParent = UINT32_MAX;
 
@@ -63,23 +64,30 @@ struct SchemaFacts {
   bool is_one_of = false;
 };
 
+/// To pass so many members or elements of a value: a long list is not in the caches.
+inline uint64_t stepsToPass(uint64_t count) {
+  return count * (count <= 100 ? 2 : count <= 1000 ? 4 : 16);
+}
+
 /// A schema being read: where it stands, what has gone wrong, and what it may cost.
 class SchemaContext {
  public:
   SchemaContext(const JsonValue& schema, const JsonValue& document, const Log& log,
                 Grammar* grammar)
-      : schema_(schema), document_(document), log_(log), grammar_(grammar) {}
+      : schema_(schema), document_(document), log_(log), grammar_(grammar), patterns_(grammar) {}
 
   Grammar* grammar() const { return grammar_; }
   Scratch* scratch() const { return grammar_->scratch(); }
   bool failed() const { return !status_.ok() || grammar_->failed(); }
   Status status() const { return status_; }
+  /// Says so where the work has ended and nothing else was said.
+  Status end();
 
   /// The first of these counts. `what`: "is not supported: leave it out".
   void refuse(const JsonValue& schema, const char* keyword, const char* what);
   void wrong(const JsonValue& schema, const char* keyword, const char* what);
-  /// Counts work; false: it is too much, and has failed.
-  bool spend(const JsonValue& schema);
+  /// Counts work on a schema; false: it is too much, and has failed.
+  bool spend(const JsonValue& schema, uint64_t steps = kStepsOfSchema);
 
   /// The schema's keywords are known. Otherwise it fails.
   bool check(const JsonValue& schema);
@@ -98,12 +106,12 @@ class SchemaContext {
   /// What an object's property or an array's item has to be.
   void addProperty(const Conjunction& objects, const JsonText& name, Conjunction* value);
   void addItem(const Conjunction& arrays, uint32_t index, Conjunction* value);
-  static const JsonValue* propertyOf(const JsonValue& schema, const JsonText& name);
-  static const JsonValue* itemOf(const JsonValue& schema, uint32_t index);
+  const JsonValue* propertyOf(const JsonValue& schema, const JsonText& name);
+  const JsonValue* itemOf(const JsonValue& schema, uint32_t index);
   /// Properties that none of them names may be there.
-  bool isOpen(const Conjunction& objects) const;
-  bool isNamed(const Conjunction& objects, const JsonText& name) const;
-  static bool isRequired(const JsonValue& schema, const JsonText& name);
+  bool isOpen(const Conjunction& objects);
+  bool isNamed(const Conjunction& objects, const JsonText& name);
+  bool isRequired(const JsonValue& schema, const JsonText& name);
 
   /// The branches of a union: of `all` without the union, each with one branch.
   void branch(const Conjunction& all, const SchemaFacts& facts, const JsonValue& branch,
@@ -114,7 +122,8 @@ class SchemaContext {
   /// `flags`: SchemaElement's, unions that are not looked at.
   bool isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth = 0,
                uint32_t flags = 0);
-  bool isValid(const Conjunction& all, const JsonValue& value);
+  /// `listing`: the schema, if any, that has the value in its `enum`.
+  bool isValid(const Conjunction& all, const JsonValue& value, const JsonValue* listing);
   /// Leaves out what must not be valid, and unions of which a branch stands beside them.
   bool isValidByAll(const Conjunction& all, const JsonValue& value);
 
@@ -124,6 +133,12 @@ class SchemaContext {
                 const JsonValue& other, uint32_t depth = 0);
 
  private:
+  /// About what looking at one takes, beside what it holds.
+  static constexpr uint64_t kStepsOfSchema = 128;
+  /// To look for every keyword in a schema. With more members than there are keywords they repeat.
+  static uint64_t stepsOfMembers(const JsonValue& schema) {
+    return schema.count * uint64_t{schema.count <= 64 ? 48u : 480u};
+  }
   void fail(oriel_status code, const JsonValue& schema, const char* keyword, const char* what);
   static bool leadsTo(const Conjunction& all, uint32_t ancestor, uint32_t element);
   bool checkShape(const JsonValue& schema, const JsonValue& keyword);
@@ -154,11 +169,12 @@ class SchemaContext {
   const Log& log_;
   Grammar* const grammar_;
   Status status_ = kOk;
-  uint32_t steps_ = 0;
-  uint32_t matched_ = 0;  ///< patterns held against constants
+  SchemaPatterns patterns_;
+  const JsonValue* at_ = nullptr;  ///< what was worked on last
+  uint32_t matched_ = 0;           ///< patterns held against constants
 };
 
 /// Whether two values are the same to JSON Schema: numbers by value, objects whatever their order.
-bool isSameValue(const JsonValue& a, const JsonValue& b);
+bool isSameValue(const JsonValue& a, const JsonValue& b, Work* work);
 
 }  // namespace oriel

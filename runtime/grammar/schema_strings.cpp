@@ -103,7 +103,7 @@ bool sameTexts(const JsonText* a, uint32_t n_a, const JsonText* b, uint32_t n_b)
 // What several patterns and formats of some strings have in common, in one alphabet.
 class Common {
  public:
-  explicit Common(Scratch* scratch) : scratch_(scratch), sets_(scratch) {}
+  explicit Common(Work* work) : work_(work), sets_(work->scratch()) {}
 
   // False: one is not supported, or there are too many.
   bool add(const StringFacts& facts, uint32_t form = 0) {
@@ -133,7 +133,7 @@ class Common {
       return false;
     }
     bool wrong = false;
-    regexes_[n_] = Regex(scratch_);
+    regexes_[n_] = Regex(work_);
     if (regexes_[n_].read(text, bytes, whole, &wrong) != nullptr) {
       return false;
     }
@@ -146,7 +146,7 @@ class Common {
   uint32_t count() const { return n_; }
 
   DfaResult build(Dfa* dfa) {
-    const Alphabet alphabet = makeAlphabet(sets_.begin(), sets_.count(), scratch_);
+    const Alphabet alphabet = makeAlphabet(sets_.begin(), sets_.count(), work_);
     if (alphabet.first == nullptr) {
       return DfaResult::kTooLarge;
     }
@@ -161,7 +161,7 @@ class Common {
         continue;
       }
       const Dfa all = *dfa;
-      result = intersectDfa(all, one, kMostPatternStates, scratch_, dfa);
+      result = intersectDfa(all, one, kMostPatternStates, work_, dfa);
       if (result != DfaResult::kDone) {
         return result;
       }
@@ -172,19 +172,19 @@ class Common {
  private:
   static constexpr uint32_t kMost = 4 * StringFacts::kMostPatterns;
 
-  Scratch* const scratch_;
+  Work* const work_;
   List<CharSet> sets_;
   uint32_t n_ = 0;
   Regex regexes_[kMost];
 };
 
 // Texts of `dfa` of these lengths; where the largest are too much to count, none of them.
-const char* limitLength(const StringFacts& facts, Scratch* scratch, Dfa* dfa) {
+const char* limitLength(const StringFacts& facts, Work* work, Dfa* dfa) {
   if (dfa->n_states == 0) {
     return nullptr;
   }
-  const uint32_t shortest = shortestText(*dfa, scratch);
-  const uint32_t longest = longestText(*dfa, scratch);
+  const uint32_t shortest = shortestText(*dfa, work);
+  const uint32_t longest = longestText(*dfa, work);
   if (shortest > facts.max_length || (longest != UINT32_MAX && longest < facts.min_length)) {
     dfa->n_states = 0;
     return nullptr;
@@ -198,7 +198,7 @@ const char* limitLength(const StringFacts& facts, Scratch* scratch, Dfa* dfa) {
   const uint32_t up_to = std::min(max, std::max({counted, 2 * facts.min_length, 2 * shortest}));
   const Dfa all = *dfa;
   const DfaResult result =
-      limitDfa(all, min, max == UINT32_MAX ? max : up_to, 3 * kMostLimitedStates, scratch, dfa);
+      limitDfa(all, min, max == UINT32_MAX ? max : up_to, 3 * kMostLimitedStates, work, dfa);
   if (result != DfaResult::kDone || (dfa->n_states == 0 && up_to < max)) {
     return "is too much to count beside these lengths: make one of them simpler";
   }
@@ -236,38 +236,9 @@ bool isFormatExact(const JsonText& format) {
   return known != nullptr && known->exact;
 }
 
-const char* patternError(const JsonText& pattern, Scratch* around, bool* wrong) {
-  Scratch scratch(around, kMostDfaBytes);
-  Regex regex(&scratch);
-  return regex.read(pattern.data, pattern.bytes, false, wrong);
-}
-
-bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text, Scratch* around,
-                    bool* failed) {
-  Scratch scratch(around, kMostDfaBytes);
-  Common common(&scratch);
-  Dfa dfa;
-  if (!common.add(pattern.data, pattern.bytes, whole) || common.build(&dfa) != DfaResult::kDone) {
-    *failed = true;
-    return false;
-  }
-  return dfaAccepts(dfa, text.data, text.bytes);
-}
-
-bool mayStringsMeet(const StringFacts& a, const StringFacts& b, Scratch* around) {
-  if (a.min_length > b.max_length || b.min_length > a.max_length) {
-    return false;
-  }
-  Scratch scratch(around, kMostDfaBytes);
-  Common common(&scratch);
-  if (!common.add(a) || !common.add(b) || common.count() == 0) {
-    return true;
-  }
-  Dfa dfa;
-  if (common.build(&dfa) != DfaResult::kDone) {
-    return true;
-  }
-  return dfa.n_states != 0;
+bool stringsDfa(const StringFacts& facts, Work* work, Dfa* dfa) {
+  Common common(work);
+  return common.add(facts) && common.build(dfa) == DfaResult::kDone;
 }
 
 const char* stringExpression(const StringFacts& facts, ExprId character, Grammar* grammar,
@@ -285,19 +256,20 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
     *expression = grammar->sequence(quote, grammar->sequence(body, quote));
     return nullptr;
   }
-  Scratch scratch(grammar->scratch(), kMostDfaBytes);
+  Work* const work = grammar->work();
+  (void)work->begin();
   Dfa dfa;
   for (uint32_t form = 0; form < kForms; ++form) {
-    Common common(&scratch);
+    Common common(work);
     if (!common.add(facts, form) || common.build(&dfa) != DfaResult::kDone) {
       return "is too large, or too much beside other patterns and formats: make it simpler";
     }
     if (facts.n_formats == 0 || dfa.n_states == 0 || facts.max_length == UINT32_MAX ||
-        longestText(dfa, &scratch) <= facts.max_length) {
+        longestText(dfa, work) <= facts.max_length) {
       break;
     }
   }
-  const char* const error = limitLength(facts, &scratch, &dfa);
+  const char* const error = limitLength(facts, work, &dfa);
   if (error != nullptr) {
     return error;
   }

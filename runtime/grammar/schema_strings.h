@@ -27,13 +27,8 @@ const char* formatPattern(const JsonText& format);
 /// Whether the pattern of a format has all texts that it allows: where it has fewer it tells nothing about a constant.
 bool isFormatExact(const JsonText& format);
 
-/// These three work beside the scratch `around`.
-/// Null, or what is wrong with a pattern. `wrong`: it is none.
-const char* patternError(const JsonText& pattern, Scratch* around, bool* wrong);
-bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text, Scratch* around,
-                    bool* failed);
-/// Whether a text may satisfy both. True also where that is too much work.
-bool mayStringsMeet(const StringFacts& a, const StringFacts& b, Scratch* around);
+/// What satisfies all patterns and formats, of any length. False: it is too large, or one is not supported.
+bool stringsDfa(const StringFacts& facts, Work* work, Dfa* dfa);
 
 /// With its quotes. `character`: one of a JSON string, raw or escaped. `*expression` is kNever where nothing fits.
 /// Otherwise null, or why there is none, said of the keyword. Patterns have been checked.

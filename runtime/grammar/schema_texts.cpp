@@ -8,6 +8,7 @@ namespace oriel {
 namespace {
 
 constexpr uint32_t kMostDepth = 60;
+constexpr uint64_t kStepsOfExpression = 32;  // to look at it and at its parts
 
 constexpr CharRange kRaw[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF}};
 
@@ -110,6 +111,82 @@ ExprId textsExpression(JsonText* texts, uint32_t count, Grammar* grammar) {
   return textsFrom(texts, count, 0, 0, grammar);
 }
 
+const uint8_t* expressionsWithText(const Grammar* grammar, ExprId from) {
+  Scratch* const scratch = grammar->work()->begin();
+  const uint32_t count = grammar->count() - from;
+  uint8_t* const has = scratch->take<uint8_t>(count);
+  // For each the ones that are made of it, and those that wait to be told.
+  uint32_t* const first = scratch->take<uint32_t>(count + uint64_t{2});
+  uint32_t* const users = scratch->take<uint32_t>(2 * uint64_t{count});
+  uint32_t* const waiting = scratch->take<uint32_t>(count);
+  if (waiting == nullptr || !grammar->work()->spend(kStepsOfExpression * count)) {
+    return nullptr;
+  }
+  // UINT32_MAX: there is none.
+  const auto definitionOf = [&](const Expr& rule) {
+    const ExprId id = grammar->definition(rule.left);
+    return id == UINT32_MAX ? id : id - from;
+  };
+  const auto forEachPart = [&](uint32_t i, const auto& visit) {
+    const Expr& e = grammar->at(from + i);
+    if (e.kind == ExprKind::kRule) {
+      if (definitionOf(e) < count) {
+        visit(definitionOf(e));
+      }
+    } else if (e.kind >= ExprKind::kSequence) {
+      visit(e.left - from);
+      if (e.kind != ExprKind::kRepeat) {
+        visit(e.right - from);
+      }
+    }
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    forEachPart(i, [&](uint32_t part) { ++first[part + 2]; });
+  }
+  for (uint32_t i = 2; i < count + 2; ++i) {
+    first[i] += first[i - 1];
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    forEachPart(i, [&](uint32_t part) { users[first[part + 1]++] = i; });
+  }
+  const auto hasText = [&](const Expr& e) {
+    switch (e.kind) {
+      case ExprKind::kNever:
+        return false;
+      case ExprKind::kEmpty:
+      case ExprKind::kBytes:
+      case ExprKind::kChars:
+        return true;
+      case ExprKind::kSequence:
+        return has[e.left - from] != 0 && has[e.right - from] != 0;
+      case ExprKind::kChoice:
+        return has[e.left - from] != 0 || has[e.right - from] != 0;
+      case ExprKind::kRepeat:
+        return e.min == 0 || has[e.left - from] != 0;
+      case ExprKind::kRule:
+        return definitionOf(e) < count && has[definitionOf(e)] != 0;
+    }
+    return false;
+  };
+  uint32_t n_waiting = 0;
+  const auto look = [&](uint32_t i) {
+    if (has[i] == 0 && hasText(grammar->at(from + i))) {
+      has[i] = 1;
+      waiting[n_waiting++] = i;
+    }
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    look(i);
+  }
+  while (n_waiting != 0) {
+    const uint32_t part = waiting[--n_waiting];
+    for (uint32_t i = first[part]; i < first[part + 1]; ++i) {
+      look(users[i]);
+    }
+  }
+  return has;
+}
+
 ExprId rawCharacter(Grammar* grammar) { return grammar->chars(kRaw, std::size(kRaw)); }
 
 ExprId countedCharacter(Grammar* grammar) {
@@ -152,6 +229,7 @@ ExprId otherKey(JsonText* names, uint32_t count, Grammar* grammar) {
   nodes.push({0, count, 0, grammar->newRule()});
   for (uint32_t n = 0; n < nodes.count() && !grammar->failed(); ++n) {
     const KeyNode node = nodes[n];
+    (void)grammar->work()->spend(kStepsOfExpression * (4 + uint64_t{node.count}));
     options.cutTo(0);
     taken.cutTo(0);
     uint32_t i = node.first;

@@ -43,6 +43,10 @@ JsonText jsonOf(const JsonValue& value, Scratch* scratch);
 /// One of these texts. What they begin with alike is written once; they are sorted. `count` is not 0.
 ExprId textsExpression(JsonText* texts, uint32_t count, Grammar* grammar);
 
+/// For each expression from `from` on, which are made of those alone, whether it has a text; in the work's memory. Null:
+/// there is none, or the work has ended.
+const uint8_t* expressionsWithText(const Grammar* grammar, ExprId from);
+
 /// One code point of a string that stands for itself.
 ExprId rawCharacter(Grammar* grammar);
 /// One, or an escape for one; of those by number only what is no surrogate.

@@ -169,6 +169,16 @@ TEST_F(Gbnf, hostile_grammars_end_quickly) {
     const std::string last = "d" + std::to_string(i - 1);
     doubling += "d" + std::to_string(i) + " ::= " + last + " " + last + "\n";
   }
+  // Many rules that are nothing but one, which has as many alternatives.
+  std::string passing = "root ::= \"x\" a0";
+  std::string alternatives = "r ::= [a]";
+  std::string passed = "\n";
+  for (int i = 0; i < 25000; ++i) {
+    passing += " | \"x\" a" + std::to_string(i);
+    passed += "a" + std::to_string(i) + " ::= r\n";
+    alternatives += " | [" + std::string(1, static_cast<char>('a' + i % 2)) + "]";
+  }
+  passing += passed + alternatives;
   std::string nested = "\"a\"";
   for (int i = 0; i < 200; ++i) {
     nested = "(" + nested + "){1000}";
@@ -194,6 +204,7 @@ TEST_F(Gbnf, hostile_grammars_end_quickly) {
       chain,
       doubling,
       "root ::= (\"\" | \"\"){100000} \"a\"",
+      passing,
       "root ::= \"" + repeated("\\", 2000001),
   };
   for (const std::string& text : kHostile) {

@@ -1,0 +1,173 @@
+#include "grammar/schema_patterns.h"
+
+#include "grammar/regex.h"
+
+namespace oriel {
+namespace {
+
+// Of what is kept, so that one that is large does not leave others without room.
+constexpr size_t kLargestPart = 4;
+constexpr size_t kBytesAStep = 4;
+
+}  // namespace
+
+uint64_t SchemaPatterns::hashOf(const StringFacts& facts, bool is_check) {
+  uint64_t hash = is_check ? 1 : 2;
+  for (uint32_t i = 0; i < facts.n_patterns; ++i) {
+    hash = hashBytes(facts.patterns[i].data, facts.patterns[i].bytes, hash);
+  }
+  for (uint32_t i = 0; i < facts.n_formats; ++i) {
+    hash = ~hashBytes(facts.formats[i].data, facts.formats[i].bytes, hash);
+  }
+  return hash;
+}
+
+bool SchemaPatterns::isSame(const Known& known, const StringFacts& facts) {
+  return known.n_patterns == facts.n_patterns && known.n_formats == facts.n_formats &&
+         std::equal(known.texts, known.texts + known.n_patterns, facts.patterns) &&
+         std::equal(known.texts + known.n_patterns,
+                    known.texts + known.n_patterns + known.n_formats, facts.formats);
+}
+
+const SchemaPatterns::Known* SchemaPatterns::find(const StringFacts& facts, bool is_check,
+                                                  uint64_t hash) {
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < facts.n_patterns; ++i) {
+    bytes += facts.patterns[i].bytes;
+  }
+  (void)work_->spend(16 + bytes / kBytesAStep);
+  if (heads_ == nullptr) {
+    heads_ = memory_.take<uint32_t>(kHashes);
+  }
+  for (uint32_t at = heads_ != nullptr ? heads_[hash % kHashes] : 0; at != 0;
+       at = known_[at - 1].same_hash) {
+    (void)work_->spend(4);
+    const Known& known = known_[at - 1];
+    if (known.hash == hash && known.is_check == is_check && isSame(known, facts)) {
+      (void)work_->spend(bytes / kBytesAStep);
+      return &known;
+    }
+  }
+  return nullptr;
+}
+
+// Null: there is no room.
+const SchemaPatterns::Known* SchemaPatterns::keep(const StringFacts& facts, Known known) {
+  if (heads_ == nullptr || memory_.failed() || work_->ended()) {
+    return nullptr;
+  }
+  const uint32_t n = facts.n_patterns + facts.n_formats;
+  JsonText* const texts = memory_.take<JsonText>(n);
+  if (texts == nullptr) {
+    return nullptr;
+  }
+  std::copy_n(facts.patterns, facts.n_patterns, texts);
+  std::copy_n(facts.formats, facts.n_formats, texts + facts.n_patterns);
+  known.texts = texts;
+  known.n_patterns = facts.n_patterns;
+  known.n_formats = facts.n_formats;
+  known.same_hash = heads_[known.hash % kHashes];
+  if (!known_.push(known)) {
+    return nullptr;
+  }
+  heads_[known.hash % kHashes] = known_.count();
+  return &known_.last();
+}
+
+const char* SchemaPatterns::error(const JsonText& pattern, bool* wrong) {
+  StringFacts facts;
+  facts.patterns[facts.n_patterns++] = pattern;
+  const uint64_t hash = hashOf(facts, true);
+  if (const Known* const known = find(facts, true, hash); known != nullptr) {
+    *wrong = known->wrong;
+    return known->error;
+  }
+  Known known = {};
+  known.hash = hash;
+  known.is_check = true;
+  (void)work_->begin();
+  Regex regex(work_);
+  known.error = regex.read(pattern.data, pattern.bytes, false, &known.wrong);
+  (void)keep(facts, known);
+  *wrong = known.wrong;
+  return known.error;
+}
+
+// Into memory that stays.
+bool SchemaPatterns::copyDfa(Dfa* dfa) {
+  const uint32_t n_intervals = dfa->alphabet.n_intervals;
+  const size_t n_edges = size_t{dfa->n_states} * dfa->alphabet.n_symbols;
+  const size_t bytes = n_edges * sizeof(uint16_t) + dfa->n_states +
+                       n_intervals * (sizeof(uint32_t) + sizeof(uint16_t));
+  if (bytes > memory_.leftBytes() / kLargestPart || !work_->spend(bytes / kBytesAStep)) {
+    return false;
+  }
+  uint32_t* const first = memory_.take<uint32_t>(n_intervals);
+  uint16_t* const symbol = memory_.take<uint16_t>(n_intervals);
+  uint16_t* const next = memory_.take<uint16_t>(n_edges);
+  uint8_t* const accepts = memory_.take<uint8_t>(dfa->n_states);
+  if (memory_.failed()) {
+    return false;
+  }
+  std::copy_n(dfa->alphabet.first, n_intervals, first);
+  std::copy_n(dfa->alphabet.symbol, n_intervals, symbol);
+  std::copy_n(dfa->next, n_edges, next);
+  std::copy_n(dfa->accepts, dfa->n_states, accepts);
+  dfa->alphabet.first = first;
+  dfa->alphabet.symbol = symbol;
+  dfa->next = next;
+  dfa->accepts = accepts;
+  return true;
+}
+
+// False: it is too large. Otherwise in memory that stays, or in the work's until that begins anew.
+bool SchemaPatterns::dfaOf(const StringFacts& facts, Dfa* dfa) {
+  const uint64_t hash = hashOf(facts, false);
+  if (const Known* const known = find(facts, false, hash); known != nullptr) {
+    *dfa = known->dfa;
+    return !known->too_large;
+  }
+  Known known = {};
+  known.hash = hash;
+  known.too_large = !stringsDfa(facts, work_, &known.dfa);
+  const bool stays = known.too_large || known.dfa.n_states == 0 || copyDfa(&known.dfa);
+  if (stays) {
+    (void)keep(facts, known);
+  }
+  *dfa = known.dfa;
+  return !known.too_large;
+}
+
+bool SchemaPatterns::accepts(const JsonText& pattern, bool is_format, const JsonText& text,
+                             bool* failed) {
+  StringFacts facts;
+  if (is_format) {
+    facts.formats[facts.n_formats++] = pattern;
+  } else {
+    facts.patterns[facts.n_patterns++] = pattern;
+  }
+  (void)work_->begin();
+  Dfa dfa;
+  *failed = !dfaOf(facts, &dfa) || !work_->spend(16 * uint64_t{text.bytes});
+  return !*failed && dfaAccepts(dfa, text.data, text.bytes);
+}
+
+bool SchemaPatterns::mayMeet(const StringFacts& a, const StringFacts& b) {
+  if (a.min_length > b.max_length || b.min_length > a.max_length) {
+    return false;
+  }
+  const bool a_is_free = a.n_patterns + a.n_formats == 0;
+  const bool b_is_free = b.n_patterns + b.n_formats == 0;
+  (void)work_->begin();
+  Dfa dfa_a;
+  Dfa dfa_b;
+  if ((!a_is_free && !dfaOf(a, &dfa_a)) || (!b_is_free && !dfaOf(b, &dfa_b))) {
+    return true;
+  }
+  if (a_is_free || b_is_free) {
+    return (a_is_free || dfa_a.n_states != 0) && (b_is_free || dfa_b.n_states != 0);
+  }
+  return oriel::mayMeet(dfa_a, dfa_b, work_);
+}
+
+}  // namespace oriel

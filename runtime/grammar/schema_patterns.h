@@ -1,0 +1,52 @@
+// What a schema's patterns and formats are to each other and to texts: each is made an automaton once.
+#pragma once
+
+#include "grammar/schema_strings.h"
+
+namespace oriel {
+
+class SchemaPatterns {
+ public:
+  explicit SchemaPatterns(Grammar* grammar)
+      : work_(grammar->work()), memory_(grammar->scratch(), kMostKeptBytes), known_(&memory_) {}
+
+  /// Null, or what is wrong with a pattern. `wrong`: it is none.
+  const char* error(const JsonText& pattern, bool* wrong);
+  /// `failed`: its automaton is too large. A format as far as it is exact.
+  bool accepts(const JsonText& pattern, bool is_format, const JsonText& text, bool* failed);
+  /// Whether a text may satisfy both. True also where that is too much work.
+  bool mayMeet(const StringFacts& a, const StringFacts& b);
+  bool noMemory() const { return memory_.noMemory(); }
+
+ private:
+  static constexpr size_t kMostKeptBytes = 16u << 20;
+  static constexpr uint32_t kHashes = 256;
+
+  /// Of a pattern whether it can be read, of patterns and formats that hold at once their automaton.
+  struct Known {
+    uint64_t hash;
+    uint32_t same_hash;
+    bool is_check;
+    bool wrong;
+    bool too_large;
+    uint32_t n_patterns;
+    uint32_t n_formats;
+    const JsonText* texts;
+    const char* error;
+    Dfa dfa;
+  };
+
+  static uint64_t hashOf(const StringFacts& facts, bool is_check);
+  static bool isSame(const Known& known, const StringFacts& facts);
+  const Known* find(const StringFacts& facts, bool is_check, uint64_t hash);
+  const Known* keep(const StringFacts& facts, Known known);
+  bool copyDfa(Dfa* dfa);
+  bool dfaOf(const StringFacts& facts, Dfa* dfa);
+
+  Work* const work_;
+  Scratch memory_;
+  List<Known> known_;
+  uint32_t* heads_ = nullptr;  ///< of known_, plus 1
+};
+
+}  // namespace oriel

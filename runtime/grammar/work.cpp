@@ -1,0 +1,44 @@
+#include "grammar/work.h"
+
+#include <algorithm>
+
+namespace oriel {
+namespace {
+
+// What patterns of usual size take; larger ones ask the system for more, and give it back.
+constexpr size_t kKeptBytes = 256 * 1024;
+// Of memory that is taken anew: it is mapped, set to zeros, overwritten and given back.
+constexpr size_t kBytesAStep = 4;
+
+}  // namespace
+
+bool Work::look() {
+  if (end_ == End::kNot && stop_.asked != nullptr && stop_.asked(stop_.user)) {
+    end_ = End::kStopped;
+  }
+  if (end_ == End::kNot && steps_ > kMostSteps) {
+    end_ = End::kTooMuch;
+  }
+  next_look_ = ended() ? 0 : std::min(steps_ + kStepsBetweenLooks, kMostSteps + 1);
+  return !ended();
+}
+
+Scratch* Work::begin() {
+  if (room_.has_value() && !room_->failed()) {
+    (void)spend((room_->usedBytes() - kKeptBytes) / kBytesAStep);
+    room_->releaseTo(empty_);
+    return &*room_;
+  }
+  if (room_.has_value()) {
+    (void)spend(room_->usedBytes() / kBytesAStep);
+  }
+  room_.emplace(around_, kMostDfaBytes);
+  if (room_->takeText(kKeptBytes) != nullptr) {
+    empty_ = room_->place();
+    empty_.used -= kKeptBytes;  // the block stays
+    room_->releaseTo(empty_);
+  }
+  return &*room_;
+}
+
+}  // namespace oriel

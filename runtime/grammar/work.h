@@ -1,0 +1,64 @@
+// What it may cost to make a grammar, and memory for what is needed on the way.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/log.h"
+#include "base/scratch.h"
+
+namespace oriel {
+
+/// How the work is to end early.
+struct WorkStop {
+  bool (*asked)(const void* user) = nullptr;
+  const void* user = nullptr;
+};
+
+/// For what is only needed while one automaton is made.
+constexpr size_t kMostDfaBytes = 32u << 20;
+
+/// Counts the steps of all schemas, patterns and rules of one grammar. A step is a nanosecond or two: an edge of an
+/// automaton that is followed, a member of an object that is passed. Once they are used up, or the work is stopped, it
+/// has ended, and everything that asks leaves off.
+class Work {
+ public:
+  /// At most 0.8 s of a slow processor. The largest of the reference schemas takes a fiftieth of it.
+  static constexpr uint64_t kMostSteps = 300'000'000;
+
+  Work(Scratch* around, const WorkStop& stop) : around_(around), stop_(stop) {}
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  /// False: it has ended.
+  bool spend(uint64_t steps) {
+    steps_ += steps;
+    return steps_ < next_look_ || look();
+  }
+  bool ended() const { return end_ != End::kNot; }
+  bool stopped() const { return end_ == End::kStopped; }
+  uint64_t steps() const { return steps_; }
+
+  /// Memory beside that of the grammar, up to kMostDfaBytes: what was taken from it before is gone. It is kept, so that
+  /// the system is asked once and not for every pattern.
+  Scratch* begin();
+  Scratch* scratch() { return &*room_; }
+  /// The system refused some; then the grammar has failed.
+  bool noMemory() const { return room_.has_value() && room_->noMemory(); }
+
+ private:
+  enum class End : uint8_t { kNot, kTooMuch, kStopped };
+  static constexpr uint64_t kStepsBetweenLooks = 1 << 20;
+
+  bool look();
+
+  Scratch* const around_;
+  const WorkStop stop_;
+  std::optional<Scratch> room_;
+  Scratch::Place empty_;
+  uint64_t steps_ = 0;
+  uint64_t next_look_ = 0;
+  End end_ = End::kNot;
+};
+
+}  // namespace oriel

@@ -1,0 +1,271 @@
+// What schemas and grammars may cost: the work on each is counted, and ends in time.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/workspace.h"
+#include "grammar/gbnf.h"
+#include "support/ledger.h"
+#include "support/processor_time.h"
+#include "support/schema_texts.h"
+
+namespace oriel::test {
+namespace {
+
+using nlohmann::json;
+
+// What they take is a fifth of that at most, on two slow cores.
+constexpr double kMostSeconds = 5.0;
+// One look's worth of work, and the last piece that was begun.
+constexpr uint64_t kMostSteps = Work::kMostSteps + Work::kMostSteps / 10;
+
+std::string quoted(const std::string& pattern, int i) {
+  std::string text = pattern;
+  text.replace(text.find('%'), 1, std::to_string(i));
+  return text;
+}
+
+// Branches that have a property of one of the patterns each; % is the branch's number.
+json branches(int count, const std::string& pattern) {
+  json all = json::array();
+  for (int i = 0; i < count; ++i) {
+    const json value = {{"type", "string"}, {"pattern", quoted(pattern, i)}};
+    all.push_back({{"type", "object"}, {"properties", {{"k", value}}}, {"required", {"k"}}});
+  }
+  return all;
+}
+
+// The status, once it has come soon enough.
+oriel_status endsSoon(const json& schema) {
+  const std::string text = schema.dump();
+  oriel_status code = ORIEL_OK;
+  const double seconds = processorSeconds([&] {
+    const SchemaTexts texts(text);
+    code = texts.code();
+    EXPECT_LT(texts.grammar().work()->steps(), kMostSteps);
+    if (code == ORIEL_ERROR_UNSUPPORTED) {
+      EXPECT_NE(std::string::npos, texts.errors().find(": ")) << texts.errors();
+    } else {
+      EXPECT_EQ(ORIEL_OK, code) << texts.errors();
+    }
+  });
+  EXPECT_LT(seconds, kMostSeconds) << text.substr(0, 200);
+  return code;
+}
+
+TEST(SchemaWork, patterns_in_branches_are_held_against_each_other_in_time) {
+  EXPECT_EQ(ORIEL_OK, endsSoon({{"oneOf", branches(60, "^(a|b)*%$")}}));
+  EXPECT_EQ(ORIEL_OK, endsSoon({{"oneOf", branches(300, "^(a|b)*%$")}}));
+  EXPECT_EQ(ORIEL_OK, endsSoon({{"oneOf", branches(40, "^(a|b)*a(a|b){8}%$")}}));
+  EXPECT_EQ(ORIEL_OK, endsSoon({{"oneOf", branches(60, "^(a|b)*a(a|b){8}%$")}}));
+  // Any more of that, and it is said where it became too much.
+  const SchemaTexts texts(json({{"oneOf", branches(100, "^(a|b)*a(a|b){8}%$")}}).dump());
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, texts.code());
+  EXPECT_NE(std::string::npos, texts.errors().find("too much to work out (at #/oneOf/"))
+      << texts.errors();
+  EXPECT_NE(std::string::npos, texts.errors().find("): make it smaller")) << texts.errors();
+  EXPECT_LT(texts.grammar().work()->steps(), kMostSteps);
+}
+
+TEST(SchemaWork, ends_in_time_whatever_is_large) {
+  json patterns = json::object();
+  json steps = json::object();
+  json exponential = json::object();
+  json objects = json::array();
+  for (int i = 0; i < 900; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    const json item = {{"type", "string"}, {"pattern", quoted("^(a|b){200}%$", i)}};
+    patterns[name] = {{"type", "array"}, {"minItems", 100000000}, {"items", item}};
+    steps[name] = {{"type", "number"}, {"multipleOf", 0.01}, {"maximum", 1000000000 + i}};
+    exponential[name] = {{"pattern", quoted("(.*)(.*)(.*)[a-f]{20}%", i)}, {"type", "string"}};
+  }
+  json members = json::object();
+  for (int i = 0; i < 2000; ++i) {
+    members["k" + std::to_string(i)] = i;
+  }
+  json backwards = json::array();
+  for (int i = 0; i < 30; ++i) {
+    members["z"] = i;
+    objects.push_back(members);
+    backwards.insert(backwards.begin(), members);
+  }
+  json chain = json::object();
+  for (int i = 0; i < 15000; ++i) {
+    chain["d" + std::to_string(i)] = {{"type", "array"},
+                                      {"items", {{"$ref", "#/$defs/d" + std::to_string(i + 1)}}}};
+  }
+  chain["d15000"] = {{"type", "null"}};
+  json all_of = json::array();
+  for (int i = 0; i < 60000; ++i) {
+    all_of.push_back({{"minLength", i}});
+  }
+  const json schemas[] = {
+      {{"type", "object"}, {"properties", patterns}},
+      {{"type", "object"}, {"properties", steps}},
+      {{"type", "object"}, {"properties", exponential}},
+      {{"enum", objects}, {"allOf", json::array({{{"enum", backwards}}})}},
+      {{"$ref", "#/$defs/d0"}, {"$defs", chain}},
+      {{"allOf", all_of}},
+      {{"type", "object"},
+       {"properties", patterns},
+       {"required", json(500000, "p1")},
+       {"additionalProperties", false}},
+  };
+  for (const json& schema : schemas) {
+    (void)endsSoon(schema);
+  }
+  // Keywords that are said again and again.
+  std::string repeated = R"({"oneOf": [)";
+  for (int i = 0; i < 60; ++i) {
+    repeated += i == 0 ? "{" : ",{";
+    for (int j = 0; j < 3000; ++j) {
+      repeated += R"("title":1,)";
+    }
+    repeated += R"("const":)" + std::to_string(i) + "}";
+  }
+  EXPECT_LT(processorSeconds([&] { SchemaTexts texts(repeated + "]}"); }), kMostSeconds);
+}
+
+TEST(SchemaWork, of_a_pattern_that_repeats_nothing_is_little) {
+  const std::string nothing =
+      R"({"type": "string", "pattern": "^(((((){9999}){9999}){9999}){9999}){9999}a$"})";
+  EXPECT_LT(SchemaTexts(nothing).grammar().work()->steps(), Work::kMostSteps / 100);
+  expectTexts(nothing, {"\"a\""}, {"\"\"", "\"aa\""});
+}
+
+TEST(SchemaWork, of_many_constants_is_little) {
+  json values = json::array();
+  for (int i = 0; i < 20000; ++i) {
+    values.push_back("value " + std::to_string(i));
+  }
+  const SchemaTexts texts(json({{"enum", values}}).dump());
+  EXPECT_TRUE(texts.ok()) << texts.errors();
+  EXPECT_LT(texts.grammar().work()->steps(), Work::kMostSteps / 10);
+}
+
+// All schemas of one grammar together: there may be many tools.
+TEST(SchemaWork, of_many_tools_is_counted_together) {
+  json properties = json::object();
+  for (int i = 0; i < 50; ++i) {
+    properties["p" + std::to_string(i)] = {{"type", "string"},
+                                           {"pattern", quoted("^(a|b)*a(a|b){8}%$", i)}};
+  }
+  const std::string text = json({{"type", "object"}, {"properties", properties}}).dump();
+  Scratch scratch(defaultAllocator(), SchemaTexts::kMostBytes);
+  Grammar grammar(&scratch);
+  CapturedLog log;
+  Status status = kOk;
+  const double seconds = processorSeconds([&] {
+    for (int tool = 0; tool < 128 && status.ok(); ++tool) {
+      const JsonValue* schema = nullptr;
+      ExprId expression = 0;
+      ASSERT_TRUE(
+          parseJson(text.data(), text.size(), "the schema", log.log(), &scratch, &schema).ok());
+      status = readJsonSchema(*schema, *schema, log.log(), &grammar, &expression);
+    }
+  });
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, status.code()) << log.errors();
+  EXPECT_EQ(1u, log.lines.size()) << log.errors();
+  EXPECT_LT(grammar.work()->steps(), kMostSteps);
+  EXPECT_LT(seconds, kMostSeconds);
+}
+
+// Nothing is asked of the system for a comparison.
+TEST(SchemaWork, takes_memory_for_patterns_once) {
+  uint64_t calls[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    const std::string text = json({{"oneOf", branches(20 + 40 * i, "^(a|b)*%$")}}).dump();
+    Ledger ledger;
+    Scratch scratch(*ledger.allocator(), SchemaTexts::kMostBytes);
+    Grammar grammar(&scratch);
+    const JsonValue* schema = nullptr;
+    ExprId expression = 0;
+    ASSERT_TRUE(parseJson(text.data(), text.size(), "it", Log(), &scratch, &schema).ok());
+    ASSERT_TRUE(readJsonSchema(*schema, *schema, Log(), &grammar, &expression).ok());
+    calls[i] = ledger.calls;
+  }
+  EXPECT_LT(calls[1], calls[0] + 30);
+}
+
+TEST(SchemaWork, patterns_of_different_alphabets_are_apart_or_meet) {
+  const struct {
+    const char* a;
+    const char* b;
+    bool apart;
+  } kPairs[] = {
+      {"^a+$", "^b+$", true},
+      {"^[a-m]*x$", "^[n-z]*y$", true},
+      {"^[a-m]*x$", "^[n-z]*x$", false},  // x
+      {"^a*$", "^(aa)*$", false},
+      {"^(aa)+$", "^a(aa)*$", true},
+      {"^(aaa)+a$", "^(aa)+$", false},
+      {"^[à-ü]+$", "^[a-z]+$", true},
+      {"^[à-ü]$", "^é$", false},
+      {"^[^é]$", "^é$", true},
+      {"^\\d{3}$", "^[^0-8]{3}$", false},
+      {"^\\d{3}$", "^[^0-9]{3}$", true},
+      {"^$", "^b*$", false},
+      {"^$", "^b+$", true},
+      {"^(.{17})*$", "^(.{19})*.$", false},
+      {"^[a-z](.{59})*$", "^[a-z](.{61})*..$", false},
+      {"^[a-z](.{64})*$", "^[a-z](.{62})*.$", true},
+      {"^a.{400}b$", "^a.{400}c$", true},
+  };
+  for (const auto& pair : kPairs) {
+    const SchemaTexts texts(json({{"oneOf",
+                                   {{{"type", "string"}, {"pattern", pair.a}},
+                                    {{"type", "string"}, {"pattern", pair.b}}}}})
+                                .dump());
+    EXPECT_EQ(pair.apart ? ORIEL_OK : ORIEL_ERROR_UNSUPPORTED, texts.code())
+        << pair.a << " " << pair.b << texts.errors();
+    EXPECT_EQ(pair.apart, texts.errors().find("valid together") == std::string::npos)
+        << pair.a << " " << pair.b << texts.errors();
+  }
+}
+
+// Stops when it is asked the nth time.
+struct Stopper {
+  mutable int left;
+
+  WorkStop stop() const {
+    return {[](const void* self) { return --static_cast<const Stopper*>(self)->left < 0; }, this};
+  }
+};
+
+TEST(SchemaWork, ends_where_it_is_stopped) {
+  const std::string text = json({{"oneOf", branches(60, "^(a|b)*a(a|b){8}%$")}}).dump();
+  bool done = false;
+  for (int n = 0; !done && n < 1000; n += 1 + n / 4) {
+    const Stopper stopper = {n};
+    Scratch scratch(defaultAllocator(), SchemaTexts::kMostBytes);
+    Grammar grammar(&scratch, stopper.stop());
+    CapturedLog log;
+    const JsonValue* schema = nullptr;
+    ExprId expression = 0;
+    ASSERT_TRUE(parseJson(text.data(), text.size(), "it", log.log(), &scratch, &schema).ok());
+    const Status status = readJsonSchema(*schema, *schema, log.log(), &grammar, &expression);
+    done = status.ok();
+    if (!done) {
+      EXPECT_EQ(ORIEL_ERROR_CANCELLED, status.code()) << log.errors();
+      EXPECT_EQ(1u, log.lines.size()) << log.errors();
+      EXPECT_NE(std::string::npos, log.errors().find("was stopped: ask again")) << log.errors();
+    }
+  }
+  EXPECT_TRUE(done);
+}
+
+TEST(GrammarWork, ends_where_it_is_stopped) {
+  std::string text = "root ::= a0\n";
+  for (int i = 0; i < 20000; ++i) {
+    text += "a" + std::to_string(i) + " ::= \"x\"\n";
+  }
+  const Stopper stopper = {0};
+  Scratch scratch(defaultAllocator(), SchemaTexts::kMostBytes);
+  Grammar grammar(&scratch, stopper.stop());
+  CapturedLog log;
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, readGbnf(text.data(), text.size(), log.log(), &grammar).code());
+  EXPECT_EQ(1u, log.lines.size()) << log.errors();
+}
+
+}  // namespace
+}  // namespace oriel::test
