@@ -59,6 +59,12 @@ class CallingThreads {
   std::atomic<uintptr_t> threads_[kMost] = {};
 };
 
+/// What a struct_size may be: no struct is or will be longer, and a number of another meaning is mostly longer still.
+constexpr size_t kMostStructBytes = 64 * 1024;
+inline bool validSize(size_t struct_size) {
+  return struct_size >= sizeof(size_t) && struct_size <= kMostStructBytes;
+}
+
 /// Copies a caller's options over zeros. An app newer than this library may have set fields that are
 /// not known here: false if one of those is not zero, or if struct_size was forgotten.
 template <typename T>
@@ -69,7 +75,7 @@ bool readOptions(const T* given, T* options) {
     return true;
   }
   const size_t size = given->struct_size;
-  if (size < sizeof(size_t)) {
+  if (!validSize(size)) {
     return false;
   }
   std::memcpy(static_cast<void*>(options), given, std::min(size, sizeof(T)));
@@ -92,6 +98,11 @@ int rawEnum(const T& field) {
   return value;
 }
 
+inline bool validTextFlags(uint32_t flags) {
+  return (flags & ~(ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS)) == 0;
+}
+inline bool validBackFlags(uint32_t flags) { return (flags & ~ORIEL_READ_AGAIN) == 0; }
+
 oriel_kv_format publicFormat(KvFormat format);
 /// False for a number that names no format; AUTO is none.
 bool readFormat(int wanted, KvFormat* format);
@@ -106,10 +117,15 @@ void writeResult(const T& result, T* out) {
 
 template <typename T>
 bool validResult(const T* out) {
-  return out != nullptr && out->struct_size >= sizeof(size_t);
+  return out != nullptr && validSize(out->struct_size);
 }
 
 inline Log logOf(const oriel_options& options) { return {options.log, options.log_user}; }
+
+/// Null: there is none. A name that is empty would be the root's folder, with what comes behind it.
+inline const char* folderOrNone(const char* folder) {
+  return folder != nullptr && folder[0] != '\0' ? folder : nullptr;
+}
 
 inline const oriel_allocator& allocatorOf(const oriel_options& options) {
   return options.allocator != nullptr ? *options.allocator : defaultAllocator();
@@ -305,10 +321,11 @@ struct oriel_model {
   std::atomic<oriel_session*> handles[oriel::kMaxSessions] = {};  ///< by index; null: not there
   mutable oriel::Gate gate;  ///< for calls that need the device
   oriel::Trimmed trimmed;
-  oriel::CallingThreads calling;
-  oriel::ErrorLine last_error;    ///< of `log`: calls on the model itself
-  oriel::DeviceLog device_log;    ///< in front of this:
-  oriel::ErrorLine device_error;  ///< of the device and the file, which all sessions use
+  oriel::CallingThreads calling;         ///< on sessions
+  mutable oriel::CallingThreads asking;  ///< on the model itself, which it must outlive
+  oriel::ErrorLine last_error;           ///< of `log`: calls on the model itself
+  oriel::DeviceLog device_log;           ///< in front of this:
+  oriel::ErrorLine device_error;         ///< of the device and the file, which all sessions use
 };
 
 /// Lives at the start of its own host block.
@@ -316,9 +333,9 @@ struct oriel_session {
   oriel_model* model = nullptr;
   oriel::Session* session = nullptr;
   uint64_t host_bytes = 0;
-  uint64_t chat_hash = 0;             ///< of the options that turns are written by
-  std::atomic<uint32_t> busy{0};      // 1: in a call that may change it
-  std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
+  uint64_t chat_hash = 0;                     ///< of the options that turns are written by
+  std::atomic<uint32_t> busy{0};              // 1: in a call that may change it
+  mutable std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   std::atomic<bool> lost{false};    // the device failed: nothing but what the host knows can be had
   std::atomic<bool> unread{false};  // as Transcript::hasUnread() was between two calls
   oriel::Log log;                   ///< the model's, with a last error of its own

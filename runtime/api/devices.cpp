@@ -50,7 +50,7 @@ void trust(const oriel_options& options, ExecutorUse use, KernelTester* tester,
   if (rawEnum(options.device_test) == ORIEL_DEVICE_TEST_NEVER) {
     return;
   }
-  executor->trust_dir = options.cache_dir;
+  executor->trust_dir = folderOrNone(options.cache_dir);
   executor->test_again = rawEnum(options.device_test) == ORIEL_DEVICE_TEST_ALWAYS;
   if (use == ExecutorUse::kModel && (executor->trust_dir != nullptr || executor->test_again)) {
     executor->tester = tester;
@@ -93,7 +93,7 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
   }
   executor_options.cpu_threads = std::min(options.cpu_threads, allowedProcessors());
   executor_options.activation_bits = activationBits(options);
-  executor_options.cache_dir = options.cache_dir;
+  executor_options.cache_dir = folderOrNone(options.cache_dir);
   executor_options.disabled_features = options.disabled_features;
   executor_options.allocator = &allocator;
   executor_options.log = log;
@@ -209,7 +209,7 @@ oriel_status oriel_device_list_with(const oriel_options* given, oriel_device_inf
 
 oriel_status oriel_device_forget(const oriel_options* given) {
   oriel_options options;
-  if (!readOptions(given, &options) || options.cache_dir == nullptr) {
+  if (!readOptions(given, &options) || folderOrNone(options.cache_dir) == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
 #if ORIEL_VULKAN

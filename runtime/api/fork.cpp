@@ -5,10 +5,12 @@
 using namespace oriel;
 
 oriel_status oriel_session_fork(oriel_session* handle, oriel_session** fork) {
+  if (fork != nullptr) {
+    *fork = nullptr;
+  }
   if (handle == nullptr || fork == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  *fork = nullptr;
   return callAlone(handle, [&] { return forkSession(handle, fork); });
 }
 
@@ -24,6 +26,10 @@ oriel_status oriel_session_get_marks(const oriel_session* handle, oriel_mark* ma
   if (handle == nullptr || needed == nullptr || (marks == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  *needed = 0;
+  if (refusedBeside(handle)) {
+    return ORIEL_ERROR_STATE;
+  }
   static_assert(
       ORIEL_MARKS == Bookmarks::kCapacity && sizeof(oriel_mark::name) == Bookmarks::kNameBytes,
       "as the header says");
@@ -32,15 +38,16 @@ oriel_status oriel_session_get_marks(const oriel_session* handle, oriel_mark* ma
   if (*needed > capacity) {
     return ORIEL_ERROR_BUFFER_TOO_SMALL;
   }
-  for (uint32_t i = 0; i < from.count(); ++i) {
-    std::memcpy(marks[i].name, from.at(i).name, sizeof(marks[i].name));
-    marks[i].position = from.at(i).position;
+  for (size_t i = 0; i < *needed; ++i) {
+    const Bookmark& mark = from.at(static_cast<uint32_t>(i));
+    std::memcpy(marks[i].name, mark.name, sizeof(marks[i].name));
+    marks[i].position = mark.position;
   }
   return ORIEL_OK;
 }
 
 oriel_status oriel_session_return(oriel_session* handle, const char* name, uint32_t flags) {
-  if (handle == nullptr || name == nullptr) {
+  if (handle == nullptr || name == nullptr || !validBackFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&]() -> Status {
@@ -57,7 +64,7 @@ oriel_status oriel_session_return(oriel_session* handle, const char* name, uint3
 }
 
 oriel_status oriel_session_rewind_turns(oriel_session* handle, uint32_t turns, uint32_t flags) {
-  if (handle == nullptr) {
+  if (handle == nullptr || !validBackFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&]() -> Status {

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/recall.h"
+#include "api/session_call.h"
 #include "api/several.h"
 #include "base/hash.h"
 #include "exec/features.h"
@@ -238,6 +239,7 @@ uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
 }
 
 oriel_status withoutWeights(const oriel_model& model) {
+  const Asking asking(model);
   return model.log
       .fail(ORIEL_ERROR_STATE, "the model was loaded without weights: load it with a device")
       .code();
@@ -256,11 +258,13 @@ void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]) {
 using namespace oriel;
 
 oriel_status oriel_model_load(const char* path, const oriel_options* given, oriel_model** out) {
+  if (out != nullptr) {
+    *out = nullptr;
+  }
   oriel_options options;
   if (!readOptions(given, &options) || path == nullptr || out == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  *out = nullptr;
   const Log log = logOf(options);
   PreparedModel prepared;
   if (const Status status = prepareModel(path, options, &prepared); !status.ok()) {
@@ -301,6 +305,9 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
 
 void oriel_model_free(oriel_model* model) {
   if (model == nullptr) {
+    return;
+  }
+  if (refusedToEnd(model)) {
     return;
   }
   uint32_t taken = 0;
@@ -353,6 +360,7 @@ oriel_status oriel_model_get_layer_formats(const oriel_model* model, oriel_layer
   if (model == nullptr || needed == nullptr || (layers == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  *needed = 0;
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }

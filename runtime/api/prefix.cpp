@@ -49,6 +49,7 @@ oriel_status oriel_prefix_clear(oriel_model* model) {
   if (model == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  const Asking asking(*model);
   if (refusedInside(model)) {
     return ORIEL_ERROR_STATE;
   }

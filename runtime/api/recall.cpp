@@ -15,7 +15,7 @@ constexpr uint64_t kMostRecallWords = 1u << 20;
 constexpr size_t kFolderBytes = 1024;
 
 const char* folderOf(const oriel_options& options) {
-  return options.recall_dir != nullptr ? options.recall_dir : options.cache_dir;
+  return folderOrNone(options.recall_dir != nullptr ? options.recall_dir : options.cache_dir);
 }
 
 // Whether keys may be turned from one position to another, and nothing but keys and values decides what comes next.
@@ -47,7 +47,7 @@ Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log
                     "%u tokens that come back are out of range: ask for at most %u",
                     options.recall_tokens, kMaxRecallTokens);
   }
-  if (options.prefix_tokens != 0 || options.system_prompt != nullptr ||
+  if (options.prefix_tokens != 0 || options.system_prompt_bytes != 0 ||
       options.prefix_file != nullptr) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "turns come back to slots that a prefix of all sessions has: leave out the "
@@ -127,6 +127,10 @@ oriel_status oriel_session_get_recalled(const oriel_session* handle, int32_t* id
                                         size_t* needed) {
   if (handle == nullptr || needed == nullptr || (ids == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  if (refusedBeside(handle)) {
+    return ORIEL_ERROR_STATE;
   }
   const Session& session = *handle->session;
   *needed = session.recalledTokens();

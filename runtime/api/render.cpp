@@ -1,5 +1,5 @@
 // Conversations as text, all of them at once.
-#include "api/api.h"
+#include "api/session_call.h"
 #include "chat/prove.h"
 #include "chat/turn.h"
 
@@ -225,7 +225,8 @@ oriel_status renderText(const oriel_model* model, const oriel_chat_options* opti
         if (out.bytes > capacity) {
           return ORIEL_ERROR_BUFFER_TOO_SMALL;
         }
-        std::memcpy(text, out.text, out.bytes);
+        std::copy_n(out.text, out.bytes,
+                    text);  // of nothing there is no text, and may be no buffer
         return kOk;
       });
 }
@@ -433,9 +434,12 @@ Status oriel::settleChoice(const oriel_model& model, ChatChoice* choice) {
 }
 
 const char* oriel_chat_template(const oriel_model* model, const oriel_chat_options* options) {
+  if (model == nullptr) {
+    return nullptr;
+  }
+  const Asking asking(*model);
   ChatChoice choice;
-  const bool known = model != nullptr && readChat(*model, options, &choice).ok() &&
-                     settleChoice(*model, &choice).ok();
+  const bool known = readChat(*model, options, &choice).ok() && settleChoice(*model, &choice).ok();
   return known ? choice.chat.name() : nullptr;
 }
 
@@ -446,6 +450,7 @@ oriel_status oriel_render(const oriel_model* model, const oriel_chat_options* op
       (text == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  const Asking asking(*model);
   return renderText(model, options, messages, count, nullptr, 0, add_generation_prompt != 0, text,
                     capacity, needed);
 }
@@ -457,6 +462,7 @@ oriel_status oriel_render_json(const oriel_model* model, const oriel_chat_option
       (text == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  const Asking asking(*model);
   return renderText(model, options, nullptr, 0, json, bytes, add_generation_prompt != 0, text,
                     capacity, needed);
 }
@@ -466,9 +472,10 @@ oriel_status oriel_render_tokens(const oriel_model* model, const oriel_chat_opti
                                  int add_generation_prompt, uint32_t flags, int32_t* ids,
                                  size_t capacity, size_t* needed) {
   if (model == nullptr || needed == nullptr || (messages == nullptr && count != 0) ||
-      (ids == nullptr && capacity != 0)) {
+      (ids == nullptr && capacity != 0) || !validTextFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  const Asking asking(*model);
   return renderIds(model, options, messages, count, nullptr, 0, add_generation_prompt != 0, flags,
                    ids, capacity, needed);
 }
@@ -478,9 +485,10 @@ oriel_status oriel_render_json_tokens(const oriel_model* model, const oriel_chat
                                       uint32_t flags, int32_t* ids, size_t capacity,
                                       size_t* needed) {
   if (model == nullptr || needed == nullptr || json == nullptr ||
-      (ids == nullptr && capacity != 0)) {
+      (ids == nullptr && capacity != 0) || !validTextFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  const Asking asking(*model);
   return renderIds(model, options, nullptr, 0, json, bytes, add_generation_prompt != 0, flags, ids,
                    capacity, needed);
 }

@@ -35,6 +35,7 @@ class ManyReply {
   void end() {
     if (opened_) {
       session_.endChatReply();
+      call_.status = session_.takeBackUnanswered(call_.status, call_.place);
     }
     if (call_.status.code() == ORIEL_ERROR_CANCELLED) {
       result_.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
@@ -49,8 +50,9 @@ class ManyReply {
   Status open() {
     const oriel_model& model = *entry_.session->model;
     ORIEL_TRY(readGenerateOptions(model, entry_.options, entry_.session->log, &settings_));
-    ORIEL_TRY(readConstraint(model, entry_.options, &session_, &settings_));
-    read_ = true;
+    const Status read = readConstraint(model, entry_.options, &session_, &settings_);
+    read_ = read.ok() || read.code() == ORIEL_ERROR_CANCELLED;
+    ORIEL_TRY(read);
     if (entry_.generate == 0) {
       ORIEL_TRY(session_.openChatReply(settings_, &tools_, &call_.place));
       opened_ = true;
@@ -70,7 +72,8 @@ class ManyReply {
 
 // Whether these can be answered by one call.
 bool validReplies(oriel_reply* replies, size_t count) {
-  if (replies->struct_size < offsetof(oriel_reply, status) + sizeof(oriel_status)) {
+  if (replies->struct_size < offsetof(oriel_reply, status) + sizeof(oriel_status) ||
+      !validSize(replies->struct_size)) {
     return false;
   }
   for (size_t i = 0; i < count; ++i) {

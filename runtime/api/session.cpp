@@ -22,9 +22,12 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
   return callAlone(handle, [&]() -> Status {
     GenerateSettings settings;
     ORIEL_TRY(readGenerateOptions(*handle->model, options, handle->log, &settings));
-    ORIEL_TRY(readConstraint(*handle->model, options, handle->session, &settings));
+    const Status read = readConstraint(*handle->model, options, handle->session, &settings);
+    if (!read.ok() && read.code() != ORIEL_ERROR_CANCELLED) {
+      return read;
+    }
     oriel_generation result = {};
-    const Status status = generate(settings, &result);
+    const Status status = read.ok() ? generate(settings, &result) : read;
     if (status.code() == ORIEL_ERROR_CANCELLED) {
       result.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
     }
@@ -77,7 +80,7 @@ oriel_status oriel_session_append(oriel_session* handle, const int32_t* ids, siz
 
 oriel_status oriel_session_append_text(oriel_session* handle, const char* text, size_t bytes,
                                        uint32_t flags) {
-  if (handle == nullptr || (text == nullptr && bytes != 0)) {
+  if (handle == nullptr || (text == nullptr && bytes != 0) || !validTextFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   EncodeOptions options;
@@ -135,6 +138,9 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   if (handle == nullptr || !validResult(out)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  if (refusedBeside(handle)) {
+    return ORIEL_ERROR_STATE;
+  }
   const oriel_model& model = *handle->model;
   const Session& session = *handle->session;
   oriel_stats stats = {};
@@ -174,6 +180,9 @@ oriel_status oriel_session_get_view(const oriel_session* handle, oriel_view* out
   if (handle == nullptr || !validResult(out)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  if (refusedBeside(handle)) {
+    return ORIEL_ERROR_STATE;
+  }
   writeResult(handle->session->view(), out);
   return ORIEL_OK;
 }
@@ -183,6 +192,10 @@ oriel_status oriel_session_get_turns(const oriel_session* handle, uint64_t* star
   if (handle == nullptr || needed == nullptr || (starts == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  *needed = 0;
+  if (refusedBeside(handle)) {
+    return ORIEL_ERROR_STATE;
+  }
   return listPositions(&handle->session->turns(), starts, capacity, needed);
 }
 
@@ -191,6 +204,10 @@ oriel_status oriel_session_get_checkpoints(const oriel_session* handle, uint64_t
   if (handle == nullptr || needed == nullptr || (positions == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  *needed = 0;
+  if (refusedBeside(handle)) {
+    return ORIEL_ERROR_STATE;
+  }
   return listPositions(handle->session->states(), positions, capacity, needed);
 }
 
@@ -198,6 +215,10 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
                                       size_t capacity, size_t* needed) {
   if (handle == nullptr || needed == nullptr || (ids == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  if (refusedBeside(handle)) {
+    return ORIEL_ERROR_STATE;
   }
   uint64_t count = 0;
   const bool held = handle->session->heldTokens(first, ids, capacity, &count);

@@ -1,13 +1,21 @@
 #include "api/session_call.h"
 
-#include "os/thread.h"
-
 namespace oriel {
 namespace {
 
 // Statuses that a call gives without a line.
 bool hasLine(oriel_status code) {
   return code != ORIEL_OK && code != ORIEL_ERROR_CANCELLED && code != ORIEL_ERROR_BUFFER_TOO_SMALL;
+}
+
+bool tellInside(oriel_model* model) {
+  if (model->refusing.exchange(1) == 0) {
+    (void)model->log.fail(ORIEL_ERROR_STATE,
+                          "a callback of a call on the model asked for what it may not "
+                          "have: return from it, and call then");
+    model->refusing.store(0);
+  }
+  return true;
 }
 
 }  // namespace
@@ -54,18 +62,27 @@ void takeDeviceLine(const oriel_model& model, uint32_t before, ErrorLine* line) 
   }
 }
 
-oriel_status refuseCall(oriel_session* handle) {
+oriel_status refuseCall(const oriel_session* handle) {
   if (handle->refusing.exchange(1) == 0) {
     // The session's last error is the calling thread's.
     const bool inside = handle->caller.load(std::memory_order_relaxed) == threadId();
     const Log log = {handle->log.callback, handle->log.user,
-                     inside ? &handle->last_error : nullptr};
+                     inside ? handle->log.last_error : nullptr};
     (void)log.fail(ORIEL_ERROR_STATE,
                    "the session is in the middle of another call: wait until that has "
                    "returned, and change nothing from inside its callbacks");
     handle->refusing.store(0);
   }
   return ORIEL_ERROR_STATE;
+}
+
+bool refusedBeside(const oriel_session* handle) {
+  if (handle->busy.load(std::memory_order_acquire) == 0 ||
+      handle->caller.load(std::memory_order_relaxed) == threadId()) {
+    return false;
+  }
+  (void)refuseCall(handle);
+  return true;
 }
 
 Status refuseTrimmed(const Log& log, std::atomic<uint32_t>* refusing) {
@@ -78,16 +95,11 @@ Status refuseTrimmed(const Log& log, std::atomic<uint32_t>* refusing) {
 }
 
 bool refusedInside(oriel_model* model) {
-  if (!model->calling.has(threadId()) && !model->gate.isInside()) {
-    return false;
-  }
-  if (model->refusing.exchange(1) == 0) {
-    (void)model->log.fail(ORIEL_ERROR_STATE,
-                          "a callback of a call on the model asked for what it may not "
-                          "have: return from it, and call then");
-    model->refusing.store(0);
-  }
-  return true;
+  return (model->calling.has(threadId()) || model->gate.isInside()) && tellInside(model);
+}
+
+bool refusedToEnd(oriel_model* model) {
+  return model->asking.has(threadId()) ? tellInside(model) : refusedInside(model);
 }
 
 }  // namespace oriel

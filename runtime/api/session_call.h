@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/api.h"
+#include "os/thread.h"
 
 namespace oriel {
 
@@ -12,11 +13,30 @@ oriel_status endCall(oriel_session* handle, Status status);
 
 /// One error line and ORIEL_ERROR_STATE, for a call from inside a callback of another or from a second thread.
 /// What the log's callback tries while it is told so is refused without a line.
-oriel_status refuseCall(oriel_session* handle);
+oriel_status refuseCall(const oriel_session* handle);
+
+/// Whether another thread's call runs on the session, for what asks and changes nothing: then refuseCall() has said so.
+bool refusedBeside(const oriel_session* handle);
 
 /// Whether the caller is inside a callback of a call on the model or one of its sessions, where what takes, frees or waits
 /// for the device must not begin; then the log has said so, and the status is ORIEL_ERROR_STATE.
 bool refusedInside(oriel_model* model);
+/// The same for what ends the model: also inside callbacks of calls that only ask.
+bool refusedToEnd(oriel_model* model);
+
+/// This thread is in a call on the model itself, whose callbacks must not end it.
+class Asking {
+ public:
+  explicit Asking(const oriel_model& model)
+      : threads_(&model.asking), place_(threads_->enter(threadId())) {}
+  ~Asking() { threads_->leave(place_); }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+
+ private:
+  CallingThreads* const threads_;
+  const uint32_t place_;
+};
 
 /// One error line and ORIEL_ERROR_STATE, for a call that needs the device while that is paused or memory is given back.
 Status refuseTrimmed(const Log& log, std::atomic<uint32_t>* refusing);

@@ -144,6 +144,13 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   return kOk;
 }
 
+// Until there is a prefix its first session has its room.
+Status refuseSecond(const Log& log) {
+  return log.fail(ORIEL_ERROR_STATE,
+                  "the model has room for a prefix and none yet: make it with its first session "
+                  "(oriel_prefix_set), then create others");
+}
+
 Status createSession(oriel_model* model, const oriel_session_options& options, uint32_t index,
                      oriel_session** out) {
   const uint64_t chat_hash = chatHash(options.chat);
@@ -157,9 +164,7 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
     same_chat = prefix->trained || prefix->chat_hash == chat_hash;
   }
   if (prefix != nullptr && prefix_tokens == 0 && sessionsOf(*model) > 1) {
-    return model->log.fail(ORIEL_ERROR_STATE,
-                           "the model has room for a prefix and none yet: make it with its first "
-                           "session (oriel_prefix_set), then create others");
+    return refuseSecond(model->log);
   }
   if (prefix_tokens != 0 && !same_chat) {
     return model->log.fail(ORIEL_ERROR_ARGUMENT,
@@ -171,6 +176,12 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
     return model->log.fail(ORIEL_ERROR_ARGUMENT,
                            "the prefix begins at position %llu: begin the session there",
                            static_cast<unsigned long long>(prefix->state.first_position));
+  }
+  if (options.assumed_tokens != 0 && options.assumed_tokens < prefix_tokens) {
+    return model->log.fail(ORIEL_ERROR_ARGUMENT,
+                           "the session begins with the prefix's %u tokens: assume none, or at "
+                           "least so many",
+                           prefix_tokens);
   }
   ChatChoice choice;
   ORIEL_TRY(readChat(*model, options.chat, &choice));
@@ -204,6 +215,10 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   context.chat_options = choice.options;
   context.settings = choice.settings;
   context.by_template = choice.by_template;
+  const ChatTemplate& own = model->chat;
+  context.own_template =
+      choice.chat.jinja_bytes == own.jinja_bytes &&
+      (own.jinja_bytes == 0 || std::memcmp(choice.chat.jinja, own.jinja, own.jinja_bytes) == 0);
   context.forms = choice.forms;
   SessionSeed seed;
   seed.assumed_tokens = options.assumed_tokens;
@@ -257,6 +272,9 @@ AllSessions::~AllSessions() {
 Status forkSession(oriel_session* source, oriel_session** out) {
   oriel_model* const model = source->model;
   const Session& from = *source->session;
+  if (model->prefix != nullptr && model->prefix->tokens == 0) {
+    return refuseSecond(source->log);
+  }
   SessionContext context = from.context();
   ORIEL_TRY(claim(model, from.cache().window, true, &context.index));
   SessionSeed seed;
@@ -276,11 +294,14 @@ using namespace oriel;
 
 oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
                                   oriel_session** out) {
+  if (out != nullptr) {
+    *out = nullptr;
+  }
   oriel_session_options options;
   if (model == nullptr || out == nullptr || !readOptions(given, &options)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  *out = nullptr;
+  const Asking asking(*model);
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }

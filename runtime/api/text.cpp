@@ -1,4 +1,4 @@
-#include "api/api.h"
+#include "api/session_call.h"
 
 using namespace oriel;
 
@@ -14,9 +14,10 @@ Workspace borrowingWorkspace(const oriel_model& model) {
 oriel_status oriel_tokenize(const oriel_model* model, const char* text, size_t bytes,
                             uint32_t flags, int32_t* ids, size_t capacity, size_t* needed) {
   if (model == nullptr || (text == nullptr && bytes != 0) || needed == nullptr ||
-      (ids == nullptr && capacity != 0)) {
+      (ids == nullptr && capacity != 0) || !validTextFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  const Asking asking(*model);
   EncodeOptions options;
   options.special = (flags & ORIEL_TEXT_SPECIAL) != 0;
   options.bos = (flags & ORIEL_TEXT_BOS) != 0;
@@ -29,9 +30,10 @@ oriel_status oriel_tokenize(const oriel_model* model, const char* text, size_t b
 oriel_status oriel_detokenize(const oriel_model* model, const int32_t* ids, size_t count,
                               uint32_t flags, char* text, size_t capacity, size_t* needed) {
   if (model == nullptr || (ids == nullptr && count != 0) || needed == nullptr ||
-      (text == nullptr && capacity != 0)) {
+      (text == nullptr && capacity != 0) || !validTextFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  const Asking asking(*model);
   *needed = 0;
   for (size_t i = 0; i < count; ++i) {
     if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= model->tokenizer->vocabSize()) {

@@ -1,5 +1,7 @@
 #include "oriel/sessions.h"
 
+#include <algorithm>
+
 #include "api/session_call.h"
 
 using namespace oriel;
@@ -30,6 +32,9 @@ oriel_status oriel_transcript_get_info(const oriel_session* handle, oriel_transc
   if (handle == nullptr || !validResult(out)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  if (refusedBeside(handle)) {
+    return ORIEL_ERROR_STATE;
+  }
   const Transcript& transcript = handle->session->transcript();
   oriel_transcript_info info = {};
   info.messages = transcript.messages();
@@ -46,6 +51,9 @@ oriel_status oriel_transcript_export(const oriel_session* handle, char* json, si
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
+  if (refusedBeside(handle)) {
+    return ORIEL_ERROR_STATE;
+  }
   const Transcript& transcript = handle->session->transcript();
   if (!transcript.keeps()) {
     return handle->log
@@ -60,9 +68,10 @@ oriel_status oriel_transcript_export(const oriel_session* handle, char* json, si
   if (*needed > capacity) {
     return ORIEL_ERROR_BUFFER_TOO_SMALL;
   }
-  Room room = {json, capacity, 0};
+  // One byte is its end's, whatever a call that another thread begins meanwhile makes of the transcript.
+  Room room = {json, capacity - 1, 0};
   transcript.write(UINT64_MAX, room.sink());
-  json[room.needed] = '\0';
+  json[std::min(room.needed, capacity - 1)] = '\0';
   return ORIEL_OK;
 }
 

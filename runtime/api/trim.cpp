@@ -146,11 +146,16 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
                      "the prefix is in no transcript: clear it, or trim to the cache");
   }
   return forEachSession([&](const Session& session) {
-    return session.isFresh() || session.transcript().keeps()
+    if (!session.isFresh() && !session.transcript().keeps()) {
+      return log_.fail(ORIEL_ERROR_STATE,
+                       "a session keeps no transcript to be built again from: load the model "
+                       "with transcript_bytes, or trim to the cache");
+    }
+    return session.isFresh() || session.isTranscribed()
                ? Status(kOk)
                : log_.fail(ORIEL_ERROR_STATE,
-                           "a session keeps no transcript to be built again from: load the model "
-                           "with transcript_bytes, or trim to the cache");
+                           "a session holds text that is in no message, which its transcript "
+                           "cannot bring back: trim to the cache");
   });
 }
 
@@ -372,21 +377,24 @@ Status Trimmer::readCache() {
 
 // What sessions had there that were destroyed meanwhile.
 Status Trimmer::clearFreeSessions() {
-  const bool shares = model_.prefix != nullptr && model_.prefix->tokens != 0;
+  // Where sinks are shared they are the prefix's, or of the one session that may make one.
+  const bool sinks_in_use = (model_.prefix != nullptr && model_.prefix->tokens != 0) ||
+                            std::any_of(std::begin(model_.handles), std::end(model_.handles),
+                                        [](const auto& entry) { return entry.load() != nullptr; });
   for (uint32_t index = 0; index < plan_.sessionCount(); ++index) {
     if (model_.handles[index].load() != nullptr) {
       continue;
     }
     const CacheShape cache = sessionCache(plan_.cache, index);
     size_t count = 0;
-    sessionPieces(plan_, model_.desc, cache, !shares, nullptr, 0, &count);
+    sessionPieces(plan_, model_.desc, cache, !sinks_in_use, nullptr, 0, &count);
     Workspace workspace(nullptr, 0, &model_.allocator);
     const BorrowedBytes pieces(&workspace, count * sizeof(BufferRef));
     if (pieces.data() == nullptr) {
       return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                        "the system refused a few bytes: close other programs");
     }
-    sessionPieces(plan_, model_.desc, cache, !shares, pieces.as<BufferRef>(), count, &count);
+    sessionPieces(plan_, model_.desc, cache, !sinks_in_use, pieces.as<BufferRef>(), count, &count);
     ORIEL_TRY(executor_.forget(pieces.as<BufferRef>(), count));
   }
   return kOk;
@@ -399,6 +407,7 @@ oriel_status callControlled(oriel_model* model, const Body& body) {
   if (model == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  const Asking asking(*model);
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }
@@ -433,7 +442,11 @@ oriel_status oriel_trim(oriel_model* model, oriel_trim_level level, const char* 
   if (!isLevel(rawEnum(level)) || (folder != nullptr) != (level == ORIEL_TRIM_CACHE)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callControlled(model, [&] {
+  return callControlled(model, [&]() -> Status {
+    if (folder != nullptr && folderOrNone(folder) == nullptr) {
+      return model->log.fail(ORIEL_ERROR_ARGUMENT,
+                             "the folder for the cache has no name: give one, \".\" for this one");
+    }
     model->gate.close(/*rests=*/false);
     const Status status = Trimmer(model).trim(level, folder);
     if (model->trimmed.level == ORIEL_TRIM_NONE && !model->trimmed.paused) {

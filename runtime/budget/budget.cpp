@@ -543,9 +543,13 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
                       "%u checkpoints need more than %llu bytes in one layer: ask for at most %u",
                       request.checkpoints, static_cast<unsigned long long>(kMaxBindingBytes), most);
     }
+    uint32_t longest = windows.least;
+    for (uint32_t i = 0; request.sessions != nullptr && i < request.sessions->count; ++i) {
+      longest = std::max(longest, request.sessions->windows[i]);
+    }
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
-                    windows.least, static_cast<unsigned long long>(kMaxBindingBytes));
+                    longest, static_cast<unsigned long long>(kMaxBindingBytes));
   }
   for (uint32_t i = 1; i < budget->n_choices; ++i) {
     if (better(budget->choices[i], budget->choices[budget->chosen])) {

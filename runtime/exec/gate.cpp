@@ -94,7 +94,7 @@ bool Gate::hasCalls() const {
 
 bool Gate::isInside() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return isInsideLocked();
+  return isInsideLocked() || (controlled_ && controller_ == std::this_thread::get_id());
 }
 
 bool Gate::isInsideLocked() const { return callsOfThreadLocked() != 0; }

@@ -63,7 +63,7 @@ class Gate {
   /// Whether running calls are asked to rest; and whether one is inside.
   bool resting() const;
   bool hasCalls() const;
-  /// Whether this thread is inside a call: it would wait for itself.
+  /// Whether this thread is inside a call, or has control: it would wait for itself.
   bool isInside() const;
 
   // Of a running call.

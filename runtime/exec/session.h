@@ -47,6 +47,7 @@ struct SessionContext {
   /// For turns that the template writes (chat.runs, or `by_template`): all of it outlives the session.
   TemplateSettings settings;
   bool by_template = false;  ///< from the first message: tools and such are no part of any format
+  bool own_template = true;  ///< of the model's file, not one that was given
   Executor* executor = nullptr;
   DeviceShare* share = nullptr;  ///< with the model's other sessions; null: there are none
   const oriel_allocator* allocator = nullptr;
@@ -202,6 +203,9 @@ class Session {
     bool inside_thought = false;       ///< its opening has begun one
     bool may_think = false;            ///< it may begin with one
     const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
+    uint64_t begin = 0;                ///< of its opening,
+    uint64_t text = 0;                 ///< and behind that
+    SamplerState sampler;              ///< before the opening
   };
   /// A reply in the making.
   struct ReplyCall {
@@ -268,8 +272,13 @@ class Session {
   /// templateScratchBytes(); it stays as long as the reply goes on.
   Status openChatReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply);
   void endChatReply();
+  /// Behind endChatReply(): a reply that failed before its first token is taken back, so that it can be asked for again.
+  /// Not one that was cancelled: that has begun.
+  Status takeBackUnanswered(Status done, const ReplyPlace& reply);
 
   const Transcript& transcript() const { return transcript_; }
+  /// Whether all that is held was said in messages that the transcript has, or had: none of it came in other ways.
+  bool isTranscribed() const;
   /// Reads a JSON list of messages into the session, which is empty. What was read before a failure stays.
   Status readMessages(const char* json, size_t bytes);
   /// Goes back to where the session stood after `position` tokens by reading the messages that ended there again from the

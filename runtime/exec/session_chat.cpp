@@ -156,7 +156,7 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   ORIEL_TRY(openChatReply(settings, &tools, &reply));
   const Status status = generate(settings, reply, on_token, user, result);
   endChatReply();
-  return status;
+  return takeBackUnanswered(status, reply);
 }
 
 Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply) {
@@ -186,6 +186,9 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
   reply_stop_ = -1;
   reply_begin_ = begin;
   reply->may_think = context_.chat_options.thinking && !reply->inside_thought;
+  reply->begin = begin;
+  reply->text = position_;
+  reply->sampler = before;
   transcript_.open(begin, position_);
   return kOk;
 }
@@ -193,6 +196,19 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
 void Session::endChatReply() {
   reply_end_ = position_ + (unfinished_ >= 0 ? 1 : 0);
   transcript_.close(reply_end_);
+}
+
+Status Session::takeBackUnanswered(Status done, const ReplyPlace& reply) {
+  const bool has_begun = position_ != reply.text || unfinished_ >= 0;
+  if (done.ok() || done.lost() || done.code() == ORIEL_ERROR_CANCELLED || has_begun ||
+      !canRewindAtOnce(reply.begin)) {
+    return done;
+  }
+  if (const Status back = rewind(reply.begin); back.lost()) {
+    return back;
+  }
+  sampler_.restore(reply.sampler);
+  return done;
 }
 
 Status Session::openByFormat(ReplyPlace* reply) {

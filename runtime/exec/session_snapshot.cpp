@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/hash.h"
 #include "exec/session.h"
 #include "exec/snapshot.h"
 
@@ -34,6 +35,22 @@ SessionState Session::state() const {
   return state;
 }
 
+namespace {
+
+// Templates that were given are told apart: what follows in one does not follow in another. The model's own is told by its
+// hash already.
+void nameChat(const SessionContext& context, SnapshotOwner* owner) {
+  const ChatTemplate& chat = context.chat;
+  if (chat.runs && !context.own_template) {
+    std::snprintf(owner->chat, sizeof(owner->chat), "jinja-%016llx",
+                  static_cast<unsigned long long>(hashBytes(chat.jinja, chat.jinja_bytes)));
+  } else {
+    std::snprintf(owner->chat, sizeof(owner->chat), "%s", chat.name());
+  }
+}
+
+}  // namespace
+
 SnapshotOwner Session::snapshotOwner() const {
   SnapshotOwner owner;
   owner.plan = context_.plan;
@@ -41,7 +58,7 @@ SnapshotOwner Session::snapshotOwner() const {
   owner.cache = cache_;
   owner.model_hash = context_.model_hash;
   owner.model_name = context_.model_name;
-  owner.chat = context_.chat.name();
+  nameChat(context_, &owner);
   owner.whole_turns = whole_turns_;
   owner.allocator = context_.allocator;
   owner.recall_tokens = context_.recall.tokens;

@@ -51,7 +51,8 @@ Status Session::readMessages(const char* json, size_t bytes) {
   return addMessages(*messages, bytes);
 }
 
-// Messages as another transcript has them; the session begins anew.
+// Messages as another transcript has them; the session begins anew. Where they cannot be read its own transcript is still
+// to be read.
 Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t position) {
   struct Text {
     char* to;
@@ -77,8 +78,25 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
   Scratch scratch(*context_.allocator, templateScratchBytes(text.bytes));
   const JsonValue* messages = nullptr;
   ORIEL_TRY(parseMessages(room.as<char>(), text.bytes, &scratch, &messages));
-  ORIEL_TRY(reset());
-  return addMessages(*messages, text.bytes);
+  const uint64_t own_bytes = transcript_.bytes();
+  const uint32_t own_dropped = transcript_.dropped();
+  Workspace own_workspace(nullptr, 0, context_.allocator);
+  const BorrowedBytes own(&own_workspace, own_bytes);
+  if (own.data() == nullptr && own_bytes != 0) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %llu bytes: free some",
+                             static_cast<unsigned long long>(own_bytes));
+  }
+  std::copy_n(transcript_.data(), own_bytes, own.as<uint8_t>());
+  Status status = reset();
+  status = status.ok() ? addMessages(*messages, text.bytes) : status;
+  if (!status.ok() && own_bytes != 0) {
+    if (const Status back = reset(); back.lost()) {
+      status = back;
+    }
+    transcript_.load(own.as<uint8_t>(), own_bytes, own_dropped);
+    transcript_.setUnread(ownMessages(), prefixTokens());
+  }
+  return status;
 }
 
 // ---- The session's own, again --------------------------------------------------------------------
@@ -102,6 +120,23 @@ uint64_t roughTokens(const Transcript::Entry& entry) {
 }
 
 }  // namespace
+
+// Beside messages that were dropped, as Transcript says.
+bool Session::isTranscribed() const {
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  uint64_t known = prefixTokens();
+  for (uint64_t at = ownMessages(); transcript_.next(&at, &entry, &json);) {
+    if ((entry.flags & Transcript::kUnread) != 0) {
+      break;  // it begins behind all that is held
+    }
+    if (entry.begin > known && transcript_.dropped() == 0) {
+      return false;
+    }
+    known = entry.end;
+  }
+  return known >= position_;
+}
 
 // Where the messages begin that are not the prefix's, for Transcript::next().
 uint64_t Session::ownMessages() const {

@@ -78,7 +78,8 @@ Status measure(const SpeedTarget& target, const oriel_options& options, oriel_sp
   choice.options = &options;
   choice.allocator = allocatorOf(options);
   // What is kept is for the default number of threads.
-  const char* const cache_dir = options.cpu_threads == 0 ? options.cache_dir : nullptr;
+  const char* const cache_dir =
+      options.cpu_threads == 0 ? folderOrNone(options.cache_dir) : nullptr;
   DeviceSpeed measured;
   ORIEL_TRY(measureSpeed({makeExecutor, &choice}, target, cache_dir, options.measure_again != 0,
                          {options.progress, options.progress_user}, choice.allocator,

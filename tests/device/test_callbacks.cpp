@@ -32,6 +32,7 @@ struct Caller {
 
 enum class Rule {
   kAnswered,        ///< works inside callbacks as anywhere
+  kAsks,            ///< the same, but not from another thread
   kRefused,         ///< ORIEL_ERROR_STATE and one line
   kRefusedInside,   ///< the same, but only inside a callback: another thread may
   kDoesNothingBut,  ///< returns nothing: says so in one line
@@ -63,25 +64,25 @@ int ignorePart(const oriel_part*, void*) { return 0; }
 const std::vector<Call>& everyCall() {
   static const std::vector<Call> calls = {
       // oriel.h
-      {"oriel_session_get_stats", Rule::kAnswered,
+      {"oriel_session_get_stats", Rule::kAsks,
        [](Caller* on) {
          auto stats = sized<oriel_stats>();
          return oriel_session_get_stats(on->session, &stats);
        }},
-      {"oriel_session_get_view", Rule::kAnswered,
+      {"oriel_session_get_view", Rule::kAsks,
        [](Caller* on) {
          auto view = sized<oriel_view>();
          return oriel_session_get_view(on->session, &view);
        }},
-      {"oriel_session_get_turns", Rule::kAnswered,
+      {"oriel_session_get_turns", Rule::kAsks,
        [](Caller* on) {
          return oriel_session_get_turns(on->session, on->numbers(), 1024, &on->needed);
        }},
-      {"oriel_session_get_checkpoints", Rule::kAnswered,
+      {"oriel_session_get_checkpoints", Rule::kAsks,
        [](Caller* on) {
          return oriel_session_get_checkpoints(on->session, on->numbers(), 1024, &on->needed);
        }},
-      {"oriel_session_get_tokens", Rule::kAnswered,
+      {"oriel_session_get_tokens", Rule::kAsks,
        [](Caller* on) {
          return oriel_session_get_tokens(on->session, 0, on->ids(), 1024, &on->needed);
        }},
@@ -124,7 +125,7 @@ const std::vector<Call>& everyCall() {
        [](Caller* on) { return oriel_session_rewind(on->session, 0); }},
       {"oriel_session_recall", Rule::kRefused,
        [](Caller* on) { return oriel_session_recall(on->session, "x", 1); }},
-      {"oriel_session_get_recalled", Rule::kAnswered,
+      {"oriel_session_get_recalled", Rule::kAsks,
        [](Caller* on) {
          return oriel_session_get_recalled(on->session, on->ids(), 1024, &on->needed);
        }},
@@ -218,17 +219,17 @@ const std::vector<Call>& everyCall() {
        [](Caller* on) {
          return oriel_model_last_error(on->model) != nullptr ? ORIEL_OK : ORIEL_ERROR_STATE;
        }},
-      {"oriel_session_get_marks", Rule::kAnswered,
+      {"oriel_session_get_marks", Rule::kAsks,
        [](Caller* on) {
          oriel_mark marks[ORIEL_MARKS];
          return oriel_session_get_marks(on->session, marks, ORIEL_MARKS, &on->needed);
        }},
-      {"oriel_transcript_get_info", Rule::kAnswered,
+      {"oriel_transcript_get_info", Rule::kAsks,
        [](Caller* on) {
          auto info = sized<oriel_transcript_info>();
          return oriel_transcript_get_info(on->session, &info);
        }},
-      {"oriel_transcript_export", Rule::kAnswered,
+      {"oriel_transcript_export", Rule::kAsks,
        [](Caller* on) {
          return oriel_transcript_export(on->session, on->text(), on->room.size(), &on->needed);
        }},
@@ -363,7 +364,7 @@ class Callbacks : public testing::Test {
   std::function<void()> tryEverything(bool from_another_thread = false) {
     std::map<std::string, oriel_status> answers;
     for (const Call& call : everyCall()) {
-      if (call.rule == Rule::kAnswered) {
+      if (call.rule == Rule::kAnswered || call.rule == Rule::kAsks) {
         answers[call.name] = call.make(&app_);
         EXPECT_TRUE(answers[call.name] == ORIEL_OK || builtCalls().count(call.name) == 0 ||
                     answers[call.name] == ORIEL_ERROR_STATE)  // no transcript is kept
@@ -371,19 +372,20 @@ class Callbacks : public testing::Test {
       }
     }
     return [this, answers, from_another_thread] {
-      const uint64_t position = statsOf(loaded_).position;
+      const uint64_t position = from_another_thread ? 0 : statsOf(loaded_).position;
       for (const Call& call : everyCall()) {
         if (builtCalls().count(call.name) == 0 ||
             (from_another_thread && call.rule == Rule::kRefusedInside)) {
           continue;
         }
-        const bool answered = call.rule == Rule::kAnswered;
+        const bool answered =
+            call.rule == Rule::kAnswered || (call.rule == Rule::kAsks && !from_another_thread);
         const size_t before = errorLines(log_);
         EXPECT_EQ(answered ? answers.at(call.name) : ORIEL_ERROR_STATE, call.make(&app_))
             << call.name;
         EXPECT_EQ(before + (answered ? 0 : 1), errorLines(log_)) << call.name;
       }
-      EXPECT_EQ(position, statsOf(loaded_).position);
+      EXPECT_EQ(position, from_another_thread ? 0 : statsOf(loaded_).position);
       EXPECT_TRUE(log_.says(": "));
       tried_ = true;
     };

@@ -28,7 +28,8 @@
  *    of no use.
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs. A call on a session that
- *    meets another one still running is refused with ORIEL_ERROR_STATE and one line, and changes nothing.
+ *    meets another one still running is refused with ORIEL_ERROR_STATE and one line, and changes nothing; one that only
+ *    asks, too.
  *  - Callbacks, the log's included, run inside the call that they belong to. From inside one of a session's call the app
  *    may call what asks and changes nothing:
  *     - of that session oriel_session_cancel, oriel_session_get_..., oriel_session_last_error,
@@ -37,7 +38,8 @@
  *    All else on the two is refused with ORIEL_ERROR_STATE and one line, and the call goes on as if nothing had
  *    been: every other call on that session, and oriel_session_create, oriel_session_recover, oriel_prefix_clear,
  *    oriel_trim, oriel_pause and oriel_resume. oriel_session_destroy and oriel_model_free then do nothing but say so.
- *    From inside a callback of oriel_session_create and oriel_prefix_clear those six are refused likewise.
+ *    From inside a callback of oriel_session_create, oriel_prefix_clear, oriel_trim, oriel_pause and oriel_resume those
+ *    six are refused likewise, and oriel_model_free from inside one of any call on the model.
  *  - A device that was lost, or did not answer in time, does not come back by itself: one line says so, and from then
  *    on every call on the session but destroy, cancel and oriel_session_get_... returns ORIEL_ERROR_DEVICE at once,
  *    without a line and without waiting, until oriel_session_recover (oriel/sessions.h) has made the device's part anew,
@@ -222,7 +224,7 @@ typedef struct oriel_options {
    * (stopped, the machine asleep) does not count. 0: 60000. A step on the CPU is never late. */
   uint32_t device_timeout_ms;
   /* Folder for compiled pipelines, measured rates, measured choices of kernels and what was found out about drivers;
-   * created if missing. NULL: nothing is written or read. */
+   * created if missing. NULL or "": nothing is written or read. */
   const char *cache_dir;
   oriel_log_fn log;
   void *log_user;
@@ -428,9 +430,9 @@ typedef struct oriel_session_options {
    * it appends, and those that it reads again, to go back or to forget (oriel_stats.tokens_read_again). Called inside that
    * call after every prefill batch, the last one included, where done == total.
    *  - Within a call `done` grows each time, and done <= total.
-   *  - `total` is exact from the beginning, but for three things. Of a list of messages (oriel_chat_add_json) those behind
-   *    the one that is being read are estimated by their bytes. The opening of a reply is counted once everything
-   *    that had to be read again is read. And a message for which turns come back (oriel_options.recall_bytes) is read
+   *  - `total` is exact from the beginning, but for three things. Of a list of messages (oriel_chat_add_json,
+   *    oriel_transcript_import), and of a transcript that is read, those behind the one that is being read are estimated
+   *    by their bytes. The opening of a reply is counted once everything that had to be read again is read. And a message for which turns come back (oriel_options.recall_bytes) is read
    *    again with them, which is counted once the opening is read.
    *  - Not for tokens that are generated, evaluated or embedded.
    *  - Non-zero cancels the call, as oriel_session_cancel does from here.
@@ -654,7 +656,7 @@ ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const c
 ORIEL_API oriel_status oriel_session_generate(oriel_session *session, const oriel_generate_options *options,
                                               oriel_token_fn on_token, void *user, oriel_generation *result);
 
-/* n_vocab logits after the last committed token; valid until the next call on the session. ORIEL_ERROR_STATE
+/* n_vocab logits after the last committed token; valid until the next call on the session, oriel_trim and oriel_resume included. ORIEL_ERROR_STATE
  * where there are none: in an empty session, after a rewind, or after appending or evaluating ended in between. */
 ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits, size_t *count);
 

@@ -28,7 +28,8 @@ extern "C" {
  * after oriel_session_reset, too. Replaces an earlier one.
  *  - The model was loaded with prefix_tokens, and this is its only session (ORIEL_ERROR_STATE).
  *  - The session holds from 1 to prefix_tokens tokens (ORIEL_ERROR_CONTEXT).
- * Sessions that are created later have the same chat options; others are ORIEL_ERROR_ARGUMENT. */
+ * Sessions that are created later have the same chat options, but for the date, which the prefix has told; others are
+ * ORIEL_ERROR_ARGUMENT. So are assumed_tokens that end within the prefix. */
 ORIEL_API oriel_status oriel_prefix_set(oriel_session *session);
 /* Overwrites it with zeros. The model has no session (ORIEL_ERROR_STATE), and none can be created meanwhile. On a device
  * that is lost it stays, and is recovered with the first session. */
@@ -48,7 +49,8 @@ ORIEL_API oriel_status oriel_prefix_get_info(const oriel_model *model, oriel_pre
 
 /* A second session that goes on from where this one is, to the bit; both have the same options, the progress callback and
  * the texts that they point to included: those stay until both are destroyed. Takes one of the model's sessions with the
- * same window (ORIEL_ERROR_STATE: none is free). A prefix is shared, the rest is copied. */
+ * same window. A prefix is shared, the rest is copied. ORIEL_ERROR_STATE: none is free, or the model has room for a prefix
+ * and none yet. */
 ORIEL_API oriel_status oriel_session_fork(oriel_session *session, oriel_session **fork);
 
 /* Names the place where the session is, to come back to. 1 to 31 bytes of UTF-8 (ORIEL_ERROR_ARGUMENT). A session has
@@ -141,7 +143,9 @@ typedef struct oriel_restored {
 } oriel_restored;
 
 #define ORIEL_RESTORE_EXACT 1u /* the same layout or ORIEL_ERROR_FORMAT */
-#define ORIEL_RESTORE_READ 2u  /* where nothing can be carried over its transcript is read again, with progress */
+/* Where nothing can be carried over its transcript is read again, with progress. One that cannot be read, or is cancelled,
+ * leaves the session at its beginning, with its own transcript to be read by oriel_resume. */
+#define ORIEL_RESTORE_READ 2u
 /* As oriel_session_restore, which is this without flags and `result`. `result` may be NULL. */
 ORIEL_API oriel_status oriel_session_restore_as(oriel_session *session, const void *data, size_t bytes,
                                                 uint32_t flags, oriel_restored *result);
@@ -189,7 +193,8 @@ typedef enum oriel_trim_level {
  *  - `folder`: where the cache goes, under a name that nobody else has, mode 0600; removed by oriel_resume. Needed for
  *    ORIEL_TRIM_CACHE (ORIEL_ERROR_ARGUMENT), NULL else.
  *  - ORIEL_TRIM_CACHE and _ALL: ORIEL_ERROR_STATE while a reply rests.
- *  - ORIEL_TRIM_ALL: ORIEL_ERROR_STATE where a session that is not empty keeps no transcript, and where a prefix is set.
+ *  - ORIEL_TRIM_ALL: ORIEL_ERROR_STATE where a session that is not empty keeps no transcript, or holds text that is in no
+ *    message, and where a prefix is set.
  *    What a transcript has dropped does not come back.
  *  - From inside a callback of a call on the model: ORIEL_ERROR_STATE.
  *  - A failure leaves the model at the level before. */
