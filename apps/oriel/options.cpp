@@ -432,6 +432,11 @@ oriel_options planOptions(const CommonOptions& options) {
   return result;
 }
 
+uint64_t nextSeed(uint64_t seed, uint32_t number) {
+  const uint64_t next = seed + number;
+  return seed == 0 ? 0 : next < seed ? next + 1 : next;
+}
+
 oriel_generate_options generateOptions(const CommonOptions& options, uint32_t max_tokens) {
   // Here zero means what people mean by it; for the library it means "default".
   oriel_generate_options result = {};

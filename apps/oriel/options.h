@@ -81,6 +81,8 @@ void addModelOption(CLI::App* command, CommonOptions* options);
 /// device and pinned tokens. Points into `options`.
 oriel_options planOptions(const CommonOptions& options);
 oriel_generate_options generateOptions(const CommonOptions& options, uint32_t max_tokens);
+/// The seed of the `number`-th reply (0: the first) to the same prompt. Never 0, which is the clock's, unless `seed` is.
+uint64_t nextSeed(uint64_t seed, uint32_t number);
 
 /// The GGUF file to use: MODEL, else the environment's ORIEL_MODEL, else the bundled one. Throws Failure for the name of
 /// a model that is not here.

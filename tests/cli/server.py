@@ -51,7 +51,11 @@ class Server:
     def stop(self, number=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=60 * PATIENCE)
+        try:
+            out, err = self.process.communicate(timeout=60 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # its code says so
+            out, err = self.process.communicate()
         return self.process.returncode, out, err.decode()
 
     def raw(self, data, wait=10, half_close=False):
@@ -72,6 +76,14 @@ class Server:
                 return got
             except socket.timeout:
                 return got + b"(still open)"
+
+    def peak_bytes(self):
+        """The most memory it has had; None: this system does not say."""
+        try:
+            with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
+                return next((1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM")), None)
+        except OSError:
+            return None
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=30 * PATIENCE)

@@ -91,6 +91,11 @@ def test_chat():
           and 0 < last["window_used"] <= last["window_capacity"], last)
 
 
+def test_a_line_without_end():
+    endless = fails("chat of a line without end", 1, "chat", BUNDLED, *FIXED, stdin=b"a" * (65 << 20))
+    check("is not read to its end", b"stdin has a line of more than 64" in endless.err, endless)
+
+
 def test_the_format_s_own_system_text_is_pinned():
     """Where it writes one; --window leaves the sinks to tell how long it is."""
     options = ["--template", "qwen2.5", "--window", "100", "--tokens", "2", *FIXED, "--json"]

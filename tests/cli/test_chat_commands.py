@@ -46,6 +46,18 @@ def test_retry():
     chat.leaves()
 
 
+def test_retries_have_seeds_of_their_own():
+    said = []
+    for _ in range(2):
+        chat = talk(BUNDLED, *FEW[:4], *CPU, "--temperature", "3", "--top-k", "0", "--seed", str(2 ** 64 - 1))
+        for typed in ("Hello!", "/retry", "/retry"):
+            chat.send(typed)
+        lines = chat.screen.lines()
+        said.append([line for at, line in enumerate(lines) if at and lines[at - 1].startswith("> ")])
+        chat.leaves()
+    check("the same ones behind the largest", said[0] == said[1] and len(set(said[0])) > 2, said)
+
+
 def test_retry_reads_again_what_is_forgotten():
     chat = talk(SMALL, *FEW[2:], "--memory", "16MiB", "--window", "48", "--kv", "f16")
     for _ in range(5):

@@ -51,6 +51,8 @@ def test_refusals():
     empty = fails("a line without text", 1, "embed", BUNDLED, *FIXED, stdin=b"one\n\ntwo\n")
     check("its number is named", b"line 2:" in empty.err and empty.out.count(b"\n") == 1, empty)
     fails("not UTF-8", 1, "embed", BUNDLED, *FIXED, stdin=b"a\xff\n")
+    endless = fails("a line without end", 1, "embed", BUNDLED, *FIXED, stdin=b"word " * (13 << 20) + b"\n")
+    check("is not read to its end", b"stdin has a line of more than 64" in endless.err, endless)
     long = oriel("embed", BUNDLED, "--window", "32", *FIXED, stdin=b"word " * 100)
     check("longer than the window: what would hold it is named",
           long.code == 1 and b"--window" in long.err and b"line 1:" in long.err, long)

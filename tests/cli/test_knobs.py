@@ -156,6 +156,9 @@ def test_samples():
         alone = [oriel(*args, "--seed", str(11 + n)).json["text"] for n in range(exact)]
         check(f"samples {mode}: as with a seed of its own", texts[:exact] == alone, (texts, alone))
         check(f"samples {mode}: unlike each other", len(set(texts)) == 4, texts)
+    last = ["run", BUNDLED, "One upon a time", "--tokens", "12", "--temperature", "2", *FIXED, "--seed", str(2 ** 64 - 1)]
+    twice = [oriel(*last, "--samples", "3").out for _ in range(2)]
+    check("samples behind the largest seed", twice[0] == twice[1], twice)
     text = succeeds("samples as text", "run", BUNDLED, "Hello!", "--tokens", "3", "--samples", "2", *FIXED)
     check("each followed by an empty line", text.out.count(b"\n\n") == 2, text)
 

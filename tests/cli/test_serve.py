@@ -4,6 +4,7 @@
 import base64
 import http.client
 import json
+import select
 import signal
 import socket
 import struct
@@ -102,6 +103,10 @@ def test_how_replies_are_asked_for():
         check("streams hold them back", streamed(server.chat([USER], stop=word, stream=True)) == text_of(stop))
         seeded = [text_of(server.chat([USER], temperature=1.5, seed=seed)) for seed in (7, 7, 8, 0, 0, -1)]
         check("seeds", seeded[0] == seeded[1] and seeded[3] == seeded[4] and len(set(seeded)) > 2, seeded)
+        for seed in (0, -1, -2, 2 ** 63 - 1, -2 ** 63):
+            twice = [[choice["message"]["content"] for choice in
+                      server.chat([USER], temperature=2, seed=seed, n=3).json["choices"]] for _ in range(2)]
+            check(f"choices of seed {seed}", twice[0] == twice[1] and len(set(twice[0])) == 3, twice)
         two = server.chat([USER], temperature=1.5, seed=7, n=3)
         texts = [choice["message"]["content"] for choice in two.json["choices"]]
         check("choices", texts[0] == seeded[0] and len(set(texts)) > 1
@@ -273,6 +278,9 @@ def test_routes_and_guards():
     with Server(BUNDLED, "--api-key", "secret", "--cors", "https://app.example", "--name", "tiny") as server:
         refused("no key", server.get("/v1/models"), 401, code="invalid_api_key")
         refused("another key", server.get("/v1/models", Authorization="Bearer secreT"), 401)
+        refused("no scheme", server.get("/v1/models", Authorization="secret"), 401)
+        refused("another scheme", server.get("/v1/models", Authorization="Basic secret"), 401)
+        check("schemes have no case", server.get("/v1/models", Authorization="bearer secret").status == 200)
         models = server.get("/v1/models", Authorization="Bearer secret")
         check("models", [each["id"] for each in models.json["data"]] == ["tiny"], models)
         check("one of them", server.get("/v1/models/tiny", Authorization="Bearer secret").json["object"] == "model")
@@ -292,6 +300,12 @@ def test_routes_and_guards():
                                              Access_Control_Request_Method="GET"), 403)
     with Server(BUNDLED, ORIEL_API_KEY="other") as server:
         refused("the key of the environment", server.get("/v1/models"), 401)
+    with Server(BUNDLED, "--name", "a model/100% é") as server:
+        for written_as in ("a%20model%2F100%25%20%C3%A9", "a%20model%2f100%%20%c3%A9"):
+            got = server.get("/v1/models/" + written_as)
+            check(f"named in a path: {written_as}", got.status == 200 and got.json["id"] == "a model/100% é", got)
+        for other in ("a+model", "%", "%2", "%zz", "%00", "%ff", "%0d%0aX:%20y", "a%2520model"):
+            refused(f"{other} is none", server.get("/v1/models/" + other), 404, code="model_not_found")
 
 
 def test_a_shared_system_prompt():
@@ -376,6 +390,16 @@ def test_time_limits():
         for thread in threads:
             thread.start()
             time.sleep(0.2)
+        with server.connect() as connection:
+            begin = time.time()
+            try:
+                while time.time() - begin < 20 * PATIENCE and not select.select([connection], [], [], 0.05)[0]:
+                    connection.sendall(b"x" if time.time() - begin > 0.2 else b"POST / HTTP/1.1\r\nX: ")
+                got = connection.recv(1000)
+            except OSError as error:
+                got = repr(error).encode()
+            check("headers that come byte by byte", got.startswith(b"HTTP/1.1 408 ") and time.time() - begin < 10 * PATIENCE,
+                  (got, time.time() - begin))
         slow = server.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n", wait=20)
         check("headers that do not come", b" 408 " in slow.split(b"\r\n")[0] and b'"error"' in slow, slow)
         for thread in threads:
@@ -417,6 +441,41 @@ def test_start_and_stop():
     time.sleep(0.3)
     code, out, err = server.stop(signal.SIGINT)
     check("Ctrl-C twice", code == 0 and "cut off" in err and out == b"", (code, out, err))
+    for name, half in (("half a header", b"POST /v1/chat/completions HTT"),
+                       ("half a body", b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")):
+        server = Server(BUNDLED)
+        with server.connect() as connection:
+            connection.sendall(half)
+            time.sleep(0.5)
+            start = time.time()
+            code, _, err = server.stop()
+            check(f"{name} keeps nobody waiting", code == 0 and err == "oriel: stopping\n"
+                  and time.time() - start < 4 * PATIENCE, (code, err, time.time() - start))
+    for signals, most in ((1, 9), (2, 4)):
+        server = Server(BUNDLED)
+        with server.connect() as connection:
+            # More replies than a connection holds, and the client reads none.
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000)
+            time.sleep(1)
+            start = time.time()
+            if signals == 2:
+                server.process.send_signal(signal.SIGTERM)
+                time.sleep(0.3)
+            code, _, err = server.stop()
+            check(f"nor does who reads nothing: {signals}", code == 0 and time.time() - start < most * PATIENCE,
+                  (code, err, time.time() - start))
+    server = Server(BUNDLED, "--sessions", "1")
+    with server.connect() as connection:
+        body = json.dumps({"prompt": "Once", **ENDLESS, "max_tokens": 1500}).encode()
+        one = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" \
+              b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+        connection.sendall(one * 2)
+        check("the first of two is answered", server.becomes("oriel_sessions_busy", 1))
+        code, _, err = server.stop()
+        got = b""
+        while more := connection.recv(65536):
+            got += more
+        check("the second is not taken any more", code == 0 and got.count(b"HTTP/1.1 ") == 1, (code, err, got[:300]))
     code, out, err = Server(BUNDLED).stop()
     check("SIGTERM", code == 0 and err == "oriel: stopping\n", (code, err))
     plain = program.interrupt(["serve", BUNDLED, "--port", "0", *FIXED], lambda process: process.stdout.readline())

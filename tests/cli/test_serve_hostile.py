@@ -4,11 +4,14 @@ TEST_DATA_DIR"""
 
 import json
 import random
+import socket
 import sys
+import threading
+import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 import program
-from program import BUNDLED, check, run_tests
+from program import BUNDLED, PATIENCE, check, run_tests
 from server import Server
 
 PATH = "/v1/chat/completions"
@@ -100,6 +103,11 @@ def test_requests():
         sends(server, "no such method", request(b"", "BREW", "/", headers=CLOSE), [405])
         sends(server, "DELETE", request(b"", "DELETE", "/v1/models", headers=CLOSE), [405])
         sends(server, "OPTIONS", request(b"", "OPTIONS", "/v1/models", headers=CLOSE), [405])
+        for kind in ("application/jsonx", "application/json-patch+json", "text/json", "application", ";application/json", ""):
+            sends(server, f"the type {kind}", request(GOOD, kind=kind, headers=CLOSE), [415])
+        for kind in ("Application/JSON", "application/json; charset=utf-8", "application/json ;charset=utf-8"):
+            found, _ = answers(server.raw(request(GOOD, kind=kind, headers=CLOSE)))
+            check(f"the type {kind}", [status for status, _ in found] == [200], found)
         sends(server, "a form", request(b"a=b", kind="application/x-www-form-urlencoded", headers=CLOSE), [415])
         check("nothing at all", server.raw(b"", half_close=True) == b"")
         check("half a request", server.raw(b"GET / HT", half_close=True)[9:12] in (b"", b"400"))
@@ -116,6 +124,103 @@ def test_requests():
         old = server.raw(b"POST /v1/completions HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 47\r\n\r\n"
                          b'{"prompt": "a", "max_tokens": 1, "stream":true}')
         check("HTTP/1.0 has no chunks", b"chunked" not in old and old.endswith(b"data: [DONE]\n\n"), old)
+
+
+CHUNKED = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+
+
+def test_lines_without_end():
+    """Refused at once, whoever sends them; and what comes behind is thrown away."""
+    with Server(BUNDLED, "--max-body", "64KiB", "--api-key", "secret") as server:
+        before = server.peak_bytes()
+        for name, begin, more in (("a header", b"GET / HTTP/1.1\r\nX: ", b"a" * 65536),
+                                  ("a chunk's extension", CHUNKED + b"1;", b"a" * 65536),
+                                  ("a chunk's size", CHUNKED, b"0" * 65536),
+                                  ("a trailer", CHUNKED + b"0\r\nX: ", b"a" * 65536),
+                                  ("lines of a trailer", CHUNKED + b"0\r\n", b"X: y\r\n" * 10922)):
+            with server.connect() as connection:
+                connection.settimeout(10 * PATIENCE)
+                got = b""
+                try:
+                    connection.sendall(begin + more)
+                    got = connection.recv(65536)
+                    deadline = time.time() + 10 * PATIENCE
+                    while time.time() < deadline:
+                        connection.sendall(more)
+                    closed = False
+                except socket.timeout:
+                    closed = False
+                except OSError:
+                    closed = True
+            found, _ = answers(got)
+            check(f"{name} without end", [status for status, _ in found] == [431] and closed, (got, closed))
+        after = server.peak_bytes()
+        check("nothing of it is kept", before is None or after - before < 4 << 20, (before, after))
+        check("it still answers", server.get("/health").status == 200)
+
+
+def test_where_a_request_ends():
+    """What a proxy in front could read in another way is refused, and the connection ends."""
+    with Server(BUNDLED) as server:
+        behind = request(b"", "GET", "/health", headers=CLOSE)
+        for coding in ("xchunked", "chunked, identity", "identity", "gzip", "chunked, chunked", '"chunked"', ","):
+            for order in (0, 1):
+                lines = [f"Content-Length: {len(GOOD)}\r\n", f"Transfer-Encoding: {coding}\r\n"]
+                head = (f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                        f"{lines[order]}{lines[1 - order]}\r\n").encode()
+                sends(server, f"{coding}, {order}", head + GOOD + behind, [400])
+            sends(server, f"{coding} and no length", request(GOOD).replace(
+                f"Content-Length: {len(GOOD)}".encode(), f"Transfer-Encoding: {coding}".encode()) + behind, [400])
+        sends(server, "a length behind chunks", CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n") +
+              b"0\r\n\r\n" + behind, [400])
+        for name, head, status in (("no host", b"GET /health HTTP/1.1\r\n", 400),
+                                   ("two hosts", b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n", 400),
+                                   ("two others", b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.com\r\n", 400),
+                                   ("no host in HTTP/1.0", b"GET /health HTTP/1.0\r\n", 200)):
+            found, _ = answers(server.raw(head + b"Connection: close\r\n\r\n", wait=3))
+            check(name, [each for each, _ in found] == [status], found)
+
+
+def test_targets_with_a_host():
+    with Server(BUNDLED) as server:
+        for target, status in (("http://localhost/health", 200), ("HTTP://127.0.0.1:80/health?x=y", 200),
+                               ("http://localhost", 200), ("http://localhost?x", 200), ("http://localhost/v1/none", 404),
+                               ("http://evil.example/health", 403), ("http:///health", 400),
+                               ("http://localhost:1@evil.example/health", 400)):
+            found, _ = answers(server.raw(request(b"", "GET", target, headers=CLOSE), wait=3))
+            check(f"{target}: {status}", [each for each, _ in found] == [status], found)
+
+
+def test_trailers_are_no_headers():
+    with Server(BUNDLED, "--api-key", "secret") as server:
+        pieces = b"%x\r\n%s\r\n0\r\nAuthorization: Bearer secret\r\n\r\n" % (len(GOOD), GOOD)
+        head = CHUNKED.replace(b"Host:", b"Connection: close\r\nContent-Type: application/json\r\nHost:")
+        sends(server, "a key behind the body", head + pieces, [401])
+
+
+def test_bodies_of_many_values():
+    """A value takes many times its bytes: as many as there may be are read by one request at a time, and not kept."""
+    with Server(BUNDLED) as server:
+        start = server.peak_bytes()
+        body = ('{"input": "x", "x": [%s]}' % ",".join(['[""]'] * 500000)).encode()
+        check("as many as there may be", server.post("/v1/embeddings", body, Content_Type="application/json").status == 200)
+        one = server.peak_bytes()
+        threads = [threading.Thread(target=server.post, args=("/v1/embeddings", body),
+                                    kwargs={"Content_Type": "application/json"}) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        several = server.peak_bytes()
+        # The bodies themselves, and one that was read in the system's other arena.
+        check("several at once take little more", one is None or several - one < one - start + 9 * len(body),
+              (start, one, several, len(body)))
+        for path, field in ((PATH, '"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 1'),
+                            ("/v1/embeddings", '"input": "x"')):
+            for value in ("[]", "{}", '{"":0}'):
+                body = ('{%s, "x": [%s]}' % (field, ",".join([value] * 1100000))).encode()
+                sends(server, f"too many {value}: {path}", request(body, path=path, headers=CLOSE), [400])
+        check("it still answers", server.chat("Hi.").status == 200)
 
 
 def test_noise():

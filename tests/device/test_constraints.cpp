@@ -155,6 +155,33 @@ TEST_F(Constraints, a_chat_reply_is_held_to_it) {
   EXPECT_TRUE(isValid(reply.text)) << reply.text;
 }
 
+// Each branch is held against each other one: the longest part of such a call.
+TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
+  std::string schema = R"({"oneOf": [)";
+  for (uint32_t i = 0; i < 250; ++i) {
+    schema += i == 0 ? "" : ",";
+    schema += R"({"type": "object", "properties": {"k": {"type": "string", "pattern": "^(a|b)*)" +
+              std::to_string(i) + R"($"}}, "required": ["k"]})";
+  }
+  schema += "]}";
+  loadWith(kTrained, cpuOptions(&log_));
+  ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Hello."));
+  const uint64_t position = statsOf(loaded_).position;
+  oriel_generate_options options = wild(1, 4);
+  options.json_schema = schema.data();
+  options.json_schema_bytes = schema.size();
+  oriel_generation result = {};
+  result.struct_size = sizeof(result);
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, cancelledBy(loaded_.session.get(), [&] {
+              return oriel_chat_reply(loaded_.session.get(), &options, nullptr, nullptr, &result);
+            }));
+  EXPECT_EQ(ORIEL_STOP_CANCELLED, result.stop_reason);
+  EXPECT_EQ(0u, result.tokens);
+  EXPECT_EQ(position, statsOf(loaded_).position);
+  EXPECT_EQ(ORIEL_OK, oriel_chat_reply(loaded_.session.get(), &options, nullptr, nullptr, &result))
+      << log_.errors();
+}
+
 TEST_F(Constraints, the_plan_counts_what_they_take) {
   Ledger ledger;
   oriel_options options = sessionOptions(&log_);

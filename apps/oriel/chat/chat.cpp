@@ -245,7 +245,7 @@ Reply Chat::replyNow(const TurnsSeen& before, bool behind_results) {
   reply.at_each_token = [this] { input_.takeTypedAhead(); };
   oriel_generate_options sampling = generateOptions(options_.common, options_.reply_tokens);
   setReplyOptions(options_.reply, &sampling);
-  sampling.seed += sampling.seed != 0 ? retries_ : 0;
+  sampling.seed = nextSeed(sampling.seed, retries_);
   if (behind_results && sampling.tool_choice == ORIEL_TOOLS_REQUIRED) {
     sampling.tool_choice = ORIEL_TOOLS_CHECKED;
   }

@@ -168,7 +168,7 @@ class Run {
     oriel_generate_options sampling = generateOptions(options_.common, options_.tokens);
     setReplyOptions(options_.reply, &sampling);
     sampling.ignore_stop = options_.ignore_stop ? 1 : 0;
-    sampling.seed += sampling.seed != 0 ? sample : 0;
+    sampling.seed = nextSeed(sampling.seed, sample);
     const bool json = options_.common.json;
     Reply reply;
     reply.streams = !json;

@@ -11,8 +11,6 @@ namespace cli {
 namespace {
 
 constexpr uint64_t kMostBytes = 64 << 20;
-/// A value takes 16 bytes or more.
-constexpr size_t kMostValues = 8 << 20;
 /// Each key is compared with those before it.
 constexpr size_t kMostKeys = 1024;
 
@@ -20,7 +18,7 @@ constexpr size_t kMostKeys = 1024;
 /// do for that, but they look through all of a list behind each object in it.)
 class Bounds : public nlohmann::json_sax<Json> {
  public:
-  explicit Bounds(const std::string& what) : what_(what) {}
+  Bounds(const std::string& what, size_t most_values) : what_(what), most_values_(most_values) {}
 
   bool null() override { return seeValue(); }
   bool boolean(bool) override { return seeValue(); }
@@ -52,8 +50,8 @@ class Bounds : public nlohmann::json_sax<Json> {
     return true;
   }
   bool seeValue() {
-    if (++values_ > kMostValues) {
-      fail(" has more than " + std::to_string(kMostValues) + " values: give it in parts");
+    if (++values_ > most_values_) {
+      fail(" has more than " + std::to_string(most_values_) + " values: give it in parts");
     }
     return true;
   }
@@ -73,6 +71,7 @@ class Bounds : public nlohmann::json_sax<Json> {
   }
 
   const std::string& what_;
+  const size_t most_values_;
   std::vector<std::vector<std::string>> keys_;  ///< of each object that is open; none of arrays
   size_t values_ = 0;
 };
@@ -99,8 +98,8 @@ bool isId(const Json& value) {
 
 }  // namespace
 
-Json parseJson(const std::string& text, const std::string& what) {
-  Bounds bounds(what);
+Json parseJson(const std::string& text, const std::string& what, size_t most_values) {
+  Bounds bounds(what, most_values);
   Json json;
   if (Json::sax_parse(text, &bounds)) {
     json = Json::parse(text, nullptr, /*allow_exceptions=*/false);

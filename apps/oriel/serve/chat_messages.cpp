@@ -64,7 +64,7 @@ Json argumentsOf(const Json& value) {
     return value;
   }
   try {
-    return parseJson(value.get<std::string>(), "the arguments");
+    return parseJson(value.get<std::string>(), "the arguments", kMostBodyValues);
   } catch (const Failure&) {
     return nullptr;
   }

@@ -11,11 +11,7 @@ namespace {
 std::string hostOf(const std::string& text) {
   const size_t bracket = text.rfind(']');
   const size_t colon = text.find(':', bracket == std::string::npos ? 0 : bracket);
-  std::string host = text.substr(0, colon);
-  std::transform(host.begin(), host.end(), host.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return host;
+  return inSmallLetters(text.substr(0, colon));
 }
 
 bool isThisMachine(const std::string& host) {
@@ -30,6 +26,13 @@ bool same(const std::string& a, const std::string& b) {
     difference |= static_cast<unsigned char>(a[i] ^ (b.empty() ? 1 : b[i % b.size()]));
   }
   return difference == 0;
+}
+
+/// What stands behind "Bearer "; a scheme's name has no case. Empty: there is none.
+std::string bearerKey(const std::string& authorization) {
+  static const std::string kScheme = "bearer ";
+  const bool is_bearer = inSmallLetters(authorization.substr(0, kScheme.size())) == kScheme;
+  return is_bearer ? authorization.substr(kScheme.size()) : "";
 }
 
 }  // namespace
@@ -65,7 +68,7 @@ void RequestGuard::checkOrigin(Exchange* exchange) const {
 void RequestGuard::checkKey(const HttpRequest& request) const {
   const std::string* const given = request.header("authorization");
   if (!options_.api_key.empty() &&
-      (given == nullptr || !same(*given, "Bearer " + options_.api_key))) {
+      (given == nullptr || !same(bearerKey(*given), options_.api_key))) {
     throw ApiError{401, "the API key is missing or wrong: send Authorization: Bearer KEY", "",
                    "invalid_api_key", 0};
   }

@@ -15,13 +15,6 @@ namespace http = boost::beast::http;
 
 std::string text(boost::beast::string_view view) { return {view.data(), view.size()}; }
 
-std::string inSmallLetters(std::string name) {
-  for (char& c : name) {
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return name;
-}
-
 /// Only bytes that have not arrived.
 bool isWaiting(const boost::beast::error_code& error) { return error == http::error::need_more; }
 
@@ -32,7 +25,55 @@ int statusOf(const boost::beast::error_code& error) {
   return error == http::error::header_limit ? 431 : 400;
 }
 
+/// Bytes of "http://" or "https://" at the beginning; 0: there is neither.
+size_t schemeBytes(const std::string& target) {
+  for (const std::string scheme : {"http://", "https://"}) {
+    if (inSmallLetters(target.substr(0, scheme.size())) == scheme) {
+      return scheme.size();
+    }
+  }
+  return 0;
+}
+
+void setHost(const std::string& host, HttpHeaders* headers) {
+  const auto found = std::find_if(headers->begin(), headers->end(),
+                                  [](const auto& header) { return header.first == "host"; });
+  if (found != headers->end()) {
+    found->second = host;
+  } else {
+    headers->emplace_back("host", host);
+  }
+}
+
+/// "/path", or "http://host/path", whose host counts instead of the header's (RFC 9112, 3.2.2). False: it is no host.
+bool readTarget(std::string target, HttpRequest* request) {
+  const size_t scheme = schemeBytes(target);
+  if (scheme != 0) {
+    const size_t end = std::min(target.find_first_of("/?#", scheme), target.size());
+    const std::string host = target.substr(scheme, end - scheme);
+    if (host.empty() || host.find('@') != std::string::npos) {
+      return false;
+    }
+    setHost(host, &request->headers);
+    target.erase(0, end);
+    if (target.empty() || target[0] != '/') {
+      target.insert(0, "/");
+    }
+  }
+  const size_t mark = target.find('?');
+  request->path = target.substr(0, mark);
+  request->query = mark == std::string::npos ? "" : target.substr(mark + 1);
+  return true;
+}
+
 }  // namespace
+
+std::string inSmallLetters(std::string text) {
+  for (char& c : text) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return text;
+}
 
 const std::string* HttpRequest::header(std::string_view name) const {
   const auto found = std::find_if(headers.begin(), headers.end(),
@@ -40,28 +81,60 @@ const std::string* HttpRequest::header(std::string_view name) const {
   return found != headers.end() ? &found->second : nullptr;
 }
 
-struct HttpReader::Parser : http::request_parser<http::string_body> {};
+struct HttpReader::Parser : http::request_parser<http::string_body> {
+  /// Where the request ends must be as clear to a proxy in front, and whom it is for, too (RFC 9112, 3.2 and 6.3).
+  bool isClear() const {
+    const auto& message = get();
+    const bool encoded = message.count(http::field::transfer_encoding) != 0;
+    if (encoded && (!chunked() || message.count(http::field::content_length) != 0)) {
+      return false;
+    }
+    const size_t hosts = message.count(http::field::host);
+    return hosts == 1 || (hosts == 0 && message.version() < 11);
+  }
 
-HttpReader::HttpReader(const HttpLimits& limits) : parser_(std::make_unique<Parser>()) {
+  /// False: its target is none.
+  bool readHeader(HttpRequest* request) const {
+    const auto& message = get();
+    request->method = text(message.method_string());
+    for (const auto& field : message) {
+      request->headers.emplace_back(inSmallLetters(text(field.name_string())), text(field.value()));
+    }
+    request->keep_alive = message.keep_alive();
+    request->knows_chunks = message.version() >= 11;
+    return readTarget(text(message.target()), request);
+  }
+};
+
+HttpReader::HttpReader(const HttpLimits& limits)
+    : parser_(std::make_unique<Parser>()), header_bytes_(limits.header_bytes) {
   parser_->header_limit(limits.header_bytes);
   parser_->body_limit(limits.body_bytes);
-  parser_->eager(true);
+  parser_->eager(false);  // it stops behind the header
 }
 
 HttpReader::~HttpReader() = default;
 
 size_t HttpReader::put(const char* data, size_t bytes) {
   size_t taken = 0;
-  // The parser may stop between two parts of a message.
+  // The parser stops between two parts of a message.
   while (refused_ == 0 && taken < bytes && !parser_->is_done()) {
     boost::beast::error_code error;
+    const bool in_header = !parser_->is_header_done();
     const size_t more = parser_->put(boost::asio::const_buffer(data + taken, bytes - taken), error);
     taken += more;
     if (error && !isWaiting(error)) {
       refused_ = statusOf(error);
+    } else if (in_header && parser_->is_header_done() &&
+               !(parser_->isClear() && parser_->readHeader(&request_))) {
+      refused_ = 400;
     } else if (error || more == 0) {
       break;
     }
+  }
+  // The parser takes lines as a whole, and would wait for their ends without a bound.
+  if (refused_ == 0 && !parser_->is_done() && bytes - taken > header_bytes_) {
+    refused_ = 431;
   }
   return taken;
 }
@@ -85,20 +158,8 @@ bool HttpReader::waitsForContinue() const {
 }
 
 HttpRequest HttpReader::take() {
-  auto message = parser_->release();
-  HttpRequest request;
-  request.method = text(message.method_string());
-  const std::string target = text(message.target());
-  const size_t mark = target.find('?');
-  request.path = target.substr(0, mark);
-  request.query = mark == std::string::npos ? "" : target.substr(mark + 1);
-  for (const auto& field : message) {
-    request.headers.emplace_back(inSmallLetters(text(field.name_string())), text(field.value()));
-  }
-  request.keep_alive = message.keep_alive();
-  request.knows_chunks = message.version() >= 11;
-  request.body = std::move(message.body());
-  return request;
+  request_.body = std::move(parser_->get().body());
+  return std::move(request_);
 }
 
 const char* httpReason(int status) {

@@ -11,11 +11,14 @@
 
 namespace cli {
 
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
 struct HttpRequest {
   std::string method;
-  std::string path;                                          ///< without the query, as it was sent
-  std::string query;                                         ///< behind the first '?'
-  std::vector<std::pair<std::string, std::string>> headers;  ///< names in small letters
+  std::string path;   ///< without host and query, as it was sent
+  std::string query;  ///< behind the first '?'
+  /// Names in small letters. "host" is the target's where that names one.
+  HttpHeaders headers;
   std::string body;
   bool keep_alive = false;
   bool knows_chunks = false;  ///< HTTP/1.1: a body may come in chunks
@@ -38,7 +41,8 @@ class HttpReader {
   HttpReader& operator=(const HttpReader&) = delete;
 
   /// Takes what belongs to the request, and says how many bytes that were. Fewer than all: the rest waits for more, or
-  /// is the next request's.
+  /// is the next request's. What waits is a header, a chunk's first line or a trailer, and is refused above
+  /// `header_bytes`.
   size_t put(const char* data, size_t bytes);
   /// The peer has said all that it will.
   void putEnd();
@@ -56,10 +60,13 @@ class HttpReader {
  private:
   struct Parser;
   std::unique_ptr<Parser> parser_;
+  const size_t header_bytes_;
+  HttpRequest request_;  ///< once headerDone(); trailers are not among its headers
   int refused_ = 0;
 };
 
-using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+/// ASCII only.
+std::string inSmallLetters(std::string text);
 
 /// The status line and headers, and the empty line behind them. Values hold no line ends: those are taken out.
 std::string httpHead(int status, const HttpHeaders& headers);

@@ -21,6 +21,18 @@ constexpr auto kPatience = 20s;
 /// Between two looks at whether the server stops.
 constexpr auto kSlice = 250ms;
 
+/// One more, for as long as it lives.
+class Count {
+ public:
+  explicit Count(std::atomic<uint32_t>* count) : count_(*count) { ++count_; }
+  ~Count() { --count_; }
+  Count(const Count&) = delete;
+  Count& operator=(const Count&) = delete;
+
+ private:
+  std::atomic<uint32_t>& count_;
+};
+
 }  // namespace
 
 void Exchange::addHeader(const std::string& name, const std::string& value) {
@@ -87,6 +99,27 @@ void Exchange::endStream() {
   }
 }
 
+class HttpServer::Open {
+ public:
+  Open(HttpServer* server, const Socket& socket) : server_(*server) {
+    const std::lock_guard<std::mutex> hold(server_.lock_);
+    at_ = server_.open_.insert(server_.open_.end(), socket.get());
+    if (server_.cut_) {
+      shutDown(socket.get());
+    }
+  }
+  ~Open() {
+    const std::lock_guard<std::mutex> hold(server_.lock_);
+    server_.open_.erase(at_);
+  }
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+
+ private:
+  HttpServer& server_;
+  std::list<int>::iterator at_;
+};
+
 HttpServer::HttpServer(Listener listener, const ServerLimits& limits, Handler handler,
                        Refusal refusal)
     : listener_(std::move(listener)),
@@ -101,6 +134,15 @@ HttpServer::~HttpServer() {
 }
 
 void HttpServer::stop() { stopping_ = true; }
+
+void HttpServer::cut() {
+  stop();
+  const std::lock_guard<std::mutex> hold(lock_);
+  cut_ = true;
+  for (const int descriptor : open_) {
+    shutDown(descriptor);
+  }
+}
 
 uint32_t HttpServer::connections() const {
   const std::lock_guard<std::mutex> hold(lock_);
@@ -160,12 +202,14 @@ void HttpServer::start(Socket socket) {
 }
 
 void HttpServer::serve(const Socket& socket) {
+  const Open open(this, socket);
   std::string unread;
   while (!stopping_ && serveOne(socket, &unread)) {
   }
 }
 
-/// Until there is a whole request, or a reason to refuse one. False: the client left, or said nothing.
+/// Until there is a whole request, or a reason to refuse one. False: the client left or said nothing, or the server
+/// stops.
 bool HttpServer::receive(const Socket& socket, HttpReader* reader, std::string* unread) {
   const Clock::time_point start = Clock::now();
   Clock::time_point deadline = start + kIdle;
@@ -188,6 +232,15 @@ bool HttpServer::receive(const Socket& socket, HttpReader* reader, std::string* 
         sendAll(socket, "HTTP/1.1 100 Continue\r\n\r\n", kPatience);
       }
     }
+    if (stopping_) {
+      return false;
+    }
+    if (Clock::now() >= deadline) {
+      if (begun) {
+        refuse(socket, 408);
+      }
+      return false;
+    }
     char bytes[16384];
     size_t count = 0;
     const Clock::time_point slice = std::min(deadline, Clock::now() + kSlice);
@@ -196,15 +249,6 @@ bool HttpServer::receive(const Socket& socket, HttpReader* reader, std::string* 
         unread->append(bytes, count);
         break;
       case Received::kTimeout:
-        if (stopping_ && !begun) {
-          return false;
-        }
-        if (Clock::now() >= deadline) {
-          if (begun) {
-            refuse(socket, 408);
-          }
-          return false;
-        }
         break;
       case Received::kEnd:
         reader->putEnd();
@@ -229,7 +273,10 @@ bool HttpServer::serveOne(const Socket& socket, std::string* unread) {
   if (stopping_) {
     exchange.closeAfter();
   }
-  handler_(&exchange);
+  {
+    const Count answering(&answering_);
+    handler_(&exchange);
+  }
   if (!exchange.reusable() || exchange.closes()) {
     endGently(socket);
     return false;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -77,13 +78,21 @@ class HttpServer {
   const Listener& listener() const { return listener_; }
   /// Takes connections until `wake` is readable and `stops()` says so.
   void run(int wake, const std::function<bool()>& stops);
-  /// From here on no connection takes another request; those that wait for one end at once.
+  /// From here on no connection takes another request; those that wait for one, or for the rest of one, end at once.
   void stop();
+  /// All connections are shut, whatever they are at.
+  void cut();
   uint32_t connections() const;
+  /// Requests that are being answered.
+  uint32_t answering() const { return answering_; }
 
  private:
+  /// A connection that can be cut.
+  class Open;
+
   void start(Socket socket);
   void serve(const Socket& socket);
+  void handle(Exchange* exchange);
   /// False: the connection ends.
   bool serveOne(const Socket& socket, std::string* unread);
   bool receive(const Socket& socket, HttpReader* reader, std::string* unread);
@@ -96,6 +105,9 @@ class HttpServer {
   mutable std::mutex lock_;
   std::condition_variable ended_;
   uint32_t connections_ = 0;
+  std::list<int> open_;  ///< descriptors of connections
+  bool cut_ = false;
+  std::atomic<uint32_t> answering_{0};
   std::atomic<bool> stopping_{false};
 };
 

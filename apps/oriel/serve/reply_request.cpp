@@ -336,4 +336,19 @@ ReplyRequest readCompletionRequest(const Json& body, uint32_t n_vocab) {
   return request;
 }
 
+EmbeddingRequest readEmbeddingRequest(const Json& body, uint32_t n_vocab, int64_t n_embd) {
+  const Fields fields(body, "");
+  EmbeddingRequest request;
+  request.inputs = readPrompts(fields.need("input", "a text"), "input", n_vocab);
+  const std::string format = fields.text("encoding_format").value_or("float");
+  if (format != "float" && format != "base64") {
+    throw wrongField("encoding_format", "\"float\" or \"base64\"");
+  }
+  request.base64 = format == "base64";
+  if (fields.whole("dimensions", 1, INT32_MAX).value_or(n_embd) != n_embd) {
+    throw wrongField("dimensions", std::to_string(n_embd) + ", what this model's vectors have");
+  }
+  return request;
+}
+
 }  // namespace cli

@@ -12,6 +12,9 @@
 
 namespace cli {
 
+/// Of a body, and of a text in it that is JSON: values take many times the bytes they are written in.
+constexpr size_t kMostBodyValues = 1 << 20;
+
 /// One message, as the library takes it and as it is compared with what a session holds.
 struct ChatMessage {
   std::string json;
@@ -74,5 +77,13 @@ std::string systemKey(const std::string& text);
 
 /// A text, a list of texts, a list of ids or a list of such lists: of prompts and of what is embedded.
 std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, uint32_t n_vocab);
+
+/// The body of /v1/embeddings.
+struct EmbeddingRequest {
+  std::vector<RawPrompt> inputs;
+  bool base64 = false;
+};
+/// Throws ApiError that names the field. `n_embd`: what vectors have.
+EmbeddingRequest readEmbeddingRequest(const Json& body, uint32_t n_vocab, int64_t n_embd);
 
 }  // namespace cli

@@ -9,6 +9,14 @@ namespace {
 
 const char kModels[] = "/v1/models/";
 
+/// -1: it is no hexadecimal digit.
+int digitOf(char c) {
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
+
 }  // namespace
 
 const Route* Route::of(const HttpRequest& request) {
@@ -54,7 +62,15 @@ bool admit(const RequestGuard& guard, const Route* route, Exchange* exchange) {
 }
 
 std::string modelNameOf(const HttpRequest& request) {
-  return request.path.substr(sizeof(kModels) - 1);
+  const std::string& path = request.path;
+  std::string name;
+  for (size_t i = sizeof(kModels) - 1; i < path.size(); ++i) {
+    const int high = i + 2 < path.size() && path[i] == '%' ? digitOf(path[i + 1]) : -1;
+    const int low = high >= 0 ? digitOf(path[i + 2]) : -1;
+    name += low >= 0 ? static_cast<char>(high * 16 + low) : path[i];
+    i += low >= 0 ? 2 : 0;
+  }
+  return name;
 }
 
 }  // namespace cli

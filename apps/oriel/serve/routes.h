@@ -33,7 +33,7 @@ struct Route {
 /// Whether the request may be answered by `route`, which may be null. False: it is answered already. Throws ApiError.
 bool admit(const RequestGuard& guard, const Route* route, Exchange* exchange);
 
-/// The name behind "/v1/models/".
+/// The name behind "/v1/models/", with its escapes read ("%20"); what is none stays as it is.
 std::string modelNameOf(const HttpRequest& request);
 
 }  // namespace cli

@@ -27,6 +27,8 @@ using namespace std::chrono_literals;
 
 /// Replies that run when the server is told to stop have this long.
 constexpr auto kGrace = 5s;
+/// Those that are cut off then can tell their clients so in this time.
+constexpr auto kFarewell = 500ms;
 constexpr uint32_t kSessions = 4;
 
 std::string nameOf(const std::string& path) {
@@ -103,12 +105,27 @@ void announce(const ServeOptions& options, const Model& model, const Listener& l
   }
 }
 
-/// Until the replies that run are over, or somebody is in a hurry.
-void endReplies(const Service& service) {
-  const Clock::time_point deadline = Clock::now() + kGrace;
-  const int told = interrupts();
-  while (service.busy() != 0 && Clock::now() < deadline && interrupts() == told) {
-    std::this_thread::sleep_for(50ms);
+/// Until all connections have ended, the time is over or `stops()` says so.
+template <typename Stops>
+void waitForEnd(const HttpServer& server, Clock::duration most, const Stops& stops) {
+  const Clock::time_point deadline = Clock::now() + most;
+  while (server.connections() != 0 && Clock::now() < deadline && !stops()) {
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+/// No client can make this take longer: not with half a request, and not by reading slowly.
+void endReplies(HttpServer* server, Service* service) {
+  service->stop(/*at_once=*/false);
+  server->stop();
+  waitForEnd(*server, kGrace, [] { return interrupts() > 1; });
+  const uint32_t cut = server->answering();
+  service->stop(/*at_once=*/true);
+  waitForEnd(*server, kFarewell, [] { return false; });
+  server->cut();
+  if (cut != 0) {
+    tellText("oriel: " + std::to_string(cut) + (cut == 1 ? " reply was" : " replies were") +
+             " cut off\n");
   }
 }
 
@@ -154,15 +171,7 @@ int runServer(ServeOptions options) {
   announce(options, model, server.listener());
   server.run(wakeDescriptor(), [] { return interrupts() != 0; });
   tellText("oriel: " + describe(service.busy()));
-  server.stop();
-  service.stop(/*at_once=*/false);
-  endReplies(service);
-  const size_t cut = service.busy();
-  service.stop(/*at_once=*/true);
-  if (cut != 0) {
-    tellText("oriel: " + std::to_string(cut) + (cut == 1 ? " reply was" : " replies were") +
-             " cut off\n");
-  }
+  endReplies(&server, &service);
   return kExitDone;
 }
 

@@ -7,9 +7,12 @@
 #include <new>
 #include <utility>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "failure.h"
 #include "reply/json_input.h"
-#include "serve/fields.h"
 #include "serve/page.h"
 #include "serve/reply_writer.h"
 #include "terminal/terminal.h"
@@ -18,6 +21,11 @@ namespace cli {
 namespace {
 
 constexpr char kJson[] = "application/json";
+/// What a client's seed of 0 is here, where 0 is the clock's: a number that clients do not count up to.
+constexpr uint64_t kSeedZero = 0x9e3779b97f4a7c15;
+
+/// A body that takes some MB to read.
+[[maybe_unused]] constexpr size_t kLargeBytes = 64 << 10;
 
 std::vector<std::unique_ptr<Slot>> makeSlots(const ServiceOptions& options, const Model& model) {
   std::vector<std::unique_ptr<Slot>> slots;
@@ -45,6 +53,24 @@ std::string base64Of(const std::vector<float>& values) {
   }
   return text;
 }
+
+/// Of a Content-Type, without its parameters: a type's name has no case.
+std::string mediaType(const std::string& content_type) {
+  const std::string type = content_type.substr(0, content_type.find(';'));
+  return inSmallLetters(type.substr(0, type.find_last_not_of(" \t") + 1));
+}
+
+/// Behind it the system has back what reading a large body took, which lies in many small pieces.
+struct Freeing {
+  const size_t body_bytes;
+  ~Freeing() {
+#ifdef __GLIBC__
+    if (body_bytes >= kLargeBytes) {
+      malloc_trim(0);
+    }
+#endif
+  }
+};
 
 void checkEnded(Ended ended) {
   if (ended == Ended::kClientGone) {
@@ -222,12 +248,12 @@ void Service::model(Exchange* exchange) {
 Json Service::bodyOf(const HttpRequest& request) const {
   const std::string* const type = request.header("content-type");
   // Browsers let pages of any site send other types without asking.
-  if (type == nullptr || type->compare(0, sizeof(kJson) - 1, kJson) != 0) {
+  if (type == nullptr || mediaType(*type) != kJson) {
     throw ApiError{415, "the body is not said to be JSON: send Content-Type: application/json", "",
                    "unsupported_media_type", 0};
   }
   try {
-    return parseJson(request.body, "the body");
+    return parseJson(request.body, "the body", kMostBodyValues);
   } catch (const Failure& failure) {
     throw ApiError{400, failure.message, "", "invalid_json", 0};
   }
@@ -251,13 +277,13 @@ oriel_generate_options Service::sampling(const ReplyRequest& request, uint32_t c
   take(request.frequency_penalty, &common.frequency_penalty);
   common.top_k = request.top_k ? request.top_k : common.top_k;
   common.seed = request.seed.value_or(common.seed);
+  if (request.seed && common.seed == 0) {
+    common.seed = kSeedZero;
+  }
+  common.seed = nextSeed(common.seed, choice);
   oriel_generate_options options =
       generateOptions(common, request.max_tokens.value_or(options_.reply_tokens));
   options.greedy = options.greedy != 0 || request.top_p == 0.0 ? 1 : 0;
-  if (request.seed && options.seed == 0) {
-    options.seed = UINT64_MAX;  // 0 would be the clock's
-  }
-  options.seed += options.seed != 0 ? choice : 0;
   options.logit_bias = request.biases.data();
   options.logit_bias_count = request.biases.size();
   options.logprobs = request.logprobs ? 1 : 0;
@@ -336,11 +362,24 @@ Slot::Call Service::callOf(const Exchange& client) {
   return {&watcher_, &client, Clock::now() + options_.timeout, &device_lost_};
 }
 
-ReplyRequest Service::requestOf(const HttpRequest& request, bool is_chat) {
+template <typename Read>
+auto Service::readBody(const HttpRequest& request, const Read& read) {
   const std::lock_guard<std::mutex> hold(parsing_);
-  const Json body = bodyOf(request);
+  const Freeing freeing{request.body.size()};
+  return read(bodyOf(request));
+}
+
+ReplyRequest Service::requestOf(const HttpRequest& request, bool is_chat) {
   const uint32_t n_vocab = model_.info().n_vocab;
-  return is_chat ? readChatRequest(body, n_vocab) : readCompletionRequest(body, n_vocab);
+  return readBody(request, [&](const Json& body) {
+    return is_chat ? readChatRequest(body, n_vocab) : readCompletionRequest(body, n_vocab);
+  });
+}
+
+EmbeddingRequest Service::embeddingRequestOf(const HttpRequest& request) {
+  return readBody(request, [&](const Json& body) {
+    return readEmbeddingRequest(body, model_.info().n_vocab, model_.info().n_embd);
+  });
 }
 
 void Service::chat(Exchange* exchange) {
@@ -408,18 +447,8 @@ void Service::generate(const ReplyRequest& request,
 }
 
 void Service::embeddings(Exchange* exchange) {
-  const Json body = bodyOf(exchange->request());
-  const Fields fields(body, "");
-  std::vector<RawPrompt> inputs =
-      readPrompts(fields.need("input", "a text"), "input", model_.info().n_vocab);
-  const std::string format = fields.text("encoding_format").value_or("float");
-  if (format != "float" && format != "base64") {
-    throw wrongField("encoding_format", "\"float\" or \"base64\"");
-  }
-  const int64_t n_embd = model_.info().n_embd;
-  if (fields.whole("dimensions", 1, INT32_MAX).value_or(n_embd) != n_embd) {
-    throw wrongField("dimensions", std::to_string(n_embd) + ", what this model's vectors have");
-  }
+  EmbeddingRequest request = embeddingRequestOf(exchange->request());
+  std::vector<RawPrompt>& inputs = request.inputs;
   checkWithoutSystem();
   const auto lease = take([&](const Slot&) { return Slot::Match(); }, *exchange);
   Json json;
@@ -437,7 +466,7 @@ void Service::embeddings(Exchange* exchange) {
     Json one;
     one["object"] = "embedding";
     one["index"] = i;
-    if (format == "base64") {
+    if (request.base64) {
       one["embedding"] = base64Of(values);
     } else {
       one["embedding"] = Json::array();

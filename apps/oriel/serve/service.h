@@ -63,7 +63,10 @@ class Service {
 
   Json modelJson() const;
   Json bodyOf(const HttpRequest& request) const;
+  template <typename Read>
+  auto readBody(const HttpRequest& request, const Read& read);
   ReplyRequest requestOf(const HttpRequest& request, bool is_chat);
+  EmbeddingRequest embeddingRequestOf(const HttpRequest& request);
   oriel_generate_options sampling(const ReplyRequest& request, uint32_t choice) const;
   void checkWithoutSystem() const;
   void leaveOutSystem(ReplyRequest* request) const;

@@ -201,13 +201,16 @@ bool peerGone(int descriptor) {
   return count == 0 || (count < 0 && !passing(errno));
 }
 
+void shutDown(int descriptor) { shutdown(descriptor, SHUT_RDWR); }
+
 void endGently(const Socket& socket) {
   shutdown(socket.get(), SHUT_WR);
   const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(500);
   char unread[4096];
   size_t bytes = 0;
   // Closing with bytes unread would take back what was sent.
-  while (receiveSome(socket, unread, sizeof(unread), deadline, &bytes) == Received::kBytes) {
+  while (Clock::now() < deadline &&
+         receiveSome(socket, unread, sizeof(unread), deadline, &bytes) == Received::kBytes) {
   }
 }
 

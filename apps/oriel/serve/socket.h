@@ -49,6 +49,8 @@ Received receiveSome(const Socket& socket, char* data, size_t capacity, Clock::t
 bool sendAll(const Socket& socket, std::string_view data, std::chrono::milliseconds patience);
 /// Whether the peer has closed its side. What it has sent stays to be read.
 bool peerGone(int descriptor);
+/// Nothing comes or goes any more, also for who waits for it in another thread.
+void shutDown(int descriptor);
 /// No more is sent; waits a moment for the peer to close, so that it can read what was sent before.
 void endGently(const Socket& socket);
 

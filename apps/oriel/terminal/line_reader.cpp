@@ -4,11 +4,22 @@
 #include <cstring>
 
 #include "failure.h"
+#include "sizes.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/standard_input.h"
 
 namespace cli {
+namespace {
+
+void checkLine(const std::string& line) {
+  if (line.size() > kMostLineBytes) {
+    throw Failure{kExitFailed, "stdin has a line of more than " + formatSize(kMostLineBytes) +
+                                   ": give it in parts"};
+  }
+}
+
+}  // namespace
 
 LineReader::Result LineReader::next(std::string* line) {
   char buffer[4096];
@@ -26,6 +37,7 @@ LineReader::Result LineReader::next(std::string* line) {
     if (at_end_) {
       return Result::kEnd;
     }
+    checkLine(pending_);
     searched = pending_.size();
     const long count = readStdin(buffer, sizeof(buffer));
     if (count > 0) {
@@ -56,6 +68,7 @@ LineReader::Result LineReader::nextTyped(std::string* text,
     std::string line;
     result = next(&line);
     *text += result == Result::kLine ? "\n" + line : "";
+    checkLine(*text);
   };
   while (result == Result::kLine && stdinWaits(kPasteMs)) {
     join();

@@ -1,14 +1,18 @@
 // Lines from stdin, one at a time, with Ctrl-C in between.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace cli {
 
+/// More than this is no line that somebody wrote.
+constexpr size_t kMostLineBytes = 64 << 20;
+
 class LineReader {
  public:
   enum class Result { kLine, kEnd, kInterrupted };
-  /// `line` without its line ending. After kInterrupted what had been read of the line is dropped.
+  /// `line` without its line ending. Throws Failure for one of more than kMostLineBytes. After kInterrupted what had been read of the line is dropped.
   Result next(std::string* line);
   /// At a terminal: as next(), with the lines that come together with the line, which is what a text does that is
   /// pasted. If its last line is not ended that is waited for. Lines that `stands_alone` come by themselves.
