@@ -297,6 +297,10 @@ bool Transcript::valid(const uint8_t* data, uint64_t bytes, uint32_t messages, u
     size_t bad = 0;
     const bool in_order = entry.begin >= end && entry.text >= entry.begin &&
                           entry.end >= entry.text && entry.end <= position;
+    const bool unread = (entry.flags & kUnread) != 0;
+    if (unread && ((entry.flags & kReply) != 0 || entry.begin != entry.end)) {
+      return false;
+    }
     end = entry.end;
     ++count;
     return in_order && entry.flags <= (kSystem | kReply | kUnread) &&

@@ -99,6 +99,7 @@ void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
   oriel_view view = {};
   view.struct_size = sizeof(view);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  const bool has_unread = session->get()->session->transcript().hasUnread();
   session->get()->model->device_lost = true;
   session->get()->lost = true;
   oriel_recovered recovered = {};
@@ -109,7 +110,8 @@ void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
   oriel_view after = {};
   after.struct_size = sizeof(after);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &after));
-  EXPECT_EQ(view.position, after.position);
+  EXPECT_TRUE(view.position == after.position || has_unread)  // which is read then
+      << view.position << " and " << after.position;
   (void)watch->ended(oriel_session_rewind_turns(session->get(), 1 + hash % 3, ORIEL_READ_AGAIN));
   checkText(*session);
 }
