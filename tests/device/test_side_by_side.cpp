@@ -454,6 +454,8 @@ TEST(SideBySide, many_replies_are_refused_as_a_whole) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_reply_many(nullptr, 1));
   oriel_reply replies[2] = {};
   replies[0].struct_size = replies[1].struct_size = sizeof(oriel_reply);
+  const oriel_generate_options few = greedyOptions(4);  // of its own accord it may not end
+  replies[0].options = replies[1].options = &few;
   replies[0].session = replies[1].session = sessions[0];
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_reply_many(replies, 2)) << "one session twice";
   replies[1].session = nullptr;

@@ -92,7 +92,6 @@ class HttpServer {
 
   void start(Socket socket);
   void serve(const Socket& socket);
-  void handle(Exchange* exchange);
   /// False: the connection ends.
   bool serveOne(const Socket& socket, std::string* unread);
   bool receive(const Socket& socket, HttpReader* reader, std::string* unread);
