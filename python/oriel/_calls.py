@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import operator
 import os
 import threading
 from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Union
@@ -112,8 +113,11 @@ def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
     results: List[T] = []
     errors: List[BaseException] = []
     done = threading.Event()  # an interrupted join() would take the thread for ended
+    begun = threading.Lock()  # taken by the work, or by an interrupt that comes first: then there is none
 
     def run() -> None:
+        if not begun.acquire(blocking=False):
+            return
         try:
             results.append(work())
         except BaseException as error:
@@ -121,13 +125,12 @@ def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
         finally:
             done.set()
 
-    threading.Thread(target=run, name="oriel-call", daemon=True).start()
     try:
+        threading.Thread(target=run, name="oriel-call", daemon=True).start()
         done.wait()
     except BaseException:
-        while not done.is_set():  # a cancel that comes before the call has begun is for none
-            cancel()
-            done.wait(0.05)
+        if not begun.acquire(blocking=False):
+            _end(done, cancel)
         raise
     try:
         if errors:
@@ -135,6 +138,29 @@ def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
         return results[0]
     finally:
         errors.clear()  # an exception keeps this frame, which must not keep the exception
+
+
+def _end(done: threading.Event, cancel: Callable[[], object]) -> None:
+    """Waits for a call that is cancelled, through further interrupts: what it works on is in use until then."""
+    while True:
+        try:
+            while not done.is_set():  # a cancel that comes before the call has begun is for none
+                cancel()
+                done.wait(0.05)
+            return
+        except BaseException:
+            pass  # the first interrupt is raised
+
+
+def until(stopped: List[bool], progress: Optional[Progress]) -> Progress:
+    """Ends as `progress` does, or when something is in the list."""
+
+    def told(done: int, total: int) -> Optional[bool]:
+        if stopped:
+            return False
+        return progress(done, total) if progress is not None else None
+
+    return told
 
 
 def text_bytes(text: Union[str, bytes], what: str = "text") -> bytes:
@@ -156,7 +182,7 @@ def id_array(ids: Sequence[int]) -> Tuple[Any, int]:
     """Ids as C has them. Of numpy's integers, too."""
     count = len(ids)
     limit = 1 << 31
-    values = [int(value) for value in ids]
+    values = [operator.index(value) for value in ids]
     for value in values:
         if not -limit <= value < limit:
             raise ValueError(f"{value} is no token")

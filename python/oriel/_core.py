@@ -4,10 +4,11 @@ import contextlib
 import ctypes
 import os
 import threading
+import time
 import weakref
-from typing import Any, Callable, Iterator, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, TypeVar
 
-from ._calls import call, running, same_process
+from ._calls import call, fill, running, same_process
 from ._errors import StateError
 from ._library import LIBRARY
 from ._stream import Stream
@@ -17,28 +18,80 @@ T = TypeVar("T")
 BUSY = "the session is in a call already: use it from one thread at a time, or load the model with sessions=2"
 
 
-def _free(handle: int, pid: int, _keep: Any) -> None:
-    if os.getpid() == pid:
+def _free(opened: List[int], handle: int, users: Dict[object, int], pid: int, _keep: Any) -> None:
+    """Where nobody closed it. When the interpreter ends a thread may be in a call: then the process gives it back."""
+    opened.clear()
+    if os.getpid() == pid and not users:
         LIBRARY.oriel_model_free(handle)
 
 
 class ModelCore:
-    """An oriel_model. Each session's core holds one, so that it goes last."""
+    """An oriel_model. Each session's core holds one, so that it goes last.
+
+    Sets and dictionaries here are changed and copied by single steps of the interpreter, so they need no lock: a signal
+    handler, the collector and a forked child may come at any time.
+    """
 
     def __init__(self, handle: int, keep: Any) -> None:
-        self.handle: Optional[int] = handle
         self.pid = os.getpid()
-        self._free = weakref.finalize(self, _free, handle, self.pid, keep)
+        self.sessions: Set["SessionCore"] = set()
+        self._opened = [handle]  # empty once nobody may begin a call
+        self._handle = handle
+        self._users: Dict[object, int] = {}  # the thread of each call that runs
+        self._free = weakref.finalize(self, _free, self._opened, handle, self._users, self.pid, keep)
 
-    def use(self) -> int:
-        if self.handle is None:
+    @property
+    def closed(self) -> bool:
+        return not self._opened
+
+    def check(self) -> None:
+        if self.closed:
             raise StateError("the model is closed: load it again")
         same_process(self.pid, "model")
-        return self.handle
+
+    @contextlib.contextmanager
+    def using(self) -> Iterator[int]:
+        """Around every call on the model: `close` waits for its end. May be nested."""
+        user = object()
+        try:
+            self._users[user] = threading.get_ident()  # before the check: `close` looks in the other order
+            self.check()
+            yield self._handle
+        finally:
+            self._users.pop(user, None)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        with self.using() as handle:
+            call(name, handle, *arguments)
+
+    def fill(self, kind: Any, name: str, *arguments: Any, guess: int = 256) -> Any:
+        with self.using() as handle:
+            return fill(kind, name, handle, *arguments, guess=guess)
+
+    def filled(self, struct: S, name: str) -> S:
+        with self.using() as handle:
+            return filled(struct, name, handle)
 
     def close(self) -> None:
-        self.handle = None
-        self._free()
+        """No call begins any more; those that run end, the sessions', too, which are closed."""
+        if os.getpid() != self.pid:
+            self._opened.clear()
+            return
+        nested = [core for core in list(self.sessions) if core.nested]
+        for core in nested:
+            core.cancel()
+        if nested or threading.get_ident() in list(self._users.values()):
+            raise StateError("the model is in a call of this thread: return from it, then close it")
+        self._opened.clear()
+        while True:
+            for core in list(self.sessions):
+                core.close()
+            if not self._users and not self.sessions:  # in this order: a call may leave a session
+                break
+            time.sleep(0.002)
+        kept = self._free.detach()
+        if kept is not None:
+            LIBRARY.oriel_model_free(self._handle)
 
 
 class SessionCore:
@@ -51,23 +104,29 @@ class SessionCore:
         self.pid = os.getpid()
         self.stream: Optional[Stream] = None
         self._turn = threading.Lock()  # held while a call changes the session, and by a stream until it ends
+        self._taker = 0  # the thread that has the turn
         self._alive = threading.RLock()  # held for short, so that the handle stays while it is used
+        self._ending = False
+        model.sessions.add(self)
 
     def use(self) -> int:
-        if self.handle is None:
+        if self.handle is None or self._ending:
             raise StateError("the session is closed: make a new one with model.session()")
         same_process(self.pid, "session")
         return self.handle
-
-    @property
-    def busy(self) -> bool:
-        return self._turn.locked() and not self.held_here
 
     @property
     def held_here(self) -> bool:
         """A reply that this thread reads has not ended."""
         stream = self.stream
         return stream is not None and stream.owner == threading.get_ident()
+
+    @property
+    def nested(self) -> bool:
+        """This thread is in a call that changes the session: this is a signal's handler. A reply that is read piece by
+        piece does not count, for it can be ended from here."""
+        stream = self.stream
+        return self._taker == threading.get_ident() and not (stream is not None and stream.started)
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[int]:
@@ -76,7 +135,7 @@ class SessionCore:
         try:
             yield self.use()
         finally:
-            self._turn.release()
+            self._give()
 
     def _take(self) -> None:
         self.use()
@@ -85,6 +144,11 @@ class SessionCore:
             stream.close()
         if not self._turn.acquire(blocking=False):
             raise StateError(BUSY)
+        self._taker = threading.get_ident()
+
+    def _give(self) -> None:
+        self._taker = 0
+        self._turn.release()
 
     def enter(self, stream: Stream) -> None:
         """As `turn`, until `leave`."""
@@ -94,10 +158,11 @@ class SessionCore:
     def leave(self, stream: Stream) -> None:
         if self.stream is stream:
             self.stream = None
-            self._turn.release()
+            self._give()
 
     def ask(self, question: Callable[[int], T]) -> T:
         """For calls that change nothing; they work while a reply of this thread's waits, too."""
+        self.use()  # first: in a forked child nobody answers, and nobody gives the turn back
 
         def asked() -> T:
             with self._alive:
@@ -112,33 +177,45 @@ class SessionCore:
         if not self._turn.acquire(blocking=False):
             raise StateError(BUSY)
         try:
+            self._taker = threading.get_ident()
             return asked()
         finally:
-            self._turn.release()
+            self._give()
 
     def cancel(self) -> None:
+        if os.getpid() != self.pid:
+            return
         with self._alive:
-            if self.handle is not None and os.getpid() == self.pid:
+            if self.handle is not None and not self._ending:
                 LIBRARY.oriel_session_cancel(self.handle)
 
     def close(self) -> None:
-        if self.handle is None:
-            return
+        """May be called again after an interrupt."""
         if os.getpid() != self.pid:
             self.handle = None
+        if self.handle is None:
+            self.model.sessions.discard(self)
             return
+        if self.nested:
+            self.cancel()
+            raise StateError("the session is in a call of this thread: it was cancelled; return from it, then close it")
         stream = self.stream
         if stream is not None:
             stream.close()
         while not self._turn.acquire(timeout=0.05):
             self.cancel()
         try:
+            self._taker = threading.get_ident()
             with self._alive:
-                handle, self.handle = self.handle, None
-                if handle is not None:
-                    LIBRARY.oriel_session_destroy(handle)
+                if self.handle is not None:
+                    self._ending = True
+                    try:
+                        LIBRARY.oriel_session_destroy(self.handle)
+                    finally:
+                        self.handle = None
         finally:
-            self._turn.release()
+            self._give()
+        self.model.sessions.discard(self)
 
 
 def filled(struct: S, name: str, *arguments: Any) -> S:

@@ -4,7 +4,7 @@ import ctypes
 from typing import Any, List, Optional, Sequence
 
 from . import _abi
-from ._calls import Log, PathLike, Progress, call, interruptible, running
+from ._calls import Log, PathLike, Progress, call, interruptible, progress_callback, running, until
 from ._options import model_options
 from ._plan import chosen
 from ._results import Check, DeviceInfo, device_of, new, result_of
@@ -14,7 +14,7 @@ def devices(
     *,
     cache_dir: Optional[PathLike] = None,
     enabled_features: Sequence[str] = (),
-    device_test: str = "auto",
+    device_test: Optional[str] = "auto",
     log: Optional[Log] = None,
 ) -> List[DeviceInfo]:
     """Vulkan devices in the order that "vulkan:N" counts, and the CPU last; with what cache_dir says of them."""
@@ -38,7 +38,7 @@ def forget_devices(cache_dir: PathLike, *, log: Optional[Log] = None) -> None:
 
 def self_test(
     *,
-    device: str = "auto",
+    device: Optional[str] = "auto",
     device_timeout_ms: Optional[int] = None,
     threads: Optional[int] = None,
     disabled_features: Sequence[str] = (),
@@ -48,6 +48,8 @@ def self_test(
 ) -> List[Check]:
     """Every kernel that the device could use beside plain code on the CPU."""
     held = model_options(**chosen(locals(), model_options))
+    stopped: List[bool] = []
+    held.struct.progress = progress_callback(until(stopped, progress))
     checks: List[Check] = []
 
     def on_check(check: Any, _user: object) -> None:
@@ -59,7 +61,6 @@ def self_test(
     callback = _abi.oriel_check_fn(on_check)
     options, result = ctypes.byref(held.struct), new(_abi.oriel_self_test_result)
     nothing = _abi.oriel_candidate_fn()
-    interruptible(
-        lambda: call("oriel_self_test", options, callback, nothing, None, ctypes.byref(result)), lambda: None
-    )
+    work = lambda: call("oriel_self_test", options, callback, nothing, None, ctypes.byref(result))  # noqa: E731
+    interruptible(work, lambda: stopped.append(True))
     return checks

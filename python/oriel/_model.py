@@ -3,15 +3,14 @@
 import ctypes
 import datetime
 import os
-import weakref
 from typing import Any, List, Optional, Sequence, Union
 
 from . import _abi
 from ._calls import (
-    Log, PathLike, Progress, call, fill, id_array, interruptible, outside_calls, path_bytes, progress_callback,
-    running, text_bytes,
+    Log, PathLike, Progress, call, id_array, interruptible, outside_calls, path_bytes, progress_callback, running, text_bytes,
+    until,
 )
-from ._core import ModelCore, SessionCore, filled
+from ._core import ModelCore, SessionCore
 from ._errors import StateError
 from ._library import LIBRARY, bundled_model
 from ._options import Calibration, Json, chat_options, json_bytes, model_options, one_of, session_options
@@ -41,24 +40,24 @@ class Model:
         sinks: Optional[int] = None,
         pinned: Optional[int] = None,
         chunk: Optional[int] = None,
-        kv: str = "auto",
+        kv: Optional[str] = "auto",
         k_format: Optional[str] = None,
         v_format: Optional[str] = None,
         f16_layers: Optional[Sequence[bool]] = None,
         window_shares: Sequence[int] = (),
-        state_format: str = "auto",
-        device: str = "auto",
+        state_format: Optional[str] = "auto",
+        device: Optional[str] = "auto",
         device_timeout_ms: Optional[int] = None,
         disabled_features: Sequence[str] = (),
         enabled_features: Sequence[str] = (),
-        device_test: str = "auto",
+        device_test: Optional[str] = "auto",
         threads: Optional[int] = None,
-        activation_bits: int = 16,
+        activation_bits: Optional[int] = 16,
         cache_dir: Optional[PathLike] = None,
         calibration: Union[Calibration, PathLike, None] = None,
         speed: Optional[Speed] = None,
         min_tokens_per_s: Optional[float] = None,
-        on_file: str = "auto",
+        on_file: Optional[str] = "auto",
         expert_slots: Optional[int] = None,
         checkpoints: Optional[int] = None,
         draft_tokens: int = 0,
@@ -77,11 +76,10 @@ class Model:
         progress: Optional[Progress] = None,
     ) -> None:
         held = model_options(**chosen(locals(), model_options))
-        self._sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
         self._title = os.path.basename(os.fspath(bundled_model() if path is None else path))
         self._window_given = window is not None
         stopped: List[bool] = []
-        held.struct.progress = progress_callback(_until(stopped, progress))
+        held.struct.progress = progress_callback(until(stopped, progress))
         where = path_bytes(bundled_model() if path is None else path)
         made = ctypes.c_void_p()
         load = lambda: call("oriel_model_load", where, ctypes.byref(held.struct), ctypes.byref(made))  # noqa: E731
@@ -97,17 +95,16 @@ class Model:
 
     @property
     def closed(self) -> bool:
-        return self._core.handle is None
+        return self._core.closed
 
     def close(self) -> None:
-        """Closes its sessions, running calls of theirs are cancelled, and gives all memory back."""
+        """Closes its sessions, running calls of theirs are cancelled, and gives all memory back. Waits for other calls on
+        the model; new ones are StateError."""
         outside_calls("a model")
-        for session in list(self._sessions):
-            session.close()
         self._core.close()
 
     def __enter__(self) -> "Model":
-        self._core.use()
+        self._core.check()
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -119,40 +116,44 @@ class Model:
     def __repr__(self) -> str:
         if self.closed:
             return f"<oriel.Model {self._title}, closed>"
-        info = self.info
+        try:
+            info = self.info
+        except StateError:  # closed meanwhile, or in a forked child
+            return f"<oriel.Model {self._title}, not of this process>" if not self.closed else repr(self)
         return f"<oriel.Model {self._title}: {info.architecture}, {info.parameters / 1e6:.0f}M parameters, on {info.device}>"
 
     # ---- What it is
 
     @property
     def info(self) -> ModelInfo:
-        return result_of(ModelInfo, filled(new(_abi.oriel_model_info), "oriel_model_get_info", self._core.use()))
+        return result_of(ModelInfo, self._core.filled(new(_abi.oriel_model_info), "oriel_model_get_info"))
 
     @property
     def plan(self) -> Plan:
         """The plan that was carried out."""
-        struct = filled(new(_abi.oriel_plan), "oriel_model_get_plan", self._core.use())
+        struct = self._core.filled(new(_abi.oriel_plan), "oriel_model_get_plan")
         return plan_of(struct, self._title, self._window_given)
 
     @property
     def layer_formats(self) -> List[LayerFormats]:
         """How the cache of each layer is stored."""
-        found = fill(_abi.oriel_layer_formats, "oriel_model_get_layer_formats", self._core.use())
+        found = self._core.fill(_abi.oriel_layer_formats, "oriel_model_get_layer_formats")
         return [result_of(LayerFormats, layer) for layer in found]
 
     @property
     def resident(self) -> Resident:
         """What is allocated now."""
-        return result_of(Resident, filled(new(_abi.oriel_resident), "oriel_model_get_resident", self._core.use()))
+        return result_of(Resident, self._core.filled(new(_abi.oriel_resident), "oriel_model_get_resident"))
 
     @property
     def prefix(self) -> PrefixInfo:
-        return result_of(PrefixInfo, filled(new(_abi.oriel_prefix_info), "oriel_prefix_get_info", self._core.use()))
+        return result_of(PrefixInfo, self._core.filled(new(_abi.oriel_prefix_info), "oriel_prefix_get_info"))
 
     @property
     def last_error(self) -> str:
         """The line of the last call on the model that failed."""
-        return (LIBRARY.oriel_model_last_error(self._core.use()) or b"").decode("utf-8", "replace")
+        with self._core.using() as handle:
+            return (LIBRARY.oriel_model_last_error(handle) or b"").decode("utf-8", "replace")
 
     # ---- Conversations
 
@@ -180,8 +181,9 @@ class Model:
         chat = chat_options(**chosen(locals(), chat_options))
         held = session_options(chat, **chosen(locals(), session_options))
         made = ctypes.c_void_p()
-        call("oriel_session_create", self._core.use(), ctypes.byref(held.struct), ctypes.byref(made))
-        session = self._adopt(made.value, held)
+        with self._core.using() as handle:
+            call("oriel_session_create", handle, ctypes.byref(held.struct), ctypes.byref(made))
+            session = self._adopt(made.value, held)
         try:
             if system is not None:
                 session.add("system", system)
@@ -193,9 +195,8 @@ class Model:
         return session
 
     def _adopt(self, handle: Optional[int], keep: Any) -> Session:
-        session = Session(self, SessionCore(self._core, handle or 0, keep))
-        self._sessions.add(session)
-        return session
+        """Inside `using`, so that a close of the model sees the session."""
+        return Session(self, SessionCore(self._core, handle or 0, keep))
 
     def embed(self, text: str, *, pooling: str = "auto", normalise: bool = True) -> Floats:
         """The vector of a text, in a session of its own: one must be free."""
@@ -204,7 +205,7 @@ class Model:
 
     def clear_prefix(self) -> None:
         """Overwrites the prefix with zeros. The model must have no session."""
-        call("oriel_prefix_clear", self._core.use())
+        self._core.call("oriel_prefix_clear")
 
     # ---- Text
 
@@ -212,12 +213,12 @@ class Model:
         """Ids. `special`: control tokens written in the text become their ids. `bos`: first, if the model asks for it."""
         data = text_bytes(text)
         flags = (_abi.ORIEL_TEXT_SPECIAL if special else 0) | (_abi.ORIEL_TEXT_BOS if bos else 0)
-        return list(fill(ctypes.c_int32, "oriel_tokenize", self._core.use(), data, len(data), flags, guess=len(data) + 1))
+        return list(self._core.fill(ctypes.c_int32, "oriel_tokenize", data, len(data), flags, guess=len(data) + 1))
 
     def detokenize_bytes(self, ids: Sequence[int], *, special: bool = False) -> bytes:
         flags = _abi.ORIEL_TEXT_SPECIAL if special else 0
         array, count = id_array(ids)
-        return bytes(fill(ctypes.c_char, "oriel_detokenize", self._core.use(), array, count, flags, guess=16 * count + 1))
+        return bytes(self._core.fill(ctypes.c_char, "oriel_detokenize", array, count, flags, guess=16 * count + 1))
 
     def detokenize(self, ids: Sequence[int], *, special: bool = False, errors: str = "replace") -> str:
         """The text of ids. `special`: control tokens are written out. `errors`: of bytes that are no character."""
@@ -226,7 +227,8 @@ class Model:
     def chat_template(self, chat_template: Optional[str] = None) -> str:
         """The name of the chat format in use: of the model's own, or of the one given."""
         held = chat_options(chat_template=chat_template)
-        name = LIBRARY.oriel_chat_template(self._core.use(), ctypes.byref(held.struct))
+        with self._core.using() as handle:
+            name = LIBRARY.oriel_chat_template(handle, ctypes.byref(held.struct))
         if name is None:
             raise ValueError(f"{chat_template!r} is no chat format")
         return str(name.decode("utf-8"))
@@ -246,9 +248,9 @@ class Model:
         """The text that messages in the OpenAI form become."""
         held = chat_options(**chosen(locals(), chat_options))
         data = json_bytes(messages)
-        text = fill(
-            ctypes.c_char, "oriel_render_json", self._core.use(), ctypes.byref(held.struct), data, len(data),
-            int(add_generation_prompt), guess=4096,
+        text = self._core.fill(
+            ctypes.c_char, "oriel_render_json", ctypes.byref(held.struct), data, len(data), int(add_generation_prompt),
+            guess=4096,
         )
         return bytes(text).decode("utf-8", "replace")
 
@@ -270,8 +272,8 @@ class Model:
         data = json_bytes(messages)
         flags = _abi.ORIEL_TEXT_BOS if bos else 0
         return list(
-            fill(
-                ctypes.c_int32, "oriel_render_json_tokens", self._core.use(), ctypes.byref(held.struct), data, len(data),
+            self._core.fill(
+                ctypes.c_int32, "oriel_render_json_tokens", ctypes.byref(held.struct), data, len(data),
                 int(add_generation_prompt), flags, guess=1024,
             )
         )
@@ -299,7 +301,7 @@ class Model:
 
         callback = _abi.oriel_part_fn(on_part)
         options = ctypes.byref(held.struct)
-        call("oriel_parse_reply", self._core.use(), options, int(inside_thought), data, len(data), callback, None)
+        self._core.call("oriel_parse_reply", options, int(inside_thought), data, len(data), callback, None)
         return parsed
 
     # ---- Memory given back
@@ -307,33 +309,23 @@ class Model:
     def trim(self, level: str, folder: Optional[PathLike] = None) -> None:
         """Gives memory back until `resume`: "scratch", "weights", "cache" (to a file in `folder`) or "all"."""
         code = one_of("level", level, TRIM_LEVELS)
+        if (folder is not None) != (level.lower() == "cache"):
+            raise ValueError('folder is for the level "cache" alone, and needed there')
         where = None if folder is None else path_bytes(folder)
-        self._wait(lambda: call("oriel_trim", self._core.use(), code, where))
+        self._wait(lambda: self._core.call("oriel_trim", code, where))
 
     def pause(self) -> None:
         """Lets the device rest: running calls wait until `resume`, new ones are StateError."""
-        self._wait(lambda: call("oriel_pause", self._core.use()))
+        self._wait(lambda: self._core.call("oriel_pause"))
 
     def resume(self, progress: Optional[Progress] = None) -> None:
         """Takes everything again, and ends a pause."""
         stopped: List[bool] = []
-        callback = progress_callback(_until(stopped, progress))
-        work = lambda: call("oriel_resume", self._core.use(), callback, None)  # noqa: E731
+        callback = progress_callback(until(stopped, progress))
+        work = lambda: self._core.call("oriel_resume", callback, None)  # noqa: E731
         interruptible(work, lambda: stopped.append(True))
 
     def _wait(self, work: Any) -> None:
-        for session in list(self._sessions):
-            if session._core.held_here:
-                raise StateError("a reply that this thread is reading has not ended: read it or close it first")
+        if any(core.held_here for core in list(self._core.sessions)):
+            raise StateError("a reply that this thread is reading has not ended: read it or close it first")
         interruptible(work, lambda: None)
-
-
-def _until(stopped: List[bool], progress: Optional[Progress]) -> Progress:
-    """Ends as `progress` does, or when something is in the list."""
-
-    def told(done: int, total: int) -> Optional[bool]:
-        if stopped:
-            return False
-        return progress(done, total) if progress is not None else None
-
-    return told

@@ -13,6 +13,7 @@ from ._results import KV_FORMATS, STATE_FORMATS, new
 from ._sizes import Size, parse_size
 
 MAX32 = (1 << 32) - 1
+SMALLEST = 2.0**-149  # float32 above 0
 DEVICE_TESTS = ("auto", "always", "never")
 ON_FILE = ("auto", "none", "rows", "all")
 TOOL_CHOICES = ("free", "checked", "required", "none")
@@ -62,7 +63,7 @@ def json_bytes(value: Json) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def _c_string(name: str, value: str) -> bytes:
+def c_string(name: str, value: str) -> bytes:
     encoded = text_bytes(value, name)
     if b"\0" in encoded:
         raise ValueError(f"{name} has no NUL")
@@ -116,8 +117,9 @@ def _calibration(held: Held, calibration: Calibration) -> None:
     if calibration.windows:
         profiles = []
         for tokens, nats, shares in calibration.windows:
-            profile = Held(_abi.oriel_window_profile(loss_nats=nats, window_tokens=tokens, share_count=len(shares)))
-            profile.array("shares", ctypes.c_uint8, shares)
+            longest = number("a calibration's window", tokens, 0, MAX32)
+            profile = Held(_abi.oriel_window_profile(loss_nats=nats, window_tokens=longest, share_count=len(shares)))
+            profile.array("shares", ctypes.c_uint8, [number("a share of a window", share, 0, 255) for share in shares])
             profiles.append(profile)
         inner.keep.extend(profiles)
         inner.array("profiles", _abi.oriel_window_profile, [profile.struct for profile in profiles])
@@ -213,10 +215,10 @@ def model_options(
         struct.window_share_count = len(shares)
     if disabled_features:
         names = [disabled_features] if isinstance(disabled_features, str) else disabled_features
-        struct.disabled_features = _c_string("disabled_features", ",".join(names))
+        struct.disabled_features = c_string("disabled_features", ",".join(names))
     if enabled_features:
         names = [enabled_features] if isinstance(enabled_features, str) else enabled_features
-        struct.enabled_features = _c_string("enabled_features", ",".join(names))
+        struct.enabled_features = c_string("enabled_features", ",".join(names))
     struct.device_test = one_of("device_test", device_test, DEVICE_TESTS)
     if activation_bits not in (16, 8):
         raise ValueError("activation_bits is 16 or 8")
@@ -262,7 +264,7 @@ def chat_options(
 ) -> Held:
     held = Held(new(_abi.oriel_chat_options))
     if chat_template is not None:
-        held.struct.chat_template = _c_string("chat_template", chat_template)
+        held.struct.chat_template = c_string("chat_template", chat_template)
     if thinking is not None:
         held.struct.thinking = int(bool(thinking))
         held.struct.no_thinking = int(not thinking)
@@ -306,6 +308,11 @@ def _finite(name: str, value: float, least: float, most: float, above: bool = Fa
     return value
 
 
+def _positive(name: str, value: float, most: float) -> float:
+    """Above 0 as a float of 32 bits, too, where 0 would be the default."""
+    return max(_finite(name, value, 0, most, above=True), SMALLEST)
+
+
 # The seed that C takes for "from the clock" is a seed like any other in Python.
 SEED_ZERO = 0x9E3779B97F4A7C15
 
@@ -340,19 +347,19 @@ def generate_options(
     if max_tokens is not None:
         struct.max_tokens = number("max_tokens", max_tokens, 1, MAX32)
     struct.min_tokens = number("min_tokens", min_tokens, 0, MAX32)
-    struct.greedy = int(bool(greedy) or temperature == 0)
-    if temperature:
+    if temperature is not None:
         struct.temperature = _finite("temperature", temperature, 0, 1e6)
+    struct.greedy = int(bool(greedy) or (temperature is not None and struct.temperature == 0))  # also what rounds to 0
     if seed is not None:
         struct.seed = number("seed", seed, 0, (1 << 64) - 1) or SEED_ZERO
     if top_k is not None:
         struct.top_k = number("top_k", top_k, 0, MAX32) or MAX32
     if top_p is not None:
-        struct.top_p = _finite("top_p", top_p, 0, 1, above=True)
+        struct.top_p = _positive("top_p", top_p, 1)
     if min_p is not None:
-        struct.min_p = _finite("min_p", min_p, 0, 1) or -1
+        struct.min_p = _positive("min_p", min_p, 1) if min_p else -1
     if repeat_penalty is not None:
-        struct.repeat_penalty = _finite("repeat_penalty", repeat_penalty, 0, 1e6, above=True)
+        struct.repeat_penalty = _positive("repeat_penalty", repeat_penalty, 1e6)
     struct.presence_penalty = _finite("presence_penalty", presence_penalty, -10, 10)
     struct.frequency_penalty = _finite("frequency_penalty", frequency_penalty, -10, 10)
     if repeat_window is not None:
@@ -360,7 +367,7 @@ def generate_options(
     struct.ignore_stop = int(bool(ignore_stop))
     texts = [stop] if isinstance(stop, str) else list(stop)
     if texts:
-        held.array("stop", ctypes.c_char_p, [_c_string("stop", text) for text in texts])
+        held.array("stop", ctypes.c_char_p, [c_string("stop", text) for text in texts])
         struct.stop_count = len(texts)
     if logit_bias:
         entries = [_abi.oriel_logit_bias(number("a token", key, 0, (1 << 31) - 1), value) for key, value in logit_bias.items()]
@@ -374,7 +381,7 @@ def generate_options(
     if grammar is not None:
         held.text("grammar", text_bytes(grammar, "grammar"))
     if trigger is not None:
-        struct.trigger = _c_string("trigger", trigger)
+        struct.trigger = c_string("trigger", trigger)
     struct.tool_choice = one_of("tool_choice", tool_choice, TOOL_CHOICES)
     struct.draft = one_of("draft", draft, DRAFTS)
     return held

@@ -6,16 +6,16 @@ import os
 from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _abi, _draw
-from ._calls import Log, PathLike, Progress, call, interruptible, path_bytes
+from ._calls import Log, PathLike, Progress, call, interruptible, path_bytes, progress_callback, until
 from ._library import LIBRARY, bundled_model
-from ._options import WEIGHTS, Calibration, Held, model_options, one_of
+from ._options import MAX32, WEIGHTS, Calibration, Held, c_string, model_options, number, one_of
 from ._results import FileInfo, LayerGroup, PlanChoice, Prediction, ShapeInfo, StepCost, formats_name, new, result_of, values_of
 from ._sizes import Size
 
 
 def chosen(arguments: Mapping[str, Any], function: Any) -> "dict[str, Any]":
-    """Those of a caller's arguments that `function` takes by keyword."""
-    return {name: arguments[name] for name in function.__kwdefaults__ if name in arguments}
+    """Those of a caller's arguments that `function` takes by keyword. None is its default."""
+    return {name: arguments[name] for name in function.__kwdefaults__ if arguments.get(name) is not None}
 
 
 class Speed:
@@ -139,8 +139,9 @@ class Plan:
     def predict(self, depth_tokens: int = 0, prompt_tokens: int = 0) -> Prediction:
         """Speed of a plan that was made with `speed`, at a depth; 0: with the window full, of one prefill batch."""
         prediction = new(_abi.oriel_prediction)
-        depth = depth_tokens or self.window_tokens + self.sink_tokens
-        call("oriel_plan_predict", ctypes.byref(self._struct), depth, prompt_tokens, ctypes.byref(prediction))
+        depth = number("depth_tokens", depth_tokens, 0, MAX32) or self.window_tokens + self.sink_tokens
+        prompt = number("prompt_tokens", prompt_tokens, 0, MAX32)
+        call("oriel_plan_predict", ctypes.byref(self._struct), depth, prompt, ctypes.byref(prediction))
         return result_of(Prediction, prediction)
 
     def __str__(self) -> str:
@@ -178,7 +179,7 @@ def _speed(path: Optional[bytes], arch: Optional[str], weights: str, held: Held)
         call("oriel_speed_measure", path, ctypes.byref(held.struct), ctypes.byref(struct))
     else:
         kind = one_of("weights", weights, WEIGHTS)
-        call("oriel_speed_measure_shape", arch.encode(), kind, ctypes.byref(held.struct), ctypes.byref(struct))
+        call("oriel_speed_measure_shape", c_string("arch", arch), kind, ctypes.byref(held.struct), ctypes.byref(struct))
     return Speed(struct)
 
 
@@ -187,12 +188,12 @@ def measure_speed(
     *,
     arch: Optional[str] = None,
     weights: str = "default",
-    device: str = "auto",
+    device: Optional[str] = "auto",
     device_timeout_ms: Optional[int] = None,
     threads: Optional[int] = None,
     disabled_features: Sequence[str] = (),
     enabled_features: Sequence[str] = (),
-    device_test: str = "auto",
+    device_test: Optional[str] = "auto",
     cache_dir: Optional[PathLike] = None,
     measure_again: bool = False,
     progress: Optional[Progress] = None,
@@ -200,8 +201,10 @@ def measure_speed(
 ) -> Speed:
     """Measures the device with layers like the model's, for about a second. Neither model nor arch: any model."""
     held = model_options(**chosen(locals(), model_options))
+    stopped: List[bool] = []
+    held.struct.progress = progress_callback(until(stopped, progress))
     path = None if model is None else path_bytes(model)
-    return interruptible(lambda: _speed(path, arch, weights, held), lambda: None)
+    return interruptible(lambda: _speed(path, arch, weights, held), lambda: stopped.append(True))
 
 
 def plan(
@@ -215,19 +218,19 @@ def plan(
     sinks: Optional[int] = None,
     pinned: Optional[int] = None,
     chunk: Optional[int] = None,
-    kv: str = "auto",
+    kv: Optional[str] = "auto",
     k_format: Optional[str] = None,
     v_format: Optional[str] = None,
     f16_layers: Optional[Sequence[bool]] = None,
     window_shares: Sequence[int] = (),
-    state_format: str = "auto",
-    device: str = "auto",
+    state_format: Optional[str] = "auto",
+    device: Optional[str] = "auto",
     threads: Optional[int] = None,
-    activation_bits: int = 16,
+    activation_bits: Optional[int] = 16,
     calibration: Union[Calibration, PathLike, None] = None,
     speed: Optional[Speed] = None,
     min_tokens_per_s: Optional[float] = None,
-    on_file: str = "auto",
+    on_file: Optional[str] = "auto",
     expert_slots: Optional[int] = None,
     checkpoints: Optional[int] = None,
     constraints: bool = False,
@@ -250,7 +253,7 @@ def plan(
         if model is not None:
             raise TypeError("a plan is for a model or for an arch, not for both")
         kind = one_of("weights", weights, WEIGHTS)
-        call("oriel_plan_shape", arch.encode(), kind, ctypes.byref(held.struct), ctypes.byref(struct))
+        call("oriel_plan_shape", c_string("arch", arch), kind, ctypes.byref(held.struct), ctypes.byref(struct))
         return plan_of(struct, arch, window is not None)
     path = bundled_model() if model is None else model
     call("oriel_plan_file", path_bytes(path), ctypes.byref(held.struct), ctypes.byref(struct))

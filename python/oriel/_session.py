@@ -3,6 +3,8 @@
 import ctypes
 import json
 import math
+import operator
+import os
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -11,7 +13,7 @@ from ._calls import (
     PathLike, Progress, call, fill, id_array, interruptible, outside_calls, path_bytes, progress_callback, running, text_bytes,
 )
 from ._core import SessionCore, filled
-from ._errors import BufferTooSmallError
+from ._errors import BufferTooSmallError, StateError
 from ._library import LIBRARY
 from ._options import POOLINGS, Json, generate_options, json_bytes, number, one_of, take_device
 from ._plan import chosen
@@ -55,7 +57,8 @@ class Session:
     def close(self) -> None:
         """Ends it: all memory that held the conversation becomes zeros. Ends a running call first."""
         outside_calls("a session")
-        self._finalizer()
+        self._core.close()
+        self._finalizer.detach()
 
     def __enter__(self) -> "Session":
         self._core.use()
@@ -70,9 +73,10 @@ class Session:
     def __repr__(self) -> str:
         if self.closed:
             return "<oriel.Session closed>"
-        if self._core.busy:
-            return "<oriel.Session in a call>"
-        stats = self.stats
+        try:
+            stats = self.stats
+        except StateError:  # in a call, closed meanwhile, or in a forked child
+            return "<oriel.Session in a call>" if os.getpid() == self._core.pid else "<oriel.Session of another process>"
         return f"<oriel.Session {stats.window_used} of {stats.window_capacity} tokens, {stats.evicted} evicted>"
 
     def _change(self, name: str, *arguments: Any) -> None:
@@ -93,7 +97,7 @@ class Session:
         said: Said = None,
         *,
         max_tokens: Optional[int] = None,
-        min_tokens: int = 0,
+        min_tokens: Optional[int] = 0,
         temperature: Optional[float] = None,
         greedy: bool = False,
         seed: Optional[int] = None,
@@ -101,18 +105,18 @@ class Session:
         top_p: Optional[float] = None,
         min_p: Optional[float] = None,
         repeat_penalty: Optional[float] = None,
-        presence_penalty: float = 0,
-        frequency_penalty: float = 0,
+        presence_penalty: Optional[float] = 0,
+        frequency_penalty: Optional[float] = 0,
         repeat_window: Optional[int] = None,
         ignore_stop: bool = False,
-        stop: Union[str, Sequence[str]] = (),
+        stop: Union[str, Sequence[str], None] = (),
         logit_bias: Optional[Mapping[int, float]] = None,
         logprobs: Optional[int] = None,
         schema: Optional[Json] = None,
         grammar: Optional[str] = None,
         trigger: Optional[str] = None,
-        tool_choice: str = "free",
-        draft: str = "auto",
+        tool_choice: Optional[str] = "free",
+        draft: Optional[str] = "auto",
     ) -> Reply:
         """The assistant's reply to `said`: a user's text, messages in the OpenAI form, or None for what was added.
 
@@ -132,7 +136,7 @@ class Session:
         special: bool = False,
         bos: bool = True,
         max_tokens: Optional[int] = None,
-        min_tokens: int = 0,
+        min_tokens: Optional[int] = 0,
         temperature: Optional[float] = None,
         greedy: bool = False,
         seed: Optional[int] = None,
@@ -140,17 +144,17 @@ class Session:
         top_p: Optional[float] = None,
         min_p: Optional[float] = None,
         repeat_penalty: Optional[float] = None,
-        presence_penalty: float = 0,
-        frequency_penalty: float = 0,
+        presence_penalty: Optional[float] = 0,
+        frequency_penalty: Optional[float] = 0,
         repeat_window: Optional[int] = None,
         ignore_stop: bool = False,
-        stop: Union[str, Sequence[str]] = (),
+        stop: Union[str, Sequence[str], None] = (),
         logit_bias: Optional[Mapping[int, float]] = None,
         logprobs: Optional[int] = None,
         schema: Optional[Json] = None,
         grammar: Optional[str] = None,
         trigger: Optional[str] = None,
-        draft: str = "auto",
+        draft: Optional[str] = "auto",
     ) -> Reply:
         """Goes on from what the session holds, `text` appended first (as `append` does), without a chat format."""
         held = generate_options(**chosen(locals(), generate_options))
@@ -202,7 +206,7 @@ class Session:
     def score(self, text: Union[str, Sequence[int]]) -> Score:
         """How surprised the model is: text (without BOS) or ids, teacher-forced, as `oriel eval` has it. What the
         session holds comes before."""
-        ids = self._model.tokenize(text) if isinstance(text, str) else [int(value) for value in text]
+        ids = self._model.tokenize(text) if isinstance(text, str) else [operator.index(value) for value in text]
         if not ids:
             raise ValueError("there is no token to score: give at least one")
         nll: List[float] = []
@@ -320,8 +324,9 @@ class Session:
     def fork(self) -> "Session":
         """A second session that goes on from here, to the bit. The model needs room for it: sessions=2."""
         made = ctypes.c_void_p()
-        self._change("oriel_session_fork", ctypes.byref(made))
-        return self._model._adopt(made.value, self._core.keep)
+        with self._core.model.using():
+            self._change("oriel_session_fork", ctypes.byref(made))
+            return self._model._adopt(made.value, self._core.keep)
 
     def make_prefix(self) -> None:
         """What this session holds becomes what every session of the model begins with (load with prefix_tokens)."""

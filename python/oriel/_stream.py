@@ -2,12 +2,13 @@
 
 import ctypes
 import functools
+import os
 import queue
 import threading
 from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Tuple
 
 from . import _abi
-from ._calls import interruptible, running
+from ._calls import interruptible, running, same_process
 from ._errors import Cancelled, StateError
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class Stream:
 
     def pull(self) -> Optional[Step]:
         """The next step; None at the end. Raises what the generation raised."""
+        if not self.ended:
+            same_process(self.core.pid, "reply")
         with self._pulling:
             if self.ended:
                 return None
@@ -150,6 +153,9 @@ class Stream:
 
     def close(self) -> None:
         """Ends the generation behind the step that was pulled last."""
+        if os.getpid() != self.core.pid:  # a forked child has neither the thread nor whoever holds the lock
+            self.ended = True
+            return
         if self._thread is not None and not self.ended:
             if self._thread is threading.current_thread():
                 raise StateError("a reply cannot be closed from inside its own callback: return from it first")
@@ -175,7 +181,13 @@ class Stream:
                 return question()
             answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
             self._requests.put((question, answers))
-            answer, error = answers.get()
+            while True:
+                try:
+                    answer, error = answers.get(timeout=0.05)
+                    break
+                except queue.Empty:
+                    if not self._thread.is_alive():  # it ended meanwhile: this is a signal's handler, or behind one
+                        return question()
             if error is not None:
                 raise error
             return answer
@@ -223,4 +235,5 @@ class Stream:
         if thread is not None:
             thread.join()
         self.ended = True
+        self._steps.put(_End(None))  # where this is a signal's handler, for the pull that it came into
         self.core.leave(self)

@@ -169,6 +169,41 @@ class Options(unittest.TestCase):
         with self.assertRaises(TypeError):
             oriel.Model(TINY, memry="1MB")
 
+    def test_what_float32_takes_for_zero_is_not_the_default(self):
+        made = _options.generate_options(temperature=1e-60, top_p=1e-60, min_p=1e-60, repeat_penalty=1e-60).struct
+        self.assertEqual((made.greedy, made.temperature), (1, 0))
+        for value in (made.top_p, made.min_p, made.repeat_penalty):
+            self.assertTrue(0 < value < 1e-40, value)
+        made = _options.generate_options(temperature=1e-30).struct
+        self.assertTrue(made.greedy == 0 and made.temperature > 0)
+
+    def test_none_is_the_default(self):
+        nothing = ("stop", "presence_penalty", "frequency_penalty", "min_tokens", "tool_choice", "draft")
+        chosen = ("kv", "state_format", "on_file", "device_test", "activation_bits", "window_shares", "sessions", "draft_tokens")
+        with oriel.Model(TINY, **dict.fromkeys(chosen), **ON_CPU) as model:
+            with model.session(first_position=None) as chat:
+                self.assertTrue(chat.reply("Hello!", max_tokens=2, **dict.fromkeys(nothing)).text)
+                self.assertTrue(chat.generate(max_tokens=2, **dict.fromkeys(nothing[:4])).text)
+        self.assertEqual(oriel.plan(TINY, memory="16MB", device=None, kv=None), oriel.plan(TINY, memory="16MB"))
+
+    def test_no_number_wraps(self):
+        plan = oriel.plan(TINY, memory="16MB", device="cpu")
+        for wrong in ((1 << 32) + 7, -1):
+            for call in (lambda value: plan.predict(value), lambda value: plan.predict(0, value),
+                         lambda value: _options.model_options(calibration=oriel.Calibration(windows=[(value, 0.1, [1])])),
+                         lambda value: _options.model_options(calibration=oriel.Calibration(windows=[(64, 0.1, [value])]))):
+                self.assertRaises(ValueError, call, wrong)
+        for call in (lambda: oriel.plan(arch="llama-3.2-1b\0x", memory="1GB"), lambda: oriel.measure_speed(arch="a\0b")):
+            with self.assertRaisesRegex(ValueError, "arch has no NUL"):
+                call()
+
+    def test_ids_are_whole_numbers(self):
+        with oriel.Model(TINY, **ON_CPU) as model, model.session() as session:
+            for call in (session.append, session.evaluate, session.score, model.detokenize):
+                for wrong in (["301"], [300.9]):
+                    self.assertRaises(TypeError, call, wrong)
+            self.assertEqual(session.position, 0)
+
     def test_sizes(self):
         for text, value in (("300MB", 300_000_000), ("300MiB", 300 << 20), ("1.5GiB", 3 << 29), (" 2 k ", 2048), ("7", 7), (9, 9)):
             self.assertEqual(oriel.parse_size(text), value, text)
@@ -280,6 +315,9 @@ class Life(unittest.TestCase):
     def test_memory_given_back(self):
         with tempfile.TemporaryDirectory() as folder, oriel.Model(TINY, **ON_CPU) as model, model.session() as chat:
             chat.reply("Hello!", seed=1).run()
+            for wrong in (("weights", folder), ("cache",)):
+                with self.assertRaisesRegex(ValueError, 'folder is for the level "cache" alone'):
+                    model.trim(*wrong)
             for level in ("scratch", "weights", "cache"):
                 model.trim(level, folder if level == "cache" else None)
                 self.assertEqual(model.resident.level, level)

@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 import unittest
+from unittest import mock
 
 from support import HERE, ON_CPU, TINY
 
@@ -132,6 +133,40 @@ class Threads(unittest.TestCase):
                 chat.append("Once upon a time")
             self.assertFalse(chat.closed)
 
+    def test_a_callback_may_use_its_model_and_not_close_it(self):
+        said = []
+
+        def progress(done, total):
+            said.append(self.model.tokenize("Hello!"))
+            with self.assertRaisesRegex(oriel.StateError, "callback"):
+                self.model.close()
+
+        with self.model.session(progress=progress) as chat:
+            chat.append("Once upon a time")
+            self.assertEqual(said[0], self.model.tokenize("Hello!"))
+            self.assertTrue(chat.reply("Hello!", max_tokens=2).text)
+
+    def test_ctrl_c_ends_measurements(self):
+        def speed(_path, _arch, _weights, held):
+            """In place of a measurement, whose parts take seconds."""
+            for part in range(50):
+                if held.struct.progress(part, 50, None):
+                    break
+                time.sleep(0.01)
+
+        for measure in (oriel.self_test, oriel.measure_speed):
+            seen = []
+
+            def progress(done, total, seen=seen):
+                seen.append(done)
+                if len(seen) == 1:
+                    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                    time.sleep(0.2)
+
+            with mock.patch.object(oriel._plan, "_speed", speed), self.assertRaises(KeyboardInterrupt):
+                measure(device="cpu", progress=progress)
+            self.assertEqual(len(seen), 1, measure)
+
     def test_memory_stays_where_it_is(self):
         def work(times):
             for index in range(times):
@@ -187,7 +222,12 @@ class Process(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), "go\n")
             time.sleep(0.1)
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=240)
+        try:
+            out, err = process.communicate(timeout=240 if interrupt else 60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
         return process.returncode, out, err
 
     def test_an_end_in_the_middle_of_a_reply(self):
@@ -219,6 +259,179 @@ class Process(unittest.TestCase):
             """, interrupt=True)
             self.assertEqual((code, out, err), (0, "True\n", ""), call)
             self.assertLess(time.monotonic() - begin, 120)  # and not for ever, on a busy machine, too
+
+    def check_script(self, script, out):
+        self.assertEqual(self.run_script(script), (0, out, ""))
+
+    def test_closing_a_model_waits_for_calls_of_other_threads(self):
+        for call in ("model.tokenize(text)", "model.session().close()"):
+            self.check_script(f"""
+                import threading, time
+                text = "Once upon a time there was a cat. " * 5000
+                for _ in range(4):
+                    model = oriel.Model(device="cpu", memory="60MB", sessions=4)
+                    def use():
+                        try:
+                            while True:
+                                {call}
+                        except oriel.StateError as error:
+                            if "closed" not in str(error):
+                                raise
+                    threads = [threading.Thread(target=use) for _ in range(2)]
+                    for thread in threads:
+                        thread.start()
+                    time.sleep(0.03)
+                    model.close()
+                    for thread in threads:
+                        thread.join()
+                print("closed")
+            """, "closed\n")
+
+    def test_sessions_begin_while_others_are_looked_at(self):
+        self.check_script("""
+            import sys, threading, time
+            sys.setswitchinterval(1e-6)
+            model = oriel.Model(device="cpu", memory="80MB", window=64, sessions=64)
+            held = [model.session() for _ in range(60)]  # looking at all of them takes a while
+            errors, end = [], time.monotonic() + 0.8
+            def again(work):
+                while time.monotonic() < end and not errors:
+                    try:
+                        work()
+                    except oriel.StateError:
+                        pass
+                    except BaseException as error:
+                        errors.append(error)
+            works = [lambda: model.session().close()] * 2 + [model.resume, lambda: model.trim("none")]
+            threads = [threading.Thread(target=again, args=(work,)) for work in works]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            print(errors)
+        """, "[]\n")
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
+    def test_a_forked_child_waits_for_no_reader(self):
+        self.check_script("""
+            import os, threading, time, warnings
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 does not like a fork beside threads
+            model = oriel.Model(device="cpu", memory="60MB")
+            chat = model.session()
+            reply = chat.reply("Tell me a story.", ignore_stop=True, max_tokens=1000000)
+            next(reply)
+            thread = threading.Thread(target=lambda: [None for _ in reply], daemon=True)
+            thread.start()
+            time.sleep(0.1)
+            works = (reply.close, chat.close, model.close, lambda: chat.stats, lambda: chat.add("user", "x"), chat.cancel,
+                     lambda: repr(chat), lambda: repr(model), lambda: next(reply), lambda: model.tokenize("a"))
+            children = {}
+            for index, work in enumerate(works * 2):
+                child = os.fork()
+                if child == 0:
+                    try:
+                        work()
+                    except oriel.StateError:
+                        pass
+                    os._exit(0)
+                children[child] = index % len(works)
+            end, stuck = time.monotonic() + 20, dict(children)
+            while stuck and time.monotonic() < end:
+                child, status = os.waitpid(-1, os.WNOHANG)
+                if child:
+                    assert status == 0, children[child]
+                    del stuck[child]
+                else:
+                    time.sleep(0.01)
+            for child in stuck:
+                os.kill(child, 9)
+                os.waitpid(child, 0)
+            print(sorted(set(stuck.values())))
+            chat.close()
+            thread.join()
+        """, "[]\n")
+
+    def test_a_second_ctrl_c_loses_no_session(self):
+        self.check_script("""
+            import os, signal, threading, time
+            model = oriel.Model(device="cpu", memory="60MB")
+            chat, begun = model.session(), threading.Event()
+            def kill():
+                begun.wait()
+                for _ in range(3):
+                    time.sleep(0.1)
+                    os.kill(os.getpid(), signal.SIGINT)
+            killer = threading.Thread(target=kill)
+            killer.start()
+            ended = []
+            def see(index, row):
+                if not begun.is_set():
+                    begun.set()
+                    time.sleep(0.6)
+                    ended.append(True)
+            try:
+                with chat:
+                    chat.evaluate(range(300, 900), see)
+            except KeyboardInterrupt:
+                print(ended, chat.closed)
+            killer.join()
+            model.session().close()
+        """, "[True] True\n")
+
+    def test_a_close_that_was_interrupted_can_be_repeated(self):
+        self.check_script("""
+            import os, signal, threading, time
+            model = oriel.Model(device="cpu", memory="60MB")
+            chat, begun = model.session(), threading.Event()
+            def see(index, row):
+                if not begun.is_set():
+                    begun.set()
+                    time.sleep(0.6)
+            def evaluate():
+                try:
+                    chat.evaluate(range(300, 900), see)
+                except oriel.Cancelled:
+                    print("cancelled")
+            thread = threading.Thread(target=evaluate)
+            thread.start()
+            begun.wait()
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                chat.close()
+            except KeyboardInterrupt:
+                print(chat.closed)
+            chat.close()
+            thread.join()
+            print(chat.closed)
+            model.session().close()
+        """, "False\ncancelled\nTrue\n")
+
+    def test_closing_in_a_signal_handler_never_hangs(self):
+        """A reply that is read piece by piece ends; a call that the handler came into is cancelled, and says why."""
+        story = "chat.reply('Tell me a story.', ignore_stop=True, max_tokens=1000000)"
+        for thing, call, out in (
+            ("chat", f"for piece in {story}: pass", "went on\nTrue\n"),
+            ("chat", f"{story}.run()", "in a call\nFalse\n"),
+            ("model", "chat.append([300 + index % 700 for index in range(40000)])", "in a call\nFalse\n"),
+        ):
+            self.check_script(f"""
+                import os, signal
+                def progress(done, total):
+                    if not seen:
+                        seen.append(done)
+                        os.kill(os.getpid(), signal.SIGTERM)
+                seen = []
+                signal.signal(signal.SIGTERM, lambda *_: {thing}.close())
+                model = oriel.Model(device="cpu", memory="16MB")
+                chat = model.session(progress=progress)
+                try:
+                    {call}
+                    print("went on")
+                except oriel.StateError as error:
+                    print("in a call" if "call of this thread" in str(error) else error)
+                print({thing}.closed)
+                model.close()
+            """, out)
 
 
 if __name__ == "__main__":

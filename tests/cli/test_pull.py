@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -204,6 +205,10 @@ def test_names_and_places():
     pulled("a coded name", folder, url + "?download=true", file="a b.gguf")
     text = pull(folder, url)
     check("a name in quotes", b"oriel chat 'a b'\n" in text.out, text)
+    strange = place()
+    text = pull(strange, server.put("/a%27b;id;%27.gguf", MODEL))
+    line = next((line for line in text.out.decode().splitlines() if "oriel chat" in line), "")
+    check("a name with quotes in it is one word of a shell", shlex.split(line) == ["oriel", "chat", "a'b;id;'"], text)
     url = server.put("/m.gguf", MODEL)
     here = place()
     check("--to a folder", pull(place(), url, "--to", here).code == 0 and (here / "m.gguf").exists())
@@ -213,6 +218,9 @@ def test_names_and_places():
     refused("another file is there", here, url, "--to", here / "other.gguf", words=b"is there already",
             keeps=["m.gguf", "n.bin", "other.gguf"])
     check("and stays", (here / "other.gguf").read_bytes() == b"GGUF something else")
+    (here / "link.gguf").symlink_to(here / "nowhere")
+    refused("a link that leads nowhere", here, url, "--to", here / "link.gguf", words=b"is no file",
+            keeps=["link.gguf", "m.gguf", "n.bin", "other.gguf"])
     for wrong in ("ftp://127.0.0.1/m.gguf", "file:///etc/passwd", "no-such-model", "smollm2-135m:q9_9"):
         refused(f"wrong usage: {wrong}", place(), wrong, code=2)
     refused("a name that is nearly one", place(), "smolm2-135m", code=2, words=b"did you mean smollm2-135m?")

@@ -158,7 +158,14 @@ std::string quoted(const std::string& text) {
   const bool plain = text.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                          "0123456789-_./:%+=@,~") == std::string::npos;
-  return plain && !text.empty() ? text : "'" + text + "'";
+  if (plain && !text.empty()) {
+    return text;
+  }
+  std::string word = "'";
+  for (const char c : text) {
+    word += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return word + "'";
 }
 
 /// What to type behind MODEL from now on.

@@ -460,7 +460,8 @@ Downloaded download(const Download& wanted) {
   if (fs::is_regular_file(there)) {
     return alreadyThere(wanted);
   }
-  if (fs::exists(there)) {
+  // A link that leads nowhere, too.
+  if (fs::exists(there) || fs::is_symlink(fs::symlink_status(fs::u8path(wanted.target), error))) {
     throw Failure{kExitFailed, wanted.target + " is no file: name another place with --to"};
   }
   return Fetch(wanted).run();
