@@ -34,6 +34,9 @@ class CallingThreads {
  public:
   static constexpr uint32_t kMost = 64;
 
+  /// Of a thread in a call on the model itself, as which it enters beside what it is in calls on sessions.
+  static uintptr_t asking(uintptr_t thread) { return ~thread; }
+
   /// The place that leave() wants; kMost where all are taken.
   uint32_t enter(uintptr_t thread) {
     for (uint32_t i = 0; i < kMost; ++i) {
@@ -321,11 +324,10 @@ struct oriel_model {
   std::atomic<oriel_session*> handles[oriel::kMaxSessions] = {};  ///< by index; null: not there
   mutable oriel::Gate gate;  ///< for calls that need the device
   oriel::Trimmed trimmed;
-  oriel::CallingThreads calling;         ///< on sessions
-  mutable oriel::CallingThreads asking;  ///< on the model itself, which it must outlive
-  oriel::ErrorLine last_error;           ///< of `log`: calls on the model itself
-  oriel::DeviceLog device_log;           ///< in front of this:
-  oriel::ErrorLine device_error;         ///< of the device and the file, which all sessions use
+  mutable oriel::CallingThreads calling;
+  oriel::ErrorLine last_error;    ///< of `log`: calls on the model itself
+  oriel::DeviceLog device_log;    ///< in front of this:
+  oriel::ErrorLine device_error;  ///< of the device and the file, which all sessions use
 };
 
 /// Lives at the start of its own host block.

@@ -99,7 +99,8 @@ bool refusedInside(oriel_model* model) {
 }
 
 bool refusedToEnd(oriel_model* model) {
-  return model->asking.has(threadId()) ? tellInside(model) : refusedInside(model);
+  return model->calling.has(CallingThreads::asking(threadId())) ? tellInside(model)
+                                                                : refusedInside(model);
 }
 
 }  // namespace oriel

@@ -28,7 +28,7 @@ bool refusedToEnd(oriel_model* model);
 class Asking {
  public:
   explicit Asking(const oriel_model& model)
-      : threads_(&model.asking), place_(threads_->enter(threadId())) {}
+      : threads_(&model.calling), place_(threads_->enter(CallingThreads::asking(threadId()))) {}
   ~Asking() { threads_->leave(place_); }
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
