@@ -83,10 +83,18 @@ class GrammarWalk {
   GrammarWalk(const Grammar& grammar, const test::GrammarCase& tokens, Constraint* constraint,
               uint64_t seed)
       : grammar_(grammar), tokens_(tokens), constraint_(*constraint), chance_(seed) {
-    // Without rules there is no stack: as many places as states, of which a set and a step may have too many.
-    may_be_bounded_ = constraint->automaton().n_states > StateSets::kMostInSet;
+    // Without rules, and parts that are repeated so often that they are shared, there is no stack: as many places as
+    // states, of which a set and a step may have too many.
+    const Automaton& automaton = constraint->automaton();
+    may_be_bounded_ = automaton.n_states > StateSets::kMostInSet;
     for (ExprId id = 0; id < grammar.count(); ++id) {
       may_be_bounded_ = may_be_bounded_ || grammar.at(id).kind == ExprKind::kRule;
+    }
+    for (uint32_t id = 0; id < automaton.n_states; ++id) {
+      const Automaton::State& state = automaton.states[id];
+      for (uint32_t e = state.edges + state.n_bytes; e < automaton.states[id + 1].edges; ++e) {
+        may_be_bounded_ = may_be_bounded_ || automaton.edges[e].with != Automaton::kFinal;
+      }
     }
   }
 
