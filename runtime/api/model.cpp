@@ -304,10 +304,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
 }
 
 void oriel_model_free(oriel_model* model) {
-  if (model == nullptr) {
-    return;
-  }
-  if (refusedToEnd(model)) {
+  if (model == nullptr || refusedToEnd(model)) {
     return;
   }
   uint32_t taken = 0;

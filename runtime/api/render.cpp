@@ -225,8 +225,8 @@ oriel_status renderText(const oriel_model* model, const oriel_chat_options* opti
         if (out.bytes > capacity) {
           return ORIEL_ERROR_BUFFER_TOO_SMALL;
         }
-        std::copy_n(out.text, out.bytes,
-                    text);  // of nothing there is no text, and may be no buffer
+        // Of nothing there is no text, and may be no buffer.
+        std::copy_n(out.text, out.bytes, text);
         return kOk;
       });
 }

@@ -432,8 +432,9 @@ typedef struct oriel_session_options {
    *  - Within a call `done` grows each time, and done <= total.
    *  - `total` is exact from the beginning, but for three things. Of a list of messages (oriel_chat_add_json,
    *    oriel_transcript_import), and of a transcript that is read, those behind the one that is being read are estimated
-   *    by their bytes. The opening of a reply is counted once everything that had to be read again is read. And a message for which turns come back (oriel_options.recall_bytes) is read
-   *    again with them, which is counted once the opening is read.
+   *    by their bytes. The opening of a reply is counted once everything that had to be read again is read. And a
+   *    message for which turns come back (oriel_options.recall_bytes) is read again with them, which is counted once the
+   *    opening is read.
    *  - Not for tokens that are generated, evaluated or embedded.
    *  - Non-zero cancels the call, as oriel_session_cancel does from here.
    * A text of more than some 2,000 bytes is tokenised twice, to count it. NULL: none. */
@@ -656,8 +657,9 @@ ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const c
 ORIEL_API oriel_status oriel_session_generate(oriel_session *session, const oriel_generate_options *options,
                                               oriel_token_fn on_token, void *user, oriel_generation *result);
 
-/* n_vocab logits after the last committed token; valid until the next call on the session, oriel_trim and oriel_resume included. ORIEL_ERROR_STATE
- * where there are none: in an empty session, after a rewind, or after appending or evaluating ended in between. */
+/* n_vocab logits after the last committed token; valid until the next call on the session, oriel_trim and oriel_resume
+ * included. ORIEL_ERROR_STATE where there are none: in an empty session, after a rewind, or after appending or evaluating
+ * ended in between. */
 ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits, size_t *count);
 
 /* Called with the logits (n_vocab) after each of the appended tokens, `index` counting from 0.
