@@ -1,4 +1,4 @@
-"""Prints the skipped tests with their reasons and the totals of a CTest JUnit report.
+"""Prints the skipped tests by their reasons, what the failed ones said last, and the totals of a CTest JUnit report.
 
     python3 scripts/lib/test_summary.py build/test-report.xml
 
@@ -18,8 +18,13 @@ def skip_reason(case):
     return told[-1] if told else "no reason given"
 
 
+def last_lines(case, most=25):
+    """Where a test says why it failed. CTest gives no output of one that it could not start."""
+    return [line for line in (case.findtext("system-out") or "").splitlines() if line.strip()][-most:]
+
+
 def main():
-    passed, failed, skipped = 0, 0, []
+    passed, failed, skipped = 0, [], {}
     for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
         status, skip = case.get("status"), case.find("skipped")
         # A test that could not be started is `notrun` as well, but with another message.
@@ -27,14 +32,21 @@ def main():
         if status == "run":
             passed += 1
         elif status == "disabled" or said_skip:
-            skipped.append((case.get("name"), skip_reason(case)))
+            skipped.setdefault(skip_reason(case), []).append(case.get("name"))
         else:
-            failed += 1
+            failed.append(case)
+    all_skipped = sum(map(len, skipped.values()))
     if skipped:
-        print(f"{len(skipped)} skipped:")
-        for name, reason in skipped:
-            print(f"  {name}: {reason}")
-    print(f"{passed} passed, {failed} failed" + (f", {len(skipped)} skipped" if skipped else ""))
+        print(f"{all_skipped} skipped:")
+        for reason, names in skipped.items():
+            print(f"  {reason}:")
+            for name in names:
+                print(f"    {name}")
+    for case in failed:
+        print(f"failed: {case.get('name')}, after {float(case.get('time') or 0):.0f} s")
+        for line in last_lines(case):
+            print(f"  {line}")
+    print(f"{passed} passed, {len(failed)} failed" + (f", {all_skipped} skipped" if skipped else ""))
     return 0 if passed and not failed else 1
 
 

@@ -13,8 +13,8 @@
 //   --list                what would be failed, and how often each call was seen
 //   --verbose             a line for each fault on stdout
 //
-// Ends with the line "N passed, N failed". A fault that takes longer than five seconds (on a machine that is not
-// overloaded), or ends its process, has failed; the others go on in a new process.
+// Ends with the line "N passed, N failed". A fault that hangs (Patience), or ends its process, has failed; the
+// others go on in a new process.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -36,17 +36,20 @@
 #include "faults/runner.h"
 #include "faults/vulkan_faults.h"
 #include "os/os.h"
-#include "os/thread.h"
 
 namespace oriel::test {
 namespace {
 
-constexpr int kLongestMs = 5000;
+/// A process hangs that says nothing while it computes so much, or waits so long and computes nothing: neither depends
+/// on what else the machine does.
+struct Patience {
+  double computes_ms, waits_ms;
+};
+constexpr Patience kInFault = {60000, 20000};
+/// Outside a fault, and in a limit: drivers compile everything for the first time, and time limits of devices end.
+constexpr Patience kElsewhere = {600000, 120000};
 /// In place of a fault's number.
 constexpr char kNoFault[] = "999999999";
-/// Nothing is known of how long a driver compiles at first: where a process begins, and in a limit that goes on on
-/// another device.
-constexpr int kLongestWithCompilingMs = 120000;
 
 struct Options {
   Device device;
@@ -228,11 +231,19 @@ std::vector<std::string> split(const std::string& line) {
   return parts;
 }
 
-/// How often longer everything takes on a machine that has more to do than processors.
-double waiting() {
-  double load = 0;
-  const double processors = std::max(1u, allowedProcessors());
-  return ::getloadavg(&load, 1) == 1 ? std::max(1.0, 2 * load / processors) : 1.0;
+/// What a process and its threads have computed. 0: it is gone.
+double computedMs(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::string ignored;
+  for (int i = 3; i < 14; ++i) {  // proc(5): the state is field 3, utime 14, stime 15
+    fields >> ignored;
+  }
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) * 1000 / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 /// One process of a job, and what it was at last.
@@ -257,7 +268,7 @@ class Watch {
     pipe_ = ends[0];
     done_ = false;
     began_ = false;
-    told_ms_ = nowMs();
+    hears();
   }
   int pipe() const { return pipe_; }
   bool over() const { return pipe_ < 0; }
@@ -266,14 +277,28 @@ class Watch {
   void look(bool readable) {
     if (readable) {
       readLines();
-    } else if (nowMs() - told_ms_ > longestMs() * waiting()) {
+    } else if (hangs()) {
       ::kill(process_, SIGKILL);
       ended("hangs");
     }
   }
 
  private:
-  int longestMs() const { return began_ && kind_ != "l" ? kLongestMs : kLongestWithCompilingMs; }
+  void hears() {
+    idle_since_ms_ = nowMs();
+    told_at_ = last_seen_ = computedMs(process_);
+  }
+
+  bool hangs() {
+    const double computed = computedMs(process_);
+    if (computed != last_seen_) {
+      last_seen_ = computed;
+      idle_since_ms_ = nowMs();
+    }
+    const Patience& patience = began_ && kind_ != "l" ? kInFault : kElsewhere;
+    return computed - told_at_ > patience.computes_ms ||
+           nowMs() - idle_since_ms_ > patience.waits_ms;
+  }
 
   void readLines() {
     char buffer[65536];
@@ -282,7 +307,7 @@ class Watch {
       ended("");
       return;
     }
-    told_ms_ = nowMs();
+    hears();
     rest_.append(buffer, static_cast<size_t>(got));
     for (size_t end; (end = rest_.find('\n')) != std::string::npos;) {
       take(split(rest_.substr(0, end)));
@@ -377,7 +402,9 @@ class Watch {
   int pipe_ = -1;
   size_t next_ = 0, faults_ = 0;
   bool done_ = false, began_ = false;
-  double told_ms_ = 0;
+  double idle_since_ms_ = 0;  ///< since when it has not computed
+  double told_at_ = 0,
+         last_seen_ = 0;  ///< what it had computed when it said something, and just now
   std::string rest_, kind_, phase_, site_, text_;
 };
 

@@ -13,6 +13,9 @@
 namespace oriel::test {
 namespace {
 
+/// A time limit that ends soon, and is still more than a copy needs while kernels are compiled.
+constexpr uint32_t kHastyMs = 1000;
+
 TEST_F(VulkanExecutor, a_step_submits_once_and_creates_allocates_and_records_nothing) {
   VulkanTap tap;
   Copier copier;
@@ -129,15 +132,15 @@ TEST_F(VulkanExecutor, a_device_that_does_not_answer_in_time_is_a_timeout_and_st
   VulkanTap tap;
   Copier copier;
   copier.rig.options.driver_tap = &VulkanTap::kDriver;
-  copier.rig.options.timeout_ms = 200;
+  copier.rig.options.timeout_ms = kHastyMs;
   ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
   tap.fail = [](const std::string& call, int) {
     return call == "vkWaitForFences" ? VK_TIMEOUT : VK_SUCCESS;
   };
   const double begin_ms = nowMs();
   EXPECT_EQ(copier.rig.executor->run(StepRun::kDecode).code(), ORIEL_ERROR_TIMEOUT);
-  EXPECT_GE(nowMs() - begin_ms, 199.0);
-  EXPECT_LT(nowMs() - begin_ms, 2000.0);
+  EXPECT_GE(nowMs() - begin_ms, kHastyMs - 1);
+  EXPECT_LT(nowMs() - begin_ms, 10 * kHastyMs);
   EXPECT_EQ(copier.rig.executor->run(StepRun::kDecode).code(), ORIEL_ERROR_TIMEOUT);
   tap.fail = nullptr;  // it comes back before it is destroyed
 }
@@ -147,7 +150,7 @@ TEST_F(VulkanExecutor, a_device_that_never_answers_is_left_alone_when_destroyed)
   {
     Copier copier;
     copier.rig.options.driver_tap = &VulkanTap::kDriver;
-    copier.rig.options.timeout_ms = 200;
+    copier.rig.options.timeout_ms = kHastyMs;
     ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
     tap.fail = [](const std::string& call, int) {
       return call == "vkWaitForFences" ? VK_TIMEOUT : VK_SUCCESS;
@@ -184,7 +187,7 @@ TEST_F(VulkanExecutor, time_in_which_the_process_was_stopped_is_not_the_devices)
 struct Loss {
   explicit Loss(VkResult result, const char* in = "vkWaitForFences") {
     copier.rig.options.driver_tap = &VulkanTap::kDriver;
-    copier.rig.options.timeout_ms = 300;
+    copier.rig.options.timeout_ms = kHastyMs;
     EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
     copier.rig.log.clear();
     tap.calls.clear();
@@ -238,7 +241,7 @@ TEST_F(VulkanExecutor, a_lost_device_is_one_line_and_one_wait_wherever_it_was_lo
         const double destroy_ms = nowMs();
         destroyExecutor(loss.copier.rig.executor);
         loss.copier.rig.executor = nullptr;
-        EXPECT_LT(nowMs() - destroy_ms, 250.0) << "the one wait is over";
+        EXPECT_LT(nowMs() - destroy_ms, kHastyMs) << "the one wait is over";
         lines = loss.lines();
       }
       EXPECT_EQ(1u, lines) << "nor is it said again when it is freed";
