@@ -21,7 +21,7 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 VERSION = "14"  # others have other checks
-COMMITS = 20
+COMMITS = 8
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 EVERY_TIME = ("runtime", "platform")
 ALL = (*EVERY_TIME, "apps")
