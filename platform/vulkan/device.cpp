@@ -104,7 +104,8 @@ namespace {
 /// Watches over the part of a start in which no device is known yet.
 class VulkanStart {
  public:
-  explicit VulkanStart(const char* dir) : dir_(dir) {}
+  /// `counts`: it is a start, of which some go without; else a look at what there is.
+  VulkanStart(const char* dir, bool counts) : dir_(dir), counts_(counts) {}
   VulkanStart(const VulkanStart&) = delete;
   VulkanStart& operator=(const VulkanStart&) = delete;
 
@@ -115,7 +116,7 @@ class VulkanStart {
       return true;
     }
     const bool died = watch_.begin(path, 0).place == DriverPlace::kInstance;
-    const bool may = record_.start(dir_, died);
+    const bool may = record_.start(dir_, died, counts_);
     watch_.enter(DriverPlace::kInstance, 0);
     return may;
   }
@@ -126,31 +127,35 @@ class VulkanStart {
 
  private:
   const char* const dir_;
+  const bool counts_;
   VulkanRecord record_;
   DriverWatch watch_;
 };
 
 constexpr const char* kDiedStarting = "a driver ended a process that started Vulkan";
 
-// Why a device that could be used is not. Its verdict is read, too.
-void refuse(const ExecutorOptions& options, uint32_t enabled, DeviceCaps* caps, Verdict* verdict) {
+// Why a device that could be used is not. Its verdict is read, too. True: it is because it ended a process.
+bool refuse(const ExecutorOptions& options, uint32_t enabled, DeviceCaps* caps, Verdict* verdict) {
   caps->divide_as_gpu = options.divide_as_gpu;
   if (options.verdict != nullptr) {
-    return;
+    return false;
   }
-  verdict->read(*caps, options.trust_dir);
-  if (caps->usable() && verdict->isDeadly() && (enabled >> kDeviceItself & 1u) == 0) {
-    char why[224];
-    verdict->describe(why, sizeof(why));
-    std::snprintf(caps->reason, sizeof(caps->reason), "%s", why);
+  verdict->read(*caps, options.trust_dir, options.counts_start);
+  if (!caps->usable() || !verdict->isDeadly() || options.uses_wrong ||
+      (enabled >> kDeviceItself & 1u) != 0) {
+    return false;
   }
+  char why[224];
+  verdict->describe(why, sizeof(why));
+  std::snprintf(caps->reason, sizeof(caps->reason), "%s", why);
+  return true;
 }
 
 }  // namespace
 
 // The best of those that may be used.
 Status VulkanDevice::choose(const ExecutorOptions& options, uint32_t skip, const char* why,
-                            uint32_t enabled) {
+                            uint32_t enabled, uint32_t* counted) {
   const Log& log = options.log;
   VkPhysicalDevice all[kMaxPhysicalDevices];
   uint32_t count = 0;
@@ -162,6 +167,7 @@ Status VulkanDevice::choose(const ExecutorOptions& options, uint32_t skip, const
         "of devices shows",
         options.device_number - 1, count);
   }
+  bool distrusted = false;
   char refused[sizeof(caps.name) + sizeof(caps.reason) + 32];
   std::snprintf(refused, sizeof(refused), "%s%s", why[0] != '\0' ? ", " : "", why);
   physical = VK_NULL_HANDLE;
@@ -171,7 +177,13 @@ Status VulkanDevice::choose(const ExecutorOptions& options, uint32_t skip, const
     }
     DeviceCaps candidate = readDeviceCaps(api, all[i], enabled);
     Verdict known;
-    refuse(options, enabled, &candidate, &known);
+    const bool distrusts = refuse(options, enabled, &candidate, &known);
+    if (distrusts && options.counts_start && (*counted >> i & 1u) == 0) {
+      *counted |= 1u << i;
+      known.starting();
+      known.keep(candidate, options.trust_dir);
+    }
+    distrusted = distrusted || distrusts;
     if (!candidate.usable()) {
       std::snprintf(refused, sizeof(refused), ", %s is refused, %s", candidate.name,
                     candidate.reason);
@@ -193,8 +205,8 @@ Status VulkanDevice::choose(const ExecutorOptions& options, uint32_t skip, const
   }
   if (physical == VK_NULL_HANDLE) {
     return log.fail(ORIEL_ERROR_NO_DEVICE,
-                    "no usable Vulkan device (%u found%s): install a driver or use the CPU", count,
-                    refused);
+                    "no usable Vulkan device (%u found%s): %s or use the CPU", count, refused,
+                    distrusted ? "test it anew, forget what is kept of it" : "install a driver");
   }
   return kOk;
 }
@@ -207,19 +219,20 @@ Status VulkanDevice::create(const ExecutorOptions& options, uint32_t skip, const
   ORIEL_TRY(readOverrideNames(options.enabled_features, log, &enabled));
   char path[1024];
   const char* const dir = options.trust_dir;
-  VulkanStart start(dir);
-  if (!start.begin() && (enabled >> kDeviceItself & 1u) == 0) {
+  VulkanStart start(dir, options.counts_start);
+  if (!start.begin() && !options.uses_wrong && (enabled >> kDeviceItself & 1u) == 0) {
     if (options.device_is_optional) {
       log.write(ORIEL_LOG_WARNING, "%s: it is not used this time", kDiedStarting);
       return ORIEL_ERROR_NO_DEVICE;
     }
     return log.fail(ORIEL_ERROR_NO_DEVICE,
-                    "%s: update the driver and forget what is kept of it, or use the CPU",
+                    "%s: update the driver, forget what is kept of it or use the CPU",
                     kDiedStarting);
   }
   ORIEL_TRY(createInstance(options, this));
+  uint32_t counted = 0;
   for (DriverContact left = {DriverPlace::kInstance, 0}; left.place != DriverPlace::kNone;) {
-    ORIEL_TRY(choose(options, skip, why, enabled));
+    ORIEL_TRY(choose(options, skip, why, enabled, &counted));
     left = {};
     if (dir != nullptr && makeCachePath(caps, dir, "contact", path, sizeof(path))) {
       left = watch.begin(path, caps.driver_version);
@@ -238,11 +251,13 @@ Status VulkanDevice::create(const ExecutorOptions& options, uint32_t skip, const
     if (options.forgets_wrong) {
       verdict.forgetWrong();
     }
-    verdict.starting();
+    if (options.counts_start) {
+      verdict.starting();
+    }
     verdict.keep(caps, dir);
   }
   const uint32_t distrusted =
-      ((options.uses_wrong ? 0 : known.wrongFeatures()) | known.diedFeatures()) & ~enabled;
+      options.uses_wrong ? 0 : (known.wrongFeatures() | known.diedFeatures()) & ~enabled;
   if (char what[320]; (distrusted & caps.features) != 0 && options.verdict == nullptr) {
     known.describe(what, sizeof(what));
     log.write(ORIEL_LOG_WARNING, "%s is used with %s", caps.name, what);
@@ -351,7 +366,7 @@ Status listVulkanDevices(const ExecutorOptions& options, oriel_device_info* devi
   uint32_t enabled = 0;
   ORIEL_TRY(readFeatureNames(options.disabled_features, options.log, &disabled));
   ORIEL_TRY(readOverrideNames(options.enabled_features, options.log, &enabled));
-  VulkanStart start(options.trust_dir);
+  VulkanStart start(options.trust_dir, false);
   if (!start.begin() && (enabled >> kDeviceItself & 1u) == 0) {
     options.log.write(ORIEL_LOG_WARNING, "%s: none of its devices is listed this time",
                       kDiedStarting);
@@ -371,7 +386,7 @@ Status listVulkanDevices(const ExecutorOptions& options, oriel_device_info* devi
   for (uint32_t i = 0; status.ok() && i < count; ++i) {
     DeviceCaps caps = readDeviceCaps(device.api, physical[i], enabled);
     Verdict known;
-    refuse(options, enabled, &caps, &known);
+    (void)refuse(options, enabled, &caps, &known);
     const uint32_t distrusted = (known.wrongFeatures() | known.diedFeatures()) & ~enabled;
     caps.features &= ~(disabled | distrusted);
     describeDevice(caps, options.trust_dir, &devices[i]);

@@ -26,7 +26,8 @@ struct VulkanDevice {
   void destroy();
 
  private:
-  Status choose(const ExecutorOptions& options, uint32_t skip, const char* why, uint32_t enabled);
+  Status choose(const ExecutorOptions& options, uint32_t skip, const char* why, uint32_t enabled,
+                uint32_t* counted);
   Status createLogical(const Log& log);
 };
 

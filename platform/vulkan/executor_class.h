@@ -99,7 +99,12 @@ class VulkanExecutor final : public Executor {
     return choices_.keep(use, type, index, options_.log);
   }
   void judge(StepList list, const Op* ops, uint32_t count, bool right) override;
-  void keepJudgement() override { verdict().keep(device_.caps, options_.trust_dir); }
+  void keepJudgement() override {
+    if (options_.uses_wrong) {
+      verdict().survivedTest();
+    }
+    verdict().keep(device_.caps, options_.trust_dir);
+  }
   void describeTrust(char* text, size_t capacity) const override;
 
  private:

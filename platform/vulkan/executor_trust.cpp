@@ -36,6 +36,7 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
   uint32_t turned_off = 0;
   for (uint32_t tests = 0;;) {
     ORIEL_TRY(openDevice(asked, refused, why));
+    asked.counts_start = false;
     const uint32_t number = device_.number;
     const bool trusts =
         options_.uses_wrong || (enabled >> kDeviceItself & 1u) != 0 || options_.verdict != nullptr;
@@ -76,6 +77,7 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
                       device_.caps.name, wrong);
     refused |= 1u << (number - 1);
     asked = options;
+    asked.counts_start = false;
     closeDevice();
   }
 }

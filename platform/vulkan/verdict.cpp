@@ -34,6 +34,15 @@ bool endsWith(const char* text, const char* end) {
   return length >= tail && std::strcmp(text + length - tail, end) == 0;
 }
 
+/// How many starts go without, where it had died so often before.
+uint32_t startsAfter(uint32_t deaths, uint32_t most) {
+  uint32_t starts = Verdict::kSuspectStarts;
+  for (uint32_t i = 0; i < deaths && starts < most; ++i) {
+    starts *= 4;
+  }
+  return std::min(starts, most);
+}
+
 }  // namespace
 
 struct Verdict::File {
@@ -75,19 +84,23 @@ Verdict::File Verdict::expectedFile(const DeviceCaps& caps) {
   return file;
 }
 
-void Verdict::read(const DeviceCaps& caps, const char* dir) {
+bool Verdict::readFile(const DeviceCaps& caps, const char* path, File* file) {
+  const File expected = expectedFile(caps);
+  return readIfThere(path, file, sizeof(*file)) &&
+         std::memcmp(file, &expected, offsetof(File, kept)) == 0 &&
+         file->hash == hashBytes(file, offsetof(File, hash));
+}
+
+void Verdict::read(const DeviceCaps& caps, const char* dir, bool begins) {
   *this = Verdict();
   char path[1024];
   File file;
-  const File expected = expectedFile(caps);
   if (dir == nullptr || !makeCachePath(caps, dir, kVerdictKind, path, sizeof(path)) ||
-      !readIfThere(path, &file, sizeof(file)) ||
-      std::memcmp(&file, &expected, offsetof(File, kept)) != 0 ||
-      file.hash != hashBytes(&file, offsetof(File, hash))) {
+      !readFile(caps, path, &file)) {
     return;
   }
   kept_ = file.kept;
-  suspected_ = kept_.deaths > 1 || kept_.suspect_starts != 0;
+  suspected_ = kept_.deaths != 0 && (kept_.suspect_starts != 0 || !begins);
 }
 
 void Verdict::keep(const DeviceCaps& caps, const char* dir) {
@@ -95,10 +108,18 @@ void Verdict::keep(const DeviceCaps& caps, const char* dir) {
   if (!changed_ || dir == nullptr || !makeCachePath(caps, dir, kVerdictKind, path, sizeof(path))) {
     return;
   }
+  if (File now; !deaths_changed_ && readFile(caps, path, &now)) {
+    kept_.died_features = now.kept.died_features;
+    kept_.died_place = now.kept.died_place;
+    kept_.deaths = now.kept.deaths;
+    kept_.suspect_starts = now.kept.suspect_starts;
+    kept_.deadly = now.kept.deadly;
+  }
   File file = expectedFile(caps);
   file.kept = kept_;
   file.hash = hashBytes(&file, offsetof(File, hash));
   changed_ = !writeFileAtomically(path, &file, sizeof(file), FileUse::kCache, Log()).ok();
+  deaths_changed_ = deaths_changed_ && changed_;
 }
 
 void Verdict::note(uint32_t shader, KernelState state) {
@@ -137,25 +158,34 @@ bool Verdict::died(const DriverContact& contact) {
   }
   const uint32_t more = contact.features & ~kept_.died_features;
   kept_.died_features |= more;
-  kept_.deadly |= more == 0 ? 1 : 0;
+  // Of the same again: in a start that asked for it again, or leaving it off does not help.
+  const bool asked_again = contact.features != 0 && kept_.suspect_starts == 0;
+  kept_.deadly |= more == 0 && !asked_again ? 1 : 0;
   kept_.died_place = static_cast<uint32_t>(contact.place);
+  kept_.suspect_starts = startsAfter(kept_.deaths, kMostSuspectStarts);
   ++kept_.deaths;
-  kept_.suspect_starts = kSuspectStarts;
-  suspected_ = changed_ = true;
+  suspected_ = changed_ = deaths_changed_ = true;
   return true;
 }
 
 void Verdict::starting() {
-  if (kept_.deaths == 1 && kept_.suspect_starts != 0) {
+  if (kept_.suspect_starts != 0) {
     --kept_.suspect_starts;
-    changed_ = true;
+    changed_ = deaths_changed_ = true;
   }
 }
 
 void Verdict::survived() {
   if (kept_.deaths != 0 && !suspected_) {
-    kept_.died_features = kept_.died_place = kept_.deaths = kept_.deadly = 0;
-    changed_ = true;
+    survivedTest();
+  }
+}
+
+void Verdict::survivedTest() {
+  if (kept_.deaths != 0) {
+    kept_.died_features = kept_.died_place = kept_.deaths = kept_.suspect_starts = kept_.deadly = 0;
+    suspected_ = false;
+    changed_ = deaths_changed_ = true;
   }
 }
 
@@ -210,7 +240,7 @@ bool VulkanRecord::makePath(const char* dir, const char* kind, char* path, size_
   return length > 0 && static_cast<size_t>(length) < capacity;
 }
 
-bool VulkanRecord::start(const char* dir, bool died) {
+bool VulkanRecord::start(const char* dir, bool died, bool counts) {
   if (!makePath(dir, kVerdictKind, path_, sizeof(path_))) {
     path_[0] = '\0';
     return true;
@@ -223,16 +253,16 @@ bool VulkanRecord::start(const char* dir, bool died) {
     file = {};
   }
   if (died) {
-    file.starts = Verdict::kSuspectStarts;
-    for (uint32_t i = 0; i < file.deaths && file.starts < kMostRecordStarts; ++i) {
-      file.starts *= 4;
-    }
+    file.starts = startsAfter(file.deaths, kMostRecordStarts);
     ++file.deaths;
   }
   if (file.starts == 0) {
     return true;
   }
-  --file.starts;
+  if (!died && !counts) {
+    return false;
+  }
+  file.starts -= counts ? 1 : 0;
   std::memcpy(file.magic, kRecordMagic, sizeof(kRecordMagic));
   file.hash = hashBytes(&file, offsetof(RecordFile, hash));
   (void)writeFileAtomically(path_, &file, sizeof(file), FileUse::kCache, Log()).ok();

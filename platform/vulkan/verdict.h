@@ -25,9 +25,11 @@ class Verdict {
   /// Ways to multiply: by use, then by type of weights. The `position` of a candidate is that in its table.
   static constexpr uint32_t kChoices = kMatmulUses * kWeightTypes;
 
-  /// Of the device that `caps` describes: what DIR has of it, or nothing.
-  void read(const DeviceCaps& caps, const char* dir);
-  /// Writes the file where there is a folder and something has changed since. Nothing here can fail a load.
+  /// Of the device that `caps` describes: what DIR has of it, or nothing. `begins`: for a start, which may be the one
+  /// that asks again for everything; else what a driver died of is left off until such a start has gone well.
+  void read(const DeviceCaps& caps, const char* dir, bool begins = false);
+  /// Writes the file where there is a folder and something has changed since. Deaths that another process has found
+  /// meanwhile stay. Nothing here can fail a load.
   void keep(const DeviceCaps& caps, const char* dir);
 
   KernelState state(uint32_t shader) const {
@@ -47,10 +49,12 @@ class Verdict {
 
   /// A driver ended a process: `contact` says at what. False: that says nothing about the device.
   bool died(const DriverContact& contact);
-  /// A start that goes without what the driver died of, or tries it again: once it was suspected for kSuspectStarts.
+  /// A start that goes without what the driver died of, or tries it again: once it was suspected for so many starts.
   void starting();
   /// The driver has done its first work.
   void survived();
+  /// It has done that in a test, which asks for everything.
+  void survivedTest();
   /// What it died of and is not asked for in this start.
   uint32_t diedFeatures() const { return suspected_ ? kept_.died_features : 0; }
   bool isDeadly() const { return suspected_ && kept_.deadly != 0; }
@@ -59,8 +63,10 @@ class Verdict {
   void describe(char* text, size_t capacity) const;
   void countKernels(uint32_t* right, uint32_t* wrong) const;
 
-  /// Starts that go without what a driver has died of once: a process may have been killed by somebody just then.
+  /// Starts that go without what a driver has died of once: a process may have been killed by somebody just then. Four
+  /// times as many each time that it is found again.
   static constexpr uint32_t kSuspectStarts = 3;
+  static constexpr uint32_t kMostSuspectStarts = 3u << 20;
 
  private:
   struct Kept {
@@ -77,18 +83,21 @@ class Verdict {
   static_assert(sizeof(Kept) == 24 + kChoices + 2 + kMaxKernels, "no padding: written as bytes");
   struct File;
   static File expectedFile(const DeviceCaps& caps);
+  static bool readFile(const DeviceCaps& caps, const char* path, File* file);
 
   Kept kept_ = {};
   bool suspected_ = false;
   bool changed_ = false;
+  bool deaths_changed_ = false;
 };
 
 /// The same of Vulkan as a whole, before any device is known. No version says when it is another driver's turn: what it
 /// died of is tried again after some starts, more of them each time.
 class VulkanRecord {
  public:
-  /// `died`: another process left its marker. False: Vulkan is not to be started this time.
-  bool start(const char* dir, bool died);
+  /// `died`: another process left its marker. `counts`: of those starts one is over. False: Vulkan is not to be started
+  /// this time.
+  bool start(const char* dir, bool died, bool counts);
   void survived();
   static bool makePath(const char* dir, const char* kind, char* path, size_t capacity);
 

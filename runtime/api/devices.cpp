@@ -51,6 +51,7 @@ void trust(const oriel_options& options, ExecutorUse use, KernelTester* tester,
     return;
   }
   executor->trust_dir = folderOrNone(options.cache_dir);
+  executor->counts_start = use == ExecutorUse::kModel;
   executor->test_again = rawEnum(options.device_test) == ORIEL_DEVICE_TEST_ALWAYS;
   if (use == ExecutorUse::kModel && (executor->trust_dir != nullptr || executor->test_again)) {
     executor->tester = tester;

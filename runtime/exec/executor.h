@@ -288,6 +288,8 @@ struct ExecutorOptions {
   const char* trust_dir = nullptr;
   KernelTester* tester = nullptr;  ///< null: nothing is tested
   bool test_again = false;         ///< even what was found to be right
+  /// A start of the app: of those that go without what a driver died of one is over.
+  bool counts_start = false;
   /// For executors of a test: of the device under test, read and written by judge(), and nothing else is asked about it.
   Verdict* verdict = nullptr;
   // For the whole self-test: kernels that were found wrong are used all the same, and what was found before is forgotten.

@@ -260,9 +260,10 @@ TEST_F(VerdictFile, counts_for_nothing_when_any_byte_is_damaged_or_missing) {
   EXPECT_EQ(kDot, read().wrongFeatures());
 }
 
-TEST_F(VerdictFile, a_death_counts_for_three_starts_and_a_second_for_good) {
+TEST_F(VerdictFile, a_death_counts_for_three_starts_and_each_further_one_for_four_times_as_many) {
   const auto start = [this](const DriverContact& left, bool survives = true) {
-    Verdict verdict = read();
+    Verdict verdict;
+    verdict.read(caps_, dir().c_str(), true);
     verdict.died(left);
     verdict.starting();
     const uint32_t off = verdict.diedFeatures() | (verdict.isDeadly() ? 1u << 31 : 0);
@@ -284,10 +285,11 @@ TEST_F(VerdictFile, a_death_counts_for_three_starts_and_a_second_for_good) {
   EXPECT_EQ(kHalf, start(death));
   EXPECT_EQ(kHalf, start(none));
   EXPECT_EQ(kHalf, start(none));
-  EXPECT_EQ(0u, start(none, false));
-  // The second time of the same: what it has left off would not have helped.
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_NE(0u, start(i == 0 ? death : none)) << i;
+  for (const int without : {12, 48, 192}) {
+    EXPECT_EQ(0u, start(none, false)) << "ends the process again";
+    for (int i = 0; i < without; ++i) {
+      ASSERT_EQ(kHalf, start(i == 0 ? death : none)) << i << " of " << without;
+    }
   }
   caps_.driver_version += 1;
   EXPECT_EQ(0u, start(none)) << "another driver";
@@ -310,10 +312,63 @@ TEST_F(VerdictFile, a_driver_that_dies_of_nothing_optional_is_deadly) {
   EXPECT_FALSE(read().isDeadly());
 }
 
+// The device is off, and comes back: what killed the process may have been somebody.
+TEST_F(VerdictFile, a_device_that_is_off_counts_its_starts) {
+  Verdict verdict = read();
+  EXPECT_TRUE(verdict.died({DriverPlace::kCompile, 0}));
+  keep(verdict);
+  for (uint32_t i = 0; i < Verdict::kSuspectStarts; ++i) {
+    verdict.read(caps_, dir().c_str(), true);
+    EXPECT_TRUE(verdict.isDeadly()) << i;
+    verdict.starting();
+    keep(verdict);
+    EXPECT_TRUE(read().isDeadly()) << "whoever does not begin goes on without it";
+  }
+  verdict.read(caps_, dir().c_str(), true);
+  EXPECT_FALSE(verdict.isDeadly());
+  verdict.survived();
+  keep(verdict);
+  EXPECT_FALSE(read().isDeadly());
+}
+
+TEST_F(VerdictFile, a_test_that_went_well_forgets_a_death) {
+  Verdict verdict = read();
+  EXPECT_TRUE(verdict.died({DriverPlace::kCompile, kHalf}));
+  verdict.survivedTest();
+  EXPECT_EQ(0u, verdict.diedFeatures());
+  keep(verdict);
+  EXPECT_EQ(0u, read().diedFeatures());
+}
+
+// One process was at work before the other found it.
+TEST_F(VerdictFile, a_death_that_another_process_has_found_stays) {
+  Verdict before = read();
+  Verdict finds = read();
+  EXPECT_TRUE(finds.died({DriverPlace::kCompile, kHalf}));
+  keep(finds);
+  before.note(0, KernelState::kRight);
+  before.survived();
+  keep(before);
+  EXPECT_EQ(kHalf, read().diedFeatures());
+  EXPECT_EQ(KernelState::kRight, read().state(0));
+}
+
+TEST_F(VerdictFile, looking_at_vulkan_as_a_whole_is_no_start) {
+  VulkanRecord record;
+  EXPECT_FALSE(record.start(dir().c_str(), true, false));
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_FALSE(record.start(dir().c_str(), false, false)) << i;
+  }
+  for (uint32_t i = 0; i < Verdict::kSuspectStarts; ++i) {
+    EXPECT_FALSE(record.start(dir().c_str(), false, true)) << i;
+  }
+  EXPECT_TRUE(record.start(dir().c_str(), false, false));
+}
+
 TEST_F(VerdictFile, vulkan_as_a_whole_is_tried_again_after_more_starts_each_time) {
   const auto starts = [this](bool died) {
     VulkanRecord record;
-    const bool goes = record.start(dir().c_str(), died);
+    const bool goes = record.start(dir().c_str(), died, true);
     return goes;
   };
   EXPECT_TRUE(starts(false));
@@ -325,7 +380,7 @@ TEST_F(VerdictFile, vulkan_as_a_whole_is_tried_again_after_more_starts_each_time
     EXPECT_TRUE(starts(false)) << without;
   }
   VulkanRecord record;
-  EXPECT_TRUE(record.start(dir().c_str(), false));
+  EXPECT_TRUE(record.start(dir().c_str(), false, true));
   record.survived();
   EXPECT_FALSE(starts(true));
   EXPECT_FALSE(starts(false));
