@@ -1,6 +1,8 @@
 // Compiled without fused multiply-add (runtime/CMakeLists.txt): codes must not depend on the processor.
 #include "kv/quantise.h"
 
+#include <algorithm>
+
 #include "base/half.h"
 
 namespace oriel {

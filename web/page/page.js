@@ -276,7 +276,7 @@ function failed(error) {
 
 /** Everything that the page is made of, for the service worker. */
 const files = ['./', 'page.css', 'page.js', 'model.gguf', 'oriel/src/index.js', 'oriel/src/host.js',
-  ...['worker', 'engine', 'sources', 'structs'].map((part) => `oriel/src/engine/${part}.js`),
+  ...['worker', 'engine', 'sources', 'structs', 'values'].map((part) => `oriel/src/engine/${part}.js`),
   ...['oriel.js', 'oriel.wasm', 'oriel-threads.js', 'oriel-threads.wasm', 'oriel-threads.worker.js'].map((part) => `oriel/dist/${part}`)];
 
 async function begin() {

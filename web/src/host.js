@@ -16,7 +16,7 @@ export class Host {
     else this.worker.onmessage = (event) => hear(event.data);
   }
   onError(hear) {
-    if (inNode) this.worker.on('error', hear);
+    if (inNode) this.worker.on('error', hear).on('exit', (code) => hear(new Error(`it ended with code ${code}`)));
     else this.worker.onerror = hear;
   }
   /** Node goes on running while somebody waits for an answer, and not for an idle model. */

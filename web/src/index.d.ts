@@ -1,5 +1,6 @@
+export type Bytes = ArrayBuffer | SharedArrayBuffer | ArrayBufferView;
 /** A path (Node), a URL, bytes, or a Blob (a File that somebody picked). */
-export type Source = string | URL | ArrayBuffer | SharedArrayBuffer | Uint8Array | Blob;
+export type Source = string | URL | Bytes | Blob;
 /** Bytes: 262144, '300MB' (10^6) or '300MiB' (2^20). */
 export type Size = number | string;
 export type CacheFormat = 'auto' | 'f16' | 'k8v8' | 'k8v4' | 'k4v4';
@@ -35,6 +36,7 @@ export interface Progress {
 export interface LoadOptions extends PlanOptions {
   /** Default: one for each processor, at most 8. 1 where memory cannot be shared. */
   threads?: number;
+  /** What it throws ends the load; what `log` throws is dropped. */
   progress?: (progress: Progress) => void;
   log?: (text: string, level: number) => void;
   logLevel?: 'warning' | 'info' | 'debug';
@@ -204,6 +206,10 @@ export type ReplyEvent =
 export interface Reply extends AsyncIterable<string> {
   readonly result: Promise<ReplyResult>;
   events(): AsyncGenerator<ReplyEvent, void, void>;
+  /**
+   * Ends the reply behind the token that it is at; what there is stays in the session. One that has not read its message
+   * yet fails as cancelled, and the message is not said. Nothing happens to a reply that is over.
+   */
   cancel(): void;
 }
 
@@ -241,6 +247,7 @@ export interface Restored {
 export interface Session {
   readonly system?: string;
   add(messages: string | Message | Message[]): Promise<void>;
+  /** A reply that fails before its first token leaves no message behind, where the session can still go back. */
   reply(message: string | Message | Message[], options?: GenerateOptions): Reply;
   generate(options?: GenerateOptions): Reply;
   append(input: string | Iterable<number>, options?: { special?: boolean; bos?: boolean }): Promise<void>;
@@ -248,12 +255,16 @@ export interface Session {
   embed(text: string, options?: { normalise?: boolean }): Promise<Float32Array>;
   stats(): Promise<Stats>;
   view(): Promise<View>;
+  /** Ids from a position on: a whole number up to 2^53. */
   tokens(first?: number): Promise<number[]>;
   save(): Promise<Uint8Array>;
-  restore(bytes: Uint8Array, options?: { exact?: boolean; read?: boolean }): Promise<Restored>;
+  restore(bytes: Bytes, options?: { exact?: boolean; read?: boolean }): Promise<Restored>;
   transcript(): Promise<Message[]>;
+  /** To a position, a whole number up to 2^53, or to where the `turns`-th turn before the end began. */
   rewind(to: number | { turns: number }): Promise<void>;
+  /** Back to the beginning, with the system message. */
   reset(): Promise<void>;
+  /** Cancels the session's replies. */
   dispose(): Promise<void>;
 }
 
@@ -266,7 +277,7 @@ export interface Model {
   tokenize(text: string, options?: { special?: boolean; bos?: boolean }): Promise<number[]>;
   detokenize(ids: Iterable<number>, options?: { special?: boolean }): Promise<string>;
   render(messages: Message[], options?: ChatOptions & { generationPrompt?: boolean }): Promise<string>;
-  inspectSnapshot(bytes: Uint8Array): Promise<Record<string, string | number>>;
+  inspectSnapshot(bytes: Bytes): Promise<Record<string, string | number>>;
   dispose(): Promise<void>;
 }
 

@@ -17,6 +17,7 @@ export class OrielError extends Error {
 
 const inNode = typeof process === 'object' && !!process.versions && !!process.versions.node;
 const canShare = () => typeof SharedArrayBuffer === 'function' && (inNode || globalThis.crossOriginIsolated === true);
+const ignore = () => {};
 const logLevels = { error: 0, warning: 1, info: 2, debug: 3 };
 
 /** Requests to one worker, and what it tells meanwhile. */
@@ -25,7 +26,6 @@ class Client {
     this.waiting = new Map();
     this.next = 1;
     this.options = options;
-    this.flags = canShare() ? new Int32Array(new SharedArrayBuffer(4)) : null;
     this.threads = threads;
     this.host = new Host(options.worker);
     this.host.onMessage((message) => this.receive(message));
@@ -36,7 +36,7 @@ class Client {
     const wish = options.threads || Math.min(inNode ? (await import('node:os')).cpus().length : navigator.hardwareConcurrency || 1, 8);
     const client = new Client(options, canShare() ? wish : 1);
     const settings = {
-      flags: client.flags, threads: client.threads, assets: options.assets && String(options.assets),
+      threads: client.threads, assets: options.assets && String(options.assets),
       logLevel: options.log ? logLevels[options.logLevel || 'warning'] : -1,
     };
     try {
@@ -52,16 +52,18 @@ class Client {
   ask(call, args, hear) {
     if (this.ended) return Promise.reject(this.ended);
     const id = this.next++;
-    const promise = new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject, hear }));
-    this.host.send({ id, call, args });
-    promise.id = id;
+    try {
+      this.host.send({ id, call, args });
+    } catch (error) {
+      return Promise.reject(new OrielError(`an argument cannot be passed to the worker (${error.message}): give plain values`, 1));
+    }
     this.host.ref(true);
-    return promise;
+    return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject, hear }));
   }
 
   receive(message) {
-    if (message.event === 'log') return this.options.log(message.text, message.level);
-    if (message.event === 'progress') return this.options.progress && this.options.progress(message);
+    if (this.ended) return undefined;
+    if (message.event === 'log' || message.event === 'progress') return this.tell(message);
     const request = this.waiting.get(message.id);
     if (!request) return undefined;
     if (message.event) return request.hear && request.hear(message.value);
@@ -72,8 +74,14 @@ class Client {
     return undefined;
   }
 
-  cancel(id) {
-    if (this.flags) Atomics.store(this.flags, 0, id);
+  /** The app's callbacks: what a log throws is dropped, what `progress` throws ends the load. */
+  tell(message) {
+    try {
+      if (message.event === 'log') this.options.log(message.text, message.level);
+      else if (this.options.progress) this.options.progress(message);
+    } catch (error) {
+      if (message.event === 'progress') this.end(error);
+    }
   }
 
   end(error) {
@@ -183,7 +191,6 @@ class Model {
   /** Ends the worker; everything of the model is gone with it. */
   async dispose() {
     const gone = new OrielError('the model was disposed of: load it again', 12);
-    if (!this.#client.ended) this.#client.cancel(-1);
     this.#client.end(gone);
   }
 }
@@ -193,29 +200,34 @@ function dateOf(date) {
   return date.getFullYear() * 10000 + (date.getMonth() + 1) * 100 + date.getDate();
 }
 
-const ignore = () => {};
-
 class Session {
   #client;
   #id;
   #ready;
   #disposed = false;
+  #replies = new Set();  // that are not over
 
   constructor(client, id, options) {
     this.#client = client;
     this.#id = id;
-    const { system, ...rest } = options;
-    rest.date = dateOf(rest.date);
-    this.#ready = client.ask('createSession', [id, rest]);
-    if (system !== undefined) this.#ready.then(() => client.ask('add', [id, { role: 'system', content: system }])).catch(ignore);
+    this.#ready = client.ask('createSession', [id, { ...options, date: dateOf(options.date) }]);
     this.#ready.catch(ignore);  // the first call says it
-    this.system = system;
+    this.system = options.system;
   }
 
-  async #ask(call, ...args) {
+  async #live() {
     if (this.#disposed) throw new OrielError('the session was disposed of: make another', 12);
     await this.#ready;
+  }
+  async #ask(call, ...args) {
+    await this.#live();
     return this.#client.ask(call, [this.#id, ...args]);
+  }
+  #reply(request, options) {
+    const reply = new Reply(this.#client, this.#live(), { session: this.#id, ...request }, options);
+    this.#replies.add(reply);
+    reply.result.catch(ignore).finally(() => this.#replies.delete(reply));
+    return reply;
   }
 
   /** Adds a message, or a list of them, in the OpenAI form, without asking for a reply. */
@@ -225,11 +237,11 @@ class Session {
   /** The reply to a message: iterate over it for its text as it comes; `await reply.result` has all of it. */
   reply(message, options = {}) {
     const messages = typeof message === 'string' ? { role: 'user', content: message } : message;
-    return new Reply(this.#client, this.#ready, { session: this.#id, chat: true, messages }, options);
+    return this.#reply({ chat: true, messages }, options);
   }
   /** Goes on from what the session holds, without a chat format. */
   generate(options = {}) {
-    return new Reply(this.#client, this.#ready, { session: this.#id, chat: false }, options);
+    return this.#reply({ chat: false }, options);
   }
   /** Appends a text or ids as they are. */
   append(input, options) {
@@ -261,17 +273,30 @@ class Session {
     return this.#ask('transcript');
   }
   rewind(to) {
-    return this.#ask('rewind', typeof to === 'number' ? { position: to } : to);
+    return this.#ask('rewind', to);
   }
-  async reset() {
-    await this.#ask('reset');
-    if (this.system !== undefined) await this.add({ role: 'system', content: this.system });
+  /** Back to the beginning, with the system message. */
+  reset() {
+    return this.#ask('reset');
   }
+  /** Ends replies that are not over. */
   async dispose() {
     if (this.#disposed) return;
     this.#disposed = true;
+    for (const reply of this.#replies) reply.cancel();
     await this.#ready.catch(ignore);
     if (!this.#client.ended) await this.#client.ask('destroySession', [this.#id]).catch(ignore);
+  }
+}
+
+/** What tells a worker that computes to stop: a word of shared memory. Else an address that it asks for: it goes. */
+class Stop {
+  constructor() {
+    this.sent = canShare() ? { word: new Int32Array(new SharedArrayBuffer(4)) } : { address: URL.createObjectURL(new Blob([])) };
+  }
+  now() {
+    if (this.sent.word) Atomics.store(this.sent.word, 0, 1);
+    else URL.revokeObjectURL(this.sent.address);
   }
 }
 
@@ -280,38 +305,30 @@ class Reply {
   #wake = null;
   #over = false;
   #error = null;
-  #stop = ignore;
+  #stop = new Stop();
 
   constructor(client, ready, request, { signal, ...options }) {
-    this.result = this.#run(client, ready, request, options, signal);
+    this.result = this.#run(client, ready, { ...request, options, stop: this.#stop.sent }, signal);
     this.result.catch(ignore);  // iterating says it, too
   }
 
-  async #run(client, ready, request, options, signal) {
+  async #run(client, ready, request, signal) {
+    const abort = () => this.cancel();
     try {
       await ready;
       if (signal && signal.aborted) throw reasonOf(signal);
-      // Where memory cannot be shared the worker asks for this address now and then: it goes when the reply is to stop.
-      const address = client.flags ? undefined : URL.createObjectURL(new Blob([]));
-      const asked = client.ask('reply', { ...request, options, address }, (event) => this.#put(event));
-      this.#stop = () => (address ? URL.revokeObjectURL(address) : client.cancel(asked.id));
-      if (this.#over) this.#stop();
-      const abort = () => this.#stop();
       if (signal) signal.addEventListener('abort', abort);
-      try {
-        const result = await asked;
-        if (signal && signal.aborted && result.stopReason === 'cancelled') throw Object.assign(reasonOf(signal), { result });
-        return result;
-      } finally {
-        if (signal) signal.removeEventListener('abort', abort);
-        if (address) URL.revokeObjectURL(address);
-      }
+      const result = await client.ask('reply', request, (event) => this.#put(event));
+      if (signal && signal.aborted && result.stopReason === 'cancelled') throw Object.assign(reasonOf(signal), { result });
+      return result;
     } catch (error) {
       this.#error = error;
       throw error;
     } finally {
+      this.cancel();  // gives the address back
       this.#over = true;
       this.#put(null);
+      if (signal) signal.removeEventListener('abort', abort);
     }
   }
 
@@ -322,7 +339,7 @@ class Reply {
 
   /** Ends the reply behind the token that it is at; what there is stays in the session. */
   cancel() {
-    this.#stop();
+    this.#stop.now();
   }
 
   /** Everything that happens: text, thought, call, arguments, callEnd, reading. */

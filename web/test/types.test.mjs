@@ -22,7 +22,7 @@ for await (const event of reply.events()) if (event.type === 'reading') event.do
 const result = await reply.result;
 result.toolCalls[0]?.name.length;
 const kept: Uint8Array = await chat.save();
-(await chat.restore(kept)).how === 'exactly';
+(await chat.restore(kept.buffer)).how === (await chat.restore(kept)).how;
 (await chat.view()).turns.length + (await chat.stats()).wasmBytes + (await chat.embed('x')).length;
 try { await model.dispose(); } catch (error) { if (error instanceof OrielError) error.status.trim(); }
 // @ts-expect-error: there is no such format

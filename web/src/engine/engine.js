@@ -4,13 +4,15 @@
 
 (function (share) {
 const inNode = typeof process === 'object' && !!process.versions && !!process.versions.node;
-const { Structs } = inNode ? require('./structs.js') : self.orielParts;
+const { Structs, OrielFailure, whole, wholeText, jsonOf, decode, bytesFrom } = inNode
+  ? { ...require('./values.js'), ...require('./structs.js') } : self.orielParts;
 
 const PAGE = 65536;
 const MODULE_BYTES = 4 << 20;        // code's data and the caller's stack: INITIAL_MEMORY in CMakeLists.txt
 const THREAD_BYTES = 512 << 10;      // stack and bookkeeping of a worker
 const BORROWED_BYTES = 32 << 20;     // what calls borrow: headers of files, long texts
 const MOST_BYTES = 65536 * PAGE;     // 32 bits
+const MOST_TOKENS = 2 ** 53;         // a double holds every position up to there
 const FORMATS = { auto: 0, f16: 1, int8: 2, int4: 3 };
 const SIDES = { f16: 'f16', k8: 'int8', k4: 'int4', v8: 'int8', v4: 'int4' };
 const STOPS = ['length', 'token', 'callback', 'cancelled', 'text'];
@@ -19,21 +21,14 @@ const PARTS = ['text', 'thought', 'call', 'arguments', 'callEnd'];
 const FLAG_SPECIAL = 1;
 const FLAG_BOS = 2;
 
-class OrielFailure extends Error {
-  constructor(status, message) {
-    super(message);
-    this.status = status;
-  }
-}
-
 /** '300MB', '300MiB' or a number of bytes. */
 function bytesOf(size) {
   if (size === undefined || size === null) return undefined;
-  if (typeof size === 'number' && Number.isFinite(size) && size >= 0) return Math.floor(size);
   const match = /^\s*(\d+(?:\.\d+)?)\s*(?:([kMG])(i?)B|B)?\s*$/.exec(String(size));
-  if (!match) throw new OrielFailure(1, `${size} is no size: write 262144, 300MB or 300MiB`);
-  const power = match[2] ? ' kMG'.indexOf(match[2]) : 0;
-  return Math.floor(Number(match[1]) * (match[3] ? 1024 : 1000) ** power);
+  const power = match && match[2] ? ' kMG'.indexOf(match[2]) : 0;
+  const bytes = match ? Number(match[1]) * (match[3] ? 1024 : 1000) ** power : NaN;
+  if (bytes >= 1 || bytes === 0) return Math.floor(bytes);
+  throw new OrielFailure(1, `${size} is no size: write 262144, 300MB or 300MiB`);
 }
 
 function formatsOf(kv) {
@@ -153,12 +148,23 @@ class Engine {
   }
 
   textIn(text, keep) {
-    const data = new TextEncoder().encode(String(text));
+    const data = new TextEncoder().encode(wholeText(text));
     return { at: this.bytesIn(data, keep), bytes: data.byteLength };
   }
 
+  /** Of a text that ends in NUL there. */
+  nameIn(text, keep) {
+    if (wholeText(text).includes('\0')) throw new OrielFailure(1, `${JSON.stringify(text)} has a NUL in it: check where it comes from`);
+    return this.textIn(text, keep).at;
+  }
+
+  /** Of a text that is JSON, or of a value that becomes some. */
+  jsonIn(value, keep) {
+    return value === undefined ? {} : this.textIn(typeof value === 'string' ? value : jsonOf(value), keep);
+  }
+
   idsIn(ids, keep) {
-    const data = Int32Array.from(ids);
+    const data = Int32Array.from(ids, (id) => whole('an id', id, -(2 ** 31), 2 ** 31 - 1));
     return this.bytesIn(new Uint8Array(data.buffer), keep);
   }
 
@@ -193,7 +199,7 @@ class Engine {
       vFormat: v,
       device: 2,  // the CPU
       cpuThreads: options.threads,
-      calibrationFile: this.textIn('', keep).at,
+      calibrationFile: this.nameIn('', keep),
       constraints: options.constraints ? 1 : 0,
       sessions: options.sessions,
       prefixTokens: options.prefixTokens,
@@ -225,7 +231,7 @@ class Engine {
   plan(options) {
     return this.with((keep) => {
       const plan = keep(this.structs.make('oriel_plan'));
-      const name = this.textIn(this.host.name, keep).at;
+      const name = this.nameIn(this.host.name, keep);
       this.check(this.m._oriel_plan_file(name, this.modelOptions(options, keep), plan));
       return this.readPlan(plan);
     });
@@ -234,7 +240,7 @@ class Engine {
   load(options) {
     return this.with((keep) => {
       const place = keep(this.structs.allocate(8));
-      const name = this.textIn(this.host.name, keep).at;
+      const name = this.nameIn(this.host.name, keep);
       this.check(this.m._oriel_model_load(name, this.modelOptions(options, keep), place));
       this.model = this.structs.view().getUint32(place, true);
       const plan = keep(this.structs.make('oriel_plan'));
@@ -269,22 +275,23 @@ class Engine {
       const from = this.idsIn(ids, keep);
       const data = this.filled(1, (at, capacity, needed) =>
         this.m._oriel_detokenize(this.model, from, ids.length, special ? FLAG_SPECIAL : 0, at, capacity, needed));
-      return new TextDecoder().decode(data);
+      return decode(data);
     });
   }
 
   render(messages, options = {}) {
     return this.with((keep) => {
-      const from = this.textIn(JSON.stringify(messages), keep);
+      const from = this.textIn(jsonOf(messages), keep);
       const chat = this.chatOptions(options, keep);
       const prompt = options.generationPrompt === false ? 0 : 1;
       const data = this.filled(1, (at, capacity, needed) =>
         this.m._oriel_render_json(this.model, chat, from.at, from.bytes, prompt, at, capacity, needed));
-      return new TextDecoder().decode(data).replace(/\0$/, '');
+      return decode(data).replace(/\0$/, '');
     });
   }
 
-  inspectSnapshot(bytes) {
+  inspectSnapshot(data) {
+    const bytes = bytesFrom(data);
     return this.with((keep) => {
       const info = keep(this.structs.make('oriel_snapshot_info'));
       const at = this.bytesIn(bytes, keep);
@@ -296,10 +303,9 @@ class Engine {
   // ---- Session ----
 
   chatOptions(options, keep) {
-    const json = (value) => (value === undefined ? {} : this.textIn(typeof value === 'string' ? value : JSON.stringify(value), keep));
-    const [tools, documents, variables] = [json(options.tools), json(options.documents), json(options.variables)];
+    const [tools, documents, variables] = [options.tools, options.documents, options.variables].map((value) => this.jsonIn(value, keep));
     return keep(this.structs.make('oriel_chat_options', {
-      chatTemplate: options.template && this.textIn(options.template, keep).at,
+      chatTemplate: options.template && this.nameIn(options.template, keep),
       noThinking: options.thinking === false ? 1 : 0,
       thinking: options.thinking === true ? 1 : 0,
       date: options.date,
@@ -309,7 +315,8 @@ class Engine {
     }));
   }
 
-  createSession(id, options) {
+  /** Begins with a system message, where one is given, and so does each reset. */
+  createSession(id, { system, ...options }) {
     const texts = [];  // stay until the session is destroyed
     const keepTexts = (at) => {
       texts.push(at);
@@ -325,12 +332,23 @@ class Engine {
         }));
         const place = keep(this.structs.allocate(8));
         this.check(this.m._oriel_session_create(this.model, session, place));
-        this.sessions.set(id, { at: this.structs.view().getUint32(place, true), texts });
+        this.sessions.set(id, { at: this.structs.view().getUint32(place, true), texts, system });
       });
     } catch (error) {
       for (const at of texts) this.m._free(at);
       throw error;
     }
+    try {
+      this.addSystem(id);
+    } catch (error) {
+      this.destroySession(id);
+      throw error;
+    }
+  }
+
+  addSystem(id) {
+    const { system } = this.sessions.get(id);
+    if (system !== undefined) this.add(id, { role: 'system', content: system });
   }
 
   destroySession(id) {
@@ -349,7 +367,7 @@ class Engine {
 
   add(id, message) {
     this.with((keep) => {
-      const json = this.textIn(JSON.stringify(message), keep);
+      const json = this.textIn(jsonOf(message), keep);
       this.check(this.m._oriel_chat_add_json(this.session(id), json.at, json.bytes));
     });
   }
@@ -367,10 +385,9 @@ class Engine {
   }
 
   generateOptions(options, keep) {
-    const schema = options.schema === undefined ? {}
-      : this.textIn(typeof options.schema === 'string' ? options.schema : JSON.stringify(options.schema), keep);
+    const schema = this.jsonIn(options.schema, keep);
     const grammar = options.grammar === undefined ? {} : this.textIn(options.grammar, keep);
-    const stops = [].concat(options.stop || []).map((text) => this.textIn(text, keep).at);
+    const stops = [].concat(options.stop || []).map((text) => this.nameIn(text, keep));
     const choices = { free: 0, checked: 1, required: 2, none: 3 };
     const choice = options.toolChoice === undefined ? 0 : choices[options.toolChoice];
     if (choice === undefined) throw new OrielFailure(1, 'toolChoice is free, checked, required or none');
@@ -388,21 +405,25 @@ class Engine {
       repeatWindow: options.repeatWindow,
       minTokens: options.minTokens,
       ignoreStop: options.ignoreStop ? 1 : 0,
-      stop: stops.length ? this.idsIn(stops, keep) : 0,
+      stop: stops.length ? this.bytesIn(new Uint8Array(Uint32Array.from(stops).buffer), keep) : 0,
       stopCount: stops.length,
       logprobs: options.logprobs || options.topLogprobs ? 1 : 0,
       topLogprobs: options.topLogprobs,
       jsonSchema: schema.at, jsonSchemaBytes: schema.bytes,
       grammar: grammar.at, grammarBytes: grammar.bytes,
-      trigger: options.trigger === undefined ? 0 : this.textIn(options.trigger, keep).at,
+      trigger: options.trigger === undefined ? 0 : this.nameIn(options.trigger, keep),
       toolChoice: choice,
       onPart: this.m._web_on_part(),
     }));
   }
 
-  /** Generates; `emit` gets events, `cancelled` says whether to stop. */
-  reply(id, chat, options, emit, cancelled) {
+  /**
+   * Adds messages, if there are any, and generates; `emit` gets events, `cancelled` says whether to stop. What fails
+   * before the first token leaves no message behind, where the session can still go back.
+   */
+  reply(id, { chat, messages }, options, emit, cancelled) {
     const session = this.session(id);
+    const { position } = this.stats(id);
     const answer = { text: '', thought: '', toolCalls: [], tokenIds: [], logprobs: [] };
     let last = -1;
     this.hooks.part = (at) => {
@@ -440,8 +461,10 @@ class Engine {
     try {
       return this.with((keep) => {
         const generation = keep(this.structs.make('oriel_generation'));
+        const how = this.generateOptions(options, keep);
         const call = chat ? this.m._oriel_chat_reply : this.m._oriel_session_generate;
-        const status = call(session, this.generateOptions(options, keep), this.m._web_on_token(), 0, generation);
+        if (messages) this.add(id, messages);
+        const status = call(session, how, this.m._web_on_token(), 0, generation);
         const told = this.structs.read('oriel_generation', generation);
         if (status !== 0 && status !== 10) this.fail(status);
         if (told.tokens < answer.tokenIds.length) {  // the last event was of held back text
@@ -455,6 +478,9 @@ class Engine {
         }
         return { ...answer, ...told, stopReason: status === 10 ? 'cancelled' : STOPS[told.stopReason], lastId: last };
       });
+    } catch (error) {
+      if (error instanceof OrielFailure && last < 0 && this.stats(id).position > position) this.m._web_session_rewind(session, position);
+      throw error;
     } finally {
       this.hooks.token = this.hooks.part = this.hooks.progress = undefined;
     }
@@ -513,6 +539,7 @@ class Engine {
   }
 
   tokens(id, first) {
+    whole('first', first, 0, MOST_TOKENS);
     const data = this.filled(4, (at, capacity, needed) =>
       this.m._web_session_get_tokens(this.session(id), first, at, capacity, needed));
     return Array.from(new Int32Array(data.buffer));
@@ -521,19 +548,24 @@ class Engine {
   reset(id) {
     this.lastError = '';
     this.check(this.m._oriel_session_reset(this.session(id)));
+    this.addSystem(id);
   }
 
-  rewind(id, { position, turns }) {
+  /** `to`: a position, or {turns}. */
+  rewind(id, to) {
     this.lastError = '';
-    this.check(turns !== undefined ? this.m._oriel_session_rewind_turns(this.session(id), turns, 0)
-      : this.m._web_session_rewind(this.session(id), position));
+    const session = this.session(id);
+    this.check(to && to.turns !== undefined
+      ? this.m._oriel_session_rewind_turns(session, whole('turns', to.turns, 0, 2 ** 32 - 1), 0)
+      : this.m._web_session_rewind(session, whole('the position', to, 0, MOST_TOKENS)));
   }
 
   save(id) {
     return this.filled(1, (at, capacity, needed) => this.m._oriel_session_save(this.session(id), at, capacity, needed));
   }
 
-  restore(id, bytes, { exact = false, read = false } = {}) {
+  restore(id, data, { exact = false, read = false } = {}) {
+    const bytes = bytesFrom(data);
     return this.with((keep) => {
       const restored = keep(this.structs.make('oriel_restored'));
       const at = this.bytesIn(bytes, keep);
@@ -546,7 +578,7 @@ class Engine {
   transcript(id) {
     const data = this.filled(1, (at, capacity, needed) =>
       this.m._oriel_transcript_export(this.session(id), at, capacity, needed));
-    return JSON.parse(new TextDecoder().decode(data).replace(/\0$/, ''));
+    return JSON.parse(decode(data).replace(/\0$/, ''));
   }
 }
 

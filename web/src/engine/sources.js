@@ -3,6 +3,7 @@
 
 (function (share) {
 const inNode = typeof process === 'object' && !!process.versions && !!process.versions.node;
+const { OrielFailure, bytesFrom } = inNode ? require('./values.js') : self.orielParts;
 
 function fromBytes(bytes) {
   return {
@@ -51,7 +52,7 @@ function fromBlob(blob) {
 /** What comes over the network, in pieces of its own size. Dropped when the model is loaded. */
 async function fetched(url, onProgress) {
   const response = await fetch(url);
-  if (!response.ok) throw new Error(`${url} answered ${response.status}: check the address`);
+  if (!response.ok) throw new OrielFailure(2, `${url} answered ${response.status}: check the address`);
   const total = Number(response.headers.get('content-length')) || 0;
   const reader = response.body.getReader();
   let blob = inNode ? null : new Blob([]);
@@ -83,8 +84,7 @@ async function fetched(url, onProgress) {
   return fromBytes(bytes);
 }
 
-/** `source`: a path (Node), a URL, bytes or a Blob. */
-async function openSource(source, onProgress) {
+async function opened(source, onProgress) {
   if (typeof source === 'string') {
     if (inNode && source.startsWith('file:')) return fromPath(require('url').fileURLToPath(source));
     return inNode && !/^https?:/.test(source) ? fromPath(source) : fetched(source, onProgress);
@@ -92,11 +92,19 @@ async function openSource(source, onProgress) {
   if (typeof Blob !== 'undefined' && source instanceof Blob) {
     return inNode ? fromBytes(new Uint8Array(await source.arrayBuffer())) : fromBlob(source);
   }
-  if (source instanceof Uint8Array) return fromBytes(source);
-  if (source instanceof ArrayBuffer || (typeof SharedArrayBuffer !== 'undefined' && source instanceof SharedArrayBuffer)) {
-    return fromBytes(new Uint8Array(source));
+  if (source === null || typeof source !== 'object') throw new OrielFailure(1, `${source} is no model: give a path, a URL, bytes or a Blob`);
+  return fromBytes(bytesFrom(source));
+}
+
+/** `source`: a path (Node), a URL, bytes or a Blob. */
+async function openSource(source, onProgress) {
+  try {
+    return await opened(source, onProgress);
+  } catch (error) {
+    if (error instanceof OrielFailure) throw error;
+    const { cause = error } = error;  // fetch keeps the reason there
+    throw new OrielFailure(2, `the model cannot be read (${cause.message || cause.code}): check the path or the address`);
   }
-  throw new Error('not a model: give a path, a URL, bytes or a Blob');
 }
 
 share({ openSource, inNode });

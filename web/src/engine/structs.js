@@ -3,6 +3,12 @@
 'use strict';
 
 (function (share) {
+const inNode = typeof process === 'object' && !!process.versions && !!process.versions.node;
+const { OrielFailure, whole, single, decode } = inNode ? require('./values.js') : self.orielParts;
+
+/** Whole numbers of a field's kind. A double has no larger one below 2^64. */
+const RANGES = { i: [-(2 ** 31), 2 ** 31 - 1], u: [0, 2 ** 32 - 1], p: [0, 2 ** 32 - 1], q: [0, 2 ** 64 - 2048] };
+
 const camel = (name) => name.replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
 
 class Structs {
@@ -35,12 +41,12 @@ class Structs {
   text(at, bytes) {
     const memory = new Uint8Array(this.heap());
     const end = bytes === undefined ? memory.indexOf(0, at) : at + bytes;
-    return new TextDecoder().decode(memory.slice(at, end));  // a copy: decoders refuse shared memory
+    return decode(memory.slice(at, end));  // a copy: decoders refuse shared memory
   }
 
   allocate(bytes) {
     const at = this.module._malloc(Math.max(bytes, 8));
-    if (at === 0) throw Object.assign(new Error('no memory left in WebAssembly: give less text or more memory'), { status: 6 });
+    if (at === 0) throw new OrielFailure(6, 'no memory left in WebAssembly: give less text or more memory');
     return at;
   }
 
@@ -54,22 +60,17 @@ class Structs {
     for (const key of Object.keys(values)) {
       const field = type.fields.find((f) => f.name === key);
       if (!field) throw new Error(`${name} has no field ${key}`);
-      if (values[key] !== undefined && values[key] !== null) this.put(view, at + field.offset, field.kind, values[key]);
+      if (values[key] !== undefined && values[key] !== null) this.put(view, at + field.offset, field.kind, values[key], key);
     }
     return at;
   }
 
-  put(view, at, kind, value) {
-    switch (kind) {
-      case 'd': return view.setFloat64(at, value, true);
-      case 'f': return view.setFloat32(at, value, true);
-      case 'i': return view.setInt32(at, Number(value), true);
-      case 'u':
-      case 'p': return view.setUint32(at, Number(value), true);
-      case 'q':
-      case 'l': return view.setBigInt64(at, BigInt.asIntN(64, BigInt(Math.trunc(Number(value)))), true);
-      default: throw new Error('a field that is only read');
-    }
+  put(view, at, kind, value, name) {
+    if (kind === 'f') return view.setFloat32(at, single(name, value), true);
+    if (!RANGES[kind]) throw new Error(`${name} is of a kind that is only read`);
+    const number = whole(name, value, ...RANGES[kind]);
+    if (kind === 'q') return view.setBigUint64(at, BigInt(number), true);
+    return kind === 'i' ? view.setInt32(at, number, true) : view.setUint32(at, number, true);
   }
 
   get(view, at, field) {

@@ -3,8 +3,8 @@
 
 (function () {
 const node = typeof process === 'object' && !!process.versions && !!process.versions.node;
-if (!node) importScripts('structs.js', 'sources.js', 'engine.js');
-const parts = node ? { ...require('./engine.js'), ...require('./sources.js') } : self.orielParts;
+if (!node) importScripts('values.js', 'structs.js', 'sources.js', 'engine.js');
+const parts = node ? { ...require('./values.js'), ...require('./engine.js'), ...require('./sources.js') } : self.orielParts;
 const { Engine, OrielFailure, memoryFor, memoryForPlans, openSource } = parts;
 const port = node ? require('worker_threads').parentPort : self;
 const send = (message, transfer) => port.postMessage(message, transfer || []);
@@ -15,16 +15,16 @@ let planner = null;
 let source = null;
 let sourceName = 'the model';
 
-// Which request is to stop: shared memory where there is some. Else the page revokes an address, which is asked for now
-// and then, for a worker that computes hears nothing.
+// Whether a request is to stop: a word of its own in shared memory says so. Where there is none the page revokes an
+// address, which is asked for now and then, for a worker that computes hears nothing.
 const WATCH_MS = 40;
-function watch(id, address) {
+function watch({ word, address }) {
+  if (word) return () => Atomics.load(word, 0) !== 0;
   let next = 0;
   let stop = false;
   return () => {
-    if (settings.flags) return Atomics.load(settings.flags, 0) === id;
     const now = Date.now();
-    if (stop || !address || now < next) return stop;
+    if (stop || now < next) return stop;
     next = now + WATCH_MS;
     try {
       const request = new XMLHttpRequest();
@@ -129,20 +129,10 @@ const calls = {
     engine = null;
   },
 
-  reply(id, { session, chat, messages, options, address }) {
-    const stop = watch(id, address);
-    const emit = (value) => send({ event: 'reply', id, value });
-    engine.hooks.progress = (done, total) => {
-      emit({ type: 'reading', done, total });
-      return stop() ? 1 : 0;
-    };
-    try {
-      if (stop()) throw new OrielFailure(10, 'cancelled');
-      if (messages) engine.add(session, messages);
-    } finally {
-      engine.hooks.progress = undefined;
-    }
-    return engine.reply(session, chat, options, emit, stop);
+  reply(id, { session, chat, messages, options, stop }) {
+    const stopped = watch(stop);
+    if (stopped()) throw new OrielFailure(10, 'cancelled');
+    return engine.reply(session, { chat, messages }, options, (value) => send({ event: 'reply', id, value }), stopped);
   },
 };
 for (const name of ['createSession', 'destroySession', 'add', 'append', 'score', 'embed', 'stats', 'view', 'tokens', 'reset',
@@ -151,12 +141,17 @@ for (const name of ['createSession', 'destroySession', 'add', 'append', 'score',
 }
 
 let queue = Promise.resolve();
+let broken = null;  // by a trap: what the module holds is of no use from then on
 async function answer({ id, call, args }) {
   try {
+    if (broken) throw broken;
     const value = await calls[call](id, args);
     const transfer = value instanceof Uint8Array || value instanceof Float32Array ? [value.buffer] : [];
     send({ id, value }, transfer);
   } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError) {
+      error = broken = new OrielFailure(15, `the module failed (${error.message}): load the model again`);
+    }
     send({ id, error: { status: error.status === undefined ? 15 : error.status, message: error.message, plan: error.plan } });
   }
 }

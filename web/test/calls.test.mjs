@@ -1,0 +1,155 @@
+// What an app may do wrong with a real model: what ends, what is refused, and what is left of it.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import { Oriel } from '../src/index.js';
+import { layout, model as file, noModule } from './native.mjs';
+
+const memory = '40MB';
+const greedy = { greedy: true, maxTokens: 8 };
+const long = { greedy: true, ignoreStop: true, maxTokens: 100000 };
+const argument = { status: 'argument' };
+const patience = { timeout: 20000 };
+
+describe('calls', { skip: noModule }, () => {
+  let model;
+  let chat;
+  before(async () => {
+    model = await Oriel.load(file, { memory, ...layout, threads: 1, constraints: true, transcript: 8192, sessions: 2 });
+    chat = model.session();
+  });
+  after(() => model && model.dispose());
+
+  test('one_signal_ends_a_running_and_a_waiting_reply', patience, async () => {
+    const other = model.session();
+    const stop = new AbortController();
+    const replies = [chat, other].map((session) => session.reply('Hello!', { ...long, signal: stop.signal }));
+    setTimeout(() => stop.abort(), 200);
+    for (const reply of replies) await assert.rejects(reply.result, { name: 'AbortError' });
+    await other.dispose();
+  });
+
+  test('a_cancel_of_a_reply_that_is_over_takes_none_back', patience, async () => {
+    await chat.reset();
+    const over = chat.reply('Hello!', greedy);
+    await over.result;
+    const running = chat.reply('Hello!', long);
+    setTimeout(() => {
+      running.cancel();
+      over.cancel();
+    }, 200);
+    assert.equal((await running.result).stopReason, 'cancelled');
+  });
+
+  test('a_cancel_right_after_reply_counts_and_says_nothing', patience, async () => {
+    await chat.reset();
+    const reply = chat.reply('Hello!', long);
+    reply.cancel();
+    await assert.rejects(reply.result, { name: 'AbortError', status: 'cancelled' });
+    assert.equal((await chat.stats()).position, 0);
+  });
+
+  test('dispose_ends_a_running_reply', patience, async () => {
+    const other = model.session();
+    const reply = other.reply('Hello!', long);
+    setTimeout(() => other.dispose(), 200);
+    assert.equal((await reply.result).stopReason, 'cancelled');
+  });
+
+  test('a_system_message_that_fails_is_said_by_the_first_call', async () => {
+    for (const system of [42, 'Be kind. \ud83d', [{ type: 'image_url', image_url: { url: 'x' } }]]) {
+      const other = model.session({ system });
+      await assert.rejects(other.reply('Hello!', greedy).result, argument);
+      await other.dispose();
+    }
+    const other = model.session({ system: 'Be kind.' });  // nothing is left of those
+    await other.stats();
+    await other.dispose();
+  });
+
+  test('a_reset_that_nobody_awaits_begins_with_the_system_message', async () => {
+    const other = model.session({ system: 'Be kind.' });
+    await other.reply('Hello!', greedy).result;
+    const reset = other.reset();
+    await other.reply('Hello!', greedy).result;
+    await reset;
+    assert.deepEqual((await other.transcript()).map((message) => message.role), ['system', 'user', 'assistant']);
+    await other.dispose();
+  });
+
+  test('a_refused_reply_leaves_no_message', async () => {
+    await chat.reset();
+    await chat.reply('Hello!', greedy).result;
+    const before = [(await chat.stats()).position, await chat.transcript()];
+    const wrong = [{ toolChoice: 'any' }, { temperature: -3 }, { temperature: 'hot' }, { maxTokens: 0.5 }, { grammar: 'root ::= (' },
+      { schema: { type: 'string', pattern: '(?=x)' } }, { stop: 'a\0b' }, { trigger: 'a\0b', grammar: 'root ::= "a"' }];
+    for (const options of wrong) {
+      await assert.rejects(chat.reply('Who are you?', { ...greedy, ...options }).result, /: /, JSON.stringify(options));
+      assert.deepEqual([(await chat.stats()).position, await chat.transcript()], before, JSON.stringify(options));
+    }
+    await assert.rejects(chat.reply([{ role: 'user', content: 'Hi' }, {}], greedy).result, argument);
+    assert.deepEqual([(await chat.stats()).position, await chat.transcript()], before);
+    const retried = await chat.reply('Who are you?', greedy).result;
+    await chat.reset();
+    await chat.reply('Hello!', greedy).result;
+    assert.deepEqual((await chat.reply('Who are you?', greedy).result).tokenIds, retried.tokenIds);
+  });
+
+  test('numbers_that_would_wrap_or_vanish_are_refused', async () => {
+    await chat.reset();
+    for (const maxTokens of [-1, 0.5, 2 ** 32, 2 ** 32 + 3, NaN, 'ten']) {
+      await assert.rejects(chat.reply('Hello!', { maxTokens }).result, argument, `${maxTokens}`);
+    }
+    await assert.rejects(chat.reply('Hello!', { seed: 0.5 }).result, argument);
+    const { tokens } = await chat.reply('Hello!', { seed: 7, temperature: 0.5, topK: 0, minP: 0, topP: 0.9, ignoreStop: true, maxTokens: 3 }).result;
+    assert.equal(tokens, 3);
+    for (const ids of [[2 ** 32 + 300, 301], [0.5], ['5'], [NaN]]) {
+      await assert.rejects(chat.append(ids), argument);
+      await assert.rejects(chat.score(ids), argument);
+      await assert.rejects(model.detokenize(ids), argument);
+    }
+    const wrong = [{ window: 2 ** 32 + 64 }, { window: 0.9 }, { window: -1 }, { transcript: '4295MB' }, { sessions: 2 ** 32 + 1 }];
+    for (const options of wrong) await assert.rejects(Oriel.plan(file, { memory, ...options }), argument, JSON.stringify(options));
+    assert.equal((await Oriel.plan(file, { memory, ...layout, sinks: 0 })).sinkTokens, 0);
+  });
+
+  test('going_back_wants_a_position_or_turns', async () => {
+    await chat.reset();
+    await chat.reply('Hello!', greedy).result;
+    const ids = await chat.tokens();
+    for (const value of [undefined, null, {}, '5', NaN, -1, 0.5, 1e300, { turns: -1 }, { turns: 0.5 }, { turns: 2 ** 32 + 1 }, { turns: '1' }]) {
+      await assert.rejects(chat.rewind(value), argument, `${value}`);
+    }
+    for (const first of [-1, NaN, 'x', 0.5, null]) await assert.rejects(chat.tokens(first), argument, `${first}`);
+    assert.deepEqual(await chat.tokens(), ids);
+    await chat.rewind(ids.length - 2);
+    assert.deepEqual(await chat.tokens(), ids.slice(0, -2));
+    await chat.rewind({ turns: 1 });
+    assert.equal((await chat.stats()).position, 0);
+  });
+
+  test('texts_arrive_as_they_were_written_or_not_at_all', async () => {
+    for (const text of ['\ufeffabc', '\ufeff', 'a\ufeffb', '\0a\0', '😀']) {
+      assert.equal(await model.detokenize(await model.tokenize(text)), text);
+      assert.ok((await model.render([{ role: 'user', content: `${text}.` }])).includes(`${text}.`), JSON.stringify(text));
+    }
+    const half = 'a\ud83d';
+    await assert.rejects(model.tokenize(half), argument);
+    await assert.rejects(model.render([{ role: 'user', content: half }]), argument);
+    await assert.rejects(chat.add(half), argument);
+    await assert.rejects(chat.append(half), argument);
+    await assert.rejects(chat.reply('Hello!', { stop: half }).result, argument);
+  });
+
+  test('a_snapshot_is_restored_from_a_buffer', async () => {
+    await chat.reset();
+    await chat.reply('Hello!', greedy).result;
+    const ids = await chat.tokens();
+    const { buffer } = await chat.save();
+    await chat.reset();
+    assert.equal((await chat.restore(buffer)).how, 'exactly');
+    assert.deepEqual(await chat.tokens(), ids);
+    assert.equal((await model.inspectSnapshot(buffer)).position, ids.length);
+    for (const wrong of ['text', [1, 2], {}, undefined]) await assert.rejects(chat.restore(wrong), argument);
+  });
+});
