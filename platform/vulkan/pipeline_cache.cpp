@@ -39,6 +39,19 @@ FileHeader expectedHeader(const DeviceCaps& caps) {
   return header;
 }
 
+// Whether a file of that size may be what was kept, by its first bytes: no memory is taken for another.
+bool beginsRight(const InputFile& file, const DeviceCaps& caps) {
+  FileHeader header;
+  if (file.bytes() < sizeof(FileHeader) + sizeof(DriverHeader) ||
+      !file.read(0, &header, sizeof(header), Log()).ok()) {
+    return false;
+  }
+  FileHeader expected = expectedHeader(caps);
+  expected.payload_bytes = file.bytes() - sizeof(FileHeader);
+  expected.payload_hash = header.payload_hash;
+  return std::memcmp(&header, &expected, sizeof(header)) == 0;
+}
+
 // The driver's bytes within a good file; false for any other.
 bool checkFile(const DeviceCaps& caps, const uint8_t* file, uint64_t file_bytes,
                const uint8_t** payload, uint64_t* payload_bytes) {
@@ -75,14 +88,17 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
     path_[0] = '\0';
   }
   const bool there = path_[0] != '\0' && file.openIfThere(path_, Log()).ok() && file.isOpen();
-  const BorrowedBytes kept(workspace, there && file.bytes() <= kMostFileBytes ? file.bytes() : 0);
+  const bool fits = there && file.bytes() <= kMostFileBytes;
+  const bool begins = fits && beginsRight(file, device.caps);
+  const BorrowedBytes kept(workspace, begins ? file.bytes() : 0);
+  loaded_bytes_ = 0;
   if (there) {
     const uint8_t* payload = nullptr;
     uint64_t payload_bytes = 0;
-    if (file.bytes() > kMostFileBytes || kept.data() == nullptr) {
+    if (!fits || (begins && kept.data() == nullptr)) {
       log.write(ORIEL_LOG_DEBUG, "%s has %" PRIu64 " bytes, for which there is no memory; not used",
                 path_, file.bytes());
-    } else if (file.readAll(kept.data(), Log()).ok() &&
+    } else if (begins && file.readAll(kept.data(), Log()).ok() &&
                checkFile(device.caps, kept.as<uint8_t>(), file.bytes(), &payload, &payload_bytes)) {
       info.pInitialData = payload;
       info.initialDataSize = static_cast<size_t>(payload_bytes);

@@ -39,7 +39,8 @@ Status Queue::create(const VulkanDevice& device, uint32_t timeout_ms, const Log&
   return kOk;
 }
 
-bool Queue::drain() {
+bool Queue::drain(double grace_ms) {
+  left_ms_ = std::max(left_ms_, grace_ms);
   bool drained = true;
   for (uint32_t i = 0; i < kFences; ++i) {
     (void)wait(i);

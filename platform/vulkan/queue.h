@@ -25,9 +25,9 @@ class Queue {
  public:
   /// `device` outlives the queue.
   Status create(const VulkanDevice& device, uint32_t timeout_ms, const Log& log);
-  /// Waits for all that is under way, for what is left of the time that a failure leaves. False: the device never
-  /// came back, so that nothing of it may be destroyed.
-  bool drain();
+  /// Waits for all that is under way, for what is left of the time that a failure leaves, and at least for `grace_ms`.
+  /// False: the device never came back, so that nothing of it may be destroyed.
+  bool drain(double grace_ms = 0);
   /// All command buffers of the pool go with it.
   void release();
 

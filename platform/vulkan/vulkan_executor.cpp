@@ -7,6 +7,12 @@
 #include "vulkan/texel_views.h"
 
 namespace oriel {
+namespace {
+
+/// What a device that was late still gets before its objects are left to it.
+constexpr double kLastGraceMs = 250;
+
+}  // namespace
 
 // ---- Life ----------------------------------------------------------------------------------------
 
@@ -39,7 +45,8 @@ Status VulkanExecutor::create() {
 VulkanExecutor::~VulkanExecutor() {
   pipelines_.join();
   // Whatever went wrong: objects in use must not be destroyed.
-  if (!queue_.drain()) {
+  if (!queue_.drain(kLastGraceMs)) {
+    device_.watch.end();  // it is late, and no end of the process
     options_.log.write(ORIEL_LOG_INFO,
                        "the device never finished its work; its memory cannot be given back");
     return;  // leaves the driver as it is, loaded and holding the device

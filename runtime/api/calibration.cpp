@@ -145,7 +145,7 @@ bool validProfiles(const oriel_calibration& options) {
   }
   for (uint32_t i = 0; i < options.profile_count; ++i) {
     const oriel_window_profile& profile = options.profiles[i];
-    if (!std::isfinite(profile.loss_nats) || profile.shares == nullptr ||
+    if (!isMeasurement(std::fabs(profile.loss_nats)) || profile.shares == nullptr ||
         profile.share_count == 0 || profile.share_count > kMaxLayers ||
         profile.share_count != options.profiles[0].share_count || profile.window_tokens == 0 ||
         profile.window_tokens > kMaxWindow) {
@@ -162,11 +162,10 @@ bool validCalibration(const oriel_calibration* given) {
   if (!readOptions(given, &options) || (options.layers == nullptr) != (options.layer_count == 0)) {
     return false;
   }
-  const auto valid = [](double constant) { return std::isfinite(constant) && constant >= 0; };
   for (const double constant : {options.forget_scale, options.forget_power, options.keys_int8,
                                 options.keys_int4, options.values_int8, options.values_int4,
                                 options.kl_limit, options.state_f16, options.state_int8}) {
-    if (!valid(constant)) {
+    if (!isMeasurement(constant)) {
       return false;
     }
   }
@@ -175,8 +174,8 @@ bool validCalibration(const oriel_calibration* given) {
   }
   for (uint32_t layer = 0; layer < options.layer_count; ++layer) {
     const oriel_layer_calibration& costs = options.layers[layer];
-    if (!valid(costs.keys_int8) || !valid(costs.keys_int4) || !valid(costs.values_int8) ||
-        !valid(costs.values_int4)) {
+    if (!isMeasurement(costs.keys_int8) || !isMeasurement(costs.keys_int4) || !isMeasurement(costs.values_int8) ||
+        !isMeasurement(costs.values_int4)) {
       return false;
     }
   }

@@ -109,8 +109,8 @@ oriel_options DeviceWish::on(oriel_device_kind kind, uint32_t number) const {
 
 bool isCpuName(const char* device) { return std::strcmp(device, "CPU") == 0; }
 
-DeviceChoices devicesAfter(const char* device, const char* driver, uint32_t number, bool with_same,
-                           bool with_cpu, const Log& log) {
+DeviceChoices devicesAfter(const char* device, const char* driver, const oriel_options& asked_for,
+                           bool with_same, bool with_cpu, const Log& log) {
   DeviceChoices choices;
 #if ORIEL_VULKAN
   if (!isCpuName(device)) {
@@ -118,15 +118,16 @@ DeviceChoices devicesAfter(const char* device, const char* driver, uint32_t numb
     LenientLog lenient(log);
     ExecutorOptions asked;
     asked.log = lenient.log();
+    asked.enabled_features = asked_for.enabled_features;  // such as a device that is refused
     if (!listVulkanDevices(asked, found.devices, kMostDevices, &found.count).ok()) {
       found.count = 0;
     }
-    addVulkan(found, numberOf(found, device, driver, number), with_same, &choices);
+    addVulkan(found, numberOf(found, device, driver, asked_for.device_number), with_same, &choices);
   }
 #else
   (void)device;
   (void)driver;
-  (void)number;
+  (void)asked_for;
   (void)with_same;
   (void)log;
 #endif

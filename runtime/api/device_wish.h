@@ -55,8 +55,8 @@ struct DeviceChoices {
 
 /// The device of this name and driver, then the others that Vulkan has, the fastest kind first, then the CPU.
 /// `with_cpu`: that, too. `with_same`: not if it is known to be of no use.
-DeviceChoices devicesAfter(const char* device, const char* driver, uint32_t number, bool with_same,
-                           bool with_cpu, const Log& log);
+DeviceChoices devicesAfter(const char* device, const char* driver, const oriel_options& asked_for,
+                           bool with_same, bool with_cpu, const Log& log);
 
 /// Whether oriel_model_info.device is the CPU.
 bool isCpuName(const char* device);

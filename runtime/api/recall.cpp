@@ -1,6 +1,7 @@
 #include "api/recall.h"
 
 #include "api/session_call.h"
+#include "os/os.h"
 
 namespace oriel {
 namespace {
@@ -103,7 +104,13 @@ const char* takeRecallFolder(const oriel_options& options, const RecallSettings&
 Status checkRecallFolder(const oriel_options& options, const RecallSettings& settings,
                          const Log& log) {
   const char* const folder = folderOf(options);
-  if (settings.tokens == 0 || (folder != nullptr && std::strlen(folder) < kFolderBytes)) {
+  if (settings.tokens == 0) {
+    return kOk;
+  }
+  if (folder != nullptr && std::strlen(folder) < kFolderBytes) {
+    if (options.recall_dir == nullptr) {
+      makeFolder(folder);  // as a cache's, which is made where it is missing
+    }
     return kOk;
   }
   return log.fail(ORIEL_ERROR_ARGUMENT,

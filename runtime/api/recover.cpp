@@ -155,8 +155,8 @@ void Recovery::chooseDevices(bool drained) {
     return;
   }
   const bool with_cpu = options_.device == ORIEL_DEVICE_AUTO;
-  choices_ = devicesAfter(old_name_, old_driver_, model_.wish.asked().device_number, drained,
-                          with_cpu, model_.log);
+  choices_ =
+      devicesAfter(old_name_, old_driver_, model_.wish.asked(), drained, with_cpu, model_.log);
   if (choices_.count == 0) {
     choices_.add(ORIEL_DEVICE_VULKAN);  // which says what is wrong
   }
@@ -261,7 +261,18 @@ oriel_status oriel_session_recover(oriel_session* handle, const oriel_recover_op
     return refuseCall(handle);
   }
   oriel_recovered recovered = {};
+  oriel_model& model = *handle->model;
+  const uint32_t of_device = model.device_error.count();
+  const uint32_t of_model = model.last_error.count();
   const Status status = Recovery(handle, options).run(&recovered);
+  // What was tried is said of the device or the file, for the model; it is this call that failed.
+  if (!status.ok() && handle->last_error.count() == handle->errors_before) {
+    if (model.device_error.count() != of_device) {
+      handle->last_error.set(model.device_error);
+    } else if (model.last_error.count() != of_model) {
+      handle->last_error.set(model.last_error);
+    }
+  }
   if (status.ok() && out != nullptr) {
     writeResult(recovered, out);
   }

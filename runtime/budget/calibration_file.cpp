@@ -372,7 +372,7 @@ class Reader {
     if (!json_.number(value)) {
       return false;
     }
-    return (std::isfinite(*value) && *value >= 0) || refuse(CalibrationFault::kConstant);
+    return isMeasurement(*value) || refuse(CalibrationFault::kConstant);
   }
 
   /// Null or missing: not measured.
@@ -458,7 +458,7 @@ class Reader {
           return false;
         }
       } else if (name.is("loss_nats")) {
-        has_loss = json_.number(&profile->loss) && std::isfinite(profile->loss);
+        has_loss = json_.number(&profile->loss) && isMeasurement(std::fabs(profile->loss));
       } else if (name.is("shares")) {
         if (!readShares(profile->parts, n_shares)) {
           return false;

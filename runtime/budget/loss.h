@@ -18,6 +18,9 @@ struct LayerCalibration {
   double values_int4;
 };
 
+/// A number that a measurement can give: none is so large that sums of them are no number any more.
+inline bool isMeasurement(double value) { return value >= 0 && value <= 1e9; }
+
 /// Constants of one model as `oriel calibrate` measures them. 0: not measured.
 struct Calibration {
   double forget_scale = 0;  ///< forgetting all but the last n tokens costs scale * n^-power

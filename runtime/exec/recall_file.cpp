@@ -174,9 +174,7 @@ Status RecallFile::open(const char* folder, uint64_t tokens, uint64_t token_byte
   n_blocks_ = tokens / kRecallBlock;
   token_bytes_ = token_bytes;
   keys_ = keys;
-  ORIEL_TRY(file_.create(folder, n_blocks_ * blockBytes(), log));
-  file_.hide();
-  return kOk;
+  return file_.create(folder, n_blocks_ * blockBytes(), log);
 }
 
 Status RecallFile::save(uint64_t first, const int32_t* ids, uint32_t says, const RecallPlace& place,

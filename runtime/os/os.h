@@ -81,9 +81,9 @@ enum class FileUse {
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log);
 
-/// What has to leave memory for a while: a file that only its user can read (POSIX: 0600; Windows: nobody can open
-/// it), of a name that nobody else has. It goes with this object; what a process leaves that is ended meanwhile goes as
-/// with writeFileAtomically(), at the next create() in that folder.
+/// What has to leave memory for a while: a file without a name (POSIX; 0600) or that nobody can open (Windows), of which
+/// nothing is left however the process ends. Where a file that is open has to keep its name, what a process leaves that
+/// is ended meanwhile goes as with writeFileAtomically(), at the next create() in that folder.
 class SpillFile {
  public:
   SpillFile() = default;
@@ -93,9 +93,6 @@ class SpillFile {
 
   /// Of `bytes` zeros, where the system can without taking room for them. The folder must be there.
   Status create(const char* folder, uint64_t bytes, const Log& log);
-  /// Takes its name away, where the system lets a file be open without one (POSIX): then nothing is left of it however the
-  /// process ends.
-  void hide();
   bool isOpen() const { return handle_ != kNoHandle; }
   /// Within its bytes.
   Status write(uint64_t offset, const void* from, uint64_t bytes, const Log& log);
@@ -107,15 +104,16 @@ class SpillFile {
   static constexpr size_t kNameBytes = 64;
 
   intptr_t handle_ = kNoHandle;
-  intptr_t folder_ = kNoHandle;
-  const char* shownName() const { return name_[0] != '\0' ? name_ : "a file without a name"; }
-
-  char name_[kNameBytes] = "";  ///< in the folder; "": it has none any more
+  intptr_t folder_ = kNoHandle;  ///< where it has a name
+  char name_[kNameBytes] = "";   ///< that name, else the end of its folder's path, for people
 };
 
 /// Whether such a path names a descriptor of this process, as InputFile::open says: another file may be open under its
 /// number later.
 bool isDescriptorPath(const char* path);
+
+/// Makes a folder and its parents where they are missing. Says nothing: what went wrong shows when a file is made there.
+void makeFolder(const char* path);
 
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "os/os.h"
+#include "os/posix_size_signal.h"
 #include "os/posix_temporary.h"
 
 namespace oriel {
@@ -106,14 +107,18 @@ int followLink(const char* path, char (&target)[PATH_MAX]) {
   return ELOOP;
 }
 
-/// What is at `*path` now: of a link it becomes the `target`, so that the link stays. `*mode`
-/// becomes that of a file, where it is stricter. What is no file would be replaced by renaming: why not, or null.
-const char* lookAt(const char** path, char (&target)[PATH_MAX], mode_t* mode) {
+/// What is at `*path` now: of a link it becomes the `target`, so that the link stays; but in a cache, where only somebody
+/// else makes links, the link is replaced. `*mode` becomes that of a file, where it is stricter. What is no file would be
+/// replaced by renaming: why not, or null.
+const char* lookAt(const char** path, FileUse use, char (&target)[PATH_MAX], mode_t* mode) {
   struct stat old = {};
   if (::lstat(*path, &old) != 0) {
     return isAbsent(errno) ? nullptr : adviceFor(errno);
   }
   if (S_ISLNK(old.st_mode)) {
+    if (use == FileUse::kCache) {
+      return nullptr;
+    }
     if (::realpath(*path, target) == nullptr) {
       if (!isAbsent(errno)) {
         return adviceFor(errno);
@@ -138,9 +143,10 @@ const char* lookAt(const char** path, char (&target)[PATH_MAX], mode_t* mode) {
 
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log) {
+  const SizeSignal no_signal;
   char target[PATH_MAX];
   mode_t mode = kPrivateFile;
-  if (const char* const refused = lookAt(&path, target, &mode); refused != nullptr) {
+  if (const char* const refused = lookAt(&path, use, target, &mode); refused != nullptr) {
     return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, refused);
   }
   Place place;

@@ -65,6 +65,11 @@ void makeParents(const char* path) {
   }
 }
 
+void makeFolder(const char* path) {
+  makeParents(path);
+  (void)::mkdir(path, kPrivateFolder);
+}
+
 Lock tryLock(int fd) {
   int result = 0;
   do {

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "os/os.h"
+#include "os/posix_size_signal.h"
 #include "os/posix_temporary.h"
 
 namespace oriel {
@@ -38,8 +39,15 @@ Status SpillFile::create(const char* folder, uint64_t bytes, const Log& log) {
   static_assert(sizeof("oriel-trim.") + kRandomDigits + sizeof(kTemporaryEnd) <= kNameBytes,
                 "the name's room");
   std::snprintf(name_, sizeof(name_), "%s", path + std::strlen(place.folder));
-  folder_ = in.release();
   handle_ = file.release();
+  if (::unlinkat(in.get(), name_, 0) == 0) {
+    const size_t shown = std::strlen(folder);
+    std::snprintf(name_, sizeof(name_), "%s",
+                  folder + (shown < sizeof(name_) ? 0 : shown + 1 - sizeof(name_)));
+  } else {
+    folder_ = in.release();
+  }
+  const SizeSignal no_signal;
   int result = 0;
   do {
     result = ::ftruncate(static_cast<int>(handle_), static_cast<off_t>(bytes));
@@ -53,6 +61,7 @@ Status SpillFile::create(const char* folder, uint64_t bytes, const Log& log) {
 }
 
 Status SpillFile::write(uint64_t offset, const void* from, uint64_t bytes, const Log& log) {
+  const SizeSignal no_signal;
   const char* at = static_cast<const char*>(from);
   while (bytes > 0) {
     constexpr uint64_t kMost = 1u << 30;
@@ -63,7 +72,7 @@ Status SpillFile::write(uint64_t offset, const void* from, uint64_t bytes, const
       continue;
     }
     if (written <= 0) {
-      return log.fail(ORIEL_ERROR_IO, "cannot write %s: %s", shownName(), adviceFor(errno));
+      return log.fail(ORIEL_ERROR_IO, "cannot put memory aside in %s: %s", name_, adviceFor(errno));
     }
     at += written;
     offset += static_cast<uint64_t>(written);
@@ -76,25 +85,20 @@ Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   const ReadEnd end = readWhole(handle_, offset, to, bytes);
   return end == ReadEnd::kWhole
              ? Status(kOk)
-             : log.fail(ORIEL_ERROR_IO, "cannot read %s: %s", shownName(),
+             : log.fail(ORIEL_ERROR_IO, "cannot read what was put aside in %s: %s", name_,
                         end == ReadEnd::kFailed ? adviceFor(errno)
                                                 : "it was cut off, begin the conversation anew");
-}
-
-void SpillFile::hide() {
-  if (isOpen() && name_[0] != '\0') {
-    (void)::unlinkat(static_cast<int>(folder_), name_, 0);
-    name_[0] = '\0';
-  }
 }
 
 void SpillFile::remove() {
   if (!isOpen()) {
     return;
   }
-  hide();
   (void)::close(static_cast<int>(handle_));
-  (void)::close(static_cast<int>(folder_));
+  if (folder_ != kNoHandle) {
+    (void)::unlinkat(static_cast<int>(folder_), name_, 0);
+    (void)::close(static_cast<int>(folder_));
+  }
   handle_ = folder_ = kNoHandle;
 }
 
@@ -132,6 +136,7 @@ bool WorkMarker::begin(const char* path, uint8_t (&was)[kMostBytes], size_t* lef
 
 void WorkMarker::write(const void* data, size_t bytes) const {
   if (isHeld()) {
+    const SizeSignal no_signal;
     // What cannot be written is a marker that says nothing.
     const ssize_t written = ::pwrite(static_cast<int>(handle_), data, bytes, 0);
     (void)written;
@@ -141,8 +146,13 @@ void WorkMarker::write(const void* data, size_t bytes) const {
 void WorkMarker::end() {
   if (isHeld()) {
     const int fd = static_cast<int>(handle_);
-    // Before the lock goes. One that cannot be removed is to say nothing.
-    const bool silent = ::unlink(path_) == 0 || ::ftruncate(fd, 0) == 0;
+    // Before the lock goes. One that cannot be removed is to say nothing. Where somebody removed it another process's may
+    // have its name by now.
+    struct stat ours = {};
+    struct stat named = {};
+    const bool other = ::fstat(fd, &ours) == 0 && ::lstat(path_, &named) == 0 &&
+                       (ours.st_ino != named.st_ino || ours.st_dev != named.st_dev);
+    const bool silent = other || ::unlink(path_) == 0 || ::ftruncate(fd, 0) == 0;
     (void)silent;
     (void)::close(fd);
     handle_ = kNoHandle;
@@ -152,6 +162,7 @@ void WorkMarker::end() {
 uint32_t removeFiles(const char* folder, const char* beginning, const char* end, uint32_t* left) {
   DIR* const open = ::opendir(folder);
   if (open == nullptr) {
+    *left += errno == ENOENT || errno == ENOTDIR ? 0 : 1;  // nobody knows what is in it
     return 0;
   }
   uint32_t removed = 0;

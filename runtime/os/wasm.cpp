@@ -88,13 +88,13 @@ Status SpillFile::create(const char*, uint64_t, const Log& log) {
 }
 Status SpillFile::write(uint64_t, const void*, uint64_t, const Log&) { return ORIEL_ERROR_IO; }
 Status SpillFile::read(uint64_t, void*, uint64_t, const Log&) const { return ORIEL_ERROR_IO; }
-void SpillFile::hide() {}
 void SpillFile::remove() {
   folder_ = kNoHandle;
   name_[0] = '\0';
 }
 
 bool isDescriptorPath(const char*) { return false; }
+void makeFolder(const char*) {}
 void removeFile(const char*) {}
 uint32_t removeFiles(const char*, const char*, const char*, uint32_t*) { return 0; }
 

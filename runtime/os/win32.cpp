@@ -98,6 +98,18 @@ void makeParents(const WidePath& path) {
   }
 }
 
+}  // namespace
+
+void makeFolder(const char* path) {
+  WidePath wide;
+  if (wide.set(path)) {
+    makeParents(wide);
+    (void)CreateDirectoryW(wide.text, nullptr);
+  }
+}
+
+namespace {
+
 /// Renames over what is there. While another writer does the same the system refuses for a moment.
 bool moveFile(const wchar_t* from, const wchar_t* to, bool replaces) {
   for (int attempt = 0; attempt < 50; ++attempt) {
@@ -445,8 +457,6 @@ Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   }
   return kOk;
 }
-
-void SpillFile::hide() {}  // it goes with its handle, and nobody else can open it
 
 void SpillFile::remove() {
   if (isOpen()) {

@@ -52,6 +52,13 @@ void expectAt(const Loaded& loaded, oriel_trim_level level) {
   EXPECT_EQ(plan.host_bytes, resident.host_bytes);
 }
 
+/// Whether the file that is open while the cache is in it can be seen.
+#ifdef _WIN32
+constexpr bool kKeepsItsName = true;
+#else
+constexpr bool kKeepsItsName = false;
+#endif
+
 class TrimOnDevice : public ScratchFolder {
  protected:
   oriel_status trim(const Loaded& loaded, oriel_trim_level level) const {
@@ -96,7 +103,7 @@ TEST_F(TrimOnDevice, every_level_and_back_again_and_again_keeps_bytes_and_words)
       if (options.device == ORIEL_DEVICE_CPU) {
         EXPECT_EQ(before - plan.total_bytes + plan.trim_bytes[level], ledger.live_bytes);
       }
-      EXPECT_EQ(level == ORIEL_TRIM_CACHE ? 1u : 0u, filesInFolder());
+      EXPECT_EQ(kKeepsItsName && level == ORIEL_TRIM_CACHE ? 1u : 0u, filesInFolder());
       ledger.peak_bytes = ledger.live_bytes;
       ASSERT_EQ(ORIEL_OK, resume(loaded)) << log.errors();
       expectAt(loaded, ORIEL_TRIM_NONE);
@@ -332,6 +339,20 @@ TEST_F(TrimOnDevice, weights_come_from_the_file_that_was_loaded_or_not_at_all) {
 }
 
 #if !defined(_WIN32)
+#ifdef __linux__
+// Of the files that this process has open the one that has no name any more and was in that folder.
+std::string nameless(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string to = std::filesystem::read_symlink(entry, gone).string();
+    if (to.rfind(folder.string() + "/", 0) == 0 && to.find(" (deleted)") != std::string::npos) {
+      return entry.path().string();
+    }
+  }
+  return "";
+}
+#endif
+
 TEST_F(TrimOnDevice, a_model_that_came_as_a_descriptor_needs_no_path) {
   CapturedLog log;
   const std::string file = copyOfModel();
@@ -346,12 +367,14 @@ TEST_F(TrimOnDevice, a_model_that_came_as_a_descriptor_needs_no_path) {
   EXPECT_EQ(reply(other, "Hello!", 1), reply(loaded, "Hello!", 1));
 }
 
-TEST_F(TrimOnDevice, the_cache_on_disk_is_its_users_alone_and_any_change_is_noticed) {
+#ifdef __linux__
+TEST_F(TrimOnDevice, the_cache_on_disk_has_no_name_and_any_change_is_noticed) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));
   (void)reply(loaded, "Hello!", 1);
   ASSERT_EQ(ORIEL_OK, trim(loaded, ORIEL_TRIM_CACHE));
-  const std::filesystem::path file = std::filesystem::directory_iterator(folder_)->path();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "a process that is killed leaves nothing";
+  const std::filesystem::path file = nameless(folder_);
   struct stat info = {};
   ASSERT_EQ(0, ::stat(file.c_str(), &info));
   EXPECT_EQ(0600u, info.st_mode & 07777u);
@@ -366,6 +389,7 @@ TEST_F(TrimOnDevice, the_cache_on_disk_is_its_users_alone_and_any_change_is_noti
   EXPECT_EQ(1u, errorLines(log)) << log.errors();
   expectAt(loaded, ORIEL_TRIM_CACHE);
 }
+#endif
 #endif
 
 TEST_F(TrimOnDevice, memory_that_is_refused_leaves_the_model_trimmed_until_there_is_some) {

@@ -424,8 +424,11 @@ bool World::lost() {
   size_t needed = 0;
   oriel_session* probe = nullptr;
   if (model != nullptr && session == nullptr) {
-    const oriel_status status = oriel_session_create(model, nullptr, &probe);
-    oriel_session_destroy(probe);
+    oriel_status status = oriel_session_create(model, nullptr, &probe);
+    if (status == ORIEL_OK) {  // one that can recover the device
+      status = oriel_session_save(probe, nullptr, 0, &needed);
+      oriel_session_destroy(probe);
+    }
     return status == ORIEL_ERROR_DEVICE;
   }
   oriel_status status =

@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -233,18 +234,18 @@ TEST_F(OsFiles, do_not_replace_what_is_none) {
 TEST_F(OsFiles, behind_a_link_are_replaced_and_the_link_stays) {
   const std::string target = write("target", "old");
   fs::create_symlink("target", folder_ / "link");
-  ASSERT_TRUE(save(path("link"), "new"));
+  ASSERT_TRUE(save(path("link"), "new", FileUse::kKept));
   EXPECT_TRUE(fs::is_symlink(path("link")));
   EXPECT_EQ(read(target), "new");
   // Also where nothing is yet, and by way of another link.
   fs::create_directory(folder_ / "folder");
   fs::create_symlink("folder/first", folder_ / "leads");
   fs::create_symlink(folder_ / "leads", folder_ / "far");
-  ASSERT_TRUE(save(path("far"), "made"));
+  ASSERT_TRUE(save(path("far"), "made", FileUse::kKept));
   EXPECT_TRUE(fs::is_symlink(path("far")) && fs::is_symlink(path("leads")));
   EXPECT_EQ(read(path("folder/first")), "made");
   fs::create_symlink("circle", folder_ / "circle");
-  EXPECT_FALSE(save(path("circle"), "x"));
+  EXPECT_FALSE(save(path("circle"), "x", FileUse::kKept));
   EXPECT_TRUE(fs::is_symlink(path("circle")));
 }
 
@@ -305,6 +306,66 @@ TEST_F(OsFiles, are_not_written_through_what_somebody_planted_beside_them) {
   EXPECT_TRUE(fs::is_symlink(path("kept.0123456789abcdef.oriel-tmp")));
   EXPECT_TRUE(fs::is_directory(path("kept.fedcba9876543210.oriel-tmp")));
   EXPECT_TRUE(fs::is_fifo(path("kept.00000000000000ff.oriel-tmp")));
+}
+
+// A folder of caches may be anybody's to write to: what a link leads to is not touched.
+TEST_F(OsFiles, of_a_cache_replace_a_link_and_others_follow_it) {
+  const std::string victim = write("victim", "untouched");
+  const std::string cached = path("cached");
+  fs::create_symlink("victim", cached);
+  EXPECT_TRUE(save(cached, "new", FileUse::kCache));
+  EXPECT_FALSE(fs::is_symlink(cached));
+  EXPECT_EQ(read(cached), "new");
+  EXPECT_EQ(read(victim), "untouched");
+  fs::create_symlink("nowhere", path("dangling"));
+  EXPECT_TRUE(save(path("dangling"), "new", FileUse::kCache));
+  EXPECT_FALSE(fs::exists(path("nowhere")));
+}
+
+TEST_F(OsFiles, past_the_largest_size_are_an_error_and_not_the_end) {
+  const pid_t writes = ::fork();
+  if (writes == 0) {
+    const struct rlimit little = {100, 100};
+    if (::setrlimit(RLIMIT_FSIZE, &little) != 0) {
+      ::_exit(2);
+    }
+    const std::string much(1000, 'x');
+    SpillFile spill;
+    const bool refused =
+        writeFileAtomically(path("large").c_str(), much.data(), much.size(), FileUse::kKept, Log())
+                .code() == ORIEL_ERROR_IO &&
+        spill.create(folder_.c_str(), much.size(), Log()).code() == ORIEL_ERROR_IO;
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(writes, ::waitpid(writes, &status, 0));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(OsFiles, in_a_folder_that_cannot_be_looked_at_are_not_said_to_be_gone) {
+  fs::create_symlink("loop", path("loop"));
+  uint32_t left = 0;
+  EXPECT_EQ(0u, removeFiles(path("loop").c_str(), "oriel-", ".verdict", &left));
+  EXPECT_EQ(1u, left);
+  left = 0;
+  EXPECT_EQ(0u, removeFiles(path("none").c_str(), "oriel-", ".verdict", &left));
+  EXPECT_EQ(0u, left);
+}
+
+// Somebody removed the first one's; the second one's is not the first one's to remove.
+TEST_F(OsFiles, of_work_under_way_are_removed_by_their_owner_alone) {
+  const std::string name = path("mark");
+  uint8_t was[WorkMarker::kMostBytes];
+  size_t left = 0;
+  WorkMarker first;
+  WorkMarker second;
+  ASSERT_TRUE(first.begin(name.c_str(), was, &left));
+  fs::remove(name);
+  ASSERT_TRUE(second.begin(name.c_str(), was, &left));
+  first.end();
+  EXPECT_TRUE(fs::exists(name));
+  second.end();
+  EXPECT_FALSE(fs::exists(name));
 }
 
 TEST_F(OsFiles, of_another_user_are_not_taken_up_nor_removed) {

@@ -310,7 +310,8 @@ typedef struct oriel_options {
   const char *system_prompt;
   size_t system_prompt_bytes;
   /* A file to take the prefix from: a snapshot, or keys and values that were trained (docs/sessions.md). Counted and read
-   * by oriel_model_load. Not together with system_prompt. NULL: none. */
+   * by oriel_model_load. Not together with system_prompt. A trained one that is a descriptor (/dev/fd/N) cannot be read
+   * again: oriel_session_recover is then ORIEL_ERROR_IO. NULL: none. */
   const char *prefix_file;
   /* Of each session, for the text of its messages (oriel/sessions.h). 0: none is kept. At most 2^30. */
   uint32_t transcript_bytes;

@@ -1,0 +1,43 @@
+// On POSIX systems: a file that may not become so large is an error, and not the end of the process.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cerrno>
+
+namespace oriel {
+
+/// While it lives a write past the largest size that the process may give a file (RLIMIT_FSIZE) is EFBIG. The signal that
+/// the system sends besides, to the thread that writes, ends a process that has not seen to it.
+class SizeSignal {
+ public:
+  SizeSignal() {
+    sigset_t before;
+    (void)::sigemptyset(&only_);
+    (void)::sigaddset(&only_, SIGXFSZ);
+    blocked_ = ::pthread_sigmask(SIG_BLOCK, &only_, &before) == 0 &&
+               ::sigismember(&before, SIGXFSZ) == 0;
+  }
+  ~SizeSignal() {
+    if (!blocked_) {
+      return;
+    }
+    const int error = errno;
+    sigset_t pending;
+    int taken = 0;
+    if (::sigpending(&pending) == 0 && ::sigismember(&pending, SIGXFSZ) == 1) {
+      (void)::sigwait(&only_, &taken);
+    }
+    (void)::pthread_sigmask(SIG_UNBLOCK, &only_, nullptr);
+    errno = error;
+  }
+  SizeSignal(const SizeSignal&) = delete;
+  SizeSignal& operator=(const SizeSignal&) = delete;
+
+ private:
+  sigset_t only_;
+  bool blocked_ = false;
+};
+
+}  // namespace oriel
