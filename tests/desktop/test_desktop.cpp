@@ -1,9 +1,18 @@
 // What the desktop app does behind its window: texts, plans, conversations that move to another memory.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "cache_stretches.h"
 #include "engine.h"
@@ -16,6 +25,7 @@ namespace desktop {
 namespace {
 
 const std::string kModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+const std::string kOtherModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q4_0.gguf";
 
 float one(uint32_t) { return 1; }
 
@@ -79,14 +89,19 @@ PlanSettings settingsFor(uint64_t bytes) {
   return settings;
 }
 
+ReplySettings greedyFor(int tokens) {
+  ReplySettings settings;
+  settings.temperature = 0;
+  settings.max_tokens = tokens;
+  return settings;
+}
+
 TEST(DesktopEngine, a_conversation_is_carried_into_other_memory_and_into_a_file) {
   Engine engine([] {});
   engine.load(settingsFor(40u << 20));
   engine.wait();
   ASSERT_EQ(engine.state().error, "");
-  ReplySettings greedy;
-  greedy.temperature = 0;
-  greedy.max_tokens = 20;
+  const ReplySettings greedy = greedyFor(20);
   const int id = engine.state().chats.at(0).id;
   engine.send(id, "Hello!", greedy);
   engine.wait();
@@ -121,14 +136,13 @@ TEST(DesktopRecovery, both_chats_go_on_on_the_same_device_or_on_the_cpu) {
   const char* const marker = std::getenv("ORIEL_FAULTS_WHEN");
   ASSERT_NE(marker, nullptr) << "run by ctest";
   std::remove(marker);
-  ReplySettings greedy;
-  greedy.temperature = 0;
-  greedy.max_tokens = 12;
+  const ReplySettings greedy = greedyFor(12);
   std::string want;
   for (const oriel_device_kind device : {ORIEL_DEVICE_CPU, ORIEL_DEVICE_VULKAN}) {
     Engine engine([] {});
     PlanSettings settings = settingsFor(40u << 20);
     settings.device = device;
+    settings.chats = 3;
     engine.load(settings);
     engine.newChat();
     engine.wait();
@@ -152,6 +166,9 @@ TEST(DesktopRecovery, both_chats_go_on_on_the_same_device_or_on_the_cpu) {
       engine.wait();
       EXPECT_TRUE(engine.state().device_lost);
       EXPECT_NE(engine.state().error, "");
+      engine.fork(second);
+      engine.wait();
+      EXPECT_EQ(engine.state().error.find("no memory"), std::string::npos) << engine.state().error;
       if (works) {
         std::remove(marker);
       }
@@ -177,6 +194,266 @@ TEST(DesktopEngine, a_third_chat_is_refused_where_there_is_room_for_two) {
   engine.wait();
   EXPECT_EQ(engine.state().chats.size(), 2u);
   EXPECT_NE(engine.state().error.find("room for 2"), std::string::npos);
+}
+
+TEST(DesktopEngine, a_file_is_written_before_its_chat_or_the_program_ends) {
+  const std::string path = testing::TempDir() + "desktop-last.oriel";
+  for (int i = 0; i < 16; i++) {
+    std::filesystem::remove(path);
+    {
+      Engine engine([] {});
+      engine.load(settingsFor(40u << 20));
+      engine.wait();
+      const int id = engine.state().chats.at(0).id;
+      engine.send(id, "Tell me a long story.", greedyFor(0));
+      engine.save(id, path);
+      if (i % 2 == 0) {
+        engine.closeChat(id);
+        engine.wait();
+        EXPECT_TRUE(std::filesystem::exists(path)) << i;
+      }
+    }
+    EXPECT_TRUE(std::filesystem::exists(path)) << i;
+  }
+  std::filesystem::remove(path);
+}
+
+/// A snapshot of a program that keeps no transcripts, or short ones.
+void saveSnapshot(const std::string& path, int turns, uint32_t transcript_bytes) {
+  PlanSettings settings = settingsFor(40u << 20);
+  oriel_options options = libraryOptions(settings);
+  options.transcript_bytes = transcript_bytes;
+  oriel_model* model = nullptr;
+  ASSERT_EQ(oriel_model_load(kModel.c_str(), &options, &model), ORIEL_OK);
+  oriel_session* session = nullptr;
+  ASSERT_EQ(oriel_session_create(model, nullptr, &session), ORIEL_OK);
+  oriel_generate_options greedy = libraryOptions(greedyFor(20));
+  greedy.struct_size = sizeof(greedy);
+  const std::string text = "My name is Ada.";
+  for (int i = 0; i < turns; i++) {
+    ASSERT_EQ(oriel_chat_add(session, "user", text.data(), text.size()), ORIEL_OK);
+    ASSERT_EQ(oriel_chat_reply(session, &greedy, nullptr, nullptr, nullptr), ORIEL_OK);
+  }
+  ASSERT_EQ(oriel_session_save_file_as(session, path.c_str(), ORIEL_SAVE_OVERWRITE), ORIEL_OK);
+  oriel_session_destroy(session);
+  oriel_model_free(model);
+}
+
+TEST(DesktopEngine, a_snapshot_without_a_transcript_is_carried_over_or_a_line_says_that_it_is_not) {
+  const std::string path = testing::TempDir() + "desktop-plain.oriel";
+  saveSnapshot(path, 3, 0);
+  Engine engine([] {});
+  engine.load(settingsFor(40u << 20));
+  engine.restore(path);
+  engine.wait();
+  const ChatState before = engine.state().chats.at(1);
+  ASSERT_GT(before.cache.position, 0u) << engine.state().error;
+  EXPECT_TRUE(before.messages.empty());
+
+  engine.load(settingsFor(48u << 20));
+  engine.wait();
+  EXPECT_EQ(engine.state().chats.at(0).note, "");  // nothing was said there
+  EXPECT_EQ(engine.state().chats.at(1).cache.position, before.cache.position);
+  EXPECT_NE(engine.state().chats.at(1).note.find("kept"), std::string::npos);
+
+  PlanSettings other = settingsFor(48u << 20);
+  other.model_path = kOtherModel;
+  other.system_prompt = "You are a helpful assistant.";
+  engine.load(other);
+  engine.wait();
+  const std::string note = engine.state().chats.at(1).note;
+  EXPECT_EQ(note.find("not carried over: "), 0u) << note;
+  EXPECT_GT(note.size(), std::string("not carried over: ").size());
+  engine.load(settingsFor(40u << 20));
+  engine.wait();
+  EXPECT_EQ(engine.state().chats.at(0).note, "");  // the shared prompt is nothing that was said
+  EXPECT_EQ(engine.state().chats.at(1).note, "");
+  std::filesystem::remove(path);
+}
+
+/// An engine, and what a test does when its state changes: on the thread that changed it, one at a time.
+class Watched {
+ public:
+  using Answer = std::function<void(Engine&, const AppState&)>;
+  Watched() : engine_([this] { changed(); }) {}
+  /// Until the engine has nothing to do.
+  void during(const std::function<void(Engine&)>& begin, const Answer& answer) {
+    answer_ = answer;
+    busy_ = false;
+    begin(engine_);
+    engine_.wait();
+    while (busy_.exchange(true)) {
+    }
+  }
+  Engine& engine() { return engine_; }
+
+ private:
+  void changed() {
+    if (!busy_.exchange(true)) {
+      answer_(engine_, engine_.state());
+      busy_ = false;
+    }
+  }
+  std::atomic<bool> busy_{true};
+  Answer answer_;
+  Engine engine_;
+};
+
+TEST(DesktopEngine, a_chat_that_moves_or_is_restored_takes_no_message_and_no_save) {
+  const std::string path = testing::TempDir() + "desktop-moves.oriel";
+  saveSnapshot(path, 4, 1u << 16);
+  const std::string unwanted = testing::TempDir() + "desktop-unwanted.oriel";
+  std::filesystem::remove(unwanted);
+  Watched watched;
+  Engine& engine = watched.engine();
+  PlanSettings settings = settingsFor(40u << 20);
+  settings.model_path = kOtherModel;  // what is restored is read again
+  engine.load(settings);
+  engine.wait();
+  engine.send(engine.state().chats.at(0).id, "Hello!", greedyFor(5));
+  engine.wait();
+  int taken = 0, refused = 0;
+  const auto interrupt = [&](Engine& now, const AppState& state) {
+    const ChatState& chat = state.chats.back();
+    if (chat.phase == ChatPhase::kMoving) {
+      (now.send(chat.id, "Are you there?", greedyFor(5)) ? taken : refused)++;
+      now.save(chat.id, unwanted);
+    }
+  };
+  settings.memory_bytes = 48u << 20;
+  watched.during([&](Engine& now) { now.load(settings); }, interrupt);
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(engine.state().chats.back().messages.size(), 2u);
+  refused = 0;
+  watched.during([&](Engine& now) { now.restore(path); }, interrupt);
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(taken, 0);
+  EXPECT_FALSE(std::filesystem::exists(unwanted));
+  EXPECT_NE(engine.state().error.find("save it when"), std::string::npos);
+  ASSERT_EQ(engine.state().chats.size(), 2u);
+  const ChatState restored = engine.state().chats.back();
+  EXPECT_EQ(restored.messages.size(), 8u);
+  EXPECT_EQ(restored.phase, ChatPhase::kIdle);
+  EXPECT_TRUE(engine.send(restored.id, "Are you there?", greedyFor(5)));
+  engine.wait();
+  EXPECT_FALSE(engine.state().chats.back().messages.at(9).text.empty());
+  std::filesystem::remove(path);
+}
+
+TEST(DesktopEngine, a_message_said_just_before_a_chat_moves_is_said_once_and_answers_stay_apart) {
+  const std::string early = "Tell me a long story.", late = "What is 45 + 38?";
+  const std::string path = testing::TempDir() + "desktop-once.oriel";
+  for (int i = 0; i < 4; i++) {
+    Watched watched;
+    Engine& engine = watched.engine();
+    PlanSettings settings = settingsFor(40u << 20);
+    settings.chats = 3;
+    engine.load(settings);
+    engine.newChat();
+    engine.wait();
+    const int id = engine.state().chats.at(1).id;
+    engine.send(id, "Hello!", greedyFor(5));
+    engine.wait();
+    // One while the chat before this one moves, and one as soon as this one is idle again.
+    std::vector<std::string> lines = {late, early};
+    settings.model_path = kOtherModel;
+    watched.during([&](Engine& now) { now.load(settings); },
+                   [&](Engine& now, const AppState& state) {
+                     const bool moves = state.chats.at(0).phase == ChatPhase::kMoving;
+                     const bool moved = state.model.settings.model_path == kOtherModel;
+                     if (state.chats.at(1).phase == ChatPhase::kIdle &&
+                         ((lines.size() == 2 && moves) || (lines.size() == 1 && moved))) {
+                       const std::string line = lines.back();
+                       lines.pop_back();
+                       EXPECT_TRUE(now.send(id, line, greedyFor(12)));
+                     }
+                   });
+    const std::vector<Message> shown = engine.state().chats.at(1).messages;
+    ASSERT_EQ(shown.size(), 6u);
+    EXPECT_NE(shown[5].text.find("45 plus 38"), std::string::npos) << shown[5].text;
+
+    std::filesystem::remove(path);
+    engine.save(id, path);
+    engine.wait();
+    engine.restore(path);
+    engine.wait();
+    ASSERT_EQ(engine.state().chats.size(), 3u) << engine.state().error;
+    int said = 0;
+    const ChatState read = engine.state().chats.at(2);
+    for (const Message& message : read.messages) {
+      said += message.text == early ? 1 : 0;
+    }
+    EXPECT_LE(said, 1);
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(DesktopEngine, a_fork_has_the_messages_that_its_session_has) {
+  for (int i = 0; i < 4; i++) {
+    Watched watched;
+    Engine& engine = watched.engine();
+    engine.load(settingsFor(40u << 20));
+    engine.newChat();
+    engine.wait();
+    const int first = engine.state().chats.at(0).id, second = engine.state().chats.at(1).id;
+    engine.send(first, "Hello!", greedyFor(5));
+    engine.wait();
+    bool said = false;
+    watched.during(
+        [&](Engine& now) {
+          now.closeChat(second);
+          now.fork(first);
+        },
+        [&](Engine& now, const AppState& state) {
+          if (!said && state.chats.size() == 1) {
+            said = true;
+            now.send(first, "My name is Ada.", greedyFor(5));
+          }
+        });
+    ASSERT_EQ(engine.state().chats.size(), 2u);
+    EXPECT_FALSE(engine.state().chats.at(1).messages.back().text.empty()) << i;
+  }
+}
+
+TEST(DesktopEngine, the_program_ends_without_reading_the_other_chats_again) {
+  std::promise<void> loaded, ends;
+  std::future<void> ending = ends.get_future();
+  std::map<int, std::string> notes;
+  Engine* made = nullptr;
+  bool waited = false;
+  auto engine = std::make_unique<Engine>([&] {
+    if (made == nullptr) {
+      return;
+    }
+    const AppState state = made->state();
+    if (!waited && state.model.settings.model_path == kOtherModel) {
+      waited = true;
+      loaded.set_value();
+      ending.wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // ~Engine begins meanwhile
+    }
+    for (const ChatState& chat : state.chats) {
+      notes[chat.id] = chat.note;
+    }
+  });
+  PlanSettings settings = settingsFor(40u << 20);
+  engine->load(settings);
+  engine->newChat();
+  engine->wait();
+  for (const ChatState& chat : engine->state().chats) {
+    engine->send(chat.id, "My name is Ada.", greedyFor(20));
+    engine->wait();
+  }
+  made = engine.get();
+  settings.model_path = kOtherModel;
+  engine->load(settings);
+  loaded.get_future().wait();
+  ends.set_value();
+  engine.reset();
+  ASSERT_EQ(notes.size(), 2u);
+  for (const auto& note : notes) {
+    EXPECT_EQ(note.second.find("read again"), std::string::npos) << note.second;
+  }
 }
 
 }  // namespace

@@ -56,25 +56,42 @@ thread_local Conversation* Conversation::Reading::now = nullptr;
 
 Conversation::~Conversation() {
   stop();
+  worker_.wait();
   const std::unique_lock<std::mutex> held = hold();
   close();
 }
 
-void Conversation::send(const std::string& text, const ReplySettings& settings) {
-  stopping_ = false;
+bool Conversation::send(const std::string& text, const ReplySettings& settings) {
+  bool taken = false;
   board_->editChat(id_, [&](ChatState& chat) {
+    if (chat.phase != ChatPhase::kIdle) {
+      return;
+    }
+    taken = true;
+    stopping_ = false;
     chat.messages.push_back({true, text});
     chat.messages.push_back({false, ""});
     chat.title = titleOf(chat.messages);
     chat.phase = ChatPhase::kReading;
     chat.read_done = chat.read_total = 0;
     chat.note.clear();
+    // Within the edit: takeOver() finds it among the jobs.
+    worker_.post([this, text, settings] { reply(text, settings); });
   });
-  worker_.post([this, text, settings] { reply(text, settings); });
+  return taken;
 }
 
 void Conversation::save(const std::string& path) {
-  worker_.post([this, path] { writeFile(path); });
+  bool taken = false;
+  board_->editChat(id_, [&](const ChatState& chat) {
+    taken = chat.phase != ChatPhase::kMoving;
+    if (taken) {
+      worker_.post([this, path] { writeFile(path); });
+    }
+  });
+  if (!taken) {
+    board_->fail("not saved, the chat is being carried over: save it when that is done");
+  }
 }
 
 void Conversation::stop() {
@@ -85,6 +102,14 @@ void Conversation::stop() {
   }
 }
 
+std::unique_lock<std::mutex> Conversation::takeOver() {
+  board_->editChat(id_, [](ChatState& chat) { chat.phase = ChatPhase::kMoving; });
+  stop();
+  worker_.wait();
+  stopping_ = false;
+  return hold();
+}
+
 oriel_status Conversation::open(oriel_model* model) {
   oriel_session_options options = {};
   options.struct_size = sizeof(options);
@@ -93,6 +118,7 @@ oriel_status Conversation::open(oriel_model* model) {
   const oriel_status status = oriel_session_create(model, &options, &made);
   const std::lock_guard<std::mutex> lock(pointer_);
   session_ = made;
+  first_ = cache().position;
   return status;
 }
 
@@ -107,6 +133,7 @@ oriel_status Conversation::openAsFork(Conversation* source) {
   const oriel_status status = oriel_session_fork(source->session_, &made);
   const std::lock_guard<std::mutex> lock(pointer_);
   session_ = made;
+  first_ = source->first_;
   return status;
 }
 
@@ -125,10 +152,6 @@ std::vector<char> Conversation::snapshot() {
 
 std::string Conversation::carryIn(const std::vector<char>& bytes,
                                   const std::vector<Message>& messages) {
-  if (messages.empty()) {
-    return "";
-  }
-  stopping_ = false;
   const Reading reading(this);
   oriel_restored restored = {};
   restored.struct_size = sizeof(restored);
@@ -136,8 +159,7 @@ std::string Conversation::carryIn(const std::vector<char>& bytes,
       oriel_session_restore_as(session_, bytes.data(), bytes.size(), 0, &restored) == ORIEL_OK) {
     return sentenceOf(restored);
   }
-  const oriel_status status = readAgain(messages);
-  if (status == ORIEL_OK) {
+  if (!messages.empty() && readAgain(messages) == ORIEL_OK) {
     return "read again from its text: " + tokens(cache().position);
   }
   return "not carried over: " + lastError();
@@ -161,7 +183,6 @@ oriel_status Conversation::recover() {
 
 oriel_status Conversation::restore(const std::string& path, std::vector<Message>* messages,
                                    std::string* how) {
-  stopping_ = false;
   const Reading reading(this);
   oriel_restored restored = {};
   restored.struct_size = sizeof(restored);
@@ -187,7 +208,7 @@ void Conversation::reply(const std::string& text, const ReplySettings& settings)
   oriel_generation result = {};
   result.struct_size = sizeof(result);
   oriel_status status = ORIEL_ERROR_STATE;
-  if (stopping_) {
+  if (stops()) {
     status = ORIEL_ERROR_CANCELLED;
   } else if (session_ != nullptr) {
     reply_began_s_ = nowSeconds();
@@ -206,7 +227,9 @@ void Conversation::finish(oriel_status status, const oriel_generation& result) {
   const std::string reason = failed ? lastError() : "";
   const CacheState now = cache();
   board_->editChat(id_, [&](ChatState& chat) {
-    chat.phase = ChatPhase::kIdle;
+    if (chat.phase != ChatPhase::kMoving) {
+      chat.phase = ChatPhase::kIdle;
+    }
     chat.cache = now;
     chat.note = failed                            ? "not answered: " + reason
                 : status == ORIEL_ERROR_CANCELLED ? "stopped"
@@ -278,7 +301,7 @@ int Conversation::onToken(const oriel_token_event* event, void* user) {
   auto* self = static_cast<Conversation*>(user);
   const CacheState now = self->cache();
   self->board_->editChat(self->id_, [&](ChatState& chat) {
-    if (chat.phase != ChatPhase::kReplying) {
+    if (chat.phase == ChatPhase::kReading) {
       chat.phase = ChatPhase::kReplying;
       chat.reply_tokens = 0;
       chat.first_token_ms = (nowSeconds() - self->reply_began_s_) * 1e3;
@@ -290,7 +313,7 @@ int Conversation::onToken(const oriel_token_event* event, void* user) {
     chat.reply_tokens++;
     chat.cache = now;
   });
-  return self->stopping_ ? 1 : 0;
+  return self->stops() ? 1 : 0;
 }
 
 int Conversation::onReading(uint64_t done, uint64_t total, void*) {
@@ -304,7 +327,7 @@ int Conversation::onReading(uint64_t done, uint64_t total, void*) {
     chat.read_total = total;
     chat.cache = now;
   });
-  return self->stopping_ ? 1 : 0;
+  return self->stops() ? 1 : 0;
 }
 
 }  // namespace desktop

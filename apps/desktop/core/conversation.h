@@ -15,7 +15,10 @@ namespace desktop {
 
 class Conversation {
  public:
-  Conversation(int id, Board* board) : id_(id), board_(board) {}
+  /// Once `ending` is set nothing is read or written any more but files.
+  Conversation(int id, Board* board, const std::atomic<bool>* ending)
+      : id_(id), board_(board), ending_(ending) {}
+  /// Ends the replies and waits for the files.
   ~Conversation();
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
@@ -23,8 +26,10 @@ class Conversation {
   int id() const { return id_; }
 
   // Return at once.
-  /// The message is shown and then read; the reply streams into the board.
-  void send(const std::string& text, const ReplySettings& settings);
+  /// The message is shown and then read; the reply streams into the board. False, and nothing is shown: the chat is not
+  /// idle.
+  bool send(const std::string& text, const ReplySettings& settings);
+  /// Refused while the chat is kMoving.
   void save(const std::string& path);
   /// Ends the reply that runs, and those that wait.
   void stop();
@@ -33,13 +38,18 @@ class Conversation {
   /// Nobody else uses the session while this is held.
   void waitForJobs() { worker_.wait(); }
   std::unique_lock<std::mutex> hold() { return std::unique_lock<std::mutex>(use_); }
+  /// As hold(), and kMoving until the board says kIdle again: the reply that runs is ended, files are written, and no more
+  /// is taken on.
+  std::unique_lock<std::mutex> takeOver();
   // With the session held:
   bool isOpen() const { return session_ != nullptr; }
   oriel_status open(oriel_model* model);
   void close();
   /// Opens this one as a second session that goes on from where `source` is. `source` is held, too.
   oriel_status openAsFork(Conversation* source);
-  /// As bytes; empty where that is not possible (a lost device) or there is nothing to keep.
+  /// Whether it holds more than every session begins with.
+  bool holdsTokens() const { return cache().position > first_; }
+  /// As bytes; empty where that is not possible (a lost device).
   std::vector<char> snapshot();
   /// What was said becomes the session's: from the bytes as far as they fit, else read again from the texts. Says in a
   /// sentence what was kept.
@@ -57,6 +67,7 @@ class Conversation {
   void finish(oriel_status status, const oriel_generation& result);
   oriel_status readAgain(const std::vector<Message>& messages);
   CacheState cache() const;
+  bool stops() const { return stopping_ || *ending_; }
 
   class Reading;
   static int onToken(const oriel_token_event* event, void* user);
@@ -64,9 +75,11 @@ class Conversation {
 
   const int id_;
   Board* const board_;
+  const std::atomic<bool>* const ending_;
   std::mutex use_;
   std::mutex pointer_;  ///< session_ is there as long as this is held
   oriel_session* session_ = nullptr;
+  uint64_t first_ = 0;  ///< position of a session to which nothing was said
   std::atomic<bool> stopping_{false};
   double reply_began_s_ = 0;
   Worker worker_;  // ends before what its jobs use

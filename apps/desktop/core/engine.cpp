@@ -13,6 +13,7 @@ namespace desktop {
 struct Engine::Kept {
   Chat chat;
   std::unique_lock<std::mutex> held;
+  bool holds_tokens;
   std::vector<char> bytes;
 };
 
@@ -31,40 +32,48 @@ Engine::~Engine() {
   oriel_model_free(model_);
 }
 
+void Engine::post(std::function<void()> job) {
+  worker_.post([this, job = std::move(job)] {
+    if (!ending_) {
+      job();
+    }
+  });
+}
+
 void Engine::load(const PlanSettings& settings) {
-  worker_.post([this, settings] { doLoad(settings); });
+  post([this, settings] { doLoad(settings); });
 }
 
 void Engine::goOn() {
-  worker_.post([this] { doGoOn(); });
+  post([this] { doGoOn(); });
 }
 
 void Engine::newChat() {
-  worker_.post([this] {
+  post([this] {
     if (hasRoom()) {
-      makeEmptyChat();
+      makeEmptyChat(ChatPhase::kIdle);
     }
   });
 }
 
 void Engine::fork(int id) {
-  worker_.post([this, id] { doFork(id); });
+  post([this, id] { doFork(id); });
 }
 
 void Engine::restore(const std::string& path) {
-  worker_.post([this, path] { doRestore(path); });
+  post([this, path] { doRestore(path); });
 }
 
 void Engine::closeChat(int id) {
   if (const Chat chat = find(id)) {
-    chat->stop();
     board_.edit([id](AppState& state) {
       auto& chats = state.chats;
       chats.erase(std::remove_if(chats.begin(), chats.end(),
                                  [id](const ChatState& c) { return c.id == id; }),
                   chats.end());
     });
-    worker_.post([this, id] {
+    chat->stop();
+    post([this, id] {
       drop(id);
       showMemory();
     });
@@ -77,10 +86,9 @@ void Engine::save(int id, const std::string& path) {
   }
 }
 
-void Engine::send(int id, const std::string& text, const ReplySettings& settings) {
-  if (const Chat chat = find(id)) {
-    chat->send(text, settings);
-  }
+bool Engine::send(int id, const std::string& text, const ReplySettings& settings) {
+  const Chat chat = find(id);
+  return chat && chat->send(text, settings);
 }
 
 void Engine::stop(int id) {
@@ -121,7 +129,7 @@ void Engine::doLoad(const PlanSettings& settings) {
   }
   takeBack(&kept);
   if (loaded && kept.empty()) {
-    makeEmptyChat();
+    makeEmptyChat(ChatPhase::kIdle);
   }
   showMemory();
 }
@@ -210,11 +218,7 @@ bool Engine::loadModel(const PlanSettings& settings) {
 std::vector<Engine::Kept> Engine::putAway() {
   std::vector<Kept> kept;
   for (const Chat& chat : all()) {
-    chat->stop();
-  }
-  for (const Chat& chat : all()) {
-    Kept one{chat, chat->hold(), chat->snapshot()};
-    board_.editChat(chat->id(), [](ChatState& state) { state.phase = ChatPhase::kMoving; });
+    Kept one{chat, chat->takeOver(), chat->holdsTokens(), chat->snapshot()};
     chat->close();
     kept.push_back(std::move(one));
   }
@@ -226,10 +230,12 @@ void Engine::takeBack(std::vector<Kept>* kept) {
     const AppState state = board_.copy();
     const ChatState* shown = state.chat(one.chat->id());
     std::string note = "without a model: load one to go on";
-    if (model_ != nullptr && shown != nullptr) {
-      note = one.chat->open(model_) == ORIEL_OK
-                 ? one.chat->carryIn(one.bytes, shown->messages)
-                 : "not carried over: " + std::string(oriel_model_last_error(model_));
+    if (model_ != nullptr && shown != nullptr && !ending_) {
+      const std::string why = openNew(one.chat.get());
+      const bool nothing_said = shown->messages.empty() && !one.holds_tokens;
+      note = !why.empty()   ? "not carried over: " + why
+             : nothing_said ? ""
+                            : one.chat->carryIn(one.bytes, shown->messages);
     }
     board_.editChat(one.chat->id(), [&](ChatState& chat) {
       chat.phase = ChatPhase::kIdle;
@@ -241,17 +247,27 @@ void Engine::takeBack(std::vector<Kept>* kept) {
   }
 }
 
-Engine::Chat Engine::makeEmptyChat() {
-  return makeChat({}, [this](Conversation& chat) { return chat.open(model_); });
+Engine::Chat Engine::makeEmptyChat(ChatPhase phase) {
+  ChatState begin;
+  begin.phase = phase;
+  return makeChat(begin, [this](Conversation& chat) { return openNew(&chat); });
+}
+
+std::string Engine::openNew(Conversation* chat) {
+  if (chat->open(model_) == ORIEL_OK) {
+    return "";
+  }
+  const std::string line = oriel_model_last_error(model_);
+  return line.empty() ? "there is no memory for another chat: close one" : line;
 }
 
 Engine::Chat Engine::makeChat(const ChatState& begin, const Open& open) {
-  const Chat chat = std::make_shared<Conversation>(next_id_++, &board_);
+  const Chat chat = std::make_shared<Conversation>(next_id_++, &board_, &ending_);
   {
     const std::unique_lock<std::mutex> held = chat->hold();
-    if (open(*chat) != ORIEL_OK) {
-      const std::string line = oriel_model_last_error(model_);
-      board_.fail(line.empty() ? "there is no memory for another chat: close one" : line);
+    const std::string why = open(*chat);
+    if (!why.empty()) {
+      board_.fail(why);
       return nullptr;
     }
   }
@@ -295,15 +311,20 @@ void Engine::doFork(int id) {
   }
   ChatState begin;
   begin.messages = from->messages;
+  if (from->phase == ChatPhase::kReading) {
+    begin.messages.resize(begin.messages.size() - 2);  // said just now: not in the session yet
+  }
   begin.note = "goes on from \"" + from->title + "\"";
-  makeChat(begin, [&](Conversation& made) { return made.openAsFork(source.get()); });
+  makeChat(begin, [&](Conversation& made) {
+    return made.openAsFork(source.get()) == ORIEL_OK ? "" : source->lastError();
+  });
 }
 
 void Engine::doRestore(const std::string& path) {
   if (!hasRoom()) {
     return;
   }
-  const Chat chat = makeEmptyChat();
+  const Chat chat = makeEmptyChat(ChatPhase::kMoving);
   if (!chat) {
     return;
   }
@@ -313,12 +334,13 @@ void Engine::doRestore(const std::string& path) {
   if (chat->restore(path, &messages, &how) != ORIEL_OK) {
     board_.fail(chat->lastError());
     const int id = chat->id();
-    worker_.post([this, id] { closeChat(id); });
+    post([this, id] { closeChat(id); });
     return;
   }
   board_.editChat(chat->id(), [&](ChatState& state) {
     state.messages = messages;
     state.title = titleOf(messages);
+    state.phase = ChatPhase::kIdle;
     state.note = how;
     state.saved_as = path;
   });

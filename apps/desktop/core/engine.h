@@ -36,7 +36,8 @@ class Engine {
   void closeChat(int id);
   void restore(const std::string& path);
   void save(int id, const std::string& path);
-  void send(int id, const std::string& text, const ReplySettings& settings);
+  /// False: the chat is not idle, and the message is still the caller's.
+  bool send(int id, const std::string& text, const ReplySettings& settings);
   void stop(int id);
 
   void dismissError();
@@ -48,6 +49,8 @@ class Engine {
   using Chat = std::shared_ptr<Conversation>;
   struct Kept;
 
+  /// Jobs that have not begun when the program ends are dropped.
+  void post(std::function<void()> job);
   // Jobs of worker_.
   void doLoad(const PlanSettings& settings);
   void doGoOn();
@@ -55,10 +58,11 @@ class Engine {
   bool loadModel(const PlanSettings& settings);
   std::vector<Kept> putAway();
   void takeBack(std::vector<Kept>* kept);
-  /// `open` gives it its session.
-  using Open = std::function<oriel_status(Conversation&)>;
+  /// Gives it its session, or says why not.
+  using Open = std::function<std::string(Conversation&)>;
   Chat makeChat(const ChatState& begin, const Open& open);
-  Chat makeEmptyChat();
+  Chat makeEmptyChat(ChatPhase phase);
+  std::string openNew(Conversation* chat);
   void doFork(int id);
   void doRestore(const std::string& path);
   void showMemory();

@@ -13,6 +13,7 @@ namespace desktop {
 namespace {
 
 constexpr int kSettlingFrames = 3;      // widgets answer a click some frames later
+constexpr int kLettersWaitMs = 50;      // before looking whether the fonts may be made anew
 constexpr uint32_t kLeastFrameMs = 33;  // replies need not be drawn more often
 constexpr float kPanelWidth = 330;
 
@@ -33,7 +34,7 @@ App::App(const AppOptions& options)
 void App::run() {
   int settling = kSettlingFrames;
   for (bool open = true; open;) {
-    Input input = frame_.wait(settling > 0 ? 0 : -1);
+    Input input = frame_.wait(settling > 0 ? 0 : frame_.fonts().waits() ? kLettersWaitMs : -1);
     const uint32_t began = SDL_GetTicks();
     settling = input.anything ? kSettlingFrames : std::max(settling - 1, 0);
     open = !input.quit;

@@ -35,8 +35,16 @@ void ChatPane::type(const Context& context, const ChatState& chat, const ReplySe
   }
   std::string text;
   if (composer_.type(context, canSend(context, chat), &text)) {
-    follow_ = true;
-    context.engine->send(chat.id, text, settings);
+    say(context, chat, text, settings);
+  }
+}
+
+// The chat may have begun to move since the frame's state was copied.
+void ChatPane::say(const Context& context, const ChatState& chat, const std::string& text,
+                   const ReplySettings& settings) {
+  follow_ = true;
+  if (!context.engine->send(chat.id, text, settings)) {
+    composer_.giveBack(text);
   }
 }
 
@@ -59,8 +67,7 @@ void ChatPane::draw(const Context& context, const ChatState& chat, const ReplySe
     }
   } else if (button(context, "send", "Send", canSend(context, chat) && !draft().empty(), true,
                     button_width)) {
-    follow_ = true;
-    context.engine->send(chat.id, composer_.take(), settings);
+    say(context, chat, composer_.take(), settings);
   }
 }
 

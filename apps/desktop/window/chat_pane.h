@@ -20,6 +20,8 @@ class ChatPane {
   float below() const { return below_; }
 
  private:
+  void say(const Context& context, const ChatState& chat, const std::string& text,
+           const ReplySettings& settings);
   void drawMessages(const Context& context, const ChatState& chat);
   void drawMessage(const Context& context, const ChatState& chat, size_t index, float column);
   void drawWelcome(const Context& context) const;

@@ -20,6 +20,8 @@ class Composer {
   void draw(const Context& context, ImVec2 low, float width, bool can_write);
   /// The text is to be sent; the field becomes empty.
   std::string take();
+  /// It was not sent after all.
+  void giveBack(const std::string& text) { edit_.setText(text + edit_.text()); }
 
  private:
   bool typeKey(const Typed& key);

@@ -43,10 +43,13 @@ SDL_Texture* makeFontTexture(SDL_Renderer* renderer) {
   atlas.GetTexDataAsRGBA32(&pixels, &width, &height);
   SDL_Texture* texture = SDL_CreateTexture(renderer, SDL_PIXELFORMAT_ABGR8888,
                                            SDL_TEXTUREACCESS_STATIC, width, height);
+  atlas.SetTexID(texture);
+  if (texture == nullptr) {
+    return nullptr;
+  }
   SDL_UpdateTexture(texture, nullptr, pixels, 4 * width);
   SDL_SetTextureBlendMode(texture, SDL_BLENDMODE_BLEND);
   SDL_SetTextureScaleMode(texture, SDL_ScaleModeLinear);
-  atlas.SetTexID(texture);
   atlas.ClearTexData();
   return texture;
 }

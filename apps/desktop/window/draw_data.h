@@ -6,7 +6,8 @@
 
 namespace desktop {
 
-/// The characters of the current fonts as a texture, made known to Dear ImGui. The caller destroys it.
+/// The characters of the current fonts as a texture, made known to Dear ImGui. The caller destroys it. Null: it is too
+/// large (SDL_GetError()).
 SDL_Texture* makeFontTexture(SDL_Renderer* renderer);
 void drawData(SDL_Renderer* renderer, const ImDrawData& data);
 

@@ -2,9 +2,12 @@
 
 #include <imgui.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <vector>
 
 #include "utf8.h"
@@ -79,17 +82,23 @@ Fonts::Fonts()
     }
   }
   wanted_.insert({0x2013, 0x2014, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2026, 0x20ac, 0xfffd});
+  first_count_ = wanted_.size();
 }
 
 void Fonts::setScale(float scale) {
-  dirty_ = dirty_ || scale != scale_;
-  scale_ = scale;
+  if (scale != scale_) {
+    scale_ = scale;
+    dirty_ = true;
+    next_build_ = {};
+    most_ = static_cast<size_t>(-1);
+  }
 }
 
 void Fonts::want(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const uint32_t character = utf8::decode(text, at, &at);
-    if (character >= 0x20 && character <= kLastCharacter && wanted_.insert(character).second) {
+    if (character >= 0x20 && character <= kLastCharacter && wanted_.size() < most_ &&
+        wanted_.insert(character).second) {
       dirty_ = true;
       far_wanted_ = far_wanted_ || character >= kFirstFar;
     }
@@ -97,10 +106,28 @@ void Fonts::want(const std::string& text) {
 }
 
 bool Fonts::build() {
-  if (!dirty_) {
+  const auto began = std::chrono::steady_clock::now();
+  if (!dirty_ || began < next_build_) {
     return false;
   }
   dirty_ = false;
+  buildNow();
+  const auto ended = std::chrono::steady_clock::now();
+  next_build_ = ended + 3 * (ended - began);
+  return true;
+}
+
+bool Fonts::buildFewer() {
+  if (wanted_.size() <= first_count_) {
+    return false;
+  }
+  most_ = std::max(wanted_.size() / 2, first_count_);
+  wanted_.erase(std::next(wanted_.begin(), static_cast<std::ptrdiff_t>(most_)), wanted_.end());
+  buildNow();
+  return true;
+}
+
+void Fonts::buildNow() {
   if (far_wanted_ && !far_looked_up_) {
     far_looked_up_ = true;
     far_file_ = firstFont({askFontconfig("sans:lang=ja"), askFontconfig("sans:lang=zh-cn")});
@@ -110,7 +137,23 @@ bool Fonts::build() {
   body_ = add(regular_file_, kBodyPixels);
   strong_ = add(strong_file_, kBodyPixels);
   small_ = add(regular_file_, kSmallPixels);
-  return true;
+  ImGui::GetIO().Fonts->Build();
+}
+
+std::string* Fonts::bytesOf(const std::string& file) {
+  const auto found = files_.find(file);
+  if (found != files_.end()) {
+    return &found->second;
+  }
+  std::error_code code;
+  const auto size = std::filesystem::file_size(std::filesystem::u8path(file), code);
+  std::string& bytes = files_[file];
+  bytes.resize(code ? 0 : size);
+  std::ifstream in(std::filesystem::u8path(file), std::ios::binary);
+  if (!in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
+    bytes.clear();
+  }
+  return &bytes;
 }
 
 ImFont* Fonts::add(const std::string& file, float pixels) {
@@ -124,10 +167,18 @@ ImFont* Fonts::add(const std::string& file, float pixels) {
     config.SizePixels = size;
     return atlas.AddFontDefault(&config);
   }
-  ImFont* font = atlas.AddFontFromFileTTF(file.c_str(), size, &config, ranges_.data());
-  if (!far_file_.empty() && far_file_ != file) {
+  config.FontDataOwnedByAtlas = false;
+  const auto addFile = [&](const std::string& from) {
+    std::string* const bytes = bytesOf(from);
+    return bytes->empty()
+               ? nullptr
+               : atlas.AddFontFromMemoryTTF(bytes->data(), static_cast<int>(bytes->size()), size,
+                                            &config, ranges_.data());
+  };
+  ImFont* font = addFile(file);
+  if (font != nullptr && !far_file_.empty() && far_file_ != file) {
     config.MergeMode = true;
-    atlas.AddFontFromFileTTF(far_file_.c_str(), size, &config, ranges_.data());
+    addFile(far_file_);
   }
   return font != nullptr ? font : atlas.AddFontDefault();
 }

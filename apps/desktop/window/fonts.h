@@ -1,7 +1,9 @@
 // Letters from the system's fonts. Characters are added when a text first has them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,15 +21,23 @@ class Fonts {
   ImFont* small() const { return small_; }
 
   void setScale(float scale);
-  /// The text's characters will be there in the next frame.
+  /// The text's characters will be there in one of the next frames.
   void want(const std::string& text);
-  /// Makes the fonts anew if something changed; true: it did.
+  /// Makes the fonts anew if something changed; true: it did. New characters wait, so that this takes a quarter of the time
+  /// at most.
   bool build();
+  /// What was built is too large for a texture: makes half as many, and no more until the scale changes. False: only those
+  /// of the beginning are left.
+  bool buildFewer();
+  /// Characters are still to come.
+  bool waits() const { return dirty_; }
   /// Files that letters come from.
   const std::string& regularFile() const { return regular_file_; }
 
  private:
+  void buildNow();
   ImFont* add(const std::string& file, float pixels);
+  std::string* bytesOf(const std::string& file);
 
   std::string regular_file_;
   std::string strong_file_;
@@ -36,8 +46,12 @@ class Fonts {
   bool far_wanted_ = false;
   float scale_ = 1;
   bool dirty_ = true;
+  std::chrono::steady_clock::time_point next_build_;
+  std::map<std::string, std::string> files_;  ///< that were read, and their bytes
   std::set<uint32_t> wanted_;
-  std::vector<unsigned short> ranges_;  ///< of them, as the fonts were built with
+  size_t first_count_ = 0;                 ///< of characters that are there from the beginning
+  size_t most_ = static_cast<size_t>(-1);  ///< characters that a texture holds, as far as is known
+  std::vector<unsigned short> ranges_;     ///< of them, as the fonts were built with
   ImFont* body_ = nullptr;
   ImFont* strong_ = nullptr;
   ImFont* small_ = nullptr;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <stdexcept>
 
 #include "draw_data.h"
@@ -108,6 +109,13 @@ void Frame::begin() {
   if (fonts_.build()) {
     SDL_DestroyTexture(font_texture_);
     font_texture_ = makeFontTexture(renderer_);
+    while (font_texture_ == nullptr && fonts_.buildFewer()) {
+      font_texture_ = makeFontTexture(renderer_);
+    }
+    if (font_texture_ == nullptr) {
+      std::fprintf(stderr, "oriel-desktop: there is no room for letters (%s): Ctrl+minus\n",
+                   SDL_GetError());
+    }
   }
   ImGui_ImplSDL2_NewFrame();
   ImGui::NewFrame();
