@@ -175,7 +175,9 @@ void Session::takeChat(const SessionState& state) {
   closed_ = (state.chat & kClosed) != 0;
   closing_known_ = (state.chat & kClosingUnknown) == 0;
   has_system_ = (state.chat & kHasSystem) != 0;
-  by_template_ = context_.by_template || (state.chat & kByTemplate) != 0;
+  // Some messages go by the model's template though the others do not; where it has none, none does.
+  by_template_ = context_.by_template ||
+                 ((state.chat & kByTemplate) != 0 && context_.settings.text.bytes != 0);
   last_message_ = lastMessageFrom(state.chat >> kLastMessageShift);
   answered_ = lastMessageFrom(state.chat >> kAnsweredShift);
   answered_closed_ = (state.chat & kAnsweredClosed) != 0;

@@ -13,6 +13,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** What goes wrong is an exception with a line that helps. */
 class Failures extends Checks {
@@ -130,6 +131,43 @@ class Failures extends Checks {
       System.gc();
       message = expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
       expectEqual(List.of("ERROR " + message), lines);
+    }
+  }
+
+  static void calls_that_fail_at_once_have_their_own_lines() throws Exception {
+    try (OrielSession session = open()) {
+      AtomicBoolean done = new AtomicBoolean();
+      Task trimming = new Task(() -> {
+        while (!done.get()) {
+          String message =
+              expectFails(IO, () -> session.trim(OrielTrim.CACHE, "/is/not/there"));
+          expect(message.contains("/is/not/there"), message);
+        }
+      });
+      long end = System.nanoTime() + 2_000_000_000L;
+      while (System.nanoTime() < end && trimming.isAlive()) {
+        // With a line, whether it is the file's or that memory is being given back.
+        String message =
+            expectThrows(OrielException.class, () -> session.restore("/no/such/file")).getMessage();
+        expect(message.contains("/no/such/file: ") || message.contains("oriel_resume"), message);
+      }
+      done.set(true);
+      trimming.join();
+    }
+  }
+
+  static void a_line_is_kept_though_its_listener_fails_elsewhere() throws Exception {
+    OrielOptions options = options();
+    options.log = (level, line) -> {
+      try {
+        expectFails(IO, () -> Oriel.inspect("/no/such.gguf"));
+      } catch (Exception e) {
+        throw new AssertionError(e);
+      }
+    };
+    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+      String message = expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
+      expect(message.contains("a role is"), message);
     }
   }
 

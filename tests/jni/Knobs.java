@@ -112,6 +112,9 @@ class Knobs extends Checks {
   static void log_probabilities_come_with_the_tokens() {
     try (OrielSession session = open()) {
       expectEqual(0, again(session, greedy(12)).logprobs.size());
+      session.reset();
+      OrielReply heard = session.chat(ABILITY, greedy(12), new OrielListener() {});
+      expectEqual(0, heard.logprobs.size());
       OrielSampling sampling = greedy(12);
       sampling.topLogprobs = 3;
       OrielReply reply = again(session, sampling);

@@ -21,6 +21,23 @@ class Leaks extends Checks {
     expect(grown < 1 << 20, "that is too much");
   }
 
+  static void sessions_that_nobody_holds_are_freed() throws Exception {
+    long before = 0;
+    for (int i = 0; i < 12; ++i) {
+      OrielOptions options = options();
+      options.readingAgain = (done, total) -> true;
+      Oriel.open(TINY, MEMORY, options).append("A");
+      System.gc();
+      for (int wait = 0; wait < 100 && i > 2 && residentBytes() > before + MEMORY / 2; ++wait) {
+        Thread.sleep(20);
+      }
+      before = i == 2 ? residentBytes() : before;
+    }
+    long grown = residentBytes() - before;
+    System.out.println("grew by " + grown + " bytes in 9 sessions");
+    expect(grown < MEMORY, "that is too much");
+  }
+
   static void opening_without_heap_leaves_nothing_behind() throws Exception {
     OrielOptions options = options();
     String long_prompt = "x".repeat(8 << 20); // its UTF-8 does not fit beside it

@@ -91,6 +91,34 @@ class Trimming extends Checks {
     }
   }
 
+  static void a_conversation_comes_back_from_its_transcript() throws Exception {
+    OrielOptions options = options();
+    options.systemPrompt = "You are a pirate.";
+    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+      String message = expectFails(
+          OrielException.Status.STATE, () -> session.trim(OrielTrim.ALL, null));
+      expect(message.contains("transcript"), message);
+    }
+    options.transcriptBytes = -1;
+    expectThrows(IllegalArgumentException.class, () -> Oriel.open(TINY, MEMORY, options));
+    options.transcriptBytes = 4096;
+    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+      expect(session.plan().transcriptBytes >= 4096, "transcriptBytes did not arrive");
+      session.chat(SUM, greedy(0), null);
+      session.chat(ABILITY, greedy(0), piece -> {
+        session.cancel(); // which is over when the transcript is read
+        return true;
+      });
+      long position = session.stats().position;
+      session.trim(OrielTrim.ALL, null);
+      expectEqual(session.plan().trimBytes(OrielTrim.ALL), session.residentBytes());
+      session.resume();
+      long now = session.stats().position;
+      expect(Math.abs(now - position) < 8, position + " tokens became " + now);
+      session.chat(ABILITY, greedy(0), null);
+    }
+  }
+
   static void a_session_that_is_trimmed_or_waits_can_be_closed() throws Exception {
     OrielSession session = open();
     session.trim(OrielTrim.WEIGHTS, null);

@@ -22,8 +22,11 @@ final class Core: @unchecked Sendable {
   private var session: OpaquePointer?
   private var running: Call?  // under the lock
   private var closing = false  // under the lock
+  /// What a call could not do to the conversation and the next one does.
+  private var owed: ((OpaquePointer?) -> oriel_status)?
 
   init(path: String, memoryBytes: UInt64, options: Options) throws {
+    try options.checkTexts(path: path)
     let pinned = try Core.pinnedTokens(path, memoryBytes, options)
     let log = Log(options.log)
     let chat = Chat(options)
@@ -60,8 +63,10 @@ final class Core: @unchecked Sendable {
         try log.check(withBytes(prompt) { oriel_chat_add(session, "system", $0, $1) })
       }
     } catch {
-      oriel_session_destroy(session)
-      oriel_model_free(model)
+      withExtendedLifetime((log, chat, reading)) {
+        oriel_session_destroy(session)
+        oriel_model_free(model)
+      }
       throw error
     }
     self.log = log
@@ -114,8 +119,12 @@ final class Core: @unchecked Sendable {
     to message: String?, inChat: Bool, _ sampling: Sampling, _ call: Call,
     onEvent: @escaping (Event) -> Void
   ) throws -> Reply {
+    try sampling.checkTexts()
     try begin(call)
     defer { end() }
+    let settled = settle(call)
+    if settled == ORIEL_ERROR_CANCELLED { return Reply() }
+    try log.check(settled)
     var before = oriel_stats()
     before.struct_size = MemoryLayout<oriel_stats>.stride
     try log.check(oriel_session_get_stats(session, &before))
@@ -151,13 +160,20 @@ final class Core: @unchecked Sendable {
     do {
       try log.check(status)
     } catch let error as OrielError where message != nil && error.neverBegan {
-      try? log.check(oriel_session_rewind(session, before.position))
+      let position = before.position
+      owed = { session in
+        let status = oriel_session_rewind(session, position)
+        // One that is too long for that in a full window stays.
+        return status == ORIEL_ERROR_CONTEXT ? ORIEL_OK : status
+      }
+      try? log.check(settle(call))
       throw error
     }
     return sink.finished(result)
   }
 
   func add(_ role: String, _ text: String) throws {
+    try refuseNul(role, "role")
     try call { session in withBytes(text) { oriel_chat_add(session, role, $0, $1) } }
   }
 
@@ -166,22 +182,51 @@ final class Core: @unchecked Sendable {
     try begin(this)
     defer { end() }
     try log.check(run(this, oriel_session_reset))
-    guard let prompt = systemPrompt else { return }
-    var status: oriel_status
-    repeat {  // not to be left without it: only closing interrupts this
-      spare(this)
-      status = run(this) { session in
-        withBytes(prompt) { oriel_chat_add(session, "system", $0, $1) }
-      }
-    } while status == ORIEL_ERROR_CANCELLED && !isClosing
-    try log.check(status)
+    owed = systemPrompt.map { prompt in
+      { session in withBytes(prompt) { oriel_chat_add(session, "system", $0, $1) } }
+    }
+    try log.check(settle(this))
   }
 
+  /// A call on the conversation, behind what is owed.
   func call(_ body: (OpaquePointer?) -> oriel_status) throws {
     let this = Call()
     try begin(this)
     defer { end() }
+    try log.check(settle(this))
     try log.check(run(this, body))
+  }
+
+  /// Any other call.
+  func ask(_ body: (OpaquePointer?) -> oriel_status) throws {
+    let this = Call()
+    try begin(this)
+    defer { end() }
+    try log.check(run(this, body))
+  }
+
+  func restore(_ path: String) throws {
+    try refuseNul(path, "path")
+    try ask { session in
+      let status = oriel_session_restore_file(session, path)
+      if status == ORIEL_OK { owed = nil }
+      return status
+    }
+  }
+
+  /// Returns the device's name.
+  func recover() throws -> String {
+    let progress = ProgressSink { [self] _, _ in !runningIsCancelled }
+    var options = oriel_recover_options()
+    options.struct_size = MemoryLayout<oriel_recover_options>.stride
+    options.progress = ProgressSink.receive
+    options.progress_user = progress.pointer
+    var recovered = oriel_recovered()
+    recovered.struct_size = MemoryLayout<oriel_recovered>.stride
+    try withExtendedLifetime(progress) {
+      try ask { oriel_session_recover($0, &options, &recovered) }
+    }
+    return fixedText(recovered.device_name)
   }
 
   func stats() throws -> Stats {
@@ -197,7 +242,7 @@ final class Core: @unchecked Sendable {
     options.pooling = oriel_pooling(rawValue: pooling.rawValue)
     options.not_normalised = normalised ? 0 : 1
     var tokens: UInt32 = 0
-    let values: [Float] = try filled(with: 0) { session, values, needed in
+    let values: [Float] = try filled(with: 0, settled: true) { session, values, needed in
       withBytes(text) {
         oriel_embed(
           session, &options, $0, $1, values.baseAddress, values.count, &needed, &tokens)
@@ -242,7 +287,7 @@ final class Core: @unchecked Sendable {
   func parseReply(_ text: String, insideThought: Bool) throws -> Parsed {
     var options = chat.c
     var parsed = Parsed()
-    try call { _ in
+    try ask { _ in
       let sink = Sink(wantsTokens: false) { _ in }
       let status = withExtendedLifetime(sink) {
         withBytes(text) {
@@ -262,13 +307,14 @@ final class Core: @unchecked Sendable {
     try log.check(body(model))
   }
 
-  /// What `fill(session, buffer, &needed)` gives, asked first how much that is.
+  /// What `fill(session, buffer, &needed)` gives, asked first how much that is. `settled`: as call().
   private func filled<Element>(
-    with empty: Element,
+    with empty: Element, settled: Bool = false,
     _ fill: (OpaquePointer?, UnsafeMutableBufferPointer<Element>, inout Int) -> oriel_status
   ) throws -> [Element] {
     var all: [Element] = []
-    try call { session in
+    let make = settled ? call : ask
+    try make { session in
       var needed = 0
       let status = fill(session, UnsafeMutableBufferPointer(start: nil, count: 0), &needed)
       guard status == ORIEL_ERROR_BUFFER_TOO_SMALL else { return status }
@@ -298,18 +344,34 @@ final class Core: @unchecked Sendable {
 
   func beginClosing() {
     lock.lock()
+    defer { lock.unlock() }
     closing = true
-    lock.unlock()
-    cancel(nil)
+    running?.cancelled = true
+    oriel_session_cancel(session)  // resume may be reading a transcript
   }
 
+  /// Behind beginClosing(), of the queue for memory. A call that rests ends at once, or has something to undo
+  /// first, for which it needs the device. False: that could not be had, as the log says.
+  func wake() -> Bool {
+    for _ in 0..<10 where isRunning { Thread.sleep(forTimeInterval: 0.01) }
+    guard isRunning else { return true }
+    let progress = ProgressSink { [self] _, _ in isRunning }
+    let status = withExtendedLifetime(progress) {
+      oriel_resume(model, ProgressSink.receive, progress.pointer)
+    }
+    try? log.check(status)  // which takes its line
+    return status == ORIEL_OK || !isRunning
+  }
+
+  /// What logs meanwhile may call `cancel`.
   func free() {
     lock.lock()
-    defer { lock.unlock() }
-    oriel_session_destroy(session)
-    oriel_model_free(model)
+    let last = (session: session, model: model)
     session = nil
     model = nil
+    lock.unlock()
+    oriel_session_destroy(last.session)
+    oriel_model_free(last.model)
   }
 
   /// The call that runs is to end, as its own listener said.
@@ -325,14 +387,13 @@ final class Core: @unchecked Sendable {
     return running?.cancelled ?? false
   }
 
-  /// What was cancelled until now goes on, unless the session is being closed.
-  private func spare(_ call: Call) {
+  private var isRunning: Bool {
     lock.lock()
-    call.cancelled = closing
-    lock.unlock()
+    defer { lock.unlock() }
+    return running != nil
   }
 
-  private var isClosing: Bool {
+  var isClosing: Bool {
     lock.lock()
     defer { lock.unlock() }
     return closing
@@ -350,6 +411,14 @@ final class Core: @unchecked Sendable {
     lock.lock()
     running = nil
     lock.unlock()
+  }
+
+  /// Does what is owed.
+  private func settle(_ call: Call) -> oriel_status {
+    guard let body = owed else { return ORIEL_OK }
+    let status = run(call, body)
+    if status == ORIEL_OK { owed = nil }
+    return status
   }
 
   /// One call of C's, unless it was cancelled before: C knows of cancels only while a call of its own

@@ -49,6 +49,8 @@ public struct Plan: Sendable {
   public let recallFileTokens: UInt64
   /// Of weightsBytes, those of `Options.draftModel`.
   public let draftWeightsBytes: UInt64
+  /// Of hostBytes, what `Options.transcriptBytes` takes.
+  public let transcriptBytes: UInt64
   private let trimmed: [UInt64]
 
   /// What stays of totalBytes after `Session.trim`.
@@ -87,6 +89,7 @@ public struct Plan: Sendable {
     recallFileBytes = plan.recall_file_bytes
     recallFileTokens = plan.recall_file_tokens
     draftWeightsBytes = plan.draft_weights_bytes
+    transcriptBytes = plan.transcript_bytes
     let levels = plan.trim_bytes
     trimmed = [levels.0, levels.1, levels.2, levels.3, levels.4]
   }

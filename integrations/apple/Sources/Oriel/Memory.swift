@@ -15,7 +15,8 @@ public enum Trim: UInt32, Sendable, Comparable {
   case weights
   /// The conversation's cache, which goes to a file.
   case cache
-  /// The same without a file: the conversation is built again from its transcript.
+  /// The same without a file: the conversation is built again from its transcript
+  /// (`Options.transcriptBytes`).
   case all
 
   public static func < (left: Trim, right: Trim) -> Bool { left.rawValue < right.rawValue }
@@ -32,13 +33,14 @@ extension Session {
   /// Lets the device rest, for an app that goes to the background: a reply that runs stops between two
   /// tokens and waits for `resume`. Returns when that is so. All memory stays. Until then new calls
   /// throw (status state).
-  public func pause() async throws { try await tend { oriel_pause($0) } }
+  public func pause() async throws { try await tend { oriel_pause($1) } }
 
   /// Gives memory back, until `resume`. Waits for a reply that runs, or, after `pause`, until it rests.
   /// What fails leaves everything as it is. `folder` (for cache): where the cache is written, to a file
   /// that nobody else can read and that goes with it.
   public func trim(_ level: Trim, folder: String? = nil) async throws {
-    try await tend { model in
+    try refuseNul(folder, "folder")
+    try await tend { _, model in
       withOptionalCString(folder) { oriel_trim(model, oriel_trim_level(rawValue: level.rawValue), $0) }
     }
   }
@@ -47,9 +49,10 @@ extension Session {
   /// opening. What fails, for want of memory say, leaves everything as it is, and may be tried again.
   /// `progress` hears of weights that are read, and stops that with false.
   public func resume(progress: (@Sendable (UInt64, UInt64) -> Bool)? = nil) async throws {
-    try await tend { model in
-      guard let progress = progress else { return oriel_resume(model, nil, nil) }
-      let sink = ProgressSink(progress)
+    try await tend { core, model in
+      let sink = ProgressSink { done, total in
+        !core.isClosing && (progress?(done, total) ?? true)
+      }
       return withExtendedLifetime(sink) {
         oriel_resume(model, ProgressSink.receive, sink.pointer)
       }
@@ -58,7 +61,7 @@ extension Session {
 
   public func resident() async throws -> Resident {
     let box = ResidentBox()
-    try await tend { oriel_model_get_resident($0, &box.c) }
+    try await tend { oriel_model_get_resident($1, &box.c) }
     return Resident(
       level: Trim(rawValue: box.c.level.rawValue) ?? .none, paused: box.c.paused != 0,
       totalBytes: box.c.total_bytes)

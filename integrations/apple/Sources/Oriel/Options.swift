@@ -114,6 +114,9 @@ public struct Options: Sendable {
   /// A file of a small model that guesses next tokens where the conversation has nothing to guess by:
   /// the assistant of a Gemma 4. draftTokens 0 is 3 with it. nil: none.
   public var draftModel: String?
+  /// The conversation's messages are kept as text, the latest of them in so many bytes, which `Trim.all` needs.
+  /// 0: none are.
+  public var transcriptBytes: UInt32 = 0
   /// A file of `oriel calibrate`. nil: the one beside the model; "": none.
   public var calibrationFile: String?
   /// Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory.
@@ -168,6 +171,16 @@ public struct Options: Sendable {
 }
 
 extension Options {
+  func checkTexts(path: String) throws {
+    try refuseNul(path, "path")
+    try refuseNul(cacheDirectory, "cacheDirectory")
+    try refuseNul(chatTemplate, "chatTemplate")
+    try refuseNul(calibrationFile, "calibrationFile")
+    try refuseNul(draftModel, "draftModel")
+    try refuseNul(disabledFeatures, "disabledFeatures")
+    try refuseNul(enabledFeatures, "enabledFeatures")
+  }
+
   /// Calls `body` with these as C sees them; `log` must outlive what is made with them.
   func withC<Result>(
     memoryBytes: UInt64, pinnedTokens: UInt32, log: Log,
@@ -193,6 +206,7 @@ extension Options {
           options.draft_tokens = draftTokens
           options.recall_bytes = recallBytes
           options.recall_tokens = recallTokens
+          options.transcript_bytes = transcriptBytes
           options.constraints = constraints ? 1 : 0
           options.calibration_file = calibration
           options.device = oriel_device_kind(rawValue: device.rawValue)
@@ -290,6 +304,14 @@ final class ProgressSink {
     if sink.listener(done, total) { return 0 }
     sink.stopped()
     return 1
+  }
+}
+
+/// Of what ends in NUL in C.
+func refuseNul(_ text: String?, _ what: String) throws {
+  if let text = text, text.utf8.contains(0) {
+    throw OrielError(
+      status: .argument, message: "\(what) has a NUL in it: check where it comes from")
   }
 }
 

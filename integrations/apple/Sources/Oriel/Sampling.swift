@@ -53,6 +53,11 @@ public struct Sampling: Sendable {
 
   public init() {}
 
+  func checkTexts() throws {
+    try refuseNul(trigger, "trigger")
+    for text in stop { try refuseNul(text, "stop") }
+  }
+
   var wantsTokens: Bool { logprobs || topLogprobs != 0 }
 
   /// Calls `body` with these as C sees them.

@@ -27,6 +27,7 @@ public final class Session: @unchecked Sendable {
   public static func plan(
     path: String, memoryBytes: UInt64, options: Options = Options()
   ) throws -> Plan {
+    try options.checkTexts(path: path)
     let log = Log(options.log)
     return try withExtendedLifetime(log) {
       let pinned = try Core.pinnedTokens(path, memoryBytes, options)
@@ -41,6 +42,7 @@ public final class Session: @unchecked Sendable {
 
   /// What a file is and whether this library can run it; also for files it cannot run.
   public static func inspect(path: String) throws -> FileInfo {
+    try refuseNul(path, "path")
     let log = Log(nil)
     return try withExtendedLifetime(log) {
       var options = oriel_options()
@@ -57,6 +59,7 @@ public final class Session: @unchecked Sendable {
   /// Forgets what `Options.cacheDirectory` says against devices and their drivers: kernels that were
   /// wrong, and where a driver ended the process. For apps that know better.
   public static func forgetDevices(cacheDirectory: String) throws {
+    try refuseNul(cacheDirectory, "cacheDirectory")
     let log = Log(nil)
     try withExtendedLifetime(log) {
       try cacheDirectory.withCString { folder in
@@ -114,13 +117,16 @@ public final class Session: @unchecked Sendable {
     events(to: nil, inChat: false, sampling)
   }
 
-  /// Says something and waits for the whole answer.
+  /// Says something and waits for the whole answer. Cancelling the task cancels the reply, which is returned as far
+  /// as it went; before its turn it throws CancellationError.
   public func ask(_ text: String, sampling: Sampling = Sampling()) async throws -> Reply {
-    var whole = Reply()
-    for try await event in events(text, sampling: sampling) {
-      if case .ended(let reply) = event { whole = reply }
+    let core = self.core
+    let call = Core.Call()
+    return try await withTaskCancellationHandler {
+      try await perform { try $0.reply(to: text, inChat: true, sampling, call) { _ in } }
+    } onCancel: {
+      core.cancel(call)
     }
-    return whole
   }
 
   /// Adds a message without asking for a reply, e.g. an earlier conversation.
@@ -156,14 +162,7 @@ public final class Session: @unchecked Sendable {
   /// anew: the one that was lost, else another, else the CPU. It takes as long as opening, and reading
   /// what was said. What fails may be tried again. Returns the device's name.
   public func recover() async throws -> String {
-    try await perform { core in
-      var recovered = oriel_recovered()
-      recovered.struct_size = MemoryLayout<oriel_recovered>.stride
-      try core.call { oriel_session_recover($0, nil, &recovered) }
-      return withUnsafeBytes(of: recovered.device_name) { name in
-        String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
-      }
-    }
+    try await perform { try $0.recover() }
   }
 
   public func stats() async throws -> Stats { try await perform { try $0.stats() } }
@@ -202,42 +201,51 @@ public final class Session: @unchecked Sendable {
     try await perform { try $0.embed(text, pooling, normalised: normalised) }
   }
 
-  /// Back to a new conversation (with the system prompt), which takes no new memory.
+  /// Back to a new conversation (with the system prompt), which takes no new memory. Where the prompt
+  /// could not be read, as this was cancelled or the session paused meanwhile, it throws, and the next call
+  /// on the conversation reads it first.
   public func reset() async throws { try await perform { try $0.reset() } }
 
   /// Writes the conversation to a file, atomically.
   public func save(to path: String) async throws {
+    try refuseNul(path, "path")
     try await perform { core in try core.call { oriel_session_save_file($0, path) } }
   }
 
   /// Goes on where `save` was called, given the same model, memory and options.
   public func restore(from path: String) async throws {
-    try await perform { core in try core.call { oriel_session_restore_file($0, path) } }
+    try await perform { try $0.restore(path) }
   }
 
   /// Stops the call that runs, as soon as the device has done what it was given. Without one, nothing happens.
   public func cancel() { core.cancel(nil) }
 
-  /// Frees everything, after the call that runs was cancelled. Later calls throw. Dropping the last
-  /// reference frees, too, once nothing runs.
+  /// Frees everything, after the call that runs was cancelled, or `resume`. Later calls throw. Dropping the
+  /// last reference frees, too, once nothing runs.
+  ///
+  /// After `pause` a call that rests is ended, too. One that has to undo something on the device takes back
+  /// for that what `trim` gave; where that fails the log says why, nothing is freed, and this may be called again.
   public func close() async {
     let core = self.core
     core.beginClosing()
-    await withCheckedContinuation { continuation in
-      queue.async { [memory] in
-        memory.async {  // behind what is under way there
-          core.free()
-          continuation.resume()
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      memory.async { [queue, memory] in  // behind what is under way there
+        guard core.wake() else { return continuation.resume() }
+        queue.async {
+          memory.async {
+            core.free()
+            continuation.resume()
+          }
         }
       }
     }
   }
 
   /// As perform(), beside a call that runs.
-  func tend(_ body: @escaping @Sendable (OpaquePointer?) -> oriel_status) async throws {
+  func tend(_ body: @escaping @Sendable (Core, OpaquePointer?) -> oriel_status) async throws {
     let core = self.core
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, Error>) in
-      memory.async { continuation.resume(with: Result { try core.tend(body) }) }
+      memory.async { continuation.resume(with: Result { try core.tend { body(core, $0) } }) }
     }
   }
 

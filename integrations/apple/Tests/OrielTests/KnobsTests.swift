@@ -325,7 +325,7 @@ final class KnobsTests: XCTestCase {
     await expect(.argument) { try await self.open(both) }
     given = options
     given.calibrationFile = "/no/such.json"
-    let missing = given
-    await expect(.io) { try await self.open(missing) }
+    let uncalibrated = given
+    await expect(.io) { try await self.open(uncalibrated) }
   }
 }

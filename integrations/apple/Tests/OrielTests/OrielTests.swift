@@ -249,7 +249,7 @@ final class OrielTests: XCTestCase {
     }
   }
 
-  func testAListenerHearsOfErrorsAndWarnings() async throws {
+  func testAListenerHearsOfErrors() async throws {
     let lines = Lines()
     var logged = options
     logged.log = { level, line in lines.add("\(level) \(line)") }
@@ -262,15 +262,65 @@ final class OrielTests: XCTestCase {
     logged.systemPrompt = "Be brief."
     logged.chatTemplate = "{{ messages[0].content }}"
     let session = try await Session.open(path: model, memoryBytes: memory, options: logged)
-    let warnings = lines.take()
-    XCTAssertEqual(1, warnings.count, "\(warnings)")
-    XCTAssertTrue(warnings.first?.hasPrefix("warning ") ?? false, "\(warnings)")
+    XCTAssertEqual([], lines.take())
     do {
       try await session.add(role: "no-such-role", text: "text")
       XCTFail("it was added")
     } catch {
       XCTAssertEqual(["error \(error)"], lines.take())
     }
+  }
+
+  func testTextsThatEndInNulHaveNoneInThem() async throws {
+    let session = try await open()
+    let path = model
+    let memory = memory
+    let options = options
+    var withNul = options
+    withNul.cacheDirectory = "/tmp\0x"
+    let folder = withNul
+    var stop = greedy
+    stop.stop = ["a\0b"]
+    let sampling = stop
+    let calls: [() async throws -> Void] = [
+      { _ = try await Session.open(path: path + "\0", memoryBytes: memory, options: options) },
+      { _ = try Session.plan(path: path, memoryBytes: memory, options: folder) },
+      { _ = try Session.inspect(path: path + "\0") },
+      { try await session.add(role: "user\0", text: "Hi") },
+      { try await session.save(to: "/tmp/\0") },
+      { try await session.restore(from: "/tmp/\0") },
+      { try await session.trim(.cache, folder: "/tmp\0") },
+      { _ = try await session.ask("Hi", sampling: sampling) },
+    ]
+    for call in calls {
+      do {
+        try await call()
+        XCTFail("it was taken")
+      } catch let error as OrielError {
+        XCTAssertEqual(error.status, .argument)
+        XCTAssertTrue(error.message.contains(" has a NUL in it: "), error.message)
+      }
+    }
+    let position = try await session.stats().position
+    XCTAssertEqual(0, position)
+  }
+
+  func testACancelledAskHasWhatWasSaid() async throws {
+    let session = try await open()
+    let whole = try await session.ask(story, sampling: greedy)
+    let sampling = greedy
+    let story = story
+    var early = false
+    for _ in 0..<50 where !early {
+      try await session.reset()
+      let task = Task { try await session.ask(story, sampling: sampling) }
+      try await Task.sleep(nanoseconds: 5_000_000)
+      task.cancel()
+      guard let reply = try? await task.value else { continue }  // before its turn
+      XCTAssertTrue(whole.text.hasPrefix(reply.text), reply.text)
+      early = reply.stop == .cancelled && !reply.text.isEmpty && reply.tokens > 0
+    }
+    XCTAssertTrue(early, "never in the middle")
   }
 
   func testAClosedSessionRefuses() async throws {

@@ -9,8 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <thread>
 
 namespace oriel_jni {
 
@@ -82,22 +80,24 @@ inline void setText(JNIEnv* env, jobjectArray array, jsize index, const char* te
 inline JavaVM* g_vm = nullptr;  // these two set once, by JNI_OnLoad
 inline jmethodID g_on_log = nullptr;
 
-/// What the library logs: the latest error is kept for the exception that will carry it, which is one of the same thread:
-/// another may give memory back meanwhile.
+/// What the library logs.
 struct Log {
-  std::mutex mutex;  // of the next two
-  char error[1024] = "";
-  std::thread::id failed;
   jobject listener = nullptr;  // Native.Log, told of errors and warnings; may be null
 };
 
+/// This thread's latest error, kept for the exception that will carry it: of calls that overlap each has its own.
+struct Line {
+  const Log* log = nullptr;  // that it was given to; null: there is none
+  char text[1024] = "";
+};
+inline thread_local Line t_line;
+
 /// The library calls this on the thread that called it, which is one of Java's.
 inline void onLog(oriel_log_level level, const char* message, void* user) {
-  Log* log = static_cast<Log*>(user);
+  const Log* log = static_cast<const Log*>(user);
   if (level == ORIEL_LOG_ERROR) {
-    const std::lock_guard<std::mutex> lock(log->mutex);
-    std::snprintf(log->error, sizeof(log->error), "%s", message);
-    log->failed = std::this_thread::get_id();
+    t_line.log = log;
+    std::snprintf(t_line.text, sizeof(t_line.text), "%s", message);
   }
   JNIEnv* env = nullptr;
   if (level > ORIEL_LOG_WARNING || log->listener == nullptr ||
@@ -107,7 +107,9 @@ inline void onLog(oriel_log_level level, const char* message, void* user) {
   }
   const jbyteArray line = newBytes(env, message, std::strlen(message));
   if (line != nullptr) {
+    const Line kept = t_line;  // the listener may make other calls
     env->CallVoidMethod(log->listener, g_on_log, static_cast<jint>(level), line);
+    t_line = kept;
   }
   env->ExceptionClear();  // whatever happened to the line, the call goes on
   env->DeleteLocalRef(line);
@@ -115,14 +117,13 @@ inline void onLog(oriel_log_level level, const char* message, void* user) {
 
 /// Ends a call: its status, with the line that explains it in error[0]. What a callback threw goes
 /// first.
-inline jint finish(JNIEnv* env, oriel_status status, Log* log, jobjectArray error) {
-  const std::lock_guard<std::mutex> lock(log->mutex);
-  const bool said = log->error[0] != '\0' && log->failed == std::this_thread::get_id();
+inline jint finish(JNIEnv* env, oriel_status status, const Log* log, jobjectArray error) {
+  const bool said = t_line.log == log;
   if (status != ORIEL_OK && env->ExceptionCheck() == JNI_FALSE) {
-    setText(env, error, 0, said ? log->error : oriel_status_text(status));
+    setText(env, error, 0, said ? t_line.text : oriel_status_text(status));
   }
   if (said) {
-    log->error[0] = '\0';
+    t_line.log = nullptr;
   }
   return status;
 }
@@ -164,6 +165,7 @@ enum Option {
   kDraftTokens,
   kRecallBytes,
   kRecallTokens,
+  kTranscriptBytes,
   kOptionCount
 };
 
@@ -223,6 +225,7 @@ class Options {
     options.draft_tokens = u32(n[kDraftTokens]);
     options.recall_bytes = static_cast<uint64_t>(n[kRecallBytes]);
     options.recall_tokens = u32(n[kRecallTokens]);
+    options.transcript_bytes = u32(n[kTranscriptBytes]);
     options.draft_model = draft_model_.data();
     options.state_format = static_cast<oriel_state_format>(n[kStateFormat]);
     options.constraints = n[kConstraints] != 0;

@@ -35,6 +35,7 @@ void release(JNIEnv* env, Handle* handle) {
   const jobject listener = handle->log.listener;
   const jobject reading_again = handle->reading_again;
   delete handle;
+  t_line.log = nullptr;  // another log may come to lie there
   env->DeleteGlobalRef(listener);
   env->DeleteGlobalRef(reading_again);
 }
@@ -93,7 +94,8 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
                      plan.recall_tokens,
                      number(plan.recall_file_bytes),
                      number(plan.recall_file_tokens),
-                     number(plan.draft_weights_bytes)};
+                     number(plan.draft_weights_bytes),
+                     number(plan.transcript_bytes)};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 
@@ -240,7 +242,7 @@ jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray
 
 void closeHandle(JNIEnv* env, jclass, jlong handle) { release(env, handleOf(handle)); }
 
-void begin(JNIEnv*, jclass, jlong handle) { handleOf(handle)->cancelled.store(false); }
+void spare(JNIEnv*, jclass, jlong handle) { handleOf(handle)->cancelled.store(false); }
 
 void cancel(JNIEnv*, jclass, jlong handle) {
   Handle* on = handleOf(handle);
@@ -387,7 +389,7 @@ jint recover(JNIEnv* env, jclass, jlong handle, jobject callbacks, jobjectArray 
   Caller caller{env, callbacks};
   oriel_recover_options options = {};
   options.struct_size = sizeof(options);
-  options.progress = callbacks != nullptr ? onProgress : nullptr;
+  options.progress = onProgress;
   options.progress_user = &caller;
   oriel_recovered recovered = {};
   recovered.struct_size = sizeof(recovered);
@@ -557,8 +559,7 @@ jint trim(JNIEnv* env, jclass, jlong handle, jint level, jbyteArray folder, jobj
 jint resume(JNIEnv* env, jclass, jlong handle, jobject callbacks, jobjectArray error) {
   Handle* on = handleOf(handle);
   Caller caller{env, callbacks};
-  const oriel_status status =
-      oriel_resume(on->model, callbacks != nullptr ? onProgress : nullptr, &caller);
+  const oriel_status status = oriel_resume(on->model, onProgress, &caller);
   return finish(env, status, &on->log, error);
 }
 
@@ -638,7 +639,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
              "Ldev/oriel/Native$Log;[J[[B)I",
              open),
       native("close", "(J)V", closeHandle),
-      native("begin", "(J)V", begin),
+      native("spare", "(J)V", spare),
       native("cancel", "(J)V", cancel),
       native("describe", "(J[J[[B[[B)I", describe),
       native("chatAdd", "(J[B[B[[B)I", chatAdd),

@@ -19,19 +19,29 @@ final class Native {
   static final class Callbacks {
     private final OrielText listener;
     private final OrielListener all; // the same, where it wants to know more
+    private final boolean keepsTokens;
     private final OrielOptions.Progress progress;
     final StringBuilder text = new StringBuilder();
     final OrielParsed.Builder parsed = new OrielParsed.Builder();
     final List<OrielToken> tokens = new ArrayList<>();
 
-    Callbacks(OrielText listener, OrielOptions.Progress progress) {
+    /** Of a reply; `keepsTokens`: also what it consists of. */
+    Callbacks(OrielText listener, boolean keepsTokens) {
       this.listener = listener;
-      this.progress = progress;
+      this.keepsTokens = keepsTokens;
+      progress = null;
       all = listener instanceof OrielListener ? (OrielListener) listener : null;
     }
 
+    Callbacks(OrielOptions.Progress progress) {
+      this.progress = progress;
+      listener = null;
+      keepsTokens = false;
+      all = null;
+    }
+
     boolean wantsTokens() {
-      return all != null;
+      return keepsTokens || all != null;
     }
 
     boolean onText(byte[] bytes) {
@@ -48,7 +58,9 @@ final class Native {
 
     boolean onToken(int id, byte[] bytes, float logprob, int[] top, float[] logprobs) {
       OrielToken token = new OrielToken(id, Utf8.decode(bytes), logprob, top, logprobs);
-      tokens.add(token);
+      if (keepsTokens) {
+        tokens.add(token);
+      }
       return all == null || all.onToken(token);
     }
 
@@ -75,7 +87,7 @@ final class Native {
     }
   }
 
-  // `callbacks` and `log` are null where nobody wants to know.
+  // `callbacks` of open() and `log` are null where nobody wants to know.
 
   static native byte[] version();
 
@@ -95,8 +107,8 @@ final class Native {
 
   static native void close(long handle);
 
-  /** A call is about to be made: what was cancelled is over. */
-  static native void begin(long handle);
+  /** What was cancelled until now is over. */
+  static native void spare(long handle);
 
   /** The call that runs, or is about to. */
   static native void cancel(long handle);
@@ -131,7 +143,7 @@ final class Native {
 
   static native int rewind(long handle, long position, byte[][] error);
 
-  /** device[0] is the result: its name. `callbacks` may be null. */
+  /** device[0] is the result: its name. */
   static native int recover(long handle, Callbacks callbacks, byte[][] device, byte[][] error);
 
   static native int save(long handle, byte[] path, byte[][] error);
@@ -140,7 +152,7 @@ final class Native {
 
   static native int stats(long handle, long[] stats, byte[][] error);
 
-  // On any thread, beside one of the calls above. `folder` and `callbacks` may be null.
+  // On any thread, beside one of the calls above. `folder` may be null.
 
   static native int trim(long handle, int level, byte[] folder, byte[][] error);
 

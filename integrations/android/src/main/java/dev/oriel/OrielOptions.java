@@ -74,6 +74,11 @@ public final class OrielOptions {
    * assistant of a Gemma 4. draftTokens 0 is 3 with it. Null: none.
    */
   public String draftModel;
+  /**
+   * The conversation's messages are kept as text, the latest of them in so many bytes, which {@link
+   * OrielTrim#ALL} needs. 0: none are.
+   */
+  public int transcriptBytes;
   /** A file of `oriel calibrate`. Null: the one beside the model; "": none. */
   public String calibrationFile;
   /** Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory. */
@@ -145,7 +150,8 @@ public final class OrielOptions {
         checkpoints == NO_CHECKPOINTS ? 0xffffffffL : checked("checkpoints", checkpoints),
         constraints ? 1 : 0, splitTurns ? 1 : 0, forgetEvicted ? 1 : 0,
         ordinal("deviceTest", deviceTest), checked("activationBits", activationBits), checked("draftTokens", draftTokens),
-        atLeastZero("recallBytes", recallBytes), checked("recallTokens", recallTokens)};
+        atLeastZero("recallBytes", recallBytes), checked("recallTokens", recallTokens),
+        checked("transcriptBytes", transcriptBytes)};
   }
 
   /** In the order of the C++ side (enum OptionText); null where there is none. */

@@ -2,7 +2,7 @@ package dev.oriel;
 
 /** What is allocated for what, to the byte. */
 public final class OrielPlan {
-  static final int COUNT = 36;
+  static final int COUNT = 37;
 
   /** False: everything else describes the smallest plan that would run. */
   public final boolean fits;
@@ -51,6 +51,8 @@ public final class OrielPlan {
   public final long recallFileTokens;
   /** Of weightsBytes, those of {@link OrielOptions#draftModel}. */
   public final long draftWeightsBytes;
+  /** Of hostBytes, what {@link OrielOptions#transcriptBytes} takes. */
+  public final long transcriptBytes;
 
   private final long[] trimBytes;
 
@@ -93,5 +95,6 @@ public final class OrielPlan {
     recallFileBytes = n[33];
     recallFileTokens = n[34];
     draftWeightsBytes = n[35];
+    transcriptBytes = n[36];
   }
 }

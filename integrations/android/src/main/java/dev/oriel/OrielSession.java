@@ -1,7 +1,6 @@
 package dev.oriel;
 
 import java.util.Objects;
-import java.util.concurrent.CancellationException;
 
 /**
  * A model with a conversation. Calls wait for the device: make them on a background thread. Any
@@ -9,31 +8,27 @@ import java.util.concurrent.CancellationException;
  * #cancel} and {@link #close} may be called at any time from any thread, also from a listener;
  * {@link #pause}, {@link #trim} and {@link #resume} beside a call, from other threads.
  *
+ * <p>Close it: it holds all its memory until then. One that nobody holds any more is freed some time
+ * after the garbage collector has seen that; what {@link OrielOptions#log}, {@link
+ * OrielOptions#readingAgain} and such refer to counts as held.
+ *
  * <p>Failures are {@link OrielException}; a call on a closed session throws IllegalStateException.
  */
 public final class OrielSession implements AutoCloseable {
   private static final byte[] USER = Utf8.encode("user", "role");
   private static final byte[] SYSTEM = Utf8.encode("system", "role");
 
+  private static final int OK = 0;
   private static final long NO_MESSAGE = -1;
 
-  private final Object lock = new Object();
   private final byte[] systemPrompt;
   private final OrielPlan plan;
   private final String device;
   private final String driver;
+  private final Handle handle;
 
-  // All under the lock.
-  private long handle; // 0: closed
-  private Thread running; // inside a call
-  private Object runningFor; // whose cancel(Object) is meant
-  private boolean cancelled; // since `running` began
-  private boolean closing;
-  private int tending; // calls of trim(), resume() and such
-
-  private interface Call {
-    int run(long handle, byte[][] error);
-  }
+  /** What a call could not do to the conversation and the next one does; null: nothing. */
+  private Handle.Call owed; // of the call whose turn it is
 
   /** As C reads it. */
   private static final class Sampling {
@@ -46,9 +41,9 @@ public final class OrielSession implements AutoCloseable {
 
     Sampling(OrielSampling given, OrielText listener, boolean chat) {
       OrielSampling sampling = given == null ? new OrielSampling() : given;
-      callbacks = new Native.Callbacks(listener, null);
-      boolean tokens = callbacks.wantsTokens() || sampling.logprobs || sampling.topLogprobs != 0;
-      numbers = sampling.packNumbers(chat, tokens);
+      boolean logprobs = sampling.logprobs || sampling.topLogprobs != 0;
+      callbacks = new Native.Callbacks(listener, logprobs);
+      numbers = sampling.packNumbers(chat, callbacks.wantsTokens());
       floats = sampling.packFloats();
       texts = sampling.packTexts();
       biasIds = sampling.packBiasIds();
@@ -59,7 +54,7 @@ public final class OrielSession implements AutoCloseable {
   /** Hands on what is read again, and remembers who wanted it to stop. */
   private static final class ReadingAgain implements OrielOptions.Progress {
     private final OrielOptions.Progress listener;
-    OrielSession session;
+    volatile Handle handle;
 
     ReadingAgain(OrielOptions.Progress listener) {
       this.listener = listener;
@@ -68,11 +63,9 @@ public final class OrielSession implements AutoCloseable {
     @Override
     public boolean onProgress(long done, long total) {
       boolean goOn = listener.onProgress(done, total);
-      OrielSession on = session;
+      Handle on = handle;
       if (!goOn && on != null) {
-        synchronized (on.lock) {
-          on.cancelled = true;
-        }
+        on.markCancelled();
       }
       return goOn;
     }
@@ -85,19 +78,19 @@ public final class OrielSession implements AutoCloseable {
     long[] numbers = options.pack(memoryBytes);
     byte[][] texts = options.packTexts();
     Native.Callbacks callbacks =
-        options.progress == null ? null : new Native.Callbacks(null, options.progress);
+        options.progress == null ? null : new Native.Callbacks(options.progress);
     numbers[OrielOptions.PINNED] = Oriel.pinned(file, options, numbers);
     long[] handle = new long[1];
     Native.Log log = Native.Log.of(options.log);
     ReadingAgain reading =
         options.readingAgain == null ? null : new ReadingAgain(options.readingAgain);
-    Native.Callbacks again = reading == null ? null : new Native.Callbacks(null, reading);
+    Native.Callbacks again = reading == null ? null : new Native.Callbacks(reading);
     OrielException.check(
         Native.open(file, numbers, texts, callbacks, again, log, handle, error), error);
     try {
       OrielSession session = new OrielSession(handle[0], options.systemPrompt);
       if (reading != null) {
-        reading.session = session;
+        reading.handle = session.handle;
       }
       return session;
     } catch (Throwable t) {
@@ -106,19 +99,19 @@ public final class OrielSession implements AutoCloseable {
     }
   }
 
-  private OrielSession(long handle, String prompt) {
-    this.handle = handle;
+  private OrielSession(long value, String prompt) {
     systemPrompt = prompt == null ? null : Utf8.encode(prompt, "systemPrompt");
     byte[][] error = new byte[1][];
     byte[][] texts = new byte[2][];
     long[] numbers = new long[OrielPlan.COUNT];
-    OrielException.check(Native.describe(handle, numbers, texts, error), error);
+    OrielException.check(Native.describe(value, numbers, texts, error), error);
     plan = new OrielPlan(numbers);
     device = Utf8.decode(texts[0]);
     driver = Utf8.decode(texts[1]);
     if (systemPrompt != null) {
-      OrielException.check(Native.chatAdd(handle, SYSTEM, systemPrompt, error), error);
+      OrielException.check(Native.chatAdd(value, SYSTEM, systemPrompt, error), error);
     }
+    handle = new Handle(this, value); // the last thing: from here on it frees
   }
 
   /** The plan that was carried out. */
@@ -151,19 +144,21 @@ public final class OrielSession implements AutoCloseable {
   public OrielReply chat(String text, OrielSampling sampling, OrielText listener) {
     byte[] message = Utf8.encode(text, "text");
     Sampling how = new Sampling(sampling, listener, true);
-    begin(listener);
+    handle.begin(listener);
     try {
       byte[][] error = new byte[1][];
       long[] before = new long[OrielStats.COUNT];
-      OrielException.check(Native.stats(handle, before, error), error);
-      int added = run((h, e) -> Native.chatAdd(h, USER, message, e), error);
+      int added = settled((h, e) -> {
+        int known = Native.stats(h, before, e);
+        return known != OK ? known : Native.chatAdd(h, USER, message, e);
+      }, error);
       if (isCancelled(added)) {
         return OrielReply.nothing();
       }
       OrielException.check(added, error);
       return reply(true, how, new OrielStats(before).position);
     } finally {
-      end();
+      handle.end();
     }
   }
 
@@ -179,7 +174,7 @@ public final class OrielSession implements AutoCloseable {
   public void add(String role, String text) {
     byte[] who = Utf8.path(role, "role");
     byte[] what = Utf8.encode(text, "text");
-    perform(null, (h, e) -> Native.chatAdd(h, who, what, e));
+    perform((h, e) -> Native.chatAdd(h, who, what, e));
   }
 
   /**
@@ -188,54 +183,51 @@ public final class OrielSession implements AutoCloseable {
    */
   public void addJson(String messages) {
     byte[] json = Utf8.encode(messages, "messages");
-    perform(null, (h, e) -> Native.chatAddJson(h, json, e));
+    perform((h, e) -> Native.chatAddJson(h, json, e));
   }
 
   /** Answers what was added, e.g. a tool's result. As {@link #chat}, without a message of its own. */
   public OrielReply reply(OrielSampling sampling, OrielText listener) {
     Sampling how = new Sampling(sampling, listener, true);
-    begin(listener);
+    handle.begin(listener);
     try {
       return reply(true, how, NO_MESSAGE);
     } finally {
-      end();
+      handle.end();
     }
   }
 
   /** Appends raw text, for models that do not chat. Control tokens in it count as such. */
   public void append(String text) {
     byte[] what = Utf8.encode(text, "text");
-    perform(null, (h, e) -> Native.append(h, what, e));
+    perform((h, e) -> Native.append(h, what, e));
   }
 
   /** Continues what was appended. */
   public OrielReply generate(OrielSampling sampling, OrielText listener) {
     Sampling how = new Sampling(sampling, listener, false);
-    begin(listener);
+    handle.begin(listener);
     try {
       return reply(false, how, NO_MESSAGE);
     } finally {
-      end();
+      handle.end();
     }
   }
 
-  /** Back to a new conversation (with the system prompt), which takes no new memory. */
+  /**
+   * Back to a new conversation (with the system prompt), which takes no new memory. Where the prompt
+   * could not be read, as this was cancelled or the session paused meanwhile, it throws, and the next
+   * call on the conversation reads it first.
+   */
   public void reset() {
-    begin(null);
+    handle.begin(null);
     try {
       byte[][] error = new byte[1][];
-      OrielException.check(run(Native::reset, error), error);
-      if (systemPrompt != null) {
-        // Not to be left without it: only closing interrupts this.
-        int added;
-        do {
-          spare();
-          added = run((h, e) -> Native.chatAdd(h, SYSTEM, systemPrompt, e), error);
-        } while (isCancelled(added) && !isClosing());
-        OrielException.check(added, error);
-      }
+      OrielException.check(handle.run(Native::reset, error), error);
+      owed = systemPrompt == null ? null : (h, e) -> Native.chatAdd(h, SYSTEM, systemPrompt, e);
+      OrielException.check(settle(error), error);
     } finally {
-      end();
+      handle.end();
     }
   }
 
@@ -245,7 +237,7 @@ public final class OrielSession implements AutoCloseable {
    */
   public void rewind(long position) {
     OrielOptions.checked("position", position);
-    perform(null, (h, e) -> Native.rewind(h, position, e));
+    perform((h, e) -> Native.rewind(h, position, e));
   }
 
   /**
@@ -257,9 +249,10 @@ public final class OrielSession implements AutoCloseable {
    * @return the device's name
    */
   public String recover(OrielOptions.Progress progress) {
-    Native.Callbacks callbacks = progress == null ? null : new Native.Callbacks(null, progress);
+    Native.Callbacks callbacks = new Native.Callbacks((done, total) ->
+        (progress == null || progress.onProgress(done, total)) && !handle.isCancelled());
     byte[][] name = new byte[1][];
-    perform(null, (h, e) -> Native.recover(h, callbacks, name, e));
+    ask((h, e) -> Native.recover(h, callbacks, name, e));
     return Utf8.decode(name[0]);
   }
 
@@ -270,7 +263,7 @@ public final class OrielSession implements AutoCloseable {
   /** Writes the conversation to a file, atomically. */
   public void save(String path) {
     byte[] file = Utf8.path(path, "path");
-    perform(null, (h, e) -> Native.save(h, file, e));
+    perform((h, e) -> Native.save(h, file, e));
   }
 
   /**
@@ -279,12 +272,16 @@ public final class OrielSession implements AutoCloseable {
    */
   public void restore(String path) {
     byte[] file = Utf8.path(path, "path");
-    perform(null, (h, e) -> Native.restore(h, file, e));
+    ask((h, e) -> {
+      int restored = Native.restore(h, file, e);
+      owed = restored == OK ? null : owed;
+      return restored;
+    });
   }
 
   public OrielStats stats() {
     long[] numbers = new long[OrielStats.COUNT];
-    perform(null, (h, e) -> Native.stats(h, numbers, e));
+    perform((h, e) -> Native.stats(h, numbers, e));
     return new OrielStats(numbers);
   }
 
@@ -296,8 +293,8 @@ public final class OrielSession implements AutoCloseable {
   public OrielParsed parseReply(String text, boolean insideThought) {
     byte[] what = Utf8.encode(text, "text");
     Native.Callbacks[] last = new Native.Callbacks[1];
-    perform(null, (h, e) -> {
-      last[0] = new Native.Callbacks(null, null);
+    ask((h, e) -> {
+      last[0] = new Native.Callbacks(null, false);
       return Native.parseReply(h, insideThought, what, last[0], e);
     });
     return last[0].parsed.build();
@@ -307,7 +304,7 @@ public final class OrielSession implements AutoCloseable {
   public String render(String messages, boolean generationPrompt) {
     byte[] json = Utf8.encode(messages, "messages");
     byte[][] text = new byte[1][];
-    perform(null, (h, e) -> Native.render(h, json, generationPrompt, text, e));
+    ask((h, e) -> Native.render(h, json, generationPrompt, text, e));
     return Utf8.decode(text[0]);
   }
 
@@ -315,7 +312,7 @@ public final class OrielSession implements AutoCloseable {
   public int[] renderTokens(String messages, boolean generationPrompt) {
     byte[] json = Utf8.encode(messages, "messages");
     int[][] ids = new int[1][];
-    perform(null, (h, e) -> Native.renderTokens(h, json, generationPrompt, ids, e));
+    ask((h, e) -> Native.renderTokens(h, json, generationPrompt, ids, e));
     return ids[0];
   }
 
@@ -331,7 +328,7 @@ public final class OrielSession implements AutoCloseable {
     int how = OrielOptions.ordinal("pooling", pooling);
     float[][] values = new float[1][];
     int[] tokens = new int[1];
-    perform(null, (h, e) -> Native.embed(h, how, normalised, what, values, tokens, e));
+    perform((h, e) -> Native.embed(h, how, normalised, what, values, tokens, e));
     return new OrielEmbedding(values[0], tokens[0]);
   }
 
@@ -342,65 +339,43 @@ public final class OrielSession implements AutoCloseable {
   public int[] tokenize(String text) {
     byte[] what = Utf8.encode(text, "text");
     int[][] ids = new int[1][];
-    perform(null, (h, e) -> Native.tokenize(h, what, ids, e));
+    ask((h, e) -> Native.tokenize(h, what, ids, e));
     return ids[0];
   }
 
   public String detokenize(int[] ids) {
     Objects.requireNonNull(ids, "ids");
     byte[][] text = new byte[1][];
-    perform(null, (h, e) -> Native.detokenize(h, ids, text, e));
+    ask((h, e) -> Native.detokenize(h, ids, text, e));
     return Utf8.decode(text[0]);
   }
 
   /**
-   * Stops the call that runs, as soon as the device has done what it was given. A reply then returns with stop CANCELLED; other
-   * calls throw OrielException with status CANCELLED. Without a running call, nothing happens.
+   * Stops the call that runs, as soon as the device has done what it was given. A reply then returns
+   * with stop CANCELLED; other calls throw OrielException with status CANCELLED. Without a running
+   * call, nothing happens: {@link #resume} is stopped by its listener, or by close().
    */
   public void cancel() {
-    synchronized (lock) {
-      if (running != null) {
-        cancelled = true;
-        Native.cancel(handle);
-      }
-    }
+    handle.cancel();
   }
 
   /** Stops the call that runs if it was made with this listener. */
   void cancel(Object listener) {
-    synchronized (lock) {
-      if (runningFor == listener) {
-        cancel();
-      }
-    }
+    handle.cancel(listener);
   }
 
   /**
    * Frees everything. A call that runs is cancelled and waited for, which takes one step of the
-   * model at most; from inside its listener, it ends when that call does. Closing twice is fine.
+   * model at most; so is {@link #resume}. From inside a listener of one of them, it ends when that
+   * call does. Closing twice is fine.
+   *
+   * <p>After {@link #pause} a call that rests is ended, too. One that has to undo something on the
+   * device takes back for that what {@link #trim} gave; where that fails close() throws why and has
+   * freed nothing, and may be called again.
    */
   @Override
   public void close() {
-    synchronized (lock) {
-      closing = true;
-      lock.notifyAll();
-      cancel();
-      if (running == Thread.currentThread()) {
-        return;
-      }
-      boolean interrupted = false;
-      while (running != null || tending != 0) {
-        try {
-          lock.wait();
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
-      }
-      free();
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
+    handle.close();
   }
 
   /**
@@ -409,19 +384,20 @@ public final class OrielSession implements AutoCloseable {
    * new calls throw OrielException with status STATE.
    */
   public void pause() {
-    tend(Native::pause);
+    handle.tend(Native::pause);
   }
 
   /**
    * Gives memory back, until {@link #resume}. Waits for a reply that runs, or, after {@link #pause},
-   * until it rests. What fails leaves everything as it is.
+   * until it rests. What fails leaves everything as it is. ALL needs {@link
+   * OrielOptions#transcriptBytes} for a conversation that has begun.
    *
    * @param folder for CACHE: where the cache is written, to a file that nobody else can read and
    *     that goes with it; null else
    */
   public void trim(OrielTrim level, String folder) {
     byte[] path = folder == null ? null : Utf8.path(folder, "folder");
-    tend((h, e) -> Native.trim(h, level.ordinal(), path, e));
+    handle.tend((h, e) -> Native.trim(h, level.ordinal(), path, e));
   }
 
   /**
@@ -429,11 +405,12 @@ public final class OrielSession implements AutoCloseable {
    * long as opening: call it on a background thread. What fails, for want of memory say, leaves
    * everything as it is, and may be tried again.
    *
-   * @param progress hears of weights that are read; null: nobody
+   * @param progress hears of weights that are read, and stops that with false; null: nobody
    */
   public void resume(OrielOptions.Progress progress) {
-    Native.Callbacks callbacks = progress == null ? null : new Native.Callbacks(null, progress);
-    tend((h, e) -> Native.resume(h, callbacks, e));
+    Native.Callbacks callbacks = new Native.Callbacks((done, total) ->
+        handle.resumes(progress == null || progress.onProgress(done, total)));
+    handle.tend((h, e) -> Native.resume(h, callbacks, e));
   }
 
   public void resume() {
@@ -456,115 +433,42 @@ public final class OrielSession implements AutoCloseable {
 
   private long[] resident() {
     long[] numbers = new long[3];
-    tend((h, e) -> Native.resident(h, numbers, e));
+    handle.tend((h, e) -> Native.resident(h, numbers, e));
     return numbers;
   }
 
-  /** Beside a call that may run on another thread. */
-  private void tend(Call call) {
-    long on;
-    synchronized (lock) {
-      if (closing) {
-        throw new IllegalStateException("the session is closed: open another one");
-      }
-      ++tending;
-      on = handle;
-    }
+  /** A call on the conversation. */
+  private void perform(Handle.Call call) {
+    handle.begin(null);
     try {
       byte[][] error = new byte[1][];
-      OrielException.check(call.run(on, error), error);
+      OrielException.check(settled(call, error), error);
     } finally {
-      synchronized (lock) {
-        --tending;
-        if (closing && tending == 0 && running == null) {
-          free();
-        }
-        lock.notifyAll();
-      }
+      handle.end();
     }
   }
 
-  /**
-   * Waits for its turn. A thread that is interrupted before it comes leaves with
-   * CancellationException.
-   */
-  private void begin(Object listener) {
-    synchronized (lock) {
-      if (running == Thread.currentThread()) {
-        throw new IllegalStateException(
-            "a listener called the session that called it: return first, then call");
-      }
-      if (Thread.currentThread().isInterrupted()) {
-        throw new CancellationException("the thread was interrupted");
-      }
-      while (running != null && !closing) {
-        try {
-          lock.wait();
-        } catch (InterruptedException e) {
-          Thread.currentThread().interrupt();
-          throw new CancellationException("interrupted while another call was running");
-        }
-      }
-      if (closing) {
-        throw new IllegalStateException("the session is closed: open another one");
-      }
-      running = Thread.currentThread();
-      runningFor = listener;
-      cancelled = false;
-      Native.begin(handle);
-    }
-  }
-
-  /** What was cancelled until now goes on, unless the session is being closed. */
-  private void spare() {
-    synchronized (lock) {
-      cancelled = closing;
-      if (!closing) {
-        Native.begin(handle);
-      }
-    }
-  }
-
-  private void end() {
-    synchronized (lock) {
-      running = null;
-      runningFor = null;
-      if (closing && tending == 0) {
-        free();
-      }
-      lock.notifyAll();
-    }
-  }
-
-  private void free() {
-    long last = handle;
-    handle = 0; // a log listener may close, too
-    if (last != 0) {
-      Native.close(last);
-    }
-  }
-
-  /**
-   * One native call, unless it was cancelled before: the library knows of cancels only while a call
-   * of its own runs.
-   */
-  private int run(Call call, byte[][] error) {
-    synchronized (lock) {
-      if (cancelled) {
-        return OrielException.Status.CANCELLED.ordinal();
-      }
-    }
-    return call.run(handle, error);
-  }
-
-  private void perform(Object listener, Call call) {
-    begin(listener);
+  /** Any other. */
+  private void ask(Handle.Call call) {
+    handle.begin(null);
     try {
       byte[][] error = new byte[1][];
-      OrielException.check(run(call, error), error);
+      OrielException.check(handle.run(call, error), error);
     } finally {
-      end();
+      handle.end();
     }
+  }
+
+  /** `call`, behind what is owed. */
+  private int settled(Handle.Call call, byte[][] error) {
+    int status = settle(error);
+    return status != OK ? status : handle.run(call, error);
+  }
+
+  private int settle(byte[][] error) {
+    int status = owed == null ? OK : handle.run(owed, error);
+    owed = status == OK ? null : owed;
+    return status;
   }
 
   /** @param message where the message began that a chat answers, or NO_MESSAGE */
@@ -572,7 +476,7 @@ public final class OrielSession implements AutoCloseable {
     Native.Callbacks heard = how.callbacks;
     double[] result = new double[5];
     byte[][] error = new byte[1][];
-    int status = run(
+    int status = settled(
         (h, e) -> Native.generate(h, chat, how.numbers, how.floats, how.texts, how.biasIds,
             how.biases, heard, result, e),
         error);
@@ -580,7 +484,8 @@ public final class OrielSession implements AutoCloseable {
       result[0] = OrielReply.Stop.CANCELLED.ordinal();
     } else {
       if (message != NO_MESSAGE && neverBegan(OrielException.Status.of(status))) {
-        Native.rewind(handle, message, new byte[1][]);
+        owed = (h, e) -> takeBack(h, message, e);
+        settle(new byte[1][]);
       }
       OrielException.check(status, error);
     }
@@ -593,10 +498,10 @@ public final class OrielSession implements AutoCloseable {
         || status == OrielException.Status.STATE || status == OrielException.Status.TEXT;
   }
 
-  private boolean isClosing() {
-    synchronized (lock) {
-      return closing;
-    }
+  /** A message that is too long for that in a full window stays. */
+  private static int takeBack(long handle, long message, byte[][] error) {
+    int status = Native.rewind(handle, message, error);
+    return OrielException.Status.of(status) == OrielException.Status.CONTEXT ? OK : status;
   }
 
   private static boolean isCancelled(int status) {

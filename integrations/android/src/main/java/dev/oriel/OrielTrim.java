@@ -12,6 +12,9 @@ public enum OrielTrim {
   WEIGHTS,
   /** The conversation's cache, which goes to a file. */
   CACHE,
-  /** The same without a file: the conversation is built again from its transcript. */
+  /**
+   * The same without a file: the conversation is built again from its transcript ({@link
+   * OrielOptions#transcriptBytes}).
+   */
   ALL
 }
