@@ -174,8 +174,8 @@ bool validCalibration(const oriel_calibration* given) {
   }
   for (uint32_t layer = 0; layer < options.layer_count; ++layer) {
     const oriel_layer_calibration& costs = options.layers[layer];
-    if (!isMeasurement(costs.keys_int8) || !isMeasurement(costs.keys_int4) || !isMeasurement(costs.values_int8) ||
-        !isMeasurement(costs.values_int4)) {
+    if (!isMeasurement(costs.keys_int8) || !isMeasurement(costs.keys_int4) ||
+        !isMeasurement(costs.values_int8) || !isMeasurement(costs.values_int4)) {
       return false;
     }
   }

@@ -19,7 +19,7 @@ struct LayerCalibration {
 };
 
 /// A number that a measurement can give: none is so large that sums of them are no number any more.
-inline bool isMeasurement(double value) { return value >= 0 && value <= 1e9; }
+inline bool isMeasurement(double value) { return value >= 0 && value <= 1e100; }
 
 /// Constants of one model as `oriel calibrate` measures them. 0: not measured.
 struct Calibration {

@@ -16,8 +16,8 @@ class SizeSignal {
     sigset_t before;
     (void)::sigemptyset(&only_);
     (void)::sigaddset(&only_, SIGXFSZ);
-    blocked_ = ::pthread_sigmask(SIG_BLOCK, &only_, &before) == 0 &&
-               ::sigismember(&before, SIGXFSZ) == 0;
+    blocked_ =
+        ::pthread_sigmask(SIG_BLOCK, &only_, &before) == 0 && ::sigismember(&before, SIGXFSZ) == 0;
   }
   ~SizeSignal() {
     if (!blocked_) {
