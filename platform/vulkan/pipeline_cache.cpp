@@ -39,17 +39,20 @@ FileHeader expectedHeader(const DeviceCaps& caps) {
   return header;
 }
 
-// Whether a file of that size may be what was kept, by its first bytes: no memory is taken for another.
+// Whether a file of that size begins as one that was kept; whatever its payload's hash is.
+bool isKept(const DeviceCaps& caps, const FileHeader& header, uint64_t file_bytes) {
+  FileHeader expected = expectedHeader(caps);
+  expected.payload_bytes = file_bytes - sizeof(FileHeader);
+  expected.payload_hash = header.payload_hash;
+  return file_bytes >= sizeof(FileHeader) + sizeof(DriverHeader) &&
+         std::memcmp(&header, &expected, sizeof(header)) == 0;
+}
+
+// Before memory is taken for it.
 bool beginsRight(const InputFile& file, const DeviceCaps& caps) {
   FileHeader header;
-  if (file.bytes() < sizeof(FileHeader) + sizeof(DriverHeader) ||
-      !file.read(0, &header, sizeof(header), Log()).ok()) {
-    return false;
-  }
-  FileHeader expected = expectedHeader(caps);
-  expected.payload_bytes = file.bytes() - sizeof(FileHeader);
-  expected.payload_hash = header.payload_hash;
-  return std::memcmp(&header, &expected, sizeof(header)) == 0;
+  return file.bytes() >= sizeof(header) && file.read(0, &header, sizeof(header), Log()).ok() &&
+         isKept(caps, header, file.bytes());
 }
 
 // The driver's bytes within a good file; false for any other.
@@ -62,10 +65,8 @@ bool checkFile(const DeviceCaps& caps, const uint8_t* file, uint64_t file_bytes,
   std::memcpy(&header, file, sizeof(header));
   *payload = file + sizeof(FileHeader);
   *payload_bytes = file_bytes - sizeof(FileHeader);
-  FileHeader expected = expectedHeader(caps);
-  expected.payload_bytes = *payload_bytes;
-  expected.payload_hash = hashBytes(*payload, *payload_bytes);
-  if (std::memcmp(&header, &expected, sizeof(header)) != 0) {
+  if (!isKept(caps, header, file_bytes) ||
+      header.payload_hash != hashBytes(*payload, *payload_bytes)) {
     return false;
   }
   DriverHeader driver;

@@ -100,7 +100,7 @@ void Verdict::read(const DeviceCaps& caps, const char* dir, bool begins) {
     return;
   }
   kept_ = file.kept;
-  suspected_ = kept_.deaths != 0 && (kept_.suspect_starts != 0 || !begins);
+  suspected_ = kept_.died.count != 0 && (kept_.died.suspect_starts != 0 || !begins);
 }
 
 void Verdict::keep(const DeviceCaps& caps, const char* dir) {
@@ -109,11 +109,7 @@ void Verdict::keep(const DeviceCaps& caps, const char* dir) {
     return;
   }
   if (File now; !deaths_changed_ && readFile(caps, path, &now)) {
-    kept_.died_features = now.kept.died_features;
-    kept_.died_place = now.kept.died_place;
-    kept_.deaths = now.kept.deaths;
-    kept_.suspect_starts = now.kept.suspect_starts;
-    kept_.deadly = now.kept.deadly;
+    kept_.died = now.kept.died;
   }
   File file = expectedFile(caps);
   file.kept = kept_;
@@ -156,34 +152,34 @@ bool Verdict::died(const DriverContact& contact) {
   if (contact.place == DriverPlace::kNone || contact.place == DriverPlace::kKeptKernels) {
     return false;
   }
-  const uint32_t more = contact.features & ~kept_.died_features;
-  kept_.died_features |= more;
+  const uint32_t more = contact.features & ~kept_.died.features;
+  kept_.died.features |= more;
   // Of the same again: in a start that asked for it again, or leaving it off does not help.
-  const bool asked_again = contact.features != 0 && kept_.suspect_starts == 0;
-  kept_.deadly |= more == 0 && !asked_again ? 1 : 0;
-  kept_.died_place = static_cast<uint32_t>(contact.place);
-  kept_.suspect_starts = startsAfter(kept_.deaths, kMostSuspectStarts);
-  ++kept_.deaths;
+  const bool asked_again = contact.features != 0 && kept_.died.suspect_starts == 0;
+  kept_.died.deadly |= more == 0 && !asked_again ? 1 : 0;
+  kept_.died.place = static_cast<uint32_t>(contact.place);
+  kept_.died.suspect_starts = startsAfter(kept_.died.count, kMostSuspectStarts);
+  ++kept_.died.count;
   suspected_ = changed_ = deaths_changed_ = true;
   return true;
 }
 
 void Verdict::starting() {
-  if (kept_.suspect_starts != 0) {
-    --kept_.suspect_starts;
+  if (kept_.died.suspect_starts != 0) {
+    --kept_.died.suspect_starts;
     changed_ = deaths_changed_ = true;
   }
 }
 
 void Verdict::survived() {
-  if (kept_.deaths != 0 && !suspected_) {
+  if (kept_.died.count != 0 && !suspected_) {
     survivedTest();
   }
 }
 
 void Verdict::survivedTest() {
-  if (kept_.deaths != 0) {
-    kept_.died_features = kept_.died_place = kept_.deaths = kept_.suspect_starts = kept_.deadly = 0;
+  if (kept_.died.count != 0) {
+    kept_.died = Deaths();
     suspected_ = false;
     changed_ = deaths_changed_ = true;
   }
@@ -225,10 +221,10 @@ void Verdict::describe(char* text, size_t capacity) const {
     appendToList("ways to multiply put aside: they came out wrong", text, capacity);
   }
   if (suspected_) {
-    writeFeatureNames(kept_.died_features, names, sizeof(names));
+    writeFeatureNames(kept_.died.features, names, sizeof(names));
     std::snprintf(item, sizeof(item), "%s off: the driver ended a process at %s",
-                  kept_.deadly != 0 ? "the device" : names,
-                  placeName(static_cast<DriverPlace>(kept_.died_place)));
+                  kept_.died.deadly != 0 ? "the device" : names,
+                  placeName(static_cast<DriverPlace>(kept_.died.place)));
     appendToList(item, text, capacity);
   }
 }

@@ -56,8 +56,8 @@ class Verdict {
   /// It has done that in a test, which asks for everything.
   void survivedTest();
   /// What it died of and is not asked for in this start.
-  uint32_t diedFeatures() const { return suspected_ ? kept_.died_features : 0; }
-  bool isDeadly() const { return suspected_ && kept_.deadly != 0; }
+  uint32_t diedFeatures() const { return suspected_ ? kept_.died.features : 0; }
+  bool isDeadly() const { return suspected_ && kept_.died.deadly != 0; }
 
   /// One line for people, without what was right: "" where there is nothing to say.
   void describe(char* text, size_t capacity) const;
@@ -69,13 +69,16 @@ class Verdict {
   static constexpr uint32_t kMostSuspectStarts = 3u << 20;
 
  private:
-  struct Kept {
-    uint32_t wrong_features;
-    uint32_t died_features;
-    uint32_t died_place;
-    uint32_t deaths;
+  struct Deaths {
+    uint32_t features;
+    uint32_t place;
+    uint32_t count;
     uint32_t suspect_starts;  ///< still to come
     uint32_t deadly;          ///< 1: it died without anything optional
+  };
+  struct Kept {
+    uint32_t wrong_features;
+    Deaths died;
     uint8_t aside[kChoices];  ///< candidates that came out wrong, a bit for each position
     uint8_t reserved[2];
     uint8_t kernels[kMaxKernels];

@@ -118,7 +118,7 @@ void makeFolder(const char* path);
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);
 /// Of every file in `folder` whose name has this beginning and this end; looks at so many names at most as a cache
-/// folder has. How many were removed; `*left` grows by those that could not be.
+/// folder has. How many were removed; `*left` grows by those that could not be, and by one where nobody may look.
 uint32_t removeFiles(const char* folder, const char* beginning, const char* end, uint32_t* left);
 
 /// A small file that is there while this process is in the midst of something that may end it. One whose owner is gone

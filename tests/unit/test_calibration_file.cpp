@@ -124,10 +124,9 @@ TEST(CalibrationFile, the_bundled_one_is_read_whatever_pieces_it_comes_in) {
 }
 
 TEST(CalibrationFile, numbers_are_what_they_say) {
-  for (const char* number :
-       {"0", "1", "0.1", "10.25", "1e3", "1E+3", "1.5e-9", "123456789012345",
-        "2.516278059853143e-05", "1.0151052405560189e-05", "4.9e-324", "1e-400",
-        "1.7976931348623157e99", "100000000000000000000000000000"}) {
+  for (const char* number : {"0", "1", "0.1", "10.25", "1e3", "1E+3", "1.5e-9", "123456789012345",
+                             "2.516278059853143e-05", "1.0151052405560189e-05", "4.9e-324",
+                             "1e-400", "1.7976931348623157e99", "100000000000000000000000000000"}) {
     const ReadBack got = readText(withConstant(number));
     ASSERT_EQ(CalibrationFault::kNone, got.fault) << number;
     const double want = std::strtod(number, nullptr);

@@ -348,7 +348,8 @@ typedef struct oriel_options {
    * prefix. Models that keep a state do without, as do those that norm keys behind RoPE (Hunyuan), and windows that are
    * given with less than 32 tokens: oriel_plan.recall_tokens is then 0. 0: what left the window is gone. */
   uint64_t recall_bytes;
-  /* Folder of that file, which must be there. Read by oriel_model_load. NULL: cache_dir. */
+  /* Folder of that file, which must be there. Read by oriel_model_load. NULL: cache_dir, which is made where it is
+   * missing. */
   const char *recall_dir;
 } oriel_options;
 
