@@ -138,12 +138,14 @@ bool Session::isTranscribed() const {
   return known >= position_;
 }
 
-// Where the messages begin that are not the prefix's, for Transcript::next().
+// Where the messages begin that are not the prefix's, for Transcript::next(). One of a session that was saved without a
+// prefix may begin in it and end behind it: that is its own.
 uint64_t Session::ownMessages() const {
   Transcript::Entry entry;
   const char* json = nullptr;
   uint64_t own = 0;
-  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.begin < prefixTokens();) {
+  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.begin < prefixTokens() &&
+                        entry.end <= prefixTokens();) {
     own = at;
   }
   return own;

@@ -176,8 +176,10 @@ void saveOver(SmallSession* session, const std::vector<uint8_t>& there, uint32_t
   EXPECT_EQ(may ? ORIEL_OK : ORIEL_ERROR_IO, status);
   if (may) {
     const std::string saved = session->save();
-    EXPECT_EQ(ORIEL_OK, watch.ended(oriel_session_restore_file_as(
-                            session->get(), snapshotPath().c_str(), ORIEL_RESTORE_EXACT, nullptr)));
+    const oriel_status restored = oriel_session_restore_file_as(
+        session->get(), snapshotPath().c_str(), ORIEL_RESTORE_EXACT, nullptr);
+    EXPECT_EQ(ORIEL_OK, restored) << watch.errors();
+    watch.ended(restored);
     EXPECT_EQ(saved, session->save());
   }
   session->tell(nullptr);

@@ -136,11 +136,11 @@ TEST_F(Share, who_waits_together_goes_together) {
   EXPECT_EQ(3u, widest);
 }
 
-// Of a step of 800 ms 100 ms are waited for one that is about to come, and never for one that left.
+// Of a step of 1.6 s 200 ms are waited for one that is about to come, and never for one that left.
 TEST_F(Share, waits_a_little_for_who_is_choosing) {
   using Clock = std::chrono::steady_clock;
   init(2, 2);
-  step_ms = 800;
+  step_ms = 1600;
   DecodeRequest both[] = {requestOf(0, 2, true), requestOf(1, 2, true)};
   share_.decode(both, 2);
   step_ms = 0;
@@ -150,13 +150,13 @@ TEST_F(Share, waits_a_little_for_who_is_choosing) {
     share_.decode(&solo, 1);
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   };
-  EXPECT_GE(soloMs(), 95);
-  EXPECT_LT(soloMs(), 95) << "who did not come is not waited for again";
-  step_ms = 800;
+  EXPECT_GE(soloMs(), 195);
+  EXPECT_LT(soloMs(), 195) << "who did not come is not waited for again";
+  step_ms = 1600;
   share_.decode(both, 2);
   step_ms = 0;
   share_.leave(1);
-  EXPECT_LT(soloMs(), 95) << "who left is not waited for";
+  EXPECT_LT(soloMs(), 195) << "who left is not waited for";
 }
 
 }  // namespace
