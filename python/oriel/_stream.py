@@ -1,11 +1,12 @@
 """A push callback turned into a pull: a thread in the C call, which stands still while nobody asks for more."""
 
+import collections
 import ctypes
 import functools
 import os
 import queue
 import threading
-from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Deque, List, NamedTuple, Optional, Tuple
 
 from . import _abi
 from ._calls import interruptible, running, same_process
@@ -95,7 +96,7 @@ class Stream:
         self.core = core
         self.owner = threading.get_ident()
         self.ended = False
-        self._work: Optional[Callable[[Sink], None]] = work
+        self._work: Deque[Callable[[Sink], None]] = collections.deque([work])
         self._steps: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._pulling = threading.RLock()
@@ -109,14 +110,20 @@ class Stream:
     def run_at_once(self, sink: Sink) -> None:
         """All of it, before the first step was pulled: every step goes to `sink`."""
         self.core.enter(self)
-        work = self._work
+        work = self._take_work()
         assert work is not None
-        self._work = None
         try:
             interruptible(functools.partial(self._run_to, work, sink), self.core.cancel)
         finally:
             self.ended = True
             self.core.leave(self)
+
+    def _take_work(self) -> Optional[Callable[[Sink], None]]:
+        """Once: who has it runs it, or keeps it from being run."""
+        try:
+            return self._work.pop()
+        except IndexError:
+            return None
 
     @staticmethod
     def _run_to(work: Callable[[Sink], None], sink: Sink) -> None:
@@ -198,9 +205,10 @@ class Stream:
 
     def _run(self) -> None:
         error: Optional[BaseException] = None
-        work, self._work = self._work, None
+        work = self._take_work()
+        if work is None:
+            return
         try:
-            assert work is not None
             work(self._offer)
         except BaseException as raised:
             error = raised
@@ -225,6 +233,8 @@ class Stream:
         """Waits for the thread; with `drain` the end has not been seen yet."""
         self._stopping = self._stopping or drain
         thread = self._thread
+        if self._take_work() is not None:
+            thread = None  # Ctrl-C came while it started: whether it did cannot be told, but it will find no work
         while drain and thread is not None and thread.is_alive():
             self._requests.put(_STOP)
             try:

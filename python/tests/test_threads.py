@@ -378,6 +378,34 @@ class Process(unittest.TestCase):
             model.session().close()
         """, "[True] True\n")
 
+    def test_ctrl_c_while_a_reply_starts_loses_no_session(self):
+        """Before its thread begins, while that begins, and behind it."""
+        self.check_script("""
+            import threading
+            from unittest import mock
+            start = threading.Thread.start
+            def before(thread):
+                raise KeyboardInterrupt
+            def meanwhile(thread):
+                threading._limbo[thread] = thread
+                threading._start_new_thread(thread._bootstrap, ())
+                raise KeyboardInterrupt
+            def behind(thread):
+                start(thread)
+                raise KeyboardInterrupt
+            model = oriel.Model(device="cpu", memory="60MB")
+            chat = model.session()
+            for interrupted in (before, meanwhile, behind) * 5:
+                reply = chat.reply("Hi", max_tokens=2)
+                try:
+                    with mock.patch.object(threading.Thread, "start", interrupted):
+                        next(iter(reply))
+                except KeyboardInterrupt:
+                    print(len(list(reply)), chat.reply("Hi", max_tokens=2).text != "")
+                chat.reset()
+            chat.close()
+        """, "0 True\n" * 15)
+
     def test_a_close_that_was_interrupted_can_be_repeated(self):
         self.check_script("""
             import os, signal, threading, time

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -279,8 +280,9 @@ def test_room():
         subprocess.run(["umount", str(disk)], check=False)
 
 
-def start(folder, *args):
-    return subprocess.Popen([str(ORIEL), "pull", *args], env=at(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def start(folder, *args, **how):
+    return subprocess.Popen([str(ORIEL), "pull", *args], env=at(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            **how)
 
 
 def until(condition, seconds=20):
@@ -329,6 +331,21 @@ def test_stopped():
     process.communicate()
     server.files["/m.gguf"].drip = None
     check("killed: goes on as well", pulled("after a kill", folder, url)["resumed_from"] > 0)
+
+
+def test_stopped_with_what_it_started():
+    """A terminal's Ctrl-C ends curl, too, here while the server has yet to answer."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/m.gguf"
+        ends = []
+        for _ in range(5):
+            process = start(place(), url, start_new_session=True)
+            connection, _ = silent.accept()
+            with connection:
+                connection.recv(1)
+                os.killpg(process.pid, signal.SIGINT)
+                ends.append((process.communicate()[1], process.returncode))
+    check("Ctrl-C is told as nothing else", ends == [(b"", 130)] * 5, ends)
 
 
 def test_terminal():

@@ -319,6 +319,9 @@ class Fetch {
   }
 
   End ended(const HttpHead& head, const CurlEnd& end) {
+    if (interrupts() != 0) {  // which may have ended curl, too
+      stopped();
+    }
     if (head.complete() && isError(head)) {
       return refused(head.status());
     }
