@@ -157,8 +157,9 @@ class SessionCore:
 
     def leave(self, stream: Stream) -> None:
         if self.stream is stream:
+            with contextlib.suppress(RuntimeError):  # Ctrl-C came into the line after this: it was given back then
+                self._give()
             self.stream = None
-            self._give()
 
     def ask(self, question: Callable[[int], T]) -> T:
         """For calls that change nothing; they work while a reply of this thread's waits, too."""

@@ -107,6 +107,10 @@ class Stream:
     def started(self) -> bool:
         return self._thread is not None
 
+    @property
+    def _entered(self) -> bool:
+        return self.core.stream is self
+
     def run_at_once(self, sink: Sink) -> None:
         """All of it, before the first step was pulled: every step goes to `sink`."""
         self.core.enter(self)
@@ -139,16 +143,16 @@ class Stream:
         with self._pulling:
             if self.ended:
                 return None
-            if self._thread is None:
-                self.core.enter(self)
             try:
                 if self._thread is None:
+                    self.core.enter(self)
                     self._start()
                 else:
                     self._requests.put(_NEXT)
                 item = self._steps.get()
-            except BaseException:  # Ctrl-C
-                self._finish(drain=True)
+            except BaseException:  # Ctrl-C, or it is another's turn
+                if self._entered:
+                    self._finish(drain=True)
                 raise
             if not isinstance(item, _End):
                 step: Step = item
@@ -163,15 +167,15 @@ class Stream:
         if os.getpid() != self.core.pid:  # a forked child has neither the thread nor whoever holds the lock
             self.ended = True
             return
-        if self._thread is not None and not self.ended:
+        if self._entered:
             if self._thread is threading.current_thread():
                 raise StateError("a reply cannot be closed from inside its own callback: return from it first")
             if not self._pulling.acquire(blocking=False):
                 self.interrupt()
                 self._pulling.acquire()
             try:
-                if not self.ended:
-                    self._finish(drain=True)
+                if self._entered:
+                    self._finish(drain=not self.ended)
             finally:
                 self._pulling.release()
         self.ended = True

@@ -379,11 +379,20 @@ class Process(unittest.TestCase):
         """, "[True] True\n")
 
     def test_ctrl_c_while_a_reply_starts_loses_no_session(self):
-        """Before its thread begins, while that begins, and behind it."""
+        """Behind taking its turn, before its thread begins, while that begins, behind it, and where it ends."""
         self.check_script("""
             import threading
             from unittest import mock
-            start = threading.Thread.start
+            from oriel import _core
+            start, enter, leave = threading.Thread.start, _core.SessionCore.enter, _core.SessionCore.leave
+            def entered(core, stream):
+                enter(core, stream)
+                raise KeyboardInterrupt
+            def left(core, stream):
+                leave(core, stream)
+                raise KeyboardInterrupt
+            def leaving(core, stream):
+                raise KeyboardInterrupt
             def before(thread):
                 raise KeyboardInterrupt
             def meanwhile(thread):
@@ -395,16 +404,18 @@ class Process(unittest.TestCase):
                 raise KeyboardInterrupt
             model = oriel.Model(device="cpu", memory="60MB")
             chat = model.session()
-            for interrupted in (before, meanwhile, behind) * 5:
+            for where, name, interrupted in [(_core.SessionCore, "enter", entered), (threading.Thread, "start", before),
+                                             (threading.Thread, "start", meanwhile), (threading.Thread, "start", behind),
+                                             (_core.SessionCore, "leave", left), (_core.SessionCore, "leave", leaving)]:
                 reply = chat.reply("Hi", max_tokens=2)
                 try:
-                    with mock.patch.object(threading.Thread, "start", interrupted):
-                        next(iter(reply))
+                    with mock.patch.object(where, name, interrupted):
+                        list(reply)
                 except KeyboardInterrupt:
                     print(len(list(reply)), chat.reply("Hi", max_tokens=2).text != "")
                 chat.reset()
             chat.close()
-        """, "0 True\n" * 15)
+        """, "0 True\n" * 6)
 
     def test_a_close_that_was_interrupted_can_be_repeated(self):
         self.check_script("""
