@@ -40,7 +40,7 @@ class OnFileChoice {
     Budget least;
     findLeast(&slots, &least);
     ORIEL_TRY(mode_ == ORIEL_ON_FILE_AUTO && fits(0) ? plan(0) : planMost(slots));
-    takeMinimum(least, &prepared_->budget);
+    takeMinimum(least, request_.memory_bytes, &prepared_->budget);
     return kOk;
   }
 
@@ -122,15 +122,18 @@ class OnFileChoice {
     }
   }
 
-  // Which may be those of another number of slots.
-  static void takeMinimum(const Budget& least, Budget* budget) {
+  // Which may be those of another number of slots. Formats that would fit with those, but not with the slots that are
+  // there, say what they need with these.
+  static void takeMinimum(const Budget& least, uint64_t memory_bytes, Budget* budget) {
     if (least.n_choices == 0) {
       return;
     }
     budget->minimum_bytes = std::min(budget->minimum_bytes, least.minimum_bytes);
     for (uint32_t i = 0; i < std::min(budget->n_choices, least.n_choices); ++i) {
-      uint64_t& bytes = budget->choices[i].minimum_bytes;
-      bytes = std::min(bytes, least.choices[i].minimum_bytes);
+      BudgetChoice& choice = budget->choices[i];
+      if (choice.fits || least.choices[i].minimum_bytes > memory_bytes) {
+        choice.minimum_bytes = std::min(choice.minimum_bytes, least.choices[i].minimum_bytes);
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 #include "budget/budget.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/arena.h"
 #include "kv/token_ids.h"
@@ -444,15 +445,22 @@ uint32_t mostCheckpoints(const ModelDesc& model, const CacheFormats& formats) {
   return static_cast<uint32_t>(most);
 }
 
-// f16 never fails for quality, so that what is left when all are refused is speed.
+// Of choices that are all refused. f16 never fails for quality, but there are windows that it cannot have.
 Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log& log) {
   const BudgetChoice* best = nullptr;
+  bool is_quality = true;
   for (uint32_t i = 0; i < budget.n_choices; ++i) {
     const BudgetChoice& choice = budget.choices[i];
+    is_quality = is_quality && choice.refused == Refusal::kQuality;
     if (choice.refused == Refusal::kSpeed &&
         (best == nullptr || choice.decode_tokens_per_s > best->decode_tokens_per_s)) {
       best = &choice;
     }
+  }
+  if (is_quality) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "the formats that can hold this window failed the calibration of this model: "
+                    "ask for a shorter window, or name the formats");
   }
   if (best == nullptr || best->decode_tokens_per_s == 0) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
@@ -462,7 +470,8 @@ Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log
       ORIEL_ERROR_SPEED,
       "%.1f tokens/s are out of reach on %s, the best is %.1f with keys in %s, values in "
       "%s and %u tokens: ask for at most that, or take a smaller model",
-      request.min_tokens_per_s, request.speed->device, best->decode_tokens_per_s,
+      request.min_tokens_per_s, request.speed->device,
+      std::floor(best->decode_tokens_per_s * 10) / 10,  // what is asked for then must not be more
       kvFormatName(best->formats.k), kvFormatName(best->formats.v), best->cache.window);
 }
 

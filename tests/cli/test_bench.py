@@ -106,7 +106,7 @@ def sweep_rows(stem):
 def test_sweep():
     stem = scratch / "sweep"
     done = json_of("sweep", "bench", SMALL, "--memory", "64MiB", *CPU, "--window", "256",
-                   "--prefill", "8", "--decode", "8", "--sweep", stem, "--sweep-seconds", "90")
+                   "--min-window", "200", "--prefill", "8", "--decode", "8", "--sweep", stem, "--sweep-seconds", "90")
     rows = sweep_rows(stem)
     has_fields("sweep", done, "device csv svg points points_planned")
     check("sweep: a row a point", len(rows) == done["points"] <= done["points_planned"], done)

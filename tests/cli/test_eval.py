@@ -333,7 +333,7 @@ def test_calibrate():
     check("writes that one only", other.exists() and not sidecar.exists())
     text = scratch / "text.txt"
     text.write_text("A fox saw a hedgehog in the garden. " * 60)
-    succeeds("calibrate with a text", "calibrate", model, "--text", text, "--out", other, *CPU)
+    succeeds("calibrate with a text", "calibrate", model, "--text", text, "--out", other, "--min-window", "16", *CPU)
     fails("too little text", 1, "calibrate", model, "--tokens-file", write_ids([1] * 100), *CPU)
     fails("no text", 2, "calibrate", model, *CPU)
     fails("a place that cannot be written", 1, "calibrate", model, "--tokens-file", ids, "--out",

@@ -2,6 +2,7 @@
 """`oriel plan` without a device or a file: test_plan.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import json
+import re
 import sys
 import xml.etree.ElementTree
 
@@ -134,6 +135,11 @@ def test_experts():
     for name, count, used in (("lfm2-8b-a1b", 32, 4), ("granite-3.1-1b-a400m", 32, 8), ("olmoe-1b-7b", 64, 8),
                               ("qwen3-30b-a3b", 128, 8), ("llama-3.2-1b", 0, 0)):
         check(f"experts of {name}", (shapes[name]["n_experts"], shapes[name]["n_experts_used"]) == (count, used))
+    # Just enough for one more slot: formats that would fit with fewer slots do not with these.
+    memory = 1186320004
+    tight = plan_of("--arch", "lfm2-8b-a1b", "--memory", memory)
+    check("what does not fit needs more than was given", any(not choice["fits"] for choice in tight["choices"])
+          and all(choice["fits"] or choice["minimum_bytes"] > memory for choice in tight["choices"]), tight)
 
 
 def test_known_measurements():
@@ -217,6 +223,8 @@ def test_speed():
     done = oriel(SMALL, *cpu, "--min-speed", "1e8")
     check("a speed out of reach is refused with the best", done.code == 1
           and b"the best is" in done.err and done.err.count(b"\n") == 1, done)
+    best = re.search(rb"the best is ([0-9.]+) ", done.err).group(1).decode()
+    check("which may be asked for", plan_of(SMALL, *cpu, "--min-speed", best)["fits"], best)
     unknown = plan_of("--arch", "deepseek-v3", "--memory", "4GiB", "--device", "cpu", code=3)["predicted"]
     check("unless its weights are not known, and then nothing is measured",
           unknown["decode_tokens_per_s"] is None and unknown["device"] is None

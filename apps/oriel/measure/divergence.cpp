@@ -120,6 +120,7 @@ CommonOptions withFormats(const CommonOptions& options, const oriel_plan& plan, 
                           oriel_kv_format v) {
   CommonOptions result = options;
   result.window_tokens = plan.window_tokens;
+  result.min_window_tokens = 0;  // callers take shorter ones
   result.sink_tokens = plan.sink_tokens;
   result.chunk_tokens = plan.chunk_tokens;
   result.min_tokens_per_s = 0;

@@ -35,6 +35,7 @@ oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
                          const oriel_speed& speed, const Diagnostics& diagnostics) {
   oriel_options again = planOptions(options);
   again.min_tokens_per_s = 0;
+  again.min_window_tokens = 0;
   again.memory_bytes = loaded.memory_bytes;
   again.window_tokens = loaded.window_tokens;
   again.sink_tokens = loaded.sink_tokens == 0 ? UINT32_MAX : loaded.sink_tokens;
