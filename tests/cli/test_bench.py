@@ -128,6 +128,9 @@ def test_sweep():
     # Prompts and decoding are two pictures of depths; one dot more is in the legend.
     wanted = sum(2 if row["sweep"] == "depth" else 1 for row in rows) + 1
     check("sweep: a dot for each figure", dots == wanted, (dots, wanted))
+    small = ("bench", BUNDLED, "--memory", "1MiB", *CPU)
+    misfit = fails("sweep in memory that holds nothing", 3, *small, "--sweep", scratch / "nothing")
+    check("sweep: as without it", not (scratch / "nothing.csv").exists() and b"at least" in misfit.err, misfit)
     fails("sweep into no folder", 1, "bench", SMALL, *FIXED, "--sweep", scratch / "no" / "where")
 
     stem = scratch / "cut"

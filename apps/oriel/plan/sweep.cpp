@@ -150,6 +150,10 @@ class Sweeper {
       for (Stage& stage : stages_) {
         visitStage(&stage);
       }
+      const auto fits = [](const Stage& stage) { return stage.fits; };
+      if (std::none_of(stages_.begin(), stages_.end(), fits)) {
+        throw Failure(misfit_);
+      }
     }
   }
 
@@ -219,6 +223,7 @@ class Sweeper {
         throw;
       }
       stage->fits = false;
+      misfit_ = misfit_.exit_code == 0 ? failure : misfit_;
       if (common_.verbose) {
         tell("oriel: " + failure.message + "\n");
       }
@@ -357,6 +362,7 @@ class Sweeper {
   Diagnostics diagnostics_;
   Sweep sweep_;
   std::vector<Stage> stages_;
+  Failure misfit_ = {0, ""};  ///< why the first that does not fit does not
   std::vector<oriel_speed> speeds_;
   BenchClock::time_point measured_;
   double measuring_seconds_ = 0;
