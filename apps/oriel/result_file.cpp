@@ -27,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostTries = 16;
+constexpr int kMostLinks = 40;  // as many as systems follow
 
 #ifdef _WIN32
 
@@ -90,12 +91,16 @@ std::string nameBeside(const std::string& path) {
 
 std::string behindLinks(const std::string& path) {
   std::error_code error;
-  const fs::path given = fs::u8path(path);
-  if (!fs::is_symlink(fs::symlink_status(given, error))) {
-    return path;
+  fs::path behind = fs::u8path(path);
+  // One by one: the last may name a file that is still to be written.
+  for (int links = 0; fs::is_symlink(fs::symlink_status(behind, error)); ++links) {
+    const fs::path named = fs::read_symlink(behind, error);
+    if (error || links == kMostLinks) {
+      return path;
+    }
+    behind = behind.parent_path() / named;
   }
-  const fs::path behind = fs::canonical(given, error);
-  return error ? path : behind.u8string();
+  return behind.u8string();
 }
 
 ResultFile::ResultFile(const std::string& path) : path_(path), target_(path) {

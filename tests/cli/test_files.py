@@ -122,6 +122,9 @@ def test_results_in_files():
         path.write_bytes(b"old")
         succeeds(f"{what} through a link", *command, link)
         check(f"{what}: a link stays a link", link.is_symlink() and path.read_bytes() == first)
+        path.unlink()
+        succeeds(f"{what} through a link to nothing yet", *command, link)
+        check(f"{what}: what it names is written", link.is_symlink() and path.read_bytes() == first)
         link.unlink()
         nowhere = scratch / "no" / f"where{path.suffix}"
         refused = fails(f"{what} into no folder", 1, *command, nowhere)
