@@ -272,6 +272,12 @@ enum class ExecutorUse : uint8_t {
   kSelfTest,
 };
 
+constexpr uint32_t sinksOf(const oriel_options& options) {
+  return options.sink_tokens == 0            ? kDefaultSinks
+         : options.sink_tokens == UINT32_MAX ? 0
+                                             : options.sink_tokens;
+}
+
 constexpr uint32_t activationBits(const oriel_options& options) {
   return options.activation_bits != 0 ? options.activation_bits : 16;
 }

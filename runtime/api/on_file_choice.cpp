@@ -39,7 +39,7 @@ class OnFileChoice {
     uint32_t slots = 0;
     Budget least;
     findLeast(&slots, &least);
-    ORIEL_TRY(mode_ == ORIEL_ON_FILE_AUTO && fits(0) ? plan(0) : planMost(slots));
+    ORIEL_TRY(mode_ == ORIEL_ON_FILE_AUTO && fits(0) ? planHeld() : planMost(slots));
     takeMinimum(least, request_.memory_bytes, &prepared_->budget);
     return kOk;
   }
@@ -137,14 +137,26 @@ class OnFileChoice {
     }
   }
 
+  // All that is left is the window's: it may be shorter in finer formats, where that is better.
+  Status planHeld() {
+    const double beside = prepared_->budget.loss;  // of what was tried
+    ORIEL_TRY(plan(0));
+    return prepared_->budget.loss > beside ? planBeside(0) : Status(kOk);
+  }
+
   // With `fewest` where no number fits.
   Status planMost(uint32_t fewest) {
     const uint32_t most = mostSlots();
     if (most == 0) {
       return plan(fewest);
     }
+    return planBeside(most);
+  }
+
+  // With the window that this number was tried with, which without it a larger chunk could take the place of.
+  Status planBeside(uint32_t slots) {
     BudgetRequest request = besideSlots();
-    return planner_.plan(planner_.context, with(most), log_, &request);
+    return planner_.plan(planner_.context, with(slots), log_, &request);
   }
 
   // 0: none fits.

@@ -168,9 +168,7 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   request->memory_bytes = memoryCap(options);
   request->window = options.window_tokens;
   request->min_window = options.min_window_tokens;
-  request->sinks = options.sink_tokens == 0            ? kDefaultSinks
-                   : options.sink_tokens == UINT32_MAX ? 0
-                                                       : options.sink_tokens;
+  request->sinks = sinksOf(options);
   request->pinned = options.pinned_tokens;
   request->chunk = options.chunk_tokens;
   if (options.draft_tokens > Drafter::kMost) {
@@ -270,9 +268,14 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
   ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
   prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
 
-  // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
+  // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest, in all sessions.
   CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
-  smallest.sessions = request->sessions;
+  SessionWindows sessions;
+  if (request->sessions != nullptr) {
+    sessions = *request->sessions;
+    std::fill_n(sessions.windows, kMaxSessions, 0u);
+    smallest.sessions = &sessions;
+  }
   Plan plan;
   const auto build = [&](Arena* arena) {
     return buildPlan(prepared->tensors, prepared->desc, prepared->totals, smallest, CacheFormats(),

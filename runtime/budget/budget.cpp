@@ -309,9 +309,7 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
 Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_t sinks,
                    const Log& log, WindowRange* windows) {
   *windows = {request.window, request.window};
-  // A model that remembers no tokens has ids of so many, for going back.
-  const bool stated = model.visibleTrain() != 0 && model.attends();
-  const uint32_t context = stated ? model.visibleTrain() : kAssumedContext;
+  const uint32_t context = chosenContext(model);
   if (request.window == 0) {
     const uint32_t most = std::min(context > sinks ? context - sinks : 0, kMaxWindow);
     windows->least = std::max(1u, std::min(kMinAutoWindow, most));
@@ -369,25 +367,29 @@ bool better(const BudgetChoice& a, const BudgetChoice& b) {
                   : a.minimum_bytes < b.minimum_bytes;
 }
 
-// How far the mean of a profile's windows may be from a uniform one of as many bytes.
-constexpr double kLeastMean = 0.5;
+// A profile says what windows lose that are not much shorter, nor much longer than when it was measured. Its mean window may
+// be so many times a uniform one of as many bytes, and its windows may grow so many times as long. The second bound does not
+// depend on the memory: a profile that was weighed in less stays, as long as it may be.
 constexpr double kMostMean = 1.5;
+constexpr uint32_t kMostGrowth = 2;
 
 // The same pair of formats with windows by layer, where that is better than one for all.
 void weighProfiles(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                    uint32_t sinks, WindowRange windows, BudgetChoice* best) {
   const WindowProfiles& profiles = request.loss.profiles;
   const uint32_t uniform = best->cache.window;
-  const bool open = request.window == 0 && best->fits && uniform < windows.most;
-  for (uint32_t i = 0; open && i < profiles.count; ++i) {
+  for (uint32_t i = 0; best->fits && i < profiles.count; ++i) {
     const WindowProfile& profile = profiles.list[i];
     const double mean = profiles.meanShare(profile) * profile.window / uniform;
+    const uint64_t longest = uint64_t{kMostGrowth} * profile.window;
     ModelDesc shared = model;
-    if (profile.isUniform(profiles.n_layers) || mean < kLeastMean || mean > kMostMean ||
+    if (profile.isUniform(profiles.n_layers) || mean > kMostMean || longest < windows.least ||
         !shareWindow(profile.parts, &shared)) {
       continue;
     }
-    Weigher weigher(shared, totals, request, sinks, windows, best->formats, &profile);
+    const WindowRange range = {windows.least,
+                               static_cast<uint32_t>(std::min<uint64_t>(windows.most, longest))};
+    Weigher weigher(shared, totals, request, sinks, range, best->formats, &profile);
     if (request.min_tokens_per_s > 0) {
       weigher.limitToFastWindows();
     }
@@ -399,9 +401,11 @@ void weighProfiles(const ModelDesc& model, const PlanTotals& totals, const Budge
   }
 }
 
-// One pair of formats, with the better format of states where that is open. False when none is possible.
+// One pair of formats, with the better format of states where that is open, and with windows by layer where `by_layer` says
+// so. False when none is possible.
 bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
-                 uint32_t sinks, WindowRange windows, CacheFormats formats, BudgetChoice* best) {
+                 uint32_t sinks, WindowRange windows, CacheFormats formats, bool by_layer,
+                 BudgetChoice* best) {
   const bool open = model.keepsStates() && !request.fixed_state;
   bool possible = false;
   for (const StateFormat state : kChosenStates) {
@@ -417,7 +421,9 @@ bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetR
       continue;
     }
     BudgetChoice choice = weigher.weigh();
-    weighProfiles(model, totals, request, sinks, windows, &choice);
+    if (by_layer) {
+      weighProfiles(model, totals, request, sinks, windows, &choice);
+    }
     if (!possible) {
       *best = choice;
       possible = true;
@@ -431,6 +437,35 @@ bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetR
     best->minimum_bytes = alike ? least : best->minimum_bytes;
   }
   return possible;
+}
+
+// Every pair that is allowed.
+void weighPairs(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
+                uint32_t sinks, WindowRange windows, bool by_layer, Budget* budget) {
+  FormatPair pairs[kFormatPairCount];
+  const uint32_t n_pairs = allowedPairs(model, request, pairs);
+  budget->n_choices = 0;
+  for (uint32_t i = 0; i < n_pairs; ++i) {
+    CacheFormats formats = request.formats;
+    formats.k = pairs[i].k;
+    formats.v = pairs[i].v;
+    if (weighStates(model, totals, request, sinks, windows, formats, by_layer,
+                    &budget->choices[budget->n_choices])) {
+      ++budget->n_choices;
+    }
+  }
+}
+
+// Whether the longest window fits in every layer, in all formats that may be chosen. Asked of all together: were it asked of
+// each pair alone, more memory would take windows by layer from a pair that was the best with them.
+bool longestFits(const Budget& budget, WindowRange windows) {
+  bool all = true;
+  for (uint32_t i = 0; i < budget.n_choices; ++i) {
+    const BudgetChoice& choice = budget.choices[i];
+    all = all &&
+          (choice.refused != Refusal::kNot || (choice.fits && choice.cache.window == windows.most));
+  }
+  return all;
 }
 
 // With which the states of every layer can still be bound, in the format that is given.
@@ -476,6 +511,12 @@ Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log
 }
 
 }  // namespace
+
+uint32_t chosenContext(const ModelDesc& model) {
+  // A model that remembers no tokens has ids of so many, for going back.
+  const bool stated = model.visibleTrain() != 0 && model.attends();
+  return stated ? model.visibleTrain() : kAssumedContext;
+}
 
 uint64_t ownTokenIdBytes(const CacheShape& cache) {
   Arena arena;
@@ -534,16 +575,9 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   WindowRange windows;
   ORIEL_TRY(windowRange(model, request, sinks, log, &windows));
 
-  FormatPair pairs[kFormatPairCount];
-  const uint32_t n_pairs = allowedPairs(model, request, pairs);
-  for (uint32_t i = 0; i < n_pairs; ++i) {
-    CacheFormats formats = request.formats;
-    formats.k = pairs[i].k;
-    formats.v = pairs[i].v;
-    if (weighStates(model, totals, request, sinks, windows, formats,
-                    &budget->choices[budget->n_choices])) {
-      ++budget->n_choices;
-    }
+  weighPairs(model, totals, request, sinks, windows, false, budget);
+  if (request.window == 0 && request.loss.profiles.count != 0 && !longestFits(*budget, windows)) {
+    weighPairs(model, totals, request, sinks, windows, true, budget);
   }
   if (budget->n_choices == 0) {
     const uint32_t most = mostCheckpoints(model, request.formats);
@@ -557,8 +591,9 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
       longest = std::max(longest, request.sessions->windows[i]);
     }
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
-                    longest, static_cast<unsigned long long>(kMaxBindingBytes));
+                    "a window of %u tokens and %u sinks need more than %llu bytes in one layer: "
+                    "ask for less",
+                    longest, sinks, static_cast<unsigned long long>(kMaxBindingBytes));
   }
   for (uint32_t i = 1; i < budget->n_choices; ++i) {
     if (better(budget->choices[i], budget->choices[budget->chosen])) {

@@ -98,6 +98,9 @@ struct Budget {
   uint32_t chosen = 0;  ///< index into choices
 };
 
+/// Sinks and a window that is chosen are at most so many tokens together: the trained context, or some where that is not
+/// known.
+uint32_t chosenContext(const ModelDesc& model);
 /// Of a session's arena: the ids of the tokens that the cache holds.
 uint64_t tokenIdBytes(const CacheShape& cache);  ///< of all sessions
 uint64_t ownTokenIdBytes(const CacheShape& cache);
@@ -112,7 +115,7 @@ constexpr StateFormat kChosenStates[] = {StateFormat::kF16, StateFormat::kF32};
 /// context, with the better of two formats of states, fast enough where a speed is asked for, and with the largest chunk
 /// and the most checkpoints of states that do not cost the window much) and takes the pair of least expected loss; of equals the dearer. A chosen window
 /// is shared out among layers by a measured profile, longer in some than in others, where that is expected to lose less and
-/// a window for all layers that is as long as may be does not fit. Pairs whose
+/// a window for all layers that is as long as may be does not fit in every pair. Pairs whose
 /// rounding is beyond the limit are weighed but not taken, unless they were asked for.
 /// ORIEL_ERROR_SPEED when nothing is fast enough, ORIEL_ERROR_ARGUMENT for values out of range,
 /// ORIEL_ERROR_CONTEXT when the pinned text leaves no room in the window; a budget that is too small is not

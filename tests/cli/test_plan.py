@@ -142,6 +142,46 @@ def test_experts():
           and all(choice["fits"] or choice["minimum_bytes"] > memory for choice in tight["choices"]), tight)
 
 
+def loss_of(plan):
+    return plan["predicted"]["loss_nats"]
+
+
+def test_experts_beside_the_window():
+    """From where all experts are held on nothing is lost to a chunk; what more experts cost is told as that."""
+    shape = ("--arch", "olmoe-1b-7b", "--memory")
+    least, most = 2**30, 2**34
+    while least < most:
+        middle = (least + most) // 2
+        held = json.loads(oriel(*shape, middle, "--json").out)["expert_slots"] == 0
+        least, most = (least, middle) if held else (middle + 1, most)
+    below, held = plan_of(*shape, least - 1), plan_of(*shape, least)
+    check("experts are held beside the same window", below["expert_slots"] == 63 and held["expert_slots"] == 0
+          and loss_of(held) <= loss_of(below), [below, held])
+    told = oriel("--arch", "deepseek-v2-lite", "--memory", "4728047101").out
+    check("less memory that is better is no cost", b" cost -" not in told
+          and b"better: fewer experts held" in told, told)
+
+
+def test_windows_by_layer_are_as_long_as_was_measured():
+    """At most twice as long as a step of calibration: what it leaves over is not said to be full."""
+    said = 0
+    for memory in range(10060000, 10260000, 5000):
+        told = oriel(BUNDLED, "--memory", memory).out.decode()
+        if "measurements of these layers speak of" in told:
+            said += 1
+            check(f"memory is left in {memory}", int(re.search(r"\((\d+) bytes\)", told).group(1)) < memory - 4096, told)
+    check("a window that could be longer is not called the longest that fits", said > 0)
+
+
+def test_out_of_range():
+    for name, count in (("--sinks", "4194304"), ("--session-windows", "4194304")):
+        done = oriel(BUNDLED, "--memory", "8GiB", "--sessions", "2", name, count)
+        check(f"{name} {count} is wrong usage, and named", done.code == 2 and count.encode() in done.err
+              and b"need more than" in done.err and done.err.count(b"\n") == 1, done)
+    most = plan_of(SMALL, "--memory", str(2**64 - 1))
+    check("half of all memory there could be is an alternative", len(most["alternatives"]) == 2, most)
+
+
 def test_known_measurements():
     for kv, mib in (("f16", 64), ("k8v8", 34), ("k4v4", 18)):
         got = plan_of("--arch", "llama-3.2-1b", "--kv", kv, "--window", 2048, "--memory", "4GiB")

@@ -282,6 +282,20 @@ TEST(Budget, formats_beyond_the_limit_of_rounding_are_not_chosen_unless_asked_fo
   }
 }
 
+TEST(Budget, a_window_that_only_failed_formats_can_hold_is_refused_for_that) {
+  const Shape shape = shapes()[0];
+  BudgetRequest request = requestOf(uint64_t{1} << 40);
+  request.window = kMaxWindow;  // whose layers a kernel can bind in int4 alone
+  EXPECT_EQ(KvFormat::kInt4, choose(shape, request).formats.k);
+  request.loss.keys_int4 = 0.2;
+  Budget budget;
+  test::CapturedLog log;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            chooseBudget(shape.model, shape.totals, request, log.log(), &budget).code());
+  EXPECT_NE(std::string::npos, log.errors().find("failed the calibration")) << log.errors();
+  EXPECT_EQ(std::string::npos, log.errors().find("speed")) << log.errors();
+}
+
 TEST(Budget, layers_that_stay_in_f16_are_counted_to_the_byte) {
   const Shape shape = shapes()[2];
   BudgetRequest request = requestOf(uint64_t{1} << 40);

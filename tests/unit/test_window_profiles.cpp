@@ -172,6 +172,38 @@ TEST(WindowProfiles, the_budgeter_takes_the_profile_that_loses_less_in_the_same_
   EXPECT_GT(taken, 5u);
 }
 
+// Of each kind: one that was measured with short windows, and one with the longest there is.
+TEST(WindowProfiles, more_memory_loses_more_only_where_the_longest_window_fits_in_all_formats) {
+  for (const uint32_t window : {256u, 512u, 2044u}) {
+    SCOPED_TRACE(window);
+    Measured all = measured(-0.2);
+    all.list.back().window = window;
+    const uint64_t least = choose({}, requestOf(1)).minimum_bytes;
+    double loss = 1e9;
+    uint32_t by_layer = 0;
+    uint32_t rises = 0;
+    for (uint64_t memory = least; memory < 9 * least; memory += 40'000) {
+      const Budget budget = choose(all.profiles(), requestOf(memory));
+      ASSERT_TRUE(budget.fits);
+      ASSERT_LE(budget.bytes.total(), memory);
+      by_layer += budget.profile != nullptr ? 1 : 0;
+      if (budget.profile != nullptr) {
+        EXPECT_LE(budget.cache.window, 2 * window) << memory;
+      }
+      if (budget.loss > loss + 1e-12) {
+        ++rises;
+        for (uint32_t i = 0; i < budget.n_choices; ++i) {
+          EXPECT_EQ(2044u, budget.choices[i].cache.window) << memory;
+          EXPECT_EQ(nullptr, budget.choices[i].profile) << memory;
+        }
+      }
+      loss = budget.loss;
+    }
+    EXPECT_GT(by_layer, 20u);
+    EXPECT_EQ(1u, rises);
+  }
+}
+
 TEST(WindowProfiles, what_is_shared_out_loses_what_its_mean_does_less_the_advantage) {
   const Measured fair = measured(0.1);
   LossModel loss;

@@ -351,7 +351,7 @@ int runBench(const BenchOptions& options) {
   json["expert_hits"] = measured.expert_hits;
   json["expert_misses"] = measured.expert_misses;
   json["expert_hit_rate"] = expertHitRate(measured);
-  const oriel_plan predicted = predictedPlan(model->plan(), common, speed, model->diagnostics());
+  const oriel_plan predicted = predictedPlan(model->plan(), common, speed);
   addPrediction(options, predicted, speed.read_bytes_per_s, &json);
   if (options.sessions > 1 && options.decode > 1) {
     const uint64_t memory_bytes = model->plan().memory_bytes;

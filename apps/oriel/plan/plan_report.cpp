@@ -1,6 +1,7 @@
 #include "plan/plan_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <iterator>
 #include <set>
@@ -94,6 +95,11 @@ std::string expertLines(const oriel_plan& plan) {
              : text;
 }
 
+bool sharesWindow(const oriel_plan& plan) {
+  return std::any_of(std::begin(plan.window_shares), std::end(plan.window_shares),
+                     [](uint8_t share) { return share != 0; });
+}
+
 std::string why(const oriel_plan& plan, const oriel_options& options) {
   if (!plannedFits(plan)) {
     return "the smallest plan with these options; it needs more than was given";
@@ -105,6 +111,11 @@ std::string why(const oriel_plan& plan, const oriel_options& options) {
       plan.sink_tokens + plan.window_tokens >= plan.context_train_tokens) {
     return "the model was trained on " + std::to_string(plan.context_train_tokens) +
            " tokens, and all of them fit";
+  }
+  // A token more is rounded up in every layer.
+  const bool more_fits = plan.memory_bytes - plan.total_bytes > 2 * plan.kv_bytes_per_token + 4096;
+  if (more_fits && sharesWindow(plan)) {
+    return "the longest window that measurements of these layers speak of";
   }
   return "the longest window that fits; another token costs " + formatSize(plan.kv_bytes_per_token);
 }
@@ -139,6 +150,11 @@ std::string verdict(const oriel_plan& plan, const oriel_plan_choice& choice) {
   return cost + "coarser, with the same window";
 }
 
+/// In each layer; 0: there are none.
+uint32_t heldExperts(const oriel_plan& plan) {
+  return plan.expert_slots != 0 ? plan.expert_slots : plan.expert_count;
+}
+
 std::string choiceTable(const oriel_plan& plan) {
   std::string text = "  formats     " + formatted("%10s  %8s", "window", "loss") + "\n";
   for (uint32_t i = 0; i < plan.choice_count; ++i) {
@@ -167,6 +183,15 @@ std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>&
       verdict += formatted(", %s more than given", formatSize(memory - plan.memory_bytes).c_str());
     } else if (other.total_bytes == plan.total_bytes && other.loss_nats >= plan.loss_nats) {
       verdict += memory < plan.memory_bytes ? ", enough for the same" : ", nothing more to gain";
+    } else if (heldExperts(other) != heldExperts(plan) &&
+               (memory < plan.memory_bytes) != (other.loss_nats > plan.loss_nats)) {
+      // What is left beside more experts is less.
+      verdict +=
+          formatted(", %.4f %s: %s experts held", std::fabs(other.loss_nats - plan.loss_nats),
+                    other.loss_nats > plan.loss_nats ? "worse" : "better",
+                    heldExperts(other) > heldExperts(plan) ? "more" : "fewer");
+    } else if (memory < plan.memory_bytes && other.loss_nats < plan.loss_nats) {
+      verdict += formatted(", %.4f better: windows by layer", plan.loss_nats - other.loss_nats);
     } else if (memory < plan.memory_bytes) {
       verdict +=
           formatted(", %s less cost %.4f nats", formatSize(plan.memory_bytes - memory).c_str(),
@@ -398,12 +423,14 @@ std::vector<Neighbour> neighboursOf(const PlanSource& source, const oriel_option
   std::vector<Neighbour> neighbours;
   for (const uint64_t quarters : {2, 3, 6, 8}) {
     Neighbour neighbour;
-    // In this order it stays inside 64 bits.
-    neighbour.memory_bytes = plan.memory_bytes / 4 * quarters;
+    const uint64_t quarter = plan.memory_bytes / 4;
+    if (quarter > UINT64_MAX / quarters) {
+      continue;
+    }
+    neighbour.memory_bytes = quarter * quarters;
     oriel_options other = options;
     other.memory_bytes = neighbour.memory_bytes;
-    if (neighbour.memory_bytes != 0 && plan.memory_bytes / 4 <= UINT64_MAX / 8 &&
-        source.tryPlan(other, &neighbour.plan)) {
+    if (neighbour.memory_bytes != 0 && source.tryPlan(other, &neighbour.plan)) {
       neighbours.push_back(neighbour);
     }
   }

@@ -32,7 +32,7 @@ double storedBytes(const oriel_plan& plan) {
 }  // namespace
 
 oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
-                         const oriel_speed& speed, const Diagnostics& diagnostics) {
+                         const oriel_speed& speed) {
   oriel_options again = planOptions(options);
   again.min_tokens_per_s = 0;
   again.min_window_tokens = 0;
@@ -44,6 +44,9 @@ oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
   again.v_format = loaded.v_format;
   again.expert_slots = loaded.expert_slots;
   again.speed = &speed;
+  Diagnostics diagnostics(options.verbose, /*warns=*/false);  // the load did
+  again.log = Diagnostics::onLog;
+  again.log_user = &diagnostics;
   return PlanSource::ofFile(modelPath(options)).plan(again, diagnostics);
 }
 

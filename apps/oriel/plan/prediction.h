@@ -9,7 +9,7 @@ namespace cli {
 
 /// The plan that the options' model was loaded with, as predicted with `speed`.
 oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
-                         const oriel_speed& speed, const Diagnostics& diagnostics);
+                         const oriel_speed& speed);
 
 /// Least bytes that memory has to move: weights are read once a step, the keys and values that are seen once a
 /// step, those of its tokens written. At `depth` tokens, of which the window shows what it holds.

@@ -125,10 +125,7 @@ double medianOf(std::vector<double> values) {
 class Sweeper {
  public:
   Sweeper(const CommonOptions& common, const SweepOptions& options)
-      : common_(common),
-        options_(options),
-        path_(modelPath(common)),
-        diagnostics_(common.verbose, /*warns=*/false) {
+      : common_(common), options_(options), path_(modelPath(common)) {
     sweep_.model = std::filesystem::u8path(path_).filename().u8string();
     const ResultFile place(csvPath());  // or there is no need to begin
   }
@@ -294,7 +291,7 @@ class Sweeper {
   void predictAgain(Stage* stage) {
     while (stage->loaded && stage->predicted.size() < speeds_.size()) {
       stage->predicted.push_back(
-          predictedPlan(*stage->loaded, common_, speeds_[stage->predicted.size()], diagnostics_));
+          predictedPlan(*stage->loaded, common_, speeds_[stage->predicted.size()]));
     }
   }
 
@@ -359,7 +356,6 @@ class Sweeper {
   const CommonOptions& common_;
   const SweepOptions& options_;
   const std::string path_;
-  Diagnostics diagnostics_;
   Sweep sweep_;
   std::vector<Stage> stages_;
   Failure misfit_ = {0, ""};  ///< why the first that does not fit does not

@@ -281,7 +281,8 @@ typedef struct oriel_options {
   oriel_on_file on_file;
   /* Experts that each layer has room for while the others stay in the file: as many as a token uses, or more up to
    * all of them, which is faster. ORIEL_ERROR_ARGUMENT for other numbers, but not for models without experts. 0:
-   * chosen, as many as fit beside the window (beside one of 4,096 tokens where none is asked for). */
+   * chosen, as many as fit beside the window (beside one of 4,096 tokens where none is asked for). Each takes
+   * what a longer window or finer formats had: with more memory loss_nats may rise. */
   uint32_t expert_slots;
   /* Of models whose layers keep a state (oriel_plan.groups): how many earlier states are kept, so that
    * oriel_session_rewind need not read a conversation again from its beginning. Each takes as many bytes as the state
@@ -333,7 +334,8 @@ typedef struct oriel_options {
    * tokens. */
   uint32_t draft_tokens;
   /* Tokens that a query sees at a time of what came back (recall_bytes), in f16 like the sinks. 0: 128, or an eighth of a
-   * short trained context. At most 1024. */
+   * short trained context. At most 1024; with a warning fewer, where a window that is chosen would have less than 32
+   * tokens in the trained context. */
   uint32_t recall_tokens;
   /* A file of a small model that guesses next tokens where the conversation has nothing to guess by: the assistant of a
    * Gemma 4 (architecture "gemma4-assistant"), whose layers read this model's keys and values and remember nothing
