@@ -31,6 +31,32 @@ bool canRecall(const ModelDesc& desc) {
   return can && any;
 }
 
+// Slots of so many that leave a window room in the context: fewer are a warning.
+uint32_t recallBesideWindow(const oriel_options& options, const ModelDesc& desc, const Log& log,
+                            uint32_t wanted) {
+  if (options.window_tokens != 0 || options.min_window_tokens >= kLeastRecallWindow) {
+    return wanted;  // which is as long as was asked for
+  }
+  const uint32_t context = chosenContext(desc);
+  const uint32_t sinks = std::max(sinksOf(options), options.pinned_tokens);
+  const uint64_t taken = uint64_t{sinks} + kLeastRecallWindow;
+  const uint32_t room = context > taken ? static_cast<uint32_t>(context - taken) : 0;
+  if (wanted <= room) {
+    return wanted;
+  }
+  if (room < kRecallBlock) {
+    log.write(ORIEL_LOG_WARNING,
+              "turns that leave the window do not come back: a context of %u tokens has no room "
+              "for them beside %u sinks",
+              context, sinks);
+    return 0;
+  }
+  log.write(ORIEL_LOG_WARNING,
+            "%u tokens that come back leave no window in a context of %u tokens: %u do", wanted,
+            context, room);
+  return room;
+}
+
 }  // namespace
 
 Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log& log,
@@ -83,9 +109,13 @@ Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log
   }
   const uint32_t context = desc.visibleTrain();
   const uint32_t share = context != 0 ? context / kContextShare : kDefaultRecallTokens;
-  settings->tokens = options.recall_tokens != 0
-                         ? options.recall_tokens
-                         : std::clamp(share, kLeastRecallTokens, kDefaultRecallTokens);
+  settings->tokens = recallBesideWindow(
+      options, desc, log,
+      options.recall_tokens != 0 ? options.recall_tokens
+                                 : std::clamp(share, kLeastRecallTokens, kDefaultRecallTokens));
+  if (settings->tokens == 0) {
+    return kOk;
+  }
   settings->file_bytes = options.recall_bytes;
   settings->words = std::min(words, kMostRecallWords);
   return kOk;

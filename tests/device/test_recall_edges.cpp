@@ -236,4 +236,23 @@ TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {
   EXPECT_EQ(0u, files());
 }
 
+// Slots for what comes back leave a window that is chosen the least that turns can leave.
+TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_back) {
+  oriel_options open = options();
+  open.window_tokens = 0;
+  open.recall_tokens = 0;
+  const uint32_t context = planOf(load(kRandom, open)).context_train_tokens;
+  ASSERT_LT(100u, context);
+  open.recall_tokens = context - kRecallSinks - 20;
+  const Loaded a = told(kRandom, open);
+  EXPECT_TRUE(warned("leave no window in a context of"));
+  EXPECT_EQ(context - kRecallSinks - 32, planOf(a).recall_tokens);
+  EXPECT_EQ(32u, planOf(a).window_tokens);
+  ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
+  EXPECT_FALSE(recalled(a).empty());
+  open.sink_tokens = context - 40;
+  EXPECT_EQ(0u, planOf(load(kRandom, open)).recall_tokens);
+  EXPECT_TRUE(warned("has no room for them"));
+}
+
 }  // namespace oriel::test
