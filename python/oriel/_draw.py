@@ -51,10 +51,8 @@ def _why(plan: "Plan") -> str:
         return "the window was given"
     if plan.context_train_tokens and plan.sink_tokens + plan.window_tokens >= plan.context_train_tokens:
         return f"the model was trained on {plan.context_train_tokens} tokens, and all of them fit"
-    shares = any(group.kind == "session" and group.layers and group.window_tokens < plan.window_tokens
-                 for group in plan.groups)
     # A token more is rounded up in every layer.
-    if shares and plan.memory_bytes - plan.total_bytes > 2 * plan.kv_bytes_per_token + 4096:
+    if any(plan.window_shares) and plan.memory_bytes - plan.total_bytes > 2 * plan.kv_bytes_per_token + 4096:
         return "the longest window that measurements of these layers speak of"
     return f"the longest window that fits; another token costs {format_size(plan.kv_bytes_per_token)}"
 

@@ -111,6 +111,11 @@ class Stream:
     def _entered(self) -> bool:
         return self.core.stream is self
 
+    @property
+    def _open(self) -> bool:
+        """It has the turn until a pull or `close` gives it back. `run_at_once`, which has taken the work, does that itself."""
+        return self._entered and (self._thread is not None or bool(self._work))
+
     def run_at_once(self, sink: Sink) -> None:
         """All of it, before the first step was pulled: every step goes to `sink`."""
         self.core.enter(self)
@@ -167,14 +172,14 @@ class Stream:
         if os.getpid() != self.core.pid:  # a forked child has neither the thread nor whoever holds the lock
             self.ended = True
             return
-        if self._entered:
+        if self._open:
             if self._thread is threading.current_thread():
                 raise StateError("a reply cannot be closed from inside its own callback: return from it first")
             if not self._pulling.acquire(blocking=False):
                 self.interrupt()
                 self._pulling.acquire()
             try:
-                if self._entered:
+                if self._open:
                     self._finish(drain=not self.ended)
             finally:
                 self._pulling.release()

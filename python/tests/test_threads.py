@@ -445,6 +445,33 @@ class Process(unittest.TestCase):
             model.session().close()
         """, "False\ncancelled\nTrue\n")
 
+    def test_a_signal_handler_takes_nothing_from_a_reply_that_runs_at_once(self):
+        """What it tries first changes nothing about what it may do next."""
+        self.check_script("""
+            import os, signal
+            def handle(*_):
+                for change in (chat.reset, chat.close, chat.reset):
+                    try:
+                        change()
+                        print("changed")
+                    except oriel.StateError as error:
+                        print("busy" if "in a call already" in str(error) or "call of this thread" in str(error) else error)
+            def progress(done, total):
+                if not seen:
+                    seen.append(done)
+                    os.kill(os.getpid(), signal.SIGTERM)
+            seen = []
+            signal.signal(signal.SIGTERM, handle)
+            model = oriel.Model(device="cpu", memory="16MB")
+            chat = model.session(progress=progress)
+            try:
+                chat.reply("Tell me a story.", ignore_stop=True, max_tokens=200).run()
+            except oriel.StateError as error:
+                print("cancelled" if "call of this thread" in str(error) else error)
+            print(chat.closed)
+            model.close()
+        """, "busy\nbusy\nbusy\nFalse\n")
+
     def test_closing_in_a_signal_handler_never_hangs(self):
         """A reply that is read piece by piece ends; a call that the handler came into is cancelled, and says why."""
         story = "chat.reply('Tell me a story.', ignore_stop=True, max_tokens=1000000)"

@@ -148,8 +148,8 @@ class Sweeper {
         visitStage(&stage);
       }
       const auto fits = [](const Stage& stage) { return stage.fits; };
-      if (std::none_of(stages_.begin(), stages_.end(), fits)) {
-        throw Failure(misfit_);
+      if (misfit_ && std::none_of(stages_.begin(), stages_.end(), fits)) {
+        throw Failure(*misfit_);
       }
     }
   }
@@ -220,7 +220,9 @@ class Sweeper {
         throw;
       }
       stage->fits = false;
-      misfit_ = misfit_.exit_code == 0 ? failure : misfit_;
+      if (!misfit_) {
+        misfit_ = failure;
+      }
       if (common_.verbose) {
         tell("oriel: " + failure.message + "\n");
       }
@@ -358,7 +360,7 @@ class Sweeper {
   const std::string path_;
   Sweep sweep_;
   std::vector<Stage> stages_;
-  Failure misfit_ = {0, ""};  ///< why the first that does not fit does not
+  std::optional<Failure> misfit_;  ///< why the first that does not fit does not
   std::vector<oriel_speed> speeds_;
   BenchClock::time_point measured_;
   double measuring_seconds_ = 0;
