@@ -1,12 +1,11 @@
 """The C objects behind Model and Session: who may call them when, and the order in which they go."""
 
-import contextlib
 import ctypes
 import os
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Set, TypeVar, Union
 
 from ._calls import call, fill, running, same_process
 from ._errors import StateError
@@ -49,28 +48,27 @@ class ModelCore:
             raise StateError("the model is closed: load it again")
         same_process(self.pid, "model")
 
-    @contextlib.contextmanager
-    def using(self) -> Iterator[int]:
+    def using(self, work: Callable[[int], T]) -> T:
         """Around every call on the model: `close` waits for its end. May be nested."""
         user = object()
         try:
             self._users[user] = threading.get_ident()  # before the check: `close` looks in the other order
             self.check()
-            yield self._handle
+            return work(self._handle)
         finally:
             self._users.pop(user, None)
 
     def call(self, name: str, *arguments: Any) -> None:
-        with self.using() as handle:
-            call(name, handle, *arguments)
+        self.using(lambda handle: call(name, handle, *arguments))
 
     def fill(self, kind: Any, name: str, *arguments: Any, guess: int = 256) -> Any:
-        with self.using() as handle:
+        def filled_array(handle: int) -> Any:
             return fill(kind, name, handle, *arguments, guess=guess)
 
+        return self.using(filled_array)
+
     def filled(self, struct: S, name: str) -> S:
-        with self.using() as handle:
-            return filled(struct, name, handle)
+        return self.using(lambda handle: filled(struct, name, handle))
 
     def close(self) -> None:
         """No call begins any more; those that run end, the sessions', too, which are closed."""
@@ -94,17 +92,25 @@ class ModelCore:
             LIBRARY.oriel_model_free(self._handle)
 
 
+class Turn:
+    """Of a call that changes a session or asks something of it."""
+
+    ended = False
+
+
 class SessionCore:
-    """An oriel_session, and whose turn it is."""
+    """An oriel_session, and whose turn it is.
+
+    A turn is taken inside the `try` whose `finally` sets its `ended`, a single step: Ctrl-C comes before or behind it, so
+    it leaves no session busy. A context manager would not do, for Ctrl-C may come into its own two methods.
+    """
 
     def __init__(self, model: ModelCore, handle: int, keep: Any) -> None:
         self.model = model
         self.handle: Optional[int] = handle
         self.keep = keep
         self.pid = os.getpid()
-        self.stream: Optional[Stream] = None
-        self._turn = threading.Lock()  # held while a call changes the session, and by a stream until it ends
-        self._taker = 0  # the thread that has the turn
+        self._turns: Dict[Union[Turn, Stream], int] = {}  # the first that has not ended has the turn; with its thread
         self._alive = threading.RLock()  # held for short, so that the handle stays while it is used
         self._ending = False
         model.sessions.add(self)
@@ -116,6 +122,20 @@ class SessionCore:
         return self.handle
 
     @property
+    def _first(self) -> Union[Turn, Stream, None]:
+        for turn in list(self._turns):
+            if not turn.ended:
+                return turn
+            self._turns.pop(turn, None)
+        return None
+
+    @property
+    def stream(self) -> Optional[Stream]:
+        """The reply that has the turn."""
+        first = self._first
+        return first if isinstance(first, Stream) else None
+
+    @property
     def held_here(self) -> bool:
         """A reply that this thread reads has not ended."""
         stream = self.stream
@@ -125,41 +145,46 @@ class SessionCore:
     def nested(self) -> bool:
         """This thread is in a call that changes the session: this is a signal's handler. A reply that is read piece by
         piece does not count, for it can be ended from here."""
-        stream = self.stream
-        return self._taker == threading.get_ident() and not (stream is not None and stream.started)
+        here = [turn for turn, thread in self._turns.copy().items() if thread == threading.get_ident() and not turn.ended]
+        return not all(isinstance(turn, Stream) and turn.started for turn in here)
 
-    @contextlib.contextmanager
-    def turn(self) -> Iterator[int]:
+    def _takes(self, turn: Union[Turn, Stream]) -> bool:
+        """Without waiting."""
+        self._turns[turn] = threading.get_ident()
+        if self._first is turn:
+            return True
+        self._turns.pop(turn, None)
+        return False
+
+    def change(self, change: Callable[[int], T]) -> T:
         """For calls that change the session. A reply that this thread has left unfinished ends here."""
-        self._take()
+        turn = Turn()
         try:
-            yield self.use()
+            self._enter(turn)
+            return change(self.use())
         finally:
-            self._give()
+            turn.ended = True
 
-    def _take(self) -> None:
+    def enter(self, stream: Stream) -> None:
+        """As `change`, until the stream has ended. It says so in `leave`, too, where the core forgets it."""
+        if stream in self._turns:  # this is a signal's handler, and came into it
+            raise StateError(BUSY)
+        try:
+            self._enter(stream)
+        except BaseException:
+            self._turns.pop(stream, None)
+            raise
+
+    def _enter(self, turn: Union[Turn, Stream]) -> None:
         self.use()
         stream = self.stream
         if stream is not None and stream.owner == threading.get_ident():
             stream.close()
-        if not self._turn.acquire(blocking=False):
+        if not self._takes(turn):
             raise StateError(BUSY)
-        self._taker = threading.get_ident()
-
-    def _give(self) -> None:
-        self._taker = 0
-        self._turn.release()
-
-    def enter(self, stream: Stream) -> None:
-        """As `turn`, until `leave`."""
-        self._take()
-        self.stream = stream
 
     def leave(self, stream: Stream) -> None:
-        if self.stream is stream:
-            with contextlib.suppress(RuntimeError):  # Ctrl-C came into the line after this: it was given back then
-                self._give()
-            self.stream = None
+        self._turns.pop(stream, None)
 
     def ask(self, question: Callable[[int], T]) -> T:
         """For calls that change nothing; they work while a reply of this thread's waits, too."""
@@ -175,13 +200,13 @@ class SessionCore:
             return answer
         if running.depth:  # in a callback, whose call it may be
             return asked()
-        if not self._turn.acquire(blocking=False):
-            raise StateError(BUSY)
+        turn = Turn()
         try:
-            self._taker = threading.get_ident()
+            if not self._takes(turn):
+                raise StateError(BUSY)
             return asked()
         finally:
-            self._give()
+            turn.ended = True
 
     def cancel(self) -> None:
         if os.getpid() != self.pid:
@@ -203,10 +228,11 @@ class SessionCore:
         stream = self.stream
         if stream is not None:
             stream.close()
-        while not self._turn.acquire(timeout=0.05):
-            self.cancel()
+        turn = Turn()
         try:
-            self._taker = threading.get_ident()
+            while not self._takes(turn):
+                self.cancel()
+                time.sleep(0.002)
             with self._alive:
                 if self.handle is not None:
                     self._ending = True
@@ -215,7 +241,7 @@ class SessionCore:
                     finally:
                         self.handle = None
         finally:
-            self._give()
+            turn.ended = True
         self.model.sessions.discard(self)
 
 

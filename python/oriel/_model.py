@@ -3,7 +3,7 @@
 import ctypes
 import datetime
 import os
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, Callable, List, Optional, Sequence, Union
 
 from . import _abi
 from ._calls import (
@@ -152,8 +152,8 @@ class Model:
     @property
     def last_error(self) -> str:
         """The line of the last call on the model that failed."""
-        with self._core.using() as handle:
-            return (LIBRARY.oriel_model_last_error(handle) or b"").decode("utf-8", "replace")
+        line = self._core.using(LIBRARY.oriel_model_last_error)
+        return (line or b"").decode("utf-8", "replace")
 
     # ---- Conversations
 
@@ -180,10 +180,7 @@ class Model:
         `progress(done, total)`: of the tokens that a call reads; it cancels by returning False."""
         chat = chat_options(**chosen(locals(), chat_options))
         held = session_options(chat, **chosen(locals(), session_options))
-        made = ctypes.c_void_p()
-        with self._core.using() as handle:
-            call("oriel_session_create", handle, ctypes.byref(held.struct), ctypes.byref(made))
-            session = self._adopt(made.value, held)
+        session = self._new_session(lambda model, made: call("oriel_session_create", model, ctypes.byref(held.struct), made), held)
         try:
             if system is not None:
                 session.add("system", system)
@@ -194,9 +191,21 @@ class Model:
             raise
         return session
 
-    def _adopt(self, handle: Optional[int], keep: Any) -> Session:
-        """Inside `using`, so that a close of the model sees the session."""
-        return Session(self, SessionCore(self._core, handle or 0, keep))
+    def _new_session(self, make: Callable[[int, Any], None], keep: Any) -> Session:
+        """`make(model, made)` calls a function that makes one."""
+        made = ctypes.c_void_p()
+
+        def begin(model: int) -> Session:
+            try:
+                make(model, ctypes.byref(made))
+                return Session(self, SessionCore(self._core, made.value or 0, keep))
+            except BaseException:
+                if made.value:  # Ctrl-C came behind the call
+                    known = [core for core in list(self._core.sessions) if core.handle == made.value]
+                    (known or [SessionCore(self._core, made.value, keep)])[0].close()
+                raise
+
+        return self._core.using(begin)  # so that a close of the model sees the session
 
     def embed(self, text: str, *, pooling: str = "auto", normalise: bool = True) -> Floats:
         """The vector of a text, in a session of its own: one must be free."""
@@ -227,11 +236,15 @@ class Model:
     def chat_template(self, chat_template: Optional[str] = None) -> str:
         """The name of the chat format in use: of the model's own, or of the one given."""
         held = chat_options(chat_template=chat_template)
-        with self._core.using() as handle:
-            name = LIBRARY.oriel_chat_template(handle, ctypes.byref(held.struct))
+
+        def ask(model: int) -> Optional[bytes]:
+            name: Optional[bytes] = LIBRARY.oriel_chat_template(model, ctypes.byref(held.struct))
+            return name
+
+        name = self._core.using(ask)
         if name is None:
             raise ValueError(f"{chat_template!r} is no chat format")
-        return str(name.decode("utf-8"))
+        return name.decode("utf-8")
 
     def render(
         self,

@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import functools
 import json
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
@@ -271,16 +272,10 @@ def reply_many(replies: Iterable[Reply], on_piece: Optional[Callable[[Reply, str
         raise StateError("a reply has begun already: give reply_many fresh ones")
     if len({id(reply._session._core) for reply in wanted}) != len(wanted):
         raise StateError("two replies are of one session: fork it, or make another")
-    entered: List[Reply] = []
-    try:
-        for reply in wanted:
-            reply._session._core.enter(reply._stream)
-            entered.append(reply)
-        interruptible(lambda: _run_many(wanted, on_piece), lambda: _cancel_all(wanted))
-    finally:
-        for reply in entered:
-            reply._stream.ended = True
-            reply._session._core.leave(reply._stream)
+    run: Callable[[], object] = lambda: interruptible(lambda: _run_many(wanted, on_piece), lambda: _cancel_all(wanted))
+    for reply in reversed(wanted):
+        run = functools.partial(reply._stream.hold, run)
+    run()
     return wanted
 
 

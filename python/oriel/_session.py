@@ -81,16 +81,16 @@ class Session:
 
     def _change(self, name: str, *arguments: Any) -> None:
         """A call that changes the session and may take long."""
-        with self._core.turn() as handle:
-            interruptible(lambda: call(name, handle, *arguments), self._core.cancel)
+        self._changing(lambda handle: call(name, handle, *arguments))
+
+    def _changing(self, change: Callable[[int], object]) -> None:
+        self._core.change(lambda handle: interruptible(lambda: change(handle), self._core.cancel))
 
     # ---- Conversation
 
     def add(self, role: Said, text: Optional[str] = None) -> None:
         """`add("user", "Hello")`; or one message, or a list of them, in the OpenAI form: {"role", "content", ...}."""
-        prepare = _adding(role if text is None else {"role": role, "content": text})
-        with self._core.turn() as handle:
-            interruptible(lambda: prepare(handle), self._core.cancel)
+        self._changing(_adding(role if text is None else {"role": role, "content": text}))
 
     def reply(
         self,
@@ -164,9 +164,7 @@ class Session:
         """Text or ids, without a chat format. `special`: control tokens written in the text become their ids. `bos`: a
         text that begins the session gets a BOS if the model asks for one."""
         if isinstance(text, str):
-            prepare = _appending(text, special, bos)
-            with self._core.turn() as handle:
-                interruptible(lambda: prepare(handle), self._core.cancel)
+            self._changing(_appending(text, special, bos))
         else:
             self._change("oriel_session_append", *id_array(text))
 
@@ -183,10 +181,12 @@ class Session:
 
     def logits(self) -> Floats:
         """Those behind the last token, one for each token of the vocabulary: a copy."""
-        with self._core.turn() as handle:
+        def read(handle: int) -> Floats:
             pointer, count = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t()
             call("oriel_session_logits", handle, ctypes.byref(pointer), ctypes.byref(count))
             return floats(pointer, count.value)
+
+        return self._core.change(read)
 
     def evaluate(self, ids: Sequence[int], on_logits: Optional[Callable[[int, Floats], Optional[bool]]] = None) -> Any:
         """Appends ids and returns the logits behind each: numpy: (ids, vocabulary); else a list of rows. With
@@ -323,10 +323,7 @@ class Session:
 
     def fork(self) -> "Session":
         """A second session that goes on from here, to the bit. The model needs room for it: sessions=2."""
-        made = ctypes.c_void_p()
-        with self._core.model.using():
-            self._change("oriel_session_fork", ctypes.byref(made))
-            return self._model._adopt(made.value, self._core.keep)
+        return self._model._new_session(lambda _model, made: self._change("oriel_session_fork", made), self._core.keep)
 
     def make_prefix(self) -> None:
         """What this session holds becomes what every session of the model begins with (load with prefix_tokens)."""
@@ -355,12 +352,14 @@ class Session:
 
     def save(self) -> bytes:
         """The session as bytes."""
-        with self._core.turn() as handle:
+        def write(handle: int) -> bytes:
             needed = ctypes.c_size_t()
             _needs_more("oriel_session_save", handle, None, 0, ctypes.byref(needed))
             data = ctypes.create_string_buffer(needed.value)
             call("oriel_session_save", handle, data, needed.value, ctypes.byref(needed))
             return bytes(data.raw[: needed.value])
+
+        return self._core.change(write)
 
     def save_file(self, path: PathLike, *, new_only: bool = False, overwrite: bool = False) -> None:
         """A snapshot in a file, whole or not at all. Replaces snapshots only: `new_only` not even those, `overwrite` any

@@ -113,19 +113,27 @@ class Stream:
 
     @property
     def _open(self) -> bool:
-        """It has the turn until a pull or `close` gives it back. `run_at_once`, which has taken the work, does that itself."""
+        """It has the turn until a pull or `close` ends it. `run_at_once`, which has taken the work, does that itself."""
         return self._entered and (self._thread is not None or bool(self._work))
 
-    def run_at_once(self, sink: Sink) -> None:
-        """All of it, before the first step was pulled: every step goes to `sink`."""
+    def hold(self, work: Callable[[], object]) -> None:
+        """Runs `work` in the turn of this reply, which has ended then."""
         self.core.enter(self)
-        work = self._take_work()
-        assert work is not None
         try:
-            interruptible(functools.partial(self._run_to, work, sink), self.core.cancel)
+            work()
         finally:
             self.ended = True
             self.core.leave(self)
+
+    def run_at_once(self, sink: Sink) -> None:
+        """All of it, before the first step was pulled: every step goes to `sink`."""
+
+        def run() -> None:
+            work = self._take_work()
+            assert work is not None
+            interruptible(functools.partial(self._run_to, work, sink), self.core.cancel)
+
+        self.hold(run)
 
     def _take_work(self) -> Optional[Callable[[Sink], None]]:
         """Once: who has it runs it, or keeps it from being run."""
@@ -183,7 +191,8 @@ class Stream:
                     self._finish(drain=not self.ended)
             finally:
                 self._pulling.release()
-        self.ended = True
+        if not self._entered:  # else it runs at once, and ends with that
+            self.ended = True
 
     def interrupt(self) -> None:
         """Ends a pull that waits on another thread."""

@@ -9,12 +9,14 @@ import sys
 import textwrap
 import threading
 import time
+import types
 import unittest
 from unittest import mock
 
 from support import HERE, ON_CPU, TINY
 
 import oriel
+from oriel import _calls, _core, _model, _stream
 
 LONG = {"ignore_stop": True, "max_tokens": 100000}
 
@@ -196,6 +198,19 @@ class Threads(unittest.TestCase):
         self.assertLess(sizes[-1] - sizes[-2], 1 << 18, sizes)
         self.assertEqual(threading.active_count(), threads)
 
+    def test_ctrl_c_behind_making_a_session_keeps_no_place(self):
+        with oriel.Model(TINY, **ON_CPU) as model:  # has room for one
+            for name in ("call", "SessionCore", "Session"):
+                make = getattr(_model, name)
+
+                def interrupted(*arguments, make=make):
+                    made = make(*arguments)
+                    raise KeyboardInterrupt(made)
+
+                with mock.patch.object(_model, name, interrupted), self.assertRaises(KeyboardInterrupt):
+                    model.session()
+                model.session().close()
+
     def test_what_nobody_holds_is_gone_without_the_collector(self):
         gc.collect()
         gc.disable()
@@ -207,6 +222,78 @@ class Threads(unittest.TestCase):
                 del chat
         finally:
             gc.enable()
+
+
+@unittest.skipIf(sys.version_info < (3, 11), "older interpreters look for signals behind more instructions")
+class Interrupts(unittest.TestCase):
+    """Ctrl-C where the interpreter looks for signals in the files that know whose turn it is: where a function begins, and
+    behind the call of one that is written in C."""
+
+    FILES = tuple(module.__file__ for module in (_calls, _core, _stream))
+
+    def interrupted(self, place, work):
+        """Runs `work` with Ctrl-C at place number `place`, and says whether it has so many."""
+        seen = 0
+
+        def look(frame, event, _):
+            nonlocal seen
+            if event in ("call", "c_return") and frame.f_code.co_filename in self.FILES:
+                seen += 1
+                if seen == place:
+                    raise KeyboardInterrupt
+
+        sys.setprofile(look)
+        try:
+            work()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+        return seen >= place
+
+    def test_no_place_leaves_a_session_busy(self):
+        def written(sink):
+            for _ in range(2):
+                if sink((None, [])):
+                    break
+
+        def read_all(core):
+            stream = _stream.Stream(core, written)
+            while stream.pull() is not None:
+                pass
+
+        def leave_early(core):
+            _stream.Stream(core, written).pull()
+            core.change(lambda handle: handle)
+
+        def at_once(core):
+            _stream.Stream(core, written).run_at_once(lambda step: False)
+
+        def side_by_side(core):
+            other = self.core()
+            try:
+                _stream.Stream(core, written).hold(lambda: _stream.Stream(other, written).hold(lambda: None))
+            finally:
+                self.assertEqual(other.change(lambda handle: handle), 1)
+
+        works = {
+            "change": lambda core: core.change(lambda handle: handle),
+            "ask": lambda core: core.ask(lambda handle: handle),
+            "read": read_all, "leave early": leave_early, "at once": at_once, "side by side": side_by_side,
+        }
+        with mock.patch.object(_core, "LIBRARY"):
+            for name, work in works.items():
+                place = 1
+                core = self.core()
+                while self.interrupted(place, lambda: work(core)):
+                    with self.subTest(name, place=place):
+                        self.assertEqual((core.ask(lambda handle: handle), core.change(lambda handle: handle)), (1, 1))
+                    place += 1
+                    core = self.core()
+                self.assertGreater(place, 5, name)
+
+    def core(self):
+        return _core.SessionCore(types.SimpleNamespace(sessions=set()), 1, None)
 
 
 class Process(unittest.TestCase):
@@ -450,7 +537,7 @@ class Process(unittest.TestCase):
         self.check_script("""
             import os, signal
             def handle(*_):
-                for change in (chat.reset, chat.close, chat.reset):
+                for change in (chat.reset, reply.run, chat.close, chat.reset):
                     try:
                         change()
                         print("changed")
@@ -464,13 +551,14 @@ class Process(unittest.TestCase):
             signal.signal(signal.SIGTERM, handle)
             model = oriel.Model(device="cpu", memory="16MB")
             chat = model.session(progress=progress)
+            reply = chat.reply("Tell me a story.", ignore_stop=True, max_tokens=200)
             try:
-                chat.reply("Tell me a story.", ignore_stop=True, max_tokens=200).run()
+                reply.run()
             except oriel.StateError as error:
                 print("cancelled" if "call of this thread" in str(error) else error)
             print(chat.closed)
             model.close()
-        """, "busy\nbusy\nbusy\nFalse\n")
+        """, "busy\nbusy\nbusy\nbusy\nFalse\n")
 
     def test_closing_in_a_signal_handler_never_hangs(self):
         """A reply that is read piece by piece ends; a call that the handler came into is cancelled, and says why."""
