@@ -300,7 +300,8 @@ class Process(unittest.TestCase):
     maxDiff = None
 
     def run_script(self, script, interrupt=False):
-        start = f"import sys; sys.path.insert(0, {str(HERE.parent)!r})\nimport oriel\n"
+        start = (f"import signal, sys; sys.path.insert(0, {str(HERE.parent)!r})\nimport oriel\n"
+                 "signal.signal(signal.SIGINT, signal.default_int_handler)\n")  # ignored where tests run in the background
         process = subprocess.Popen(
             [sys.executable, "-X", "dev", "-W", "error", "-c", start + textwrap.dedent(script)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
