@@ -349,7 +349,7 @@ struct oriel_session {
   oriel::Log log;                   ///< the model's, with a last error of its own
   oriel::ErrorLine last_error;
   // Of the running call:
-  std::atomic<uintptr_t> caller{0};  ///< its thread; 0: no call runs
-  uint32_t place = 0;                ///< of model->calling
-  uint32_t errors_before = 0;        ///< lines of last_error
+  std::atomic<uintptr_t> caller{0};    ///< its thread; 0: no call runs
+  uint32_t place = 0;                  ///< of model->calling
+  mutable uint32_t errors_before = 0;  ///< lines of last_error that are not its own
 };

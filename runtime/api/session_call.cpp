@@ -68,9 +68,13 @@ oriel_status refuseCall(const oriel_session* handle) {
     const bool inside = handle->caller.load(std::memory_order_relaxed) == threadId();
     const Log log = {handle->log.callback, handle->log.user,
                      inside ? handle->log.last_error : nullptr};
+    const uint32_t lines = handle->last_error.count();
     (void)log.fail(ORIEL_ERROR_STATE,
                    "the session is in the middle of another call: wait until that has "
                    "returned, and change nothing from inside its callbacks");
+    if (inside) {  // no line of the call that goes on
+      handle->errors_before += handle->last_error.count() - lines;
+    }
     handle->refusing.store(0);
   }
   return ORIEL_ERROR_STATE;

@@ -35,17 +35,31 @@ size_t characterAt(const char* text, size_t* begun) {
   return bytes;
 }
 
-/// What a path or a file brought in cannot break a line: control characters and bytes that are not UTF-8 become '?'. A
+/// Control characters (C0, DEL, C1) and Unicode's separators of lines and paragraphs, of a character of so many bytes.
+bool breaksLine(const char* character, size_t bytes) {
+  const auto byteAt = [character](size_t i) { return static_cast<unsigned char>(character[i]); };
+  switch (bytes) {
+    case 1:
+      return byteAt(0) < 0x20 || byteAt(0) == 0x7F;
+    case 2:
+      return byteAt(0) == 0xC2 && byteAt(1) < 0xA0;
+    case 3:
+      return byteAt(0) == 0xE2 && byteAt(1) == 0x80 && (byteAt(2) == 0xA8 || byteAt(2) == 0xA9);
+    default:
+      return false;
+  }
+}
+
+/// What a path or a file brought in cannot break a line: what would, and bytes that are not UTF-8, become '?'. A
 /// character that was cut, by the room for a line or by a limit within it, goes.
 void makeLine(char* message) {
   char* to = message;
   for (const char* from = message; *from != '\0';) {
     size_t begun = 0;
     const size_t bytes = characterAt(from, &begun);
-    const bool control = bytes == 1 && (static_cast<unsigned char>(*from) < 0x20 || *from == 0x7f);
-    if (control || (bytes == 0 && begun == 0)) {
+    if (breaksLine(from, bytes) || (bytes == 0 && begun == 0)) {
       *to++ = '?';
-      ++from;
+      from += bytes != 0 ? bytes : 1;
       continue;
     }
     std::memmove(to, from, bytes);
@@ -66,8 +80,14 @@ void emit(const Log& log, oriel_log_level level, const char* format, va_list arg
   if (keeps) {
     log.last_error->set(message);
   }
-  if (log.callback != nullptr) {
-    log.callback(level, message, log.user);
+  if (log.callback == nullptr) {
+    return;
+  }
+  const uint32_t lines = keeps ? log.last_error->count() : 0;
+  log.callback(level, message, log.user);
+  // A call that the callback made and that was refused put its own line there: this one failed after it.
+  if (keeps && log.last_error->count() != lines) {
+    log.last_error->set(message);
   }
 }
 

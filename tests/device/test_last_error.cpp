@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "oriel/sessions.h"
+#include "support/losing_executor.h"
 #include "support/sessions.h"
 
 namespace oriel::test {
@@ -104,6 +105,58 @@ TEST_F(LastError, is_forgotten_with_the_conversation) {
   ASSERT_EQ(ORIEL_ERROR_ARGUMENT, append(loaded_, {-1}));
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(session()));
   EXPECT_EQ("", of(session()));
+}
+
+/// An app whose log calls the session for each error line.
+struct AppInTheLog {
+  oriel_session* session = nullptr;
+  std::vector<std::string> lines;
+  std::string last() const { return of(session); }
+  static void onLog(oriel_log_level level, const char* message, void* user) {
+    AppInTheLog* const self = static_cast<AppInTheLog*>(user);
+    if (level != ORIEL_LOG_ERROR || self->session == nullptr) {
+      return;
+    }
+    self->lines.emplace_back(message);
+    if (self->lines.size() == 1) {
+      EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_reset(self->session));
+      EXPECT_EQ(self->lines.back(), self->last()) << "of the call that was refused";
+    }
+  }
+};
+
+TEST(LastErrorOfTheLog, is_of_the_call_that_failed_and_not_of_those_that_its_log_made) {
+  AppInTheLog app;
+  oriel_options options = cpuOptions(nullptr);
+  options.log = AppInTheLog::onLog;
+  options.log_user = &app;
+  const Loaded loaded = load(kRandom, options);
+  app.session = loaded.session.get();
+  ASSERT_EQ(ORIEL_ERROR_ARGUMENT, append(loaded, {-1}));
+  ASSERT_EQ(2u, app.lines.size());
+  EXPECT_NE(std::string::npos, app.lines[1].find("in the middle of another call"));
+  EXPECT_EQ(app.lines[0], app.last());
+}
+
+TEST(LastErrorOfTheLog, is_the_line_of_a_device_that_all_sessions_share) {
+  AppInTheLog app;
+  oriel_options options = cpuOptions(nullptr);
+  options.log = AppInTheLog::onLog;
+  options.log_user = &app;
+  LosableModel losable(kRandom, options);
+  oriel_session* session = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(losable.model.get(), nullptr, &session));
+  app.session = session;
+  losable.front->log = losable.model->device_log.log();
+  losable.lose(Work::kRun, 1);
+  const int32_t id = 1;
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(session, &id, 1));
+  ASSERT_EQ(2u, app.lines.size());
+  EXPECT_NE(std::string::npos, app.lines[0].find("it was lost"));
+  EXPECT_EQ(app.lines[0], app.last());
+  losable.mend();
+  app.session = nullptr;
+  oriel_session_destroy(session);
 }
 
 TEST(LastErrorAlone, needs_no_log) {

@@ -41,6 +41,27 @@ TEST(ErrorLine, is_of_what_is_handed_on_as_an_error) {
   EXPECT_STREQ("file.bin: damaged: copy it again", line.text());
 }
 
+TEST(ErrorLine, is_of_the_call_that_failed_last_whatever_its_log_does) {
+  struct Nested {
+    ErrorLine line;
+    std::string inside;
+    static void onLog(oriel_log_level, const char* message, void* user) {
+      Nested* const self = static_cast<Nested*>(user);
+      self->inside = self->line.text();
+      EXPECT_EQ(message, self->inside);
+      Log quiet;
+      quiet.last_error = &self->line;
+      (void)quiet.fail(ORIEL_ERROR_STATE, "refused: wait");
+    }
+  } nested;
+  const Log log = {Nested::onLog, &nested, &nested.line};
+  (void)log.fail(ORIEL_ERROR_IO, "no file: give one");
+  EXPECT_EQ("no file: give one", nested.inside);
+  EXPECT_STREQ("no file: give one", nested.line.text());
+  log.write(ORIEL_LOG_WARNING, "no file: give one");
+  EXPECT_STREQ("refused: wait", nested.line.text()) << "nothing failed after it";
+}
+
 TEST(ErrorLine, is_cut_between_two_characters) {
   for (const std::string character : {"a", "\u00e4", "\u20ac", "\U0001F600"}) {
     for (size_t before = 0; before < 5; ++before) {
@@ -103,7 +124,10 @@ TEST(LogLine, is_one_line_of_text_whatever_a_file_says) {
                {"\xf0\x9f\x98", ""},
                {"\xf4\x90\x80\x80", "???"},
                {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
-               {"\xe2\x82\xe2\x82\xac", "\xe2\x82\xac"}};
+               {"\xe2\x82\xe2\x82\xac", "\xe2\x82\xac"},
+               {"a\u0080\u0085b\u009b31m\u009f", "a??b?31m?"},
+               {"a\u2028b\u2029", "a?b?"},
+               {"\u00a0\u00bf\u2027\u202a", "\u00a0\u00bf\u2027\u202a"}};
   for (const auto& one : cases) {
     test::CapturedLog captured;
     captured.log().write(ORIEL_LOG_INFO, "%s", one.given);
