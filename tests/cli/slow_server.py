@@ -21,7 +21,8 @@ class File:
         self.drip = None          # seconds between blocks
         self.block = 65536
         self.location = None
-        self.requests = []        # (method, range) of each
+        self.raw = None           # called with (handler, range): writes the whole answer itself
+        self.requests = []        # the range of each
         self.__dict__.update(options)
 
 
@@ -43,6 +44,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         wanted = self.headers.get("Range")
         file.requests.append(wanted)
+        if file.raw:
+            try:
+                file.raw(self, wanted)
+            except OSError:
+                pass  # who asked has gone
+            return
         cut = file.cut_after.pop(0) if file.cut_after else None
         if file.location:
             self.send_response(302)

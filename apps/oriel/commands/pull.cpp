@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "measure/nearest.h"
+#include "models/address.h"
 #include "models/catalogue.h"
 #include "models/download.h"
 #include "models/model_store.h"
@@ -43,33 +43,6 @@ struct Source {
 
 bool isUrl(const std::string& text) { return text.find("://") != std::string::npos; }
 
-/// "%20" and the like.
-std::string decoded(const std::string& text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const std::string digits = text.substr(i + 1, 2);
-    const bool coded = text[i] == '%' && digits.size() == 2 &&
-                       digits.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
-    out += coded ? static_cast<char>(std::stoi(digits, nullptr, 16)) : text[i];
-    i += coded ? 2 : 0;
-  }
-  return out;
-}
-
-/// Of the address's last part. Empty: it has none that could be a file's.
-std::string fileOfUrl(const std::string& url) {
-  const size_t path = url.find('/', url.find("://") + 3);
-  if (path == std::string::npos) {
-    return "";
-  }
-  const std::string whole = url.substr(path, url.find_first_of("?#", path) - path);
-  const std::string file = decoded(whole.substr(whole.rfind('/') + 1));
-  const bool safe = std::all_of(file.begin(), file.end(), [](char c) {
-    return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F && c != '/' && c != '\\' && c != ':';
-  });
-  return safe && file.front() != '.' && file.front() != '-' ? file : "";
-}
-
 /// "...-00001-of-00003.gguf"
 bool isOneOfSeveral(const std::string& file) {
   const size_t of = file.rfind("-of-");
@@ -79,6 +52,10 @@ bool isOneOfSeveral(const std::string& file) {
 }
 
 Source sourceOfUrl(std::string url) {
+  if (!isPlainText(url) || url.find(' ') != std::string::npos) {
+    throw Failure{kExitUsage,
+                  "the address has characters that no address has: write them as %20 and the like"};
+  }
   const std::string scheme = lowerCase(url.substr(0, url.find("://")));
   if (scheme != "https" && scheme != "http") {
     throw Failure{kExitUsage, "'" + scheme +
@@ -174,6 +151,15 @@ std::string modelWord(const PullOptions& options, const Source& source, const st
   return quoted(stored && *stored == target ? source.name : target);
 }
 
+/// What goes on after a stop. A login is not repeated: others may read along.
+std::string again(const PullOptions& options) {
+  return hasLogin(options.what)
+             ? "the same command"
+             : "`oriel pull " + quoted(options.what) +
+                   (options.to.empty() ? "" : " --to " + quoted(options.to)) +
+                   (options.sha256.empty() ? "" : " --sha256 " + options.sha256) + "`";
+}
+
 Json resultJson(const Source& source, const std::string& target, const Downloaded& result) {
   Json json;
   json["name"] = source.name;
@@ -222,8 +208,7 @@ int runPull(const PullOptions& options) {
   wanted.expected_bytes = source.bytes;
   wanted.retries = options.retries;
   wanted.verbose = options.verbose;
-  wanted.again = "oriel pull " + quoted(options.what) +
-                 (options.to.empty() ? "" : " --to " + quoted(options.to));
+  wanted.again = again(options);
   const Downloaded result = download(wanted);
   if (options.json) {
     printJson(resultJson(source, target, result));

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "failure.h"
+#include "models/address.h"
 #include "terminal/interrupt.h"
+#include "terminal/terminal.h"
 
 #ifdef _WIN32
 #ifndef NOMINMAX
@@ -33,7 +35,9 @@ namespace {
 /// A pause of the reader's, in which it looks around.
 constexpr int kMomentMs = 100;
 
-/// Its configuration file is not read: what that may have changes what comes out. Proxies come from the environment.
+/// The user's configuration file is not read: what that may have changes what comes out. Proxies come from the
+/// environment. The address comes by stdin, as everybody sees arguments. Bodies come as they were sent (HttpBody): what
+/// curl makes of them has trailers at its end.
 std::vector<std::string> argumentsFor(const std::string& url, uint64_t offset) {
   const bool secure = url.compare(0, 6, "https:") == 0;
   std::vector<std::string> arguments = {"curl",
@@ -43,6 +47,9 @@ std::vector<std::string> argumentsFor(const std::string& url, uint64_t offset) {
                                         "--fail",
                                         "--globoff",
                                         "--include",
+                                        "--no-buffer",
+                                        "--http1.1",
+                                        "--raw",
                                         "--suppress-connect-headers",
                                         "--location",
                                         "--max-redirs",
@@ -62,15 +69,26 @@ std::vector<std::string> argumentsFor(const std::string& url, uint64_t offset) {
   if (offset != 0) {
     arguments.insert(arguments.end(), {"--range", std::to_string(offset) + "-"});
   }
-  arguments.insert(arguments.end(), {"--url", url});
+  arguments.insert(arguments.end(), {"--config", "-"});
   return arguments;
 }
 
-/// "curl: (6) Could not resolve host: x" without its beginning, on one line.
+/// As curl's configuration files have it.
+std::string configurationFor(const std::string& url) {
+  std::string text = "url = \"";
+  for (const char c : url) {
+    text += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  }
+  return text + "\"\n";
+}
+
+/// "curl: (6) Could not resolve host: x" without its beginning, on one line. Servers have a say in it.
 std::string inItsWords(const std::string& text) {
   const size_t begin = text.find(") ");
   const size_t from = begin == std::string::npos ? 0 : begin + 2;
-  return text.substr(from, text.find_first_of("\r\n", from) - from);
+  const std::string words =
+      terminalSafe(text.substr(from, text.find_first_of("\r\n", from) - from));
+  return isPlainText(words) ? words : "";
 }
 
 [[noreturn]] void failToStart(const std::string& why, const std::string& otherwise) {
@@ -84,7 +102,7 @@ bool CurlEnd::isCut() const {
     case 5:  // proxies and hosts that cannot be found or reached
     case 6:
     case 7:
-    case 18:  // part of the file
+    case kPartOfFile:
     case 28:  // too slow
     case 52:  // nothing came
     case 55:  // cannot be sent, ...
@@ -118,9 +136,12 @@ struct Handles {
   HANDLE ours = nullptr;
   HANDLE theirs = nullptr;
 
-  bool open() {
+  enum class From { kThem, kUs };
+  bool open(From from) {
     SECURITY_ATTRIBUTES inherited = {sizeof(inherited), nullptr, TRUE};
-    return CreatePipe(&ours, &theirs, &inherited, 0) != 0 &&
+    HANDLE* const read = from == From::kThem ? &ours : &theirs;
+    HANDLE* const write = from == From::kThem ? &theirs : &ours;
+    return CreatePipe(read, write, &inherited, 0) != 0 &&
            SetHandleInformation(ours, HANDLE_FLAG_INHERIT, 0) != 0;
   }
   static void close(HANDLE* handle) {
@@ -138,6 +159,7 @@ struct Handles {
 }  // namespace
 
 struct Curl::Process {
+  Handles in;
   Handles out;
   Handles err;
   HANDLE process = nullptr;
@@ -153,7 +175,8 @@ struct Curl::Process {
 
 Curl::Curl(const std::string& url, uint64_t offset, const std::string& otherwise)
     : process_(std::make_unique<Process>()) {
-  if (!process_->out.open() || !process_->err.open()) {
+  if (!process_->in.open(Handles::From::kUs) || !process_->out.open(Handles::From::kThem) ||
+      !process_->err.open(Handles::From::kThem)) {
     failToStart("curl cannot be started", otherwise);
   }
   std::wstring line;
@@ -163,6 +186,7 @@ Curl::Curl(const std::string& url, uint64_t offset, const std::string& otherwise
   STARTUPINFOW start = {};
   start.cb = sizeof(start);
   start.dwFlags = STARTF_USESTDHANDLES;
+  start.hStdInput = process_->in.theirs;
   start.hStdOutput = process_->out.theirs;
   start.hStdError = process_->err.theirs;
   PROCESS_INFORMATION made = {};
@@ -172,8 +196,14 @@ Curl::Curl(const std::string& url, uint64_t offset, const std::string& otherwise
   }
   CloseHandle(made.hThread);
   process_->process = made.hProcess;
+  Handles::close(&process_->in.theirs);
   Handles::close(&process_->out.theirs);
   Handles::close(&process_->err.theirs);
+  const std::string configuration = configurationFor(url);
+  DWORD written = 0;
+  (void)WriteFile(process_->in.ours, configuration.data(), static_cast<DWORD>(configuration.size()),
+                  &written, nullptr);
+  Handles::close(&process_->in.ours);
 }
 
 long Curl::read(char* buffer, size_t capacity) {
@@ -245,8 +275,18 @@ bool openPipe(int* ours, int* theirs) {
   return true;
 }
 
+void writeAll(int descriptor, const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t count = ::write(descriptor, text.data() + at, text.size() - at);
+    if (count < 0 && errno != EINTR) {
+      return;  // curl has ended, and says why
+    }
+    at += count > 0 ? static_cast<size_t>(count) : 0;
+  }
+}
+
 /// 0, or why not as errno has it.
-int spawn(std::vector<std::string> arguments, int out, int err, pid_t* id) {
+int spawn(std::vector<std::string> arguments, int in, int out, int err, pid_t* id) {
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) {
@@ -257,7 +297,7 @@ int spawn(std::vector<std::string> arguments, int out, int err, pid_t* id) {
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
   posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
   sigset_t usual;
@@ -276,11 +316,17 @@ int spawn(std::vector<std::string> arguments, int out, int err, pid_t* id) {
 
 Curl::Curl(const std::string& url, uint64_t offset, const std::string& otherwise)
     : process_(std::make_unique<Process>()) {
+  int in = -1;
+  int to_in = -1;
   int out = -1;
   int err = -1;
-  const bool piped = openPipe(&process_->out, &out) && openPipe(&process_->err, &err);
-  const int error = piped ? spawn(argumentsFor(url, offset), out, err, &process_->id) : errno;
-  for (const int descriptor : {out, err}) {
+  const bool piped =
+      openPipe(&process_->out, &out) && openPipe(&process_->err, &err) && openPipe(&in, &to_in);
+  const int error = piped ? spawn(argumentsFor(url, offset), in, out, err, &process_->id) : errno;
+  if (error == 0) {
+    writeAll(to_in, configurationFor(url));
+  }
+  for (const int descriptor : {in, to_in, out, err}) {
     if (descriptor >= 0) {
       close(descriptor);
     }

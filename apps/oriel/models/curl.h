@@ -10,6 +10,8 @@ namespace cli {
 
 /// How a transfer ended, as curl tells it.
 struct CurlEnd {
+  static constexpr int kPartOfFile = 18;
+
   int code = 0;       ///< 0: well; as in curl's manual
   std::string error;  ///< in curl's words, without its name; may be empty
 
@@ -27,7 +29,7 @@ class Curl {
   Curl(const Curl&) = delete;
   Curl& operator=(const Curl&) = delete;
 
-  /// Heads, then the body. Bytes read; 0: the end; -1: nothing came for a moment.
+  /// Heads, then the body as it was sent (HttpBody). Bytes read; 0: the end; -1: nothing came for a moment.
   long read(char* buffer, size_t capacity);
   /// Waits for its end.
   CurlEnd finish();

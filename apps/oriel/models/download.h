@@ -14,7 +14,7 @@ struct Download {
   uint64_t expected_bytes = 0;  ///< as the catalogue has it; 0: not known
   uint32_t retries = 0;         ///< after cuts that got no further
   bool verbose = false;
-  std::string again;  ///< the command that goes on after a stop
+  std::string again;  ///< what goes on after a stop: the command, for people
 };
 
 enum class CheckedBy { kNothing, kUser, kServer };
@@ -30,8 +30,5 @@ struct Downloaded {
 
 /// Throws Failure: 130 after Ctrl-C, with what there is kept.
 Downloaded download(const Download& wanted);
-
-/// `url` as it may be shown: without a password in it.
-std::string shownUrl(const std::string& url);
 
 }  // namespace cli

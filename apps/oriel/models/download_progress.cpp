@@ -15,6 +15,8 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 /// A rate is that of about so long.
 constexpr double kRateSeconds = 3;
+/// A server that has said nothing for so long is waited for visibly.
+constexpr auto kSilence = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -54,6 +56,20 @@ void DownloadProgress::show(uint64_t done, uint64_t total) {
   tell("\r\033[K" + line(done, total));
 }
 
+void DownloadProgress::waitFor(const std::string& host, Clock::time_point asked) {
+  if (Clock::now() - asked < kSilence || std::exchange(waiting_, true)) {
+    return;
+  }
+  const std::string text = "waiting for " + host;
+  if (tells_) {
+    tell("oriel: " + title_ + ": " + text + "\n");
+  }
+  if (draws_) {
+    shown_ = true;
+    tell("\r\033[K" + (columnsOf(text) < noteColumns() ? text : "waiting"));
+  }
+}
+
 /// As much as there is room for.
 std::string DownloadProgress::line(uint64_t done, uint64_t total) const {
   const size_t columns = noteColumns() - 1;
@@ -90,7 +106,7 @@ std::string DownloadProgress::line(uint64_t done, uint64_t total) const {
 void DownloadProgress::say(const std::string& text) {
   clear();
   if (draws_ || tells_) {
-    tellText(dim(text) + "\n");
+    tellText(dim(terminalSafe(text)) + "\n");
   }
 }
 

@@ -39,17 +39,17 @@ size_t HttpHead::take(std::string_view bytes) {
       pending_ += c;
       continue;
     }
-    line(trimmed(pending_));
+    if (pending_.empty() || pending_ == "\r") {
+      endHead();
+    } else {
+      line(trimmed(pending_));
+    }
     pending_.clear();
   }
   return taken;
 }
 
 void HttpHead::line(std::string_view text) {
-  if (text.empty()) {
-    endHead();
-    return;
-  }
   if (status_ == 0) {
     const size_t space = text.find(' ');
     status_ = space == std::string_view::npos || text.substr(0, 5) != "HTTP/"
@@ -91,13 +91,17 @@ std::string HttpHead::field(const std::string& name) const {
   return found == fields_.end() ? "" : found->second;
 }
 
+bool HttpHead::chunked() const {
+  return lowerCase(field("transfer-encoding")).find("chunked") != std::string::npos;
+}
+
 std::optional<uint64_t> HttpHead::fileBytes() const {
   if (status_ == 206) {
     const std::string range = field("content-range");
     const size_t slash = range.find('/');
     return slash == std::string::npos ? std::nullopt : number(range.substr(slash + 1));
   }
-  return number(field("content-length"));
+  return chunked() ? std::nullopt : number(field("content-length"));
 }
 
 uint64_t HttpHead::firstByte() const {

@@ -23,6 +23,8 @@ class HttpHead {
   int status() const { return status_; }
   /// Of the answer that the body belongs to; names in small letters. Empty: not said.
   std::string field(const std::string& name) const;
+  /// The body comes in chunks, so that its length is not said.
+  bool chunked() const;
   /// Of the file, in whole. Nothing: the server does not say.
   std::optional<uint64_t> fileBytes() const;
   /// Where the body begins in the file.

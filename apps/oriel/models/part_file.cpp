@@ -29,12 +29,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Opened { kYes, kTaken, kFailed };
+enum class Opened { kYes, kMade, kTaken, kForeign, kFailed };
 
 #ifdef _WIN32
 
 /// Nobody else can open it while it is open here.
 Opened openLocked(const std::string& path, std::FILE** file) {
+  std::error_code unused;
+  const Opened opened = fs::exists(fs::u8path(path), unused) ? Opened::kYes : Opened::kMade;
   int fd = -1;
   const errno_t error =
       _wsopen_s(&fd, fs::u8path(path).c_str(), _O_RDWR | _O_CREAT | _O_BINARY | _O_NOINHERIT,
@@ -43,16 +45,25 @@ Opened openLocked(const std::string& path, std::FILE** file) {
     return error == EACCES ? Opened::kTaken : Opened::kFailed;
   }
   *file = _fdopen(fd, "r+b");
-  return *file != nullptr ? Opened::kYes : Opened::kFailed;
+  return *file != nullptr ? opened : Opened::kFailed;
 }
+void makePrivate(const std::string&) {}
 bool cutToNothing(std::FILE* file) { return _chsize_s(_fileno(file), 0) == 0; }
 void toDisk(std::FILE* file) { (void)_commit(_fileno(file)); }
 
 #else
 
 Opened openLocked(const std::string& path, std::FILE** file) {
+  constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   for (;;) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int fd = ::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0666);
+    const Opened opened = fd >= 0 ? Opened::kMade : Opened::kYes;
+    if (fd < 0 && errno == EEXIST) {
+      fd = ::open(path.c_str(), kFlags);
+      if (fd < 0 && errno == ENOENT) {
+        continue;  // gone since
+      }
+    }
     if (fd < 0) {
       return Opened::kFailed;
     }
@@ -65,11 +76,24 @@ Opened openLocked(const std::string& path, std::FILE** file) {
     struct stat named = {};
     const bool same = ::fstat(fd, &ours) == 0 && ::stat(path.c_str(), &named) == 0 &&
                       ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
-    if (same) {
+    if (same && S_ISREG(ours.st_mode)) {
       *file = ::fdopen(fd, "r+b");
-      return *file != nullptr ? Opened::kYes : Opened::kFailed;
+      return *file != nullptr ? opened : Opened::kFailed;
     }
-    ::close(fd);  // who had it gave it its name, or removed it: that is no part any longer
+    ::close(fd);
+    if (same) {
+      return Opened::kForeign;
+    }
+    // Who had it gave it its name, or removed it: that is no part any longer.
+  }
+}
+/// For this user alone, also once it is replaced (ResultFile): addresses may have a login in them.
+void makePrivate(const std::string& path) {
+  const int fd =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+  if (fd >= 0) {
+    (void)::fchmod(fd, 0600);
+    ::close(fd);
   }
 }
 bool cutToNothing(std::FILE* file) { return ::ftruncate(::fileno(file), 0) == 0; }
@@ -81,7 +105,11 @@ std::string textOf(const Json& json, const char* name) {
   return json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
 }
 
-/// What was kept beside a part; nothing where that cannot be read.
+[[noreturn]] void refuse(const std::string& path, const char* why) {
+  throw Failure{kExitFailed, path + " is there, and is no " + why + ": move it away"};
+}
+
+/// What was kept beside a part; without an address where that is no pull's.
 FileVersion readVersion(const std::string& path) {
   FileVersion version;
   std::error_code error;
@@ -110,24 +138,29 @@ FileVersion FileVersion::of(const std::string& url, const HttpHead& head) {
   return {url, etag, head.field("last-modified"), head.sha256(), head.fileBytes().value_or(0)};
 }
 
-bool FileVersion::same(const FileVersion& other, bool checked) const {
+const char* FileVersion::unlike(const FileVersion& other, bool checked) const {
+  static constexpr char kChanged[] = "has changed the file";
   const auto differ = [](const std::string& a, const std::string& b) {
     return !a.empty() && !b.empty() && a != b;
   };
   const auto agree = [](const std::string& a, const std::string& b) {
     return !a.empty() && a == b;
   };
-  if ((bytes != 0 && other.bytes != 0 && bytes != other.bytes) || differ(sha256, other.sha256)) {
-    return false;
+  if (bytes != 0 && other.bytes != 0 && bytes != other.bytes) {
+    return "has a file of another length now";
   }
-  if (agree(sha256, other.sha256)) {
-    return true;
+  if (differ(sha256, other.sha256)) {
+    return kChanged;
   }
-  if (!etag.empty() && !other.etag.empty()) {
-    return etag == other.etag;
+  if (agree(sha256, other.sha256) || agree(etag, other.etag)) {
+    return nullptr;
   }
-  return !differ(last_modified, other.last_modified) &&
-         (agree(last_modified, other.last_modified) || checked);
+  if (differ(etag, other.etag) || differ(last_modified, other.last_modified)) {
+    return kChanged;
+  }
+  return agree(last_modified, other.last_modified) || checked
+             ? nullptr
+             : "does not say whether the file is still the same";
 }
 
 PartFile::PartFile(std::string target) : target_(std::move(target)), path_(target_ + ".part") {
@@ -135,28 +168,52 @@ PartFile::PartFile(std::string target) : target_(std::move(target)), path_(targe
 }
 
 PartFile::~PartFile() {
-  const bool empty = file_ != nullptr && bytes_ == 0;
-  if (empty) {
+  if (file_ != nullptr && bytes_ == 0 && (made_ || filled_)) {
     remove();
   }
   close();
 }
 
 void PartFile::open() {
-  switch (openLocked(path_, &file_)) {
+  std::error_code error;
+  for (const std::string& path : {path_, notes()}) {
+    const fs::file_status there = fs::symlink_status(fs::u8path(path), error);
+    // Opening a pipe would wait for its other end, and writing goes through links.
+    if (fs::exists(there) && !fs::is_regular_file(there)) {
+      refuse(path, "regular file");
+    }
+  }
+  const FileVersion noted = readVersion(notes());
+  noted_ = !noted.url.empty();
+  if (const uint64_t bytes = fs::file_size(fs::u8path(notes()), error);
+      !error && bytes != 0 && !noted_) {
+    refuse(notes(), "part of oriel's");
+  }
+  const Opened opened = openLocked(path_, &file_);
+  switch (opened) {
     case Opened::kTaken:
       throw Failure{kExitFailed, "another oriel is getting " + target_ +
                                      ": wait for it; it can be stopped and gone on with"};
+    case Opened::kForeign:
+      refuse(path_, "regular file");
     case Opened::kFailed:
       fail(errno);
+    case Opened::kMade:
     case Opened::kYes:
       break;
   }
-  std::error_code error;
+  made_ = opened == Opened::kMade;
   const uint64_t bytes = fs::file_size(fs::u8path(path_), error);
   bytes_ = error ? 0 : bytes;
   if (bytes_ != 0) {
-    version_ = readVersion(path_ + ".json");
+    // Once more: whoever had the lock until now may have written them.
+    version_ = readVersion(notes());
+    noted_ = !version_.url.empty();
+    if (!noted_) {
+      close();
+      refuse(path_, "part of oriel's");
+    }
+    makePrivate(notes());
   }
 }
 
@@ -167,19 +224,14 @@ void PartFile::close() {
 }
 
 void PartFile::keepVersion() const {
-  const std::string path = path_ + ".json";
-  std::error_code error;
-  const fs::file_status there = fs::status(fs::u8path(path), error);
-  if (fs::exists(there) && !fs::is_regular_file(there)) {  // writing to a pipe waits for its reader
-    throw Failure{kExitFailed, path + " is no file: remove it"};
-  }
   Json json;
   json["url"] = version_.url;
   json["etag"] = version_.etag;
   json["last_modified"] = version_.last_modified;
   json["sha256"] = version_.sha256;
   json["bytes"] = version_.bytes;
-  writeResultFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  makePrivate(notes());
+  writeResultFile(notes(), json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 void PartFile::begin(const FileVersion& version) {
@@ -187,10 +239,12 @@ void PartFile::begin(const FileVersion& version) {
   if (!cutToNothing(file_)) {
     fail(errno);
   }
+  filled_ = true;
   bytes_ = 0;
   sum_ = {};
   version_ = version;
   keepVersion();
+  noted_ = true;
 }
 
 void PartFile::goOn() {
@@ -212,6 +266,7 @@ void PartFile::goOn() {
 }
 
 void PartFile::write(const char* data, size_t bytes) {
+  filled_ = true;
   if (std::fwrite(data, 1, bytes, file_) != bytes) {
     fail(errno);
   }
@@ -252,17 +307,27 @@ void PartFile::place() {
     }
   }
   remove();
-  close();
+}
+
+std::string PartFile::discard() {
+  if (!filled_) {
+    return "move " + path_ + " away, and try again";
+  }
+  remove();
+  return "try again";
 }
 
 void PartFile::remove() {
   std::error_code ignored;
-  fs::remove(fs::u8path(path_ + ".json"), ignored);
+  if (noted_) {
+    fs::remove(fs::u8path(notes()), ignored);
+  }
 #ifdef _WIN32
   close();
 #endif
   fs::remove(fs::u8path(path_), ignored);
   bytes_ = 0;
+  close();  // not before: until it is gone nobody else may have it
 }
 
 void PartFile::fail(int error) const {

@@ -19,16 +19,20 @@ struct FileVersion {
   uint64_t bytes = 0;  ///< 0: not known
 
   static FileVersion of(const std::string& url, const HttpHead& head);
-  /// Whether both are the same one. `checked`: the whole will be compared with a sum, so that what they do not say does
-  /// not matter.
-  bool same(const FileVersion& other, bool checked) const;
+  /// What tells another version from this one, said of a server ("has changed the file"); null: it is the same one.
+  /// `checked`: what they do not say does not matter, for the whole will be compared with something else.
+  const char* unlike(const FileVersion& other, bool checked) const;
+  /// By which it could be known another time.
+  bool named() const { return !etag.empty() || !last_modified.empty() || !sha256.empty(); }
 };
 
-/// The part, locked: no other process gets the same file.
+/// The part, locked: no other process gets the same file. What lies there stays as it is until begin() or write().
 class PartFile {
  public:
-  /// Opens it, or makes one. Throws Failure where another process has it, or it cannot be written.
+  /// Opens it, or makes one. Throws Failure where another process has it, where it cannot be written, and where
+  /// something lies there that no pull has left.
   explicit PartFile(std::string target);
+  /// Removes what this made and did not fill.
   ~PartFile();
   PartFile(const PartFile&) = delete;
   PartFile& operator=(const PartFile&) = delete;
@@ -49,10 +53,13 @@ class PartFile {
   void settle();
   /// Then: under its own name; never over another file. Throws Failure.
   void place();
-  void remove();
+  /// Removes it, if this process wrote any of it. What to do then, for people.
+  std::string discard();
 
  private:
   void open();
+  void remove();
+  std::string notes() const { return path_ + ".json"; }
   void close();
   void keepVersion() const;
   [[noreturn]] void fail(int error) const;
@@ -61,6 +68,9 @@ class PartFile {
   std::string path_;
   std::FILE* file_ = nullptr;
   uint64_t bytes_ = 0;
+  bool made_ = false;    ///< by this process
+  bool filled_ = false;  ///< likewise, in whole or in part
+  bool noted_ = false;   ///< the notes beside it are a pull's
   FileVersion version_;
   Sha256 sum_;
 };

@@ -1,0 +1,402 @@
+#include "models/fetch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <oriel/oriel.h>
+
+#include "failure.h"
+#include "models/address.h"
+#include "models/curl.h"
+#include "models/http_body.h"
+#include "output.h"
+#include "sizes.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kBlock = 256 * 1024;
+constexpr char kMagic[] = "GGUF";
+constexpr size_t kMagicBytes = 4;
+/// Waits before another attempt double up to so many.
+constexpr int kLongestWaitSeconds = 16;
+/// A file is asked for anew at most so often.
+constexpr int kMostBeginnings = 2;
+/// Said of a server whose answer to a range contradicts its other answers.
+constexpr char kOtherLength[] = "says another length of the file than it has";
+
+std::string exactly(uint64_t bytes) {
+  return formatSize(bytes) + " (" + std::to_string(bytes) + " bytes)";
+}
+
+void keepLine(oriel_log_level level, const char* message, void* user) {
+  if (level == ORIEL_LOG_ERROR) {
+    *static_cast<std::string*>(user) = message;
+  }
+}
+
+bool isError(const HttpHead& head) { return head.status() >= 300; }
+
+}  // namespace
+
+std::string inspected(const std::string& path, std::string* missing) {
+  std::string line;
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.log = keepLine;
+  options.log_user = &line;
+  oriel_file_info info = {};
+  info.struct_size = sizeof(info);
+  const oriel_status status = oriel_inspect(path.c_str(), &options, &info);
+  if (status != ORIEL_OK) {
+    return terminalSafe(line.empty() ? oriel_status_text(status) : line);
+  }
+  if (info.runs == 0 && info.missing_count != 0) {
+    *missing = terminalSafe(info.missing[0]);
+  }
+  return "";
+}
+
+Fetch::Fetch(const Download& wanted)
+    : wanted_(wanted),
+      host_(hostOf(wanted.url)),
+      part_(wanted.target),
+      progress_(wanted.title, wanted.verbose) {}
+
+Downloaded Fetch::run() {
+  std::error_code unused;
+  // Whoever had the part has just put it there.
+  if (fs::exists(fs::u8path(wanted_.target), unused)) {
+    throw Failure{kExitFailed,
+                  wanted_.target + " has just come to be there: pull again to compare"};
+  }
+  takeUp();
+  uint32_t in_vain = 0;
+  int anew = 0;
+  uint64_t furthest = have();
+  for (bool whole = isWhole(); !whole;) {
+    const End end = attempt();
+    whole = end == End::kWhole;
+    if (end == End::kAnew && ++anew > kMostBeginnings) {
+      failAnew();
+    }
+    if (end == End::kCut) {
+      in_vain = have() > furthest ? 0 : in_vain + 1;
+      furthest = std::max(furthest, have());
+      if (in_vain > wanted_.retries) {
+        failCut();
+      }
+      wait(in_vain);
+    }
+  }
+  progress_.clear();
+  check();
+  part_.place();
+  return result_;
+}
+
+std::string Fetch::sum() const {
+  return !wanted_.sha256.empty() ? wanted_.sha256 : part_.version().sha256;
+}
+
+/// Whether another process would go on with the part.
+bool Fetch::isRecognizable() const {
+  const FileVersion& version = part_.version();
+  return version.url == wanted_.url && (version.named() || !sum().empty()) &&
+         (version.bytes == 0 || part_.bytes() <= version.bytes);
+}
+
+/// What an earlier attempt left, if it says enough of itself.
+void Fetch::takeUp() {
+  anew_ = part_.bytes() != 0 && !isRecognizable();
+  if (have() == 0) {
+    return;
+  }
+  try {
+    part_.goOn();
+  } catch (const Failure& failure) {
+    if (failure.exit_code == kExitCancelled) {
+      stopped();
+    }
+    throw;
+  }
+  result_.resumed_from = have();
+  progress_.say("going on at " + formatSize(have()));
+}
+
+void Fetch::stopped() const {
+  const std::string kept = formatSize(have()) + " are kept, " + wanted_.again;
+  throw Failure{kExitCancelled, have() == 0 ? ""
+                                : isRecognizable()
+                                    ? "stopped: " + kept + " goes on there"
+                                    : "stopped: " + host_ +
+                                          " does not say which version of the file it has, so " +
+                                          wanted_.again + " begins anew"};
+}
+
+void Fetch::failCut() {
+  if (why_ == kOtherLength) {
+    failAnew();
+  }
+  const std::string next =
+      have() == 0        ? "check the network and the address, and try again"
+      : isRecognizable() ? formatSize(have()) + " are kept, " + wanted_.again + " goes on there"
+                         : "the server does not say which version of the file it has, so " +
+                               wanted_.again + " begins anew; with --sha256 it goes on";
+  throw Failure{kExitFailed, cut_ + ": " + next};
+}
+
+void Fetch::failAnew() {
+  if (why_ == kOtherLength) {
+    (void)part_.discard();
+  }
+  throw Failure{kExitFailed,
+                host_ + " " + why_ + ", time and again: try again later, or another address"};
+}
+
+Fetch::End Fetch::askAnew(const char* why) {
+  why_ = why;
+  anew_ = true;
+  progress_.say(host_ + " " + why + ": from its beginning");
+  return End::kAnew;
+}
+
+void Fetch::wait(uint32_t in_vain) {
+  progress_.pause();
+  if (in_vain == 0) {
+    return;
+  }
+  const int seconds = std::min(1 << std::min(in_vain - 1, 10u), kLongestWaitSeconds);
+  progress_.say(cut_ + "; trying again");
+  for (int i = 0; i < 20 * seconds; ++i) {
+    if (interrupts() != 0) {
+      stopped();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+Fetch::End Fetch::attempt() {
+  Curl curl(wanted_.url, have(),
+            "install it (Debian: apt install curl), or save " + shownUrl(wanted_.url) + " as " +
+                wanted_.target);
+  HttpHead head;
+  std::optional<HttpBody> body;
+  answer_ = {};
+  const auto asked = DownloadProgress::Clock::now();
+  std::vector<char> buffer(kBlock);
+  for (long count = 0; (count = curl.read(buffer.data(), buffer.size())) != 0;) {
+    if (interrupts() != 0) {
+      stopped();
+    }
+    const size_t bytes = count > 0 ? static_cast<size_t>(count) : 0;
+    const size_t taken = head.take({buffer.data(), bytes});
+    if (head.broken() || (body && body->broken())) {
+      cut_ = "what " + host_ + " sends is no web server's answer";
+      failCut();
+    }
+    if (!head.complete()) {
+      progress_.waitFor(host_, asked);
+      continue;
+    }
+    if (!body) {
+      if (isError(head)) {
+        return refused(head.status());
+      }
+      if (!accept(head)) {
+        return End::kAnew;
+      }
+      body.emplace(head.chunked());
+    }
+    take({buffer.data() + taken, body->take(buffer.data() + taken, bytes - taken)});
+    progress_.show(answer_.fills ? part_.bytes() : 0, total());
+  }
+  CurlEnd end = curl.finish();
+  if (end.code == 0 && body && !body->whole()) {
+    end.code = CurlEnd::kPartOfFile;
+  }
+  return ended(body.has_value(), end);
+}
+
+/// False: the file is to be asked for from its beginning.
+bool Fetch::accept(const HttpHead& head) {
+  answer_.version = FileVersion::of(wanted_.url, head);
+  if (head.status() == 206 && !goesOn(head)) {
+    return false;
+  }
+  checkRoom(answer_.version.bytes);
+  const uint64_t bytes = answer_.version.bytes;
+  if (!answer_.fills && wanted_.expected_bytes != 0 && bytes != 0 &&
+      bytes != wanted_.expected_bytes) {
+    progress_.say("the file is not the one that the catalogue knows: it has " +
+                  std::to_string(bytes) + " bytes, not " + std::to_string(wanted_.expected_bytes));
+  }
+  return true;
+}
+
+bool Fetch::goesOn(const HttpHead& head) {
+  if (head.firstByte() != have()) {
+    askAnew("sends another part of the file than was asked for");
+    return false;
+  }
+  if (have() == 0) {
+    return true;
+  }
+  // What this process has got from there is the same file by its length: the whole is inspected in the end.
+  const FileVersion& before = part_.version();
+  const bool known = filled_ && before.bytes != 0 && before.bytes == answer_.version.bytes;
+  if (const char* const why = before.unlike(answer_.version, known || !sum().empty())) {
+    askAnew(why);
+    return false;
+  }
+  answer_.fills = true;
+  return true;
+}
+
+void Fetch::checkRoom(uint64_t total) const {
+  const fs::path folder = fs::u8path(wanted_.target).parent_path();
+  std::error_code error;
+  const fs::space_info space = fs::space(folder.empty() ? fs::path(".") : folder, error);
+  const uint64_t needed = total - std::min(total, part_.bytes());
+  if (!error && needed > space.available) {
+    throw Failure{kExitFailed, wanted_.title + " takes " + exactly(needed) + ", and " +
+                                   (folder.empty() ? "this folder" : folder.u8string()) + " has " +
+                                   exactly(space.available) +
+                                   " free: make room, or choose another place with --to"};
+  }
+}
+
+/// As far as anybody has said; 0: nobody has.
+uint64_t Fetch::total() const {
+  return answer_.version.bytes != 0 || !answer_.fills ? answer_.version.bytes
+                                                      : part_.version().bytes;
+}
+
+void Fetch::take(std::string_view bytes) {
+  if (!answer_.fills) {
+    answer_.first_bytes += bytes;
+    if (answer_.first_bytes.size() < kMagicBytes) {
+      return;
+    }
+    begin();
+    bytes = answer_.first_bytes;
+  }
+  if (total() != 0 && part_.bytes() + bytes.size() > total()) {
+    throw Failure{kExitFailed, host_ + " sends more than the " + exactly(total()) +
+                                   " it had said: " + part_.discard() + ", or another address"};
+  }
+  part_.write(bytes.data(), bytes.size());
+  filled_ = filled_ || !bytes.empty();
+}
+
+/// The file comes from its beginning: from now on it takes the place of what there was.
+void Fetch::begin() {
+  if (answer_.first_bytes.compare(0, kMagicBytes, kMagic) != 0) {
+    failForeign();
+  }
+  if (have() != 0) {
+    progress_.say(host_ + " sends whole files only: from the beginning");
+  }
+  part_.begin(answer_.version);
+  anew_ = false;
+  answer_.fills = true;
+  result_.resumed_from = 0;
+}
+
+void Fetch::failForeign() {
+  std::string begin = lowerCase(answer_.first_bytes.substr(0, 64));
+  begin.erase(0, begin.find_first_not_of(" \t\r\n"));
+  const bool page = begin.compare(0, 1, "<") == 0;
+  if (have() != 0) {  // somebody in between answers, such as a network that wants a login
+    cut_ = "in place of the file a web page comes from " + host_;
+    cut_ = page ? cut_ : "what now comes from " + host_ + " is no GGUF file";
+    failCut();
+  }
+  throw Failure{kExitFailed, shownUrl(wanted_.url) +
+                                 (page ? " is a web page, no GGUF file: give the address of the "
+                                         "file itself, the page's download link"
+                                       : " is no GGUF file: give the address of one")};
+}
+
+Fetch::End Fetch::ended(bool answered, const CurlEnd& end) {
+  if (interrupts() != 0) {  // which may have ended curl, too
+    stopped();
+  }
+  if (end.code == 0 && answered) {
+    if (!answer_.fills) {
+      failForeign();
+    }
+    if (total() == 0 || part_.bytes() == total()) {
+      return End::kWhole;
+    }
+  }
+  if (end.code == 0 || (end.isCut() && answered)) {
+    cut_ = "the connection to " + host_ + " broke" +
+           (total() != 0 ? " after " + formatSize(have()) + " of " + formatSize(total()) : "");
+    return End::kCut;
+  }
+  cut_ = host_ + " cannot be reached" + (end.error.empty() ? "" : " (" + end.error + ")");
+  if (end.isCut() && have() != 0) {
+    return End::kCut;
+  }
+  failCut();
+}
+
+/// Servers that are busy may not be so later; anything else stays as it is.
+Fetch::End Fetch::refused(int status) {
+  cut_ = host_ + " answers " + std::to_string(status);
+  if (status == 416 && have() != 0) {
+    return askAnew(kOtherLength);
+  }
+  if (status == 408 || status == 429 || status >= 500) {
+    return End::kCut;
+  }
+  const std::string shown = shownUrl(wanted_.url);
+  const std::string place = fs::u8path(wanted_.target).parent_path().u8string();
+  switch (status) {
+    case 401:
+    case 403:
+      throw Failure{kExitFailed, host_ + " wants a login for " + shown + " (" +
+                                     std::to_string(status) +
+                                     "): get the file in a browser, and put it into " +
+                                     (place.empty() ? "this folder" : place)};
+    case 404:
+    case 410:
+      throw Failure{kExitFailed, host_ + " has no " + shown + " (" + std::to_string(status) +
+                                     "): look at the model's page for what it has"};
+    default:
+      throw Failure{kExitFailed, cut_ + " to " + shown + ": check the address"};
+  }
+}
+
+void Fetch::check() {
+  result_.bytes = part_.bytes();
+  result_.sha256 = part_.sha256();
+  const std::string want = sum();
+  if (!want.empty() && want != result_.sha256) {
+    throw Failure{kExitFailed, "what came from " + host_ +
+                                   " is damaged or another file: its SHA-256 is " + result_.sha256 +
+                                   ", not " + want + "; " + part_.discard()};
+  }
+  result_.checked_by = !wanted_.sha256.empty() ? CheckedBy::kUser
+                       : !want.empty()         ? CheckedBy::kServer
+                                               : CheckedBy::kNothing;
+  part_.settle();
+  const std::string why_not = inspected(part_.path(), &result_.missing);
+  if (!why_not.empty()) {
+    throw Failure{kExitFailed, "what came is no sound GGUF file (" + shownUrl(wanted_.url) + ", " +
+                                   why_not + "): " + part_.discard() + ", or another address"};
+  }
+}
+
+}  // namespace cli

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""`oriel pull` and what may happen to it: portals, lies, files of others: test_pull_hostile.py ORIEL_BINARY TEST_DATA_DIR"""
+
+import os
+import shutil
+import signal
+import socket
+import sys
+import threading
+
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from at_terminal import AtTerminal, no_terminals
+from program import PATIENCE, check, one_line_failure, run_tests, scratch
+from pulling import MODEL, SUM, part, place, pull, pulled, refused, server, start, until
+
+PARTS = ["m.gguf.part", "m.gguf.part.json"]
+PAGE = b"<html>please log in to the hotel's network</html>"
+LENGTH = f"Content-Length: {len(MODEL)}"
+
+
+def send(handler, status, *fields, body=b""):
+    head = "".join(f"{line}\r\n" for line in (f"HTTP/1.1 {status}", *fields, "Connection: close", ""))
+    handler.wfile.write(head.encode() + body)
+    handler.wfile.flush()
+
+
+def rest(handler, wanted, *fields, to=len(MODEL)):
+    """The file from where it is wanted, with nothing said but its length; cut at `to`."""
+    begin = int(wanted[len("bytes="):-1]) if wanted else 0
+    fields += (f"Content-Length: {len(MODEL) - begin}",)
+    if wanted:
+        fields += (f"Content-Range: bytes {begin}-{len(MODEL) - 1}/{len(MODEL)}",)
+    send(handler, "206 Partial Content" if wanted else "200 OK", *fields, body=MODEL[begin:to])
+
+
+def cut_at(*ends):
+    """Cuts the first answers there, then no more."""
+    left = list(ends)
+    return lambda handler, wanted: rest(handler, wanted, to=left.pop(0) if left else len(MODEL))
+
+
+def chunks(data, size=50000):
+    pieces = [data[at:at + size] for at in range(0, len(data), size)]
+    return b"".join(b"%x;note=1\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def untouched(name, folder, *args, **options):
+    """It fails, and all that is there stays as it is."""
+    before = contents(folder)
+    result = refused(name, folder, *args, keeps=before, **options)
+    check(f"{name}: as it was", contents(folder) == before)
+    return result
+
+
+def with_curl(text):
+    """An environment's PATH where curl is a shell script of our own."""
+    folder = place()
+    curl = folder / "curl"
+    curl.write_text(f"#!/bin/sh\n{text}\n")
+    curl.chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_answers_that_are_no_file():
+    """What was kept stays until the file itself comes."""
+    folder = place()
+    url = server.put("/m.gguf", MODEL)
+    etag = server.files["/m.gguf"].etag
+    part(folder, url, etag=etag)
+    server.put("/m.gguf", PAGE, ranges=False)
+    untouched("a portal's page", folder, url, words=b"web page comes from")
+    server.put("/login", PAGE, ranges=False)
+    server.put("/m.gguf", b"", location="/login")
+    untouched("a portal behind a redirect", folder, url, words=b"68.4 KiB are kept, `oriel pull ")
+    for name, data in (("text", b"try again later"), ("nothing", b"")):
+        server.put("/m.gguf", data, ranges=False)
+        untouched(name, folder, url, words=b"is no GGUF file")
+    server.put("/m.gguf", MODEL, etag='"other"', cut_after=[0] * 9)
+    untouched("another version that does not come", folder, url, "--retries", "0", words=b"broke")
+    server.put("/m.gguf", MODEL)
+    check("then it goes on", pulled("then the file", folder, url).get("resumed_from") == 70000)
+
+
+def test_files_of_others():
+    url = server.put("/m.gguf", MODEL)
+    for name, notes in (("a part without notes", None), ("notes that are none", "my own"), ("notes of nothing", "{}"),
+                        ("notes of another program", '{"bytes": 5}')):
+        folder = place()
+        (folder / "m.gguf.part").write_bytes(b"years of work")
+        if notes is not None:
+            (folder / "m.gguf.part.json").write_text(notes)
+        untouched(name, folder, url, words=b"is no part of oriel's: move it away")
+    folder = place()
+    (folder / "m.gguf.part.json").write_text('{"mine": 1}')
+    untouched("notes alone", folder, url, words=b"is no part of oriel's: move it away")
+    folder = place()
+    (folder / "m.gguf.part").write_bytes(b"")
+    server.put("/gone/m.gguf", b"", status=404)
+    untouched("an empty file", folder, server.address + "/gone/m.gguf", words=b"has no")
+    pulled("an empty file is none", folder, url)
+    for name in PARTS:
+        folder = place()
+        os.mkfifo(folder / name)
+        refused(f"a pipe {name}", folder, url, words=b"is no regular file: move it away", keeps=[name])
+        folder = place()
+        (scratch / "behind").write_bytes(b"")
+        (folder / name).symlink_to(scratch / "behind")
+        refused(f"a link {name}", folder, url, words=b"is no regular file: move it away", keeps=[name])
+        check(f"a link {name}: leads to what it did", (scratch / "behind").read_bytes() == b"")
+
+
+def test_parts_of_other_addresses():
+    folder = place()
+    part(folder, server.put("/one/m.gguf", MODEL), etag='"x"')
+    for name, options in (("404", {"status": 404}), ("a page", {}), ("no answer", {"cut_after": [0] * 9})):
+        url = server.put("/two/m.gguf", PAGE, ranges=False, **options)
+        untouched(f"another address: {name}", folder, url, "--retries", "0")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        process = start(folder, f"http://127.0.0.1:{silent.getsockname()[1]}/m.gguf")
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+    check("another address: stopped", sorted(contents(folder)) == PARTS)
+    url = server.put("/two/m.gguf", MODEL)
+    check("the file takes its place", pulled("another address", folder, url).get("resumed_from") == 0)
+
+
+def test_trailers():
+    ends = b"0\r\nX-Sum: abcdef\r\nX-Foo: bar\r\n\r\n"
+    for name, fields in (("trailers", ["Trailer: X-Sum"]), ("trailers that nobody announced", []),
+                         ("a length beside chunks", ["Content-Length: 5000"]),
+                         ("trailers and a sum", [f"X-Checksum-Sha256: {SUM}"])):
+        url = server.put("/m.gguf", MODEL, raw=lambda handler, _, more=fields: send(
+            handler, "200 OK", "Transfer-Encoding: chunked", *more, body=chunks(MODEL) + ends))
+        pulled(name, place(), url)
+
+    def cut(handler, wanted):
+        if wanted:
+            rest(handler, wanted, 'ETag: "a"')
+        else:
+            send(handler, "200 OK", "Transfer-Encoding: chunked", 'ETag: "a"', body=chunks(MODEL)[:200000])
+    fields = pulled("a chunk that was cut", place(), server.put("/m.gguf", MODEL, raw=cut))
+    check("goes on behind what came of it", fields.get("file_bytes") == len(MODEL), fields)
+    for name, body in (("a chunk of no size", b"GGUF and more"), ("a chunk longer than it said", b"4\r\nGGUFmore\r\n")):
+        result = pull(place(), server.put("/m.gguf", b"", raw=lambda handler, _, data=body: send(
+            handler, "200 OK", "Transfer-Encoding: chunked", body=data + b"\r\n" * 9000)), "--retries", "0")
+        check(name, one_line_failure(result, 1), result)
+
+
+def test_heads():
+    url = server.put("/m.gguf", MODEL, raw=lambda handler, _: send(handler, "200 OK", "X-A: b", " ", LENGTH, body=MODEL))
+    pulled("a field that goes on in an empty line", place(), url)
+
+    def for_ever(handler, _):
+        send(handler, "300 Multiple Choices")
+        while True:
+            handler.wfile.write(b"x" * 1000)
+    url = server.put("/m.gguf", MODEL, raw=for_ever)
+    refused("choices without end", place(), url, words=b"answers 300")
+    endless = with_curl("echo no head; exec yes")
+    refused("no head at all", place(), url, words=b"is no web server's answer", more=endless)
+    folder = place()
+    (folder / "m.gguf").write_bytes(MODEL)
+    untouched("choices where the file is", folder, url, words=b"answers 300")
+    untouched("no head where the file is", folder, url, words=b"is no web server's answer", more=endless)
+
+
+def test_servers_without_versions():
+    folder = place()
+    url = server.put("/m.gguf", MODEL, raw=cut_at(100000, 160000, 160001))
+    pulled("neither ETag nor date, cut three times", folder, url, "--retries", "1")
+    asked = server.files["/m.gguf"].requests
+    check("each goes on there", asked == [None, "bytes=100000-", "bytes=160000-", "bytes=160001-"], asked)
+    folder = place()
+    url = server.put("/m.gguf", MODEL, raw=cut_at(100000, 100000))
+    result = refused("cut for good", folder, url, "--retries", "0", words=b"` begins anew; with --sha256 it goes on",
+                     keeps=PARTS)
+    check("nothing is said that is not so", b"goes on there" not in result.err, result)
+    check("the sum says enough", pulled("with its sum", folder, url, "--sha256", SUM).get("resumed_from") == 100000)
+    url = server.put("/m.gguf", MODEL, raw=cut_at(100000, 100000))
+    refused("cut, with a sum", folder := place(), url, "--retries", "0", "--sha256", SUM, keeps=PARTS,
+            words=f"`oriel pull {url} --sha256 {SUM}` goes on there".encode())
+    check("anew without it", pulled("without its sum", folder, url).get("resumed_from") == 0)
+
+    def another(handler, wanted):
+        number = len(server.files["/m.gguf"].requests)
+        rest(handler, wanted, f'ETag: "{number}"', to=100000 + 1000 * number)
+    url = server.put("/m.gguf", MODEL, raw=another)
+    refused("another version each time", place(), url, words=b"has changed the file, time and again", keeps=PARTS)
+
+
+def test_logins():
+    folder = place()
+    url = server.put("/m.gguf", MODEL, cut_after=[50000, 0]).replace("//", "//me:secret@")
+    process = start(folder, url, "--retries", "0")
+    out, err = process.communicate()
+    check("a login is not repeated", process.returncode == 1 and b"secret" not in out + err
+          and b"are kept, the same command goes on there" in err, err)
+    mode = (folder / "m.gguf.part.json").stat().st_mode
+    check("the notes are the user's alone", mode & 0o777 == 0o600, oct(mode))
+    (folder / "m.gguf.part.json").chmod(0o644)  # as earlier versions left them
+    server.files["/m.gguf"].cut_after = [0]
+    pull(folder, url, "--retries", "0")
+    mode = (folder / "m.gguf.part.json").stat().st_mode
+    check("those of earlier versions, too", mode & 0o777 == 0o600, oct(mode))
+    check("and it goes on", pulled("with a login", folder, url).get("resumed_from") == 50000)
+
+    def more(handler, wanted):
+        send(handler, "200 OK" if not wanted else "206 Partial Content", "Transfer-Encoding: chunked", 'ETag: "a"',
+             *([f"Content-Range: bytes {wanted[6:]}80000/80000"] if wanted else []),
+             body=chunks(MODEL)[:None if wanted else 60000])
+    url = server.put("/m.gguf", MODEL, raw=more).replace("//", "//me:secret@")
+    result = pull(place(), url)
+    check("nor when a server sends too much", b"sends more than" in result.err and b"secret" not in result.err, result)
+
+
+def test_address_for_curl():
+    paths = []
+
+    def seen(handler, wanted):
+        paths.append(handler.path)
+        rest(handler, wanted)
+    url = server.put("/m.gguf", MODEL, raw=seen) + "?a=\"b\\c'd\\n"
+    pulled("quotes in an address", place(), url)
+    check("come to the server", paths == ["/m.gguf?a=\"b\\c'd\\n"], paths)
+    words = scratch / "words"
+    result = pull(place(), url + "&secret", more=with_curl(f'echo "$@" > {words}; exit 7'))
+    check("none of it is among curl's arguments", result.code == 1 and "secret" not in words.read_text()
+          and "127.0.0.1" not in words.read_text(), words.read_text())
+
+
+def test_names_that_drive_terminals():
+    for name in ("m%1b[31m.gguf", "m%c2%9b31m.gguf", "m%9b31m.gguf", "m%ff.gguf", "m%00.gguf", "m%0a.gguf"):
+        refused(f"a file's name {name}", place(), server.put("/" + name, MODEL), code=2, words=b"--to")
+    for name in ("m\x1b[31m.gguf", "m\u009b31m.gguf", b"m\xff.gguf".decode("utf-8", "surrogateescape"), "a b.gguf"):
+        refused(f"an address with {name!r}", place(), server.address + "/" + name, code=2, words=b"%20")
+    refused("an address that ends with a folder", place(), server.address + "/models/", code=2, words=b"--to")
+    pulled("other letters", place(), server.put("/m%C3%A4.gguf", MODEL), file="m\u00e4.gguf")
+    loud = with_curl(r"printf 'curl: (6) Could not resolve: \033[31mr\302\233d\007\n' >&2; exit 6")
+    result = pull(place(), server.address + "/m.gguf", more=loud)
+    check("curl's words", one_line_failure(result, 1) and b"\x1b" not in result.err and b"\xc2\x9b" not in result.err
+          and b"(Could not resolve: [31mrd)" in result.err, result)
+
+
+def test_silence():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        folder = place()
+        process = start(folder, f"http://{host}/m.gguf")
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=20 * PATIENCE)
+        check("ended while it waits: leaves nothing", process.returncode == 130 and out + err == b""
+              and not contents(folder), (process.returncode, err, contents(folder)))
+        if not no_terminals():
+            for file in (None, MODEL):
+                folder = place()
+                if file:
+                    (folder / "m.gguf").write_bytes(file)
+                terminal = AtTerminal("pull", f"http://{host}/m.gguf", ORIEL_MODELS=str(folder), no_proxy="*")
+                seen = terminal.until(lambda: f"waiting for {host}" in terminal.screen.text())
+                check(f"it waits visibly{' where the file is' if file else ''}", seen, terminal.screen.text())
+                terminal.send_signal(signal.SIGINT)
+                check("and stops", terminal.ended() == 130)
+                terminal.forget()
+
+
+def test_first_bytes():
+    """They are used when they come, not when there are many."""
+    folder = place()
+    go_on = threading.Event()
+
+    def slowly(handler, _):
+        send(handler, "200 OK", LENGTH, 'ETag: "a"', body=MODEL[:100])
+        go_on.wait(60)
+        handler.wfile.write(MODEL[100:])
+    process = start(folder, server.put("/m.gguf", MODEL, raw=slowly))
+    check("a hundred bytes are enough", until(lambda: (folder / "m.gguf.part.json").exists()))
+    go_on.set()
+    process.communicate()
+    check("then the others", contents(folder) == {"m.gguf": MODEL})
+
+
+def test_why_it_is_not_the_same():
+    folder = place()
+    (folder / "m.gguf").write_bytes(MODEL)
+    for name, url, words in (
+            ("nobody there", "http://127.0.0.1:9/m.gguf", b"127.0.0.1:9 cannot be reached"),
+            ("404", server.put("/404/m.gguf", b"", status=404), b"answers 404"),
+            ("no length", server.put("/none/m.gguf", MODEL, length=False), b"does not say how long the file is"),
+            ("another length", server.put("/other/m.gguf", MODEL + b"x"), f"{len(MODEL) + 1} on the server".encode())):
+        result = untouched(name, folder, url, words=words)
+        check(f"{name}: a sum would do", b"--sha256" in result.err, result)
+        check(f"{name}: it does", pull(folder, url, "--sha256", SUM).code == 0)
+    url = server.put("/sum/m.gguf", MODEL, headers={"X-Checksum-Sha256": "3" * 64})
+    untouched("another sum", folder, url, words=b"its SHA-256 is " + SUM.encode())
+
+
+if __name__ == "__main__":
+    if shutil.which("curl") is None:
+        print("SKIPPED: curl is not installed")
+        sys.exit(0)
+    sys.exit(run_tests(globals()))
