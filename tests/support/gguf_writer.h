@@ -184,6 +184,11 @@ class GgufWriter {
       out.append(key.value);
     }
     ByteWriter data;
+    size_t most = alignment;
+    for (const Tensor& tensor : tensors_) {
+      most += tensor.data.size() + alignment;
+    }
+    data.bytes.reserve(most);
     for (const Tensor& tensor : tensors_) {
       data.padTo(alignment);
       out.putString(tensor.name);
@@ -201,9 +206,10 @@ class GgufWriter {
       if (pad_last) {
         data.padTo(alignment);
       }
+      out.bytes.reserve(out.bytes.size() + data.bytes.size());
       out.append(data.bytes);
     }
-    return out.bytes;
+    return std::move(out.bytes);
   }
 
  private:
