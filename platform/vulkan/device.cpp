@@ -68,12 +68,19 @@ Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
     info.ppEnabledExtensionNames = &kPortabilityEnumeration;
   }
   const VkResult result = api->vkCreateInstance(&info, nullptr, &device->instance);
-  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+  if (result < 0) {
     device->instance = VK_NULL_HANDLE;
+  }
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
     options.log.write(ORIEL_LOG_DEBUG, "no Vulkan driver on this system");
     return kOk;
   }
-  ORIEL_TRY(checkMade(result, &device->instance, "create a Vulkan instance", options.log));
+  if (result < 0) {  // loaders say of a manifest that they cannot read that memory ran out
+    return options.log.fail(ORIEL_ERROR_NO_DEVICE,
+                            "Vulkan cannot be started (result %d): check the driver's manifest, "
+                            "VK_DRIVER_FILES and VK_ICD_FILENAMES",
+                            static_cast<int>(result));
+  }
   if (!loadInstanceFunctions(device->instance, api)) {
     return options.log.fail(ORIEL_ERROR_NO_DEVICE,
                             "the Vulkan loader lacks a function of Vulkan 1.1: update it");

@@ -6,7 +6,7 @@ test_broken_driver.py ORIEL_BINARY TEST_DATA_DIR, with the fault layer (tests/fa
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import SMALL, check, fails, json_of, oriel, run_tests
+from program import SMALL, check, environment, fails, json_of, oriel, run_tests, scratch
 
 RUN = ["run", SMALL, "--prompt", "x", "--tokens", "2", "--greedy", "--memory", "64MiB", "--kv", "f16",
        "--no-cache"]
@@ -16,7 +16,7 @@ def test_the_cpu_is_listed():
     listed = oriel("devices", "--json", "--verbose")
     check("devices: the CPU alone", listed.code == 0
           and [device["option"] for device in listed.json["devices"]] == ["cpu"], listed)
-    check("devices: says what is wrong with Vulkan", b"cannot create a Vulkan instance" in listed.err, listed)
+    check("devices: says what is wrong with Vulkan", b"Vulkan cannot be started" in listed.err, listed)
 
 
 def test_without_a_device_named_the_cpu_does_it():
@@ -28,6 +28,16 @@ def test_without_a_device_named_the_cpu_does_it():
 
 def test_vulkan_that_was_asked_for_is_an_error():
     fails("vulkan: an error", 1, *RUN, "--device", "vulkan")
+
+
+def test_a_manifest_that_cannot_be_read_is_told_as_that():
+    manifest = scratch / "bad.json"
+    manifest.write_text("{garbage")
+    env = environment(VK_DRIVER_FILES=str(manifest), VK_ICD_FILENAMES=str(manifest))
+    for name in ("ORIEL_FAULTS", "VK_INSTANCE_LAYERS"):
+        env.pop(name, None)
+    result = fails("manifest: an error", 1, *RUN, "--device", "vulkan", env=env)
+    check("manifest: says what to look at", b"memory" not in result.err and b"VK_DRIVER_FILES" in result.err, result)
 
 
 if __name__ == "__main__":

@@ -31,8 +31,7 @@ Right rightOfVulkan(const Fault& fault) {
   if (isOneOf(fault.site, {"vkEnumerateInstanceExtensionProperties", "vkGetPipelineCacheData"})) {
     return goesOn();  // extensions and kept kernels are extras
   }
-  if (fault.site == "vkEnumerateInstanceVersion" ||
-      (fault.site == "vkCreateInstance" && fault.result == VK_ERROR_INCOMPATIBLE_DRIVER) ||
+  if (isOneOf(fault.site, {"vkEnumerateInstanceVersion", "vkCreateInstance"}) ||
       (fault.site == "vkEnumeratePhysicalDevices" &&
        fault.result == VK_ERROR_INITIALIZATION_FAILED)) {
     return fails(ORIEL_ERROR_NO_DEVICE);
