@@ -27,12 +27,7 @@ namespace {
 using namespace cli;
 
 /// On one line, whatever names and paths are in it.
-void complain(const std::string& message) {
-  std::string line = terminalSafe(message);
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
-  tellText("oriel: " + line + "\n");
-}
+void complain(const std::string& message) { tellText("oriel: " + oneLine(message) + "\n"); }
 
 /// Options whose value may be empty: texts, not names.
 bool mayBeEmpty(const CLI::Option* option) {
@@ -182,7 +177,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     tell("oriel: the system has no memory left: close other programs\n");
   } catch (const std::exception& error) {
-    tell("oriel: unexpected error (" + std::string(error.what()) + "): please report it\n");
+    complain("unexpected error (" + std::string(error.what()) + "): please report it");
   }
   return kExitFailed;
 }

@@ -11,20 +11,11 @@
 #include "failure.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/terminal.h"
 #include "terminal/wrap.h"
 
 namespace cli {
 namespace {
-
-std::string oneLine(const char* message) {
-  std::string line(message);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ') {
-      c = ' ';
-    }
-  }
-  return line;
-}
 
 std::vector<oriel_message> messageList(const std::vector<Message>& messages) {
   std::vector<oriel_message> list;

@@ -100,7 +100,7 @@ void Chat::tellModel() const {
   const oriel_plan& plan = model_.plan();
   const std::string name =
       model_.info().name[0] != '\0' ? model_.info().name : model_.info().architecture;
-  tell(bold(terminalSafe(name)) + " on " + terminalSafe(model_.info().device) + "\n" +
+  tell(bold(oneLine(name)) + " on " + oneLine(model_.info().device) + "\n" +
        formatSize(plan.total_bytes) + " of " + formatSize(plan.memory_bytes) +
        " used; remembers the last " + std::to_string(plan.window_tokens) + " tokens, and forgets " +
        (options_.common.split_turns ? "the oldest token by token"
@@ -144,7 +144,7 @@ bool Chat::load(bool watched) {
   if (watched) {
     tell(taken.text + "\n");
   } else if (taken.lost) {
-    tell("oriel: warning: " + terminalSafe(options_.load) + " is " + taken.text);
+    tell("oriel: warning: " + oneLine(options_.load) + " is " + taken.text);
   }
   return true;
 }

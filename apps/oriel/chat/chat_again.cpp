@@ -83,7 +83,7 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change) {
       model_.loadAgain(before.common, pinned_before);
       (void)conversations_.openAll(beginning(), /*restores=*/true);
     }
-    tell("oriel: " + (failure.message.empty() ? "stopped" : terminalSafe(failure.message)) + "\n" +
+    tell("oriel: " + (failure.message.empty() ? "stopped" : oneLine(failure.message)) + "\n" +
          (closed ? dim("everything is as it was") + "\n" : ""));
     clearInterrupts();
     return false;
@@ -92,7 +92,7 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change) {
 
 void Chat::tellOpened(const Conversations::Opened& opened, double seconds) const {
   if (!opened.refused.empty()) {
-    tell("oriel: the conversation begins anew: " + terminalSafe(opened.refused) + "\n");
+    tell("oriel: the conversation begins anew: " + oneLine(opened.refused) + "\n");
   }
   if (opened.turns_read != 0) {
     tell(dim("the conversation goes on: " + countOf(opened.turns_read, "turn") + " of it, " +
@@ -156,7 +156,7 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
       names.emplace_back(each.name);
     }
     const std::string near = nearest(name, names);
-    tell("oriel: there is no setting " + terminalSafe(name) + ": " +
+    tell("oriel: there is no setting " + oneLine(name) + ": " +
          (near.empty() ? "" : "did you mean " + near + "? ") + "/set lists them\n");
     return;
   }
@@ -168,7 +168,7 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
   ChatOptions next = options_;
   const std::string why_not = setting->set(argument.substr(value_at), &next);
   if (!why_not.empty()) {
-    tell("oriel: " + std::string(setting->name) + ": " + terminalSafe(why_not) + "\n");
+    tell("oriel: " + std::string(setting->name) + ": " + oneLine(why_not) + "\n");
     return;
   }
   if (setting->takes == ChatSetting::Takes::kNext) {
@@ -187,7 +187,7 @@ void Chat::tellPlan(const ChatCommand&, const std::string& memory) {
   plan_options.memory_bytes = model_.plan().memory_bytes;
   plan_options.min_tokens_per_s = 0;
   if (!memory.empty() && !parseSize(memory, &plan_options.memory_bytes)) {
-    tell("oriel: '" + terminalSafe(memory) +
+    tell("oriel: '" + oneLine(memory) +
          "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)\n");
     return;
   }

@@ -219,7 +219,7 @@ void Chat::mark(const std::string& name) {
   }
   session().check(status);
   conversations_.active().said.mark(name);
-  tell(dim("/back " + terminalSafe(name) + " returns to here") + "\n");
+  tell(dim("/back " + oneLine(name) + " returns to here") + "\n");
 }
 
 /// To a mark; without a name all of them are listed.
@@ -228,22 +228,21 @@ void Chat::goBack(const std::string& name) {
   uint64_t to = 0;
   bool found = false;
   for (const oriel_mark& mark : marks()) {
-    names += (names.empty() ? "" : ", ") + terminalSafe(mark.name);
+    names += (names.empty() ? "" : ", ") + oneLine(mark.name);
     to = name == mark.name ? mark.position : to;
     found = found || name == mark.name;
   }
   if (!found) {
-    tell(names.empty() ? "there are no marks: /mark NAME makes one\n"
-         : name.empty()
-             ? "marks: " + names + "\n"
-             : "there is no mark " + terminalSafe(name) + ": the marks are " + names + "\n");
+    tell(names.empty()  ? "there are no marks: /mark NAME makes one\n"
+         : name.empty() ? "marks: " + names + "\n"
+                        : "there is no mark " + oneLine(name) + ": the marks are " + names + "\n");
     return;
   }
   const oriel_status status =
       goingBack(to, [&] { return oriel_session_return(session().get(), name.c_str(), rereads()); });
   if (status == ORIEL_OK) {
     conversations_.active().said.goBack(name);
-    tell(dim("back at " + terminalSafe(name)) + "\n");
+    tell(dim("back at " + oneLine(name)) + "\n");
   }
 }
 
@@ -261,7 +260,7 @@ void Chat::draw(const ChatCommand&, const std::string& path) {
     writeResultFile(path, cacheSvg(cache));
     tell(dim("drawn") + "\n");
   } catch (const Failure& failure) {
-    tell("oriel: " + terminalSafe(failure.message) + "\n");
+    tell("oriel: " + oneLine(failure.message) + "\n");
   }
 }
 
@@ -304,7 +303,7 @@ void Chat::change(const ChatCommand& what, const std::string& name) {
                               : command == "/switch" ? conversations_.choose(name)
                                                      : conversations_.close(name);
   if (!why_not.empty()) {
-    tell("oriel: " + why_not + "\n");
+    tell("oriel: " + oneLine(why_not) + "\n");
     return;
   }
   const bool several = conversations_.list().size() > 1;

@@ -85,7 +85,7 @@ ChatLine parseChatLine(const std::string& typed) {
     names.emplace_back(command.name);
   }
   const std::string near = nearest(word, names);
-  return wrong("there is no command " + terminalSafe(word) + ": " +
+  return wrong("there is no command " + oneLine(word) + ": " +
                (near.empty() ? "/help lists them" : "did you mean " + near) +
                "; begin with a space to send this as a message");
 }

@@ -23,7 +23,7 @@ void addIfBegins(const std::string& word, const std::string& typed, Completion* 
   }
 }
 
-/// Hidden ones only where their dot was typed; names that would drive the terminal, not at all.
+/// Hidden ones only where their dot was typed; names that are no line of text, not at all.
 void addFiles(const std::string& typed, Completion* completion) {
   const size_t name_at = typed.rfind('/') == std::string::npos ? 0 : typed.rfind('/') + 1;
   const std::string folder = typed.substr(0, name_at);
@@ -34,7 +34,7 @@ void addFiles(const std::string& typed, Completion* completion) {
   for (fs::directory_iterator at(place, error); !error && at != end; at.increment(error)) {
     const std::string file = at->path().filename().u8string();
     const bool hidden = file[0] == '.' && name.empty();
-    if (file.compare(0, name.size(), name) != 0 || hidden || terminalSafe(file) != file ||
+    if (file.compare(0, name.size(), name) != 0 || hidden || oneLine(file) != file ||
         completion->words.size() == kMostFiles) {
       continue;
     }
@@ -71,7 +71,9 @@ Completion completeChatLine(const std::string& before) {
   }
   if (takes == Takes::kModel && typed.find('/') == std::string::npos) {
     for (const StoredModel& model : storedModels()) {
-      addIfBegins(model.name, typed, &completion);
+      if (oneLine(model.name) == model.name) {
+        addIfBegins(model.name, typed, &completion);
+      }
     }
   }
   if (takes == Takes::kFile || takes == Takes::kMaybeFile || takes == Takes::kModel) {

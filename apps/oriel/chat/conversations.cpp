@@ -89,8 +89,7 @@ std::string Conversations::refusal(const std::string& name) const {
   if (isNumber(name)) {
     return "a name is no number: numbers are given";
   }
-  if (name.size() > kMostNameBytes || name.find_first_of("\t\x7f") != std::string::npos ||
-      terminalSafe(name) != name) {
+  if (name.size() > kMostNameBytes || oneLine(name) != name) {
     return "a name has at most " + std::to_string(kMostNameBytes) +
            " bytes and no control characters";
   }
@@ -129,7 +128,7 @@ std::string Conversations::fork(const std::string& name) {
 std::string Conversations::choose(const std::string& title) {
   const Conversation* const found = find(title);
   if (found == nullptr) {
-    return "there is no conversation " + terminalSafe(title) + ": /list names them";
+    return "there is no conversation " + oneLine(title) + ": /list names them";
   }
   active_ =
       static_cast<size_t>(std::find_if(list_.begin(), list_.end(),

@@ -25,7 +25,7 @@ bool isFileWithContent(const std::string& path) {
 }
 
 std::string said(const Session& session, oriel_status status) {
-  return "oriel: " + terminalSafe(session.reason(status)) + "\n";
+  return "oriel: " + oneLine(session.reason(status)) + "\n";
 }
 
 /// Whether less is seen of it than before: the window is shorter, and too short.

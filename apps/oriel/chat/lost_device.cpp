@@ -26,7 +26,7 @@ void recover(const Session& session, Model* model) {
 
 std::string placeOf(const Model& model) {
   const std::string name = model.info().device;
-  return "on " + (name == "CPU" ? "the CPU" : terminalSafe(name));
+  return "on " + (name == "CPU" ? "the CPU" : oneLine(name));
 }
 
 }  // namespace cli

@@ -41,15 +41,15 @@ std::string ToolRunner::result(const ToolCall& call, bool watched) {
                                  [&](const LocalTool& one) { return one.name == call.name; });
   if (tool == allowed_.end()) {
     if (refused_.insert(call.name).second) {
-      tellText(terminalSafe("oriel: the model calls " + call.name +
-                            ", which is not allowed: --allow-tool " + call.name +
-                            "=COMMAND would run it") +
+      tellText(oneLine("oriel: the model calls " + call.name +
+                       ", which is not allowed: --allow-tool " + call.name +
+                       "=COMMAND would run it") +
                "\n");
     }
     return "error: the user does not allow " + call.name;
   }
   if (watched) {
-    tellText(dim(terminalSafe("runs " + tool->command)) + "\n");
+    tellText(dim(oneLine("runs " + tool->command)) + "\n");
   }
   return runLocalTool(*tool, call.arguments);
 }

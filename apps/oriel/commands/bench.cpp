@@ -200,7 +200,7 @@ std::string bandwidthNote(const Json& moved) {
 
 void describe(const Json& json, const BenchOptions& options) {
   std::string text =
-      json["device"].get<std::string>() + " (" + json["driver"].get<std::string>() + ")";
+      oneLine(json["device"].get<std::string>() + " (" + json["driver"].get<std::string>() + ")");
   const Json& bandwidth = json["moved"]["read_bytes_per_s"];
   text +=
       bandwidth.is_null() ? "\n" : formatted(", reads %.1f GB/s\n", bandwidth.get<double>() / 1e9);
@@ -292,7 +292,7 @@ int runSweepCommand(const BenchOptions& options) {
     printText(
         formatted(sweep.interrupted ? "interrupted, %zu of %u points kept: " : "%zu of %u points: ",
                   sweep.points.size(), sweep.planned) +
-        options.sweep + (drawn ? ".csv and .svg\n" : ".csv\n"));
+        oneLine(options.sweep) + (drawn ? ".csv and .svg\n" : ".csv\n"));
   }
   return sweep.interrupted ? kExitCancelled : kExitDone;
 }

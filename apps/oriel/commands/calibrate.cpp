@@ -436,7 +436,7 @@ int runCalibrate(const CalibrateOptions& options) {
   } else {
     printText(calibration.describe() +
               "(0.01 nats a token make the right next token 1 % less likely)\nwritten to   " +
-              path + "\n");
+              oneLine(path) + "\n");
   }
   return kExitDone;
 }

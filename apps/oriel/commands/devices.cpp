@@ -70,12 +70,12 @@ int runDevices(const CommonOptions& options) {
 
     const std::string gap(12, ' ');
     text.append(option).append(option.size() < 12 ? 12 - option.size() : 1, ' ');
-    text.append(terminalSafe(device.name)).append("\n").append(gap).append(device.kind);
-    text += device.driver[0] != '\0' ? ", " + terminalSafe(device.driver) : "";
+    text.append(oneLine(device.name)).append("\n").append(gap).append(device.kind);
+    text += device.driver[0] != '\0' ? ", " + oneLine(device.driver) : "";
     text += device.memory_bytes != 0 ? ", " + formatSize(device.memory_bytes) : "";
     text += "\n";
     if (device.usable == 0) {
-      text += gap + "not usable: " + terminalSafe(device.reason) + "\n";
+      text += gap + "not usable: " + oneLine(device.reason) + "\n";
     } else if (device.features[0] != '\0') {
       text += gap + device.features + "\n";
     }

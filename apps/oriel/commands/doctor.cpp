@@ -84,7 +84,7 @@ Json jsonOf(const oriel_self_test_result& result, const Findings& findings) {
 }
 
 std::string textOf(const oriel_self_test_result& result, const Findings& findings, bool all) {
-  std::string text = terminalSafe(result.device) + " (" + terminalSafe(result.driver) + ")\n";
+  std::string text = oneLine(result.device) + " (" + oneLine(result.driver) + ")\n";
   if (result.features[0] != '\0') {
     text += std::string("in use: ") + result.features + "\n";
   }

@@ -71,10 +71,10 @@ FileReport inspect(const CommonOptions& options) {
 
 // --- For people ----------------------------------------------------------------------------------
 
-/// One line "label   text".
+/// One line "label   text", whatever a file says.
 std::string row(std::string label, const std::string& text) {
   label.resize(std::max(kIndent, label.size() + 1), ' ');
-  return label + text + '\n';
+  return label + oneLine(text) + '\n';
 }
 
 /// "134.5 million", "1.24 billion".
@@ -86,7 +86,7 @@ std::string countName(uint64_t count) {
 }
 
 std::string architectureLine(const oriel_file_info& info) {
-  std::string line = terminalSafe(info.architecture);
+  std::string line = info.architecture;
   if (line.empty()) {
     return "not stated";
   }
@@ -158,11 +158,10 @@ void describe(const FileReport& report) {
   const oriel_file_info& info = report.info;
   const std::filesystem::path path = std::filesystem::u8path(report.path);
   const auto orNone = [](const char* text) {
-    return *text != '\0' ? terminalSafe(text) : std::string("not stated");
+    return std::string(*text != '\0' ? text : "not stated");
   };
   std::string text = row("name", orNone(info.name));
-  text +=
-      row("file", terminalSafe(path.filename().u8string()) + ", " + formatSize(info.file_bytes));
+  text += row("file", path.filename().u8string() + ", " + formatSize(info.file_bytes));
   text += row("architecture", architectureLine(info));
   text += row("parameters", countName(info.parameters));
   text += row("weights", weightsLine(info));
@@ -179,7 +178,7 @@ void describe(const FileReport& report) {
   if (info.runs == 0) {
     text += row("runs here", "no");
     for (uint32_t i = 0; i < info.missing_count; ++i) {
-      text += row("", "- " + terminalSafe(info.missing[i]));
+      text += row("", std::string("- ") + info.missing[i]);
     }
     printText(text);
     return;
@@ -295,14 +294,14 @@ std::string timeName(int64_t seconds) {
 void describe(const std::string& path, const oriel_snapshot_info& info) {
   const std::filesystem::path file = std::filesystem::u8path(path);
   std::string text = row("snapshot", "of a conversation, version " + std::to_string(info.version));
-  text += row("file", terminalSafe(file.filename().u8string()) + ", " + formatSize(info.bytes));
+  text += row("file", file.filename().u8string() + ", " + formatSize(info.bytes));
   if (info.readable == 0) {
     printText(text + row("readable here", "no: made by another version of Oriel"));
     return;
   }
-  const std::string name = terminalSafe(info.model);
+  const std::string name = info.model;
   text +=
-      row("model", (name.empty() ? "of no name" : name) + " (" + terminalSafe(info.architecture) +
+      row("model", (name.empty() ? "of no name" : name) + " (" + info.architecture +
                        formatted(", %016llx)", static_cast<unsigned long long>(info.model_hash)));
   text += row("saved", info.saved_at != 0 ? timeName(info.saved_at) : "not stated");
   text += row("conversation", countOf(info.position, "token") + ", " + countOf(info.turns, "turn"));
@@ -312,7 +311,7 @@ void describe(const std::string& path, const oriel_snapshot_info& info) {
   text += row("window", countOf(info.window_tokens, "token") + ", " +
                             countOf(info.sink_tokens, "sink") + ", batches of " +
                             std::to_string(info.chunk_tokens));
-  text += row("chat format", terminalSafe(info.chat_template));
+  text += row("chat format", info.chat_template);
   printText(text);
 }
 

@@ -12,6 +12,7 @@
 #include "options.h"
 #include "output.h"
 #include "sizes.h"
+#include "terminal/terminal.h"
 #include "terminal/wrap.h"
 #include "validators.h"
 
@@ -181,7 +182,7 @@ std::string describeModel(const ListedModel& model) {
             " with 32768\n";
   }
   if (const auto local = storedModel(published.id)) {
-    return text + "  here        " + *local + "\n\n  oriel plan " + published.id +
+    return text + "  here        " + oneLine(*local) + "\n\n  oriel plan " + published.id +
            "\n  oriel chat " + published.id + "\n";
   }
   return text + "\n  oriel pull " + published.id + "\n  oriel chat " + published.id + "\n";
@@ -224,13 +225,13 @@ int listStored(const ModelsOptions& options) {
                   "there is no folder for models: set ORIEL_MODELS, XDG_DATA_HOME or HOME"};
   }
   if (stored.empty()) {
-    printText("There are no models in " + folder +
+    printText("There are no models in " + oneLine(folder) +
               " yet: `oriel pull NAME` gets one, `oriel models` names them.\n");
     return kExitDone;
   }
   Table table({{"model"}, {"file", true}});
   for (const StoredModel& model : stored) {
-    table.row({model.name, formatSize(model.bytes)}, model.path);
+    table.row({oneLine(model.name), formatSize(model.bytes)}, oneLine(model.path));
   }
   printText(table.text(resultColumns()));
   return kExitDone;

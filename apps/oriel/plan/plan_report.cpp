@@ -335,8 +335,8 @@ std::string speedTable(const oriel_plan& plan, const oriel_speed& speed) {
                formatted("%.1f", prediction.prefill_tokens_per_s),
                limitName(prediction.decode_limit)});
   }
-  std::string text =
-      formatted("  speed       predicted for %s\n", speed.device) + table.text(resultColumns(), 2);
+  std::string text = "  speed       predicted for " + oneLine(speed.device) + "\n" +
+                     table.text(resultColumns(), 2);
   oriel_prediction prediction;
   if (predict(plan, 0, 0, &prediction) && prediction.crossover_tokens > 0) {
     text += formatted("  reading the cache takes as long as the weights at %.0f tokens\n",

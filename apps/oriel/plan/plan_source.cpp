@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "terminal/terminal.h"
+
 namespace cli {
 
 PlanSource PlanSource::ofFile(std::string path) {
@@ -51,7 +53,7 @@ bool PlanSource::tryPlan(oriel_options options, oriel_plan* plan) const {
 }
 
 std::string PlanSource::title() const {
-  return is_shape_ ? name_ : std::filesystem::u8path(name_).filename().u8string();
+  return oneLine(is_shape_ ? name_ : std::filesystem::u8path(name_).filename().u8string());
 }
 
 }  // namespace cli

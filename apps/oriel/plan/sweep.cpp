@@ -224,7 +224,7 @@ class Sweeper {
         misfit_ = failure;
       }
       if (common_.verbose) {
-        tell("oriel: " + failure.message + "\n");
+        tell("oriel: " + oneLine(failure.message) + "\n");
       }
     }
     writeCsv();

@@ -25,7 +25,7 @@ void showThought(std::string_view text, bool first) {
 /// In one line; an answer may have come before.
 void showCall(const Reply& reply, const ToolCall& call) {
   const bool in_line = !reply.parts.text.empty() && reply.parts.text.back() != '\n';
-  tellText((in_line ? "\n" : "") + dim(terminalSafe("calls " + call.name + " " + call.arguments)) +
+  tellText((in_line ? "\n" : "") + dim(oneLine("calls " + call.name + " " + call.arguments)) +
            "\n");
 }
 

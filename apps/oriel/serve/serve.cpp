@@ -96,7 +96,7 @@ void announce(const ServeOptions& options, const Model& model, const Listener& l
         "--api-key, or leave --host at 127.0.0.1\n");
   }
   if (isTerminal(Stream::kErr) && !options.service.common.json) {
-    tellText(dim(options.service.model_name + ", " + std::to_string(sessions) +
+    tellText(dim(oneLine(options.service.model_name) + ", " + std::to_string(sessions) +
                  (sessions == 1 ? " session of " : " sessions of ") +
                  std::to_string(model.plan().window_tokens) +
                  " tokens. Chat in a browser at this address; OpenAI's clients take " + url +

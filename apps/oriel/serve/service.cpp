@@ -153,9 +153,9 @@ void Service::answer(Exchange* exchange) {
   metrics_.countRequest(route != nullptr ? route->path : "none", exchange->status(), time.count());
   if (options_.common.verbose) {
     const HttpRequest& request = exchange->request();
-    tell(dim(terminalSafe("oriel: " + request.method + " " + request.path + " " +
-                          std::to_string(exchange->status()) +
-                          formatted(", %.0f ms", 1000 * time.count()))) +
+    tell(dim(oneLine("oriel: " + request.method + " " + request.path + " " +
+                     std::to_string(exchange->status()) +
+                     formatted(", %.0f ms", 1000 * time.count()))) +
          "\n");
   }
 }

@@ -7,15 +7,14 @@
 #include <utility>
 
 #include "system.h"
+#include "terminal/key_reader.h"
 
 namespace cli {
 namespace {
 
 bool usesColour() {
   const char* no_colour = std::getenv("NO_COLOR");
-  const char* terminal = std::getenv("TERM");
-  return isTerminal(Stream::kErr) && (no_colour == nullptr || *no_colour == '\0') &&
-         (terminal == nullptr || std::string_view(terminal) != "dumb");
+  return takesEscapes() && (no_colour == nullptr || *no_colour == '\0');
 }
 
 std::string styled(const char* code, const std::string& text) {
@@ -23,6 +22,11 @@ std::string styled(const char* code, const std::string& text) {
 }
 
 }  // namespace
+
+bool takesEscapes() {
+  const char* terminal = std::getenv("TERM");
+  return isTerminal(Stream::kErr) && (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
 
 void tell(std::string_view text) noexcept {
   std::fwrite(text.data(), 1, text.size(), stderr);
@@ -48,22 +52,27 @@ std::string bar(double share, unsigned columns) {
 }
 
 std::string terminalSafe(std::string_view text) {
-  std::string safe;
+  std::u32string safe;
   safe.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F, the other set of control characters, are C2 80 to C2 9F.
-    if (byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) {
-      ++i;
-    } else if ((byte >= 0x20 && byte != 0x7F) || byte == '\n' || byte == '\t') {
-      safe += text[i];
+  for (const char32_t c : charactersOf(text)) {
+    if (c == 0x2028 || c == 0x2029) {  // separators of lines and paragraphs
+      safe += U' ';
+    } else if (c == '\n' || c == '\t' || (c >= 0x20 && (c < 0x7F || c >= 0xA0))) {
+      safe += c;
     }
   }
-  return safe;
+  return utf8Of(safe);
+}
+
+std::string oneLine(std::string_view text) {
+  std::string line = terminalSafe(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return line;
 }
 
 ProgressBar::ProgressBar(std::string label, std::chrono::milliseconds quiet)
-    : label_(std::move(label)), quiet_(quiet), enabled_(isTerminal(Stream::kErr)) {}
+    : label_(std::move(label)), quiet_(quiet), enabled_(takesEscapes()) {}
 
 ProgressBar::~ProgressBar() { clear(); }
 

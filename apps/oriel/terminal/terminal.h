@@ -11,7 +11,10 @@ namespace cli {
 /// Prints to stderr at once.
 void tell(std::string_view text) noexcept;
 
-/// `text` in a quieter or a stronger shade, where stderr is a terminal and NO_COLOR is not set.
+/// Whether stderr is a terminal that draws: false where TERM is dumb.
+bool takesEscapes();
+
+/// `text` in a quieter or a stronger shade, where stderr takes escape sequences and NO_COLOR is not set.
 std::string dim(const std::string& text);
 std::string bold(const std::string& text);
 
@@ -19,10 +22,13 @@ std::string bold(const std::string& text);
 std::string bar(double share, unsigned columns);
 
 /// Text without control characters other than line feed and tab: what a model writes must not be
-/// able to drive the terminal.
+/// able to drive the terminal. What is not UTF-8 becomes U+FFFD.
 std::string terminalSafe(std::string_view text);
 
-/// One line that is drawn over itself; draws nothing unless stderr is a terminal, and nothing for
+/// The same without line feeds and tabs: what names a file or comes from one must not make up rows of its own.
+std::string oneLine(std::string_view text);
+
+/// One line that is drawn over itself; draws nothing unless stderr takes escape sequences, and nothing for
 /// work that is over before anybody could read it.
 class ProgressBar {
  public:
