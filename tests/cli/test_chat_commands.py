@@ -152,11 +152,12 @@ def test_loaded_conversations_have_no_text():
 def test_tab():
     models = scratch / "tab"
     (models / "folder").mkdir(parents=True)
-    for name in ("abc.gguf", "abd.gguf"):
+    for name in ("abc.gguf", "abd.gguf", "xyz\nforged.gguf"):  # the last is no line, and not completed
         shutil.copyfile(SMALL, models / name)
     chat = talk(BUNDLED, *FEW, ORIEL_MODELS=str(models))
     for keys, want in (("/sys\t", "/system "), ("/set temp\t", "/set temperature "), ("/model ab\tc\t", "/model abc "),
-                       (f"/load {models}/fol\t", f"/load {models}/folder/"), ("Hi\t!", "Hi!"), ("/nothing\t", "/nothing")):
+                       (f"/load {models}/fol\t", f"/load {models}/folder/"), ("Hi\t!", "Hi!"), ("/nothing\t", "/nothing"),
+                       ("/model xy\t!", "/model xy!"), (f"/load {models}/xy\t!", f"/load {models}/xy!")):
         chat.keys(keys)
         check(f"Tab: {want}", chat.until(lambda: "".join(chat.typed().split("\n")) == want.rstrip()), chat.typed())
         chat.keys("\x03")
