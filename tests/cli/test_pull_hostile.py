@@ -81,6 +81,9 @@ def test_answers_that_are_no_file():
         untouched(name, folder, url, words=b"is no GGUF file")
     server.put("/m.gguf", MODEL, etag='"other"', cut_after=[0] * 9)
     untouched("another version that does not come", folder, url, "--retries", "0", words=b"broke")
+    answers = iter(("416 Range Not Satisfiable", "200 OK"))
+    server.put("/m.gguf", MODEL, raw=lambda handler, _: send(handler, next(answers), LENGTH))
+    untouched("a range that is refused, and then nothing", folder, url, "--retries", "0", words=b"broke")
     server.put("/m.gguf", MODEL)
     check("then it goes on", pulled("then the file", folder, url).get("resumed_from") == 70000)
 

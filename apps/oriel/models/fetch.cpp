@@ -145,7 +145,7 @@ void Fetch::stopped() const {
 }
 
 void Fetch::failCut() {
-  if (why_ == kOtherLength) {
+  if (ended_at_ != 0 && have() == ended_at_) {
     failAnew();
   }
   const std::string next =
@@ -293,7 +293,8 @@ void Fetch::take(std::string_view bytes) {
   }
   if (total() != 0 && part_.bytes() + bytes.size() > total()) {
     throw Failure{kExitFailed, host_ + " sends more than the " + exactly(total()) +
-                                   " it had said: " + part_.discard() + ", or another address"};
+                                   " it had said: move " + part_.path() +
+                                   " away and try again, or another address"};
   }
   part_.write(bytes.data(), bytes.size());
   filled_ = filled_ || !bytes.empty();
@@ -356,6 +357,7 @@ Fetch::End Fetch::ended(bool answered, const CurlEnd& end) {
 Fetch::End Fetch::refused(int status) {
   cut_ = host_ + " answers " + std::to_string(status);
   if (status == 416 && have() != 0) {
+    ended_at_ = have();
     return askAnew(kOtherLength);
   }
   if (status == 408 || status == 429 || status >= 500) {

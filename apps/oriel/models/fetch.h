@@ -67,9 +67,10 @@ class Fetch {
   Answer answer_;
   bool anew_ =
       false;  ///< the part is of no use: it is replaced once the file comes from its beginning
-  bool filled_ = false;   ///< the part got something of this server in this process
-  const char* why_ = "";  ///< the file was asked for anew, said of the server
-  std::string cut_;       ///< what happened
+  bool filled_ = false;    ///< the part got something of this server in this process
+  uint64_t ended_at_ = 0;  ///< where the server once said that the file ends, short of its length
+  const char* why_ = "";   ///< the file was asked for anew, said of the server
+  std::string cut_;        ///< what happened
 };
 
 }  // namespace cli
