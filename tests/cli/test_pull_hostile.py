@@ -272,6 +272,11 @@ def test_silence():
                 terminal.send_signal(signal.SIGINT)
                 check("and stops", terminal.ended() == 130)
                 terminal.forget()
+            dumb = AtTerminal("pull", f"http://{host}/m.gguf", ORIEL_MODELS=str(place()), no_proxy="*", TERM="dumb")
+            seen = dumb.until(lambda: f"waiting for {host}" in dumb.screen.text())
+            dumb.send_signal(signal.SIGINT)
+            check("TERM=dumb: in lines", seen and dumb.ended() == 130 and b"\x1b" not in dumb.raw, dumb.raw)
+            dumb.forget()
 
 
 def test_first_bytes():

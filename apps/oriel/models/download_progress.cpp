@@ -21,7 +21,9 @@ constexpr auto kSilence = std::chrono::seconds(1);
 }  // namespace
 
 DownloadProgress::DownloadProgress(std::string title, bool verbose)
-    : title_(std::move(title)), draws_(isTerminal(Stream::kErr)), tells_(!draws_ && verbose) {}
+    : title_(std::move(title)),
+      draws_(takesEscapes()),
+      tells_(!draws_ && (verbose || isTerminal(Stream::kErr))) {}
 
 DownloadProgress::~DownloadProgress() { clear(); }
 

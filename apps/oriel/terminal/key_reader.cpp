@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "system.h"
+#include "terminal/characters.h"
 #include "terminal/interrupt.h"
 #include "terminal/standard_input.h"
 #include "terminal/terminal_modes.h"
@@ -15,14 +16,8 @@ constexpr char kEscape = '\033';
 constexpr std::string_view kPasteEnd = "\033[201~";
 /// The bytes of one key come together, also from afar; those of two keys do not.
 constexpr int kKeyMs = 50;
-constexpr char32_t kReplacement = 0xFFFD;
 
 bool isFinal(int byte) { return byte >= '@' && byte <= '~'; }
-
-/// Bytes of a character that begins with `lead`; 1 also for what can begin none.
-size_t lengthOf(unsigned char lead) {
-  return lead < 0xC2 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 1;
-}
 
 /// Where the escape sequence that begins at `at` ends: behind "ESC [ ... letter", behind a string that
 /// "ESC ]" and its kind begin, else behind ESC.
@@ -49,47 +44,6 @@ size_t sequenceEnd(std::string_view text, size_t at) {
 }
 
 }  // namespace
-
-std::u32string charactersOf(std::string_view utf8) {
-  std::u32string characters;
-  for (size_t at = 0; at < utf8.size();) {
-    const auto lead = static_cast<unsigned char>(utf8[at]);
-    const size_t length = lengthOf(lead);
-    char32_t character = length == 1 ? lead : lead & (0xFFu >> (length + 1));
-    size_t taken = 1;
-    while (taken < length && at + taken < utf8.size() &&
-           (static_cast<unsigned char>(utf8[at + taken]) & 0xC0) == 0x80) {
-      character = character << 6 | (static_cast<unsigned char>(utf8[at + taken]) & 0x3Fu);
-      ++taken;
-    }
-    const bool overlong =
-        (length == 3 && character < 0x800) || (length == 4 && character < 0x10000);
-    const bool surrogate = character >= 0xD800 && character < 0xE000;
-    const bool valid = taken == length && (length > 1 || lead < 0x80) && !overlong && !surrogate &&
-                       character < 0x110000;
-    characters += valid ? character : kReplacement;
-    at += taken;
-  }
-  return characters;
-}
-
-std::string utf8Of(std::u32string_view characters) {
-  std::string utf8;
-  for (const char32_t c : characters) {
-    if (c < 0x80) {
-      utf8 += static_cast<char>(c);
-    } else if (c < 0x800) {
-      utf8 += {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
-    } else if (c < 0x10000) {
-      utf8 += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 0x3F)),
-               static_cast<char>(0x80 | (c & 0x3F))};
-    } else {
-      utf8 += {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 0x3F)),
-               static_cast<char>(0x80 | (c >> 6 & 0x3F)), static_cast<char>(0x80 | (c & 0x3F))};
-    }
-  }
-  return utf8;
-}
 
 std::string harmless(std::string_view pasted) {
   std::string text;
@@ -179,7 +133,7 @@ Key KeyReader::next() {
 
 Key KeyReader::character(unsigned char lead) {
   std::string utf8(1, static_cast<char>(lead));
-  for (size_t missing = lengthOf(lead); missing > 1; --missing) {
+  for (size_t missing = characterBytes(lead); missing > 1; --missing) {
     const int more = byte(kKeyMs);
     if (more < 0) {
       break;

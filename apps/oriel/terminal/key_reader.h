@@ -35,10 +35,6 @@ struct Key {
   bool more = false;
 };
 
-/// UTF-8 and back. What is no character becomes U+FFFD.
-std::u32string charactersOf(std::string_view utf8);
-std::string utf8Of(std::u32string_view characters);
-
 /// Text from a clipboard: line ends are "\n"; escape sequences and control characters but line feeds and tabs are
 /// gone.
 std::string harmless(std::string_view pasted);

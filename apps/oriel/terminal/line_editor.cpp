@@ -22,6 +22,7 @@ std::unique_ptr<LineEditor> LineEditor::open() { return nullptr; }
 #include <unistd.h>
 
 #include "system.h"
+#include "terminal/characters.h"
 #include "terminal/interrupt.h"
 #include "terminal/key_reader.h"
 #include "terminal/libedit.h"
@@ -507,7 +508,7 @@ int Editor::completed(const std::wstring& before, wchar_t* c) {
     const auto differ = std::mismatch(common.begin(), common.end(), word.begin(), word.end());
     common.erase(differ.first, common.end());
   }
-  while (!common.empty() && charactersOf(common).back() == 0xFFFD) {
+  while (!common.empty() && charactersOf(common).back() == kReplacement) {
     common.pop_back();  // part of a character
   }
   const size_t typed = text.size() - completion.from;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "system.h"
-#include "terminal/key_reader.h"
+#include "terminal/characters.h"
 
 namespace cli {
 namespace {
