@@ -67,4 +67,5 @@ set(not_on_swiftshader
   Device/Kernels.state_scan* Device/Kernels.rope_append_stores_low_bit* Device/Matmul.*chunk*
   Device/Kernels.attention_bends* Device/Kernels.a_layer_with_a_state* Device/Kernels.embed_gives* Device/Kernels.expert*
   Device/Kernels.head_matmul* Device/Kernels.matmul_mult* Device/Kernels.short_conv_gives* Device/Kernels.sessions_side*
-  SelfTest.keeps* VulkanExecutor.a_lost_device* PipelineFile.is_not* Memory.the_minimum* Memory.a_pipeline* Memory.generating* Session.reset* Session.a_prompt*)
+  SelfTest.keeps* VulkanExecutor.a_lost_device* PipelineFile.is_not* Memory.the_minimum* Memory.a_pipeline*
+  Memory.generating* Session.reset* Session.a_prompt*)

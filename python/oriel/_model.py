@@ -180,7 +180,8 @@ class Model:
         `progress(done, total)`: of the tokens that a call reads; it cancels by returning False."""
         chat = chat_options(**chosen(locals(), chat_options))
         held = session_options(chat, **chosen(locals(), session_options))
-        session = self._new_session(lambda model, made: call("oriel_session_create", model, ctypes.byref(held.struct), made), held)
+        options = ctypes.byref(held.struct)
+        session = self._new_session(lambda model, made: call("oriel_session_create", model, options, made), held)
         try:
             if system is not None:
                 session.add("system", system)

@@ -181,6 +181,7 @@ class Session:
 
     def logits(self) -> Floats:
         """Those behind the last token, one for each token of the vocabulary: a copy."""
+
         def read(handle: int) -> Floats:
             pointer, count = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t()
             call("oriel_session_logits", handle, ctypes.byref(pointer), ctypes.byref(count))
@@ -352,6 +353,7 @@ class Session:
 
     def save(self) -> bytes:
         """The session as bytes."""
+
         def write(handle: int) -> bytes:
             needed = ctypes.c_size_t()
             _needs_more("oriel_session_save", handle, None, 0, ctypes.byref(needed))

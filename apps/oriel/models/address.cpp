@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "output.h"
 #include "terminal/terminal.h"
 
 namespace cli {
@@ -39,14 +38,7 @@ std::string decoded(const std::string& text) {
 
 }  // namespace
 
-bool isPlainText(const std::string& text) {
-  const Json json = text;
-  const auto written = [&](Json::error_handler_t broken) {
-    return json.dump(-1, ' ', false, broken);
-  };
-  return terminalSafe(text) == text && text.find_first_of("\n\t") == kNone &&
-         written(Json::error_handler_t::replace) == written(Json::error_handler_t::ignore);
-}
+bool isPlainText(const std::string& text) { return oneLine(text) == text; }
 
 bool hasLogin(const std::string& url) { return loginEnd(url) != kNone; }
 
