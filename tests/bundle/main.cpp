@@ -196,8 +196,8 @@ class Scratch {
 };
 
 /// Text from drivers need not be UTF-8.
-std::string textOf(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+std::string textOf(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 void writeResult(const Json& result, const std::string& path) {

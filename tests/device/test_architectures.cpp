@@ -4,13 +4,10 @@
 
 #include "support/against_float64.h"
 #include "support/random_llama.h"
+#include "support/sessions.h"
 
-namespace oriel::test {
+namespace oriel::test::test_architectures {
 namespace {
-
-void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
-}
 
 // ---- Against float64 -----------------------------------------------------------------------------
 
@@ -136,7 +133,7 @@ TEST(LocalLayers, chunk_size_and_split_do_not_change_what_they_see) {
   const std::vector<int32_t> ids = someIds(320, static_cast<int32_t>(gemma.n_vocab));
   const auto logitsWith = [&](uint32_t chunk) {
     const Loaded loaded = load(file.path(), windowOptions(4, 300, chunk));
-    append(loaded, ids);
+    mustAppend(loaded, ids);
     return logitsOf(loaded);
   };
   const std::vector<float> want = logitsWith(64);
@@ -214,7 +211,7 @@ TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
                         Case{ORIEL_KV_INT4, 150}}) {
     const oriel_options options = windowOptions(4, 60, 8, c.format, c.format);
     const Loaded loaded = load(file.path(), options);
-    append(loaded, someIds(c.tokens, 320));
+    mustAppend(loaded, someIds(c.tokens, 320));
     size_t needed = 0;
     EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
               oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
@@ -224,7 +221,7 @@ TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
     const auto expected = greedy(loaded, 70);
     const auto expected_logits = logitsOf(loaded);
     const Loaded fresh = load(file.path(), options);
-    append(fresh, someIds(111, 300));
+    mustAppend(fresh, someIds(111, 300));
     ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.session.get(), bytes.data(), bytes.size()));
     EXPECT_EQ(expected, greedy(fresh, 70)) << "format " << c.format << " after " << c.tokens;
     EXPECT_EQ(expected_logits, logitsOf(fresh));
@@ -236,18 +233,18 @@ TEST(LocalLayers, rewinding_stops_where_their_ring_has_been_overwritten) {
   const std::vector<int32_t> ids = someIds(60, 320);
   const oriel_options options = windowOptions(4, 100, 6);
   const Loaded loaded = load(file.path(), options);
-  append(loaded, ids);
+  mustAppend(loaded, ids);
   // The global layers still have everything; the local ones 8 + 5 tokens.
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 53));
   EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 54));
-  append(loaded, {ids.begin() + 54, ids.end()});
+  mustAppend(loaded, {ids.begin() + 54, ids.end()});
   const auto again = logitsOf(loaded);
   const Loaded fresh = load(file.path(), options);
-  append(fresh, ids);
+  mustAppend(fresh, ids);
   EXPECT_LT(relativeL2(again, logitsOf(fresh)), 1e-3);
   // While the local ring has never wrapped, anything goes.
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-  append(loaded, {ids.begin(), ids.begin() + 13});
+  mustAppend(loaded, {ids.begin(), ids.begin() + 13});
   EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 1));
 }
 
@@ -256,10 +253,10 @@ TEST(LocalLayers, the_view_says_what_they_saw) {
   const Loaded loaded = load(file.path(), windowOptions(4, 20, 8));
   oriel_view view = {};
   view.struct_size = sizeof(view);
-  append(loaded, someIds(6, 320));
+  mustAppend(loaded, someIds(6, 320));
   ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
   EXPECT_EQ(0u, view.group_first_visible[1]);
-  append(loaded, someIds(44, 320));
+  mustAppend(loaded, someIds(44, 320));
   ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
   EXPECT_EQ(50u, view.position);
   EXPECT_EQ(42u, view.group_first_visible[1]);
@@ -340,4 +337,4 @@ TEST(Architectures, wide_key_norms_get_more_bits_and_the_plan_says_which_and_why
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_architectures

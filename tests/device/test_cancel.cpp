@@ -10,7 +10,7 @@
 #include "support/sessions.h"
 #include "support/watched_model.h"
 
-namespace oriel::test {
+namespace oriel::test::test_cancel {
 namespace {
 
 /// Hands everything on, and cancels the session after a number of runs.
@@ -309,4 +309,4 @@ INSTANTIATE_TEST_SUITE_P(Models, CancelPrefill,
                          });
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_cancel

@@ -9,13 +9,13 @@
 #include "support/files.h"
 #include "support/forged_snapshots.h"
 
-namespace oriel::test {
+namespace oriel::test::test_contracts {
 namespace {
 
 const char* const kTiny = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
 
 // The rules are the session's: one device is enough.
-oriel_options cpuOptions(CapturedLog* log = nullptr) {
+oriel_options onTheCpu(CapturedLog* log = nullptr) {
   oriel_options options = makeOptions(log);
   options.device = ORIEL_DEVICE_CPU;
   options.window_tokens = 200;
@@ -38,7 +38,7 @@ size_t endOfDescription(const SnapshotHeader& header) {
 }
 
 TEST(Contracts, a_forged_snapshot_with_a_valid_checksum_is_refused) {
-  const Loaded loaded = load(kTiny, cpuOptions());
+  const Loaded loaded = load(kTiny, onTheCpu());
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello!", 6));
   const std::vector<uint8_t> honest = savedSession(loaded);
   const auto restore = [&](const std::vector<uint8_t>& bytes) {
@@ -56,7 +56,7 @@ TEST(Contracts, a_forged_snapshot_with_a_valid_checksum_is_refused) {
 
 // Behind the header: where turns begin, then the ids of the tokens.
 TEST(Contracts, forged_turns_and_ids_of_a_snapshot_are_refused) {
-  const Loaded loaded = load(kTiny, cpuOptions());
+  const Loaded loaded = load(kTiny, onTheCpu());
   for (const char* text : {"Hello!", "Hello again!", "And again!"}) {
     ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text, std::strlen(text)));
   }
@@ -87,9 +87,9 @@ TEST(Contracts, forged_turns_and_ids_of_a_snapshot_are_refused) {
 }
 
 TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
-  const Loaded loaded = load(kTiny, cpuOptions());
+  const Loaded loaded = load(kTiny, onTheCpu());
   const std::vector<uint8_t> bytes = savedSession(loaded);
-  Loaded other = load(kTiny, cpuOptions());
+  Loaded other = load(kTiny, onTheCpu());
   other.session.reset();
   oriel_session_options options = {};
   options.struct_size = sizeof(options);
@@ -104,7 +104,7 @@ TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
 }
 
 TEST(Contracts, editing_the_last_message_gives_the_same_conversation) {
-  const Loaded loaded = load(kTiny, cpuOptions());
+  const Loaded loaded = load(kTiny, onTheCpu());
   oriel_session* session = loaded.session.get();
   const oriel_generate_options options = greedyOptions(10);
   const auto say = [&](const char* text) {
@@ -121,7 +121,7 @@ TEST(Contracts, editing_the_last_message_gives_the_same_conversation) {
 }
 
 TEST(Contracts, a_reply_goes_on_past_its_end_when_told_to) {
-  const Loaded loaded = load(kTiny, cpuOptions());
+  const Loaded loaded = load(kTiny, onTheCpu());
   const auto reply = [&](uint32_t ignore_stop) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello!", 6));
@@ -140,7 +140,7 @@ TEST(Contracts, a_reply_goes_on_past_its_end_when_told_to) {
 }
 
 TEST(Contracts, a_long_system_prompt_is_pinned_as_far_as_the_trained_context_allows) {
-  oriel_options options = cpuOptions();
+  oriel_options options = onTheCpu();
   options.window_tokens = 0;
   oriel_plan plan = {};
   plan.struct_size = sizeof(plan);
@@ -156,7 +156,7 @@ TEST(Contracts, a_long_system_prompt_is_pinned_as_far_as_the_trained_context_all
 
 TEST(Contracts, a_load_that_the_app_stops_is_cancelled_and_no_error_is_logged) {
   CapturedLog log;
-  oriel_options options = cpuOptions(&log);
+  oriel_options options = onTheCpu(&log);
   options.progress = [](uint64_t, uint64_t, void*) { return 1; };
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_model_load(kTiny, &options, &model));
@@ -207,11 +207,11 @@ TEST(Contracts, devices_are_listed_in_two_calls) {
 TEST(Contracts, values_nobody_defined_are_refused) {
   oriel_model* model = nullptr;
   CapturedLog log;
-  oriel_options options = cpuOptions(&log);
+  oriel_options options = onTheCpu(&log);
   const int unknown = 7;
   std::memcpy(&options.device, &unknown, sizeof(options.device));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTiny, &options, &model));
-  options = cpuOptions(&log);
+  options = onTheCpu(&log);
   const oriel_allocator half = {nullptr, nullptr, nullptr};
   options.allocator = &half;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTiny, &options, &model));
@@ -220,7 +220,7 @@ TEST(Contracts, values_nobody_defined_are_refused) {
 
 TEST(Contracts, messages_are_one_line_whatever_the_path) {
   CapturedLog log;
-  const oriel_options options = cpuOptions(&log);
+  const oriel_options options = onTheCpu(&log);
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_IO, oriel_model_load("/no\nsuch\nfile", &options, &model));
   EXPECT_EQ(std::string::npos, log.errors().find('\n')) << log.errors();
@@ -257,4 +257,4 @@ TEST(Contracts, a_driver_that_is_the_same_processor_is_not_chosen_before_its_vec
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_contracts

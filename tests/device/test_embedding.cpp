@@ -11,7 +11,7 @@
 #include "support/random_families.h"
 #include "support/sessions.h"
 
-namespace oriel::test {
+namespace oriel::test::test_embedding {
 namespace {
 
 // As logits of the same families: keys and values are rounded to f16.
@@ -224,4 +224,4 @@ TEST(Embedding, refusals_leave_the_session_as_it_was) {
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_embedding

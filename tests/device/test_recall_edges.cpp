@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #endif
 
-namespace oriel::test {
+namespace oriel::test::test_recall_edges {
 namespace {
 
 class RecallEdges : public Recall {
@@ -39,8 +39,6 @@ class RecallEdges : public Recall {
     return bytes;
   }
 };
-
-}  // namespace
 
 // There nothing had left it, so that nothing can have come back: also of what came with a snapshot, which nobody knows the
 // beginning of.
@@ -255,4 +253,5 @@ TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_ba
   EXPECT_TRUE(warned("has no room for them"));
 }
 
-}  // namespace oriel::test
+}  // namespace
+}  // namespace oriel::test::test_recall_edges

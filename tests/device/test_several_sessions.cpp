@@ -9,7 +9,7 @@
 #include "support/random_families.h"
 #include "support/sessions.h"
 
-namespace oriel::test {
+namespace oriel::test::test_several_sessions {
 namespace {
 
 using Model = ModelPtr;
@@ -218,4 +218,4 @@ INSTANTIATE_TEST_SUITE_P(Device, SeveralSessions, testing::ValuesIn(families()),
                          });
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_several_sessions

@@ -9,7 +9,7 @@
 #include "support/side_by_side.h"
 #include "support/watched_model.h"
 
-namespace oriel::test {
+namespace oriel::test::test_side_by_side {
 namespace {
 
 const char* const kSchema =
@@ -569,4 +569,4 @@ TEST(SideBySide, of_replies_that_rest_any_can_be_cancelled) {
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_side_by_side

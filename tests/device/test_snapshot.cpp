@@ -15,11 +15,11 @@
 #include "support/files.h"
 #include "support/forged_snapshots.h"
 #include "support/random_families.h"
+#include "support/sessions.h"
 
-namespace oriel::test {
+namespace oriel::test::test_snapshot {
 namespace {
 
-const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
 const char* const kSmall = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
 const char* const kOther = ORIEL_TEST_DATA "/models/llama-mha.gguf";
 
@@ -51,10 +51,6 @@ oriel_status restore(const Loaded& loaded, const Bytes& bytes) {
   return oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size());
 }
 
-oriel_status add(const Loaded& loaded, const std::string& role, const std::string& text) {
-  return oriel_chat_add(loaded.session.get(), role.c_str(), text.data(), text.size());
-}
-
 /// Ids below `vocabulary`, always the same ones.
 std::vector<int32_t> someIds(size_t count, int32_t vocabulary, uint32_t seed = 1) {
   std::mt19937 random(seed);
@@ -65,10 +61,6 @@ std::vector<int32_t> someIds(size_t count, int32_t vocabulary, uint32_t seed = 1
   return ids;
 }
 
-void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
-}
-
 /// Saves at token 700 and lets a freshly loaded model go on.
 void expectToGoOn(const char* path, const oriel_options& options, const CapturedLog& log) {
   Bytes snapshot;
@@ -77,7 +69,7 @@ void expectToGoOn(const char* path, const oriel_options& options, const Captured
   {
     const Loaded loaded = load(path, options);
     ASSERT_TRUE(loaded.session);
-    append(loaded, someIds(600, 200));
+    mustAppend(loaded, someIds(600, 200));
     greedy(loaded, 100);
     ASSERT_EQ(700u, statsOf(loaded).position);
     snapshot = save(loaded);
@@ -86,7 +78,7 @@ void expectToGoOn(const char* path, const oriel_options& options, const Captured
   }
   const Loaded fresh = load(path, options);
   ASSERT_TRUE(fresh.session);
-  append(fresh, someIds(333, 200, 2));  // what was there before must not matter
+  mustAppend(fresh, someIds(333, 200, 2));  // what was there before must not matter
   ASSERT_EQ(ORIEL_OK, restore(fresh, snapshot)) << log.errors();
   EXPECT_EQ(700u, statsOf(fresh).position);
   EXPECT_EQ(snapshot, save(fresh));
@@ -128,9 +120,9 @@ TEST(Snapshot, holds_what_was_said_after_going_back_to_the_sinks) {
   const oriel_options options = snapshotOptions(&log, 24);
   for (const size_t again : {10u, 30u, 60u}) {  // less than the ring, into its wrap, past it
     const Loaded loaded = load(kSmall, options);
-    append(loaded, someIds(300, 200));
+    mustAppend(loaded, someIds(300, 200));
     ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 2));
-    append(loaded, someIds(again, 200, 2));
+    mustAppend(loaded, someIds(again, 200, 2));
     const Bytes snapshot = save(loaded);
     const Loaded fresh = load(kSmall, options);
     ASSERT_EQ(ORIEL_OK, restore(fresh, snapshot)) << log.errors();
@@ -146,11 +138,11 @@ TEST(Snapshot, says_nothing_of_what_was_taken_back) {
   std::vector<Bytes> snapshots;
   for (const uint32_t seed : {1u, 2u}) {
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-    append(loaded, someIds(16, 200));  // in the same chunks both times
-    append(loaded, someIds(96, 200));
-    append(loaded, someIds(5, 200, seed));
+    mustAppend(loaded, someIds(16, 200));  // in the same chunks both times
+    mustAppend(loaded, someIds(96, 200));
+    mustAppend(loaded, someIds(5, 200, seed));
     ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 112));
-    append(loaded, {7});
+    mustAppend(loaded, {7});
     snapshots.push_back(save(loaded));
   }
   EXPECT_NE(someIds(5, 200, 1), someIds(5, 200, 2));
@@ -166,7 +158,7 @@ TEST(Snapshot, through_a_file_it_is_the_same) {
   const std::string path = testing::TempDir() + "oriel-snapshot-test.bin";
   const Loaded loaded = load(kSmall, snapshotOptions(&log));
   ASSERT_TRUE(loaded.session);
-  append(loaded, someIds(50, 200));
+  mustAppend(loaded, someIds(50, 200));
   ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
   // But for when it was saved, which only files say, and sums.
   Bytes file = readBytes(path);
@@ -222,7 +214,7 @@ TEST(Snapshot, a_system_prompt_is_restored_for_every_conversation) {
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello!"));
   const std::vector<float> expected = logitsOf(loaded);
   for (int i = 0; i < 20; ++i) {
-    append(loaded, someIds(static_cast<size_t>(10 * i), 200));  // past the window in the end
+    mustAppend(loaded, someIds(static_cast<size_t>(10 * i), 200));  // past the window in the end
     ASSERT_EQ(ORIEL_OK, restore(loaded, prompt));
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello!"));
     EXPECT_EQ(expected, logitsOf(loaded));
@@ -234,21 +226,21 @@ TEST(Snapshot, an_empty_session_can_be_saved) {
   const Loaded loaded = load(kSmall, snapshotOptions(&log));
   ASSERT_TRUE(loaded.session);
   const Bytes empty = save(loaded);
-  append(loaded, {1, 2, 3});
+  mustAppend(loaded, {1, 2, 3});
   const std::vector<float> expected = logitsOf(loaded);
   ASSERT_EQ(ORIEL_OK, restore(loaded, empty));
   EXPECT_EQ(0u, statsOf(loaded).position);
   const float* logits = nullptr;
   size_t count = 0;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
-  append(loaded, {1, 2, 3});
+  mustAppend(loaded, {1, 2, 3});
   EXPECT_EQ(expected, logitsOf(loaded));
 }
 
 TEST(Snapshot, a_buffer_that_is_too_small_is_not_written) {
   CapturedLog log;
   const Loaded loaded = load(kSmall, snapshotOptions(&log));
-  append(loaded, {1, 2, 3});
+  mustAppend(loaded, {1, 2, 3});
   Bytes bytes(save(loaded).size() - 1, 0x5a);
   size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
@@ -263,7 +255,7 @@ TEST(Snapshot, a_buffer_that_is_too_small_is_not_written) {
 class Guarded {
  public:
   Guarded(const char* model, const oriel_options& options) : loaded_(load(model, options)) {
-    append(loaded_, someIds(21, 200));
+    mustAppend(loaded_, someIds(21, 200));
     before_ = save(loaded_);
   }
 
@@ -342,7 +334,7 @@ TEST(Snapshot, of_a_model_with_one_other_weight_is_refused) {
 TEST(Snapshot, of_another_model_is_refused_and_of_another_cache_where_it_must_be_the_same) {
   CapturedLog log;
   const Loaded loaded = load(kSmall, snapshotOptions(&log));
-  append(loaded, someIds(21, 200));
+  mustAppend(loaded, someIds(21, 200));
   const Bytes before = save(loaded);
   const auto refuses = [&](const Bytes& bytes, const std::vector<std::string>& words) {
     log.clear();
@@ -372,4 +364,4 @@ TEST(Snapshot, of_another_model_is_refused_and_of_another_cache_where_it_must_be
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_snapshot

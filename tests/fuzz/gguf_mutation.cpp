@@ -14,10 +14,6 @@ namespace {
 using test::ByteWriter;
 using test::ValueType;
 
-constexpr uint32_t kText = static_cast<uint32_t>(ValueType::kString);
-constexpr uint32_t kList = static_cast<uint32_t>(ValueType::kArray);
-constexpr size_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-
 // clang-format off
 // Behind "<architecture>.".
 constexpr const char* kModelSuffixes[] = {
@@ -167,7 +163,7 @@ class GgufMutation {
     if (Key* const key = anyNumber(); key != nullptr) {
       const uint64_t before = valueOf(*key);
       key->type = static_cast<uint32_t>(chance_.below(13));
-      if (key->type == kText || key->type == kList) {
+      if (key->type == kTextType || key->type == kListType) {
         key->type = 4;
       }
       ByteWriter out;
@@ -208,7 +204,7 @@ class GgufMutation {
     return room;
   }
   void changeText() {
-    Key* const key = anyKey([](const Key& of) { return of.type == kText; });
+    Key* const key = anyKey([](const Key& of) { return of.type == kTextType; });
     if (key != nullptr) {
       const std::string before(key->value.begin() + 8, key->value.end());
       const std::string bytes = encoded(chance_.once(3) ? anyText(before) : knownText());
@@ -218,7 +214,7 @@ class GgufMutation {
 
   std::string element(const ArrayParts& array, size_t at) {
     const std::string& before = array.elements[at];
-    if (array.element_type != kText) {
+    if (array.element_type != kTextType) {
       uint64_t value = 0;
       std::memcpy(&value, before.data(), before.size());
       return number(array.element_type, value);
@@ -255,14 +251,14 @@ class GgufMutation {
     }
   }
   void changeArray() {
-    Key* const key = anyKey([](const Key& of) { return of.type == kList; });
+    Key* const key = anyKey([](const Key& of) { return of.type == kListType; });
     if (key == nullptr) {
       return addKnownKey();
     }
     ArrayParts array = takeArrayApart(*key);
     if (array.elements.empty()) {
-      array.element_type = chance_.once(2) ? 5 : kText;
-      array.elements.push_back(array.element_type == kText ? encoded("a") : number(5, 0));
+      array.element_type = chance_.once(2) ? 5 : kTextType;
+      array.elements.push_back(array.element_type == kTextType ? encoded("a") : number(5, 0));
     }
     for (uint64_t n = 1 + chance_.below(3); n != 0 && !array.elements.empty(); --n) {
       changeElements(&array);
@@ -297,19 +293,30 @@ class GgufMutation {
   }
   // What writers give a key of that name.
   static uint32_t usualType(const std::string& name) {
-    constexpr std::pair<const char*, uint32_t> kUsual[] = {
-        {"weights_norm", 7},   {"scaling.type", kText},
-        {"ggml.model", kText}, {"ggml.pre", kText},
-        {"causal", 7},         {"finetuned", 7},
-        {"add_", 7},           {"remove_", 7},
-        {"sections", kList},   {"recurrent", kList},
-        {"pattern", kList},    {"tokens", kList},
-        {"merges", kList},     {"token_type", kList},
-        {"scores", kList},     {"scal", 6},
-        {"factor", 6},         {"epsilon", 6},
-        {"freq_base", 6},      {"beta", 6},
-        {"alpha", 6},          {"cap", 6},
-        {"clamp", 6},          {"multiplier", 6}};
+    constexpr std::pair<const char*, uint32_t> kUsual[] = {{"weights_norm", 7},
+                                                           {"scaling.type", kTextType},
+                                                           {"ggml.model", kTextType},
+                                                           {"ggml.pre", kTextType},
+                                                           {"causal", 7},
+                                                           {"finetuned", 7},
+                                                           {"add_", 7},
+                                                           {"remove_", 7},
+                                                           {"sections", kListType},
+                                                           {"recurrent", kListType},
+                                                           {"pattern", kListType},
+                                                           {"tokens", kListType},
+                                                           {"merges", kListType},
+                                                           {"token_type", kListType},
+                                                           {"scores", kListType},
+                                                           {"scal", 6},
+                                                           {"factor", 6},
+                                                           {"epsilon", 6},
+                                                           {"freq_base", 6},
+                                                           {"beta", 6},
+                                                           {"alpha", 6},
+                                                           {"cap", 6},
+                                                           {"clamp", 6},
+                                                           {"multiplier", 6}};
     for (const auto& [part, type] : kUsual) {
       if (name.find(part) != std::string::npos) {
         return type;
@@ -326,11 +333,11 @@ class GgufMutation {
     }
     constexpr uint32_t kTypes[] = {4, 5, 6, 7, 8, 9, 10, 11, 12};
     key->type = chance_.once(3) ? chance_.anyOf(kTypes) : usualType(name);
-    if (key->type == kText) {
+    if (key->type == kTextType) {
       const bool scaling = name.find("scaling") != std::string::npos;
       const std::string bytes = encoded(scaling ? chance_.anyOf(kScalings) : knownText());
       key->value.assign(bytes.begin(), bytes.end());
-    } else if (key->type == kList) {
+    } else if (key->type == kListType) {
       addList(key);
     } else {
       const std::string bytes = number(key->type, chance_.below(9));

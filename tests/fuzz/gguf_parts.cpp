@@ -12,9 +12,6 @@ namespace {
 using test::ByteWriter;
 using test::ValueType;
 
-constexpr uint32_t kText = static_cast<uint32_t>(ValueType::kString);
-constexpr uint32_t kList = static_cast<uint32_t>(ValueType::kArray);
-constexpr size_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 constexpr uint64_t kMostAlignment = 65536;
 
 /// Reads until something is not there; then nothing more.
@@ -42,16 +39,16 @@ class Reader {
     return ok_;
   }
   void skipValue(uint32_t type) {
-    if (type == kText) {
+    if (type == kTextType) {
       text();
-    } else if (type == kList) {
+    } else if (type == kListType) {
       const uint64_t element = number(4);
       const uint64_t count = number(8);
-      for (uint64_t i = 0; element == kText && i < count && ok_; ++i) {
+      for (uint64_t i = 0; element == kTextType && i < count && ok_; ++i) {
         text();
       }
       const bool fixed = element < std::size(kValueBytes) && kValueBytes[element] != 0;
-      ok_ = ok_ && (element == kText || (fixed && count <= left()));
+      ok_ = ok_ && (element == kTextType || (fixed && count <= left()));
       skip(fixed && ok_ ? count * kValueBytes[element] : 0);
     } else {
       ok_ = ok_ && type < std::size(kValueBytes);
@@ -76,7 +73,7 @@ GgufParts::Key* GgufParts::find(const std::string& name) {
 
 std::string GgufParts::textOf(const std::string& name) const {
   const Key* const key = find(name);
-  return key != nullptr && key->type == kText && key->value.size() >= 8
+  return key != nullptr && key->type == kTextType && key->value.size() >= 8
              ? std::string(key->value.begin() + 8, key->value.end())
              : "";
 }
@@ -84,7 +81,7 @@ std::string GgufParts::textOf(const std::string& name) const {
 uint64_t GgufParts::alignment() const {
   const Key* const key = find("general.alignment");
   uint64_t value = 0;
-  if (key != nullptr && key->type != kText && key->type != kList) {
+  if (key != nullptr && key->type != kTextType && key->type != kListType) {
     std::memcpy(&value, key->value.data(), std::min<size_t>(8, key->value.size()));
   }
   return value != 0 && value <= kMostAlignment && (value & (value - 1)) == 0 ? value : 32;
@@ -188,7 +185,7 @@ ArrayParts takeArrayApart(const GgufParts::Key& key) {
   Reader reader(key.value.data(), key.value.size());
   array.element_type = static_cast<uint32_t>(reader.number(4));
   array.said_count = reader.number(8);
-  while (reader.ok() && reader.left() != 0 && array.element_type != kList) {
+  while (reader.ok() && reader.left() != 0 && array.element_type != kListType) {
     const size_t begin = reader.at();
     reader.skipValue(array.element_type);
     if (reader.ok()) {
@@ -238,7 +235,7 @@ void setNumber(const std::string& name, uint32_t type, double value, GgufParts* 
 void setText(const std::string& name, const std::string& text, GgufParts* parts) {
   ByteWriter out;
   out.putString(text);
-  setKey(name, kText, out.bytes, parts);
+  setKey(name, kTextType, out.bytes, parts);
 }
 
 void setList(const std::string& name, const std::vector<int32_t>& values, GgufParts* parts) {
@@ -248,7 +245,7 @@ void setList(const std::string& name, const std::vector<int32_t>& values, GgufPa
   for (const int32_t value : values) {
     out.put(value);
   }
-  setKey(name, kList, out.bytes, parts);
+  setKey(name, kListType, out.bytes, parts);
 }
 
 }  // namespace oriel::fuzz

@@ -11,6 +11,11 @@
 
 namespace oriel::fuzz {
 
+// Types of values by their number in the file, and how many bytes each takes; 0: as many as it says.
+constexpr uint32_t kTextType = static_cast<uint32_t>(test::ValueType::kString);
+constexpr uint32_t kListType = static_cast<uint32_t>(test::ValueType::kArray);
+constexpr size_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
 struct GgufParts {
   using Key = test::GgufWriter::Key;
   struct Tensor {

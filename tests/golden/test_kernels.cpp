@@ -8,7 +8,7 @@
 
 #include "support/kernel_fixture.h"
 
-namespace oriel::test {
+namespace oriel::test::test_kernels {
 namespace {
 
 std::vector<Variant> variants() {
@@ -423,4 +423,4 @@ TEST_P(Kernels, allocated_bytes_equal_planned_bytes) {
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_kernels

@@ -14,7 +14,7 @@
 
 #ifdef ORIEL_VULKAN
 
-namespace oriel::test {
+namespace oriel::test::test_matmul {
 namespace {
 
 namespace fs = std::filesystem;
@@ -396,6 +396,6 @@ TEST_F(MatmulChoice, names_of_features_that_do_not_exist_are_refused_with_those_
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_matmul
 
 #endif

@@ -77,6 +77,10 @@ inline oriel_status append(const Loaded& loaded, const std::vector<int32_t>& ids
   return oriel_session_append(loaded.session.get(), ids.data(), ids.size());
 }
 
+inline void mustAppend(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  ASSERT_EQ(ORIEL_OK, append(loaded, ids));
+}
+
 /// `call()` while another thread cancels all the time; as often as it takes until it is told so.
 template <typename Call>
 oriel_status cancelledBy(oriel_session* session, const Call& call) {

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace oriel::test {
+namespace oriel::test::test_calibration_file {
 namespace {
 
 const std::string kBundled = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
@@ -224,4 +224,4 @@ TEST(CalibrationFile, more_layers_than_any_model_has_are_refused) {
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_calibration_file

@@ -11,7 +11,7 @@
 #include "support/grammar_case.h"
 #include "text/utf8.h"
 
-namespace oriel::test {
+namespace oriel::test::test_grammar_machine {
 namespace {
 
 /// Numbers of 32 bits whatever the platform's mt19937 returns.
@@ -619,4 +619,4 @@ TEST(TokenTrie, has_every_token_once) {
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_grammar_machine

@@ -117,6 +117,35 @@ TEST(Includes, the_core_has_its_own_types_beside_those_of_the_c_api) {
   EXPECT_GT(lines, 5000);
 }
 
+// Builds of everything compile several tests as one file (ORIEL_UNITY), where helpers of the same name would meet.
+TEST(Includes, a_test_file_has_a_namespace_of_its_own) {
+  const std::regex opening("^namespace (oriel.*) \\{");
+  int files = 0;
+  for (const char* const folder : {"device", "fuzz", "golden", "unit"}) {
+    for (const auto& entry :
+         fs::directory_iterator(fs::path(ORIEL_SOURCE_DIR) / "tests" / folder)) {
+      const std::string name = entry.path().stem().string();
+      const bool has_names = name.rfind("test_", 0) == 0 || name.rfind("fuzz_", 0) == 0;
+      if (!has_names || entry.path().extension() != ".cpp") {
+        continue;
+      }
+      std::ifstream text(entry.path());
+      for (std::string line; std::getline(text, line);) {
+        std::smatch match;
+        if (std::regex_search(line, match, opening)) {
+          const std::string own = "::" + name;
+          const std::string space = match[1];
+          EXPECT_TRUE(space.size() > own.size() &&
+                      space.compare(space.size() - own.size(), own.size(), own) == 0)
+              << entry.path() << ": " << line;
+          ++files;
+        }
+      }
+    }
+  }
+  EXPECT_GT(files, 150);
+}
+
 // docs/porting.md: what a new operating system has to provide is all in one room.
 TEST(Includes, of_the_core_only_os_asks_the_operating_system) {
   const std::regex system(

@@ -11,7 +11,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 
-namespace oriel::test {
+namespace oriel::test::test_pretokenizer {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -276,4 +276,4 @@ TEST(PreTokenizer, a_quarter_of_a_megabyte_of_anything_takes_no_quadratic_time) 
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_pretokenizer

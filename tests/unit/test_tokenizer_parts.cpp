@@ -8,7 +8,7 @@
 #include "support/vocabulary.h"
 #include "text/chat.h"
 
-namespace oriel::test {
+namespace oriel::test::test_tokenizer_parts {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -234,4 +234,4 @@ TEST(TokenizerParts, a_template_of_two_megabytes_of_quotes_is_read_at_once) {
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel::test::test_tokenizer_parts
