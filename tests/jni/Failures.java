@@ -12,6 +12,7 @@ import java.io.FileOutputStream;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -200,6 +201,8 @@ class Failures extends Checks {
     for (int i = 0; i < 2; ++i) {
       // The collector may still find something after the heap was full: then that is filled, too.
       for (int attempt = 0; attempt < 50 && !full[i]; ++attempt) {
+        Arrays.fill(texts, null);
+        Arrays.fill(error, null);
         int size = 1 << 20;
         while (size > 0) {
           try {
