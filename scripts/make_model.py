@@ -117,7 +117,7 @@ def write_model(path, shape, file_type, pure, pre, seed):
     os.replace(partial, path)
 
 
-def main():
+def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shape", metavar="SHAPE", nargs="?", help="see --list")
@@ -131,7 +131,7 @@ def main():
     parser.add_argument("--vocab", type=int, help="so many tokens (at least 1024) instead of all")
     parser.add_argument("--tiny", action="store_true", help="a few MB of the same kind, for tests")
     parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     if args.list:
         for shape in SHAPES:
             print(f"{shape.name.lower():16} {shape.arch:13} {shape.n_layers} layers, width {shape.n_embd}, "
