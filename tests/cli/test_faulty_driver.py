@@ -12,10 +12,11 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import BUNDLED, ORIEL, PATIENCE, check, environment, oriel, run_tests, scratch
+from program import DATA, ORIEL, PATIENCE, check, environment, oriel, run_tests, scratch
 
-RUN = ["run", BUNDLED, "--prompt", "Once upon", "--tokens", "8", "--greedy", "--memory", "64MiB", "--kv", "f16",
-       "--raw", "--verbose", "--json"]
+# Small, and of a type of weights that all ways to multiply know.
+RUN = ["run", DATA / "models" / "llama-q8_0.gguf", "--prompt", "Once upon", "--tokens", "8", "--greedy",
+       "--memory", "64MiB", "--kv", "f16", "--raw", "--verbose", "--json"]
 VULKAN = ["--device", "vulkan"]
 CACHE = scratch / "cache" / "oriel"
 
@@ -63,10 +64,30 @@ def test_an_honest_driver_is_tested_once():
     second = run()
     check("honest: not tested again", same(second) and not lines_with(second, "tested the kernels"), second)
     check("honest: always", len(lines_with(run("--device-test", "always"), "tested the kernels")) == 1)
+    # Files that cannot be written change nothing.
+    file = next(CACHE.glob("oriel-*-*.verdict"))
+    for path in (file, file.with_suffix(".contact"), CACHE / "oriel-vulkan.contact"):
+        path.unlink(missing_ok=True)
+        path.mkdir()  # which even root cannot write to
+    blocked = run()
+    check("unwritable: runs", same(blocked), blocked)
     never = run("--device-test", "never", fresh=True)
     check("honest: never", same(never) and not lines_with(never, "tested the kernels"), never)
     listed = features()[1]
     check("honest: nothing is known", listed["kernels_right"] + listed["kernels_wrong"] == 0, listed)
+
+
+def verdicts_that_are_not_whole_count_for_nothing():
+    file = next(CACHE.glob("oriel-*-*.verdict"))
+    good = file.read_bytes()
+    for at in (20, len(good) - 1):  # every byte: test_drivers.cpp
+        for damaged in (good[:at], good[:at] + bytes([good[at] ^ 1]) + good[at + 1:]):
+            file.write_bytes(damaged)
+            listed = features()[1]
+            check(f"verdict: damaged at {at}, of {len(damaged)} bytes", listed["verdict"] == "", listed)
+    again = run()
+    check("verdict: found out anew", same(again) and len(lines_with(again, "tested the kernels")) == 1, again)
+    check("verdict: the driver is honest now", features()[1]["verdict"] == "")
 
 
 def test_wrong_kernels_are_put_aside():
@@ -87,12 +108,12 @@ def test_wrong_kernels_are_put_aside():
               and feature not in " ".join(listed["features"]), listed)
         wants = run("--enable-feature", name, ORIEL_TEST_LIE=kind)
         check(f"{kind}: one's own wish goes first", wants.code == 0 and wants.json["token_ids"] != HONEST, wants)
-        check(f"{kind}: without the test it is used", run("--device-test", "never", ORIEL_TEST_LIE=kind).json["token_ids"]
-              != HONEST)
-        oriel("doctor", "--forget-drivers")
-        check(f"{kind}: forgotten", features()[1]["verdict"] == "", features()[1])
-    both = run(fresh=True, ORIEL_TEST_LIE="subgroup,texel")
-    check("several: the text is right", same(both), both)
+        if kind == "subgroup":
+            verdicts_that_are_not_whole_count_for_nothing()
+        else:
+            oriel("doctor", "--forget-drivers")
+            listed = features()[1]
+            check(f"{kind}: forgotten", listed["verdict"] == "", listed)
 
 
 def choose(kind):
@@ -157,20 +178,6 @@ def test_a_device_that_is_wrong_in_everything_is_not_used():
     check("plain: found again without a cache", kept.code == 1, kept)
 
 
-def test_verdicts_that_are_not_whole_count_for_nothing():
-    run(fresh=True, ORIEL_TEST_LIE="subgroup")
-    file = next(CACHE.glob("oriel-*-*.verdict"))
-    good = file.read_bytes()
-    for at in (20, len(good) - 1):  # every byte: test_drivers.cpp
-        for damaged in (good[:at], good[:at] + bytes([good[at] ^ 1]) + good[at + 1:]):
-            file.write_bytes(damaged)
-            listed = features()[1]
-            check(f"verdict: damaged at {at}, of {len(damaged)} bytes", listed["verdict"] == "", listed)
-    again = run()
-    check("verdict: found out anew", same(again) and len(lines_with(again, "tested the kernels")) == 1, again)
-    check("verdict: the driver is honest now", features()[1]["verdict"] == "")
-
-
 def test_a_driver_that_died_is_not_asked_for_the_same():
     once = str(scratch / "died")
     for place, words in (("vkCreateDevice", "making the device"), ("vkCreateComputePipelines:subgroup", "subgroup off"),
@@ -185,6 +192,8 @@ def test_a_driver_that_died_is_not_asked_for_the_same():
         check(f"{place}: says so in one line", bool(told) and words in told[0], third)
         check(f"{place}: works, or is refused", same(third) or (third.code == 1 and not third.out), third)
         check(f"{place}: no marker stays", not list(CACHE.glob("*.contact")), list(CACHE.iterdir()))
+        if place not in ("vkCreateComputePipelines:subgroup", "vkCreateInstance"):
+            continue  # what they leave is in the same file as the first one's
         oriel("doctor", "--forget-drivers")
         last = run(ORIEL_TEST_DIE=place, ORIEL_TEST_ONCE=once)
         check(f"{place}: forgotten", same(last) and b"ended a process" not in last.err, last)
@@ -193,8 +202,8 @@ def test_a_driver_that_died_is_not_asked_for_the_same():
 def test_a_driver_that_always_dies_is_given_up():
     for place in ("vkCreateDevice", "vkCreateComputePipelines", "vkQueueSubmit", "vkCreateInstance"):
         shutil.rmtree(CACHE, ignore_errors=True)
-        codes = [run(ORIEL_TEST_DIE=place).code for _ in range(4)]
-        check(f"always {place}: at most twice", codes[0] < 0 and codes[2:] == [1, 1], codes)
+        codes = [run(ORIEL_TEST_DIE=place).code for _ in range(3)]
+        check(f"always {place}: at most twice", codes[0] < 0 and codes[2] == 1, codes)
 
 
 def test_what_a_killed_process_leaves_goes_by_itself():
@@ -213,18 +222,8 @@ def test_what_a_killed_process_leaves_goes_by_itself():
           and b"ended a process" not in beside.err, beside)
     held.send_signal(signal.SIGKILL)
     held.wait()
-    after = [b"ended a process" in run().err for _ in range(5)]
-    check("killed: three careful starts, then as before", after == [True, True, True, False, False], after)
-
-
-def test_files_that_cannot_be_written_change_nothing():
-    check("unwritable: begins", same(run(fresh=True)))
-    file = next(CACHE.glob("oriel-*-*.verdict"))
-    for path in (file, file.with_suffix(".contact"), CACHE / "oriel-vulkan.contact"):
-        path.unlink(missing_ok=True)
-        path.mkdir()  # which even root cannot write to
-    blocked = run()
-    check("unwritable: runs", same(blocked), blocked)
+    after = [b"ended a process" in run().err for _ in range(4)]
+    check("killed: three careful starts, then as before", after == [True, True, True, False], after)
 
 
 if __name__ == "__main__":
