@@ -6,15 +6,19 @@ and ssh.
 
 import hashlib
 import html.parser
+import importlib
 import json
 import os
 import pathlib
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 import unittest
+import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SCRIPTS = ROOT / "tests" / "device"
@@ -24,9 +28,12 @@ CPU = {"option": "cpu", "name": "C", "driver": "d", "kind": "cpu", "usable": Tru
 GPU = {**CPU, "option": "vulkan:0", "name": "G", "kind": "discrete", "features": "subgroup"}
 DEAD = {**GPU, "option": "vulkan:1", "name": "<Old>", "usable": False, "reason": "no compute queue"}
 
+PYTHON = [sys.executable, "-S"]  # starts in half of the time, without what is installed
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 # What every stand-in for the test program begins with; `finish` writes a result as the program does.
 PROGRAM = """#!{python}
-import json, os, sys, tempfile, time
+import json, os, sys, time
 DEVICES = {devices!r}
 def option(name):
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else None
@@ -72,9 +79,45 @@ exec sh -c "$2"
 
 
 def script(name, *arguments, cwd=None, **environment):
-    return subprocess.run([sys.executable, SCRIPTS / name, *map(str, arguments)], cwd=cwd,
-                          capture_output=True, text=True, timeout=280 * PATIENCE,
-                          env={**os.environ, **environment})
+    """What `python NAME ARGUMENTS` does, in this process: to start another one takes longer than what it then does."""
+    sys.path.insert(0, str(SCRIPTS))
+    main = importlib.import_module(name.removesuffix(".py")).main
+    sys.path.pop(0)
+    kept = dict(os.environ), os.getcwd(), sys.argv, {number: signal.getsignal(number) for number in SIGNALS}
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # what the end of a process would close
+        ours = [os.dup(1), os.dup(2)]
+        point(out.fileno(), err.fileno())
+        try:
+            os.environ.update(environment)
+            os.chdir(cwd or ".")
+            sys.argv, tempfile.tempdir = [name, *map(str, arguments)], None
+            code = main()
+        except SystemExit as end:
+            code = end.code
+        except Exception:
+            traceback.print_exc()
+            code = 1
+        finally:
+            point(*ours)
+            for descriptor in ours:
+                os.close(descriptor)
+            os.environ.clear()
+            os.environ.update(kept[0])
+            os.chdir(kept[1])
+            sys.argv, tempfile.tempdir = kept[2], None
+            for number, handler in kept[3].items():
+                signal.signal(number, handler)
+        said = [file.seek(0) or file.read().decode("utf-8") for file in (out, err)]
+    return subprocess.CompletedProcess(arguments, code, *said)
+
+
+def point(out, err):
+    """Stdout and stderr, of programs that are started, too."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(out, 1)
+    os.dup2(err, 2)
 
 
 def executable(path, text):
@@ -155,9 +198,9 @@ class WithStandIns(InAFolder):
 
     def bundle(self, body="finish(check('a'), check('b'))\n", devices=(CPU,), **fields):
         bundle = self.folder / "bundle"
-        executable(bundle / "program.py", PROGRAM.format(python=sys.executable, devices=list(devices)) + body)
+        executable(bundle / "program.py", PROGRAM.format(python=" ".join(PYTHON), devices=list(devices)) + body)
         write_manifest(bundle, **{"program": "program.py", "system": platform.system(), "processor": "x",
-                                  "emulator": [sys.executable], **fields})
+                                  "emulator": PYTHON, **fields})
         return bundle
 
     def local(self, code, *arguments, **environment):
