@@ -13,15 +13,19 @@ from program import (BUNDLED, CPU, EXACT, FIXED, SMALL, check, environment, fail
                      interrupt, json_of, run_tests, scratch, succeeds)
 
 
+# Each bench measures the device for a second: few of them show all of it.
+def takes_what_plan_says(plan, bench):
+    check("bench takes what plan says",
+          bench["total_bytes"] == plan["total_bytes"]
+          and bench["device_bytes"] + bench["host_bytes"] == plan["total_bytes"]
+          and bench["window_tokens"] == plan["window_tokens"], (bench, plan))
+
+
 def test_bench():
-    for options in (["--memory", "16MiB"], ["--memory", "8MiB", "--window", "50", "--sinks", "0"]):
-        plan = json_of("plan for bench", "plan", SMALL, *options)
-        bench = json_of("bench", "bench", SMALL, *options, *CPU, "--prefill", "20", "--decode",
-                        "8", "--repeat", "1", "--depth", "5")
-        check("bench takes what plan says",
-              bench["total_bytes"] == plan["total_bytes"]
-              and bench["device_bytes"] + bench["host_bytes"] == plan["total_bytes"]
-              and bench["window_tokens"] == plan["window_tokens"], (bench, plan))
+    options = ["--memory", "8MiB", "--window", "50", "--sinks", "0"]
+    bench = json_of("bench", "bench", SMALL, *options, *CPU, "--prefill", "20", "--decode", "8", "--repeat", "1",
+                    "--depth", "5", "--sessions", "3", "--soak", "4000")
+    takes_what_plan_says(json_of("plan for bench", "plan", SMALL, *options), bench)
     has_fields("bench", bench,
                "device driver prefill_tokens_per_s decode_tokens_per_s time_to_first_token_ms "
                "load_ms device_bytes host_bytes total_bytes peak_host_bytes window_tokens predicted "
@@ -36,13 +40,8 @@ def test_bench():
                   / (measured * moved[f"{kind}_bytes_per_token"]) - 1) < 1e-6, bench)
     check("bench measured something",
           bench["prefill_tokens_per_s"] > 0 and bench["decode_tokens_per_s"] > 0, bench)
-    together = json_of("bench --sessions", "bench", SMALL, *CPU, "--memory", "16MiB", "--window", "64",
-                       "--prefill", "4", "--decode", "8", "--repeat", "1", "--sessions", "3")
-    check("bench of several sessions", together["sessions"] == 3
-          and together["together_tokens_per_s"] > 0, together)
-    check("bench says of one session nothing of several", "sessions" not in bench, bench)
-    soak = json_of("bench --soak", "bench", SMALL, *FIXED, "--window", "64", "--prefill", "1",
-                   "--decode", "2", "--repeat", "1", "--soak", "4000")["soak"]
+    check("bench of several sessions", bench["sessions"] == 3 and bench["together_tokens_per_s"] > 0, bench)
+    soak = bench["soak"]
     check("soak reports every thousand",
           [s["tokens"] for s in soak] == [1000, 2000, 3000, 4000], soak)
     # The first report itself brings in pages of the program.
@@ -56,7 +55,8 @@ def matrix_bytes(rows, cols):
 
 
 def test_bandwidth_beyond_all_of_it():
-    text = succeeds("bench in words", "bench", SMALL, "--memory", "16MiB", "--repeat", "1", *CPU).out.decode()
+    text = succeeds("bench in words", "bench", SMALL, "--memory", "16MiB", "--prefill", "20", "--decode", "20",
+                    "--repeat", "1", *CPU).out.decode()
     shares = [int(share) for share in re.findall(r"(\d+) % of bandwidth", text)]
     check("bench tells shares of bandwidth", len(shares) == 2, text)
     # 100 is either side of it.
@@ -65,7 +65,13 @@ def test_bandwidth_beyond_all_of_it():
 
 
 def test_bytes_moved():
-    """By hand, from what info says of the shape; the file is all f32 and not tied."""
+    """By hand, from what info says of the shape; the file is all f32 and not tied. Both at a first start and behind it."""
+    cache = scratch / "fresh"
+    env = environment(XDG_CACHE_HOME=str(cache))
+    rates = lambda: list(cache.rglob("*.speed"))
+    succeeds("chat at a first start", "chat", SMALL, *FIXED, "--greedy", stdin=b"Hello\n", env=env)
+    succeeds("run at a first start", "run", SMALL, *FIXED, "--greedy", "--prompt", "Hello", "--tokens", "2", env=env)
+    check("nobody waits for a measurement of the device", not rates(), rates())
     info = json_of("info for bytes", "info", EXACT)
     layers, embd, ff, vocab = info["n_layers"], info["n_embd"], info["n_ff"], info["n_vocab"]
     dim = info["head_dim"]
@@ -74,8 +80,12 @@ def test_bytes_moved():
     body = layers * (matrix_bytes(query + 2 * kv, embd) + matrix_bytes(embd, query)
                      + matrix_bytes(2 * ff, embd) + matrix_bytes(embd, ff))
     head = matrix_bytes(vocab, embd)
-    bench = json_of("bench for bytes", "bench", EXACT, *FIXED, "--window", "64", "--sinks", "4",
-                    "--prefill", "8", "--decode", "16", "--depth", "20", "--repeat", "1")
+    options = [EXACT, *FIXED[:-2], "--window", "64", "--sinks", "4"]
+    load = ["--prefill", "8", "--decode", "16", "--repeat", "1"]
+    bench = json_of("bench at a first start", "bench", *options, *CPU, *load, "--depth", "20", env=env)
+    check("which bench makes, and keeps", len(rates()) == 1, rates())
+    takes_what_plan_says(json_of("plan for bytes", "plan", *options), bench)
+    check("bench says of one session nothing of several", "sessions" not in bench, bench)
     token = layers * 2 * kv * 2                  # a key and a value, two bytes each
     depth = 20 + 8 + 16 / 2
     decode = bench["moved"]["decode_bytes_per_token"]
@@ -85,10 +95,13 @@ def test_bytes_moved():
     prefill = 8 * bench["moved"]["prefill_bytes_per_token"]
     check("bench: a prompt of one chunk moves them once, too",
           abs(prefill - (body + head + norms + (20 + 8) * token + 8 * token)) < 1, (prefill, norms, bench))
-    deep = json_of("bench deeper than the window", "bench", EXACT, *FIXED, "--window", "64", "--sinks",
-                   "4", "--prefill", "8", "--decode", "16", "--depth", "2000", "--repeat", "1")
+    deep = json_of("bench after that, deeper than the window", "bench", *options, *CPU, *load, "--depth", "2000", env=env)
     check("bench: beyond the window nothing more is read",
           abs(deep["moved"]["decode_bytes_per_token"] - decode - (64 + 4 - depth) * token) < 1, deep)
+    # Measuring takes tens of megabytes.
+    check("peak_host_bytes is the same with rates measured or kept",
+          abs(bench["peak_host_bytes"] - deep["peak_host_bytes"]) < 4 << 20, (bench, deep))
+
 
 SWEEP_COLUMNS = ("sweep kv window_tokens depth_tokens prompt_tokens generated_tokens total_bytes "
                  "prefill_tokens_per_s predicted_prefill_tokens_per_s prefill_bytes_per_token "
@@ -104,13 +117,30 @@ def sweep_rows(stem):
 
 
 def test_sweep():
+    sweep = ["bench", SMALL, "--memory", "64MiB", *CPU, "--window", "256", "--min-window", "200", "--prefill", "8",
+             "--decode", "8"]
     stem = scratch / "sweep"
-    done = json_of("sweep", "bench", SMALL, "--memory", "64MiB", *CPU, "--window", "256",
-                   "--min-window", "200", "--prefill", "8", "--decode", "8", "--sweep", stem, "--sweep-seconds", "90")
+    done = json_of("sweep", *sweep, "--kv", "k8v4", "--sweep", stem, "--sweep-seconds", "90")
     rows = sweep_rows(stem)
     has_fields("sweep", done, "device csv svg points points_planned")
     check("sweep: a row a point", len(rows) == done["points"] <= done["points_planned"], done)
     check("sweep: everything was measured", done["points"] == done["points_planned"], done)
+
+    stem = scratch / "cut"
+
+    def all_rows(process):
+        """Each has been measured once: two more visits are to come."""
+        path = pathlib.Path(f"{stem}.csv")
+        while process.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") > 4 * 7 + 2 * 2):
+            time.sleep(0.01)
+        return b""
+
+    cut = interrupt([*sweep, "--sweep", stem, "--sweep-seconds", "3000", "--json"], all_rows)
+    rows = sweep_rows(stem)
+    check("Ctrl-C ends a sweep and keeps what was measured",
+          cut.code == 130 and cut.err == b"" and all(len(row) == len(SWEEP_COLUMNS) for row in rows), (cut, rows))
+    check("and its JSON says so", cut.json["interrupted"] is True and cut.json["points"] == len(rows)
+          and cut.json["svg"] == f"{stem}.svg", cut)
     check("sweep: all formats", {row["kv"] for row in rows} == {"f16", "k8v8", "k8v4", "k4v4"}, rows)
     check("sweep: depths from none to the window",
           {int(row["depth_tokens"]) for row in rows if row["sweep"] == "depth"}
@@ -133,45 +163,12 @@ def test_sweep():
     check("sweep: as without it", not (scratch / "nothing.csv").exists() and b"at least" in misfit.err, misfit)
     fails("sweep into no folder", 1, "bench", SMALL, *FIXED, "--sweep", scratch / "no" / "where")
 
-    stem = scratch / "cut"
-
-    def some_rows(process):
-        path = pathlib.Path(f"{stem}.csv")
-        while process.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") > 1):
-            time.sleep(0.01)
-        return b""
-
-    cut = interrupt(["bench", BUNDLED, "--memory", "64MiB", *CPU, "--sweep", stem, "--sweep-seconds",
-                     "3000", "--decode", "40", "--json"], some_rows)
-    rows = sweep_rows(stem)
-    check("Ctrl-C ends a sweep and keeps what was measured",
-          cut.code == 130 and cut.err == b"" and 0 < len(rows) < 40
-          and all(len(row) == len(SWEEP_COLUMNS) for row in rows), (cut, rows))
-    xml.etree.ElementTree.parse(f"{stem}.svg")
-    check("and its JSON says so", cut.json["interrupted"] is True and cut.json["points"] == len(rows)
-          and cut.json["svg"] == f"{stem}.svg", cut)
     early = scratch / "early"
     cut = interrupt(["bench", BUNDLED, "--memory", "64MiB", *CPU, "--sweep", early, "--sweep-seconds", "3000"],
                     lambda process: time.sleep(0.3) or b"")
     check("Ctrl-C before there is a point says that, too",
           cut.code == 130 and cut.err == b"" and b"interrupted" in cut.out
           and (not pathlib.Path(f"{early}.csv").exists() or 0 < len(sweep_rows(early)) < 40), cut)
-
-
-def test_probe_is_no_part_of_other_figures():
-    cache = scratch / "fresh"
-    env = environment(XDG_CACHE_HOME=str(cache))
-    rates = lambda: list(cache.rglob("*.speed"))
-    succeeds("chat at a first start", "chat", SMALL, *FIXED, "--greedy", stdin=b"Hello\n", env=env)
-    succeeds("run at a first start", "run", SMALL, *FIXED, "--greedy", "--prompt", "Hello", "--tokens", "2", env=env)
-    check("nobody waits for a measurement of the device", not rates(), rates())
-    bench = ["bench", SMALL, *FIXED, "--prefill", "4", "--decode", "4", "--repeat", "1"]
-    first = json_of("bench at a first start", *bench, env=env)
-    check("which bench makes, and keeps", len(rates()) == 1, rates())
-    second = json_of("bench after that", *bench, env=env)
-    # Measuring takes tens of megabytes.
-    check("peak_host_bytes is the same with rates measured or kept",
-          abs(first["peak_host_bytes"] - second["peak_host_bytes"]) < 4 << 20, (first, second))
 
 
 if __name__ == "__main__":
