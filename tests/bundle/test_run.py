@@ -52,9 +52,9 @@ class Run(WithStandIns):
         for processor, machine, fits in (("aarch64", "arm64", 1), ("armv7l", "aarch64", 1), ("AMD64", "x86_64", 1),
                                          ("armv7-a", "armv8l", 1), ("aarch64", "armv7l", 0), ("x", "riscv64", 1)):
             self.bundle(processor=processor)
-            self.refused("--patience must be" if fits else "for aarch64 and the device is armv7l", "run.py", "ssh:board",
-                         "--bundle", self.folder / "bundle", "--folder", self.folder / "phone", "--out", self.out,
-                         "--patience", 0, **self.machine(machine))
+            said = "--patience must be" if fits else "for aarch64 and the device is armv7l"
+            self.refused(said, "run.py", "ssh:board", "--bundle", self.folder / "bundle", "--folder",
+                         self.folder / "phone", "--out", self.out, "--patience", 0, **self.machine(machine))
 
     # ---- Behind adb and ssh ----------------------------------------------------------------------
 
