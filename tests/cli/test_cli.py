@@ -34,10 +34,6 @@ INNARDS = re.compile(r"\b(UINT|INT|FLOAT|NUMBER|BOOLEAN|REQUIRED|SUBCOMMANDS?)\b
 def test_usage():
     version = succeeds("version", "--version")
     check("version is a line", version.out.startswith(b"oriel ") and version.out.count(b"\n") == 1)
-    check("help names the commands",
-          all(c.encode() in succeeds("help", "--help").out for c in COMMANDS))
-    for command in COMMANDS:
-        check(f"{command} --help shows usage", succeeds(f"{command} --help", command, "--help").out)
     bare = oriel()
     check("no command is wrong usage", bare.code == 2 and bare.out == b"" and bare.err, bare)
     for args in (["sing"], ["run", "--no-such-option"], ["info", SMALL, "too", "many"],
@@ -74,6 +70,8 @@ def test_help():
     for command in [[]] + [[command] for command in COMMANDS]:
         name = " ".join(command + ["--help"])
         page = succeeds(name, *command, "--help").out.decode()
+        check(f"{name} shows usage" if command else "help names the commands",
+              all(word in page for word in command or COMMANDS), page)
         found = INNARDS.search(page)
         check(f"{name}: nothing of how it is parsed", not found, found)
         check(f"{name}: within 80 columns", max(map(len, page.splitlines())) <= 80, page)
@@ -86,13 +84,11 @@ def test_help():
 
 
 def test_sizes():
-    for text, want in (("3000000", 3000000), ("3MB", 3000000), ("3MiB", 3 << 20),
-                       ("3000KB", 3000000), ("4096KiB", 4 << 20), ("1.5GiB", 3 << 29),
-                       ("0.5GB", 500000000), ("2gib", 2 << 30), ("3mb", 3000000)):
+    """Most of them: test_plan.py."""
+    for text, want in (("3000KB", 3000000), ("4096KiB", 4 << 20), ("0.5GB", 500000000), ("2gib", 2 << 30)):
         got = json_of(f"size {text}", "plan", SMALL, "--memory", text)["memory_bytes"]
         check(f"size {text} is {want}", got == want, got)
-    for text in ("", "lots", "-1", "1.5", "3XB", "0", "1e6", "MiB", "99999999999999999999",
-                 "99999999999TiB", "3MBs", "0x10"):
+    for text in ("1.5", "3MBs", "0x10"):
         result = oriel("plan", SMALL, "--memory", text)
         check(f"size {text!r} is none", one_line_failure(result, 2), result)
 
@@ -216,25 +212,20 @@ def test_vulkan():
     if not usable_vulkan():
         print("skipped vulkan: no usable Vulkan device")
         return
-    golden = json.loads((DATA / "logits" / "llama-f32.json").read_text())["prompts"][0]
+    golden = json.loads((DATA / "logits" / "llama-mqa.json").read_text())["prompts"][0]
     out = scratch / "vulkan.bin"
-    json_of("eval on Vulkan", "eval", EXACT, "--tokens-file", write_ids(golden["ids"]),
-            "--logits-out", out, "--device", "vulkan", "--memory", "64MiB", "--kv", "f16")
+    # The test of a device's kernels: test_faulty_driver.py.
+    vulkan = ["--device", "vulkan", "--device-test", "never", "--memory", "16MiB", "--kv", "f16"]
+    json_of("eval on Vulkan", "eval", SMALL, "--tokens-file", write_ids(golden["ids"]),
+            "--logits-out", out, *vulkan)
     want = floats(base64.b64decode(golden["exact"]["logits_f32_b64"]))
     error = relative_l2(floats(out.read_bytes()), want)
     check("Vulkan equals the reference", error < 2e-3, error)
     check("compiled pipelines are kept in the user's cache folder",
           list((scratch / "cache" / "oriel").glob("*")))
-    run = json_of("run on Vulkan", "run", SMALL, "--prompt", "x", "--tokens", "5", "--device",
-                  "vulkan", "--memory", "16MiB", "--kv", "f16")
+    run = json_of("run on Vulkan", "run", SMALL, "--prompt", "x", "--tokens", "5", *vulkan)
     check("Vulkan answers", run["tokens"] <= 5, run)
 
-    def soon(process):
-        time.sleep(0.3)
-        return b""
-
-    cancelled = interrupt(["doctor", "--device", "vulkan"], soon)
-    check("Ctrl-C ends doctor with 130", cancelled.code == 130 and cancelled.out == b"", cancelled)
 
 # ---- Models, paths, streams --------------------------------------------------------------------
 
@@ -397,6 +388,11 @@ def test_interrupt():
     csv = sweep.with_suffix(".csv").read_text()
     check("a sweep without a point leaves the one before", cancelled.code == 130
           and (csv == "an earlier one" or csv.count("\n") > 1), (cancelled, csv))
+    for delay in (0.1, 0.2, 0.4):  # it may not have begun, or have ended
+        cancelled = interrupt(["doctor", "--device", "cpu"], lambda process: time.sleep(delay * PATIENCE) or b"")
+        if cancelled.code == 130:
+            break
+    check("Ctrl-C ends doctor with 130", cancelled.code == 130 and cancelled.out == b"", cancelled)
     waiting = interrupt(["chat", SMALL, *FIXED], soon, stdin=subprocess.PIPE)
     check("Ctrl-C ends a chat that waits for a line", waiting.code == 130, waiting)
 
