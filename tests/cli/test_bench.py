@@ -9,11 +9,13 @@ import time
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import (BUNDLED, CPU, EXACT, FIXED, SMALL, check, environment, fails, has_fields,
+from program import (CPU, EXACT, FIXED, SMALL, check, environment, fails, has_fields,
                      interrupt, json_of, run_tests, scratch, succeeds)
 
+# Each bench measures the device for a second: few of them show all of it, where that is not to be kept with one thread.
+ALONE = [*CPU, "--threads", "1"]
 
-# Each bench measures the device for a second: few of them show all of it.
+
 def takes_what_plan_says(plan, bench):
     check("bench takes what plan says",
           bench["total_bytes"] == plan["total_bytes"]
@@ -56,9 +58,10 @@ def matrix_bytes(rows, cols):
 
 def test_bandwidth_beyond_all_of_it():
     text = succeeds("bench in words", "bench", SMALL, "--memory", "16MiB", "--prefill", "20", "--decode", "20",
-                    "--repeat", "1", *CPU).out.decode()
+                    "--repeat", "1", *ALONE).out.decode()
     shares = [int(share) for share in re.findall(r"(\d+) % of bandwidth", text)]
     check("bench tells shares of bandwidth", len(shares) == 2, text)
+    check("bench: within 80 columns", max(map(len, text.splitlines())) <= 80, text)
     # 100 is either side of it.
     check("and why, where they are more than all of it", 100 in shares
           or ("more than 100 %" in text) == (max(shares) > 100), text)
@@ -117,7 +120,7 @@ def sweep_rows(stem):
 
 
 def test_sweep():
-    sweep = ["bench", SMALL, "--memory", "64MiB", *CPU, "--window", "256", "--min-window", "200", "--prefill", "8",
+    sweep = ["bench", SMALL, "--memory", "64MiB", *ALONE, "--window", "256", "--min-window", "200", "--prefill", "8",
              "--decode", "8"]
     stem = scratch / "sweep"
     done = json_of("sweep", *sweep, "--kv", "k8v4", "--sweep", stem, "--sweep-seconds", "90")
@@ -158,13 +161,13 @@ def test_sweep():
     # Prompts and decoding are two pictures of depths; one dot more is in the legend.
     wanted = sum(2 if row["sweep"] == "depth" else 1 for row in rows) + 1
     check("sweep: a dot for each figure", dots == wanted, (dots, wanted))
-    small = ("bench", BUNDLED, "--memory", "1MiB", *CPU)
+    small = ("bench", SMALL, "--memory", "1MiB", *ALONE)
     misfit = fails("sweep in memory that holds nothing", 3, *small, "--sweep", scratch / "nothing")
     check("sweep: as without it", not (scratch / "nothing.csv").exists() and b"at least" in misfit.err, misfit)
     fails("sweep into no folder", 1, "bench", SMALL, *FIXED, "--sweep", scratch / "no" / "where")
 
     early = scratch / "early"
-    cut = interrupt(["bench", BUNDLED, "--memory", "64MiB", *CPU, "--sweep", early, "--sweep-seconds", "3000"],
+    cut = interrupt(["bench", SMALL, "--memory", "64MiB", *ALONE, "--sweep", early, "--sweep-seconds", "3000"],
                     lambda process: time.sleep(0.3) or b"")
     check("Ctrl-C before there is a point says that, too",
           cut.code == 130 and cut.err == b"" and b"interrupted" in cut.out
