@@ -11,11 +11,12 @@ import threading
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from at_terminal import AtTerminal, no_terminals
-from program import BUNDLED, ORIEL, PATIENCE, check, environment, run_tests, scratch
+from program import ORIEL, PATIENCE, SMALL, check, environment, run_tests, scratch
 from server import Server
 
 LINES = ["My name is Ada.", "What is my name?", "Tell me a story."]
-CHAT = ["chat", BUNDLED, "--greedy", "--tokens", "24", "--memory", "64MiB", "--kv", "f16", "--no-cache", "--json", "--system", "You are kind."]
+# In f32: on no device are two words so near each other that rounding may choose.
+CHAT = ["chat", SMALL, "--greedy", "--tokens", "24", "--memory", "64MiB", "--kv", "f16", "--no-cache", "--json", "--system", "You are kind."]
 
 
 def losing(marker):
@@ -24,7 +25,7 @@ def losing(marker):
             "ORIEL_FAULTS_WHEN": str(marker)}
 
 
-def talk(device, lost_before, say=LINES, window=("--window", "200")):
+def talk(device, lost_before, say=LINES, window=("--window", "500")):
     """Replies, stderr and exit code; the device is lost before the line of this number."""
     marker = scratch / "lost"
     marker.unlink(missing_ok=True)
@@ -83,7 +84,7 @@ def test_several_conversations_go_on():
         lost = device == "vulkan"
         env = losing(marker) if lost else {}
         options = [option for option in CHAT if option != "--json"]
-        chat = AtTerminal(*options, "--sessions", "3", "--window", "200", "--device", device, columns=200, rows=60, **env)
+        chat = AtTerminal(*options, "--sessions", "3", "--window", "500", "--device", device, columns=200, rows=60, **env)
         check(f"{device}: greets", chat.until(chat.at_prompt), chat.screen.text())
 
         def say(line):
@@ -106,13 +107,13 @@ def test_several_conversations_go_on():
     check("all say what they say on the CPU", want["cpu"] == want["vulkan"], want)
 
 
-SERVE = ["--device-test", "never", "--memory", "64MiB", "--kv", "f16", "--window", "200", "--no-cache"]
+SERVE = ["--device-test", "never", "--memory", "64MiB", "--kv", "f16", "--window", "500", "--no-cache"]
 
 
 def serving(device, marker, lost_before, works_again):
     """Statuses and texts of requests, and what /health says behind each. The device is lost before one of them."""
     said, messages = [], []
-    with Server(BUNDLED, *SERVE, "--device", device, fixed=(), **(losing(marker) if device == "vulkan" else {})) as server:
+    with Server(SMALL, *SERVE, "--device", device, fixed=(), **(losing(marker) if device == "vulkan" else {})) as server:
         for number, line in enumerate([LINES[0], "And yours?", *LINES[1:]]):
             if number == lost_before:
                 marker.touch()
@@ -125,7 +126,8 @@ def serving(device, marker, lost_before, works_again):
                 reply = server.chat(asked, max_tokens=16)
             text = reply.json["choices"][0]["message"]["content"] if reply.status == 200 else reply.body
             said.append((reply.status, text, server.get("/health").status))
-            messages = asked + [{"role": "assistant", "content": str(text)}]
+            # What this model says is no text whose words are found again.
+            messages = asked + [{"role": "assistant", "content": "Yes."}]
         marker.unlink(missing_ok=True)
         code, _, err = server.stop()
         said.append((code, err))
@@ -168,7 +170,7 @@ def test_a_reset_that_is_refused_is_made_up_for():
     marker.unlink(missing_ok=True)
     refusing = {**losing(marker), "ORIEL_FAULTS": "vkQueueSubmit@1+=-1"}
     secret, other, asked = ([{"role": "user", "content": text}] for text in (LINES[0], "Hello!", "What is my name?"))
-    with Server(BUNDLED, *SERVE, "--sessions", "1", "--device", "vulkan", fixed=(), **refusing) as server:
+    with Server(SMALL, *SERVE, "--sessions", "1", "--device", "vulkan", fixed=(), **refusing) as server:
         want = server.chat(asked, max_tokens=16, temperature=0).json["choices"][0]["message"]
         first = server.chat(secret, max_tokens=16, temperature=0)
         marker.touch()
