@@ -161,7 +161,7 @@ int work(const Options& options, size_t job, size_t first, int pipe) {
   std::filesystem::create_directories(device.folder);
   {
     Runner runner(device);
-    if (options.kinds != "l" && !runner.count()) {
+    if (options.kinds != "l" && !runner.count(options.only)) {
       return 2;
     }
     for (const Count& count : runner.counts()) {

@@ -90,10 +90,14 @@ bool Runner::prepare(size_t phase) {
   return true;
 }
 
-bool Runner::count() {
+bool Runner::count(const std::string& only) {
+  const size_t colon = only.find(':');  // behind the phase of a fault that is described
   std::string problems;
   for (size_t phase = 0; phase < phases().size(); ++phase) {
-    if (phases()[phase].what == nullptr) {
+    const bool chosen = colon == std::string::npos ||
+                        (std::string(phases()[phase].name) + ":").find(only.substr(0, colon + 1)) !=
+                            std::string::npos;
+    if (phases()[phase].what == nullptr || !chosen) {
       continue;
     }
     for (const bool rehearsal : {true, false}) {  // what a driver keeps from its first time is kept

@@ -31,8 +31,9 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// Runs all phases undisturbed, and remembers what came. False, with a line on stderr: they do not work.
-  bool count();
+  /// Runs the phases undisturbed whose faults may have this text, and remembers what came. False, with a line on stderr:
+  /// they do not work.
+  bool count(const std::string& only);
   const std::vector<Count>& counts() const { return counts_; }
   /// In the order in which it is best to carry them out.
   std::vector<Fault> faults() const;
