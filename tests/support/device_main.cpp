@@ -16,6 +16,7 @@
 #include <string>
 
 #include "os/os.h"
+#include "support/kept_memory.h"
 #include "support/target.h"
 
 namespace {
@@ -117,6 +118,7 @@ bool filterNamesTests() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  oriel::test::keepFreedMemory();
   std::string target = ORIEL_TEST_TARGET;
   std::optional<ValidationLog> validation;
   if (takePrefix(&target, "validation=")) {

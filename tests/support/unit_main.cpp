@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "support/kept_memory.h"
+
 int main(int argc, char** argv) {
+  oriel::test::keepFreedMemory();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
