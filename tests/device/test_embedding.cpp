@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -80,9 +79,9 @@ std::vector<double> pooled(const std::vector<std::vector<double>>& rows, oriel_p
   return mean;
 }
 
-class EmbeddedFamilies : public testing::TestWithParam<RandomFamily> {
+class EmbeddedFamilies : public testing::TestWithParam<FamilyParam> {
  protected:
-  TemporaryModel file_{GetParam().model};
+  TemporaryModel file_{GetParam()->model};
 };
 
 TEST_P(EmbeddedFamilies, vectors_equal_float64) {
@@ -115,20 +114,15 @@ TEST_P(EmbeddedFamilies, vectors_equal_float64) {
   }
 }
 
-std::vector<RandomFamily> embeddedFamilies() {
-  std::vector<RandomFamily> families = randomFamilies();
-  families.push_back({"llama", RandomLlama()});
+std::vector<FamilyParam> embeddedFamilies() {
+  static const RandomFamily llama{"llama", RandomLlama()};
+  std::vector<FamilyParam> families = familyParams();
+  families.push_back(&llama);
   return families;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EmbeddedFamilies, testing::ValuesIn(embeddedFamilies()),
-                         [](const testing::TestParamInfo<RandomFamily>& test) {
-                           std::string name = test.param.name;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-                           return name;
-                         });
+                         familyName);
 
 TEST(Embedding, what_the_file_says_is_what_happens) {
   struct Case {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 
 #include "oriel/sessions.h"
@@ -16,18 +15,10 @@ using Model = ModelPtr;
 using Owned = SessionPtr;
 
 // On Vulkan, where kernels take long to compile, a few that differ in what they remember.
-std::vector<RandomFamily> families() {
-  std::vector<RandomFamily> all = randomFamilies();
-  if (targetDevice() == ORIEL_DEVICE_VULKAN) {
-    const char* const few[] = {"gemma2", "lfm2", "qwen35", "deepseek2", "qwen3moe"};
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [&](const RandomFamily& family) {
-                               return std::find(std::begin(few), std::end(few), family.name) ==
-                                      std::end(few);
-                             }),
-              all.end());
-  }
-  return all;
+std::vector<FamilyParam> families() {
+  return targetDevice() == ORIEL_DEVICE_VULKAN
+             ? familyParams({"gemma2", "lfm2", "qwen35", "deepseek2", "qwen3moe"})
+             : familyParams();
 }
 
 Model loadModel(const std::string& path, const oriel_options& options) {
@@ -73,16 +64,16 @@ std::vector<uint8_t> snapshotOf(const Owned& session) {
   return bytes;
 }
 
-class SeveralSessions : public testing::TestWithParam<RandomFamily> {
+class SeveralSessions : public testing::TestWithParam<FamilyParam> {
  protected:
   /// `count` of the model's ids, others with every seed.
   static std::vector<int32_t> someIds(uint32_t count, uint32_t seed) {
     std::vector<int32_t> ids =
-        test::someIds(count + seed, static_cast<int32_t>(GetParam().model.n_vocab));
+        test::someIds(count + seed, static_cast<int32_t>(GetParam()->model.n_vocab));
     ids.erase(ids.begin(), ids.begin() + seed);
     return ids;
   }
-  TemporaryModel file_{GetParam().model};
+  TemporaryModel file_{GetParam()->model};
 };
 
 TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
@@ -208,14 +199,7 @@ TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Device, SeveralSessions, testing::ValuesIn(families()),
-                         [](const auto& param) {
-                           std::string name = param.param.name;
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); },
-                               '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Device, SeveralSessions, testing::ValuesIn(families()), familyName);
 
 }  // namespace
 }  // namespace oriel::test::test_several_sessions

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 
 #include "support/random_families.h"
 #include "support/side_by_side.h"
@@ -109,28 +108,18 @@ TEST(SideBySide, more_sessions_than_a_step_takes) {
   }
 }
 
-std::vector<RandomFamily> families() {
-  std::vector<RandomFamily> all = randomFamilies();
-  if (targetDevice() == ORIEL_DEVICE_VULKAN) {
-    const char* const few[] = {"lfm2", "qwen35"};
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [&](const RandomFamily& family) {
-                               return std::find(std::begin(few), std::end(few), family.name) ==
-                                      std::end(few);
-                             }),
-              all.end());
-  }
-  return all;
+std::vector<FamilyParam> families() {
+  return targetDevice() == ORIEL_DEVICE_VULKAN ? familyParams({"lfm2", "qwen35"}) : familyParams();
 }
 
-class SideBySideFamilies : public testing::TestWithParam<RandomFamily> {};
+class SideBySideFamilies : public testing::TestWithParam<FamilyParam> {};
 
 TEST_P(SideBySideFamilies, each_says_what_it_says_alone) {
   constexpr uint32_t kSessions = 4;
-  const TemporaryModel file(GetParam().model);
+  const TemporaryModel file(GetParam()->model);
   std::vector<Part> parts(kSessions);
   for (uint32_t i = 0; i < kSessions; ++i) {
-    parts[i].prompt = someIds(20 + 9 * i, static_cast<int32_t>(GetParam().model.n_vocab));
+    parts[i].prompt = someIds(20 + 9 * i, static_cast<int32_t>(GetParam()->model.n_vocab));
     parts[i].options = i % 2 == 0 ? greedyOptions(24 + i) : sampled(i, 20 + i);
     parts[i].options.ignore_stop = 1;
     parts[i].options.seed = 1 + i;
@@ -146,17 +135,7 @@ TEST_P(SideBySideFamilies, each_says_what_it_says_alone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SideBySideFamilies, testing::ValuesIn(families()),
-                         [](const testing::TestParamInfo<RandomFamily>& family) {
-                           std::string name = family.param.name;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) {
-                                 return std::isalnum(static_cast<unsigned char>(c)) == 0;
-                               },
-                               '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Models, SideBySideFamilies, testing::ValuesIn(families()), familyName);
 
 // --- How they meet ---------------------------------------------------------------------------------
 

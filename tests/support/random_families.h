@@ -2,6 +2,10 @@
 // logits. Tests only.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -220,9 +224,9 @@ inline void addLatentFamilies(std::vector<RandomFamily>* families) {
   families->push_back({"minicpm3", model});
 }
 
-/// Granite to latents, most of five layers; those of windows have one of 8.
-inline std::vector<RandomFamily> randomFamilies() {
+inline std::vector<RandomFamily> makeRandomFamilies() {
   std::vector<RandomFamily> families;
+  families.reserve(64);
   const auto add = [&](const std::string& name, const std::string& architecture) {
     RandomLlama model;
     model.architecture = architecture;
@@ -286,6 +290,40 @@ inline std::vector<RandomFamily> randomFamilies() {
   addStateFamilies(&families);
   addLatentFamilies(&families);
   return families;
+}
+
+/// Granite to latents, most of five layers; those of windows have one of 8.
+inline const std::vector<RandomFamily>& randomFamilies() {
+  static const std::vector<RandomFamily> families = makeRandomFamilies();
+  return families;
+}
+
+/// What suites have for a parameter: gtest copies each a dozen times and prints it whenever a program starts.
+using FamilyParam = const RandomFamily*;
+
+inline std::vector<FamilyParam> familyParams() {
+  std::vector<FamilyParam> params;
+  for (const RandomFamily& family : randomFamilies()) {
+    params.push_back(&family);
+  }
+  return params;
+}
+/// Those of these names, in their own order.
+inline std::vector<FamilyParam> familyParams(const std::vector<std::string>& names) {
+  std::vector<FamilyParam> params;
+  for (const RandomFamily& family : randomFamilies()) {
+    if (std::find(names.begin(), names.end(), family.name) != names.end()) {
+      params.push_back(&family);
+    }
+  }
+  return params;
+}
+
+inline std::string familyName(const testing::TestParamInfo<FamilyParam>& tested) {
+  std::string name = tested.param->name;
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
 }
 
 /// The model of the family of that name.
