@@ -104,13 +104,7 @@ class Float64Experts {
 
   static std::vector<double> rowsTimes(const std::vector<double>& matrix, size_t first, size_t rows,
                                        const std::vector<double>& x) {
-    std::vector<double> y(rows);
-    for (size_t r = 0; r < rows; ++r) {
-      for (size_t c = 0; c < x.size(); ++c) {
-        y[r] += matrix[(first + r) * x.size() + c] * x[c];
-      }
-    }
-    return y;
+    return test::rowsTimes(matrix.data() + first * x.size(), rows, x.data(), x.size());
   }
   static void addScaled(const std::vector<double>& x, double factor, std::vector<double>* y) {
     for (size_t i = 0; i < x.size(); ++i) {

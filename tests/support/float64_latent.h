@@ -64,13 +64,11 @@ class Float64Latent {
                    query_heads.begin() + static_cast<std::ptrdiff_t>((h + 1) * key_));
       turnLast(&query, rope, n - 1);
       Vector scores(n);
+      const Vector head_keys = to_key.of(h, plain, latent_);
       for (size_t j = 0; j < n; ++j) {
+        const Vector key = rowsTimes(head_keys.data(), plain, seen[j].data(), latent_);
         for (size_t i = 0; i < plain; ++i) {
-          double key = 0;
-          for (size_t c = 0; c < latent_; ++c) {
-            key += to_key.at(h, i, c) * seen[j][c];
-          }
-          scores[j] += query[i] * key;
+          scores[j] += query[i] * key[i];
         }
         for (size_t i = 0; i < rope_; ++i) {
           scores[j] += query[plain + i] * seen[j][latent_ + i];
@@ -83,13 +81,11 @@ class Float64Latent {
         score = std::exp(score - most);
         sum += score;
       }
+      const Vector head_values = to_value.of(h, value_, latent_);
       for (size_t j = 0; j < n; ++j) {
+        const Vector value = rowsTimes(head_values.data(), value_, seen[j].data(), latent_);
         for (size_t r = 0; r < value_; ++r) {
-          double value = 0;
-          for (size_t c = 0; c < latent_; ++c) {
-            value += to_value.at(h, r, c) * seen[j][c];
-          }
-          out[h * value_ + r] += scores[j] / sum * value;
+          out[h * value_ + r] += scores[j] / sum * value[r];
         }
       }
     }
@@ -109,8 +105,16 @@ class Float64Latent {
   struct Matrix {
     const Vector& values;
     size_t first, head, row, column;
-    double at(size_t h, size_t r, size_t c) const {
-      return values[first + head * h + row * r + column * c];
+    /// Of one head, [rows][cols].
+    Vector of(size_t h, size_t rows, size_t cols) const {
+      Vector out;
+      out.reserve(rows * cols);
+      for (size_t r = 0; r < rows; ++r) {
+        for (size_t c = 0; c < cols; ++c) {
+          out.push_back(values[first + head * h + row * r + column * c]);
+        }
+      }
+      return out;
     }
   };
   // Matrices of keys alone are stored with a row for each value of a latent.

@@ -361,19 +361,23 @@ class Float64Model {
     const size_t shift = is("hunyuan-dense") ? n_tokens_ + 1 - first - n - gap : 0;
     const size_t n_kv = n_kv_heads_[layer];
     const size_t now = first + n + gap - 1;
+    const std::string key_norm = prefix + "attn_k_norm.weight";
     std::vector<std::vector<Vector>> keys(n_kv);
     for (size_t kv = 0; kv < n_kv; ++kv) {
       for (size_t j = 0; j < n; ++j) {
         keys[kv].push_back(placed(layer, kept_keys[j], kv,
-                                  j < sinks ? first + j : first + j + gap + shift,
-                                  prefix + "attn_k_norm.weight"));
+                                  j < sinks ? first + j : first + j + gap + shift, key_norm));
+        for (double& value : keys[kv].back()) {
+          value = stored(value);
+        }
       }
     }
     Vector out(n_heads_ * head_dim);
     for (size_t h = 0; h < n_heads_; ++h) {
       const size_t kv = h / (n_heads_ / n_kv);
       Vector q = placed(layer, query, h, now, prefix + "attn_q_norm.weight");
-      Vector ring_q = placed(layer, query, h, now + shift, prefix + "attn_q_norm.weight");
+      Vector ring_q =
+          shift == 0 ? q : placed(layer, query, h, now + shift, prefix + "attn_q_norm.weight");
       if (temperature_scale_ != 0) {
         const auto contexts = static_cast<double>(now / temperature_tokens_);
         scale(&q, 1 + temperature_scale_ * std::log(contexts + 1));
@@ -381,10 +385,13 @@ class Float64Model {
       }
       Vector scores(n);
       for (size_t j = 0; j < n; ++j) {
+        const double* const asked = (j < sinks ? q : ring_q).data();
+        const double* const key = keys[kv][j].data();
+        double score = 0;
         for (size_t c = 0; c < head_dim; ++c) {
-          scores[j] += (j < sinks ? q : ring_q)[c] * stored(keys[kv][j][c]);
+          score += asked[c] * key[c];
         }
-        scores[j] = capped(scores[j] * score_scale_, score_cap_);
+        scores[j] = capped(score * score_scale_, score_cap_);
       }
       const double most = *std::max_element(scores.begin(), scores.end());
       double sum = 0;
@@ -392,9 +399,12 @@ class Float64Model {
         score = std::exp(score - most);
         sum += score;
       }
+      double* const to = out.data() + h * head_dim;
       for (size_t j = 0; j < n; ++j) {
+        const double share = scores[j] / sum;
+        const double* const value = kept_values[j].data() + kv * head_dim;
         for (size_t c = 0; c < head_dim; ++c) {
-          out[h * head_dim + c] += scores[j] / sum * stored(kept_values[j][kv * head_dim + c]);
+          to[c] += share * stored(value[c]);
         }
       }
     }
@@ -485,14 +495,15 @@ class Float64Model {
 
   // `name` empty: a weight of 1.
   Vector norm(const Vector& x, const std::string& name) {
-    const Vector w = name.empty() ? Vector(x.size(), 1.0) : weights_[name];
+    const double* const w = name.empty() ? nullptr : weights_[name].data();
     double sum = 0;
     for (const double v : x) {
       sum += v * v;
     }
+    const double length = std::sqrt(sum / static_cast<double>(x.size()) + eps_);
     Vector y(x);
     for (size_t i = 0; i < y.size(); ++i) {
-      y[i] *= w[i] / std::sqrt(sum / static_cast<double>(x.size()) + eps_);
+      y[i] *= (w != nullptr ? w[i] : 1) / length;
     }
     return y;
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "support/float64_weights.h"
@@ -91,10 +92,13 @@ class Float64Rope {
 
   std::vector<double> rotated(const std::vector<double>& head, size_t position) const {
     std::vector<double> out(head);
-    for (size_t i = 0; turns_ && i < frequencies_.size(); ++i) {
-      const double angle = static_cast<double>(position) * frequencies_[i];
-      const double c = amplitude_ * std::cos(angle);
-      const double s = amplitude_ * std::sin(angle);
+    if (!turns_) {
+      return out;
+    }
+    const double* const turns = turnsAt(position);
+    for (size_t i = 0; i < frequencies_.size(); ++i) {
+      const double c = turns[2 * i];
+      const double s = turns[2 * i + 1];
       const size_t first = neighbours_ ? 2 * i : i;
       const size_t second = neighbours_ ? 2 * i + 1 : i + frequencies_.size();
       out[first] = head[first] * c - head[second] * s;
@@ -104,6 +108,19 @@ class Float64Rope {
   }
 
  private:
+  // Cosine and sine of each pair.
+  const double* turnsAt(size_t position) const {
+    std::vector<double>& turns = turns_at_[position];
+    if (turns.empty()) {
+      for (const double frequency : frequencies_) {
+        const double angle = static_cast<double>(position) * frequency;
+        turns.push_back(amplitude_ * std::cos(angle));
+        turns.push_back(amplitude_ * std::sin(angle));
+      }
+    }
+    return turns.data();
+  }
+
   // The others pair i with the one half of what is turned behind it.
   static bool pairsNeighbours(const std::string& name) {
     const std::vector<std::string> names = {"llama",      "smollm3",       "granite",
@@ -139,6 +156,8 @@ class Float64Rope {
   bool turns_ = true;
   double amplitude_ = 1;
   std::vector<double> frequencies_;
+  mutable std::unordered_map<size_t, std::vector<double>>
+      turns_at_;  ///< by position, as they are asked for
 };
 
 }  // namespace oriel::test

@@ -71,16 +71,20 @@ class Float64States {
       const double decay = std::exp(softplus(alpha[h] + dt[h]) * a[h]);
       const double strength = 1 / (1 + std::exp(-beta[h]));
       std::vector<Vector>& s = states[h];
-      Vector o(value_dim_);
-      for (size_t j = 0; j < value_dim_; ++j) {
-        double known = 0;
-        for (size_t i = 0; i < key_dim_; ++i) {
-          s[i][j] *= decay;
-          known += s[i][j] * k[i];
+      Vector known(value_dim_), o(value_dim_);
+      for (size_t i = 0; i < key_dim_; ++i) {
+        double* const row = s[i].data();
+        for (size_t j = 0; j < value_dim_; ++j) {
+          row[j] *= decay;
+          known[j] += row[j] * k[i];
         }
-        for (size_t i = 0; i < key_dim_; ++i) {
-          s[i][j] += k[i] * strength * (v[j] - known);
-          o[j] += s[i][j] * q[i] / std::sqrt(static_cast<double>(key_dim_));
+      }
+      const double root = std::sqrt(static_cast<double>(key_dim_));
+      for (size_t i = 0; i < key_dim_; ++i) {
+        double* const row = s[i].data();
+        for (size_t j = 0; j < value_dim_; ++j) {
+          row[j] += k[i] * strength * (v[j] - known[j]);
+          o[j] += row[j] * q[i] / root;
         }
       }
       o = normed(o, norm);
@@ -106,13 +110,15 @@ class Float64States {
     for (size_t h = 0; h < heads_; ++h) {
       const size_t group = h / (heads_ / key_heads_);
       const double dt = softplus(steps[h] + dt_bias[h]);
+      const double decay = std::exp(dt * a[h]);
       for (size_t p = 0; p < value_dim_; ++p) {
         const size_t at = h * value_dim_ + p;
         const double x = xbc[at];
+        double* const state = states[h][p].data();
         double y = d[h] * x;
         for (size_t n = 0; n < key_dim_; ++n) {
-          double& s = states[h][p][n];
-          s = s * std::exp(dt * a[h]) + xbc[inner + group * key_dim_ + n] * x * dt;
+          double& s = state[n];
+          s = s * decay + xbc[inner + group * key_dim_ + n] * x * dt;
           y += s * xbc[inner + keys + group * key_dim_ + n];
         }
         out[at] = y * silu(z[at]);

@@ -4,9 +4,9 @@
 
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/log.h"
@@ -18,6 +18,38 @@ namespace oriel::test {
 inline std::vector<double> part(const std::vector<double>& x, size_t first, size_t count) {
   const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first);
   return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count));
+}
+
+/// `rows` rows of a matrix times a vector of `cols` values. Four rows at a time: sums that do not wait for each other.
+inline std::vector<double> rowsTimes(const double* matrix, size_t rows, const double* x,
+                                     size_t cols) {
+  std::vector<double> y(rows);
+  size_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const double* const a = matrix + r * cols;
+    const double* const b = a + cols;
+    const double* const c = b + cols;
+    const double* const d = c + cols;
+    double sum_a = 0, sum_b = 0, sum_c = 0, sum_d = 0;
+    for (size_t i = 0; i < cols; ++i) {
+      sum_a += a[i] * x[i];
+      sum_b += b[i] * x[i];
+      sum_c += c[i] * x[i];
+      sum_d += d[i] * x[i];
+    }
+    y[r] = sum_a;
+    y[r + 1] = sum_b;
+    y[r + 2] = sum_c;
+    y[r + 3] = sum_d;
+  }
+  for (; r < rows; ++r) {
+    double sum = 0;
+    for (size_t i = 0; i < cols; ++i) {
+      sum += matrix[r * cols + i] * x[i];
+    }
+    y[r] = sum;
+  }
+  return y;
 }
 
 class Float64Weights {
@@ -84,8 +116,12 @@ class Float64Weights {
   }
 
   bool has(const std::string& name) const {
+    const auto known = has_.find(name);
+    if (known != has_.end()) {
+      return known->second;
+    }
     GgufTensor tensor;
-    return file_.findTensor(name.c_str(), &tensor);
+    return has_[name] = file_.findTensor(name.c_str(), &tensor);
   }
 
   const std::vector<double>& operator[](const std::string& name) {
@@ -95,13 +131,7 @@ class Float64Weights {
   /// The matrix times a vector; rows are as long as that is.
   std::vector<double> product(const std::string& name, const std::vector<double>& x) {
     const std::vector<double>& w = (*this)[name];
-    std::vector<double> y(w.size() / x.size());
-    for (size_t r = 0; r < y.size(); ++r) {
-      for (size_t c = 0; c < x.size(); ++c) {
-        y[r] += w[r * x.size() + c] * x[c];
-      }
-    }
-    return y;
+    return rowsTimes(w.data(), w.size() / x.size(), x.data(), x.size());
   }
 
  private:
@@ -172,7 +202,9 @@ class Float64Weights {
   std::vector<uint8_t> bytes_;
   GgufFile file_;
   std::string architecture_;
-  std::map<std::string, std::vector<double>> values_;
+  std::unordered_map<std::string, std::vector<double>> values_;
+  mutable std::unordered_map<std::string, bool>
+      has_;  ///< what was asked for: a file is searched once
 };
 
 }  // namespace oriel::test

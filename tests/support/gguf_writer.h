@@ -39,6 +39,15 @@ class ByteWriter {
     put<uint64_t>(text.size());
     bytes.insert(bytes.end(), text.begin(), text.end());
   }
+  /// Numbers as they lie in memory.
+  template <typename T>
+  void putAll(const std::vector<T>& values) {
+    const size_t at = bytes.size();
+    bytes.resize(at + values.size() * sizeof(T));
+    if (!values.empty()) {
+      std::memcpy(bytes.data() + at, values.data(), values.size() * sizeof(T));
+    }
+  }
   void append(const std::vector<uint8_t>& more) {
     bytes.insert(bytes.end(), more.begin(), more.end());
   }
@@ -112,9 +121,7 @@ class GgufWriter {
   template <typename T>
   void addArray(const std::string& key, ValueType type, const std::vector<T>& values) {
     ByteWriter out = arrayHead(type, values.size());
-    for (const T& value : values) {
-      out.put(value);
-    }
+    out.putAll(values);
     addRaw(key, static_cast<uint32_t>(ValueType::kArray), out.bytes);
   }
   void addInt32s(const std::string& key, const std::vector<int32_t>& values) {
@@ -151,9 +158,7 @@ class GgufWriter {
   void addTensorF32(const std::string& name, const std::vector<uint64_t>& dims,
                     const std::vector<float>& values) {
     ByteWriter out;
-    for (const float value : values) {
-      out.put(value);
-    }
+    out.putAll(values);
     addTensor(name, 0, dims, out.bytes);
   }
   void removeTensor(const std::string& name) { removeNamed(&tensors_, name); }
@@ -183,14 +188,9 @@ class GgufWriter {
       out.put(key.type);
       out.append(key.value);
     }
-    ByteWriter data;
-    size_t most = alignment;
+    uint64_t data_bytes = 0;
     for (const Tensor& tensor : tensors_) {
-      most += tensor.data.size() + alignment;
-    }
-    data.bytes.reserve(most);
-    for (const Tensor& tensor : tensors_) {
-      data.padTo(alignment);
+      data_bytes = aligned(data_bytes);
       out.putString(tensor.name);
       out.put(static_cast<uint32_t>(tensor.dims.size()));
       for (const uint64_t dim : tensor.dims) {
@@ -198,21 +198,25 @@ class GgufWriter {
       }
       out.put(tensor.type);
       const auto offset = offsets_.find(tensor.name);
-      out.put<uint64_t>(offset != offsets_.end() ? offset->second : data.bytes.size());
-      data.append(tensor.data);
+      out.put<uint64_t>(offset != offsets_.end() ? offset->second : data_bytes);
+      data_bytes += tensor.data.size();
     }
     if (!tensors_.empty()) {
+      out.bytes.reserve(static_cast<size_t>(aligned(out.bytes.size()) + aligned(data_bytes)));
       out.padTo(alignment);
-      if (pad_last) {
-        data.padTo(alignment);
+      for (const Tensor& tensor : tensors_) {
+        out.padTo(alignment);
+        out.append(tensor.data);
       }
-      out.bytes.reserve(out.bytes.size() + data.bytes.size());
-      out.append(data.bytes);
+      if (pad_last) {
+        out.padTo(alignment);
+      }
     }
     return std::move(out.bytes);
   }
 
  private:
+  uint64_t aligned(uint64_t bytes) const { return (bytes + alignment - 1) / alignment * alignment; }
   static ByteWriter arrayHead(ValueType type, uint64_t count) {
     ByteWriter out;
     out.put(static_cast<uint32_t>(type));

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -26,7 +25,14 @@ inline std::ifstream openToRead(const std::string& path) {
 
 inline std::vector<uint8_t> readBytes(const std::string& path) {
   std::ifstream file = openToRead(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  file.seekg(0, std::ios::end);
+  std::vector<uint8_t> bytes(static_cast<size_t>(file.tellg()));
+  file.seekg(0);
+  if (!file.read(reinterpret_cast<char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()))) {
+    throw std::runtime_error("cannot read " + path);
+  }
+  return bytes;
 }
 
 }  // namespace oriel::test
