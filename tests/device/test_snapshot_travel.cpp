@@ -253,6 +253,11 @@ TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
                             {90, int8, f16, 16, 1}, {200, f16, f16, 16, 60}};
   for (const Layout& from : layouts) {
     for (const Layout& to : layouts) {
+      // In an ordinary run each goes to three others.
+      const ptrdiff_t step = (&to - &from + 6) % 6;
+      if (!allCases() && step != 1 && step != 2 && step != 4) {
+        continue;
+      }
       const Loaded saved = at(from);
       const Talk talk = talkOf(saved, 50, 60);
       ASSERT_EQ(ORIEL_OK, append(saved, talk.before));

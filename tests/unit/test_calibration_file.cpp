@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include "support/read_files.h"
+#include "support/target.h"
 
 namespace oriel::test::test_calibration_file {
 namespace {
@@ -18,8 +21,8 @@ namespace {
 const std::string kBundled = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
 
 std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::vector<uint8_t> bytes = readBytes(path);
+  return {bytes.begin(), bytes.end()};
 }
 
 /// A text in pieces of so many bytes, each from a block of its own: a sanitizer sees what is read beyond.
@@ -175,10 +178,13 @@ TEST(CalibrationFile, a_part_of_one_is_none) {
 
 TEST(CalibrationFile, no_changed_byte_does_harm) {
   const std::string text = contents(kBundled + ".calibration.json");
+  const char others[] = {'\0', '"', '\\', '{', '}', '[', ']', ',', '9', '-', 'e', '\xff'};
+  // In an ordinary run each byte becomes a third of them: neighbours become the others.
+  const size_t step = allCases() ? 1 : 3;
   for (size_t at = 0; at < text.size(); ++at) {
-    for (const char byte : {'\0', '"', '\\', '{', '}', '[', ']', ',', '9', '-', 'e', '\xff'}) {
+    for (size_t i = at % step; i < std::size(others); i += step) {
       std::string changed = text;
-      changed[at] = byte;
+      changed[at] = others[i];
       (void)readText(changed, 100);
     }
   }
