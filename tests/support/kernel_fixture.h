@@ -4,6 +4,7 @@
 // of threads. Instantiated in golden/test_kernels.cpp.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,22 @@ struct Variant {
   uint32_t simd_level = 0;
   uint32_t threads = 1;
 };
+
+inline std::string variantName(const Variant& variant) {
+  switch (variant.path) {
+    case Path::kSubgroup:
+      return "subgroup";
+    case Path::kShared:
+      return "shared";
+    case Path::kReference:
+      return "reference";
+    case Path::kSimd:
+      break;
+  }
+  return "simd" + std::to_string(variant.simd_level) + "_threads" + std::to_string(variant.threads);
+}
+/// gtest prints bytes otherwise, of every test's variant whenever a program starts.
+inline void PrintTo(const Variant& variant, std::ostream* out) { *out << variantName(variant); }
 
 class Kernels : public testing::TestWithParam<Variant> {
  protected:
@@ -36,6 +53,9 @@ class Kernels : public testing::TestWithParam<Variant> {
   /// Drivers in software compile for a second: on Vulkan the cases of an ordinary run take turns between the paths, and
   /// the first has both.
   bool isOthersTurn(size_t number) const {
+    if (GetParam().path == Path::kSimd) {  // of one thread and several
+      return !allCases() && (number % 2 == 0) != (GetParam().threads == 1);
+    }
     return onVulkan() && !allCases() && number != 0 &&
            (number % 2 != 0) == (GetParam().path == Path::kSubgroup);
   }
