@@ -68,7 +68,7 @@ def test_bandwidth_beyond_all_of_it():
 
 
 def test_bytes_moved():
-    """By hand, from what info says of the shape; the file is all f32 and not tied. Both at a first start and behind it."""
+    """By hand, from what info says of the shape; the file is all f32 and not tied. At a first start, and then."""
     cache = scratch / "fresh"
     env = environment(XDG_CACHE_HOME=str(cache))
     rates = lambda: list(cache.rglob("*.speed"))
@@ -98,7 +98,8 @@ def test_bytes_moved():
     prefill = 8 * bench["moved"]["prefill_bytes_per_token"]
     check("bench: a prompt of one chunk moves them once, too",
           abs(prefill - (body + head + norms + (20 + 8) * token + 8 * token)) < 1, (prefill, norms, bench))
-    deep = json_of("bench after that, deeper than the window", "bench", *options, *CPU, *load, "--depth", "2000", env=env)
+    deep = json_of("bench after that, deeper than the window", "bench", *options, *CPU, *load, "--depth", "2000",
+                   env=env)
     check("bench: beyond the window nothing more is read",
           abs(deep["moved"]["decode_bytes_per_token"] - decode - (64 + 4 - depth) * token) < 1, deep)
     # Measuring takes tens of megabytes.

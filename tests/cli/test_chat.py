@@ -98,7 +98,7 @@ def test_a_line_without_end():
 
 def test_the_format_s_own_system_text_is_pinned():
     """Where it writes one; --window leaves the sinks to tell how long it is."""
-    options = ["--template", "qwen2.5", "--window", "100", "--tokens", "2", *FIXED, "--json"]
+    options = ["--template", "qwen2.5", "--window", "100", "--tokens", "2", *FIXED, "--threads", "1", "--json"]
     plain, fast = (json.loads(succeeds(f"chat {more}", "chat", SMALL, *options, *more, stdin=b"Hi\n").out)
                    for more in ([], ["--min-speed", "0.001"]))
     check("more than the usual sinks", plain["window_capacity"] > 100 + 4, plain)
