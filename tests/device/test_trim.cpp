@@ -30,7 +30,8 @@ constexpr oriel_trim_level kGiving[] = {ORIEL_TRIM_SCRATCH, ORIEL_TRIM_WEIGHTS, 
 /// How often the round trips are made: ORIEL_TRIM_ROUNDS, or a few.
 uint32_t rounds() {
   const char* const wanted = std::getenv("ORIEL_TRIM_ROUNDS");
-  return wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted)) : 4;
+  return wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted))
+                           : (targetDevice() == ORIEL_DEVICE_CPU || allCases() ? 4 : 2);
 }
 
 oriel_resident residentOf(const Loaded& loaded) {

@@ -28,6 +28,9 @@ INSTANTIATE_TEST_SUITE_P(Device, Matmul, testing::Bool(), [](const auto& tested)
 TEST_P(Matmul, every_candidate_multiplies_every_row_and_writes_nothing_else) {
   int dot_products = 0;
   for (uint32_t t = 0; t < kWeightTypes; ++t) {
+    if (isOthersTurn(t, GetParam())) {
+      continue;
+    }
     const WeightType type = static_cast<WeightType>(t);
     for (uint32_t index = 0; index < kMostCandidates; ++index) {
       Random random(t + 1);
@@ -64,7 +67,8 @@ TEST_P(Matmul, every_candidate_multiplies_every_row_and_writes_nothing_else) {
   if (disabled.find("integer_dot") != std::string::npos || disabled == "all") {
     EXPECT_EQ(dot_products, 0);
   } else {
-    EXPECT_GE(dot_products, 20) << "both software devices have packed dot products";
+    EXPECT_GE(dot_products, allCases() ? 20 : 6)
+        << "both software devices have packed dot products";
   }
 }
 
@@ -75,6 +79,9 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
   int halves = 0;
   char features[256] = "";
   for (uint32_t t = 0; t < kWeightTypes; ++t) {
+    if (isOthersTurn(t, GetParam())) {
+      continue;
+    }
     const WeightType type = static_cast<WeightType>(t);
     for (uint32_t index = 0; index < kMostCandidates; ++index) {
       Random random(t + 1);
@@ -111,7 +118,8 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
   if (disabled.find("integer_dot") != std::string::npos || disabled == "all") {
     EXPECT_EQ(dot_products, 0);
   } else {
-    EXPECT_GE(dot_products, 10) << "both software devices have packed dot products, for ten types";
+    EXPECT_GE(dot_products, allCases() ? 10 : 3)
+        << "both software devices have packed dot products, for ten types";
   }
   if (disabled.find("cooperative_matrix") != std::string::npos || disabled == "all") {
     EXPECT_EQ(matrix_units, 0);
@@ -119,7 +127,7 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
   if (std::string(features).find("f16 arithmetic") == std::string::npos) {
     EXPECT_EQ(halves, 0);
   } else {
-    EXPECT_GE(halves, 14) << "every type but F32";
+    EXPECT_GE(halves, allCases() ? 14 : 5) << "every type but F32";
   }
 }
 

@@ -211,6 +211,9 @@ struct Loss {
 TEST_F(VulkanExecutor, a_lost_device_is_one_line_and_one_wait_wherever_it_was_lost) {
   for (const VkResult result : {VK_TIMEOUT, VK_ERROR_DEVICE_LOST}) {
     for (const int way : {0, 1, 2, 3, 4}) {
+      if (!allCases() && (way % 2 == 0) != (result == VK_TIMEOUT)) {
+        continue;
+      }
       SCOPED_TRACE(std::to_string(result) + ", way " + std::to_string(way));
       size_t lines = 0;
       {

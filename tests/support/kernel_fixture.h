@@ -50,14 +50,12 @@ class Kernels : public testing::TestWithParam<Variant> {
     rig->options.cpu_threads = threads != 0 ? threads : GetParam().threads;
     ASSERT_TRUE(rig->load().ok()) << rig->log.errors();
   }
-  /// Drivers in software compile for a second: on Vulkan the cases of an ordinary run take turns between the paths, and
-  /// the first has both.
+  /// On the CPU cases take turns between one thread and several, with every set of instructions.
   bool isOthersTurn(size_t number) const {
-    if (GetParam().path == Path::kSimd) {  // of one thread and several
+    if (GetParam().path == Path::kSimd) {
       return !allCases() && (number % 2 == 0) != (GetParam().threads == 1);
     }
-    return onVulkan() && !allCases() && number != 0 &&
-           (number % 2 != 0) == (GetParam().path == Path::kSubgroup);
+    return test::isOthersTurn(number, GetParam().path == Path::kShared);
   }
   void run(KernelRig* rig, StepRun what) {
     rig->completeViews();
