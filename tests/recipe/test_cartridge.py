@@ -56,7 +56,7 @@ class Gradients(unittest.TestCase):
         prefix = [side[:, :, :6] + rng.normal(0, 0.1, side[:, :, :6].shape) for side in page]
         _, grads = cartridge.loss_of(self.model, prefix, examples)
         for side, grad in zip(prefix, grads):
-            for layer in range(self.model.layers):
+            for layer in (0, self.model.layers // 2, self.model.layers - 1):
                 at = (layer,) + tuple(rng.integers(n) for n in side.shape[1:])
                 kept, losses = side[at], []
                 for step in (1e-5, -1e-5):
@@ -72,11 +72,11 @@ class Training(unittest.TestCase):
         tok = model.tokenizer()
         ids = cartridge.page_ids(tok, "Mia lives in Oslo. Ben is a baker.")
         page = model.read(ids)
-        examples = [cartridge.Example(model, tok, page, q) for q in ("What is Ben's job?", "Where does Mia live?")]
+        examples = [cartridge.Example(model, tok, page, q) for q in ("What is Ben's job?",)]
         prefix = [side[:, :, :4].copy() for side in page]
         before, _ = cartridge.loss_of(model, prefix, examples, False)
         first = [side[:, :, 0].copy() for side in prefix]
-        cartridge.train(model, prefix, examples, 16, 2, 0.06, 1, say=lambda *_, **__: None)
+        cartridge.train(model, prefix, examples, 16, 1, 0.06, 1, say=lambda *_, **__: None)
         after, _ = cartridge.loss_of(model, prefix, examples, False)
         self.assertLess(after, 0.3 * before)
         for side, kept in zip(prefix, first):
