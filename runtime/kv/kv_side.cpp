@@ -84,10 +84,14 @@ void KvSide::loadRing(uint32_t head, uint32_t slot, float* values) const {
     return;
   }
   const uint32_t bits = format_ == KvFormat::kInt8 ? 8 : 4;
+  float group_scale = 0;
   for (uint32_t i = 0; i < head_dim_; ++i) {
+    if (i % kKvGroup == 0) {
+      group_scale = halfToFloat(scale(head, slot, i / kKvGroup));
+    }
     const uint32_t at = i * bits;
     const uint32_t code = words[at / 32] >> (at % 32) & ((1u << bits) - 1);
-    values[i] = halfToFloat(scale(head, slot, i / kKvGroup)) * kvCodeValue(format_, code);
+    values[i] = group_scale * kvCodeValue(format_, code);
   }
 }
 
