@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct GoldenModel {
   std::string name;  ///< models/<name>.gguf, logits/<name>.json
   double tolerance;  ///< relative L2, against the dequantised weights, cache in f16
 };
+/// gtest prints bytes otherwise, of every model whenever a program starts.
+inline void PrintTo(const GoldenModel& model, std::ostream* out) { *out << model.name; }
 
 /// What `path`, data/logits/tolerances.json, says.
 inline std::vector<GoldenModel> goldenModels(const std::string& path) {

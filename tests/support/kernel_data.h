@@ -73,9 +73,11 @@ inline std::vector<double> spread(const std::vector<double>& values) {
   std::vector<double> out(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     const double* const in = values.data() + i / block * block;
+    const double* const sign = signs.data();
+    const size_t row = i % block;
     double sum = 0;
     for (size_t j = 0; j < block; ++j) {
-      sum += signs[i % block & j] * in[j];
+      sum += sign[row & j] * in[j];
     }
     out[i] = sum / std::sqrt(static_cast<double>(block));
   }
