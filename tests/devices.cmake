@@ -3,7 +3,8 @@ file(GLOB device_sources CONFIGURE_DEPENDS golden/*.cpp device/*.cpp)
 oriel_test_program(oriel_device_tests OBJECT ${device_sources})
 set_source_files_properties(device/count_mallocs.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
-# What an ordinary run has no time for is left to scripts/test.sh --all. The CPU runs everything each time.
+# What an ordinary run has no time for is left to scripts/test.sh --all. The CPU runs every test each time; of some that
+# have many cases, a part (allCases() in support/target.h).
 option(ORIEL_TEST_ALL "Run every test on every device" OFF)
 
 include(software_devices.cmake)

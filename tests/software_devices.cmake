@@ -1,5 +1,5 @@
 # What runs on Vulkan in software without scripts/test.sh --all. It spends its time on compiling kernels, a second for
-# each shape of attention, so every kind of kernel runs on every device, and little of it twice. The CPU runs everything.
+# each shape of attention, so every kind of kernel runs on every device, and little of it twice. The CPU runs every test.
 
 # oriel_cases(SUITE TESTS CASE...): of a suite with a case for each family, weight type or format, what runs on lavapipe:
 # cases with kernels that no other has.
