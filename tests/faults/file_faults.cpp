@@ -141,15 +141,18 @@ int FileFaults::decide(const char* call, int descriptor) {
 }
 
 // What the program itself has open while nothing is armed is nobody's file.
-void FileFaults::opened(int descriptor, const char* path) {
-  if (descriptor >= 0 && armed_) {
-    descriptors_[descriptor] = kindOf(path);
-  }
-}
+void FileFaults::opened(int descriptor, const char* path) { remember(descriptor, kindOf(path)); }
 
 void FileFaults::opened(int descriptor, int in_folder) {
-  if (descriptor >= 0 && armed_) {
-    descriptors_[descriptor] = descriptors_[in_folder];
+  const auto found = descriptors_.find(in_folder);
+  remember(descriptor, found == descriptors_.end() ? "other" : found->second);
+}
+
+void FileFaults::remember(int descriptor, const std::string& kind) {
+  if (descriptor >= 0 && (armed_ || kind != "other")) {
+    descriptors_[descriptor] = kind;
+  } else {
+    descriptors_.erase(descriptor);
   }
 }
 

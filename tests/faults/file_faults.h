@@ -41,6 +41,7 @@ class FileFaults {
  private:
   int decideAt(const char* call, const std::string& kind);
   std::string kindOf(const char* path) const;
+  void remember(int descriptor, const std::string& kind);
 
   std::map<std::string, std::string> kinds_;
   std::map<int, std::string> descriptors_;
