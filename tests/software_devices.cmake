@@ -26,7 +26,8 @@ oriel_cases(Snapshot/SnapshotFormats * int4)
 # Of all other suites lavapipe leaves out:
 set(not_on_lavapipe
   # kernels that other tests have, and SelfTest.passes* has all of them
-  Architectures.streaming* Architectures.odd* Architectures.heads_of* Architectures.wide* Batches.windows* Batches.heads_that* Batches.kernels*
+  Architectures.streaming* Architectures.odd* Architectures.heads_of* Architectures.wide*
+  Batches.windows* Batches.heads_that* Batches.kernels*
   CacheFormats.* Constraints.* Latents.* LocalLayers.every* Logits.* MatmulChoiceOf.half* MatmulChoiceOf.dot*
   Qwen2.the_guard* SharedWindow.*
   StateFormats.fewer* *WindowShares* *LowBit* *StateSessions* *SideBySideFamilies*
