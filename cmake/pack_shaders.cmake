@@ -74,7 +74,7 @@ file(WRITE ${OUTPUT}
 "// Oriel's kernels for Vulkan, compiled and packed by cmake/pack_shaders.cmake from shaders/variants.cmake.
 #include \"vulkan/shader_table.h\"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 ${arrays}
@@ -89,5 +89,5 @@ const uint32_t kShaderCount = sizeof(kShaders) / sizeof(kShaders[0]);
 const uint64_t kShadersHash = 0x${hash};
 const bool kHasMatrixKernels = ${has_matrix_kernels};
 
-}  // namespace oriel
+}  // namespace oriel_internal
 ")

@@ -100,7 +100,7 @@ def main():
 // clang-format off
 #include "text/unicode.h"
 
-namespace oriel {{
+namespace oriel_internal {{
 
 // Number of the block that holds code points [128 * i, 128 * (i + 1)); the last entry stands for
 // all that follow.
@@ -121,7 +121,7 @@ const CodePointRange kHanRanges[] = {{
 }};
 const uint32_t kHanRangeCount = {len(han)};
 
-}}  // namespace oriel
+}}  // namespace oriel_internal
 """,
         encoding="utf-8",
     )

@@ -16,7 +16,7 @@
 #include "kv/window.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 constexpr uint32_t kMostSlots = 64;  // of a block of a chunk
@@ -267,7 +267,7 @@ inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, con
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

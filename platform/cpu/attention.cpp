@@ -11,7 +11,7 @@
 #include "cpu/attention_one-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 void attend(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_t count,
@@ -49,11 +49,11 @@ void attend(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace oriel {
+namespace oriel_internal {
 AttendFn attendKernel(SimdTarget target) { return &ORIEL_CPU_PICK(target, attend); }
-}  // namespace oriel
+}  // namespace oriel_internal
 #endif

@@ -6,7 +6,7 @@
 #include "cpu/simd.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct AttentionTask {
   explicit AttentionTask(const StepBlock& block) : step(block) {}
@@ -41,4 +41,4 @@ using AttendFn = void (*)(const AttentionTask& task, uint32_t kv_head, uint32_t 
                           uint32_t count, uint32_t first_split, uint32_t n_splits);
 AttendFn attendKernel(SimdTarget target);
 
-}  // namespace oriel
+}  // namespace oriel_internal

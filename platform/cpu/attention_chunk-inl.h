@@ -11,7 +11,7 @@
 #include "cpu/attention-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 template <KvFormat kFormat>
@@ -278,7 +278,7 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

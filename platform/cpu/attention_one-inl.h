@@ -14,7 +14,7 @@
 #include "cpu/integers-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 constexpr uint32_t kMostHeads = kManyRegisters ? 4 : 2;  // worked on at a time
@@ -476,7 +476,7 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

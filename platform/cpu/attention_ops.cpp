@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kPiecesPerThread = 4;   // of storing: a thread that was held up takes fewer
@@ -110,4 +110,4 @@ void AttentionOps::hadamard(const HadamardPush& p, float* rows, uint32_t n_token
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "cpu/pool.h"
 #include "cpu/rope_append.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class AttentionOps {
  public:
@@ -40,4 +40,4 @@ class AttentionOps {
   const HadamardFn hadamard_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

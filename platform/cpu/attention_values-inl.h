@@ -9,7 +9,7 @@
 #include "cpu/attention-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 // With 16 lanes, codes of int4 are read in an order of their own: a group's, or the last 16's.
@@ -82,7 +82,7 @@ void reorder(uint32_t head_dim, float* values) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

@@ -11,7 +11,7 @@
 
 #if HWY_TARGET == HWY_AVX3
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 /// A unit of kN rows: bytes with a sign, without their zero point. The instruction wants activations without a sign, so
@@ -103,7 +103,7 @@ static HWY_NOINLINE void dotBytes(const WideBytes* wide, uint32_t wide_stride, u
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 #endif
 

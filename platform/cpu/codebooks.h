@@ -5,7 +5,7 @@
 
 #include "plan/codebooks.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 template <uint32_t kEntries>
 struct Codebook {
@@ -31,4 +31,4 @@ constexpr Codebook<1024> kIq2SBook(kIq2SGrid, true);
 constexpr Codebook<256> kIq3XxsBook(kIq3XxsGrid, false);
 constexpr Codebook<512> kIq3SBook(kIq3SGrid, false);
 
-}  // namespace oriel
+}  // namespace oriel_internal

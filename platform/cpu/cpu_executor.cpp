@@ -18,7 +18,7 @@
 #include "exec/reference_weights.h"
 #include "exec/top_tokens.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kDefaultThreads = 8;  // at most, unless the app says: memory is what limits
@@ -340,7 +340,7 @@ class CpuExecutor final : public HostExecutor {
 
   void sortRoutes(const Op& op, uint32_t, float*) const {
     const SortRoutesPush& p = op.push.sort_routes;
-    oriel::sortRoutes(p, block().header().n_tokens, Routes(words(op, kOpOut), p.routes));
+    oriel_internal::sortRoutes(p, block().header().n_tokens, Routes(words(op, kOpOut), p.routes));
   }
 
   void expertCombine(const Op& op, uint32_t t, float* out) const {
@@ -552,4 +552,4 @@ Status createCpuExecutor(const Plan& plan, const ExecutorOptions& options,
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "exec/executor.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// False: this processor has none of the instructions that kernels were compiled for (the reference
 /// executor runs everywhere).
@@ -15,4 +15,4 @@ const char* cpuExecutorDriver();
 Status createCpuExecutor(const Plan& plan, const ExecutorOptions& options,
                          const ExecutorMemory& memory, Executor** executor);
 
-}  // namespace oriel
+}  // namespace oriel_internal

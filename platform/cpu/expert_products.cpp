@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 uint64_t floatRowBytes(uint32_t units) { return sizeof(float) * uint64_t{kUnit} * units; }
@@ -330,4 +330,4 @@ MatmulTask ExpertProducts::taskOf(const ExpertGroup& group, const Staging& stagi
   return task;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -10,7 +10,7 @@
 #include "cpu/routes.h"
 #include "cpu/small_ops.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// An op kExpertMatmul and where its bindings are.
 struct ExpertStack {
@@ -77,4 +77,4 @@ class ExpertProducts {
   uint64_t ring_bytes_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

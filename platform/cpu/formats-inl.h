@@ -14,7 +14,7 @@
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 constexpr uint32_t kBlockRows = kN / 4;
@@ -505,7 +505,7 @@ struct Bf16 {
 };
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

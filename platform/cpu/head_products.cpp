@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kPiecesPerThread = 4;  // at least, where there are so many groups of rows
@@ -83,4 +83,4 @@ void runHeads(const HeadTask& task, const MatmulKernels& matmul, const HeadRing&
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

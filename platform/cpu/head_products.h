@@ -5,7 +5,7 @@
 #include "cpu/matmul.h"
 #include "cpu/pool.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// An op kHeadMatmul and where its bindings are.
 struct HeadTask {
@@ -28,4 +28,4 @@ struct HeadRing {
 void runHeads(const HeadTask& task, const MatmulKernels& matmul, const HeadRing& ring, Pool* pool,
               uint32_t thread);
 
-}  // namespace oriel
+}  // namespace oriel_internal

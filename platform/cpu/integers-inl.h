@@ -10,7 +10,7 @@
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 /// Bytes 0 and 2, or 1 and 3, of every word as 16-bit numbers.
@@ -154,7 +154,7 @@ HWY_INLINE void storePlanes(const Codes& codes, PlaneUnit* out) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

@@ -13,7 +13,7 @@
 #include "cpu/attention_one-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 constexpr uint32_t kLatentSlots = 16;  // of a block: its floats stay in the second-level cache
@@ -245,13 +245,13 @@ void attendToLatents(const LatentAttentionTask& task, uint32_t first, uint32_t c
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace oriel {
+namespace oriel_internal {
 AttendLatentsFn attendLatentsKernel(SimdTarget target) {
   return &ORIEL_CPU_PICK(target, attendToLatents);
 }
-}  // namespace oriel
+}  // namespace oriel_internal
 #endif

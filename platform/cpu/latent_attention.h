@@ -6,7 +6,7 @@
 #include "cpu/simd.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct LatentAttentionTask {
   explicit LatentAttentionTask(const StepBlock& block) : step(block) {}
@@ -47,4 +47,4 @@ using AttendLatentsFn = void (*)(const LatentAttentionTask& task, uint32_t first
                                  uint32_t first_split, uint32_t n_splits);
 AttendLatentsFn attendLatentsKernel(SimdTarget target);
 
-}  // namespace oriel
+}  // namespace oriel_internal

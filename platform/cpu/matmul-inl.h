@@ -11,7 +11,7 @@
 #include "cpu/matmul.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 /// What a zero point takes from integer products: minus_sum times that power of two.
@@ -442,7 +442,7 @@ HWY_INLINE void storeSums(const IntUnitSums& of, uint32_t token, TileSums* sums)
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

@@ -15,7 +15,7 @@
 #include "cpu/tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 template <int32_t kMost>
@@ -51,11 +51,11 @@ const MatmulKernels kByteMatmulKernels = HWY_NAMESPACE::kernelsWith<kMostOfBytes
     &run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>);
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace oriel {
+namespace oriel_internal {
 
 const MatmulKernels& matmulKernels(SimdTarget target, uint32_t activation_bits) {
   const bool bytes = activation_bits == 8;
@@ -72,5 +72,5 @@ bool readsFloats(WeightType type) {
   return type == WeightType::kF32 || type == WeightType::kF16 || type == WeightType::kBf16;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal
 #endif

@@ -8,7 +8,7 @@
 #include "cpu/simd.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// How far ahead one token's kernels ask for weights: bytes to the first-level cache, and from there on to the second-level
 /// one, which has room for many more requests; 0: nothing. Measured on x86 (docs/performance.md, "Two levels again").
@@ -77,4 +77,4 @@ const MatmulKernels& dotProductKernels(bool bytes);  ///< those of SimdTarget::k
 #endif
 bool readsFloats(WeightType type);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -14,7 +14,7 @@
 #include "cpu/matmul-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 namespace dot {
 
@@ -153,7 +153,7 @@ const MatmulKernels& dotProductKernels(bool bytes) {
   return bytes ? HWY_NAMESPACE::dot::kByteMatmulKernels : HWY_NAMESPACE::dot::kMatmulKernels;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // ORIEL_CPU_DOT_PRODUCTS

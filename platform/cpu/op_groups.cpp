@@ -2,7 +2,7 @@
 
 #include "cpu/matmul.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Both read the same vectors, and neither writes what the other reads or writes.
@@ -82,4 +82,4 @@ bool feedsExperts(const Op* ops, uint32_t n_ops, uint32_t n, uint32_t most) {
   return end == n_ops || !readSameExpertInputs(next, ops[end]);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Op `n` of a list makes, of one row, the vector that the product after it reads, and changes nothing else:
 /// so every thread can make one for itself. `rows`: that the list works on.
@@ -21,4 +21,4 @@ uint32_t endOfExperts(const Op* ops, uint32_t n_ops, uint32_t first, uint32_t mo
 /// it can be made where it is put into another form.
 bool feedsExperts(const Op* ops, uint32_t n_ops, uint32_t n, uint32_t most);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kWorkerStackBytes = 256 << 10;  // attention keeps its blocks on the stack
@@ -228,4 +228,4 @@ void Pool::wake() {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

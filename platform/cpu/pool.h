@@ -8,7 +8,7 @@
 
 #include "os/thread.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The caller and size() - 1 workers go through the sections of a run; sync() ends a section. A section
 /// waits for the caller and for workers that take part in it, never for one that has not come: a worker
@@ -100,4 +100,4 @@ class Pool {
   Counter next_piece_[2];  // of even and of odd sections
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint64_t kLine = 64;  // keeps threads' scratch apart
@@ -165,4 +165,4 @@ uint32_t Products::pieceOf(uint32_t left) const {
   return 2 * static_cast<uint32_t>(ceilDiv(left, uint64_t{4} * pool_.size()));
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

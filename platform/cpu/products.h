@@ -8,7 +8,7 @@
 #include "cpu/pool.h"
 #include "exec/host_executor.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Ops that read the same vectors, and write nothing that another of them reads or writes.
 struct ProductGroup {
@@ -57,4 +57,4 @@ class Products {
   bool private_rows_ = false;   // the ring holds one per thread
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

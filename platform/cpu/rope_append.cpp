@@ -18,7 +18,7 @@
 #include "cpu/store-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 /// The first `dims` values of a head; pairs as in RopeAppendPush.
@@ -274,15 +274,15 @@ void hadamardRow(const HadamardPush& push, float* row) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace oriel {
+namespace oriel_internal {
 LatentAppendFn latentAppendKernel(SimdTarget target) {
   return &ORIEL_CPU_PICK(target, latentAppend);
 }
 HadamardFn hadamardKernel(SimdTarget target) { return &ORIEL_CPU_PICK(target, hadamardRow); }
 RopeAppendFn ropeAppendKernel(SimdTarget target) { return &ORIEL_CPU_PICK(target, ropeAppend); }
-}  // namespace oriel
+}  // namespace oriel_internal
 #endif

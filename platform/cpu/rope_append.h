@@ -4,7 +4,7 @@
 #include "cpu/simd.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct RopeAppendTask {
   explicit RopeAppendTask(const StepBlock& block) : step(block) {}
@@ -47,4 +47,4 @@ LatentAppendFn latentAppendKernel(SimdTarget target);
 using HadamardFn = void (*)(const HadamardPush& push, float* row);
 HadamardFn hadamardKernel(SimdTarget target);
 
-}  // namespace oriel
+}  // namespace oriel_internal

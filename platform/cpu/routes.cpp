@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // In double, so that which of two close experts is chosen follows from the inputs alone.
@@ -77,4 +77,4 @@ void sortRoutes(const SortRoutesPush& p, uint32_t n_tokens, const Routes& routes
   begin[0] = 0;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

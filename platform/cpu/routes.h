@@ -3,7 +3,7 @@
 
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The parts of a buffer with room for `capacity` routes (shaders/shared/layout.h).
 struct Routes {
@@ -29,4 +29,4 @@ void routeToken(const RoutePush& push, const float* in, const float* bias, uint3
 /// Sorts the routes of `n_tokens` tokens by expert, then by number.
 void sortRoutes(const SortRoutesPush& push, uint32_t n_tokens, const Routes& routes);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "shaders/shared/layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// 32 activations as integers: x ~ scale * value. Of every four values the first and third, then the second
 /// and fourth, which is the order in which bytes of weight words are widened.
@@ -63,4 +63,4 @@ constexpr uint64_t intRowBytes(uint32_t units) {
 /// An IntTile for each unit: kTileTokens rows.
 constexpr uint64_t intTilesBytes(uint32_t units) { return sizeof(IntTile) * uint64_t{units}; }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "cpu/x86_features.h"
 #include "os/thread.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 bool canRun(SimdTarget target) {
@@ -65,4 +65,4 @@ bool chooseSimdTarget(SimdTarget most, SimdTarget* target) {
   return false;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

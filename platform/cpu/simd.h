@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// In rising order of preference.
 enum class SimdTarget : uint8_t {
@@ -22,4 +22,4 @@ const char* simdTargetName(SimdTarget target);
 /// baseline.
 bool chooseSimdTarget(SimdTarget most, SimdTarget* target);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -13,7 +13,7 @@
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float factor, float* out) {
@@ -196,11 +196,11 @@ const SmallKernels kSmallKernels = {&rmsNorm,   &gatedActivation, &attentionMerg
                                     &shortConv, &softCap,         &addWeighted};
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace oriel {
+namespace oriel_internal {
 
 ShortConvTask shortConvTask(const ShortConvPush& p, const StepBlock& step, uint32_t row,
                             const float* in, float* rings) {
@@ -226,5 +226,5 @@ ShortConvTask shortConvTask(const ShortConvPush& p, const StepBlock& step, uint3
 const SmallKernels& smallKernels(SimdTarget target) {
   return ORIEL_CPU_PICK(target, kSmallKernels);
 }
-}  // namespace oriel
+}  // namespace oriel_internal
 #endif

@@ -4,7 +4,7 @@
 #include "cpu/simd.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A convolution of one token. Columns are of taps 0 .. taps - 1, the token's own the last.
 struct ShortConvTask {
@@ -43,4 +43,4 @@ struct SmallKernels {
 };
 const SmallKernels& smallKernels(SimdTarget target);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -18,7 +18,7 @@
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 template <bool kSigmoid>
@@ -68,13 +68,13 @@ void gatedNorm(const GatedNormPush& p, const float* in, const float* gates, cons
 const StateKernels kStateKernels = {&stateInputs, &stateScan, &gatedNorm};
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace oriel {
+namespace oriel_internal {
 const StateKernels& stateKernels(SimdTarget target) {
   return ORIEL_CPU_PICK(target, kStateKernels);
 }
-}  // namespace oriel
+}  // namespace oriel_internal
 #endif

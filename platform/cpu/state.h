@@ -6,7 +6,7 @@
 #include "exec/step_state.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct StateInputsTask {
   StateInputsPush push = {};
@@ -49,4 +49,4 @@ struct StateKernels {
 };
 const StateKernels& stateKernels(SimdTarget target);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -14,7 +14,7 @@
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 /// Sum of squares, and what is behind whole vectors in double.
@@ -227,7 +227,7 @@ inline void stateInputs(const StateInputsTask& task, uint32_t first, uint32_t la
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kInputTokens = 16;     // of a piece, which share taps
@@ -55,4 +55,4 @@ void StateOps::scan(const StateScanTask& task, uint32_t thread) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "cpu/pool.h"
 #include "cpu/state.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class StateOps {
  public:
@@ -42,4 +42,4 @@ class StateOps {
   const StateKernels& kernels_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

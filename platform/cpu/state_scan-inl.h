@@ -23,7 +23,7 @@
 #include "cpu/store-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 constexpr uint32_t kBlock = 16;      // tokens; a multiple of kN
@@ -539,7 +539,7 @@ inline void stateScan(const StateScanTask& task, uint32_t head, uint32_t first, 
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

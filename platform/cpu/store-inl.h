@@ -11,7 +11,7 @@
 #include "kv/quantise.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 /// `n` values as half floats, two to a word.
@@ -51,7 +51,7 @@ inline uint16_t quantiseInt8Group(const float* values, int8_t* codes) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

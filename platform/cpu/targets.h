@@ -6,9 +6,9 @@
 //   #include "cpu/targets.h"
 //   #include <hwy/foreach_target.h>
 //   #include <hwy/highway.h>
-//   HWY_BEFORE_NAMESPACE(); namespace oriel { namespace HWY_NAMESPACE { ... } } HWY_AFTER_NAMESPACE();
+//   HWY_BEFORE_NAMESPACE(); namespace oriel_internal { namespace HWY_NAMESPACE { ... } } HWY_AFTER_NAMESPACE();
 //   #if HWY_ONCE
-//   namespace oriel { const Table& table(SimdTarget t) { return ORIEL_CPU_PICK(t, kTable); } }
+//   namespace oriel_internal { const Table& table(SimdTarget t) { return ORIEL_CPU_PICK(t, kTable); } }
 //   #endif
 #ifndef ORIEL_CPU_TARGETS_H_
 #define ORIEL_CPU_TARGETS_H_
@@ -52,9 +52,9 @@
 #define ORIEL_CPU_HAS_AVX2 0
 #define ORIEL_CPU_AVX2(name) HWY_STATIC_DISPATCH(name)
 #endif
-#define ORIEL_CPU_PICK(target, name)                                 \
-  ((target) == ::oriel::SimdTarget::kAvx512 ? ORIEL_CPU_AVX512(name) \
-   : (target) == ::oriel::SimdTarget::kAvx2 ? ORIEL_CPU_AVX2(name)   \
-                                            : HWY_STATIC_DISPATCH(name))
+#define ORIEL_CPU_PICK(target, name)                                          \
+  ((target) == ::oriel_internal::SimdTarget::kAvx512 ? ORIEL_CPU_AVX512(name) \
+   : (target) == ::oriel_internal::SimdTarget::kAvx2 ? ORIEL_CPU_AVX2(name)   \
+                                                     : HWY_STATIC_DISPATCH(name))
 
 #endif  // ORIEL_CPU_TARGETS_H_

@@ -10,7 +10,7 @@
 
 #if HWY_TARGET == HWY_AVX3
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
 /// The tokens of a tile side by side: one at a time, most of the work is to add up lanes and to write single words.
@@ -170,7 +170,7 @@ class TileMaker {
 };
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 #endif
 

@@ -17,7 +17,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace oriel {
+namespace oriel_internal {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -156,7 +156,7 @@ HWY_INLINE VF sigmoidOf(VF x) { return hn::Div(hn::Set(kF, 1.0f), onePlusExpOfMi
 HWY_INLINE VF siluOf(VF x) { return hn::Div(x, onePlusExpOfMinus(x)); }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace oriel
+}  // namespace oriel_internal
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target

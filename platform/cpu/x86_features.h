@@ -10,7 +10,7 @@
 #include <cpuid.h>
 #endif
 
-namespace oriel {
+namespace oriel_internal {
 
 struct X86Features {
   bool baseline = false;  ///< SSSE3, SSE4.1 and SSE4.2
@@ -84,5 +84,5 @@ inline X86Features x86Features() {
 #endif
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 struct Split {
@@ -80,4 +80,4 @@ void AttentionGroups::write(void* step, uint32_t n_tokens) const {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "vulkan/kernels.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class AttentionGroups {
  public:
@@ -39,4 +39,4 @@ class AttentionGroups {
   Grid grids_[kViews] = {};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include "plan/codebooks.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// The push-constant range of every kernel; the Vulkan minimum is 128.
@@ -136,4 +136,4 @@ void Bindings::release(const VulkanDevice& device) {
   device.api.vkDestroyDescriptorSetLayout(device.device, set_layout_, nullptr);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

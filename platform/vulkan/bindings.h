@@ -4,7 +4,7 @@
 
 #include "vulkan/step_commands.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class Bindings {
  public:
@@ -24,4 +24,4 @@ class Bindings {
   VkDescriptorPool pool_ = VK_NULL_HANDLE;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "vulkan/shader_table.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 bool makeCachePath(const DeviceCaps& caps, const char* dir, const char* kind, char* path,
                    size_t capacity) {
@@ -34,4 +34,4 @@ CacheHeader cacheHeader(const DeviceCaps& caps, const char (&magic)[8], uint32_t
   return header;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

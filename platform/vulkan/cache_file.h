@@ -3,7 +3,7 @@
 
 #include "vulkan/device.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// DIR/oriel-VENDOR-DEVICE-UUID.KIND: one file of a kind per device; a new driver or build replaces
 /// it. False: the path is too long.
@@ -29,4 +29,4 @@ static_assert(sizeof(CacheHeader) == 72, "no padding: compared and hashed as byt
 CacheHeader cacheHeader(const DeviceCaps& caps, const char (&magic)[8], uint32_t version,
                         uint32_t detail);
 
-}  // namespace oriel
+}  // namespace oriel_internal

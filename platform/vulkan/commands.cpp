@@ -1,6 +1,6 @@
 #include "vulkan/commands.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 void recordBarrier(const VulkanApi& api, VkCommandBuffer commands, VkPipelineStageFlags from,
                    VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used) {
@@ -23,4 +23,4 @@ Status endCommands(const VulkanDevice& device, VkCommandBuffer commands, const L
   return checkVk(device.api.vkEndCommandBuffer(commands), "end a command buffer", log);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "vulkan/device.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -17,4 +17,4 @@ Status beginCommands(const VulkanDevice& device, VkCommandBuffer commands,
                      VkCommandBufferUsageFlags flags, const Log& log);
 Status endCommands(const VulkanDevice& device, VkCommandBuffer commands, const Log& log);
 
-}  // namespace oriel
+}  // namespace oriel_internal

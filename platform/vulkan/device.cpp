@@ -7,7 +7,7 @@
 #include "vulkan/pipeline_cache.h"
 #include "vulkan/vulkan_executor.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
@@ -403,4 +403,4 @@ Status listVulkanDevices(const ExecutorOptions& options, oriel_device_info* devi
   return status;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "vulkan/driver_watch.h"
 #include "vulkan/verdict.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Owns everything up to the queue. destroy() is safe at any stage of creation.
 struct VulkanDevice {
@@ -40,4 +40,4 @@ constexpr uint32_t kMaxPhysicalDevices = 16;
 Status enumerateDevices(const VulkanDevice& device, const Log& log,
                         VkPhysicalDevice physical[kMaxPhysicalDevices], uint32_t* count);
 
-}  // namespace oriel
+}  // namespace oriel_internal

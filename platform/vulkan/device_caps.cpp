@@ -8,7 +8,7 @@
 #include "vulkan/known_devices.h"
 #include "vulkan/shader_table.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // What every kernel takes for granted (the Vulkan minimum is named where it would not do).
@@ -248,4 +248,4 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   return caps;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

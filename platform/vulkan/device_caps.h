@@ -4,7 +4,7 @@
 #include "exec/features.h"
 #include "vulkan/matrix_units.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What is known of a physical device. Only what the executor acts on or reports.
 struct DeviceCaps {
@@ -56,4 +56,4 @@ constexpr const char* kCreationFeedback = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTE
 constexpr const char* kIntegerDotProduct = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
 constexpr const char* kFloat16Int8 = VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME;
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "os/thread.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'D', 'W', '\n'};
@@ -88,4 +88,4 @@ void DriverWatch::write() {
   marker_.write(&file, sizeof(file));
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

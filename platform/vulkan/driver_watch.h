@@ -7,7 +7,7 @@
 
 #include "vulkan/device_caps.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What a driver may die of, in the order of a load. Of several that are under way the last counts: where kernels are
 /// compiled beside its first work, it was that.
@@ -52,4 +52,4 @@ class DriverWatch {
   int32_t counts_[kCounted] = {};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -10,7 +10,7 @@
 #include "vulkan/step_commands.h"
 #include "vulkan/transfers.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class VulkanExecutor final : public Executor {
  public:
@@ -78,7 +78,7 @@ class VulkanExecutor final : public Executor {
   const char* driverName() const override { return device_.caps.driver; }
   PipelineStats pipelineStats() const override { return pipelines_.stats(); }
   void describeFeatures(char* text, size_t capacity) const override {
-    oriel::describeFeatures(device_.caps, text, capacity);
+    oriel_internal::describeFeatures(device_.caps, text, capacity);
   }
   const char* pathName() const override { return subgroupPath(device_.caps); }
   const char* matmulCandidate(MatmulUse use, WeightType type, uint32_t index) const override {
@@ -185,4 +185,4 @@ class VulkanExecutor final : public Executor {
   AttentionGroups attention_groups_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "vulkan/executor_class.h"
 #include "vulkan/shader_table.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 Status VulkanExecutor::openDevice(const ExecutorOptions& options, uint32_t refused,
                                   const char* why) {
@@ -208,4 +208,4 @@ void VulkanExecutor::describeTrust(char* text, size_t capacity) const {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -1,6 +1,6 @@
 #include "vulkan/hazards.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Of two products of experts: none is of both. Those in slots may be.
@@ -61,4 +61,4 @@ bool mustWait(const Op& later, const Op& earlier) {
   return false;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "vulkan/shader_table.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Workgroup size of kernels that work on one value per lane; two to eight subgroups on most
@@ -590,4 +590,4 @@ Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps
   return findShader(name, log, &kernel->shader);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "vulkan/matmul_choices.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kMaxSpecConstants = 8;
 
@@ -40,4 +40,4 @@ Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps
 Status chooseStaging(const Op& op, uint32_t rows, Staging staging, const DeviceCaps& caps,
                      const Log& log, Kernel* kernel);
 
-}  // namespace oriel
+}  // namespace oriel_internal

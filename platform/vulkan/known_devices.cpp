@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kAmd = 0x1002;
@@ -112,4 +112,4 @@ KnownFaults findFaults(const KnownDevice* rows, uint32_t count, const DeviceCaps
   return faults;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "vulkan/device_caps.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A row matches a device when all that it names is the device's.
 struct KnownDevice {
@@ -37,4 +37,4 @@ bool matches(const KnownDevice& row, const DeviceCaps& caps);
 KnownFaults findFaults(const KnownDevice* rows, uint32_t count, const DeviceCaps& caps,
                        uint32_t enabled);
 
-}  // namespace oriel
+}  // namespace oriel_internal

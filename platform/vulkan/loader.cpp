@@ -1,6 +1,6 @@
 #include "vulkan/loader.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // As each system's Vulkan SDK or driver installs it.
@@ -126,4 +126,4 @@ VkPhysicalDeviceProperties readProperties(const VulkanApi& api, VkPhysicalDevice
   return properties.properties;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -72,7 +72,7 @@
   X(vkWaitForFences)                          \
   X(vkQueueSubmit)
 
-namespace oriel {
+namespace oriel_internal {
 
 // Of VK_KHR_cooperative_matrix, which the oldest headers that will do do not know.
 struct CooperativeMatrixProperties {  // VkCooperativeMatrixPropertiesKHR
@@ -134,4 +134,4 @@ Status checkMade(VkResult result, Handle* handle, const char* what, const Log& l
   return checkVk(result, what, log);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "os/os.h"
 #include "vulkan/cache_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Few, so that they are all tried in a moment. The first is what the kernel table says.
@@ -226,4 +226,4 @@ bool MatmulChoices::keep(MatmulUse use, WeightType type, uint32_t index, const L
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "exec/executor.h"
 #include "vulkan/device.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 enum class MatmulKernel : uint8_t {
   kFloat,   ///< matmul.comp
@@ -63,4 +63,4 @@ class MatmulChoices {
   uint32_t measured_[kChoices] = {};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

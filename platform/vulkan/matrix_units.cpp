@@ -2,7 +2,7 @@
 
 #include "shaders/shared/layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Of VkComponentTypeKHR and VkScopeKHR.
@@ -92,4 +92,4 @@ MatrixShape findMatrixShape(const VulkanApi& api, VkPhysicalDevice physical,
   return best;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

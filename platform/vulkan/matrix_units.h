@@ -4,7 +4,7 @@
 
 #include "vulkan/loader.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Workgroups of kernels with matrix units; every Vulkan device allows as many.
 constexpr uint32_t kMatrixLanes = 128;
@@ -45,4 +45,4 @@ struct MatrixShape {
 MatrixShape findMatrixShape(const VulkanApi& api, VkPhysicalDevice physical,
                             uint32_t subgroup_size);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include <cinttypes>
 #include <initializer_list>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 const char* arenaName(ArenaKind kind) {
@@ -178,4 +178,4 @@ void DeviceArenas::release(const VulkanDevice& device, ArenaSet arenas) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

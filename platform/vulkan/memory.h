@@ -6,7 +6,7 @@
 #include "exec/executor.h"
 #include "vulkan/device.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class DeviceArenas {
  public:
@@ -43,4 +43,4 @@ class DeviceArenas {
   uint8_t* io_ = nullptr;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

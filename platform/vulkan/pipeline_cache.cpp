@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "vulkan/cache_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'P', 'C', '\n'};
@@ -165,4 +165,4 @@ void dropKeptKernels(const DeviceCaps& caps, const char* dir, const Log& log) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

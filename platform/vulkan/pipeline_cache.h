@@ -7,7 +7,7 @@
 #include "base/workspace.h"
 #include "vulkan/device.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class PipelineCache {
  public:
@@ -33,4 +33,4 @@ class PipelineCache {
 /// Removes what is kept for a device: its driver did not survive it.
 void dropKeptKernels(const DeviceCaps& caps, const char* dir, const Log& log);
 
-}  // namespace oriel
+}  // namespace oriel_internal

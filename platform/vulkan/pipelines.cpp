@@ -6,7 +6,7 @@
 #include "base/xz.h"
 #include "vulkan/shader_table.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 Status Pipelines::add(const Kernel& kernel, const Log& log, uint32_t* index) {
   for (uint32_t i = 0; i < count_; ++i) {
@@ -234,4 +234,4 @@ void Pipelines::release(const VulkanDevice& device) {
   count_ = 0;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "os/thread.h"
 #include "vulkan/kernels.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class Pipelines {
  public:
@@ -72,4 +72,4 @@ class Pipelines {
   Thread threads_[kMaxThreads];
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

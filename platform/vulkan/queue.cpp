@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Longest single wait; some drivers mishandle very long ones. A process that is stopped, or asleep, loses one.
@@ -136,4 +136,4 @@ Status Queue::settle(Status status) {
   return status;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "vulkan/device.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Halves of the upload ring, used in turn.
 constexpr uint32_t kUploadHalves = 2;
@@ -60,4 +60,4 @@ class Queue {
   Status failed_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

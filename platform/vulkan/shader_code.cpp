@@ -1,6 +1,6 @@
 #include "vulkan/shader_table.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // As cmake/renumber_spirv.py has them.
@@ -39,4 +39,4 @@ bool restoreIds(uint32_t* words, size_t count) {
   return count > kHeaderWords;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

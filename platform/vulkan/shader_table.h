@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Kernels that are packed together.
 struct ShaderBlock {
@@ -34,4 +34,4 @@ extern const bool kHasMatrixKernels;
 /// False: these are no instructions one behind the other.
 bool restoreIds(uint32_t* words, size_t count);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "vulkan/hazards.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Pieces of a list: enough that one is short where a whole step takes seconds.
@@ -371,4 +371,4 @@ void StepCommands::recordDispatch(const Recording& recording, uint32_t index, co
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

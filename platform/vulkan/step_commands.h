@@ -8,7 +8,7 @@
 #include "vulkan/pipelines.h"
 #include "vulkan/texel_views.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Of an op that the host does, between two pieces of a step: it has no kernel.
 inline bool isDoneByHost(const Op& op) { return op.kind == OpKind::kFetchExperts; }
@@ -147,4 +147,4 @@ class StepCommands {
   uint32_t copy_ahead_[2] = {};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

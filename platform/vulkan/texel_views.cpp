@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 struct TexelView {
@@ -79,4 +79,4 @@ void releaseTexelViews(const VulkanDevice& device, VkBufferView views[kMaxTexelV
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "vulkan/memory.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Texel bindings follow the storage bindings: kMaxOpBindings and on. Four is what every device
 /// allows.
@@ -17,4 +17,4 @@ Status writeTexelViews(const VulkanDevice& device, const DeviceArenas& arenas, c
 
 void releaseTexelViews(const VulkanDevice& device, VkBufferView views[kMaxTexelViews]);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include "base/wipe.h"
 #include "vulkan/commands.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // An arena of no bytes has no buffer.
@@ -220,4 +220,4 @@ Status Transfers::recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags
   return endCommands(*device_, commands, log_);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "vulkan/memory.h"
 #include "vulkan/queue.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Every function but the first gives the queue's failure back, if it has one, and remembers its own there.
 class Transfers {
@@ -57,4 +57,4 @@ class Transfers {
   uint32_t half_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

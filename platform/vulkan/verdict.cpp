@@ -10,7 +10,7 @@
 #include "vulkan/cache_file.h"
 #include "vulkan/shader_table.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'D', 'V', '\n'};
@@ -276,4 +276,4 @@ uint32_t forgetVerdicts(const char* dir, uint32_t* left) {
          removeFiles(dir, "oriel-", ".contact", left);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

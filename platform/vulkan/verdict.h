@@ -5,7 +5,7 @@
 
 #include "vulkan/driver_watch.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 enum class KernelState : uint8_t {
   kUntried,
@@ -112,4 +112,4 @@ class VulkanRecord {
 /// Removes every verdict, mark and record of `dir`. How many files that were; `*left` grows by those that stay.
 uint32_t forgetVerdicts(const char* dir, uint32_t* left);
 
-}  // namespace oriel
+}  // namespace oriel_internal

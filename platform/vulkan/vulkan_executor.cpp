@@ -6,7 +6,7 @@
 #include "vulkan/executor_class.h"
 #include "vulkan/texel_views.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// What a device that was late still gets before its objects are left to it.
@@ -441,4 +441,4 @@ Status createVulkanExecutor(const Plan& plan, const ExecutorOptions& options,
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

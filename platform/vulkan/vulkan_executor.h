@@ -3,7 +3,7 @@
 
 #include "exec/executor.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Finds the loader at run time, chooses a device (discrete, integrated, virtual, software; or
 /// options.device_number), and takes the plan's arenas. ORIEL_ERROR_NO_DEVICE, with the reason for each
@@ -17,4 +17,4 @@ Status listVulkanDevices(const ExecutorOptions& options, oriel_device_info* devi
 /// See oriel_device_forget.
 uint32_t forgetVulkanDevices(const char* dir, uint32_t* left);
 
-}  // namespace oriel
+}  // namespace oriel_internal

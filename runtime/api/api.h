@@ -27,7 +27,7 @@
 
 struct oriel_model;
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The threads that are inside calls on a model's sessions: what they call besides they call from callbacks.
 class CallingThreads {
@@ -289,65 +289,67 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
                       ExpertFetch* experts, const Log& log, Executor** executor);
 
-}  // namespace oriel
+}  // namespace oriel_internal
 
 /// Lives at the start of its own host block.
 struct oriel_model {
-  oriel::Log log;
+  oriel_internal::Log log;
   oriel_allocator allocator = {};
-  uint64_t host_bytes = 0;          ///< of the block
-  uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
-  uint64_t transcript_bytes = 0;    ///< of these
-  oriel::RecallSettings recall;     ///< of every session
-  uint64_t hash = 0;                ///< of what the file says, for snapshots
+  uint64_t host_bytes = 0;                ///< of the block
+  uint64_t session_host_bytes = 0;        ///< of each, but for the ids of its tokens
+  uint64_t transcript_bytes = 0;          ///< of these
+  oriel_internal::RecallSettings recall;  ///< of every session
+  uint64_t hash = 0;                      ///< of what the file says, for snapshots
   uint64_t fingerprint =
       0;  ///< of its weights, however quantised; of models with a prefix from a file
-  oriel::ModelDesc desc;
-  oriel::Tokenizer* tokenizer = nullptr;
-  oriel::TokenTrie* trie = nullptr;  ///< null: loaded without constraints
-  oriel::ChatTemplate chat;
-  oriel::ReplyForms reply_forms = 0;  ///< of its own template
-  oriel::Plan plan;
-  oriel::Executor* executor = nullptr;    ///< null for ORIEL_DEVICE_NONE; else there always is one
-  oriel::ExecutorMemory executor_memory;  ///< of all executors that it ever has
-  oriel::NoExecutor no_device;            ///< the executor between two devices
-  oriel::DeviceWish wish;                 ///< which devices may be
+  oriel_internal::ModelDesc desc;
+  oriel_internal::Tokenizer* tokenizer = nullptr;
+  oriel_internal::TokenTrie* trie = nullptr;  ///< null: loaded without constraints
+  oriel_internal::ChatTemplate chat;
+  oriel_internal::ReplyForms reply_forms = 0;  ///< of its own template
+  oriel_internal::Plan plan;
+  oriel_internal::Executor* executor =
+      nullptr;  ///< null for ORIEL_DEVICE_NONE; else there always is one
+  oriel_internal::ExecutorMemory executor_memory;  ///< of all executors that it ever has
+  oriel_internal::NoExecutor no_device;            ///< the executor between two devices
+  oriel_internal::DeviceWish wish;                 ///< which devices may be
   /// Held to exchange the executor, and what info says of it, against who asks in the middle of that.
   mutable std::mutex device_mutex;
   mutable std::atomic<bool> device_lost{false};
-  bool prefix_exact = true;                 ///< as Session::Recovered::exact, of the prefix
-  oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
-  mutable oriel::DeviceShare share;         ///< of the executor, among the sessions
-  oriel::ModelSource source;                ///< to read weights from again
-  oriel::ModelSource draft_source;          ///< likewise, of a model that guesses
-  bool stops_early = true;                  ///< as in SessionContext
+  bool prefix_exact = true;  ///< as Session::Recovered::exact, of the prefix
+  oriel_internal::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
+  mutable oriel_internal::DeviceShare share;         ///< of the executor, among the sessions
+  oriel_internal::ModelSource source;                ///< to read weights from again
+  oriel_internal::ModelSource draft_source;          ///< likewise, of a model that guesses
+  bool stops_early = true;                           ///< as in SessionContext
   oriel_model_info info = {};
   oriel_plan plan_result = {};
-  oriel::Prefix* prefix = nullptr;  ///< null: no room for one
+  oriel_internal::Prefix* prefix = nullptr;  ///< null: no room for one
   // By index, 1: taken, or being freed; not bool: RISC-V has no exchange of a byte.
-  std::atomic<uint32_t> sessions[oriel::kMaxSessions] = {};
+  std::atomic<uint32_t> sessions[oriel_internal::kMaxSessions] = {};
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
-  std::atomic<oriel_session*> handles[oriel::kMaxSessions] = {};  ///< by index; null: not there
-  mutable oriel::Gate gate;  ///< for calls that need the device
-  oriel::Trimmed trimmed;
-  mutable oriel::CallingThreads calling;
-  oriel::ErrorLine last_error;    ///< of `log`: calls on the model itself
-  oriel::DeviceLog device_log;    ///< in front of this:
-  oriel::ErrorLine device_error;  ///< of the device and the file, which all sessions use
+  std::atomic<oriel_session*> handles[oriel_internal::kMaxSessions] =
+      {};                             ///< by index; null: not there
+  mutable oriel_internal::Gate gate;  ///< for calls that need the device
+  oriel_internal::Trimmed trimmed;
+  mutable oriel_internal::CallingThreads calling;
+  oriel_internal::ErrorLine last_error;    ///< of `log`: calls on the model itself
+  oriel_internal::DeviceLog device_log;    ///< in front of this:
+  oriel_internal::ErrorLine device_error;  ///< of the device and the file, which all sessions use
 };
 
 /// Lives at the start of its own host block.
 struct oriel_session {
   oriel_model* model = nullptr;
-  oriel::Session* session = nullptr;
+  oriel_internal::Session* session = nullptr;
   uint64_t host_bytes = 0;
   uint64_t chat_hash = 0;                     ///< of the options that turns are written by
   std::atomic<uint32_t> busy{0};              // 1: in a call that may change it
   mutable std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   std::atomic<bool> lost{false};    // the device failed: nothing but what the host knows can be had
   std::atomic<bool> unread{false};  // as Transcript::hasUnread() was between two calls
-  oriel::Log log;                   ///< the model's, with a last error of its own
-  oriel::ErrorLine last_error;
+  oriel_internal::Log log;          ///< the model's, with a last error of its own
+  oriel_internal::ErrorLine last_error;
   // Of the running call:
   std::atomic<uintptr_t> caller{0};    ///< its thread; 0: no call runs
   uint32_t place = 0;                  ///< of model->calling

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr size_t kMaxPath = 4096;
@@ -236,4 +236,4 @@ void useCalibration(const Calibration& measured, const ModelDesc& model, LossMod
   loss->profiles = {measured.profiles, measured.profile_count, measured.profile_layers};
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

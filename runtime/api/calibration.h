@@ -5,7 +5,7 @@
 #include "budget/calibration_file.h"
 #include "oriel/tools.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// False when a constant cannot be a measurement. Null: true.
 bool validCalibration(const oriel_calibration* given);
@@ -22,4 +22,4 @@ Status findCalibration(const char* model_path, const ModelFile& model, uint32_t 
 /// Measured constants in place of the priors, which are for heads of 128.
 void useCalibration(const Calibration& measured, const ModelDesc& model, LossModel* loss);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -9,7 +9,7 @@
 #include "reply/call_grammar.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Of one schema or grammar: what large ones take is a tenth of it.
@@ -122,4 +122,4 @@ Status readConstraint(const oriel_model& model, const oriel_generate_options* gi
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

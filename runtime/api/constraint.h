@@ -3,11 +3,11 @@
 
 #include "api/api.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The schema or the grammar of `given` into the session's constraint, and what `settings` have to know of it. Nothing
 /// where neither is asked for. Borrows working memory for the call.
 Status readConstraint(const oriel_model& model, const oriel_generate_options* given,
                       Session* session, GenerateSettings* settings);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -11,7 +11,7 @@
 #include "vulkan/vulkan_executor.h"
 #endif
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 const char* copyOf(const char* text, Arena* arena) {
@@ -143,4 +143,4 @@ void DeviceLog::handOn(oriel_log_level level, const char* message, void* user) {
   self.to_.write(is_try ? ORIEL_LOG_WARNING : level, "%s", message);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

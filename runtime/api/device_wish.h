@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "oriel/oriel.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Of disabled_features and enabled_features, the NUL included.
 constexpr size_t kFeatureNamesBytes = 256;
@@ -76,4 +76,4 @@ class DeviceLog {
   std::atomic<bool> tries_{false};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -14,7 +14,7 @@
 #include "vulkan/vulkan_executor.h"
 #endif
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 const char* cpuDriver() {
@@ -135,9 +135,9 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
   return createReferenceExecutor(plan, executor_options, memory, executor);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 namespace {
 

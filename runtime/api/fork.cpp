@@ -2,7 +2,7 @@
 #include "api/session_create.h"
 #include "oriel/sessions.h"
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_session_fork(oriel_session* handle, oriel_session** fork) {
   if (fork != nullptr) {

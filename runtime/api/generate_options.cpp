@@ -5,7 +5,7 @@
 
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr float kDefaultTemperature = 0.7f;
@@ -163,4 +163,4 @@ Status readGenerateOptions(const oriel_model& model, const oriel_generate_option
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,11 +3,11 @@
 
 #include "api/api.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Checks every value and applies the defaults. Null: all defaults. One line and ORIEL_ERROR_ARGUMENT for what is out of
 /// range, ORIEL_ERROR_TEXT for a stop text that is not UTF-8. Texts and biases stay the caller's.
 Status readGenerateOptions(const oriel_model& model, const oriel_generate_options* given,
                            const Log& log, GenerateSettings* settings);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "chat/prove.h"
 #include "text/pretokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Keeps the reasons of failures instead of passing them on.
@@ -137,9 +137,9 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
 }
 
 }  // namespace
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_file_info* out) {
   oriel_options options;

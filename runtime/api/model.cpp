@@ -12,7 +12,7 @@
 #include "exec/prefix_file.h"
 #include "text/pretokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 namespace {
 
@@ -253,9 +253,9 @@ void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_model_load(const char* path, const oriel_options* given, oriel_model** out) {
   if (out != nullptr) {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-namespace oriel {
+namespace oriel_internal {
 
 WeightsOnFile* takeWeightsOnFile(const Plan& plan, const char* path, const Log& log, Arena* arena) {
   if (!plan.on_file.any()) {
@@ -32,4 +32,4 @@ void dropWeightsOnFile(WeightsOnFile* weights) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "gguf/model_file.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct WeightsOnFile {
   WeightsOnFile(const Plan& plan, const Log& log) : experts(plan, source, log) {}
@@ -25,4 +25,4 @@ WeightsOnFile* takeWeightsOnFile(const Plan& plan, const char* path, const Log& 
 /// Closes the file; the memory is the arena's. Null is allowed.
 void dropWeightsOnFile(WeightsOnFile* weights);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // A window that is chosen has so many tokens, if the model was trained with as many, before experts get slots beyond the
@@ -196,4 +196,4 @@ Status chooseOnFile(const oriel_options& options, const Log& log, const OnFilePl
   return OnFileChoice(options, log, planner, request, prepared).run();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

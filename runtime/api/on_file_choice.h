@@ -3,7 +3,7 @@
 
 #include "api/api.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Plans with these weights on file: fills in `prepared`'s totals, work, host bytes and budget.
 struct OnFilePlanner {
@@ -18,4 +18,4 @@ struct OnFilePlanner {
 Status chooseOnFile(const oriel_options& options, const Log& log, const OnFilePlanner& planner,
                     const BudgetRequest& request, PreparedModel* prepared);
 
-}  // namespace oriel
+}  // namespace oriel_internal

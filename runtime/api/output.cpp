@@ -5,7 +5,7 @@
 #include "json/json.h"
 #include "text/utf8.h"
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_chat_add_json(oriel_session* session, const char* json, size_t bytes) {
   if (session == nullptr || (json == nullptr && bytes != 0)) {

@@ -3,7 +3,7 @@
 #include "api/recall.h"
 #include "api/several.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 oriel_state_format publicStateFormat(StateFormat format) {
@@ -236,4 +236,4 @@ oriel_plan planResult(const PreparedModel& prepared) {
   return plan;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

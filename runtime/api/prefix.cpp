@@ -2,7 +2,7 @@
 #include "api/session_create.h"
 #include "oriel/sessions.h"
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_prefix_set(oriel_session* handle) {
   if (handle == nullptr) {

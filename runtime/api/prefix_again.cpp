@@ -2,7 +2,7 @@
 
 #include "exec/prefix_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 Status readTrainedAgain(oriel_model* model) {
@@ -30,4 +30,4 @@ Status makePrefixAgain(oriel_model* model, oriel_session* handle) {
   return handle->session->recoverPrefix(model->prefix, &model->prefix_exact);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -11,7 +11,7 @@
 #include "oriel/tools.h"
 #include "plan/key_guard.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Without a cap: this share of what the system has free.
@@ -460,9 +460,9 @@ void takeWindowProfile(PreparedModel* prepared) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel_plan* plan) {
   oriel_options options;

@@ -3,7 +3,7 @@
 #include "api/session_call.h"
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Slots behind the sinks where none were asked for: a few turns of a chat, or an eighth of a short context.
@@ -149,9 +149,9 @@ Status checkRecallFolder(const oriel_options& options, const RecallSettings& set
                       : "the name of the folder for turns is too long: set another recall_dir");
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_session_recall(oriel_session* handle, const char* text, size_t bytes) {
   if (handle == nullptr || (text == nullptr && bytes != 0)) {

@@ -4,7 +4,7 @@
 #include "api/api.h"
 #include "exec/session_recall.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// *settings, but for the folder; of no tokens where nothing was asked for, or the model does without.
 Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log& log,
@@ -17,4 +17,4 @@ const char* takeRecallFolder(const oriel_options& options, const RecallSettings&
 Status checkRecallFolder(const oriel_options& options, const RecallSettings& settings,
                          const Log& log);
 
-}  // namespace oriel
+}  // namespace oriel_internal

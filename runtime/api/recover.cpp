@@ -4,7 +4,7 @@
 #include "api/session_call.h"
 #include "oriel/sessions.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Of a device that was tried: another may do better. A file that is gone is gone for all of them.
@@ -243,9 +243,9 @@ bool validDevice(const oriel_recover_options& options) {
 }
 
 }  // namespace
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_session_recover(oriel_session* handle, const oriel_recover_options* given,
                                    oriel_recovered* out) {

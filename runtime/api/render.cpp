@@ -3,7 +3,7 @@
 #include "chat/prove.h"
 #include "chat/turn.h"
 
-using namespace oriel;
+using namespace oriel_internal;
 
 namespace {
 
@@ -385,13 +385,13 @@ oriel_status renderIds(const oriel_model* model, const oriel_chat_options* optio
 
 }  // namespace
 
-ReplyForms oriel::replyFormsOf(const ChatTemplate& chat) {
+ReplyForms oriel_internal::replyFormsOf(const ChatTemplate& chat) {
   return chat.jinja != nullptr ? formsOfTemplate(chat.jinja, chat.jinja_bytes)
                                : formsOfFormat(chat.name());
 }
 
-Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given,
-                       ChatChoice* choice) {
+Status oriel_internal::readChat(const oriel_model& model, const oriel_chat_options* given,
+                                ChatChoice* choice) {
   oriel_chat_options wanted;
   if (!readOptions(given, &wanted)) {
     return model.log.fail(ORIEL_ERROR_ARGUMENT,
@@ -423,7 +423,7 @@ Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given
   return kOk;
 }
 
-Status oriel::settleChoice(const oriel_model& model, ChatChoice* choice) {
+Status oriel_internal::settleChoice(const oriel_model& model, ChatChoice* choice) {
   if (choice->chat.jinja != model.chat.jinja) {  // that was settled when it was loaded
     ORIEL_TRY(settleChat(model.allocator, model.log, &choice->chat));
   }

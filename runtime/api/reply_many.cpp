@@ -6,7 +6,7 @@
 #include "api/session_call.h"
 #include "oriel/sessions.h"
 
-using namespace oriel;
+using namespace oriel_internal;
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/wipe.h"
 
-using namespace oriel;
+using namespace oriel_internal;
 
 namespace {
 

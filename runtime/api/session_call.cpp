@@ -1,6 +1,6 @@
 #include "api/session_call.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Statuses that a call gives without a line.
@@ -107,4 +107,4 @@ bool refusedToEnd(oriel_model* model) {
                                                                 : refusedInside(model);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "api/api.h"
 #include "os/thread.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// False: another call is running. Else this is the session's only call until endCall(), and can be cancelled.
 bool beginCall(oriel_session* handle);
@@ -56,4 +56,4 @@ oriel_status callAlone(oriel_session* handle, const Body& body) {
                                           : refuseTrimmed(handle->log, &handle->refusing));
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/wipe.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Of what decides how a prefix would have been written.
@@ -288,9 +288,9 @@ Status forkSession(oriel_session* source, oriel_session** out) {
   return status;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
                                   oriel_session** out) {

@@ -3,7 +3,7 @@
 
 #include "api/api.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What a session begins with.
 struct SessionSeed {
@@ -32,4 +32,4 @@ class AllSessions {
 /// As oriel_session_fork, within a call on the source.
 Status forkSession(oriel_session* source, oriel_session** out);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include "exec/prefix_file.h"
 #include "oriel/sessions.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 Status readSessions(const oriel_options& options, uint32_t prefix_tokens, const Log& log,
                     PreparedModel* prepared, BudgetRequest* request) {
@@ -159,4 +159,4 @@ Status makePrefixOf(const oriel_options& options, oriel_model* model) {
   return status;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

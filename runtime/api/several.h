@@ -3,7 +3,7 @@
 
 #include "api/api.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Sessions, their windows and the room for a prefix of `prefix_tokens`. The request points into `prepared`.
 Status readSessions(const oriel_options& options, uint32_t prefix_tokens, const Log& log,
@@ -16,4 +16,4 @@ Status countPrefix(const char* path, const oriel_options& options, const Log& lo
 /// Makes that prefix, once the model is loaded.
 Status makePrefixOf(const oriel_options& options, oriel_model* model);
 
-}  // namespace oriel
+}  // namespace oriel_internal

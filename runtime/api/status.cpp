@@ -42,4 +42,4 @@ const char* oriel_status_text(oriel_status status) {
   return "unknown status";
 }
 
-const char* oriel_version(void) { return oriel::kVersionText; }
+const char* oriel_version(void) { return oriel_internal::kVersionText; }

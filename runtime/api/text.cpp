@@ -1,6 +1,6 @@
 #include "api/session_call.h"
 
-using namespace oriel;
+using namespace oriel_internal;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "api/session_call.h"
 
-using namespace oriel;
+using namespace oriel_internal;
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "os/os.h"
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 void ModelSource::init(const char* path, uint64_t header_hash, Arena* arena) {
   const size_t bytes = std::strlen(path) + 1;
@@ -434,9 +434,9 @@ Status refillDevice(oriel_model* model, const LoadProgress& progress) {
   return Trimmer(model).refill(progress);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_trim(oriel_model* model, oriel_trim_level level, const char* folder) {
   if (!isLevel(rawEnum(level)) || (folder != nullptr) != (level == ORIEL_TRIM_CACHE)) {

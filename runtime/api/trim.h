@@ -12,7 +12,7 @@
 
 struct oriel_model;
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kTrimLevels = 5;
 
@@ -54,4 +54,4 @@ struct Trimmed {
 /// For a model whose executor was created just now: reads the weights and, where it is in a file, the cache.
 Status refillDevice(oriel_model* model, const LoadProgress& progress);
 
-}  // namespace oriel
+}  // namespace oriel_internal

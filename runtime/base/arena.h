@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// An Arena hands out zeroed pieces of a block and never takes them back one by one.
 ///
@@ -62,4 +62,4 @@ class Arena {
   bool exhausted_ = false;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// False when a + b does not fit 64 bits.
 [[nodiscard]] inline bool checkedAdd(uint64_t a, uint64_t b, uint64_t* sum) {
@@ -43,4 +43,4 @@ constexpr uint64_t ceilDiv(uint64_t value, uint64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

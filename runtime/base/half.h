@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 
 inline float bitsToFloat(uint32_t bits) {
   float value;
@@ -56,4 +56,4 @@ inline float bfloat16ToFloat(uint16_t value) {
   return bitsToFloat(static_cast<uint32_t>(value) << 16);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Continues `hash` over the bytes. Every step is a bijection of the state, so any single changed word
 /// changes the result. Does not depend on alignment; words are little-endian.
@@ -94,4 +94,4 @@ class StreamHash {
   uint64_t bytes_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

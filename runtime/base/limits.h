@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// One log message. Long enough for a path and an instruction.
 constexpr size_t kMaxMessageBytes = 1024;
@@ -66,4 +66,4 @@ constexpr uint32_t kMaxCheckpoints = 32;     ///< of states; a few are useful, e
 /// Where a session may begin; keeps sums of positions within 64 bits, however long it goes on.
 constexpr uint64_t kMaxFirstPosition = 1ull << 62;
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Bytes of the character at `text`; 0: it is not UTF-8. *begun: as many as begin one that is cut.
@@ -162,4 +162,4 @@ void NamingLog::handOn(oriel_log_level level, const char* message, void* user) {
   self.to_.write(level, "%.600s: %s", self.name_, message);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -19,7 +19,7 @@
 #define ORIEL_PRINTF(format_at, arguments_at)
 #endif
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The latest error line of an object, for apps without a log callback. Lines may come from several threads at once; who
 /// reads the text sees to it that none comes meanwhile.
@@ -90,4 +90,4 @@ class NamingLog {
   const char* const name_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "base/wipe.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Few enough calls of the allocator, and little that stays unused.
@@ -62,4 +62,4 @@ void Scratch::releaseTo(const Place& place) {
   used_ = place.used;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "oriel/oriel.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Hands out pieces and takes none back until release() to an earlier place or its end; then every byte is overwritten
 /// with zeros, since it may hold what somebody typed. Once it has refused, it refuses everything.
@@ -88,4 +88,4 @@ class Scratch {
   bool at_cap_ = false;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

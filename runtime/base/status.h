@@ -3,7 +3,7 @@
 
 #include "oriel/oriel.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The C API's status code, made impossible to ignore. Detail is logged once, where the failure
 /// happened (see log.h); the code is what travels.
@@ -29,12 +29,12 @@ class [[nodiscard]] Status {
 
 constexpr Status kOk{};
 
-}  // namespace oriel
+}  // namespace oriel_internal
 
 /// Returns early from a function that itself returns Status.
-#define ORIEL_TRY(expression)                                    \
-  do {                                                           \
-    if (::oriel::Status status_ = (expression); !status_.ok()) { \
-      return status_;                                            \
-    }                                                            \
+#define ORIEL_TRY(expression)                                             \
+  do {                                                                    \
+    if (::oriel_internal::Status status_ = (expression); !status_.ok()) { \
+      return status_;                                                     \
+    }                                                                     \
   } while (false)

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// memset to zero that no compiler leaves out, although nothing reads the bytes afterwards.
 inline void wipe(void* data, uint64_t bytes) {
@@ -22,4 +22,4 @@ inline void wipe(void* data, uint64_t bytes) {
 #endif
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

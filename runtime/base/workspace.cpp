@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/wipe.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr size_t kBlockAlignment = 64;
@@ -81,4 +81,4 @@ BorrowedBytes::~BorrowedBytes() {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 
 #include "oriel/oriel.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// malloc and free, for apps that bring no allocator.
 const oriel_allocator& defaultAllocator();
@@ -59,4 +59,4 @@ class BorrowedBytes {
   bool allocated_ = false;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

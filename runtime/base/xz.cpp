@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // ---- LZMA: what a chunk of LZMA2 has ------------------------------------------------------------------------------
@@ -456,4 +456,4 @@ bool unpackXz(const uint8_t* in, size_t in_bytes, uint8_t* out, size_t out_bytes
   return end - at >= 8 && littleEndian(at, 8) == crc64(out, out_bytes, work->crc64);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

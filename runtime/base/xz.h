@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What unpackXz() works with; holds nothing between two calls.
 struct XzWork {
@@ -23,4 +23,4 @@ struct XzWork {
 [[nodiscard]] bool unpackXz(const uint8_t* in, size_t in_bytes, uint8_t* out, size_t out_bytes,
                             XzWork* work);
 
-}  // namespace oriel
+}  // namespace oriel_internal

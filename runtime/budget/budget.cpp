@@ -7,7 +7,7 @@
 #include "kv/token_ids.h"
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Chunks worth choosing, in steps of the smallest: beyond 64 tokens a submission on a slow device takes too
@@ -621,4 +621,4 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "budget/speed.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Formats of keys and values worth choosing, cheapest first. Keys are about eight times as sensitive
 /// as values, so they never get fewer bits.
@@ -123,4 +123,4 @@ constexpr StateFormat kChosenStates[] = {StateFormat::kF16, StateFormat::kF32};
 Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                     const Log& log, Budget* budget);
 
-}  // namespace oriel
+}  // namespace oriel_internal

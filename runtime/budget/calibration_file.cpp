@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iterator>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr double kVersion = 1;
@@ -539,4 +539,4 @@ CalibrationFault readCalibrationFile(const TextSource& text, CalibrationFile* fi
   return Reader(text, file).read();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

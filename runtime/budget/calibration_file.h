@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "budget/loss.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The text, piece by piece: up to `capacity` bytes into `buffer`; 0: the end.
 struct TextSource {
@@ -48,4 +48,4 @@ class EndsHash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

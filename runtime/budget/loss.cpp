@@ -3,7 +3,7 @@
 #include <cmath>
 #include <initializer_list>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Sum over the layers of cost(format) times the layer's share of it.
@@ -89,4 +89,4 @@ double LossModel::expected(const CacheFormats& formats, const ModelDesc& model, 
   return loss;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -8,7 +8,7 @@
 #include "budget/window_profiles.h"
 #include "kv/memory.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What rounding the cache of one layer alone costs: mean KL divergence from a cache in f16, in nats.
 struct LayerCalibration {
@@ -93,4 +93,4 @@ struct LossModel {
   double forgetting(uint32_t sinks, uint32_t window, const WindowProfile* profile = nullptr) const;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

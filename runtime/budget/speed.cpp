@@ -6,7 +6,7 @@
 
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 const WeightSpeed* findWeights(const DeviceSpeed& speed, uint32_t tensor_type) {
@@ -279,4 +279,4 @@ bool validSpeed(const DeviceSpeed& speed) {
   return good;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

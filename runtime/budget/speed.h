@@ -11,7 +11,7 @@
 #include "model/tensor_index.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kMaxSpeedWeights = 32;
 constexpr uint32_t kMaxSpeedCaches = 4;
@@ -133,4 +133,4 @@ double stepSeconds(const StepCost& cost, double depth);
 /// False for rates that no measurement can give: not finite, negative, counts out of range.
 bool validSpeed(const DeviceSpeed& speed);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "model/layer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 bool WindowProfile::isUniform(uint32_t n_layers) const {
   return std::all_of(parts, parts + n_layers, [](uint8_t part) { return part == 0; });
@@ -46,4 +46,4 @@ double WindowProfiles::advantage(const WindowProfile& profile) const {
   return profile.loss - uniformLoss(meanShare(profile) * profile.window);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

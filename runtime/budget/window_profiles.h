@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kMaxWindowProfiles = 64;
 
@@ -36,4 +36,4 @@ struct WindowProfiles {
   double advantage(const WindowProfile& profile) const;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

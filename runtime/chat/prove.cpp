@@ -5,7 +5,7 @@
 
 #include "chat/template_run.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr size_t kMostProbeMessages = 5;
@@ -139,4 +139,4 @@ Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate
              : kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "base/workspace.h"
 #include "text/chat.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Renders conversations of every simple shape (with and without a system message, with white space around texts, with
 /// answers that hold a thought, with thinking on, off and not mentioned, with and without an opened reply) both ways and
@@ -14,4 +14,4 @@ namespace oriel {
 /// ORIEL_ERROR_OUT_OF_MEMORY where the system refuses it.
 Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 size_t templateScratchBytes(size_t given) {
   uint64_t bytes = 0;
@@ -198,4 +198,4 @@ Status TemplateRun::render(const JsonValue& messages, bool generation, const Log
                   log, scratch_, out);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

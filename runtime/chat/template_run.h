@@ -7,7 +7,7 @@
 #include "json/json.h"
 #include "text/chat.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What enable_thinking is: undefined, true or false.
 enum class ThinkingWish : uint8_t { kTemplates, kOn, kOff };
@@ -99,4 +99,4 @@ class JsonBuilder {
   Scratch* const scratch_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

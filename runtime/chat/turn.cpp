@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Stands for messages that are in the session. Templates look at the content of some: this one says nothing.
@@ -411,4 +411,4 @@ Status renderReplyOpening(TemplateRun* run, const TurnPlace& place, TurnText* tu
   return TurnCutter(run, place).opening(turn);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

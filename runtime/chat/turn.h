@@ -9,7 +9,7 @@
 #include "chat/template_run.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Whose text a session ends with.
 enum class LastMessage : uint8_t { kNothing, kSystem, kUser, kAssistant, kTool };
@@ -54,4 +54,4 @@ Status renderPreamble(TemplateRun* run, TurnText* turn);
 /// not tell.
 Status renderReplyEnd(TemplateRun* run, JsonText* end);
 
-}  // namespace oriel
+}  // namespace oriel_internal

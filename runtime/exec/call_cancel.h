@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Calls begin and end one after the other, on whatever thread; any thread may cancel. One word says which call runs
 /// and whether it is cancelled, so that a cancel which is overtaken by the end of its call changes nothing: the next
@@ -33,4 +33,4 @@ class CallCancel {
   std::atomic<uint32_t> word_{0};  // the number of the latest call, and the flags
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

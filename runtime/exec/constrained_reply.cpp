@@ -6,7 +6,7 @@
 
 #include "base/wipe.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 ConstrainedReply* ConstrainedReply::create(uint32_t n_vocab, const Tokenizer* tokenizer,
                                            const TokenTrie* trie, Arena* arena) {
@@ -279,4 +279,4 @@ bool ConstrainedReply::accept(int32_t id) {
   return accepted;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

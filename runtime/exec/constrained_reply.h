@@ -9,7 +9,7 @@
 #include "reply/forms.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Longest trigger, in bytes.
 constexpr size_t kMostTriggerBytes = 256;
@@ -98,4 +98,4 @@ class ConstrainedReply {
   bool forbids_ = false;  ///< own_mask_ is the mask
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A thread that waits, on its stack.
 struct DeviceWaiter {
@@ -219,4 +219,4 @@ void DeviceShare::finish(DecodeRequest* const* batch, uint32_t count) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

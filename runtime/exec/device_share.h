@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/status.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class Session;
 struct DeviceWaiter;
@@ -129,4 +129,4 @@ class DeviceTurn {
   const Status status_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // What was assumed counts as so many tokens.
@@ -194,4 +194,4 @@ uint32_t Drafter::guess(const DraftText& text, uint32_t room, int32_t* ids) {
   return use_ == DraftUse::kAlways ? count : count == 0 ? 0 : cost_.best(length_, count);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

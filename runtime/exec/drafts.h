@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "kv/token_ids.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// When guesses are verified.
 enum class DraftUse : uint8_t {
@@ -162,4 +162,4 @@ class Drafter {
   uint32_t length_ = 0;  ///< tokens that agree before it
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

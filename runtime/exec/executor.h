@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What one submission runs. The head is kHead where the step block asks for one output, kOutputs where it asks
 /// for more.
@@ -319,4 +319,4 @@ inline void destroyExecutor(Executor* executor) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

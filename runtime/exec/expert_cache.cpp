@@ -5,7 +5,7 @@
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Of what is read or packed at a time: stays in a processor's second cache until it has gone on.
@@ -146,4 +146,4 @@ Status ExpertCache::load(const ExpertsOnFile& layer, uint32_t expert, uint32_t s
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "exec/executor.h"
 #include "exec/weight_source.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// One matrix of an expert: read from the file, packed and sent to a place on the device, some groups of rows at a
 /// time. `room` has expertRoomBytes().
@@ -61,4 +61,4 @@ class ExpertCache final : public ExpertFetch {
   uint64_t misses_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

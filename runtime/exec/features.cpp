@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kAllFeatures = (1u << kVulkanFeatures) - 1;
@@ -76,4 +76,4 @@ void writeFeatureNames(uint32_t bits, char* text, size_t capacity) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 enum class VulkanFeature : uint32_t {
   kSubgroup,    ///< arithmetic over the lanes of a subgroup
@@ -51,4 +51,4 @@ void appendToList(const char* item, char* list, size_t capacity);
 /// The names of `bits`, separated by commas.
 void writeFeatureNames(uint32_t bits, char* text, size_t capacity);
 
-}  // namespace oriel
+}  // namespace oriel_internal

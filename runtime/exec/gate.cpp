@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// How often a call that rests looks whether it was cancelled: a cancel takes no lock.
@@ -121,4 +121,4 @@ void Gate::rest(bool (*cancelled)(const void* user), const void* user) {
   at_rest_ -= calls;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

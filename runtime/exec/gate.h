@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Thread-safe. Calls are counted; a running one rests between two steps where it is asked to. Control is what closes and
 /// opens: one thread has it at a time.
@@ -90,4 +90,4 @@ class Gate {
   std::thread::id controller_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -8,7 +8,7 @@
 #include "exec/drafts.h"
 #include "exec/sampler.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Resolved and checked: no zeros that mean something else, but for max_tokens.
 struct GenerateSettings {
@@ -32,4 +32,4 @@ struct GenerateSettings {
   DraftUse drafts = DraftUse::kAsItPays;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

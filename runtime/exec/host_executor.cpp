@@ -8,7 +8,7 @@
 #include "exec/top_tokens.h"
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 HostExecutor::HostExecutor(const Plan& plan, const ExecutorOptions& options)
     : plan_(plan), log_(options.log), allocator_(*options.allocator) {}
@@ -186,4 +186,4 @@ uint64_t HostExecutor::segmentBytes(uint32_t kind, uint32_t s) const {
   return 0;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

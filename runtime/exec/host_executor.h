@@ -6,7 +6,7 @@
 #include "exec/executor.h"
 #include "exec/step_state.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class HostExecutor : public Executor {
  public:
@@ -83,4 +83,4 @@ class HostExecutor : public Executor {
   std::atomic<uint64_t> allocated_[kArenaKinds] = {};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

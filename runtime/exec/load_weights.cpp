@@ -11,7 +11,7 @@
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Most that is read at a time: stays in a processor's second cache until it has been hashed and repacked.
@@ -352,4 +352,4 @@ Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgres
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "exec/executor.h"
 #include "gguf/gguf.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct LoadProgress {
   oriel_progress_fn callback = nullptr;
@@ -34,4 +34,4 @@ struct LoadRoom {
 Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgress& progress,
                    const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash);
 
-}  // namespace oriel
+}  // namespace oriel_internal

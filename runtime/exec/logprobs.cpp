@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Also where both are infinite.
@@ -47,4 +47,4 @@ void Logprobs::compute(const float* logits, uint32_t n_vocab, int32_t chosen, ui
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

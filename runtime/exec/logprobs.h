@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Log-probabilities of one choice: of the softmax over all logits as the model gave them. Fixed memory.
 class Logprobs {
@@ -28,4 +28,4 @@ class Logprobs {
   float chosen_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Where guesses do not pay one is made of every so many tokens.
@@ -71,4 +71,4 @@ void ModelDrafter::chosen(int32_t id) {
   count_ = right ? count_ : next_;  // those behind were guessed for other tokens
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

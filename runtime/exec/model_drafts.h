@@ -3,7 +3,7 @@
 
 #include "exec/drafts.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A guess, and how sure the model is of it.
 struct ModelGuess {
@@ -42,4 +42,4 @@ class ModelDrafter {
   uint32_t next_ = 0;  ///< the guess of the next token
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

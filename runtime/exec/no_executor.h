@@ -3,7 +3,7 @@
 
 #include "exec/executor.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Every call fails as it does on a device that was lost.
 class NoExecutor final : public Executor {
@@ -30,4 +30,4 @@ class NoExecutor final : public Executor {
   const char* driverName() const override { return ""; }
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

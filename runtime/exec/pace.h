@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What one submission should take at most, in milliseconds. Two are in flight at a time, so a call that is
 /// cancelled waits for twice that.
@@ -43,4 +43,4 @@ class Pace {
   double work_ = kFirstWork;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "exec/snapshot.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What the host knows of it. Its keys and values are the sinks that sessions share; what memories without sinks have of
 /// it lies behind those of the sessions (sessionCache(cache, count)).
@@ -43,4 +43,4 @@ struct Prefix {
   }
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -11,7 +11,7 @@
 #include "model/tensor_values.h"
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kFormat[] = "oriel-prefix";
@@ -303,4 +303,4 @@ Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& l
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "exec/prefix.h"
 #include "gguf/gguf.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What tells a model from others of its shape, and is the same however its matrices are quantised: a checksum of the
 /// weights of its output norm (TensorRole::kOutputNorm), as float32. `file` still has its header.
@@ -42,4 +42,4 @@ struct PrefixTarget {
 /// Borrows as countPrefixFile, and 64 KiB.
 Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& log, Prefix* prefix);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Weights beyond this are alike: no double is out of range, whatever a model's keys are.
@@ -84,4 +84,4 @@ void RecallScorer::add(const uint8_t* keys, double* sums) const {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "exec/recall_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Queries of the last tokens of what opens a reply, at most.
 constexpr uint32_t kRecallQueries = 4;
@@ -44,4 +44,4 @@ class RecallScorer {
   uint32_t count_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

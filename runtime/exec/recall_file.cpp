@@ -9,7 +9,7 @@
 #include "kv/window.h"
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint64_t kIdBytes = sizeof(int32_t);
@@ -351,4 +351,4 @@ Status RecallFile::copy(const RecallFile& other, const TokenSpan& blocks, void* 
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "kv/rope.h"
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What is moved, and by what.
 struct RecallPlace {
@@ -89,4 +89,4 @@ class RecallFile {
   RecallKeys keys_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -16,7 +16,7 @@
 #include "kv/quantise.h"
 #include "kv/window.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 class ReferenceExecutor final : public HostExecutor {
@@ -652,4 +652,4 @@ Status createReferenceExecutor(const Plan& plan, const ExecutorOptions& options,
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -8,7 +8,7 @@
 #include "kv/quantise.h"
 #include "kv/window.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostValues = kMaxLatentDim + kMaxLatentRopeDim;
@@ -132,4 +132,4 @@ void referenceLatentAttention(const ReferenceLatentAttention& task, uint32_t t, 
   out[p.latent_dim + 1] = sum;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "kv/cache_layout.h"
 #include "plan/step_block.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct ReferenceLatentAppend {
   LatentAppendPush push;
@@ -30,4 +30,4 @@ struct ReferenceLatentAttention {
 void referenceLatentAttention(const ReferenceLatentAttention& task, uint32_t t, uint32_t head,
                               uint32_t split);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "kv/quantise.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
@@ -200,4 +200,4 @@ void referenceGatedNorm(const GatedNormPush& p, uint32_t n_tokens, const float* 
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

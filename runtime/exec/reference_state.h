@@ -5,7 +5,7 @@
 #include "kv/cache_layout.h"
 #include "shaders/shared/layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Rows of tokens: `in` and `out` are the first token's.
 void referenceStateInputs(const StateInputsPush& push, uint32_t n_tokens, const float* in,
@@ -31,4 +31,4 @@ class StateMatrix {
   uint32_t key_dim_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "plan/codebooks.h"
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kLanes = 8;  // partial sums of a dot product; lets compilers vectorise it
@@ -304,4 +304,4 @@ void WeightRows::dots(uint32_t row, uint32_t units, const float* x, uint32_t str
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kTokenBlock = 8;  ///< tokens that share one unpacking of the weights
 
@@ -21,4 +21,4 @@ struct WeightRows {
             float* products) const;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -1,6 +1,6 @@
 #include "exec/reply_parts.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 oriel_part_kind publicKindOf(PartKind kind) {
@@ -42,4 +42,4 @@ void ReplyParts::tell(const ReplyPart& part, void* user) {
   self.stopped_ = self.on_part_(&told, self.user_) != 0;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

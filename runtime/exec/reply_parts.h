@@ -5,7 +5,7 @@
 #include "reply/reader.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Hands parts to the app until it has enough. Fixed memory.
 class ReplyParts {
@@ -31,4 +31,4 @@ class ReplyParts {
   bool stopped_ = false;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

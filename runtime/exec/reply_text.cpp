@@ -4,7 +4,7 @@
 
 #include "base/wipe.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 void ReplyText::start(const char* const* stop_texts, size_t count) {
   decoder_.reset(false);
@@ -59,4 +59,4 @@ ReplyText::Shown ReplyText::pass(const char* text, size_t bytes, bool may_stop, 
   return {text_, n_shown_, false};
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "exec/stop_texts.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What can be shown of a reply. Stop texts are never shown, in whole or in part: what may be the beginning of one is
 /// held back until it is known, or the reply ends. Fixed memory.
@@ -42,4 +42,4 @@ class ReplyText {
   char text_[StopTexts::kMostBytes + StreamDecoder::kMostBytes] = {};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Of rows that are kept: those of a page or two of text.
@@ -138,4 +138,4 @@ void RowCache::forget() {
   unchecked_ = false;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

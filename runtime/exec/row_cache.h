@@ -5,7 +5,7 @@
 #include "exec/weight_source.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Reads the rows of a step's tokens and packs them where kernels find them. Rows are kept as the file has them, the
 /// one that was used longest ago makes room; which are kept changes no result. Only the latest rows are ever in
@@ -51,4 +51,4 @@ class RowCache {
   uint64_t reads_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "base/wipe.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 namespace {
 
@@ -370,4 +370,4 @@ int32_t Sampler::draw(uint32_t n) {
   return candidates_[0].id;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "shaders/shared/layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Resolved options: no zeros that mean something else.
 struct SamplerOptions {
@@ -146,4 +146,4 @@ class Sampler {
   SamplerState state_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

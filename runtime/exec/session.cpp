@@ -10,7 +10,7 @@
 #include "os/os.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns,
                  uint64_t* rope_steps)
@@ -499,13 +499,15 @@ oriel_view Session::view() const {
       }
     }
   }
-  view.first_stored = oriel::heldTokens(cache_, position_, stored_, carried_.held_from).first;
+  view.first_stored =
+      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from).first;
   view.turn_count = turns_.count();
   return view;
 }
 
 bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const {
-  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_, carried_.held_from);
+  const HeldTokens held =
+      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from);
   *count = 0;
   if (!held.has(first)) {
     return first == position_;
@@ -547,4 +549,4 @@ Status Session::ownLogits(const float** values) const {
                                            : context_.executor->logits(logits_row_, values);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -30,7 +30,7 @@
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Planned working memory for tokenising: ids on their way, the frame of a message, and one word of 1 KiB. A longer
 /// word borrows from the allocator.
@@ -606,4 +606,4 @@ class Session {
   double prompt_ms_ = 0;        ///< and how long that took
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "os/os.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr size_t kIdsAtOnce = 2048;
@@ -258,4 +258,4 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
   return settleLogits();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

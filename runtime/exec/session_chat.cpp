@@ -4,7 +4,7 @@
 #include "exec/session.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 ChatOptions Session::chatOptions() const {
   ChatOptions options = context_.chat_options;
@@ -237,4 +237,4 @@ Status Session::openByFormat(ReplyPlace* reply) {
   return takeBackUnless(appendRendered(parts, nullptr, 0, &workspace), begin, before);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "exec/session.h"
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Of what the best few tokens have.
@@ -85,4 +85,4 @@ Status Session::guessByModel(int32_t id, uint32_t room, Guesses* guesses) {
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

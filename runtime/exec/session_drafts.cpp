@@ -5,10 +5,11 @@
 
 #include "exec/session.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 DraftText Session::draftText(int32_t id) const {
-  return DraftText(ids_, oriel::heldTokens(cache_, position_, stored_, carried_.held_from), id);
+  return DraftText(ids_, oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from),
+                   id);
 }
 
 // Whether the step of this token is done: it was the next guess.
@@ -67,4 +68,4 @@ Status Session::settleLogits() {
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

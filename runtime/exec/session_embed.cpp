@@ -4,7 +4,7 @@
 #include "exec/session.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Hands ids to the session while a text is being encoded.
 class Session::EmbedFeed final : public TokenSink {
@@ -152,4 +152,4 @@ Status Session::forgetText(bool was_blank) {
   return status;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

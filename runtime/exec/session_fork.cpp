@@ -5,7 +5,7 @@
 #include "exec/session_memory.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 // Of the device's part: this session's, where there are others.
 Status Session::forgetMemory() {
@@ -146,8 +146,8 @@ Status Session::takeOverMemory(const Session& other, const HeldTokens& held) {
 }
 
 Status Session::takeOver(const Session& other) {
-  const HeldTokens held =
-      oriel::heldTokens(other.cache_, other.position_, other.stored_, other.carried_.held_from);
+  const HeldTokens held = oriel_internal::heldTokens(other.cache_, other.position_, other.stored_,
+                                                     other.carried_.held_from);
   setSinks(other.cache_.sinks);
   ORIEL_TRY(takeOverMemory(other, held));
   const auto takeId = [&](uint64_t t) { ids_.set(t, other.ids_.at(t), other.ids_.marks(t)); };
@@ -169,4 +169,4 @@ Status Session::takeOver(const Session& other) {
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 #include "exec/session.h"
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 void Session::startReply(const GenerateSettings& settings, const ReplyPlace& place) {
   sampler_.start(settings.sampling);
@@ -274,4 +274,4 @@ Status Session::endReply(const ReplyCall& call) {
   return call.status;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

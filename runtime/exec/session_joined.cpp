@@ -1,7 +1,7 @@
 // The part of a session that has its steps in common with others.
 #include "exec/session.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 // Its token becomes row `row` of the block. What can fail does so before anything changes.
 Status Session::fillJoined(void* block, uint32_t row, const DecodeRequest& request) {
@@ -65,4 +65,4 @@ void Session::runTogether(DecodeRequest* const* requests, uint32_t count) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

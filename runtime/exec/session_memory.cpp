@@ -3,7 +3,7 @@
 #include "kv/window.h"
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 BufferRef within(const BufferRef& side, uint64_t offset_bytes, uint64_t bytes) {
@@ -171,4 +171,4 @@ Status copyMemory(const Plan& plan, const ModelDesc& model, const MemoryCopy& wh
   return copier.finish();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

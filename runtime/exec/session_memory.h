@@ -3,7 +3,7 @@
 
 #include "exec/executor.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// All that is of the session whose cache this is: its rings, with sinks if it has its own or `with_sinks`, and what is
 /// kept of its last token where there are several sessions. Fills in as many as there is room for; *count says how many
@@ -33,4 +33,4 @@ struct MemoryCopy {
 Status copyMemory(const Plan& plan, const ModelDesc& model, const MemoryCopy& what, void* room,
                   size_t room_bytes, Executor* executor);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 
 #include "exec/session.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint64_t blockOf(uint64_t token) { return token / kRecallBlock * kRecallBlock; }
@@ -95,7 +95,8 @@ Status Session::giveUpRecall(Status status) {
 
 // The first token behind the sinks that all layers hold of which tokens are kept.
 uint64_t Session::heldByAll() const {
-  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_, carried_.held_from);
+  const HeldTokens held =
+      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from);
   uint64_t first = held.first > held.sinks ? held.first : 0;
   for (uint32_t view = 0; view < context_.model->n_views; ++view) {
     const CacheShape shape = viewShape(context_.model->views[view], cache_);
@@ -560,4 +561,4 @@ uint64_t Session::keptTokens() const {
                   recall_->file.tokens());
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

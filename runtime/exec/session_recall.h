@@ -6,7 +6,7 @@
 #include "exec/sampler.h"
 #include "text/words.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// As a plan allows for it.
 struct RecallSettings {
@@ -134,4 +134,4 @@ struct RecallMemory {
 };
 RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, Arena* arena);
 
-}  // namespace oriel
+}  // namespace oriel_internal

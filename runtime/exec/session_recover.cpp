@@ -3,7 +3,7 @@
 
 #include "exec/session.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What the host knows of a conversation, while its memory is built again.
 struct Session::Kept {
@@ -163,7 +163,7 @@ Status Session::replay(uint64_t end, bool ends, const RecoverOptions& options, c
 Status Session::readHeldAgain(const Kept& kept, const RecoverOptions& options, Recovered* result) {
   const uint64_t end = kept.state.position;
   const HeldTokens held =
-      oriel::heldTokens(cache_, end, kept.state.stored, kept.state.carried.held_from);
+      oriel_internal::heldTokens(cache_, end, kept.state.stored, kept.state.carried.held_from);
   const uint64_t origin = prefixTokens();
   const uint64_t base = states_ != nullptr ? kept.states.base : 0;
   uint64_t sinks = std::max(origin, held.sinks);
@@ -366,7 +366,8 @@ Status Session::readAllAgain(const Kept& kept, const RecoverOptions& options, Re
     expectAgain(result->read);
     return readAnew(end);
   }
-  const HeldTokens held = oriel::heldTokens(cache_, end, kept.state.stored, carried.held_from);
+  const HeldTokens held =
+      oriel_internal::heldTokens(cache_, end, kept.state.stored, carried.held_from);
   const bool forgets = states_ != nullptr && (kept.states.base != 0 || context_.forgets_evicted);
   const bool streams = held.first > held.sinks && !forgets && carried.seen_from == 0 &&
                        carried.held_from == 0 && kept.sinks == ownSinks() && transcript_.keeps() &&
@@ -388,7 +389,7 @@ Status Session::readAllAgain(const Kept& kept, const RecoverOptions& options, Re
 }
 
 uint64_t Session::heldCount() const {
-  return oriel::heldTokens(cache_, position_, stored_, carried_.held_from).count();
+  return oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from).count();
 }
 
 // The device was lost, or memory, while the transcript was read: that is done from its beginning.
@@ -484,4 +485,4 @@ Status Session::recoverPrefix(Prefix* prefix, bool* exact) {
   return forgetMemory();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

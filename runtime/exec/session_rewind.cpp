@@ -4,7 +4,7 @@
 
 #include "exec/session.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 // All that token `position` would see, and what attention and convolutions remember of it.
 bool Session::holdsWhatIsSeenAt(uint64_t position) const {
@@ -220,7 +220,8 @@ bool Session::usable(uint64_t tokens) const {
 }
 
 bool Session::idsKnown(uint64_t begin, uint64_t end) const {
-  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_, carried_.held_from);
+  const HeldTokens held =
+      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from);
   if (begin == end) {
     return true;
   }
@@ -376,4 +377,4 @@ void Session::keepState(bool start) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

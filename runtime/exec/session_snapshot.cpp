@@ -6,7 +6,7 @@
 #include "exec/session.h"
 #include "exec/snapshot.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 SessionState Session::state() const {
   SessionState state;
@@ -71,7 +71,9 @@ SnapshotOwner Session::snapshotOwner() const {
 
 SessionParts Session::parts() const { return {state(), &turns_, &ids_, &transcript_}; }
 
-uint64_t Session::snapshotBytes() const { return oriel::snapshotBytes(snapshotOwner(), parts()); }
+uint64_t Session::snapshotBytes() const {
+  return oriel_internal::snapshotBytes(snapshotOwner(), parts());
+}
 
 Status Session::save(void* out, int64_t saved_at) const {
   const DeviceTurn turn = this->turn();
@@ -186,4 +188,4 @@ void Session::takeChat(const SessionState& state) {
   reply_stop_ = is_id ? state.reply_stop : -1;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

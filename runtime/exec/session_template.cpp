@@ -4,7 +4,7 @@
 #include "exec/session.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 TurnPlace Session::turnPlace() const {
   TurnPlace place;
@@ -191,4 +191,4 @@ Status Session::openByTemplate(ReplyPlace* reply) {
   return takeBackUnless(appendTurn(turn, &workspace), begin, before);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "exec/session.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 // A reply whose end was taken back: its text up to `position`, as far as its tokens are known.
 void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
@@ -224,4 +224,4 @@ Status Session::readUnread() {
   return status;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -11,7 +11,7 @@
 #include "kv/window.h"
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Used slots of one head that lie one behind another.
@@ -603,4 +603,4 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -9,7 +9,7 @@
 #include "kv/token_ids.h"
 #include "kv/turns.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The session that is saved, or that restores.
 struct SnapshotOwner {
@@ -81,4 +81,4 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
                        const Log& log, Executor* executor, RestoredParts* parts, TurnMarks* turns,
                        TokenIds* ids, Transcript* transcript);
 
-}  // namespace oriel
+}  // namespace oriel_internal

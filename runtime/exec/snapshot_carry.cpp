@@ -7,7 +7,7 @@
 #include "kv/quantise.h"
 #include "kv/window.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostValues = std::max(kMaxHeadDim, kMaxLatentDim + kMaxLatentRopeDim);
@@ -281,4 +281,4 @@ void carrySide(const StoredSide& from, const uint8_t* stored, uint64_t first, co
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "exec/snapshot_format.h"
 #include "kv/turns.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What a session gets of a snapshot of another layout.
 struct Carrying {
@@ -39,4 +39,4 @@ StoredSide storedSide(const ModelDesc& model, const Memory& memory, uint32_t sid
 void carrySide(const StoredSide& from, const uint8_t* stored, uint64_t first, const StoredSide& to,
                uint8_t* out, bool* rounded);
 
-}  // namespace oriel
+}  // namespace oriel_internal

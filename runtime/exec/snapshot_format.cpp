@@ -8,7 +8,7 @@
 #include "exec/transcript.h"
 #include "kv/turns.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 void takeLayout(const SnapshotMemory& from, Memory* memory) {
   memory->formats[0] = static_cast<KvFormat>(from.formats[0]);
@@ -268,4 +268,4 @@ Status openSnapshot(const void* data, uint64_t bytes, const Log& log, Snapshot* 
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

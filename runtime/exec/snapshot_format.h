@@ -13,7 +13,7 @@
 #include "kv/memory.h"
 #include "kv/token_ids.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kSnapshotVersion = 7;
 /// Of a session where tokens have come back.
@@ -166,4 +166,4 @@ constexpr uint64_t kDescriptionBytes =
 /// are no proof of who wrote the bytes.
 Status openSnapshot(const void* data, uint64_t bytes, const Log& log, Snapshot* snapshot);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 struct StepState {
   const uint32_t* read = nullptr;  ///< null: the state is zeros
   uint32_t* written = nullptr;     ///< another slot
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

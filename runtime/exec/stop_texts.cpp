@@ -5,7 +5,7 @@
 
 #include "base/wipe.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 void StopTexts::start(const char* const* texts, size_t count) {
   count_ = static_cast<uint32_t>(count);
@@ -63,4 +63,4 @@ uint32_t StopTexts::begun() const {
   return most;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

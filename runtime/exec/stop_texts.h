@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Of several texts the one that ends first is found, of those that end at the same byte the longest: so what is found
 /// does not depend on how the stream is cut. (Knuth, Morris, Pratt 1977, for each of the texts.)
@@ -41,4 +41,4 @@ class StopTexts {
   uint32_t count_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kSign = 1u << 31;
@@ -87,4 +87,4 @@ void topTokens(const float* logits, const TopPush& push, const uint32_t* keys, T
   std::copy_n(found, n, top->best);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "shaders/shared/layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Orders as the logit does; 0 for minus infinity and for what is no number.
 uint32_t topKey(float logit);
@@ -14,4 +14,4 @@ void topBlocks(const float* logits, const TopPush& push, uint32_t* keys);
 /// Always as many as there are, up to kTopCapacity.
 void topTokens(const float* logits, const TopPush& push, const uint32_t* keys, TopTokens* top);
 
-}  // namespace oriel
+}  // namespace oriel_internal

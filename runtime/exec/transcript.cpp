@@ -6,7 +6,7 @@
 #include "base/wipe.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint64_t kRecord = sizeof(Transcript::Entry);
@@ -326,4 +326,4 @@ void Transcript::load(const uint8_t* data, uint64_t bytes, uint32_t dropped) {
   dropped_ += dropped;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

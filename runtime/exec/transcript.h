@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "json/json.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Messages in the OpenAI form, oldest first, each with the tokens that it took. A message that the room is too small
 /// for makes the oldest go; the system message that a conversation began with stays. Without room nothing is kept, and
@@ -92,4 +92,4 @@ class Transcript {
   bool held_ = false;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

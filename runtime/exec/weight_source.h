@@ -3,7 +3,7 @@
 
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The model's file while a model is there: on disk, or all of it in memory. What lies in it was checked when it was
 /// opened.
@@ -26,4 +26,4 @@ struct WeightSource {
   }
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "gguf/gguf.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 #if defined(__BYTE_ORDER__)
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -142,4 +142,4 @@ class Cursor {
   uint64_t needed_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -8,7 +8,7 @@
 #include "gguf/cursor.h"
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Least bytes of a metadata entry (length, one letter, type, one byte) and of a tensor's entry
@@ -531,4 +531,4 @@ bool GgufArrayReader::nextBool(bool* value) {
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

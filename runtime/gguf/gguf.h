@@ -11,7 +11,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class InputFile;  // os/os.h
 
@@ -173,4 +173,4 @@ class GgufArrayReader {
   uint64_t index_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

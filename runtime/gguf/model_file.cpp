@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Of what is read first: the whole header of a small model.
@@ -55,4 +55,4 @@ void ModelFile::dropHeader() {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

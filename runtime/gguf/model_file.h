@@ -4,7 +4,7 @@
 #include "gguf/gguf.h"
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The header is read once, into memory of its own, and checked there; tensor data is read when it is asked
 /// for. So a file that somebody writes to meanwhile is at worst an error.
@@ -42,4 +42,4 @@ class ModelFile {
   uint64_t header_bytes_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

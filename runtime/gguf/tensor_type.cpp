@@ -1,7 +1,7 @@
 // Names and block sizes of the element types a GGUF file can name.
 #include "gguf/gguf.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 struct TypeFacts {
@@ -42,4 +42,4 @@ bool tensorTypeSize(uint32_t type, uint32_t* block_values, uint32_t* block_bytes
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "grammar/nfa.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint16_t kDead = UINT16_MAX;
@@ -513,4 +513,4 @@ Status compileAutomaton(const Grammar& grammar, const Log& log, void* memory, si
   return Packer(nfa, analysis, scratch).pack(log, memory, capacity, automaton);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "grammar/expression.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// States to come back to that may be open at a time: how deep texts may nest. Deeper ones are forbidden in time for
 /// what is open to be closed.
@@ -49,4 +49,4 @@ struct Automaton {
 Status compileAutomaton(const Grammar& grammar, const Log& log, void* memory, size_t capacity,
                         Automaton* automaton);
 
-}  // namespace oriel
+}  // namespace oriel_internal

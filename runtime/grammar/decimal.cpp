@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr int64_t kMostExponent = 1000000;
@@ -173,4 +173,4 @@ bool isMultiple(const Decimal& value, const Step& step) {
   return rest == 0 && (!small || dividesAsDouble(digits, step.places, step));
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "json/json.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Digits before the point (at least one, no leading zeros), then digits behind it (no trailing zeros).
 struct Decimal {
@@ -46,4 +46,4 @@ bool dividesAsDouble(uint64_t digits, uint32_t places, const Step& step);
 /// Exactly, and as doubles where there is a fraction.
 bool isMultiple(const Decimal& value, const Step& step);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kLastCodePoint = 0x10FFFF;
@@ -588,4 +588,4 @@ ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar) {
   return grammar->rule(rules[0]);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -8,7 +8,7 @@
 #include "grammar/expression.h"
 #include "grammar/list.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Code points that nothing tells apart share a symbol.
 struct Alphabet {
@@ -137,4 +137,4 @@ DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most
   return scratch->failed() ? DfaResult::kNoMemory : DfaResult::kDone;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kLastCodePoint = 0x10FFFF;
@@ -135,4 +135,4 @@ void Grammar::define(RuleId rule, ExprId what) {
 
 ExprId Grammar::rule(RuleId rule) { return add({ExprKind::kRule, rule, 0, 0, 0, nullptr}); }
 
-}  // namespace oriel
+}  // namespace oriel_internal

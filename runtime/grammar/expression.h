@@ -8,7 +8,7 @@
 #include "base/scratch.h"
 #include "grammar/work.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Code points first to last, both of them.
 struct CharRange {
@@ -120,4 +120,4 @@ class Grammar {
   bool failed_ = false;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -8,7 +8,7 @@
 #include "text/hex.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Groups within groups; grammars that people write have under ten.
@@ -511,4 +511,4 @@ Status readGbnf(const char* text, size_t bytes, const Log& log, Grammar* grammar
   return GbnfReader(text, bytes, log, grammar).read();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,9 +4,9 @@
 #include "base/log.h"
 #include "grammar/expression.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Errors name the line: ORIEL_ERROR_ARGUMENT. `root` becomes the grammar's root.
 Status readGbnf(const char* text, size_t bytes, const Log& log, Grammar* grammar);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "grammar/schema_parts.h"
 #include "grammar/schema_texts.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostUnionDepth = 24;
@@ -548,4 +548,4 @@ Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const 
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "grammar/expression.h"
 #include "json/json.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// An expression for the JSON texts of values that are valid by `schema`. References are looked up in `document`, which
 /// holds it. Every text of the expression is valid; not every valid value has a text: properties come in the schema's
@@ -15,4 +15,4 @@ namespace oriel {
 Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const Log& log,
                       Grammar* grammar, ExprId* expression);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 
 #include "base/scratch.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 template <typename T>
 class List {
@@ -50,4 +50,4 @@ class List {
   uint32_t capacity_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 
 #include "base/wipe.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Kinds for which tokens are looked at by their kinds: with fewer the tree is walked as fast.
@@ -385,4 +385,4 @@ void Constraint::release() {
   wipe(memory_, memory_bytes_);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -12,7 +12,7 @@
 #include "grammar/token_trie.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A mask has a bit for each token, id i in bit i % 32 of word i / 32; 1: allowed.
 constexpr uint64_t maskWords(uint64_t n_vocab) { return (n_vocab + 31) / 32; }
@@ -106,4 +106,4 @@ class Constraint {
   bool stopped_ = false;  ///< a token that ends the reply came
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

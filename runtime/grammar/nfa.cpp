@@ -5,7 +5,7 @@
 
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Of building, so that expressions that share parts again and again end in time.
@@ -463,4 +463,4 @@ Status buildNfa(const Grammar& grammar, const Log& log, Nfa* nfa) {
   return NfaBuilder(grammar, nfa).build(log);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "grammar/expression.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A list that grows in memory of one call.
 template <typename T>
@@ -92,4 +92,4 @@ Status failTooLarge(const Log& log);
 /// Where the grammar's work was stopped.
 Status failStopped(const Log& log);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -1,7 +1,7 @@
 // From states that read a code point, or none, to an automaton.
 #include "grammar/regex.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
@@ -180,4 +180,4 @@ DfaResult Regex::toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa)
   return too_large && result == DfaResult::kDone ? DfaResult::kTooLarge : result;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "grammar/dfa.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Nondeterministic: a state reads a code point, or leads on without.
 struct NfaState {
@@ -39,4 +39,4 @@ class Regex {
   uint32_t start_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

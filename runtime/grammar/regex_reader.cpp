@@ -4,7 +4,7 @@
 
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
@@ -606,4 +606,4 @@ const char* Regex::read(const char* text, size_t bytes, bool whole, bool* wrong)
   return reader.error();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "grammar/schema_parts.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 using Verdict = SchemaContext::Verdict;
@@ -361,4 +361,4 @@ Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& othe
   return Verdict::kUnknown;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

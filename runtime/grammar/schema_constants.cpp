@@ -2,7 +2,7 @@
 #include "grammar/schema_parts.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostDepth = 120;
@@ -235,4 +235,4 @@ bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& valu
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

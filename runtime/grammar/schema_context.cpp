@@ -4,7 +4,7 @@
 #include "grammar/schema_parts.h"
 #include "text/hex.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostReferences = 40;  // one leading to the next
@@ -589,4 +589,4 @@ SchemaFacts SchemaContext::factsOf(const Conjunction& all) {
   return facts;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr int64_t kLargestInteger = (int64_t{1} << 53) - 1;
@@ -447,4 +447,4 @@ const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId*
   return nullptr;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "grammar/decimal.h"
 #include "grammar/dfa.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct NumberFacts {
   static constexpr uint32_t kMostSteps = 4;
@@ -33,4 +33,4 @@ struct NumberFacts {
 /// why there is none, said of the keyword.
 const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId* expression);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include "grammar/schema_strings.h"
 #include "grammar/schema_texts.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 class ObjectWriter : private LiveExpressions {
@@ -68,4 +68,4 @@ ExprId objectExpression(const ObjectShape& shape, Grammar* grammar) {
   return ObjectWriter(grammar).write(shape);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "grammar/list.h"
 #include "json/json.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct ObjectProperty {
   JsonText name;
@@ -26,4 +26,4 @@ struct ObjectShape {
 /// kNever where nothing fits.
 ExprId objectExpression(const ObjectShape& shape, Grammar* grammar);
 
-}  // namespace oriel
+}  // namespace oriel_internal

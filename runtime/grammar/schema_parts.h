@@ -6,7 +6,7 @@
 #include "grammar/schema_numbers.h"
 #include "grammar/schema_patterns.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The format of a line.
 constexpr char kNoSchemaMemory[] = "no memory to read the schema: make it smaller";
@@ -177,4 +177,4 @@ class SchemaContext {
 /// Whether two values are the same to JSON Schema: numbers by value, objects whatever their order.
 bool isSameValue(const JsonValue& a, const JsonValue& b, Work* work);
 
-}  // namespace oriel
+}  // namespace oriel_internal

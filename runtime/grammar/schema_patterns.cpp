@@ -2,7 +2,7 @@
 
 #include "grammar/regex.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Of what is kept, so that one that is large does not leave others without room.
@@ -167,7 +167,7 @@ bool SchemaPatterns::mayMeet(const StringFacts& a, const StringFacts& b) {
   if (a_is_free || b_is_free) {
     return (a_is_free || dfa_a.n_states != 0) && (b_is_free || dfa_b.n_states != 0);
   }
-  return oriel::mayMeet(dfa_a, dfa_b, work_);
+  return oriel_internal::mayMeet(dfa_a, dfa_b, work_);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "grammar/schema_strings.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class SchemaPatterns {
  public:
@@ -49,4 +49,4 @@ class SchemaPatterns {
   uint32_t* heads_ = nullptr;  ///< of known_, plus 1
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include "grammar/regex.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Lengths that are counted one by one; more are counted in blocks.
@@ -306,4 +306,4 @@ ExprId countedExpression(ExprId what, uint32_t min, uint32_t max, Grammar* gramm
   return grammar->sequence(first, grammar->sequence(blocks, last));
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

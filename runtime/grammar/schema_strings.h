@@ -4,7 +4,7 @@
 #include "grammar/dfa.h"
 #include "json/json.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct StringFacts {
   static constexpr uint32_t kMostPatterns = 8;
@@ -38,4 +38,4 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
 /// `what`, min to max times, in few states also where that is often: blocks of a rule stand for most of it.
 ExprId countedExpression(ExprId what, uint32_t min, uint32_t max, Grammar* grammar);
 
-}  // namespace oriel
+}  // namespace oriel_internal

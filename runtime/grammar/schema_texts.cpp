@@ -4,7 +4,7 @@
 
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostDepth = 60;
@@ -266,4 +266,4 @@ ExprId otherKey(JsonText* names, uint32_t count, Grammar* grammar) {
                          : grammar->sequence(quote, grammar->rule(nodes[0].rule));
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "grammar/list.h"
 #include "json/json.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Expressions without what has no text: kNever takes what needs it along.
 class LiveExpressions {
@@ -58,4 +58,4 @@ ExprId countedCharacter(Grammar* grammar);
 /// is one of theirs.
 ExprId otherKey(JsonText* names, uint32_t count, Grammar* grammar);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "grammar/token_trie.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t stateOf(uint32_t place) { return place & 0xFFFF; }
@@ -489,4 +489,4 @@ bool StateSets::kindsFrom(Id set, KindsFrom* kinds) {
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

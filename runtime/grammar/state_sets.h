@@ -7,7 +7,7 @@
 
 #include "grammar/automaton.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Which of the characters of a kind lead on from a set (TextKind).
 struct KindsFrom {
@@ -159,4 +159,4 @@ class StateSets {
   uint32_t n_leads_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

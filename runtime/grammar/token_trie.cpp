@@ -8,7 +8,7 @@
 #include "grammar/expression.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 TextKind kindOfAscii(uint8_t byte) {
   if (byte < 0x20 || byte == 0x7F) {
@@ -284,4 +284,4 @@ Status TokenTrie::build(const Tokenizer& tokenizer, const oriel_allocator& alloc
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What characters a token consists of. A mask is made by kinds where all characters of a kind are as good as each
 /// other, which they are inside of most strings.
@@ -94,4 +94,4 @@ class TokenTrie {
   const int32_t* stops_ = nullptr;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // What patterns of usual size take; larger ones ask the system for more, and give it back.
@@ -41,4 +41,4 @@ Scratch* Work::begin() {
   return &*room_;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

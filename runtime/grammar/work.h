@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/scratch.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// How the work is to end early.
 struct WorkStop {
@@ -61,4 +61,4 @@ class Work {
   End end_ = End::kNot;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_run.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 using jinja::Heap;
@@ -122,4 +122,4 @@ Status checkJinja(const char* chat_template, size_t bytes, const Log& log, Scrat
   return parser.parse(chat_template, bytes, &body);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

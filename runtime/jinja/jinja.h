@@ -8,7 +8,7 @@
 #include "base/scratch.h"
 #include "json/json.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Where a stretch of output comes from: 0 is the template's own text, anything else what its caller gave a value. Kept
 /// through everything that templates do to strings.
@@ -57,4 +57,4 @@ Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* va
 /// Whether a template can be parsed; says in which line not.
 Status checkJinja(const char* chat_template, size_t bytes, const Log& log, Scratch* scratch);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -9,7 +9,7 @@
 #include "jinja/jinja_scope.h"
 #include "jinja/jinja_tests.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 uint32_t Args::places() const {
   uint32_t n = 0;
@@ -532,4 +532,4 @@ bool Interpreter::item(const Value& of, const Value& key, Value* out) {
   return true;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

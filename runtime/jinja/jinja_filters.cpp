@@ -9,7 +9,7 @@
 #include "jinja/jinja_letters.h"
 #include "jinja/jinja_number.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 bool filterAbs(Interpreter* run, const Value& in, const Args&, Value* out) {
@@ -306,4 +306,4 @@ bool applyFilter(Interpreter* run, uint16_t filter, const Value& in, const Args&
   return kFilters[filter].filter(run, in, args, out);
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

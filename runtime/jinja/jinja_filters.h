@@ -5,7 +5,7 @@
 
 #include "jinja/jinja_run.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 /// kUnknown: there is none of that name.
 uint16_t filterNamed(const JsonText& name);
@@ -34,4 +34,4 @@ bool filterJoin(Interpreter* run, const Value& in, const Args& args, Value* out)
 bool giveGenerator(Interpreter* run, Ref<List> list, Value* out);
 bool filterReverse(Interpreter* run, const Value& in, const Args& args, Value* out);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

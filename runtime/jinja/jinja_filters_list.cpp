@@ -6,7 +6,7 @@
 #include "jinja/jinja_sort.h"
 #include "jinja/jinja_tests.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 bool isTrue(Interpreter* run, const Value* value) { return value != nullptr && run->truth(*value); }
@@ -386,4 +386,4 @@ bool filterReverse(Interpreter* run, const Value& in, const Args&, Value* out) {
                     : giveGenerator(run, std::move(turned), out);
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

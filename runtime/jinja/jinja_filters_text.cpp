@@ -2,7 +2,7 @@
 #include "jinja/jinja_filters.h"
 #include "jinja/jinja_letters.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 const char* entityOf(char c) {
@@ -120,4 +120,4 @@ bool filterWordcount(Interpreter* run, const Value& in, const Args&, Value* out)
   return run->charge(all.bytes / 4);
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

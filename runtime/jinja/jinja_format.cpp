@@ -4,7 +4,7 @@
 
 #include "jinja/jinja_number.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 const Value* byName(const Args& args, const Str& name) {
@@ -106,4 +106,4 @@ bool Interpreter::formatPercent(const Value& format, const Value& values, Value*
   return chargeBytes(text.bytes) && finish(&built, out);
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

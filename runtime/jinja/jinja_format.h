@@ -3,9 +3,9 @@
 
 #include "jinja/jinja_run.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 /// str.format(): {}, {0}, {name}, {{ and }}; nothing about width or kind.
 bool formatBraces(Interpreter* run, const Value& format, const Args& args, Value* out);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

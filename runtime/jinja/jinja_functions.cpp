@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "jinja/jinja_methods.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint64_t kMostInRange = 100000;  // as in Jinja's sandbox
@@ -277,4 +277,4 @@ bool writeTime(Interpreter* run, const Str& format, TextBuilder* out) {
   return run->chargeBytes(format.bytes);
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

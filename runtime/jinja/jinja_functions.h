@@ -5,7 +5,7 @@
 
 #include "jinja/jinja_run.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 constexpr uint32_t kNoFunction = 0xFFFFFFFF;
 /// The name of function `id`, null behind the last.
@@ -14,4 +14,4 @@ bool callFunction(Interpreter* run, uint32_t id, const Args& args, Value* out);
 /// Date and time as Python's strftime() writes it, in English, at noon.
 bool writeTime(Interpreter* run, const Str& format, TextBuilder* out);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

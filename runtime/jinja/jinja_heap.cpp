@@ -5,7 +5,7 @@
 
 #include "jinja/jinja_value.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr size_t kGrain = 16;
@@ -217,4 +217,4 @@ void Heap::bury(Object* object) {
   burying_ = false;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -6,7 +6,7 @@
 
 #include "base/scratch.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 struct Object;
 
@@ -70,4 +70,4 @@ class Heap {
   bool burying_ = false;
 };
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -9,7 +9,7 @@
 #include "jinja/jinja_sort.h"
 #include "text/utf8.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint32_t kMaxJsonNesting = 64;
@@ -259,4 +259,4 @@ bool filterTojson(Interpreter* run, const Value& in, const Args& args, Value* ou
   return writer.readOptions(args) && writer.write(in, 0) && run->finish(&text, out);
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -5,9 +5,9 @@
 
 #include "jinja/jinja_run.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 /// The filter tojson: ensure_ascii, indent, separators, sort_keys.
 bool filterTojson(Interpreter* run, const Value& in, const Args& args, Value* out);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

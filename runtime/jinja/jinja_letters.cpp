@@ -4,7 +4,7 @@
 #include "text/unicode.h"
 #include "text/utf8.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint32_t kSharpS = 0xDF;
@@ -158,4 +158,4 @@ bool replace(Interpreter* run, const Value& text, const Value& old, const Value&
   return run->chargeBytes(in.bytes) && run->finish(&replaced, out);
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

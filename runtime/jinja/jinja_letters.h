@@ -3,7 +3,7 @@
 
 #include "jinja/jinja_run.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 /// kTitle is Python's title(), kWords the filter title.
 enum class Letters : uint8_t { kUpper, kLower, kTitle, kWords, kCapitalize, kSwap };
@@ -17,4 +17,4 @@ size_t lineEnd(const Str& text, size_t begin, size_t* next);
 bool replace(Interpreter* run, const Value& text, const Value& old, const Value& by, int64_t most,
              Value* out);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -4,7 +4,7 @@
 
 #include "jinja/jinja_text.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
@@ -309,4 +309,4 @@ Lexeme Lexer::takeOperator() {
   return lexeme(Token::kOperator, 1);
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

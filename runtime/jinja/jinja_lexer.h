@@ -7,7 +7,7 @@
 
 #include "json/json.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 enum class Token : uint8_t {
   kEnd,
@@ -75,4 +75,4 @@ class Lexer {
   Mode pending_ = Mode::kData;  ///< a tag whose beginning is handed out next
 };
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -8,7 +8,7 @@
 #include "text/unicode.h"
 #include "text/utf8.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint8_t kOfText = 1;
@@ -594,4 +594,4 @@ bool callMethod(Interpreter* run, const Value& of, const Symbol& method, const A
   return ok;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

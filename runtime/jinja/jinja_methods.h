@@ -5,7 +5,7 @@
 
 #include "jinja/jinja_run.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 /// Which method a name stands for; 0: none.
 uint8_t attributeNamed(const JsonText& name);
@@ -15,4 +15,4 @@ bool hasMethod(const Value& of, uint8_t attribute);
 bool callMethod(Interpreter* run, const Value& of, const Symbol& method, const Args& args,
                 Value* out);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -6,7 +6,7 @@
 
 #include "json/json.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 /// A name of the template: one for all places where it stands.
 struct Symbol {
@@ -104,4 +104,4 @@ struct Node {
 };
 constexpr uint16_t kUnknown = 0xFFFF;  ///< flags of a filter or test that there is none of
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

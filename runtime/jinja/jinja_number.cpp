@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr int kMaxDigits = 17;              // of a double
@@ -167,4 +167,4 @@ Value numberOf(const JsonValue& number) {
   return Value::asWritten(&number.text);
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -6,7 +6,7 @@
 
 #include "jinja/jinja_value.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 constexpr size_t kMaxNumberBytes = 40;
 
@@ -20,4 +20,4 @@ bool readInteger(const char* text, size_t bytes, uint32_t base, int64_t* value);
 /// Python's float(): false when it is not a number.
 bool readFloat(const char* text, size_t bytes, double* value);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -8,7 +8,7 @@
 #include "jinja/jinja_number.h"
 #include "jinja/jinja_scope.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint32_t kMaxCompareDepth = 64;
@@ -197,7 +197,7 @@ bool Interpreter::equal(const Value& a, const Value& b, bool* result, uint32_t d
   } else if (a.isText() && b.isText()) {
     const Str left = strOf(a);
     const Str right = strOf(b);
-    *result = oriel::jinja::equal(left, right);
+    *result = oriel_internal::jinja::equal(left, right);
     return left.bytes != right.bytes || chargeBytes(left.bytes);
   } else if (isSequence(a) && isSequence(b)) {
     return isTuple(a) != isTuple(b) || equalLists(a, b, result, depth);
@@ -263,7 +263,7 @@ bool Interpreter::compare(const Value& a, const Value& b, int* order, uint32_t d
   }
   if (a.isText() && b.isText()) {
     const Str left = strOf(a);
-    *order = oriel::jinja::compare(left, strOf(b));
+    *order = oriel_internal::jinja::compare(left, strOf(b));
     return chargeBytes(left.bytes);
   }
   if (a.isUndefined() || b.isUndefined()) {
@@ -465,4 +465,4 @@ bool Interpreter::binary(Op op, const Value& a, const Value& b, Value* out) {
   return true;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -9,7 +9,7 @@
 #include "jinja/jinja_utf8.h"
 #include "text/utf8.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint32_t kNodesAtOnce = 32;
@@ -524,4 +524,4 @@ Node* Parser::parseDict() {
   return status_.ok() ? nodeOf(NodeKind::kDict, pairs.first, nullptr) : nullptr;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

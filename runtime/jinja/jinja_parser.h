@@ -10,7 +10,7 @@
 #include "jinja/jinja_lexer.h"
 #include "jinja/jinja_node.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 constexpr uint32_t kMaxNesting = 96;     ///< of blocks and of expressions, together
 constexpr uint32_t kMaxWords = 200000;   ///< between braces
@@ -135,4 +135,4 @@ struct Parser::Chain {
   }
 };
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -3,7 +3,7 @@
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_tests.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 Node* Parser::parsePostfix(Node* of) {
   while (of != nullptr) {
@@ -199,4 +199,4 @@ Node* Parser::parseTest(Node* of) {
   return negated ? nodeOf(NodeKind::kNot, test, nullptr) : test;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -7,7 +7,7 @@
 #include "text/unicode.h"
 #include "text/utf8.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint32_t kMaxPrintDepth = 64;
@@ -254,4 +254,4 @@ bool Interpreter::repr(const Value& value, TextBuilder* out, uint32_t depth) {
   }
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -10,7 +10,7 @@
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_scope.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint64_t kStepsBetweenStops = 4096;
@@ -491,4 +491,4 @@ bool Interpreter::bindRest(const Macro& macro, const Args& args, uint32_t n_para
   return true;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -11,7 +11,7 @@
 #include "jinja/jinja_text.h"
 #include "jinja/jinja_value.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 class Parser;
 
@@ -185,4 +185,4 @@ class Interpreter {
   Value captured_;
 };
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

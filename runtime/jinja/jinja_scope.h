@@ -5,7 +5,7 @@
 
 #include "jinja/jinja_run.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 /// One level of calls, blocks and expressions.
 class Interpreter::Deeper {
@@ -43,4 +43,4 @@ class Interpreter::NewScope {
   const Ref<Scope> before_;
 };
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -6,7 +6,7 @@
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_scope.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 // Members that come again later stand where they stood first, with the last value, as in a Python dict.
@@ -330,4 +330,4 @@ bool Interpreter::path(const Value& of, const Value& path, Value* out) {
   return true;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

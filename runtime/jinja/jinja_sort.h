@@ -3,7 +3,7 @@
 
 #include "jinja/jinja_run.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 /// Sorts `items` by `keys`, both only the caller's, stable.
 bool sortBy(Interpreter* run, List* keys, List* items, bool reverse);
@@ -12,4 +12,4 @@ bool sortPairs(Interpreter* run, List* pairs);
 /// Strings in small letters, everything else as it is.
 bool foldCase(Interpreter* run, const Value& value, Value* out);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

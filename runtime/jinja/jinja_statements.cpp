@@ -2,7 +2,7 @@
 #include "jinja/jinja_filters.h"
 #include "jinja/jinja_parser.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 bool isAny(const Lexeme& word, const char* a, const char* b, const char* c) {
@@ -369,4 +369,4 @@ Node* Parser::parseBlock() {
   return body != nullptr && endOf("endgeneration") ? body : nullptr;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

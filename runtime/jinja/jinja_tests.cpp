@@ -3,7 +3,7 @@
 #include "jinja/jinja_filters.h"
 #include "jinja/jinja_letters.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 enum class Test : uint8_t {
@@ -208,4 +208,4 @@ bool applyTest(Interpreter* run, uint16_t test, const Value& of, const Args& arg
   }
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -6,7 +6,7 @@
 #include "text/unicode.h"
 #include "text/utf8.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 30;
@@ -410,4 +410,4 @@ bool concat(Heap* heap, const Value& a, const Value& b, Value* out) {
   return !out->isUndefined();
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -6,7 +6,7 @@
 
 #include "jinja/jinja_value.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 /// A string to read. What it was made of must stay meanwhile.
 struct Str {
@@ -106,4 +106,4 @@ class TextBuilder {
 /// a + b. Copies only b where a is what was appended to last. False: no memory.
 bool concat(Heap* heap, const Value& a, const Value& b, Value* out);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

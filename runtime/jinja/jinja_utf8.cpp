@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 // Small letters [first, last], each `step`th; their capitals lie `below` lower.
@@ -98,4 +98,4 @@ uint32_t toLower(uint32_t code_point) {
   return code_point;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

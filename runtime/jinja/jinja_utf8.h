@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 constexpr uint32_t kNoEscape = 0xFFFFFFFF;    ///< the backslash stands for itself
 constexpr uint32_t kLineJoined = 0xFFFFFFFE;  ///< a backslash at the end of a line: nothing
@@ -17,4 +17,4 @@ size_t readEscape(const char* text, size_t bytes, uint32_t* code_point);
 uint32_t toUpper(uint32_t code_point);
 uint32_t toLower(uint32_t code_point);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

@@ -4,7 +4,7 @@
 
 #include "jinja/jinja_number.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 namespace {
 
 // Places of a list or dict; no heap has memory for so many.
@@ -258,4 +258,4 @@ bool setIn(Heap* heap, Scope* scope, const Symbol* name, Value value) {
   return true;
 }
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

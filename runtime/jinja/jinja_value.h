@@ -9,7 +9,7 @@
 #include "jinja/jinja.h"
 #include "jinja/jinja_heap.h"
 
-namespace oriel::jinja {
+namespace oriel_internal::jinja {
 
 struct Node;
 struct Symbol;
@@ -302,4 +302,4 @@ Ref<Dict> makeDict(Heap* heap, size_t capacity);
 /// False when there is no memory.
 bool setIn(Heap* heap, Scope* scope, const Symbol* name, Value value);
 
-}  // namespace oriel::jinja
+}  // namespace oriel_internal::jinja

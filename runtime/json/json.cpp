@@ -5,7 +5,7 @@
 #include "text/hex.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
@@ -356,4 +356,4 @@ void writeJson(const JsonValue& value, const JsonSink& sink) {
   put(value.isObject() ? "}" : "]", sink);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/scratch.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Bytes of somebody's text.
 struct JsonText {
@@ -66,4 +66,4 @@ void writeJsonEscaped(const JsonText& text, const JsonSink& sink);
 /// Without blanks; numbers as they were written.
 void writeJson(const JsonValue& value, const JsonSink& sink);
 
-}  // namespace oriel
+}  // namespace oriel_internal

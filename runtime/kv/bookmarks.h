@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 
 struct Bookmark {
   char name[32] = {};  ///< ends in NUL
@@ -63,4 +63,4 @@ class Bookmarks {
   uint32_t count_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

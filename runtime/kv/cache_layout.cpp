@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace oriel {
+namespace oriel_internal {
 
 const char* kvFormatName(KvFormat format) {
   switch (format) {
@@ -73,4 +73,4 @@ SideLayout sideLayout(KvFormat format, const CacheShape& shape) {
   return layout;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/limits.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// How one side (keys or values) of one layer's ring is stored. Sinks are always f16.
 ///   kF16   2 bytes a value
@@ -177,4 +177,4 @@ constexpr uint32_t stateMatrixWords(StateFormat format, uint32_t rows, uint32_t 
 /// Length of the Walsh-Hadamard blocks that rotate a head: the largest power of two that divides it.
 constexpr uint32_t hadamardBlock(uint32_t head_dim) { return head_dim & (~head_dim + 1); }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "base/half.h"
 #include "kv/quantise.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 void packHalves(const float* values, uint32_t n, uint32_t* words) {
@@ -95,4 +95,4 @@ void KvSide::loadRing(uint32_t head, uint32_t slot, float* values) const {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

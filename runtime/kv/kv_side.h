@@ -6,7 +6,7 @@
 
 #include "kv/cache_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class KvSide {
  public:
@@ -33,4 +33,4 @@ class KvSide {
   uint32_t* scale_words_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

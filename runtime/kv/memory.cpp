@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace oriel {
+namespace oriel_internal {
 
 uint64_t Memory::slotBytes() const {
   if (isWords()) {
@@ -180,4 +180,4 @@ uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint
   return bytes;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "kv/cache_layout.h"
 #include "model/model_desc.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 enum class MemoryKind : uint8_t {
   kKeysValues,  ///< two sides, [heads][slots][head_dim] each, in their formats (sideLayout)
@@ -84,4 +84,4 @@ uint64_t stateBytes(const ModelDesc& model, const CacheFormats& formats);
 /// Of so many tokens; fixed_bytes are not among them.
 uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint64_t tokens);
 
-}  // namespace oriel
+}  // namespace oriel_internal

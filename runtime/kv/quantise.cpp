@@ -5,7 +5,7 @@
 
 #include "base/half.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Number of borders between levels that `value` exceeds; `scale` is positive or zero.
@@ -132,4 +132,4 @@ void storeVector(KvFormat format, const float* values, uint32_t n, uint8_t* code
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 
 #include "kv/cache_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Multiplies blocks of `block` values (a power of two) by the normalised Walsh-Hadamard matrix, in
 /// place. Its own inverse. Keys and queries are rotated alike, which spreads outlier channels over all
@@ -47,4 +47,4 @@ void loadVector(KvFormat format, const uint8_t* codes, const uint8_t* scales, ui
 /// Into zeros.
 void storeVector(KvFormat format, const float* values, uint32_t n, uint8_t* codes, uint8_t* scales);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "base/wipe.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Of the formula: how soon more of the same word counts no more, and how much the length of a passage does.
@@ -245,4 +245,4 @@ RecallSpans RecallIndex::best(uint32_t room) const {
   return found;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Tokens of a conversation, one behind the other.
 struct TokenSpan {
@@ -132,4 +132,4 @@ class RecallIndex {
   uint32_t n_passages_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr long double kPi = 3.14159265358979323846264338327950288L;
@@ -41,4 +41,4 @@ void RopePhases::rotations(uint64_t position, float* pairs, double scale) const 
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Position times frequency, kept as a fixed-point fraction of a turn: phase = step * position modulo
 /// 2^64, where step = frequency / 2 pi * 2^64. The product wraps exactly as the angle does, so the
@@ -29,4 +29,4 @@ class RopePhases {
   uint64_t* steps_ = nullptr;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

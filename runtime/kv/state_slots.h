@@ -5,7 +5,7 @@
 
 #include "kv/memory.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A long text without messages gets a checkpoint every so many tokens. They cost nothing to make, and what is kept of
 /// them thins out with age; this is what going back a little reads again at most, a few prefill batches.
@@ -196,4 +196,4 @@ class StateSlots {
   uint64_t latest_start_ = kNone;  ///< of messages
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

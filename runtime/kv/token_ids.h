@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "kv/window.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Tokens of a session whose slots hold them still. `position` were committed; `stored` slots count as written
 /// (Session::stored_): what was in the ring before does not come back.
@@ -105,4 +105,4 @@ class TokenIds {
   bool shares_ = false;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

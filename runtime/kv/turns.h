@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The latest kCapacity turn starts, in order. When a window holds more turns than that, the oldest ones
 /// are evicted a little early.
@@ -67,4 +67,4 @@ class TurnMarks {
   uint32_t count_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "kv/cache_layout.h"
 #include "shaders/shared/layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Of the session whose view it is, as the push constants of an op that reads or writes its memory have it.
 template <typename Push>
@@ -86,4 +86,4 @@ class SlidingWindow {
   CacheShape shape_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

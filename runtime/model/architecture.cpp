@@ -2,7 +2,7 @@
 
 #include "base/limits.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr CountKey kCounts[] = {
@@ -363,4 +363,4 @@ const Architecture* findArchitecture(const GgufString& name) {
   return nullptr;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 
 #include "model/model_desc.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A whole number in the metadata, "<architecture>.<suffix>".
 struct CountKey {
@@ -210,4 +210,4 @@ void forEachRule(const Architecture& architecture, const Visit& visit) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

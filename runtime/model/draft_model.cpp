@@ -4,7 +4,7 @@
 #include <cinttypes>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 bool sameTable(const RopeTable& a, const RopeTable& b) {
@@ -99,4 +99,4 @@ Status joinDraft(const ModelDesc& draft, const TensorIndex& draft_tensors, const
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "model/tensor_index.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Makes `draft`, of readDraftDesc(), the model that guesses for `target`: its layers read the memory of the target's last
 /// layer that slides, or of the last that does not, as they do themselves. ORIEL_ERROR_FORMAT where the two do not belong
@@ -11,4 +11,4 @@ namespace oriel {
 Status joinDraft(const ModelDesc& draft, const TensorIndex& draft_tensors, const Log& log,
                  ModelDesc* target, TensorIndex* tensors);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "model/keys.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// How weights of experts are scaled, and as how many experts the shared one counts.
@@ -73,4 +73,4 @@ Status readExperts(const GgufFile& file, const Architecture& architecture, uint3
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

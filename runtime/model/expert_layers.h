@@ -5,7 +5,7 @@
 #include "gguf/gguf.h"
 #include "model/architecture.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What the layers with experts have in common.
 struct ExpertCounts {
@@ -18,4 +18,4 @@ struct ExpertCounts {
 Status readExperts(const GgufFile& file, const Architecture& architecture, uint32_t n_layers,
                    uint32_t n_ff, const Log& log, ExpertCounts* found);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include <cinttypes>
 #include <cmath>
 
-namespace oriel {
+namespace oriel_internal {
 
 Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t* value) {
   if (file.getUint(key, value)) {
@@ -163,4 +163,4 @@ Status readCountAsReal(const GgufFile& file, const Architecture& architecture, c
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

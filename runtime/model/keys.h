@@ -8,7 +8,7 @@
 #include "gguf/gguf.h"
 #include "model/architecture.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// "llama.block_count": the longest architecture and suffix of the tables fit with room to spare.
 struct KeyName {
@@ -75,4 +75,4 @@ Status readScale(const GgufFile& file, const Architecture& architecture, const c
 Status readCountAsReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
                        const Log& log, double* value);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "model/keys.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 bool hasTensor(const GgufFile& file, const char* name) {
@@ -57,4 +57,4 @@ Status readLatent(const GgufFile& file, const Architecture& architecture, const 
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

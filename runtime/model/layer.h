@@ -5,7 +5,7 @@
 
 #include "shaders/shared/layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What a layer makes of the tokens before.
 enum class Mixer : uint8_t {
@@ -138,4 +138,4 @@ struct LayerView {
   }
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -9,7 +9,7 @@
 #include "model/latent.h"
 #include "model/state_layers.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 bool hasConvLayers(const Architecture& architecture) {
@@ -525,4 +525,4 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   return checkMemories(*desc, log);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

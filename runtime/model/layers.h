@@ -3,10 +3,10 @@
 
 #include "model/architecture.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Fills in everything of `desc` that says what layers do; counts of the whole model have been read.
 Status readLayers(const GgufFile& file, const Architecture& architecture, const Log& log,
                   ModelDesc* desc);
 
-}  // namespace oriel
+}  // namespace oriel_internal

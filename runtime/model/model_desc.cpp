@@ -13,7 +13,7 @@
 #include "model/tensor_index.h"
 #include "model/unsupported.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
   const LayerKind& kind = desc.kind(layer);
@@ -548,4 +548,4 @@ Status checkMemories(const ModelDesc& desc, const Log& log) {
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

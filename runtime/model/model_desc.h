@@ -9,7 +9,7 @@
 #include "gguf/gguf.h"
 #include "model/layer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Whose vectors a file says become that of a text: the numbers of its "pooling_type".
 enum class FilePooling : uint8_t { kNone, kMean, kFirst, kLast, kRank, kUnknown };
@@ -241,4 +241,4 @@ Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, con
 Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);
 
-}  // namespace oriel
+}  // namespace oriel_internal

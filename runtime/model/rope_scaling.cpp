@@ -7,7 +7,7 @@
 #include "model/tensor_index.h"
 #include "model/tensor_values.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// A divisor with which a pair does not turn within any number of tokens.
@@ -284,4 +284,4 @@ const char* ropeScalingName(RopeScaling scaling) {
   return "?";
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "gguf/gguf.h"
 #include "model/architecture.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Fills in everything about rotations but which layers have none: bases, scaling, factors. Needs the
 /// counts, and tensors that were checked. ORIEL_ERROR_FORMAT for numbers and factors that are missing or
@@ -12,4 +12,4 @@ namespace oriel {
 Status readRope(const GgufFile& file, const Architecture& architecture, const TensorIndex& tensors,
                 const Log& log, ModelDesc* desc);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "model/keys.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kRecurrentLayers[] = "attention.recurrent_layers";
@@ -119,4 +119,4 @@ Status MixerPattern::next(uint32_t layer, uint32_t n_kv_heads, const Log& log, M
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "model/architecture.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The states of all layers that keep one; nothing where the architecture has none. `normed` is left open.
 Status readState(const GgufFile& file, const Architecture& architecture, const Log& log,
@@ -29,4 +29,4 @@ class MixerPattern {
   GgufArrayReader flags_{GgufArray()};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

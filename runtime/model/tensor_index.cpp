@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-namespace oriel {
+namespace oriel_internal {
 
 static_assert(kMaxTensors < UINT16_MAX, "slots are 16 bits");
 
@@ -80,4 +80,4 @@ void TensorIndex::tieOutput() {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "base/workspace.h"
 #include "model/model_desc.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 inline constexpr GgufTensor kNoTensor = {};
 
@@ -52,4 +52,4 @@ class TensorIndex {
   uint32_t capacity_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

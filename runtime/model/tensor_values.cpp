@@ -4,7 +4,7 @@
 
 #include "base/half.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 Status readValues(const GgufFile& file, const GgufTensor& tensor, uint64_t first, uint32_t count,
                   const Log& log, double* values) {
@@ -33,4 +33,4 @@ Status readValues(const GgufFile& file, const GgufTensor& tensor, uint64_t first
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "gguf/gguf.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What is read at a time at most.
 constexpr uint32_t kMostTensorValues = kMaxHeadDim;
@@ -15,4 +15,4 @@ constexpr uint32_t kMostTensorValues = kMaxHeadDim;
 Status readValues(const GgufFile& file, const GgufTensor& tensor, uint64_t first, uint32_t count,
                   const Log& log, double* values);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 
 #include "model/keys.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr const char* kExperts = "a mixture of experts";
@@ -190,4 +190,4 @@ Status refuseVariants(const GgufFile& file, const Architecture& architecture, co
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "gguf/gguf.h"
 #include "model/architecture.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Says that an architecture does not run, what it needs where that is known, and which ones run.
 Status refuseArchitecture(const GgufString& name, const Log& log);
@@ -15,4 +15,4 @@ const char* unknownTensorPurpose(const GgufString& name);
 /// Refuses keys of a known architecture that would change its arithmetic.
 Status refuseVariants(const GgufFile& file, const Architecture& architecture, const Log& log);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 
 #include "os/posix_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// The files of one version, and where it is usually mounted.
@@ -142,4 +142,4 @@ uint64_t freeInControlGroups(const char* root) {
   return least;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -1,7 +1,7 @@
 // What is the same on every system.
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 bool readIfThere(const char* path, void* to, uint64_t bytes) {
   InputFile file;
@@ -14,4 +14,4 @@ Status InputFile::readAll(void* to, const Log& log) const {
   return expectUnchanged(log);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #endif
 
-namespace oriel {
+namespace oriel_internal {
 
 bool mayHaveGpu() {
 #if defined(__linux__) && !defined(__ANDROID__)
@@ -33,4 +33,4 @@ bool mayHaveGpu() {
 #endif
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

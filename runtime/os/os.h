@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A file that is read piece by piece, while others may write to it or cut it off: what is read may then be
 /// old or new, and expectUnchanged() tells; nothing worse happens. Closed by the destructor.
@@ -179,4 +179,4 @@ class SharedLibrary {
   void* handle_ = nullptr;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -20,7 +20,7 @@
 #include "os/os.h"
 #include "os/posix_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 void preferLargePages(void* block, uint64_t bytes) {
 #if defined(MADV_HUGEPAGE)
   constexpr uint64_t kLargePage = 2 << 20;
@@ -123,4 +123,4 @@ void* SharedLibrary::symbol(const char* name) const {
   return handle_ == nullptr ? nullptr : ::dlsym(handle_, name);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

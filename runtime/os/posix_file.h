@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Longest path handled, with its NUL; what Linux takes.
 constexpr size_t kMaxPathBytes = 4096;
@@ -75,4 +75,4 @@ inline uint64_t numberAfter(const char* text, const char* label) {
   return at == nullptr ? 0 : std::strtoull(at + std::strlen(label), nullptr, 10);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -11,7 +11,7 @@
 #include "os/os.h"
 #include "os/posix_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// -1: another path.
@@ -204,4 +204,4 @@ Status InputFile::expectUnchanged(const Log& log) const {
   return same ? kOk : changedMeanwhile(path_, log);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

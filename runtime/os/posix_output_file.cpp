@@ -14,7 +14,7 @@
 #include "os/posix_size_signal.h"
 #include "os/posix_temporary.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 bool writeAll(int fd, const void* data, size_t bytes) {
@@ -174,4 +174,4 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
 
 void removeFile(const char* path) { (void)::unlink(path); }
 
-}  // namespace oriel
+}  // namespace oriel_internal

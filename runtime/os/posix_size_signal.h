@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// While it lives a write past the largest size that the process may give a file (RLIMIT_FSIZE) is EFBIG. The signal that
 /// the system sends besides, to the thread that writes, ends a process that has not seen to it.
@@ -40,4 +40,4 @@ class SizeSignal {
   bool blocked_ = false;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -16,7 +16,7 @@
 
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Where files cannot be locked, what is this much older than now was left behind.
@@ -144,4 +144,4 @@ int makeTemporary(const Place& place, int flags, mode_t mode, char (&path)[kMaxP
   return -1;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "os/posix_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 // A temporary file is called NAME.0123456789abcdef.oriel-tmp; older versions called it NAME.oriel-tmp.
 constexpr char kTemporaryEnd[] = ".oriel-tmp";
@@ -42,4 +42,4 @@ int makeTemporary(const Place& place, int flags, mode_t mode, char (&path)[kMaxP
 /// is being written, links and other users' files.
 void removeLeftBehind(const Place& place);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -15,7 +15,7 @@
 
 #include "os/thread.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 static_assert(sizeof(pthread_t) <= sizeof(uintptr_t), "a handle holds a pthread_t");
 
@@ -169,4 +169,4 @@ uintptr_t threadId() {
   return id;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

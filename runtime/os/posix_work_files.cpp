@@ -13,7 +13,7 @@
 #include "os/posix_size_signal.h"
 #include "os/posix_temporary.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 // --- For a while ---------------------------------------------------------------------------------
 
@@ -183,4 +183,4 @@ uint32_t removeFiles(const char* folder, const char* beginning, const char* end,
   return removed;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

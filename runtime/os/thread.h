@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A joinable thread. Not movable: it is started once, where it lies.
 class Thread {
@@ -43,4 +43,4 @@ void yieldProcessor();
 /// The calling thread, among those that live; never 0.
 uintptr_t threadId();
 
-}  // namespace oriel
+}  // namespace oriel_internal

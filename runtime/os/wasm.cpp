@@ -19,7 +19,7 @@ double oriel_host_size(int file);
 int oriel_host_read(int file, double offset, void* to, double bytes);
 }
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kNoFiles[] =
@@ -141,4 +141,4 @@ SharedLibrary::~SharedLibrary() = default;
 bool SharedLibrary::open(const char*) { return false; }
 void* SharedLibrary::symbol(const char*) const { return nullptr; }
 
-}  // namespace oriel
+}  // namespace oriel_internal

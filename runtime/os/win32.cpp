@@ -17,7 +17,7 @@
 
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Longest path handled, in UTF-16 units with its NUL. Longer ones need opt-in by the app anyway.
@@ -533,4 +533,4 @@ void* SharedLibrary::symbol(const char* name) const {
              : reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(handle_), name));
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "os/thread.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct ThreadEntry {
   static DWORD WINAPI run(void* thread) {
@@ -61,4 +61,4 @@ void yieldProcessor() { (void)SwitchToThread(); }
 
 uintptr_t threadId() { return GetCurrentThreadId(); }
 
-}  // namespace oriel
+}  // namespace oriel_internal

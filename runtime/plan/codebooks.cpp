@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 struct Codebook {
@@ -52,4 +52,4 @@ void copyCodebooks(void* out) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

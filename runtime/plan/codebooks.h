@@ -5,7 +5,7 @@
 
 #include "plan/op.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Bytes of all of them, one behind the other, each a multiple of kBufferAlignment long.
 constexpr uint32_t kCodebookBytes = 5120;
@@ -214,4 +214,4 @@ constexpr uint32_t kIq3SGrid[256] = {
     0x0e810e65u, 0x0e880e84u, 0x0e910e8eu, 0x0ea90e98u, 0x0eda0ec2u, 0x0eeb0eddu, 0x0f050f01u,
     0x0f100f0bu, 0x0f520f28u, 0x0f820f62u, 0x0fc00f99u};
 
-}  // namespace oriel
+}  // namespace oriel_internal

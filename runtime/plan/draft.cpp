@@ -2,7 +2,7 @@
 // that the next guess is made of. Keys and values are the target's; nothing is remembered.
 #include "plan/draft.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 class Draft {
@@ -169,4 +169,4 @@ Status emitDraft(const ModelDesc& model, const ActivationLayout& act, const Buff
   return Draft(model, act, top, rotations, memories, ops).run();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "plan/op_list.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Where a memory of the target lies.
 struct DraftMemory {
@@ -16,4 +16,4 @@ struct DraftMemory {
 Status emitDraft(const ModelDesc& model, const ActivationLayout& act, const BufferRef& top,
                  const RotationTables& rotations, const DraftMemory* memories, OpList* ops);
 
-}  // namespace oriel
+}  // namespace oriel_internal

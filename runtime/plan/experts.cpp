@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 enum : uint32_t { kGatePart, kUpPart, kDownPart, kParts };
@@ -164,4 +164,4 @@ Status emitExperts(uint32_t layer, const LayerKind& kind, const ActivationLayout
   return ExpertOps(layer, kind, activations, io, in, ops).run(out);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,10 +3,10 @@
 
 #include "plan/op_list.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Emits what a layer's experts add to `out` for the rows `in`.
 Status emitExperts(uint32_t layer, const LayerKind& kind, const ActivationLayout& activations,
                    const IoLayout& io, const Rows& in, const Rows& out, OpList* ops);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -11,7 +11,7 @@
 #include "plan/op_list.h"
 #include "plan/state.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr float kSqrtHalf = 0.70710678f;
@@ -529,4 +529,4 @@ Status emitSteps(const TensorIndex& tensors, const ModelDesc& model, const Log& 
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "plan/memory_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What placing and reading the weights comes to.
 struct WeightCounts {
@@ -20,4 +20,4 @@ Status emitSteps(const TensorIndex& tensors, const ModelDesc& model, const Log& 
                  const ActivationLayout& activations, const IoLayout& io, Plan* plan,
                  WeightCounts* counts);
 
-}  // namespace oriel
+}  // namespace oriel_internal

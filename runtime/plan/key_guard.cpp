@@ -6,7 +6,7 @@
 #include "kv/memory.h"
 #include "model/tensor_values.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // After the Hadamard rotation a head's largest value is near 2.5 |b| / sqrt(head_dim), where |b| is the
@@ -112,4 +112,4 @@ Status guardKeys(const GgufFile& file, const TensorIndex& tensors, const ModelDe
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "kv/cache_layout.h"
 #include "model/tensor_index.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Marks layers with extreme key biases or wide key norms in `formats`. A bias is the same in every key, so
 /// it carries no information between them, yet it sets the scale that all of a head's values are rounded
@@ -12,4 +12,4 @@ namespace oriel {
 Status guardKeys(const GgufFile& file, const TensorIndex& tensors, const ModelDesc& model,
                  const Log& log, CacheFormats* formats);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -1,6 +1,6 @@
 #include "plan/latent.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // With a head's matrices K (from a latent to a key) and V (to a value), q . K c = (K^T q) . c, and the weighted sum of
@@ -194,4 +194,4 @@ Status emitLatentAttention(uint32_t layer, const ModelDesc& model, const LatentP
   return LatentOps(layer, model, places, in, ops).run();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "plan/op_list.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What a layer of latent attention works with, beside its input.
 struct LatentPlaces {
@@ -17,4 +17,4 @@ struct LatentPlaces {
 Status emitLatentAttention(uint32_t layer, const ModelDesc& model, const LatentPlaces& places,
                            const Rows& in, OpList* ops);
 
-}  // namespace oriel
+}  // namespace oriel_internal

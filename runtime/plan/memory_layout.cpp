@@ -4,7 +4,7 @@
 
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // At most this many workgroups share one head: beyond it merging costs more than it spreads.
@@ -341,4 +341,4 @@ bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheForm
   return largest <= kMaxBindingBytes;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "kv/memory.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Hands out aligned pieces of one arena.
 class PieceCounter {
@@ -196,4 +196,4 @@ void forEachPlacedMemory(const ModelDesc& model, const CacheShape& cache,
   });
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// What an op costs that does nothing: starting it, and waiting for the one before.
@@ -237,4 +237,4 @@ OpWork opWork(const Op& op, uint32_t rows) {
   return work;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

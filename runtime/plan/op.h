@@ -7,7 +7,7 @@
 #include "kv/cache_layout.h"
 #include "shaders/shared/layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Device memory, in the order in which it is allocated.
 enum class ArenaKind : uint8_t {
@@ -215,4 +215,4 @@ inline bool writes(const Op& op, uint32_t binding) {
   return (opTraits(op.kind).writes >> binding & 1) != 0;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

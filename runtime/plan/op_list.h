@@ -6,7 +6,7 @@
 #include "plan/forward.h"
 #include "plan/weight_placement.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Rows of vectors in memory: [rows][stride] words, of which `cols` count.
 struct Rows {
@@ -298,4 +298,4 @@ class OpList {
   uint64_t draft_bytes_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "plan/memory_layout.h"
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Half of the upload ring: large enough to keep a copy engine busy, small beside the weights.
@@ -159,4 +159,4 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   return emitSteps(tensors, model, log, activations, io, plan, &weights);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

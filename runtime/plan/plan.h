@@ -12,7 +12,7 @@
 #include "plan/op.h"
 #include "plan/step_block.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A recorded sequence of ops. kDecode works on one token (n_tokens is 1), kChunk on up to chunk_tokens; both
 /// leave the residual stream of every token. The others turn the residuals of the tokens that the step block
@@ -208,4 +208,4 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
                  const CacheShape& cache, const CacheFormats& formats, uint32_t chunk,
                  const Log& log, Arena* arena, Plan* plan);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "base/half.h"
 #include "plan/repack_rows.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Values as they are, the last unit filled up with zeros.
@@ -195,4 +195,4 @@ void repackVector(uint32_t file_type, const uint8_t* source, uint32_t cols, floa
   std::fill(values + cols, values + paddedCols(cols), 0.0f);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Repacks `rows` rows of the type's file format to rows first_row, first_row + 1, ... of the
 /// groups that begin at `groups`. Touches nothing else, so that parts of several tensors can share
@@ -19,4 +19,4 @@ void clearRows(WeightType type, uint32_t rows, uint32_t cols, uint32_t first_row
 /// A vector of any float type as float32, padded with zeros to paddedCols(cols).
 void repackVector(uint32_t file_type, const uint8_t* source, uint32_t cols, float* values);
 
-}  // namespace oriel
+}  // namespace oriel_internal

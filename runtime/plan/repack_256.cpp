@@ -2,7 +2,7 @@
 // file's block in order, with byte offsets.
 #include "plan/repack_rows.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kBlock = 256;
@@ -158,4 +158,4 @@ void packIq4Xs(const GroupRows& rows) {
                         });
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

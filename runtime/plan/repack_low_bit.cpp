@@ -1,7 +1,7 @@
 // The IQ2 and IQ3 types, TQ1_0, TQ2_0 and MXFP4. The comment above each gives the file's block in order.
 #include "plan/repack_rows.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kBlock = 256;
@@ -150,4 +150,4 @@ void packTq10(const GroupRows& rows) {
                        });
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 inline uint32_t readU16(const uint8_t* bytes) {
   uint16_t value;
@@ -87,4 +87,4 @@ void packMxfp4(const GroupRows& rows);
 void packTq20(const GroupRows& rows);
 void packTq10(const GroupRows& rows);
 
-}  // namespace oriel
+}  // namespace oriel_internal

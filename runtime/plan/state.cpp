@@ -4,7 +4,7 @@
 
 #include "kv/memory.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 class StateOps {
@@ -147,4 +147,4 @@ Status emitState(uint32_t layer, const LayerKind& kind, const BufferRef& memory,
   return StateOps(layer, kind, memory, activations, model, ops).emit(in, out);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

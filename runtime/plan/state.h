@@ -3,11 +3,11 @@
 
 #include "plan/op_list.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Emits what a layer's state, which lies in `memory`, adds to `out` for the rows `in`.
 Status emitState(uint32_t layer, const LayerKind& kind, const BufferRef& memory,
                  const ActivationLayout& activations, const Rows& in, const Rows& out,
                  const ModelDesc& model, OpList* ops);
 
-}  // namespace oriel
+}  // namespace oriel_internal

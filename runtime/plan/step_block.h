@@ -3,7 +3,7 @@
 
 #include "shaders/shared/layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Words from one token to the next.
 constexpr uint32_t tokenWords(uint32_t n_views) { return kTokenStepWords + n_views * kViewWords; }
@@ -41,4 +41,4 @@ class StepBlock {
   uint32_t* words_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -1,6 +1,6 @@
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 struct WeightFormat {
@@ -73,4 +73,4 @@ uint64_t fileRowBytes(uint32_t file_type, uint32_t cols) {
   return static_cast<uint64_t>(cols) / block_values * block_bytes;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

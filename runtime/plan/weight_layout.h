@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Shape of a matrix slice on the device. `cols` of a quantised type is a multiple of its block.
 struct WeightGeometry {
@@ -44,4 +44,4 @@ uint32_t maxSliceRows(const WeightGeometry& geometry);
 /// Bytes of one row in the file.
 uint64_t fileRowBytes(uint32_t file_type, uint32_t cols);
 
-}  // namespace oriel
+}  // namespace oriel_internal

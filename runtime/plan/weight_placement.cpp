@@ -4,7 +4,7 @@
 
 #include "plan/codebooks.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 void WeightPlacement::upload(const Upload& item, uint64_t group_bytes) {
   if (plan_->uploads != nullptr) {
@@ -253,4 +253,4 @@ Status WeightPlacement::finish() {
   return vectors_;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "plan/memory_layout.h"
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Rows of a stacked matrix that come from one tensor of the file.
 struct MatrixPart {
@@ -160,4 +160,4 @@ class WeightPlacement {
   Status vectors_;  ///< the first failure among them
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

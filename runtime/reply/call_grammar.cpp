@@ -9,7 +9,7 @@
 #include "reply/call_values.h"
 #include "reply/parameter.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// How a form writes one call.
@@ -341,4 +341,4 @@ Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer
                            : kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

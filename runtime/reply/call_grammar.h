@@ -8,7 +8,7 @@
 #include "reply/forms.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct CallGrammar {
   const char* trigger = "";  ///< the text with which a call begins
@@ -27,4 +27,4 @@ struct CallGrammar {
 Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
                        const Log& log, Grammar* grammar, CallGrammar* calls);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "reply/reader.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -186,4 +186,4 @@ bool ReplyReader::endItem() {
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "reply/reader.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -214,4 +214,4 @@ bool ReplyReader::pythonNext(char c) {
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

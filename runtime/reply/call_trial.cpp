@@ -3,7 +3,7 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kBehindKey[] = "\":1}";
@@ -85,4 +85,4 @@ bool isGemmaKey(const JsonText& key) {
   return step == ValueStep::kEnded && seen.same && argumentAt(key, seen.at) < 0;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

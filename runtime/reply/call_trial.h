@@ -5,7 +5,7 @@
 #include "json/json.h"
 #include "reply/reader.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class CallTrial {
  public:
@@ -39,4 +39,4 @@ class CallTrial {
 /// Whether Gemma's notation has such a key of an object.
 bool isGemmaKey(const JsonText& key);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -8,7 +8,7 @@
 #include "reply/parameter.h"
 #include "reply/raw_text.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kGemmaQuote[] = "<|\"|>";
@@ -291,4 +291,4 @@ ExprId CallValues::gemmaOf(const JsonValue& schema, uint8_t types) {
   return value;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

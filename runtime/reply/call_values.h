@@ -5,7 +5,7 @@
 #include "grammar/expression.h"
 #include "json/json.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 enum class ArgumentNotation : uint8_t { kJson, kRaw, kGemma };
 
@@ -92,4 +92,4 @@ ExprId membersInOrder(Grammar* grammar, const JsonValue* properties, const JsonV
   return first;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "reply/reader.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -517,4 +517,4 @@ void ReplyReader::leave() {
   pushAgain(0);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint16_t kTriggersSection = kMarkTrigger | kMarkSection;
@@ -310,4 +310,4 @@ bool opensThought(const char* text, size_t bytes, ReplyForms forms) {
 
 ReplyForms formsOfAnything() { return kUnmistakable | kBare | kFormThinkTag; }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Families of marks, as bits: which of them a reader looks for.
 using ReplyForms = uint64_t;
@@ -102,4 +102,4 @@ ReplyForms formsOfAnything();
 /// Whether the text that opens a reply, as a template wrote it, ends inside a thought.
 bool opensThought(const char* text, size_t bytes, ReplyForms forms);
 
-}  // namespace oriel
+}  // namespace oriel_internal

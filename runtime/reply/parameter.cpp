@@ -3,7 +3,7 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kCDataOpen[] = "<![CDATA[";
@@ -281,4 +281,4 @@ void Parameter::end(const ByteSink& out) {
   wrong_ = wrong_ || !value_.complete();
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

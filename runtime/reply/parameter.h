@@ -5,7 +5,7 @@
 #include "reply/forms.h"
 #include "reply/value.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// JSON types, as bits.
 enum TypeMask : uint8_t {
@@ -69,4 +69,4 @@ class Parameter {
   ValueReader value_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "reply/parameter.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 ExprId textUpTo(Grammar* grammar, const char* mark) {
   // A rule for each begin of the mark: how much of it stands at the end of the text so far.
@@ -38,4 +38,4 @@ ExprId textUpTo(Grammar* grammar, const char* mark) {
   return grammar->rule(rules[0]);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,9 +3,9 @@
 
 #include "grammar/expression.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Any text up to the first place where `mark` (ASCII) stands, with the mark.
 ExprId textUpTo(Grammar* grammar, const char* mark);
 
-}  // namespace oriel
+}  // namespace oriel_internal

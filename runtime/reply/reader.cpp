@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint16_t kMarksInAnswers = kMarkTrigger | kMarkThought | kMarkThoughtEnd | kMarkSkip;
@@ -462,4 +462,4 @@ void ReplyReader::takeTextMark(uint8_t row) {
   at_start_ = after_call_ = drop_space_ = false;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

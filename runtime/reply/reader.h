@@ -9,7 +9,7 @@
 #include "reply/parameter.h"
 #include "reply/value.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 enum class PartKind : uint8_t { kText, kThought, kCallBegun, kCallArguments, kCallEnded };
 
@@ -253,4 +253,4 @@ class ReplyReader {
   char hold_[kMostHeld] = {};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "text/hex.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kGemmaQuote[] = "<|\"|>";
@@ -465,4 +465,4 @@ bool ValueReader::endWord(const ByteSink& out) {
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

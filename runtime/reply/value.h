@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Where converted bytes go.
 struct ByteSink {
@@ -107,4 +107,4 @@ class ValueReader {
   char word_[kMostWord] = {};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

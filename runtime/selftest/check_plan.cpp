@@ -10,7 +10,7 @@
 #include "plan/weight_layout.h"
 #include "selftest/check_plan_parts.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kOutputTokens[kOutputs] = {5, 0, 3};
@@ -326,4 +326,4 @@ Status CheckPlan::run(Executor* executor) const {
   return executor->run(StepRun::kHead);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "exec/executor.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Of a check: the candidate that the executor has chosen.
 constexpr uint8_t kChosenCandidate = UINT8_MAX;
@@ -139,4 +139,4 @@ class CheckPlan {
   uint32_t n_checks_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "selftest/check_plan_parts.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kQueryStride = kHeads * 2 * kHeadDim;
@@ -147,4 +147,4 @@ void CheckPlan::addLatents(KvFormat format, const BufferRef& weight) {
   expect(StepList::kDecode, name, memory, kWordsLimit)->words = true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

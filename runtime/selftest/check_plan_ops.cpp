@@ -1,7 +1,7 @@
 #include "plan/weight_layout.h"
 #include "selftest/check_plan_parts.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kChannels = 160;  // of the convolution: three make no whole row
@@ -105,4 +105,4 @@ void CheckPlan::addTail() {
   expect(list, "tail", out, kFloatLimit);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 
 #include "selftest/check_plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kChunk = 8;
 constexpr uint32_t kRows = 40;  // of matrices: not whole groups
@@ -52,4 +52,4 @@ Op* CheckPlan::add(StepList list, OpKind kind, const Push& push,
   return op;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

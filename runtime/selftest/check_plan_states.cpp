@@ -3,7 +3,7 @@
 
 #include "selftest/check_plan_parts.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Columns of an input are less than a row of it.
@@ -100,4 +100,4 @@ void CheckPlan::addGatedNorms() {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

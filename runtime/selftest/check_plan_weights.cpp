@@ -4,7 +4,7 @@
 #include "plan/weight_layout.h"
 #include "selftest/check_plan_parts.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kExperts = 4;
@@ -149,4 +149,4 @@ void CheckPlan::addProduct(WeightType type, const BufferRef& weights, uint8_t ca
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

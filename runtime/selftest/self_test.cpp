@@ -8,7 +8,7 @@
 
 #include "base/workspace.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Memory of the app's allocator, given back with the scope.
@@ -280,4 +280,4 @@ Status testKernelsOf(const Plan& plan, const TestedDevice& device, const oriel_a
                  &subgroups);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "exec/load_weights.h"
 #include "selftest/check_plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Makes executors on the device under test and on the reference, for any plan.
 struct TestedDevice {
@@ -67,4 +67,4 @@ Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator,
 Status testKernelsOf(const Plan& plan, const TestedDevice& device, const oriel_allocator& allocator,
                      const Log& log);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -9,7 +9,7 @@
 #include "plan/memory_layout.h"
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr TensorRole kParts[] = {TensorRole::kExpertGate, TensorRole::kExpertUp,
@@ -125,4 +125,4 @@ Status measureFileSpeed(const ModelFile& file, const TensorIndex& tensors, const
   return timeReading(layers, tensors, source, plan, room.data(), log, &receiver, bytes_per_s);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -13,7 +13,7 @@
 #include "speed/speed_file.h"
 #include "speed/tune.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr double kNano = 1e-9;
@@ -412,4 +412,4 @@ Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "exec/load_weights.h"
 #include "speed/probe_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// How an executor for a plan is made; the device is its business.
 struct ExecutorMaker {
@@ -39,4 +39,4 @@ Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const
                     bool again, const LoadProgress& progress, const oriel_allocator& allocator,
                     const Log& log, DeviceSpeed* speed);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "exec/load_weights.h"
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Runs of one timing, after a first that warms up (where it is not long enough not to matter). The median
@@ -167,4 +167,4 @@ Status Probe::timeHeadAfterLayers(double* seconds) {
                       [&] { return executor_->run(StepRun::kHead); }, seconds);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

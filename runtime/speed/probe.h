@@ -5,7 +5,7 @@
 #include "exec/session.h"
 #include "speed/measure_speed.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kMaxProbeChunk = 64;
 
@@ -59,4 +59,4 @@ class Probe {
   uint32_t n_blocks_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "gguf/gguf.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint64_t kDataAlignment = 32;  // GGUF's default
@@ -199,4 +199,4 @@ void writeProbeFile(const ProbeShape& shape, uint8_t* out) {
   (void)write(shape, &writer);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 struct ProbeShape {
   uint32_t n_layers = 1;
@@ -30,4 +30,4 @@ uint64_t probeFileBytes(const ProbeShape& shape);
 /// layer overflows.
 void writeProbeFile(const ProbeShape& shape, uint8_t* out);
 
-}  // namespace oriel
+}  // namespace oriel_internal

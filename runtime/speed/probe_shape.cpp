@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kLargestBlock = 256;  // values
@@ -71,4 +71,4 @@ uint32_t layersWithin(const ProbeShape& shape, uint64_t bytes) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(layers, 1, std::max(shape.n_layers, 1u)));
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include "speed/probe_file.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The model's shape with every matrix in this type, and an output matrix of at most so many bytes: widths
 /// are rounded up where the type's blocks want it, and halved where one layer takes more than `layer_bytes`.
@@ -14,4 +14,4 @@ bool shapeOfType(const ProbeShape& model, uint32_t tensor_type, uint64_t layer_b
 /// How many of its layers take at most so many bytes; at least one.
 uint32_t layersWithin(const ProbeShape& shape, uint64_t bytes);
 
-}  // namespace oriel
+}  // namespace oriel_internal

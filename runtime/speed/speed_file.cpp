@@ -7,7 +7,7 @@
 #include "base/version.h"
 #include "os/os.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'S', 'P', '\n'};
@@ -84,4 +84,4 @@ void writeSpeedFile(const char* dir, const DeviceSpeed& speed, const Log& log) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

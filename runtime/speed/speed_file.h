@@ -5,11 +5,11 @@
 #include "base/log.h"
 #include "budget/speed.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// speed->device, ->driver and ->shape say whose rates are wanted; false leaves the rest as it was.
 bool readSpeedFile(const char* dir, DeviceSpeed* speed);
 /// Failing to write is nobody's failure.
 void writeSpeedFile(const char* dir, const DeviceSpeed& speed, const Log& log);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "speed/measure_speed.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 uint64_t SpeedTarget::hash() const {
   const uint32_t dims[] = {shape.n_layers, shape.n_embd, shape.n_heads, shape.n_kv_heads,
@@ -47,4 +47,4 @@ SpeedTarget anySpeedTarget() {
   return target;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "plan/weight_layout.h"
 #include "speed/probe.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // One layer with matrices as models of 0.5 to 1 billion weights have them; larger ones where these take no
@@ -89,4 +89,4 @@ Status tuneMatmul(const ExecutorMaker& maker, MatmulUse use, uint32_t tensor_typ
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

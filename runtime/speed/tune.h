@@ -3,7 +3,7 @@
 
 #include "speed/measure_speed.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kMostMatmulCandidates = 8;
 
@@ -24,4 +24,4 @@ struct MatmulTimes {
 Status tuneMatmul(const ExecutorMaker& maker, MatmulUse use, uint32_t tensor_type, bool again,
                   const oriel_allocator& allocator, const Log& log, MatmulTimes* times);
 
-}  // namespace oriel
+}  // namespace oriel_internal

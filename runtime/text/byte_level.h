@@ -8,7 +8,7 @@
 
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// The byte a character stands for, or -1.
 constexpr int byteOfCharacter(uint32_t code_point) {
@@ -40,4 +40,4 @@ inline bool decodeByteLevel(const char* text, size_t bytes, char* out, size_t* n
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -7,7 +7,7 @@
 
 #include "text/chat_slice.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Shorter stretches of a message are copied wherever they are.
@@ -563,4 +563,4 @@ Status renderConversation(const ChatTemplate& chat, ChatOptions options,
   return out->needed > out->capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

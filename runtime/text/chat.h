@@ -6,7 +6,7 @@
 #include "gguf/gguf.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Which ends of a message lose their white space.
 enum Trim : uint8_t { kTrimNone = 0, kTrimStart = 1, kTrimEnd = 2, kTrimBoth = 3 };
@@ -214,4 +214,4 @@ Status renderConversation(const ChatTemplate& chat, ChatOptions options,
 /// escape \n; a template writes both as it likes.
 bool templateContains(const char* text, size_t bytes, const char* part);
 
-}  // namespace oriel
+}  // namespace oriel_internal

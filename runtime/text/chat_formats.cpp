@@ -3,7 +3,7 @@
 
 #include "text/chat.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr MessageFrame kChatMlFrame = {"<|im_start|>{role}\n", "<|im_end|>\n", kTrimNone};
@@ -463,4 +463,4 @@ const ChatFormat* chatFormatByName(const char* name) {
   return nullptr;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

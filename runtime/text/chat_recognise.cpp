@@ -4,7 +4,7 @@
 
 #include "text/chat.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// A format whose template holds all of `has` and none of `lacks`.
@@ -310,4 +310,4 @@ Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, C
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

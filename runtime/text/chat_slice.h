@@ -9,7 +9,7 @@
 #include "text/unicode.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Bytes of somebody's text.
 struct Slice {
@@ -82,4 +82,4 @@ inline Slice withoutLines(Slice text, Trim ends) {
   return text;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -9,7 +9,7 @@
 #include "text/unicode.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// What merging one word takes; Tokenizer::workBytes() promises it.
@@ -595,4 +595,4 @@ Status Tokenizer::encodeBytes(const TextParts& text, const EncodeOptions& option
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

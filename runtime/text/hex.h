@@ -1,7 +1,7 @@
 // Hexadecimal digits.
 #pragma once
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What a hexadecimal digit stands for; -1 for any other character.
 inline int hexDigit(char c) {
@@ -14,4 +14,4 @@ inline int hexDigit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

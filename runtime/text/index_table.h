@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// FNV-1a over the bytes, with a final mix so that all bits of end() depend on all of the key.
 class KeyHash {
@@ -96,4 +96,4 @@ class IndexTable {
   uint32_t n_slots_ = 0;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

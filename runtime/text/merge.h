@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A symbol covers `bytes` bytes of the word from its own index on; the next one follows directly.
 struct Symbol {
@@ -77,4 +77,4 @@ void mergeSymbols(Symbol* symbols, uint32_t word_bytes, MergeCandidate* heap, co
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include "text/pretokenizer_reader.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 struct Name {
@@ -346,4 +346,4 @@ size_t WordCutter::wordEnd(size_t begin, bool* reached_end) {
   return end_;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

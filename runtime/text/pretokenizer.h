@@ -8,7 +8,7 @@
 #include "text/pretokenizer_staged.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What a name in tokenizer.ggml.pre stands for.
 struct PreTokenizerRules {
@@ -45,4 +45,4 @@ class WordCutter {
   DigitCount count_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "text/unicode.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 struct Char {
   uint32_t code_point = 0;
@@ -134,4 +134,4 @@ inline size_t numberEnd(const Reader& reader, size_t begin, int limit) {
   return end;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

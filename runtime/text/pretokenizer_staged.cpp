@@ -1,6 +1,6 @@
 #include "text/pretokenizer_staged.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 template <uint32_t n>
@@ -351,4 +351,4 @@ size_t superBpeWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
   return end;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

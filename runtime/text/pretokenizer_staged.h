@@ -6,7 +6,7 @@
 
 #include "text/pretokenizer_reader.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// [\r\n]; \s?\p{L}+; \s?\p{P}+; asian letters and signs together; \p{N}
 size_t deepSeekCoderWordEnd(const Reader& reader, size_t begin);
@@ -29,4 +29,4 @@ struct DigitCount {
 /// \p{N}+; (?=(\d{3})+(?!\d)). Numbers are cut in threes from their end; all between numbers is one word.
 size_t superBpeWordEnd(const Reader& reader, size_t begin, DigitCount* count);
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 
 uint32_t SpecialTokens::firstBehind(uint32_t first, uint32_t last, const char* text,
                                     size_t bytes) const {
@@ -30,4 +30,4 @@ int32_t SpecialTokens::lastSpecial(const char* text, size_t bytes) const {
   return t_.isVerbatim(last, text, bytes) ? last : -1;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -4,7 +4,7 @@
 
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class SpecialTokens {
  public:
@@ -101,4 +101,4 @@ class SpecialTokens {
   const Tokenizer& t_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

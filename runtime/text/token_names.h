@@ -7,7 +7,7 @@
 #include "gguf/gguf.h"
 #include "text/hex.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Tokens of these names end a text or a turn, whatever else the file says about them.
 constexpr const char* kStopNames[] = {
@@ -79,4 +79,4 @@ inline int parseByteToken(const GgufString& text) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -6,7 +6,7 @@
 #include "base/wipe.h"
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 int32_t Tokenizer::lookUp(uint64_t hash, bool verbatim, const char* text, size_t bytes) const {
   const uint32_t id = tokens_.find(hash, [&](uint32_t candidate) {
@@ -163,4 +163,4 @@ void StreamDecoder::emitWhole(const char* bytes, size_t count, bool at_end) {
   }
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -11,7 +11,7 @@
 #include "gguf/gguf.h"
 #include "text/index_table.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// Longest token of a vocabulary, in bytes; real ones stay under 300.
 constexpr uint32_t kMaxTokenBytes = 1024;
@@ -284,4 +284,4 @@ class StreamDecoder {
   char text_[kMostBytes] = {};
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -12,7 +12,7 @@
 #include "text/tokenizer.h"
 #include "text/tokenizer_source.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// Unsigned numbers in the order of descending scores; NaN comes last.
@@ -482,4 +482,4 @@ Status Tokenizer::build(const GgufFile& file, const Log& log, Arena* arena, Toke
   return TokenizerBuilder(file, log).build(arena, tokenizer);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "text/index_table.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 Status TokenizerSource::read() {
   ORIEL_TRY(readKind());
@@ -99,4 +99,4 @@ Status TokenizerSource::readParallel(const char* key, GgufArray* array) {
   return kOk;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

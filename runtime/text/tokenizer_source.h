@@ -8,7 +8,7 @@
 #include "text/pretokenizer.h"
 #include "text/tokenizer.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 class TokenizerSource {
  public:
@@ -41,4 +41,4 @@ class TokenizerSource {
   const Log& log_;
 };
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 /// General categories, except that kSpace is the property White_Space (all separators, and the
 /// control characters among white space). The order is that of scripts/make_unicode_tables.py.
@@ -67,4 +67,4 @@ inline bool isHan(uint32_t code_point) {
   return isInRanges(code_point, kHanRanges, kHanRangeCount);
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 // clang-format off
 #include "text/unicode.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 // Number of the block that holds code points [128 * i, 128 * (i + 1)); the last entry stands for
 // all that follow.
@@ -1059,4 +1059,4 @@ const CodePointRange kHanRanges[] = {
 };
 const uint32_t kHanRangeCount = 21;
 
-}  // namespace oriel
+}  // namespace oriel_internal

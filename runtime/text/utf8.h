@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oriel {
+namespace oriel_internal {
 
 constexpr uint32_t kReplacementCharacter = 0xFFFD;
 constexpr size_t kMaxUtf8Bytes = 4;  ///< of one character
@@ -93,4 +93,4 @@ inline bool isValidUtf8(const char* text, size_t bytes, size_t* bad) {
   return true;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "text/unicode.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Without case, for the scripts whose capitals lie at a fixed distance from their small letters (Latin, Greek, Cyrillic,
@@ -92,4 +92,4 @@ uint32_t WordReader::end() {
   return numberOf(stem_, std::min(length, kStem) - (plural ? 1 : 0));
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

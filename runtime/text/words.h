@@ -7,7 +7,7 @@
 
 #include "text/utf8.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A word is a run of letters, marks and digits. Its number is a hash of its first kStem characters, without case, so
 /// that most endings make no difference; a plural's s is left out. Letters of scripts without case, which mostly write no
@@ -65,4 +65,4 @@ class WordReader {
 /// Whether bytes, which may begin or end within a character, have any of a letter or digit.
 bool hasWord(const char* text, size_t bytes);
 
-}  // namespace oriel
+}  // namespace oriel_internal

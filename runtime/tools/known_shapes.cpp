@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kGpt = kTied | kPlainFeedForward | kAllBiases | kNormBias | kLearnedPositions;
@@ -297,4 +297,4 @@ ModelDesc modelDescOf(const ModelShape& shape) {
   return model;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

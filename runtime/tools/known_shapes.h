@@ -6,7 +6,7 @@
 
 #include "plan/plan.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// What besides the matrices and norms of a llama layer has parameters, or a place among the weights.
 enum ShapeFeature : uint32_t {
@@ -77,4 +77,4 @@ const ModelShape* findShape(const char* name);
 
 ModelDesc modelDescOf(const ModelShape& shape);
 
-}  // namespace oriel
+}  // namespace oriel_internal

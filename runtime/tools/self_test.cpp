@@ -9,7 +9,7 @@
 #include "plan/weight_layout.h"
 #include "speed/tune.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // Types of weights whose candidates are timed: what models commonly come in.
@@ -135,9 +135,9 @@ Status selfTest(const oriel_options& options, oriel_check_fn on_check,
 }
 
 }  // namespace
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_self_test(const oriel_options* given, oriel_check_fn on_check,
                              oriel_candidate_fn on_candidate, void* user,

@@ -6,7 +6,7 @@
 #include "api/recall.h"
 #include "api/several.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 // A tokenizer's tables. Measured on vocabularies of 384 to 262,000 entries: 26 to 37 bytes an entry, 16
@@ -129,9 +129,9 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
 }
 
 }  // namespace
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t* needed) {
   if (needed == nullptr || (shapes == nullptr && capacity != 0)) {

@@ -4,10 +4,10 @@
 #include "oriel/tools.h"
 #include "tools/shape_weights.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// A known shape by name, and the type of its matrices.
 Status readShape(const char* name, oriel_weight_format weights, const Log& log,
                  const ModelShape** shape, WeightType* type);
 
-}  // namespace oriel
+}  // namespace oriel_internal

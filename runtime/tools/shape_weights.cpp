@@ -5,7 +5,7 @@
 #include "plan/memory_layout.h"
 #include "plan/weight_layout.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 /// What a step does with a matrix.
@@ -386,4 +386,4 @@ WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType typ
   return work;
 }
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "tools/known_shapes.h"
 
-namespace oriel {
+namespace oriel_internal {
 
 /// 0 when the weights are not known.
 uint64_t shapeParameters(const ModelShape& shape);
@@ -19,4 +19,4 @@ PlanTotals measureShape(const ModelShape& shape, WeightType type, const OnFile& 
 WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type,
                  const OnFile& on_file = OnFile());
 
-}  // namespace oriel
+}  // namespace oriel_internal

@@ -3,7 +3,7 @@
 #include "speed/measure_speed.h"
 #include "tools/shape.h"
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 struct DeviceChoice {
@@ -117,9 +117,9 @@ Status measureShape(const char* name, oriel_weight_format weights, const oriel_o
 }
 
 }  // namespace
-}  // namespace oriel
+}  // namespace oriel_internal
 
-using namespace oriel;
+using namespace oriel_internal;
 
 oriel_status oriel_speed_measure(const char* path, const oriel_options* given, oriel_speed* speed) {
   oriel_options options;

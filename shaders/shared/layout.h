@@ -4,7 +4,7 @@
 
 #ifdef __cplusplus
 #include <cstdint>
-namespace oriel {
+namespace oriel_internal {
 using uint = uint32_t;
 #define ORIEL_CONST(name, value) constexpr uint name = value
 #else
@@ -559,7 +559,7 @@ static_assert(sizeof(SoftCapPush) == 12, "shared with shaders");
 static_assert(sizeof(KeepLogitsPush) == 4, "shared with shaders");
 static_assert(sizeof(TopPush) == 12, "shared with shaders");
 static_assert(sizeof(TopTokens) == 16 + 8 * kTopCapacity, "shared with shaders");
-}  // namespace oriel
+}  // namespace oriel_internal
 #endif
 #undef ORIEL_CONST
 

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 
 void CheckList::begin(const std::string& group, const std::string& name) {
   group_ = group;
@@ -46,4 +46,4 @@ void CheckList::record(const char* status, const std::string& detail, const Json
   std::fflush(stdout);
 }
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

@@ -9,7 +9,7 @@
 
 #include "oriel/oriel.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 
 /// Fields stay in the order in which they were added.
 using Json = nlohmann::ordered_json;
@@ -55,4 +55,4 @@ class CheckList {
   int skipped_ = 0;
 };
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

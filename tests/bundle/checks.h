@@ -5,7 +5,7 @@
 #include "bundle/check_list.h"
 #include "bundle/device.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 
 /// Every kernel variant that the device can use against plain code. Returns the candidates of each op with
 /// their times, if asked for.
@@ -24,4 +24,4 @@ void checkFaults(const Device& device, CheckList* list);
 /// before and after where they can be read.
 Json measure(const Device& device);
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

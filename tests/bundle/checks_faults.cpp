@@ -7,7 +7,7 @@
 #include "bundle/checks.h"
 #include "support/encoding.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -178,4 +178,4 @@ void checkFaults(const Device& device, CheckList* list) {
   list->run(group, "cancelled from another thread", [&] { checkCancel(device, list); });
 }
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

@@ -1,6 +1,6 @@
 #include "bundle/checks.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 namespace {
 
 struct Sink {
@@ -43,4 +43,4 @@ Json checkKernels(const Device& device, bool time_candidates, CheckList* list) {
   return sink.candidates;
 }
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

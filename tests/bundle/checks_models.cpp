@@ -4,7 +4,7 @@
 #include "support/distances.h"
 #include "support/golden.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 namespace {
 
 using nlohmann::json;
@@ -118,4 +118,4 @@ void checkModels(const Device& device, CheckList* list) {
   }
 }
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

@@ -2,7 +2,7 @@
 #include "support/distances.h"
 #include "support/encoding.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 namespace {
 
 using nlohmann::json;
@@ -76,4 +76,4 @@ void checkStreaming(const Device& device, CheckList* list) {
   run_formats("k4v4", ORIEL_KV_INT4, ORIEL_KV_INT4);
 }
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

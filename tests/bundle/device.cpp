@@ -4,7 +4,7 @@
 
 #include "support/patience.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 namespace {
 
 std::string last_error;
@@ -81,4 +81,4 @@ std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens) {
   return ids;
 }
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

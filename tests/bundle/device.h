@@ -7,7 +7,7 @@
 #include "oriel/tools.h"
 #include "support/owners.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 
 using test::Loaded;
 
@@ -47,4 +47,4 @@ std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens);
 /// Throws std::runtime_error unless the call went well.
 void require(oriel_status status, const std::string& what);
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

@@ -20,7 +20,7 @@
 #include "apps/oriel/system.h"
 #include "bundle/checks.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -253,10 +253,10 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle
 
 int main(int argc, char** argv) {
-  using namespace oriel::bundle;
+  using namespace oriel_internal::bundle;
   const auto failed = [](const std::exception& error, int code) {
     std::fprintf(stderr, "oriel_device_test: %s\n", error.what());
     return code;

@@ -7,7 +7,7 @@
 #include "bundle/checks.h"
 #include "support/encoding.h"
 
-namespace oriel::bundle {
+namespace oriel_internal::bundle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,4 +109,4 @@ Json measure(const Device& device) {
   return figures;
 }
 
-}  // namespace oriel::bundle
+}  // namespace oriel_internal::bundle

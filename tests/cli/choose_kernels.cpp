@@ -9,7 +9,7 @@
 #include "vulkan/matmul_choices.h"
 
 int main(int argc, char** argv) {
-  using namespace oriel;
+  using namespace oriel_internal;
   if (argc != 3) {
     std::fprintf(stderr, "usage: oriel_choose_kernels KIND DIR\n");
     return 2;

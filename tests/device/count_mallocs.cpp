@@ -51,7 +51,7 @@ int posix_memalign(void** block, size_t alignment, size_t bytes) {
 }
 #endif
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 bool canCountMallocs() { return ORIEL_COUNTS_MALLOCS != 0; }
 
@@ -62,4 +62,4 @@ MallocCount::MallocCount() {
 MallocCount::~MallocCount() { counting = false; }
 uint64_t MallocCount::calls() const { return counted; }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// False: nothing is counted in this build.
 bool canCountMallocs();
@@ -19,4 +19,4 @@ class MallocCount {
   uint64_t calls() const;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

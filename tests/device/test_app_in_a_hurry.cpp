@@ -5,7 +5,7 @@
 #include "support/recovery.h"
 #include "support/scratch_folder.h"
 
-namespace oriel::test::test_app_in_a_hurry {
+namespace oriel_internal::test::test_app_in_a_hurry {
 namespace {
 
 template <typename Struct>
@@ -411,4 +411,4 @@ TEST_F(ClosedWindow, while_the_log_is_told_why_not) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_app_in_a_hurry
+}  // namespace oriel_internal::test::test_app_in_a_hurry

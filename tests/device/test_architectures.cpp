@@ -6,7 +6,7 @@
 #include "support/random_llama.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_architectures {
+namespace oriel_internal::test::test_architectures {
 namespace {
 
 // ---- Against float64 -----------------------------------------------------------------------------
@@ -337,4 +337,4 @@ TEST(Architectures, wide_key_norms_get_more_bits_and_the_plan_says_which_and_why
 }
 
 }  // namespace
-}  // namespace oriel::test::test_architectures
+}  // namespace oriel_internal::test::test_architectures

@@ -7,7 +7,7 @@
 #include "support/bad_files.h"
 #include "support/random_families.h"
 
-namespace oriel::test::test_bad_families {
+namespace oriel_internal::test::test_bad_families {
 namespace {
 
 using Change = std::function<void(GgufWriter*)>;
@@ -225,4 +225,4 @@ TEST_F(BadFamilies, taps_and_thirds_of_another_width) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_bad_families
+}  // namespace oriel_internal::test::test_bad_families

@@ -4,7 +4,7 @@
 #include "support/bad_files.h"
 #include "support/tiny_llama.h"
 
-namespace oriel::test::test_bad_files {
+namespace oriel_internal::test::test_bad_files {
 namespace {
 
 /// A complete model that loads, to be bent.
@@ -146,4 +146,4 @@ TEST_F(BadFiles, a_budget_that_is_too_small) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_bad_files
+}  // namespace oriel_internal::test::test_bad_files

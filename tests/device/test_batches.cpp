@@ -7,7 +7,7 @@
 #include "support/files.h"
 #include "support/random_families.h"
 
-namespace oriel::test::test_batches {
+namespace oriel_internal::test::test_batches {
 namespace {
 
 /// Tokens that each session has read before, in chunks: of nothing, into the sinks, before and after it evicts.
@@ -212,4 +212,4 @@ TEST(Batches, kernels_that_were_measured_as_faster_give_the_bits_of_one_token) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_batches
+}  // namespace oriel_internal::test::test_batches

@@ -8,7 +8,7 @@
 #include "support/random_llama.h"
 #include "support/target.h"
 
-namespace oriel::test::test_cache_formats {
+namespace oriel_internal::test::test_cache_formats {
 namespace {
 
 struct Formats {
@@ -121,4 +121,4 @@ TEST(CacheFormats, divergence_on_oriel_tiny_is_that_of_the_formats) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_cache_formats
+}  // namespace oriel_internal::test::test_cache_formats

@@ -14,7 +14,7 @@
 #include "oriel/sessions.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_callbacks {
+namespace oriel_internal::test::test_callbacks {
 namespace {
 
 /// What calls are tried on, with room for what they write.
@@ -562,4 +562,4 @@ TEST_F(Callbacks, a_second_thread_is_refused_while_the_first_is_in_a_call) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_callbacks
+}  // namespace oriel_internal::test::test_callbacks

@@ -10,7 +10,7 @@
 #include "support/sessions.h"
 #include "support/watched_model.h"
 
-namespace oriel::test::test_cancel {
+namespace oriel_internal::test::test_cancel {
 namespace {
 
 /// Hands everything on, and cancels the session after a number of runs.
@@ -310,4 +310,4 @@ INSTANTIATE_TEST_SUITE_P(Models, CancelPrefill,
                          });
 
 }  // namespace
-}  // namespace oriel::test::test_cancel
+}  // namespace oriel_internal::test::test_cancel

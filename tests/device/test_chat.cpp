@@ -4,7 +4,7 @@
 #include "support/distances.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_chat {
+namespace oriel_internal::test::test_chat {
 namespace {
 
 TEST(Chat, a_reply_equals_continuing_the_rendered_text_to_the_bit) {
@@ -135,4 +135,4 @@ TEST(Chat, a_role_that_could_break_out_of_its_place_is_refused) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_chat
+}  // namespace oriel_internal::test::test_chat

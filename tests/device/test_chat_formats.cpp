@@ -7,7 +7,7 @@
 #include "support/distances.h"
 #include "support/random_llama.h"
 
-namespace oriel::test::test_chat_formats {
+namespace oriel_internal::test::test_chat_formats {
 namespace {
 
 const char* const kFormats[] = {
@@ -385,4 +385,4 @@ TEST(ChatFormats, wrong_chat_options_are_refused) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_chat_formats
+}  // namespace oriel_internal::test::test_chat_formats

@@ -8,7 +8,7 @@
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_constraints {
+namespace oriel_internal::test::test_constraints {
 namespace {
 
 using Json = nlohmann::json;
@@ -323,4 +323,4 @@ TEST_F(Constraints, what_cannot_be_is_said) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_constraints
+}  // namespace oriel_internal::test::test_constraints

@@ -9,7 +9,7 @@
 #include "support/files.h"
 #include "support/forged_snapshots.h"
 
-namespace oriel::test::test_contracts {
+namespace oriel_internal::test::test_contracts {
 namespace {
 
 const char* const kTiny = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
@@ -257,4 +257,4 @@ TEST(Contracts, a_driver_that_is_the_same_processor_is_not_chosen_before_its_vec
 }
 
 }  // namespace
-}  // namespace oriel::test::test_contracts
+}  // namespace oriel_internal::test::test_contracts

@@ -15,7 +15,7 @@
 
 #ifdef ORIEL_CPU_SIMD
 
-namespace oriel::test::test_cpu_executor {
+namespace oriel_internal::test::test_cpu_executor {
 namespace {
 
 const char* const kModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
@@ -196,6 +196,6 @@ TEST_F(CpuExecutor, a_token_alone_in_the_last_part_of_a_chunk_is_as_good_as_the_
 }
 
 }  // namespace
-}  // namespace oriel::test::test_cpu_executor
+}  // namespace oriel_internal::test::test_cpu_executor
 
 #endif

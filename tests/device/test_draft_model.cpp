@@ -13,7 +13,7 @@
 #include "support/random_draft.h"
 #include "support/random_families.h"
 
-namespace oriel::test::test_draft_model {
+namespace oriel_internal::test::test_draft_model {
 namespace {
 
 constexpr uint32_t kDrafts = 3;
@@ -508,4 +508,4 @@ TEST_F(DraftModel, its_weights_are_read_again_after_a_trim) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_draft_model
+}  // namespace oriel_internal::test::test_draft_model

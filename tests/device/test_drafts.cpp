@@ -12,7 +12,7 @@
 #include "support/losing_executor.h"
 #include "support/random_families.h"
 
-namespace oriel::test::test_drafts {
+namespace oriel_internal::test::test_drafts {
 namespace {
 
 constexpr uint32_t kDrafts = 5;
@@ -497,4 +497,4 @@ TEST_F(Drafts, a_reply_that_rests_behind_a_guess_is_cancelled) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_drafts
+}  // namespace oriel_internal::test::test_drafts

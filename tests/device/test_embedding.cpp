@@ -10,7 +10,7 @@
 #include "support/random_families.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_embedding {
+namespace oriel_internal::test::test_embedding {
 namespace {
 
 // As logits of the same families: keys and values are rounded to f16.
@@ -218,4 +218,4 @@ TEST(Embedding, refusals_leave_the_session_as_it_was) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_embedding
+}  // namespace oriel_internal::test::test_embedding

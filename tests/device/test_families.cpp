@@ -7,7 +7,7 @@
 #include "support/against_float64.h"
 #include "support/random_families.h"
 
-namespace oriel::test::test_families {
+namespace oriel_internal::test::test_families {
 namespace {
 
 // A float64 pass with nothing but keys and values rounded to f16 is up to 2e-3 away.
@@ -199,4 +199,4 @@ TEST(FamilyShapes, kinds_of_layers_may_come_in_any_order) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_families
+}  // namespace oriel_internal::test::test_families

@@ -10,7 +10,7 @@
 #include "support/sessions.h"
 #include "support/watched_model.h"
 
-namespace oriel::test::test_forgetting {
+namespace oriel_internal::test::test_forgetting {
 namespace {
 
 /// Bytes of a device's arenas that are not zero, by kind. What the host sees first: reading the others goes
@@ -215,4 +215,4 @@ TEST(Forgetting, the_memory_of_a_session_is_zeros_when_it_is_given_back) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_forgetting
+}  // namespace oriel_internal::test::test_forgetting

@@ -5,7 +5,7 @@
 #include "support/recovery.h"
 #include "support/scratch_folder.h"
 
-namespace oriel::test::test_going_back {
+namespace oriel_internal::test::test_going_back {
 namespace {
 
 class GoingBack : public ScratchFolder {
@@ -279,4 +279,4 @@ TEST_F(GoingBack, what_came_back_with_a_snapshot_is_gone_at_the_beginning) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_going_back
+}  // namespace oriel_internal::test::test_going_back

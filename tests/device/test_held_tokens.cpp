@@ -3,7 +3,7 @@
 
 #include "support/sessions.h"
 
-namespace oriel::test::test_held_tokens {
+namespace oriel_internal::test::test_held_tokens {
 namespace {
 
 oriel_view viewOf(const Loaded& loaded) {
@@ -144,4 +144,4 @@ TEST(HeldTokens, build_the_conversation_again_in_another_session) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_held_tokens
+}  // namespace oriel_internal::test::test_held_tokens

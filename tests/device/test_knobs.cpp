@@ -6,7 +6,7 @@
 #include "support/sessions.h"
 #include "support/watched_session.h"
 
-namespace oriel::test::test_knobs {
+namespace oriel_internal::test::test_knobs {
 namespace {
 
 /// A token as the app was told of it.
@@ -398,4 +398,4 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_knobs
+}  // namespace oriel_internal::test::test_knobs

@@ -7,7 +7,7 @@
 #include "support/losing_executor.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_last_error {
+namespace oriel_internal::test::test_last_error {
 namespace {
 
 std::string of(const oriel_session* session) { return oriel_session_last_error(session); }
@@ -185,4 +185,4 @@ TEST(LastErrorAlone, of_a_model_may_come_from_several_threads) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_last_error
+}  // namespace oriel_internal::test::test_last_error

@@ -7,7 +7,7 @@
 #include "support/random_families.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_latents {
+namespace oriel_internal::test::test_latents {
 namespace {
 
 RandomLlama smallLatents(bool joined) {
@@ -165,4 +165,4 @@ TEST(Latents, going_back_and_being_saved_change_nothing) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_latents
+}  // namespace oriel_internal::test::test_latents

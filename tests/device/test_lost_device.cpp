@@ -6,7 +6,7 @@
 #include "support/sessions.h"
 #include "support/watched_model.h"
 
-namespace oriel::test::test_lost_device {
+namespace oriel_internal::test::test_lost_device {
 namespace {
 
 const std::vector<int32_t> kPrompt = someIds(50, 500);
@@ -190,4 +190,4 @@ TEST(LostDevice, leaves_what_was_said_to_go_on_from) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_lost_device
+}  // namespace oriel_internal::test::test_lost_device

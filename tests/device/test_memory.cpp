@@ -11,7 +11,7 @@
 #include "support/api.h"
 #include "support/ledger.h"
 
-namespace oriel::test::test_memory {
+namespace oriel_internal::test::test_memory {
 namespace {
 
 const char* const kSmall = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
@@ -357,4 +357,4 @@ TEST(Memory, a_pipeline_cache_costs_the_app_nothing) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_memory
+}  // namespace oriel_internal::test::test_memory

@@ -20,7 +20,7 @@
 #include <unistd.h>
 #endif
 
-namespace oriel::test::test_on_file {
+namespace oriel_internal::test::test_on_file {
 namespace {
 
 oriel_options onFileOptions(CapturedLog* log, oriel_on_file on_file, uint32_t chunk = 0) {
@@ -449,4 +449,4 @@ TEST_F(ExpertsOnChangedFile, come_from_the_file_again_once_it_can_be_read) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_on_file
+}  // namespace oriel_internal::test::test_on_file

@@ -5,7 +5,7 @@
 
 #include "support/recovery.h"
 
-namespace oriel::test::test_prefix_calls {
+namespace oriel_internal::test::test_prefix_calls {
 namespace {
 
 uint32_t prefixTokensOf(const ModelPtr& model) {
@@ -90,4 +90,4 @@ TEST_P(PrefixCalls, a_device_that_is_lost_in_a_clear_leaves_the_prefix_to_be_rec
 INSTANTIATE_TEST_SUITE_P(, PrefixCalls, testing::Values(1u, 3u));
 
 }  // namespace
-}  // namespace oriel::test::test_prefix_calls
+}  // namespace oriel_internal::test::test_prefix_calls

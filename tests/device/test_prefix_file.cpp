@@ -22,7 +22,7 @@
 #include "support/ledger.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_prefix_file {
+namespace oriel_internal::test::test_prefix_file {
 namespace {
 
 const char* const kPage = ORIEL_TEST_DATA "/prefix/page.txt";
@@ -530,4 +530,4 @@ TEST_F(PrefixFile, is_there_for_all_sessions_and_after_a_reset) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_prefix_file
+}  // namespace oriel_internal::test::test_prefix_file

@@ -3,7 +3,7 @@
 
 #include "support/sessions.h"
 
-namespace oriel::test::test_progress {
+namespace oriel_internal::test::test_progress {
 namespace {
 
 using Told = std::vector<std::pair<uint64_t, uint64_t>>;
@@ -153,4 +153,4 @@ TEST_F(Progress, leaves_the_same_session_as_without) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_progress
+}  // namespace oriel_internal::test::test_progress

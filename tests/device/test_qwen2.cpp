@@ -7,7 +7,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 
-namespace oriel::test::test_qwen2 {
+namespace oriel_internal::test::test_qwen2 {
 namespace {
 
 TEST(Qwen2, logits_equal_the_float64_reference) {
@@ -46,4 +46,4 @@ TEST(Qwen2, the_guard_keeps_divergence_small_whatever_is_requested) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_qwen2
+}  // namespace oriel_internal::test::test_qwen2

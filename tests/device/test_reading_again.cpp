@@ -9,7 +9,7 @@
 #include "support/recovery.h"
 #include "support/scratch_folder.h"
 
-namespace oriel::test::test_reading_again {
+namespace oriel_internal::test::test_reading_again {
 namespace {
 
 /// Stops a call when it has been told so often how far it is; 0: never.
@@ -369,4 +369,4 @@ TEST_F(ReadingAgain, a_call_that_is_being_refused_costs_no_conversation) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_reading_again
+}  // namespace oriel_internal::test::test_reading_again

@@ -10,7 +10,7 @@
 #include "support/recall.h"
 #include "support/recovery.h"
 
-namespace oriel::test::test_recall {
+namespace oriel_internal::test::test_recall {
 namespace {
 
 constexpr uint32_t kSinks = kRecallSinks;
@@ -352,4 +352,4 @@ TEST_F(Recall, the_trained_model_knows_again_what_it_was_told_far_behind_its_win
   EXPECT_EQ(std::string::npos, ask(false).find("smakufu"));
 }
 
-}  // namespace oriel::test::test_recall
+}  // namespace oriel_internal::test::test_recall

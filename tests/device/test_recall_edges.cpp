@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #endif
 
-namespace oriel::test::test_recall_edges {
+namespace oriel_internal::test::test_recall_edges {
 namespace {
 
 class RecallEdges : public Recall {
@@ -254,4 +254,4 @@ TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_ba
 }
 
 }  // namespace
-}  // namespace oriel::test::test_recall_edges
+}  // namespace oriel_internal::test::test_recall_edges

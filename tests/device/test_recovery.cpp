@@ -7,7 +7,7 @@
 #include "support/random_families.h"
 #include "support/recovery.h"
 
-namespace oriel::test::test_recovery {
+namespace oriel_internal::test::test_recovery {
 namespace {
 
 TEST(Recovery, goes_on_to_the_bit_whatever_the_layers_remember) {
@@ -316,4 +316,4 @@ TEST(Recovery, in_batches_is_the_same_but_for_rounding) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_recovery
+}  // namespace oriel_internal::test::test_recovery

@@ -7,7 +7,7 @@
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_recovery_calls {
+namespace oriel_internal::test::test_recovery_calls {
 namespace {
 
 namespace fs = std::filesystem;
@@ -246,4 +246,4 @@ TEST_F(RecoveryCalls, sessions_recover_at_the_same_time) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_recovery_calls
+}  // namespace oriel_internal::test::test_recovery_calls

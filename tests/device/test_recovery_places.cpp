@@ -10,7 +10,7 @@
 #include "support/recovery.h"
 #include "support/scratch_folder.h"
 
-namespace oriel::test::test_recovery_places {
+namespace oriel_internal::test::test_recovery_places {
 namespace {
 
 namespace fs = std::filesystem;
@@ -439,4 +439,4 @@ TEST_F(RecoveryBehindAPrefix, that_a_session_made_the_longest_window_reads_it_ag
 }
 
 }  // namespace
-}  // namespace oriel::test::test_recovery_places
+}  // namespace oriel_internal::test::test_recovery_places

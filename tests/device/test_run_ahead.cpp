@@ -7,7 +7,7 @@
 #include "support/random_families.h"
 #include "support/watched_session.h"
 
-namespace oriel::test::test_run_ahead {
+namespace oriel_internal::test::test_run_ahead {
 namespace {
 
 class RunningAhead : public WatchedSession {
@@ -367,4 +367,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Case>& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace oriel::test::test_run_ahead
+}  // namespace oriel_internal::test::test_run_ahead

@@ -1,7 +1,7 @@
 // What the host reads of a step, and that it draws the same tokens from the best of them as from all.
 #include "support/watched_session.h"
 
-namespace oriel::test::test_sampling {
+namespace oriel_internal::test::test_sampling {
 namespace {
 
 using Sampling = WatchedSession;
@@ -70,4 +70,4 @@ TEST_F(Sampling, logits_are_there_again_after_a_snapshot_went_where_they_lay) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_sampling
+}  // namespace oriel_internal::test::test_sampling

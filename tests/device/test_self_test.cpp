@@ -12,7 +12,7 @@
 #include "support/api.h"
 #include "support/forwarding_executor.h"
 
-namespace oriel::test::test_self_test {
+namespace oriel_internal::test::test_self_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -186,4 +186,4 @@ TEST(SelfTest, keeps_the_fastest_candidates_in_the_cache_folder) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_self_test
+}  // namespace oriel_internal::test::test_self_test

@@ -9,7 +9,7 @@
 #include "support/distances.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_session {
+namespace oriel_internal::test::test_session {
 namespace {
 
 // ---- Stopping ------------------------------------------------------------------------------------
@@ -281,4 +281,4 @@ TEST(Session, events_show_the_text_of_the_ids) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_session
+}  // namespace oriel_internal::test::test_session

@@ -6,7 +6,7 @@
 
 #include "support/sessions.h"
 
-namespace oriel::test::test_session_refusals {
+namespace oriel_internal::test::test_session_refusals {
 namespace {
 
 TEST(Session, an_empty_session_has_nothing_to_show_or_continue) {
@@ -237,4 +237,4 @@ TEST(Session, pinned_text_that_leaves_no_room_is_a_context_error) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_session_refusals
+}  // namespace oriel_internal::test::test_session_refusals

@@ -8,7 +8,7 @@
 #include "support/random_families.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_several_sessions {
+namespace oriel_internal::test::test_several_sessions {
 namespace {
 
 using Model = ModelPtr;
@@ -202,4 +202,4 @@ TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
 INSTANTIATE_TEST_SUITE_P(Device, SeveralSessions, testing::ValuesIn(families()), familyName);
 
 }  // namespace
-}  // namespace oriel::test::test_several_sessions
+}  // namespace oriel_internal::test::test_several_sessions

@@ -8,7 +8,7 @@
 #include "support/random_families.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_short_convolutions {
+namespace oriel_internal::test::test_short_convolutions {
 namespace {
 
 constexpr uint32_t kSinks = 4;
@@ -321,4 +321,4 @@ TEST(EvictedTurns, leave_short_convolutions_the_tokens_that_were_read_last) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_short_convolutions
+}  // namespace oriel_internal::test::test_short_convolutions

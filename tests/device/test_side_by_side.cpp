@@ -8,7 +8,7 @@
 #include "support/side_by_side.h"
 #include "support/watched_model.h"
 
-namespace oriel::test::test_side_by_side {
+namespace oriel_internal::test::test_side_by_side {
 namespace {
 
 const char* const kSchema =
@@ -548,4 +548,4 @@ TEST(SideBySide, of_replies_that_rest_any_can_be_cancelled) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_side_by_side
+}  // namespace oriel_internal::test::test_side_by_side

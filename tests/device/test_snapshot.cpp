@@ -17,7 +17,7 @@
 #include "support/random_families.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_snapshot {
+namespace oriel_internal::test::test_snapshot {
 namespace {
 
 const char* const kSmall = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
@@ -364,4 +364,4 @@ TEST(Snapshot, of_another_model_is_refused_and_of_another_cache_where_it_must_be
 }
 
 }  // namespace
-}  // namespace oriel::test::test_snapshot
+}  // namespace oriel_internal::test::test_snapshot

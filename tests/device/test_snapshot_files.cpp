@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #endif
 
-namespace oriel::test::test_snapshot_files {
+namespace oriel_internal::test::test_snapshot_files {
 namespace {
 
 // The file as it is then, and what the log says of it in one line.
@@ -177,4 +177,4 @@ TEST(SnapshotFile, borrows_memory_only_for_what_begins_as_one) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_snapshot_files
+}  // namespace oriel_internal::test::test_snapshot_files

@@ -15,7 +15,7 @@
 #include "support/sessions.h"
 #include "support/target.h"
 
-namespace oriel::test::test_snapshot_travel {
+namespace oriel_internal::test::test_snapshot_travel {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -665,4 +665,4 @@ TEST_F(SnapshotTravel, files_are_new_or_replaced_as_asked) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_snapshot_travel
+}  // namespace oriel_internal::test::test_snapshot_travel

@@ -11,7 +11,7 @@
 #include "support/api.h"
 #include "support/files.h"
 
-namespace oriel::test::test_speed {
+namespace oriel_internal::test::test_speed {
 namespace {
 
 namespace fs = std::filesystem;
@@ -153,4 +153,4 @@ TEST_F(SpeedOnDevice, measuring_tells_how_far_it_is_and_ends_when_told_to_keepin
 }
 
 }  // namespace
-}  // namespace oriel::test::test_speed
+}  // namespace oriel_internal::test::test_speed

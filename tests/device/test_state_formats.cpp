@@ -10,7 +10,7 @@
 #include "support/files.h"
 #include "support/random_families.h"
 
-namespace oriel::test::test_state_formats {
+namespace oriel_internal::test::test_state_formats {
 namespace {
 
 oriel_options stateOptions(oriel_state_format format, CapturedLog* log = nullptr) {
@@ -109,4 +109,4 @@ TEST(StateFormats, a_snapshot_is_exact_in_sessions_of_its_format_alone) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_state_formats
+}  // namespace oriel_internal::test::test_state_formats

@@ -10,7 +10,7 @@
 #include "support/random_families.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_state_sessions {
+namespace oriel_internal::test::test_state_sessions {
 namespace {
 
 /// Each rule, in turn with attention, beside it and alone; and the golden file of the first.
@@ -224,4 +224,4 @@ INSTANTIATE_TEST_SUITE_P(Models, StateSessions,
                          });
 
 }  // namespace
-}  // namespace oriel::test::test_state_sessions
+}  // namespace oriel_internal::test::test_state_sessions

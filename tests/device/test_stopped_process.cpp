@@ -6,7 +6,7 @@
 
 #ifndef _WIN32
 
-namespace oriel::test::test_stopped_process {
+namespace oriel_internal::test::test_stopped_process {
 namespace {
 
 constexpr uint32_t kTimeoutMs = 200;
@@ -58,6 +58,6 @@ TEST(StoppedProcess, a_session_on_the_cpu_goes_on_where_it_was) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_stopped_process
+}  // namespace oriel_internal::test::test_stopped_process
 
 #endif

@@ -10,7 +10,7 @@
 #include "support/files.h"
 #include "support/float64_model.h"
 
-namespace oriel::test::test_streaming {
+namespace oriel_internal::test::test_streaming {
 namespace {
 
 oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk) {
@@ -248,4 +248,4 @@ TEST(Streaming, losses_of_states_equal_the_reference) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_streaming
+}  // namespace oriel_internal::test::test_streaming

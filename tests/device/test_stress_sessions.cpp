@@ -14,7 +14,7 @@
 #include "oriel/sessions.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_stress_sessions {
+namespace oriel_internal::test::test_stress_sessions {
 namespace {
 
 constexpr uint32_t kThreads = 4;
@@ -254,4 +254,4 @@ TEST(StressSessions, every_status_is_one_of_the_contract) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_stress_sessions
+}  // namespace oriel_internal::test::test_stress_sessions

@@ -4,7 +4,7 @@
 #include "support/sessions.h"
 #include "text/chat.h"
 
-namespace oriel::test::test_template_sessions {
+namespace oriel_internal::test::test_template_sessions {
 namespace {
 
 // Its marks are text: to a tokenizer of words made of pieces, what stands in front of a word matters.
@@ -181,4 +181,4 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, TemplateSessions,
                          testing::Values(kRandom, "stories260K.gguf"));
 
 }  // namespace
-}  // namespace oriel::test::test_template_sessions
+}  // namespace oriel_internal::test::test_template_sessions

@@ -7,7 +7,7 @@
 #include "oriel/sessions.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_transcripts {
+namespace oriel_internal::test::test_transcripts {
 namespace {
 
 using Json = nlohmann::json;
@@ -241,4 +241,4 @@ TEST(Transcripts, say_how_far_they_are_read_and_stop_when_told) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_transcripts
+}  // namespace oriel_internal::test::test_transcripts

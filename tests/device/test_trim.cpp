@@ -22,7 +22,7 @@
 #include <unistd.h>
 #endif
 
-namespace oriel::test::test_trim {
+namespace oriel_internal::test::test_trim {
 namespace {
 
 constexpr oriel_trim_level kGiving[] = {ORIEL_TRIM_SCRATCH, ORIEL_TRIM_WEIGHTS, ORIEL_TRIM_CACHE};
@@ -700,4 +700,4 @@ TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_trim
+}  // namespace oriel_internal::test::test_trim

@@ -7,7 +7,7 @@
 #include "support/distances.h"
 #include "support/sessions.h"
 
-namespace oriel::test::test_turns {
+namespace oriel_internal::test::test_turns {
 namespace {
 
 oriel_view viewOf(const Loaded& loaded) {
@@ -416,4 +416,4 @@ TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_turns
+}  // namespace oriel_internal::test::test_turns

@@ -7,7 +7,7 @@
 
 #include "support/api.h"
 
-namespace oriel::test::test_validation {
+namespace oriel_internal::test::test_validation {
 namespace {
 
 /// A folder of its own, removed at the end.
@@ -57,4 +57,4 @@ TEST(Validation, a_whole_life_loads_prefills_slides_evaluates_resets_and_loads_a
 }
 
 }  // namespace
-}  // namespace oriel::test::test_validation
+}  // namespace oriel_internal::test::test_validation

@@ -9,7 +9,7 @@
 #include "support/files.h"
 #include "support/float64_model.h"
 
-namespace oriel::test::test_window_shares {
+namespace oriel_internal::test::test_window_shares {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -260,4 +260,4 @@ TEST(SharedWindow, another_number_of_shares_than_layers_is_refused) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_window_shares
+}  // namespace oriel_internal::test::test_window_shares

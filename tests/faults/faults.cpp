@@ -10,7 +10,7 @@
 #include "faults/vulkan_faults.h"
 #include "vulkan/loader.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 namespace {
 
 /// More calls of one site than this in one phase are failed at three places. A model that a GPU runs takes a while to
@@ -225,4 +225,4 @@ std::vector<Sites> seen(const World& world) {
   return all;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

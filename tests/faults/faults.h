@@ -7,7 +7,7 @@
 
 #include "faults/world.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 enum class FaultKind { kVulkan, kMissing, kAllocation, kFile };
 
@@ -50,4 +50,4 @@ void disarm(World* world);
 /// Of what was armed last.
 std::vector<Sites> seen(const World& world);
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

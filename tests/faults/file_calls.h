@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// What a call does instead, where it is no errno.
 constexpr int kCutShort = -1;  ///< does a part of what it was asked for
@@ -20,4 +20,4 @@ const std::vector<FileCall>& fileCalls();
 /// "EIO", "cut short".
 std::string nameOfFileResult(int result);
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -15,7 +15,7 @@
 
 #include "faults/vulkan_faults.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 const std::vector<FileCall>& fileCalls() {
   static const std::vector<FileCall> calls = {
@@ -156,11 +156,11 @@ void FileFaults::remember(int descriptor, const std::string& kind) {
   }
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test
 
-using oriel::test::FileFaults;
-using oriel::test::kAtEnd;
-using oriel::test::kCutShort;
+using oriel_internal::test::FileFaults;
+using oriel_internal::test::kAtEnd;
+using oriel_internal::test::kCutShort;
 
 namespace {
 
@@ -382,8 +382,9 @@ ORIEL_WRAPPED(void*, dlopen, (const char* name, int flags)) {
   return faults().decide("dlopen") != 0 ? nullptr : __real_dlopen(name, flags);
 }
 ORIEL_WRAPPED(void*, dlsym, (void* library, const char* name)) {
-  return faults().decide("dlsym") != 0 ? nullptr
-                                       : oriel::test::watched(name, __real_dlsym(library, name));
+  return faults().decide("dlsym") != 0
+             ? nullptr
+             : oriel_internal::test::watched(name, __real_dlsym(library, name));
 }
 
 }  // extern "C"

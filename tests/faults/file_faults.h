@@ -10,7 +10,7 @@
 
 #include "faults/file_calls.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class FileFaults {
  public:
@@ -53,4 +53,4 @@ class FileFaults {
   uintptr_t thread_ = 0;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

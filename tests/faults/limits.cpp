@@ -6,7 +6,7 @@
 #include "faults/vulkan_faults.h"
 #include "os/os.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 namespace {
 
 constexpr uint64_t kLittleBytes = 1 << 18;
@@ -212,4 +212,4 @@ const std::vector<Limit>& limits() {
   return all;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

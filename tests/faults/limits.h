@@ -6,7 +6,7 @@
 
 #include "faults/world.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct Limit {
   const char* name;
@@ -19,4 +19,4 @@ struct Limit {
 /// For a device behind the layer.
 const std::vector<Limit>& limits();
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -37,7 +37,7 @@
 #include "faults/vulkan_faults.h"
 #include "os/os.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 namespace {
 
 /// A process hangs that says nothing while it computes so much, or waits so long and computes nothing: neither depends
@@ -443,9 +443,11 @@ int watch(const Options& options) {
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel_internal::test
 
 int main(int argc, char** argv) {
-  oriel::test::Options options;
-  return oriel::test::readOptions(argc, argv, &options) ? oriel::test::watch(options) : 2;
+  oriel_internal::test::Options options;
+  return oriel_internal::test::readOptions(argc, argv, &options)
+             ? oriel_internal::test::watch(options)
+             : 2;
 }

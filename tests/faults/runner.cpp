@@ -8,7 +8,7 @@
 #include "faults/vulkan_faults.h"
 #include "os/os.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 namespace {
 
 uint32_t errorLines(const World& world) {
@@ -367,4 +367,4 @@ Outcome Runner::run(const Fault& fault) {
   return outcome;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

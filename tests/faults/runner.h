@@ -8,7 +8,7 @@
 
 #include "faults/faults.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct Outcome {
   bool fired = false;
@@ -61,4 +61,4 @@ class Runner {
   std::map<size_t, Twin> twins_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

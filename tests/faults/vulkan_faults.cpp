@@ -8,7 +8,7 @@
 
 #include "vulkan/loader.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 namespace {
 
 const OrielVulkanFaults* layer = nullptr;
@@ -145,4 +145,4 @@ std::string nameOfVkResult(int result) {
   }
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -7,7 +7,7 @@
 
 #include "faults/layer/fault_layer.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Loads the layer's library and lets the loader of Vulkan find it; before Vulkan is used. Null: it cannot be loaded.
 const OrielVulkanFaults* loadFaultLayer(const std::string& folder);
@@ -31,4 +31,4 @@ struct VulkanCall {
 const std::vector<VulkanCall>& vulkanCalls();
 std::string nameOfVkResult(int result);
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -13,7 +13,7 @@
 #include "faults/vulkan_faults.h"
 #include "support/recall.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 namespace {
 
 constexpr uint32_t kPromptTokens = 40;
@@ -478,4 +478,4 @@ std::string World::difference(const Point& is, const Point& should) {
   return all;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -9,7 +9,7 @@
 #include "support/captured_log.h"
 #include "support/ledger.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// What a matrix runs on.
 struct Device {
@@ -82,4 +82,4 @@ struct Phase {
 const std::vector<Phase>& phases();
 size_t phaseNumber(const std::string& name);
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

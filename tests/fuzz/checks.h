@@ -11,7 +11,7 @@
 #include "support/captured_log.h"
 #include "support/ledger.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 /// A log and an allocator to be handed to the library, and what is expected of their use.
 class Watch {
@@ -46,4 +46,4 @@ class Watch {
   test::Ledger ledger_;
 };
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed);
 }
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t) {
   return LLVMFuzzerMutate(data, size, max_size);
@@ -51,9 +51,9 @@ void writeSeeds(const std::string& folder) {
 }
 
 }  // namespace
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz
 
-using namespace oriel::fuzz;
+using namespace oriel_internal::fuzz;
 
 int LLVMFuzzerInitialize(int* argc, char*** argv) {
   int none = 1;

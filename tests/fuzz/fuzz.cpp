@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 namespace fs = std::filesystem;
 
@@ -87,4 +87,4 @@ std::string Input::word() {
   return taken;
 }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

@@ -20,7 +20,7 @@
 
 #include "support/awkward.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 struct Target {
   using Run = void (*)(const uint8_t* data, size_t size);
@@ -104,12 +104,12 @@ struct Registered {
   Registered(const char* name, Target::Seeds seeds) { targetNamed(name).seeds = seeds; }
 };
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz
 
 // clang-format off
 #define ORIEL_FUZZ_PART(part, name, result, arguments)                                                  \
   static result part##_##name arguments;                                                                \
-  static const ::oriel::fuzz::Registered registered_##part##_##name{#name, &part##_##name};              \
+  static const ::oriel_internal::fuzz::Registered registered_##part##_##name{#name, &part##_##name};              \
   static result part##_##name arguments
 
 #define ORIEL_FUZZ(name)                                                                                 \

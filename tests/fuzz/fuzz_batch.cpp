@@ -6,7 +6,7 @@
 #include "fuzz/words.h"
 #include "reply/batch_lines.h"
 
-namespace oriel::fuzz::fuzz_batch {
+namespace oriel_internal::fuzz::fuzz_batch {
 namespace {
 
 using cli::BatchLine;
@@ -128,4 +128,4 @@ ORIEL_FUZZ_SEEDS(batch) {
   }
 }
 
-}  // namespace oriel::fuzz::fuzz_batch
+}  // namespace oriel_internal::fuzz::fuzz_batch

@@ -10,7 +10,7 @@
 #include "fuzz/model_input.h"
 #include "support/random_llama.h"
 
-namespace oriel::fuzz::fuzz_calibration {
+namespace oriel_internal::fuzz::fuzz_calibration {
 namespace {
 
 using nlohmann::json;
@@ -204,4 +204,4 @@ ORIEL_FUZZ_SEEDS(calibration) {
   seeds->push_back(R"({"version": 1, "model": null, "constants": {"keys_int8": -1}})");
 }
 
-}  // namespace oriel::fuzz::fuzz_calibration
+}  // namespace oriel_internal::fuzz::fuzz_calibration

@@ -8,7 +8,7 @@
 #include "support/chat_text.h"
 #include "support/files.h"
 
-namespace oriel::fuzz::fuzz_chat {
+namespace oriel_internal::fuzz::fuzz_chat {
 namespace {
 
 constexpr char kBetween[] = "\n=====\n";
@@ -288,4 +288,4 @@ ORIEL_FUZZ_SEEDS(chat) {
   }
 }
 
-}  // namespace oriel::fuzz::fuzz_chat
+}  // namespace oriel_internal::fuzz::fuzz_chat

@@ -11,7 +11,7 @@
 #include "reply/messages.h"
 #include "reply/reply_parts.h"
 
-namespace oriel::fuzz::fuzz_cli_json {
+namespace oriel_internal::fuzz::fuzz_cli_json {
 namespace {
 
 using cli::Json;
@@ -123,4 +123,4 @@ ORIEL_FUZZ_SEEDS(cli_json) {
   seeds->push_back(names);
 }
 
-}  // namespace oriel::fuzz::fuzz_cli_json
+}  // namespace oriel_internal::fuzz::fuzz_cli_json

@@ -8,7 +8,7 @@
 #include "support/random_draft.h"
 #include "support/random_families.h"
 
-namespace oriel::fuzz::fuzz_draft {
+namespace oriel_internal::fuzz::fuzz_draft {
 namespace {
 
 constexpr uint64_t kMemory = 64 << 20;
@@ -116,4 +116,4 @@ ORIEL_FUZZ_SEEDS(draft) {
 
 ORIEL_FUZZ_MUTATE(draft) { return mutateModel(data, size, max_size, seed, Care::kModel); }
 
-}  // namespace oriel::fuzz::fuzz_draft
+}  // namespace oriel_internal::fuzz::fuzz_draft

@@ -4,7 +4,7 @@
 #include "fuzz/grammar_walk.h"
 #include "fuzz/words.h"
 
-namespace oriel::fuzz::fuzz_gbnf {
+namespace oriel_internal::fuzz::fuzz_gbnf {
 
 ORIEL_FUZZ(gbnf) {
   constexpr size_t kMostBytes = size_t{64} << 20;
@@ -130,4 +130,4 @@ ORIEL_FUZZ_SEEDS(gbnf) {
   }
 }
 
-}  // namespace oriel::fuzz::fuzz_gbnf
+}  // namespace oriel_internal::fuzz::fuzz_gbnf

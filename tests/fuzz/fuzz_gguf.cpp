@@ -10,7 +10,7 @@
 #include "fuzz/use_model.h"
 #include "gguf/gguf.h"
 
-namespace oriel::fuzz::fuzz_gguf {
+namespace oriel_internal::fuzz::fuzz_gguf {
 namespace {
 
 constexpr uint32_t kText = 8;
@@ -212,4 +212,4 @@ ORIEL_FUZZ_SEEDS(gguf) {
 
 ORIEL_FUZZ_MUTATE(gguf) { return mutateModel(data, size, max_size, seed, Care::kAnything); }
 
-}  // namespace oriel::fuzz::fuzz_gguf
+}  // namespace oriel_internal::fuzz::fuzz_gguf

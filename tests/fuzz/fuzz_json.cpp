@@ -9,7 +9,7 @@
 #include "fuzz/words.h"
 #include "json/json.h"
 
-namespace oriel::fuzz::fuzz_json {
+namespace oriel_internal::fuzz::fuzz_json {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -277,4 +277,4 @@ ORIEL_FUZZ_SEEDS(json) {
   seeds->push_back(deep.substr(1, deep.size() - 2));
 }
 
-}  // namespace oriel::fuzz::fuzz_json
+}  // namespace oriel_internal::fuzz::fuzz_json

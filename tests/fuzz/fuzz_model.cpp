@@ -16,7 +16,7 @@
 #include "model/tensor_index.h"
 #include "support/random_llama.h"
 
-namespace oriel::fuzz::fuzz_model {
+namespace oriel_internal::fuzz::fuzz_model {
 namespace {
 
 // Of weights that nobody reads here. Files have holes, so that these may be many.
@@ -357,4 +357,4 @@ ORIEL_FUZZ_SEEDS(model) {
 
 ORIEL_FUZZ_MUTATE(model) { return mutateModel(data, size, max_size, seed, Care::kModel); }
 
-}  // namespace oriel::fuzz::fuzz_model
+}  // namespace oriel_internal::fuzz::fuzz_model

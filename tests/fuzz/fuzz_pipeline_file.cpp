@@ -21,7 +21,7 @@
 #include "vulkan/pipeline_cache.h"
 #include "vulkan/verdict.h"
 
-namespace oriel::fuzz::fuzz_pipeline_file {
+namespace oriel_internal::fuzz::fuzz_pipeline_file {
 namespace {
 
 namespace fs = std::filesystem;
@@ -320,6 +320,6 @@ ORIEL_FUZZ_SEEDS(pipeline_file) {
   }
 }
 
-}  // namespace oriel::fuzz::fuzz_pipeline_file
+}  // namespace oriel_internal::fuzz::fuzz_pipeline_file
 
 #endif  // ORIEL_VULKAN

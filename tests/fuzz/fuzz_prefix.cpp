@@ -10,7 +10,7 @@
 #include "support/owners.h"
 #include "support/random_llama.h"
 
-namespace oriel::fuzz::fuzz_prefix {
+namespace oriel_internal::fuzz::fuzz_prefix {
 namespace {
 
 constexpr uint32_t kRoom = 6;  // tokens
@@ -166,4 +166,4 @@ ORIEL_FUZZ_SEEDS(prefix) {
 
 ORIEL_FUZZ_MUTATE(prefix) { return mutateModel(data, size, max_size, seed, Care::kPrefix); }
 
-}  // namespace oriel::fuzz::fuzz_prefix
+}  // namespace oriel_internal::fuzz::fuzz_prefix

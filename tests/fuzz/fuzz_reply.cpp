@@ -12,7 +12,7 @@
 #include "support/reply.h"
 #include "text/utf8.h"
 
-namespace oriel::fuzz::fuzz_reply {
+namespace oriel_internal::fuzz::fuzz_reply {
 namespace {
 
 constexpr char kBetween[] = "\n=====\n";
@@ -310,4 +310,4 @@ ORIEL_FUZZ_SEEDS(reply) {
           std::string(5000, 'y'));
 }
 
-}  // namespace oriel::fuzz::fuzz_reply
+}  // namespace oriel_internal::fuzz::fuzz_reply

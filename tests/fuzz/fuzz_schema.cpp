@@ -8,7 +8,7 @@
 #include "fuzz/words.h"
 #include "grammar/json_schema.h"
 
-namespace oriel::fuzz::fuzz_schema {
+namespace oriel_internal::fuzz::fuzz_schema {
 namespace {
 
 constexpr size_t kMostBytes = size_t{64} << 20;
@@ -263,4 +263,4 @@ ORIEL_FUZZ_SEEDS(schema) {
   }
 }
 
-}  // namespace oriel::fuzz::fuzz_schema
+}  // namespace oriel_internal::fuzz::fuzz_schema

@@ -15,7 +15,7 @@
 #include "serve/reply_request.h"
 #include "serve/routes.h"
 
-namespace oriel::fuzz::fuzz_server {
+namespace oriel_internal::fuzz::fuzz_server {
 namespace {
 
 using cli::HttpReader;
@@ -419,4 +419,4 @@ ORIEL_FUZZ_SEEDS(server) {
   seeds->push_back(odd + "HEAD /v1/models HTTP/1.1\r\nConnection: close\r\n\r\n");
 }
 
-}  // namespace oriel::fuzz::fuzz_server
+}  // namespace oriel_internal::fuzz::fuzz_server

@@ -14,7 +14,7 @@
 #include "fuzz/words.h"
 #include "kv/turns.h"
 
-namespace oriel::fuzz::fuzz_snapshot {
+namespace oriel_internal::fuzz::fuzz_snapshot {
 namespace {
 
 constexpr size_t kHead = 3;
@@ -469,4 +469,4 @@ ORIEL_FUZZ_SEEDS(snapshot) {
   }
 }
 
-}  // namespace oriel::fuzz::fuzz_snapshot
+}  // namespace oriel_internal::fuzz::fuzz_snapshot

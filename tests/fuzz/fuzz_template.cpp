@@ -9,7 +9,7 @@
 #include "fuzz/words.h"
 #include "support/encoding.h"
 
-namespace oriel::fuzz::fuzz_template {
+namespace oriel_internal::fuzz::fuzz_template {
 namespace {
 
 constexpr char kBetween[] = "\n=====\n";
@@ -334,4 +334,4 @@ ORIEL_FUZZ_SEEDS(template) {
   }
 }
 
-}  // namespace oriel::fuzz::fuzz_template
+}  // namespace oriel_internal::fuzz::fuzz_template

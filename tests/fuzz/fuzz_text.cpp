@@ -10,7 +10,7 @@
 #include "text/byte_level.h"
 #include "text/words.h"
 
-namespace oriel::fuzz::fuzz_text {
+namespace oriel_internal::fuzz::fuzz_text {
 namespace {
 
 using test::TokenizerCase;
@@ -259,4 +259,4 @@ ORIEL_FUZZ_SEEDS(text) {
   }
 }
 
-}  // namespace oriel::fuzz::fuzz_text
+}  // namespace oriel_internal::fuzz::fuzz_text

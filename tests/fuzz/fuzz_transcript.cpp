@@ -6,7 +6,7 @@
 #include "fuzz/small_models.h"
 #include "fuzz/words.h"
 
-namespace oriel::fuzz::fuzz_transcript {
+namespace oriel_internal::fuzz::fuzz_transcript {
 namespace {
 
 /// Each byte is a token.
@@ -119,4 +119,4 @@ ORIEL_FUZZ_SEEDS(transcript) {
   }
 }
 
-}  // namespace oriel::fuzz::fuzz_transcript
+}  // namespace oriel_internal::fuzz::fuzz_transcript

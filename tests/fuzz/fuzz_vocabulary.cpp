@@ -6,7 +6,7 @@
 #include "fuzz/text_rules.h"
 #include "support/vocabulary.h"
 
-namespace oriel::fuzz::fuzz_vocabulary {
+namespace oriel_internal::fuzz::fuzz_vocabulary {
 namespace {
 
 using test::Vocabulary;
@@ -175,4 +175,4 @@ ORIEL_FUZZ_SEEDS(vocabulary) {
 
 ORIEL_FUZZ_MUTATE(vocabulary) { return mutateModel(data, size, max_size, seed, Care::kTokenizer); }
 
-}  // namespace oriel::fuzz::fuzz_vocabulary
+}  // namespace oriel_internal::fuzz::fuzz_vocabulary

@@ -7,7 +7,7 @@
 #include "base/xz.h"
 #include "fuzz/fuzz.h"
 
-namespace oriel::fuzz::fuzz_xz {
+namespace oriel_internal::fuzz::fuzz_xz {
 namespace {
 
 constexpr size_t kHead = 3;
@@ -62,4 +62,4 @@ ORIEL_FUZZ_MUTATE(xz) {
   return size;
 }
 
-}  // namespace oriel::fuzz::fuzz_xz
+}  // namespace oriel_internal::fuzz::fuzz_xz

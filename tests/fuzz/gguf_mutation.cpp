@@ -8,7 +8,7 @@
 #include "gguf/gguf.h"
 #include "model/architecture.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 namespace {
 
 using test::ByteWriter;
@@ -479,4 +479,4 @@ void mutateGguf(GgufParts* parts, Care care, Chance* chance) {
   GgufMutation(parts, care, chance).make();
 }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

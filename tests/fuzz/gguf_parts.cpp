@@ -6,7 +6,7 @@
 
 #include "gguf/gguf.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 namespace {
 
 using test::ByteWriter;
@@ -248,4 +248,4 @@ void setList(const std::string& name, const std::vector<int32_t>& values, GgufPa
   setKey(name, kListType, out.bytes, parts);
 }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

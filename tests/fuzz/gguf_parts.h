@@ -9,7 +9,7 @@
 #include "fuzz/fuzz.h"
 #include "support/gguf_writer.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 // Types of values by their number in the file, and how many bytes each takes; 0: as many as it says.
 constexpr uint32_t kTextType = static_cast<uint32_t>(test::ValueType::kString);
@@ -70,4 +70,4 @@ enum class Care { kAnything, kModel, kTokenizer, kPrefix };
 /// Changes one thing.
 void mutateGguf(GgufParts* parts, Care care, Chance* chance);
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

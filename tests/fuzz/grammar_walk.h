@@ -9,7 +9,7 @@
 #include "support/expression_texts.h"
 #include "support/grammar_case.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 /// What tokens of models look like: every byte, parts of JSON, of words and of characters.
 inline test::Vocabulary walkVocabulary(bool with_bytes) {
@@ -251,4 +251,4 @@ inline std::vector<std::string> walkGrammar(const Grammar& grammar, uint32_t see
   return texts;
 }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

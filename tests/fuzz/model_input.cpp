@@ -11,7 +11,7 @@
 
 #include "support/random_families.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 ModelInput::ModelInput(const uint8_t* data, size_t size) {
   Input input(data, size);
@@ -109,4 +109,4 @@ void InputPath::write(const std::vector<uint8_t>& bytes, uint64_t file_bytes) co
   }
 }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

@@ -7,7 +7,7 @@
 
 #include "fuzz/gguf_parts.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 /// Four bytes, how many of weights are behind the file; four of choices that the target makes; the file.
 constexpr size_t kModelHead = 8;
@@ -49,4 +49,4 @@ class InputPath {
   std::string path_;
 };
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

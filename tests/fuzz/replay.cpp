@@ -17,7 +17,7 @@
 
 #include "fuzz/fuzz.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t seed) {
   Chance chance(seed);
@@ -166,10 +166,10 @@ int runOnFiles(const std::string& name, const std::vector<std::string>& argument
 }
 
 }  // namespace
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz
 
 int main(int argc, char** argv) {
-  using namespace oriel::fuzz;
+  using namespace oriel_internal::fuzz;
   testing::InitGoogleTest(&argc, argv);
   if (argc > 3 && std::strcmp(argv[1], "--target") == 0) {
     return runOnFiles(argv[2], {argv + 3, argv + argc});

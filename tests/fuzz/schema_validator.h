@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 class SchemaValidator {
  public:
@@ -195,4 +195,4 @@ class SchemaValidator {
   const Json& document_;
 };
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

@@ -14,7 +14,7 @@
 #include "support/owners.h"
 #include "support/random_families.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 /// A model's window, formats, and what its sessions begin with.
 struct SmallLayout {
@@ -183,4 +183,4 @@ inline SmallModels& smallModels() {
   return made;
 }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

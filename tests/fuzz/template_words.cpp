@@ -1,6 +1,6 @@
 #include "fuzz/template_words.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 std::vector<std::string> templateWords() {
   return {"{{ ",
@@ -399,4 +399,4 @@ std::vector<std::string> templateMistakes() {
   return all;
 }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

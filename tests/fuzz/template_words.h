@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 /// Expressions, statements, values, names and ends that a template or what it is given may have.
 std::vector<std::string> templateWords();
@@ -13,4 +13,4 @@ std::vector<std::string> templateWords();
 /// is the last thing that a template does.
 std::vector<std::string> templateMistakes();
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

@@ -4,7 +4,7 @@
 
 #include "text/utf8.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -285,4 +285,4 @@ std::string checkText(test::TokenizerCase* of, const TextCase& given) {
   return Check(of, given).run();
 }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

@@ -5,7 +5,7 @@
 
 #include "support/tokenizer_case.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 struct TextCase {
   std::string text;
@@ -18,4 +18,4 @@ struct TextCase {
 /// the ids decode to, control tokens included, but for BOS and EOS.
 std::string checkText(test::TokenizerCase* of, const TextCase& given);
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

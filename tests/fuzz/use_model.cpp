@@ -5,7 +5,7 @@
 #include "oriel/sessions.h"
 #include "support/owners.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 namespace {
 
 constexpr uint32_t kTokens = 3;
@@ -150,4 +150,4 @@ oriel_status planModel(const char* path, uint64_t file_bytes, uint32_t choices, 
   return App(path, file_bytes, choices).plan(fits);
 }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

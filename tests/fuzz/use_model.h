@@ -3,7 +3,7 @@
 
 #include "fuzz/checks.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 /// The file at `path`, of so many bytes, is used or refused: every call keeps to checks.h, and memory stays within
 /// the cap
@@ -14,4 +14,4 @@ bool withoutWeights(uint32_t choices);
 /// Plans alone. *fits: a load has the memory that it needs.
 oriel_status planModel(const char* path, uint64_t file_bytes, uint32_t choices, bool* fits);
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

@@ -8,7 +8,7 @@
 
 #include "fuzz/fuzz.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 /// "a<separator>b<separator>c": `count` parts; the last has all that is left, those that are missing are empty.
 inline std::vector<std::string> partsOf(const std::string& text, const std::string& separator,
@@ -176,4 +176,4 @@ class WordMutator {
   const std::vector<std::string> words_;
 };
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz

@@ -8,7 +8,7 @@
 #include "support/kernel_data.h"
 #include "support/kernel_rig.h"
 
-namespace oriel::test::test_dequant {
+namespace oriel_internal::test::test_dequant {
 namespace {
 
 // What the embed kernel makes of `rows` rows of `cols` values.
@@ -93,4 +93,4 @@ TEST(DequantByDefinition, holds_for_f32_and_iq4_xs_to_the_bit) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_dequant
+}  // namespace oriel_internal::test::test_dequant

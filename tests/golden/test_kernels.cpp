@@ -8,7 +8,7 @@
 
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels {
+namespace oriel_internal::test::test_kernels {
 namespace {
 
 std::vector<Variant> variants() {
@@ -413,4 +413,4 @@ TEST_P(Kernels, allocated_bytes_equal_planned_bytes) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels
+}  // namespace oriel_internal::test::test_kernels

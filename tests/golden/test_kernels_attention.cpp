@@ -7,7 +7,7 @@
 
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels_attention {
+namespace oriel_internal::test::test_kernels_attention {
 namespace {
 
 // ---- rope_append ---------------------------------------------------------------------------------
@@ -411,4 +411,4 @@ TEST_P(Kernels, the_cache_outlives_a_step_and_is_zero_after_load_and_after_clear
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels_attention
+}  // namespace oriel_internal::test::test_kernels_attention

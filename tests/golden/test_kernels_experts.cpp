@@ -8,7 +8,7 @@
 
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels_experts {
+namespace oriel_internal::test::test_kernels_experts {
 namespace {
 
 double real(float value) { return static_cast<double>(value); }
@@ -574,4 +574,4 @@ TEST_P(SimdKernels, a_mixture_does_not_depend_on_the_number_of_threads_or_on_the
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels_experts
+}  // namespace oriel_internal::test::test_kernels_experts

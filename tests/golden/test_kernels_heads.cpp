@@ -10,7 +10,7 @@
 #include "support/attended.h"
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels_heads {
+namespace oriel_internal::test::test_kernels_heads {
 namespace {
 
 constexpr uint32_t kChunk = 5, kSinks = 3, kRing = 150;
@@ -281,4 +281,4 @@ TEST_P(Kernels, heads_of_any_size_are_stored_and_seen_in_every_pair_of_formats) 
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels_heads
+}  // namespace oriel_internal::test::test_kernels_heads

@@ -8,7 +8,7 @@
 #include "kv/kv_side.h"
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels_latent {
+namespace oriel_internal::test::test_kernels_latent {
 namespace {
 
 double real(float value) { return static_cast<double>(value); }
@@ -416,4 +416,4 @@ TEST_P(Kernels, latent_attention_is_the_softmax_weighted_sum_of_what_each_token_
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels_latent
+}  // namespace oriel_internal::test::test_kernels_latent

@@ -12,7 +12,7 @@
 #include "kv/kv_side.h"
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels_layers {
+namespace oriel_internal::test::test_kernels_layers {
 namespace {
 
 double rmsNormed(const std::vector<float>& in, size_t row, uint32_t cols, uint32_t c,
@@ -470,4 +470,4 @@ TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_witho
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels_layers
+}  // namespace oriel_internal::test::test_kernels_layers

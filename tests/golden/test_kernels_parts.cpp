@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels_parts {
+namespace oriel_internal::test::test_kernels_parts {
 namespace {
 
 double real(float value) { return static_cast<double>(value); }
@@ -308,4 +308,4 @@ TEST_P(Kernels, experts_are_fetched_in_rounds_and_a_fetch_that_fails_ends_the_st
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels_parts
+}  // namespace oriel_internal::test::test_kernels_parts

@@ -10,7 +10,7 @@
 #include "support/float64_state_ops.h"
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels_state {
+namespace oriel_internal::test::test_kernels_state {
 namespace {
 
 constexpr uint32_t kChunk = 100;
@@ -509,4 +509,4 @@ TEST_P(Kernels, a_layer_with_a_state_takes_in_scans_gates_and_adds) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels_state
+}  // namespace oriel_internal::test::test_kernels_state

@@ -13,7 +13,7 @@
 #include "support/attended.h"
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels_steps {
+namespace oriel_internal::test::test_kernels_steps {
 namespace {
 
 double real(float value) { return static_cast<double>(value); }
@@ -657,4 +657,4 @@ TEST_P(Kernels, short_conv_gives_the_same_bits_however_tokens_come_and_whosoever
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels_steps
+}  // namespace oriel_internal::test::test_kernels_steps

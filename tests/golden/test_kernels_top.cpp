@@ -11,7 +11,7 @@
 #include "plan/memory_layout.h"
 #include "support/kernel_fixture.h"
 
-namespace oriel::test::test_kernels_top {
+namespace oriel_internal::test::test_kernels_top {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -156,4 +156,4 @@ TEST_P(Kernels, top_blocks_have_keys_that_order_as_their_best_logits_do) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_kernels_top
+}  // namespace oriel_internal::test::test_kernels_top

@@ -10,7 +10,7 @@
 #include "support/golden.h"
 #include "support/random_llama.h"
 
-namespace oriel::test::test_logits {
+namespace oriel_internal::test::test_logits {
 namespace {
 
 std::string caseName(const testing::TestParamInfo<GoldenModel>& tested) {
@@ -150,4 +150,4 @@ TEST_P(OrielTiny, equals_its_float64_reference) {
 INSTANTIATE_TEST_SUITE_P(Files, OrielTiny, testing::Values(0, 1));
 
 }  // namespace
-}  // namespace oriel::test::test_logits
+}  // namespace oriel_internal::test::test_logits

@@ -7,7 +7,7 @@
 #include "support/files.h"
 #include "support/random_llama.h"
 
-namespace oriel::test::test_low_bit {
+namespace oriel_internal::test::test_low_bit {
 namespace {
 
 constexpr TensorType kTypes[] = {TensorType::kIq2Xxs, TensorType::kIq2Xs, TensorType::kIq2S,
@@ -113,4 +113,4 @@ INSTANTIATE_TEST_SUITE_P(Types, LowBit, testing::Range(size_t{0}, kMixed + 1),
                          });
 
 }  // namespace
-}  // namespace oriel::test::test_low_bit
+}  // namespace oriel_internal::test::test_low_bit

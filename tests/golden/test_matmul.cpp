@@ -14,7 +14,7 @@
 
 #ifdef ORIEL_VULKAN
 
-namespace oriel::test::test_matmul {
+namespace oriel_internal::test::test_matmul {
 namespace {
 
 namespace fs = std::filesystem;
@@ -326,9 +326,9 @@ class MatmulChoiceOf : public MatmulChoice {
       options.memory_bytes = 256u << 20;
       options.chunk_tokens = use == MatmulUse::kVector ? 1 : 0;  // 1: every token is one vector
       options.cache_dir = folder.c_str();
-      const Loaded with_kind = oriel::test::load(model, options);
+      const Loaded with_kind = oriel_internal::test::load(model, options);
       options.disabled_features = "all";
-      const Loaded in_float = oriel::test::load(model, options);
+      const Loaded in_float = oriel_internal::test::load(model, options);
       ASSERT_TRUE(with_kind.session && in_float.session);
       const nlohmann::json prompts = readJson(golden)["prompts"];
       ASSERT_FALSE(prompts.empty());
@@ -404,6 +404,6 @@ TEST_F(MatmulChoice, names_of_features_that_do_not_exist_are_refused_with_those_
 }
 
 }  // namespace
-}  // namespace oriel::test::test_matmul
+}  // namespace oriel_internal::test::test_matmul
 
 #endif

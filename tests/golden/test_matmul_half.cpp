@@ -9,7 +9,7 @@
 
 #ifdef ORIEL_VULKAN
 
-namespace oriel::test::test_matmul_half {
+namespace oriel_internal::test::test_matmul_half {
 namespace {
 
 class MatmulInHalves : public Products {
@@ -300,6 +300,6 @@ TEST_P(MatmulInHalves, turned_off_by_name_they_are_gone_and_matrix_units_with_th
 }
 
 }  // namespace
-}  // namespace oriel::test::test_matmul_half
+}  // namespace oriel_internal::test::test_matmul_half
 
 #endif

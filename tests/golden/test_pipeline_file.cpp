@@ -16,7 +16,7 @@
 #include "support/vulkan_rig.h"
 #include "vulkan/driver_watch.h"
 
-namespace oriel::test::test_pipeline_file {
+namespace oriel_internal::test::test_pipeline_file {
 namespace {
 
 namespace fs = std::filesystem;
@@ -201,6 +201,6 @@ TEST_F(PipelineFile, that_a_driver_did_not_survive_is_not_handed_to_it_again) {
 #endif
 
 }  // namespace
-}  // namespace oriel::test::test_pipeline_file
+}  // namespace oriel_internal::test::test_pipeline_file
 
 #endif

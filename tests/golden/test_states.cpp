@@ -12,7 +12,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 
-namespace oriel::test::test_states {
+namespace oriel_internal::test::test_states {
 namespace {
 
 /// A version of a layer's state as it lies in memory: 32-bit floats.
@@ -101,4 +101,4 @@ INSTANTIATE_TEST_SUITE_P(Models, States,
                          });
 
 }  // namespace
-}  // namespace oriel::test::test_states
+}  // namespace oriel_internal::test::test_states

@@ -10,7 +10,7 @@
 #include "support/stopped.h"
 #include "support/vulkan_rig.h"
 
-namespace oriel::test::test_vulkan_executor {
+namespace oriel_internal::test::test_vulkan_executor {
 namespace {
 
 /// A time limit that ends soon, and is still more than a copy needs while kernels are compiled.
@@ -446,6 +446,6 @@ TEST_F(VulkanExecutor, nothing_is_submitted_once_a_step_was_told_to_stop) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_vulkan_executor
+}  // namespace oriel_internal::test::test_vulkan_executor
 
 #endif

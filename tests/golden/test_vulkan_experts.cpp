@@ -9,7 +9,7 @@
 #ifdef ORIEL_VULKAN
 #include "support/vulkan_rig.h"
 
-namespace oriel::test::test_vulkan_experts {
+namespace oriel_internal::test::test_vulkan_experts {
 namespace {
 
 constexpr uint32_t kExperts = 6;
@@ -339,5 +339,5 @@ TEST_F(VulkanExecutor, filling_runs_the_first_ops_of_a_chunk_and_a_tail_goes_on_
 }
 
 }  // namespace
-}  // namespace oriel::test::test_vulkan_experts
+}  // namespace oriel_internal::test::test_vulkan_experts
 #endif

@@ -27,14 +27,14 @@
 #include "support/owners.h"
 #include "support/random_families.h"
 
-namespace oriel::fuzz {
+namespace oriel_internal::fuzz {
 
 // Of inputs of fuzzers, which nobody makes here.
 size_t mutateBytes(uint8_t*, size_t size, size_t, uint64_t) { return size; }
 
-}  // namespace oriel::fuzz
+}  // namespace oriel_internal::fuzz
 
-namespace oriel::test {
+namespace oriel_internal::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,10 +196,10 @@ void live(uint64_t rounds, const char* path, const std::string& folder) {
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel_internal::test
 
 int main(int argc, char** argv) {
-  using namespace oriel::test;
+  using namespace oriel_internal::test;
   int none = 1;
   testing::InitGoogleTest(&none, argv);
   const std::string what = argc > 2 ? argv[1] : "";

@@ -11,8 +11,8 @@
 namespace {
 
 using json = nlohmann::ordered_json;
-using namespace oriel;
-using namespace oriel::test;
+using namespace oriel_internal;
+using namespace oriel_internal::test;
 
 constexpr int kMostTokens = 600;  // of a walk
 constexpr int kHurry = 150;       // tokens after which it closes what it can

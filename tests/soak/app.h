@@ -7,7 +7,7 @@
 #include "oriel/oriel.h"
 #include "support/aligned.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// The app's memory: what is out, and when to refuse.
 struct Memory {
@@ -43,4 +43,4 @@ Struct sized() {
   return value;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

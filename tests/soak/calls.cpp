@@ -6,7 +6,7 @@
 #include "faults/vulkan_faults.h"
 #include "soak/soak.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 void Soak::act() {
   if (ledger_.lost) {
@@ -330,4 +330,4 @@ int32_t Soak::lastToken(oriel_session* session) {
   return status == ORIEL_OK && count == 1 ? id : -1;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -1,7 +1,7 @@
 // What has to hold between the calls of a soak.
 #include "soak/soak.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 oriel_stats Soak::stats(oriel_session* session) {
   oriel_stats stats = sized<oriel_stats>();
@@ -111,4 +111,4 @@ void Soak::endAll() {
   }
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

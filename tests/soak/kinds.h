@@ -3,7 +3,7 @@
 
 #include "oriel/oriel.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct SoakKind {
   const char* name;
@@ -50,4 +50,4 @@ inline constexpr SoakKind kSoakKinds[] = {
      [](oriel_options* options) { options->constraints = 1; }, true},
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -10,7 +10,7 @@
 #include "faults/vulkan_faults.h"
 #include "oriel/oriel.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class Ledger {
  public:
@@ -89,4 +89,4 @@ class Ledger {
   uint64_t passed_ = 0, failed_ = 0;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

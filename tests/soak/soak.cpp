@@ -20,7 +20,7 @@
 #include "faults/vulkan_faults.h"
 #include "support/random_families.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -203,6 +203,6 @@ int soak(int count, char** words) {
   return loaded && run.failed() == 0 ? 0 : 1;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test
 
-int main(int count, char** words) { return oriel::test::soak(count, words); }
+int main(int count, char** words) { return oriel_internal::test::soak(count, words); }

@@ -15,7 +15,7 @@
 #include "soak/kinds.h"
 #include "soak/ledger.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline int keep(const oriel_token_event* event, void* user) {
   static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
@@ -116,4 +116,4 @@ class Soak {
   uint32_t early_loads_ = 0;  ///< in the first half
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

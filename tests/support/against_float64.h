@@ -10,7 +10,7 @@
 #include "support/distances.h"
 #include "support/float64_model.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// `sinks` 0: none. `chunk` 0: what the library chooses.
 inline oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
@@ -68,4 +68,4 @@ inline void expectReference(const std::string& path, uint32_t sinks, uint32_t wi
                               << chunk;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

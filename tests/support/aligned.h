@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <new>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// nullptr when there is no memory.
 inline void* alignedBlock(size_t bytes) {
@@ -12,4 +12,4 @@ inline void* alignedBlock(size_t bytes) {
 }
 inline void freeAligned(void* block) { ::operator delete (block, std::align_val_t{64}); }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

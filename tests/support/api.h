@@ -11,7 +11,7 @@
 #include "support/owners.h"
 #include "support/target.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Options for the device under test, logging to `log` when given.
 inline oriel_options makeOptions(CapturedLog* log = nullptr) {
@@ -86,4 +86,4 @@ inline std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens) {
   return ids;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

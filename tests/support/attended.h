@@ -8,7 +8,7 @@
 #include "kv/kv_side.h"
 #include "shaders/shared/layout.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Attention in double of what memories hold.
 inline std::vector<double> attended(const AttentionPush& push, const KvSide& keys,
@@ -53,4 +53,4 @@ inline std::vector<double> attended(const AttentionPush& push, const KvSide& key
   return out;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

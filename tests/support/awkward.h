@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// `random()` gives 64 bits at a time. The same numbers from the same bits everywhere.
 template <typename Random>
@@ -38,4 +38,4 @@ double awkwardReal(Random& random) {
   return kReals[static_cast<uint64_t>(random()) % (sizeof(kReals) / sizeof(kReals[0]))];
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

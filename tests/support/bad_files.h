@@ -14,7 +14,7 @@
 #include "support/gguf_writer.h"
 #include "support/ledger.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class BadFiles : public testing::Test {
  protected:
@@ -83,4 +83,4 @@ class BadFiles : public testing::Test {
   std::string path_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

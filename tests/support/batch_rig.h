@@ -26,7 +26,7 @@
 #include "vulkan/vulkan_executor.h"
 #endif
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct BatchSetting {
   std::vector<uint32_t> windows = {40, 24, 33, 40, 7};  ///< of each session
@@ -264,4 +264,4 @@ class BatchRig {
   std::vector<At> at_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

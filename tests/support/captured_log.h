@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class CapturedLog {
  public:
@@ -39,4 +39,4 @@ class CapturedLog {
   }
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

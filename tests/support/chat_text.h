@@ -9,7 +9,7 @@
 #include "support/captured_log.h"
 #include "text/chat.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct ChatMessage {
   std::string role;
@@ -122,4 +122,4 @@ inline std::string textInPieces(const ChatTemplate& chat, ChatOptions options,
   return text;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

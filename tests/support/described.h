@@ -12,7 +12,7 @@
 #include "tests/support/captured_log.h"
 #include "tests/support/gguf_writer.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct Described {
   explicit Described(const GgufWriter& writer) : image(writer.build()), file(new GgufFile) {
@@ -29,4 +29,4 @@ struct Described {
   oriel_status status = ORIEL_OK;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -74,8 +74,9 @@ class ValidationLog {
 
  private:
   std::string path() const { return (folder_ / "messages.txt").string(); }
-  const std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
-                                        ("oriel-validation-" + std::to_string(oriel::entropy()));
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() /
+      ("oriel-validation-" + std::to_string(oriel_internal::entropy()));
 };
 
 /// As gtest matches names: * is any text, ? any character.
@@ -118,7 +119,7 @@ bool filterNamesTests() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  oriel::test::keepFreedMemory();
+  oriel_internal::test::keepFreedMemory();
   std::string target = ORIEL_TEST_TARGET;
   std::optional<ValidationLog> validation;
   if (takePrefix(&target, "validation=")) {
@@ -129,7 +130,7 @@ int main(int argc, char** argv) {
     if (!useDriver(target)) {
       return 1;
     }
-    oriel::test::setTargetDevice(ORIEL_DEVICE_VULKAN);
+    oriel_internal::test::setTargetDevice(ORIEL_DEVICE_VULKAN);
   }
   // Which tests there are depends on the target: only now may they be registered.
   testing::InitGoogleTest(&argc, argv);

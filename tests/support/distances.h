@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// The greater of two errors, NaN if one is: std::max(a, b) is a where b is NaN.
 inline double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
@@ -55,4 +55,4 @@ inline double meanDivergence(const std::vector<std::vector<float>>& reference,
   return total / static_cast<double>(reference.size());
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -8,7 +8,7 @@
 
 #include "support/read_files.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline nlohmann::json readJson(const std::string& path) {
   std::ifstream file = openToRead(path);
@@ -43,4 +43,4 @@ std::vector<T> base64As(const std::string& text) {
   return values;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -13,7 +13,7 @@
 #include "grammar/expression.h"
 #include "text/utf8.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline void appendUtf8(uint32_t c, std::string* text) {
   if (c < 0x80) {
@@ -240,4 +240,4 @@ class TextMaker {
   int budget_ = 0;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -12,7 +12,7 @@
 #include "gguf/gguf.h"
 #include "plan/codebooks.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline uint32_t blockValues(TensorType type) {
   uint32_t values = 0, bytes = 0;
@@ -248,4 +248,4 @@ std::vector<uint8_t> randomBlocks(TensorType type, size_t count, Engine* engine,
   return bytes;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

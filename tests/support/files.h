@@ -7,7 +7,7 @@
 
 #include "support/read_files.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// `relative` below tests/data if it is there, else below the folder of reference data
 /// (tests/data/README.md); empty if in neither.
@@ -20,7 +20,7 @@ inline std::string dataFile(const std::string& relative) {
   return "";
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test
 
 /// Skips the test, saying why, when data that may not be copied into the repository is not at hand.
 #define ORIEL_SKIP_WITHOUT(found, what)                                                    \
@@ -29,6 +29,6 @@ inline std::string dataFile(const std::string& relative) {
                  << "data (CMake's ORIEL_REFERENCE_DATA; see tests/data/README.md)";       \
   }
 /// A constant with the path of a file that the test needs.
-#define ORIEL_NEED_DATA(variable, relative)                       \
-  const std::string variable = ::oriel::test::dataFile(relative); \
+#define ORIEL_NEED_DATA(variable, relative)                                \
+  const std::string variable = ::oriel_internal::test::dataFile(relative); \
   ORIEL_SKIP_WITHOUT(!variable.empty(), relative)

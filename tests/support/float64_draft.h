@@ -9,7 +9,7 @@
 
 #include "support/float64_model.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class Float64Draft {
  public:
@@ -132,4 +132,4 @@ class Float64Draft {
   std::vector<Float64Rope> ropes_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -10,7 +10,7 @@
 
 #include "support/float64_weights.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class Float64Experts {
  public:
@@ -116,4 +116,4 @@ class Float64Experts {
   double least_margin_ = std::numeric_limits<double>::infinity();
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

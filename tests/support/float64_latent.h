@@ -12,7 +12,7 @@
 #include "support/float64_rope.h"
 #include "support/float64_weights.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class Float64Latent {
  public:
@@ -139,4 +139,4 @@ class Float64Latent {
   double scale_ = 1;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

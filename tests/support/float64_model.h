@@ -19,7 +19,7 @@
 #include "support/float64_states.h"
 #include "support/float64_weights.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class Float64Model {
  public:
@@ -547,4 +547,4 @@ class Float64Model {
   std::unique_ptr<Float64States> states_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -9,7 +9,7 @@
 
 #include "support/float64_weights.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Last tokens that each layer sees at most; 0: all that the session keeps.
 inline std::vector<size_t> float64Windows(const Float64Weights& file, size_t n_layers) {
@@ -160,4 +160,4 @@ class Float64Rope {
       turns_at_;  ///< by position, as they are asked for
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -12,7 +12,7 @@
 #include "kv/cache_layout.h"
 #include "shaders/shared/layout.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 using Doubles = std::vector<double>;
 
@@ -227,4 +227,4 @@ inline double storedError(StateFormat format, const double* row, uint32_t i, uin
   return most / 127 * 0.51 + 5e-6;  // half a step, and the scale is a half, maybe subnormal
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

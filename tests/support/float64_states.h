@@ -11,7 +11,7 @@
 
 #include "support/float64_weights.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class Float64States {
  public:
@@ -188,4 +188,4 @@ class Float64States {
   double eps_ = 0;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -13,7 +13,7 @@
 #include "gguf/gguf.h"
 #include "support/files.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline std::vector<double> part(const std::vector<double>& x, size_t first, size_t count) {
   const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first);
@@ -207,4 +207,4 @@ class Float64Weights {
       has_;  ///< what was asked for: a file is searched once
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "exec/snapshot_format.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline SnapshotHeader headerOf(const std::vector<uint8_t>& snapshot) {
   SnapshotHeader header;
@@ -38,4 +38,4 @@ std::vector<uint8_t> forged(std::vector<uint8_t> snapshot, const Change& change)
   return snapshot;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -3,7 +3,7 @@
 
 #include "exec/executor.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Hands every call on to `inner`, which stays its owner's.
 class ForwardingExecutor : public Executor {
@@ -80,4 +80,4 @@ class ForwardingExecutor : public Executor {
   Executor* inner_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Value types of the metadata section, by their number in the file.
 enum class ValueType : uint32_t {
@@ -247,4 +247,4 @@ class GgufWriter {
   uint64_t n_keys_ = 0;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -9,7 +9,7 @@
 
 #include "support/encoding.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct GoldenModel {
   std::string name;  ///< models/<name>.gguf, logits/<name>.json
@@ -61,4 +61,4 @@ inline size_t trustedSteps(const nlohmann::json& exact, double tolerance) {
   return steps;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -15,7 +15,7 @@
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Bytes as the letters that byte-level vocabularies write for them (GPT-2's table).
 inline std::string byteLevel(const std::string& bytes) {
@@ -346,4 +346,4 @@ class SlowRecogniser {
   std::map<std::pair<ExprId, size_t>, bool> goes_on_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

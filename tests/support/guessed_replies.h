@@ -8,7 +8,7 @@
 #include "device/count_mallocs.h"
 #include "support/sessions.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// A reply, token by token.
 struct Written {
@@ -90,4 +90,4 @@ inline void expectNothingAllocated(const Loaded& loaded) {
   }
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -9,7 +9,7 @@
 #include "jinja/jinja.h"
 #include "support/captured_log.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct Rendered {
   oriel_status status = ORIEL_OK;
@@ -122,4 +122,4 @@ inline nlohmann::ordered_json variablesOf(const nlohmann::ordered_json& file,
   return values;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -6,7 +6,7 @@
 #include <malloc.h>
 #endif
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Models are loaded and freed many times over: what the system gives and takes back each time, page by page and filled
 /// with zeros, takes a third of the time of all these tests.
@@ -18,4 +18,4 @@ inline void keepFreedMemory() {
 #endif
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

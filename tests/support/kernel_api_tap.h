@@ -15,7 +15,7 @@
 
 #include "vulkan/loader.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class VulkanTap {
  public:
@@ -93,4 +93,4 @@ class VulkanTap {
   std::mutex mutex_;  // pipelines are compiled by several threads
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

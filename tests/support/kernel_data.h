@@ -10,7 +10,7 @@
 #include "shaders/shared/layout.h"
 #include "support/file_blocks.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// A counter that is mixed (SplitMix64): tests of kernels draw some hundred million numbers.
 class Mixed {
@@ -186,4 +186,4 @@ inline std::vector<float> paddedRows(uint32_t tokens, uint32_t cols, uint32_t st
   return rows;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -11,7 +11,7 @@
 #include "support/kernel_data.h"
 #include "support/kernel_rig.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 enum class Path { kSubgroup, kShared, kReference, kSimd };
 
@@ -68,4 +68,4 @@ class SimdKernels : public Kernels {};
 
 constexpr double kUntouched = static_cast<double>(KernelRig::kUntouched);
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

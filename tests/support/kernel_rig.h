@@ -30,7 +30,7 @@
 #include "vulkan/vulkan_executor.h"
 #endif
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline bool onVulkan() { return targetDevice() == ORIEL_DEVICE_VULKAN; }
 
@@ -277,4 +277,4 @@ class KernelRig {
   std::vector<Line> host_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

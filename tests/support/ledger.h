@@ -10,7 +10,7 @@
 #include "oriel/oriel.h"
 #include "support/aligned.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class Ledger {
  public:
@@ -57,4 +57,4 @@ class Ledger {
   std::map<void*, size_t> blocks_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -9,7 +9,7 @@
 #include "support/api.h"
 #include "support/forwarding_executor.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 enum class Work {
   kRun,
@@ -176,4 +176,4 @@ class LosableModel {
   LosingExecutor* front = nullptr;  ///< null: it was destroyed
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -15,7 +15,7 @@
 #include "support/awkward.h"
 #include "support/gguf_writer.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// A sound file taken apart.
 inline GgufWriter takeApart(const std::vector<uint8_t>& file) {
@@ -446,4 +446,4 @@ class ModelMutator {
   std::string* what_ = nullptr;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

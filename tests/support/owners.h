@@ -6,7 +6,7 @@
 
 #include "oriel/oriel.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct FreeModel {
   void operator()(oriel_model* model) const { oriel_model_free(model); }
@@ -55,4 +55,4 @@ inline std::vector<int32_t> someIds(size_t n, int32_t n_vocab) {
   return ids;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

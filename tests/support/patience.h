@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// For oriel_options.device_timeout_ms: the library's own 60 s times ORIEL_TEST_PATIENCE, a variable of
 /// the environment. In an emulator a driver takes minutes to compile kernels at the first dispatch.
@@ -15,4 +15,4 @@ inline uint32_t deviceTimeoutMs() {
   return 60000 * static_cast<uint32_t>(std::clamp(times, 1L, 1000L));
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

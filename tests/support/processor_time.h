@@ -3,7 +3,7 @@
 
 #include <ctime>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Of the processor, in all threads.
 template <typename Work>
@@ -13,4 +13,4 @@ double processorSeconds(const Work& work) {
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -12,7 +12,7 @@
 #include "support/kernel_data.h"
 #include "support/kernel_rig.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 constexpr uint32_t kMostCandidates = 8;
 
@@ -174,4 +174,4 @@ class Products : public testing::TestWithParam<bool> {
   }
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -9,7 +9,7 @@
 
 #include "support/random_llama.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct RandomDraft {
   explicit RandomDraft(const RandomLlama& model) : target(model) {}
@@ -140,4 +140,4 @@ class TemporaryDraft {
   std::string path_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

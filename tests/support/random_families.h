@@ -12,7 +12,7 @@
 
 #include "support/random_llama.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct RandomFamily {
   std::string name;
@@ -336,4 +336,4 @@ inline RandomLlama randomFamily(const std::string& name) {
   throw std::runtime_error("no family " + name);
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

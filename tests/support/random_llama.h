@@ -18,7 +18,7 @@
 #include "support/gguf_writer.h"
 #include "support/random_states.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// What ChatML's templates write, by one of them.
 constexpr char kChatMlTemplate[] =
@@ -588,4 +588,4 @@ class TemporaryModel {
   std::string path_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

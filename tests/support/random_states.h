@@ -8,7 +8,7 @@
 
 #include "support/gguf_writer.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct RandomState {
   uint32_t heads = 0;  ///< 0: no layer keeps a state
@@ -103,4 +103,4 @@ void addStateTensors(const RandomState& state, uint32_t n_embd, std::mt19937* ra
   normal("ssm_out.weight", {values, n_embd}, 1 / std::sqrt(static_cast<float>(values)));
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

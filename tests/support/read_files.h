@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline bool fileExists(const std::string& path) {
   return std::ifstream(std::filesystem::u8path(path)).good();
@@ -35,4 +35,4 @@ inline std::vector<uint8_t> readBytes(const std::string& path) {
   return bytes;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -12,7 +12,7 @@
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 constexpr uint32_t kRecallSinks = 4;
 constexpr uint32_t kRecallWindow = 64;
@@ -88,4 +88,4 @@ class Recall : public ScratchFolder {
   const std::string dir_ = path("");
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -13,7 +13,7 @@
 #include "support/losing_executor.h"
 #include "support/sessions.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline oriel_recovered recoveredOf(oriel_session* session, oriel_status expected = ORIEL_OK,
                                    const oriel_recover_options* options = nullptr) {
@@ -200,4 +200,4 @@ struct Parted {
   std::unique_ptr<Twins> twins;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -14,7 +14,7 @@
 #include "exec/top_tokens.h"
 #include "plan/memory_layout.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 constexpr uint32_t kRecurrentVocabulary = 41;
 constexpr uint32_t kRecurrentWords = 96;
@@ -302,7 +302,7 @@ class RecurrentExecutor final : public Executor {
     const TopPush push = {kRecurrentVocabulary, topBlocks(kRecurrentVocabulary), 0};
     uint32_t keys[kRecurrentVocabulary];
     const float* const last = out + (rows - 1) * kRecurrentVocabulary;
-    oriel::topBlocks(last, push, keys);
+    oriel_internal::topBlocks(last, push, keys);
     topTokens(last, push, keys, reinterpret_cast<TopTokens*>(at(plan_.top)));
   }
 
@@ -317,4 +317,4 @@ class RecurrentExecutor final : public Executor {
   bool begun_ = false;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

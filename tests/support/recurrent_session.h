@@ -12,7 +12,7 @@
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 using Ids = std::vector<int32_t>;
 
@@ -344,4 +344,4 @@ void forEachShape(const Check& check) {
   }
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

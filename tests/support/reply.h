@@ -13,7 +13,7 @@
 #include "reply/reader.h"
 #include "support/encoding.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct ReadCall {
   std::string name;
@@ -117,4 +117,4 @@ inline ReadReply readReply(ReplyForms forms, const std::string& text,
   return readReply(settings, text);
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

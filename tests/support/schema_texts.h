@@ -11,7 +11,7 @@
 #include "support/captured_log.h"
 #include "support/expression_texts.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class SchemaTexts {
  public:
@@ -91,4 +91,4 @@ inline void expectRefused(const std::string& schema, oriel_status code, const st
   EXPECT_NE(std::string::npos, texts.errors().find(words)) << named;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

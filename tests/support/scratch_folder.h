@@ -15,7 +15,7 @@
 #include <unistd.h>
 #endif
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// A fresh folder, removed at the end.
 class ScratchFolder : public testing::Test {
@@ -64,4 +64,4 @@ class AsNobody {
 };
 #endif
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

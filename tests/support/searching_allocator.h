@@ -10,7 +10,7 @@
 #include "oriel/oriel.h"
 #include "support/aligned.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class SearchingAllocator {
  public:
@@ -86,4 +86,4 @@ class SearchingAllocator {
   uint32_t released_ = 0;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -12,7 +12,7 @@
 #include "support/api.h"
 #include "text/utf8.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 // Its words may change with every training run: it is only ever compared with itself.
 inline const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
@@ -147,4 +147,4 @@ inline Heard listen(Generate call, const Loaded& loaded, const oriel_generate_op
   return heard;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

@@ -11,7 +11,7 @@
 #include "oriel/sessions.h"
 #include "support/sessions.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// What came of a reply, and what the session is then.
 struct Outcome {
@@ -160,4 +160,4 @@ class Sessions {
   std::vector<SessionPtr> sessions_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

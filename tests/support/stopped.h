@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Stops this process, all of its threads, until a child wakes it up.
 inline void stopThisProcess(long milliseconds) {
@@ -25,5 +25,5 @@ inline void stopThisProcess(long milliseconds) {
   }
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test
 #endif

@@ -7,7 +7,7 @@
 #include "oriel/oriel.h"
 #include "support/patience.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 inline oriel_device_kind& targetDeviceSlot() {
   static oriel_device_kind device = ORIEL_DEVICE_CPU;
@@ -29,4 +29,4 @@ inline bool isOthersTurn(size_t number, bool second_path) {
   return targetDevice() == ORIEL_DEVICE_VULKAN && !allCases() && number % 3 != own % 3;
 }
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

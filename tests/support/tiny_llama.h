@@ -7,7 +7,7 @@
 
 #include "tests/support/gguf_writer.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 struct TinyLlama {
   uint32_t n_layers = 2;
@@ -60,4 +60,4 @@ struct TinyLlama {
   }
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

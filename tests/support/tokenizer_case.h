@@ -15,7 +15,7 @@
 #include "support/files.h"
 #include "text/tokenizer.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// An allocator that counts what it gave.
 struct CountingAllocator {
@@ -95,4 +95,4 @@ class TokenizerCase {
   std::unique_ptr<void, decltype(&freeAligned)> block_{nullptr, &freeAligned};
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

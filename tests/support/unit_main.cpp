@@ -3,7 +3,7 @@
 #include "support/kept_memory.h"
 
 int main(int argc, char** argv) {
-  oriel::test::keepFreedMemory();
+  oriel_internal::test::keepFreedMemory();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

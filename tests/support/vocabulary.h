@@ -7,7 +7,7 @@
 
 #include "support/gguf_writer.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Token types by their number in the file.
 enum : int32_t { kNormalType = 1, kUnknownType, kControlType, kUserType, kUnusedType, kByteType };
@@ -62,4 +62,4 @@ struct Vocabulary {
   }
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

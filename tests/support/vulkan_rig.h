@@ -9,7 +9,7 @@
 #include "support/kernel_data.h"
 #include "support/kernel_rig.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 class VulkanExecutor : public testing::Test {
  protected:
@@ -55,4 +55,4 @@ struct Copier {
   BufferRef out;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

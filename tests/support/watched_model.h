@@ -9,7 +9,7 @@
 #include "support/api.h"
 #include "support/forwarding_executor.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 template <class Watcher>
 struct WatchedModel {
@@ -45,4 +45,4 @@ struct WatchedModel {
   Executor* real_ = nullptr;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

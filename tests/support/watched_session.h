@@ -9,7 +9,7 @@
 
 #include "support/watched_model.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 
 /// Counts calls for all logits, and can hide the best tokens.
 class WatchingExecutor final : public ForwardingExecutor {
@@ -103,4 +103,4 @@ class WatchedSession : public testing::Test {
   std::unique_ptr<WatchedModel<WatchingExecutor>> model_;
 };
 
-}  // namespace oriel::test
+}  // namespace oriel_internal::test

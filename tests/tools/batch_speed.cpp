@@ -11,7 +11,7 @@
 
 #include "support/batch_rig.h"
 
-namespace oriel::test {
+namespace oriel_internal::test {
 namespace {
 
 struct Options {
@@ -89,10 +89,10 @@ int measure(const Options& given) {
 }
 
 }  // namespace
-}  // namespace oriel::test
+}  // namespace oriel_internal::test
 
 int main(int argc, char** argv) {
-  oriel::test::Options options;
+  oriel_internal::test::Options options;
   CLI::App app("Tokens a second of sessions that decode together");
   app.add_option("model", options.model, "GGUF file")->required();
   app.add_option("--device", options.device, "cpu or vulkan");
@@ -103,5 +103,5 @@ int main(int argc, char** argv) {
   app.add_option("--repeat", options.repeat, "Measurements; the median counts");
   app.add_option("--threads", options.threads, "Of the CPU; 0: one for each core");
   CLI11_PARSE(app, argc, argv);
-  return oriel::test::measure(options);
+  return oriel_internal::test::measure(options);
 }

@@ -17,7 +17,7 @@
 
 namespace {
 
-using namespace oriel;
+using namespace oriel_internal;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

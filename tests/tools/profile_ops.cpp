@@ -23,7 +23,7 @@
 #include "vulkan/vulkan_executor.h"
 #endif
 
-namespace oriel {
+namespace oriel_internal {
 namespace {
 
 struct Options {
@@ -278,10 +278,10 @@ int profile(const Options& given) {
 }
 
 }  // namespace
-}  // namespace oriel
+}  // namespace oriel_internal
 
 int main(int argc, char** argv) {
-  oriel::Options options;
+  oriel_internal::Options options;
   CLI::App app("Milliseconds by kind of op");
   app.add_option("model", options.model, "GGUF file")->required();
   app.add_option("--device", options.device, "vulkan or cpu");
@@ -296,5 +296,5 @@ int main(int argc, char** argv) {
                  "Multiply matrices in the N-th way that doctor lists, from 1; 0: as chosen");
   app.add_option("--simd", options.simd, "Instructions of the CPU, from 0; unset: the best");
   CLI11_PARSE(app, argc, argv);
-  return oriel::profile(options);
+  return oriel_internal::profile(options);
 }

@@ -14,7 +14,7 @@
 #include "tests/support/described.h"
 #include "tests/support/tiny_llama.h"
 
-namespace oriel::test_architectures {
+namespace oriel_internal::test_architectures {
 namespace {
 
 using test::Described;
@@ -494,4 +494,4 @@ TEST(Architectures, what_is_missing_for_others_is_named) {
 }
 
 }  // namespace
-}  // namespace oriel::test_architectures
+}  // namespace oriel_internal::test_architectures

@@ -8,7 +8,7 @@
 #include "budget/budget.h"
 #include "support/captured_log.h"
 
-namespace oriel::test_budget {
+namespace oriel_internal::test_budget {
 namespace {
 
 struct Shape {
@@ -457,4 +457,4 @@ TEST(Budget, survives_numbers_at_their_limits) {
 }
 
 }  // namespace
-}  // namespace oriel::test_budget
+}  // namespace oriel_internal::test_budget

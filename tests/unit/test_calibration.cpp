@@ -7,7 +7,7 @@
 #include "oriel/tools.h"
 #include "support/captured_log.h"
 
-namespace oriel::test::test_calibration {
+namespace oriel_internal::test::test_calibration {
 namespace {
 
 const char* const kModel = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
@@ -118,4 +118,4 @@ TEST(Calibration, of_another_number_of_layers_is_refused) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_calibration
+}  // namespace oriel_internal::test::test_calibration

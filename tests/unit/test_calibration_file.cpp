@@ -15,7 +15,7 @@
 #include "support/read_files.h"
 #include "support/target.h"
 
-namespace oriel::test::test_calibration_file {
+namespace oriel_internal::test::test_calibration_file {
 namespace {
 
 const std::string kBundled = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
@@ -230,4 +230,4 @@ TEST(CalibrationFile, more_layers_than_any_model_has_are_refused) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_calibration_file
+}  // namespace oriel_internal::test::test_calibration_file

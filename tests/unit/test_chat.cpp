@@ -9,7 +9,7 @@
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
 
-namespace oriel::test::test_chat {
+namespace oriel_internal::test::test_chat {
 namespace {
 
 using nlohmann::json;
@@ -597,4 +597,4 @@ TEST(Chat, a_turn_that_the_format_cannot_have_begun_is_not_closed) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_chat
+}  // namespace oriel_internal::test::test_chat

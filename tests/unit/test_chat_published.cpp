@@ -6,7 +6,7 @@
 #include "support/files.h"
 #include "support/vocabulary.h"
 
-namespace oriel::test::test_chat_published {
+namespace oriel_internal::test::test_chat_published {
 namespace {
 
 using nlohmann::json;
@@ -133,4 +133,4 @@ INSTANTIATE_TEST_SUITE_P(All, PublishedChat, testing::ValuesIn(kPublished),
                          });
 
 }  // namespace
-}  // namespace oriel::test::test_chat_published
+}  // namespace oriel_internal::test::test_chat_published

@@ -5,7 +5,7 @@
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
 
-namespace oriel::test::test_chat_recognise {
+namespace oriel_internal::test::test_chat_recognise {
 namespace {
 
 ChatTemplate recognised(const std::string& text) {
@@ -266,4 +266,4 @@ TEST(ChatRecognition, names_and_templates_are_told_apart) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_chat_recognise
+}  // namespace oriel_internal::test::test_chat_recognise

@@ -7,7 +7,7 @@
 #include "budget/budget.h"
 #include "support/captured_log.h"
 
-namespace oriel::test_checkpoint_budget {
+namespace oriel_internal::test_checkpoint_budget {
 namespace {
 
 constexpr uint32_t kWords = 64 * 1024;  // of a layer's state
@@ -183,4 +183,4 @@ TEST(CheckpointBudget, more_than_one_layers_piece_has_room_for_are_named_as_what
 }
 
 }  // namespace
-}  // namespace oriel::test_checkpoint_budget
+}  // namespace oriel_internal::test_checkpoint_budget

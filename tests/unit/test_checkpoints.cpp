@@ -5,7 +5,7 @@
 
 #include "support/recurrent_session.h"
 
-namespace oriel::test::test_checkpoints {
+namespace oriel_internal::test::test_checkpoints {
 namespace {
 
 constexpr uint32_t kNever = 1000;  // a window that nothing leaves here
@@ -424,4 +424,4 @@ TEST(Checkpoints, reading_again_says_how_far_it_is_and_can_be_stopped) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_checkpoints
+}  // namespace oriel_internal::test::test_checkpoints

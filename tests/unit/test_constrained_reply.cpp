@@ -4,7 +4,7 @@
 #include "exec/constrained_reply.h"
 #include "support/grammar_case.h"
 
-namespace oriel::test::test_constrained_reply {
+namespace oriel_internal::test::test_constrained_reply {
 namespace {
 
 const std::vector<std::string> kTokens = {"yes",      "no",        "CALL", "a CALL:y",
@@ -192,4 +192,4 @@ TEST_F(Constrained, nothing_to_go_on_with_is_said) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_constrained_reply
+}  // namespace oriel_internal::test::test_constrained_reply

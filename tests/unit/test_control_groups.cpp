@@ -6,7 +6,7 @@
 
 #include "tests/support/scratch_folder.h"
 
-namespace oriel::test_control_groups {
+namespace oriel_internal::test_control_groups {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,5 +129,5 @@ TEST_F(ControlGroups, are_found_behind_a_kilobyte_of_others_and_in_a_last_line_w
 TEST_F(ControlGroups, of_this_machine_can_be_read) { EXPECT_GT(freeInControlGroups(""), kMiB); }
 
 }  // namespace
-}  // namespace oriel::test_control_groups
+}  // namespace oriel_internal::test_control_groups
 #endif

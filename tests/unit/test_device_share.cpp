@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace oriel::test::test_device_share {
+namespace oriel_internal::test::test_device_share {
 namespace {
 
 std::atomic<uint32_t> steps;
@@ -160,4 +160,4 @@ TEST_F(Share, waits_a_little_for_who_is_choosing) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_device_share
+}  // namespace oriel_internal::test::test_device_share

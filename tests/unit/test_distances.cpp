@@ -4,7 +4,7 @@
 
 #include "support/distances.h"
 
-namespace oriel::test::test_distances {
+namespace oriel_internal::test::test_distances {
 namespace {
 
 TEST(Distances, the_worse_of_two_errors_is_the_greater_one) {
@@ -20,4 +20,4 @@ TEST(Distances, what_is_not_a_number_stays_the_worst) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_distances
+}  // namespace oriel_internal::test::test_distances

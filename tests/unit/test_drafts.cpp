@@ -5,7 +5,7 @@
 
 #include "exec/drafts.h"
 
-namespace oriel::test_drafts {
+namespace oriel_internal::test_drafts {
 namespace {
 
 class DraftRig {
@@ -221,4 +221,4 @@ TEST(DraftCost, knows_by_how_much_the_text_agreed) {
 }
 
 }  // namespace
-}  // namespace oriel::test_drafts
+}  // namespace oriel_internal::test_drafts

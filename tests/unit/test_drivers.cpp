@@ -23,7 +23,7 @@
 #include "vulkan/shader_table.h"
 #include "vulkan/verdict.h"
 
-namespace oriel::test::test_drivers {
+namespace oriel_internal::test::test_drivers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -505,6 +505,6 @@ TEST_F(DriverMark, of_any_bytes_is_survived) {
 #endif
 
 }  // namespace
-}  // namespace oriel::test::test_drivers
+}  // namespace oriel_internal::test::test_drivers
 
 #endif

@@ -8,7 +8,7 @@
 #include "support/captured_log.h"
 #include "text/utf8.h"
 
-namespace oriel::test_error_line {
+namespace oriel_internal::test_error_line {
 namespace {
 
 TEST(ErrorLine, keeps_the_latest_error_and_nothing_else) {
@@ -138,4 +138,4 @@ TEST(LogLine, is_one_line_of_text_whatever_a_file_says) {
 }
 
 }  // namespace
-}  // namespace oriel::test_error_line
+}  // namespace oriel_internal::test_error_line

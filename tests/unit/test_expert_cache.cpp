@@ -11,7 +11,7 @@
 #include "exec/expert_cache.h"
 #include "plan/weight_layout.h"
 
-namespace oriel::test_expert_cache {
+namespace oriel_internal::test_expert_cache {
 namespace {
 
 constexpr uint32_t kLayers = 2;
@@ -178,4 +178,4 @@ TEST_P(ExpertSlots, keep_what_was_used_latest) {
 INSTANTIATE_TEST_SUITE_P(Slots, ExpertSlots, testing::Values(2u, 3u, 4u, 6u, 7u));
 
 }  // namespace
-}  // namespace oriel::test_expert_cache
+}  // namespace oriel_internal::test_expert_cache

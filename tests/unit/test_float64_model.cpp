@@ -7,7 +7,7 @@
 #include "support/files.h"
 #include "support/float64_model.h"
 
-namespace oriel::test::test_float64_model {
+namespace oriel_internal::test::test_float64_model {
 namespace {
 
 constexpr size_t kEverything = 1u << 30;
@@ -159,4 +159,4 @@ TEST(Float64Streaming, greedy_tokens_of_states_equal_the_other_implementation) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_float64_model
+}  // namespace oriel_internal::test::test_float64_model

@@ -4,7 +4,7 @@
 
 #include "support/recurrent_session.h"
 
-namespace oriel::test::test_forgetting_states {
+namespace oriel_internal::test::test_forgetting_states {
 namespace {
 
 constexpr uint32_t kWindow = 60;
@@ -250,4 +250,4 @@ TEST(ForgettingStates, a_snapshot_goes_on_to_the_bit) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_forgetting_states
+}  // namespace oriel_internal::test::test_forgetting_states

@@ -13,7 +13,7 @@
 #include "tests/support/gguf_writer.h"
 #include "tests/support/processor_time.h"
 
-namespace oriel::test_gguf {
+namespace oriel_internal::test_gguf {
 namespace {
 
 using test::ByteWriter;
@@ -566,4 +566,4 @@ TEST(Gguf, as_many_tensors_as_allowed_open_in_bounded_time) {
 }
 
 }  // namespace
-}  // namespace oriel::test_gguf
+}  // namespace oriel_internal::test_gguf

@@ -10,7 +10,7 @@
 #include "support/grammar_case.h"
 #include "support/processor_time.h"
 
-namespace oriel::test::test_grammar_gbnf {
+namespace oriel_internal::test::test_grammar_gbnf {
 namespace {
 
 std::string repeated(const std::string& text, size_t times) {
@@ -243,4 +243,4 @@ TEST_F(Gbnf, too_little_memory_is_a_status) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_grammar_gbnf
+}  // namespace oriel_internal::test::test_grammar_gbnf

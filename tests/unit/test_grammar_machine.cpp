@@ -12,7 +12,7 @@
 #include "support/target.h"
 #include "text/utf8.h"
 
-namespace oriel::test::test_grammar_machine {
+namespace oriel_internal::test::test_grammar_machine {
 namespace {
 
 /// Numbers of 32 bits whatever the platform's mt19937 returns.
@@ -621,4 +621,4 @@ TEST(TokenTrie, has_every_token_once) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_grammar_machine
+}  // namespace oriel_internal::test::test_grammar_machine

@@ -5,7 +5,7 @@
 
 #include "base/half.h"
 
-namespace oriel::test_half {
+namespace oriel_internal::test_half {
 namespace {
 
 // Value of a half by its definition.
@@ -50,4 +50,4 @@ TEST(Half, rounding_goes_to_the_nearest_and_ties_to_even) {
 }
 
 }  // namespace
-}  // namespace oriel::test_half
+}  // namespace oriel_internal::test_half

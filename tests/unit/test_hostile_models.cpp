@@ -28,7 +28,7 @@
 #include "support/owners.h"
 #include "support/random_families.h"
 
-namespace oriel::test::test_hostile_models {
+namespace oriel_internal::test::test_hostile_models {
 namespace {
 
 namespace fs = std::filesystem;
@@ -399,4 +399,4 @@ TEST_F(HostileModels, a_file_that_is_replaced_or_removed_is_loaded_as_it_was) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_hostile_models
+}  // namespace oriel_internal::test::test_hostile_models

@@ -10,7 +10,7 @@
 #include "support/ledger.h"
 #include "support/vocabulary.h"
 
-namespace oriel::test::test_inspect {
+namespace oriel_internal::test::test_inspect {
 namespace {
 
 const char* const kModel = ORIEL_TEST_DATA "/models/llama-q8_0.gguf";
@@ -168,4 +168,4 @@ TEST(Inspect, an_older_app_gets_as_much_as_it_knows) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_inspect
+}  // namespace oriel_internal::test::test_inspect

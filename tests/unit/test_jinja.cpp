@@ -5,7 +5,7 @@
 
 #include "support/jinja_template.h"
 
-namespace oriel::test::test_jinja {
+namespace oriel_internal::test::test_jinja {
 namespace {
 
 using nlohmann::ordered_json;
@@ -196,4 +196,4 @@ TEST(Jinja, the_clock_stands_at_noon_of_its_date) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_jinja
+}  // namespace oriel_internal::test::test_jinja

@@ -8,7 +8,7 @@
 #include "support/jinja_template.h"
 #include "support/processor_time.h"
 
-namespace oriel::test::test_jinja_bounds {
+namespace oriel_internal::test::test_jinja_bounds {
 namespace {
 
 using nlohmann::ordered_json;
@@ -269,4 +269,4 @@ TEST(JinjaBounds, mutated_templates_never_crash) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_jinja_bounds
+}  // namespace oriel_internal::test::test_jinja_bounds

@@ -7,7 +7,7 @@
 #include "support/files.h"
 #include "support/jinja_template.h"
 
-namespace oriel::test::test_jinja_published {
+namespace oriel_internal::test::test_jinja_published {
 namespace {
 
 using nlohmann::ordered_json;
@@ -84,4 +84,4 @@ TEST(JinjaPublished, a_thousand_messages_render) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_jinja_published
+}  // namespace oriel_internal::test::test_jinja_published

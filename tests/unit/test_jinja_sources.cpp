@@ -3,7 +3,7 @@
 
 #include "support/jinja_template.h"
 
-namespace oriel::test::test_jinja_sources {
+namespace oriel_internal::test::test_jinja_sources {
 namespace {
 
 using nlohmann::ordered_json;
@@ -106,4 +106,4 @@ TEST(JinjaSources, of_a_control_token_in_a_message_no_byte_is_the_templates) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_jinja_sources
+}  // namespace oriel_internal::test::test_jinja_sources

@@ -14,7 +14,7 @@
 #include "support/captured_log.h"
 #include "support/gguf_writer.h"
 
-namespace oriel::test::test_key_guard {
+namespace oriel_internal::test::test_key_guard {
 namespace {
 
 /// A file with nothing but what the guard reads, and the model it belongs to.
@@ -322,4 +322,4 @@ TEST(KeyGuard, formats_are_refused_from_a_tenth_of_a_nat_of_rounding_on) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_key_guard
+}  // namespace oriel_internal::test::test_key_guard

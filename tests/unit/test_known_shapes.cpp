@@ -17,7 +17,7 @@
 #include "support/captured_log.h"
 #include "tools/shape_weights.h"
 
-namespace oriel::test_known_shapes {
+namespace oriel_internal::test_known_shapes {
 namespace {
 
 CacheFormats formatsOf(KvFormat k, KvFormat v) {
@@ -629,4 +629,4 @@ TEST(KnownShapes, layers_with_a_window_of_their_own_take_rotations_of_their_own)
 }
 
 }  // namespace
-}  // namespace oriel::test_known_shapes
+}  // namespace oriel_internal::test_known_shapes

@@ -6,7 +6,7 @@
 #include "support/described.h"
 #include "support/random_families.h"
 
-namespace oriel::test::test_latent {
+namespace oriel_internal::test::test_latent {
 namespace {
 
 TEST(Latent, widths_of_heads_have_names_of_their_own_where_matrices_do) {
@@ -100,4 +100,4 @@ TEST(Latent, what_does_not_run_is_named) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_latent
+}  // namespace oriel_internal::test::test_latent

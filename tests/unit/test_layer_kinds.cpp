@@ -10,7 +10,7 @@
 #include "plan/memory_layout.h"
 #include "tests/support/described.h"
 
-namespace oriel::test_layer_kinds {
+namespace oriel_internal::test_layer_kinds {
 namespace {
 
 using test::CapturedLog;
@@ -386,4 +386,4 @@ TEST(Memories, a_state_has_a_size_that_fits_a_binding_twice) {
 }
 
 }  // namespace
-}  // namespace oriel::test_layer_kinds
+}  // namespace oriel_internal::test_layer_kinds

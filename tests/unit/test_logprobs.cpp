@@ -8,7 +8,7 @@
 
 #include "exec/logprobs.h"
 
-namespace oriel::test_logprobs {
+namespace oriel_internal::test_logprobs {
 namespace {
 
 /// In long double, without taking the largest out first where that is not needed.
@@ -90,4 +90,4 @@ TEST(Logprobs, certainty_and_nothing_at_all_are_no_nan) {
 }
 
 }  // namespace
-}  // namespace oriel::test_logprobs
+}  // namespace oriel_internal::test_logprobs

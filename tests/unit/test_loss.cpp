@@ -5,7 +5,7 @@
 
 #include "budget/loss.h"
 
-namespace oriel::test_loss {
+namespace oriel_internal::test_loss {
 namespace {
 
 struct Pair {
@@ -137,4 +137,4 @@ TEST(Loss, past_the_trained_context_more_is_worse) {
 }
 
 }  // namespace
-}  // namespace oriel::test_loss
+}  // namespace oriel_internal::test_loss

@@ -9,7 +9,7 @@
 
 #include "plan/memory_layout.h"
 
-namespace oriel::test_memory {
+namespace oriel_internal::test_memory {
 namespace {
 
 constexpr KvFormat kFormats[] = {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4};
@@ -197,4 +197,4 @@ TEST(Memory, what_grows_with_tokens_is_told_from_what_does_not) {
 }
 
 }  // namespace
-}  // namespace oriel::test_memory
+}  // namespace oriel_internal::test_memory

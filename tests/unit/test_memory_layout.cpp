@@ -3,7 +3,7 @@
 
 #include "plan/memory_layout.h"
 
-namespace oriel::test::test_memory_layout {
+namespace oriel_internal::test::test_memory_layout {
 namespace {
 
 ModelDesc modelOf(uint32_t n_embd, uint32_t n_heads, uint32_t n_kv_heads, uint32_t head_dim,
@@ -122,4 +122,4 @@ TEST(RotationTables, each_table_has_the_words_of_its_own_rope) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_memory_layout
+}  // namespace oriel_internal::test::test_memory_layout

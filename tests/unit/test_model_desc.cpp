@@ -16,7 +16,7 @@
 #include "tests/support/files.h"
 #include "tests/support/tiny_llama.h"
 
-namespace oriel::test_model_desc {
+namespace oriel_internal::test_model_desc {
 namespace {
 
 using test::CapturedLog;
@@ -424,4 +424,4 @@ TEST(ModelDesc, published_models_are_described) {
 }
 
 }  // namespace
-}  // namespace oriel::test_model_desc
+}  // namespace oriel_internal::test_model_desc

@@ -5,7 +5,7 @@
 
 #include "exec/model_drafts.h"
 
-namespace oriel::test_model_drafts {
+namespace oriel_internal::test_model_drafts {
 namespace {
 
 constexpr uint32_t kMost = 7;
@@ -143,4 +143,4 @@ TEST(ModelDrafts, nothing_is_known_of_steps_at_first) {
 }
 
 }  // namespace
-}  // namespace oriel::test_model_drafts
+}  // namespace oriel_internal::test_model_drafts

@@ -24,7 +24,7 @@
 #include <unistd.h>
 #endif
 
-namespace oriel::test_model_file {
+namespace oriel_internal::test_model_file {
 namespace {
 
 namespace fs = std::filesystem;
@@ -337,4 +337,4 @@ TEST(StreamHash, every_bit_the_length_and_the_seed_count) {
 }
 
 }  // namespace
-}  // namespace oriel::test_model_file
+}  // namespace oriel_internal::test_model_file

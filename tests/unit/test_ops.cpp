@@ -12,7 +12,7 @@
 #include "vulkan/hazards.h"
 #endif
 
-namespace oriel::test::test_ops {
+namespace oriel_internal::test::test_ops {
 namespace {
 
 BufferRef piece(uint64_t offset, uint64_t bytes = 256) {
@@ -242,4 +242,4 @@ TEST(Hazards, convolutions_of_one_memory_wait_for_each_other) {
 #endif
 
 }  // namespace
-}  // namespace oriel::test::test_ops
+}  // namespace oriel_internal::test::test_ops

@@ -20,7 +20,7 @@
 #include <unistd.h>
 #endif
 
-namespace oriel::test_os {
+namespace oriel_internal::test_os {
 namespace {
 
 namespace fs = std::filesystem;
@@ -232,4 +232,4 @@ TEST_F(Os, a_descriptor_that_was_handed_over_opens_what_its_path_may_not) {
 #endif
 
 }  // namespace
-}  // namespace oriel::test_os
+}  // namespace oriel_internal::test_os

@@ -24,7 +24,7 @@
 #include <unistd.h>
 #endif
 
-namespace oriel::test_os_files {
+namespace oriel_internal::test_os_files {
 namespace {
 
 namespace fs = std::filesystem;
@@ -529,4 +529,4 @@ TEST_F(OsFiles, written_at_the_same_time_are_one_whole_file) {
 }
 
 }  // namespace
-}  // namespace oriel::test_os_files
+}  // namespace oriel_internal::test_os_files

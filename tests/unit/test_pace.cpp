@@ -4,7 +4,7 @@
 #include "exec/pace.h"
 #include "plan/op.h"
 
-namespace oriel::test::test_pace {
+namespace oriel_internal::test::test_pace {
 namespace {
 
 /// A device that does `rate` of work in a millisecond, given `total` over and over in submissions of no
@@ -89,4 +89,4 @@ TEST(OpWork, of_a_product_is_its_multiplications_and_of_attention_what_is_seen) 
 }
 
 }  // namespace
-}  // namespace oriel::test::test_pace
+}  // namespace oriel_internal::test::test_pace

@@ -10,7 +10,7 @@
 
 #ifdef ORIEL_CPU_SIMD
 
-namespace oriel::test::test_pool {
+namespace oriel_internal::test::test_pool {
 namespace {
 
 constexpr uint32_t kPieces = 37;
@@ -144,6 +144,6 @@ TEST(Pool, more_threads_than_processors_do_every_piece_of_many_short_runs_once) 
 }
 
 }  // namespace
-}  // namespace oriel::test::test_pool
+}  // namespace oriel_internal::test::test_pool
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "cpu/x86_features.h"
 
-namespace oriel::test::test_portable {
+namespace oriel_internal::test::test_portable {
 namespace {
 
 TEST(Portable, signed_arithmetic_overflows_where_the_compilers_does) {
@@ -48,4 +48,4 @@ TEST(Portable, a_processor_that_is_asked_has_what_the_compiler_knows) {
 #endif
 
 }  // namespace
-}  // namespace oriel::test::test_portable
+}  // namespace oriel_internal::test::test_portable

@@ -13,7 +13,7 @@
 #include "support/files.h"
 #include "support/processor_time.h"
 
-namespace oriel::test::test_pretokenizer {
+namespace oriel_internal::test::test_pretokenizer {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -292,4 +292,4 @@ TEST(PreTokenizer, no_text_takes_quadratic_time) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_pretokenizer
+}  // namespace oriel_internal::test::test_pretokenizer

@@ -6,7 +6,7 @@
 
 extern "C" int oriel_test_c99(void);
 
-namespace oriel::test_public_header {
+namespace oriel_internal::test_public_header {
 namespace {
 
 TEST(PublicHeader, works_from_c99) { EXPECT_EQ(0, oriel_test_c99()); }
@@ -57,4 +57,4 @@ TEST(PublicHeader, results_are_written_as_far_as_the_caller_knows_them) {
 }
 
 }  // namespace
-}  // namespace oriel::test_public_header
+}  // namespace oriel_internal::test_public_header

@@ -8,7 +8,7 @@
 #include "kv/kv_side.h"
 #include "kv/quantise.h"
 
-namespace oriel::test_quantise {
+namespace oriel_internal::test_quantise {
 namespace {
 
 std::vector<float> gaussians(size_t n, uint32_t seed) {
@@ -164,4 +164,4 @@ TEST(KvSide, bytes_per_token_are_the_formats_bits) {
 }
 
 }  // namespace
-}  // namespace oriel::test_quantise
+}  // namespace oriel_internal::test_quantise

@@ -7,7 +7,7 @@
 #include "kv/recall_index.h"
 #include "text/words.h"
 
-namespace oriel::test_recall_index {
+namespace oriel_internal::test_recall_index {
 namespace {
 
 std::vector<uint32_t> words(const std::string& text, size_t piece = SIZE_MAX) {
@@ -161,4 +161,4 @@ TEST(RecallIndex, keeps_the_latest_words_and_forgets_what_was_taken_back) {
   EXPECT_EQ(0u, said.find("number 7", 0, said.end(), 8).count);
 }
 
-}  // namespace oriel::test_recall_index
+}  // namespace oriel_internal::test_recall_index

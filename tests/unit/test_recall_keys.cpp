@@ -8,7 +8,7 @@
 
 #include "exec/recall_attention.h"
 
-namespace oriel::test_recall_keys {
+namespace oriel_internal::test_recall_keys {
 namespace {
 
 struct Rounded {
@@ -82,4 +82,4 @@ TEST(RecallKeys, a_head_that_says_nothing_leaves_the_others) {
 }
 
 }  // namespace
-}  // namespace oriel::test_recall_keys
+}  // namespace oriel_internal::test_recall_keys

@@ -3,7 +3,7 @@
 // (support/recurrent_executor.h) beside its definition, token by token. tests/unit/test_checkpoints.cpp goes back.
 #include "support/recurrent_session.h"
 
-namespace oriel::test::test_recurrent_sessions {
+namespace oriel_internal::test::test_recurrent_sessions {
 namespace {
 
 TEST(RecurrentSession, greedy_replies_are_those_of_the_definition_whatever_the_chunk) {
@@ -371,4 +371,4 @@ TEST(RecurrentSession, a_memory_that_two_layers_use_is_counted_placed_and_saved_
 }
 
 }  // namespace
-}  // namespace oriel::test::test_recurrent_sessions
+}  // namespace oriel_internal::test::test_recurrent_sessions

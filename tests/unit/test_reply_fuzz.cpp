@@ -6,7 +6,7 @@
 
 #include "support/reply.h"
 
-namespace oriel::test::test_reply_fuzz {
+namespace oriel_internal::test::test_reply_fuzz {
 namespace {
 
 std::string randomReply(std::mt19937* random) {
@@ -152,4 +152,4 @@ TEST(ReplyFuzz, damaged_replies_mean_the_same_however_they_are_cut) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_reply_fuzz
+}  // namespace oriel_internal::test::test_reply_fuzz

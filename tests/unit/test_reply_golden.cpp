@@ -7,7 +7,7 @@
 #include "support/files.h"
 #include "support/reply.h"
 
-namespace oriel::test::test_reply_golden {
+namespace oriel_internal::test::test_reply_golden {
 namespace {
 
 using nlohmann::json;
@@ -92,4 +92,4 @@ INSTANTIATE_TEST_SUITE_P(Formats, ReplyGolden, ::testing::ValuesIn(kFormats), []
 });
 
 }  // namespace
-}  // namespace oriel::test::test_reply_golden
+}  // namespace oriel_internal::test::test_reply_golden

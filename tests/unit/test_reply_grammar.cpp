@@ -11,7 +11,7 @@
 #include "support/captured_log.h"
 #include "support/reply.h"
 
-namespace oriel::test::test_reply_grammar {
+namespace oriel_internal::test::test_reply_grammar {
 namespace {
 
 using json = nlohmann::ordered_json;  // the order of properties counts
@@ -417,4 +417,4 @@ TEST(ReplyGrammars, references_in_parameters_are_followed) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_reply_grammar
+}  // namespace oriel_internal::test::test_reply_grammar

@@ -6,7 +6,7 @@
 
 #include "support/reply.h"
 
-namespace oriel::test::test_reply_reader {
+namespace oriel_internal::test::test_reply_reader {
 namespace {
 
 using nlohmann::json;
@@ -505,4 +505,4 @@ TEST(ReplyForms, few_bytes_begin_marks) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_reply_reader
+}  // namespace oriel_internal::test::test_reply_reader

@@ -10,7 +10,7 @@
 #include "exec/reply_text.h"
 #include "text/utf8.h"
 
-namespace oriel::test_reply_text {
+namespace oriel_internal::test_reply_text {
 namespace {
 
 struct Outcome {
@@ -202,4 +202,4 @@ TEST_F(ReplyTexts, forgets_what_it_was_given) {
 }
 
 }  // namespace
-}  // namespace oriel::test_reply_text
+}  // namespace oriel_internal::test_reply_text

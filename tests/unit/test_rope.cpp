@@ -5,7 +5,7 @@
 
 #include "kv/rope.h"
 
-namespace oriel::test_rope {
+namespace oriel_internal::test_rope {
 namespace {
 
 // Angle of a phase in 80-bit arithmetic: position * theta^(-2i/d) reduced exactly to one turn.
@@ -74,4 +74,4 @@ TEST(Rope, pairs_of_a_huge_divisor_never_turn) {
 }
 
 }  // namespace
-}  // namespace oriel::test_rope
+}  // namespace oriel_internal::test_rope

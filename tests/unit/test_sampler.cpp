@@ -10,7 +10,7 @@
 #include "exec/sampler.h"
 #include "exec/top_tokens.h"
 
-namespace oriel::test_sampler {
+namespace oriel_internal::test_sampler {
 namespace {
 
 class SamplerTest : public testing::Test {
@@ -293,4 +293,4 @@ TEST_F(SamplerTest, same_seed_same_tokens) {
 }
 
 }  // namespace
-}  // namespace oriel::test_sampler
+}  // namespace oriel_internal::test_sampler

@@ -12,7 +12,7 @@
 #include "exec/sampler.h"
 #include "exec/top_tokens.h"
 
-namespace oriel::test_sampler_adjust {
+namespace oriel_internal::test_sampler_adjust {
 namespace {
 
 /// What is asked of a choice, as the app says it.
@@ -420,4 +420,4 @@ TEST(SamplerAdjust, a_mask_and_biases_are_those_of_one_generation) {
 }
 
 }  // namespace
-}  // namespace oriel::test_sampler_adjust
+}  // namespace oriel_internal::test_sampler_adjust

@@ -10,7 +10,7 @@
 #include "support/files.h"
 #include "support/schema_texts.h"
 
-namespace oriel::test::test_schema_golden {
+namespace oriel_internal::test::test_schema_golden {
 namespace {
 
 using json = nlohmann::ordered_json;
@@ -145,4 +145,4 @@ TEST(SchemaGolden, groups_of_the_public_suite) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_schema_golden
+}  // namespace oriel_internal::test::test_schema_golden

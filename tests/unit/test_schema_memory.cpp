@@ -8,7 +8,7 @@
 #include "support/captured_log.h"
 #include "support/ledger.h"
 
-namespace oriel::test::test_schema_memory {
+namespace oriel_internal::test::test_schema_memory {
 namespace {
 
 constexpr size_t kMostBytes = 64u << 20;
@@ -66,4 +66,4 @@ TEST(SchemaMemory, that_is_refused_is_never_the_grammars_fault) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_schema_memory
+}  // namespace oriel_internal::test::test_schema_memory

@@ -7,7 +7,7 @@
 #include "grammar/decimal.h"
 #include "support/schema_texts.h"
 
-namespace oriel::test::test_schema_numbers {
+namespace oriel_internal::test::test_schema_numbers {
 namespace {
 
 using nlohmann::json;
@@ -204,4 +204,4 @@ TEST(SchemaNumbers, steps_that_are_too_fine_are_refused_by_name) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_schema_numbers
+}  // namespace oriel_internal::test::test_schema_numbers

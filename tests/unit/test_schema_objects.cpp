@@ -5,7 +5,7 @@
 
 #include "support/schema_texts.h"
 
-namespace oriel::test::test_schema_objects {
+namespace oriel_internal::test::test_schema_objects {
 namespace {
 
 TEST(SchemaObjects, properties_come_in_order_and_optional_ones_may_be_left_out) {
@@ -286,4 +286,4 @@ TEST(SchemaReferences, that_lead_nowhere_are_refused) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_schema_objects
+}  // namespace oriel_internal::test::test_schema_objects

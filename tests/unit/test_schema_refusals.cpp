@@ -6,7 +6,7 @@
 
 #include "support/schema_texts.h"
 
-namespace oriel::test::test_schema_refusals {
+namespace oriel_internal::test::test_schema_refusals {
 namespace {
 
 using nlohmann::json;
@@ -236,4 +236,4 @@ TEST_F(Hostile, memory_ends_in_a_status) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_schema_refusals
+}  // namespace oriel_internal::test::test_schema_refusals

@@ -7,7 +7,7 @@
 
 #include "support/schema_texts.h"
 
-namespace oriel::test::test_schema_strings {
+namespace oriel_internal::test::test_schema_strings {
 namespace {
 
 using nlohmann::json;
@@ -277,4 +277,4 @@ TEST(SchemaStrings, formats_keep_to_lengths) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_schema_strings
+}  // namespace oriel_internal::test::test_schema_strings

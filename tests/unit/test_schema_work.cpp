@@ -9,7 +9,7 @@
 #include "support/processor_time.h"
 #include "support/schema_texts.h"
 
-namespace oriel::test::test_schema_work {
+namespace oriel_internal::test::test_schema_work {
 namespace {
 
 using nlohmann::json;
@@ -268,4 +268,4 @@ TEST(GrammarWork, ends_where_it_is_stopped) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_schema_work
+}  // namespace oriel_internal::test::test_schema_work

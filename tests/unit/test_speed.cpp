@@ -20,7 +20,7 @@
 #include "support/files.h"
 #include "tools/shape_weights.h"
 
-namespace oriel::test_speed {
+namespace oriel_internal::test_speed {
 namespace {
 
 namespace fs = std::filesystem;
@@ -567,4 +567,4 @@ TEST(SpeedTarget, is_another_for_other_layers_types_and_kernels) {
 }
 
 }  // namespace
-}  // namespace oriel::test_speed
+}  // namespace oriel_internal::test_speed

@@ -5,7 +5,7 @@
 #include "budget/budget.h"
 #include "support/captured_log.h"
 
-namespace oriel::test_state_budget {
+namespace oriel_internal::test_state_budget {
 namespace {
 
 constexpr uint32_t kLayers = 8;
@@ -126,4 +126,4 @@ TEST(StateBudget, what_a_calibration_finds_too_dear_is_not_chosen_unless_asked_f
 }
 
 }  // namespace
-}  // namespace oriel::test_state_budget
+}  // namespace oriel_internal::test_state_budget

@@ -9,7 +9,7 @@
 #include "support/random_families.h"
 #include "tests/support/described.h"
 
-namespace oriel::test::test_state_layers {
+namespace oriel_internal::test::test_state_layers {
 namespace {
 
 using Change = std::function<void(GgufWriter*)>;
@@ -383,4 +383,4 @@ TEST(StateLayers, tensors_of_the_other_kind_of_layer_are_refused) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_state_layers
+}  // namespace oriel_internal::test::test_state_layers

@@ -7,7 +7,7 @@
 #include "speed/measure_speed.h"
 #include "tools/shape_weights.h"
 
-namespace oriel::test_state_shapes {
+namespace oriel_internal::test_state_shapes {
 namespace {
 
 /// Round numbers: 1 ns a Q4_0 weight, 2 ns a cached value (1 ns in a chunk).
@@ -110,4 +110,4 @@ TEST(StateSpeed, a_model_without_attention_is_stood_for_by_layers_that_have_some
 }
 
 }  // namespace
-}  // namespace oriel::test_state_shapes
+}  // namespace oriel_internal::test_state_shapes

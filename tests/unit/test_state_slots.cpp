@@ -7,7 +7,7 @@
 
 #include "kv/state_slots.h"
 
-namespace oriel::test::test_state_slots {
+namespace oriel_internal::test::test_state_slots {
 namespace {
 
 constexpr uint64_t kRubbish = UINT64_MAX - 1;
@@ -184,4 +184,4 @@ TEST(StateSlots, the_latest_message_keeps_its_start_and_a_short_turn_goes_first)
 }
 
 }  // namespace
-}  // namespace oriel::test::test_state_slots
+}  // namespace oriel_internal::test::test_state_slots

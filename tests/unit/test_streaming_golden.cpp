@@ -6,7 +6,7 @@
 #include "support/files.h"
 #include "support/float64_model.h"
 
-namespace oriel::test::test_streaming_golden {
+namespace oriel_internal::test::test_streaming_golden {
 namespace {
 
 TEST(StreamingGolden, is_what_streaming_llm_gives_in_float64) {
@@ -31,4 +31,4 @@ TEST(StreamingGolden, is_what_streaming_llm_gives_in_float64) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_streaming_golden
+}  // namespace oriel_internal::test::test_streaming_golden

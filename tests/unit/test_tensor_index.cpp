@@ -9,7 +9,7 @@
 #include "tests/support/described.h"
 #include "tests/support/tiny_llama.h"
 
-namespace oriel::test_tensor_index {
+namespace oriel_internal::test_tensor_index {
 namespace {
 
 using test::CapturedLog;
@@ -144,4 +144,4 @@ TEST(TensorIndex, takes_no_more_than_there_is_room_for) {
 }
 
 }  // namespace
-}  // namespace oriel::test_tensor_index
+}  // namespace oriel_internal::test_tensor_index

@@ -10,7 +10,7 @@
 #include "support/vocabulary.h"
 #include "text/merge.h"
 
-namespace oriel::test::test_tokenizer {
+namespace oriel_internal::test::test_tokenizer {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -604,4 +604,4 @@ TEST(Tokenizer, a_megabyte_of_overlapping_special_tokens_takes_no_quadratic_time
 }
 
 }  // namespace
-}  // namespace oriel::test::test_tokenizer
+}  // namespace oriel_internal::test::test_tokenizer

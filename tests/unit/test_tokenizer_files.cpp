@@ -8,7 +8,7 @@
 #include "support/vocabulary.h"
 #include "text/pretokenizer.h"
 
-namespace oriel::test::test_tokenizer_files {
+namespace oriel_internal::test::test_tokenizer_files {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -504,4 +504,4 @@ TEST(TokenizerFile, spm_scores_that_are_not_numbers_do_no_harm) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_tokenizer_files
+}  // namespace oriel_internal::test::test_tokenizer_files

@@ -11,7 +11,7 @@
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
 
-namespace oriel::test::test_tokenizer_golden {
+namespace oriel_internal::test::test_tokenizer_golden {
 namespace {
 
 using nlohmann::json;
@@ -200,4 +200,4 @@ INSTANTIATE_TEST_SUITE_P(Published, SharedTokenizerGolden,
                          });
 
 }  // namespace
-}  // namespace oriel::test::test_tokenizer_golden
+}  // namespace oriel_internal::test::test_tokenizer_golden

@@ -9,7 +9,7 @@
 #include "support/vocabulary.h"
 #include "text/chat.h"
 
-namespace oriel::test::test_tokenizer_parts {
+namespace oriel_internal::test::test_tokenizer_parts {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -236,4 +236,4 @@ TEST(TokenizerParts, a_template_of_two_megabytes_of_quotes_is_read_at_once) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_tokenizer_parts
+}  // namespace oriel_internal::test::test_tokenizer_parts

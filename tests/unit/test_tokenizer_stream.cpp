@@ -3,7 +3,7 @@
 
 #include "support/tokenizer_case.h"
 
-namespace oriel::test::test_tokenizer_stream {
+namespace oriel_internal::test::test_tokenizer_stream {
 namespace {
 
 class Stream {
@@ -126,4 +126,4 @@ TEST(StreamDecoder, token_by_token_equals_decode) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_tokenizer_stream
+}  // namespace oriel_internal::test::test_tokenizer_stream

@@ -7,7 +7,7 @@
 #include "base/workspace.h"
 #include "exec/transcript.h"
 
-namespace oriel::test::test_transcript {
+namespace oriel_internal::test::test_transcript {
 namespace {
 
 class Kept {
@@ -188,4 +188,4 @@ TEST(Transcript, of_damaged_bytes_is_not_valid_or_harmless) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_transcript
+}  // namespace oriel_internal::test::test_transcript

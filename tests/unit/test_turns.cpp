@@ -12,7 +12,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 
-namespace oriel::test::test_turns {
+namespace oriel_internal::test::test_turns {
 namespace {
 
 using nlohmann::json;
@@ -342,4 +342,4 @@ TEST(Turns, of_published_templates_read_as_the_whole) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_turns
+}  // namespace oriel_internal::test::test_turns

@@ -9,7 +9,7 @@
 #include "text/byte_level.h"
 #include "text/utf8.h"
 
-namespace oriel::test::test_unicode {
+namespace oriel_internal::test::test_unicode {
 namespace {
 
 TEST(Unicode, white_space_is_the_property_exactly) {
@@ -122,4 +122,4 @@ TEST(ByteLevel, every_byte_has_exactly_one_character) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_unicode
+}  // namespace oriel_internal::test::test_unicode

@@ -11,7 +11,7 @@
 #include "plan/weight_layout.h"
 #include "support/file_blocks.h"
 
-namespace oriel::test_weight_layout {
+namespace oriel_internal::test_weight_layout {
 namespace {
 
 using test::blockValues;
@@ -216,4 +216,4 @@ TEST(WeightLayout, types_of_files_map_to_types_of_the_device) {
 }
 
 }  // namespace
-}  // namespace oriel::test_weight_layout
+}  // namespace oriel_internal::test_weight_layout

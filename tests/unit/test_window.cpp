@@ -8,7 +8,7 @@
 
 #include "kv/window.h"
 
-namespace oriel::test_window {
+namespace oriel_internal::test_window {
 namespace {
 
 CacheShape shapeOf(uint32_t sinks, uint32_t window, uint32_t chunk) {
@@ -132,4 +132,4 @@ TEST(Window, positions_beyond_32_bits_keep_their_slots_in_range) {
 }
 
 }  // namespace
-}  // namespace oriel::test_window
+}  // namespace oriel_internal::test_window

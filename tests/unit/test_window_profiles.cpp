@@ -12,7 +12,7 @@
 #include "budget/budget.h"
 #include "support/captured_log.h"
 
-namespace oriel::test_window_profiles {
+namespace oriel_internal::test_window_profiles {
 namespace {
 
 constexpr uint32_t kLayers = 6;
@@ -226,4 +226,4 @@ TEST(WindowProfiles, where_the_longest_window_fits_or_was_asked_for_all_layers_s
 }
 
 }  // namespace
-}  // namespace oriel::test_window_profiles
+}  // namespace oriel_internal::test_window_profiles

@@ -5,7 +5,7 @@
 
 #include "support/ledger.h"
 
-namespace oriel::test::test_workspace {
+namespace oriel_internal::test::test_workspace {
 namespace {
 
 // As the ids of a reply that was stopped before its first token, which a recovery reads again.
@@ -23,4 +23,4 @@ TEST(Workspace, no_bytes_are_always_had) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_workspace
+}  // namespace oriel_internal::test::test_workspace

@@ -10,7 +10,7 @@
 
 #include "base/xz.h"
 
-namespace oriel::test::test_xz {
+namespace oriel_internal::test::test_xz {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -87,4 +87,4 @@ TEST(XzFile, of_nothing_or_of_something_else_is_refused) {
 }
 
 }  // namespace
-}  // namespace oriel::test::test_xz
+}  // namespace oriel_internal::test::test_xz

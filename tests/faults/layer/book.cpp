@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace oriel::faults {
+namespace oriel_internal::faults {
 namespace {
 
 constexpr int32_t kDeviceLost = -4;  // VK_ERROR_DEVICE_LOST
@@ -138,4 +138,4 @@ void Book::complain(const std::string& line) {
   }
 }
 
-}  // namespace oriel::faults
+}  // namespace oriel_internal::faults

@@ -10,7 +10,7 @@
 
 #include "faults/layer/fault_layer.h"
 
-namespace oriel::faults {
+namespace oriel_internal::faults {
 
 class Book {
  public:
@@ -69,4 +69,4 @@ class Book {
   std::string when_, report_;
 };
 
-}  // namespace oriel::faults
+}  // namespace oriel_internal::faults

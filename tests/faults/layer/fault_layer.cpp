@@ -16,7 +16,7 @@
 
 #define ORIEL_LAYER_EXPORT extern "C" __attribute__((visibility("default")))
 
-namespace oriel::faults {
+namespace oriel_internal::faults {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -460,19 +460,19 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instanceFunction(VkInstance instance, c
 }
 
 }  // namespace
-}  // namespace oriel::faults
+}  // namespace oriel_internal::faults
 
 ORIEL_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL
 vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* version) {
   version->loaderLayerInterfaceVersion = 2;
-  version->pfnGetInstanceProcAddr = oriel::faults::instanceFunction;
-  version->pfnGetDeviceProcAddr = oriel::faults::deviceFunction;
+  version->pfnGetInstanceProcAddr = oriel_internal::faults::instanceFunction;
+  version->pfnGetDeviceProcAddr = oriel_internal::faults::deviceFunction;
   version->pfnGetPhysicalDeviceProcAddr = nullptr;
   return VK_SUCCESS;
 }
 
 ORIEL_LAYER_EXPORT const OrielVulkanFaults* oriel_vulkan_faults() {
-  using oriel::faults::book;
+  using oriel_internal::faults::book;
   static const OrielVulkanFaults table = {
       [] { book().clear(); },
       [](const char* function, uint64_t nth, int32_t result, int from_then_on) {
