@@ -8,7 +8,7 @@ import shutil
 import sys
 import unittest
 
-from package import HERE, SOURCE, fresh, on_the_cpu, read_cache, replies, run, scratch, sections
+from package import HERE, MODEL, SOURCE, fresh, on_the_cpu, read_cache, replies, run, scratch, sections
 
 CMAKE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2])
 PAGE = sections("docs/linking.md")
@@ -95,6 +95,20 @@ class Linking(unittest.TestCase):
                 with self.subTest(compiler=compiler):
                     self.need(compiler)
                     self.link(line.replace(line.split()[0], compiler, 1))
+
+    def test_an_app_may_have_a_namespace_oriel(self):
+        self.need("g++", "nm")
+        source = HERE / "consumer/namespace.cpp"
+        for optimise in ("-O0", "-O2"):
+            app = self.folder / "namespace"
+            run("g++", "-std=c++17", optimise, f"-I{self.prefix / 'include'}", source, self.libdir / "liboriel.a",
+                "-pthread", "-ldl", "-o", app)
+            self.assertIn("answered", run(app, MODEL, env=self.environment()))
+        for library in ("liboriel.a", "liboriel_tools.a"):
+            names = run("nm", "-C", "--defined-only", self.libdir / library)
+            self.assertFalse(re.findall(r" [A-Z] .*\boriel::.*", names), library)
+            strong = re.findall(r" [TDBR] (.+)", names)
+            self.assertFalse([name for name in strong if "oriel_internal::" not in name and not name.startswith("oriel_")])
 
     def cmake_project(self, lines, name):
         folder = fresh(self.folder / name)
