@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from at_terminal import no_terminals
+from at_terminal import AtTerminal, no_terminals
 from program import (BUNDLED, CPU, FIXED, ORIEL, PATIENCE, SMALL, check, environment, fails, is_svg,
                      json_of, run_tests, scratch, succeeds)
 
@@ -187,23 +187,10 @@ def interrupted_reading(name, wanted, *options):
     chat = Terminal("chat", BUNDLED, *options, "--greedy", "--tokens", "1", "--threads", "1",
                     "--memory", "64MiB", "--kv", "f16", *CPU)
     begin = time.time()
-    said = chat.say(message)
+    chat.say(message)
     whole = time.time() - begin
-    shares = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8) * 4
-    for share in shares:
-        if re.search(r"reading +\d+%", said):
-            break
-        # Prefill that takes less than 0.4 s shows nothing, so the program is halted in the middle of it.
-        chat.say("/reset")
-        os.write(chat.fd, (message + "\n").encode())
-        time.sleep(share * whole)
-        chat.process.send_signal(signal.SIGSTOP)
-        time.sleep(0.5)
-        chat.process.send_signal(signal.SIGCONT)
-        said = chat.answer()
-    check(f"{name}: the progress of prefill is shown", re.search(r"reading +\d+%", said), said)
     done = False
-    for share in shares:
+    for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8) * 4:
         chat.say("/reset")
         chat.say("Hello!")  # to the very beginning every chat can go back
         before = chat.say("/stats").split("device")[0]
@@ -221,6 +208,33 @@ def interrupted_reading(name, wanted, *options):
                 break
     check(name, done)
     chat.leave()
+
+
+def test_the_progress_of_prefill_is_shown():
+    if no_terminals():
+        return
+    message = " ".join(str(i * i % 97) for i in range(1200))
+    chat = AtTerminal("chat", BUNDLED, "--greedy", "--tokens", "1", "--threads", "1", "--memory", "64MiB", "--window",
+                      "8000", "--kv", "f16", *CPU)
+    chat.until(chat.at_prompt)
+    seen = lambda: re.search(rb"reading +\d+%", chat.raw)
+    # Prefill that takes less than 0.4 s shows nothing, so the program is halted in the middle of it.
+    for share in (0.1, 0.2, 0.05, 0.3, 0.02) * 4:
+        replies = chat.raw.count(b" tok ")
+        chat.keys(message)
+        chat.keys("\r", settle=False)
+        chat.read(share)
+        time.sleep(share)
+        chat.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)
+        chat.send_signal(signal.SIGCONT)
+        chat.until(lambda: chat.raw.count(b" tok ") > replies, 120)
+        if seen():
+            break
+        chat.send("/reset")
+    check("reading N% is shown", seen(), chat.raw[-600:])
+    chat.send_signal(signal.SIGKILL)
+    chat.close()
 
 
 def test_a_message_that_is_cancelled():
