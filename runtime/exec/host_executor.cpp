@@ -56,8 +56,13 @@ Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
                      "the system refused %llu bytes: close other programs or give less memory",
                      static_cast<unsigned long long>(bytes));
   }
-  preferLargePages(block, bytes);  // before anything touches it
-  std::memset(block, 0, static_cast<size_t>(bytes));
+  // Before anything touches it. Not the cache: the first token would have a large page for each head.
+  if (static_cast<ArenaKind>(kind) != ArenaKind::kCache) {
+    preferLargePages(block, bytes);
+  }
+  if (!isDefault(allocator_)) {
+    std::memset(block, 0, static_cast<size_t>(bytes));
+  }
   allocated_[kind] += bytes;
   (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
   return kOk;
@@ -111,7 +116,12 @@ Status HostExecutor::copy(const CopyPiece* pieces, size_t count) {
 // Nothing where it was given back.
 void HostExecutor::wipePiece(ArenaKind kind, uint64_t begin, uint64_t end) {
   uint8_t* const arena = segment(static_cast<uint32_t>(kind), 0);
-  if (arena != nullptr) {
+  if (arena == nullptr) {
+    return;
+  }
+  if (isDefault(allocator_)) {
+    wipePages(arena + begin, end - begin);
+  } else {
     wipe(arena + begin, end - begin);
   }
 }
