@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/log.h"
+#include "base/stop_check.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {
@@ -98,14 +99,6 @@ struct PipelineStats {
   double ms = 0;            ///< from the first being begun until all were there
 };
 
-/// How a run learns that it is to end early.
-struct StopCheck {
-  bool (*asked)(void* user) = nullptr;  ///< called on the thread that called run(); null: never
-  void* user = nullptr;
-
-  bool operator()() const { return asked != nullptr && asked(user); }
-};
-
 /// Arenas by kind, a bit each.
 using ArenaSet = uint32_t;
 constexpr ArenaSet arenaBit(ArenaKind kind) { return 1u << static_cast<uint32_t>(kind); }
@@ -132,6 +125,10 @@ class ExpertFetch {
 class Executor {
  public:
   virtual ~Executor() = default;
+
+  /// Until the next call, what takes long without a StopCheck of its own (create, takeAgain, finishLoad) asks `stop` and
+  /// ends with ORIEL_ERROR_CANCELLED.
+  void stopBy(const StopCheck& stop) { stop_ = stop; }
 
   /// A host-visible piece of the upload ring of `bytes` <= half of plan.upload, to be filled and handed
   /// to endWrite before the next beginWrite.
@@ -245,6 +242,9 @@ class Executor {
   virtual void keepJudgement() {}
   /// What is known against the device in use, and what is left off for it, for people: "" for nothing.
   virtual void describeTrust(char* text, size_t /*capacity*/) const { text[0] = '\0'; }
+
+ protected:
+  StopCheck stop_;
 };
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few
@@ -299,6 +299,7 @@ struct ExecutorOptions {
   uint32_t activation_bits =
       16;  ///< likewise: what inputs of quantised weights are rounded to; 16 or 8
   const oriel_allocator* allocator = nullptr;
+  StopCheck stop;  ///< as in stopBy()
   Log log;
   // For tests only.
   uint32_t cpu_simd_level = UINT32_MAX;  ///< the best SimdTarget that may be used

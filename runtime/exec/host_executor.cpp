@@ -11,7 +11,9 @@
 namespace oriel_internal {
 
 HostExecutor::HostExecutor(const Plan& plan, const ExecutorOptions& options)
-    : plan_(plan), log_(options.log), allocator_(*options.allocator) {}
+    : plan_(plan), log_(options.log), allocator_(*options.allocator) {
+  stopBy(options.stop);
+}
 
 HostExecutor::~HostExecutor() { (void)HostExecutor::giveBack(kAllArenas); }
 
@@ -47,6 +49,8 @@ Status HostExecutor::takeAgain(ArenaSet arenas) {
 }
 
 Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
+  constexpr uint64_t kMostAtOnce = 16 << 20;
+  ORIEL_TRY(stop_.check());
   const uint64_t bytes = segmentBytes(kind, s);
   void* block = bytes <= SIZE_MAX / 2
                     ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)
@@ -60,11 +64,13 @@ Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
   if (static_cast<ArenaKind>(kind) != ArenaKind::kCache) {
     preferLargePages(block, bytes);
   }
-  if (!isDefault(allocator_)) {
-    std::memset(block, 0, static_cast<size_t>(bytes));
-  }
   allocated_[kind] += bytes;
-  (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
+  uint8_t* const data = static_cast<uint8_t*>(block);
+  (kind == 0 ? weights_[s] : single_[kind]) = data;
+  for (uint64_t done = 0; done < bytes && !isDefault(allocator_); done += kMostAtOnce) {
+    ORIEL_TRY(stop_.check());
+    std::memset(data + done, 0, static_cast<size_t>(std::min(kMostAtOnce, bytes - done)));
+  }
   return kOk;
 }
 

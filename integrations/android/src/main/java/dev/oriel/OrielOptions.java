@@ -37,7 +37,10 @@ public final class OrielOptions {
   public Device device = Device.AUTO;
   /** Folder for compiled GPU programs: the second start is faster. E.g. context.getCacheDir(). */
   public String cacheDir;
-  /** Tokens that are seen at once. 0: as many as fit. */
+  /**
+   * Tokens that are seen at once. 0: as many as fit, up to 8192 and the trained context. -1: the whole trained context,
+   * where it fits.
+   */
   public int windowTokens;
   /** Fail rather than open with a shorter window than this. */
   public int minWindowTokens;
