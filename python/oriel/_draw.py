@@ -3,6 +3,7 @@
 from html import escape
 from typing import TYPE_CHECKING, List, Optional
 
+from . import _abi
 from ._results import LayerGroup, PlanChoice, formats_name
 from ._sizes import format_size
 
