@@ -133,8 +133,8 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
   ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
   if (prepared->constraints) {
-    ORIEL_TRY(TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie,
-                               stop));
+    ORIEL_TRY(
+        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
   }
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);

@@ -39,7 +39,7 @@ void preferLargePages(void* block, uint64_t bytes) {
 }
 
 void wipePages(void* data, uint64_t bytes) {
-#if defined(__linux__)  // elsewhere what is given back need not come back as zeros
+#if defined(__linux__)                   // elsewhere what is given back need not come back as zeros
   constexpr uint64_t kLeast = 64 << 10;  // below, wiping is quicker
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t begin = reinterpret_cast<uintptr_t>(data);

@@ -23,7 +23,8 @@ struct Told {
     EXPECT_GE(done, self->last) << "it went back";
     EXPECT_GT(total, 0u);
     EXPECT_TRUE(self->last == 0 || total == self->total) << "the total changed";
-    self->taken_before_first = self->asks == 0 ? self->ledger->live_bytes : self->taken_before_first;
+    self->taken_before_first =
+        self->asks == 0 ? self->ledger->live_bytes : self->taken_before_first;
     self->most_at_once = std::max(self->most_at_once, done - self->last);
     self->asks_before_weights += done == 0 ? 1 : 0;
     self->asks_after_weights += done == total ? 1 : 0;

@@ -570,7 +570,8 @@ TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
   // Where memory does not allow it, as much as fits.
   const oriel_options little = optionsOf(720u << 20);
   EXPECT_LT(windowOf("llama-3.2-1b", little, 0), ORIEL_WINDOW_DEFAULT);
-  EXPECT_EQ(windowOf("llama-3.2-1b", little, ORIEL_WINDOW_MAX), windowOf("llama-3.2-1b", little, 0));
+  EXPECT_EQ(windowOf("llama-3.2-1b", little, ORIEL_WINDOW_MAX),
+            windowOf("llama-3.2-1b", little, 0));
   // A least window goes beyond the default, and pinned text does not take from it.
   oriel_options least = plenty;
   least.min_window_tokens = 10000;

@@ -208,8 +208,12 @@ TEST(LargePages, are_asked_for_within_a_block_wherever_it_begins_and_ends) {
 
 TEST_F(Os, wiping_pages_leaves_zeros_and_nothing_else_changed) {
   constexpr size_t kBytes = 3 << 20;
-  for (const auto& [at, size] : {std::pair<size_t, size_t>{0, 0}, {1, 5}, {4000, 200000},
-                                 {64, kBytes - 128}, {4096, 1 << 20}, {0, kBytes}}) {
+  for (const auto& [at, size] : {std::pair<size_t, size_t>{0, 0},
+                                 {1, 5},
+                                 {4000, 200000},
+                                 {64, kBytes - 128},
+                                 {4096, 1 << 20},
+                                 {0, kBytes}}) {
     std::vector<uint8_t> bytes(kBytes, 7);
     wipePages(bytes.data() + at, size);
     std::vector<uint8_t> wanted(kBytes, 7);

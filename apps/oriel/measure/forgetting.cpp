@@ -31,9 +31,10 @@ std::string remedy(const CommonOptions& options, const oriel_plan& plan, uint64_
   }
   const bool fits = found.minimum_bytes <= plan.memory_bytes;
   const std::string memory = fits ? "" : " --memory " + suggestSize(found.minimum_bytes);
-  return fits_training ? " (--window " + std::to_string(window_tokens) + memory + " holds all of it)"
-                       : " (--window max" + memory + " holds " + std::to_string(trained) +
-                             ", all that the model was trained on)";
+  return fits_training
+             ? " (--window " + std::to_string(window_tokens) + memory + " holds all of it)"
+             : " (--window max" + memory + " holds " + std::to_string(trained) +
+                   ", all that the model was trained on)";
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ typedef enum oriel_device_test {
 typedef struct oriel_calibration oriel_calibration;
 typedef struct oriel_speed oriel_speed;
 
-#define ORIEL_WINDOW_DEFAULT 8192       /* tokens of a window that is chosen, at most */
+#define ORIEL_WINDOW_DEFAULT 8192    /* tokens of a window that is chosen, at most */
 #define ORIEL_WINDOW_MAX 4294967295u /* in place of a number: the whole trained context, where it fits */
 
 typedef struct oriel_options {
