@@ -290,7 +290,7 @@ Status checkDeviceTrust(const oriel_options& options, const Log& log);
 /// On the device that the options name. `experts`: null for plans that hold all of them.
 Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
-                      ExpertFetch* experts, const Log& log, const StopCheck& stop,
+                      ExpertFetch* experts, const Log& log, const StopCheck* stop,
                       Executor** executor);
 
 }  // namespace oriel_internal

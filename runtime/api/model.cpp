@@ -196,7 +196,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     }
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
     ORIEL_TRY(createExecutor(model->wish.asked(), ExecutorUse::kModel, model->plan,
-                             model->executor_memory, model->allocator, experts, shared, stop,
+                             model->executor_memory, model->allocator, experts, shared, &stop,
                              &model->executor));
     // Into what the session will have: it is not there yet.
     const GgufFile* const draft =
@@ -206,7 +206,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
                           &hash));
     progress->done = progress->total;
     ORIEL_TRY(model->executor->finishLoad());
-    model->executor->stopBy({});
+    model->executor->stopBy(nullptr);
     model->hash = hash;
   }
   describeDevice(model);

@@ -205,9 +205,10 @@ Status Trimmer::resume(LoadProgress progress) {
   if (trimmed_.level == ORIEL_TRIM_NONE) {
     return readConversations(/*wait_ms=*/0);
   }
-  executor_.stopBy(progress.stop());
+  const StopCheck stop = progress.stop();
+  executor_.stopBy(&stop);
   const Status taken = takeAgain(progress);
-  executor_.stopBy({});
+  executor_.stopBy(nullptr);
   if (!taken.ok()) {
     (void)executor_.giveBack(arenasOf(trimmed_.level));
     return taken;

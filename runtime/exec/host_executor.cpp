@@ -50,7 +50,7 @@ Status HostExecutor::takeAgain(ArenaSet arenas) {
 
 Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
   constexpr uint64_t kMostAtOnce = 16 << 20;
-  ORIEL_TRY(stop_.check());
+  ORIEL_TRY(loadStop().check());
   const uint64_t bytes = segmentBytes(kind, s);
   void* block = bytes <= SIZE_MAX / 2
                     ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)
@@ -68,7 +68,7 @@ Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
   uint8_t* const data = static_cast<uint8_t*>(block);
   (kind == 0 ? weights_[s] : single_[kind]) = data;
   for (uint64_t done = 0; done < bytes && !isDefault(allocator_); done += kMostAtOnce) {
-    ORIEL_TRY(stop_.check());
+    ORIEL_TRY(loadStop().check());
     std::memset(data + done, 0, static_cast<size_t>(std::min(kMostAtOnce, bytes - done)));
   }
   return kOk;
