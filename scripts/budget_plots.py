@@ -27,7 +27,7 @@ text { fill: #e3e6ea } .quiet { fill: #9aa4b0 } .page { fill: #14171b } .grid { 
 
 
 def ask(oriel, shape, size):
-    done = subprocess.run([oriel, "plan", "--arch", shape, "--memory", str(int(size)), "--json"],
+    done = subprocess.run([oriel, "plan", "--arch", shape, "--memory", str(int(size)), "--window", "max", "--json"],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     if done.returncode not in (0, 3):
         sys.exit(f"{oriel} cannot plan for {shape}")

@@ -55,7 +55,7 @@ std::string folderForTurns(const std::string& cache) {
 Diagnostics::Diagnostics(bool verbose, bool warns, std::string progress)
     : verbose_(verbose && warns),
       shows_warnings_(warns && (verbose || isTerminal(Stream::kErr))),
-      progress_(std::move(progress)) {}
+      progress_(std::move(progress), std::chrono::milliseconds(150)) {}
 
 void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) {
   auto* self = static_cast<Diagnostics*>(user);
@@ -74,11 +74,7 @@ void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) 
 
 int Diagnostics::onProgress(uint64_t done, uint64_t total, void* user) {
   auto* self = static_cast<Diagnostics*>(user);
-  if (done >= total) {
-    self->progress_.clear();
-  } else {
-    self->progress_.show(done, total);
-  }
+  self->progress_.show(done, total);
   return interrupts() != 0 ? 1 : 0;
 }
 
@@ -95,6 +91,7 @@ std::string Diagnostics::reason(oriel_status status) const {
 }
 
 void Diagnostics::check(oriel_status status, Blame blame) const {
+  progress_.clear();
   switch (status) {
     case ORIEL_OK:
       return;

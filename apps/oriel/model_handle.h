@@ -48,7 +48,7 @@ class Diagnostics {
   bool hushed_ = false;
   mutable std::mutex lock_;  ///< several threads may use a model
   std::string last_error_;
-  ProgressBar progress_;
+  mutable ProgressBar progress_;  ///< until the call is checked
 };
 
 /// One message of a conversation.

@@ -182,10 +182,10 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       setMemory);
   command
       ->add_option("--window", options->window_tokens,
-                   "Tokens to remember, besides the first few (default: as many as fit, up to the "
-                   "trained context)")
+                   "Tokens to remember, besides the first few; max: all that the model was trained "
+                   "on (default: as many as fit, up to 8192 and what it was trained on)")
       ->type_name("N")
-      ->transform(wholeNumber(0, kMostWindowTokens))
+      ->transform(windowTokens())
       ->group(memory);
   command
       ->add_option("--min-window", options->min_window_tokens,

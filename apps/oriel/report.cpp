@@ -65,6 +65,7 @@ Json planFields(const oriel_plan& plan) {
   json["ring_tokens"] = plan.ring_tokens;
   json["chunk_tokens"] = plan.chunk_tokens;
   json["context_train"] = plan.context_train_tokens;
+  json["beyond_trained_tokens"] = beyondTrained(plan);
   json["k_format"] = kvFormatName(plan.k_format);
   json["v_format"] = kvFormatName(plan.v_format);
   json["state_format"] = stateFormatField(plan);
@@ -73,6 +74,12 @@ Json planFields(const oriel_plan& plan) {
   json["weights_read_bytes_per_token"] =
       weighs ? Json(plan.weights_read_bytes_per_token) : Json(nullptr);
   return json;
+}
+
+uint32_t beyondTrained(const oriel_plan& plan) {
+  const uint64_t seen = uint64_t{plan.sink_tokens} + plan.window_tokens;
+  const uint32_t trained = plan.context_train_tokens;
+  return trained != 0 && seen > trained ? static_cast<uint32_t>(seen - trained) : 0;
 }
 
 bool predict(const oriel_plan& plan, uint64_t depth, uint32_t prompt_tokens,

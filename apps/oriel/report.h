@@ -27,6 +27,8 @@ Json predictedFields(const oriel_plan& plan, const PredictedAt& at);
 /// False for a plan without predictions.
 bool predict(const oriel_plan& plan, uint64_t depth, uint32_t prompt_tokens,
              oriel_prediction* prediction);
+/// Tokens that the window and the sinks have beyond what the model was trained on.
+uint32_t beyondTrained(const oriel_plan& plan);
 /// "weights", "cache", "overhead".
 const char* limitName(oriel_speed_limit limit);
 /// "length", "stop", "stop_text", "callback", "cancelled".

@@ -10,6 +10,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <oriel/oriel.h>
+
 #include "plan/chart.h"
 
 namespace cli {
@@ -47,6 +49,20 @@ inline CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
         }
         text = std::to_string(value);
         return std::string();
+      },
+      "");
+}
+
+/// Tokens of a window: a number, or "max" for the whole trained context, which becomes the library's number for it.
+inline CLI::Validator windowTokens() {
+  return CLI::Validator(
+      [](std::string& text) {
+        if (text == "max") {
+          text = std::to_string(ORIEL_WINDOW_MAX);
+          return std::string();
+        }
+        const std::string why_not = wholeNumber(0, kMostWindowTokens)(text);
+        return why_not.empty() ? why_not : why_not + ", or max";
       },
       "");
 }

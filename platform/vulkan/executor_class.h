@@ -22,6 +22,7 @@ class VulkanExecutor final : public Executor {
         handles_(static_cast<OpHandles*>(per_op)),
         more_pieces_(reinterpret_cast<StepPiece*>(handles_ + n_handles_)),
         device_() {
+    stopBy(options.stop);
     std::uninitialized_fill_n(handles_, n_handles_, OpHandles());
     std::uninitialized_fill_n(more_pieces_, n_host_ops_, StepPiece());
   }

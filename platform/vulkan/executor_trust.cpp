@@ -65,6 +65,9 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
         closeDevice();
         continue;
       }
+      if (status.code() == ORIEL_ERROR_CANCELLED) {
+        return status;
+      }
       if (status.code() != ORIEL_ERROR_DEVICE && status.code() != ORIEL_ERROR_TIMEOUT) {
         asked.tester = nullptr;  // it is used untested
         closeDevice();

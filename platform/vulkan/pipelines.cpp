@@ -121,13 +121,7 @@ void Pipelines::releaseModules(const VulkanDevice& device) {
 }
 
 void Pipelines::compileAll(void* pipelines) {
-  Pipelines* self = static_cast<Pipelines*>(pipelines);
-  for (uint32_t i = self->next_.fetch_add(1, std::memory_order_relaxed); i < self->count_;
-       i = self->next_.fetch_add(1, std::memory_order_relaxed)) {
-    if (self->entries_[i].result == VK_NOT_READY) {
-      self->entries_[i].result = self->compile(&self->entries_[i]);
-    }
-  }
+  (void)static_cast<Pipelines*>(pipelines)->compileHere(StopCheck());
 }
 
 VkResult Pipelines::compile(Entry* entry) const {
@@ -179,11 +173,24 @@ VkResult Pipelines::compile(Entry* entry) const {
   return result;
 }
 
-Status Pipelines::finish(const Log& log) {
-  compileAll(this);
+// Pipeline by pipeline, as the threads do.
+Status Pipelines::compileHere(const StopCheck& stop) {
+  for (uint32_t i = next_.fetch_add(1, std::memory_order_relaxed); i < count_;
+       i = next_.fetch_add(1, std::memory_order_relaxed)) {
+    ORIEL_TRY(stop.check());
+    if (entries_[i].result == VK_NOT_READY) {
+      entries_[i].result = compile(&entries_[i]);
+    }
+  }
+  return kOk;
+}
+
+Status Pipelines::finish(const Log& log, const StopCheck& stop) {
+  ORIEL_TRY(compileHere(stop));
   join();
+  ORIEL_TRY(stop.check());
   next_.store(0, std::memory_order_relaxed);
-  compileAll(this);  // what an earlier join() kept the threads from
+  ORIEL_TRY(compileHere(stop));  // what an earlier join() kept the threads from
   releaseModules(*device_);
   took_ms_ = nowMs() - begin_ms_;
   for (uint32_t i = 0; i < count_; ++i) {

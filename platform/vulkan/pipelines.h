@@ -20,7 +20,7 @@ class Pipelines {
   Status start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
                DriverPlace place, Workspace* workspace, const Log& log);
   /// Helps, and waits. Names the kernel that did not compile.
-  Status finish(const Log& log);
+  Status finish(const Log& log, const StopCheck& stop);
   /// Lets the threads end what they are at: nothing compiles afterwards, until finish() does what is left.
   void join();
   void release(const VulkanDevice& device);
@@ -58,6 +58,7 @@ class Pipelines {
   Status makeModules(uint32_t block, uint8_t* words, const Log& log);
   void releaseModules(const VulkanDevice& device);
   static void compileAll(void* pipelines);
+  Status compileHere(const StopCheck& stop);
   VkResult compile(Entry* entry) const;
 
   Entry entries_[kMaxPipelines] = {};

@@ -25,13 +25,14 @@ Status VulkanExecutor::create() {
     LenientLog lenient(log);
     ExecutorOptions options = options_;
     options.log = lenient.log();
-    if (!takeDevice(options).ok()) {
-      return ORIEL_ERROR_NO_DEVICE;
+    if (const Status status = takeDevice(options); !status.ok()) {
+      return status.code() == ORIEL_ERROR_CANCELLED ? status : Status(ORIEL_ERROR_NO_DEVICE);
     }
   } else {
     ORIEL_TRY(takeDevice(options_));
   }
   options_.tester = nullptr;
+  options_.stop = nullptr;  // loadStop() is asked from here on
 
   ORIEL_TRY(queue_.create(device_, options_.timeout_ms, log));
   ORIEL_TRY(transfers_.create(device_, &queue_, arenas_, plan_, log));
@@ -328,8 +329,8 @@ Status VulkanExecutor::finishLoad() {
 // Some drivers compile at the first dispatch. Neither tokens nor outputs, as the step block says: next to nothing
 // is done, but in layers that keep a state, where nobody has one yet.
 Status VulkanExecutor::takeFirstSteps() {
-  ORIEL_TRY(run(StepRun::kDecode, StopCheck()));
-  ORIEL_TRY(run(StepRun::kChunk, StopCheck()));
+  ORIEL_TRY(run(StepRun::kDecode, loadStop()));
+  ORIEL_TRY(run(StepRun::kChunk, loadStop()));
   if (plan_.output_rows > 1) {
     ORIEL_TRY(endRun(watchStep(StepRun::kHead, true, StopCheck())));
   }
@@ -350,7 +351,7 @@ Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index
   Workspace workspace = ringWorkspace();
   ORIEL_TRY(queue_.settle(pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle(),
                                            DriverPlace::kCompile, &workspace, options_.log)));
-  ORIEL_TRY(queue_.settle(pipelines_.finish(options_.log)));
+  ORIEL_TRY(queue_.settle(pipelines_.finish(options_.log, StopCheck())));
   return queue_.settle(recordSteps());
 }
 
@@ -406,7 +407,7 @@ Status VulkanExecutor::startPipelines() {
 }
 
 Status VulkanExecutor::finishPipelines() {
-  ORIEL_TRY(pipelines_.finish(options_.log));
+  ORIEL_TRY(pipelines_.finish(options_.log, loadStop()));
   const PipelineStats stats = pipelines_.stats();
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",
                      stats.total, subgroupPath(device_.caps), stats.ms,

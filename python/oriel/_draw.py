@@ -3,6 +3,7 @@
 from html import escape
 from typing import TYPE_CHECKING, List, Optional
 
+from . import _abi
 from ._results import LayerGroup, PlanChoice, formats_name
 from ._sizes import format_size
 
@@ -47,10 +48,17 @@ def verdict(plan: "Plan", choice: PlanChoice) -> str:
 def _why(plan: "Plan") -> str:
     if not plan.planned_fits:
         return "the smallest plan with these options; it needs more than was given"
+    beyond = plan.sink_tokens + plan.window_tokens - plan.context_train_tokens
+    if plan.context_train_tokens and beyond > 0:
+        return (f"the window was given, {beyond} tokens more than the {plan.context_train_tokens} that the model was\n"
+                "              trained on: replies get worse there")
     if plan.window_given:
         return "the window was given"
     if plan.context_train_tokens and plan.sink_tokens + plan.window_tokens >= plan.context_train_tokens:
         return f"the model was trained on {plan.context_train_tokens} tokens, and all of them fit"
+    if plan.window_tokens == _abi.ORIEL_WINDOW_DEFAULT:
+        return (f"the default; window=\"max\" for more of the {plan.context_train_tokens} tokens that\n"
+                "              the model was trained on")
     # A token more is rounded up in every layer.
     if any(plan.window_shares) and plan.memory_bytes - plan.total_bytes > 2 * plan.kv_bytes_per_token + 4096:
         return "the longest window that measurements of these layers speak of"

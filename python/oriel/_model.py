@@ -35,7 +35,7 @@ class Model:
         path: Optional[PathLike] = None,
         *,
         memory: Optional[Size] = None,
-        window: Optional[int] = None,
+        window: Union[int, str, None] = None,
         min_window: Optional[int] = None,
         sinks: Optional[int] = None,
         pinned: Optional[int] = None,
@@ -77,7 +77,7 @@ class Model:
     ) -> None:
         held = model_options(**chosen(locals(), model_options))
         self._title = os.path.basename(os.fspath(bundled_model() if path is None else path))
-        self._window_given = window is not None
+        self._window_given = window not in (None, "max")
         stopped: List[bool] = []
         held.struct.progress = progress_callback(until(stopped, progress))
         where = path_bytes(bundled_model() if path is None else path)
@@ -168,7 +168,7 @@ class Model:
         tools: Optional[Json] = None,
         documents: Optional[Json] = None,
         variables: Optional[Json] = None,
-        window: Optional[int] = None,
+        window: Union[int, str, None] = None,
         split_turns: bool = False,
         forget_evicted: bool = False,
         first_position: int = 0,

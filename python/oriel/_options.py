@@ -131,7 +131,7 @@ def _calibration(held: Held, calibration: Calibration) -> None:
 def model_options(
     *,
     memory: Optional[Size] = None,
-    window: Optional[int] = None,
+    window: Union[int, str, None] = None,
     min_window: Optional[int] = None,
     sinks: Optional[int] = None,
     pinned: Optional[int] = None,
@@ -176,7 +176,7 @@ def model_options(
     held = Held(struct)
     struct.memory_bytes = 0 if memory is None else parse_size(memory)
     whole = {
-        "window_tokens": ("window", window, 1, 1 << 22),
+        "window_tokens": ("window", None if window == "max" else window, 1, 1 << 22),
         "min_window_tokens": ("min_window", min_window, 1, 1 << 22),
         "pinned_tokens": ("pinned", pinned, 0, MAX32),
         "chunk_tokens": ("chunk", chunk, 1, 512),
@@ -192,6 +192,8 @@ def model_options(
         if value is not None:
             setattr(struct, field, number(name, value, least, most))
     # Zero is a number like any other here, and "chosen" in C.
+    if window == "max":
+        struct.window_tokens = _abi.ORIEL_WINDOW_MAX
     if sinks is not None:
         struct.sink_tokens = number("sinks", sinks, 0, MAX32 - 1) or MAX32
     if checkpoints is not None:

@@ -168,6 +168,8 @@ class Options(unittest.TestCase):
                 _options.generate_options(**wrong)
         with self.assertRaises(TypeError):
             oriel.Model(TINY, memry="1MB")
+        with self.assertRaises(TypeError):
+            _options.model_options(window="most")
 
     def test_what_float32_takes_for_zero_is_not_the_default(self):
         made = _options.generate_options(temperature=1e-60, top_p=1e-60, min_p=1e-60, repeat_penalty=1e-60).struct

@@ -18,6 +18,9 @@ class Plans(unittest.TestCase):
             ([TINY, "--memory", "1MB"], {"model": TINY, "memory": "1MB"}),
             ([TINY, "--memory", "40MB", "--sessions", 3], {"model": TINY, "memory": "40MB", "sessions": 3}),
             (["--arch", "llama-3.2-1b", "--memory", "1GB"], {"arch": "llama-3.2-1b", "memory": "1GB"}),
+            (["--arch", "llama-3.2-1b", "--memory", "4GB"], {"arch": "llama-3.2-1b", "memory": "4GB"}),
+            (["--arch", "llama-3.2-1b", "--memory", "4GB", "--window", "max"],
+             {"arch": "llama-3.2-1b", "memory": "4GB", "window": "max"}),
             (["--arch", "gemma3-1b", "--memory", "1GB"], {"arch": "gemma3-1b", "memory": "1GB"}),
         ):
             if "arch" in options and options["arch"] not in [shape.name for shape in oriel.shapes()]:

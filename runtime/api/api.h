@@ -256,7 +256,10 @@ Status checkAllocator(const oriel_options& options, const Log& log);
 
 /// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
 /// after the tokenizer. `path` and the options' allocator must outlive `prepared`.
-Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
+Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared,
+                    const StopCheck& stop = {});
+/// A warning where the window of a session is longer than the context that the model was trained on.
+void warnBeyondTraining(const PreparedModel& prepared, const Log& log);
 /// Where the budget shares the window out: makes the description that of the plan.
 void takeWindowProfile(PreparedModel* prepared);
 oriel_plan planResult(const PreparedModel& prepared);
@@ -287,7 +290,8 @@ Status checkDeviceTrust(const oriel_options& options, const Log& log);
 /// On the device that the options name. `experts`: null for plans that hold all of them.
 Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
-                      ExpertFetch* experts, const Log& log, Executor** executor);
+                      ExpertFetch* experts, const Log& log, const StopCheck* stop,
+                      Executor** executor);
 
 }  // namespace oriel_internal
 

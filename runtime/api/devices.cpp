@@ -32,7 +32,8 @@ class ModelKernelTester final : public KernelTester {
  public:
   Status test(const Plan& plan, const ExecutorOptions& options) override {
     const TestedDevice device = {make, &options};
-    return testKernelsOf(plan, device, *options.allocator, options.log);
+    return testKernelsOf(plan, device, *options.allocator, options.log,
+                         options.stop != nullptr ? *options.stop : StopCheck());
   }
 
  private:
@@ -86,8 +87,10 @@ Status checkDeviceTrust(const oriel_options& options, const Log& log) {
 
 Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
-                      ExpertFetch* experts, const Log& log, Executor** executor) {
+                      ExpertFetch* experts, const Log& log, const StopCheck* stop,
+                      Executor** executor) {
   ExecutorOptions executor_options;
+  executor_options.stop = stop;
   executor_options.device_number = options.device_number;
   if (options.device_timeout_ms != 0) {
     executor_options.timeout_ms = options.device_timeout_ms;

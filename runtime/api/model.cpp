@@ -124,19 +124,21 @@ void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
 
 // Everything after the model's block exists. What it made so far is undone by oriel_model_free.
 Status loadInto(const oriel_options& options, const char* path, PreparedModel* prepared,
-                Arena* arena, oriel_model* model) {
+                LoadProgress* progress, Arena* arena, oriel_model* model) {
+  const StopCheck stop = progress->stop();
   const Log log = logOf(options);
   model->device_log.init({log.callback, log.user, &model->device_error});
   const Log shared = model->device_log.log();
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
-  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer));
+  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
   if (prepared->constraints) {
-    ORIEL_TRY(TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie));
+    ORIEL_TRY(
+        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
   }
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);
-  ORIEL_TRY(settleChat(model->allocator, log, &model->chat));
+  ORIEL_TRY(settleChat(model->allocator, log, &model->chat, stop));
   if (model->chat.runs) {
     Scratch scratch(model->allocator, templateScratchBytes(model->chat.jinja_bytes));
     LenientLog lenient(log);
@@ -164,8 +166,10 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
       model->prefix = Prefix::create(prepared->prefix_tokens, arena);
     }
   }
+  ORIEL_TRY(stop.check());
   uint64_t hash = headerHash(file, prepared->desc);
   if (has_device) {
+    progress->total = std::max<uint64_t>(uploadBytes(model->plan), 1);
     model->source.init(path, hash, arena);
     if (options.draft_model != nullptr) {
       model->draft_source.init(options.draft_model, draftHash(prepared->draft_source.gguf()),
@@ -192,15 +196,17 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     }
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
     ORIEL_TRY(createExecutor(model->wish.asked(), ExecutorUse::kModel, model->plan,
-                             model->executor_memory, model->allocator, experts, shared,
+                             model->executor_memory, model->allocator, experts, shared, &stop,
                              &model->executor));
     // Into what the session will have: it is not there yet.
     const GgufFile* const draft =
         options.draft_model != nullptr ? &prepared->draft_source.gguf() : nullptr;
-    ORIEL_TRY(loadWeights({file, draft}, model->plan, {options.progress, options.progress_user},
+    ORIEL_TRY(loadWeights({file, draft}, model->plan, *progress,
                           {model->allocator, model->session_host_bytes}, log, model->executor,
                           &hash));
+    progress->done = progress->total;
     ORIEL_TRY(model->executor->finishLoad());
+    model->executor->stopBy(nullptr);
     model->hash = hash;
   }
   describeDevice(model);
@@ -218,6 +224,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   }
   if (has_device) {
     logPlan(model->plan_result, model->executor->deviceName(), log);
+    warnBeyondTraining(*prepared, log);
   }
   return kOk;
 }
@@ -266,8 +273,9 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
     return ORIEL_ERROR_ARGUMENT;
   }
   const Log log = logOf(options);
+  LoadProgress progress = {options.progress, options.progress_user};
   PreparedModel prepared;
-  if (const Status status = prepareModel(path, options, &prepared); !status.ok()) {
+  if (const Status status = prepareModel(path, options, &prepared, progress.stop()); !status.ok()) {
     return status.code();
   }
   if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
@@ -290,12 +298,12 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   model->log = {log.callback, log.user, &model->last_error};
   model->allocator = allocator;
   model->host_bytes = prepared.model_host_bytes;
-  const Status status = loadInto(options, path, &prepared, &arena, model);
+  const Status status = loadInto(options, path, &prepared, &progress, &arena, model);
   if (!status.ok()) {
     oriel_model_free(model);
     return status.code();
   }
-  if (const Status made = makePrefixOf(options, model); !made.ok()) {
+  if (const Status made = makePrefixOf(options, &progress, model); !made.ok()) {
     oriel_model_free(model);
     return made.code();
   }

@@ -166,7 +166,9 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
                     "oriel_speed_measure");
   }
   request->memory_bytes = memoryCap(options);
-  request->window = options.window_tokens;
+  const bool whole = options.window_tokens == ORIEL_WINDOW_MAX;
+  request->window = whole ? 0 : options.window_tokens;
+  request->most_window = whole ? kMaxWindow : ORIEL_WINDOW_DEFAULT;
   request->min_window = options.min_window_tokens;
   request->sinks = sinksOf(options);
   request->pinned = options.pinned_tokens;
@@ -332,12 +334,13 @@ Status planWith(const OnFile& on_file, const char* path, const oriel_options& op
 }
 
 // The model that guesses, as part of the description and of the tensors of the model that it guesses for.
-Status addDraftModel(const oriel_options& options, const Log& log, PreparedModel* prepared) {
+Status addDraftModel(const oriel_options& options, const Log& log, const StopCheck& stop,
+                     PreparedModel* prepared) {
   if (options.draft_model == nullptr) {
     return kOk;
   }
   const oriel_allocator& allocator = allocatorOf(options);
-  ORIEL_TRY(prepared->draft_source.open(options.draft_model, allocator, log));
+  ORIEL_TRY(prepared->draft_source.open(options.draft_model, allocator, log, stop));
   NamingLog named(log, options.draft_model);
   ModelDesc desc;
   TensorIndex tensors;
@@ -352,10 +355,10 @@ void measureTemplate(const GgufFile& file, Arena* arena) {
 
 // The tree is counted by what the tokens are: a tokenizer is built for that, and given back.
 Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
-                   Arena* arena) {
+                   const StopCheck& stop, Arena* arena) {
   Arena measure;
   Tokenizer* tokenizer = nullptr;
-  ORIEL_TRY(Tokenizer::build(file, Log(), &measure, &tokenizer));
+  ORIEL_TRY(Tokenizer::build(file, Log(), &measure, &tokenizer, stop));
   void* const block = allocateZeroed(allocator, measure.used());
   if (block == nullptr) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -363,13 +366,15 @@ Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const
                     static_cast<unsigned long long>(measure.used()));
   }
   Arena real(block, measure.used());
-  Status status = Tokenizer::build(file, Log(), &real, &tokenizer);
-  if (!status.ok()) {  // once more, for its line
+  Status status = Tokenizer::build(file, Log(), &real, &tokenizer, stop);
+  if (status.code() == ORIEL_ERROR_CANCELLED) {
+    // The caller says so.
+  } else if (!status.ok()) {  // once more, for its line
     Arena again(block, measure.used());
     status = Tokenizer::build(file, log, &again, &tokenizer);
   } else {
     TokenTrie* trie = nullptr;
-    status = TokenTrie::build(*tokenizer, allocator, log, arena, &trie);
+    status = TokenTrie::build(*tokenizer, allocator, log, arena, &trie, stop);
   }
   release(allocator, block, measure.used());
   return status;
@@ -380,10 +385,12 @@ struct FilePlanner {
   const char* path;
   const oriel_options& options;
   uint64_t model_bytes;
+  const StopCheck& stop;
   PreparedModel* prepared;
 
   static Status plan(void* context, const OnFile& on_file, const Log& log, BudgetRequest* request) {
     const FilePlanner& self = *static_cast<const FilePlanner*>(context);
+    ORIEL_TRY(self.stop.check());
     return planWith(on_file, self.path, self.options, self.model_bytes, log, self.prepared,
                     request);
   }
@@ -391,7 +398,9 @@ struct FilePlanner {
 
 }  // namespace
 
-Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared) {
+Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared,
+                    const StopCheck& stop) {
+  ORIEL_TRY(stop.check());
   const Log log = logOf(options);
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
@@ -406,7 +415,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
                      : options.draft_model != nullptr ? kModelDrafts
                                                       : 0;
   prepared->activation_bits = activationBits(options);
-  ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
+  ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log, stop));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
 
@@ -424,18 +433,18 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
     if (!described.ok()) {
       prepared->desc = ModelDesc();
     }
-    ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
+    ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer, stop));
     measureTemplate(file, &model_arena);
     prepared->model_host_bytes = model_arena.used();
     return kOk;
   }
   ORIEL_TRY(
       readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
-  ORIEL_TRY(addDraftModel(options, log, prepared));
-  ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
+  ORIEL_TRY(addDraftModel(options, log, stop, prepared));
+  ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer, stop));
   if (options.constraints != 0) {
     const uint64_t before = model_arena.used();
-    ORIEL_TRY(measureTrie(file, allocatorOf(options), log, &model_arena));
+    ORIEL_TRY(measureTrie(file, allocatorOf(options), log, stop, &model_arena));
     prepared->constraints = true;
     prepared->trie_bytes = model_arena.used() - before;
   }
@@ -447,10 +456,28 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ORIEL_TRY(readRecall(options, prepared->desc, log, &prepared->recall));
   request.recall = prepared->recall.tokens;
-  FilePlanner planner = {path, options, model_arena.used(), prepared};
+  FilePlanner planner = {path, options, model_arena.used(), stop, prepared};
   ORIEL_TRY(chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared));
   takeWindowProfile(prepared);
   return kOk;
+}
+
+void warnBeyondTraining(const PreparedModel& prepared, const Log& log) {
+  const CacheShape& cache = prepared.budget.cache;
+  const uint32_t trained = prepared.desc.visibleTrain();
+  uint64_t longest = 0;
+  for (uint32_t i = 0; i < cache.sessionCount(); ++i) {
+    longest = std::max<uint64_t>(longest, sessionCache(cache, i).window);
+  }
+  longest += cache.sinks;
+  if (prepared.budget.fits && prepared.desc.attends() && trained != 0 && longest > trained) {
+    log.write(ORIEL_LOG_WARNING,
+              "a window of %llu tokens, sinks included, is longer than the %u that the model was "
+              "trained on, and replies get worse beyond them (%.3f nats a token expected): ask for "
+              "at most %u",
+              static_cast<unsigned long long>(longest), trained, prepared.budget.loss,
+              trained > cache.sinks ? trained - cache.sinks : 1);
+  }
 }
 
 void takeWindowProfile(PreparedModel* prepared) {
@@ -476,6 +503,7 @@ oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel
     status = prepared.source.expectUnchanged(logOf(options));
   }
   if (status.ok()) {
+    warnBeyondTraining(prepared, logOf(options));
     writeResult(planResult(prepared), plan);
   }
   return status.code();

@@ -34,7 +34,8 @@ bool canRecall(const ModelDesc& desc) {
 // Slots of so many that leave a window room in the context: fewer are a warning.
 uint32_t recallBesideWindow(const oriel_options& options, const ModelDesc& desc, const Log& log,
                             uint32_t wanted) {
-  if (options.window_tokens != 0 || options.min_window_tokens >= kLeastRecallWindow) {
+  const bool is_chosen = options.window_tokens == 0 || options.window_tokens == ORIEL_WINDOW_MAX;
+  if (!is_chosen || options.min_window_tokens >= kLeastRecallWindow) {
     return wanted;  // which is as long as was asked for
   }
   const uint32_t context = chosenContext(desc);

@@ -138,7 +138,7 @@ Status countPrefix(const char* path, const oriel_options& options, const Log& lo
                                           : Status(kOk);
 }
 
-Status makePrefixOf(const oriel_options& options, oriel_model* model) {
+Status makePrefixOf(const oriel_options& options, LoadProgress* progress, oriel_model* model) {
   const bool has_text = options.system_prompt != nullptr && options.system_prompt_bytes != 0;
   if (model->prefix == nullptr || (!has_text && options.prefix_file == nullptr)) {
     return kOk;
@@ -149,8 +149,15 @@ Status makePrefixOf(const oriel_options& options, oriel_model* model) {
   if (trained) {
     return readTrained(options.prefix_file, model);
   }
+  ORIEL_TRY(progress->tell());
+  oriel_session_options session_options = {};
+  session_options.struct_size = sizeof(session_options);
+  session_options.progress = [](uint64_t, uint64_t, void* load) {
+    return static_cast<const LoadProgress*>(load)->tell().ok() ? 0 : 1;
+  };
+  session_options.progress_user = progress;
   oriel_session* session = nullptr;
-  ORIEL_TRY(oriel_session_create(model, nullptr, &session));
+  ORIEL_TRY(oriel_session_create(model, &session_options, &session));
   oriel_status status = readPrefix(options, session).code();
   if (status == ORIEL_OK) {
     status = oriel_prefix_set(session);

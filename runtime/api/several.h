@@ -14,6 +14,6 @@ Status countPrefix(const char* path, const oriel_options& options, const Log& lo
                    uint32_t* tokens);
 
 /// Makes that prefix, once the model is loaded.
-Status makePrefixOf(const oriel_options& options, oriel_model* model);
+Status makePrefixOf(const oriel_options& options, LoadProgress* progress, oriel_model* model);
 
 }  // namespace oriel_internal

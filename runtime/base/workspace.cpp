@@ -12,12 +12,12 @@ namespace {
 
 constexpr size_t kBlockAlignment = 64;
 
-// The pointer malloc gave stands right before the aligned block.
-void* mallocAligned(size_t bytes, void*) {
+// The pointer calloc gave stands right before the aligned block.
+void* callocAligned(size_t bytes, void*) {
   if (bytes > SIZE_MAX - kBlockAlignment - sizeof(void*)) {
     return nullptr;
   }
-  void* raw = std::malloc(bytes + kBlockAlignment + sizeof(void*));
+  void* raw = std::calloc(1, bytes + kBlockAlignment + sizeof(void*));
   if (raw == nullptr) {
     return nullptr;
   }
@@ -36,16 +36,18 @@ void freeAligned(void* block, size_t, void*) {
 }  // namespace
 
 const oriel_allocator& defaultAllocator() {
-  static constexpr oriel_allocator kMalloc = {mallocAligned, freeAligned, nullptr};
-  return kMalloc;
+  static constexpr oriel_allocator kCalloc = {callocAligned, freeAligned, nullptr};
+  return kCalloc;
 }
+
+bool isDefault(const oriel_allocator& allocator) { return allocator.allocate == callocAligned; }
 
 void* allocateZeroed(const oriel_allocator& allocator, uint64_t bytes) {
   if (bytes > SIZE_MAX / 2) {
     return nullptr;
   }
   void* block = allocator.allocate(static_cast<size_t>(bytes), allocator.user);
-  if (block != nullptr) {
+  if (block != nullptr && !isDefault(allocator)) {
     std::memset(block, 0, static_cast<size_t>(bytes));
   }
   return block;

@@ -8,8 +8,12 @@
 
 namespace oriel_internal {
 
-/// malloc and free, for apps that bring no allocator.
+/// calloc and free, for apps that bring no allocator.
 const oriel_allocator& defaultAllocator();
+
+/// Blocks of this allocator are zeroed, of pages that the system has not had to find yet where they are large, and are
+/// memory of this process alone.
+bool isDefault(const oriel_allocator& allocator);
 
 /// Zeroed, 64-byte aligned host memory from the app's allocator; null when it refuses or when there are
 /// not so many addresses.

@@ -311,7 +311,7 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
   *windows = {request.window, request.window};
   const uint32_t context = chosenContext(model);
   if (request.window == 0) {
-    const uint32_t most = std::min(context > sinks ? context - sinks : 0, kMaxWindow);
+    const uint32_t most = std::min(context > sinks ? context - sinks : 0, request.most_window);
     windows->least = std::max(1u, std::min(kMinAutoWindow, most));
     windows->least = std::max(windows->least, request.min_window);
     windows->most = std::max(most, windows->least);

@@ -31,6 +31,7 @@ enum class Refusal : uint8_t {
 struct BudgetRequest {
   uint64_t memory_bytes = 0;
   uint32_t window = 0;
+  uint32_t most_window = kMaxWindow;  ///< a chosen window is at most this long, but for min_window
   uint32_t min_window =
       0;  ///< a chosen window is at least this long, past the trained context, too
   uint32_t sinks = kDefaultSinks;

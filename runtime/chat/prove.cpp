@@ -42,7 +42,11 @@ constexpr size_t kProbeTextBytes = ChatTemplate::kMaxDefaultSystem + 4096;
 
 class Prover {
  public:
-  Prover(const ChatTemplate& chat, Scratch* scratch) : chat_(chat), scratch_(*scratch) {}
+  Prover(const ChatTemplate& chat, const StopCheck& stop, Scratch* scratch)
+      : chat_(chat), stop_(stop), scratch_(*scratch) {}
+
+  /// Then what was found counts for nothing.
+  bool stopped() const { return stopped_; }
 
   bool proves() {
     char* const room = scratch_.takeText(kProbeTextBytes);
@@ -82,13 +86,23 @@ class Prover {
                                            });
   }
 
+  bool asksToStop() {
+    stopped_ = stopped_ || stop_();
+    return stopped_;
+  }
+
   Result compare(const Probe& probe, ThinkingWish wish, bool generation, char* room) {
+    if (asksToStop()) {
+      return Result::kDiffers;
+    }
     TemplateSettings settings;
     settings.text = {chat_.jinja, chat_.jinja_bytes};
     settings.bos = {chat_.bos, std::strlen(chat_.bos)};
     settings.eos = {chat_.eos, std::strlen(chat_.eos)};
     settings.thinking = wish;
-    TemplateRun run(settings, {}, Log(), &scratch_);
+    const JinjaStop stop = {[](void* self) { return static_cast<Prover*>(self)->asksToStop(); },
+                            this};
+    TemplateRun run(settings, stop, Log(), &scratch_);
     JsonBuilder make(&scratch_);
     JsonValue* const list = make.list();
     for (size_t i = 0; i < probe.count; ++i) {
@@ -120,19 +134,25 @@ class Prover {
   }
 
   const ChatTemplate& chat_;
+  const StopCheck stop_;
+  bool stopped_ = false;
   Scratch& scratch_;
 };
 
 }  // namespace
 
-Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat) {
+Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat,
+                  const StopCheck& stop) {
   if (chat->jinja == nullptr) {
     return kOk;
   }
   Scratch scratch(allocator, templateScratchBytes(chat->jinja_bytes));
   const bool known = chat->format != nullptr && std::strcmp(chat->format->name, "plain") != 0;
-  chat->runs =
-      !known || chat->jinja_bytes > kMaxChatTemplateBytes || !Prover(*chat, &scratch).proves();
+  Prover prover(*chat, stop, &scratch);
+  chat->runs = !known || chat->jinja_bytes > kMaxChatTemplateBytes || !prover.proves();
+  if (prover.stopped()) {
+    return ORIEL_ERROR_CANCELLED;
+  }
   return scratch.noMemory()
              ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                         "no memory to run the model's chat template: close other programs")

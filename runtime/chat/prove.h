@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "base/stop_check.h"
 #include "base/workspace.h"
 #include "text/chat.h"
 
@@ -12,6 +13,8 @@ namespace oriel_internal {
 /// sets chat->runs where one differs, or no format is known. Conversations that the template refuses, or
 /// whose system message it leaves out, do not count: there a format is more patient. Borrows memory as a template does. Does nothing for formats that come without a template.
 /// ORIEL_ERROR_OUT_OF_MEMORY where the system refuses it.
-Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat);
+/// ORIEL_ERROR_CANCELLED when `stop`, which is asked at every conversation and while one is rendered, says so.
+Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat,
+                  const StopCheck& stop = {});
 
 }  // namespace oriel_internal

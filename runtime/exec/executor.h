@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/log.h"
+#include "base/stop_check.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {
@@ -98,14 +99,6 @@ struct PipelineStats {
   double ms = 0;            ///< from the first being begun until all were there
 };
 
-/// How a run learns that it is to end early.
-struct StopCheck {
-  bool (*asked)(void* user) = nullptr;  ///< called on the thread that called run(); null: never
-  void* user = nullptr;
-
-  bool operator()() const { return asked != nullptr && asked(user); }
-};
-
 /// Arenas by kind, a bit each.
 using ArenaSet = uint32_t;
 constexpr ArenaSet arenaBit(ArenaKind kind) { return 1u << static_cast<uint32_t>(kind); }
@@ -132,6 +125,10 @@ class ExpertFetch {
 class Executor {
  public:
   virtual ~Executor() = default;
+
+  /// Until the next call, what takes long without a StopCheck of its own (create, takeAgain, finishLoad) asks `stop` and
+  /// ends with ORIEL_ERROR_CANCELLED. Null: nobody asks.
+  void stopBy(const StopCheck* stop) { stop_ = stop; }
 
   /// A host-visible piece of the upload ring of `bytes` <= half of plan.upload, to be filled and handed
   /// to endWrite before the next beginWrite.
@@ -245,6 +242,12 @@ class Executor {
   virtual void keepJudgement() {}
   /// What is known against the device in use, and what is left off for it, for people: "" for nothing.
   virtual void describeTrust(char* text, size_t /*capacity*/) const { text[0] = '\0'; }
+
+ protected:
+  StopCheck loadStop() const { return stop_ != nullptr ? *stop_ : StopCheck(); }
+
+ private:
+  const StopCheck* stop_ = nullptr;
 };
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few
@@ -278,8 +281,12 @@ struct ExecutorOptions {
   bool device_is_optional = false;
   /// That one is faster than a Vulkan device that is the same processor: those are not chosen.
   bool not_software = false;
+  bool test_again = false;  ///< even what was found to be right is tested
+  /// A start of the app: of those that go without what a driver died of one is over.
+  bool counts_start = false;
   /// Longest wait for a Vulkan device. A step on the CPU takes the time it takes.
   uint32_t timeout_ms = 60000;
+  uint32_t cpu_threads = 0;        ///< of the CPU executor; 0: one per core, at most 8
   ExpertFetch* experts = nullptr;  ///< where the plan has experts on file
   const char* cache_dir = nullptr;
   const char* disabled_features = nullptr;  ///< as in oriel_options
@@ -287,18 +294,15 @@ struct ExecutorOptions {
   /// Where what was found out about drivers is kept, and marked while they are at work; null: nowhere.
   const char* trust_dir = nullptr;
   KernelTester* tester = nullptr;  ///< null: nothing is tested
-  bool test_again = false;         ///< even what was found to be right
-  /// A start of the app: of those that go without what a driver died of one is over.
-  bool counts_start = false;
   /// For executors of a test: of the device under test, read and written by judge(), and nothing else is asked about it.
   Verdict* verdict = nullptr;
   // For the whole self-test: kernels that were found wrong are used all the same, and what was found before is forgotten.
   bool uses_wrong = false;
   bool forgets_wrong = false;
-  uint32_t cpu_threads = 0;  ///< of the CPU executor; 0: one per core, at most 8
   uint32_t activation_bits =
       16;  ///< likewise: what inputs of quantised weights are rounded to; 16 or 8
   const oriel_allocator* allocator = nullptr;
+  const StopCheck* stop = nullptr;  ///< as in stopBy()
   Log log;
   // For tests only.
   uint32_t cpu_simd_level = UINT32_MAX;  ///< the best SimdTarget that may be used

@@ -11,7 +11,9 @@
 namespace oriel_internal {
 
 HostExecutor::HostExecutor(const Plan& plan, const ExecutorOptions& options)
-    : plan_(plan), log_(options.log), allocator_(*options.allocator) {}
+    : plan_(plan), log_(options.log), allocator_(*options.allocator) {
+  stopBy(options.stop);
+}
 
 HostExecutor::~HostExecutor() { (void)HostExecutor::giveBack(kAllArenas); }
 
@@ -47,6 +49,8 @@ Status HostExecutor::takeAgain(ArenaSet arenas) {
 }
 
 Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
+  constexpr uint64_t kMostAtOnce = 16 << 20;
+  ORIEL_TRY(loadStop().check());
   const uint64_t bytes = segmentBytes(kind, s);
   void* block = bytes <= SIZE_MAX / 2
                     ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)
@@ -56,10 +60,17 @@ Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
                      "the system refused %llu bytes: close other programs or give less memory",
                      static_cast<unsigned long long>(bytes));
   }
-  preferLargePages(block, bytes);  // before anything touches it
-  std::memset(block, 0, static_cast<size_t>(bytes));
+  // Before anything touches it. Not the cache: the first token would have a large page for each head.
+  if (static_cast<ArenaKind>(kind) != ArenaKind::kCache) {
+    preferLargePages(block, bytes);
+  }
   allocated_[kind] += bytes;
-  (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
+  uint8_t* const data = static_cast<uint8_t*>(block);
+  (kind == 0 ? weights_[s] : single_[kind]) = data;
+  for (uint64_t done = 0; done < bytes && !isDefault(allocator_); done += kMostAtOnce) {
+    ORIEL_TRY(loadStop().check());
+    std::memset(data + done, 0, static_cast<size_t>(std::min(kMostAtOnce, bytes - done)));
+  }
   return kOk;
 }
 
@@ -111,7 +122,12 @@ Status HostExecutor::copy(const CopyPiece* pieces, size_t count) {
 // Nothing where it was given back.
 void HostExecutor::wipePiece(ArenaKind kind, uint64_t begin, uint64_t end) {
   uint8_t* const arena = segment(static_cast<uint32_t>(kind), 0);
-  if (arena != nullptr) {
+  if (arena == nullptr) {
+    return;
+  }
+  if (isDefault(allocator_)) {
+    wipePages(arena + begin, end - begin);
+  } else {
     wipe(arena + begin, end - begin);
   }
 }

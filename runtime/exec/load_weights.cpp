@@ -66,6 +66,15 @@ Status forEachOnFile(const Plan& plan, const Visit& visit) {
   return kOk;
 }
 
+// The end of the uploads that go to the same slice as `slice`.
+const Upload* endOfSlice(const Plan& plan, const Upload* slice) {
+  const Upload* next = slice + 1;
+  while (next != plan.uploads + plan.n_uploads && sameSlice(next->slice, slice->slice)) {
+    ++next;
+  }
+  return next;
+}
+
 class Loader {
  public:
   Loader(const WeightFiles& files, const Plan& plan, const LoadProgress& progress, const Log& log,
@@ -105,23 +114,14 @@ class Loader {
     room_ = room;
     room_bytes_ = room_bytes;
     turning_ = static_cast<uint8_t*>(turning);
+    progress_.done = 0;
+    progress_.total = std::max<uint64_t>(uploadBytes(plan_), 1);
     const Upload* next = nullptr;
-    for (const Upload* slice = plan_.uploads; slice != end_; slice = next) {
-      next = slice + 1;
-      while (next != end_ && sameSlice(next->slice, slice->slice)) {
-        ++next;
-      }
-      total_ += slice->slice.size_bytes;
-    }
-    total_ += plan_.codebooks.size_bytes;
     if (plan_.codebooks.size_bytes != 0) {
       ORIEL_TRY(sendCodebooks());
     }
     for (const Upload* slice = plan_.uploads; slice != end_; slice = next) {
-      next = slice + 1;
-      while (next != end_ && sameSlice(next->slice, slice->slice)) {
-        ++next;
-      }
+      next = endOfSlice(plan_, slice);
       ORIEL_TRY(slice->is_vector         ? sendVector(*slice)
                 : slice->stack_step != 0 ? sendStack(*slice)
                                          : sendMatrix(slice, next));
@@ -233,6 +233,7 @@ class Loader {
     const WeightRows unpacked = {turning.type, packed, turning.geometry.groupWords(),
                                  turning.geometry.sideWord()};
     for (uint32_t c = 0; c < matrix.cols; ++c) {
+      ORIEL_TRY(c % kUnit == 0 ? progress_.tell() : kOk);
       for (uint32_t r = 0; c % kUnit == 0 && r < matrix.rows; ++r) {
         float unit[kUnit];
         unpacked.unpack(r, c / kUnit, unit);
@@ -276,6 +277,7 @@ class Loader {
   }
 
   Status readRows(const Upload& item, uint32_t row, uint32_t rows, const uint8_t** data) {
+    ORIEL_TRY(progress_.tell());
     const uint64_t row_bytes = fileRowBytes(item.tensor_type, item.cols);
     ORIEL_TRY(files_.of[item.file]->read(item.tensor_offset + row * row_bytes, rows * row_bytes,
                                          room_, log_, data));
@@ -302,16 +304,13 @@ class Loader {
 
   Status endWrite(const BufferRef& slice, uint64_t offset_bytes, uint64_t bytes) {
     ORIEL_TRY(executor_->endWrite(slice, offset_bytes, bytes));
-    done_ += bytes;
-    if (progress_.callback != nullptr && progress_.callback(done_, total_, progress_.user) != 0) {
-      return ORIEL_ERROR_CANCELLED;
-    }
-    return kOk;
+    progress_.done += bytes;
+    return progress_.tell();
   }
 
   const WeightFiles files_;
   const Plan& plan_;
-  const LoadProgress& progress_;
+  LoadProgress progress_;
   const Log& log_;
   Executor* executor_;
   const bool hashes_;
@@ -320,11 +319,18 @@ class Loader {
   void* room_ = nullptr;
   uint8_t* turning_ = nullptr;
   uint64_t room_bytes_ = 0;
-  uint64_t total_ = 0;
-  uint64_t done_ = 0;
 };
 
 }  // namespace
+
+uint64_t uploadBytes(const Plan& plan) {
+  uint64_t bytes = plan.codebooks.size_bytes;
+  const Upload* const end = plan.uploads + plan.n_uploads;
+  for (const Upload* slice = plan.uploads; slice != end; slice = endOfSlice(plan, slice)) {
+    bytes += slice->slice.size_bytes;
+  }
+  return bytes;
+}
 
 Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgress& progress,
                    const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash) {

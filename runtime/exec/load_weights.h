@@ -6,11 +6,6 @@
 
 namespace oriel_internal {
 
-struct LoadProgress {
-  oriel_progress_fn callback = nullptr;
-  void* user = nullptr;
-};
-
 /// Files that a plan's weights lie in, by GgufTensor::file.
 struct WeightFiles {
   WeightFiles(const GgufFile& model,
@@ -27,7 +22,10 @@ struct LoadRoom {
   uint64_t bytes = 256 << 10;  ///< at most; one row of a matrix where that is more
 };
 
-/// Carries out plan.uploads, reading `files` piece by piece.
+/// Bytes that loadWeights() sends.
+uint64_t uploadBytes(const Plan& plan);
+
+/// Carries out plan.uploads, telling `progress` of every piece that is read or sent, and reading `files` piece by piece.
 /// *hash, unless null, is continued over every byte that was read of the model's file, of tensors that may stay in the file over a sample
 /// of their rows, read or not: which parts they were read in, and which tensor came first, does not matter. ORIEL_ERROR_CANCELLED when the callback asks to stop, ORIEL_ERROR_IO
 /// when the file was cut off meanwhile.

@@ -10,13 +10,14 @@ constexpr uint64_t kFirstHeaderBytes = 256 << 10;
 
 }  // namespace
 
-Status ModelFile::open(const char* path, const oriel_allocator& allocator, const Log& log) {
+Status ModelFile::open(const char* path, const oriel_allocator& allocator, const Log& log,
+                       const StopCheck& stop) {
   allocator_ = &allocator;
   ORIEL_TRY(input_.open(path, log));  // whose own messages name it
   NamingLog named(log, path);
   uint64_t bytes = std::min(kFirstHeaderBytes, input_.bytes());
   for (;;) {
-    ORIEL_TRY(readHeader(bytes, log));
+    ORIEL_TRY(readHeader(bytes, log, stop));
     uint64_t wanted = 0;
     const Status status = gguf_.open(input_, header_, bytes, named.log(), &wanted);
     if (wanted == 0) {
@@ -32,7 +33,8 @@ Status ModelFile::open(const char* path, const oriel_allocator& allocator, const
   }
 }
 
-Status ModelFile::readHeader(uint64_t bytes, const Log& log) {
+Status ModelFile::readHeader(uint64_t bytes, const Log& log, const StopCheck& stop) {
+  constexpr uint64_t kMostAtOnce = 1 << 20;
   dropHeader();
   void* const block = allocator_->allocate(static_cast<size_t>(bytes), allocator_->user);
   if (block == nullptr) {
@@ -42,7 +44,10 @@ Status ModelFile::readHeader(uint64_t bytes, const Log& log) {
   }
   header_ = static_cast<uint8_t*>(block);
   header_bytes_ = bytes;
-  ORIEL_TRY(input_.read(0, header_, header_bytes_, log));
+  for (uint64_t done = 0; done < bytes; done += kMostAtOnce) {
+    ORIEL_TRY(stop.check());
+    ORIEL_TRY(input_.read(done, header_ + done, std::min(kMostAtOnce, bytes - done), log));
+  }
   // Half of one header and half of another would only look damaged.
   return input_.expectUnchanged(log);
 }

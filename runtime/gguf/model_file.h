@@ -1,6 +1,7 @@
 // A model file on disk, of which the header is in memory.
 #pragma once
 
+#include "base/stop_check.h"
 #include "gguf/gguf.h"
 #include "os/os.h"
 
@@ -17,7 +18,8 @@ class ModelFile {
 
   /// Once only. As GgufFile::open; borrows at most twice the header's bytes from `allocator`. `path` and
   /// `allocator` must outlive this object.
-  Status open(const char* path, const oriel_allocator& allocator, const Log& log);
+  Status open(const char* path, const oriel_allocator& allocator, const Log& log,
+              const StopCheck& stop = {});
   const GgufFile& gguf() const { return gguf_; }
   /// Gives the memory back: of gguf() only read() may be called from here on.
   void dropHeader();
@@ -33,7 +35,7 @@ class ModelFile {
   Status expectUnchanged(const Log& log) const { return input_.expectUnchanged(log); }
 
  private:
-  Status readHeader(uint64_t bytes, const Log& log);
+  Status readHeader(uint64_t bytes, const Log& log, const StopCheck& stop);
 
   InputFile input_;
   GgufFile gguf_;

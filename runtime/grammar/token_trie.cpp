@@ -261,8 +261,9 @@ class TrieBuilder {
 };
 
 Status TokenTrie::build(const Tokenizer& tokenizer, const oriel_allocator& allocator,
-                        const Log& log, Arena* arena, TokenTrie** trie) {
+                        const Log& log, Arena* arena, TokenTrie** trie, const StopCheck& stop) {
   *trie = nullptr;
+  ORIEL_TRY(stop.check());
   Scratch scratch(allocator, SIZE_MAX);
   Sorted* const sorted = scratch.take<Sorted>(tokenizer.vocabSize());
   uint32_t* const order = scratch.take<uint32_t>(uint64_t{2} * tokenizer.vocabSize());

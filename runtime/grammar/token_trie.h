@@ -56,9 +56,9 @@ class TokenTrie {
   static_assert(kMaxVocabulary < Node::kNoToken, "a token has 21 bits");
 
   /// Control tokens that give no text stand in it as their TokenMark. Tokens that end the reply are not part of it.
-  /// When measuring it counts the bytes and leaves *trie null. Borrows 24 bytes a token from `allocator` either way.
+  /// When measuring it counts the bytes and leaves *trie null. `stop` is asked before the work is begun. Borrows 24 bytes a token from `allocator` either way.
   static Status build(const Tokenizer& tokenizer, const oriel_allocator& allocator, const Log& log,
-                      Arena* arena, TokenTrie** trie);
+                      Arena* arena, TokenTrie** trie, const StopCheck& stop = {});
 
   uint32_t vocabSize() const { return n_vocab_; }
   uint32_t words() const { return n_words_; }

@@ -155,6 +155,10 @@ class WorkMarker {
 /// nothing happens.
 void preferLargePages(void* block, uint64_t bytes);
 
+/// Zeros over part of a block of this process alone. Where the system can, whole pages are given back to it, and pages of
+/// zeros come when they are touched: what was never used stays untouched.
+void wipePages(void* data, uint64_t bytes);
+
 /// Memory the system could give without swapping, in bytes; 0: unknown.
 uint64_t freeMemoryBytes();
 /// Monotonic, in milliseconds.

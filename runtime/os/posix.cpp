@@ -16,6 +16,7 @@
 #endif
 #endif
 
+#include "base/wipe.h"
 #include "os/control_groups.h"
 #include "os/os.h"
 #include "os/posix_file.h"
@@ -35,6 +36,26 @@ void preferLargePages(void* block, uint64_t bytes) {
   (void)block;
   (void)bytes;
 #endif
+}
+
+void wipePages(void* data, uint64_t bytes) {
+#if defined(__linux__)                   // elsewhere what is given back need not come back as zeros
+  constexpr uint64_t kLeast = 64 << 10;  // below, wiping is quicker
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t begin = reinterpret_cast<uintptr_t>(data);
+  const uint64_t first = (begin + page - 1) / page * page;
+  const uint64_t last = (begin + bytes) / page * page;
+  if (last >= first + kLeast) {
+    uint8_t* const block = static_cast<uint8_t*>(data);
+    const auto whole = static_cast<size_t>(last - first);
+    if (::madvise(block + (first - begin), whole, MADV_DONTNEED) == 0) {
+      wipe(block, first - begin);
+      wipe(block + (last - begin), begin + bytes - last);
+      return;
+    }
+  }
+#endif
+  wipe(data, bytes);
 }
 
 // --- Memory, time, chance ------------------------------------------------------------------------

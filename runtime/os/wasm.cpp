@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "base/wipe.h"
 #include "os/os.h"
 
 // Imported from the host, which web/src/host_library.js is to the linker. Offsets are doubles: whole numbers up to 2^53.
@@ -111,6 +112,8 @@ void WorkMarker::end() {
 // --- Memory, time, chance ------------------------------------------------------------------------
 
 void preferLargePages(void*, uint64_t) {}
+
+void wipePages(void* data, uint64_t bytes) { wipe(data, bytes); }
 
 uint64_t freeMemoryBytes() { return emscripten_get_heap_max() - emscripten_get_heap_size(); }
 

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/wipe.h"
 #include "os/os.h"
 
 namespace oriel_internal {
@@ -258,6 +259,8 @@ Status InputFile::expectUnchanged(const Log& log) const {
 
 // Windows has large pages only for privileged processes.
 void preferLargePages(void*, uint64_t) {}
+
+void wipePages(void* data, uint64_t bytes) { wipe(data, bytes); }
 
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log) {

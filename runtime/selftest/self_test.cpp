@@ -171,8 +171,8 @@ void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
 
 // The plan on the device and on the reference.
 Status compare(const TestedDevice& device, const CheckPlan& plan, bool baseline, bool describes,
-               const oriel_allocator& allocator, const Log& log, const CheckSink& sink,
-               bool* subgroups) {
+               const oriel_allocator& allocator, const Log& log, const StopCheck& stop,
+               const CheckSink& sink, bool* subgroups) {
   Tested tested(plan, allocator);
   Tested reference(plan, allocator);
   if (!tested.good() || !reference.good()) {
@@ -185,14 +185,18 @@ Status compare(const TestedDevice& device, const CheckPlan& plan, bool baseline,
   ORIEL_TRY(device.make(device.context, plan.plan(), baseline, tested.memory, &tested.executor));
   Executor& executor = *tested.executor;
   ORIEL_TRY(plan.load(reference.executor));
+  ORIEL_TRY(stop.check());
   ORIEL_TRY(plan.load(&executor));
+  ORIEL_TRY(stop.check());
   ORIEL_TRY(plan.run(reference.executor));
+  ORIEL_TRY(stop.check());
   ORIEL_TRY(plan.run(&executor));
   *subgroups = std::strcmp(executor.pathName(), "subgroup") == 0;
   if (describes) {
     describe(executor, *subgroups, sink);
   }
   for (uint32_t i = 0; i < plan.checks(); ++i) {
+    ORIEL_TRY(stop.check());
     const Check& check = plan.check(i);
     char name[64];
     double limit = 0;
@@ -223,7 +227,7 @@ Status runChecks(const TestedDevice& device, CheckPart part, const oriel_allocat
     return outOfMemory(log);
   }
   return compare(device, *new (block.data()) CheckPlan(part), part == CheckPart::kNorms,
-                 part == CheckPart::kSmallOps, allocator, log, sink, subgroups);
+                 part == CheckPart::kSmallOps, allocator, log, StopCheck(), sink, subgroups);
 }
 
 uint64_t arenaBytes(const Plan& plan) {
@@ -263,7 +267,7 @@ Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator,
 }
 
 Status testKernelsOf(const Plan& plan, const TestedDevice& device, const oriel_allocator& allocator,
-                     const Log& log) {
+                     const Log& log, const StopCheck& stop) {
   const Block block(allocator, sizeof(CheckPlan));
   if (block.data() == nullptr) {
     return ORIEL_ERROR_OUT_OF_MEMORY;
@@ -276,7 +280,7 @@ Status testKernelsOf(const Plan& plan, const TestedDevice& device, const oriel_a
   }
   SelfTestSummary summary = {};
   bool subgroups = false;
-  return compare(device, checks, false, false, allocator, log, {nullptr, nullptr, &summary},
+  return compare(device, checks, false, false, allocator, log, stop, {nullptr, nullptr, &summary},
                  &subgroups);
 }
 

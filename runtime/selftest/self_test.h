@@ -64,7 +64,8 @@ Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator,
 /// The short test of a load: only the kernels that `plan` has a use for, in memory of `allocator` and of the device that
 /// is less than the plan's own and given back with the call. The executor gets judge() of what was found. Fails, without
 /// an error line for that, where nothing could be tested; ORIEL_ERROR_DEVICE or ORIEL_ERROR_TIMEOUT: the device failed.
+/// ORIEL_ERROR_CANCELLED: `stop` said so.
 Status testKernelsOf(const Plan& plan, const TestedDevice& device, const oriel_allocator& allocator,
-                     const Log& log);
+                     const Log& log, const StopCheck& stop);
 
 }  // namespace oriel_internal

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/stop_check.h"
 #include "base/workspace.h"
 #include "gguf/gguf.h"
 #include "text/index_table.h"
@@ -119,7 +120,8 @@ class Tokenizer {
   /// counts the bytes and leaves *tokenizer null; warnings are logged when building. Errors name
   /// the key that is missing or unknown (ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED for a model or
   /// pre-tokenizer not known here).
-  static Status build(const GgufFile& file, const Log& log, Arena* arena, Tokenizer** tokenizer);
+  static Status build(const GgufFile& file, const Log& log, Arena* arena, Tokenizer** tokenizer,
+                      const StopCheck& stop = {});
 
   /// Bytes of `workspace` that encode() takes for text whose longest word has `word_bytes`: the
   /// longest stretch that merges could join, which white space ends in every ordinary vocabulary.

@@ -28,8 +28,8 @@ uint32_t priorityOfScore(float score) {
 
 class TokenizerBuilder {
  public:
-  TokenizerBuilder(const GgufFile& file, const Log& log)
-      : file_(file), log_(log), source_(file, log) {}
+  TokenizerBuilder(const GgufFile& file, const Log& log, const StopCheck& stop)
+      : file_(file), log_(log), stop_(stop), source_(file, log) {}
 
   Status build(Arena* arena, Tokenizer** tokenizer) {
     *tokenizer = nullptr;
@@ -215,12 +215,18 @@ class TokenizerBuilder {
   }
   bool isEndId(int32_t id) const { return id == target_.eos_id_ || id == eot_id_ || id == eom_id_; }
 
+  Status checkStop(uint32_t number) const {
+    constexpr uint32_t kEntriesAtOnce = 4096;
+    return number % kEntriesAtOnce == 0 ? stop_.check() : kOk;
+  }
+
   Status measureTokens() {
     Walk walk(*this);
     Decoded token;
     float score = 0.0f;
     uint64_t total = 0;
     for (uint32_t id = 0; id < source_.n_vocab; ++id) {
+      ORIEL_TRY(checkStop(id));
       ORIEL_TRY(nextToken(&walk, id, &token, &score));
       total += token.n_bytes;
       n_specials_ += isSpecial(token) ? 1 : 0;
@@ -240,6 +246,7 @@ class TokenizerBuilder {
     }
     target_.words_end_at_spaces_ = marksSpaces();
     for (uint32_t number = 0; number < source_.n_vocab; ++number) {
+      ORIEL_TRY(checkStop(number));
       const int32_t id = static_cast<int32_t>(number);
       ORIEL_TRY(nextToken(&walk, number, &token, &score));
       if (token.n_bytes > pool_bytes_ - at || (isSpecial(token) && n_specials == n_specials_)) {
@@ -337,6 +344,7 @@ class TokenizerBuilder {
     GgufArrayReader reader(source_.merges);
     uint32_t n_ignored = 0;
     for (uint32_t rank = 0; rank < source_.n_merges; ++rank) {
+      ORIEL_TRY(checkStop(rank));
       GgufString text;
       if (!reader.nextString(&text)) {
         return source_.missing("tokenizer.ggml.merges");
@@ -463,6 +471,7 @@ class TokenizerBuilder {
 
   const GgufFile& file_;
   const Log& log_;
+  const StopCheck stop_;
   TokenizerSource source_;
   bool strips_right_ = false;
   uint32_t n_specials_ = 0;
@@ -478,8 +487,9 @@ class TokenizerBuilder {
   Tokenizer target_;
 };
 
-Status Tokenizer::build(const GgufFile& file, const Log& log, Arena* arena, Tokenizer** tokenizer) {
-  return TokenizerBuilder(file, log).build(arena, tokenizer);
+Status Tokenizer::build(const GgufFile& file, const Log& log, Arena* arena, Tokenizer** tokenizer,
+                        const StopCheck& stop) {
+  return TokenizerBuilder(file, log, stop).build(arena, tokenizer);
 }
 
 }  // namespace oriel_internal

@@ -37,14 +37,14 @@ Status makeForChecks(const void* context, const Plan& plan, bool baseline,
   const ExecutorUse use = choice.begun ? ExecutorUse::kSelfTest : ExecutorUse::kSelfTestBegins;
   choice.begun = true;
   return createExecutor(options, use, plan, memory, choice.allocator, nullptr, logOf(options),
-                        executor);
+                        nullptr, executor);
 }
 
 Status makeForProbe(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
   return createExecutor(choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator,
-                        nullptr, logOf(choice.options), executor);
+                        nullptr, logOf(choice.options), nullptr, executor);
 }
 
 Status timeCandidates(const DeviceChoice& choice, MatmulUse use, const Log& log,

@@ -185,6 +185,7 @@ oriel_status oriel_plan_shape(const char* name, oriel_weight_format weights,
   PreparedModel prepared;
   const Status status = prepareShape(name, weights, options, &prepared);
   if (status.ok()) {
+    warnBeyondTraining(prepared, logOf(options));
     writeResult(planResult(prepared), plan);
   }
   return status.code();

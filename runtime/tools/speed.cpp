@@ -15,7 +15,7 @@ Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory&
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
   return createExecutor(*choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator,
-                        nullptr, logOf(*choice.options), executor);
+                        nullptr, logOf(*choice.options), nullptr, executor);
 }
 
 Status checkDevice(const oriel_options& options) {

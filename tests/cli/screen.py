@@ -22,6 +22,8 @@ class Screen:
         self.row = self.column = 0
         self.modes = set()
         self.unknown = []
+        self.shade = set()  # what is set of SGR, and each character that was written with some
+        self.shaded = ""
         self.rest = b""
 
     def feed(self, data):
@@ -71,6 +73,7 @@ class Screen:
 
     def write(self, c, width):
         row = self.rows[self.row]
+        self.shaded += c if self.shade else ""
         row.extend(" " * (self.column + width - len(row)))
         row[self.column:self.column + width] = [c] + [""] * (width - 1)
         self.column += width
@@ -117,7 +120,10 @@ class Screen:
                 self.rows.append([])
         elif kind == "H" or (kind == "J" and numbers[0] == 2):
             self.clear()
-        elif kind not in "mr":
+        elif kind == "m":
+            for number in numbers:
+                self.shade = self.shade | {number} if number else set()
+        elif kind != "r":
             self.unknown.append(private + parameters + kind)
 
     def clear(self):

@@ -20,6 +20,34 @@ def loss(result):
     return (*map(int, found[0][:3]), found[0][3].split()) if found else None
 
 
+def test_nothing_advises_a_window_beyond_what_the_model_was_trained_on():
+    for window in ([], ["--window", "300"]):
+        said = oriel("run", BUNDLED, "--prompt", WORDS * 200, "--tokens", "3", "--greedy", *window, *CPU).err.decode()
+        check("a long prompt is told of", "the model no longer sees" in said, said)
+        check("no window of all of it is advised", "holds all of it" not in said, said)
+        check("all that it was trained on is, where there is less",
+              ("(--window max holds 1024, all that the model was trained on)" in said) == bool(window), said)
+
+
+def test_a_window_beyond_what_the_model_was_trained_on_is_told_of():
+    plan = json_of("plan", "plan", BUNDLED, "--window", "2500")
+    check("plan has a field", plan["beyond_trained_tokens"] == 2500 + plan["sink_tokens"] - plan["context_train"], plan)
+    check("which is 0 else", json_of("plan", "plan", BUNDLED)["beyond_trained_tokens"] == 0)
+    text = " ".join(succeeds("plan", "plan", BUNDLED, "--window", "2500").out.decode().split())
+    check("and a reason", "1480 tokens more than the 1024 that the model was trained on" in text, text)
+    warning = b"longer than the 1024 that the model was trained on"
+    for command in (["plan", BUNDLED], ["run", BUNDLED, "--prompt", "x", "--tokens", "1"]):
+        said = succeeds(command[0], *command, "--verbose", "--window", "2500", "--device", "cpu").err
+        check(f"{command[0]} warns", said.count(warning) == 1 and b"nats a token expected" in said, said)
+        said = succeeds(command[0], *command, "--verbose", "--window", "1000", "--device", "cpu").err
+        check(f"{command[0]} does not within", warning not in said, said)
+    if not no_terminals():
+        chat = Terminal("chat", BUNDLED, "--window", "2500", *FIXED)
+        check("chat warns", "longer than the 1024 that the model was trained on" in " ".join(chat.greeting.split()),
+              chat.greeting)
+        chat.leave()
+
+
 def test_run_says_what_of_the_prompt_is_out_of_sight():
     (scratch / "prompt.txt").write_text(WORDS * 60)
     ids = json_of("ids", "tokenize", BUNDLED, stdin=(WORDS * 60).encode())

@@ -253,7 +253,7 @@ def test_speed():
     trained = b"llama.context_length" + struct.pack("<I", 4)
     long = scratch / "long.gguf"
     long.write_bytes(SMALL.read_bytes().replace(trained + struct.pack("<I", 512), trained + struct.pack("<I", 1 << 20)))
-    shape = [long, "--memory", "64MiB", "--device", "cpu"]
+    shape = [long, "--memory", "64MiB", "--window", "max", "--device", "cpu"]
     plan = plan_of(*shape)
     told = plan["predicted"]
     speeds = [at["decode_tokens_per_s"] for at in told["at_depths"]]

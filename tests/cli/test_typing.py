@@ -349,6 +349,33 @@ def test_ctrl_c_at_the_prompt():
     left_as_it_was(chat, "Ctrl-C twice")
 
 
+def test_only_the_prompt_is_bold():
+    if no_editor():
+        return
+    for terminal in ("xterm-256color", "linux", "vt100"):
+        chat = AtTerminal("chat", SMALL, *SHORT, TERM=terminal, NO_COLOR="")
+        check(f"{terminal}: a prompt comes", chat.until(chat.at_prompt), chat.screen.text())
+        screen = chat.screen
+        check("the prompt is bold", b"\x1b[1m>" in chat.raw and screen.shaded.endswith(">"), chat.raw)
+        check("and nothing behind it", not screen.shade, chat.raw)
+        screen.shaded = ""
+        chat.keys("some words")
+        check("what is typed is not", not screen.shade and screen.shaded == "", chat.raw)
+        chat.keys("\x12some")
+        check("a search stands in the prompt's place",
+              screen.lines()[-1].startswith("(not found: some) "), screen.text())
+        chat.keys("\x07")
+        shows(chat, "and goes again", "some words")
+        check("with the prompt's shade", not screen.shade and set(screen.shaded) <= {">"}, chat.raw)
+        chat.send("")
+        check("nor is a reply", not screen.shade, chat.raw)
+        screen.shaded = ""
+        chat.keys("more")
+        check("nor what is typed after it", not screen.shade and screen.shaded == "", chat.raw)
+        check("the chat ends", chat.close() == 0)
+        check("and leaves the terminal without a shade", not screen.shade, chat.raw)
+
+
 def test_plain_terminals():
     if no_terminals():
         return

@@ -3,9 +3,15 @@
 #include <gtest/gtest.h>
 #include <cmath>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#if defined(__linux__)
+#include <unistd.h>
+#endif
 
 #include "device/count_mallocs.h"
 #include "support/api.h"
@@ -70,6 +76,55 @@ void expectExactly(const std::string& path, const oriel_options& options, const 
   }
   EXPECT_EQ(0u, ledger.live_bytes);
   EXPECT_LE(ledger.peak_bytes, options.memory_bytes);
+}
+
+/// Bytes of this process that are in memory; 0: the system does not say.
+uint64_t residentBytes() {
+  uint64_t pages = 0;
+#if defined(__linux__)
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  unsigned long long all = 0;
+  unsigned long long resident = 0;
+  if (file != nullptr && std::fscanf(file, "%llu %llu", &all, &resident) == 2) {
+    pages = resident;
+  }
+  if (file != nullptr) {
+    std::fclose(file);
+  }
+  return pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+#else
+  return pages;
+#endif
+}
+
+TEST(Memory, what_is_not_used_yet_is_not_touched) {
+  oriel_options options = makeOptions();
+  if (options.device != ORIEL_DEVICE_CPU || residentBytes() == 0) {
+    GTEST_SKIP() << "the memory of a device, or a system that does not say what is resident";
+  }
+  options.memory_bytes = uint64_t{8} << 30;
+  options.window_tokens = 2000000;
+  options.k_format = options.v_format = ORIEL_KV_F16;
+  const uint64_t before = residentBytes();
+  const auto more = [&] { return std::max(before, residentBytes()) - before; };
+  uint64_t cache_bytes = 0;
+  {
+    const Loaded loaded = load(kSmall, options);
+    ASSERT_TRUE(loaded.session);
+    cache_bytes = planOf(loaded).kv_bytes;
+    ASSERT_GT(cache_bytes, uint64_t{400} << 20);
+    EXPECT_LT(more(), cache_bytes / 4) << "loaded";
+    const std::vector<int32_t> prompt(40, 7);
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
+    EXPECT_LT(more(), cache_bytes / 4) << "with a few tokens";
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    EXPECT_LT(more(), cache_bytes / 4) << "after a reset";
+    // Wiped, and taken again: zeros both times, still of pages that nothing has touched.
+    ASSERT_EQ(ORIEL_OK, oriel_trim(loaded.model.get(), ORIEL_TRIM_SCRATCH, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_resume(loaded.model.get(), nullptr, nullptr));
+    EXPECT_LT(more(), cache_bytes / 4) << "after a trim";
+  }
+  EXPECT_LT(more(), cache_bytes / 4) << "freed";
 }
 
 TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <set>
 #include <string>
@@ -547,6 +548,57 @@ TEST(KnownShapes, a_latent_has_one_format_which_is_that_of_keys) {
   const oriel_plan plan = planOf("deepseek-v3", options);
   EXPECT_EQ(ORIEL_KV_INT8, plan.k_format);
   EXPECT_EQ(ORIEL_KV_INT8, plan.v_format);
+}
+
+TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
+  const oriel_options plenty = optionsOf(uint64_t{1} << 40);
+  const auto windowOf = [](const char* name, oriel_options options, uint32_t window) {
+    options.window_tokens = window;
+    return planOf(name, options).window_tokens;
+  };
+  EXPECT_EQ(8192u - 4, windowOf("smollm2-135m", plenty, 0));
+  EXPECT_EQ(8192u - 4, windowOf("smollm2-135m", plenty, ORIEL_WINDOW_MAX));
+  EXPECT_EQ(ORIEL_WINDOW_DEFAULT, windowOf("llama-3.2-1b", plenty, 0));
+  EXPECT_EQ(131072u - 4, windowOf("llama-3.2-1b", plenty, ORIEL_WINDOW_MAX));
+  EXPECT_EQ(20000u, windowOf("llama-3.2-1b", plenty, 20000));
+  // What is left then goes to the precision of the cache.
+  const oriel_options some = optionsOf(uint64_t{2} << 30);
+  EXPECT_EQ(ORIEL_KV_F16, planOf("llama-3.2-1b", some).k_format);
+  oriel_options all = some;
+  all.window_tokens = ORIEL_WINDOW_MAX;
+  EXPECT_NE(ORIEL_KV_F16, planOf("llama-3.2-1b", all).k_format);
+  // Where memory does not allow it, as much as fits.
+  const oriel_options little = optionsOf(720u << 20);
+  EXPECT_LT(windowOf("llama-3.2-1b", little, 0), ORIEL_WINDOW_DEFAULT);
+  EXPECT_EQ(windowOf("llama-3.2-1b", little, ORIEL_WINDOW_MAX),
+            windowOf("llama-3.2-1b", little, 0));
+  // A least window goes beyond the default, and pinned text does not take from it.
+  oriel_options least = plenty;
+  least.min_window_tokens = 10000;
+  EXPECT_EQ(10000u, windowOf("llama-3.2-1b", least, 0));
+  EXPECT_EQ(131072u - 4, windowOf("llama-3.2-1b", least, ORIEL_WINDOW_MAX));
+  oriel_options pinned = plenty;
+  pinned.pinned_tokens = 9000;
+  EXPECT_EQ(ORIEL_WINDOW_DEFAULT, windowOf("llama-3.2-1b", pinned, 0));
+}
+
+TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
+  CapturedLog log;
+  oriel_options options = optionsOf(uint64_t{1} << 40);
+  options.log = log.log().callback;
+  options.log_user = log.log().user;
+  for (const uint32_t window : {0u, ORIEL_WINDOW_MAX, 8192u - 4}) {
+    options.window_tokens = window;
+    (void)planOf("smollm2-135m", options);
+    EXPECT_FALSE(log.says("trained on")) << window;
+  }
+  options.window_tokens = 8192 - 3;
+  const oriel_plan plan = planOf("smollm2-135m", options);
+  EXPECT_TRUE(log.says("longer than the 8192 that the model was trained on"));
+  EXPECT_TRUE(log.says("at most 8188"));
+  char loss[32];
+  std::snprintf(loss, sizeof(loss), "%.3f nats", plan.loss_nats);
+  EXPECT_TRUE(log.says(loss)) << loss;
 }
 
 TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {

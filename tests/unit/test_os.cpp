@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -203,6 +204,23 @@ TEST(LargePages, are_asked_for_within_a_block_wherever_it_begins_and_ends) {
     EXPECT_EQ(before, bytes) << at << " " << size;
   }
   preferLargePages(nullptr, 0);
+}
+
+TEST_F(Os, wiping_pages_leaves_zeros_and_nothing_else_changed) {
+  constexpr size_t kBytes = 3 << 20;
+  for (const auto& [at, size] : {std::pair<size_t, size_t>{0, 0},
+                                 {1, 5},
+                                 {4000, 200000},
+                                 {64, kBytes - 128},
+                                 {4096, 1 << 20},
+                                 {0, kBytes}}) {
+    std::vector<uint8_t> bytes(kBytes, 7);
+    wipePages(bytes.data() + at, size);
+    std::vector<uint8_t> wanted(kBytes, 7);
+    std::fill_n(wanted.begin() + static_cast<ptrdiff_t>(at), size, uint8_t{0});
+    EXPECT_EQ(wanted, bytes) << at << " " << size;
+  }
+  wipePages(nullptr, 0);
 }
 
 #if !defined(_WIN32)

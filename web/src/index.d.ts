@@ -8,8 +8,11 @@ export type CacheFormat = 'auto' | 'f16' | 'k8v8' | 'k8v4' | 'k4v4';
 export interface PlanOptions {
   /** Hard cap for the model and its sessions. Default: 1 GiB, less where the browser says that the device has little. */
   memory?: Size;
-  /** Tokens that are seen besides the sinks. Default: as many as fit. */
-  window?: number;
+  /**
+   * Tokens that are seen besides the sinks; 'max': the whole trained context, where it fits. Default: as many as fit,
+   * up to 8192 and the trained context.
+   */
+  window?: number | 'max';
   minWindow?: number;
   /** First tokens that are never forgotten. Default: 4. */
   sinks?: number;

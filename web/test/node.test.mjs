@@ -149,7 +149,7 @@ describe('models', { skip: noModule }, () => {
 
   test('plans_are_the_native_ones', { skip: noNative }, async () => {
     const planner = await Oriel.planner(file);
-    for (const size of [300, 633]) {
+    for (const size of [300, 633, 'max']) {
       const plan = await planner.plan({ memory, window: size, kv: 'k8v4' });
       const reference = native(['plan', file, '--memory', '40MB', '--window', `${size}`, '--kv', 'k8v4']);
       assert.equal(plan.windowTokens, reference.window_tokens);

@@ -15,7 +15,7 @@ struct PlanPreview {
   bool known = false;     ///< false: nothing was planned yet, or `error` says why it cannot be
   std::string error;
   oriel_plan plan = {};
-  /// What the slider spans: the least that works, and what the whole trained context takes in f16.
+  /// What the slider spans: the least that works, and what the window takes in f16.
   uint64_t least_bytes = 0;
   uint64_t most_bytes = 0;
 };

@@ -169,10 +169,19 @@ const ChatSetting kSettings[] = {
                   : "'" + text +
                         "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)";
      }},
-    {"window", SettingFor::kModel, "tokens to remember; 0: as many as fit",
-     [](const Options& o) { return shownCount(o.common.window_tokens, "0: as many as fit"); },
+    {"window", SettingFor::kModel, "tokens to remember, or max; 0: as many as fit, up to 8192",
+     [](const Options& o) {
+       return o.common.window_tokens == ORIEL_WINDOW_MAX
+                  ? std::string("max: all that the model was trained on")
+                  : shownCount(o.common.window_tokens, "0: as many as fit, up to 8192");
+     },
      [](const std::string& text, Options* o) {
-       return setWhole(text, 0, kMostTokens, &o->common.window_tokens);
+       if (text == "max") {
+         o->common.window_tokens = ORIEL_WINDOW_MAX;
+         return std::string();
+       }
+       const std::string why_not = setWhole(text, 0, kMostTokens, &o->common.window_tokens);
+       return why_not.empty() ? why_not : why_not + ", or max";
      }},
     {"kv", SettingFor::kModel, "auto, f16, k8v8, k8v4 or k4v4",
      [](const Options& o) {

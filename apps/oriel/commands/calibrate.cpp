@@ -253,7 +253,7 @@ class Measuring {
     const uint32_t context =
         header.info().context_train != 0 ? header.info().context_train : kAssumedContext;
     const uint32_t sinks = whole->sink_tokens.value_or(4);
-    if (whole->window_tokens == 0) {
+    if (whole->window_tokens == 0 || whole->window_tokens == ORIEL_WINDOW_MAX) {
       whole->window_tokens = static_cast<uint32_t>(
           std::min<size_t>(std::max(context, sinks + kShortestWindow) - sinks, ids_.size()));
     }

@@ -57,7 +57,7 @@ FileReport inspect(const CommonOptions& options) {
   report.here = source.plan(plan_options, diagnostics);
   oriel_options roomy = plan_options;
   const uint32_t trained = report.info.context_train;
-  roomy.window_tokens = 0;  // the trained context
+  roomy.window_tokens = ORIEL_WINDOW_MAX;
   if (trained == 0 || trained > kComfortableTokens) {
     roomy.window_tokens = kComfortableTokens - report.here.sink_tokens;
   }

@@ -10,13 +10,17 @@
 namespace cli {
 namespace {
 
-/// " (--window 3300 --memory 14.2MiB holds all of it)"; "" where no options would.
+/// " (--window 3300 --memory 14.2MiB holds all of it)"; of a text that is longer than what the model was trained on
+/// " (--window max holds 8192, all that the model was trained on)"; "" where no options would help.
 std::string remedy(const CommonOptions& options, const oriel_plan& plan, uint64_t window_tokens) {
-  if (window_tokens > UINT32_MAX) {
+  const uint32_t trained = plan.context_train_tokens;
+  const bool fits_training = trained == 0 || plan.sink_tokens + window_tokens <= trained;
+  const uint64_t longest = trained - std::min(trained, plan.sink_tokens);
+  if (window_tokens > UINT32_MAX || (!fits_training && plan.window_tokens >= longest)) {
     return "";
   }
   CommonOptions longer = options;
-  longer.window_tokens = static_cast<uint32_t>(window_tokens);
+  longer.window_tokens = static_cast<uint32_t>(fits_training ? window_tokens : longest);
   longer.min_window_tokens = 0;
   oriel_options wanted = planOptions(longer);
   wanted.min_tokens_per_s = 0;  // a question of memory
@@ -26,8 +30,11 @@ std::string remedy(const CommonOptions& options, const oriel_plan& plan, uint64_
     return "";
   }
   const bool fits = found.minimum_bytes <= plan.memory_bytes;
-  return " (--window " + std::to_string(window_tokens) +
-         (fits ? "" : " --memory " + suggestSize(found.minimum_bytes)) + " holds all of it)";
+  const std::string memory = fits ? "" : " --memory " + suggestSize(found.minimum_bytes);
+  return fits_training
+             ? " (--window " + std::to_string(window_tokens) + memory + " holds all of it)"
+             : " (--window max" + memory + " holds " + std::to_string(trained) +
+                   ", all that the model was trained on)";
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
                      const oriel_plan& plan) {
   oriel_options open_options = options;
   open_options.memory_bytes = plan.memory_bytes;
-  open_options.window_tokens = 0;
+  open_options.window_tokens = options.window_tokens == 0 ? 0 : ORIEL_WINDOW_MAX;
   open_options.k_format = ORIEL_KV_AUTO;
   open_options.v_format = ORIEL_KV_AUTO;
   oriel_options most_options = open_options;

@@ -104,13 +104,22 @@ std::string why(const oriel_plan& plan, const oriel_options& options) {
   if (!plannedFits(plan)) {
     return "the smallest plan with these options; it needs more than was given";
   }
-  if (options.window_tokens != 0) {
+  const uint32_t trained = plan.context_train_tokens;
+  const bool is_chosen = options.window_tokens == 0 || options.window_tokens == ORIEL_WINDOW_MAX;
+  if (const uint32_t beyond = beyondTrained(plan); beyond != 0) {
+    return "the window was given, " + std::to_string(beyond) + " tokens more than the " +
+           std::to_string(trained) + " that the model was\n              trained on: replies get " +
+           "worse there";
+  }
+  if (!is_chosen) {
     return "the window was given";
   }
-  if (plan.context_train_tokens != 0 &&
-      plan.sink_tokens + plan.window_tokens >= plan.context_train_tokens) {
-    return "the model was trained on " + std::to_string(plan.context_train_tokens) +
-           " tokens, and all of them fit";
+  if (trained != 0 && plan.sink_tokens + plan.window_tokens >= trained) {
+    return "the model was trained on " + std::to_string(trained) + " tokens, and all of them fit";
+  }
+  if (options.window_tokens == 0 && plan.window_tokens == ORIEL_WINDOW_DEFAULT) {
+    return "the default; --window max for more of the " + std::to_string(trained) +
+           " tokens that\n              the model was trained on";
   }
   // A token more is rounded up in every layer.
   const bool more_fits = plan.memory_bytes - plan.total_bytes > 2 * plan.kv_bytes_per_token + 4096;

@@ -67,7 +67,7 @@ std::vector<Pair> pairsOf(const CommonOptions& common) {
 }
 
 uint32_t windowOf(const CommonOptions& common, const std::string& path) {
-  if (common.window_tokens != 0) {
+  if (common.window_tokens != 0 && common.window_tokens != ORIEL_WINDOW_MAX) {
     return common.window_tokens;
   }
   oriel_options options = planOptions(common);

@@ -197,14 +197,17 @@ bool Editor::start() {
   return true;
 }
 
+// Text between two \1 takes no columns. libedit sends it with the character behind it, and drops it where there is none:
+// the reset stands before the prompt's last character. libedit also takes such texts of two prompts for the same, so the
+// prompt of a search, which replaces another in place, has none.
 void Editor::setPrompt(const std::wstring& shown) {
   const std::string bright = bold(".");
   const std::wstring around = wideOf(bright);
   const size_t dot = around.find(L'.');
-  // What stands between two \1 takes no columns.
-  prompt_ = dot == 0 ? shown
-                     : L"\1" + around.substr(0, dot) + L"\1" + shown + L"\1" +
-                           around.substr(dot + 1) + L"\1";
+  prompt_ = dot == 0 || searching_ || shown.size() < 2
+                ? shown
+                : L"\1" + around.substr(0, dot) + L"\1" + shown.substr(0, shown.size() - 1) +
+                      L"\1" + around.substr(dot + 1) + L"\1" + shown.back();
 }
 
 LineEditor::Result Editor::next(std::string* text) {

@@ -135,7 +135,10 @@ typedef enum oriel_log_level {
 typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
 
 /* `done` of `total` bytes of weights are on the device (oriel/tools.h: of measurements or tests, are done;
- * oriel_session_options: of tokens, are read). Return non-zero to stop. */
+ * oriel_session_options: of tokens, are read). Return non-zero to stop. oriel_model_load calls it from its first
+ * moment on and in every phase, so that a stop never waits for long: before there are weights on the device with
+ * `done` 0, where `total` is the file's size until the weights are counted; after the last of them with `done` equal
+ * to `total`, as often as that takes. */
 typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
 
 /* Host memory. `bytes` is the same in both calls; blocks are aligned to 64 bytes. NULL = refused. */
@@ -197,13 +200,17 @@ typedef enum oriel_device_test {
 typedef struct oriel_calibration oriel_calibration;
 typedef struct oriel_speed oriel_speed;
 
+#define ORIEL_WINDOW_DEFAULT 8192    /* tokens of a window that is chosen, at most */
+#define ORIEL_WINDOW_MAX 4294967295u /* in place of a number: the whole trained context, where it fits */
+
 typedef struct oriel_options {
   size_t struct_size;
   /* Hard cap for the model and its sessions together, in bytes: weights, cache, activations, staging
    * and host tables. 0: half of what the system has free. */
   uint64_t memory_bytes;
-  /* Tokens every query sees besides the sinks, itself included. 0: the largest window that fits,
-   * up to the trained context. 1 to 4194304. */
+  /* Tokens every query sees besides the sinks, itself included. 0: the largest window that fits, up to the
+   * trained context and ORIEL_WINDOW_DEFAULT tokens. ORIEL_WINDOW_MAX: up to the trained context. 1 to 4194304; one
+   * that is longer than the trained context with its sinks is a warning, as replies get worse there. */
   uint32_t window_tokens;
   /* First tokens of the session that are never evicted. 0: 4. UINT32_MAX: none. */
   uint32_t sink_tokens;
@@ -237,7 +244,8 @@ typedef struct oriel_options {
    * says. */
   const oriel_calibration *calibration;
   /* A window that is chosen is at least this long, past the trained context if need be; what cannot hold
-   * it does not fit. More than window_tokens: ORIEL_ERROR_ARGUMENT. 0: any. At most 4194304. */
+   * it does not fit. More than window_tokens: ORIEL_ERROR_ARGUMENT. 0: any. At most 4194304. With more than
+   * ORIEL_WINDOW_DEFAULT it is the window, unless that is ORIEL_WINDOW_MAX. */
   uint32_t min_window_tokens;
   /* Threads that compute on the CPU, the caller's included; they are made with the model and end with it.
    * Never more than the processors this process may use. 0: one per core, at most 8. */

@@ -190,7 +190,7 @@ class Engine {
     const system = options.systemPrompt === undefined ? null : this.textIn(options.systemPrompt, keep);
     return keep(this.structs.make('oriel_options', {
       memoryBytes: bytesOf(options.memory),
-      windowTokens: options.window,
+      windowTokens: options.window === 'max' ? 0xffffffff : options.window,
       minWindowTokens: options.minWindow,
       sinkTokens: orAll(options.sinks, 0xffffffff),
       pinnedTokens: options.pinned,

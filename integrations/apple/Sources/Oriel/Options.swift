@@ -85,7 +85,8 @@ public struct Options: Sendable {
   public var device = Device.automatic
   /// Folder for compiled GPU programs: the second start is faster.
   public var cacheDirectory: String?
-  /// Tokens that are seen at once. 0: as many as fit.
+  /// Tokens that are seen at once. 0: as many as fit, up to 8192 and the trained context. ``UInt32/max``: the whole
+  /// trained context, where it fits.
   public var windowTokens: UInt32 = 0
   /// Fail rather than open with a shorter window than this.
   public var minWindowTokens: UInt32 = 0

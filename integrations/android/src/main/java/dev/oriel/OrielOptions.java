@@ -37,7 +37,10 @@ public final class OrielOptions {
   public Device device = Device.AUTO;
   /** Folder for compiled GPU programs: the second start is faster. E.g. context.getCacheDir(). */
   public String cacheDir;
-  /** Tokens that are seen at once. 0: as many as fit. */
+  /** {@link #windowTokens}: the whole trained context, where it fits. */
+  public static final int WINDOW_MAX = -1;
+
+  /** Tokens that are seen at once, or {@link #WINDOW_MAX}. 0: as many as fit, up to 8192 and the trained context. */
   public int windowTokens;
   /** Fail rather than open with a shorter window than this. */
   public int minWindowTokens;
@@ -139,7 +142,8 @@ public final class OrielOptions {
 
   long[] pack(long memoryBytes) {
     return new long[] {
-        checked("memoryBytes", memoryBytes), checked("windowTokens", windowTokens),
+        checked("memoryBytes", memoryBytes),
+        windowTokens == WINDOW_MAX ? 0xffffffffL : checked("windowTokens", windowTokens),
         sinkTokens == NO_SINKS ? 0xffffffffL : checked("sinkTokens", sinkTokens), 0,
         checked("chunkTokens", chunkTokens), ordinal("keyFormat", keyFormat),
         ordinal("valueFormat", valueFormat), ordinal("device", device),
