@@ -576,7 +576,8 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   ORIEL_TRY(windowRange(model, request, sinks, log, &windows));
 
   weighPairs(model, totals, request, sinks, windows, false, budget);
-  if (request.window == 0 && request.loss.profiles.count != 0 && !longestFits(*budget, windows)) {
+  budget->longest_fits = request.window == 0 && longestFits(*budget, windows);
+  if (request.window == 0 && request.loss.profiles.count != 0 && !budget->longest_fits) {
     weighPairs(model, totals, request, sinks, windows, true, budget);
   }
   if (budget->n_choices == 0) {

@@ -12,7 +12,7 @@
 namespace oriel_internal::test_more_memory {
 namespace {
 
-constexpr uint32_t kSizes = 240;
+constexpr uint32_t kSizes = 100;  ///< in either spacing
 constexpr uint64_t kPlenty = uint64_t{1} << 42;
 
 oriel_plan planOf(const char* name, const oriel_options& options, uint64_t memory_bytes) {
