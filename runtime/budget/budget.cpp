@@ -205,9 +205,8 @@ class Weigher {
         const uint64_t enough =
             std::max<uint64_t>(request_.chunk != 0 ? windows_.least : windowForChunk(most),
                                windowForCheckpoints(checkpoints_));
-        const uint32_t reached = fits(windows_.least, most) ? largestWindow(most) : 0;
-        if (reached >= enough) {
-          *window = std::min(reached, longest);
+        if (enough <= windows_.most && fits(static_cast<uint32_t>(enough), most)) {
+          *window = std::min(largestWindow(most), longest);
           *chunk = most;
           return;
         }
@@ -241,13 +240,10 @@ class Weigher {
     // never has a longer one: so with more memory neither shrinks.
     for (uint32_t candidate = mostChunk(); candidate >= kMinChunk; candidate -= kMinChunk) {
       const uint32_t enough = candidate == kMinChunk ? windows_.least : windowForChunk(candidate);
-      if (fits(windows_.least, candidate)) {
-        const uint32_t reached = largestWindow(candidate);
-        if (reached >= enough) {
-          *window = std::min(reached, longest);
-          *chunk = candidate;
-          return;
-        }
+      if (fits(enough, candidate)) {
+        *window = std::min(largestWindow(candidate), longest);
+        *chunk = candidate;
+        return;
       }
       longest = enough;
     }
