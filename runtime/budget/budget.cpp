@@ -150,7 +150,8 @@ class Weigher {
 
   bool fits(uint32_t window, uint32_t chunk) const {
     uint64_t bytes = 0;
-    return bytesOfCache(shapeOf(window, chunk), &bytes) &&
+    return bytesOfCache(shapeOf(window, chunk), &bytes) && bytes <= request_.memory_bytes &&
+           totals_.weights_bytes <= request_.memory_bytes - bytes &&  // mostly says it already
            bytesOf(window, chunk).total() <= request_.memory_bytes;
   }
 
@@ -229,10 +230,9 @@ class Weigher {
       return;
     }
     if (request_.window != 0) {
-      for (uint32_t larger = kMinChunk; larger <= mostChunk(); larger += kMinChunk) {
-        if (larger <= *window && fits(*window, larger)) {
-          *chunk = larger;
-        }
+      *chunk = std::max(kMinChunk, std::min(mostChunk(), *window / kMinChunk * kMinChunk));
+      while (*chunk > kMinChunk && !fits(*window, *chunk)) {
+        *chunk -= kMinChunk;
       }
       return;
     }
