@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ._plan import Plan
 
 BAR_COLUMNS = 32
+BITS = {"f16": 16, "int8": 8, "int4": 4}
 EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 # Okabe and Ito's colours, which people who see red and green alike can tell apart.
 COLOURS = {"weights": "#0072b2", "cache": "#009e73", "activations": "#e69f00", "staging": "#cc79a7", "host": "#56b4e9"}
@@ -40,9 +41,13 @@ def verdict(plan: "Plan", choice: PlanChoice) -> str:
         return "chosen: the least expected loss"
     cost = f"{choice.loss_nats - plan.loss_nats:.4f} worse: "
     more = choice.window_tokens - plan.window_tokens
+    finer = BITS[choice.k_format] + BITS[choice.v_format] > BITS[plan.k_format] + BITS[plan.v_format]
+    formats = "finer" if finer else "coarser"
+    if more == 0:
+        return f"{cost}{formats}, with the same window"
     if more > 0:
-        return f"{cost}coarser, for {more} tokens more"
-    return f"{cost}finer, but {-more} tokens less" if more < 0 else f"{cost}coarser, with the same window"
+        return f"{cost}{formats}, {'and' if finer else 'for'} {more} tokens more"
+    return f"{cost}{formats}, {'but' if finer else 'and'} {-more} tokens less"
 
 
 def _why(plan: "Plan") -> str:
@@ -99,7 +104,7 @@ def _group(plan: "Plan", group: LayerGroup) -> Optional[str]:
     each = " a session" if plan.sessions > 1 else ""
     if group.kind == "session":
         see = "layer sees" if group.layers == 1 else "layers see"
-        return f"              {group.layers} {see} the last {group.window_tokens} of them, by calibration"
+        return f"              {group.layers} {see} the last {group.window_tokens} tokens, by calibration"
     if group.kind == "sliding":
         return f"  sliding     {group.layers} layers see the last {group.window_tokens} tokens and hold {size}{each} when full"
     if group.kind == "convolution":

@@ -1,16 +1,14 @@
 #include "api/on_file_choice.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/checked.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {
 namespace {
-
-// A window that is chosen has so many tokens, if the model was trained with as many, before experts get slots beyond the
-// fewest, or are held.
-constexpr uint32_t kWindowBesideSlots = 4096;
 
 class OnFileChoice {
  public:
@@ -36,11 +34,12 @@ class OnFileChoice {
     if (!may_stay) {
       return plan(0);
     }
-    uint32_t slots = 0;
-    Budget least;
-    findLeast(&slots, &least);
-    ORIEL_TRY(mode_ == ORIEL_ON_FILE_AUTO && fits(0) ? planHeld() : planMost(slots));
-    takeMinimum(least, request_.memory_bytes, &prepared_->budget);
+    least_slots_ = mode_ == ORIEL_ON_FILE_AUTO
+                       ? 0
+                       : experts_.used;  // which says what is wrong where nothing is possible
+    weighAll();
+    ORIEL_TRY(plan(mostSlots()));
+    takeMinimum(least_, request_.memory_bytes, &prepared_->budget);
     return kOk;
   }
 
@@ -70,26 +69,13 @@ class OnFileChoice {
     return planner_.plan(planner_.context, with(slots), log_, &request_);
   }
 
-  // With the window that was asked for, or one of some length.
-  BudgetRequest besideSlots() const {
-    BudgetRequest request = request_;
-    if (request.window == 0) {
-      const uint32_t context = prepared_->desc.visibleTrain();
-      const uint32_t most = context > request.sinks ? context - request.sinks : kWindowBesideSlots;
-      request.min_window = std::max(request.min_window, std::min(kWindowBesideSlots, most));
-    }
-    return request;
-  }
-
-  bool fits(uint32_t slots) {
-    BudgetRequest request = besideSlots();
-    return planner_.plan(planner_.context, with(slots), Log(), &request).ok() &&
-           prepared_->budget.fits;
-  }
-
   // Slots that a chunk takes so many rounds with, at least: fewer are more rounds, and those take host memory, too.
   uint32_t slotsOf(uint32_t rounds) const {
     return std::max(static_cast<uint32_t>(ceilDiv(experts_.count, rounds)), experts_.used);
+  }
+  // With which it still takes so many.
+  uint32_t mostOf(uint32_t rounds) const {
+    return rounds == 1 ? experts_.count : slotsOf(rounds - 1) - 1;
   }
   uint32_t mostRounds() const {
     return static_cast<uint32_t>(ceilDiv(experts_.count, experts_.used));
@@ -99,27 +85,55 @@ class OnFileChoice {
     return mode_ == ORIEL_ON_FILE_ALL || experts_.count == 1 ? 1 : 2;
   }
 
-  // What needs the least memory: with the fewest slots, or in models so small that ops weigh more than experts, not.
-  void findLeast(uint32_t* slots, Budget* least) {
-    *slots = mode_ == ORIEL_ON_FILE_AUTO
-                 ? 0
-                 : experts_.used;  // which says what is wrong where nothing is possible
+  // The least memory and the least expected loss. Without a least speed, both are those of the fewest slots for some number
+  // of rounds or, in models so small that ops weigh more than experts, of all held: from one such number to the next, more
+  // slots only leave less memory. With one, more slots are also faster, so every number is weighed.
+  void weighNumbers() {
+    const bool every = request_.min_tokens_per_s > 0;
     for (uint32_t rounds = mostRounds(); rounds >= fewestRounds(); --rounds) {
-      tryLeast(slotsOf(rounds), slots, least);
+      const uint32_t last = every ? mostOf(rounds) : slotsOf(rounds);
+      for (uint32_t slots = slotsOf(rounds); slots <= last; ++slots) {
+        weigh(slots);
+      }
     }
     if (mode_ == ORIEL_ON_FILE_AUTO) {
-      tryLeast(0, slots, least);
+      weigh(0);
     }
   }
 
-  void tryLeast(uint32_t number, uint32_t* slots, Budget* least) {
-    BudgetRequest request = request_;
-    const Status status = planner_.plan(planner_.context, with(number), Log(), &request);
-    const Budget& budget = prepared_->budget;
-    if (status.ok() && (least->n_choices == 0 || budget.minimum_bytes < least->minimum_bytes)) {
-      *slots = number;
-      *least = budget;
+  // Where the longest window fits in all layers with some slots, it is taken whatever windows by layer with others would
+  // lose, as it is in models without experts.
+  void weighAll() {
+    weighNumbers();
+    if (longest_fits_ && request_.loss.profiles.count != 0) {
+      request_.loss.profiles = {};
+      best_loss_ = std::numeric_limits<double>::infinity();
+      weighNumbers();
     }
+  }
+
+  void weigh(uint32_t slots) {
+    const Budget* const budget = tryPlan(slots);
+    if (budget == nullptr) {
+      return;
+    }
+    if (least_.n_choices == 0 || budget->minimum_bytes < least_.minimum_bytes) {
+      least_slots_ = slots;
+      least_ = *budget;
+    }
+    // Of equals the later: more slots, then all held.
+    if (budget->fits && budget->loss <= best_loss_) {
+      best_slots_ = slots;
+      best_loss_ = budget->loss;
+    }
+    longest_fits_ = longest_fits_ || budget->longest_fits;
+  }
+
+  // Null: impossible. Until the next plan.
+  const Budget* tryPlan(uint32_t slots) {
+    BudgetRequest request = request_;
+    const Status status = planner_.plan(planner_.context, with(slots), Log(), &request);
+    return status.ok() ? &prepared_->budget : nullptr;
   }
 
   // Which may be those of another number of slots. Formats that would fit with those, but not with the slots that are
@@ -137,47 +151,27 @@ class OnFileChoice {
     }
   }
 
-  // All that is left is the window's: it may be shorter in finer formats, where that is better.
-  Status planHeld() {
-    const double beside = prepared_->budget.loss;  // of what was tried
-    ORIEL_TRY(plan(0));
-    return prepared_->budget.loss > beside ? planBeside(0) : Status(kOk);
-  }
-
-  // With `fewest` where no number fits.
-  Status planMost(uint32_t fewest) {
-    const uint32_t most = mostSlots();
-    if (most == 0) {
-      return plan(fewest);
-    }
-    return planBeside(most);
-  }
-
-  // With the window that this number was tried with, which without it a larger chunk could take the place of.
-  Status planBeside(uint32_t slots) {
-    BudgetRequest request = besideSlots();
-    return planner_.plan(planner_.context, with(slots), log_, &request);
-  }
-
-  // 0: none fits.
+  // Formats and window come first: all experts are held, or as many as may be, where that loses nothing against fewer
+  // slots. As no number of slots loses more in more memory, neither does this one. Where nothing fits, the fewest.
   uint32_t mostSlots() {
-    for (uint32_t rounds = fewestRounds(); rounds <= mostRounds(); ++rounds) {
-      uint32_t low = slotsOf(rounds);
-      uint32_t high = rounds == 1 ? experts_.count : slotsOf(rounds - 1) - 1;
-      if (low > high || !fits(low)) {
-        continue;
-      }
-      while (low < high) {
-        const uint32_t middle = low + (high - low + 1) / 2;
-        if (fits(middle)) {
-          low = middle;
-        } else {
-          high = middle - 1;
-        }
-      }
-      return low;
+    if (std::isinf(best_loss_)) {
+      return least_slots_;
     }
-    return 0;
+    if (best_slots_ == 0 || request_.min_tokens_per_s > 0) {
+      return best_slots_;
+    }
+    uint32_t low = best_slots_;
+    uint32_t high = mostOf(static_cast<uint32_t>(ceilDiv(experts_.count, low)));
+    while (low < high) {
+      const uint32_t middle = low + (high - low + 1) / 2;
+      const Budget* const budget = tryPlan(middle);
+      if (budget != nullptr && budget->fits && budget->loss <= best_loss_) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
   }
 
   const oriel_options& options_;
@@ -187,6 +181,11 @@ class OnFileChoice {
   BudgetRequest request_;
   const int mode_;
   const ExpertLimits experts_;
+  Budget least_;  ///< of the number of slots that needs the least memory
+  uint32_t least_slots_ = 0;
+  uint32_t best_slots_ = 0;
+  double best_loss_ = std::numeric_limits<double>::infinity();
+  bool longest_fits_ = false;
 };
 
 }  // namespace

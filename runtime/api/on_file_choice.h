@@ -12,9 +12,9 @@ struct OnFilePlanner {
   void* context = nullptr;
 };
 
-/// Rows stay unless the options hold them. Experts stay where they do not fit beside the window that is asked for, or one
-/// of 4,096 tokens: then each layer gets as many slots as fit beside that. Leaves the plan of the choice in `prepared`,
-/// whose description is there; its least memory is that of the choice that needs least.
+/// Rows stay unless the options hold them. Of experts, formats and window come first: each layer gets the most slots that
+/// do not raise the expected loss, or all experts are held. Leaves the plan of the choice in `prepared`, whose description
+/// is there; its least memory is that of the choice that needs least.
 Status chooseOnFile(const oriel_options& options, const Log& log, const OnFilePlanner& planner,
                     const BudgetRequest& request, PreparedModel* prepared);
 

@@ -150,7 +150,8 @@ class Weigher {
 
   bool fits(uint32_t window, uint32_t chunk) const {
     uint64_t bytes = 0;
-    return bytesOfCache(shapeOf(window, chunk), &bytes) &&
+    return bytesOfCache(shapeOf(window, chunk), &bytes) && bytes <= request_.memory_bytes &&
+           totals_.weights_bytes <= request_.memory_bytes - bytes &&  // mostly says it already
            bytesOf(window, chunk).total() <= request_.memory_bytes;
   }
 
@@ -205,9 +206,8 @@ class Weigher {
         const uint64_t enough =
             std::max<uint64_t>(request_.chunk != 0 ? windows_.least : windowForChunk(most),
                                windowForCheckpoints(checkpoints_));
-        const uint32_t reached = fits(windows_.least, most) ? largestWindow(most) : 0;
-        if (reached >= enough) {
-          *window = std::min(reached, longest);
+        if (enough <= windows_.most && fits(static_cast<uint32_t>(enough), most)) {
+          *window = std::min(largestWindow(most), longest);
           *chunk = most;
           return;
         }
@@ -230,10 +230,9 @@ class Weigher {
       return;
     }
     if (request_.window != 0) {
-      for (uint32_t larger = kMinChunk; larger <= mostChunk(); larger += kMinChunk) {
-        if (larger <= *window && fits(*window, larger)) {
-          *chunk = larger;
-        }
+      *chunk = std::max(kMinChunk, std::min(mostChunk(), *window / kMinChunk * kMinChunk));
+      while (*chunk > kMinChunk && !fits(*window, *chunk)) {
+        *chunk -= kMinChunk;
       }
       return;
     }
@@ -241,13 +240,10 @@ class Weigher {
     // never has a longer one: so with more memory neither shrinks.
     for (uint32_t candidate = mostChunk(); candidate >= kMinChunk; candidate -= kMinChunk) {
       const uint32_t enough = candidate == kMinChunk ? windows_.least : windowForChunk(candidate);
-      if (fits(windows_.least, candidate)) {
-        const uint32_t reached = largestWindow(candidate);
-        if (reached >= enough) {
-          *window = std::min(reached, longest);
-          *chunk = candidate;
-          return;
-        }
+      if (fits(enough, candidate)) {
+        *window = std::min(largestWindow(candidate), longest);
+        *chunk = candidate;
+        return;
       }
       longest = enough;
     }
@@ -576,7 +572,8 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   ORIEL_TRY(windowRange(model, request, sinks, log, &windows));
 
   weighPairs(model, totals, request, sinks, windows, false, budget);
-  if (request.window == 0 && request.loss.profiles.count != 0 && !longestFits(*budget, windows)) {
+  budget->longest_fits = request.window == 0 && longestFits(*budget, windows);
+  if (request.window == 0 && request.loss.profiles.count != 0 && !budget->longest_fits) {
     weighPairs(model, totals, request, sinks, windows, true, budget);
   }
   if (budget->n_choices == 0) {

@@ -97,6 +97,8 @@ struct Budget {
   BudgetChoice choices[kFormatPairCount];
   uint32_t n_choices = 0;
   uint32_t chosen = 0;  ///< index into choices
+  bool longest_fits =
+      false;  ///< in every layer, in all formats that may be chosen: windows by layer are not weighed
 };
 
 /// Sinks and a window that is chosen are at most so many tokens together: the trained context, or some where that is not

@@ -14,13 +14,25 @@ namespace {
 struct Version {
   const char* mount;
   const char* limit;
+  const char*
+      throttle;  ///< a limit beyond which the kernel slows the group down; nullptr: there is none
   const char* used;
-  const char* idle;  ///< label in memory.stat
+  /// Labels in memory.stat, of the group and all below it: pages of files, which the kernel drops (after writing the
+  /// dirty ones) before a limit is exceeded. "file" and "cache" also count shmem and tmpfs, which it cannot drop: their
+  /// pages are in the lists of anonymous memory.
+  const char* reclaimable[2];
 };
-constexpr Version kUnified = {"/sys/fs/cgroup", "memory.max", "memory.current", "\ninactive_file "};
+constexpr Version kUnified = {"/sys/fs/cgroup",
+                              "memory.max",
+                              "memory.high",
+                              "memory.current",
+                              {"\ninactive_file ", "\nactive_file "}};
 /// Beside the first version the second one has no memory files: its limits are then the first one's.
-constexpr Version kLegacy = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                             "memory.usage_in_bytes", "\ntotal_inactive_file "};
+constexpr Version kLegacy = {"/sys/fs/cgroup/memory",
+                             "memory.limit_in_bytes",
+                             nullptr,
+                             "memory.usage_in_bytes",
+                             {"\ntotal_inactive_file ", "\ntotal_active_file "}};
 
 /// Room behind a group's path for the name of a file.
 constexpr size_t kFileNameBytes = 32;
@@ -34,19 +46,30 @@ bool readIn(char* folder, size_t length, const char* name, char (&text)[N]) {
   return found;
 }
 
+/// UINT64_MAX: FOLDER/NAME is not there, or says "max".
+uint64_t limitIn(char* folder, size_t length, const char* name) {
+  char text[64];
+  const bool is_number =
+      name != nullptr && readIn(folder, length, name, text) && text[0] >= '0' && text[0] <= '9';
+  return is_number ? std::strtoull(text, nullptr, 10) : UINT64_MAX;
+}
+
 /// What one group leaves; UINT64_MAX: it has no limit.
 uint64_t freeInGroup(char* folder, size_t length, const Version& version) {
-  char text[8192];
-  if (!readIn(folder, length, version.limit, text) || text[0] < '0' || text[0] > '9') {
+  const uint64_t limit =
+      std::min(limitIn(folder, length, version.limit), limitIn(folder, length, version.throttle));
+  if (limit == UINT64_MAX) {
     return UINT64_MAX;
   }
-  const uint64_t limit = std::strtoull(text, nullptr, 10);
+  char text[8192];
   uint64_t used = 0;
   if (readIn(folder, length, version.used, text)) {
     used = std::strtoull(text, nullptr, 10);
   }
   if (readIn(folder, length, "memory.stat", text)) {
-    used -= std::min(used, numberAfter(text, version.idle));
+    for (const char* const label : version.reclaimable) {
+      used -= std::min(used, numberAfter(text, label));
+    }
   }
   return limit - std::min(limit, used);
 }

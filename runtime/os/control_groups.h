@@ -6,8 +6,8 @@
 namespace oriel_internal {
 
 /// Bytes that all groups the process is in still allow, those above them included; UINT64_MAX: no limit. Both
-/// versions, and both at once. Pages of files that a group has not used lately count as free. `root` stands before
-/// "/proc" and "/sys": "" but in tests.
+/// versions, and both at once. Cached pages of files count as free, used lately or not; those of shmem and tmpfs do not.
+/// `root` stands before "/proc" and "/sys": "" but in tests.
 uint64_t freeInControlGroups(const char* root);
 
 }  // namespace oriel_internal

@@ -22,24 +22,28 @@ class ControlGroups : public test::ScratchFolder {
     write(name, text);
   }
   void inGroups(const std::string& lines) const { file("proc/self/cgroup", lines); }
-  void unified(const std::string& group, const std::string& limit, uint64_t used,
-               uint64_t idle) const {
+  /// `idle` and `active`: pages of files in the two lists of the kernel.
+  void unified(const std::string& group, const std::string& limit, uint64_t used, uint64_t idle,
+               uint64_t active = 0) const {
     const std::string at = "sys/fs/cgroup" + group;
     file(at + "/memory.max", limit);
     file(at + "/memory.current", std::to_string(used) + "\n");
-    file(at + "/memory.stat", "anon 1\nfile 2\ninactive_anon 3\ninactive_file " +
-                                  std::to_string(idle) + "\nactive_file 4\n");
+    file(at + "/memory.stat", "anon 1\nfile " + std::to_string(kMiB + idle + active) + "\nshmem " +
+                                  std::to_string(kMiB) + "\nfile_dirty " + std::to_string(idle) +
+                                  "\ninactive_anon 3\ninactive_file " + std::to_string(idle) +
+                                  "\nactive_file " + std::to_string(active) + "\nunevictable 5\n");
   }
-  void legacy(const std::string& group, const std::string& limit, uint64_t used,
-              uint64_t idle) const {
+  void legacy(const std::string& group, const std::string& limit, uint64_t used, uint64_t idle,
+              uint64_t active = 0) const {
     const std::string at = "sys/fs/cgroup/memory" + group;
     file(at + "/memory.limit_in_bytes", limit);
     file(at + "/memory.usage_in_bytes", std::to_string(used) + "\n");
-    // The first one is of the group without those below it.
+    // The first ones are of the group without those below it.
     file(at + "/memory.stat",
-         "cache 1\ninactive_file 7\nhierarchical_memory_limit 5\ntotal_cache 6\n"
-         "total_inactive_file " +
-             std::to_string(idle) + "\ntotal_active_file 8\n");
+         "cache 1\ninactive_file 7\nactive_file 8\nhierarchical_memory_limit 5\ntotal_cache " +
+             std::to_string(kMiB + idle + active) + "\ntotal_shmem " + std::to_string(kMiB) +
+             "\ntotal_inactive_file " + std::to_string(idle) + "\ntotal_active_file " +
+             std::to_string(active) + "\n");
   }
   uint64_t left() const { return freeInControlGroups(folder_.string().c_str()); }
 };
@@ -90,6 +94,36 @@ TEST_F(ControlGroups, of_both_versions_at_once_are_those_that_have_the_memory) {
   inGroups("9:memory:/app\n1:name=systemd:/app.service\n0::/app.service\n");
   file("sys/fs/cgroup/unified/app.service/cgroup.procs", "1\n");
   legacy("/app", std::to_string(30 * kMiB) + "\n", 10 * kMiB, 0);
+  EXPECT_EQ(left(), 20 * kMiB);
+}
+
+// A model that was read twice, by a download and a check, say, is in the list of active pages. A limit never ends a process
+// for those. The megabyte of shmem stays in use.
+TEST_F(ControlGroups, leave_the_pages_of_files_however_lately_they_were_used) {
+  const std::string limit = std::to_string(256 * kMiB) + "\n";
+  inGroups("9:memory:/app\n");
+  legacy("/app", limit, 250 * kMiB, 10 * kMiB, 230 * kMiB);
+  EXPECT_EQ(left(), 246 * kMiB);
+  legacy("", limit, 255 * kMiB, 0, 30 * kMiB);  // with what others of the machine have
+  EXPECT_EQ(left(), 31 * kMiB);
+  inGroups("0::/pod/app\n");
+  unified("/pod/app", limit, 250 * kMiB, 10 * kMiB, 230 * kMiB);
+  EXPECT_EQ(left(), 246 * kMiB);
+  unified("/pod", limit, 255 * kMiB, 10 * kMiB, 20 * kMiB);
+  EXPECT_EQ(left(), 31 * kMiB);
+  unified("/pod", limit, 3 * kMiB, 2 * kMiB, 2 * kMiB);  // the numbers are not all of one moment
+  EXPECT_EQ(left(), 246 * kMiB);
+}
+
+// Beyond memory.high nothing is killed, but the kernel stops the group's threads while it looks for memory.
+TEST_F(ControlGroups, of_version_2_are_not_filled_until_they_are_slowed_down) {
+  inGroups("0::/app\n");
+  unified("/app", "max\n", 50 * kMiB, 10 * kMiB);
+  file("sys/fs/cgroup/app/memory.high", "max\n");
+  EXPECT_EQ(left(), kNone);
+  file("sys/fs/cgroup/app/memory.high", std::to_string(70 * kMiB) + "\n");
+  EXPECT_EQ(left(), 30 * kMiB);
+  unified("/app", std::to_string(60 * kMiB) + "\n", 50 * kMiB, 10 * kMiB);
   EXPECT_EQ(left(), 20 * kMiB);
 }
 

@@ -133,6 +133,10 @@ bool isChosen(const oriel_plan& plan, const oriel_plan_choice& choice) {
   return choice.k_format == plan.k_format && choice.v_format == plan.v_format;
 }
 
+uint32_t bitsOf(oriel_kv_format format) {
+  return format == ORIEL_KV_F16 ? 16 : format == ORIEL_KV_INT8 ? 8 : 4;
+}
+
 /// Why one pair of formats was or was not taken.
 std::string verdict(const oriel_plan& plan, const oriel_plan_choice& choice) {
   if (choice.refused == ORIEL_REFUSED_QUALITY) {
@@ -149,14 +153,20 @@ std::string verdict(const oriel_plan& plan, const oriel_plan_choice& choice) {
     return "chosen: the least expected loss";
   }
   const std::string cost = formatted("%.4f worse: ", choice.loss_nats - plan.loss_nats);
+  const bool finer = bitsOf(choice.k_format) + bitsOf(choice.v_format) >
+                     bitsOf(plan.k_format) + bitsOf(plan.v_format);
+  const std::string formats = finer ? "finer" : "coarser";
+  if (choice.window_tokens == plan.window_tokens) {
+    return cost + formats + ", with the same window";
+  }
   if (choice.window_tokens > plan.window_tokens) {
-    return cost +
-           formatted("coarser, for %u tokens more", choice.window_tokens - plan.window_tokens);
+    return cost + formats +
+           formatted(finer ? ", and %u tokens more" : ", for %u tokens more",
+                     choice.window_tokens - plan.window_tokens);
   }
-  if (choice.window_tokens < plan.window_tokens) {
-    return cost + formatted("finer, but %u tokens less", plan.window_tokens - choice.window_tokens);
-  }
-  return cost + "coarser, with the same window";
+  return cost + formats +
+         formatted(finer ? ", but %u tokens less" : ", and %u tokens less",
+                   plan.window_tokens - choice.window_tokens);
 }
 
 /// In each layer; 0: there are none.
@@ -192,13 +202,9 @@ std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>&
       verdict += formatted(", %s more than given", formatSize(memory - plan.memory_bytes).c_str());
     } else if (other.total_bytes == plan.total_bytes && other.loss_nats >= plan.loss_nats) {
       verdict += memory < plan.memory_bytes ? ", enough for the same" : ", nothing more to gain";
-    } else if (heldExperts(other) != heldExperts(plan) &&
-               (memory < plan.memory_bytes) != (other.loss_nats > plan.loss_nats)) {
-      // What is left beside more experts is less.
-      verdict +=
-          formatted(", %.4f %s: %s experts held", std::fabs(other.loss_nats - plan.loss_nats),
-                    other.loss_nats > plan.loss_nats ? "worse" : "better",
-                    heldExperts(other) > heldExperts(plan) ? "more" : "fewer");
+    } else if (heldExperts(other) != heldExperts(plan) && other.loss_nats == plan.loss_nats) {
+      verdict += formatted(", the same loss, %u of %u experts held", heldExperts(other),
+                           plan.expert_count);
     } else if (memory < plan.memory_bytes && other.loss_nats < plan.loss_nats) {
       verdict += formatted(", %.4f better: windows by layer", plan.loss_nats - other.loss_nats);
     } else if (memory < plan.memory_bytes) {
@@ -247,7 +253,7 @@ std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
     case ORIEL_LAYERS_SESSION:
       return "              " + std::to_string(group.layers) +
              (group.layers == 1 ? " layer sees" : " layers see") + " the last " + window +
-             " of them, by calibration\n";
+             " tokens, by calibration\n";
     case ORIEL_LAYERS_SLIDING:
       return "  sliding     " + layers + "see the last " + window + " tokens and hold " + bytes +
              " when full\n";

@@ -289,8 +289,8 @@ typedef struct oriel_options {
   oriel_on_file on_file;
   /* Experts that each layer has room for while the others stay in the file: as many as a token uses, or more up to
    * all of them, which is faster. ORIEL_ERROR_ARGUMENT for other numbers, but not for models without experts. 0:
-   * chosen, as many as fit beside the window (beside one of 4,096 tokens where none is asked for). Each takes
-   * what a longer window or finer formats had: with more memory loss_nats may rise. */
+   * chosen, as many as do not raise loss_nats: finer formats and a longer window come first. All are held where that does
+   * not raise it. */
   uint32_t expert_slots;
   /* Of models whose layers keep a state (oriel_plan.groups): how many earlier states are kept, so that
    * oriel_session_rewind need not read a conversation again from its beginning. Each takes as many bytes as the state

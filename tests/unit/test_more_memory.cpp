@@ -1,0 +1,185 @@
+// With more memory a plan is never expected to lose more: published shapes, from the least memory to more than all takes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "oriel/tools.h"
+
+namespace oriel_internal::test_more_memory {
+namespace {
+
+constexpr uint32_t kSizes = 100;  ///< in either spacing
+constexpr uint64_t kPlenty = uint64_t{1} << 42;
+
+oriel_plan planOf(const char* name, const oriel_options& options, uint64_t memory_bytes) {
+  oriel_options now = options;
+  now.struct_size = sizeof(now);
+  now.memory_bytes = memory_bytes;
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  EXPECT_EQ(ORIEL_OK, oriel_plan_shape(name, ORIEL_WEIGHTS_DEFAULT, &now, &plan)) << name;
+  return plan;
+}
+
+/// What takes most: the longest window in the dearest formats, all experts held.
+uint64_t mostBytes(const char* name, oriel_options options) {
+  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.on_file = options.on_file == ORIEL_ON_FILE_AUTO ? ORIEL_ON_FILE_ROWS : options.on_file;
+  options.expert_slots = 0;
+  return planOf(name, options, kPlenty).total_bytes;
+}
+
+/// Sizes lie dense at the least, where a few kilobytes decide, and end beyond what all takes.
+std::vector<uint64_t> sizesOf(const char* name, const oriel_options& options) {
+  const uint64_t least = planOf(name, options, 1).minimum_bytes;
+  const double range = 1.05 * static_cast<double>(mostBytes(name, options) - least);
+  constexpr double kFirst = 65536;
+  std::vector<uint64_t> sizes = {least};
+  for (uint32_t i = 0; i < kSizes; ++i) {
+    const double step = std::pow(range / kFirst, i / (kSizes - 1.0));
+    sizes.push_back(least + static_cast<uint64_t>(kFirst * step));
+    // And evenly, which puts as many sizes where slots are added.
+    sizes.push_back(least + static_cast<uint64_t>(range * (i + 1) / kSizes));
+  }
+  std::sort(sizes.begin(), sizes.end());
+  return sizes;
+}
+
+template <typename Check>
+void sweep(const char* name, const oriel_options& options, const Check& check) {
+  oriel_plan last = {};
+  last.loss_nats = 1e300;
+  for (const uint64_t memory : sizesOf(name, options)) {
+    const oriel_plan plan = planOf(name, options, memory);
+    ASSERT_EQ(1u, plan.fits) << name << " in " << memory;
+    ASSERT_LE(plan.total_bytes, memory) << name;
+    check(last, plan);
+    last = plan;
+    if (testing::Test::HasFatalFailure()) {
+      return;
+    }
+  }
+}
+
+void expectNeverWorse(const char* name, const oriel_options& options) {
+  SCOPED_TRACE(std::string(name) + ", window " + std::to_string(options.window_tokens) +
+               ", on file " + std::to_string(static_cast<int>(options.on_file)));
+  sweep(name, options, [](const oriel_plan& last, const oriel_plan& plan) {
+    ASSERT_LE(plan.loss_nats, last.loss_nats)
+        << plan.memory_bytes << " bytes: " << plan.expert_slots << " slots, window "
+        << plan.window_tokens << "; " << last.memory_bytes << " bytes: " << last.expert_slots
+        << " slots, window " << last.window_tokens;
+  });
+}
+
+std::vector<oriel_shape_info> shapesWithExperts() {
+  size_t count = 0;
+  (void)oriel_shape_list(nullptr, 0, &count);
+  oriel_shape_info empty = {};
+  empty.struct_size = sizeof(empty);
+  std::vector<oriel_shape_info> shapes(count, empty);
+  EXPECT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), shapes.size(), &count));
+  const auto others = [](const oriel_shape_info& shape) {
+    return shape.n_experts == 0 || shape.parameters == 0;
+  };
+  shapes.erase(std::remove_if(shapes.begin(), shapes.end(), others), shapes.end());
+  EXPECT_GE(shapes.size(), 7u);
+  return shapes;
+}
+
+TEST(MoreMemory, is_never_worse_for_a_mixture_of_experts) {
+  for (const oriel_shape_info& shape : shapesWithExperts()) {
+    expectNeverWorse(shape.name, oriel_options());
+  }
+}
+
+TEST(MoreMemory, is_never_worse_for_experts_beside_a_window_that_was_asked_for) {
+  for (const oriel_shape_info& shape : shapesWithExperts()) {
+    oriel_options options = {};
+    options.window_tokens = 2000;
+    expectNeverWorse(shape.name, options);
+  }
+}
+
+TEST(MoreMemory, is_never_worse_for_experts_that_all_stay_on_file) {
+  oriel_options options = {};
+  options.on_file = ORIEL_ON_FILE_ALL;
+  expectNeverWorse("olmoe-1b-7b", options);
+  options.window_tokens = 600;
+  expectNeverWorse("granite-4.0-h-tiny", options);
+}
+
+TEST(MoreMemory, is_never_worse_for_dense_and_hybrid_models) {
+  oriel_options options = {};
+  for (const char* name : {"smollm2-135m", "gemma-3-1b", "gemma-4-e2b", "qwen3.5-0.8b"}) {
+    expectNeverWorse(name, options);
+  }
+  options.window_tokens = 3000;
+  for (const char* name : {"llama-3.2-1b", "gemma-3-1b", "falcon-h1-0.5b", "lfm2-350m"}) {
+    expectNeverWorse(name, options);
+  }
+}
+
+/// A calibration: the shorter a window of all layers, the more it loses, and one that is long in few layers loses least.
+struct ByLayer {
+  explicit ByLayer(uint32_t n_layers) : shares(2 * n_layers) {
+    for (uint32_t layer = 0; layer < n_layers; ++layer) {
+      shares[n_layers + layer] = layer % 4 == 0 ? 0 : 64;
+    }
+    for (uint32_t i = 0; i < 4; ++i) {
+      profiles[i] = {0.05 * i, shares.data(), n_layers, 2048u >> i};
+    }
+    profiles[4] = {-0.02, shares.data() + n_layers, n_layers, 1024};
+    calibration.struct_size = sizeof(calibration);
+    calibration.forget_scale = 9.9;
+    calibration.forget_power = 0.72;
+    calibration.profiles = profiles;
+    calibration.profile_count = 5;
+  }
+
+  std::vector<uint8_t> shares;
+  oriel_window_profile profiles[5] = {};
+  oriel_calibration calibration = {};
+};
+
+bool sharesWindow(const oriel_plan& plan) {
+  return std::any_of(plan.window_shares, std::end(plan.window_shares),
+                     [](uint8_t share) { return share != 0; });
+}
+
+/// How often more memory loses more.
+uint32_t risesOf(const char* name, uint32_t n_layers, uint32_t window) {
+  const ByLayer measured(n_layers);
+  SCOPED_TRACE(std::string(name) + ", window " + std::to_string(window));
+  oriel_options options = {};
+  options.window_tokens = window;
+  options.calibration = &measured.calibration;
+  uint32_t rises = 0;
+  uint32_t by_layer = 0;
+  sweep(name, options, [&](const oriel_plan& last, const oriel_plan& plan) {
+    by_layer += sharesWindow(plan) ? 1 : 0;
+    ASSERT_FALSE(rises != 0 && sharesWindow(plan)) << plan.memory_bytes;
+    if (plan.loss_nats > last.loss_nats) {
+      ++rises;
+      ASSERT_TRUE(sharesWindow(last) && !sharesWindow(plan)) << plan.memory_bytes;
+    }
+  });
+  EXPECT_EQ(window == 0, by_layer > 10) << by_layer;
+  return rises;
+}
+
+// The one exception: where the longest window fits in all layers and formats, all layers see it (docs/budgeter.md).
+TEST(MoreMemory, is_worse_at_most_once_where_windows_by_layer_end) {
+  EXPECT_EQ(1u, risesOf("olmoe-1b-7b", 16, 0));
+  EXPECT_EQ(1u, risesOf("tinyllama-1.1b", 22, 0));
+  EXPECT_GE(1u, risesOf("llama-3.2-1b", 16, 0));  // its context is longer than the profile may grow
+  EXPECT_EQ(0u, risesOf("olmoe-1b-7b", 16, 1500));
+  EXPECT_EQ(0u, risesOf("tinyllama-1.1b", 22, 1500));
+}
+
+}  // namespace
+}  // namespace oriel_internal::test_more_memory
