@@ -43,6 +43,8 @@ test('every_source_parses', () => {
 });
 
 test('what_is_typed_is_exported', async () => {
-  const exported = await import('../src/index.js');
-  assert.deepEqual(Object.keys(exported).sort(), ['Oriel', 'OrielError', 'statusNames']);
+  for (const entry of ['index', 'node']) {
+    const exported = await import(`../src/${entry}.js`);
+    assert.deepEqual(Object.keys(exported).sort(), ['Oriel', 'OrielError', 'statusNames']);
+  }
 });
