@@ -1,6 +1,9 @@
 // Chooses formats, window and chunk inside a number of bytes. Pure: no allocation, no device, no file.
 #pragma once
 
+#include <algorithm>
+
+#include "base/limits.h"
 #include "base/log.h"
 #include "budget/loss.h"
 #include "budget/speed.h"
@@ -30,6 +33,8 @@ enum class Refusal : uint8_t {
 /// What may not be changed and what was asked for. Zero means "choose".
 struct BudgetRequest {
   uint64_t memory_bytes = 0;
+  /// Every arena but that of the weights is one block.
+  uint64_t max_block_bytes = kMaxHostBlockBytes;
   uint32_t window = 0;
   uint32_t min_window =
       0;  ///< a chosen window is at least this long, past the trained context, too
@@ -64,6 +69,7 @@ struct BudgetBytes {
   uint64_t io = 0;
   uint64_t host = 0;
   uint64_t total() const { return weights + cache + activations + io + host; }
+  uint64_t largestBlock() const { return std::max({cache, activations, io, host}); }
 };
 
 /// The best window for one pair of formats.
