@@ -54,10 +54,6 @@ constexpr uint64_t kMaxBindingBytes = 1ull << 27;
 /// Largest single device allocation: every Vulkan 1.1 device allows 2^30 bytes
 /// (maxMemoryAllocationSize).
 constexpr uint64_t kMaxAllocationBytes = 1ull << 30;
-/// Largest single block of the host: a C library with 32-bit addresses gives less than half of them, and some of that is
-/// the allocator's. 64 bits set no limit.
-constexpr uint64_t kMaxHostBlockBytes =
-    sizeof(size_t) >= 8 ? UINT64_MAX : uint64_t{SIZE_MAX / 2} - (1u << 20);
 
 // --- Cache and session ---------------------------------------------------------------------------
 constexpr uint32_t kDefaultSinks = 4;        ///< StreamingLLM: more gain nothing measurable

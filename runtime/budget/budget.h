@@ -2,8 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "budget/loss.h"
 #include "budget/speed.h"
@@ -29,6 +30,11 @@ enum class Refusal : uint8_t {
   kQuality,  ///< rounding beyond LossModel::kl_limit
   kSpeed     ///< slower than min_tokens_per_s with the shortest window
 };
+
+/// Largest single block of the host: a C library with 32-bit addresses gives less than half of them, and some of that is
+/// the allocator's. 64 bits set no limit.
+constexpr uint64_t kMaxHostBlockBytes =
+    sizeof(size_t) >= 8 ? UINT64_MAX : uint64_t{SIZE_MAX / 2} - (1u << 20);
 
 /// What may not be changed and what was asked for. Zero means "choose".
 struct BudgetRequest {
