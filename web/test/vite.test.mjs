@@ -36,7 +36,9 @@ function makeProject() {
   cpSync(model, join(folder, 'public/model.gguf'));
   const fetched = run('npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=1']);
   if (fetched.error) return `npm cannot be run: ${fetched.error.message}`;
-  if (fetched.status !== 0) return `npm could not fetch vite: ${fetched.stderr.trim().split('\n')[0]}`;
+  const offline = /\b(E(NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NETUNREACH|HOSTUNREACH)|ERR_SOCKET_TIMEOUT)\b/.exec(fetched.stderr);
+  if (offline) return `npm has no network: ${offline[0]}`;
+  assert.equal(fetched.status, 0, fetched.stderr);
   const packed = run('npm', ['pack', '--silent', '--pack-destination', folder], join(root, 'web'));
   assert.equal(packed.status, 0, packed.stderr);
   mkdirSync(join(folder, 'node_modules/oriel'));
