@@ -39,6 +39,7 @@ if [[ $part != test ]]; then
     cp "build/$preset"/web/oriel*.js "build/$preset"/web/oriel*.wasm web/dist/
   done
   echo '{ "type": "commonjs" }' >web/dist/package.json
+  node web/make_worker.mjs || oriel_fail "making the worker failed"
   cp LICENSE web/LICENSE
   (cd web && npm pack --silent --pack-destination ../build/web) || oriel_fail "npm pack failed"
   node web/make_page.mjs || oriel_fail "the page is too large"

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { Oriel } from './src/index.js';
+import { Oriel } from './src/node.js';
 
 const value = (name, fallback) => (process.argv.includes(name) ? Number(process.argv[process.argv.indexOf(name) + 1]) : fallback);
 const file = process.argv[2];

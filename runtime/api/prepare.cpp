@@ -21,11 +21,13 @@ constexpr uint32_t kModelDrafts = 3;
 // When the system does not say what it has.
 constexpr uint64_t kDefaultMemoryBytes = 1ull << 30;
 
+// With 32-bit addresses a system may have more than a process can use.
 uint64_t memoryCap(const oriel_options& options) {
+  constexpr uint64_t kAddresses = SIZE_MAX;
   if (options.memory_bytes != 0) {
-    return options.memory_bytes;
+    return std::min<uint64_t>(options.memory_bytes, kAddresses);
   }
-  const uint64_t free_bytes = freeMemoryBytes();
+  const uint64_t free_bytes = std::min(freeMemoryBytes(), kAddresses);
   return free_bytes != 0 ? free_bytes / kDefaultMemoryShare : kDefaultMemoryBytes;
 }
 

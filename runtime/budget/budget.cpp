@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "base/arena.h"
 #include "kv/token_ids.h"
@@ -97,11 +98,9 @@ class Weigher {
     windows_.most = low;
   }
 
-  // Whether even the smallest choice could ever be bound by a kernel.
+  // Whether even the smallest choice could ever be bound by a kernel and allocated.
   bool possible() const {
-    const uint32_t chunk = request_.chunk != 0 ? request_.chunk : kMinChunk;
-    uint64_t bytes = 0;
-    return bytesOfCache(shapeOf(windows_.least, chunk), &bytes);
+    return isPossible(windows_.least, request_.chunk != 0 ? request_.chunk : kMinChunk);
   }
 
  private:
@@ -139,8 +138,10 @@ class Weigher {
     return longestSession(cache);
   }
 
-  bool bytesOfCache(const CacheShape& cache, uint64_t* bytes) const {
-    return cacheBytes(model_, cache, formats_, bytes);
+  bool isPossible(uint32_t window, uint32_t chunk) const {
+    uint64_t bytes = 0;
+    return cacheBytes(model_, shapeOf(window, chunk), formats_, &bytes) &&
+           bytesOf(window, chunk).largestBlock() <= request_.max_block_bytes;
   }
 
   BudgetBytes bytesOf(uint32_t window, uint32_t chunk) const {
@@ -150,9 +151,13 @@ class Weigher {
 
   bool fits(uint32_t window, uint32_t chunk) const {
     uint64_t bytes = 0;
-    return bytesOfCache(shapeOf(window, chunk), &bytes) && bytes <= request_.memory_bytes &&
-           totals_.weights_bytes <= request_.memory_bytes - bytes &&  // mostly says it already
-           bytesOf(window, chunk).total() <= request_.memory_bytes;
+    if (!cacheBytes(model_, shapeOf(window, chunk), formats_, &bytes) ||
+        bytes > request_.memory_bytes ||
+        totals_.weights_bytes > request_.memory_bytes - bytes) {  // the cheap checks first
+      return false;
+    }
+    const BudgetBytes all = bytesOf(window, chunk);
+    return all.largestBlock() <= request_.max_block_bytes && all.total() <= request_.memory_bytes;
   }
 
   // Bytes grow with the window: the largest that fits is found by bisection.
@@ -587,10 +592,15 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
     for (uint32_t i = 0; request.sessions != nullptr && i < request.sessions->count; ++i) {
       longest = std::max(longest, request.sessions->windows[i]);
     }
+    char block[64] = "";
+    if (request.max_block_bytes != UINT64_MAX) {
+      std::snprintf(block, sizeof(block), ", or more than %llu in all",
+                    static_cast<unsigned long long>(request.max_block_bytes));
+    }
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a window of %u tokens and %u sinks need more than %llu bytes in one layer: "
+                    "a window of %u tokens and %u sinks need more than %llu bytes in one layer%s: "
                     "ask for less",
-                    longest, sinks, static_cast<unsigned long long>(kMaxBindingBytes));
+                    longest, sinks, static_cast<unsigned long long>(kMaxBindingBytes), block);
   }
   for (uint32_t i = 1; i < budget->n_choices; ++i) {
     if (better(budget->choices[i], budget->choices[budget->chosen])) {

@@ -1,6 +1,10 @@
 // Chooses formats, window and chunk inside a number of bytes. Pure: no allocation, no device, no file.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
 #include "base/log.h"
 #include "budget/loss.h"
 #include "budget/speed.h"
@@ -27,9 +31,16 @@ enum class Refusal : uint8_t {
   kSpeed     ///< slower than min_tokens_per_s with the shortest window
 };
 
+/// Largest single block of the host: a C library with 32-bit addresses gives less than half of them, and some of that is
+/// the allocator's. 64 bits set no limit.
+constexpr uint64_t kMaxHostBlockBytes =
+    sizeof(size_t) >= 8 ? UINT64_MAX : uint64_t{SIZE_MAX / 2} - (1u << 20);
+
 /// What may not be changed and what was asked for. Zero means "choose".
 struct BudgetRequest {
   uint64_t memory_bytes = 0;
+  /// Every arena but that of the weights is one block.
+  uint64_t max_block_bytes = kMaxHostBlockBytes;
   uint32_t window = 0;
   uint32_t most_window = kMaxWindow;  ///< a chosen window is at most this long, but for min_window
   uint32_t min_window =
@@ -65,6 +76,7 @@ struct BudgetBytes {
   uint64_t io = 0;
   uint64_t host = 0;
   uint64_t total() const { return weights + cache + activations + io + host; }
+  uint64_t largestBlock() const { return std::max({cache, activations, io, host}); }
 };
 
 /// The best window for one pair of formats.

@@ -201,6 +201,47 @@ TEST(Budget, a_window_ends_where_one_layer_fills_a_binding) {
   EXPECT_EQ(kMaxBindingBytes / token_bytes, budget.cache.sinks + budget.cache.ring);
 }
 
+// As on systems with 32-bit addresses.
+TEST(Budget, no_arena_exceeds_the_largest_block) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape.name);
+    for (const uint64_t memory : {uint64_t{1} << 26, uint64_t{1} << 30, uint64_t{1} << 40}) {
+      BudgetRequest request = requestOf(memory);
+      request.min_window = 1;
+      const uint64_t largest = choose(shape, request).bytes.largestBlock();
+      BudgetRequest least = request;
+      least.window = 1;
+      request.max_block_bytes =
+          std::max(largest * 3 / 4, choose(shape, least).bytes.largestBlock());
+      const Budget budget = choose(shape, request);
+      EXPECT_LE(budget.bytes.largestBlock(), request.max_block_bytes);
+      request.memory_bytes = budget.bytes.total();
+      EXPECT_EQ(budget.fits, choose(shape, request).fits);
+    }
+  }
+}
+
+TEST(Budget, a_window_ends_where_the_cache_fills_the_largest_block) {
+  const Shape shape = shapes()[3];
+  BudgetRequest request = requestOf(uint64_t{1} << 40);
+  request.chunk = 8;
+  request.fixed_k = true;
+  request.fixed_v = true;
+  ASSERT_GT(choose(shape, request).bytes.cache, uint64_t{1} << 31);
+  request.max_block_bytes = (uint64_t{1} << 31) - (1u << 20);
+  const Budget budget = choose(shape, request);
+  EXPECT_TRUE(budget.fits);
+  EXPECT_LE(budget.bytes.cache, request.max_block_bytes);
+  EXPECT_GT(budget.bytes.cache + (1u << 20), request.max_block_bytes) << "wastes nothing";
+
+  request.window = budget.cache.window + 100;
+  Budget refused;
+  test::CapturedLog log;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            chooseBudget(shape.model, shape.totals, request, log.log(), &refused).code());
+  EXPECT_NE(std::string::npos, log.errors().find("more than 2146435072 in all: ask for less"));
+}
+
 // Formats and window are weighed against each other; what must not get worse is what they are for.
 TEST(Budget, more_memory_never_makes_the_expected_loss_larger) {
   for (const Shape& shape : shapes()) {

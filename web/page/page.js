@@ -275,9 +275,8 @@ function failed(error) {
 }
 
 /** Everything that the page is made of, for the service worker. */
-const files = ['./', 'page.css', 'page.js', 'model.gguf', 'oriel/src/index.js', 'oriel/src/host.js',
-  ...['worker', 'engine', 'sources', 'structs', 'values'].map((part) => `oriel/src/engine/${part}.js`),
-  ...['oriel.js', 'oriel.wasm', 'oriel-threads.js', 'oriel-threads.wasm', 'oriel-threads.worker.js'].map((part) => `oriel/dist/${part}`)];
+const files = ['./', 'page.css', 'page.js', 'model.gguf',
+  ...['src/index.js', 'src/oriel.js', 'dist/worker.js', 'dist/oriel.wasm', 'dist/oriel-threads.wasm'].map((part) => `oriel/${part}`)];
 
 async function begin() {
   if ('serviceWorker' in navigator) {

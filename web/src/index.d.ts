@@ -43,9 +43,9 @@ export interface LoadOptions extends PlanOptions {
   progress?: (progress: Progress) => void;
   log?: (text: string, level: number) => void;
   logLevel?: 'warning' | 'info' | 'debug';
-  /** Where the package's folder dist/ is served from, ending in a slash. Default: beside src/. */
+  /** In browsers: the folder of oriel.wasm and oriel-threads.wasm, ending in a slash. Default: dist/ of the package. */
   assets?: string | URL;
-  /** The script of the worker, where it is not src/engine/worker.js. */
+  /** The script of the worker. Default: dist/worker.js of the package, src/engine/node.js in Node. */
   worker?: string | URL;
 }
 

@@ -17,7 +17,7 @@ int oriel_host_logits(double index, const float* logits, double count, void* use
 
 namespace {
 
-/// A field as engine.cjs reads it; the same layout there.
+/// A field as engine.js reads it; the same layout there.
 struct Field {
   const char* name;
   uint32_t offset;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { Oriel } from '../src/index.js';
+import { Oriel } from '../src/node.js';
 import { layout, model as file, noModule } from './native.mjs';
 
 const memory = '40MB';

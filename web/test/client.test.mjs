@@ -8,12 +8,13 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-import { Oriel, OrielError } from '../src/index.js';
+import { Oriel, OrielError } from '../src/node.js';
 
 const require = createRequire(import.meta.url);
 const { whole, single, wholeText, jsonOf, decode, bytesFrom } = require('../src/engine/values.js');
 const { Structs } = require('../src/engine/structs.js');
-const { bytesOf } = require('../src/engine/engine.js');
+const { Engine, bytesOf } = require('../src/engine/engine.js');
+const { hostOf } = require('../src/engine/host.js');
 
 const folder = mkdtempSync(join(tmpdir(), 'oriel-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -90,7 +91,7 @@ test('what_a_log_throws_is_dropped_and_what_progress_throws_ends_the_load', endl
 
 test('what_cannot_be_copied_is_refused_and_keeps_no_program_alive', endless, () => {
   const program = `
-import { Oriel } from ${JSON.stringify(new URL('../src/index.js', import.meta.url).href)};
+import { Oriel } from ${JSON.stringify(new URL('../src/node.js', import.meta.url).href)};
 const model = await Oriel.load('model', { worker: new URL(${JSON.stringify(worker.href)}), threads: 1 });
 const said = (error) => console.log(error.status);
 await model.session().reply('Hello!', { onToken() {} }).result.catch(said);
@@ -107,9 +108,52 @@ test('a_module_that_trapped_is_not_called_again', endless, async () => {
   writeFileSync(join(folder, 'dist/oriel.wasm'), Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
   writeFileSync(join(folder, 'dist/oriel.js'), `let calls = 0;
 module.exports = async () => ({ _web_structs() { throw new WebAssembly.RuntimeError('trap ' + ++calls); } });`);
-  const planner = await Oriel.planner(new Uint8Array(8), { worker: pathToFileURL(join(folder, 'src/engine/worker.js')) });
+  const planner = await Oriel.planner(new Uint8Array(8), { worker: pathToFileURL(join(folder, 'src/engine/node.js')) });
   for (let i = 0; i < 2; ++i) await assert.rejects(planner.plan(), { status: 'internal', message: /trap 1.*load the model again/ });
   planner.dispose();
+});
+
+test('addresses_above_2_gib_are_unsigned', (t) => {
+  let memory;
+  try {
+    memory = new WebAssembly.Memory({ initial: 40000 });  // its pages are not touched, but for two
+  } catch (error) {
+    return t.skip(`no memory of 2.4 GiB: ${error.message}`);
+  }
+  const bytes = new Uint8Array(memory.buffer);
+  let free = 0x80000000;
+  const freed = [];
+  const module = {
+    _web_structs: () => 0x80000000 | 0, _web_struct_count: () => 0, _web_on_log: () => 0x80000010 | 0, _oriel_version: () => 0x80000200 | 0,
+    _malloc: () => (free += 4096) | 0, _free: (at) => freed.push(at),
+  };
+  const engine = new Engine(module, memory);
+  engine.structs.types.oriel_view = { bytes: 8, fields: [] };
+  new TextEncoder().encodeInto('0.1.0', bytes.subarray(0x80000200));
+  assert.equal(engine.structs.text(engine.m._oriel_version()), '0.1.0');
+  assert.equal(engine.m._web_on_log(), 0x80000010);
+  const saved = engine.filled(1, (at, capacity, needed) => {
+    if (at) bytes.fill(7, at, at + capacity);
+    else engine.structs.view().setUint32(needed, 3, true);
+    return 0;
+  });
+  assert.deepEqual(saved, Uint8Array.of(7, 7, 7));
+  assert.deepEqual(freed, [0x80001000, 0x80002000]);
+  assert.throws(() => engine.structs.allocate(2 ** 32 + 8), { status: 6 });  // and not 8 bytes
+
+  const heard = [];
+  engine.hooks = { log: (...given) => heard.push(given), token: (at) => heard.push(at), part: (at) => heard.push(at), logits: (...given) => heard.push(given) };
+  const host = hostOf(memory, () => engine);
+  host.source = { size: 5e9, read: (offset, into) => heard.push([offset, into.byteOffset, into.byteLength]) };
+  host.name = '0.1.0';
+  const file = host.open(0x80000200 | 0);
+  assert.equal(host.size(file), 5e9);
+  assert.equal(host.read(file, 4.5e9, 0x80000300 | 0, 16), 0);
+  host.log(1, 0x80000200 | 0);
+  host.token(0x80000400 | 0);
+  host.part(0x80000500 | 0);
+  host.logits(2 ** 33, 0x80000600 | 0, 10);
+  assert.deepEqual(heard, [[4.5e9, 0x80000300, 16], [1, '0.1.0'], 0x80000400, 0x80000500, [2 ** 33, 0x80000600, 10]]);
 });
 
 test('what_cannot_be_read_is_io_and_what_is_no_model_an_argument', async () => {

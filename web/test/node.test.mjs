@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
-import { Oriel, OrielError } from '../src/index.js';
+import { Oriel, OrielError } from '../src/node.js';
 import { serve } from '../serve.mjs';
 import { familyFolder, layout, model as file, native, noFamilies, noModule, noNative } from './native.mjs';
 

@@ -43,6 +43,15 @@ test('every_source_parses', () => {
 });
 
 test('what_is_typed_is_exported', async () => {
-  const exported = await import('../src/index.js');
-  assert.deepEqual(Object.keys(exported).sort(), ['Oriel', 'OrielError', 'statusNames']);
+  for (const entry of ['index', 'node']) {
+    const exported = await import(`../src/${entry}.js`);
+    assert.deepEqual(Object.keys(exported).sort(), ['Oriel', 'OrielError', 'statusNames']);
+  }
+});
+
+const noRequire = process.features.require_module ? false : `Node ${process.version} cannot require modules`;
+test('require_gives_the_package', { skip: noRequire }, () => {
+  const program = "const { Oriel, OrielError } = require('oriel'); console.log(typeof Oriel.load, new OrielError('', 2).status)";
+  const made = spawnSync(process.execPath, ['-e', program], { cwd: join(root, 'web'), encoding: 'utf8' });
+  assert.equal(made.stdout, 'function io\n', made.stderr);
 });

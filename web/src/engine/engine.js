@@ -2,16 +2,18 @@
 // it blocks. worker.js is its only user.
 'use strict';
 
-(function (share) {
-const inNode = typeof process === 'object' && !!process.versions && !!process.versions.node;
-const { Structs, OrielFailure, whole, wholeText, jsonOf, decode, bytesFrom } = inNode
-  ? { ...require('./values.js'), ...require('./structs.js') } : self.orielParts;
+const { hostOf } = require('./host.js');
+const { Structs } = require('./structs.js');
+const { OrielFailure, whole, wholeText, jsonOf, unsigned, decode, bytesFrom } = require('./values.js');
 
 const PAGE = 65536;
 const MODULE_BYTES = 4 << 20;        // code's data and the caller's stack: INITIAL_MEMORY in CMakeLists.txt
 const THREAD_BYTES = 512 << 10;      // stack and bookkeeping of a worker
 const BORROWED_BYTES = 32 << 20;     // what calls borrow: headers of files, long texts
-const MOST_BYTES = 65536 * PAGE;     // 32 bits
+const MOST_PAGES = 65535;            // of 32 bits, but for the last: its end is no 32-bit address
+const MOST_BYTES = MOST_PAGES * PAGE;
+/** The most that a plan may have: with the module, 64 threads and what calls borrow it is all that can be addressed. */
+const MOST_PLAN_BYTES = MOST_BYTES - MODULE_BYTES - 64 * THREAD_BYTES - BORROWED_BYTES;
 const MOST_TOKENS = 2 ** 53;         // a double holds every position up to there
 const FORMATS = { auto: 0, f16: 1, int8: 2, int4: 3 };
 const SIDES = { f16: 'f16', k8: 'int8', k4: 'int4', v8: 'int8', v4: 'int4' };
@@ -41,11 +43,20 @@ function formatsOf(kv) {
 /** 0 is a wish here, and the library's default there. */
 const orAll = (value, ofZero) => (value === 0 ? ofZero : value);
 
+/** The module's functions. All return addresses, counts or statuses, never a negative number. */
+function callsOf(module) {
+  const calls = {};
+  for (const name of Object.keys(module)) {
+    if (name[0] === '_' && typeof module[name] === 'function') calls[name] = (...args) => unsigned(module[name](...args));
+  }
+  return calls;
+}
+
 class Engine {
   constructor(module, memory) {
-    this.m = module;
+    this.m = callsOf(module);
     this.memory = memory;
-    this.structs = new Structs(module, () => memory.buffer);
+    this.structs = new Structs(this.m, () => memory.buffer);
     this.model = 0;
     this.sessions = new Map();
     this.lastError = '';
@@ -54,41 +65,12 @@ class Engine {
 
   /** `code` is a compiled WebAssembly.Module; `size` {initial, maximum} in bytes. */
   static async start({ factory, code, threads, initial, maximum, locate, script }) {
-    const pages = (bytes) => Math.min(65536, Math.ceil(bytes / PAGE));
+    const pages = (bytes) => Math.min(MOST_PAGES, Math.ceil(bytes / PAGE));
     const memory = new WebAssembly.Memory({
       initial: pages(initial), maximum: pages(maximum), ...(factory.shared ? { shared: true } : {}),
     });
     let engine;
-    const files = new Map();
-    let next = 1;
-    const host = {
-      source: null,
-      open: (name) => {
-        if (!host.source || engine.structs.text(name) !== host.name) return -1;
-        files.set(next, host.source);
-        return next++;
-      },
-      close: (file) => files.delete(file),
-      size: (file) => files.get(file).size,
-      read: (file, offset, to, bytes) => {
-        try {
-          files.get(file).read(offset, new Uint8Array(memory.buffer, to, bytes));
-          return 0;
-        } catch (error) {
-          host.log(1, `reading failed: ${error.message}`);
-          return -1;
-        }
-      },
-      log: (level, message) => {
-        const text = typeof message === 'string' ? message : engine.structs.text(message);
-        if (level === 0) engine.lastError = text;
-        if (engine.hooks.log) engine.hooks.log(level, text);
-      },
-      progress: (done, total) => (engine.hooks.progress ? engine.hooks.progress(done, total) : 0),
-      token: (event) => engine.hooks.token(event),
-      part: (part) => engine.hooks.part(part),
-      logits: (index, logits, count) => engine.hooks.logits(index, logits, count),
-    };
+    const host = hostOf(memory, () => engine);
     const module = await factory.create({
       wasmMemory: memory,
       INITIAL_MEMORY: pages(initial) * PAGE,
@@ -189,7 +171,7 @@ class Engine {
     const [k, v] = formatsOf(options.kv);
     const system = options.systemPrompt === undefined ? null : this.textIn(options.systemPrompt, keep);
     return keep(this.structs.make('oriel_options', {
-      memoryBytes: bytesOf(options.memory),
+      memoryBytes: Math.min(bytesOf(options.memory), MOST_PLAN_BYTES),
       windowTokens: options.window === 'max' ? 0xffffffff : options.window,
       minWindowTokens: options.minWindow,
       sinkTokens: orAll(options.sinks, 0xffffffff),
@@ -591,8 +573,4 @@ function memoryFor(plan, threads) {
 }
 const memoryForPlans = { initial: MODULE_BYTES, maximum: 1 << 30 };
 
-const parts = { Engine, OrielFailure, memoryFor, memoryForPlans, bytesOf };
-share(parts);
-
-})((parts) => (typeof module === 'object' ? Object.assign(module.exports, parts)
-  : Object.assign((self.orielParts = self.orielParts || {}), parts)));
+module.exports = { Engine, memoryFor, memoryForPlans, bytesOf };

@@ -2,9 +2,7 @@
 // window_tokens is windowTokens.
 'use strict';
 
-(function (share) {
-const inNode = typeof process === 'object' && !!process.versions && !!process.versions.node;
-const { OrielFailure, whole, single, decode } = inNode ? require('./values.js') : self.orielParts;
+const { OrielFailure, whole, single, decode } = require('./values.js');
 
 /** Whole numbers of a field's kind. A double has no larger one below 2^64. */
 const RANGES = { i: [-(2 ** 31), 2 ** 31 - 1], u: [0, 2 ** 32 - 1], p: [0, 2 ** 32 - 1], q: [0, 2 ** 64 - 2048] };
@@ -12,7 +10,7 @@ const RANGES = { i: [-(2 ** 31), 2 ** 31 - 1], u: [0, 2 ** 32 - 1], p: [0, 2 ** 
 const camel = (name) => name.replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
 
 class Structs {
-  /** `heap` gives the module's memory, which may have grown since the last call. */
+  /** `module`: functions whose results are unsigned. `heap` gives the module's memory, which may have grown since the last call. */
   constructor(module, heap) {
     this.module = module;
     this.heap = heap;
@@ -45,7 +43,7 @@ class Structs {
   }
 
   allocate(bytes) {
-    const at = this.module._malloc(Math.max(bytes, 8));
+    const at = bytes < 2 ** 32 ? this.module._malloc(Math.max(bytes, 8)) : 0;
     if (at === 0) throw new OrielFailure(6, 'no memory left in WebAssembly: give less text or more memory');
     return at;
   }
@@ -103,7 +101,4 @@ class Structs {
   }
 }
 
-share({ Structs });
-
-})((parts) => (typeof module === 'object' ? Object.assign(module.exports, parts)
-  : Object.assign((self.orielParts = self.orielParts || {}), parts)));
+module.exports = { Structs };

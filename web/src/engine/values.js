@@ -1,7 +1,6 @@
 // What an app may pass: numbers, texts, JSON and bytes. What cannot be passed on as it is given is refused.
 'use strict';
 
-(function (share) {
 class OrielFailure extends Error {
   constructor(status, message) {
     super(message);
@@ -44,6 +43,9 @@ function jsonOf(value) {
   }
 }
 
+/** An address or a size of 32 bits, which WebAssembly passes to JavaScript as a signed number. */
+const unsigned = (word) => word >>> 0;
+
 /** Text as it was written: a U+FEFF at its beginning is part of it. */
 const decode = (bytes) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
 
@@ -54,7 +56,4 @@ function bytesFrom(data) {
   throw new OrielFailure(1, `${shown(data)} is no bytes: give a Uint8Array or an ArrayBuffer`);
 }
 
-share({ OrielFailure, whole, single, wholeText, jsonOf, decode, bytesFrom });
-
-})((parts) => (typeof module === 'object' ? Object.assign(module.exports, parts)
-  : Object.assign((self.orielParts = self.orielParts || {}), parts)));
+module.exports = { OrielFailure, whole, single, wholeText, jsonOf, unsigned, decode, bytesFrom };

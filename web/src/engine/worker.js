@@ -1,13 +1,12 @@
-// The worker that a model lives in, of browsers and of Node: takes requests, one after another, and answers them.
+// The worker that a model lives in: takes requests, one after another, and answers them. browser.js and node.js start it.
 'use strict';
 
-(function () {
-const node = typeof process === 'object' && !!process.versions && !!process.versions.node;
-if (!node) importScripts('values.js', 'structs.js', 'sources.js', 'engine.js');
-const parts = node ? { ...require('./values.js'), ...require('./engine.js'), ...require('./sources.js') } : self.orielParts;
-const { Engine, OrielFailure, memoryFor, memoryForPlans, openSource } = parts;
-const port = node ? require('worker_threads').parentPort : self;
-const send = (message, transfer) => port.postMessage(message, transfer || []);
+const { Engine, memoryFor, memoryForPlans } = require('./engine.js');
+const { openSource } = require('./sources.js');
+const { OrielFailure } = require('./values.js');
+
+let platform = null;
+const send = (message, transfer) => platform.port.postMessage(message, transfer || []);
 
 let settings = null;  // of 'start'
 let engine = null;
@@ -37,28 +36,11 @@ function watch({ word, address }) {
   };
 }
 
-/** The module's script and its compiled code, once for each of the two builds. */
+/** Compiled once for each of the two builds. */
 const builds = {};
 function build(threads) {
-  const name = threads ? 'oriel-threads' : 'oriel';
-  return (builds[name] = builds[name] || loadBuild(name, threads));
-}
-async function loadBuild(name, shared) {
-  if (node) {
-    const path = require('path');
-    const folder = path.join(__dirname, '..', '..', 'dist');
-    const script = path.join(folder, `${name}.js`);
-    const code = await WebAssembly.compile(require('fs').readFileSync(path.join(folder, `${name}.wasm`)));
-    return { create: require(script), code, shared, script, locate: (file) => path.join(folder, file) };
-  }
-  const folder = settings.assets || new URL('../../dist/', self.location.href).href;
-  const script = `${folder}${name}.js`;
-  importScripts(script);
-  const create = self.createOriel;
-  const response = await fetch(`${folder}${name}.wasm`);
-  if (!response.ok) throw new OrielFailure(2, `${folder}${name}.wasm answered ${response.status}: check where the package lies`);
-  const code = await WebAssembly.compile(await response.arrayBuffer());
-  return { create, code, shared, script, locate: (file) => folder + file };
+  const name = threads ? 'threads' : 'single';
+  return (builds[name] = builds[name] || platform.build(threads, settings));
 }
 function start(made, threads, size) {
   return Engine.start({ factory: made, code: made.code, threads, ...size, locate: made.locate, script: made.script });
@@ -89,7 +71,7 @@ const calls = {
         last = Date.now();
         send({ event: 'progress', what: 'fetch', done, total });
       }
-    });
+    }, platform);
   },
 
   async plan(id, options) {
@@ -155,9 +137,16 @@ async function answer({ id, call, args }) {
     send({ id, error: { status: error.status === undefined ? 15 : error.status, message: error.message, plan: error.plan } });
   }
 }
-const receive = (message) => {
-  queue = queue.then(() => answer(message));
-};
-if (node) port.on('message', receive);
-else self.onmessage = (event) => receive(event.data);
-})();
+
+/**
+ * Takes requests from then on: the result is to be called with each. `given`: {port; build(threads, settings), the
+ * module's script and compiled code; what openSource needs}.
+ */
+function serve(given) {
+  platform = given;
+  return (message) => {
+    queue = queue.then(() => answer(message));
+  };
+}
+
+module.exports = { serve };

@@ -1,0 +1,49 @@
+// What the module calls: functions that read the model file, and the callbacks of the C API.
+'use strict';
+
+const { unsigned } = require('./values.js');
+
+/** Which arguments of a function are addresses. */
+const ADDRESSES = { open: [0], read: [2], log: [1], token: [0], part: [0], logits: [1] };
+
+/** `engineOf()`: the engine, once the module has started. The result is Module.orielHost of host_library.js. */
+function hostOf(memory, engineOf) {
+  const files = new Map();
+  let next = 1;
+  const tell = (level, text) => {
+    const engine = engineOf();
+    if (level === 0) engine.lastError = text;
+    if (engine.hooks.log) engine.hooks.log(level, text);
+  };
+  const host = {
+    source: null,
+    open(name) {
+      if (!host.source || engineOf().structs.text(name) !== host.name) return -1;
+      files.set(next, host.source);
+      return next++;
+    },
+    close: (file) => files.delete(file),
+    size: (file) => files.get(file).size,
+    read(file, offset, to, bytes) {
+      try {
+        files.get(file).read(offset, new Uint8Array(memory.buffer, to, bytes));
+        return 0;
+      } catch (error) {
+        tell(1, `reading failed: ${error.message}`);
+        return -1;
+      }
+    },
+    log: (level, message) => tell(level, engineOf().structs.text(message)),
+    progress: (done, total) => (engineOf().hooks.progress ? engineOf().hooks.progress(done, total) : 0),
+    token: (event) => engineOf().hooks.token(event),
+    part: (part) => engineOf().hooks.part(part),
+    logits: (index, logits, count) => engineOf().hooks.logits(index, logits, count),
+  };
+  for (const [name, places] of Object.entries(ADDRESSES)) {
+    const call = host[name];
+    host[name] = (...args) => call(...args.map((arg, i) => (places.includes(i) ? unsigned(arg) : arg)));
+  }
+  return host;
+}
+
+module.exports = { hostOf };

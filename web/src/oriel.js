@@ -1,0 +1,377 @@
+// The client, in Node (node.js) and in browsers (index.js). A model lives in a worker of its own, so that nothing here blocks.
+
+export const statusNames = ['ok', 'argument', 'io', 'format', 'unsupported', 'memory-budget', 'out-of-memory', 'no-device',
+  'device', 'timeout', 'cancelled', 'buffer-too-small', 'state', 'context', 'text', 'internal', 'speed'];
+
+/** What went wrong, as one line "WHAT HAPPENED: WHAT TO DO"; `status` is a name of statusNames, `code` its number. */
+export class OrielError extends Error {
+  constructor(message, code, plan) {
+    super(message);
+    this.name = code === 10 ? 'AbortError' : 'OrielError';
+    this.code = code;
+    this.status = statusNames[code] || 'internal';
+    if (plan) this.plan = plan;
+  }
+}
+
+const ignore = () => {};
+const logLevels = { error: 0, warning: 1, info: 2, debug: 3 };
+
+/** Requests to one worker, and what it tells meanwhile. */
+class Client {
+  constructor(platform, options, threads) {
+    this.waiting = new Map();
+    this.next = 1;
+    this.options = options;
+    this.threads = threads;
+    this.shares = platform.shares();
+    this.host = new platform.Host(options.worker);
+    this.host.onMessage((message) => this.receive(message));
+    this.host.onError((error) => this.end(new OrielError(`the worker failed: ${error && error.message ? error.message : 'check that dist/worker.js can be fetched'}`, 15)));
+  }
+
+  static async open(platform, source, options) {
+    const wish = options.threads || Math.min(platform.processors(), 8);
+    const client = new Client(platform, options, platform.shares() ? wish : 1);
+    const settings = {
+      threads: client.threads, assets: platform.assets(options.assets),
+      logLevel: options.log ? logLevels[options.logLevel || 'warning'] : -1,
+    };
+    try {
+      await client.ask('start', { source: platform.place(source), name: nameOf(source), settings });
+    } catch (error) {
+      client.end(error);
+      throw error;
+    }
+    return client;
+  }
+
+  /** `hear` gets the events of this request. */
+  ask(call, args, hear) {
+    if (this.ended) return Promise.reject(this.ended);
+    const id = this.next++;
+    try {
+      this.host.send({ id, call, args });
+    } catch (error) {
+      return Promise.reject(new OrielError(`an argument cannot be passed to the worker (${error.message}): give plain values`, 1));
+    }
+    this.host.ref(true);
+    return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject, hear }));
+  }
+
+  receive(message) {
+    if (this.ended) return undefined;
+    if (message.event === 'log' || message.event === 'progress') return this.tell(message);
+    const request = this.waiting.get(message.id);
+    if (!request) return undefined;
+    if (message.event) return request.hear && request.hear(message.value);
+    this.waiting.delete(message.id);
+    if (this.waiting.size === 0) this.host.ref(false);
+    if (message.error) request.reject(new OrielError(message.error.message, message.error.status, message.error.plan));
+    else request.resolve(message.value);
+    return undefined;
+  }
+
+  /** The app's callbacks: what a log throws is dropped, what `progress` throws ends the load. */
+  tell(message) {
+    try {
+      if (message.event === 'log') this.options.log(message.text, message.level);
+      else if (this.options.progress) this.options.progress(message);
+    } catch (error) {
+      if (message.event === 'progress') this.end(error);
+    }
+  }
+
+  end(error) {
+    if (this.ended) return;
+    this.ended = error;
+    for (const request of this.waiting.values()) request.reject(error);
+    this.waiting.clear();
+    this.host.end();
+  }
+}
+
+const defaultMemory = () => {
+  const most = 1 << 30;
+  const gigabytes = globalThis.navigator && navigator.deviceMemory;
+  return gigabytes ? Math.min(most, gigabytes * (1 << 29)) : most;
+};
+
+function nameOf(source) {
+  if (source instanceof URL) return source.pathname;
+  if (typeof source === 'string') return source;
+  return (source && source.name) || 'the model';
+}
+
+/** Options that the worker takes; the rest is the client's. */
+function modelOptions({ memory, window, minWindow, sinks, pinned, chunk, kv, constraints, sessions, prefixTokens, systemPrompt, transcript }) {
+  return { memory: memory === undefined ? defaultMemory() : memory, window, minWindow, sinks, pinned, chunk, kv, constraints, sessions, prefixTokens, systemPrompt, transcript };
+}
+
+/** Plans for one source, as often as wanted: a memory slider's other end. */
+class Planner {
+  #client;
+  constructor(client) {
+    this.#client = client;
+  }
+  plan(options = {}) {
+    return this.#client.ask('plan', modelOptions(options));
+  }
+  dispose() {
+    this.#client.end(new OrielError('the planner was disposed of: open another', 12));
+  }
+}
+
+/**
+ * The class Oriel of a platform: {Host, the worker of a model; processors(); shares(), whether memory can be shared;
+ * place(source), as the worker can open it; assets(folder), where the worker finds the module}.
+ */
+export function orielOn(platform) {
+  return class Oriel {
+    /** Loads a model: a path (Node), a URL, bytes or a Blob. */
+    static async load(source, options = {}) {
+      const client = await Client.open(platform, source, options);
+      try {
+        return new Model(client, await client.ask('load', modelOptions(options)));
+      } catch (error) {
+        client.end(error);
+        throw error;
+      }
+    }
+
+    /** What a load with the same options would take; nothing is loaded. */
+    static async plan(source, options = {}) {
+      const planner = await Oriel.planner(source, options);
+      try {
+        return await planner.plan(options);
+      } finally {
+        planner.dispose();
+      }
+    }
+
+    static async planner(source, options = {}) {
+      return new Planner(await Client.open(platform, source, { ...options, threads: 1 }));
+    }
+  };
+}
+
+class Model {
+  #client;
+  #nextSession = 1;
+
+  constructor(client, loaded) {
+    this.#client = client;
+    this.plan = loaded.plan;
+    this.info = loaded.info;
+    this.threads = loaded.threads;
+    this.version = loaded.version;
+  }
+
+  /** A conversation. Its memory is there already: a model has as many as options.sessions said, else one. */
+  session(options = {}) {
+    return new Session(this.#client, this.#nextSession++, options);
+  }
+
+  tokenize(text, options) {
+    return this.#client.ask('tokenize', [text, options]);
+  }
+  detokenize(ids, options) {
+    return this.#client.ask('detokenize', [[...ids], options]);
+  }
+  /** The text that a conversation becomes. */
+  render(messages, options = {}) {
+    return this.#client.ask('render', [messages, { ...options, date: dateOf(options.date) }]);
+  }
+  inspectSnapshot(bytes) {
+    return this.#client.ask('inspectSnapshot', [bytes]);
+  }
+
+  /** Ends the worker; everything of the model is gone with it. */
+  async dispose() {
+    const gone = new OrielError('the model was disposed of: load it again', 12);
+    this.#client.end(gone);
+  }
+}
+
+function dateOf(date) {
+  if (!(date instanceof Date)) return date;
+  return date.getFullYear() * 10000 + (date.getMonth() + 1) * 100 + date.getDate();
+}
+
+class Session {
+  #client;
+  #id;
+  #ready;
+  #disposed = false;
+  #replies = new Set();  // that are not over
+
+  constructor(client, id, options) {
+    this.#client = client;
+    this.#id = id;
+    this.#ready = client.ask('createSession', [id, { ...options, date: dateOf(options.date) }]);
+    this.#ready.catch(ignore);  // the first call says it
+    this.system = options.system;
+  }
+
+  async #live() {
+    if (this.#disposed) throw new OrielError('the session was disposed of: make another', 12);
+    await this.#ready;
+  }
+  async #ask(call, ...args) {
+    await this.#live();
+    return this.#client.ask(call, [this.#id, ...args]);
+  }
+  #reply(request, options) {
+    const reply = new Reply(this.#client, this.#live(), { session: this.#id, ...request }, options);
+    this.#replies.add(reply);
+    reply.result.catch(ignore).finally(() => this.#replies.delete(reply));
+    return reply;
+  }
+
+  /** Adds a message, or a list of them, in the OpenAI form, without asking for a reply. */
+  add(messages) {
+    return this.#ask('add', typeof messages === 'string' ? { role: 'user', content: messages } : messages);
+  }
+  /** The reply to a message: iterate over it for its text as it comes; `await reply.result` has all of it. */
+  reply(message, options = {}) {
+    const messages = typeof message === 'string' ? { role: 'user', content: message } : message;
+    return this.#reply({ chat: true, messages }, options);
+  }
+  /** Goes on from what the session holds, without a chat format. */
+  generate(options = {}) {
+    return this.#reply({ chat: false }, options);
+  }
+  /** Appends a text or ids as they are. */
+  append(input, options) {
+    return this.#ask('append', typeof input === 'string' ? input : [...input], options);
+  }
+  /** How surprising ids are, one after another: {nll, nllMean}. They are appended. */
+  score(ids) {
+    return this.#ask('score', [...ids]);
+  }
+  embed(text, options) {
+    return this.#ask('embed', text, options);
+  }
+  stats() {
+    return this.#ask('stats');
+  }
+  view() {
+    return this.#ask('view');
+  }
+  tokens(first = 0) {
+    return this.#ask('tokens', first);
+  }
+  save() {
+    return this.#ask('save');
+  }
+  restore(bytes, options) {
+    return this.#ask('restore', bytes, options);
+  }
+  transcript() {
+    return this.#ask('transcript');
+  }
+  rewind(to) {
+    return this.#ask('rewind', to);
+  }
+  /** Back to the beginning, with the system message. */
+  reset() {
+    return this.#ask('reset');
+  }
+  /** Ends replies that are not over. */
+  async dispose() {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    for (const reply of this.#replies) reply.cancel();
+    await this.#ready.catch(ignore);
+    if (!this.#client.ended) await this.#client.ask('destroySession', [this.#id]).catch(ignore);
+  }
+}
+
+/** What tells a worker that computes to stop: a word of shared memory. Else an address that it asks for: it goes. */
+class Stop {
+  constructor(shares) {
+    this.sent = shares ? { word: new Int32Array(new SharedArrayBuffer(4)) } : { address: URL.createObjectURL(new Blob([])) };
+  }
+  now() {
+    if (this.sent.word) Atomics.store(this.sent.word, 0, 1);
+    else URL.revokeObjectURL(this.sent.address);
+  }
+}
+
+class Reply {
+  #events = [];
+  #wake = null;
+  #over = false;
+  #error = null;
+  #stop;
+
+  constructor(client, ready, request, { signal, ...options }) {
+    this.#stop = new Stop(client.shares);
+    this.result = this.#run(client, ready, { ...request, options, stop: this.#stop.sent }, signal);
+    this.result.catch(ignore);  // iterating says it, too
+  }
+
+  async #run(client, ready, request, signal) {
+    const abort = () => this.cancel();
+    try {
+      await ready;
+      if (signal && signal.aborted) throw reasonOf(signal);
+      if (signal) signal.addEventListener('abort', abort);
+      const result = await client.ask('reply', request, (event) => this.#put(event));
+      if (signal && signal.aborted && result.stopReason === 'cancelled') throw Object.assign(reasonOf(signal), { result });
+      return result;
+    } catch (error) {
+      this.#error = error;
+      throw error;
+    } finally {
+      this.cancel();  // gives the address back
+      this.#over = true;
+      this.#put(null);
+      if (signal) signal.removeEventListener('abort', abort);
+    }
+  }
+
+  #put(event) {
+    if (event) this.#events.push(event);
+    if (this.#wake) this.#wake();
+  }
+
+  /** Ends the reply behind the token that it is at; what there is stays in the session. */
+  cancel() {
+    this.#stop.now();
+  }
+
+  /** Everything that happens: text, thought, call, arguments, callEnd, reading. */
+  async *events() {
+    try {
+      for (;;) {
+        while (this.#events.length) yield this.#events.shift();
+        if (this.#over) break;
+        await new Promise((resolve) => (this.#wake = resolve));
+        this.#wake = null;
+      }
+      if (this.#error) throw this.#error;
+    } finally {
+      if (!this.#over) {  // the loop was left
+        this.cancel();
+        await this.result.catch(ignore);
+      }
+    }
+  }
+
+  async *[Symbol.asyncIterator]() {
+    for await (const event of this.events()) if (event.type === 'text') yield event.text;
+  }
+}
+
+function reasonOf(signal) {
+  const reason = signal.reason;
+  return reason instanceof Error && Object.isExtensible(reason) ? reason : new OrielError('cancelled', 10);
+}
+
+if (Symbol.dispose) {
+  for (const type of [Model, Session, Planner]) type.prototype[Symbol.dispose] = function () { this.dispose(); };
+}
+if (Symbol.asyncDispose) {
+  for (const type of [Model, Session]) type.prototype[Symbol.asyncDispose] = function () { return this.dispose(); };
+}
