@@ -1,6 +1,10 @@
 # The same tests, one program per device: which tests there are depends on the device.
 file(GLOB device_sources CONFIGURE_DEPENDS golden/*.cpp device/*.cpp)
 oriel_test_program(oriel_device_tests OBJECT ${device_sources})
+target_compile_definitions(oriel_device_tests PRIVATE ORIEL_TEST_Q4_0="${oriel_test_q4_0}")
+if(TARGET oriel_test_models)
+  add_dependencies(oriel_device_tests oriel_test_models)
+endif()
 set_source_files_properties(device/count_mallocs.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # What an ordinary run has no time for is left to scripts/test.sh --all. The CPU runs every test each time; of some that
@@ -62,7 +66,7 @@ if(ORIEL_VULKAN AND ORIEL_LAVAPIPE_ICD)
   list(JOIN lavapipe_cases ":" cases)
   string(REPLACE ";" ":" others "${suites_by_case};${not_on_lavapipe}")
   oriel_on_device(lavapipe vulkan=${ORIEL_LAVAPIPE_ICD} "*" "*-${others}" "${cases}")
-  set(whole_models "Files/OrielTiny.*/0:Models/ModelLogits.*/llama_q4_k_m")
+  set(whole_models "OrielTiny.*:Models/ModelLogits.*/llama_f16:Models/ModelLogits.*/llama_q4_k_m")
   set(steps_and_models "Device/Matmul*:VulkanExecutor.a_step*:VulkanExecutor.devices*:${whole_models}")
   set(kernels_and_models "Device/Matmul*row*/as_it_is:Device/Matmul.staged*:VulkanExecutor.a_step*:VulkanExecutor.devices*:${whole_models}")
   if(ORIEL_TEST_ALL)

@@ -11,7 +11,7 @@ function(oriel_cases suite tests)
   set(suites_by_case ${suites_by_case} ${suite}.* PARENT_SCOPE)
 endfunction()
 
-oriel_cases(Models/ModelLogits * llama_q4_k_m qwen3moe qwen35 gemma2 gemma4_e lfm2 deepseek2 granitehybrid falcon_h1
+oriel_cases(Models/ModelLogits * llama_f16 llama_q4_k_m qwen3moe qwen35 gemma2 gemma4_e lfm2 deepseek2 granitehybrid falcon_h1
             stories260K)
 oriel_cases(Models/States * qwen35 granitehybrid)
 oriel_cases(Random/Families streaming* gemma4 qwen35 falcon_h1 mamba2 deepseek2 minicpm3)

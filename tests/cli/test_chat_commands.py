@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Commands of a chat that change how it goes on: test_chat_commands.py ORIEL_BINARY TEST_DATA_DIR"""
+"""Commands of a chat that change how it goes on: test_chat_commands.py ORIEL_BINARY TEST_DATA_DIR Q4_0_MODEL"""
 
+import pathlib
 import shutil
 import sys
 
@@ -9,7 +10,7 @@ from at_terminal import AtTerminal, no_terminals
 from program import BUNDLED, CPU, DATA, SMALL, check, run_tests, scratch
 
 FEW = ["--memory", "64MiB", "--tokens", "8", "--seed", "5", *CPU]
-OTHER = BUNDLED.parent / "oriel-tiny-q4_0.gguf"
+OTHER = pathlib.Path(sys.argv[3])  # the bundled model in another type
 
 
 class Talk(AtTerminal):

@@ -25,7 +25,7 @@ namespace desktop {
 namespace {
 
 const std::string kModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
-const std::string kOtherModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q4_0.gguf";
+const std::string kOtherModel = ORIEL_TEST_Q4_0;
 
 float one(uint32_t) { return 1; }
 

@@ -478,10 +478,12 @@ TEST_F(PrefixFile, is_followed_by_a_message_like_any_turn) {
 }
 
 TEST_F(PrefixFile, fits_a_model_however_its_matrices_are_quantised) {
-  const std::string folder = ORIEL_SOURCE_DIR "/models/oriel-tiny/";
+  const std::string trained_in_q4_0 = ORIEL_TEST_Q4_0;
+  if (trained_in_q4_0.empty()) {
+    GTEST_SKIP() << "CMake found no python3, which makes the model in Q4_0";
+  }
   const uint64_t fingerprint = fingerprintOf(kTrained);
-  EXPECT_EQ(fingerprint, fingerprintOf(folder + "oriel-tiny-f16.gguf"));
-  EXPECT_EQ(fingerprint, fingerprintOf(folder + "oriel-tiny-q4_0.gguf"));
+  EXPECT_EQ(fingerprint, fingerprintOf(trained_in_q4_0));
   EXPECT_NE(fingerprint, fingerprintOf(kRandom));
 }
 

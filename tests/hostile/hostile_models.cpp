@@ -64,7 +64,7 @@ std::vector<Sound> soundModels() {
       sound.push_back({fs::path(path).stem().string(), std::move(bytes)});
     }
   };
-  take(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q4_0.gguf");
+  take(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf");
   for (const char* name :
        {"llama-q2_k", "llama-iq4_nl", "llama-q4_k_m", "llama-q5_1", "llama-q8_0", "gemma3",
         "gemma4-e-q8_0", "qwen3", "phi3", "smollm3", "llama3-rope", "granite-nope",

@@ -167,7 +167,7 @@ TEST_F(HostileModels, a_mutant_is_used_or_refused_in_one_line) {
                            "minicpm-nokeys", "olmo3", "lfm2-q8_0", "lfm2-q4_0"}) {
     sound.push_back(takeApart(readFile(dataModel(name + std::string(".gguf")))));
   }
-  sound.push_back(takeApart(readFile(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q4_0.gguf")));
+  sound.push_back(takeApart(readFile(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf")));
   for (const RandomFamily& family : randomFamilies()) {
     if (family.model.state.heads != 0) {
       sound.push_back(family.model.writer());
