@@ -1,5 +1,9 @@
 #include <pthread.h>
 #include <sched.h>
+#if defined(__GLIBC__)
+#include <dlfcn.h>
+#include <link.h>
+#endif
 #include <unistd.h>
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
@@ -27,6 +31,46 @@ struct ThreadEntry {
   }
 };
 
+namespace {
+
+// Bytes of a thread's stack that the C library takes for itself. Who takes what:
+//  - glibc (nptl/allocatestack.c) puts the thread's descriptor and the static TLS of every loaded object into the stack
+//    that the caller asks for, and before 2.27 the guard page, too. It refuses a stack below __pthread_get_minstack().
+//  - musl (src/thread/pthread_create.c) and bionic (libc/bionic/pthread_create.cpp) add descriptor, TLS and guard to the
+//    size that the caller asks for.
+//  - Apple's libpthread adds descriptor and guard; dyld takes TLS from the heap (dyld's tlv_get_addr).
+//  - Emscripten (system/lib/pthread/pthread_create.c) adds descriptor and TLS to the size; there is no guard.
+//  - Windows takes TLS from the process heap (win32_thread.cpp).
+#if defined(__GLIBC__)
+int addThreadLocals(dl_phdr_info* object, size_t, void* sum) {
+  for (size_t i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+    if (segment.p_type == PT_TLS) {
+      *static_cast<size_t*>(sum) += segment.p_memsz + segment.p_align;
+    }
+  }
+  return 0;
+}
+
+size_t takenFromStack(const pthread_attr_t& attributes) {
+  // The exact figure: it holds what GLIBC_TUNABLES sets aside for libraries that come later. Not a public function, so
+  // it may be absent, and always is in a static program.
+  using Minimum = size_t (*)(const pthread_attr_t*);
+  if (void* const symbol = dlsym(RTLD_DEFAULT, "__pthread_get_minstack"); symbol != nullptr) {
+    return reinterpret_cast<Minimum>(symbol)(&attributes);
+  }
+  // Guard, descriptor (2.3 KiB) and the room that is set aside by default (1.7 KiB) are below 16 KiB on a page of 4 KiB.
+  // Too much for a library that came by dlopen: its TLS is on the heap.
+  size_t bytes = 16384 + static_cast<size_t>(std::max(sysconf(_SC_PAGESIZE), 0l));
+  (void)dl_iterate_phdr(addThreadLocals, &bytes);
+  return bytes;
+}
+#else
+size_t takenFromStack(const pthread_attr_t&) { return 0; }
+#endif
+
+}  // namespace
+
 bool Thread::start(void (*body)(void* user), void* user, uint32_t stack_bytes) {
   body_ = body;
   user_ = user;
@@ -36,7 +80,7 @@ bool Thread::start(void (*body)(void* user), void* user, uint32_t stack_bytes) {
   }
   const long page = sysconf(_SC_PAGESIZE);
   const size_t granularity = page > 0 ? static_cast<size_t>(page) : 65536;
-  size_t bytes = std::max<size_t>(stack_bytes, PTHREAD_STACK_MIN);
+  size_t bytes = std::max<size_t>(stack_bytes, PTHREAD_STACK_MIN) + takenFromStack(attributes);
   bytes = (bytes + granularity - 1) / granularity * granularity;
   pthread_t handle = {};
   running_ = pthread_attr_setstacksize(&attributes, bytes) == 0 &&
