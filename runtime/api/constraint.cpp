@@ -51,6 +51,7 @@ Status readGrammar(const oriel_generate_options& options, const Log& log, Scratc
   const JsonValue* schema = nullptr;
   ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema", log, scratch,
                       &schema));
+  grammar->work()->allow(options.json_schema_bytes);
   ExprId expression = 0;
   ORIEL_TRY(readJsonSchema(*schema, *schema, log, grammar, &expression));
   const RuleId root = grammar->newRule();
@@ -69,6 +70,7 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
   }
   const JsonValue* tools = nullptr;
   ORIEL_TRY(readTools(context.settings.tools, context.log, grammar->scratch(), &tools));
+  grammar->work()->allow(context.settings.tools.bytes);
   CallGrammar calls;
   ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, context.log, grammar, &calls));
   const RuleId root = grammar->newRule();

@@ -10,9 +10,6 @@ constexpr uint64_t kStepsOfRule = 256;     // to write an edge as an expression
 constexpr uint64_t kStepsOfSorting = 32;   // of one of many
 constexpr uint64_t kStepsOfInterval = 16;  // to look for it in a set
 constexpr CharRange kSurrogates = {0xD800, 0xDFFF};
-// Joining states costs rounds of all edges: what a pattern of usual size needs many times over.
-constexpr uint64_t kMostJoiningSteps = 40u << 20;
-constexpr uint32_t kStepsOfJoining = 4;  // of an edge in a round
 
 bool isIn(const CharSet& set, uint32_t code_point) {
   const CharRange* const end = set.ranges + set.count;
@@ -21,152 +18,6 @@ bool isIn(const CharSet& set, uint32_t code_point) {
                        [](const CharRange& range, uint32_t c) { return range.last < c; });
   return at != end && at->first <= code_point;
 }
-
-// States of which some text leads to the end.
-uint8_t* liveStates(const Dfa& dfa, Work* work) {
-  uint8_t* const live = work->scratch()->take<uint8_t>(dfa.n_states);
-  if (live == nullptr) {
-    return nullptr;
-  }
-  std::memcpy(live, dfa.accepts, dfa.n_states);
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (uint32_t state = dfa.n_states; state-- != 0;) {
-      if (live[state] == 0 && !work->spend(dfa.alphabet.n_symbols)) {
-        return nullptr;
-      }
-      for (uint32_t s = 0; live[state] == 0 && s < dfa.alphabet.n_symbols; ++s) {
-        const uint16_t to = dfa.step(state, s);
-        if (to != Dfa::kDead && live[to] != 0) {
-          live[state] = 1;
-          changed = true;
-        }
-      }
-    }
-  }
-  return live;
-}
-
-// `place[state]`: its new number, kDead: gone. Several may share one.
-void renumber(Dfa* dfa, const uint16_t* place, uint32_t n_states) {
-  const uint32_t n_symbols = dfa->alphabet.n_symbols;
-  // Numbers only go down, and a state's row is moved after those before it.
-  uint32_t done = 0;
-  for (uint32_t state = 0; state < dfa->n_states; ++state) {
-    if (place[state] != done) {
-      continue;
-    }
-    for (uint32_t s = 0; s < n_symbols; ++s) {
-      const uint16_t to = dfa->step(state, s);
-      dfa->next[static_cast<size_t>(done) * n_symbols + s] = to == Dfa::kDead ? to : place[to];
-    }
-    dfa->accepts[done++] = dfa->accepts[state];
-  }
-  dfa->n_states = n_states;
-}
-
-bool takeOutDead(Dfa* dfa, Work* work) {
-  const uint8_t* const live = liveStates(*dfa, work);
-  uint16_t* const place = work->scratch()->take<uint16_t>(dfa->n_states);
-  if (live == nullptr || place == nullptr) {
-    return false;
-  }
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < dfa->n_states; ++i) {
-    place[i] = live[i] != 0 ? static_cast<uint16_t>(n++) : Dfa::kDead;
-  }
-  if (dfa->n_states != 0 && live[0] == 0) {
-    dfa->n_states = 0;
-    return true;
-  }
-  renumber(dfa, place, n);
-  return true;
-}
-
-// Moore: states that differ in their class or in that of what follows are told apart, until none are.
-class Joining {
- public:
-  Joining(Dfa* dfa, Work* work) : dfa_(dfa), work_(work) {
-    Scratch* const scratch = work->scratch();
-    while (slot_mask_ < 2 * dfa->n_states) {
-      slot_mask_ *= 2;
-    }
-    slots_ = scratch->take<uint16_t>(slot_mask_--);
-    of_ = scratch->take<uint16_t>(dfa->n_states);
-    refined_ = scratch->take<uint16_t>(dfa->n_states);
-  }
-
-  void run() {
-    if (slots_ == nullptr || of_ == nullptr || refined_ == nullptr) {
-      return;
-    }
-    for (uint32_t i = 0; i < dfa_->n_states; ++i) {
-      of_[i] = dfa_->accepts[i];
-    }
-    uint32_t n = 0;
-    for (uint64_t steps = 0; steps < kMostJoiningSteps;) {
-      const uint64_t edges = static_cast<uint64_t>(dfa_->n_states) * dfa_->alphabet.n_symbols;
-      steps += edges;
-      if (!work_->spend(kStepsOfJoining * edges)) {
-        return;
-      }
-      const uint32_t before = n;
-      n = refine();
-      std::swap(of_, refined_);
-      if (n == before) {
-        renumber(dfa_, of_, n);
-        return;
-      }
-    }
-  }
-
- private:
-  uint16_t classOf(uint16_t state) const { return state == Dfa::kDead ? state : of_[state]; }
-  bool isSame(uint32_t a, uint32_t b) const {
-    if (of_[a] != of_[b]) {
-      return false;
-    }
-    for (uint32_t s = 0; s < dfa_->alphabet.n_symbols; ++s) {
-      if (classOf(dfa_->step(a, s)) != classOf(dfa_->step(b, s))) {
-        return false;
-      }
-    }
-    return true;
-  }
-  uint64_t hashOf(uint32_t state) const {
-    uint64_t hash = of_[state];
-    for (uint32_t s = 0; s < dfa_->alphabet.n_symbols; ++s) {
-      hash = (hash ^ classOf(dfa_->step(state, s))) * 0xd6e8feb86659fd93ull;
-      hash ^= hash >> 29;
-    }
-    return hash;
-  }
-  // Classes are numbered by their first state, so that numbers only go down.
-  uint32_t refine() {
-    std::memset(slots_, 0, (slot_mask_ + size_t{1}) * sizeof(*slots_));
-    uint32_t n = 0;
-    for (uint32_t state = 0; state < dfa_->n_states; ++state) {
-      uint32_t slot = static_cast<uint32_t>(hashOf(state)) & slot_mask_;
-      while (slots_[slot] != 0 && !isSame(slots_[slot] - 1u, state)) {
-        slot = (slot + 1) & slot_mask_;
-      }
-      if (slots_[slot] == 0) {
-        slots_[slot] = static_cast<uint16_t>(state + 1);
-        refined_[state] = static_cast<uint16_t>(n++);
-      } else {
-        refined_[state] = refined_[slots_[slot] - 1u];
-      }
-    }
-    return n;
-  }
-
-  Dfa* const dfa_;
-  Work* const work_;
-  uint32_t slot_mask_ = 1;
-  uint16_t* slots_ = nullptr;
-  uint16_t* of_ = nullptr;
-  uint16_t* refined_ = nullptr;
-};
 
 // Expressions for what leads from one state to another. Many states lead on by the same characters: beyond ASCII those
 // are a rule that is shared, so that an automaton has their bytes once.
@@ -369,12 +220,6 @@ Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Work* work) {
   return {firsts.begin(), symbol, n, n_symbols};
 }
 
-void reduceDfa(Dfa* dfa, Work* work) {
-  if (takeOutDead(dfa, work) && dfa->n_states != 0) {
-    Joining(dfa, work).run();
-  }
-}
-
 DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Work* work, Dfa* out) {
   struct Pair {
     uint16_t a, b;
@@ -496,35 +341,39 @@ uint32_t shortestText(const Dfa& dfa, Work* work) {
 }
 
 uint32_t longestText(const Dfa& dfa, Work* work) {
-  // Longest distances settle within as many rounds as there are states unless there is a loop.
-  uint32_t* const distance = work->scratch()->take<uint32_t>(dfa.n_states);
-  if (distance == nullptr) {
+  // A state is reached once all before it are. Where there is a loop, some never are.
+  Scratch* const scratch = work->scratch();
+  uint32_t* const distance = scratch->take<uint32_t>(dfa.n_states);
+  uint32_t* const n_before = scratch->take<uint32_t>(dfa.n_states);
+  uint16_t* const queue = scratch->take<uint16_t>(uint64_t{dfa.n_states} + 1);
+  const uint64_t edges = uint64_t{dfa.n_states} * dfa.alphabet.n_symbols;
+  if (distance == nullptr || n_before == nullptr || queue == nullptr || !work->spend(2 * edges)) {
     return UINT32_MAX;
   }
-  uint64_t steps = 0;
-  uint32_t longest = 0;
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (uint32_t state = 0; state < dfa.n_states; ++state) {
-      for (uint32_t s = 0; s < dfa.alphabet.n_symbols; ++s) {
-        const uint16_t to = dfa.step(state, s);
-        if (to != Dfa::kDead && distance[to] < distance[state] + 1) {
-          distance[to] = distance[state] + 1;
-          longest = std::max(longest, distance[to]);
-          changed = true;
-        }
+  const auto forEachNext = [&](uint32_t state, const auto& visit) {
+    for (uint32_t s = 0; s < dfa.alphabet.n_symbols; ++s) {
+      const uint16_t to = dfa.step(state, s);
+      if (to != Dfa::kDead) {
+        visit(to);
       }
     }
-    const uint64_t edges = static_cast<uint64_t>(dfa.n_states) * dfa.alphabet.n_symbols;
-    steps += edges;
-    if (!work->spend(edges)) {
-      return UINT32_MAX;
-    }
-    if (longest >= dfa.n_states || steps > kMostJoiningSteps) {
-      return UINT32_MAX;
-    }
+  };
+  for (uint32_t state = 0; state < dfa.n_states; ++state) {
+    forEachNext(state, [&](uint16_t to) { ++n_before[to]; });
   }
-  return longest;
+  uint32_t count = dfa.n_states != 0 && n_before[0] == 0 ? 1 : 0;
+  uint32_t longest = 0;
+  for (uint32_t at = 0; at < count; ++at) {
+    const uint32_t next = distance[queue[at]] + 1;
+    longest = std::max(longest, distance[queue[at]]);
+    forEachNext(queue[at], [&](uint16_t to) {
+      distance[to] = std::max(distance[to], next);
+      if (--n_before[to] == 0) {
+        queue[count++] = to;
+      }
+    });
+  }
+  return count == dfa.n_states ? longest : UINT32_MAX;
 }
 
 bool dfaAccepts(const Dfa& dfa, const char* text, size_t bytes) {

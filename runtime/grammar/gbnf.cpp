@@ -508,6 +508,7 @@ class GbnfReader {
 }  // namespace
 
 Status readGbnf(const char* text, size_t bytes, const Log& log, Grammar* grammar) {
+  grammar->work()->allow(bytes);
   return GbnfReader(text, bytes, log, grammar).read();
 }
 

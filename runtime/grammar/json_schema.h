@@ -11,7 +11,7 @@ namespace oriel_internal {
 /// holds it. Every text of the expression is valid; not every valid value has a text: properties come in the schema's
 /// order, white space is one blank at most, numbers and escapes have one spelling. Keywords that cannot be promised
 /// are ORIEL_ERROR_UNSUPPORTED with their name and place; a schema that nothing is valid by, or that is none, is
-/// ORIEL_ERROR_ARGUMENT.
+/// ORIEL_ERROR_ARGUMENT. Work::allow() says before how long the text is.
 Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const Log& log,
                       Grammar* grammar, ExprId* expression);
 

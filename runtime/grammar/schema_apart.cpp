@@ -96,12 +96,15 @@ bool SchemaContext::isRequired(const JsonValue& schema, const JsonText& name) {
 bool SchemaContext::isNamed(const Conjunction& objects, const JsonText& name) {
   (void)grammar_->work()->spend(objects.elements.count());
   for (const SchemaElement& element : objects.elements) {
+    if (element.isNegated()) {
+      continue;
+    }
     const JsonValue* const properties = element.schema->find("properties");
     if (properties != nullptr && !spend(*element.schema, stepsToPass(properties->count))) {
       return false;
     }
-    if (!element.isNegated() && (isRequired(*element.schema, name) ||
-                                 (properties != nullptr && properties->find(name) != nullptr))) {
+    if (isRequired(*element.schema, name) ||
+        (properties != nullptr && properties->find(name) != nullptr)) {
       return true;
     }
   }

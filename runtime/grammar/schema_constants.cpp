@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint32_t kMostDepth = 120;
 constexpr uint32_t kMostMatched = 1000;
-constexpr uint64_t kStepsOfValue = 4;    // to compare it
-constexpr uint64_t kStepsOfNumber = 64;  // to read it
+constexpr uint64_t kStepsOfValue = 4;     // to compare it
+constexpr uint64_t kStepsOfNumber = 160;  // to read it
 
 uint32_t codePoints(const JsonText& text) {
   uint32_t n = 0;

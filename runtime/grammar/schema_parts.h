@@ -135,6 +135,8 @@ class SchemaContext {
  private:
   /// About what looking at one takes, beside what it holds.
   static constexpr uint64_t kStepsOfSchema = 128;
+  static constexpr uint64_t kStepsOfKnown = 8;  ///< of one whose keywords were checked before
+  static constexpr uint32_t kMostChecked = 512;
   /// To look for every keyword in a schema. With more members than there are keywords they repeat.
   static uint64_t stepsOfMembers(const JsonValue& schema) {
     return schema.count * uint64_t{schema.count <= 64 ? 48u : 480u};
@@ -170,8 +172,9 @@ class SchemaContext {
   Grammar* const grammar_;
   Status status_ = kOk;
   SchemaPatterns patterns_;
-  const JsonValue* at_ = nullptr;  ///< what was worked on last
-  uint32_t matched_ = 0;           ///< patterns held against constants
+  const JsonValue* at_ = nullptr;                ///< what was worked on last
+  uint32_t matched_ = 0;                         ///< patterns held against constants
+  const JsonValue* checked_[kMostChecked] = {};  ///< schemas that check() has passed, by address
 };
 
 /// Whether two values are the same to JSON Schema: numbers by value, objects whatever their order.

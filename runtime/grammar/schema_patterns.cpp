@@ -121,19 +121,18 @@ bool SchemaPatterns::copyDfa(Dfa* dfa) {
 }
 
 // False: it is too large. Otherwise in memory that stays, or in the work's until that begins anew.
-bool SchemaPatterns::dfaOf(const StringFacts& facts, Dfa* dfa) {
+bool SchemaPatterns::dfaOf(const StringFacts& facts, Dfa* dfa, uint32_t* number) {
   const uint64_t hash = hashOf(facts, false);
   if (const Known* const known = find(facts, false, hash); known != nullptr) {
     *dfa = known->dfa;
+    *number = static_cast<uint32_t>(known - known_.begin()) + 1;
     return !known->too_large;
   }
   Known known = {};
   known.hash = hash;
   known.too_large = !stringsDfa(facts, work_, &known.dfa);
   const bool stays = known.too_large || known.dfa.n_states == 0 || copyDfa(&known.dfa);
-  if (stays) {
-    (void)keep(facts, known);
-  }
+  *number = stays && keep(facts, known) != nullptr ? known_.count() : 0;
   *dfa = known.dfa;
   return !known.too_large;
 }
@@ -148,7 +147,8 @@ bool SchemaPatterns::accepts(const JsonText& pattern, bool is_format, const Json
   }
   (void)work_->begin();
   Dfa dfa;
-  *failed = !dfaOf(facts, &dfa) || !work_->spend(16 * uint64_t{text.bytes});
+  uint32_t number = 0;
+  *failed = !dfaOf(facts, &dfa, &number) || !work_->spend(16 * uint64_t{text.bytes});
   return !*failed && dfaAccepts(dfa, text.data, text.bytes);
 }
 
@@ -161,13 +161,30 @@ bool SchemaPatterns::mayMeet(const StringFacts& a, const StringFacts& b) {
   (void)work_->begin();
   Dfa dfa_a;
   Dfa dfa_b;
-  if ((!a_is_free && !dfaOf(a, &dfa_a)) || (!b_is_free && !dfaOf(b, &dfa_b))) {
+  uint32_t number_a = 0;
+  uint32_t number_b = 0;
+  if ((!a_is_free && !dfaOf(a, &dfa_a, &number_a)) ||
+      (!b_is_free && !dfaOf(b, &dfa_b, &number_b))) {
     return true;
   }
   if (a_is_free || b_is_free) {
     return (a_is_free || dfa_a.n_states != 0) && (b_is_free || dfa_b.n_states != 0);
   }
-  return oriel_internal::mayMeet(dfa_a, dfa_b, work_);
+  if (number_a == 0 || number_b == 0) {
+    return oriel_internal::mayMeet(dfa_a, dfa_b, work_);
+  }
+  pairs_ = pairs_ != nullptr ? pairs_ : memory_.take<uint64_t>(kMostPairs);
+  const uint64_t key =
+      uint64_t{std::min(number_a, number_b)} << 32 | uint64_t{std::max(number_a, number_b)} << 1;
+  const uint64_t place = (key * 0x9e3779b97f4a7c15ull) >> 32 & (kMostPairs - 1);
+  if (pairs_ != nullptr && (pairs_[place] & ~uint64_t{1}) == key) {
+    return (pairs_[place] & 1) != 0;
+  }
+  const bool meet = oriel_internal::mayMeet(dfa_a, dfa_b, work_);
+  if (pairs_ != nullptr && !work_->ended()) {
+    pairs_[place] = key | (meet ? 1 : 0);
+  }
+  return meet;
 }
 
 }  // namespace oriel_internal

@@ -21,6 +21,7 @@ class SchemaPatterns {
  private:
   static constexpr size_t kMostKeptBytes = 16u << 20;
   static constexpr uint32_t kHashes = 256;
+  static constexpr uint32_t kMostPairs = 1u << 14;
 
   /// Of a pattern whether it can be read, of patterns and formats that hold at once their automaton.
   struct Known {
@@ -41,12 +42,15 @@ class SchemaPatterns {
   const Known* find(const StringFacts& facts, bool is_check, uint64_t hash);
   const Known* keep(const StringFacts& facts, Known known);
   bool copyDfa(Dfa* dfa);
-  bool dfaOf(const StringFacts& facts, Dfa* dfa);
+  /// `number`: of known_, plus 1; 0: it is not kept.
+  bool dfaOf(const StringFacts& facts, Dfa* dfa, uint32_t* number);
 
   Work* const work_;
   Scratch memory_;
   List<Known> known_;
   uint32_t* heads_ = nullptr;  ///< of known_, plus 1
+  /// Of pairs whether they meet, each in one place: numbers as of dfaOf(), the smaller one first; lowest bit: they meet.
+  uint64_t* pairs_ = nullptr;
 };
 
 }  // namespace oriel_internal

@@ -1,7 +1,5 @@
 #include "grammar/work.h"
 
-#include <algorithm>
-
 namespace oriel_internal {
 namespace {
 
@@ -16,10 +14,10 @@ bool Work::look() {
   if (end_ == End::kNot && stop_.asked != nullptr && stop_.asked(stop_.user)) {
     end_ = End::kStopped;
   }
-  if (end_ == End::kNot && steps_ > kMostSteps) {
+  if (end_ == End::kNot && steps_ > most_steps_) {
     end_ = End::kTooMuch;
   }
-  next_look_ = ended() ? 0 : std::min(steps_ + kStepsBetweenLooks, kMostSteps + 1);
+  next_look_ = ended() ? 0 : std::min(steps_ + kStepsBetweenLooks, most_steps_ + 1);
   return !ended();
 }
 

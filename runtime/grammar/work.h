@@ -1,6 +1,7 @@
 // What it may cost to make a grammar, and memory for what is needed on the way.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -23,13 +24,25 @@ constexpr size_t kMostDfaBytes = 32u << 20;
 /// has ended, and everything that asks leaves off.
 class Work {
  public:
-  /// At most 0.8 s of a slow processor. The largest of the reference schemas takes a fiftieth of it.
-  static constexpr uint64_t kMostSteps = 300'000'000;
+  /// For a text of any size. The largest of the reference schemas takes a seventh of it.
+  static constexpr uint64_t kBaseSteps = 40'000'000;
+  /// More for each byte of the text.
+  static constexpr uint64_t kStepsPerByte = 25'000;
+  /// For the longest text: at most 0.5 s of one core.
+  static constexpr uint64_t kMostSteps = 250'000'000;
 
   Work(Scratch* around, const WorkStop& stop) : around_(around), stop_(stop) {}
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
+  /// A text of so many bytes is to be worked out.
+  void allow(size_t text_bytes) {
+    const uint64_t bytes = std::min<uint64_t>(text_bytes, kMostSteps / kStepsPerByte);
+    most_steps_ = std::min(most_steps_ + bytes * kStepsPerByte, kMostSteps);
+    next_look_ = std::min(next_look_, steps_);
+  }
+  /// What may be spent.
+  uint64_t mostSteps() const { return most_steps_; }
   /// False: it has ended.
   bool spend(uint64_t steps) {
     steps_ += steps;
@@ -57,6 +70,7 @@ class Work {
   std::optional<Scratch> room_;
   Scratch::Place empty_;
   uint64_t steps_ = 0;
+  uint64_t most_steps_ = kBaseSteps;
   uint64_t next_look_ = 0;
   End end_ = End::kNot;
 };

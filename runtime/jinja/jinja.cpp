@@ -89,7 +89,8 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
   {
     TextBuilder out(&heap);
     out.reserve(std::min(bytes, scratch->leftBytes() / 4));
-    Interpreter interpreter({&heap, &parser, clock, stop, log, {steps, kMaxDepth}});
+    heap.meter().begin(steps * jinja::kUnitsAStep, stop);
+    Interpreter interpreter({&heap, &parser, clock, log, {steps, kMaxDepth}});
     ORIEL_TRY(interpreter.run(body, variables, n_variables, &out));
     if (!out.finish(&text)) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,

@@ -416,7 +416,7 @@ bool Interpreter::evalConcat(const Node& node, Value* out) {
   for (const Node* operand = node.a; operand != nullptr; operand = operand->next) {
     Value value;
     Value part;
-    if (!eval(*operand, &value) || !toText(value, &part) || !chargeBytes(strOf(part).bytes)) {
+    if (!eval(*operand, &value) || !toText(value, &part)) {
       return false;
     }
     const Value before = std::move(text);
@@ -425,9 +425,6 @@ bool Interpreter::evalConcat(const Node& node, Value* out) {
       text = std::move(part);
     } else if (!concat(heap_, before, part, &text)) {
       return failMemory();
-    }
-    if (!charge(strOf(text).bytes / (4 * kBytesAStep))) {
-      return false;
     }
   }
   text.setSafe(false);

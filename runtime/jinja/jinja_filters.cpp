@@ -69,8 +69,9 @@ bool filterLast(Interpreter* run, const Value& in, const Args&, Value* out) {
   return true;
 }
 
-Str stripped(const Value& text) {
+Str stripped(Interpreter* run, const Value& text) {
   Str all = strOf(text);
+  (void)run->chargeBytes(4 * all.bytes);
   all.bytes = spaceBefore(all.data, all.bytes);
   const size_t begin = skipSpace(all.data, all.bytes, 0);
   return {all.data + begin, all.bytes - begin, 0, nullptr, 0};
@@ -86,7 +87,7 @@ bool filterFloat(Interpreter* run, const Value& in, const Args& args, Value* out
     *out = Value::real(in.is(Kind::kFloat) ? in.real() : static_cast<double>(in.integer()));
     return true;
   }
-  const Str text = in.isText() ? stripped(in) : Str{};
+  const Str text = in.isText() ? stripped(run, in) : Str{};
   if (in.isText() && readFloat(text.data, text.bytes, &real)) {
     *out = Value::real(real);
     return true;
@@ -130,7 +131,7 @@ bool filterInt(Interpreter* run, const Value& in, const Args& args, Value* out) 
   if (in.is(Kind::kFloat) && toInteger(in.real(), out)) {
     return true;
   }
-  const Str text = in.isText() ? stripped(in) : Str{};
+  const Str text = in.isText() ? stripped(run, in) : Str{};
   if (in.isText() &&
       readInBase(text, base != nullptr && base->isInteger() ? base->integer() : 10, &integer)) {
     *out = Value::integer(integer);
@@ -302,8 +303,12 @@ uint16_t filterNamed(const JsonText& name) {
   return kUnknown;
 }
 
+const char* filterName(uint16_t filter) {
+  return filter < kFilterCount ? kFilters[filter].name : nullptr;
+}
+
 bool applyFilter(Interpreter* run, uint16_t filter, const Value& in, const Args& args, Value* out) {
-  return kFilters[filter].filter(run, in, args, out);
+  return kFilters[filter].filter(run, in, args, out) && run->charge(1);
 }
 
 }  // namespace oriel_internal::jinja

@@ -9,6 +9,8 @@ namespace oriel_internal::jinja {
 
 /// kUnknown: there is none of that name.
 uint16_t filterNamed(const JsonText& name);
+/// All of them, one after another; null behind the last.
+const char* filterName(uint16_t filter);
 bool applyFilter(Interpreter* run, uint16_t filter, const Value& in, const Args& args, Value* out);
 
 // In jinja_filters_text.cpp.

@@ -66,7 +66,7 @@ bool copyOf(Interpreter* run, const Value& in, Ref<List>* out) {
   for (uint32_t i = 0; *out && i < all->count; ++i) {
     pushTo(out->get(), all->items()[i]);
   }
-  return *out ? run->charge(all->count / 4) : run->failMemory();
+  return *out || run->failMemory();
 }
 
 // select and its sisters.

@@ -248,7 +248,7 @@ const char* functionName(uint32_t id) {
 }
 
 bool callFunction(Interpreter* run, uint32_t id, const Args& args, Value* out) {
-  return kFunctions[id].function(run, args, out);
+  return kFunctions[id].function(run, args, out) && run->charge(1);
 }
 
 bool writeTime(Interpreter* run, const Str& format, TextBuilder* out) {
@@ -266,6 +266,9 @@ bool writeTime(Interpreter* run, const Str& format, TextBuilder* out) {
         return false;
       }
       continue;
+    }
+    if (!run->charge(4)) {
+      return false;
     }
     char text[32] = "";
     const int n = writeCode(format[at], plain, date, text, sizeof text);

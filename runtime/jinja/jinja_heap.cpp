@@ -18,6 +18,7 @@ constexpr size_t kScratchHeaders = 4 * kGrain;
 constexpr size_t kMostBytes = size_t{1} << 31;
 constexpr uint32_t kLeastBits = 9;  // of a large block
 constexpr uint32_t kMostLooks = 16;
+constexpr uint64_t kUnitsOfPiece = 32;  // to take it, and to give it back
 
 uint32_t bitsOf(size_t value) {
   uint32_t bits = 0;
@@ -45,6 +46,9 @@ Heap::Block* Heap::blockAfter(Block* block) {
 }
 
 void* Heap::take(size_t bytes) {
+  if (!spend(kUnitsOfPiece)) {
+    return nullptr;
+  }
   if (bytes > kMostBytes) {
     return scratch_->takeText(SIZE_MAX);  // refuses, and whoever asks is told so
   }

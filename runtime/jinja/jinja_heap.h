@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/scratch.h"
+#include "jinja/jinja_meter.h"
 
 namespace oriel_internal::jinja {
 
@@ -18,9 +19,12 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
+  Meter& meter() { return meter_; }
+  /// Counts work; false: it has ended.
+  bool spend(uint64_t units) { return meter_.spend(units); }
   /// What take() makes of a number of bytes.
   static size_t roundUp(size_t bytes);
-  /// Null when the scratch refuses. The bytes have anything in them.
+  /// Null when the scratch refuses, or when the work has ended. The bytes have anything in them.
   void* take(size_t bytes);
   /// `bytes` as take() was asked for, or what roundUp() made of it.
   void give(void* piece, size_t bytes);
@@ -61,6 +65,7 @@ class Heap {
   void giveLarge(Block* block);
 
   Scratch* const scratch_;
+  Meter meter_;
   Small* small_[kSmallClasses] = {};
   FreeBlock* large_[kLargeClasses] = {};
   uint8_t* slab_ = nullptr;

@@ -32,9 +32,9 @@ uint32_t mapOne(uint32_t c, Letters how, bool first) {
   }
 }
 
-bool isAmong(const Str& chars, const char* c, size_t bytes) {
+bool isAmong(Heap* heap, const Str& chars, const char* c, size_t bytes) {
   for (size_t at = 0; at < chars.bytes; at = nextChar(chars, at)) {
-    if (equal({chars.data + at, nextChar(chars, at) - at, 0, nullptr, 0},
+    if (equal(heap, {chars.data + at, nextChar(chars, at) - at, 0, nullptr, 0},
               {c, bytes, 0, nullptr, 0})) {
       return true;
     }
@@ -83,7 +83,8 @@ bool strip(Interpreter* run, const Value& text, const Value* chars, bool left, b
   size_t end = in.bytes;
   if (left) {
     begin = blanks ? skipSpace(in.data, end, 0) : begin;
-    while (!blanks && begin < end && isAmong(set, in.data + begin, nextChar(in, begin) - begin)) {
+    while (!blanks && begin < end &&
+           isAmong(run->heap(), set, in.data + begin, nextChar(in, begin) - begin)) {
       begin = nextChar(in, begin);
       if (!run->charge(1 + set.bytes / 6)) {
         return false;
@@ -94,7 +95,7 @@ bool strip(Interpreter* run, const Value& text, const Value* chars, bool left, b
     end = begin + (blanks ? spaceBefore(in.data + begin, end - begin) : end - begin);
     while (!blanks && end > begin) {
       const size_t last = previousChar(in, end);
-      if (!isAmong(set, in.data + last, end - last)) {
+      if (!isAmong(run->heap(), set, in.data + last, end - last)) {
         break;
       }
       if (!run->charge(1 + set.bytes / 6)) {

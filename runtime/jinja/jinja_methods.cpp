@@ -154,17 +154,17 @@ bool stripEnds(const Call& call) {
   return strip(call.run, call.of, call.args.find(0, nullptr), left, right, call.out);
 }
 
-bool beginsWith(const Str& text, const Str& part) {
-  return text.bytes >= part.bytes && equal({text.data, part.bytes, 0, nullptr, 0}, part);
+bool beginsWith(Heap* heap, const Str& text, const Str& part) {
+  return text.bytes >= part.bytes && equal(heap, {text.data, part.bytes, 0, nullptr, 0}, part);
 }
 
-bool endsWith(const Str& text, const Str& part) {
+bool endsWith(Heap* heap, const Str& text, const Str& part) {
   return text.bytes >= part.bytes &&
-         equal({text.data + text.bytes - part.bytes, part.bytes, 0, nullptr, 0}, part);
+         equal(heap, {text.data + text.bytes - part.bytes, part.bytes, 0, nullptr, 0}, part);
 }
 
 // One string, or a tuple of them.
-template <bool (*stands)(const Str&, const Str&)>
+template <bool (*stands)(Heap*, const Str&, const Str&)>
 bool hasEnd(const Call& call) {
   const Value* const part = call.args.find(0, nullptr);
   if (part == nullptr || call.args.count > 1) {
@@ -177,10 +177,13 @@ bool hasEnd(const Call& call) {
       if (!all->items()[i].isText()) {
         return failArgument(call);
       }
-      holds = holds || stands(strOf(call.of), strOf(all->items()[i]));
+      if (!call.run->charge(1)) {
+        return false;
+      }
+      holds = holds || stands(call.run->heap(), strOf(call.of), strOf(all->items()[i]));
     }
   } else if (part->isText()) {
-    holds = stands(strOf(call.of), strOf(*part));
+    holds = stands(call.run->heap(), strOf(call.of), strOf(*part));
   } else {
     return failArgument(call);
   }
@@ -196,7 +199,8 @@ bool removeEnd(const Call& call) {
   }
   const Str text = strOf(call.of);
   const Str end = strOf(*part);
-  const bool there = prefix ? beginsWith(text, end) : endsWith(text, end);
+  const bool there =
+      prefix ? beginsWith(call.run->heap(), text, end) : endsWith(call.run->heap(), text, end);
   const size_t bytes = there ? end.bytes : 0;
   *call.out =
       sub(call.run->heap(), call.of, prefix ? bytes : 0, prefix ? text.bytes : text.bytes - bytes);
@@ -233,7 +237,9 @@ bool findPlace(const Call& call) {
     return call.run->fail("a string that is looked for is not there");
   }
   const int64_t chars =
-      at == kNotFound ? -1 : static_cast<int64_t>(countChars({text.data, at, 0, nullptr, 0}));
+      at == kNotFound
+          ? -1
+          : static_cast<int64_t>(countChars(call.run->heap(), {text.data, at, 0, nullptr, 0}));
   *call.out = Value::integer(chars);
   return call.run->charge(text.bytes / 16);
 }
@@ -300,8 +306,8 @@ bool isOfCase(const Call& call) {
       !mapLetters(call.run, call.of, other, &changed)) {
     return false;
   }
-  *call.out =
-      Value::boolean(equal(strOf(call.of), strOf(same)) && !equal(strOf(call.of), strOf(changed)));
+  *call.out = Value::boolean(equal(call.run->heap(), strOf(call.of), strOf(same)) &&
+                             !equal(call.run->heap(), strOf(call.of), strOf(changed)));
   return true;
 }
 
@@ -340,7 +346,7 @@ bool pad(const Call& call) {
     return call.run->fail("a string is padded with a text that is not one character");
   }
   const int64_t width = std::max<int64_t>(integerOr(call, 0, "width", 0), 0);
-  const int64_t missing = width - static_cast<int64_t>(countChars(text));
+  const int64_t missing = width - static_cast<int64_t>(countChars(call.run->heap(), text));
   const int64_t before = !left ? 0 : !right ? missing : missing / 2 + (missing & width & 1);
   TextBuilder padded(call.run->heap());
   for (int64_t i = 0; i < missing && !padded.failed(); ++i) {
@@ -358,7 +364,7 @@ bool pad(const Call& call) {
 bool zeroFill(const Call& call) {
   const Str text = strOf(call.of);
   const int64_t width = std::max<int64_t>(integerOr(call, 0, nullptr, 0), 0);
-  const int64_t missing = width - static_cast<int64_t>(countChars(text));
+  const int64_t missing = width - static_cast<int64_t>(countChars(call.run->heap(), text));
   const size_t sign = text.bytes > 0 && (text[0] == '-' || text[0] == '+') ? 1 : 0;
   TextBuilder padded(call.run->heap());
   padded.append(text, 0, sign);
@@ -579,6 +585,10 @@ uint8_t attributeNamed(const JsonText& name) {
   return 0;
 }
 
+const char* methodName(uint8_t attribute) {
+  return attribute != 0 && attribute <= kMethodCount ? kMethods[attribute - 1].name : nullptr;
+}
+
 bool hasMethod(const Value& of, uint8_t attribute) {
   return attribute != 0 && (kMethods[attribute - 1].of & ownerOf(of)) != 0;
 }
@@ -589,7 +599,7 @@ bool callMethod(Interpreter* run, const Value& of, const Symbol& method, const A
   if (called == nullptr) {
     return run->fail("the method '%s' is not supported", kMethods[method.attribute - 1].name);
   }
-  const bool ok = called({run, of, args, out});
+  const bool ok = called({run, of, args, out}) && run->charge(1);
   out->setSafe(out->isText() && of.safe());
   return ok;
 }

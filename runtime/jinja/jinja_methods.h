@@ -9,6 +9,8 @@ namespace oriel_internal::jinja {
 
 /// Which method a name stands for; 0: none.
 uint8_t attributeNamed(const JsonText& name);
+/// All of them, from 1 on; null behind the last.
+const char* methodName(uint8_t attribute);
 /// Whether a value of that kind has it.
 bool hasMethod(const Value& of, uint8_t attribute);
 /// The value has it.

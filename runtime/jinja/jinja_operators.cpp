@@ -12,6 +12,7 @@ namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint32_t kMaxCompareDepth = 64;
+constexpr uint64_t kUnitsOfNumber = 16;            // to work it out
 constexpr size_t kMostRepeated = size_t{1} << 30;  // bytes, more than there is memory
 
 double realOf(const Value& value) {
@@ -136,7 +137,7 @@ bool Interpreter::length(const Value& value, size_t* n) {
       return true;
     case Kind::kView:
     case Kind::kText:
-      *n = countChars(strOf(value));
+      *n = countChars(heap_, strOf(value));
       return charge(strOf(value).bytes / 16);
     case Kind::kJsonList:
     case Kind::kJsonDict:
@@ -172,7 +173,7 @@ bool Interpreter::findKey(const Value& dict, const Value& key, Value* out, bool*
     if (member != nullptr) {
       *out = Value::json(member, dict.source());
     }
-    return charge(dict.json()->count / 8);
+    return charge(dict.json()->count / 8 + dict.json()->count * name.bytes / 1024);
   }
   Dict* const entries = dict.as<Dict>();
   for (uint32_t i = 0; i < entries->count; ++i) {
@@ -197,8 +198,8 @@ bool Interpreter::equal(const Value& a, const Value& b, bool* result, uint32_t d
   } else if (a.isText() && b.isText()) {
     const Str left = strOf(a);
     const Str right = strOf(b);
-    *result = oriel_internal::jinja::equal(left, right);
-    return left.bytes != right.bytes || chargeBytes(left.bytes);
+    *result = oriel_internal::jinja::equal(heap_, left, right);
+    return charge(1);
   } else if (isSequence(a) && isSequence(b)) {
     return isTuple(a) != isTuple(b) || equalLists(a, b, result, depth);
   } else if (a.isDict() && b.isDict()) {
@@ -263,8 +264,8 @@ bool Interpreter::compare(const Value& a, const Value& b, int* order, uint32_t d
   }
   if (a.isText() && b.isText()) {
     const Str left = strOf(a);
-    *order = oriel_internal::jinja::compare(left, strOf(b));
-    return chargeBytes(left.bytes);
+    *order = oriel_internal::jinja::compare(heap_, left, strOf(b));
+    return charge(1);
   }
   if (a.isUndefined() || b.isUndefined()) {
     return failUndefined(a.isUndefined() ? a : b);
@@ -364,7 +365,7 @@ bool Interpreter::addTexts(const Value& a, const Value& b, Value* out) {
     return failMemory();
   }
   out->setSafe(safe);
-  return chargeBytes(strOf(*out).bytes / 4 + strOf(right).bytes);
+  return charge(0);
 }
 
 bool Interpreter::add(const Value& a, const Value& b, Value* out) {
@@ -391,7 +392,7 @@ bool Interpreter::add(const Value& a, const Value& b, Value* out) {
   if (both) {
     both->shape = isTuple(a) ? Shape::kTuple : Shape::kList;
   }
-  return charge((uint64_t{left->count} + right->count) / 4) && give(std::move(both), out);
+  return give(std::move(both), out);
 }
 
 bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {
@@ -404,8 +405,8 @@ bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {
                     : static_cast<size_t>(text.bytes * n));
     for (uint64_t i = 0; text.bytes > 0 && i < n; ++i) {
       all.append(text);
-      if (all.failed() || !chargeBytes(text.bytes)) {
-        return all.failed() ? failMemory() : false;
+      if (all.failed()) {
+        return failMemory();
       }
     }
     return finish(&all, out);
@@ -420,7 +421,7 @@ bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {
   }
   for (uint64_t i = 0; list->count > 0 && i < n; ++i) {
     for (uint32_t k = 0; k < list->count; ++k) {
-      if (!charge(1) || !growList(heap_, &all, list->items()[k])) {
+      if (!growList(heap_, &all, list->items()[k])) {
         return failMemory();
       }
     }
@@ -430,6 +431,9 @@ bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {
 }
 
 bool Interpreter::binary(Op op, const Value& a, const Value& b, Value* out) {
+  if (!heap_->spend(kUnitsOfNumber)) {
+    return charge(0);
+  }
   if (!isPlainNumber(a) || !isPlainNumber(b)) {
     if (op == Op::kAdd) {
       return add(a, b, out);

@@ -106,7 +106,7 @@ class Parser {
   uint32_t words_ = 0;
   Node* nodes_ = nullptr;  ///< room for
   uint32_t nodes_left_ = 0;
-  static constexpr uint32_t kChains = 64;
+  static constexpr uint32_t kChains = 512;
   Symbol* symbols_[kChains] = {};
 };
 

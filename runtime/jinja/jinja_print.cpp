@@ -133,7 +133,7 @@ bool Interpreter::write(const Value& value, TextBuilder* out) {
   }
   const Str text = strOf(value);
   out->append(text);
-  return !out->failed() ? chargeBytes(text.bytes) : failMemory();
+  return !out->failed() || failMemory();
 }
 
 bool Interpreter::toText(const Value& value, Value* out) {
@@ -196,7 +196,7 @@ bool Interpreter::reprNumber(const Value& value, TextBuilder* out) {
   char text[kMaxNumberBytes] = "";
   if (value.is(Kind::kAsWritten)) {
     out->append(value.text()->data, value.text()->bytes, value.source());
-    return chargeBytes(value.text()->bytes);
+    return charge(1);
   }
   const size_t n =
       value.is(Kind::kFloat) ? writeFloat(value.real(), text) : writeInteger(value.integer(), text);

@@ -13,7 +13,6 @@
 namespace oriel_internal::jinja {
 namespace {
 
-constexpr uint64_t kStepsBetweenStops = 4096;
 constexpr uint64_t kStepsARound = 3;  // of a loop
 
 }  // namespace
@@ -72,7 +71,7 @@ bool Interpreter::defineVariable(const JinjaVariable& variable, const Symbol* na
 }
 
 bool Interpreter::fail(const char* format, ...) {
-  if (status_.ok()) {
+  if (status_.ok() && charge(0)) {
     char what[kMaxMessageBytes / 2];
     va_list arguments;
     va_start(arguments, format);
@@ -87,7 +86,7 @@ bool Interpreter::fail(const char* format, ...) {
 }
 
 bool Interpreter::failMemory() {
-  if (status_.ok()) {
+  if (status_.ok() && charge(0)) {
     status_ = world_.log.fail(
         ORIEL_ERROR_OUT_OF_MEMORY,
         "line %u of the chat template needs more memory than it may take: give it less text",
@@ -108,39 +107,31 @@ bool Interpreter::raise(const Value& message) {
 }
 
 bool Interpreter::charge(uint64_t steps) {
-  steps_ += steps;
-  if (steps_ > world_.limits.steps) {
-    if (status_.ok()) {
-      status_ = world_.log.fail(ORIEL_ERROR_UNSUPPORTED,
-                                "line %u of the chat template takes more than %llu steps: use "
-                                "another template or shorter messages",
-                                line_, static_cast<unsigned long long>(world_.limits.steps));
-    }
-    return false;
-  }
-  if (steps_ < next_stop_) {
+  if (heap_->spend(steps * kUnitsAStep) || !status_.ok()) {
     return status_.ok();
   }
-  next_stop_ = steps_ + kStepsBetweenStops;
-  if (status_.ok() && world_.stop.asked != nullptr && world_.stop.asked(world_.stop.user)) {
-    status_ =
-        world_.log.fail(ORIEL_ERROR_CANCELLED, "running the chat template was stopped: ask again");
-  }
-  return status_.ok();
+  status_ = heap_->meter().end() == Meter::End::kStopped
+                ? world_.log.fail(ORIEL_ERROR_CANCELLED,
+                                  "running the chat template was stopped: ask again")
+                : world_.log.fail(ORIEL_ERROR_UNSUPPORTED,
+                                  "line %u of the chat template takes more than %llu steps: use "
+                                  "another template or shorter messages",
+                                  line_, static_cast<unsigned long long>(world_.limits.steps));
+  return false;
 }
 
 bool Interpreter::findIn(const Str& text, const Str& part, size_t from, size_t* at) {
-  const uint64_t left = (world_.limits.steps - steps_ + 1) * kBytesAStep / 4;
+  const uint64_t left = heap_->meter().left() / 4 + kUnitsAStep;
   uint64_t work = left;
   *at = find(text, part, from, &work);
-  return charge((left - work) * 4 / kBytesAStep + 1);
+  return charge((left - work) * 4 / kUnitsAStep + 1);
 }
 
 bool Interpreter::findLastIn(const Str& text, const Str& part, size_t end, size_t* at) {
-  const uint64_t left = (world_.limits.steps - steps_ + 1) * kBytesAStep / 4;
+  const uint64_t left = heap_->meter().left() / 4 + kUnitsAStep;
   uint64_t work = left;
   *at = findLast(text, part, end, &work);
-  return charge((left - work) * 4 / kBytesAStep + 1);
+  return charge((left - work) * 4 / kUnitsAStep + 1);
 }
 
 bool Interpreter::give(Ref<List> list, Value* out) {
@@ -174,7 +165,7 @@ Interpreter::Flow Interpreter::runStatement(const Node& node) {
   switch (node.kind) {
     case NodeKind::kData:
       out_->append(node.text->data, node.text->bytes, 0);
-      return done(!out_->failed() ? chargeBytes(node.text->bytes) : failMemory());
+      return done(!out_->failed() || failMemory());
     case NodeKind::kPrint:
       return done(print(node));
     case NodeKind::kIf:

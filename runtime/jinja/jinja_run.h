@@ -27,7 +27,9 @@ struct Args {
   uint32_t places() const;  ///< those without names
 };
 
-/// Where a running template stops by itself.
+constexpr uint64_t kUnitsAStep = 64;
+
+/// Where a running template stops by itself: the heap's meter counts the steps.
 struct Limits {
   uint64_t steps = 0;
   uint32_t depth = 0;  ///< of calls, blocks and expressions together
@@ -39,7 +41,6 @@ class Interpreter {
     Heap* heap;
     const Parser* parser;
     JinjaClock clock;
-    JinjaStop stop;
     Log log;
     Limits limits;
   };
@@ -58,9 +59,9 @@ class Interpreter {
   bool failUndefined(const Value& value);
   /// The template raises an exception with that message.
   bool raise(const Value& message);
-  /// Counts work; false when there was too much of it, or somebody asked to stop.
+  /// Counts work beside that of the primitives (Meter); false when there was too much of it, or somebody asked to stop.
   bool charge(uint64_t steps);
-  bool chargeBytes(uint64_t bytes) { return charge(bytes / kBytesAStep + 1); }
+  bool chargeBytes(uint64_t bytes) { return charge(bytes / kUnitsAStep + 1); }
   /// find() and findLast() within what work is left.
   bool findIn(const Str& text, const Str& part, size_t from, size_t* at);
   bool findLastIn(const Str& text, const Str& part, size_t end, size_t* at);
@@ -103,7 +104,6 @@ class Interpreter {
   bool slice(const Value& of, const Value parts[3], Value* out);
   /// A name for messages, as Python calls the type.
   static const char* typeName(const Value& value);
-  static constexpr uint64_t kBytesAStep = 64;
 
  private:
   enum class Flow : uint8_t { kNext, kBreak, kContinue, kFailed };
@@ -176,8 +176,6 @@ class Interpreter {
   const World world_;
   Heap* const heap_;
   Status status_ = kOk;
-  uint64_t steps_ = 0;
-  uint64_t next_stop_ = 0;
   uint32_t depth_ = 0;
   uint32_t line_ = 0;
   Ref<Scope> scope_;

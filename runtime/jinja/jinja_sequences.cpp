@@ -57,7 +57,7 @@ uint64_t countOf(const Cut& cut) {
 
 bool Interpreter::textToList(const Value& text, Ref<List>* out) {
   const Str all = strOf(text);
-  const size_t n = countChars(all);
+  const size_t n = countChars(heap_, all);
   if (!charge(2 * n)) {
     return false;
   }
@@ -88,7 +88,7 @@ bool Interpreter::jsonToList(const Value& json, Ref<List>* out) {
     }
   }
   const uint64_t n = all.count;
-  return charge(all.isArray() ? n / 4 : n + n * n / 32);
+  return charge(all.isArray() ? 0 : n + n * n / 32);
 }
 
 bool Interpreter::drain(List* generator, Ref<List>* out) {
@@ -100,9 +100,8 @@ bool Interpreter::drain(List* generator, Ref<List>* out) {
     pushTo(out->get(), std::move(generator->items()[i]));
     generator->items()[i].~Value();
   }
-  const uint32_t n = generator->count;
   generator->count = 0;
-  return charge(n / 4);
+  return charge(0);
 }
 
 bool Interpreter::toList(const Value& value, Ref<List>* out) {
@@ -125,7 +124,7 @@ bool Interpreter::toList(const Value& value, Ref<List>* out) {
       for (uint32_t i = 0; *out && i < dict->count; ++i) {
         pushTo(out->get(), dict->entries()[i].key);
       }
-      return *out ? charge(dict->count) : failMemory();
+      return *out || failMemory();
     }
     case Kind::kRange: {
       const Range* const range = value.as<Range>();
@@ -133,7 +132,7 @@ bool Interpreter::toList(const Value& value, Ref<List>* out) {
       for (uint32_t i = 0; *out && i < range->count; ++i) {
         pushTo(out->get(), Value::integer(range->start + range->step * i));
       }
-      return *out ? charge(range->count) : failMemory();
+      return *out || failMemory();
     }
     default:
       return fail("a value of type %s cannot be looped over", typeName(value));
@@ -163,7 +162,7 @@ bool Interpreter::toPairs(const Value& dict, Ref<List>* out) {
     pushTo(pair.get(), std::move(value));
     pushTo(out->get(), Value::of(std::move(pair)));
   }
-  return *out ? charge(keys->count) : failMemory();
+  return *out || failMemory();
 }
 
 bool Interpreter::textItem(const Value& of, const Value& key, Value* out) {
@@ -236,7 +235,7 @@ bool Interpreter::slice(const Value& of, const Value parts[3], Value* out) {
 
 bool Interpreter::sliceText(const Value& of, const Value parts[3], Value* out) {
   const Str text = strOf(of);
-  const int64_t n = static_cast<int64_t>(countChars(text));
+  const int64_t n = static_cast<int64_t>(countChars(heap_, text));
   const Cut cut = cutOf(parts, n);
   const int64_t count = static_cast<int64_t>(countOf(cut));
   if (!charge(text.bytes / 16)) {
@@ -299,7 +298,7 @@ bool Interpreter::sliceList(const Value& of, const Value parts[3], Value* out) {
   if (picked) {
     picked->shape = of.hasShape(Shape::kTuple) ? Shape::kTuple : Shape::kList;
   }
-  return charge(count / 8) && give(std::move(picked), out);
+  return give(std::move(picked), out);
 }
 
 // Names with dots between them; numbers are indices.

@@ -81,7 +81,8 @@ bool hasCase(Interpreter* run, const Value& of, Letters other, bool* holds) {
       !mapLetters(run, text, other, &changed)) {
     return false;
   }
-  *holds = equal(strOf(text), strOf(same)) && !equal(strOf(text), strOf(changed));
+  *holds = equal(run->heap(), strOf(text), strOf(same)) &&
+           !equal(run->heap(), strOf(text), strOf(changed));
   return true;
 }
 
@@ -90,14 +91,14 @@ bool isMultiple(Interpreter* run, const Value& of, const Value& by, int64_t rest
   return run->binary(Op::kModulo, of, by, &left) && run->equal(left, Value::integer(rest), holds);
 }
 
-bool isSame(const Value& a, const Value& b) {
+bool isSame(Interpreter* run, const Value& a, const Value& b) {
   if (a.kind() != b.kind()) {
     return false;
   }
   return a.isNone() || (a.isInteger() && a.integer() == b.integer()) ||
          (a.isObject() && a.object() == b.object()) ||
          ((a.is(Kind::kJsonList) || a.is(Kind::kJsonDict)) && a.json() == b.json()) ||
-         (a.isText() && equal(strOf(a), strOf(b)));
+         (a.isText() && equal(run->heap(), strOf(a), strOf(b)));
 }
 
 // Tests that compare with an argument.
@@ -118,7 +119,7 @@ bool compareWith(Interpreter* run, Test test, const Value& of, const Args& args,
     case Test::kIn:
       return run->contains(*other, of, holds);
     case Test::kSameas:
-      *holds = isSame(of, *other);
+      *holds = isSame(run, of, *other);
       return true;
     case Test::kDivisibleby:
       return isMultiple(run, of, *other, 0, holds);
@@ -144,7 +145,12 @@ uint16_t testNamed(const JsonText& name) {
   return kUnknown;
 }
 
+const char* testName(uint16_t test) { return test < kTestCount ? kTests[test].name : nullptr; }
+
 bool applyTest(Interpreter* run, uint16_t test, const Value& of, const Args& args, bool* holds) {
+  if (!run->charge(1)) {
+    return false;
+  }
   const Test which = kTests[test].test;
   switch (which) {
     case Test::kBoolean:

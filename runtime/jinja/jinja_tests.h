@@ -9,6 +9,8 @@ namespace oriel_internal::jinja {
 
 /// kUnknown: there is none of that name.
 uint16_t testNamed(const JsonText& name);
+/// All of them, one after another; null behind the last.
+const char* testName(uint16_t test);
 bool applyTest(Interpreter* run, uint16_t test, const Value& of, const Args& args, bool* holds);
 
 }  // namespace oriel_internal::jinja

@@ -1,5 +1,6 @@
 #include "jinja/jinja_text.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,6 +13,10 @@ namespace {
 constexpr size_t kMostBytes = size_t{1} << 30;
 constexpr size_t kFirstBytes = 96;
 constexpr uint32_t kFirstRuns = 4;
+constexpr uint64_t kUnitsOfRun = 8;      // to look at it, and to write it
+constexpr uint64_t kUnitsOfAppend = 16;  // beside the bytes
+constexpr uint64_t kUnitsOfChar = 4;     // to find where it ends
+constexpr size_t kComparedAUnit = 4;     // bytes
 
 Ref<Buffer> makeBuffer(Heap* heap, size_t bytes) {
   if (bytes > kMostBytes) {
@@ -50,8 +55,9 @@ uint32_t countRuns(const Str& text) {
 
 // Of a + b; none where one source says it all.
 bool joinRuns(Heap* heap, const Str& a, const Str& b, Ref<Runs>* out) {
-  Ref<Runs> runs = makeRuns(heap, countRuns(a) + countRuns(b));
-  if (!runs) {
+  const uint32_t count = countRuns(a) + countRuns(b);
+  Ref<Runs> runs = makeRuns(heap, count);
+  if (!runs || !heap->spend(kUnitsOfRun * count)) {
     return false;
   }
   forEachRun(a, 0, a.bytes,
@@ -124,11 +130,15 @@ Str strOf(const Value& value) {
   return {text->data, text->bytes, text->source, text->runs, text->offset};
 }
 
-bool equal(const Str& a, const Str& b) {
-  return a.bytes == b.bytes && std::memcmp(a.data, b.data, a.bytes) == 0;
+bool equal(Heap* heap, const Str& a, const Str& b) {
+  return a.bytes == b.bytes && heap->spend(1 + a.bytes / kComparedAUnit) &&
+         std::memcmp(a.data, b.data, a.bytes) == 0;
 }
 
-int compare(const Str& a, const Str& b) {
+int compare(Heap* heap, const Str& a, const Str& b) {
+  if (!heap->spend(1 + std::min(a.bytes, b.bytes) / kComparedAUnit)) {
+    return 0;
+  }
   const int order = std::memcmp(a.data, b.data, a.bytes < b.bytes ? a.bytes : b.bytes);
   return order != 0 ? order : a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : 0;
 }
@@ -189,7 +199,10 @@ size_t previousChar(const Str& text, size_t at) {
   return at - 1;
 }
 
-size_t countChars(const Str& text) {
+size_t countChars(Heap* heap, const Str& text) {
+  if (!heap->spend(1 + kUnitsOfChar * text.bytes)) {
+    return 0;
+  }
   size_t n = 0;
   for (size_t at = 0; at < text.bytes; ++n) {
     at = nextChar(text, at);
@@ -258,6 +271,7 @@ Value sub(Heap* heap, const Value& text, size_t begin, size_t end) {
       part->source = source;
     });
   }
+  (void)heap->spend(kUnitsOfRun * n_runs);
   if (n_runs > 1) {
     part->runs = whole.runs;
     part->offset = whole.offset + static_cast<uint32_t>(begin);
@@ -286,7 +300,7 @@ bool TextBuilder::makeRoom(size_t bytes) {
   const size_t wanted = used + bytes;
   Ref<Buffer> larger =
       makeBuffer(heap_, wanted + used / 2 < kFirstBytes ? kFirstBytes : wanted + used / 2);
-  if (!larger) {
+  if (!larger || !heap_->spend(used)) {
     failed_ = true;
     return false;
   }
@@ -334,6 +348,10 @@ bool TextBuilder::note(size_t bytes, TextOrigin source) {
 
 void TextBuilder::append(const char* data, size_t bytes, TextOrigin source) {
   if (failed_ || bytes == 0 || !makeRoom(bytes) || !note(bytes, source)) {
+    return;
+  }
+  if (!heap_->spend(kUnitsOfAppend + bytes)) {
+    failed_ = true;
     return;
   }
   std::memcpy(buffer_->data() + buffer_->used, data, bytes);
@@ -390,12 +408,15 @@ bool concat(Heap* heap, const Value& a, const Value& b, Value* out) {
   } else {
     const size_t again = a.is(Kind::kText) ? left.bytes / 2 : 0;  // who appends, often appends more
     buffer = makeBuffer(heap, left.bytes + right.bytes + again);
-    if (!buffer) {
+    if (!buffer || !heap->spend(left.bytes)) {
       return false;
     }
     std::memcpy(buffer->data(), left.data, left.bytes);
     buffer->used = static_cast<uint32_t>(left.bytes);
     data = buffer->data();
+  }
+  if (!heap->spend(kUnitsOfAppend + right.bytes)) {
+    return false;
   }
   std::memcpy(buffer->data() + buffer->used, right.data, right.bytes);
   buffer->used += static_cast<uint32_t>(right.bytes);

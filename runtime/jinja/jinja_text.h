@@ -22,16 +22,16 @@ struct Str {
 
 /// Of a string value.
 Str strOf(const Value& value);
-bool equal(const Str& a, const Str& b);
+bool equal(Heap* heap, const Str& a, const Str& b);
 /// Less than, equal or greater: below, at or above 0. By bytes, which is by code points.
-int compare(const Str& a, const Str& b);
+int compare(Heap* heap, const Str& a, const Str& b);
 constexpr size_t kNotFound = SIZE_MAX;
 /// The first place of `part` at or behind `from`. Takes the bytes it compares off `work` and gives up when that is 0.
 size_t find(const Str& text, const Str& part, size_t from, uint64_t* work);
 /// The last place of `part` that ends at or before `end`.
 size_t findLast(const Str& text, const Str& part, size_t end, uint64_t* work);
 /// Code points; what is not UTF-8 counts by bytes.
-size_t countChars(const Str& text);
+size_t countChars(Heap* heap, const Str& text);
 /// The byte where the next character begins.
 size_t nextChar(const Str& text, size_t at);
 size_t previousChar(const Str& text, size_t at);

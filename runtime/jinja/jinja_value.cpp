@@ -1,5 +1,6 @@
 #include "jinja/jinja_value.h"
 
+#include <cstring>
 #include <utility>
 
 #include "jinja/jinja_number.h"
@@ -9,6 +10,9 @@ namespace {
 
 // Places of a list or dict; no heap has memory for so many.
 constexpr size_t kMost = size_t{1} << 27;
+constexpr uint64_t kUnitsOfElement = 16;  // to append it, and to drop it
+constexpr uint64_t kUnitsOfName = 8;      // to look it up
+constexpr uint32_t kFewEntries = 8;       // are looked through one by one
 
 template <typename T>
 size_t bytesOf(const T& object, size_t element_bytes) {
@@ -21,6 +25,9 @@ void dropEntries(Scope* scope, Heap* heap) {
   }
   if (scope->entries != nullptr) {
     heap->give(scope->entries, scope->capacity * sizeof(ScopeEntry));
+  }
+  if (scope->slots != nullptr) {
+    heap->give(scope->slots, scope->capacity * 2 * sizeof(uint32_t));
   }
   release(scope->parent);
 }
@@ -193,6 +200,7 @@ Ref<List> makeList(Heap* heap, size_t capacity) {
 }
 
 void pushTo(List* list, Value value) {
+  (void)list->heap->spend(kUnitsOfElement);
   new (list->items() + list->count) Value(std::move(value));
   ++list->count;
 }
@@ -223,7 +231,23 @@ Ref<Dict> makeDict(Heap* heap, size_t capacity) {
   return Ref<Dict>(dict);
 }
 
+uint32_t Scope::slotOf(const Symbol* name) const {
+  const uint32_t mask = 2 * capacity - 1;
+  uint32_t slot = static_cast<uint32_t>(
+                      (reinterpret_cast<uintptr_t>(name) * uint64_t{0x9E3779B97F4A7C15}) >> 32) &
+                  mask;
+  while (slots[slot] != 0 && entries[slots[slot] - 1].name != name) {
+    slot = (slot + 1) & mask;
+  }
+  return slot;
+}
+
 Value* Scope::find(const Symbol* name) {
+  (void)heap->spend(kUnitsOfName);
+  if (slots != nullptr) {
+    const uint32_t place = slots[slotOf(name)];
+    return place != 0 ? &entries[place - 1].value : nullptr;
+  }
   for (uint32_t i = 0; i < count; ++i) {
     if (entries[i].name == name) {
       return &entries[i].value;
@@ -231,6 +255,25 @@ Value* Scope::find(const Symbol* name) {
   }
   return nullptr;
 }
+
+namespace {
+
+// The capacity is a power of two.
+bool hashEntries(Heap* heap, Scope* scope) {
+  const size_t bytes = size_t{scope->capacity} * 2 * sizeof(uint32_t);
+  scope->slots = static_cast<uint32_t*>(heap->take(bytes));
+  if (scope->slots == nullptr) {
+    return false;
+  }
+  std::memset(scope->slots, 0, bytes);
+  (void)heap->spend(scope->capacity * kUnitsOfName);
+  for (uint32_t i = 0; i < scope->count; ++i) {
+    scope->slots[scope->slotOf(scope->entries[i].name)] = i + 1;
+  }
+  return true;
+}
+
+}  // namespace
 
 bool setIn(Heap* heap, Scope* scope, const Symbol* name, Value value) {
   if (Value* const known = scope->find(name); known != nullptr) {
@@ -250,11 +293,21 @@ bool setIn(Heap* heap, Scope* scope, const Symbol* name, Value value) {
     if (scope->entries != nullptr) {
       heap->give(scope->entries, scope->capacity * sizeof(ScopeEntry));
     }
+    if (scope->slots != nullptr) {
+      heap->give(scope->slots, scope->capacity * 2 * sizeof(uint32_t));
+      scope->slots = nullptr;
+    }
     scope->entries = larger;
     scope->capacity = capacity;
+    if (capacity > kFewEntries && !hashEntries(heap, scope)) {
+      return false;
+    }
   }
   new (scope->entries + scope->count) ScopeEntry{name, std::move(value)};
   ++scope->count;
+  if (scope->slots != nullptr) {
+    scope->slots[scope->slotOf(name)] = scope->count;
+  }
   return true;
 }
 

@@ -259,10 +259,13 @@ struct ScopeEntry {
 struct Scope : Object {
   Scope* parent = nullptr;
   ScopeEntry* entries = nullptr;
+  uint32_t* slots =
+      nullptr;  ///< of many entries: a hash table of 2 * capacity, a place plus 1; 0: free
   uint32_t count = 0;
   uint32_t capacity = 0;
 
   Value* find(const Symbol* name);
+  uint32_t slotOf(const Symbol* name) const;
 };
 
 struct Macro : Object {

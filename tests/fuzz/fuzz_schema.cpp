@@ -21,6 +21,7 @@ oriel_status read(const std::string& input, Watch* watch, Scratch* scratch, Gram
   if (parsed != ORIEL_OK) {
     return parsed;
   }
+  grammar->work()->allow(input.size());
   ExprId expression = 0;
   const oriel_status status =
       watch->ended(readJsonSchema(*schema, *schema, watch->log(), grammar, &expression).code());

@@ -20,6 +20,7 @@ class SchemaTexts {
   explicit SchemaTexts(const std::string& schema, size_t most_bytes = kMostBytes)
       : text_(schema), scratch_(allocator_, most_bytes), grammar_(&scratch_) {
     const JsonValue* value = nullptr;
+    grammar_.work()->allow(text_.size());
     status_ = parseJson(text_.data(), text_.size(), "the schema", log_.log(), &scratch_, &value);
     if (status_.ok()) {
       status_ = readJsonSchema(*value, *value, log_.log(), &grammar_, &root_);

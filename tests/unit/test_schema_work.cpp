@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/workspace.h"
+#include "grammar/automaton.h"
 #include "grammar/gbnf.h"
 #include "support/ledger.h"
 #include "support/processor_time.h"
@@ -16,8 +17,10 @@ using nlohmann::json;
 
 // What they take is a fifth of that at most, on two slow cores.
 constexpr double kMostSeconds = 5.0;
-// One look's worth of work, and the last piece that was begun.
-constexpr uint64_t kMostSteps = Work::kMostSteps + Work::kMostSteps / 10;
+// With one look's worth of work, and the last piece that was begun.
+uint64_t mostSteps(const Grammar& grammar) {
+  return grammar.work()->mostSteps() + Work::kMostSteps / 10;
+}
 
 std::string quoted(const std::string& pattern, int i) {
   std::string text = pattern;
@@ -42,7 +45,7 @@ oriel_status endsSoon(const json& schema) {
   const double seconds = processorSeconds([&] {
     const SchemaTexts texts(text);
     code = texts.code();
-    EXPECT_LT(texts.grammar().work()->steps(), kMostSteps);
+    EXPECT_LT(texts.grammar().work()->steps(), mostSteps(texts.grammar()));
     if (code == ORIEL_ERROR_UNSUPPORTED) {
       EXPECT_NE(std::string::npos, texts.errors().find(": ")) << texts.errors();
     } else {
@@ -64,7 +67,7 @@ TEST(SchemaWork, patterns_in_branches_are_held_against_each_other_in_time) {
   EXPECT_NE(std::string::npos, texts.errors().find("too much to work out (at #/oneOf/"))
       << texts.errors();
   EXPECT_NE(std::string::npos, texts.errors().find("): make it smaller")) << texts.errors();
-  EXPECT_LT(texts.grammar().work()->steps(), kMostSteps);
+  EXPECT_LT(texts.grammar().work()->steps(), mostSteps(texts.grammar()));
 }
 
 TEST(SchemaWork, ends_in_time_whatever_is_large) {
@@ -126,6 +129,76 @@ TEST(SchemaWork, ends_in_time_whatever_is_large) {
   EXPECT_LT(processorSeconds([&] { SchemaTexts texts(repeated + "]}"); }), kMostSeconds);
 }
 
+json pattern(const std::string& text) { return {{"type", "string"}, {"pattern", text}}; }
+
+// A count makes a chain of states: joining those that are alike must not look at the whole chain for each of them.
+TEST(SchemaWork, of_a_counted_pattern_grows_with_the_count) {
+  for (const char* const text : {"^.{0,%}$", "^[a-z ]{1,%}$", "^([A-Za-z0-9]+ ){1,%}$"}) {
+    const SchemaTexts few(pattern(quoted(text, 250)).dump());
+    const SchemaTexts many(pattern(quoted(text, 1000)).dump());
+    ASSERT_TRUE(few.ok() && many.ok()) << text << few.errors() << many.errors();
+    EXPECT_LT(many.grammar().work()->steps(), 6 * few.grammar().work()->steps()) << text;
+  }
+  const SchemaTexts texts(pattern("a.%b+?c,(}?<\uD429{967}1844674407370rue>d)#|^$|e ").dump());
+  EXPECT_TRUE(texts.ok()) << texts.errors();
+  EXPECT_LT(texts.grammar().work()->steps(), Work::kBaseSteps / 2);
+}
+
+TEST(SchemaWork, of_a_short_text_is_little_whatever_it_asks) {
+  const json all[] = {
+      pattern("^(a|b)*a(a|b){11}$"),
+      pattern("((a.{9}b){9}c){30}"),
+      pattern("a{1300}b{1300}c{1300}"),
+      pattern("a{0,1900}b{0,1900}"),
+      pattern("(a?b?c?){600}"),
+      pattern("(.*a){300}"),
+      pattern(".{1,3000}x"),
+      pattern("[a-f]{1,1500}[d-k]{1,1500}"),
+      {{"type", "string"}, {"pattern", "^(a|b)*$"}, {"minLength", 100000}},
+      {{"type", "string"}, {"format", "uri"}, {"maxLength", 1500}, {"pattern", "x.{99}y"}},
+      {{"allOf", {pattern("a.{7}b"), pattern("a.{8}b"), pattern("a.{9}b")}}},
+      {{"type", "number"}, {"multipleOf", 0.01}, {"maximum", 1000000007}, {"minimum", -999999937}},
+      {{"type", "integer"}, {"multipleOf", 997}, {"minimum", 1}},
+      {{"type", "array"}, {"minItems", 1000000}, {"items", {{"type", "array"}, {"minItems", 999}}}},
+      {{"anyOf", {pattern("x{900}"), pattern("x{901}"), pattern("x{902}"), pattern("x{903}")}}},
+      {{"oneOf", {pattern("^(.{59})*$"), pattern("^(.{61})*..$"), pattern("^(.{62})*.$")}}}};
+  for (const json& schema : all) {
+    (void)endsSoon(schema);
+  }
+  for (const char* const rules :
+       {"root ::= \"a\"{1000000}", "root ::= (\"a\" | \"b\"){0,1000000}",
+        "root ::= (((\"a\"{100} \"b\"){100} \"c\"){100} \"d\"){100}",
+        "root ::= ((([a-z]{9} [\\u0100-\\uFFFF]){9} \"c\"){9} \"d\"){99}"}) {
+    Scratch scratch(defaultAllocator(), SchemaTexts::kMostBytes);
+    Grammar grammar(&scratch);
+    std::vector<uint8_t> memory(1 << 20);
+    Automaton automaton;
+    ASSERT_TRUE(readGbnf(rules, std::strlen(rules), Log(), &grammar).ok()) << rules;
+    (void)compileAutomaton(grammar, Log(), memory.data(), memory.size(), &automaton);
+    EXPECT_LT(grammar.work()->steps(), mostSteps(grammar)) << rules;
+  }
+}
+
+// The budget grows with the text: one that is short for its work is refused, and the place is named.
+TEST(SchemaWork, that_may_be_done_grows_with_the_text) {
+  const std::string brief = pattern(".{1,1000}x").dump();
+  const SchemaTexts refused(brief);
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, refused.code());
+  EXPECT_NE(std::string::npos,
+            refused.errors().find("too much to work out (at #): make it smaller"))
+      << refused.errors();
+  EXPECT_TRUE(SchemaTexts(brief + std::string(2000, ' ')).ok());
+}
+
+TEST(SchemaWork, of_the_longest_texts_is_bounded) {
+  Work work(nullptr, {});
+  const uint64_t before = work.mostSteps();
+  work.allow(1000);
+  EXPECT_EQ(before + 1000 * Work::kStepsPerByte, work.mostSteps());
+  work.allow(SIZE_MAX);
+  EXPECT_EQ(uint64_t{Work::kMostSteps}, work.mostSteps());
+}
+
 TEST(SchemaWork, of_a_pattern_that_repeats_nothing_is_little) {
   const std::string nothing =
       R"({"type": "string", "pattern": "^(((((){9999}){9999}){9999}){9999}){9999}a$"})";
@@ -159,6 +232,7 @@ TEST(SchemaWork, of_many_tools_is_counted_together) {
     for (int tool = 0; tool < 128 && status.ok(); ++tool) {
       const JsonValue* schema = nullptr;
       ExprId expression = 0;
+      grammar.work()->allow(text.size());
       ASSERT_TRUE(
           parseJson(text.data(), text.size(), "the schema", log.log(), &scratch, &schema).ok());
       status = readJsonSchema(*schema, *schema, log.log(), &grammar, &expression);
@@ -166,7 +240,7 @@ TEST(SchemaWork, of_many_tools_is_counted_together) {
   });
   EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, status.code()) << log.errors();
   EXPECT_EQ(1u, log.lines.size()) << log.errors();
-  EXPECT_LT(grammar.work()->steps(), kMostSteps);
+  EXPECT_LT(grammar.work()->steps(), mostSteps(grammar));
   EXPECT_LT(seconds, kMostSeconds);
 }
 
@@ -180,6 +254,7 @@ TEST(SchemaWork, takes_memory_for_patterns_once) {
     Grammar grammar(&scratch);
     const JsonValue* schema = nullptr;
     ExprId expression = 0;
+    grammar.work()->allow(text.size());
     ASSERT_TRUE(parseJson(text.data(), text.size(), "it", Log(), &scratch, &schema).ok());
     ASSERT_TRUE(readJsonSchema(*schema, *schema, Log(), &grammar, &expression).ok());
     calls[i] = ledger.calls;
@@ -242,6 +317,7 @@ TEST(SchemaWork, ends_where_it_is_stopped) {
     CapturedLog log;
     const JsonValue* schema = nullptr;
     ExprId expression = 0;
+    grammar.work()->allow(text.size());
     ASSERT_TRUE(parseJson(text.data(), text.size(), "it", log.log(), &scratch, &schema).ok());
     const Status status = readJsonSchema(*schema, *schema, log.log(), &grammar, &expression);
     done = status.ok();
