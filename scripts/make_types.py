@@ -51,8 +51,8 @@ def q4_0_of_q8_0(block):
     scale, = struct.unpack_from("<e", block)
     quants = block[2:]
     magnitudes = quants.translate(MAGNITUDES)
-    peak = SIGNED[quants[magnitudes.index(max(magnitudes))]]
-    codes = quants.translate(CODES[peak]) if scale * peak != 0 else bytes([8]) * 32
+    peak = SIGNED[quants[magnitudes.index(max(magnitudes))]] if scale != 0 else 0
+    codes = quants.translate(CODES[peak]) if peak != 0 else bytes([8]) * 32
     low, high = int.from_bytes(codes[:16], "little"), int.from_bytes(codes[16:], "little")
     return struct.pack("<e", scale * peak / -8) + (low | high << 4).to_bytes(16, "little")
 

@@ -128,7 +128,7 @@ class Executor {
 
   /// Until the next call, what takes long without a StopCheck of its own (create, takeAgain, finishLoad) asks `stop` and
   /// ends with ORIEL_ERROR_CANCELLED. Null: nobody asks.
-  void stopBy(const StopCheck* stop) { stop_ = stop; }
+  void stopBy(const StopCheck* stop) { load_stop_ = stop; }
 
   /// A host-visible piece of the upload ring of `bytes` <= half of plan.upload, to be filled and handed
   /// to endWrite before the next beginWrite.
@@ -244,10 +244,10 @@ class Executor {
   virtual void describeTrust(char* text, size_t /*capacity*/) const { text[0] = '\0'; }
 
  protected:
-  StopCheck loadStop() const { return stop_ != nullptr ? *stop_ : StopCheck(); }
+  StopCheck loadStop() const { return load_stop_ != nullptr ? *load_stop_ : StopCheck(); }
 
  private:
-  const StopCheck* stop_ = nullptr;
+  const StopCheck* load_stop_ = nullptr;
 };
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few

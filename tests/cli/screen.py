@@ -22,6 +22,7 @@ class Screen:
         self.row = self.column = 0
         self.modes = set()
         self.unknown = []
+        self.inserting = False
         self.shade = set()  # what is set of SGR, and each character that was written with some
         self.shaded = ""
         self.rest = b""
@@ -74,8 +75,9 @@ class Screen:
     def write(self, c, width):
         row = self.rows[self.row]
         self.shaded += c if self.shade else ""
-        row.extend(" " * (self.column + width - len(row)))
-        row[self.column:self.column + width] = [c] + [""] * (width - 1)
+        row.extend(" " * (self.column + (0 if self.inserting else width) - len(row)))
+        row[self.column:self.column + (0 if self.inserting else width)] = [c] + [""] * (width - 1)
+        del row[self.columns:]
         self.column += width
 
     def down(self):
@@ -87,7 +89,9 @@ class Screen:
         numbers = [int(n) if n else 0 for n in parameters.split(";")]
         count = max(numbers[0], 1)
         row = self.rows[self.row]
-        if private and kind in "hl":
+        if not private and parameters == "4" and kind in "hl":
+            self.inserting = kind == "h"
+        elif private and kind in "hl":
             for number in numbers:
                 (self.modes.add if kind == "h" else self.modes.discard)(number)
         elif kind == "A":
