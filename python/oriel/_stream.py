@@ -130,7 +130,7 @@ class Stream:
         """Nobody waits for a step, and who read this begins `other`, or has ended."""
         if self._puller is not None or self.owner != other.owner:
             return False
-        task = self._reader and self._reader()
+        task = None if self._reader is None else self._reader()
         return task is None or task.done() or (other._reader is not None and task is other._reader())
 
     def hold(self, work: Callable[[], object]) -> None:
