@@ -327,6 +327,8 @@ class oriel_generation(Structure):
     decode_tokens_per_s: float
     tokens_drafted: int
     tokens_accepted: int
+    prompt_tokens_evicted: int
+    reserved_generation: int
 
 
 class oriel_embed_options(Structure):
@@ -954,6 +956,8 @@ oriel_generation._fields_ = [
     ("decode_tokens_per_s", c_double),
     ("tokens_drafted", c_uint32),
     ("tokens_accepted", c_uint32),
+    ("prompt_tokens_evicted", c_uint32),
+    ("reserved_generation", c_uint32),
 ]
 oriel_embed_options._fields_ = [
     ("struct_size", c_size_t),

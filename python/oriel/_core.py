@@ -178,7 +178,8 @@ class SessionCore:
     def _enter(self, turn: Union[Turn, Stream]) -> None:
         self.use()
         stream = self.stream
-        if stream is not None and stream.owner == threading.get_ident():
+        left = isinstance(turn, Stream) and stream is not None and stream.left_by(turn)
+        if stream is not None and (left or stream.owner == threading.get_ident()):
             stream.close()
         if not self._takes(turn):
             raise StateError(BUSY)

@@ -184,14 +184,36 @@ class Reply(Parsed):
         return self
 
     async def __anext__(self) -> str:
+        self._stream.read_by(asyncio.current_task())
+        pulled = asyncio.get_running_loop().run_in_executor(None, self._pull_text)
         try:
-            piece = await asyncio.get_running_loop().run_in_executor(None, self._pull_text)
+            piece = await asyncio.shield(pulled)
         except asyncio.CancelledError:
-            self._stream.interrupt()
+            await self._ended(pulled)
             raise
         if piece is None:
             raise StopAsyncIteration
         return piece
+
+    async def aclose(self) -> None:
+        """As `close`, without blocking the event loop."""
+        await self._ended()
+
+    async def _ended(self, *pulled: "asyncio.Future[Any]") -> None:
+        """Waits until the generation has ended, through further cancellations: the session is in use until then."""
+        ending = [*pulled, asyncio.get_running_loop().run_in_executor(None, self._stream.close)]
+        cancelled: Optional[asyncio.CancelledError] = None
+        while not all(future.done() for future in ending):
+            self._stream.interrupt()
+            try:
+                await asyncio.wait(ending, timeout=0.05)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        for future in ending:
+            if not future.cancelled():
+                future.exception()  # seen: the cancellation is what is raised
+        if cancelled is not None:
+            raise cancelled
 
     def run(self) -> "Reply":
         """Waits for the end. Faster than a loop, for nothing is handed over between threads."""

@@ -240,7 +240,7 @@ class View:
 @dataclasses.dataclass(frozen=True)
 class Generation:
     """How a reply went: oriel_generation. `stop_reason`: "length", "stop_token", "stop_text", "callback" (the app
-    ended it) or "cancelled"."""
+    ended it) or "cancelled". `prompt_tokens_evicted`: of `prompt_tokens`, those that the reply does not see."""
 
     stop_reason: str
     tokens: int
@@ -249,6 +249,7 @@ class Generation:
     decode_tokens_per_s: float
     tokens_drafted: int
     tokens_accepted: int
+    prompt_tokens_evicted: int
 
 
 @dataclasses.dataclass(frozen=True)

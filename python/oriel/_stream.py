@@ -6,6 +6,8 @@ import functools
 import os
 import queue
 import threading
+import time
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, Deque, List, NamedTuple, Optional, Tuple
 
 from . import _abi
@@ -13,6 +15,8 @@ from ._calls import interruptible, running, same_process
 from ._errors import Cancelled, StateError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from ._core import SessionCore
 
 
@@ -96,6 +100,8 @@ class Stream:
         self.core = core
         self.owner = threading.get_ident()
         self.ended = False
+        self._reader: Optional["weakref.ref[asyncio.Task[Any]]"] = None  # in asyncio
+        self._puller: Optional[int] = None  # the thread that waits for a step
         self._work: Deque[Callable[[Sink], None]] = collections.deque([work])
         self._steps: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
@@ -115,6 +121,17 @@ class Stream:
     def _open(self) -> bool:
         """It has the turn until a pull or `close` ends it. `run_at_once`, which has taken the work, does that itself."""
         return self._entered and (self._thread is not None or bool(self._work))
+
+    def read_by(self, task: "Optional[asyncio.Task[Any]]") -> None:
+        """In asyncio steps are pulled on threads of an executor: the task, not the thread, says whose reply this is."""
+        self._reader = None if task is None else weakref.ref(task)
+
+    def left_by(self, other: "Stream") -> bool:
+        """Nobody waits for a step, and who read this begins `other`, or has ended."""
+        if self._puller is not None or self.owner != other.owner:
+            return False
+        task = None if self._reader is None else self._reader()
+        return task is None or task.done() or (other._reader is not None and task is other._reader())
 
     def hold(self, work: Callable[[], object]) -> None:
         """Runs `work` in the turn of this reply, which has ended then."""
@@ -156,7 +173,12 @@ class Stream:
         with self._pulling:
             if self.ended:
                 return None
+            outer = self._puller  # this thread, if this is a signal's handler
             try:
+                self._puller = threading.get_ident()  # before the next line: `close` looks in the other order
+                if self._stopping:
+                    self._end()
+                    return None
                 if self._thread is None:
                     self.core.enter(self)
                     self._start()
@@ -167,6 +189,8 @@ class Stream:
                 if self._entered:
                     self._finish(drain=True)
                 raise
+            finally:
+                self._puller = outer
             if not isinstance(item, _End):
                 step: Step = item
                 return step
@@ -180,24 +204,28 @@ class Stream:
         if os.getpid() != self.core.pid:  # a forked child has neither the thread nor whoever holds the lock
             self.ended = True
             return
+        if self._thread is threading.current_thread():
+            raise StateError("a reply cannot be closed from inside its own callback: return from it first")
+        if self._entered and not self._open:
+            return  # it runs at once, and ends with that
+        self._stopping = True
+        while self._puller not in (None, threading.get_ident()):
+            self.interrupt()
+            time.sleep(0.002)
+        with self._pulling:
+            self._end()
+
+    def _end(self) -> None:
         if self._open:
-            if self._thread is threading.current_thread():
-                raise StateError("a reply cannot be closed from inside its own callback: return from it first")
-            if not self._pulling.acquire(blocking=False):
-                self.interrupt()
-                self._pulling.acquire()
-            try:
-                if self._open:
-                    self._finish(drain=not self.ended)
-            finally:
-                self._pulling.release()
-        if not self._entered:  # else it runs at once, and ends with that
+            self._finish(drain=not self.ended)
+        if not self._entered:
             self.ended = True
 
     def interrupt(self) -> None:
-        """Ends a pull that waits on another thread."""
+        """Ends a pull that waits on another thread. One that comes before the call has begun is for none: repeat it."""
         self._stopping = True
-        self.core.cancel()
+        if self._entered:
+            self.core.cancel()
 
     def ask(self, question: Callable[[], Any]) -> Any:
         """Runs `question` on the stream's thread, which waits between two steps."""

@@ -216,6 +216,42 @@ class Chat(unittest.TestCase):
             self.assertEqual(*asyncio.run(both(one, two)))
             self.assertTrue(asyncio.run(cancelled(one)))
 
+    def test_a_message_longer_than_the_window_is_warned_of_once(self):
+        said, read = [], []
+
+        def log(level, line):
+            if level == logging.WARNING and "window" in line:
+                said.append((line, bool(read)))
+
+        long = "Once upon a time there was a cat. " * 200
+        for progress in (None, lambda done, total: read.append(done)):
+            with oriel.Model(TINY, window=128, log=log, **ON_CPU) as model:
+                for text, warns in ((long, True), ("Once upon a time there was a cat. " * 20, True), ("Hello!", False)):
+                    with model.session(progress=progress) as chat:
+                        said.clear()
+                        read.clear()
+                        result = chat.reply(text, max_tokens=1, seed=1).run().generation
+                        self.assertEqual(len(said), int(warns), said)
+                        self.assertEqual(result.prompt_tokens_evicted > 0, warns)
+                        if not warns:
+                            continue
+                        line, late = said[0]
+                        self.assertFalse(late, "it is said before the text is read")
+                        tokens = int(line.split(" tokens")[0].split()[-1])
+                        self.assertNotIn("more than", line)
+                        self.assertLessEqual(abs(result.prompt_tokens - tokens), 8)  # what opens the reply
+                        self.assertEqual(result.prompt_tokens_evicted, result.prompt_tokens - 128 - model.plan.sink_tokens)
+                        self.assertEqual(chat.stats.evicted - result.prompt_tokens_evicted, result.tokens)
+
+    def test_messages_that_are_together_longer_than_the_window_are_counted(self):
+        with oriel.Model(TINY, window=128, **ON_CPU) as model, model.session() as chat:
+            for _ in range(10):
+                chat.add("user", "Once upon a time there was a cat. " * 3)
+            evicted = chat.stats.evicted
+            result = chat.reply(max_tokens=1).run().generation
+            self.assertGreaterEqual(result.prompt_tokens_evicted, evicted)
+            self.assertGreater(evicted, 0)
+
     def test_forks_marks_and_going_back(self):
         with self.model.session() as chat:
             chat.reply("Hello!", seed=1).run()

@@ -263,8 +263,17 @@ class Interrupts(unittest.TestCase):
                 pass
 
         def leave_early(core):
-            _stream.Stream(core, written).pull()
+            left.append(_stream.Stream(core, written))
+            left[-1].pull()
             core.change(lambda handle: handle)
+
+        def free_for_others(stream):
+            """The lock of a reply that Ctrl-C came into."""
+            free = []
+            thread = threading.Thread(target=lambda: free.append(stream._pulling.acquire(timeout=1)))
+            thread.start()
+            thread.join()
+            return free == [True]
 
         def at_once(core):
             _stream.Stream(core, written).run_at_once(lambda step: False)
@@ -276,6 +285,7 @@ class Interrupts(unittest.TestCase):
             finally:
                 self.assertEqual(other.change(lambda handle: handle), 1)
 
+        left = []
         works = {
             "change": lambda core: core.change(lambda handle: handle),
             "ask": lambda core: core.ask(lambda handle: handle),
@@ -288,7 +298,9 @@ class Interrupts(unittest.TestCase):
                 while self.interrupted(place, lambda: work(core)):
                     with self.subTest(name, place=place):
                         self.assertEqual((core.ask(lambda handle: handle), core.change(lambda handle: handle)), (1, 1))
+                        self.assertTrue(all(map(free_for_others, left)))
                     place += 1
+                    left.clear()
                     core = self.core()
                 self.assertGreater(place, 5, name)
 

@@ -505,6 +505,15 @@ oriel_view Session::view() const {
   return view;
 }
 
+uint64_t Session::evictedOf(uint64_t begin) const {
+  if (position_ == 0) {
+    return 0;
+  }
+  const uint64_t first = std::max<uint64_t>(begin, std::min<uint64_t>(position_, cache_.sinks));
+  const uint64_t seen = position_ - viewOf(position_ - 1).count;
+  return seen - std::min(seen, first);
+}
+
 bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const {
   const HeldTokens held =
       oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from);

@@ -298,6 +298,8 @@ class Session {
   uint32_t windowUsed() const {
     return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
   }
+  /// Of the tokens from `begin` on, those that the latest token does not see.
+  uint64_t evictedOf(uint64_t begin) const;
   uint64_t submissions() const { return submissions_; }
   /// Tokens that were read again, to go back or to forget.
   uint64_t readAgain() const { return read_again_; }
@@ -496,6 +498,7 @@ class Session {
   struct Evaluation;
   Status evaluateRow(Evaluation* chunk, uint32_t i, const float** logits);
   size_t idsAtOnce() const;
+  bool warnIfLonger(uint64_t begin, uint64_t tokens, bool all) const;
   bool comesInPieces(const TextParts& text) const;
   class Feed;
   class Counter;
@@ -504,7 +507,7 @@ class Session {
   Status readChunk(const int32_t* ids, uint32_t count, bool last, bool alone);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
-                     TokenSink* sink, bool counts);
+                     TokenSink* sink, TokenSink* counter);
   class EmbedFeed;
   Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                       uint32_t* n_tokens);

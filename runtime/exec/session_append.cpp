@@ -107,35 +107,61 @@ Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& 
   return appendEncoded(parts, options, &workspace);
 }
 
-/// Hands ids to the session while a text is being encoded.
-class Session::Feed final : public TokenSink {
- public:
-  /// `counted`: how many will come was said before.
-  Feed(Session* session, bool counted) : session_(session), counted_(counted) {}
-  Status take(const int32_t* ids, size_t count, bool last) override {
-    session_->expect(counted_ ? 0 : count);
-    return session_->appendIds(ids, count, last);
-  }
-  bool stops() override { return session_->calls_.cancelled(); }
-
- private:
-  Session* session_;
-  const bool counted_;
-};
-
 /// Counts the ids of a text that comes in pieces.
 class Session::Counter final : public TokenSink {
  public:
   explicit Counter(Session* session) : session_(session) {}
   Status take(const int32_t*, size_t count, bool) override {
     session_->expect(count);
+    tokens_ += count;
     return kOk;
+  }
+  bool stops() override { return session_->calls_.cancelled(); }
+  uint64_t tokens() const { return tokens_; }
+
+ private:
+  Session* session_;
+  uint64_t tokens_ = 0;
+};
+
+/// Hands ids to the session while a text is being encoded.
+class Session::Feed final : public TokenSink {
+ public:
+  /// `counter`: has counted them before the first comes; null: nobody has.
+  Feed(Session* session, const Counter* counter)
+      : session_(session), counter_(counter), begin_(session->position_) {}
+  Status take(const int32_t* ids, size_t count, bool last) override {
+    session_->expect(counter_ != nullptr ? 0 : count);
+    tokens_ += count;
+    const bool all = last || counter_ != nullptr;
+    warned_ = warned_ || session_->warnIfLonger(
+                             begin_, counter_ != nullptr ? counter_->tokens() : tokens_, all);
+    return session_->appendIds(ids, count, last);
   }
   bool stops() override { return session_->calls_.cancelled(); }
 
  private:
   Session* session_;
+  const Counter* counter_;
+  const uint64_t begin_;
+  uint64_t tokens_ = 0;
+  bool warned_ = false;
 };
+
+// Before the ids from `begin` on are read, of which there are `tokens`, or more unless these are `all`.
+bool Session::warnIfLonger(uint64_t begin, uint64_t tokens, bool all) const {
+  const uint64_t first = std::max<uint64_t>(begin, cache_.sinks);
+  const uint64_t end = begin + tokens;
+  if (recovers_ || replays_ || end <= first + cache_.window) {
+    return false;
+  }
+  context_.log.write(
+      ORIEL_LOG_WARNING,
+      "the text has %s%llu tokens, and the window holds %u: the beginning is not seen "
+      "by the reply, shorten the text or load the model with a longer window",
+      all ? "" : "more than ", static_cast<unsigned long long>(tokens), cache_.window);
+  return true;
+}
 
 // Whole chunks.
 size_t Session::idsAtOnce() const {
@@ -149,7 +175,10 @@ bool Session::comesInPieces(const TextParts& text) const {
 // Counting takes about a hundredth of the time that reading does: only where somebody is told.
 Status Session::appendEncoded(const TextParts& text, const EncodeOptions& options,
                               Workspace* workspace) {
-  const bool counts = context_.progress != nullptr && comesInPieces(text);
+  const bool tells =
+      context_.progress != nullptr || context_.tokenizer->idsAtMost(text.bytes()) > cache_.window;
+  Counter counter(this);
+  Counter* const counts = tells && comesInPieces(text) ? &counter : nullptr;
   Feed feed(this, counts);
   return feedEncoded(text, options, workspace, &feed, counts);
 }
@@ -157,7 +186,7 @@ Status Session::appendEncoded(const TextParts& text, const EncodeOptions& option
 // A text of any length, whole chunks of ids at a time. What may fail for lack of memory does so before the first of
 // them.
 Status Session::feedEncoded(const TextParts& text, const EncodeOptions& options,
-                            Workspace* workspace, TokenSink* sink, bool counts) {
+                            Workspace* workspace, TokenSink* sink, TokenSink* counter) {
   const Tokenizer& tokenizer = *context_.tokenizer;
   const size_t capacity = idsAtOnce();
   const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
@@ -175,10 +204,9 @@ Status Session::feedEncoded(const TextParts& text, const EncodeOptions& options,
   }
   Workspace own(memory.data(), bytes, context_.allocator);
   Workspace* const words = borrows ? &own : workspace;
-  if (counts) {
-    Counter counter(this);
+  if (counter != nullptr) {
     ORIEL_TRY(tokenizer.encodeParts(text, options, words, context_.log, ids.as<int32_t>(), capacity,
-                                    &counter));
+                                    counter));
   }
   return tokenizer.encodeParts(text, options, words, context_.log, ids.as<int32_t>(), capacity,
                                sink);

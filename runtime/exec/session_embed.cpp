@@ -48,7 +48,7 @@ Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* va
     if (recall_ != nullptr) {
       recall_->embeds = true;  // until the text is forgotten
     }
-    status = feedEncoded(parts, options, &workspace, &feed, /*counts=*/false);
+    status = feedEncoded(parts, options, &workspace, &feed, /*counter=*/nullptr);
   }
   const Status forgotten = forgetText(was_blank);
   return status.ok() ? forgotten : status;

@@ -1,4 +1,6 @@
 // The part of a session that writes replies.
+#include <algorithm>
+
 #include "exec/session.h"
 #include "os/os.h"
 
@@ -186,6 +188,8 @@ Status Session::beginReply(ReplyCall* call) {
   call->session = this;
   call->begin_ms = nowMs();
   call->result->prompt_tokens = prompt_tokens_;
+  call->result->prompt_tokens_evicted =
+      static_cast<uint32_t>(evictedOf(position_ - std::min<uint64_t>(position_, prompt_tokens_)));
   call->result->stop_reason = ORIEL_STOP_LENGTH;
   startReply(call->settings, call->place);
   drafter_.begin(call->settings.drafts);

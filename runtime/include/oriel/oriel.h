@@ -615,6 +615,10 @@ typedef struct oriel_generation {
   double decode_tokens_per_s; /* of the tokens after the first; 0 with fewer than two */
   uint32_t tokens_drafted;    /* guesses that were verified (oriel_options.draft_tokens), ... */
   uint32_t tokens_accepted;   /* ... and those that were right */
+  /* Of prompt_tokens, those that the reply does not see: a message is longer than the window, or several together are.
+   * A message that is longer than the window is a warning in the log, too. */
+  uint32_t prompt_tokens_evicted;
+  uint32_t reserved_generation;
 } oriel_generation;
 
 /* Appends one message in the session's chat format. Text is never read as control tokens. Roles are those
