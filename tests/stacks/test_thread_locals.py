@@ -1,0 +1,67 @@
+"""Threads of the library have the room that they are given, however much thread-local data the app has:
+test_thread_locals.py LIBRARY APP...
+
+ORIEL_STACKS_ICD: the Vulkan driver's manifest; empty: the CPU.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODEL = ROOT / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf"
+ICD = os.environ["ORIEL_STACKS_ICD"]
+LIBRARY, *APPS = sys.argv[1:]
+KIB = 1024
+# What runtime and platform give a thread that computes and one that compiles kernels (pool.cpp, pipelines.h).
+ROOM = {"small": 256 * KIB, "large": 8192 * KIB}
+PROCESSORS = len(os.sched_getaffinity(0))
+
+
+def run(app):
+    """The lines of the app by their first word."""
+    environment = dict(os.environ, VK_ICD_FILENAMES=ICD, VK_DRIVER_FILES=ICD,
+                       # Drivers are not built for them: only what Oriel does is looked at.
+                       ASAN_OPTIONS="detect_leaks=0", TSAN_OPTIONS="report_bugs=0")
+    command = [app, "vulkan" if ICD else "cpu", MODEL, "2", *([LIBRARY] if app.endswith("_opened") else [])]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if ran.returncode != 0:
+        raise AssertionError(f"{app} ended with {ran.returncode}: {ran.stdout}{ran.stderr}")
+    return dict(line.split(" ", 1) for line in ran.stdout.splitlines())
+
+
+class ThreadLocals(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.first = run(APPS[0])
+
+    def apps(self):
+        for app in APPS:
+            name = pathlib.Path(app).name
+            # Drivers for LLVM are shared libraries: a static program cannot open them, nor can TSan follow their code.
+            if ICD and name.endswith(("_static", "_thread", "_address")):
+                continue
+            yield name, app
+
+    def test_all_threads_run_and_the_reply_is_the_same(self):
+        want = PROCESSORS - 1 if ICD else min(2, PROCESSORS) - 1
+        for name, app in self.apps():
+            with self.subTest(app=name):
+                ran = run(app)
+                self.assertEqual(self.first["tokens"], ran["tokens"])
+                self.assertEqual("0", ran["refused"])
+                self.assertEqual(min(want, 3), int(ran["threads"]))
+                for kind, least in ROOM.items():
+                    used, room = map(int, re.fullmatch(r"(\d+) of (\d+)", ran[kind]).groups())
+                    if room == 0 and (kind == "small") == bool(ICD):
+                        continue  # no such thread here
+                    self.assertGreaterEqual(room, least)
+                    # Instrumented apps run the same library, and hold their own interceptors' frames besides.
+                    self.assertLessEqual(used, least / 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,179 @@
+// For programs that are linked with -Wl,--wrap=pthread_create.
+#include "support/painted_stacks.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace oriel_internal::test {
+namespace {
+
+constexpr unsigned char kPaint = 0xA5;
+// Above this a stack is not written to, which takes the memory: its pages go back to the system and are zeros then.
+constexpr size_t kMostPainted = size_t{1} << 20;
+// Left to painting itself, below the frame that does it.
+constexpr size_t kOwnBytes = 1024;
+
+struct Start {
+  void* (*body)(void* user);
+  void* user;
+};
+
+struct Known {
+  std::mutex mutex;
+  ThreadCount count;
+  std::vector<StackUse> ended;
+};
+Known& known() {
+  static Known* const all = new Known;  // outlives threads that end when the program does
+  return *all;
+}
+
+bool stackOfThisThread(unsigned char** lowest) {
+  pthread_attr_t attributes;
+  void* address = nullptr;
+  size_t bytes = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) {
+    return false;
+  }
+  const bool ok = pthread_attr_getstack(&attributes, &address, &bytes) == 0;
+  (void)pthread_attr_destroy(&attributes);
+  *lowest = static_cast<unsigned char*>(address);
+  return ok;
+}
+
+// NOLINTNEXTLINE(misc-unused-parameters): not inlined, so that its callees lie below what it paints
+__attribute__((noinline, no_sanitize("address", "thread"))) void* runPainted(const Start& start,
+                                                                             StackUse* use) {
+  unsigned char* lowest = nullptr;
+  if (!stackOfThisThread(&lowest)) {
+    return start.body(start.user);
+  }
+  unsigned char* const here = static_cast<unsigned char*>(__builtin_frame_address(0));
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  use->room_bytes = static_cast<size_t>(here - lowest);
+  const bool painted = use->room_bytes <= kMostPainted;
+  const size_t bytes =
+      painted ? use->room_bytes - kOwnBytes : (use->room_bytes - kOwnBytes) / page * page;
+  const unsigned char colour = painted ? kPaint : 0;
+  if (painted) {
+    // By hand: a sanitizer's memset would look for the frames that it knows.
+    for (volatile unsigned char* at = lowest; at < lowest + bytes; ++at) {
+      *at = colour;
+    }
+  } else {
+    (void)madvise(lowest, bytes, MADV_DONTNEED);
+  }
+  void* const result = start.body(start.user);
+  const volatile unsigned char* at = lowest;
+  while (at < lowest + bytes && *at == colour) {
+    ++at;
+  }
+  use->used_bytes = static_cast<size_t>(here - at);
+  return result;
+}
+
+void* threadMain(void* argument) {
+  const Start start = *static_cast<Start*>(argument);
+  delete static_cast<Start*>(argument);
+  StackUse use;
+  void* const result = runPainted(start, &use);
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  known().ended.push_back(use);
+  return result;
+}
+
+}  // namespace
+
+extern "C" {
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the linker's names
+int __real_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                          void* user);
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                          void* user) {
+  Start* const start = new Start{body, user};
+  const int error = __real_pthread_create(thread, attributes, threadMain, start);
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  if (error != 0) {
+    delete start;
+    ++known().count.refused;
+  } else {
+    ++known().count.made;
+  }
+  return error;
+}
+}
+
+namespace {
+struct Call {
+  void (*body)(void* user);
+  void* user;
+  StackUse use;
+};
+}  // namespace
+
+StackUse runOnPaintedStack(size_t stack_bytes, void (*body)(void* user), void* user) {
+  // On a mapping of its own, whose upper part is for what the C library and painting take.
+  constexpr size_t kAbove = size_t{2} << 20;
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t bytes = (stack_bytes + kAbove + page - 1) / page * page;
+  Call call = {body, user, {}};
+  call.use.room_bytes = stack_bytes;
+  pthread_attr_t attributes;
+  pthread_t thread;
+  const auto main = [](void* argument) -> void* {
+    Call* const all = static_cast<Call*>(argument);
+    unsigned char* lowest = nullptr;
+    unsigned char* const here = static_cast<unsigned char*>(__builtin_frame_address(0));
+    if (!stackOfThisThread(&lowest)) {
+      std::abort();
+    }
+    // What is above the room that was asked for is skipped: alloca has no other use here.
+    const size_t skip = static_cast<size_t>(here - lowest) - all->use.room_bytes;
+    volatile char* const skipped = static_cast<volatile char*>(__builtin_alloca(skip));
+    skipped[0] = 0;
+    const Start start = {[](void* user_call) -> void* {
+                           const Call& one = *static_cast<Call*>(user_call);
+                           one.body(one.user);
+                           return nullptr;
+                         },
+                         all};
+    (void)runPainted(start, &all->use);
+    return nullptr;
+  };
+  if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, bytes) != 0 ||
+      __real_pthread_create(&thread, &attributes, main, &call) != 0 ||
+      pthread_join(thread, nullptr) != 0) {
+    std::perror("a thread to call on");
+    std::abort();
+  }
+  (void)pthread_attr_destroy(&attributes);
+  return call.use;
+}
+
+ThreadCount countThreads() {
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  return known().count;
+}
+
+StackUse deepestThread(size_t least_bytes, size_t most_bytes) {
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  StackUse deepest;
+  for (const StackUse& use : known().ended) {
+    if (use.room_bytes >= least_bytes && use.room_bytes <= most_bytes &&
+        use.used_bytes > deepest.used_bytes) {
+      deepest = use;
+    }
+  }
+  return deepest;
+}
+
+}  // namespace oriel_internal::test
