@@ -24,19 +24,21 @@ HEADER_WORDS = 5
 
 NAME, EXT_IMPORT, ENTRY_POINT, DECORATE, MEMBER_DECORATE, FUNCTION = 5, 11, 15, 71, 72, 54
 SPEC_CONSTANT_OP, COMPOSITE_EXTRACT, COMPOSITE_INSERT, SHUFFLE = 52, 81, 82, 79
+ALIGNED = 2
 
-# What an instruction's operands are: t the type of the result, r the result, i an id, l a literal; the last one before
-# a star stands for as many as there are. From the SPIR-V specification, section 3.
+# What an instruction's operands are: t the type of the result, r the result, i an id, l a literal, m memory operands;
+# the last one before a star stands for as many as there are. From the SPIR-V specification, section 3.
 OPERANDS = {
     10: "l*", 11: "rl*", 14: "ll", 16: "il*", 17: "l", 71: "ill*", 72: "illl*",
     19: "r", 20: "r", 21: "rll", 22: "rl", 23: "ril", 24: "ril", 25: "ril*", 28: "rii", 29: "ri", 30: "ri*",
     32: "rli", 33: "ri*",
     41: "tr", 42: "tr", 43: "trl*", 44: "tri*", 46: "tr", 48: "tr", 49: "tr", 50: "trl*", 51: "tri*", 52: "trli*",
-    54: "trli", 55: "tr", 56: "", 57: "tri*", 59: "trl", 61: "tril*", 62: "iil*", 65: "tri*", 77: "trii",
+    54: "trli", 55: "tr", 56: "", 57: "tri*", 59: "trl", 61: "trim", 62: "iim", 65: "tri*", 77: "trii",
     79: "triil*", 80: "tri*", 81: "tril*", 82: "triil*", 98: "tri*",
     12: "trili*", 224: "iii",
     245: "tri*", 246: "iil", 247: "il", 248: "r", 249: "i", 250: "iiil*", 252: "", 253: "", 254: "i", 255: "",
     4450: "triil",
+    4456: "riiiii", 4457: "triiim", 4458: "iiiim", 4459: "triii",  # matrix units
 }
 # Arithmetic, comparisons, conversions, atomics, group operations: a result of ids.
 for code in (*range(109, 152), *range(154, 192), *range(194, 206), *range(227, 243), 333, 334, 335, 336, 337, 345):
@@ -56,13 +58,17 @@ def string_words(words):
     raise Unknown("a string without an end")
 
 
+def memory_operands(words):
+    """A mask, an alignment if the mask says so, and ids of scopes."""
+    literals = 0 if not words else 2 if words[0] & ALIGNED else 1
+    return "l" * literals + "i" * (len(words) - literals)
+
+
 def check(code, operands):
     if code == EXT_IMPORT and struct.pack(f"<{len(operands) - 1}I", *operands[1:]).rstrip(b"\0") != b"GLSL.std.450":
         raise Unknown("another set of instructions")
     if code == SPEC_CONSTANT_OP and operands[2] in (COMPOSITE_EXTRACT, COMPOSITE_INSERT, SHUFFLE):
         raise Unknown("literals in a constant's operation")
-    if code in (61, 62) and len(operands) > (3 if code == 61 else 2) and operands[3 if code == 61 else 2] & 0x18:
-        raise Unknown("the scope of a memory operand")
 
 
 def roles(code, operands):
@@ -74,6 +80,8 @@ def roles(code, operands):
         raise Unknown(f"instruction {code}")
     check(code, operands)
     pattern = OPERANDS[code]
+    if pattern.endswith("m"):
+        return pattern[:-1] + memory_operands(operands[len(pattern) - 1:])
     if pattern.endswith("*"):
         return (pattern[:-2] + pattern[-2] * len(operands))[:len(operands)]
     if len(pattern) != len(operands) and not (code == 59 and len(operands) == 4):

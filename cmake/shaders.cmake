@@ -1,43 +1,31 @@
-# Compiles GLSL to SPIR-V 1.3, validates it and packs it. See shaders/variants.cmake for the table.
-set(ORIEL_PACKED_KERNELS "" CACHE FILEPATH
-    "kernels_packed.cpp of another build of this version: no shader compiler is needed then")
-if(ORIEL_PACKED_KERNELS)
+# The kernels for Vulkan: shaders/kernels_packed.cpp, which scripts/pack_kernels.sh makes, or compiled in this build.
+# shaders/variants.cmake has the table of kernels.
+option(ORIEL_COMPILE_SHADERS "Compile the shaders in this build, for work on them" OFF)
+
+set(ORIEL_TRACKED_KERNELS ${PROJECT_SOURCE_DIR}/shaders/kernels_packed.cpp)
+set(ORIEL_CHECK_KERNELS ${CMAKE_COMMAND} -DKERNELS=${ORIEL_TRACKED_KERNELS}
+                        -P ${PROJECT_SOURCE_DIR}/cmake/check_kernels.cmake)
+
+if(NOT ORIEL_COMPILE_SHADERS)
+  include(${PROJECT_SOURCE_DIR}/cmake/shader_sources.cmake)
+  # An edit of a shader configures again, and so prints the warning.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ORIEL_SHADER_SOURCES} ${ORIEL_TRACKED_KERNELS})
+  execute_process(COMMAND ${ORIEL_CHECK_KERNELS} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(failed)
+    message(WARNING "${said}")
+  endif()
   macro(oriel_embed_shaders target)
-    target_sources(${target} PRIVATE ${ORIEL_PACKED_KERNELS})
+    target_sources(${target} PRIVATE ${ORIEL_TRACKED_KERNELS})
   endmacro()
   return()
 endif()
 
-find_program(ORIEL_GLSLANG glslangValidator REQUIRED DOC "GLSL compiler (package glslang-tools)")
-find_program(ORIEL_SPIRV_VAL spirv-val REQUIRED DOC "SPIR-V validator (package spirv-tools)")
-
-# Kernels for matrix units are left out where the tools are older than GL_KHR_cooperative_matrix.
-function(oriel_find_cooperative_matrix)
-  set(probe ${CMAKE_CURRENT_BINARY_DIR}/cooperative_matrix)
-  file(WRITE ${probe}.comp "#version 450
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#extension GL_KHR_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
-layout(binding = 0) buffer Data { float data[]; };
-void main() {
-  coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> sums;
-  coopMatLoad(sums, data, 0u, 16u, gl_CooperativeMatrixLayoutRowMajor);
-}
-")
-  set(found OFF)
-  execute_process(COMMAND ${ORIEL_GLSLANG} --quiet --target-env vulkan1.1 -V -S comp -o ${probe}.spv ${probe}.comp
-                  RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
-  if(NOT failed)
-    execute_process(COMMAND ${ORIEL_SPIRV_VAL} --target-env vulkan1.1 ${probe}.spv
-                    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
-  endif()
-  if(NOT failed)
-    set(found ON)
-  endif()
-  message(STATUS "Kernels for matrix units (GL_KHR_cooperative_matrix): ${found}")
-  set(ORIEL_COOPERATIVE_MATRIX ${found} PARENT_SCOPE)
-endfunction()
-oriel_find_cooperative_matrix()
+# scripts/pack_kernels.sh leaves its compiler in build/kernels/bin.
+find_program(ORIEL_GLSLANG glslangValidator HINTS ${PROJECT_SOURCE_DIR}/build/kernels/bin REQUIRED
+             DOC "GLSL compiler (package glslang-tools)")
+find_program(ORIEL_SPIRV_VAL spirv-val HINTS ${PROJECT_SOURCE_DIR}/build/kernels/bin REQUIRED
+             DOC "SPIR-V validator (package spirv-tools)")
+find_package(Python3 COMPONENTS Interpreter REQUIRED)
 
 set(ORIEL_SHADER_NAMES "")
 set(ORIEL_SHADER_SPIRV "")
@@ -49,8 +37,7 @@ function(oriel_shader name source)
   list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE defines)
   add_custom_command(
     OUTPUT ${spirv}
-    COMMAND ${ORIEL_GLSLANG} --quiet --target-env vulkan1.1 -V -g0 -S comp -I${shader_dir} ${defines}
-            -o ${spirv} ${shader_dir}/${source}
+    COMMAND ${ORIEL_GLSLANG} --quiet ${ORIEL_SHADER_FLAGS} -I${shader_dir} ${defines} -o ${spirv} ${shader_dir}/${source}
     COMMAND ${ORIEL_SPIRV_VAL} --target-env vulkan1.1 ${spirv}
     DEPENDS ${shader_dir}/${source} ${ORIEL_SHADER_HEADERS}
     COMMENT "shader ${name}" VERBATIM)
@@ -59,10 +46,6 @@ function(oriel_shader name source)
 endfunction()
 
 # oriel_embed_shaders(TARGET): compiles the whole table into TARGET as one C++ file, kernels_packed.cpp.
-find_package(Python3 COMPONENTS Interpreter QUIET)
-if(NOT Python3_Interpreter_FOUND)
-  message(STATUS "Python was not found: the kernels for Vulkan take some 0.4 MB more in the library")
-endif()
 macro(oriel_embed_shaders target)
   file(GLOB ORIEL_SHADER_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl
        ${PROJECT_SOURCE_DIR}/shaders/shared/*.h)
@@ -78,4 +61,6 @@ macro(oriel_embed_shaders target)
             ${PROJECT_SOURCE_DIR}/cmake/renumber_spirv.py ${PROJECT_SOURCE_DIR}/shaders/variants.cmake
     COMMENT "packing shaders" VERBATIM)
   target_sources(${target} PRIVATE ${packed})
+  add_custom_target(oriel_kernels DEPENDS ${packed})
+  add_dependencies(${target} oriel_kernels)  # so that only one of them writes the file
 endmacro()

@@ -17,11 +17,6 @@ add_custom_target(source-bundle
   COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/cmake/make_source_bundle.cmake ${bundle_settings}
   COMMAND ${CMAKE_COMMAND} -E tar czf ${PROJECT_BINARY_DIR}/${bundle_name}.tar.gz oriel-bundle
   WORKING_DIRECTORY ${PROJECT_BINARY_DIR} COMMENT "${bundle_name}.tar.gz" VERBATIM)
-foreach(source IN LISTS bundled)  # the kernels
-  get_source_file_property(generated ${source} GENERATED)
-  if(generated)
-    add_custom_target(oriel_bundled_kernels DEPENDS ${source})
-    add_dependencies(oriel_bundled_kernels oriel)  # so that only one of them writes the file
-    add_dependencies(source-bundle oriel_bundled_kernels)
-  endif()
-endforeach()
+if(TARGET oriel_kernels)
+  add_dependencies(source-bundle oriel_kernels)
+endif()

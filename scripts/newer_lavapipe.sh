@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds with the shader compiler of a newer Debian, and runs the tests of kernels and the self-test on its
-# lavapipe: that has matrix units (VK_KHR_cooperative_matrix), which those of Debian 12 and 13 have not.
+# Runs the tests of kernels and the self-test on the lavapipe of a newer Debian: it has matrix units
+# (VK_KHR_cooperative_matrix), which those of Debian 12 and 13 have not.
 #
 #   scripts/newer_lavapipe.sh [GTEST_FILTER]
 #
@@ -33,27 +33,15 @@ root=$newer/sysroot
 oriel_install_packages build runtime test || skip "packages are missing"
 mkdir -p "$newer/bin"
 oriel_sysroot "$root" amd64 "${ORIEL_NEWER_SUITE:-testing}" libstdc++6 libvulkan1 mesa-vulkan-drivers \
-  vulkan-validationlayers glslang-tools spirv-tools || skip "a newer release could not be had"
-
-# Programs of the release, and ours with its libraries: bin/with PROGRAM ARGS...
-lib=$root/usr/lib/x86_64-linux-gnu
-cat >"$newer/bin/with" <<SCRIPT
-#!/bin/sh
-exec '$lib/ld-linux-x86-64.so.2' --library-path '$lib' "\$@"
-SCRIPT
-for program in glslangValidator spirv-val; do
-  printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$newer/bin/with" "$root/usr/bin/$program" >"$newer/bin/$program"
-done
-chmod +x "$newer"/bin/*
+  vulkan-validationlayers || skip "a newer release could not be had"
+oriel_sysroot_programs "$newer/bin" "$root" ld-linux-x86-64.so.2 || exit 1
 
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 build=$newer/build
 icd=$(compgen -G "$root/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
 (cd "$oriel_root" && oriel_logged cmake --preset release -B "$build" "${launcher[@]}" -DORIEL_BUILD_TESTS=ON \
-  -DORIEL_WARNINGS_AS_ERRORS=ON \
-  "-DORIEL_GLSLANG=$newer/bin/glslangValidator" "-DORIEL_SPIRV_VAL=$newer/bin/spirv-val" \
-  "-DORIEL_LAVAPIPE_ICD=$icd") || exit 1
+  -DORIEL_WARNINGS_AS_ERRORS=ON "-DORIEL_LAVAPIPE_ICD=$icd") || exit 1
 cmake --build "$build" --target oriel_tests_lavapipe || exit 1
 
 # Compiling kernels with matrix units at the first dispatch takes this driver minutes.

@@ -1,6 +1,9 @@
 # Every kernel variant that is built: NAME SOURCE [DEFINE...].
 # Names are <op>_<weights>_<kv>_<path>, leaving out what does not apply; the executor looks kernels up
 # by these names. Paths: `subgroup` sums lanes with subgroup arithmetic, `shared` through shared memory.
+# A change here or in a shader: scripts/pack_kernels.sh.
+
+set(ORIEL_SHADER_FLAGS --target-env vulkan1.1 -V -g0 -S comp)  # of glslangValidator
 
 foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
   string(TOLOWER ${type} name)
@@ -37,12 +40,10 @@ endforeach()
 oriel_shader(stage_half stage_half.comp)
 
 # `matrix`: many tokens, by matrix units.
-if(ORIEL_COOPERATIVE_MATRIX)
-  foreach(type F16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
-    string(TOLOWER ${type} name)
-    oriel_shader(matmul_${name}_matrix matmul_matrix.comp WEIGHT_${type})
-  endforeach()
-endif()
+foreach(type F16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
+  string(TOLOWER ${type} name)
+  oriel_shader(matmul_${name}_matrix matmul_matrix.comp WEIGHT_${type})
+endforeach()
 
 oriel_shader(rms_norm_subgroup rms_norm.comp SUBGROUP)
 oriel_shader(rms_norm_shared rms_norm.comp)

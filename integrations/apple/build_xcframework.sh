@@ -4,8 +4,8 @@
 #
 #   ORIEL_VULKAN=ON build_xcframework.sh
 #
-# builds the Vulkan executor, too, for apps that embed MoltenVK; that needs glslang, spirv-tools and
-# vulkan-headers on the Mac. The headers are those of ORIEL_VULKAN_HEADERS (the folder with vulkan/vulkan.h), the
+# builds the Vulkan executor, too, for apps that embed MoltenVK; that needs vulkan-headers on the
+# Mac. The headers are those of ORIEL_VULKAN_HEADERS (the folder with vulkan/vulkan.h), the
 # Vulkan SDK (VULKAN_SDK) or Homebrew.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

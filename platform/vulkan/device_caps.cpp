@@ -218,7 +218,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
     readFloat16(api, physical, &caps);
   }
   // Some drivers do not survive being asked.
-  bool matrix_extensions = kHasMatrixKernels && caps.has(VulkanFeature::kFloat16) &&
+  bool matrix_extensions = caps.has(VulkanFeature::kFloat16) &&
                            !isKnownFor(VulkanFeature::kCooperativeMatrix) &&
                            !isKnownFor(VulkanFeature::kFloat16);
   for (const char* name : kMatrixExtensions) {

@@ -48,8 +48,6 @@ build   g++                     must  cmd:g++
 build   cmake                   must  cmd:cmake
 build   ninja-build             must  cmd:ninja
 build   ccache                  may   cmd:ccache
-build   glslang-tools           must  cmd:glslangValidator
-build   spirv-tools             must  cmd:spirv-val
 build   libvulkan-dev           must  inc:vulkan/vulkan.h
 build   libcli11-dev            must  inc:CLI/CLI.hpp
 build   libhwy-dev              may   inc:hwy/highway.h
@@ -61,6 +59,7 @@ runtime libvulkan1              may   lib:libvulkan.so.1
 runtime libedit2                may   lib:libedit.so.2
 runtime mesa-vulkan-drivers     may   file:/usr/share/vulkan/icd.d/lvp_icd*.json
 test    libgtest-dev            must  inc:gtest/gtest.h
+test    spirv-tools             may   cmd:spirv-dis
 test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
 test    python3-numpy           may   file:/usr/lib/python3/dist-packages/numpy
 test    python3-pip             may   cmd:pip3

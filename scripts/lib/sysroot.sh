@@ -4,6 +4,8 @@
 #
 #   oriel_unpack FOLDER PACKAGE...              packages of this system, unpacked below FOLDER
 #   oriel_sysroot FOLDER ARCH SUITE PACKAGE...  packages of ARCH with all they depend on
+#   oriel_sysroot_programs BIN FOLDER LOADER PROGRAM...  starts programs of FOLDER with its libraries: BIN/PROGRAM,
+#                                               and BIN/with FILE for any other
 #
 # SUITE is a release's name, or "" for this system's. Folders that are complete are left alone.
 
@@ -94,4 +96,16 @@ oriel_relative_links() {
     [[ $to == /* ]] && ln -sfnr "$1$to" "$link"
   done < <(find "$1" -type l)
   return 0
+}
+
+oriel_sysroot_programs() {
+  local bin=$1 folder=$2 loader=$3 lib program
+  shift 3
+  lib=$(compgen -G "$folder/usr/lib/*/$loader" | head -n 1)
+  [[ -n $lib ]] || { oriel_say "no $loader in $folder" && return 1; }
+  printf '#!/bin/sh\nexec "%s" --library-path "%s" "$@"\n' "$lib" "${lib%/*}" >"$bin/with"
+  for program in "$@"; do
+    printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$bin/with" "$folder/usr/bin/$program" >"$bin/$program"
+  done
+  (cd "$bin" && chmod +x with "$@")
 }

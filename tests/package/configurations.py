@@ -7,9 +7,10 @@ when a page or a CMake file names an option or a value that is in none of them.
 # By the test that builds it. Values in <> are what this machine has.
 CONFIGURATIONS = {
     # `cmake -B build`, but for the program: that takes longer than all others, and the build whose test this is
-    # has it. The first four are defaults.
+    # has it. The first five are defaults.
     "by_default": {
         "ORIEL_VULKAN": "ON",
+        "ORIEL_COMPILE_SHADERS": "OFF",
         "ORIEL_CPU_SIMD": "ON",
         "ORIEL_BUILD_TESTS": "OFF",
         "ORIEL_WARNINGS_AS_ERRORS": "OFF",
@@ -29,6 +30,7 @@ CONFIGURATIONS = {
         "BUILD_SHARED_LIBS": "ON",
         "ORIEL_WARNINGS_AS_ERRORS": "ON",
         "ORIEL_INSTALL": "ON",
+        "ORIEL_COMPILE_SHADERS": "ON",
         "ORIEL_GLSLANG": "<the shader compiler>",
         "ORIEL_SPIRV_VAL": "<its validator>",
         "ORIEL_VULKAN_HEADERS": "<Vulkan's headers>",
@@ -39,7 +41,6 @@ CONFIGURATIONS = {
         "ORIEL_LINE_EDITOR": "OFF",
         "ORIEL_SERVER": "OFF",
         "ORIEL_STATIC_RUNTIME": "ON",
-        "ORIEL_PACKED_KERNELS": "<the kernels of the build whose tests these are>",
         "ORIEL_BUILD_CLI": "ON",
         "ORIEL_BOTH_LIBRARIES": "ON",
     },
@@ -68,7 +69,6 @@ ELSEWHERE = {
     "ORIEL_WASM_THREADS": "scripts/web.sh",
     "EMSCRIPTEN_ROOT": "scripts/web.sh",
     "ORIEL_NODE": "what tests run on",
-    "ORIEL_SPIRV_DIS": "what tests read kernels with",
     "ORIEL_HIGHWAY_INSTALLED": "found or not, as ORIEL_FETCH_HIGHWAY says",
     "ORIEL_TEST_ALL": "which tests run",
     "ORIEL_SWIFTSHADER_ICD": "what tests run on",

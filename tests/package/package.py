@@ -4,9 +4,13 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/shaders"))
+import kernels  # noqa: E402  # pylint: disable=wrong-import-position
+
 HERE = SOURCE / "tests/package"
 MODEL = SOURCE / "models/oriel-tiny/oriel-tiny-q8_0.gguf"
 
@@ -35,24 +39,24 @@ def read_cache(build):
     return dict(re.findall(r"^([^#/][^:\n]*):[A-Z]+=(.*)$", text, re.M))
 
 
-def compiled_kernels(folder, build):
-    """Options of CMake with which the kernels that a build has compiled are taken from it. There are hundreds of them, and
-    each is compiled and checked once in the tests."""
-    kernels = pathlib.Path(build) / "runtime/spirv"
-    cache = read_cache(build)
-    options = []
+def shader_compiler(folder):
+    """Options of CMake for programs that take their answers from the tracked kernels: those are compiled and checked
+    where they are made (scripts/pack_kernels.sh)."""
+    spirv = fresh(pathlib.Path(folder) / "spirv")
+    for name, code in kernels.read(kernels.TRACKED)[0].items():
+        (spirv / f"{name}.spv").write_bytes(code)
+    options = {}
     for name in ("ORIEL_GLSLANG", "ORIEL_SPIRV_VAL"):
         program = pathlib.Path(folder) / name.lower()
         program.write_text(f"""#!/bin/sh
 for word; do last=$word; [ "$before" = -o ] && output=$word; before=$word; done
-compiled='{kernels}'/"$(basename "${{output:-$last}}")"
-[ -f "$compiled" ] || exec '{cache.get(name, "false")}' "$@"
-echo "$(basename "$0")" >>'{folder}/kernels_taken'
+compiled='{spirv}'/"$(basename "${{output:-$last}}")"
+echo "$(basename "$0")" >>'{folder}/programs_run'
 if [ -n "$output" ]; then cp "$compiled" "$output"; else cmp -s "$compiled" "$last"; fi
 """)
         program.chmod(0o755)
-        options.append(f"-D{name}={program}")
-    return options if cache.get("ORIEL_VULKAN") == "ON" else []
+        options[name] = str(program)
+    return options
 
 
 def sections(page):

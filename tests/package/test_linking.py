@@ -8,7 +8,8 @@ import shutil
 import sys
 import unittest
 
-from package import HERE, MODEL, SOURCE, fresh, on_the_cpu, read_cache, replies, run, scratch, sections
+from package import (HERE, MODEL, SOURCE, fresh, kernels, on_the_cpu, read_cache, replies, run, scratch,
+                     sections)
 
 CMAKE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2])
 PAGE = sections("docs/linking.md")
@@ -25,6 +26,20 @@ class Linking(unittest.TestCase):
         cls.libdir = next(cls.prefix.rglob("liboriel.a")).parent
         for name in ("main.c", "main.cpp"):
             shutil.copy(SOURCE / "apps/examples/minimal.c", cls.folder / name)
+
+    def test_every_kernel_for_vulkan_is_installed(self):
+        if read_cache(BUILD).get("ORIEL_VULKAN") != "ON":
+            self.skipTest("this build is without Vulkan")
+        files = {"the library": self.libdir / "liboriel.a"}
+        if (self.prefix / "bin/oriel").is_file():
+            files["the program"] = self.prefix / "bin/oriel"
+        for what, path in files.items():
+            code = path.read_bytes()
+            names = set(re.findall(rb"matmul_\w+_matrix(?=\0)", code))
+            # Of f16 and of each quantised type with integers for quants (shaders/variants.cmake).
+            self.assertEqual(13, len(names), f"{what}: kernels for matrix units")
+            self.assertEqual([], [name for name in kernels.read(kernels.TRACKED)[0] if name.encode() + b"\0" not in code],
+                             what)
 
     def environment(self):
         return on_the_cpu(PREFIX=str(self.prefix), PKG_CONFIG_PATH=str(self.libdir / "pkgconfig"))

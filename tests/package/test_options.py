@@ -12,7 +12,7 @@ import sys
 import unittest
 
 from configurations import CONFIGURATIONS
-from package import (HERE, SOURCE, compiled_kernels, fresh, on_the_cpu, read_cache, replies, replies_with_four_tokens, run,
+from package import (HERE, SOURCE, fresh, on_the_cpu, read_cache, replies, replies_with_four_tokens, run, shader_compiler,
                      sections)
 
 CMAKE, BUILD, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
@@ -70,9 +70,8 @@ class Options(unittest.TestCase):
         environment.pop("CMAKE_BUILD_TYPE", None)
         if not shutil.which("make"):
             environment.setdefault("CMAKE_GENERATOR", "Ninja")
-        kernels = compiled_kernels(folder, BUILD)
         lines = PAGE["Installed"][0].replace("cmake", f'"{CMAKE}"')
-        run("sh", "-ec", lines.replace("-B build", " ".join(["-B build -DORIEL_BUILD_CLI=OFF", *kernels])), cwd=folder, env=environment)
+        run("sh", "-ec", lines.replace("-B build", "-B build -DORIEL_BUILD_CLI=OFF"), cwd=folder, env=environment)
         self.check("by_default", folder / "build")
         self.assertIn("-O3 -DNDEBUG", self.commands(folder / "build"))
         cache = read_cache(folder / "build")
@@ -154,9 +153,7 @@ class Options(unittest.TestCase):
         (folder / "block.cmake").write_text(PAGE["FetchContent"][0])
         options = dict(CONFIGURATIONS["as_a_shared_library"])
         options["ORIEL_VULKAN_HEADERS"] = OURS["ORIEL_VULKAN_HEADERS"]
-        for option in compiled_kernels(folder, BUILD):
-            name, value = option[2:].split("=", 1)
-            options[name] = value
+        options.update(shader_compiler(folder))
         compilers = {}
         if shutil.which("clang") and shutil.which("clang++"):
             compilers = {"CMAKE_C_COMPILER": "clang", "CMAKE_CXX_COMPILER": "clang++"}
@@ -164,8 +161,7 @@ class Options(unittest.TestCase):
         make(parent, *flags({**options, **compilers}), f"-DFETCHCONTENT_SOURCE_DIR_ORIEL={source}",
              f"-DBLOCK={folder / 'block.cmake'}", f"-DCONSUMER={CONSUMER}")
         options["ORIEL_INSTALL"] = "ON"
-        taken = (folder / "kernels_taken").read_text().split()  # the programs that were named are those that ran
-        self.assertEqual({"oriel_glslang", "oriel_spirv_val"}, set(taken))
+        self.assertEqual({"oriel_glslang", "oriel_spirv_val"}, set((folder / "programs_run").read_text().split()))
         replies_with_four_tokens(self, parent / "build/programs/in_c")
         run(parent / "build/programs/app")
         self.assertFalse((parent / "build/compile_commands.json").exists())
@@ -228,8 +224,6 @@ class Options(unittest.TestCase):
         same = {name: OURS[name] for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER",
                                               "ORIEL_WARNINGS_AS_ERRORS", "ORIEL_UNITY") if OURS.get(name)}
         options = {**same, **CONFIGURATIONS["as_packages"], "CMAKE_INSTALL_LIBDIR": MULTIARCH}
-        packed = BUILD / "runtime/kernels_packed.cpp"
-        options["ORIEL_PACKED_KERNELS"] = packed if packed.is_file() else ""
         options["ORIEL_DESKTOP"] = "OFF"  # as in scripts/package.sh
         run(CMAKE, "-S", SOURCE, "-B", folder / "build", "-G", OURS["CMAKE_GENERATOR"], *flags(options))
         run(CMAKE, "--build", folder / "build", "--parallel", os.cpu_count() or 2,

@@ -1,0 +1,14 @@
+# ORIEL_SHADER_SOURCES: every file that decides what kernels_packed.cpp holds. ORIEL_SHADER_HASH: of their contents and
+# names, whatever the line endings of the checkout.
+get_filename_component(oriel_shader_root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
+file(GLOB ORIEL_SHADER_SOURCES ${oriel_shader_root}/shaders/*.comp ${oriel_shader_root}/shaders/lib/*.glsl
+     ${oriel_shader_root}/shaders/shared/*.h)
+list(APPEND ORIEL_SHADER_SOURCES ${oriel_shader_root}/shaders/variants.cmake ${CMAKE_CURRENT_LIST_DIR}/renumber_spirv.py
+     ${CMAKE_CURRENT_LIST_DIR}/pack_shaders.cmake)
+set(ORIEL_SHADER_HASH "")
+foreach(source IN LISTS ORIEL_SHADER_SOURCES)
+  file(READ ${source} text)
+  string(REPLACE "\r\n" "\n" text "${text}")
+  file(RELATIVE_PATH name ${oriel_shader_root} ${source})
+  string(SHA256 ORIEL_SHADER_HASH "${ORIEL_SHADER_HASH}\n${name}\n${text}")
+endforeach()
