@@ -122,6 +122,18 @@ void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
             plan.sink_tokens, plan.chunk_tokens);
 }
 
+// Whether the app stops a load before the first weight is read.
+struct LoadStop {
+  const oriel_options& options;
+  uint64_t total_bytes;
+
+  static bool asked(void* user) {
+    const LoadStop& self = *static_cast<const LoadStop*>(user);
+    return self.options.progress != nullptr &&
+           self.options.progress(0, self.total_bytes, self.options.progress_user) != 0;
+  }
+};
+
 // Everything after the model's block exists. What it made so far is undone by oriel_model_free.
 Status loadInto(const oriel_options& options, const char* path, PreparedModel* prepared,
                 Arena* arena, oriel_model* model) {
@@ -136,13 +148,18 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   }
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);
-  ORIEL_TRY(settleChat(model->allocator, log, &model->chat));
+  LoadStop asks = {options, prepared->source.bytes()};
+  const JinjaStop stop = {LoadStop::asked, &asks};
+  ORIEL_TRY(settleChat(model->allocator, stop, log, &model->chat));
   if (model->chat.runs) {
     Scratch scratch(model->allocator, templateScratchBytes(model->chat.jinja_bytes));
     LenientLog lenient(log);
     const Status parsed =
         checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
-                   lenient.log(), &scratch);
+                   stop, lenient.log(), &scratch);
+    if (parsed.code() == ORIEL_ERROR_CANCELLED) {
+      return log.fail(parsed.code(), "reading the chat template was stopped: ask again");
+    }
     if (!parsed.ok() && scratch.noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                       "no memory to read the model's chat template: close other programs");

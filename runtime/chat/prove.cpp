@@ -40,9 +40,16 @@ constexpr Probe kProbes[] = {
 /// The longest text that a probe becomes, default system prompts included.
 constexpr size_t kProbeTextBytes = ChatTemplate::kMaxDefaultSystem + 4096;
 
+/// Of all probes together. Published templates take a hundredth of it.
+constexpr uint64_t kMostSteps = 1'000'000;
+
 class Prover {
  public:
-  Prover(const ChatTemplate& chat, Scratch* scratch) : chat_(chat), scratch_(*scratch) {}
+  Prover(const ChatTemplate& chat, const JinjaStop& stop, Scratch* scratch)
+      : chat_(chat), stop_(stop), scratch_(*scratch) {}
+
+  bool stopped() const { return stopped_; }
+  bool tooMuch() const { return too_much_; }
 
   bool proves() {
     char* const room = scratch_.takeText(kProbeTextBytes);
@@ -88,7 +95,7 @@ class Prover {
     settings.bos = {chat_.bos, std::strlen(chat_.bos)};
     settings.eos = {chat_.eos, std::strlen(chat_.eos)};
     settings.thinking = wish;
-    TemplateRun run(settings, {}, Log(), &scratch_);
+    TemplateRun run(settings, stop_, Log(), &scratch_);
     JsonBuilder make(&scratch_);
     JsonValue* const list = make.list();
     for (size_t i = 0; i < probe.count; ++i) {
@@ -99,8 +106,12 @@ class Prover {
     JinjaOutput written;
     const Status status = list != nullptr ? run.render(*list, generation, &written)
                                           : Status(ORIEL_ERROR_OUT_OF_MEMORY);
-    if (!status.ok()) {
-      return status.code() == ORIEL_ERROR_ARGUMENT ? Result::kRefused : Result::kDiffers;
+    steps_ += written.steps;
+    stopped_ = status.code() == ORIEL_ERROR_CANCELLED;
+    too_much_ = status.code() == ORIEL_ERROR_UNSUPPORTED || steps_ > kMostSteps;
+    if (!status.ok() || too_much_) {
+      return status.code() == ORIEL_ERROR_ARGUMENT && !too_much_ ? Result::kRefused
+                                                                 : Result::kDiffers;
     }
     if (leavesOut(written, probe)) {
       return Result::kRefused;
@@ -120,19 +131,32 @@ class Prover {
   }
 
   const ChatTemplate& chat_;
+  const JinjaStop& stop_;
   Scratch& scratch_;
+  uint64_t steps_ = 0;
+  bool stopped_ = false;
+  bool too_much_ = false;
 };
 
 }  // namespace
 
-Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat) {
+Status settleChat(const oriel_allocator& allocator, const JinjaStop& stop, const Log& log,
+                  ChatTemplate* chat) {
   if (chat->jinja == nullptr) {
     return kOk;
   }
   Scratch scratch(allocator, templateScratchBytes(chat->jinja_bytes));
   const bool known = chat->format != nullptr && std::strcmp(chat->format->name, "plain") != 0;
-  chat->runs =
-      !known || chat->jinja_bytes > kMaxChatTemplateBytes || !Prover(*chat, &scratch).proves();
+  Prover prover(*chat, stop, &scratch);
+  chat->runs = !known || chat->jinja_bytes > kMaxChatTemplateBytes || !prover.proves();
+  if (prover.stopped()) {
+    return log.fail(ORIEL_ERROR_CANCELLED, "running the chat template was stopped: ask again");
+  }
+  if (prover.tooMuch()) {
+    log.write(ORIEL_LOG_WARNING,
+              "the model's chat template takes too many steps for short conversations: name a "
+              "format (oriel_chat_options.chat_template, --template)");
+  }
   return scratch.noMemory()
              ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                         "no memory to run the model's chat template: close other programs")

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/workspace.h"
+#include "jinja/jinja.h"
 #include "text/chat.h"
 
 namespace oriel_internal {
@@ -11,7 +12,9 @@ namespace oriel_internal {
 /// answers that hold a thought, with thinking on, off and not mentioned, with and without an opened reply) both ways and
 /// sets chat->runs where one differs, or no format is known. Conversations that the template refuses, or
 /// whose system message it leaves out, do not count: there a format is more patient. Borrows memory as a template does. Does nothing for formats that come without a template.
-/// ORIEL_ERROR_OUT_OF_MEMORY where the system refuses it.
-Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat);
+/// A template that takes too many steps is not tried further: a warning says so, and a conversation that needs it fails.
+/// ORIEL_ERROR_OUT_OF_MEMORY where the system refuses it, ORIEL_ERROR_CANCELLED.
+Status settleChat(const oriel_allocator& allocator, const JinjaStop& stop, const Log& log,
+                  ChatTemplate* chat);
 
 }  // namespace oriel_internal
