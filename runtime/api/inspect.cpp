@@ -168,7 +168,7 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     readShape(file, &info);
     countTensors(file, &info);
     ChatTemplate chat = recogniseChat(file);
-    if (const Status status = settleChat(allocator, log, &chat); !status.ok()) {
+    if (const Status status = settleChat(allocator, {}, log, &chat); !status.ok()) {
       return status.code();
     }
     copyText(chat.name(), std::strlen(chat.name()), info.chat_template);

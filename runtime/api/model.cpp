@@ -138,13 +138,16 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   }
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);
-  ORIEL_TRY(settleChat(model->allocator, log, &model->chat, stop));
+  ORIEL_TRY(settleChat(model->allocator, stop, log, &model->chat));
   if (model->chat.runs) {
     Scratch scratch(model->allocator, templateScratchBytes(model->chat.jinja_bytes));
     LenientLog lenient(log);
     const Status parsed =
         checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
-                   lenient.log(), &scratch);
+                   {stop.asked, stop.user}, lenient.log(), &scratch);
+    if (parsed.code() == ORIEL_ERROR_CANCELLED) {
+      return log.fail(parsed.code(), "reading the chat template was stopped: ask again");
+    }
     if (!parsed.ok() && scratch.noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                       "no memory to read the model's chat template: close other programs");

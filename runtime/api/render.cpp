@@ -425,7 +425,7 @@ Status oriel_internal::readChat(const oriel_model& model, const oriel_chat_optio
 
 Status oriel_internal::settleChoice(const oriel_model& model, ChatChoice* choice) {
   if (choice->chat.jinja != model.chat.jinja) {  // that was settled when it was loaded
-    ORIEL_TRY(settleChat(model.allocator, model.log, &choice->chat));
+    ORIEL_TRY(settleChat(model.allocator, {}, model.log, &choice->chat));
   }
   const TemplateSettings& settings = choice->settings;
   choice->by_template = choice->chat.runs || settings.tools.bytes != 0 ||

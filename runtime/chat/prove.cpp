@@ -40,6 +40,9 @@ constexpr Probe kProbes[] = {
 /// The longest text that a probe becomes, default system prompts included.
 constexpr size_t kProbeTextBytes = ChatTemplate::kMaxDefaultSystem + 4096;
 
+/// Of all probes together. Published templates take a hundredth of it.
+constexpr uint64_t kMostSteps = 1'000'000;
+
 class Prover {
  public:
   Prover(const ChatTemplate& chat, const StopCheck& stop, Scratch* scratch)
@@ -47,6 +50,7 @@ class Prover {
 
   /// Then what was found counts for nothing.
   bool stopped() const { return stopped_; }
+  bool tooMuch() const { return too_much_; }
 
   bool proves() {
     char* const room = scratch_.takeText(kProbeTextBytes);
@@ -113,8 +117,12 @@ class Prover {
     JinjaOutput written;
     const Status status = list != nullptr ? run.render(*list, generation, &written)
                                           : Status(ORIEL_ERROR_OUT_OF_MEMORY);
-    if (!status.ok()) {
-      return status.code() == ORIEL_ERROR_ARGUMENT ? Result::kRefused : Result::kDiffers;
+    steps_ += written.steps;
+    stopped_ = stopped_ || status.code() == ORIEL_ERROR_CANCELLED;
+    too_much_ = status.code() == ORIEL_ERROR_UNSUPPORTED || steps_ > kMostSteps;
+    if (!status.ok() || too_much_) {
+      return status.code() == ORIEL_ERROR_ARGUMENT && !too_much_ ? Result::kRefused
+                                                                 : Result::kDiffers;
     }
     if (leavesOut(written, probe)) {
       return Result::kRefused;
@@ -135,14 +143,16 @@ class Prover {
 
   const ChatTemplate& chat_;
   const StopCheck stop_;
-  bool stopped_ = false;
   Scratch& scratch_;
+  uint64_t steps_ = 0;
+  bool stopped_ = false;
+  bool too_much_ = false;
 };
 
 }  // namespace
 
-Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat,
-                  const StopCheck& stop) {
+Status settleChat(const oriel_allocator& allocator, const StopCheck& stop, const Log& log,
+                  ChatTemplate* chat) {
   if (chat->jinja == nullptr) {
     return kOk;
   }
@@ -151,7 +161,12 @@ Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate
   Prover prover(*chat, stop, &scratch);
   chat->runs = !known || chat->jinja_bytes > kMaxChatTemplateBytes || !prover.proves();
   if (prover.stopped()) {
-    return ORIEL_ERROR_CANCELLED;
+    return log.fail(ORIEL_ERROR_CANCELLED, "running the chat template was stopped: ask again");
+  }
+  if (prover.tooMuch()) {
+    log.write(ORIEL_LOG_WARNING,
+              "the model's chat template takes too many steps for short conversations: name a "
+              "format (oriel_chat_options.chat_template, --template)");
   }
   return scratch.noMemory()
              ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,

@@ -57,7 +57,8 @@ Status unifyNewlines(const char** text, size_t* bytes, const Log& log, Scratch* 
 }
 
 Status handOut(const Str& text, const Log& log, Scratch* scratch, JinjaOutput* output) {
-  *output = {text.data, text.bytes, nullptr, 0};
+  output->text = text.data;
+  output->bytes = text.bytes;
   size_t n = 0;
   jinja::forEachRun(text, 0, text.bytes,
                     [&](size_t, size_t, TextOrigin source) { n += source != 0 ? 1 : 0; });
@@ -91,7 +92,9 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
     out.reserve(std::min(bytes, scratch->leftBytes() / 4));
     heap.meter().begin(steps * jinja::kUnitsAStep, stop);
     Interpreter interpreter({&heap, &parser, clock, log, {steps, kMaxDepth}});
-    ORIEL_TRY(interpreter.run(body, variables, n_variables, &out));
+    const Status status = interpreter.run(body, variables, n_variables, &out);
+    output->steps = heap.meter().units() / jinja::kUnitsAStep;
+    ORIEL_TRY(status);
     if (!out.finish(&text)) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                       "no memory for what the chat template wrote: give it less text");
@@ -115,10 +118,10 @@ Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* va
   return runParsed(parser, body, variables, n_variables, clock, stop, log, scratch, output);
 }
 
-Status checkJinja(const char* chat_template, size_t bytes, const Log& log, Scratch* scratch) {
+Status checkJinja(const char* chat_template, size_t bytes, const JinjaStop& stop, const Log& log,
+                  Scratch* scratch) {
   ORIEL_TRY(unifyNewlines(&chat_template, &bytes, log, scratch));
   const Node* body = nullptr;
-  const JinjaStop stop;
   Parser parser(stop, log, scratch);
   return parser.parse(chat_template, bytes, &body);
 }

@@ -39,6 +39,7 @@ struct JinjaOutput {
   size_t bytes = 0;
   const SourceRange* ranges = nullptr;
   size_t n_ranges = 0;
+  uint64_t steps = 0;  ///< that running took, also where it failed
 };
 
 /// How a template is to end early.
@@ -55,6 +56,7 @@ Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* va
                 size_t n_variables, const JinjaClock& clock, const JinjaStop& stop, const Log& log,
                 Scratch* scratch, JinjaOutput* output);
 /// Whether a template can be parsed; says in which line not.
-Status checkJinja(const char* chat_template, size_t bytes, const Log& log, Scratch* scratch);
+Status checkJinja(const char* chat_template, size_t bytes, const JinjaStop& stop, const Log& log,
+                  Scratch* scratch);
 
 }  // namespace oriel_internal

@@ -165,7 +165,7 @@ ORIEL_FUZZ(chat) {
   if (which < names.size()) {
     chat = chatTemplateOf(*chatFormatByName(names[which].c_str()));
   } else {
-    EXPECT_EQ(ORIEL_OK, watch.ended(settleChat(*watch.allocator(), watch.log(), &chat).code()));
+    EXPECT_EQ(ORIEL_OK, watch.ended(settleChat(*watch.allocator(), {}, watch.log(), &chat).code()));
     watch.expectPeakBelow(templateScratchBytes(parts[0].size()));
   }
   ChatTemplate chosen;

@@ -252,7 +252,7 @@ ORIEL_FUZZ(template) {
   Scratch scratch(*watch.allocator(), templateScratchBytes(given.bytes()));
   const JsonText jinja = given.settings.text;
   const oriel_status parsed =
-      watch.ended(checkJinja(jinja.data, jinja.bytes, watch.log(), &scratch).code());
+      watch.ended(checkJinja(jinja.data, jinja.bytes, {}, watch.log(), &scratch).code());
   EXPECT_TRUE(whole.status != ORIEL_OK || parsed == ORIEL_OK);
   EXPECT_TRUE(parsed == ORIEL_OK || parsed == ORIEL_ERROR_ARGUMENT ||
               parsed == ORIEL_ERROR_OUT_OF_MEMORY);

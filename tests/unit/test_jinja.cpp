@@ -65,9 +65,10 @@ TEST(Jinja, a_check_reads_and_runs_nothing) {
   Scratch scratch(allocator, 1 << 20);
   CapturedLog log;
   const std::string good = "{{ raise_exception('no') }}{{ undef.x }}{{ x|frobnicate }}";
-  EXPECT_TRUE(checkJinja(good.data(), good.size(), log.log(), &scratch).ok());
+  EXPECT_TRUE(checkJinja(good.data(), good.size(), {}, log.log(), &scratch).ok());
   const std::string bad = "a\n{% if %}";
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, checkJinja(bad.data(), bad.size(), log.log(), &scratch).code());
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            checkJinja(bad.data(), bad.size(), {}, log.log(), &scratch).code());
   EXPECT_TRUE(log.says("line 2")) << log.errors();
 }
 

@@ -1,0 +1,288 @@
+// What templates may cost: whatever a filter, test, method or function does is counted, and ends within a number of units.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "chat/prove.h"
+#include "jinja/jinja_filters.h"
+#include "jinja/jinja_functions.h"
+#include "jinja/jinja_methods.h"
+#include "jinja/jinja_parser.h"
+#include "jinja/jinja_tests.h"
+#include "support/jinja_template.h"
+
+namespace oriel_internal::test::test_jinja_work {
+namespace {
+
+using nlohmann::ordered_json;
+using Names = std::set<std::string>;
+
+constexpr size_t kMostBytes = size_t{4} << 20;
+constexpr uint64_t kMostUnits = 2'000'000;
+// One filter that was begun goes through what there is memory for, some times.
+constexpr uint64_t kLastUnits = 32'000'000;
+// Texts have 30,000 bytes, lists 5,000 elements: who looks at all of one counts at least so much.
+constexpr uint64_t kLeastUnits = 2'500;
+
+const JinjaVariables& variables() {
+  static const JinjaVariables made([] {
+    ordered_json values;
+    std::string text;
+    for (int i = 0; i < 10000; ++i) {
+      text += "ab ";
+    }
+    values["text"] = text;
+    values["same"] = text;
+    values["blanks"] = std::string(30000, ' ');
+    for (int i = 0; i < 5000; ++i) {
+      values["list"].push_back(i);
+      values["other"].push_back(i);
+      values["words"].push_back("ab");
+    }
+    for (int i = 0; i < 60; ++i) {
+      values["given"]["k" + std::to_string(i)] = i;
+    }
+    return values;
+  }());
+  return made;
+}
+
+struct Ran {
+  oriel_status status = ORIEL_OK;
+  uint64_t units = 0;
+  std::string error;
+};
+
+Ran run(const std::string& text, uint64_t most_units) {
+  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
+  Scratch scratch(allocator, kMostBytes);
+  CapturedLog log;
+  const jinja::Node* tree = nullptr;
+  const JinjaStop stop;
+  const Log says = log.log();
+  jinja::Parser parser(stop, says, &scratch);
+  Ran ran;
+  ran.status = parser.parse(text.data(), text.size(), &tree).code();
+  if (ran.status == ORIEL_OK) {
+    jinja::Heap heap(&scratch);
+    heap.meter().begin(most_units, {});
+    jinja::TextBuilder out(&heap);
+    jinja::Interpreter interpreter({&heap, &parser, {}, says, {most_units, 400}});
+    const std::vector<JinjaVariable>& all = variables().all();
+    ran.status = interpreter.run(tree, all.data(), all.size(), &out).code();
+    ran.units = heap.meter().units();
+  }
+  ran.error = log.errors();
+  return ran;
+}
+
+// Of these ways to use one name, the one that costs most beside the values that it is given.
+struct Dearest {
+  std::string body;
+  uint64_t units = 0;
+  bool works = false;
+  bool refused = false;
+
+  void add(const std::string& use, const std::string& values) {
+    const Ran ran = run("{% set x = [" + values + "] %}" + use, kMostUnits);
+    for (const char* const words :
+         {"is not supported", "which templates may not", "refuses this conversation"}) {
+      refused = refused || ran.error.find(words) != std::string::npos;
+    }
+    if (ran.status != ORIEL_OK && ran.units <= kMostUnits) {
+      return;
+    }
+    // Twice the values: those beside the use, and those of the use.
+    const uint64_t base =
+        run("{% set x = [" + values + "] %}{% set x = [" + values + "] %}", UINT32_MAX).units;
+    const uint64_t more = ran.units > base ? ran.units - base : 0;
+    works = true;
+    if (more >= units) {
+      units = more;
+      body = use;
+    }
+  }
+};
+
+void expectCounted(const std::string& name, const Dearest& dearest, const Names& constant) {
+  if (!dearest.works) {
+    EXPECT_TRUE(dearest.refused) << name << ": give it a value that it takes";
+    return;
+  }
+  EXPECT_EQ(constant.count(name) == 0, dearest.units >= kLeastUnits)
+      << name << " counts " << dearest.units << " units in " << dearest.body;
+  const Ran ran = run("{% for i in range(100000) %}{% for j in range(10) %}" + dearest.body +
+                          "{% endfor %}{% endfor %}",
+                      kMostUnits);
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, ran.status) << dearest.body << ran.error;
+  EXPECT_LT(ran.units, kMostUnits + kLastUnits) << dearest.body;
+}
+
+const char* const kValues[] = {"text",        "blanks",      "list", "words", "given",
+                               "dict(given)", "'%c' * 5000", "7",    "1.5"};
+// As they stand in a call; what they are made of.
+const struct {
+  const char* call;
+  const char* values;
+} kArguments[] = {{"", "1"},
+                  {"(same)", "same"},
+                  {"(other)", "other"},
+                  {"(words)", "words"},
+                  {"((same ~ 'x',) * 40)", "(same ~ 'x',) * 40"},
+                  {"(30000)", "1"},
+                  {"('a', 'b')", "1"},
+                  {"('upper')", "1"},
+                  {"(attribute='0')", "1"},
+                  {"(0, 1)", "1"},
+                  {"('k7')", "1"},
+                  {"(indent=9000)", "1"}};
+
+TEST(JinjaWork, every_filter_counts_what_it_does) {
+  const Names constant = {"abs", "d", "default", "round"};
+  for (uint16_t id = 0; jinja::filterName(id) != nullptr; ++id) {
+    const std::string name = jinja::filterName(id);
+    Dearest dearest;
+    for (const std::string value : kValues) {
+      for (const auto& one : kArguments) {
+        dearest.add("{% set x = (" + value + ")|" + name + one.call + " %}",
+                    value + ", " + one.values);
+      }
+    }
+    expectCounted(name, dearest, constant);
+  }
+}
+
+TEST(JinjaWork, every_test_counts_what_it_does) {
+  const Names constant = {"boolean", "callable", "defined", "escaped",  "even",
+                          "false",   "filter",   "float",   "integer",  "iterable",
+                          "mapping", "none",     "number",  "odd",      "sequence",
+                          "string",  "test",     "true",    "undefined"};
+  for (uint16_t id = 0; jinja::testName(id) != nullptr; ++id) {
+    const std::string name = jinja::testName(id);
+    Dearest dearest;
+    for (const std::string value : kValues) {
+      for (const std::string other : {"", ", text", ", same", ", list", ", other", ", 7"}) {
+        dearest.add("{% set x = [" + value + "]|select('" + name + "'" + other + ") %}",
+                    value + other);
+      }
+    }
+    expectCounted(name, dearest, constant);
+  }
+}
+
+TEST(JinjaWork, every_method_counts_what_it_does) {
+  const Names constant = {"copy", "cycle"};
+  for (uint8_t id = 1; jinja::methodName(id) != nullptr; ++id) {
+    const std::string name = jinja::methodName(id);
+    Dearest dearest;
+    for (const std::string value : kValues) {
+      for (const auto& one : kArguments) {
+        const std::string call = one.call[0] == '\0' ? "()" : one.call;
+        dearest.add("{% set x = (" + value + ")." + name + call + " %}", value + ", " + one.values);
+      }
+    }
+    const std::string twice = "{% set x = loop." + name + "(list, list) %}";
+    dearest.add("{% for k in [1] %}" + twice + twice + "{% endfor %}", "list");
+    expectCounted(name, dearest, constant);
+  }
+}
+
+TEST(JinjaWork, every_function_counts_what_it_does) {
+  const Names constant = {"range"};
+  for (uint32_t id = 0; jinja::functionName(id) != nullptr; ++id) {
+    const std::string name = jinja::functionName(id);
+    Dearest dearest;
+    for (const std::string value : kValues) {
+      dearest.add("{% set x = " + name + "(" + value + ") %}", value);
+    }
+    expectCounted(name, dearest, constant);
+  }
+}
+
+// What stands in no table.
+TEST(JinjaWork, what_else_is_large_is_counted) {
+  for (const std::string use :
+       {"text ~ same", "text + same", "text * 2", "list + list", "list * 2", "text[1:]",
+        "text[::2]", "list[1:]", "text[29999]", "text == same", "text < same", "list == other",
+        "'bb' in text", "-1 in list", "'%s' % text", "'%r' % text", "given|string ~ list",
+        "'{0}'.format(text)", "('{0}' * 5000).format(1)"}) {
+    Dearest dearest;
+    dearest.add("{% set x = " + use + " %}", "1");
+    expectCounted(use, dearest, {});
+  }
+  for (const std::string use :
+       {"{% for x in text %}{% endfor %}", "{% for x in text|list if x == 1 %}{% endfor %}",
+        "{% set x %}{{ text }}{% endset %}", "{% filter upper %}{{ text }}{% endfilter %}"}) {
+    Dearest dearest;
+    dearest.add(use, "1");
+    expectCounted(use, dearest, {});
+  }
+}
+
+// A name is found as soon among many as among few.
+TEST(JinjaWork, of_a_name_does_not_grow_with_the_names) {
+  uint64_t units[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    std::string names;
+    for (int k = 0; k < (i == 0 ? 40 : 4000); ++k) {
+      names += "{% set n" + std::to_string(k) + " = 1 %}";
+    }
+    const std::string asks = "{% for i in range(1000) %}{{ n7 and zz }}{% endfor %}";
+    units[i] = run(names + asks, UINT32_MAX).units - run(names, UINT32_MAX).units;
+  }
+  EXPECT_LT(units[1], units[0] + units[0] / 10);
+}
+
+// Somebody is asked after every fixed number of units, also within one filter.
+TEST(JinjaWork, who_may_stop_is_asked_as_often_as_work_is_done) {
+  for (const std::string body :
+       {"{% set x = list|reverse %}", "{% set x = text.startswith((same ~ 'x',) * 40) %}"}) {
+    int asked = 0;
+    const JinjaStop stop = {[](void* user) { return ++*static_cast<int*>(user) > 1; }, &asked};
+    const std::string text = "{% for i in range(100000) %}" + body + "{% endfor %}";
+    const Rendered rendered = render(text, variables().all(), kMostBytes, stop);
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, rendered.status) << rendered.error;
+    EXPECT_EQ(2, asked);
+  }
+}
+
+const char kEndless[] =
+    "{# <|im_start|> #}{% for i in range(100000) %}{% for j in range(10) %}"
+    "{% set x = range(5000)|list|reverse|list %}{% endfor %}{% endfor %}";
+
+ChatTemplate recognised(const std::string& text) {
+  ChatTemplate chat = recogniseChatTemplate(text.data(), text.size());
+  chat.jinja = text.data();
+  chat.jinja_bytes = text.size();
+  return chat;
+}
+
+TEST(JinjaWork, of_a_models_template_is_bounded_where_it_is_loaded) {
+  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
+  CapturedLog log;
+  const std::string text = kEndless;
+  ChatTemplate chat = recognised(text);
+  ASSERT_NE(nullptr, chat.format);
+  EXPECT_TRUE(settleChat(allocator, {}, log.log(), &chat).ok());
+  EXPECT_TRUE(chat.runs);
+  ASSERT_EQ(1u, log.lines.size());
+  EXPECT_EQ(ORIEL_LOG_WARNING, log.lines[0].level);
+  EXPECT_NE(std::string::npos, log.lines[0].text.find("takes too many steps")) << log.lines[0].text;
+  // A conversation that needs it is told why.
+  const Rendered rendered = render(text, ordered_json::object());
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, rendered.status);
+  EXPECT_NE(std::string::npos, rendered.error.find("takes more than")) << rendered.error;
+}
+
+TEST(JinjaWork, of_a_models_template_is_stopped_where_it_is_loaded) {
+  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
+  CapturedLog log;
+  const std::string text = kEndless;
+  ChatTemplate chat = recognised(text);
+  const StopCheck stop = {[](void*) { return true; }, nullptr};
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, settleChat(allocator, stop, log.log(), &chat).code());
+  EXPECT_EQ(1u, log.lines.size());
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_jinja_work
