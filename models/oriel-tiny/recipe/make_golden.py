@@ -1,6 +1,6 @@
 """Writes the golden data: reference outputs of the exported files.
 
-    python3 make_golden.py ../oriel-tiny-f16.gguf ../oriel-tiny-q8_0.gguf
+    python3 make_golden.py ../oriel-tiny-q8_0.gguf
 
 For each file and prompt: the token ids, the 20 largest logits at the last
 position (weights dequantised, activations in float64, so any fp32 runtime
