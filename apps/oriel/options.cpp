@@ -217,7 +217,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->add_option(
           "--expert-slots", options->expert_slots,
           "Experts that each layer has room for while the others stay in the file (default: as "
-          "many as fit)")
+          "many as fit after the cache, or all)")
       ->type_name("N")
       ->transform(wholeNumber(0, UINT32_MAX))
       ->group(memory);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "api/api.h"
+#include "base/path_copy.h"
 #if ORIEL_CPU_SIMD
 #include "cpu/cpu_executor.h"
 #endif
@@ -13,15 +14,6 @@
 
 namespace oriel_internal {
 namespace {
-
-const char* copyOf(const char* text, Arena* arena) {
-  if (text == nullptr) {
-    return nullptr;
-  }
-  const size_t bytes = std::strlen(text) + 1;
-  char* const copy = arena->take<char>(bytes);
-  return copy != nullptr ? static_cast<char*>(std::memcpy(copy, text, bytes)) : nullptr;
-}
 
 // Null where it does not fit.
 template <size_t kBytes>
@@ -97,7 +89,8 @@ void DeviceWish::init(const oriel_options& options, Arena* arena) {
   options_.disabled_features = copyOf(options.disabled_features, disabled_);
   options_.enabled_features = copyOf(options.enabled_features, enabled_);
   options_.device_test = options.device_test;
-  options_.prefix_file = copyOf(options.prefix_file, arena);
+  options_.prefix_file =
+      options.prefix_file != nullptr ? copyPath(options.prefix_file, arena) : nullptr;
 }
 
 oriel_options DeviceWish::on(oriel_device_kind kind, uint32_t number) const {

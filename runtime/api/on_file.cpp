@@ -1,7 +1,8 @@
 #include "api/on_file.h"
 
-#include <cstring>
 #include <new>
+
+#include "base/path_copy.h"
 
 namespace oriel_internal {
 
@@ -11,14 +12,12 @@ WeightsOnFile* takeWeightsOnFile(const Plan& plan, const char* path, const Log& 
   }
   static_assert(alignof(WeightsOnFile) <= Arena::kAlignment, "raise kAlignment");
   void* const room = arena->take<uint8_t>(sizeof(WeightsOnFile));
-  const size_t path_bytes = std::strlen(path) + 1;
-  char* const copy = arena->take<char>(path_bytes);
+  char* const copy = copyPath(path, arena);
   if (room == nullptr || copy == nullptr) {
     WeightsOnFile measured(plan, log);
     measured.experts.init(arena);
     return nullptr;
   }
-  std::memcpy(copy, path, path_bytes);
   WeightsOnFile* const weights = new (room) WeightsOnFile(plan, log);
   weights->path = copy;
   weights->source.file = &weights->file;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "api/session_call.h"
 #include "base/hash.h"
+#include "base/path_copy.h"
 #include "exec/load_weights.h"
 #include "exec/session_memory.h"
 #include "os/os.h"
@@ -15,11 +15,7 @@
 namespace oriel_internal {
 
 void ModelSource::init(const char* path, uint64_t header_hash, Arena* arena) {
-  const size_t bytes = std::strlen(path) + 1;
-  path_ = arena->take<char>(bytes);
-  if (path_ != nullptr) {
-    std::memcpy(path_, path, bytes);
-  }
+  path_ = copyPath(path, arena);
   header_hash_ = header_hash;
   keeps_file_ = isDescriptorPath(path);
 }

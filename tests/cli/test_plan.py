@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 import struct
 import sys
 import xml.etree.ElementTree
@@ -138,9 +139,10 @@ def test_experts():
     for name, count, used in (("lfm2-8b-a1b", 32, 4), ("granite-3.1-1b-a400m", 32, 8), ("olmoe-1b-7b", 64, 8),
                               ("qwen3-30b-a3b", 128, 8), ("llama-3.2-1b", 0, 0)):
         check(f"experts of {name}", (shapes[name]["n_experts"], shapes[name]["n_experts_used"]) == (count, used))
-    # Just enough for one more slot: formats that would fit with fewer slots do not with these.
-    memory = 1186320004
-    tight = plan_of("--arch", "lfm2-8b-a1b", "--memory", memory)
+    # Slots never take what formats need.
+    memory = 744255151
+    tight = plan_of("--arch", "olmoe-1b-7b", "--memory", memory)
+    check("formats do not fit beside the fewest slots only", tight["expert_slots"] == 8, tight)
     check("what does not fit needs more than was given", any(not choice["fits"] for choice in tight["choices"])
           and all(choice["fits"] or choice["minimum_bytes"] > memory for choice in tight["choices"]), tight)
 
@@ -149,8 +151,8 @@ def loss_of(plan):
     return plan["predicted"]["loss_nats"]
 
 
-def test_experts_beside_the_window():
-    """From where all experts are held on nothing is lost to a chunk; what more experts cost is told as that."""
+def test_experts_after_the_window():
+    """Slots take what formats and window leave; a plan that differs in them alone is told as that."""
     shape = ("--arch", "olmoe-1b-7b", "--memory")
     least, most = 2**30, 2**34
     while least < most:
@@ -158,11 +160,49 @@ def test_experts_beside_the_window():
         held = json.loads(oriel(*shape, middle, "--json").out)["expert_slots"] == 0
         least, most = (least, middle) if held else (middle + 1, most)
     below, held = plan_of(*shape, least - 1), plan_of(*shape, least)
-    check("experts are held beside the same window", below["expert_slots"] == 63 and held["expert_slots"] == 0
-          and loss_of(held) <= loss_of(below), [below, held])
-    told = oriel("--arch", "deepseek-v2-lite", "--memory", "4728047101").out
-    check("less memory that is better is no cost", b" cost -" not in told
-          and b"better: fewer experts held" in told, told)
+    check("experts are held beside the same window", 60 <= below["expert_slots"] < 64 and held["expert_slots"] == 0
+          and loss_of(held) == loss_of(below) and held["window_tokens"] == below["window_tokens"], [below, held])
+    told = oriel(*shape, "3GiB").out
+    check("more experts are told as that", b" cost -" not in told and b"the same loss, " in told
+          and b" of 64 experts held" in told, told)
+    short = [plan_of("--arch", "qwen3-30b-a3b", "--window", "8192", "--memory", f"{gib}GiB") for gib in range(3, 23, 2)]
+    check("the loss never rises", all(loss_of(more) <= loss_of(less) for less, more in zip(short, short[1:])), short)
+
+
+def test_finer_or_coarser():
+    """By the formats' bits, whatever the window."""
+    bits = {"K4V4": 8, "K8V4": 12, "K8V8": 16, "f16": 32}
+    words = set()
+    for args in (["12MB", "--sessions", "3", "--prefix-tokens", "12"], ["10.8MB"], ["10.3MB"], ["1GiB"]):
+        told = oriel(BUNDLED, "--memory", *args).out.decode()
+        chosen = bits[re.search(r"> (\w+) .*chosen: ", told).group(1)]
+        for name, word, rest in re.findall(r"  (\w+) .*worse: (finer|coarser), (.*)", told):
+            words.add((word, rest.split()[-1]))
+            check(f"{args}: {name}", word == ("finer" if bits[name] > chosen else "coarser"), told)
+        check(f"{args}: whose tokens are meant", " of them, by calibration" not in told, told)
+    check("of both kinds", {word for word, _ in words} == {"finer", "coarser"}, words)
+
+
+def test_the_length_of_a_path():
+    """A plan does not change when the model's folder moves."""
+    folder = scratch / ("a folder of a long name " * 5).strip()
+    deep = folder / ("another " * 20).strip() / "x"
+    deep.mkdir(parents=True)
+    experts, draft = DATA / "models/lfm2moe-q4_0.gguf", DATA / "drafts/gemma4-e-assistant-f16.gguf"
+    target = DATA / "models/gemma4-e-q8_0.gguf"
+    for name, source, others in (("m", SMALL, []), ("e", experts, ["--on-file", "all"]), ("d", target, [draft])):
+        plans = []
+        for place in (scratch / name, deep / name):
+            shutil.copyfile(source, place)
+            if others == [draft]:
+                guesser = place.parent / "guesser"
+                shutil.copyfile(draft, guesser)
+                args = ["--draft-model", guesser]
+            else:
+                args = others
+            plans.append(plan_of(place, "--memory", "64MiB", "--window", "100", *args))
+        check(f"{source}: as many bytes", all(plans[0][part] == plans[1][part] for part in (*PARTS, "minimum_bytes")),
+              plans)
 
 
 def test_windows_by_layer_are_as_long_as_was_measured():
