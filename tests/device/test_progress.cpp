@@ -1,6 +1,7 @@
 // How far a call has got with the tokens that it reads, and a load with all that it does.
 #include <gtest/gtest.h>
 
+#include "oriel/sessions.h"
 #include "support/ledger.h"
 #include "support/sessions.h"
 
