@@ -206,7 +206,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
         options.draft_model != nullptr ? &prepared->draft_source.gguf() : nullptr;
     ORIEL_TRY(loadWeights({file, draft}, model->plan, *progress,
                           {model->allocator, model->session_host_bytes}, log, model->executor,
-                          &hash));
+                          &hash, true));
     progress->done = progress->total;
     ORIEL_TRY(model->executor->finishLoad());
     model->executor->stopBy(nullptr);

@@ -187,14 +187,11 @@ Status Recovery::tryDevices() {
 Status Recovery::tryDevice(const DeviceChoices::One& choice) {
   ExpertFetch* const experts = model_.on_file != nullptr ? &model_.on_file->experts : nullptr;
   Executor* executor = nullptr;
-  LoadProgress progress = {onWeights, this};
-  const StopCheck stop = progress.stop();
   ORIEL_TRY(createExecutor(model_.wish.on(choice.kind, choice.number), ExecutorUse::kModel,
                            model_.plan, model_.executor_memory, model_.allocator, experts,
-                           model_.device_log.log(), &stop, &executor));
-  executor->stopBy(nullptr);
+                           model_.device_log.log(), nullptr, &executor));
   use(executor);
-  ORIEL_TRY(refillDevice(&model_, progress));
+  ORIEL_TRY(refillDevice(&model_, {onWeights, this}));
   if (model_.trimmed.level == ORIEL_TRIM_CACHE || model_.prefix == nullptr ||
       model_.prefix->tokens == 0) {
     return kOk;

@@ -152,13 +152,22 @@ Status makePrefixOf(const oriel_options& options, LoadProgress* progress, oriel_
   ORIEL_TRY(progress->tell());
   oriel_session_options session_options = {};
   session_options.struct_size = sizeof(session_options);
-  session_options.progress = [](uint64_t, uint64_t, void* load) {
-    return static_cast<const LoadProgress*>(load)->tell().ok() ? 0 : 1;
+  struct Asked {
+    const LoadProgress* progress;
+    bool stopped;
+  } asked = {progress, false};
+  session_options.progress = [](uint64_t, uint64_t, void* user) {
+    auto* const self = static_cast<Asked*>(user);
+    self->stopped = self->stopped || !self->progress->tell().ok();
+    return self->stopped ? 1 : 0;
   };
-  session_options.progress_user = progress;
+  session_options.progress_user = &asked;
   oriel_session* session = nullptr;
   ORIEL_TRY(oriel_session_create(model, &session_options, &session));
   oriel_status status = readPrefix(options, session).code();
+  if (status == ORIEL_OK && asked.stopped) {
+    status = ORIEL_ERROR_CANCELLED;  // too late for the session, not for the load
+  }
   if (status == ORIEL_OK) {
     status = oriel_prefix_set(session);
   }

@@ -65,7 +65,7 @@ class Trimmer {
   explicit Trimmer(oriel_model* model) : model_(*model), executor_(*model->executor) {}
 
   Status trim(oriel_trim_level level, const char* folder);
-  Status resume(LoadProgress progress);
+  Status resume(const LoadProgress& progress);
   Status refill(const LoadProgress& progress);
 
  private:
@@ -197,17 +197,13 @@ Status Trimmer::writeCache() {
 // ---- Taking again --------------------------------------------------------------------------------
 
 // Without anything to take: what an earlier resume could not read is read, of sessions that nobody uses.
-Status Trimmer::resume(LoadProgress progress) {
+Status Trimmer::resume(const LoadProgress& progress) {
   if (trimmed_.level == ORIEL_TRIM_NONE) {
     return readConversations(/*wait_ms=*/0);
   }
-  const StopCheck stop = progress.stop();
-  executor_.stopBy(&stop);
-  const Status taken = takeAgain(progress);
-  executor_.stopBy(nullptr);
-  if (!taken.ok()) {
+  if (const Status status = takeAgain(progress); !status.ok()) {
     (void)executor_.giveBack(arenasOf(trimmed_.level));
-    return taken;
+    return status;
   }
   const bool all = trimmed_.level == ORIEL_TRIM_ALL;
   trimmed_.level = ORIEL_TRIM_NONE;
@@ -458,7 +454,7 @@ oriel_status oriel_trim(oriel_model* model, oriel_trim_level level, const char* 
 
 oriel_status oriel_resume(oriel_model* model, oriel_progress_fn progress, void* user) {
   return callControlled(model, [&] {
-    const Status status = Trimmer(model).resume(LoadProgress{progress, user});
+    const Status status = Trimmer(model).resume({progress, user});
     if (model->trimmed.level == ORIEL_TRIM_NONE) {
       model->trimmed.paused = false;
       model->gate.open();

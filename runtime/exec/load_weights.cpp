@@ -78,13 +78,14 @@ const Upload* endOfSlice(const Plan& plan, const Upload* slice) {
 class Loader {
  public:
   Loader(const WeightFiles& files, const Plan& plan, const LoadProgress& progress, const Log& log,
-         Executor* executor, bool hashes)
+         Executor* executor, bool hashes, bool tells_reads)
       : files_(files),
         plan_(plan),
         progress_(progress),
         log_(log),
         executor_(executor),
         hashes_(hashes),
+        tells_reads_(tells_reads),
         end_(plan.uploads + plan.n_uploads) {}
 
   /// What run() takes as room, of so many bytes that there are.
@@ -233,7 +234,7 @@ class Loader {
     const WeightRows unpacked = {turning.type, packed, turning.geometry.groupWords(),
                                  turning.geometry.sideWord()};
     for (uint32_t c = 0; c < matrix.cols; ++c) {
-      ORIEL_TRY(c % kUnit == 0 ? progress_.tell() : kOk);
+      ORIEL_TRY(c % kUnit == 0 ? askBetween() : kOk);
       for (uint32_t r = 0; c % kUnit == 0 && r < matrix.rows; ++r) {
         float unit[kUnit];
         unpacked.unpack(r, c / kUnit, unit);
@@ -277,7 +278,7 @@ class Loader {
   }
 
   Status readRows(const Upload& item, uint32_t row, uint32_t rows, const uint8_t** data) {
-    ORIEL_TRY(progress_.tell());
+    ORIEL_TRY(askBetween());
     const uint64_t row_bytes = fileRowBytes(item.tensor_type, item.cols);
     ORIEL_TRY(files_.of[item.file]->read(item.tensor_offset + row * row_bytes, rows * row_bytes,
                                          room_, log_, data));
@@ -302,6 +303,8 @@ class Loader {
     return kOk;
   }
 
+  Status askBetween() const { return tells_reads_ ? progress_.tell() : kOk; }
+
   Status endWrite(const BufferRef& slice, uint64_t offset_bytes, uint64_t bytes) {
     ORIEL_TRY(executor_->endWrite(slice, offset_bytes, bytes));
     progress_.done += bytes;
@@ -314,6 +317,7 @@ class Loader {
   const Log& log_;
   Executor* executor_;
   const bool hashes_;
+  const bool tells_reads_;
   const Upload* end_;
   TensorHashes tensors_;
   void* room_ = nullptr;
@@ -333,8 +337,9 @@ uint64_t uploadBytes(const Plan& plan) {
 }
 
 Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgress& progress,
-                   const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash) {
-  Loader loader(files, plan, progress, log, executor, hash != nullptr);
+                   const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash,
+                   bool tells_reads) {
+  Loader loader(files, plan, progress, log, executor, hash != nullptr, tells_reads);
   const uint64_t bytes = loader.roomBytes(room.bytes);
   Workspace memory(nullptr, 0, &room.allocator);
   const BorrowedBytes borrowed(&memory, files.inMemory() ? 0 : bytes);

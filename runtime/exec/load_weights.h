@@ -25,11 +25,13 @@ struct LoadRoom {
 /// Bytes that loadWeights() sends.
 uint64_t uploadBytes(const Plan& plan);
 
-/// Carries out plan.uploads, telling `progress` of every piece that is read or sent, and reading `files` piece by piece.
+/// Carries out plan.uploads, reading `files` piece by piece. `progress` is told of every piece that was sent and, where
+/// `tells_reads`, before one is read: then with what it was told last.
 /// *hash, unless null, is continued over every byte that was read of the model's file, of tensors that may stay in the file over a sample
 /// of their rows, read or not: which parts they were read in, and which tensor came first, does not matter. ORIEL_ERROR_CANCELLED when the callback asks to stop, ORIEL_ERROR_IO
 /// when the file was cut off meanwhile.
 Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgress& progress,
-                   const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash);
+                   const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash,
+                   bool tells_reads = false);
 
 }  // namespace oriel_internal

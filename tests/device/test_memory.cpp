@@ -14,6 +14,7 @@
 #endif
 
 #include "device/count_mallocs.h"
+#include "oriel/sessions.h"
 #include "support/api.h"
 #include "support/ledger.h"
 

@@ -233,7 +233,7 @@ TEST(LoadProgress, goes_on_while_memory_is_zeroed) {
   };
   const uint64_t few = asks(1000);
   const uint64_t peak = ledger.peak_bytes;
-  const uint64_t many = asks(30000);
+  const uint64_t many = asks(60000);
   ASSERT_GT(ledger.peak_bytes, peak + (100u << 20)) << "the larger window is no larger";
   EXPECT_GE(many, few + (ledger.peak_bytes - peak) / (16 << 20) - 1);
 }
@@ -257,33 +257,6 @@ TEST(LoadProgress, a_load_that_is_stopped_at_any_ask_leaves_nothing_behind) {
     EXPECT_EQ(k, told.asks) << "it went on asking";
     EXPECT_EQ(0u, ledger.live_bytes) << "ask " << k;
   }
-  EXPECT_EQ("", log.errors());
-}
-
-// A resume that is stopped leaves the model trimmed, and another one takes it back.
-TEST(LoadProgress, a_resume_is_stopped_at_any_ask_too) {
-  CapturedLog log;
-  oriel_options options = makeOptions(&log);
-  options.memory_bytes = 64u << 20;
-  Ledger ledger;
-  options.allocator = ledger.allocator();
-  const Loaded loaded = load(kTrained, options);
-  ASSERT_TRUE(loaded.session);
-  Told all(&ledger);
-  ASSERT_EQ(ORIEL_OK, oriel_trim(loaded.model.get(), ORIEL_TRIM_WEIGHTS, nullptr));
-  ASSERT_EQ(ORIEL_OK, oriel_resume(loaded.model.get(), Told::onProgress, &all));
-  const uint64_t step = std::max<uint64_t>(all.asks / 8, 1);
-  for (uint64_t k = 1; k <= all.asks; k += step) {
-    ASSERT_EQ(ORIEL_OK, oriel_trim(loaded.model.get(), ORIEL_TRIM_WEIGHTS, nullptr));
-    Told told(&ledger);
-    told.stop_at = k;
-    ASSERT_EQ(ORIEL_ERROR_CANCELLED, oriel_resume(loaded.model.get(), Told::onProgress, &told))
-        << "ask " << k;
-    ASSERT_EQ(ORIEL_OK, oriel_resume(loaded.model.get(), nullptr, nullptr)) << "ask " << k;
-  }
-  const std::vector<int32_t> prompt(8, 7);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
-  EXPECT_EQ(3u, greedy(loaded, 3).size());
   EXPECT_EQ("", log.errors());
 }
 
