@@ -71,8 +71,10 @@ Budget choose(const Shape& shape, BudgetRequest request) {
   return budget;
 }
 
+/// As with 64-bit addresses.
 BudgetRequest requestOf(uint64_t memory_bytes) {
   BudgetRequest request;
+  request.max_block_bytes = UINT64_MAX;
   request.memory_bytes = memory_bytes;
   return request;
 }
