@@ -209,10 +209,9 @@ TEST(Budget, no_arena_exceeds_the_largest_block) {
     SCOPED_TRACE(shape.name);
     for (const uint64_t memory : {uint64_t{1} << 26, uint64_t{1} << 30, uint64_t{1} << 40}) {
       BudgetRequest request = requestOf(memory);
-      request.min_window = 1;
       const uint64_t largest = choose(shape, request).bytes.largestBlock();
       BudgetRequest least = request;
-      least.window = 1;
+      least.window = 64;  // the shortest that is chosen
       request.max_block_bytes =
           std::max(largest * 3 / 4, choose(shape, least).bytes.largestBlock());
       const Budget budget = choose(shape, request);
