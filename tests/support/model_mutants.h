@@ -421,8 +421,8 @@ class ModelMutator {
       case 3: {
         const size_t at = below(head);
         bytes->erase(bytes->begin() + static_cast<std::ptrdiff_t>(at),
-                     bytes->begin() +
-                         static_cast<std::ptrdiff_t>(std::min(bytes->size(), at + 1 + below(16))));
+                     bytes->begin() + static_cast<std::ptrdiff_t>(
+                                          std::min<uint64_t>(bytes->size(), at + 1 + below(16))));
         say("bytes lost");
         break;
       }

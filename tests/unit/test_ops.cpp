@@ -36,12 +36,13 @@ Op opOf(OpKind kind, const Push& push, const BufferRef& in, const BufferRef& out
   return op;
 }
 
-Op norm(const BufferRef& in, const BufferRef& out, uint32_t accumulate = 0, uint32_t rows = 1) {
+[[maybe_unused]] Op norm(const BufferRef& in, const BufferRef& out, uint32_t accumulate = 0,
+                         uint32_t rows = 1) {
   return opOf(OpKind::kRmsNorm, RmsNormPush{64, 64, 64, 0, 1e-5f, rows, 0, 0, accumulate, 1.0f, 0},
               in, out, 4);
 }
 
-Op product(const BufferRef& in, const BufferRef& out, uint32_t first = 0) {
+[[maybe_unused]] Op product(const BufferRef& in, const BufferRef& out, uint32_t first = 0) {
   MatmulPush push = {};
   push.rows = 64;
   push.units = 2;

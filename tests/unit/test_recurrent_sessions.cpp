@@ -40,7 +40,7 @@ TEST(RecurrentSession, all_logits_of_a_text_are_those_of_the_definition) {
     RecurrentSession session(shape);
     const Ids ids = someTokens(130);
     std::vector<std::vector<float>> all;
-    const auto keep = [](uint64_t, const float* logits, size_t count, void* user) {
+    const auto keep = [](size_t, const float* logits, size_t count, void* user) {
       static_cast<std::vector<std::vector<float>>*>(user)->emplace_back(logits, logits + count);
       return 0;
     };

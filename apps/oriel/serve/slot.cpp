@@ -336,7 +336,7 @@ ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generat
 void Slot::keepReply() {
   const uint64_t first = begin_ + ids_.size();
   const size_t prompt = ids_.size();
-  size_t count = position() > first ? position() - first : 0;
+  size_t count = position() > first ? static_cast<size_t>(position() - first) : 0;
   ids_.resize(prompt + count);
   if (count != 0 &&
       oriel_session_get_tokens(session_, first, ids_.data() + prompt, count, &count) != ORIEL_OK) {

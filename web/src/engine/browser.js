@@ -16,7 +16,8 @@ const platform = {
     const response = await fetch(address);
     if (!response.ok) throw new OrielFailure(2, `${address} answered ${response.status}: check where the package lies`);
     const code = await WebAssembly.compile(await response.arrayBuffer());
-    return { create: threads ? require('./oriel-threads.js') : require('./oriel.js'), code, shared: threads };
+    const create = threads ? require('./oriel-threads.js') : require('./oriel.js');
+    return { create, code, shared: threads, script: self.location.href };  // the module passes a script to its threads
   },
 
   openFile: () => null,
