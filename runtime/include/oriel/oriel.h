@@ -135,7 +135,8 @@ typedef enum oriel_log_level {
 typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
 
 /* `done` of `total` bytes of weights are on the device (oriel/tools.h: of measurements or tests, are done;
- * oriel_session_options: of tokens, are read). Return non-zero to stop. */
+ * oriel_session_options: of tokens, are read). A load also asks, with `done` 0, while it reads and tries a long chat
+ * template. Return non-zero to stop. */
 typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
 
 /* Host memory. `bytes` is the same in both calls; blocks are aligned to 64 bytes. NULL = refused. */
