@@ -12,8 +12,8 @@ size_t templateScratchBytes(size_t given) {
   return (fits ? static_cast<size_t>(bytes) : SIZE_MAX / 4) + kTemplateBytes;
 }
 
-JsonValue* JsonBuilder::make(JsonKind kind) {
-  JsonValue* const value = scratch_->take<JsonValue>(1);
+JsonBuilder::Made* JsonBuilder::make(JsonKind kind) {
+  Made* const value = scratch_->take<Made>(1);
   if (value != nullptr) {
     value->kind = kind;
   }
@@ -48,11 +48,13 @@ void JsonBuilder::append(JsonValue* list, JsonValue* element) {
   if (list == nullptr || element == nullptr) {
     return;
   }
-  const JsonValue** end = &list->first;
-  while (*end != nullptr) {
-    end = const_cast<const JsonValue**>(&(*end)->next);
+  Made* const made = static_cast<Made*>(list);
+  for (const JsonValue* one = made->last == nullptr ? list->first : nullptr; one != nullptr;
+       one = one->next) {
+    made->last = const_cast<JsonValue*>(one);  // of a copy, whose elements are another's
   }
-  *end = element;
+  (made->last == nullptr ? list->first : made->last->next) = element;
+  made->last = element;
   ++list->count;
 }
 

@@ -86,6 +86,7 @@ class JsonBuilder {
   JsonValue* boolean(bool value);
   JsonValue* list();
   JsonValue* object();
+  /// The list is one that a builder made.
   void append(JsonValue* list, JsonValue* element);
   void set(JsonValue* object, const char* key, JsonValue* value);
   /// {"role": role, "content": content}
@@ -94,7 +95,11 @@ class JsonBuilder {
   JsonValue* copyOf(const JsonValue& value);
 
  private:
-  JsonValue* make(JsonKind kind);
+  /// All that a builder makes, so that lists are appended to without a walk.
+  struct Made : JsonValue {
+    JsonValue* last = nullptr;  ///< element; null: not known
+  };
+  Made* make(JsonKind kind);
 
   Scratch* const scratch_;
 };

@@ -1,7 +1,9 @@
 // What can be looped over, indexed and sliced.
+#include <algorithm>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "jinja/jinja_number.h"
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_scope.h"
@@ -9,15 +11,57 @@
 namespace oriel_internal::jinja {
 namespace {
 
-// Members that come again later stand where they stood first, with the last value, as in a Python dict.
-bool isAgain(const JsonValue& dict, const JsonValue& member) {
-  for (const JsonValue* other = dict.first; other != &member; other = other->next) {
-    if (other->key == member.key) {
-      return true;
+// Finds members by their keys, each once. Members that come again later stand where they stood first, with the last
+// value, as in a Python dict.
+class Members {
+ public:
+  // False: no memory, or the work has ended.
+  bool init(Heap* heap, uint32_t count) {
+    heap_ = heap;
+    while (mask_ < 2 * uint64_t{count}) {
+      mask_ = 2 * mask_ + 1;
+    }
+    slots_ = static_cast<Slot*>(heap->take((mask_ + 1) * sizeof(Slot)));
+    if (slots_ == nullptr || !heap->spend((mask_ + 1) * kUnitsOfSlot)) {
+      return false;
+    }
+    std::fill_n(slots_, mask_ + 1, Slot());
+    return true;
+  }
+  ~Members() {
+    if (slots_ != nullptr) {
+      heap_->give(slots_, (mask_ + 1) * sizeof(Slot));
     }
   }
-  return false;
-}
+  Members() = default;
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+
+  // The place of the first member with that key among those that were asked for.
+  uint32_t placeOf(const JsonValue& member) {
+    (void)heap_->spend(kUnitsOfSlot + member.key.bytes);
+    uint64_t at = hashBytes(member.key.data, member.key.bytes) & mask_;
+    for (; slots_[at].member != nullptr; at = (at + 1) & mask_) {
+      if (!heap_->spend(kUnitsOfSlot) || slots_[at].member->key == member.key) {
+        return slots_[at].place;
+      }
+    }
+    slots_[at] = {&member, count_};
+    return count_++;
+  }
+
+ private:
+  static constexpr uint64_t kUnitsOfSlot = 8;
+  struct Slot {
+    const JsonValue* member = nullptr;
+    uint32_t place = 0;
+  };
+
+  Heap* heap_ = nullptr;
+  Slot* slots_ = nullptr;
+  uint64_t mask_ = 1;
+  uint32_t count_ = 0;
+};
 
 struct Cut {
   int64_t start;
@@ -76,19 +120,19 @@ bool Interpreter::textToList(const Value& text, Ref<List>* out) {
 
 bool Interpreter::jsonToList(const Value& json, Ref<List>* out) {
   const JsonValue& all = *json.json();
+  Members members;
   *out = makeList(heap_, all.count);
-  if (!*out) {
+  if (!*out || (all.isObject() && !members.init(heap_, all.count))) {
     return failMemory();
   }
   for (const JsonValue* child = all.first; child != nullptr; child = child->next) {
     if (all.isArray()) {
       pushTo(out->get(), Value::json(child, json.source()));
-    } else if (!isAgain(all, *child)) {
+    } else if (members.placeOf(*child) == (*out)->count) {
       pushTo(out->get(), Value::view(&child->key, json.source()));
     }
   }
-  const uint64_t n = all.count;
-  return charge(all.isArray() ? 0 : n + n * n / 32);
+  return charge(0);
 }
 
 bool Interpreter::drain(List* generator, Ref<List>* out) {
@@ -140,29 +184,41 @@ bool Interpreter::toList(const Value& value, Ref<List>* out) {
 }
 
 bool Interpreter::toPairs(const Value& dict, Ref<List>* out) {
-  Ref<List> keys;
-  if (!toList(dict, &keys)) {
-    return false;
+  const bool is_json = dict.is(Kind::kJsonDict);
+  const uint32_t count = is_json ? dict.json()->count : dict.as<Dict>()->count;
+  Members members;
+  *out = makeList(heap_, count);
+  if (!*out || (is_json && !members.init(heap_, count))) {
+    return failMemory();
   }
-  *out = makeList(heap_, keys->count);
-  for (uint32_t i = 0; *out && i < keys->count; ++i) {
+  const auto add = [&](const Value& key, Value value) {
     Ref<List> pair = makeList(heap_, 2);
-    Value value;
-    bool found = false;
-    if (dict.is(Kind::kDict)) {
-      value = dict.as<Dict>()->entries()[i].value;
-    } else if (!findKey(dict, keys->items()[i], &value, &found)) {
-      return false;
-    }
     if (!pair) {
       return failMemory();
     }
     pair->shape = Shape::kTuple;
-    pushTo(pair.get(), keys->items()[i]);
+    pushTo(pair.get(), key);
     pushTo(pair.get(), std::move(value));
     pushTo(out->get(), Value::of(std::move(pair)));
+    return true;
+  };
+  for (uint32_t i = 0; !is_json && i < count; ++i) {
+    const DictEntry& entry = dict.as<Dict>()->entries()[i];
+    if (!add(entry.key, entry.value)) {
+      return false;
+    }
   }
-  return *out || failMemory();
+  for (const JsonValue* child = is_json ? dict.json()->first : nullptr; child != nullptr;
+       child = child->next) {
+    const uint32_t place = members.placeOf(*child);
+    Value value = Value::json(child, dict.source());
+    if (place < (*out)->count) {
+      (*out)->items()[place].as<List>()->items()[1] = std::move(value);
+    } else if (!add(Value::view(&child->key, dict.source()), std::move(value))) {
+      return false;
+    }
+  }
+  return charge(0);
 }
 
 bool Interpreter::textItem(const Value& of, const Value& key, Value* out) {

@@ -53,7 +53,7 @@ struct Ran {
   std::string error;
 };
 
-Ran run(const std::string& text, uint64_t most_units) {
+Ran run(const std::string& text, uint64_t most_units, const JinjaVariables& given = variables()) {
   const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
   Scratch scratch(allocator, kMostBytes);
   CapturedLog log;
@@ -68,7 +68,7 @@ Ran run(const std::string& text, uint64_t most_units) {
     heap.meter().begin(most_units, {});
     jinja::TextBuilder out(&heap);
     jinja::Interpreter interpreter({&heap, &parser, {}, says, {most_units, 400}});
-    const std::vector<JinjaVariable>& all = variables().all();
+    const std::vector<JinjaVariable>& all = given.all();
     ran.status = interpreter.run(tree, all.data(), all.size(), &out).code();
     ran.units = heap.meter().units();
   }
@@ -231,6 +231,38 @@ TEST(JinjaWork, of_a_name_does_not_grow_with_the_names) {
     units[i] = run(names + asks, UINT32_MAX).units - run(names, UINT32_MAX).units;
   }
   EXPECT_LT(units[1], units[0] + units[0] / 10);
+}
+
+// Members are compared with those of the same hash, not with all before.
+TEST(JinjaWork, of_an_object_grows_with_its_members) {
+  for (const std::string use : {"given|list", "given|items", "given.items()", "given|tojson",
+                                "given|string", "given.keys()", "given.values()"}) {
+    uint64_t units[2] = {};
+    for (int i = 0; i < 2; ++i) {
+      ordered_json values;
+      for (int k = 0; k < (i == 0 ? 2000 : 8000); ++k) {
+        values["given"]["name" + std::to_string(k)] = 1;
+      }
+      const Ran ran = run("{% set x = " + use + " %}", UINT32_MAX, JinjaVariables(values));
+      EXPECT_EQ(ORIEL_OK, ran.status) << ran.error;
+      units[i] = ran.units;
+    }
+    EXPECT_LT(units[1], 6 * units[0]) << use;
+  }
+}
+
+TEST(JinjaWork, members_that_come_again_stand_where_they_stood_first) {
+  const std::string text = R"({"a": 1, "b": 2, "a": 3, "": 4, "b": 5})";
+  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
+  Scratch scratch(allocator, kMostBytes);
+  const JsonValue* value = nullptr;
+  ASSERT_TRUE(parseJson(text.data(), text.size(), "it", {}, &scratch, &value).ok());
+  const std::vector<JinjaVariable> given = {{"given", value}};
+  EXPECT_EQ("a3b54 ab {'a': 3, 'b': 5, '': 4}",
+            render("{% for k, v in given|items %}{{ k ~ v }}{% endfor %} "
+                   "{% for k in given %}{{ k }}{% endfor %} {{ given }}",
+                   given, kMostBytes)
+                .text);
 }
 
 // Somebody is asked after every fixed number of units, also within one filter.
