@@ -1,12 +1,7 @@
 /* The shortest whole program: hello MODEL.gguf */
-#include <oriel/oriel.h>
+#include <oriel/sessions.h>
 #include <stdio.h>
 #include <string.h>
-
-static void complain(oriel_log_level level, const char* line, void* user) {
-  (void)user;
-  if (level == ORIEL_LOG_ERROR) fprintf(stderr, "%s\n", line);
-}
 
 static int print(const oriel_token_event* event, void* user) {
   fwrite(event->text, 1, event->text_bytes, user);
@@ -18,7 +13,9 @@ int main(int argc, char** argv) {
   const char* text = "What is your name?";
   oriel_options options = {.struct_size = sizeof(options)};
   options.memory_bytes = 64u << 20;
-  options.log = complain;
+  char line[1024] = "";
+  options.error_line = line;
+  options.error_line_bytes = sizeof(line);
   oriel_model* model = NULL;
   oriel_session* session = NULL;
   int ok = oriel_model_load(path, &options, &model) == ORIEL_OK;
@@ -26,6 +23,10 @@ int main(int argc, char** argv) {
   ok = ok && oriel_chat_add(session, "user", text, strlen(text)) == ORIEL_OK;
   ok = ok && oriel_chat_reply(session, NULL, print, stdout, NULL) == ORIEL_OK;
   puts("");
+  if (!ok) {
+    const char* why = model == NULL ? line : oriel_model_last_error(model);
+    fprintf(stderr, "%s\n", session == NULL ? why : oriel_session_last_error(session));
+  }
   oriel_session_destroy(session);
   oriel_model_free(model);
   return ok ? 0 : 1;

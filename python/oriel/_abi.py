@@ -226,6 +226,8 @@ class oriel_options(Structure):
     draft_model: Optional[bytes]
     recall_bytes: int
     recall_dir: Optional[bytes]
+    error_line: Optional[int]
+    error_line_bytes: int
 
 
 class oriel_chat_options(Structure):
@@ -863,6 +865,8 @@ oriel_options._fields_ = [
     ("draft_model", c_char_p),
     ("recall_bytes", c_uint64),
     ("recall_dir", c_char_p),
+    ("error_line", c_void_p),
+    ("error_line_bytes", c_size_t),
 ]
 oriel_chat_options._fields_ = [
     ("struct_size", c_size_t),

@@ -123,7 +123,29 @@ bool validResult(const T* out) {
   return out != nullptr && validSize(out->struct_size);
 }
 
-inline Log logOf(const oriel_options& options) { return {options.log, options.log_user}; }
+/// Says why a struct's size or its unknown fields were refused. `type` is its name.
+Status refuseStruct(const char* type, size_t struct_size, const Log& log);
+
+/// readOptions() with a reason.
+template <typename T>
+Status takeOptions(const T* given, const char* type, const Log& log, T* options) {
+  return readOptions(given, options) ? kOk : refuseStruct(type, given->struct_size, log);
+}
+
+/// validResult() with a reason; null is refused without.
+template <typename T>
+Status checkResult(const T* out, const char* type, const Log& log) {
+  return out == nullptr                ? Status(ORIEL_ERROR_ARGUMENT)
+         : validSize(out->struct_size) ? kOk
+                                       : refuseStruct(type, out->struct_size, log);
+}
+
+/// takeOptions() of what a call begins with; error_line is "" then.
+Status takeModelOptions(const oriel_options* given, oriel_options* options);
+
+inline Log logOf(const oriel_options& options) {
+  return {options.log, options.log_user, nullptr, options.error_line, options.error_line_bytes};
+}
 
 /// Null: there is none. A name that is empty would be the root's folder, with what comes behind it.
 inline const char* folderOrNone(const char* folder) {

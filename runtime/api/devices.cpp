@@ -178,7 +178,8 @@ Status listDevices(const oriel_options& options, const Log& log, oriel_device_in
   for (size_t i = 0; i < count; ++i) {
     oriel_device_info* out =
         reinterpret_cast<oriel_device_info*>(reinterpret_cast<uint8_t*>(devices) + i * stride);
-    if (!validResult(out) || out->struct_size != stride) {
+    ORIEL_TRY(checkResult(out, "oriel_device_info", log));
+    if (out->struct_size != stride) {
       return ORIEL_ERROR_ARGUMENT;
     }
     writeResult(found[i], out);
@@ -200,7 +201,10 @@ oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_in
 oriel_status oriel_device_list_with(const oriel_options* given, oriel_device_info* devices,
                                     size_t capacity, size_t* needed) {
   oriel_options options;
-  if (!readOptions(given, &options) || needed == nullptr || (devices == nullptr && capacity != 0)) {
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if (needed == nullptr || (devices == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
@@ -213,7 +217,10 @@ oriel_status oriel_device_list_with(const oriel_options* given, oriel_device_inf
 
 oriel_status oriel_device_forget(const oriel_options* given) {
   oriel_options options;
-  if (!readOptions(given, &options) || folderOrNone(options.cache_dir) == nullptr) {
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if (folderOrNone(options.cache_dir) == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
 #if ORIEL_VULKAN

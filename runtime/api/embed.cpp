@@ -77,12 +77,7 @@ oriel_status oriel_embed(oriel_session* handle, const oriel_embed_options* given
   *needed = model.desc.n_embd;
   return callAlone(handle, [&]() -> Status {
     oriel_embed_options options;
-    if (!readOptions(given, &options)) {
-      return handle->log.fail(
-          ORIEL_ERROR_ARGUMENT,
-          "embed options without struct_size, or of a newer version: set it, or "
-          "update Oriel");
-    }
+    ORIEL_TRY(takeOptions(given, "oriel_embed_options", handle->log, &options));
     if (capacity < model.desc.n_embd) {
       return ORIEL_ERROR_BUFFER_TOO_SMALL;
     }

@@ -125,11 +125,7 @@ Status checkBiases(const oriel_generate_options& options, uint32_t n_vocab, cons
 Status readGenerateOptions(const oriel_model& model, const oriel_generate_options* given,
                            const Log& log, GenerateSettings* settings) {
   oriel_generate_options options;
-  if (!readOptions(given, &options)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "generate options without struct_size, or of a newer version: set it, or "
-                    "update Oriel");
-  }
+  ORIEL_TRY(takeOptions(given, "oriel_generate_options", log, &options));
   ORIEL_TRY(checkNumbers(options, log));
   ORIEL_TRY(checkStopTexts(options, log));
   ORIEL_TRY(checkBiases(options, model.desc.n_vocab, log));

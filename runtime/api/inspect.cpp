@@ -143,7 +143,13 @@ using namespace oriel_internal;
 
 oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_file_info* out) {
   oriel_options options;
-  if (!readOptions(given, &options) || path == nullptr || !validResult(out)) {
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if (const Status checked = checkResult(out, "oriel_file_info", logOf(options)); !checked.ok()) {
+    return checked.code();
+  }
+  if (path == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   const Log log = logOf(options);

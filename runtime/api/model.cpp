@@ -232,6 +232,17 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   return kOk;
 }
 
+/// What the model's own logs have kept of a load that fails.
+void handOverLine(const oriel_model& model, const oriel_options& options) {
+  if (options.error_line == nullptr || options.error_line_bytes == 0 ||
+      options.error_line[0] != '\0') {
+    return;
+  }
+  const bool of_device = model.last_error.text()[0] == '\0';
+  copyLine(of_device ? model.device_error.text() : model.last_error.text(), options.error_line,
+           options.error_line_bytes);
+}
+
 }  // namespace
 
 uint64_t draftHash(const GgufFile& file) { return hashBytes(file.data(), file.headerBytes()); }
@@ -272,7 +283,10 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
     *out = nullptr;
   }
   oriel_options options;
-  if (!readOptions(given, &options) || path == nullptr || out == nullptr) {
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if (path == nullptr || out == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   const Log log = logOf(options);
@@ -301,14 +315,14 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   model->log = {log.callback, log.user, &model->last_error};
   model->allocator = allocator;
   model->host_bytes = prepared.model_host_bytes;
-  const Status status = loadInto(options, path, &prepared, &progress, &arena, model);
+  Status status = loadInto(options, path, &prepared, &progress, &arena, model);
+  if (status.ok()) {
+    status = makePrefixOf(options, &progress, model);
+  }
   if (!status.ok()) {
+    handOverLine(*model, options);
     oriel_model_free(model);
     return status.code();
-  }
-  if (const Status made = makePrefixOf(options, &progress, model); !made.ok()) {
-    oriel_model_free(model);
-    return made.code();
   }
   *out = model;
   return ORIEL_OK;

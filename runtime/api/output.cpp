@@ -22,11 +22,7 @@ Status parseReply(const oriel_model& model, const oriel_chat_options* given, boo
                   const char* text, size_t bytes, oriel_part_fn on_part, void* user) {
   // The template need not know of tools that it is only asked about.
   oriel_chat_options chosen;
-  if (!readOptions(given, &chosen)) {
-    return model.log.fail(ORIEL_ERROR_ARGUMENT,
-                          "chat options without struct_size, or of a newer version: set it, or "
-                          "update Oriel");
-  }
+  ORIEL_TRY(takeOptions(given, "oriel_chat_options", model.log, &chosen));
   chosen.struct_size = sizeof(chosen);
   const JsonText tools = {chosen.tools, chosen.tools_bytes};
   chosen.tools = nullptr;

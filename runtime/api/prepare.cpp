@@ -157,6 +157,9 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   if (options.transcript_bytes > Transcript::kMostBytes) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a transcript has at most 2^30 bytes: ask for fewer");
   }
+  ORIEL_TRY(options.calibration != nullptr
+                ? checkResult(options.calibration, "oriel_calibration", log)
+                : kOk);
   if (!validCalibration(options.calibration)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a constant of the calibration is negative or not a number: measure again");
@@ -251,6 +254,7 @@ Status readModelRequest(const oriel_options& options, const Log& log, PreparedMo
   }
   ORIEL_TRY(readWindowShares(options, log, &request->loss, &prepared->desc));
   if (options.speed != nullptr) {
+    ORIEL_TRY(checkResult(options.speed, "oriel_speed", log));
     if (!readSpeed(*options.speed, &prepared->speed)) {
       return log.fail(ORIEL_ERROR_ARGUMENT,
                       "the rates of the device are not measurements: call oriel_speed_measure");
@@ -495,8 +499,13 @@ using namespace oriel_internal;
 
 oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel_plan* plan) {
   oriel_options options;
-  if (!readOptions(given, &options) || path == nullptr || !validResult(plan) ||
-      rawEnum(options.device) == ORIEL_DEVICE_NONE) {
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if (const Status checked = checkResult(plan, "oriel_plan", logOf(options)); !checked.ok()) {
+    return checked.code();
+  }
+  if (path == nullptr || rawEnum(options.device) == ORIEL_DEVICE_NONE) {
     return ORIEL_ERROR_ARGUMENT;
   }
   PreparedModel prepared;

@@ -242,6 +242,13 @@ bool validDevice(const oriel_recover_options& options) {
          (options.device_number == 0 || device == ORIEL_DEVICE_VULKAN);
 }
 
+Status readRecover(const oriel_recover_options* given, const oriel_recovered* out, const Log& log,
+                   oriel_recover_options* options) {
+  ORIEL_TRY(takeOptions(given, "oriel_recover_options", log, options));
+  ORIEL_TRY(out != nullptr ? checkResult(out, "oriel_recovered", log) : kOk);
+  return validDevice(*options) ? kOk : Status(ORIEL_ERROR_ARGUMENT);
+}
+
 }  // namespace
 }  // namespace oriel_internal
 
@@ -249,9 +256,7 @@ using namespace oriel_internal;
 
 oriel_status oriel_session_recover(oriel_session* handle, const oriel_recover_options* given,
                                    oriel_recovered* out) {
-  oriel_recover_options options;
-  if (handle == nullptr || !readOptions(given, &options) || !validDevice(options) ||
-      (out != nullptr && !validResult(out))) {
+  if (handle == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   if (refusedInside(handle->model)) {
@@ -259,6 +264,10 @@ oriel_status oriel_session_recover(oriel_session* handle, const oriel_recover_op
   }
   if (!beginCall(handle)) {
     return refuseCall(handle);
+  }
+  oriel_recover_options options;
+  if (const Status read = readRecover(given, out, handle->log, &options); !read.ok()) {
+    return endCall(handle, read);
   }
   oriel_recovered recovered = {};
   oriel_model& model = *handle->model;

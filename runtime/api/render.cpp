@@ -117,7 +117,41 @@ struct Rendered {
   size_t bytes = 0;
   const TextRange* literals = nullptr;
   size_t n_literals = 0;
+  const SourceRange* ranges = nullptr;  ///< of a template's text: whose each stretch is
+  size_t n_ranges = 0;
 };
+
+/// Warns of messages of which a template wrote nothing.
+Status warnOfLost(const JsonValue& messages, const Rendered& text, const Log& log,
+                  Scratch* scratch) {
+  if (text.ranges == nullptr) {
+    return kOk;
+  }
+  uint8_t* const written = scratch->take<uint8_t>(uint64_t{messages.count} + 1);
+  if (written == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation");
+  }
+  std::memset(written, 0, messages.count);
+  for (size_t i = 0; i < text.n_ranges; ++i) {
+    const uint64_t source = text.ranges[i].source;
+    if (source >= kFirstMessageSource && source - kFirstMessageSource < messages.count) {
+      written[source - kFirstMessageSource] = 1;
+    }
+  }
+  size_t number = 0;
+  for (const JsonValue* one = messages.first; one != nullptr; one = one->next, ++number) {
+    const JsonValue* const content = one->find("content");
+    const bool says = content != nullptr && content->isString() && content->text.bytes != 0;
+    if (says && written[number] == 0) {
+      const JsonText& role = one->find("role")->text;
+      log.write(ORIEL_LOG_WARNING,
+                "the chat template leaves out message %zu, of the role \"%.*s\": use a role that "
+                "it knows",
+                number + 1, static_cast<int>(role.bytes), role.data);
+    }
+  }
+  return kOk;
+}
 
 Status outOfMemory(const Log& log, size_t bytes) {
   return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation of %zu bytes", bytes);
@@ -169,7 +203,7 @@ Status renderByTemplate(const oriel_model& model, const ChatChoice& choice,
   for (size_t i = 0; i < written.n_ranges; ++i) {
     literals[n++] = {written.ranges[i].begin, written.ranges[i].end};
   }
-  *out = {written.text, written.bytes, literals, n};
+  *out = {written.text, written.bytes, literals, n, written.ranges, written.n_ranges};
   return kOk;
 }
 
@@ -195,13 +229,22 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
     }
     for (const JsonValue* one = status.ok() ? conversation.json->first : nullptr;
          one != nullptr && status.ok(); one = one->next) {
-      status = checkRole(*one, model.log);
+      status = checkMessage(*one, model.log);
       ++conversation.count;
     }
   } else {
     status = listMessages(messages, count, model.log, &scratch, &conversation);
   }
-  return status.ok() ? Status(use(conversation, &scratch)).code() : status.code();
+  if (status.ok()) {
+    status = use(conversation, &scratch);
+  }
+  size_t number = 0;
+  for (const JsonValue* one = status.ok() ? conversation.json->first : nullptr; one != nullptr;
+       one = one->next) {
+    const JsonText& role = one->find("role")->text;
+    warnOfRole(choice.chat, role.data, role.bytes, ++number, model.log);
+  }
+  return status.code();
 }
 
 oriel_status renderText(const oriel_model* model, const oriel_chat_options* options,
@@ -227,7 +270,7 @@ oriel_status renderText(const oriel_model* model, const oriel_chat_options* opti
         }
         // Of nothing there is no text, and may be no buffer.
         std::copy_n(out.text, out.bytes, text);
-        return kOk;
+        return warnOfLost(*conversation.json, out, model->log, scratch);
       });
 }
 
@@ -393,11 +436,7 @@ ReplyForms oriel_internal::replyFormsOf(const ChatTemplate& chat) {
 Status oriel_internal::readChat(const oriel_model& model, const oriel_chat_options* given,
                                 ChatChoice* choice) {
   oriel_chat_options wanted;
-  if (!readOptions(given, &wanted)) {
-    return model.log.fail(ORIEL_ERROR_ARGUMENT,
-                          "chat options without struct_size, or of a newer version: set it, or "
-                          "update Oriel");
-  }
+  ORIEL_TRY(takeOptions(given, "oriel_chat_options", model.log, &wanted));
   ORIEL_TRY(readDate(wanted.date, model.log, &choice->options.date));
   ORIEL_TRY(chooseChat(model.chat, wanted.chat_template, model.log, &choice->chat));
   ChatTemplate& chat = choice->chat;

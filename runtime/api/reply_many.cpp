@@ -159,8 +159,16 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
   if (count == 0) {
     return ORIEL_OK;
   }
-  if (replies == nullptr || replies->session == nullptr || count > kMaxSessions ||
-      !validReplies(replies, count)) {
+  if (replies == nullptr || replies->session == nullptr || count > kMaxSessions) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  if (!validSize(replies->struct_size)) {
+    oriel_session* const session = replies->session;
+    return beginCall(session)
+               ? endCall(session, refuseStruct("oriel_reply", replies->struct_size, session->log))
+               : refuseCall(session);
+  }
+  if (!validReplies(replies, count)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   if (!beginCalls(replies, count)) {

@@ -1,5 +1,6 @@
 #include "exec/session.h"
 
+#include <cstring>
 #include <new>
 
 #include "api/constraint.h"
@@ -16,10 +17,11 @@ namespace {
 template <typename Generate>
 oriel_status generateWith(oriel_session* handle, const oriel_generate_options* options,
                           oriel_generation* out, const Generate& generate) {
-  if (handle == nullptr || (out != nullptr && !validResult(out))) {
+  if (handle == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&]() -> Status {
+    ORIEL_TRY(out != nullptr ? checkResult(out, "oriel_generation", handle->log) : kOk);
     GenerateSettings settings;
     ORIEL_TRY(readGenerateOptions(*handle->model, options, handle->log, &settings));
     const Status read = readConstraint(*handle->model, options, handle->session, &settings);
@@ -123,7 +125,11 @@ oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char*
   if (handle == nullptr || role == nullptr || (text == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle, [&] { return handle->session->chatAdd(role, text, bytes); });
+  return callAlone(handle, [&]() -> Status {
+    ORIEL_TRY(handle->session->chatAdd(role, text, bytes));
+    warnOfRole(handle->session->context().chat, role, std::strlen(role), 0, handle->log);
+    return kOk;
+  });
 }
 
 oriel_status oriel_chat_reply(oriel_session* handle, const oriel_generate_options* options,

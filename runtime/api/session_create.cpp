@@ -298,10 +298,14 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
     *out = nullptr;
   }
   oriel_session_options options;
-  if (model == nullptr || out == nullptr || !readOptions(given, &options)) {
+  if (model == nullptr || out == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   const Asking asking(*model);
+  if (const Status read = takeOptions(given, "oriel_session_options", model->log, &options);
+      !read.ok()) {
+    return read.code();
+  }
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }

@@ -69,9 +69,23 @@ void makeLine(char* message) {
   *to = '\0';
 }
 
+/// Of a line, what `capacity` bytes hold with a NUL, cut between two characters.
+size_t lineBytes(const char* line, size_t capacity) {
+  const auto goesOn = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  size_t bytes = std::strlen(line);
+  if (bytes >= capacity) {
+    bytes = capacity - 1;
+    while (bytes != 0 && goesOn(line[bytes])) {
+      --bytes;
+    }
+  }
+  return bytes;
+}
+
 void emit(const Log& log, oriel_log_level level, const char* format, va_list arguments) {
   const bool keeps = log.last_error != nullptr && level == ORIEL_LOG_ERROR;
-  if (log.callback == nullptr && !keeps) {
+  const bool copies = log.line != nullptr && log.line_bytes != 0 && level == ORIEL_LOG_ERROR;
+  if (log.callback == nullptr && !keeps && !copies) {
     return;
   }
   char message[kMaxMessageBytes];
@@ -79,6 +93,9 @@ void emit(const Log& log, oriel_log_level level, const char* format, va_list arg
   makeLine(message);
   if (keeps) {
     log.last_error->set(message);
+  }
+  if (copies) {
+    copyLine(message, log.line, log.line_bytes);
   }
   if (log.callback == nullptr) {
     return;
@@ -92,6 +109,12 @@ void emit(const Log& log, oriel_log_level level, const char* format, va_list arg
 }
 
 }  // namespace
+
+void copyLine(const char* line, char* out, size_t capacity) {
+  const size_t bytes = lineBytes(line, capacity);
+  std::memcpy(out, line, bytes);
+  out[bytes] = '\0';
+}
 
 /// Copying a line is all that is ever waited for.
 class ErrorLine::Hold {
@@ -109,14 +132,7 @@ class ErrorLine::Hold {
 };
 
 void ErrorLine::set(const char* line) {
-  const auto goesOn = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
-  size_t bytes = std::strlen(line);
-  if (bytes >= kBytes) {
-    bytes = kBytes - 1;
-    while (bytes != 0 && goesOn(line[bytes])) {
-      --bytes;
-    }
-  }
+  const size_t bytes = lineBytes(line, kBytes);
   const Hold hold(*this);
   std::memcpy(text_, line, bytes);
   std::memset(text_ + bytes, 0, kBytes - bytes);

@@ -127,6 +127,54 @@ Status checkRole(const JsonValue& message, const Log& log) {
                         kMaxRoleBytes);
 }
 
+namespace {
+
+/// What a part of a message's content is, as APIs and templates name it.
+struct MediaPart {
+  const char* type;
+  const char* what;
+};
+constexpr MediaPart kMediaParts[] = {
+    {"image_url", "images"},   {"input_image", "images"}, {"image", "images"},
+    {"input_audio", "sounds"}, {"audio_url", "sounds"},   {"audio", "sounds"},
+    {"input_video", "videos"}, {"video_url", "videos"},   {"video", "videos"},
+    {"input_file", "files"},   {"file_url", "files"},     {"file", "files"},
+};
+
+/// Null: it may be text. A part without a type is what its key says.
+const MediaPart* mediaOf(const JsonValue& part) {
+  const JsonValue* const type = part.isObject() ? part.find("type") : nullptr;
+  for (const MediaPart& media : kMediaParts) {
+    const bool is = type != nullptr ? type->isString() && type->text.is(media.type)
+                                    : part.isObject() && part.find(media.type) != nullptr;
+    if (is) {
+      return &media;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Status checkMessage(const JsonValue& message, const Log& log) {
+  ORIEL_TRY(checkRole(message, log));
+  const JsonValue* const content = message.find("content");
+  if (content == nullptr || content->isString()) {
+    return kOk;
+  }
+  const MediaPart* media = mediaOf(*content);
+  for (const JsonValue* part = content->isArray() ? content->first : nullptr;
+       part != nullptr && media == nullptr; part = part->next) {
+    media = mediaOf(*part);
+  }
+  return media == nullptr
+             ? kOk
+             : log.fail(ORIEL_ERROR_UNSUPPORTED,
+                        "%s are not supported, and a message has a part of type \"%s\": give its "
+                        "text only",
+                        media->what, media->type);
+}
+
 Status TemplateRun::read() {
   if (settings_.tools.bytes != 0) {
     ORIEL_TRY(readTools(settings_.tools, log_, scratch_, &tools_));
@@ -181,7 +229,7 @@ Status TemplateRun::render(const JsonValue& messages, bool generation, const Log
   add("tools", tools_, kToolsSource);
   add("documents", documents_, kDocumentsSource);
   for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
-    ORIEL_TRY(checkRole(*one, log));
+    ORIEL_TRY(checkMessage(*one, log));
     const_cast<JsonValue*>(one->find("role"))->trusted = true;  // it lies in somebody's scratch
   }
   if (settings_.text.bytes > kMaxChatTemplateBytes) {

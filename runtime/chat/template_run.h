@@ -76,6 +76,9 @@ Status readTools(const JsonText& json, const Log& log, Scratch* scratch, const J
 /// tokens. ORIEL_ERROR_ARGUMENT.
 Status checkRole(const JsonValue& message, const Log& log);
 
+/// checkRole(), and that the content is text: ORIEL_ERROR_UNSUPPORTED for images, sounds, videos and files.
+Status checkMessage(const JsonValue& message, const Log& log);
+
 /// Makes values: for messages that do not come as JSON.
 class JsonBuilder {
  public:

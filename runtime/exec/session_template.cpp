@@ -110,7 +110,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
 }
 
 Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
-  ORIEL_TRY(checkRole(message, context_.log));
+  ORIEL_TRY(checkMessage(message, context_.log));
   if (!by_template_ && isPlainMessage(message)) {
     char role[kMaxRoleBytes + 1] = "";
     const JsonText& name = message.find("role")->text;
@@ -149,14 +149,23 @@ Status Session::chatAddJson(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
   ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, &scratch, &value));
-  return value->isArray() ? addMessages(*value, bytes) : addMessage(*value, bytes);
+  if (value->isArray()) {
+    return addMessages(*value, bytes);
+  }
+  ORIEL_TRY(addMessage(*value, bytes));
+  const JsonText& role = value->find("role")->text;
+  warnOfRole(context_.chat, role.data, role.bytes, 0, context_.log);
+  return kOk;
 }
 
 Status Session::addMessages(const JsonValue& messages, size_t given_bytes) {
   reading_.later = roughTokens(messages);
+  size_t number = 0;
   for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
     reading_.later = one->next != nullptr ? reading_.later - roughTokens(*one) : 0;
     ORIEL_TRY(addMessage(*one, given_bytes));
+    const JsonText& role = one->find("role")->text;
+    warnOfRole(context_.chat, role.data, role.bytes, ++number, context_.log);
   }
   return kOk;
 }

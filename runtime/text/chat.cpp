@@ -364,11 +364,46 @@ class Renderer {
   size_t n_given_ = 0;
 };
 
+bool equals(Slice a, const char* b) {
+  return a.bytes == std::strlen(b) && std::memcmp(a.data, b, a.bytes) == 0;
+}
+
 }  // namespace
 
 bool isRole(const char* role, size_t bytes) {
   return bytes != 0 && bytes <= kMaxRoleBytes &&
          std::all_of(role, role + bytes, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+}
+
+bool namesRole(const ChatTemplate& chat, const char* role, size_t bytes) {
+  const Slice given = {role, bytes};
+  for (const char* const known : {"system", "user", "assistant"}) {
+    if (equals(given, known)) {
+      return true;
+    }
+  }
+  if (chat.jinja == nullptr) {
+    return equals(given, "tool");
+  }
+  char quoted[kMaxRoleBytes + 3];
+  std::snprintf(quoted, sizeof(quoted), "'%.*s'", static_cast<int>(std::min(bytes, kMaxRoleBytes)),
+                role);
+  return templateContains(chat.jinja, chat.jinja_bytes, quoted);
+}
+
+void warnOfRole(const ChatTemplate& chat, const char* role, size_t bytes, size_t number,
+                const Log& log) {
+  if (!isRole(role, bytes) || namesRole(chat, role, bytes)) {
+    return;
+  }
+  char which[32] = "a message";
+  if (number != 0) {
+    std::snprintf(which, sizeof(which), "message %zu", number);
+  }
+  log.write(ORIEL_LOG_WARNING,
+            "%s has the role \"%.*s\", which the chat template does not name: use \"system\", "
+            "\"user\" or \"assistant\"",
+            which, static_cast<int>(bytes), role);
 }
 
 Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,

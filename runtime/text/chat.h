@@ -179,6 +179,12 @@ struct RenderedText {
 constexpr size_t kMaxRoleBytes = 32;
 /// A role is 1 to kMaxRoleBytes characters of [a-z_].
 bool isRole(const char* role, size_t bytes);
+/// The template names it, or every one does: what a model was trained with. Without a template's text the format's own
+/// roles.
+bool namesRole(const ChatTemplate& chat, const char* role, size_t bytes);
+/// A warning for a role that is not named. `number`: of the message, from 1; 0: it is the only one.
+void warnOfRole(const ChatTemplate& chat, const char* role, size_t bytes, size_t number,
+                const Log& log);
 /// One whole message, e.g. "<|im_start|>user\nHello<|im_end|>\n". A role is 1 to 32 characters of
 /// [a-z_] that the format has a place for; anything else is ORIEL_ERROR_ARGUMENT.
 Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,

@@ -143,8 +143,12 @@ oriel_status oriel_self_test(const oriel_options* given, oriel_check_fn on_check
                              oriel_candidate_fn on_candidate, void* user,
                              oriel_self_test_result* out) {
   oriel_options options;
-  if (!readOptions(given, &options) || !validResult(out)) {
-    return ORIEL_ERROR_ARGUMENT;
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if (const Status checked = checkResult(out, "oriel_self_test_result", logOf(options));
+      !checked.ok()) {
+    return checked.code();
   }
   oriel_self_test_result result = {};
   result.struct_size = sizeof(result);

@@ -179,7 +179,13 @@ oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t*
 oriel_status oriel_plan_shape(const char* name, oriel_weight_format weights,
                               const oriel_options* given, oriel_plan* plan) {
   oriel_options options;
-  if (!readOptions(given, &options) || name == nullptr || !validResult(plan)) {
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if (const Status checked = checkResult(plan, "oriel_plan", logOf(options)); !checked.ok()) {
+    return checked.code();
+  }
+  if (name == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   PreparedModel prepared;

@@ -123,8 +123,11 @@ using namespace oriel_internal;
 
 oriel_status oriel_speed_measure(const char* path, const oriel_options* given, oriel_speed* speed) {
   oriel_options options;
-  if (!readOptions(given, &options) || !validResult(speed)) {
-    return ORIEL_ERROR_ARGUMENT;
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if (const Status checked = checkResult(speed, "oriel_speed", logOf(options)); !checked.ok()) {
+    return checked.code();
   }
   oriel_speed measured;
   const Status status = measureFile(path, options, &measured);
@@ -137,7 +140,13 @@ oriel_status oriel_speed_measure(const char* path, const oriel_options* given, o
 oriel_status oriel_speed_measure_shape(const char* name, oriel_weight_format weights,
                                        const oriel_options* given, oriel_speed* speed) {
   oriel_options options;
-  if (!readOptions(given, &options) || name == nullptr || !validResult(speed)) {
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if (const Status checked = checkResult(speed, "oriel_speed", logOf(options)); !checked.ok()) {
+    return checked.code();
+  }
+  if (name == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   oriel_speed measured;

@@ -12,11 +12,12 @@
  * Rules that hold for every call:
  *  - Errors are values. Nothing here aborts, exits, throws, prints or keeps process-wide state. The
  *    reason of a failure is one line, "WHAT HAPPENED: WHAT TO DO", given to the log callback of the
- *    options before the call returns, and kept by the object (oriel_session_last_error, oriel_model_last_error of
- *    oriel/sessions.h). Not logged: NULL arguments, structs without struct_size or with
- *    fields that this version does not know, numbers that are none of an enum's or no flags, one session twice in a list,
- *    BUFFER_TOO_SMALL, CANCELLED, and what follows from a device that has failed before. A call that
- *    fails leaves its object as it was, unless its own comment says otherwise.
+ *    options before the call returns, written to oriel_options.error_line by calls that take oriel_options, and kept by
+ *    the object (oriel_session_last_error, oriel_model_last_error of oriel/sessions.h). Not logged: NULL arguments,
+ *    numbers that are none of an enum's or no flags, one session twice in a list, BUFFER_TOO_SMALL, CANCELLED, what
+ *    follows from a device that has failed before, and a struct without struct_size that a call only fills
+ *    (oriel_..._get_..., oriel_..._info). A call that fails leaves its object as it was, unless its own comment says
+ *    otherwise.
  *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
  *    default, and a library newer than the app knows which fields the app does not have. A NULL
  *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too.
@@ -361,6 +362,12 @@ typedef struct oriel_options {
   /* Folder of that file, which must be there. Read by oriel_model_load. NULL: cache_dir, which is made where it is
    * missing. */
   const char *recall_dir;
+  /* A buffer of yours for the line of a call that takes these options and fails: oriel_model_load, oriel_plan_file,
+   * oriel_inspect, ... The call begins by making it "", and never writes more than error_line_bytes, the NUL at the end
+   * included; 1024 bytes hold every line. It is not used after the call: later lines are those of
+   * oriel_session_last_error and oriel_model_last_error (oriel/sessions.h). NULL: none. */
+  char *error_line;
+  size_t error_line_bytes;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
