@@ -179,11 +179,26 @@ VkResult Pipelines::compile(Entry* entry) const {
   return result;
 }
 
+// A driver's compiler recurses deeply, and the caller's stack may be small: the caller compiles only where the system
+// refuses a thread.
+void Pipelines::compileRest() {
+  if (next_.load(std::memory_order_relaxed) < count_) {
+    Thread thread;
+    if (!thread.start(compileAll, this, kStackBytes)) {
+      compileAll(this);
+    }
+  }
+}
+
 Status Pipelines::finish(const Log& log) {
-  compileAll(this);
+  compileRest();
   join();
-  next_.store(0, std::memory_order_relaxed);
-  compileAll(this);  // what an earlier join() kept the threads from
+  const auto waits = [](const Entry& entry) { return entry.result == VK_NOT_READY; };
+  if (std::any_of(entries_, entries_ + count_,
+                  waits)) {  // an earlier join() kept the threads from it
+    next_.store(0, std::memory_order_relaxed);
+    compileRest();
+  }
   releaseModules(*device_);
   took_ms_ = nowMs() - begin_ms_;
   for (uint32_t i = 0; i < count_; ++i) {

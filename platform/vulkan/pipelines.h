@@ -19,7 +19,7 @@ class Pipelines {
   /// `place`: what the driver's watch is told while it compiles.
   Status start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
                DriverPlace place, Workspace* workspace, const Log& log);
-  /// Helps, and waits. Names the kernel that did not compile.
+  /// Compiles the rest on one more thread, and waits. Names the kernel that did not compile.
   Status finish(const Log& log);
   /// Lets the threads end what they are at: nothing compiles afterwards, until finish() does what is left.
   void join();
@@ -58,6 +58,7 @@ class Pipelines {
   Status makeModules(uint32_t block, uint8_t* words, const Log& log);
   void releaseModules(const VulkanDevice& device);
   static void compileAll(void* pipelines);
+  void compileRest();
   VkResult compile(Entry* entry) const;
 
   Entry entries_[kMaxPipelines] = {};
