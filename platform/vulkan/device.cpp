@@ -49,12 +49,6 @@ Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
     options.log.write(ORIEL_LOG_DEBUG, "the Vulkan loader is older than 1.1");
     return kOk;
   }
-  VkExtensionProperties extensions[kMaxExtensions];
-  uint32_t n_extensions = kMaxExtensions;
-  if (api->vkEnumerateInstanceExtensionProperties(nullptr, &n_extensions, extensions) < 0) {
-    n_extensions = 0;
-  }
-
   VkApplicationInfo application = {};
   application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
   application.pEngineName = "Oriel";
@@ -62,7 +56,7 @@ Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
   VkInstanceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
-  if (hasExtension(extensions, n_extensions, kPortabilityEnumeration)) {
+  if (findExtensions(*api, VK_NULL_HANDLE, &kPortabilityEnumeration, 1) != 0) {
     info.flags = kEnumeratePortability;
     info.enabledExtensionCount = 1;
     info.ppEnabledExtensionNames = &kPortabilityEnumeration;

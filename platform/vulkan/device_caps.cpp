@@ -1,8 +1,10 @@
 #include "vulkan/device_caps.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "base/limits.h"
 #include "vulkan/known_devices.h"
@@ -96,13 +98,25 @@ void readFloat16(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* ca
 
 }  // namespace
 
-bool hasExtension(const VkExtensionProperties* extensions, uint32_t count, const char* name) {
-  for (uint32_t i = 0; i < count; ++i) {
-    if (std::strcmp(extensions[i].extensionName, name) == 0) {
-      return true;
+// Not inlined: the list takes 80 KiB of stack, on which no other call of the driver should stand.
+[[gnu::noinline]] uint32_t findExtensions(const VulkanApi& api, VkPhysicalDevice physical,
+                                          const char* const* names, uint32_t count) {
+  constexpr uint32_t kMost = 320;  // an instance has about 20, a device 230
+  VkExtensionProperties extensions[kMost];
+  uint32_t n_extensions = kMost;
+  const VkResult result =
+      physical == VK_NULL_HANDLE
+          ? api.vkEnumerateInstanceExtensionProperties(nullptr, &n_extensions, extensions)
+          : api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &n_extensions, extensions);
+  uint32_t found = 0;
+  for (uint32_t n = 0; result >= 0 && n < count; ++n) {
+    for (uint32_t i = 0; i < n_extensions; ++i) {
+      if (std::strcmp(extensions[i].extensionName, names[n]) == 0) {
+        found |= 1u << n;
+      }
     }
   }
-  return false;
+  return found;
 }
 
 const char* kindName(VkPhysicalDeviceType type) {
@@ -168,13 +182,16 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
     return caps;
   }
 
-  VkExtensionProperties extensions[kMaxExtensions];
-  uint32_t n_extensions = kMaxExtensions;
-  if (api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &n_extensions, extensions) < 0) {
-    n_extensions = 0;
-  }
-  caps.needs_portability_subset = hasExtension(extensions, n_extensions, kPortabilitySubset);
-  caps.creation_feedback = hasExtension(extensions, n_extensions, kCreationFeedback);
+  // kMatrixExtensions follow.
+  enum { kSubset, kFeedback, kDriver, kDot, kFloats, kMatrix };
+  const char* names[kMatrix + std::size(kMatrixExtensions)] = {
+      kPortabilitySubset, kCreationFeedback, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME,
+      kIntegerDotProduct, kFloat16Int8};
+  std::copy(std::begin(kMatrixExtensions), std::end(kMatrixExtensions), names + kMatrix);
+  const uint32_t extensions = findExtensions(api, physical, names, std::size(names));
+  const auto has = [extensions](uint32_t name) { return (extensions >> name & 1) != 0; };
+  caps.needs_portability_subset = has(kSubset);
+  caps.creation_feedback = has(kFeedback);
 
   VkPhysicalDeviceDriverPropertiesKHR driver = {};
   driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES_KHR;
@@ -186,8 +203,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   VkPhysicalDeviceIDProperties id = {};
   id.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES;
   id.pNext = &maintenance;
-  const bool names_driver =
-      hasExtension(extensions, n_extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
+  const bool names_driver = has(kDriver);
   if (names_driver) {
     subgroup.pNext = &driver;
   }
@@ -211,18 +227,18 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
       subgroup.subgroupSize > 1) {
     caps.features |= featureBit(VulkanFeature::kSubgroup);
   }
-  if (hasExtension(extensions, n_extensions, kIntegerDotProduct)) {
+  if (has(kDot)) {
     readIntegerDot(api, physical, &caps);
   }
-  if (hasExtension(extensions, n_extensions, kFloat16Int8)) {
+  if (has(kFloats)) {
     readFloat16(api, physical, &caps);
   }
   // Some drivers do not survive being asked.
   bool matrix_extensions = caps.has(VulkanFeature::kFloat16) &&
                            !isKnownFor(VulkanFeature::kCooperativeMatrix) &&
                            !isKnownFor(VulkanFeature::kFloat16);
-  for (const char* name : kMatrixExtensions) {
-    matrix_extensions = matrix_extensions && hasExtension(extensions, n_extensions, name);
+  for (uint32_t i = kMatrix; i < std::size(names); ++i) {
+    matrix_extensions = matrix_extensions && has(i);
   }
   if (matrix_extensions) {
     caps.matrix = findMatrixShape(api, physical, caps.subgroup_size);

@@ -45,11 +45,9 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
 void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity);
 /// "discrete", as oriel_device_info has it.
 const char* kindName(VkPhysicalDeviceType type);
-/// Whether a list of extensions has one.
-bool hasExtension(const VkExtensionProperties* extensions, uint32_t count, const char* name);
-
-// Extensions looked through, of the instance and of a device: real ones have 20 and 230. Stack space.
-constexpr uint32_t kMaxExtensions = 320;
+/// Which of `names` the device has, the first in the lowest bit; without a device: the instance.
+uint32_t findExtensions(const VulkanApi& api, VkPhysicalDevice physical, const char* const* names,
+                        uint32_t count);
 
 constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";
 constexpr const char* kCreationFeedback = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME;

@@ -1,7 +1,10 @@
 #include "vulkan/pipelines.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "base/xz.h"
 #include "vulkan/shader_table.h"
@@ -185,12 +188,44 @@ Status Pipelines::compileHere(const StopCheck& stop) {
   return kOk;
 }
 
+// A driver's compiler recurses deeply, and the caller's stack may be small: the caller compiles only where the system
+// refuses a thread. Else it asks `stop`, which is the app's and runs on the caller's thread.
+Status Pipelines::compileRest(const StopCheck& stop) {
+  if (next_.load(std::memory_order_relaxed) >= count_) {
+    return kOk;
+  }
+  struct Rest {
+    Pipelines* pipelines;
+    std::atomic<bool> ended{false};
+  } rest{this};
+  Thread thread;
+  const auto body = [](void* user) {
+    Rest* const self = static_cast<Rest*>(user);
+    compileAll(self->pipelines);
+    self->ended.store(true, std::memory_order_release);
+  };
+  if (!thread.start(body, &rest, kStackBytes)) {
+    return compileHere(stop);
+  }
+  while (!rest.ended.load(std::memory_order_acquire)) {
+    if (const Status asked = stop.check(); !asked.ok()) {
+      next_.store(kMaxPipelines, std::memory_order_relaxed);  // the thread ends after its kernel
+      return asked;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return kOk;
+}
+
 Status Pipelines::finish(const Log& log, const StopCheck& stop) {
-  ORIEL_TRY(compileHere(stop));
+  ORIEL_TRY(compileRest(stop));
   join();
   ORIEL_TRY(stop.check());
-  next_.store(0, std::memory_order_relaxed);
-  ORIEL_TRY(compileHere(stop));  // what an earlier join() kept the threads from
+  const auto waits = [](const Entry& entry) { return entry.result == VK_NOT_READY; };
+  if (std::any_of(entries_, entries_ + count_, waits)) {
+    next_.store(0, std::memory_order_relaxed);  // an earlier join() kept the threads from it
+    ORIEL_TRY(compileRest(stop));
+  }
   releaseModules(*device_);
   took_ms_ = nowMs() - begin_ms_;
   for (uint32_t i = 0; i < count_; ++i) {

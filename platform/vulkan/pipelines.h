@@ -19,7 +19,7 @@ class Pipelines {
   /// `place`: what the driver's watch is told while it compiles.
   Status start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
                DriverPlace place, Workspace* workspace, const Log& log);
-  /// Helps, and waits. Names the kernel that did not compile.
+  /// Compiles the rest on one more thread, and waits. Names the kernel that did not compile.
   Status finish(const Log& log, const StopCheck& stop);
   /// Lets the threads end what they are at: nothing compiles afterwards, until finish() does what is left.
   void join();
@@ -59,6 +59,7 @@ class Pipelines {
   void releaseModules(const VulkanDevice& device);
   static void compileAll(void* pipelines);
   Status compileHere(const StopCheck& stop);
+  Status compileRest(const StopCheck& stop);
   VkResult compile(Entry* entry) const;
 
   Entry entries_[kMaxPipelines] = {};

@@ -14,7 +14,8 @@ class Thread {
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
-  /// Runs body(user) on `stack_bytes` of stack or a little more. False when the system refuses.
+  /// Runs body(user) with at least `stack_bytes` of stack, besides what the C library takes from a stack (thread-local
+  /// data of the app, a guard page). False when the system refuses.
   bool start(void (*body)(void* user), void* user, uint32_t stack_bytes);
   bool running() const { return running_; }
   void join();

@@ -12,12 +12,14 @@ import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODEL = ROOT / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf"
 ICD = os.environ["ORIEL_STACKS_ICD"]
+# Software GPUs compile for longer than they compute: a small model has as many kernels.
+MODEL = (ROOT / "tests" / "data" / "models" / "llama-q4_0.gguf" if ICD else
+         ROOT / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf")
 LIBRARY, *APPS = sys.argv[1:]
 KIB = 1024
-# What runtime and platform give a thread that computes and one that compiles kernels (pool.cpp, pipelines.h).
-ROOM = {"small": 256 * KIB, "large": 8192 * KIB}
+# What a thread has that compiles kernels (pipelines.h) and one that computes (pool.cpp).
+LEAST = 8192 * KIB if ICD else 256 * KIB
 PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -41,26 +43,25 @@ class ThreadLocals(unittest.TestCase):
     def apps(self):
         for app in APPS:
             name = pathlib.Path(app).name
-            # Drivers for LLVM are shared libraries: a static program cannot open them, nor can TSan follow their code.
+            # Drivers are shared libraries, which a static program does not open, and they are not made for sanitizers.
             if ICD and name.endswith(("_static", "_thread", "_address")):
                 continue
             yield name, app
 
     def test_all_threads_run_and_the_reply_is_the_same(self):
-        want = PROCESSORS - 1 if ICD else min(2, PROCESSORS) - 1
+        # One thread more compiles what is left when the caller has nothing else to do.
+        least = min(PROCESSORS - 1, 3) if ICD else min(2, PROCESSORS) - 1
+        want = (least, least + 1) if ICD else (least,)
         for name, app in self.apps():
             with self.subTest(app=name):
                 ran = run(app)
                 self.assertEqual(self.first["tokens"], ran["tokens"])
                 self.assertEqual("0", ran["refused"])
-                self.assertEqual(min(want, 3), int(ran["threads"]))
-                for kind, least in ROOM.items():
-                    used, room = map(int, re.fullmatch(r"(\d+) of (\d+)", ran[kind]).groups())
-                    if room == 0 and (kind == "small") == bool(ICD):
-                        continue  # no such thread here
-                    self.assertGreaterEqual(room, least)
-                    # Instrumented apps run the same library, and hold their own interceptors' frames besides.
-                    self.assertLessEqual(used, least / 2)
+                self.assertIn(int(ran["threads"]), want)
+                used, room = map(int, re.fullmatch(r"(\d+) of (\d+)", ran["large" if ICD else "small"]).groups())
+                if int(ran["threads"]) > 0:
+                    self.assertGreaterEqual(room, LEAST)
+                    self.assertLessEqual(used, LEAST / 2)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ extern "C" char* touchThreadLocals() { return nullptr; }
 
 namespace {
 
-constexpr uint32_t kTokens = 24;
+constexpr uint32_t kTokens = 8;
 
 int fail(const char* what, int status) {
   std::printf("%s: %d\n", what, status);
@@ -42,6 +42,7 @@ int useModel(const char* device, const char* path, uint32_t threads) {
   options.window_tokens = 256;
   options.chunk_tokens = 32;
   options.calibration_file = "";
+  options.device_test = ORIEL_DEVICE_TEST_NEVER;
   oriel_model* model = nullptr;
   if (const oriel_status status = oriel_model_load(path, &options, &model); status != ORIEL_OK) {
     return fail("load", status);
@@ -51,7 +52,7 @@ int useModel(const char* device, const char* path, uint32_t threads) {
       status != ORIEL_OK) {
     return fail("create", status);
   }
-  std::vector<int32_t> tokens(200);
+  std::vector<int32_t> tokens(100);
   for (size_t i = 0; i < tokens.size(); ++i) {
     tokens[i] = static_cast<int32_t>(i % 50 + 5);
   }

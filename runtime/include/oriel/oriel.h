@@ -49,8 +49,11 @@
  *    the conversation is zeros (on a lost device what the host can reach of it), and so is working memory before it
  *    is given back. Copies that the app asked for (snapshots, text and logits handed to it) are the app's.
  *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them:
- *    those that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels for a
- *    Vulkan device during oriel_model_load (and calls of oriel/tools.h), gone when those return.
+ *    those that compute on the CPU (oriel_options.cpu_threads), and up to four that compile kernels for a
+ *    Vulkan device during oriel_model_load and oriel_resume (and calls of oriel/tools.h), gone when those return.
+ *  - Stack: a call needs at most 256 KiB of stack on the thread that makes it, without the app's callbacks and what a
+ *    Vulkan driver needs besides. Oriel gives its own threads stacks of their own, and adds the app's thread-local data
+ *    where the C library takes that from a stack. Stacks are the system's memory, not the plan's.
  *  - ABI: structs grow at their ends only, and no number, name or argument of what is there changes, within one
  *    MAJOR.MINOR (docs/linking.md).
  *  - Model files are read, never mapped. What lies before the tensors' data is read once, and all that is checked

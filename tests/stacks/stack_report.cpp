@@ -1,0 +1,47 @@
+// The device tests once more, in programs whose threads and calls are measured: neither goes deeper than what oriel.h
+// says and what a thread is given. With ORIEL_STACKS_ALL every public function has to be among the calls.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "support/call_gauge.h"
+#include "support/painted_stacks.h"
+
+namespace oriel_internal::test::stack_report {
+namespace {
+
+constexpr size_t kKib = 1024;
+constexpr size_t kOfCalls = 256 * kKib;       // oriel.h
+constexpr size_t kOfWorkers = 256 * kKib;     // platform/cpu/pool.cpp
+constexpr size_t kOfCompilers = 8192 * kKib;  // platform/vulkan/pipelines.h
+// What an eighth leaves is for an app's signal handlers, and for other compilers' frames.
+constexpr size_t mostOf(size_t bytes) { return bytes - bytes / 8; }
+
+class Stacks : public testing::Environment {
+ public:
+  void TearDown() override {
+    const std::map<std::string, size_t> calls = deepestCalls();
+    for (const auto& [function, bytes] : calls) {
+      std::printf("stack of %-40s %6.1f KiB\n", function.c_str(),
+                  static_cast<double>(bytes) / kKib);
+      EXPECT_LE(bytes, mostOf(kOfCalls)) << function;
+    }
+    const StackUse worker = deepestThread(kOfWorkers, 2 * kOfWorkers);
+    const StackUse compiler = deepestThread(kOfCompilers, SIZE_MAX);
+    std::printf("stack of a worker %.1f KiB, of a thread with 8 MiB %.1f KiB\n",
+                static_cast<double>(worker.used_bytes) / kKib,
+                static_cast<double>(compiler.used_bytes) / kKib);
+    EXPECT_LE(worker.used_bytes, mostOf(kOfWorkers));
+    EXPECT_LE(compiler.used_bytes, mostOf(kOfCompilers));
+    if (std::getenv("ORIEL_STACKS_ALL") != nullptr) {
+      for (const std::string& function : kPublicFunctions) {
+        EXPECT_EQ(1u, calls.count(function)) << function << " is not called";
+      }
+    }
+  }
+};
+
+[[maybe_unused]] testing::Environment* const stacks = testing::AddGlobalTestEnvironment(new Stacks);
+
+}  // namespace
+}  // namespace oriel_internal::test::stack_report

@@ -1,0 +1,75 @@
+#include "support/call_gauge.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+namespace oriel_internal::test {
+namespace {
+
+constexpr unsigned char kPaint = 0xA5;
+constexpr size_t kPainted = size_t{768} << 10;
+// Left to painting itself.
+constexpr size_t kOwnBytes = 1024;
+
+thread_local uint32_t depth = 0;
+thread_local unsigned char* lowest_of_thread = nullptr;
+
+struct Known {
+  std::mutex mutex;
+  std::map<std::string, size_t> deepest;
+};
+Known& known() {
+  static Known* const all = new Known;
+  return *all;
+}
+
+unsigned char* lowestOfThread() {
+  if (lowest_of_thread == nullptr) {
+    pthread_attr_t attributes;
+    void* address = nullptr;
+    size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+      (void)pthread_attr_getstack(&attributes, &address, &bytes);
+      (void)pthread_attr_destroy(&attributes);
+    }
+    lowest_of_thread = static_cast<unsigned char*>(address);
+  }
+  return lowest_of_thread;
+}
+
+}  // namespace
+
+__attribute__((noinline)) CallGauge::CallGauge(const char* function) : function_(function) {
+  unsigned char* const lowest = lowestOfThread();
+  if (depth++ != 0 || lowest == nullptr) {
+    return;
+  }
+  end_ = static_cast<unsigned char*>(__builtin_frame_address(0));
+  lowest_ = end_ - std::min(kPainted, static_cast<size_t>(end_ - lowest));
+  std::memset(lowest_, kPaint, static_cast<size_t>(end_ - lowest_) - kOwnBytes);
+}
+
+__attribute__((noinline)) CallGauge::~CallGauge() {
+  --depth;
+  if (end_ == nullptr) {
+    return;
+  }
+  const unsigned char* at = lowest_;
+  while (at < end_ && *at == kPaint) {
+    ++at;
+  }
+  const size_t used = static_cast<size_t>(end_ - at);
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  size_t& deepest = known().deepest[function_];
+  deepest = std::max(deepest, used);
+}
+
+std::map<std::string, size_t> deepestCalls() {
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  return known().deepest;
+}
+
+}  // namespace oriel_internal::test
