@@ -583,7 +583,7 @@ TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
 }
 
 TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
-  CapturedLog log;
+  test::CapturedLog log;
   oriel_options options = optionsOf(uint64_t{1} << 40);
   options.log = log.log().callback;
   options.log_user = log.log().user;
