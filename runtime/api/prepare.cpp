@@ -406,7 +406,6 @@ struct FilePlanner {
 
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared,
                     const StopCheck& stop) {
-  ORIEL_TRY(stop.check());
   const Log log = logOf(options);
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));

@@ -14,6 +14,7 @@ Status ModelFile::open(const char* path, const oriel_allocator& allocator, const
                        const StopCheck& stop) {
   allocator_ = &allocator;
   ORIEL_TRY(input_.open(path, log));  // whose own messages name it
+  ORIEL_TRY(stop.check());            // from here on a change of the file is noticed
   NamingLog named(log, path);
   uint64_t bytes = std::min(kFirstHeaderBytes, input_.bytes());
   for (;;) {

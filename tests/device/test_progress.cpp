@@ -153,19 +153,14 @@ TEST_F(Progress, leaves_the_same_session_as_without) {
   EXPECT_EQ(statsOf(plain).position, position());
 }
 
-}  // namespace
-}  // namespace oriel_internal::test::test_progress
-
 // A load says how far it is from its first moment on, and ends soon after it is asked to: counted, not timed.
-namespace oriel_internal::test::test_load_progress {
-namespace {
 
 /// What a load tells; it is asked to end at the `stop_at`-th time.
-struct Told {
-  explicit Told(const Ledger* ledger_of_app) : ledger(ledger_of_app) {}
+struct LoadWatch {
+  explicit LoadWatch(const Ledger* ledger_of_app) : ledger(ledger_of_app) {}
 
   static int onProgress(uint64_t done, uint64_t total, void* user) {
-    auto* const self = static_cast<Told*>(user);
+    auto* const self = static_cast<LoadWatch*>(user);
     EXPECT_LE(done, total);
     EXPECT_GE(done, self->last) << "it went back";
     EXPECT_GT(total, 0u);
@@ -191,9 +186,9 @@ struct Told {
   uint64_t asks_after_weights = 0;
 };
 
-oriel_status loadOnce(oriel_options options, const Ledger& ledger, Told* told) {
+oriel_status loadOnce(oriel_options options, const Ledger& ledger, LoadWatch* told) {
   options.allocator = ledger.allocator();
-  options.progress = Told::onProgress;
+  options.progress = LoadWatch::onProgress;
   options.progress_user = told;
   oriel_model* model = nullptr;
   const oriel_status status = oriel_model_load(kTrained, &options, &model);
@@ -204,7 +199,7 @@ oriel_status loadOnce(oriel_options options, const Ledger& ledger, Told* told) {
 
 TEST(LoadProgress, begins_before_anything_is_taken_and_covers_every_phase) {
   Ledger ledger;
-  Told told(&ledger);
+  LoadWatch told(&ledger);
   oriel_options options = makeOptions();
   options.memory_bytes = 64u << 20;
   ASSERT_EQ(ORIEL_OK, loadOnce(options, ledger, &told));
@@ -227,7 +222,7 @@ TEST(LoadProgress, goes_on_while_memory_is_zeroed) {
     options.memory_bytes = uint64_t{2} << 30;
     options.window_tokens = window;
     options.k_format = options.v_format = ORIEL_KV_F16;
-    Told told(&ledger);
+    LoadWatch told(&ledger);
     EXPECT_EQ(ORIEL_OK, loadOnce(options, ledger, &told));
     return told.asks_before_weights;
   };
@@ -246,12 +241,12 @@ TEST(LoadProgress, a_load_that_is_stopped_at_any_ask_leaves_nothing_behind) {
   options.system_prompt = "You are kind, and you know a lot about hedgehogs.";
   options.system_prompt_bytes = std::string(options.system_prompt).size();
   Ledger ledger;
-  Told all(&ledger);
+  LoadWatch all(&ledger);
   ASSERT_EQ(ORIEL_OK, loadOnce(options, ledger, &all));
   const bool is_cpu = options.device == ORIEL_DEVICE_CPU;
   const uint64_t step = is_cpu ? 1 : std::max<uint64_t>(all.asks / 12, 1);
   for (uint64_t k = 1; k <= all.asks; k += step) {
-    Told told(&ledger);
+    LoadWatch told(&ledger);
     told.stop_at = k;
     ASSERT_EQ(ORIEL_ERROR_CANCELLED, loadOnce(options, ledger, &told)) << "ask " << k;
     EXPECT_EQ(k, told.asks) << "it went on asking";
@@ -261,4 +256,4 @@ TEST(LoadProgress, a_load_that_is_stopped_at_any_ask_leaves_nothing_behind) {
 }
 
 }  // namespace
-}  // namespace oriel_internal::test::test_load_progress
+}  // namespace oriel_internal::test::test_progress
