@@ -78,6 +78,8 @@ class Model {
 
   oriel_model* get() const { return model_; }
   const Diagnostics& diagnostics() const { return diagnostics_; }
+  /// While a prompt is read whose loss the program tells itself, with the options that would hold all of it.
+  void hush(bool on) { diagnostics_.hush(on); }
   const oriel_model_info& info() const { return info_; }
   /// Only with Load::kDevice.
   const oriel_plan& plan() const { return plan_; }

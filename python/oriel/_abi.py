@@ -330,7 +330,7 @@ class oriel_generation(Structure):
     tokens_drafted: int
     tokens_accepted: int
     prompt_tokens_evicted: int
-    reserved_generation: int
+    reserved: int
 
 
 class oriel_embed_options(Structure):
@@ -961,7 +961,7 @@ oriel_generation._fields_ = [
     ("tokens_drafted", c_uint32),
     ("tokens_accepted", c_uint32),
     ("prompt_tokens_evicted", c_uint32),
-    ("reserved_generation", c_uint32),
+    ("reserved", c_uint32),
 ]
 oriel_embed_options._fields_ = [
     ("struct_size", c_size_t),

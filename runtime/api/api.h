@@ -143,8 +143,10 @@ Status checkResult(const T* out, const char* type, const Log& log) {
 /// takeOptions() of what a call begins with; error_line is "" then.
 Status takeModelOptions(const oriel_options* given, oriel_options* options);
 
-inline Log logOf(const oriel_options& options) {
-  return {options.log, options.log_user, nullptr, options.error_line, options.error_line_bytes};
+/// The call's: it fills error_line, too, and must not be kept longer than `options`.
+Log logOf(const oriel_options& options);
+inline bool wantsLine(const oriel_options& options) {
+  return options.error_line != nullptr && options.error_line_bytes != 0;
 }
 
 /// Null: there is none. A name that is empty would be the root's folder, with what comes behind it.

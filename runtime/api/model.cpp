@@ -127,7 +127,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
                 LoadProgress* progress, Arena* arena, oriel_model* model) {
   const StopCheck stop = progress->stop();
   const Log log = logOf(options);
-  model->device_log.init({log.callback, log.user, &model->device_error});
+  model->device_log.init({options.log, options.log_user, &model->device_error});
   const Log shared = model->device_log.log();
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
@@ -234,8 +234,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
 
 /// What the model's own logs have kept of a load that fails.
 void handOverLine(const oriel_model& model, const oriel_options& options) {
-  if (options.error_line == nullptr || options.error_line_bytes == 0 ||
-      options.error_line[0] != '\0') {
+  if (!wantsLine(options) || options.error_line[0] != '\0') {
     return;
   }
   const bool of_device = model.last_error.text()[0] == '\0';
@@ -312,7 +311,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   Arena arena(block, prepared.model_host_bytes);
   static_assert(alignof(oriel_model) <= Arena::kAlignment, "raise kAlignment");
   oriel_model* model = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
-  model->log = {log.callback, log.user, &model->last_error};
+  model->log = {options.log, options.log_user, &model->last_error};
   model->allocator = allocator;
   model->host_bytes = prepared.model_host_bytes;
   Status status = loadInto(options, path, &prepared, &progress, &arena, model);

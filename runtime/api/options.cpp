@@ -3,6 +3,26 @@
 
 namespace oriel_internal {
 
+namespace {
+
+// The app's callback first: a call that it makes may fail into the same buffer, and this one failed after it.
+void handOn(oriel_log_level level, const char* message, void* user) {
+  const oriel_options& options = *static_cast<const oriel_options*>(user);
+  if (options.log != nullptr) {
+    options.log(level, message, options.log_user);
+  }
+  if (level == ORIEL_LOG_ERROR) {
+    copyLine(message, options.error_line, options.error_line_bytes);
+  }
+}
+
+}  // namespace
+
+Log logOf(const oriel_options& options) {
+  return wantsLine(options) ? Log{handOn, const_cast<oriel_options*>(&options)}
+                            : Log{options.log, options.log_user};
+}
+
 Status refuseStruct(const char* type, size_t struct_size, const Log& log) {
   if (validSize(struct_size)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
@@ -18,7 +38,7 @@ Status refuseStruct(const char* type, size_t struct_size, const Log& log) {
 // the size is no size at all, the struct was never filled: nothing in it is used.
 Status takeModelOptions(const oriel_options* given, oriel_options* options) {
   const bool read = readOptions(given, options);
-  if (options->error_line != nullptr && options->error_line_bytes != 0) {
+  if (wantsLine(*options)) {
     options->error_line[0] = '\0';
   }
   if (read) {

@@ -84,8 +84,7 @@ size_t lineBytes(const char* line, size_t capacity) {
 
 void emit(const Log& log, oriel_log_level level, const char* format, va_list arguments) {
   const bool keeps = log.last_error != nullptr && level == ORIEL_LOG_ERROR;
-  const bool copies = log.line != nullptr && log.line_bytes != 0 && level == ORIEL_LOG_ERROR;
-  if (log.callback == nullptr && !keeps && !copies) {
+  if (log.callback == nullptr && !keeps) {
     return;
   }
   char message[kMaxMessageBytes];
@@ -93,9 +92,6 @@ void emit(const Log& log, oriel_log_level level, const char* format, va_list arg
   makeLine(message);
   if (keeps) {
     log.last_error->set(message);
-  }
-  if (copies) {
-    copyLine(message, log.line, log.line_bytes);
   }
   if (log.callback == nullptr) {
     return;

@@ -53,8 +53,6 @@ struct Log {
   oriel_log_fn callback = nullptr;
   void* user = nullptr;
   ErrorLine* last_error = nullptr;  ///< keeps a copy of error lines; null: nobody does
-  char* line = nullptr;  ///< the app's buffer for the latest error line of a call; null: none
-  size_t line_bytes = 0;
 
   /// printf-style: one line of UTF-8, cut at kMaxMessageBytes between two characters. Formatted on the stack.
   void write(oriel_log_level level, const char* format, ...) const ORIEL_PRINTF(3, 4);

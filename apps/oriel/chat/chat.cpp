@@ -160,7 +160,9 @@ bool Chat::turn(const std::string& line) {
   const TurnsSeen before = turnsSeen(session());
   const uint64_t begin = before.position;
   turn_ = {userMessage(line)};
+  model_.hush(true);  // tellWhatIsLost() says more
   const oriel_status added = addUser(line);
+  model_.hush(false);
   if (interactive_ && added == ORIEL_ERROR_CANCELLED) {
     const bool whole = session().stats().position == begin;
     tell("\n" +

@@ -131,6 +131,7 @@ class Run {
 
   /// The prompt, to an empty session.
   void give() {
+    model_.hush(true);  // tellWhatIsLost() says more
     if (chat_) {
       const std::string messages = messagesText(prompt_.messages);
       session_.check(session_.cancellable(
@@ -143,6 +144,7 @@ class Run {
                                          rawFlags(options_.common));
       }));
     }
+    model_.hush(false);
     behind_prompt_ = session_.stats().position;
   }
 
@@ -201,7 +203,7 @@ class Run {
 
   const RunOptions& options_;
   Prompt prompt_;
-  const Model model_;
+  Model model_;
   const bool chat_;
   Session session_;
   const CancelOnInterrupt cancel_;

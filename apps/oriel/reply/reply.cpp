@@ -182,6 +182,9 @@ Json replyFields(const Reply& reply, const oriel_stats& stats) {
   }
   json["tokens"] = reply.result.tokens;
   json["prompt_tokens"] = reply.result.prompt_tokens;
+  if (reply.result.prompt_tokens_evicted != 0) {
+    json["prompt_tokens_evicted"] = reply.result.prompt_tokens_evicted;
+  }
   json["stop_reason"] = reply.cancelled ? "cancelled" : stopReasonName(reply.result.stop_reason);
   json["time_to_first_token_ms"] = reply.result.time_to_first_token_ms;
   json["decode_tokens_per_s"] = reply.result.decode_tokens_per_s;

@@ -49,6 +49,9 @@ Json extraOf(const ReplyOutcome& outcome) {
   extra["window_used"] = outcome.stats.window_used;
   extra["window_capacity"] = outcome.stats.window_capacity;
   extra["evicted"] = outcome.stats.evicted;
+  if (outcome.result.prompt_tokens_evicted != 0) {
+    extra["prompt_tokens_evicted"] = outcome.result.prompt_tokens_evicted;
+  }
   extra["time_to_first_token_ms"] = outcome.result.time_to_first_token_ms;
   extra["decode_tokens_per_s"] = outcome.result.decode_tokens_per_s;
   if (outcome.result.tokens_drafted != 0) {

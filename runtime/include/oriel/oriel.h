@@ -628,7 +628,7 @@ typedef struct oriel_generation {
   /* Of prompt_tokens, those that the reply does not see: a message is longer than the window, or several together are.
    * A message that is longer than the window is a warning in the log, too. */
   uint32_t prompt_tokens_evicted;
-  uint32_t reserved_generation;
+  uint32_t reserved;
 } oriel_generation;
 
 /* Appends one message in the session's chat format. Text is never read as control tokens. Roles are those
