@@ -9,20 +9,20 @@
 namespace oriel_internal::test {
 namespace {
 
-constexpr unsigned char kPaint = 0xA5;
+constexpr unsigned char kCallPaint = 0xA5;
 constexpr size_t kPainted = size_t{768} << 10;
 // Left to painting itself.
-constexpr size_t kOwnBytes = 1024;
+constexpr size_t kGaugeBytes = 1024;
 
 thread_local uint32_t depth = 0;
 thread_local unsigned char* lowest_of_thread = nullptr;
 
-struct Known {
+struct KnownCalls {
   std::mutex mutex;
   std::map<std::string, size_t> deepest;
 };
-Known& known() {
-  static Known* const all = new Known;
+KnownCalls& knownCalls() {
+  static KnownCalls* const all = new KnownCalls;
   return *all;
 }
 
@@ -49,7 +49,7 @@ __attribute__((noinline)) CallGauge::CallGauge(const char* function) : function_
   }
   end_ = static_cast<unsigned char*>(__builtin_frame_address(0));
   lowest_ = end_ - std::min(kPainted, static_cast<size_t>(end_ - lowest));
-  std::memset(lowest_, kPaint, static_cast<size_t>(end_ - lowest_) - kOwnBytes);
+  std::memset(lowest_, kCallPaint, static_cast<size_t>(end_ - lowest_) - kGaugeBytes);
 }
 
 __attribute__((noinline)) CallGauge::~CallGauge() {
@@ -58,18 +58,18 @@ __attribute__((noinline)) CallGauge::~CallGauge() {
     return;
   }
   const unsigned char* at = lowest_;
-  while (at < end_ && *at == kPaint) {
+  while (at < end_ && *at == kCallPaint) {
     ++at;
   }
   const size_t used = static_cast<size_t>(end_ - at);
-  const std::lock_guard<std::mutex> lock(known().mutex);
-  size_t& deepest = known().deepest[function_];
+  const std::lock_guard<std::mutex> lock(knownCalls().mutex);
+  size_t& deepest = knownCalls().deepest[function_];
   deepest = std::max(deepest, used);
 }
 
 std::map<std::string, size_t> deepestCalls() {
-  const std::lock_guard<std::mutex> lock(known().mutex);
-  return known().deepest;
+  const std::lock_guard<std::mutex> lock(knownCalls().mutex);
+  return knownCalls().deepest;
 }
 
 }  // namespace oriel_internal::test

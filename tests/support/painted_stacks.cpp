@@ -112,53 +112,6 @@ int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, v
 }
 }
 
-namespace {
-struct Call {
-  void (*body)(void* user);
-  void* user;
-  StackUse use;
-};
-}  // namespace
-
-StackUse runOnPaintedStack(size_t stack_bytes, void (*body)(void* user), void* user) {
-  // On a mapping of its own, whose upper part is for what the C library and painting take.
-  constexpr size_t kAbove = size_t{2} << 20;
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t bytes = (stack_bytes + kAbove + page - 1) / page * page;
-  Call call = {body, user, {}};
-  call.use.room_bytes = stack_bytes;
-  pthread_attr_t attributes;
-  pthread_t thread;
-  const auto main = [](void* argument) -> void* {
-    Call* const all = static_cast<Call*>(argument);
-    unsigned char* lowest = nullptr;
-    unsigned char* const here = static_cast<unsigned char*>(__builtin_frame_address(0));
-    if (!stackOfThisThread(&lowest)) {
-      std::abort();
-    }
-    // What is above the room that was asked for is skipped: alloca has no other use here.
-    const size_t skip = static_cast<size_t>(here - lowest) - all->use.room_bytes;
-    volatile char* const skipped = static_cast<volatile char*>(__builtin_alloca(skip));
-    skipped[0] = 0;
-    const Start start = {[](void* user_call) -> void* {
-                           const Call& one = *static_cast<Call*>(user_call);
-                           one.body(one.user);
-                           return nullptr;
-                         },
-                         all};
-    (void)runPainted(start, &all->use);
-    return nullptr;
-  };
-  if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, bytes) != 0 ||
-      __real_pthread_create(&thread, &attributes, main, &call) != 0 ||
-      pthread_join(thread, nullptr) != 0) {
-    std::perror("a thread to call on");
-    std::abort();
-  }
-  (void)pthread_attr_destroy(&attributes);
-  return call.use;
-}
-
 ThreadCount countThreads() {
   const std::lock_guard<std::mutex> lock(known().mutex);
   return known().count;

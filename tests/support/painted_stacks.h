@@ -12,9 +12,6 @@ struct StackUse {
   size_t used_bytes = 0;
 };
 
-/// Calls body(user) on a thread of its own with `stack_bytes` of room. Aborts where the system has no such thread.
-StackUse runOnPaintedStack(size_t stack_bytes, void (*body)(void* user), void* user);
-
 /// Threads made with pthread_create by objects in this program, so not by a driver, and those that were refused.
 struct ThreadCount {
   uint32_t made = 0;
