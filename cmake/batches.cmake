@@ -5,7 +5,7 @@ set(ORIEL_FILES_IN_A_BATCH 12)
 # declares; those with names of their own that another file has, or with members of a type of the file's own.
 set(ORIEL_BATCHES_EXCLUDE
     "/platform/cpu/|/os/|kernels_packed|/grammar/(regex_reader|token_trie)\\.|/model/unsupported\\.|/plan/repack_low_bit\\.\
-|/tools/speed\\.|/vulkan/(pipeline_cache|verdict)\\.")
+|/tools/speed\\.|/vulkan/(matmul_choices|pipeline_cache|verdict)\\.")
 
 function(oriel_write_batch target files name options)
   set(text "")

@@ -9,12 +9,12 @@
 namespace oriel_internal::jinja {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kMostTextBytes = size_t{1} << 30;
 constexpr size_t kFirstBytes = 96;
 constexpr uint32_t kFirstRuns = 4;
 
 Ref<Buffer> makeBuffer(Heap* heap, size_t bytes) {
-  if (bytes > kMostBytes) {
+  if (bytes > kMostTextBytes) {
     heap->take(SIZE_MAX);
     return {};
   }
