@@ -2,6 +2,7 @@
 # in the build folder. docs/linking.md says how it is compiled.
 get_target_property(bundled oriel SOURCES)
 list(FILTER bundled INCLUDE REGEX "\\.cpp$")
+list(FILTER bundled EXCLUDE REGEX "/batches/")
 set(bundle_name oriel-bundle-${PROJECT_VERSION})
 set(bundle_settings ${CMAKE_CURRENT_BINARY_DIR}/source_bundle.txt.cmake)
 file(CONFIGURE OUTPUT ${bundle_settings} @ONLY CONTENT [[

@@ -4,6 +4,7 @@
 #   scripts/demo.sh [COMMAND] [ARGS...]     the arguments of oriel; `chat` when no command is given
 #
 # The bundled model is used where no other is named. The build's output goes to build/demo.log.
+# The first build takes one to two minutes on two cores.
 set -uo pipefail
 
 # Oriel gets our stdin, whole; nothing before it may read a byte. A closed one becomes an empty one.
@@ -40,14 +41,30 @@ is_configured() {
     grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$oriel_root" "$build/CMakeCache.txt"
 }
 
+# Runs the build. Ninja's [STEP/STEPS] goes to the terminal, and all of its output to the log.
+build() {
+  local line
+  cmake --build "$oriel_root/build/release" --target oriel_cli 2>&1 | while IFS= read -r line; do
+    printf '%s\n' "$line" >>"$ORIEL_LOG"
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] && progress "Building: step ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]} ..."
+  done
+  return "${PIPESTATUS[0]}"
+}
+
+begin=$SECONDS
 progress "Checking what is installed ..."
 # Once it is built, a package it can do without must not hold up the start.
 is_configured 2>/dev/null && ORIEL_OPTIONAL_TRIES=1
 oriel_install_packages build runtime || fail "packages are missing"
-progress "Building (a minute or two the first time) ..."
-# shellcheck disable=SC2119 # the arguments are for oriel, not for CMake
-is_configured 2>/dev/null || oriel_configure || fail "configuring failed"
-oriel_logged cmake --build "$oriel_root/build/release" --target oriel_cli || fail "building failed"
+installed=$SECONDS
+is_first=false
+progress "Building ..."
+if ! is_configured 2>/dev/null; then
+  is_first=true
+  oriel_configure -DORIEL_UNITY=ON || fail "configuring failed"
+fi
+build || fail "building failed"
 progress
+$is_first && oriel_say "packages took $((installed - begin)) s, building took $((SECONDS - installed)) s"
 
 exec "$oriel_root/build/release/apps/oriel" "$@" <&9 9<&-

@@ -5,11 +5,9 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kLastCodePoint = 0x10FFFF;
-constexpr uint64_t kStepsOfRule = 256;     // to write an edge as an expression
-constexpr uint64_t kStepsOfSorting = 32;   // of one of many
-constexpr uint64_t kStepsOfInterval = 16;  // to look for it in a set
-constexpr CharRange kSurrogates = {0xD800, 0xDFFF};
+constexpr uint64_t kStepsOfWrittenEdge = 256;  // to write an edge as an expression
+constexpr uint64_t kStepsOfSorting = 32;       // of one of many
+constexpr uint64_t kStepsOfInterval = 16;      // to look for it in a set
 
 bool isIn(const CharSet& set, uint32_t code_point) {
   const CharRange* const end = set.ranges + set.count;
@@ -415,7 +413,7 @@ ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar) {
       if (to == Dfa::kDead || done[symbol] != 0) {
         continue;
       }
-      if (!grammar->work()->spend(kStepsOfRule + n_symbols + dfa.alphabet.n_intervals)) {
+      if (!grammar->work()->spend(kStepsOfWrittenEdge + n_symbols + dfa.alphabet.n_intervals)) {
         break;
       }
       Edge edge(spelling, grammar, &cache, &raw, &letters);

@@ -4,12 +4,7 @@
 #include <cstring>
 
 namespace oriel_internal {
-namespace {
-
-constexpr uint32_t kLastCodePoint = 0x10FFFF;
-constexpr CharRange kSurrogates = {0xD800, 0xDFFF};
-
-}  // namespace
+namespace {}  // namespace
 
 ExprId Grammar::add(const Expr& expr) {
   if (exprs_ == nullptr) {

@@ -16,6 +16,9 @@ struct CharRange {
   uint32_t last = 0;
 };
 
+constexpr uint32_t kLastCodePoint = 0x10FFFF;
+constexpr CharRange kSurrogates = {0xD800, 0xDFFF};
+
 /// How a control token stands in a grammar, and in the tree of the vocabulary: bytes that are no part of any text.
 struct TokenMark {
   static constexpr size_t kBytes = 4;

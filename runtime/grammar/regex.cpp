@@ -4,9 +4,9 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNoState = UINT32_MAX;
 // Of building one automaton: exponential ones end here.
-constexpr uint64_t kMostSteps = 40u << 20;
+constexpr uint64_t kMostRegexSteps = 40u << 20;
 constexpr uint64_t kStepsOfClosure = 4;
 
 // Sets of states that are read at once, each kept once.
@@ -57,7 +57,7 @@ class NfaSets {
     }
   }
   bool foundNothing() const { return found_.isEmpty(); }
-  // The number of the set that was added to, kNone: no room.
+  // The number of the set that was added to, kNoState: no room.
   uint32_t finish() {
     (void)work_->spend(kStepsOfMember * found_.count());
     std::sort(found_.begin(), found_.end());
@@ -70,13 +70,13 @@ class NfaSets {
       }
     }
     if (count() >= most_) {
-      return kNone;
+      return kNoState;
     }
     for (const uint32_t state : found_) {
       members_.push(state);
     }
     if (!begins_.push(members_.count())) {
-      return kNone;
+      return kNoState;
     }
     slots_[slot] = count();
     return count() - 1;
@@ -88,7 +88,7 @@ class NfaSets {
   static constexpr uint64_t kStepsOfMember = 16;  // to sort, to look up and to keep it
 
   void push(uint32_t state) {
-    if (state != kNone && marked_[state] != mark_) {
+    if (state != kNoState && marked_[state] != mark_) {
       marked_[state] = mark_;
       stack_.push(state);
     }
@@ -159,8 +159,8 @@ DfaResult Regex::toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa)
           return false;
         }
         *to = {sets.finish(), 0};
-        too_large =
-            to->set == kNone || sets.steps() > kMostSteps || scratch_->failed() || work_->ended();
+        too_large = to->set == kNoState || sets.steps() > kMostRegexSteps || scratch_->failed() ||
+                    work_->ended();
         return !too_large;
       },
       [&](const At& at) {
@@ -169,7 +169,7 @@ DfaResult Regex::toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa)
           sets.add(sets.begin(at.set)[i], at.start != 0, true);
         }
         const uint32_t set = sets.finish();
-        for (uint32_t i = 0; set != kNone && i < sets.size(set); ++i) {
+        for (uint32_t i = 0; set != kNoState && i < sets.size(set); ++i) {
           if (states_[sets.begin(set)[i]].kind == NfaState::kAccept) {
             return true;
           }

@@ -8,7 +8,6 @@ namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
-constexpr uint32_t kLastCodePoint = 0x10FFFF;
 constexpr uint32_t kMostNfaStates = 6000;
 constexpr uint32_t kMostDepth = 60;  // groups within groups
 constexpr uint32_t kMostCount = 10000;

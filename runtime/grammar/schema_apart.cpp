@@ -8,7 +8,7 @@ namespace {
 
 using Verdict = SchemaContext::Verdict;
 
-constexpr uint32_t kMostDepth = 10;
+constexpr uint32_t kMostDepthCompared = 10;
 
 bool hasOneOf(const JsonValue& schema, const char* const* keywords, size_t count) {
   return std::any_of(keywords, keywords + count,
@@ -139,7 +139,7 @@ bool SchemaContext::isProvenInvalid(const Conjunction& all, const JsonValue& oth
   if (all.never) {
     return true;
   }
-  if (failed() || depth > kMostDepth) {
+  if (failed() || depth > kMostDepthCompared) {
     return false;
   }
   const SchemaFacts facts = factsOf(all);
@@ -179,7 +179,7 @@ Verdict SchemaContext::judge(const Conjunction& all, const SchemaFacts& facts, u
   if (other.isBool()) {
     return other.boolean ? Verdict::kCovered : Verdict::kApart;
   }
-  if (!spend(other) || !spend(other, stepsOfMembers(other)) || depth > kMostDepth) {
+  if (!spend(other) || !spend(other, stepsOfMembers(other)) || depth > kMostDepthCompared) {
     return Verdict::kUnknown;
   }
   if ((typesOf(other) & type) == 0) {

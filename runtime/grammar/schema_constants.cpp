@@ -5,7 +5,7 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kMostDepth = 120;
+constexpr uint32_t kMostDepthOfConstants = 120;
 constexpr uint32_t kMostMatched = 1000;
 constexpr uint64_t kStepsOfValue = 4;     // to compare it
 constexpr uint64_t kStepsOfNumber = 160;  // to read it
@@ -90,7 +90,7 @@ bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uin
   if (!check(schema)) {
     return false;
   }
-  if (depth > kMostDepth) {
+  if (depth > kMostDepthOfConstants) {
     wrong(schema, "$ref", "leads back here without a property or item between: correct it");
     return false;
   }

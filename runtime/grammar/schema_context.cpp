@@ -8,7 +8,7 @@ namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostReferences = 40;  // one leading to the next
-constexpr uint32_t kMostCount = UINT32_MAX - 1;
+constexpr uint32_t kLargestCount = UINT32_MAX - 1;
 constexpr size_t kPathBytes = 400;
 
 // What each keyword's value has to be.
@@ -125,7 +125,7 @@ const char* shapeError(Shape shape, const JsonValue& value) {
     case Shape::kNumber:
       return value.isNumber() ? nullptr : "has to be a number: correct it";
     case Shape::kCount:
-      return asCount(value, kMostCount, &ignored)
+      return asCount(value, kLargestCount, &ignored)
                  ? nullptr
                  : "has to be a whole number from 0 up: correct it";
     case Shape::kValues:
@@ -515,11 +515,11 @@ void SchemaContext::countsOf(const JsonValue& schema, const char* min, const cha
                              uint32_t* least, uint32_t* most) {
   uint32_t count = 0;
   if (const JsonValue* const value = schema.find(min);
-      value != nullptr && asCount(*value, kMostCount, &count)) {
+      value != nullptr && asCount(*value, kLargestCount, &count)) {
     *least = std::max(*least, count);
   }
   if (const JsonValue* const value = schema.find(max);
-      value != nullptr && asCount(*value, kMostCount, &count)) {
+      value != nullptr && asCount(*value, kLargestCount, &count)) {
     *most = std::min(*most, count);
   }
 }

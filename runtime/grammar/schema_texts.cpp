@@ -7,7 +7,7 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kMostDepth = 60;
+constexpr uint32_t kMostDepthOfTexts = 60;
 constexpr uint64_t kStepsOfExpression = 32;  // to look at it and at its parts
 
 constexpr CharRange kRaw[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF}};
@@ -21,7 +21,7 @@ bool isBefore(const JsonText& a, const JsonText& b) {
 ExprId textsFrom(const JsonText* texts, uint32_t count, size_t at, uint32_t depth, Grammar* g) {
   const JsonText& first = texts[0];
   const JsonText& last = texts[count - 1];
-  if (count == 1 || depth > kMostDepth) {
+  if (count == 1 || depth > kMostDepthOfTexts) {
     List<ExprId> all(g->scratch());
     for (uint32_t i = 0; i < count; ++i) {
       all.push(g->bytes(texts[i].data + at, texts[i].bytes - at));

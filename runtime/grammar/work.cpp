@@ -6,7 +6,7 @@ namespace {
 // What patterns of usual size take; larger ones ask the system for more, and give it back.
 constexpr size_t kKeptBytes = 256 * 1024;
 // Of memory that is taken anew: it is mapped, set to zeros, overwritten and given back.
-constexpr size_t kBytesAStep = 4;
+constexpr size_t kFreshBytesAStep = 4;
 
 }  // namespace
 
@@ -23,12 +23,12 @@ bool Work::look() {
 
 Scratch* Work::begin() {
   if (room_.has_value() && !room_->failed()) {
-    (void)spend((room_->usedBytes() - kKeptBytes) / kBytesAStep);
+    (void)spend((room_->usedBytes() - kKeptBytes) / kFreshBytesAStep);
     room_->releaseTo(empty_);
     return &*room_;
   }
   if (room_.has_value()) {
-    (void)spend(room_->usedBytes() / kBytesAStep);
+    (void)spend(room_->usedBytes() / kFreshBytesAStep);
   }
   room_.emplace(around_, kMostDfaBytes);
   if (room_->takeText(kKeptBytes) != nullptr) {

@@ -66,7 +66,7 @@ constexpr struct {
 };
 constexpr uint16_t kTestCount = sizeof kTests / sizeof kTests[0];
 
-bool isSequence(const Value& value) {
+bool passesSequence(const Value& value) {
   return value.isText() || value.isList() || value.isDict() || value.is(Kind::kRange) ||
          value.isUndefined();
 }
@@ -191,10 +191,10 @@ bool applyTest(Interpreter* run, uint16_t test, const Value& of, const Args& arg
       *holds = of.isNumber();
       return true;
     case Test::kSequence:
-      *holds = isSequence(of);
+      *holds = passesSequence(of);
       return true;
     case Test::kIterable:
-      *holds = isSequence(of) || of.is(Kind::kLoop) || of.is(Kind::kList);
+      *holds = passesSequence(of) || of.is(Kind::kLoop) || of.is(Kind::kList);
       return true;
     case Test::kMapping:
       *holds = of.isDict();

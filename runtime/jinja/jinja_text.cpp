@@ -10,7 +10,7 @@
 namespace oriel_internal::jinja {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kMostTextBytes = size_t{1} << 30;
 constexpr size_t kFirstBytes = 96;
 constexpr uint32_t kFirstRuns = 4;
 constexpr uint64_t kUnitsOfRun = 8;      // to look at it, and to write it
@@ -19,7 +19,7 @@ constexpr uint64_t kUnitsOfChar = 4;     // to find where it ends
 constexpr size_t kComparedAUnit = 4;     // bytes
 
 Ref<Buffer> makeBuffer(Heap* heap, size_t bytes) {
-  if (bytes > kMostBytes) {
+  if (bytes > kMostTextBytes) {
     heap->take(SIZE_MAX);
     return {};
   }

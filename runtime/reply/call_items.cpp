@@ -1,15 +1,10 @@
 // Calls written as JSON: {"name": ..., "arguments": ...}, in any order, with other keys around.
 #include <cstring>
 
+#include "reply/characters.h"
 #include "reply/reader.h"
 
 namespace oriel_internal {
-namespace {
-
-bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-
-}  // namespace
-
 void ReplyReader::beginItem() {
   items_ = true;
   nested_ = 0;

@@ -1,12 +1,12 @@
 // Calls whose arguments stand in tags, and those written as Python.
 #include <cstring>
 
+#include "reply/characters.h"
 #include "reply/reader.h"
 
 namespace oriel_internal {
 namespace {
 
-bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 bool isOfKey(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;

@@ -5,13 +5,13 @@
 
 #include "grammar/json_schema.h"
 #include "reply/call_trial.h"
+#include "reply/characters.h"
 #include "reply/parameter.h"
 #include "reply/raw_text.h"
 
 namespace oriel_internal {
 namespace {
 
-constexpr char kGemmaQuote[] = "<|\"|>";
 /// What cannot be promised of a text that is not written as JSON.
 constexpr const char* kOfStrings[] = {"pattern", "format", "minLength", "maxLength"};
 /// What only JSON's grammar knows.

@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reply/characters.h"
 #include "reply/reader.h"
 
 namespace oriel_internal {
 namespace {
 
-bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;

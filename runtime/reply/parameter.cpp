@@ -3,13 +3,13 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "reply/characters.h"
+
 namespace oriel_internal {
 namespace {
 
 constexpr char kCDataOpen[] = "<![CDATA[";
 constexpr char kCDataClose[] = "]]>";
-
-bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 uint8_t typeNamed(const JsonValue& name) {
   const struct {

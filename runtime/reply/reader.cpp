@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reply/characters.h"
+
 namespace oriel_internal {
 namespace {
 
 constexpr uint16_t kMarksInAnswers = kMarkTrigger | kMarkThought | kMarkThoughtEnd | kMarkSkip;
-
-bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 /// Bytes at the end that begin a character which is not whole.
 uint32_t unfinishedBytes(const char* text, size_t bytes) {

@@ -2,18 +2,15 @@
 
 #include <cstring>
 
+#include "reply/characters.h"
 #include "text/hex.h"
 #include "text/utf8.h"
 
 namespace oriel_internal {
 namespace {
 
-constexpr char kGemmaQuote[] = "<|\"|>";
 constexpr uint8_t kGemmaQuoteBytes = sizeof(kGemmaQuote) - 1;
 constexpr uint32_t kReplacement = 0xFFFD;
-
-bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool isWord(const char* text, size_t bytes, const char* word) {
   return bytes == std::strlen(word) && std::memcmp(text, word, bytes) == 0;

@@ -15,7 +15,7 @@ namespace {
 constexpr ProbeShape kSmall = {1, 512, 8, 4, 64, 1536, 32, 0};
 constexpr ProbeShape kUsual = {1, 1024, 16, 8, 64, 2816, 32, 0};
 constexpr ProbeShape kLarge = {1, 2048, 32, 8, 64, 5632, 32, 0};
-constexpr double kLongEnoughSeconds = 1e-3;
+constexpr double kLongEnoughToCompareSeconds = 1e-3;
 constexpr double kTooLongSeconds = 0.1;
 constexpr uint64_t kMostFileBytes = 64ull << 20;
 constexpr uint32_t kWindow = 64;
@@ -71,7 +71,7 @@ Status tuneMatmul(const ExecutorMaker& maker, MatmulUse use, uint32_t tensor_typ
     }
     double seconds = 0;
     ORIEL_TRY(probe.time(tunedTokens(use), kDepth, &seconds, 1));
-    if (first && seconds < kLongEnoughSeconds && has_larger) {
+    if (first && seconds < kLongEnoughToCompareSeconds && has_larger) {
       shape = kLarge;
       continue;
     }
