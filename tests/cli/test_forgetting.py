@@ -63,7 +63,8 @@ def test_run_says_what_of_the_prompt_is_out_of_sight():
                 continue
             tokens, lost, held, remedy = told
             check("it counts the prompt", tokens == len(said.json["prompt_token_ids"]), told)
-            check("the library counts the same", abs(said.json["prompt_tokens_evicted"] - lost) <= 1, (told, said.json))
+            check("the library counts the same, besides what opens the reply",
+                  0 <= said.json["prompt_tokens_evicted"] - lost <= 8, (told, said.json))
             check("what is lost and what is held make the prompt", lost >= tokens - held
                   and held == said.json["window_capacity"] and lost <= said.json["evicted"], (told, said.json))
             check("more memory is asked for only where there is too little",

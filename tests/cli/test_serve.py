@@ -326,7 +326,7 @@ def test_past_the_window():
     with Server(BUNDLED, "--window", "64", "--sessions", "1") as server:
         long = server.chat("word " * 300)
         check("a prompt that is longer", long.status == 200 and long.json["oriel"]["evicted"] > 200
-              and long.json["oriel"]["window_used"] <= 68, long)
+              and long.json["oriel"]["window_used"] <= 68 and long.json["oriel"]["prompt_tokens_evicted"] > 200, long)
         messages = []
         for i in range(6):
             messages.append({"role": "user", "content": f"Tell me something about the number {i}."})
