@@ -222,6 +222,34 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   return kOk;
 }
 
+// Not inlined: the plan in the making takes 80 KiB of stack, on which no kernel for the prefix should stand. On failure
+// *out may be a model to be freed.
+[[gnu::noinline]] Status loadModel(const oriel_options& options, const char* path,
+                                   oriel_model** out) {
+  const Log log = logOf(options);
+  PreparedModel prepared;
+  ORIEL_TRY(prepareModel(path, options, &prepared));
+  if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
+    return refuse(prepared, log);
+  }
+  ORIEL_TRY(checkRecallFolder(options, prepared.recall, log));
+  const oriel_allocator& allocator = allocatorOf(options);
+  void* block = allocateZeroed(allocator, prepared.model_host_bytes);
+  if (block == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "the system refused %llu bytes: close other programs",
+                    static_cast<unsigned long long>(prepared.model_host_bytes));
+  }
+  Arena arena(block, prepared.model_host_bytes);
+  static_assert(alignof(oriel_model) <= Arena::kAlignment, "raise kAlignment");
+  oriel_model* model = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
+  model->log = {log.callback, log.user, &model->last_error};
+  model->allocator = allocator;
+  model->host_bytes = prepared.model_host_bytes;
+  *out = model;
+  return loadInto(options, path, &prepared, &arena, model);
+}
+
 }  // namespace
 
 uint64_t draftHash(const GgufFile& file) { return hashBytes(file.data(), file.headerBytes()); }
@@ -265,39 +293,14 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   if (!readOptions(given, &options) || path == nullptr || out == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Log log = logOf(options);
-  PreparedModel prepared;
-  if (const Status status = prepareModel(path, options, &prepared); !status.ok()) {
-    return status.code();
+  oriel_model* model = nullptr;
+  Status status = loadModel(options, path, &model);
+  if (status.ok()) {
+    status = makePrefixOf(options, model);
   }
-  if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
-    return refuse(prepared, log).code();
-  }
-  if (const Status status = checkRecallFolder(options, prepared.recall, log); !status.ok()) {
-    return status.code();
-  }
-  const oriel_allocator& allocator = allocatorOf(options);
-  void* block = allocateZeroed(allocator, prepared.model_host_bytes);
-  if (block == nullptr) {
-    return log
-        .fail(ORIEL_ERROR_OUT_OF_MEMORY, "the system refused %llu bytes: close other programs",
-              static_cast<unsigned long long>(prepared.model_host_bytes))
-        .code();
-  }
-  Arena arena(block, prepared.model_host_bytes);
-  static_assert(alignof(oriel_model) <= Arena::kAlignment, "raise kAlignment");
-  oriel_model* model = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
-  model->log = {log.callback, log.user, &model->last_error};
-  model->allocator = allocator;
-  model->host_bytes = prepared.model_host_bytes;
-  const Status status = loadInto(options, path, &prepared, &arena, model);
   if (!status.ok()) {
     oriel_model_free(model);
     return status.code();
-  }
-  if (const Status made = makePrefixOf(options, model); !made.ok()) {
-    oriel_model_free(model);
-    return made.code();
   }
   *out = model;
   return ORIEL_OK;
