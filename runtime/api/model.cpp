@@ -242,6 +242,34 @@ void handOverLine(const oriel_model& model, const oriel_options& options) {
            options.error_line_bytes);
 }
 
+// Not inlined: the plan in the making takes 80 KiB of stack, on which no kernel for the prefix should stand. On failure
+// *out may be a model to be freed.
+[[gnu::noinline]] Status loadModel(const oriel_options& options, const char* path,
+                                   LoadProgress* progress, oriel_model** out) {
+  const Log log = logOf(options);
+  PreparedModel prepared;
+  ORIEL_TRY(prepareModel(path, options, &prepared, progress->stop()));
+  if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
+    return refuse(prepared, log);
+  }
+  ORIEL_TRY(checkRecallFolder(options, prepared.recall, log));
+  const oriel_allocator& allocator = allocatorOf(options);
+  void* block = allocateZeroed(allocator, prepared.model_host_bytes);
+  if (block == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "the system refused %llu bytes: close other programs",
+                    static_cast<unsigned long long>(prepared.model_host_bytes));
+  }
+  Arena arena(block, prepared.model_host_bytes);
+  static_assert(alignof(oriel_model) <= Arena::kAlignment, "raise kAlignment");
+  oriel_model* model = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
+  model->log = {options.log, options.log_user, &model->last_error};
+  model->allocator = allocator;
+  model->host_bytes = prepared.model_host_bytes;
+  *out = model;
+  return loadInto(options, path, &prepared, progress, &arena, model);
+}
+
 }  // namespace
 
 uint64_t draftHash(const GgufFile& file) { return hashBytes(file.data(), file.headerBytes()); }
@@ -288,38 +316,16 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   if (path == nullptr || out == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Log log = logOf(options);
   LoadProgress progress = {options.progress, options.progress_user};
-  PreparedModel prepared;
-  if (const Status status = prepareModel(path, options, &prepared, progress.stop()); !status.ok()) {
-    return status.code();
-  }
-  if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
-    return refuse(prepared, log).code();
-  }
-  if (const Status status = checkRecallFolder(options, prepared.recall, log); !status.ok()) {
-    return status.code();
-  }
-  const oriel_allocator& allocator = allocatorOf(options);
-  void* block = allocateZeroed(allocator, prepared.model_host_bytes);
-  if (block == nullptr) {
-    return log
-        .fail(ORIEL_ERROR_OUT_OF_MEMORY, "the system refused %llu bytes: close other programs",
-              static_cast<unsigned long long>(prepared.model_host_bytes))
-        .code();
-  }
-  Arena arena(block, prepared.model_host_bytes);
-  static_assert(alignof(oriel_model) <= Arena::kAlignment, "raise kAlignment");
-  oriel_model* model = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
-  model->log = {options.log, options.log_user, &model->last_error};
-  model->allocator = allocator;
-  model->host_bytes = prepared.model_host_bytes;
-  Status status = loadInto(options, path, &prepared, &progress, &arena, model);
+  oriel_model* model = nullptr;
+  Status status = loadModel(options, path, &progress, &model);
   if (status.ok()) {
     status = makePrefixOf(options, &progress, model);
   }
   if (!status.ok()) {
-    handOverLine(*model, options);
+    if (model != nullptr) {
+      handOverLine(*model, options);
+    }
     oriel_model_free(model);
     return status.code();
   }

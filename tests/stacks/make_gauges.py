@@ -9,11 +9,11 @@ import sys
 DECLARATION = re.compile(r"^ORIEL(?:_TOOLS)?_API\s+([\w\s]+[\s*])(oriel_\w+)\(([^()]*)\);", re.M)
 
 
-def wrapper(result, name, arguments):
+def wrapper(place, result, name, arguments):
     names = [] if arguments == "void" else [re.search(r"(\w+)(\[\w*\])?$", one).group(1) for one in arguments.split(", ")]
     return (f"{result} __real_{name}({arguments});\n"
             f"{result} __wrap_{name}({arguments}) {{\n"
-            f"  const oriel_internal::test::CallGauge gauge(\"{name}\");\n"
+            f"  const oriel_internal::test::CallGauge gauge(&oriel_internal::test::calls_measured[{place}]);\n"
             f"  return __real_{name}({', '.join(names)});\n}}\n")
 
 
@@ -22,11 +22,13 @@ def main():
     text = "\n".join(re.sub(r"/\*.*?\*/", "", pathlib.Path(one).read_text(encoding="utf-8"), flags=re.S)
                      for one in headers)
     found = [(result.strip(), name, " ".join(arguments.split())) for result, name, arguments in DECLARATION.findall(text)]
-    names = ", ".join(f'"{name}"' for _, name, _ in found)
+    rows = ", ".join(f'{{"{name}"}}' for _, name, _ in found)
     pathlib.Path(out).write_text(
         "#include <oriel/sessions.h>\n#include <oriel/tools.h>\n#include \"support/call_gauge.h\"\n"
-        + "extern \"C\" {\n" + "".join(wrapper(*one) for one in found) + "}\n"
-        + f"const std::vector<std::string> oriel_internal::test::kPublicFunctions = {{{names}}};\n", encoding="utf-8")
+        "namespace oriel_internal::test {\n"
+        f"MeasuredCall calls_measured[] = {{{rows}}};\nconst size_t calls_measured_count = {len(found)};\n}}\n"
+        + "extern \"C\" {\n" + "".join(wrapper(place, *one) for place, one in enumerate(found)) + "}\n",
+        encoding="utf-8")
 
 
 main()

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 namespace oriel_internal::test {
 namespace {
@@ -16,15 +15,6 @@ constexpr size_t kGaugeBytes = 1024;
 
 thread_local uint32_t depth = 0;
 thread_local unsigned char* lowest_of_thread = nullptr;
-
-struct KnownCalls {
-  std::mutex mutex;
-  std::map<std::string, size_t> deepest;
-};
-KnownCalls& knownCalls() {
-  static KnownCalls* const all = new KnownCalls;
-  return *all;
-}
 
 unsigned char* lowestOfThread() {
   if (lowest_of_thread == nullptr) {
@@ -42,7 +32,7 @@ unsigned char* lowestOfThread() {
 
 }  // namespace
 
-__attribute__((noinline)) CallGauge::CallGauge(const char* function) : function_(function) {
+__attribute__((noinline)) CallGauge::CallGauge(MeasuredCall* call) : call_(call) {
   unsigned char* const lowest = lowestOfThread();
   if (depth++ != 0 || lowest == nullptr) {
     return;
@@ -62,14 +52,9 @@ __attribute__((noinline)) CallGauge::~CallGauge() {
     ++at;
   }
   const size_t used = static_cast<size_t>(end_ - at);
-  const std::lock_guard<std::mutex> lock(knownCalls().mutex);
-  size_t& deepest = knownCalls().deepest[function_];
-  deepest = std::max(deepest, used);
-}
-
-std::map<std::string, size_t> deepestCalls() {
-  const std::lock_guard<std::mutex> lock(knownCalls().mutex);
-  return knownCalls().deepest;
+  size_t deepest = call_->deepest_bytes.load();
+  while (deepest < used && !call_->deepest_bytes.compare_exchange_weak(deepest, used)) {
+  }
 }
 
 }  // namespace oriel_internal::test

@@ -1,0 +1,58 @@
+// Public functions that no device test calls, for the measurement of their stacks.
+#include <gtest/gtest.h>
+#include <oriel/sessions.h>
+#include <oriel/tools.h>
+
+#include "support/api.h"
+#include "support/scratch_folder.h"
+
+namespace oriel_internal::test::rest_of_calls {
+namespace {
+
+const char* const kModel = ORIEL_TEST_DATA "/models/llama-q4_0.gguf";
+
+class RestOfCalls : public ScratchFolder {};
+
+TEST_F(RestOfCalls, of_devices) {
+  CapturedLog log;
+  const std::string cache_dir = path("cache");
+  oriel_options options = makeOptions(&log);
+  options.cache_dir = cache_dir.c_str();
+  size_t count = 0;
+  EXPECT_NE(ORIEL_ERROR_ARGUMENT, oriel_device_list_with(&options, nullptr, 0, &count))
+      << log.errors();
+  EXPECT_EQ(ORIEL_OK, oriel_device_forget(&options)) << log.errors();
+}
+
+TEST_F(RestOfCalls, of_shapes_and_files) {
+  CapturedLog log;
+  oriel_options options = makeOptions(&log);
+  size_t count = 0;
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_shape_list(nullptr, 0, &count));
+  std::vector<oriel_shape_info> shapes(count);
+  for (oriel_shape_info& shape : shapes) {
+    shape.struct_size = sizeof(shape);
+  }
+  ASSERT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), count, &count));
+  const char* latent = nullptr;  // whose attention takes most
+  for (const oriel_shape_info& shape : shapes) {
+    oriel_plan plan = {};
+    plan.struct_size = sizeof(plan);
+    EXPECT_EQ(ORIEL_OK, oriel_plan_shape(shape.name, ORIEL_WEIGHTS_Q4_0, &options, &plan))
+        << log.errors();
+    latent = shape.latent_dim != 0 && latent == nullptr ? shape.name : latent;
+  }
+  ASSERT_NE(nullptr, latent);
+  oriel_speed speed = {};
+  speed.struct_size = sizeof(speed);
+  EXPECT_EQ(ORIEL_OK, oriel_speed_measure_shape(latent, ORIEL_WEIGHTS_Q4_0, &options, &speed))
+      << log.errors();
+  oriel_file_info info = {};
+  info.struct_size = sizeof(info);
+  EXPECT_EQ(ORIEL_OK, oriel_inspect(kModel, &options, &info)) << log.errors();
+  EXPECT_NE(nullptr, oriel_status_text(ORIEL_OK));
+  EXPECT_NE(nullptr, oriel_version());
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::rest_of_calls
