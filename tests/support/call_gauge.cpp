@@ -14,6 +14,7 @@ constexpr size_t kPainted = size_t{768} << 10;
 constexpr size_t kGaugeBytes = 1024;
 
 thread_local uint32_t depth = 0;
+thread_local bool has_inner = false;  // a callback of the call makes calls
 thread_local unsigned char* lowest_of_thread = nullptr;
 
 unsigned char* lowestOfThread() {
@@ -34,6 +35,7 @@ unsigned char* lowestOfThread() {
 
 __attribute__((noinline)) CallGauge::CallGauge(MeasuredCall* call) : call_(call) {
   unsigned char* const lowest = lowestOfThread();
+  has_inner = depth != 0;
   if (depth++ != 0 || lowest == nullptr) {
     return;
   }
@@ -44,7 +46,7 @@ __attribute__((noinline)) CallGauge::CallGauge(MeasuredCall* call) : call_(call)
 
 __attribute__((noinline)) CallGauge::~CallGauge() {
   --depth;
-  if (end_ == nullptr) {
+  if (end_ == nullptr || has_inner) {
     return;
   }
   const unsigned char* at = lowest_;

@@ -8,13 +8,14 @@ namespace oriel_internal::test {
 
 struct MeasuredCall {
   const char* function;
-  std::atomic<size_t> deepest_bytes{0};  ///< with the callbacks inside it; 0: it was not called
+  std::atomic<size_t> deepest_bytes{0};  ///< with what its callbacks take; 0: it was not called
 };
 /// All of oriel.h, sessions.h and tools.h.
 extern MeasuredCall calls_measured[];
 extern const size_t calls_measured_count;
 
-/// While it lives, the stack below it is painted; then it is looked at. One inside another's call measures nothing.
+/// While it lives, the stack below it is painted; then it is looked at. Of two, one inside the
+/// other's call, neither measures.
 class CallGauge {
  public:
   explicit CallGauge(MeasuredCall* call);
