@@ -14,7 +14,7 @@ exec </dev/null
 # shellcheck source=scripts/lib/install.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/install.sh"
 
-if (($# == 0)) || [[ $1 == -* ]]; then
+if (($# == 0)) || [[ $1 == -* && $1 != --version ]]; then
   set -- chat "$@"
 fi
 

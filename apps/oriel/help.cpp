@@ -20,7 +20,7 @@ constexpr size_t kNarrowTextColumn = 6;
 /// --help goes to stdout; without a command it goes to stderr, mostly the same terminal.
 size_t helpColumns() { return std::min(resultColumns(), kMostColumns); }
 
-std::string row(const std::string& left, const std::string& text) {
+std::string helpRow(const std::string& left, const std::string& text) {
   const size_t columns = helpColumns();
   const size_t text_column = columns < kNarrow ? kNarrowTextColumn : kTextColumn;
   std::string out = "  " + left;
@@ -57,7 +57,7 @@ std::string nameOf(const CLI::Option* option) {
 std::string rows(const std::string& title, const std::vector<const CLI::Option*>& options) {
   std::string out = options.empty() ? "" : "\n" + title + ":\n";
   for (const CLI::Option* option : options) {
-    out += row(nameOf(option), option->get_description());
+    out += helpRow(nameOf(option), option->get_description());
   }
   return out;
 }
@@ -79,7 +79,7 @@ class HelpFormatter final : public CLI::FormatterBase {
       out += "\nCommands:\n";
     }
     for (const CLI::App* command : commands) {
-      out += row(command->get_name(), command->get_description());
+      out += helpRow(command->get_name(), command->get_description());
     }
     out += rows("Arguments", arguments);
     for (const std::string& group : app->get_groups()) {

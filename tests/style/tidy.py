@@ -40,6 +40,17 @@ def find():
     return None, f"there is no clang-tidy {VERSION} (package clang-tidy-{VERSION})"
 
 
+def without_batches(database):
+    """With an entry for each file of a batch (cmake/batches.cmake) instead of the batch's."""
+    for entry in database:
+        if "/batches/" not in entry["file"]:
+            yield entry
+            continue
+        for name in INCLUDE.findall(pathlib.Path(entry["file"]).read_text(encoding="utf-8")):
+            file = str(SOURCE / name)
+            yield {**entry, "file": file, "command": entry["command"].replace(f"-c {entry['file']}", f"-c {file}")}
+
+
 def chosen(database, everything):
     """(file, folder, command) of what is looked at."""
     for entry in database:
@@ -139,7 +150,7 @@ def main():
         print(f"SKIPPED: {reason}")
         return 0
     (build / "tidy").mkdir(exist_ok=True)
-    entries = json.loads(database.read_text())
+    entries = list(without_batches(json.loads(database.read_text())))
     for_clang = [{**entry, "command": GCC_ONLY.sub("", entry["command"])} for entry in entries]
     (build / "tidy/compile_commands.json").write_text(json.dumps(for_clang))
     files = list(chosen(entries, everything))

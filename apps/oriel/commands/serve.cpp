@@ -22,7 +22,7 @@ namespace cli {
 
 namespace {
 
-constexpr char kGroup[] = "Server";
+constexpr char kServerGroup[] = "Server";
 constexpr uint64_t kMostBodyBytes = 1 << 30;
 
 void setBodyBytes(const std::string& text, ServeOptions* options) {
@@ -38,44 +38,44 @@ void addServerOptions(CLI::App* app, ServeOptions* options) {
   app->add_option("--host", options->host,
                   "Address to listen on (default 127.0.0.1: this machine alone)")
       ->type_name("ADDRESS")
-      ->group(kGroup);
+      ->group(kServerGroup);
   app->add_option("--port", options->port, "Port (default 8080; 0: a free one)")
       ->type_name("N")
       ->transform(wholeNumber(0, 65535))
-      ->group(kGroup);
+      ->group(kServerGroup);
   app->add_option("--api-key", service->guard.api_key,
                   "What clients must send as Authorization: Bearer KEY (default: ORIEL_API_KEY)")
       ->type_name("KEY")
-      ->group(kGroup);
+      ->group(kServerGroup);
   app->add_option("--cors", service->guard.cors,
                   "Origin whose pages may ask; *: any (may be given several times)")
       ->type_name("ORIGIN")
       ->allow_extra_args(false)
-      ->group(kGroup);
+      ->group(kServerGroup);
   app->add_option("--queue", service->queue, "Requests that may wait for a session (default 32)")
       ->type_name("N")
       ->transform(wholeNumber(0, 10000))
-      ->group(kGroup);
+      ->group(kServerGroup);
   app->add_option_function<uint32_t>(
          "--timeout",
          [service](uint32_t seconds) { service->timeout = std::chrono::seconds(seconds); },
          "Seconds to wait for a session, and again for a reply (default 600)")
       ->type_name("S")
       ->transform(wholeNumber(1, 1000000))
-      ->group(kGroup);
+      ->group(kServerGroup);
   app->add_option_function<std::string>(
          "--max-body", [options](const std::string& text) { setBodyBytes(text, options); },
          "Largest body of a request (default 8MiB)")
       ->type_name("SIZE")
-      ->group(kGroup);
+      ->group(kServerGroup);
   app->add_option("--connections", options->connections, "Connections at a time (default 64)")
       ->type_name("N")
       ->transform(wholeNumber(1, 4096))
-      ->group(kGroup);
+      ->group(kServerGroup);
   app->add_option("--name", service->model_name,
                   "The model's name for clients (default: the file's, without .gguf)")
       ->type_name("NAME")
-      ->group(kGroup);
+      ->group(kServerGroup);
 }
 
 int run(ServeOptions options) {

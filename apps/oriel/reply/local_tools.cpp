@@ -42,7 +42,7 @@ constexpr auto kMostTime = std::chrono::seconds(55);
 constexpr int kLookEveryMs = 50;
 
 /// Both ends of a pipe, closed when it goes.
-struct Pipe {
+struct ToolPipe {
   int read_end = -1;
   int write_end = -1;
 
@@ -63,7 +63,7 @@ struct Pipe {
       *end = -1;
     }
   }
-  ~Pipe() {
+  ~ToolPipe() {
     closeEnd(&read_end);
     closeEnd(&write_end);
   }
@@ -90,8 +90,8 @@ class RunningTool {
     if (process_ > 0) {
       setpgid(process_, process_);  // whoever comes first: it may have to be stopped at once
     }
-    Pipe::closeEnd(&in_.read_end);
-    Pipe::closeEnd(&out_.write_end);
+    ToolPipe::closeEnd(&in_.read_end);
+    ToolPipe::closeEnd(&out_.write_end);
     fcntl(in_.write_end, F_SETFL, O_NONBLOCK);
     return process_ > 0;
   }
@@ -113,7 +113,7 @@ class RunningTool {
         return over;
       }
       if (sent == given.size()) {
-        Pipe::closeEnd(&in_.write_end);
+        ToolPipe::closeEnd(&in_.write_end);
       }
       pollfd waits[2] = {{out_.read_end, POLLIN, 0}, {in_.write_end, POLLOUT, 0}};
       if (poll(waits, in_.write_end >= 0 ? 2 : 1, kLookEveryMs) <= 0) {
@@ -161,8 +161,8 @@ class RunningTool {
   }
 
   const std::chrono::steady_clock::time_point most_ = std::chrono::steady_clock::now() + kMostTime;
-  Pipe in_;
-  Pipe out_;
+  ToolPipe in_;
+  ToolPipe out_;
   pid_t process_ = -1;
 };
 

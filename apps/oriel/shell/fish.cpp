@@ -5,7 +5,7 @@
 namespace cli {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string fishQuoted(const std::string& text) {
   return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'";
 }
 
@@ -19,15 +19,15 @@ std::string valueWords(const OptionRow& option) {
   }
   // -F: files, too; -x: nothing but the words
   return (option.value == Value::kFile ? " -r -F" : " -x") +
-         (words.empty() ? "" : " -a " + quoted(words));
+         (words.empty() ? "" : " -a " + fishQuoted(words));
 }
 
 std::string optionLine(const std::string& condition, const OptionRow& option) {
-  std::string line = "complete -c oriel -n " + quoted(condition);
+  std::string line = "complete -c oriel -n " + fishQuoted(condition);
   for (const std::string& name : option.names) {
     line += name.compare(0, 2, "--") == 0 ? " -l " + name.substr(2) : " -s " + name.substr(1);
   }
-  return line + valueWords(option) + " -d " + quoted(briefly(option.description)) + "\n";
+  return line + valueWords(option) + " -d " + fishQuoted(briefly(option.description)) + "\n";
 }
 
 }  // namespace
@@ -40,12 +40,12 @@ std::string fishCompletions(const OptionTable& table) {
   std::string names;
   for (const CommandRow& command : table.commands) {
     out += "complete -c oriel -n " + none + " -a " + command.name + " -d " +
-           quoted(command.description) + "\n";
+           fishQuoted(command.description) + "\n";
     names += (names.empty() ? "" : " ") + command.name;
   }
   out += "complete -c oriel -n " + none + " -a help -d 'Show what a command takes'\n" +
          "complete -c oriel -n " + none + " -a version -d 'Show the version'\n" +
-         "complete -c oriel -n '__fish_seen_subcommand_from help' -a " + quoted(names) + "\n";
+         "complete -c oriel -n '__fish_seen_subcommand_from help' -a " + fishQuoted(names) + "\n";
   for (const OptionRow& option : table.program.options) {
     out += optionLine(none, option);
   }
@@ -54,9 +54,9 @@ std::string fishCompletions(const OptionTable& table) {
     out += "\n";
     for (const OptionRow& argument : command.arguments) {
       if (argument.value == Value::kModel) {
-        out += "complete -c oriel -n " + quoted(here) +
+        out += "complete -c oriel -n " + fishQuoted(here) +
                " -k -a '(__fish_complete_suffix .gguf)' -d " +
-               quoted(briefly(argument.description)) + "\n";
+               fishQuoted(briefly(argument.description)) + "\n";
       }
     }
     for (const OptionRow& option : command.options) {
