@@ -33,14 +33,15 @@ struct ThreadEntry {
 
 namespace {
 
-// Bytes of a thread's stack that the C library takes for itself. Who takes what:
-//  - glibc (nptl/allocatestack.c) puts the thread's descriptor and the static TLS of every loaded object into the stack
-//    that the caller asks for, and before 2.27 the guard page, too. It refuses a stack below __pthread_get_minstack().
-//  - musl (src/thread/pthread_create.c) and bionic (libc/bionic/pthread_create.cpp) add descriptor, TLS and guard to the
-//    size that the caller asks for.
-//  - Apple's libpthread adds descriptor and guard; dyld takes TLS from the heap (dyld's tlv_get_addr).
-//  - Emscripten (system/lib/pthread/pthread_create.c) adds descriptor and TLS to the size; there is no guard.
-//  - Windows takes TLS from the process heap (win32_thread.cpp).
+// Bytes of a thread's stack that the C library takes for itself:
+//  - glibc (nptl/allocatestack.c) puts the thread's descriptor and the static TLS of all objects into
+//    the stack that the caller asks for, before 2.27 the guard page, too. It refuses a stack below
+//    __pthread_get_minstack().
+//  - musl (src/thread/pthread_create.c) and bionic (libc/bionic/pthread_create.cpp) add descriptor,
+//    TLS and guard to the size that the caller asks for.
+//  - Apple's libpthread adds descriptor and guard; dyld takes TLS from the heap.
+//  - Emscripten (system/lib/pthread/pthread_create.c) adds descriptor and TLS; there is no guard.
+//  - Windows takes TLS from the process's heap (win32_thread.cpp).
 #if defined(__GLIBC__)
 int addThreadLocals(dl_phdr_info* object, size_t, void* sum) {
   for (size_t i = 0; i < object->dlpi_phnum; ++i) {
@@ -53,14 +54,14 @@ int addThreadLocals(dl_phdr_info* object, size_t, void* sum) {
 }
 
 size_t takenFromStack(const pthread_attr_t& attributes) {
-  // The exact figure: it holds what GLIBC_TUNABLES sets aside for libraries that come later. Not a public function, so
-  // it may be absent, and always is in a static program.
+  // The exact figure, with what GLIBC_TUNABLES sets aside for libraries that are opened later. It is
+  // no public function: it may be absent, and always is in a static program.
   using Minimum = size_t (*)(const pthread_attr_t*);
   if (void* const symbol = dlsym(RTLD_DEFAULT, "__pthread_get_minstack"); symbol != nullptr) {
     return reinterpret_cast<Minimum>(symbol)(&attributes);
   }
-  // Guard, descriptor (2.3 KiB) and the room that is set aside by default (1.7 KiB) are below 16 KiB on a page of 4 KiB.
-  // Too much for a library that came by dlopen: its TLS is on the heap.
+  // Descriptor (2.3 KiB) and the room that glibc sets aside by default (1.7 KiB) fit into 16 KiB.
+  // Libraries that were opened with dlopen are counted, though their TLS is on the heap.
   size_t bytes = 16384 + static_cast<size_t>(std::max(sysconf(_SC_PAGESIZE), 0l));
   (void)dl_iterate_phdr(addThreadLocals, &bytes);
   return bytes;

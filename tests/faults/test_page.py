@@ -16,10 +16,10 @@ OS = {path.stem for path in (ROOT / "runtime" / "os").glob("*.cpp")}
 # access that fails says what it says on most machines, that such a GPU is not there.
 # pthread_sigmask and those of sets of signals fail for numbers that are no signal; sigwait waits for one that is there.
 # sched_setaffinity is called on the library's own threads: one that cannot be kept on a core runs on any.
-CANNOT_FAIL = {"__errno_location", "__sched_cpucount", "__sysconf", "access", "clock_gettime", "dirfd", "dlclose",
-               "dl_iterate_phdr", "geteuid", "getenv", "getpid", "memcpy", "memmove", "memset", "pthread_attr_destroy", "pthread_join",
-               "pthread_self", "pthread_sigmask", "sched_getcpu", "sched_setaffinity", "sched_yield", "sigaddset",
-               "sigemptyset", "sigismember", "sigpending", "sigwait", "snprintf", "time"}
+CANNOT_FAIL = {"__errno_location", "__sched_cpucount", "__sysconf", "access", "clock_gettime", "dirfd", "dl_iterate_phdr",
+               "dlclose", "geteuid", "getenv", "getpid", "memcpy", "memmove", "memset", "pthread_attr_destroy",
+               "pthread_join", "pthread_self", "pthread_sigmask", "sched_getcpu", "sched_setaffinity", "sched_yield",
+               "sigaddset", "sigemptyset", "sigismember", "sigpending", "sigwait", "snprintf", "time"}
 
 
 def calls_of_the_system():

@@ -54,5 +54,33 @@ TEST_F(RestOfCalls, of_shapes_and_files) {
   EXPECT_NE(nullptr, oriel_version());
 }
 
+TEST_F(RestOfCalls, of_marks_and_snapshots) {
+  CapturedLog log;
+  oriel_options options = makeOptions(&log);
+  options.memory_bytes = uint64_t{200} << 20;
+  options.window_tokens = 64;
+  oriel_model* model = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_model_load(kModel, &options, &model)) << log.errors();
+  oriel_session* session = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session)) << log.errors();
+  const std::vector<int32_t> tokens = {7, 8, 9};
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(session, tokens.data(), tokens.size())) << log.errors();
+  EXPECT_EQ(ORIEL_OK, oriel_session_mark(session, "here")) << log.errors();
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_session_get_marks(session, nullptr, 0, &needed));
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_session_save(session, nullptr, 0, &needed));
+  std::vector<uint8_t> snapshot(needed);
+  EXPECT_EQ(ORIEL_OK, oriel_session_save(session, snapshot.data(), snapshot.size(), &needed));
+  const std::string file = path("snapshot");
+  EXPECT_EQ(ORIEL_OK, oriel_session_save_file(session, file.c_str())) << log.errors();
+  oriel_snapshot_info info = {};
+  info.struct_size = sizeof(info);
+  EXPECT_EQ(ORIEL_OK,
+            oriel_snapshot_inspect(snapshot.data(), snapshot.size(), nullptr, nullptr, &info));
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_inspect_file(file.c_str(), nullptr, nullptr, &info));
+  oriel_session_destroy(session);
+  oriel_model_free(model);
+}
+
 }  // namespace
 }  // namespace oriel_internal::test::rest_of_calls
