@@ -120,9 +120,13 @@ class Renumbering(unittest.TestCase):
 
     def test_keeps_what_kernels_mean(self):
         known, renumbered = kernels.read(PACKED)
-        some = renumbered[::EVERY]
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
+            (folder / "matrix").write_bytes(known["matmul_f16_matrix"])
+            if run(SPIRV_DIS, folder / "matrix").returncode != 0:
+                print("without kernels for matrix units: spirv-dis is older than they (scripts/pack_kernels.sh tests all)")
+                renumbered = [name for name in renumbered if not name.endswith("_matrix")]
+            some = renumbered[::EVERY]
             before = {}
             for name in some:
                 file = folder / f"{name}.spv"
