@@ -54,7 +54,7 @@ Right rightOfFile(const Fault& fault) {
   const size_t space = fault.site.find(' ');
   const std::string call = fault.site.substr(0, space);
   const std::string kind = space == std::string::npos ? "" : fault.site.substr(space + 1);
-  if (call == "dlsym") {
+  if (call == "dlsym" && kind.empty()) {
     // Between two loads of the device its kernels are tested, in a third; where that cannot be it is used untested.
     const bool test =
         fault.phase == phaseNumber("load") && fault.nth != 1 && fault.nth != fault.calls;

@@ -52,6 +52,7 @@ const std::vector<FileCall>& fileCalls() {
       {"sysconf", {EINVAL}},
       {"dlopen", {kAbsent}},
       {"dlsym", {kAbsent}},
+      {"dlsym system", {kAbsent}},
       {"pthread_attr_init", {ENOMEM}},
       {"pthread_attr_setstacksize", {EINVAL}},
       {"pthread_create", {EAGAIN}},
@@ -382,7 +383,7 @@ ORIEL_WRAPPED(void*, dlopen, (const char* name, int flags)) {
   return faults().decide("dlopen") != 0 ? nullptr : __real_dlopen(name, flags);
 }
 ORIEL_WRAPPED(void*, dlsym, (void* library, const char* name)) {
-  return faults().decide("dlsym") != 0
+  return faults().decide(library == RTLD_DEFAULT ? "dlsym system" : "dlsym") != 0
              ? nullptr
              : oriel_internal::test::watched(name, __real_dlsym(library, name));
 }
