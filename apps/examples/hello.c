@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
   puts("");
   if (!ok) {
     const char* why = model == NULL ? line : oriel_model_last_error(model);
-    fprintf(stderr, "%s\n", session == NULL ? why : oriel_session_last_error(session));
+    if (session != NULL) why = oriel_session_last_error(session);
+    fprintf(stderr, "%s\n", why);
   }
   oriel_session_destroy(session);
   oriel_model_free(model);

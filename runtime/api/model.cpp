@@ -146,7 +146,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
         checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
                    {stop.asked, stop.user}, lenient.log(), &scratch);
     if (parsed.code() == ORIEL_ERROR_CANCELLED) {
-      return log.fail(parsed.code(), "reading the chat template was stopped: ask again");
+      return parsed;
     }
     if (!parsed.ok() && scratch.noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,

@@ -161,7 +161,7 @@ Status settleChat(const oriel_allocator& allocator, const StopCheck& stop, const
   Prover prover(*chat, stop, &scratch);
   chat->runs = !known || chat->jinja_bytes > kMaxChatTemplateBytes || !prover.proves();
   if (prover.stopped()) {
-    return log.fail(ORIEL_ERROR_CANCELLED, "running the chat template was stopped: ask again");
+    return ORIEL_ERROR_CANCELLED;
   }
   if (prover.tooMuch()) {
     log.write(ORIEL_LOG_WARNING,

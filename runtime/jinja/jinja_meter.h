@@ -19,7 +19,7 @@ class Meter {
   void begin(uint64_t most_units, const JinjaStop& stop) {
     stop_ = stop;
     most_units_ = most_units;
-    next_look_ = std::min(units_ + kUnitsBetweenStops, most_units_ + 1);
+    next_look_ = 0;  // the first work asks
   }
   /// False: it has ended.
   bool spend(uint64_t units) {
