@@ -2,9 +2,10 @@
 # own unity builds leave out every file that has options, and most of the library's have (-Os).
 set(ORIEL_FILES_IN_A_BATCH 12)
 # Files that stay alone: the vector kernels, which include themselves; os/, whose files choose what the C library
-# declares; those with names of their own that another file has, or with members of a type of the file's own.
+# declares; those with names of their own that another file has, or with members of a type of the file's own; the
+# pretokenizers, of which a compiler inlines more where more is compiled with them.
 set(ORIEL_BATCHES_EXCLUDE
-    "/platform/cpu/|/os/|kernels_packed|/grammar/(regex_reader|token_trie)\\.|/model/unsupported\\.|/plan/repack_low_bit\\.\
+    "/platform/cpu/|/os/|/text/pretokenizer|kernels_packed|/grammar/(regex_reader|token_trie)\\.|/model/unsupported\\.|/plan/repack_low_bit\\.\
 |/tools/speed\\.|/vulkan/(matmul_choices|pipeline_cache|verdict)\\.")
 
 function(oriel_write_batch target files name options)

@@ -21,10 +21,6 @@ uint64_t scaleBytes(KvFormat format, uint32_t head_dim) {
   return format == KvFormat::kF16 ? 0 : 2ull * kvGroups(head_dim);
 }
 
-BufferRef within(const BufferRef& of, uint64_t offset_bytes, uint64_t bytes) {
-  return {of.arena, of.segment, of.offset_bytes + offset_bytes, bytes};
-}
-
 /// Writes pieces of the cache one behind another into a file, many with one submission: they are gathered in the second
 /// half of the upload ring, which is read by way of its first.
 class Gatherer {
@@ -32,7 +28,7 @@ class Gatherer {
   Gatherer(const RecallPlace& place, SpillFile* file, uint64_t offset, const Log& log)
       : place_(place), file_(file), offset_(offset), log_(log) {
     const uint64_t half = place.plan->upload.size_bytes / 2;
-    room_ = within(place.plan->upload, half, half);
+    room_ = place.plan->upload.part(half, half);
   }
 
   Status add(const BufferRef& piece) {
@@ -42,7 +38,7 @@ class Gatherer {
     if (count_ == kMostPieces || piece.size_bytes > room_.size_bytes - gathered_) {
       ORIEL_TRY(finish());
     }
-    pieces()[count_++] = {piece, within(room_, gathered_, piece.size_bytes)};
+    pieces()[count_++] = {piece, room_.part(gathered_, piece.size_bytes)};
     gathered_ += piece.size_bytes;
     return kOk;
   }
@@ -192,8 +188,7 @@ Status RecallFile::save(uint64_t first, const int32_t* ids, uint32_t says, const
     for (uint64_t t = from; t < first + kRecallBlock;) {
       const uint32_t slot = SlidingWindow(shape).slot(t) - shape.sinkRoom();
       const uint64_t count = std::min<uint64_t>(first + kRecallBlock - t, shape.ring - slot);
-      ORIEL_TRY(
-          gatherer.add(within(side, begin + shape.ringRow(head, slot) * bytes, count * bytes)));
+      ORIEL_TRY(gatherer.add(side.part(begin + shape.ringRow(head, slot) * bytes, count * bytes)));
       t += count;
     }
     return kOk;

@@ -6,16 +6,12 @@
 namespace oriel_internal {
 namespace {
 
-BufferRef within(const BufferRef& side, uint64_t offset_bytes, uint64_t bytes) {
-  return {side.arena, side.segment, side.offset_bytes + offset_bytes, bytes};
-}
-
 /// Where the vectors of a side lie: bytes before the first, and of each.
 struct Rows {
   uint64_t begin = 0;
   uint64_t bytes = 0;
   BufferRef of(const BufferRef& side, uint64_t row, uint64_t count) const {
-    return within(side, begin + row * bytes, count * bytes);
+    return side.part(begin + row * bytes, count * bytes);
   }
 };
 
@@ -129,7 +125,7 @@ void sessionPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
   if (plan.sessionCount() > 1 && cache.session < plan.sessionCount()) {
     const auto rowOf = [&](const BufferRef& rows) {
       const uint64_t bytes = rows.size_bytes / plan.sessionCount();
-      return within(rows, cache.session * bytes, bytes);
+      return rows.part(cache.session * bytes, bytes);
     };
     add(rowOf(plan.kept_logits));
     add(rowOf(plan.top));

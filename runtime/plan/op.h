@@ -30,6 +30,10 @@ struct BufferRef {
 
   /// The same place with another size.
   constexpr BufferRef resized(uint64_t size) const { return {arena, segment, offset_bytes, size}; }
+  /// `size` bytes of it, from `begin` on.
+  constexpr BufferRef part(uint64_t begin, uint64_t size) const {
+    return {arena, segment, offset_bytes + begin, size};
+  }
 
   uint64_t offset_bytes = 0;
   uint32_t size_bytes = 0;
