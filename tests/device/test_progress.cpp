@@ -248,7 +248,12 @@ TEST(LoadProgress, a_load_that_is_stopped_at_any_ask_leaves_nothing_behind) {
   for (uint64_t k = 1; k <= all.asks; k += step) {
     LoadWatch told(&ledger);
     told.stop_at = k;
-    ASSERT_EQ(ORIEL_ERROR_CANCELLED, loadOnce(options, ledger, &told)) << "ask " << k;
+    const oriel_status status = loadOnce(options, ledger, &told);
+    if (!is_cpu && told.asks < k) {  // while kernels are compiled, it asks once a millisecond
+      EXPECT_EQ(ORIEL_OK, status);
+      break;
+    }
+    ASSERT_EQ(ORIEL_ERROR_CANCELLED, status) << "ask " << k;
     EXPECT_EQ(k, told.asks) << "it went on asking";
     EXPECT_EQ(0u, ledger.live_bytes) << "ask " << k;
   }
