@@ -25,6 +25,7 @@ if [[ ${1:-} == --all ]]; then
 fi
 
 oriel_install_packages build runtime test || oriel_fail "packages are missing"
+installed=$SECONDS
 mkdir -p "$oriel_root/build" || oriel_fail "cannot write to $oriel_root/build"
 
 icd=
@@ -41,5 +42,11 @@ oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON -DORIEL_SWI
 CCACHE_BASEDIR=$build cmake --build "$build" || oriel_fail "building failed"
 "$oriel_root/scripts/sizes.sh" "$build"  # for whoever reads the log: the test `sizes` fails where one is too large
 
+oriel_say "packages took $installed s, building took $((SECONDS - installed)) s"
+began=$SECONDS
+
 # Some tests wait more than they compute: at a terminal, for a server.
-oriel_run_tests "$build" "$report" -j3 --timeout 300 "$@"
+oriel_run_tests "$build" "$report" -j"$(($(nproc) + 2))" --timeout 300 "$@"
+code=$?
+oriel_say "testing took $((SECONDS - began)) s"
+exit "$code"
