@@ -12,11 +12,12 @@ oriel_fail() {
 }
 
 oriel_run_tests() {
-  local build=$1 report=$2 ctest_code summary_code
+  local build=$1 report=$2 ctest_code summary_code began=$SECONDS
   shift 2
   rm -f "$report"
   ctest --test-dir "$build" --output-on-failure --output-junit "$report" "$@"
   ctest_code=$?
+  oriel_say "testing took $((SECONDS - began)) s"
   [[ -s $report ]] || oriel_fail "ctest wrote no report (exit code $ctest_code)"
   python3 "$oriel_root/scripts/lib/test_summary.py" "$report"
   summary_code=$?
