@@ -215,6 +215,7 @@ struct PreparedModel {
   PlanTotals totals;
   bool weights_unknown = false;     ///< only of a known shape; `totals` then counts none
   uint64_t model_host_bytes = 0;    ///< of oriel_model and all it owns
+  uint64_t text_host_bytes = 0;     ///< of them, oriel_model itself, its tokenizer and template
   uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
   SessionWindows sessions;          ///< that were asked for
   uint32_t prefix_tokens = 0;
@@ -282,6 +283,9 @@ Status checkAllocator(const oriel_options& options, const Log& log);
 /// after the tokenizer. `path` and the options' allocator must outlive `prepared`.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared,
                     const StopCheck& stop = {});
+/// Weights, work and host bytes with these weights in the file, and the best plan for that.
+Status planWith(const OnFile& on_file, const char* path, const oriel_options& options,
+                const Log& log, PreparedModel* prepared, BudgetRequest* request);
 /// A warning where the window of a session is longer than the context that the model was trained on.
 void warnBeyondTraining(const PreparedModel& prepared, const Log& log);
 /// Where the budget shares the window out: makes the description that of the plan.
@@ -319,8 +323,36 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
 
 }  // namespace oriel_internal
 
+namespace oriel_internal {
+
+/// What a model that runs takes of its host block, beside its texts.
+struct ModelParts {
+  Plan plan;
+  Prefix* prefix = nullptr;  ///< null: no room for one
+  ModelSource source;        ///< to read weights from again
+  ModelSource draft_source;  ///< likewise, of a model that guesses
+  DeviceWish wish;           ///< which devices may be
+  const char* recall_folder = nullptr;
+  WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
+  ExecutorMemory executor_memory;    ///< of all executors that the model ever has
+};
+
+/// What its plan is made for.
+struct PlanShape {
+  const CacheShape& cache;
+  const CacheFormats& formats;
+  uint32_t chunk;
+};
+
+/// The one list of those parts: a measuring arena counts them, the model's block holds them. `desc` stays.
+Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const PlanShape& shape,
+                   const char* path, const oriel_options& options, const Log& log, Arena* arena,
+                   ModelParts* parts);
+
+}  // namespace oriel_internal
+
 /// Lives at the start of its own host block.
-struct oriel_model {
+struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::Log log;
   oriel_allocator allocator = {};
   uint64_t host_bytes = 0;                ///< of the block
@@ -335,24 +367,17 @@ struct oriel_model {
   oriel_internal::TokenTrie* trie = nullptr;  ///< null: loaded without constraints
   oriel_internal::ChatTemplate chat;
   oriel_internal::ReplyForms reply_forms = 0;  ///< of its own template
-  oriel_internal::Plan plan;
   oriel_internal::Executor* executor =
-      nullptr;  ///< null for ORIEL_DEVICE_NONE; else there always is one
-  oriel_internal::ExecutorMemory executor_memory;  ///< of all executors that it ever has
-  oriel_internal::NoExecutor no_device;            ///< the executor between two devices
-  oriel_internal::DeviceWish wish;                 ///< which devices may be
+      nullptr;                           ///< null for ORIEL_DEVICE_NONE; else there always is one
+  oriel_internal::NoExecutor no_device;  ///< the executor between two devices
   /// Held to exchange the executor, and what info says of it, against who asks in the middle of that.
   mutable std::mutex device_mutex;
   mutable std::atomic<bool> device_lost{false};
-  bool prefix_exact = true;  ///< as Session::Recovered::exact, of the prefix
-  oriel_internal::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
-  mutable oriel_internal::DeviceShare share;         ///< of the executor, among the sessions
-  oriel_internal::ModelSource source;                ///< to read weights from again
-  oriel_internal::ModelSource draft_source;          ///< likewise, of a model that guesses
-  bool stops_early = true;                           ///< as in SessionContext
+  bool prefix_exact = true;                   ///< as Session::Recovered::exact, of the prefix
+  mutable oriel_internal::DeviceShare share;  ///< of the executor, among the sessions
+  bool stops_early = true;                    ///< as in SessionContext
   oriel_model_info info = {};
   oriel_plan plan_result = {};
-  oriel_internal::Prefix* prefix = nullptr;  ///< null: no room for one
   // By index, 1: taken, or being freed; not bool: RISC-V has no exchange of a byte.
   std::atomic<uint32_t> sessions[oriel_internal::kMaxSessions] = {};
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused

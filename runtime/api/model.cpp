@@ -131,6 +131,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   const Log shared = model->device_log.log();
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
+  uint64_t hash = 0;
   ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
   if (prepared->constraints) {
     ORIEL_TRY(
@@ -161,30 +162,21 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     model->transcript_bytes = prepared->transcript_bytes;
     model->recall = prepared->recall;
     model->plan_result = planResult(*prepared);
-    ORIEL_TRY(buildPlan(prepared->tensors, model->desc, prepared->totals, prepared->budget.cache,
-                        prepared->budget.formats, prepared->budget.chunk, log, arena,
-                        &model->plan));
+    const Budget& budget = prepared->budget;
+    ORIEL_TRY(layOutModel(*prepared, model->desc, {budget.cache, budget.formats, budget.chunk},
+                          path, options, shared, arena, model));
+    if (arena->exhausted()) {
+      return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
+    }
+    model->recall.folder = model->recall_folder;
     model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Session::runTogether);
-    if (prepared->prefix_tokens != 0) {
-      model->prefix = Prefix::create(prepared->prefix_tokens, arena);
-    }
-  }
-  ORIEL_TRY(stop.check());
-  uint64_t hash = headerHash(file, prepared->desc);
-  if (has_device) {
+    hash = model->source.headerHash();
     progress->total = std::max<uint64_t>(uploadBytes(model->plan), 1);
-    model->source.init(path, hash, arena);
-    if (options.draft_model != nullptr) {
-      model->draft_source.init(options.draft_model, draftHash(prepared->draft_source.gguf()),
-                               arena);
-    }
-    model->wish.init(options, arena);
-    model->recall.folder = takeRecallFolder(options, model->recall, arena);
-    model->on_file = takeWeightsOnFile(model->plan, path, shared, arena);
     uint32_t disabled = 0;
     ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
     model->stops_early = (disabled >> kEarlyStopFeature & 1u) == 0;
   }
+  ORIEL_TRY(stop.check());
   if (options.prefix_file != nullptr) {
     ORIEL_TRY(prefixFingerprint(file, prepared->tensors.find(TensorRole::kOutputNorm), log,
                                 &model->fingerprint));
@@ -193,10 +185,6 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   prepared->draft_source.dropHeader();
   prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's
   if (has_device) {
-    model->executor_memory = takeExecutorMemory(model->plan, arena);
-    if (arena->exhausted()) {
-      return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
-    }
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
     ORIEL_TRY(createExecutor(model->wish.asked(), ExecutorUse::kModel, model->plan,
                              model->executor_memory, model->allocator, experts, shared, &stop,

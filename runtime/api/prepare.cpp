@@ -268,77 +268,6 @@ Status readModelRequest(const oriel_options& options, const Log& log, PreparedMo
 
 namespace {
 
-// Weights, work and host bytes with these weights in the file, and the best plan for that. `model_bytes`: what the model
-// has beside them.
-Status planWith(const OnFile& on_file, const char* path, const oriel_options& options,
-                uint64_t model_bytes, const Log& log, PreparedModel* prepared,
-                BudgetRequest* request) {
-  ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
-  prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
-
-  // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest, in all sessions.
-  CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
-  SessionWindows sessions;
-  if (request->sessions != nullptr) {
-    sessions = *request->sessions;
-    std::fill_n(sessions.windows, kMaxSessions, 0u);
-    smallest.sessions = &sessions;
-  }
-  Plan plan;
-  const auto build = [&](Arena* arena) {
-    return buildPlan(prepared->tensors, prepared->desc, prepared->totals, smallest, CacheFormats(),
-                     1, log, arena, &plan);
-  };
-  Arena plain;
-  ORIEL_TRY(build(&plain));
-  (void)takeExecutorMemory(plan, &plain);
-  smallest.drafts = request->drafts = draftsOf(*prepared, on_file);
-  Arena measured;
-  ORIEL_TRY(build(&measured));
-  (void)takeExecutorMemory(plan, &measured);
-  prepared->draft_host_bytes = measured.used() - plain.used();
-  Arena model_arena;
-  (void)model_arena.take<uint8_t>(model_bytes);
-  ORIEL_TRY(build(&model_arena));
-  (void)takeWeightsOnFile(plan, path, log, &model_arena);
-  ModelSource().init(path, 0, &model_arena);
-  if (options.draft_model != nullptr) {
-    ModelSource().init(options.draft_model, 0, &model_arena);
-  }
-  DeviceWish().init(options, &model_arena);
-  (void)takeRecallFolder(options, prepared->recall, &model_arena);
-  (void)takeExecutorMemory(plan, &model_arena);
-  if (prepared->prefix_tokens != 0) {
-    (void)Prefix::create(prepared->prefix_tokens, &model_arena);
-  }
-  prepared->model_host_bytes = model_arena.used();
-  Arena session_arena;
-  (void)session_arena.take<oriel_session>(1);
-  const WeightSource source;
-  SessionContext context;
-  context.model = &prepared->desc;
-  context.file_rows = &plan.file_rows;
-  context.source = &source;
-  context.transcript_bytes = prepared->transcript_bytes;
-  context.recall = prepared->recall;
-  (void)Session::create(context, 0, true, &session_arena);
-  const uint64_t without_drafts = session_arena.used();
-  if (request->drafts != 0) {
-    Drafter().init(request->drafts, &session_arena);
-  }
-  prepared->draft_host_bytes += session_arena.used() - without_drafts;
-  const uint64_t without_constraints = session_arena.used();
-  if (prepared->constraints) {
-    (void)ConstrainedReply::create(prepared->desc.n_vocab, nullptr, nullptr, &session_arena);
-  }
-  prepared->constraint_bytes = prepared->trie_bytes + session_arena.used() - without_constraints;
-  prepared->session_host_bytes = session_arena.used();
-
-  request->host_bytes =
-      prepared->model_host_bytes + prepared->sessions.count * prepared->session_host_bytes;
-  return chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget);
-}
-
 // The model that guesses, as part of the description and of the tensors of the model that it guesses for.
 Status addDraftModel(const oriel_options& options, const Log& log, const StopCheck& stop,
                      PreparedModel* prepared) {
@@ -390,15 +319,13 @@ Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const
 struct FilePlanner {
   const char* path;
   const oriel_options& options;
-  uint64_t model_bytes;
   const StopCheck& stop;
   PreparedModel* prepared;
 
   static Status plan(void* context, const OnFile& on_file, const Log& log, BudgetRequest* request) {
     const FilePlanner& self = *static_cast<const FilePlanner*>(context);
     ORIEL_TRY(self.stop.check());
-    return planWith(on_file, self.path, self.options, self.model_bytes, log, self.prepared,
-                    request);
+    return planWith(on_file, self.path, self.options, log, self.prepared, request);
   }
 };
 
@@ -461,7 +388,8 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ORIEL_TRY(readRecall(options, prepared->desc, log, &prepared->recall));
   request.recall = prepared->recall.tokens;
-  FilePlanner planner = {path, options, model_arena.used(), stop, prepared};
+  prepared->text_host_bytes = model_arena.used();
+  FilePlanner planner = {path, options, stop, prepared};
   ORIEL_TRY(chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared));
   takeWindowProfile(prepared);
   return kOk;
