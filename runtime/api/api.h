@@ -19,6 +19,7 @@
 #include "exec/no_executor.h"
 #include "exec/session.h"
 #include "gguf/model_file.h"
+#include "options/settings.h"
 #include "oriel/oriel.h"
 #include "os/os.h"
 #include "reply/forms.h"
@@ -141,7 +142,7 @@ Status checkResult(const T* out, const char* type, const Log& log) {
 }
 
 /// takeOptions() of what a call begins with; error_line is "" then.
-Status takeModelOptions(const oriel_options* given, oriel_options* options);
+Status takeModelOptions(const oriel_options* given, LoadOptions* options);
 
 /// The call's: it fills error_line, too, and must not be kept longer than `options`.
 Log logOf(const oriel_options& options);

@@ -1,4 +1,5 @@
 #include "api/constraint.h"
+#include "api/generate_options.h"
 
 #include <cstring>
 
@@ -90,9 +91,7 @@ Status readConstraint(const oriel_model& model, const oriel_generate_options* gi
                       Session* session, GenerateSettings* settings) {
   const Log& log = session->context().log;
   oriel_generate_options options;
-  if (!readOptions(given, &options)) {
-    return ORIEL_ERROR_ARGUMENT;  // said by readGenerateOptions()
-  }
+  ORIEL_TRY(takeGenerateOptions(given, log, &options));
   ORIEL_TRY(checkTexts(options, log));
   const int choice = rawEnum(options.tool_choice);
   if (choice < ORIEL_TOOLS_FREE || choice > ORIEL_TOOLS_NONE) {

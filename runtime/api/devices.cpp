@@ -200,7 +200,7 @@ oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_in
 
 oriel_status oriel_device_list_with(const oriel_options* given, oriel_device_info* devices,
                                     size_t capacity, size_t* needed) {
-  oriel_options options;
+  LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }
@@ -216,7 +216,7 @@ oriel_status oriel_device_list_with(const oriel_options* given, oriel_device_inf
 }
 
 oriel_status oriel_device_forget(const oriel_options* given) {
-  oriel_options options;
+  LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }

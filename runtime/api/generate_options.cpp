@@ -122,10 +122,17 @@ Status checkBiases(const oriel_generate_options& options, uint32_t n_vocab, cons
 
 }  // namespace
 
+Status takeGenerateOptions(const oriel_generate_options* given, const Log& log,
+                           oriel_generate_options* options) {
+  ORIEL_TRY(takeOptions(given, "oriel_generate_options", log, options));
+  return applySettings(OptionScope::kReply, options->settings, options->setting_count, log, options,
+                       nullptr);
+}
+
 Status readGenerateOptions(const oriel_model& model, const oriel_generate_options* given,
                            const Log& log, GenerateSettings* settings) {
   oriel_generate_options options;
-  ORIEL_TRY(takeOptions(given, "oriel_generate_options", log, &options));
+  ORIEL_TRY(takeGenerateOptions(given, log, &options));
   ORIEL_TRY(checkNumbers(options, log));
   ORIEL_TRY(checkStopTexts(options, log));
   ORIEL_TRY(checkBiases(options, model.desc.n_vocab, log));

@@ -142,7 +142,7 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
 using namespace oriel_internal;
 
 oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_file_info* out) {
-  oriel_options options;
+  LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }

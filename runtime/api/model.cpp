@@ -297,7 +297,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   if (out != nullptr) {
     *out = nullptr;
   }
-  oriel_options options;
+  LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }

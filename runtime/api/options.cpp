@@ -36,13 +36,14 @@ Status refuseStruct(const char* type, size_t struct_size, const Log& log) {
 
 // The log stands where the first version of the struct had it, so a size that was forgotten hides it from nobody. Where
 // the size is no size at all, the struct was never filled: nothing in it is used.
-Status takeModelOptions(const oriel_options* given, oriel_options* options) {
-  const bool read = readOptions(given, options);
+Status takeModelOptions(const oriel_options* given, LoadOptions* options) {
+  const bool read = readOptions<oriel_options>(given, options);
   if (wantsLine(*options)) {
     options->error_line[0] = '\0';
   }
   if (read) {
-    return kOk;
+    return applySettings(OptionScope::kLoad, options->settings, options->setting_count,
+                         logOf(*options), options, &options->lists);
   }
   const bool forgotten = given->struct_size == 0;
   return refuseStruct("oriel_options", given->struct_size,

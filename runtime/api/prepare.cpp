@@ -425,7 +425,7 @@ void takeWindowProfile(PreparedModel* prepared) {
 using namespace oriel_internal;
 
 oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel_plan* plan) {
-  oriel_options options;
+  LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }

@@ -292,20 +292,38 @@ Status forkSession(oriel_session* source, oriel_session** out) {
 
 using namespace oriel_internal;
 
+namespace {
+
+Status takeSessionOptions(const oriel_session_options* given, const Log& log,
+                          SessionSettings* settings) {
+  oriel_session_options& session = settings->session;
+  ORIEL_TRY(takeOptions(given, "oriel_session_options", log, &session));
+  if (session.setting_count == 0) {
+    return kOk;
+  }
+  ORIEL_TRY(takeOptions(session.chat, "oriel_chat_options", log, &settings->chat));
+  settings->chat.struct_size = sizeof(settings->chat);
+  session.chat = &settings->chat;
+  return applySettings(OptionScope::kSession, session.settings, session.setting_count, log,
+                       settings, nullptr);
+}
+
+}  // namespace
+
 oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
                                   oriel_session** out) {
   if (out != nullptr) {
     *out = nullptr;
   }
-  oriel_session_options options;
   if (model == nullptr || out == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   const Asking asking(*model);
-  if (const Status read = takeOptions(given, "oriel_session_options", model->log, &options);
-      !read.ok()) {
+  SessionSettings settings;
+  if (const Status read = takeSessionOptions(given, model->log, &settings); !read.ok()) {
     return read.code();
   }
+  const oriel_session_options& options = settings.session;
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }

@@ -178,7 +178,7 @@ oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t*
 
 oriel_status oriel_plan_shape(const char* name, oriel_weight_format weights,
                               const oriel_options* given, oriel_plan* plan) {
-  oriel_options options;
+  LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }

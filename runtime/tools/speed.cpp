@@ -122,7 +122,7 @@ Status measureShape(const char* name, oriel_weight_format weights, const oriel_o
 using namespace oriel_internal;
 
 oriel_status oriel_speed_measure(const char* path, const oriel_options* given, oriel_speed* speed) {
-  oriel_options options;
+  LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }
@@ -139,7 +139,7 @@ oriel_status oriel_speed_measure(const char* path, const oriel_options* given, o
 
 oriel_status oriel_speed_measure_shape(const char* name, oriel_weight_format weights,
                                        const oriel_options* given, oriel_speed* speed) {
-  oriel_options options;
+  LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }

@@ -207,6 +207,22 @@ typedef struct oriel_speed oriel_speed;
 #define ORIEL_WINDOW_DEFAULT 8192    /* tokens of a window that is chosen, at most */
 #define ORIEL_WINDOW_MAX 4294967295u /* in place of a number: the whole trained context, where it fits */
 
+/* An option by its name, and its value as text: {"kv", "k8v4"}. oriel_option_list() lists them. */
+typedef struct oriel_setting {
+  const char *name;
+  const char *value;
+} oriel_setting;
+
+/* Every option as a JSON object on one line: {"options": [{"name", "flag", "scope", "layer", "type", "default", "least",
+ * "most", "choices", "help"}, ...]}. Ends in NUL, which `needed` counts.
+ *  - scope: "load" (oriel_options), "session" (oriel_session_options) or "reply" (oriel_generate_options).
+ *  - type: "bytes", "count", "number", "choice", "flag", "text", "list" or "file".
+ *  - layer: "front", "advanced" or "laboratory".
+ *  - flag: the spelling of the program `oriel`, without dashes.
+ *  - least, most: of a count, a number, or each element of a list.
+ *  - choices: words that the value may be. */
+ORIEL_API oriel_status oriel_option_list(char *json, size_t capacity, size_t *needed);
+
 typedef struct oriel_options {
   size_t struct_size;
   /* Hard cap for the model and its sessions together, in bytes: weights, cache, activations, staging
@@ -371,6 +387,10 @@ typedef struct oriel_options {
    * oriel_session_last_error and oriel_model_last_error (oriel/sessions.h). NULL: none. */
   char *error_line;
   size_t error_line_bytes;
+  /* Options by name, of the scope "load". A value replaces the field of the same option. Read by the call only. An unknown
+   * name, or a value that is not allowed, is ORIEL_ERROR_ARGUMENT with a line that names it. */
+  const oriel_setting *settings;
+  size_t setting_count;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -466,6 +486,9 @@ typedef struct oriel_session_options {
    * long. 0: the free session with the longest. */
   uint32_t window_tokens;
   uint32_t reserved_window;
+  /* As in oriel_options, of the scope "session". Texts stay as long as those of `chat`. */
+  const oriel_setting *settings;
+  size_t setting_count;
 } oriel_session_options;
 
 /* Takes the session's planned memory. ORIEL_ERROR_STATE when the model has as many sessions as oriel_options.sessions
@@ -586,6 +609,9 @@ typedef struct oriel_generate_options {
   void *part_user;
   oriel_draft draft;
   uint32_t reserved_draft;
+  /* As in oriel_options, of the scope "reply". */
+  const oriel_setting *settings;
+  size_t setting_count;
 } oriel_generate_options;
 
 typedef struct oriel_token_logprob {

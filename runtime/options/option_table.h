@@ -1,0 +1,64 @@
+// The table of options. The library parses and checks by it; the program, the bindings and the pages read it through
+// oriel_option_list().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace oriel_internal {
+
+enum class OptionScope : uint8_t { kLoad, kSession, kReply };
+enum class OptionType : uint8_t { kBytes, kCount, kNumber, kChoice, kFlag, kText, kList, kFile };
+enum class OptionLayer : uint8_t { kFront, kAdvanced, kLaboratory };
+
+/// Which fields of the scope's struct a value becomes.
+enum class OptionStore : uint8_t {
+  kU32,          ///< also enums, which are as wide
+  kU64,
+  kFloat,
+  kDouble,
+  kText,         ///< a pointer; of OptionRow::words, kNull is null and kEmpty ""
+  kSizedText,    ///< a pointer, and the bytes in the field that follows it
+  kFormats,      ///< keys' and values' formats, which follow each other
+  kDevice,       ///< the kind, and the number of "vulkan:N" in the field that follows it
+  kThinking,     ///< oriel_chat_options.thinking and .no_thinking
+  kTemperature,  ///< 0 is greedy
+  kLogprobs,     ///< oriel_generate_options.top_logprobs and .logprobs
+  kByteList,     ///< a pointer into SettingLists, and a count
+  kU32List,
+};
+
+/// A word that stands for a number.
+struct OptionWord {
+  const char* word;
+  double value;
+};
+
+struct OptionRow {
+  const char* name;
+  const char* flag;  ///< the program's spelling; null: the name, with '-' for '_'
+  OptionScope scope;
+  OptionType type;
+  OptionLayer layer;
+  OptionStore store;
+  size_t offset;         ///< bytes, of the field in the scope's struct
+  size_t count_offset;   ///< bytes, of a list's count
+  size_t room_offset;    ///< bytes, of a list's elements in SettingLists
+  const char* standard;  ///< the default, as people read it
+  double least;          ///< of numbers; of lists, of each element
+  double most;
+  const OptionWord* words;  ///< ends with a null word; null: none
+  const char* help;         ///< one line
+};
+
+constexpr double kNull = 0;
+constexpr double kEmpty = 1;
+
+extern const OptionRow kOptions[];
+extern const size_t kOptionCount;
+
+const char* scopeName(OptionScope scope);
+const char* typeName(OptionType type);
+const char* layerName(OptionLayer layer);
+
+}  // namespace oriel_internal
