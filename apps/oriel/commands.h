@@ -30,6 +30,7 @@ Command addModelsCommand(CLI::App* program);
 Command addPullCommand(CLI::App* program);
 Command addDevicesCommand(CLI::App* program);
 Command addDoctorCommand(CLI::App* program);
+Command addOptionsCommand(CLI::App* program);
 Command addCompletionsCommand(CLI::App* program);
 Command addManualCommand(CLI::App* program);
 

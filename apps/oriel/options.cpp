@@ -10,6 +10,7 @@
 #include "kv_formats.h"
 #include "models/model_store.h"
 #include "report.h"
+#include "setting_flags.h"
 #include "sizes.h"
 #include "system.h"
 #include "validators.h"
@@ -20,9 +21,7 @@ namespace {
 constexpr const char* kBundledName = "oriel-tiny";
 constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
 /// What the library takes.
-constexpr uint32_t kMostCheckpoints = 32;
 constexpr uint32_t kMostDrafts = 15;
-constexpr uint32_t kMostRecalled = 1024;
 
 void setMemory(const std::string& text, CommonOptions* options) {
   if (text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos) {
@@ -52,40 +51,6 @@ void setKvFormat(const std::string& given, CommonOptions* options) {
   }
   throw CLI::ValidationError(
       "--kv", "'" + given + "' is not a cache format: use auto, f16, k8v8, k8v4 or k4v4");
-}
-
-void setStateFormat(const std::string& given, CommonOptions* options) {
-  for (const oriel_state_format format :
-       {ORIEL_STATE_AUTO, ORIEL_STATE_F32, ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
-    if (lowerCase(given) == stateFormatName(format)) {
-      options->state_format = format;
-      return;
-    }
-  }
-  throw CLI::ValidationError(
-      "--state", "'" + given + "' is not a format of states: use auto, f32, f16 or int8");
-}
-
-void setDeviceTest(const std::string& given, CommonOptions* options) {
-  const std::string text = lowerCase(given);
-  if (text == "auto") {
-    options->device_test = ORIEL_DEVICE_TEST_AUTO;
-  } else if (text == "always") {
-    options->device_test = ORIEL_DEVICE_TEST_ALWAYS;
-  } else if (text == "never") {
-    options->device_test = ORIEL_DEVICE_TEST_NEVER;
-  } else {
-    throw CLI::ValidationError("--device-test",
-                               "'" + given + "' is no time to test: use auto, always or never");
-  }
-}
-
-void setActivationBits(const std::string& text, CommonOptions* options) {
-  if (text != "16" && text != "8") {
-    throw CLI::ValidationError("--activations",
-                               "'" + text + "' is no number of bits to round to: use 16 or 8");
-  }
-  options->activation_bits = text == "8" ? 8 : 16;
 }
 
 void addFeature(const std::string& text, CommonOptions* options) {
@@ -118,24 +83,6 @@ void setDevice(const std::string& given, CommonOptions* options) {
   }
   throw CLI::ValidationError("--device",
                              "'" + given + "' is not a device: use auto, cpu, vulkan or vulkan:N");
-}
-
-void setOnFile(const std::string& given, CommonOptions* options) {
-  const struct {
-    const char* name;
-    oriel_on_file on_file;
-  } choices[] = {{"auto", ORIEL_ON_FILE_AUTO},
-                 {"none", ORIEL_ON_FILE_NONE},
-                 {"rows", ORIEL_ON_FILE_ROWS},
-                 {"all", ORIEL_ON_FILE_ALL}};
-  for (const auto& choice : choices) {
-    if (lowerCase(given) == choice.name) {
-      options->on_file = choice.on_file;
-      return;
-    }
-  }
-  throw CLI::ValidationError(
-      "--on-file", "'" + given + "' is not what can stay on file: use auto, none, rows or all");
 }
 
 void setCalibration(const std::string& text, CommonOptions* options) {
@@ -204,30 +151,6 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       "How the cache is stored: f16, k8v8, k8v4 or k4v4, from large to small (default: auto, which "
       "chooses)",
       setKvFormat);
-  addText(command, options, "--state", "FORMAT", memory,
-          "How recurrent layers store their states: f32, f16 or int8 (default: auto, f32, or f16 "
-          "where that is worth it)",
-          setStateFormat);
-  addText(command, options, "--on-file", "WHAT", memory,
-          "Weights that stay in the model's file: none, rows (tables of which a token needs one "
-          "row), all "
-          "(experts, too) or auto, experts where they do not fit (default)",
-          setOnFile);
-  command
-      ->add_option(
-          "--expert-slots", options->expert_slots,
-          "Experts that each layer has room for while the others stay in the file (default: as "
-          "many as fit after the cache, or all)")
-      ->type_name("N")
-      ->transform(wholeNumber(0, UINT32_MAX))
-      ->group(memory);
-  command
-      ->add_option("--checkpoints", options->checkpoints,
-                   "In models that keep a state: earlier states to hold, so that going back need "
-                   "not read everything again (default: up to 4, where they take little)")
-      ->type_name("N")
-      ->transform(wholeNumber(0, kMostCheckpoints))
-      ->group(memory);
   command
       ->add_option("--draft", options->draft_tokens,
                    "Guess up to N next tokens from what was said before, and verify them in one "
@@ -241,19 +164,6 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       "Keep turns that left the window in a file of at most SIZE, and bring back what a message "
       "asks for (default: 0, they are gone)",
       setRecall);
-  command
-      ->add_option("--recall-tokens", options->recall_tokens,
-                   "Tokens of them that are seen at a time (default: 128, or an eighth of a short "
-                   "context)")
-      ->type_name("N")
-      ->transform(wholeNumber(0, kMostRecalled))
-      ->group(memory);
-  command
-      ->add_option("--draft-model", options->draft_model,
-                   "A small model that guesses where what was said before gives nothing to guess "
-                   "by: the assistant of a Gemma 4, a GGUF file (without --draft: 3 tokens)")
-      ->type_name("FILE")
-      ->group(memory);
   command
       ->add_option("--min-speed", options->min_tokens_per_s,
                    "Reply with at least N tokens/s when the window is full, as predicted for the "
@@ -284,29 +194,21 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
           "cpu, vulkan or vulkan:N as `oriel devices` lists them (default: auto, the best GPU, "
           "else the CPU)",
           setDevice);
-  addText(command, options, "--device-test", "WHEN", device,
-          "Test the kernels of a Vulkan device before they are used: auto, once for each driver "
-          "(default), always or never",
-          setDeviceTest);
   addText(command, options, "--enable-feature", "NAME", device,
           "Use what a Vulkan device is known or was found to be faulty in: a name that `oriel "
           "devices` shows as off, long_submissions, or device, one that is refused",
           addFeature);
   command
-      ->add_option("--threads", options->threads,
-                   "Threads that compute on the CPU (default: one per core, at most 8)")
-      ->type_name("N")
-      ->transform(wholeNumber(1, 1024))
-      ->group(device);
-  addText(
-      command, options, "--activations", "BITS", device,
-      "Bits that the CPU rounds activations to: 16 (default), or 8, faster with prompts and less "
-      "exact",
-      setActivationBits);
-  command
       ->add_flag("--no-cache", options->no_cache,
                  "Keep neither compiled kernels nor measurements in the user's cache folder")
       ->group(device);
+
+  const auto group_of = [&](const std::string& name) {
+    const bool is_device =
+        name == "threads" || name == "activation_bits" || name.rfind("device", 0) == 0;
+    return is_device ? device : memory;
+  };
+  addSettingFlags(command, &options->settings, group_of);
 
   const char* const sampling = shown("Sampling", Uses::kSampling);
   command
@@ -397,25 +299,15 @@ oriel_options planOptions(const CommonOptions& options) {
   result.chunk_tokens = options.chunk_tokens;
   result.k_format = options.k_format;
   result.v_format = options.v_format;
-  result.state_format = options.state_format;
   result.f16_layers = options.f16_layers.empty() ? nullptr : options.f16_layers.data();
   result.window_shares = options.window_shares.empty() ? nullptr : options.window_shares.data();
   result.window_share_count = static_cast<uint32_t>(options.window_shares.size());
   result.f16_layer_count = static_cast<uint32_t>(options.f16_layers.size());
-  result.on_file = options.on_file;
-  result.expert_slots = options.expert_slots;
-  if (options.checkpoints) {
-    result.checkpoints = *options.checkpoints == 0 ? UINT32_MAX : *options.checkpoints;
-  }
   result.draft_tokens = options.draft_tokens;
   result.recall_bytes = options.recall_bytes;
-  result.recall_tokens = options.recall_tokens;
-  result.draft_model = options.draft_model.empty() ? nullptr : options.draft_model.c_str();
   result.device = options.device;
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;
-  result.cpu_threads = options.threads;
-  result.activation_bits = options.activation_bits;
   result.constraints = options.constraints ? 1 : 0;
   result.sessions = options.sessions;
   result.session_windows =
@@ -427,8 +319,13 @@ oriel_options planOptions(const CommonOptions& options) {
   result.disabled_features = std::getenv("ORIEL_DISABLE");
   result.enabled_features =
       options.enabled_features.empty() ? nullptr : options.enabled_features.c_str();
-  result.device_test = options.device_test;
   result.calibration_file = options.calibration ? options.calibration->c_str() : nullptr;
+  options.setting_list.clear();
+  for (const auto& [name, value] : options.settings) {
+    options.setting_list.push_back({name.c_str(), value.c_str()});
+  }
+  result.settings = options.setting_list.data();
+  result.setting_count = options.setting_list.size();
   return result;
 }
 

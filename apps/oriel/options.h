@@ -8,6 +8,8 @@
 
 #include <oriel/oriel.h>
 
+#include "setting_flags.h"
+
 namespace CLI {
 class App;
 }
@@ -19,6 +21,9 @@ struct CommonOptions {
   bool json = false;
   bool verbose = false;
 
+  Settings settings;  ///< options that only the library needs to understand
+  mutable std::vector<oriel_setting> setting_list;  ///< of planOptions(): points to them
+
   uint64_t memory_bytes = 0;
   uint32_t window_tokens = 0;
   uint32_t min_window_tokens = 0;
@@ -28,22 +33,13 @@ struct CommonOptions {
   std::vector<uint8_t> f16_layers;     ///< no option: as oriel_options.f16_layers
   oriel_kv_format k_format = ORIEL_KV_AUTO;
   oriel_kv_format v_format = ORIEL_KV_AUTO;
-  oriel_state_format state_format = ORIEL_STATE_AUTO;
-  oriel_on_file on_file = ORIEL_ON_FILE_AUTO;
-  uint32_t expert_slots = 0;
-  std::optional<uint32_t> checkpoints;
   uint32_t draft_tokens = 0;
   uint64_t recall_bytes = 0;
-  uint32_t recall_tokens = 0;
-  std::string draft_model;  ///< empty: none
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
   bool device_named = false;  ///< --device was given
   std::string enabled_features;
-  oriel_device_test device_test = ORIEL_DEVICE_TEST_AUTO;
   double min_tokens_per_s = 0;
-  uint32_t threads = 0;
-  uint32_t activation_bits = 0;  ///< 16 or 8; 0: as the library has it
   std::optional<std::string>
       calibration;  ///< a file; "": none; by default the one beside the model
   bool no_cache = false;

@@ -13,7 +13,7 @@ enum class OptionLayer : uint8_t { kFront, kAdvanced, kLaboratory };
 
 /// Which fields of the scope's struct a value becomes.
 enum class OptionStore : uint8_t {
-  kU32,          ///< also enums, which are as wide
+  kU32,  ///< also enums, which are as wide
   kU64,
   kFloat,
   kDouble,

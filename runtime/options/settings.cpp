@@ -144,7 +144,8 @@ bool readBytes(const char* text, uint64_t* bytes) {
   }
   constexpr char kUnits[] = "kmgt";
   const char* const power = std::strchr(kUnits, lower(*unit));
-  if (power == nullptr || !(unit[1] == '\0' || sameWord(unit + 1, "b") || sameWord(unit + 1, "ib"))) {
+  if (power == nullptr ||
+      !(unit[1] == '\0' || sameWord(unit + 1, "b") || sameWord(unit + 1, "ib"))) {
     return false;
   }
   double factor = 1;
@@ -206,8 +207,8 @@ class Setting {
     const char* end = value_;
     if (const OptionWord* const known = word()) {
       put(row_.offset, static_cast<int32_t>(known->value));
-    } else if (std::strlen(value_) > 7 && value_[6] == ':' && readWhole(value_ + 7, &end, &number) &&
-               *end == '\0' && number < 10000) {
+    } else if (std::strlen(value_) > 7 && value_[6] == ':' &&
+               readWhole(value_ + 7, &end, &number) && *end == '\0' && number < 10000) {
       put(row_.offset, static_cast<int32_t>(ORIEL_DEVICE_VULKAN));
       ++number;
     } else {
