@@ -34,9 +34,10 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"os", "gguf", "model", "text", "json", "chat", "reply", "grammar", "kv", "plan", "shaders"}},
     {"speed", {"os", "gguf", "model", "kv", "plan", "budget", "exec"}},
     {"selftest", {"kv", "plan", "exec"}},
+    {"options", {}},
     {"api",
      {"os", "gguf", "model", "text", "json", "jinja", "chat", "reply", "grammar", "kv", "budget",
-      "plan", "exec", "selftest", "cpu", "vulkan"}},
+      "plan", "exec", "selftest", "options", "cpu", "vulkan"}},
     {"tools", {"kv", "plan", "budget", "exec", "speed", "selftest", "api"}},
     {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
@@ -44,7 +45,8 @@ const std::map<std::string, std::set<std::string>> kArrows = {
 
 // Rooms that know the structs of the C API. base has its statuses, log levels and allocator, which is all that the
 // others see of it.
-const std::set<std::string> kOfTheAbi = {"base", "text", "chat", "exec", "api", "tools", "vulkan"};
+const std::set<std::string> kOfTheAbi = {"base",    "text", "chat",  "exec",
+                                         "options", "api",  "tools", "vulkan"};
 
 std::string roomOf(const fs::path& file) { return file.parent_path().filename().string(); }
 

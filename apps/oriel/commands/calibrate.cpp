@@ -122,7 +122,7 @@ class Measuring {
     CommonOptions whole = options_.common;
     whole.k_format = ORIEL_KV_F16;
     whole.v_format = ORIEL_KV_F16;
-    whole.state_format = ORIEL_STATE_F32;
+    whole.settings.emplace_back("state", "f32");
     whole.calibration = "";  // what is there is about to be replaced
     prepare(&whole);
     const Model reference(whole, Load::kDevice);
@@ -133,7 +133,7 @@ class Measuring {
     }
     for (FormatLoss& loss : formats_) {
       CommonOptions single = withFormats(options_.common, plan_, loss.k, loss.v);
-      single.state_format = loss.state;
+      single.settings.emplace_back("state", stateFormatName(loss.state));
       if (loss.state != ORIEL_STATE_F32) {
         single.chunk_tokens = 1;  // as in replies: a chunk rounds states once, however long it is
       }

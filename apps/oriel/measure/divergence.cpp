@@ -127,8 +127,8 @@ CommonOptions withFormats(const CommonOptions& options, const oriel_plan& plan, 
   result.calibration = "";  // nothing is left to be chosen
   result.k_format = k;
   result.v_format = v;
-  result.state_format = ORIEL_STATE_F32;
-  result.activation_bits = 16;
+  result.settings.emplace_back("state", "f32");
+  result.settings.emplace_back("activation_bits", "16");
   return result;
 }
 
