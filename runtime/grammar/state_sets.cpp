@@ -12,6 +12,9 @@ namespace {
 constexpr uint32_t stateOf(uint32_t place) { return place & 0xFFFF; }
 constexpr uint32_t stackOf(uint32_t place) { return place >> 16; }
 
+/// To put a place into a table or a list, or to follow an edge that takes nothing.
+constexpr uint64_t kStepsOfPlace = 8;
+constexpr uint64_t kStepsOfEdge = 4;
 /// Parts of what memory is left, in 64ths.
 constexpr size_t kPlacesPart = 12;
 constexpr size_t kStacksPart = 8;
@@ -64,11 +67,11 @@ bool StateSets::init(const Automaton* automaton, void* memory, size_t bytes) {
   step_ = 0;
   bounded_ = false;
   findKindClasses();
-  begin();
+  empty();
   return true;
 }
 
-void StateSets::begin() {
+void StateSets::empty() {
   clearHashes();
   n_sets_ = 1;
   sets_[kNothing] = Set();
@@ -142,6 +145,7 @@ bool StateSets::push(uint32_t stack, uint32_t back_to, uint32_t* pushed) {
 
 bool StateSets::visit(Place place) {
   const uint32_t id = stateOf(place);
+  (void)steps_.spend(kStepsOfPlace);
   const uint32_t stack = stackOf(place);
   if (id == Automaton::kFinal) {
     if (stack == 0) {
@@ -156,6 +160,10 @@ bool StateSets::visit(Place place) {
     bounded_ = true;
   } else if (state.n_bytes != 0) {
     found_[n_found_++] = place;
+  }
+  const uint32_t n_free = automaton_->states[id + 1].edges - state.edges - state.n_bytes;
+  if (!steps_.spend(uint64_t{n_free} * kStepsOfEdge)) {
+    return true;
   }
   // The last is visited first.
   for (uint32_t e = automaton_->states[id + 1].edges; e > state.edges + state.n_bytes; --e) {
@@ -187,6 +195,7 @@ bool StateSets::addAll(uint32_t state, uint32_t stack) {
       n_waiting_ = 0;
       return false;
     }
+    n_waiting_ = steps_.ended() ? 0 : n_waiting_;
   }
   return true;
 }
@@ -197,6 +206,9 @@ StateSets::Id StateSets::findNext(Id set, uint32_t byte_class) {
   for (uint32_t i = 0; i < sets_[set].count; ++i) {
     const Place place = places_[sets_[set].first + i];
     const Automaton::State& state = automaton_->states[stateOf(place)];
+    if (!steps_.spend(kStepsOfPlace + state.n_bytes)) {
+      return kNothing;
+    }
     for (uint32_t e = state.edges; e < state.edges + state.n_bytes; ++e) {
       if (automaton_->edges[e].takes(byte) &&
           !addAll(automaton_->edges[e].target, stackOf(place))) {
@@ -205,7 +217,7 @@ StateSets::Id StateSets::findNext(Id set, uint32_t byte_class) {
     }
   }
   const Id next = intern();
-  if (next != kFull) {
+  if (next != kFull && !steps_.ended()) {
     next_[set * n_classes_ + byte_class] = next;
   }
   return next;
@@ -227,7 +239,8 @@ uint32_t StateSets::hashOf(const Place* places, uint32_t count, bool complete) {
 
 // The set that was found, the one that is there already if there is.
 StateSets::Id StateSets::intern() {
-  if (n_found_ == 0 && !found_end_) {
+  if (!steps_.spend(uint64_t{n_found_} * kStepsOfPlace + n_classes_ / 4) ||
+      (n_found_ == 0 && !found_end_)) {
     return kNothing;
   }
   std::sort(found_, found_ + n_found_);
@@ -287,6 +300,7 @@ uint32_t StateSets::markStacks(const Place* places, uint32_t count, uint32_t mos
 }
 
 void StateSets::keep(Id* sets, uint32_t count) {
+  (void)steps_.spend(kStackHashes + set_slots_ + n_stacks_ + n_sets_ + uint64_t{count} * count);
   // Those whose places and stacks fit into half of the room, one after the other.
   std::memset(marks_, 0, most_stacks_ * sizeof(uint32_t));
   uint32_t n_places = 0;
@@ -484,8 +498,11 @@ bool StateSets::kindsFrom(Id set, KindsFrom* kinds) {
       result.same = static_cast<uint16_t>(result.same | 1u << kind);
     }
   }
+  if (steps_.ended()) {
+    result = KindsFrom();
+  }
   sets_[set].kinds = *kinds = result;
-  sets_[set].kinds_known = true;
+  sets_[set].kinds_known = !steps_.ended();
   return true;
 }
 

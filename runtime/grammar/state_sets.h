@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "grammar/automaton.h"
+#include "grammar/work.h"
 
 namespace oriel_internal {
 
@@ -16,6 +17,7 @@ struct KindsFrom {
   uint16_t never = 0;  ///< kinds of which none may come
 };
 
+/// Work is counted: once the steps have ended, every answer is kNothing, is not kept, and says nothing about the text.
 /// All memory is given by init(); when it is full, the caller says which sets it goes on with (keep()), and the others
 /// are made again when they are met again.
 class StateSets {
@@ -36,6 +38,9 @@ class StateSets {
   /// False: less memory than kLeastBytes.
   bool init(const Automaton* automaton, void* memory, size_t bytes);
 
+  /// A call of the caller begins, which may take these steps. Before that there is no limit.
+  void begin(const Steps& steps) { steps_ = steps; }
+  const Steps& steps() const { return steps_; }
   /// The set at the beginning of a text; kFull.
   Id start();
   /// The set behind a byte; kFull.
@@ -45,6 +50,8 @@ class StateSets {
   }
   /// The text may end here.
   bool complete(Id set) const { return sets_[set].complete; }
+  /// Places in it.
+  uint32_t count(Id set) const { return sets_[set].count; }
   /// Something may follow.
   bool goesOn(Id set) const { return sets_[set].count != 0; }
   /// False: no room.
@@ -106,7 +113,7 @@ class StateSets {
   static constexpr uint32_t kSeenSlots = 4 * kMostVisited;
   static constexpr uint32_t kStackHashes = 4096;
 
-  void begin();
+  void empty();
   Id findNext(Id set, uint32_t byte_class);
   bool addAll(uint32_t state, uint32_t stack);
   bool visit(Place place);
@@ -152,6 +159,7 @@ class StateSets {
   uint32_t n_waiting_ = 0;
   bool found_end_ = false;
   bool bounded_ = false;  ///< of all steps
+  Steps steps_;
   // Of the automaton.
   Following kinds_[16];
   Following following_[5];
