@@ -90,11 +90,12 @@ Status Session::chooseConstrained(const ReplyCall& call, int32_t* id, bool* comp
     if (const Status spent = constrained_->constraint().spent(); !spent.ok()) {
       return spent.code() == ORIEL_ERROR_CANCELLED
                  ? spent
-                 : context_.log.fail(spent.code(),
-                                     "the text can be read in so many ways that the next token takes "
-                                     "more than %llu steps: let the alternatives of a rule begin "
-                                     "with different characters",
-                                     static_cast<unsigned long long>(kMostMaskSteps));
+                 : context_.log.fail(
+                       spent.code(),
+                       "the text can be read in so many ways that the next token takes "
+                       "more than %llu steps: let the alternatives of a rule begin "
+                       "with different characters",
+                       static_cast<unsigned long long>(kMostMaskSteps));
     }
     if (stuck) {
       return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,

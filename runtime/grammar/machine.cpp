@@ -15,7 +15,7 @@ constexpr uint32_t kWorthIt = kindBit(TextKind::kLower) | kindBit(TextKind::kBey
 constexpr uint32_t kAllKinds = (1u << kTextKinds) - 1;
 /// Of a grammar that is tried out: bytes, and bytes until its sets must have grown to go on.
 constexpr uint32_t kTriedBytes = 64;
-constexpr uint32_t kFirstTriedBytes = 6;
+constexpr uint32_t kFirstTriedBytes = 16;
 /// Places of a set that is no ordinary grammar's.
 constexpr uint32_t kManyPlaces = 24;
 
@@ -367,17 +367,19 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
   }
   const bool stopped = sets_.steps().stopped();
   release();
-  return stopped ? failStopped(log)
-                 : log.fail(ORIEL_ERROR_UNSUPPORTED,
-                            "the grammar is so ambiguous that one token takes more than %llu steps: "
-                            "let the alternatives of a rule begin with different characters",
-                            static_cast<unsigned long long>(kMostMaskSteps));
+  return stopped
+             ? failStopped(log)
+             : log.fail(ORIEL_ERROR_UNSUPPORTED,
+                        "the grammar is so ambiguous that one token takes more than %llu steps: "
+                        "let the alternatives of a rule begin with different characters",
+                        static_cast<unsigned long long>(kMostMaskSteps));
 }
 
 // The mask where there are most ways to read a text: each byte is the one that leaves most of them. False: it takes more
 // steps than one may take. What a longer text would take is left to the call that reads it.
 bool Constraint::tryOut() {
-  restart();
+  beginCall();
+  goToStart();
   Set most = now_;
   for (uint32_t i = 0; i < kTriedBytes && now_ != StateSets::kNothing; ++i) {
     if (i == kFirstTriedBytes && sets_.count(most) < kManyPlaces) {
@@ -420,7 +422,11 @@ void Constraint::restart() {
   if (!in_force_) {
     return;
   }
-  beginCall();
+  sets_.begin({});  // no more than when it was tried out, and there is no doing without
+  goToStart();
+}
+
+void Constraint::goToStart() {
   now_ = sets_.start();
   if (now_ == StateSets::kFull) {
     dropMasks();

@@ -90,6 +90,7 @@ class Constraint {
   bool isStop(int32_t id) const;
   void beginCall() { sets_.begin({kMostMaskSteps, stop_}); }
   bool tryOut();
+  void goToStart();
   Set stepFrom(Set set, uint8_t byte);
   void makeRoom(Set* other);
   void dropMasks();

@@ -79,12 +79,27 @@ class StateSets {
  private:
   /// A state and the stack above which it is: state | stack << 16.
   using Place = uint32_t;
-  /// Stacks share what is below them. 0 is the empty one.
+  /// Stacks share what is below them. 0 is the empty one. One that was reached in several ways comes back to as many
+  /// places: a list of stacks of the same height, in order.
   struct Stack {
     uint16_t below = 0;
     uint16_t back_to = 0;  ///< state
+    uint16_t rest = 0;     ///< the other ways
     uint16_t same_hash = 0;
     uint16_t height = 0;
+    uint16_t size = 0;  ///< stacks that it has, at most
+  };
+  /// What one step enters, once for each height: a stack that is not done, as the step may find more ways to come back.
+  struct Entry {
+    uint16_t state = 0;
+    uint16_t height = 0;
+    uint16_t ways = 0;   ///< the first one, plus 1
+    uint16_t stack = 0;  ///< that it has become
+    bool left = false;   ///< its end was reached
+  };
+  struct Way {
+    Place back_to = 0;
+    uint32_t next = 0;
   };
   struct Set {
     uint32_t first = 0;  ///< of its places, which are sorted
@@ -112,18 +127,29 @@ class StateSets {
 
   static constexpr uint32_t kSeenSlots = 4 * kMostVisited;
   static constexpr uint32_t kStackHashes = 4096;
+  static constexpr uint32_t kFirstEntry = 1u << 15;  ///< stacks from here on are entries
+  static constexpr uint32_t kMostEntries = 1024;
+  static constexpr uint32_t kMostWays = 2048;
 
   void empty();
   Id findNext(Id set, uint32_t byte_class);
-  bool addAll(uint32_t state, uint32_t stack);
-  bool visit(Place place);
-  bool push(uint32_t stack, uint32_t back_to, uint32_t* pushed);
+  void addAll(uint32_t state, uint32_t stack);
+  void visit(Place place);
+  void comeBack(uint32_t stack);
+  void enter(uint32_t state, uint32_t stack, uint32_t back_to);
+  bool push(Place back_to, uint32_t rest, uint32_t* pushed);
+  uint32_t heightOf(uint32_t stack) const {
+    return stack >= kFirstEntry ? entries_[stack - kFirstEntry].height : stacks_[stack].height;
+  }
+  static uint32_t slotOf(const Stack& stack);
+  bool settle();
+  bool settle(Entry* entry);
   void beginStep();
   bool isNew(Place place);
   void want(uint32_t state, uint32_t stack);
   Id intern();
   void cutToStacks();
-  uint32_t markStacks(const Place* places, uint32_t count, uint32_t most);
+  uint32_t mark(uint32_t stack);
   void keepStacks();
   void keepSets(Id* sets, uint32_t count);
   void clearHashes();
@@ -153,10 +179,14 @@ class StateSets {
   Seen* seen_ = nullptr;
   Place* found_ = nullptr;
   Place* waiting_ = nullptr;
+  Entry* entries_ = nullptr;
+  Way* ways_ = nullptr;
   uint32_t step_ = 0;
   uint32_t n_seen_ = 0;
   uint32_t n_found_ = 0;
   uint32_t n_waiting_ = 0;
+  uint32_t n_entries_ = 0;
+  uint32_t n_ways_ = 0;
   bool found_end_ = false;
   bool bounded_ = false;  ///< of all steps
   Steps steps_;
