@@ -93,7 +93,7 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
     heap.meter().begin(steps * jinja::kUnitsAStep, stop);
     Interpreter interpreter({&heap, &parser, clock, log, {steps, kMaxDepth}});
     const Status status = interpreter.run(body, variables, n_variables, &out);
-    output->steps = heap.meter().units() / jinja::kUnitsAStep;
+    output->steps += heap.meter().units() / jinja::kUnitsAStep;
     ORIEL_TRY(status);
     if (!out.finish(&text)) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -114,7 +114,9 @@ Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* va
   ORIEL_TRY(unifyNewlines(&chat_template, &bytes, log, scratch));
   const Node* body = nullptr;
   Parser parser(stop, log, scratch);
-  ORIEL_TRY(parser.parse(chat_template, bytes, &body));
+  const Status parsed = parser.parse(chat_template, bytes, &body);
+  output->steps = parser.words();
+  ORIEL_TRY(parsed);
   return runParsed(parser, body, variables, n_variables, clock, stop, log, scratch, output);
 }
 
