@@ -361,18 +361,21 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
   findKindsTaken();
   in_force_ = true;
   stop_ = grammar.work()->stop();
-  if (tryOut()) {
-    restart();
-    return kOk;
+  if (!tryOut()) {
+    const bool stopped = sets_.steps().stopped();
+    release();
+    return stopped
+               ? failStopped(log)
+               : log.fail(ORIEL_ERROR_UNSUPPORTED,
+                          "the grammar is so ambiguous that one token takes more than %llu steps: "
+                          "let the alternatives of a rule begin with different characters",
+                          static_cast<unsigned long long>(kMostMaskSteps));
   }
-  const bool stopped = sets_.steps().stopped();
-  release();
-  return stopped
-             ? failStopped(log)
-             : log.fail(ORIEL_ERROR_UNSUPPORTED,
-                        "the grammar is so ambiguous that one token takes more than %llu steps: "
-                        "let the alternatives of a rule begin with different characters",
-                        static_cast<unsigned long long>(kMostMaskSteps));
+  // What was tried out goes.
+  dropMasks();
+  (void)sets_.init(&automaton_, memory_ + automaton_.bytes, memory_bytes_ - automaton_.bytes);
+  restart();
+  return kOk;
 }
 
 // The mask where there are most ways to read a text: each byte is the one that leaves most of them. False: it takes more
@@ -381,7 +384,9 @@ bool Constraint::tryOut() {
   beginCall();
   goToStart();
   Set most = now_;
-  for (uint32_t i = 0; i < kTriedBytes && now_ != StateSets::kNothing; ++i) {
+  for (uint32_t i = 0;
+       i < kTriedBytes && now_ != StateSets::kNothing && sets_.steps().steps() < kMostMaskSteps / 4;
+       ++i) {
     if (i == kFirstTriedBytes && sets_.count(most) < kManyPlaces) {
       break;
     }
@@ -397,6 +402,7 @@ bool Constraint::tryOut() {
   }
   if (sets_.count(most) >= kManyPlaces && !sets_.steps().ended()) {
     now_ = most;
+    beginCall();
     (void)slotOf(now_);
   }
   return !sets_.steps().ended();
@@ -441,7 +447,6 @@ void Constraint::forget() {
   stopped_ = false;
   if (in_force_) {
     wipe(memory_ + automaton_.bytes, memory_bytes_ - automaton_.bytes);
-    stop_ = {};
     (void)sets_.init(&automaton_, memory_ + automaton_.bytes, memory_bytes_ - automaton_.bytes);
     restart();
   }
