@@ -518,9 +518,9 @@ bool Interpreter::item(const Value& of, const Value& key, Value* out) {
   *out = std::move(missing);
   if (key.isText()) {
     const Str word = strOf(key);
-    const Symbol* const name = symbol({word.data, word.bytes});
-    if (name != nullptr) {
-      return attribute(of, *name, out);
+    const Symbol* const named = symbol({word.data, word.bytes});
+    if (named != nullptr) {
+      return attribute(of, *named, out);
     }
     if (hasMethod(of, attributeNamed({word.data, word.bytes}))) {
       *out = Value::method(nullptr);
