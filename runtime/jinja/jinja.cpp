@@ -21,7 +21,9 @@ using jinja::TextBuilder;
 constexpr uint64_t kSteps = 700000;
 constexpr uint64_t kStepsAByte = 32;
 constexpr uint64_t kStepsAValue =
-    1500;                             // some templates look through all messages for each of them
+    1500;  // some templates look through all messages for each of them
+// Half a second, however much it is given. Published templates take a twentieth of it for a conversation of 1 MB.
+constexpr uint64_t kMostSteps = 7'000'000;
 constexpr size_t kFirstBytes = 2048;  // of output, beside as many as the input has
 constexpr uint32_t kMaxDepth = 400;
 
@@ -84,6 +86,7 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
   for (size_t i = 0; i < n_variables; ++i) {
     steps += stepsFor(*variables[i].value, &bytes);
   }
+  steps = std::min(steps, kMostSteps);
 
   Heap heap(scratch);
   jinja::Value text;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -60,6 +61,8 @@ class SmallSession {
     options.allocator = ledger_.allocator();
     options.recall_tokens = layout.recall_tokens;
     options.recall_bytes = layout.recall_tokens != 0 ? 1u << 20 : 0;
+    const std::string folder = std::filesystem::temp_directory_path().string();
+    options.recall_dir = layout.recall_tokens != 0 ? folder.c_str() : nullptr;
     options.k_format = layout.k;
     options.v_format = layout.v;
     options.transcript_bytes = layout.transcript_bytes;
