@@ -61,12 +61,12 @@ class Steps {
 /// The steps of all schemas, patterns and rules of one grammar, and memory for making its automata.
 class Work : public Steps {
  public:
-  /// For a text of any size. The largest of the reference schemas takes a seventh of it.
-  static constexpr uint64_t kBaseSteps = 40'000'000;
+  /// For a text of any size. The largest of the reference schemas takes a seventeenth of it.
+  static constexpr uint64_t kBaseSteps = 100'000'000;
   /// More for each byte of the text.
   static constexpr uint64_t kStepsPerByte = 25'000;
   /// For the longest text: at most 0.5 s of one core.
-  static constexpr uint64_t kMostSteps = 250'000'000;
+  static constexpr uint64_t kMostSteps = 200'000'000;
 
   Work(Scratch* around, const WorkStop& stop) : Steps(kBaseSteps, stop), around_(around) {}
   Work(const Work&) = delete;

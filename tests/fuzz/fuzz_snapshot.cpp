@@ -506,12 +506,19 @@ bool isTaken(const std::string& input) {
 TEST(SnapshotInputs, at_least_a_tenth_of_what_is_made_is_taken) {
   constexpr size_t kInputs = 300;
   std::vector<std::string> seeds;
+  std::vector<std::string> recalled;
   targetNamed("snapshot").seeds(&seeds);
+  for (const std::string& seed : seeds) {
+    if (seed.size() > kHead && headerOf(seed.substr(kHead)).version == kSnapshotRecallVersion) {
+      recalled.push_back(seed);
+    }
+  }
+  ASSERT_FALSE(recalled.empty());
   size_t made[2] = {};
   size_t taken[2] = {};
   for (size_t i = 0; i < kInputs; ++i) {
     Chance chance(i);
-    const std::string& seed = seeds[chance.below(seeds.size())];
+    const std::string& seed = i % 3 == 0 ? chance.anyOf(recalled) : chance.anyOf(seeds);
     if (seed.size() < kHead + sizeof(SnapshotHeader)) {
       continue;
     }

@@ -104,7 +104,7 @@ TEST(GrammarWork, of_a_mask_is_bounded_in_all) {
 TEST(GrammarWork, that_no_mask_may_take_is_refused_when_it_is_compiled) {
   GrammarCase& c = wordCase();
   Constraint* const constraint = c.add();
-  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, c.compileGbnf(constraint, everywhere(300, 9)).code());
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, c.compileGbnf(constraint, everywhere(100, 5)).code());
   EXPECT_FALSE(constraint->inForce());
   EXPECT_TRUE(c.log.says("let the alternatives of a rule begin with different characters"))
       << c.log.errors();
