@@ -66,7 +66,7 @@ class Work : public Steps {
   /// More for each byte of the text.
   static constexpr uint64_t kStepsPerByte = 25'000;
   /// For the longest text: at most 0.5 s of one core.
-  static constexpr uint64_t kMostSteps = 200'000'000;
+  static constexpr uint64_t kMostSteps = 250'000'000;
 
   Work(Scratch* around, const WorkStop& stop) : Steps(kBaseSteps, stop), around_(around) {}
   Work(const Work&) = delete;
