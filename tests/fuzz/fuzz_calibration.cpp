@@ -182,6 +182,24 @@ ORIEL_FUZZ(calibration) {
   planWith(path.c_str(), whole.fault);
 }
 
+// Half of the time only digits change: then it stays JSON, of other numbers.
+ORIEL_FUZZ_MUTATE(calibration) {
+  Chance chance(seed);
+  if (size == 0 || chance.once(2)) {
+    return mutateBytes(data, size, max_size, seed);
+  }
+  for (uint64_t n = 1 + chance.below(8); n != 0; --n) {
+    size_t at = chance.below(size);
+    while (at < size && (data[at] < '1' || data[at] > '9')) {
+      ++at;
+    }
+    if (at < size) {
+      data[at] = static_cast<uint8_t>('1' + chance.below(9));
+    }
+  }
+  return size;
+}
+
 ORIEL_FUZZ_SEEDS(calibration) {
   const std::string hash = ModelOnDisk::get().hash();
   seeds->push_back(calibration(hash, 2, ""));
