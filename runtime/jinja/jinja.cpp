@@ -21,7 +21,9 @@ using jinja::TextBuilder;
 constexpr uint64_t kSteps = 700000;
 constexpr uint64_t kStepsAByte = 32;
 constexpr uint64_t kStepsAValue =
-    1500;                             // some templates look through all messages for each of them
+    1500;  // some templates look through all messages for each of them
+// Half a second, however much it is given. Published templates take a twentieth of it for a conversation of 1 MB.
+constexpr uint64_t kMostSteps = 7'000'000;
 constexpr size_t kFirstBytes = 2048;  // of output, beside as many as the input has
 constexpr uint32_t kMaxDepth = 400;
 
@@ -84,6 +86,7 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
   for (size_t i = 0; i < n_variables; ++i) {
     steps += stepsFor(*variables[i].value, &bytes);
   }
+  steps = std::min(steps, kMostSteps);
 
   Heap heap(scratch);
   jinja::Value text;
@@ -93,7 +96,7 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
     heap.meter().begin(steps * jinja::kUnitsAStep, stop);
     Interpreter interpreter({&heap, &parser, clock, log, {steps, kMaxDepth}});
     const Status status = interpreter.run(body, variables, n_variables, &out);
-    output->steps = heap.meter().units() / jinja::kUnitsAStep;
+    output->steps += heap.meter().units() / jinja::kUnitsAStep;
     ORIEL_TRY(status);
     if (!out.finish(&text)) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -114,7 +117,9 @@ Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* va
   ORIEL_TRY(unifyNewlines(&chat_template, &bytes, log, scratch));
   const Node* body = nullptr;
   Parser parser(stop, log, scratch);
-  ORIEL_TRY(parser.parse(chat_template, bytes, &body));
+  const Status parsed = parser.parse(chat_template, bytes, &body);
+  output->steps = parser.words();
+  ORIEL_TRY(parsed);
   return runParsed(parser, body, variables, n_variables, clock, stop, log, scratch, output);
 }
 

@@ -39,7 +39,7 @@ struct JinjaOutput {
   size_t bytes = 0;
   const SourceRange* ranges = nullptr;
   size_t n_ranges = 0;
-  uint64_t steps = 0;  ///< that running took, also where it failed
+  uint64_t steps = 0;  ///< that reading and running took, also where it failed
 };
 
 /// How a template is to end early.

@@ -205,6 +205,7 @@ bool Interpreter::equal(const Value& a, const Value& b, bool* result, uint32_t d
   } else if (a.isDict() && b.isDict()) {
     return equalDicts(a, b, result, depth);
   } else if (a.kind() == b.kind()) {
+    (void)heap_->spend(a.is(Kind::kAsWritten) ? a.text()->bytes : 0);
     *result = a.isObject()             ? a.object() == b.object()
               : a.is(Kind::kAsWritten) ? *a.text() == *b.text()
               : a.is(Kind::kBuiltin)   ? a.integer() == b.integer()

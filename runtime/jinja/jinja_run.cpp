@@ -13,7 +13,8 @@
 namespace oriel_internal::jinja {
 namespace {
 
-constexpr uint64_t kStepsARound = 3;  // of a loop
+constexpr uint64_t kStepsARound = 3;      // of a loop
+constexpr uint64_t kUnitsOfCompared = 4;  // a name that has another one's place
 
 }  // namespace
 
@@ -31,7 +32,14 @@ Status Interpreter::run(const Node* body, const JinjaVariable* variables, size_t
 }
 
 const Symbol* Interpreter::symbol(const char* name) const {
-  return world_.parser->find({name, std::strlen(name)});
+  return symbol({name, std::strlen(name)});
+}
+
+const Symbol* Interpreter::symbol(const JsonText& name) const {
+  uint64_t compared = 0;
+  const Symbol* const found = world_.parser->find(name, &compared);
+  (void)heap_->spend(name.bytes + compared * kUnitsOfCompared);
+  return found;
 }
 
 // What no name of the template asks for is not defined.

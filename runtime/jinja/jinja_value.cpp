@@ -238,6 +238,7 @@ uint32_t Scope::slotOf(const Symbol* name) const {
                   mask;
   while (slots[slot] != 0 && entries[slots[slot] - 1].name != name) {
     slot = (slot + 1) & mask;
+    (void)heap->spend(1);
   }
   return slot;
 }

@@ -40,6 +40,7 @@ size_t depthOf(const Json& value) {
 void readValue(const std::string& input) {
   try {
     const Json json = cli::parseJson(input, "the file");
+    pastFirstCheck();
     EXPECT_TRUE(nlohmann::json::accept(input));
     EXPECT_LE(depthOf(json), cli::kMostJsonDepth);
     try {

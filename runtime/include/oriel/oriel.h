@@ -571,7 +571,10 @@ typedef struct oriel_generate_options {
    * holds for what comes behind the thought. Compiled by the call; while generating nothing is allocated.
    *  - A JSON schema (draft 2020-12; docs/structured-output.md says which keywords, others are refused by name). The
    *    reply is a JSON value that is valid by it, or was cut by max_tokens.
-   *  - A GBNF grammar with a rule `root`. */
+   *  - A GBNF grammar with a rule `root`.
+   * Compiling takes at most 0.5 s of one core, and so does the choice of a token. What would take longer is
+   * ORIEL_ERROR_UNSUPPORTED: when it is compiled, or at the token where a grammar has too many readings of the text.
+   * oriel_session_cancel() is heard within 0.1 s in both. Tests: test_schema_work.cpp, test_grammar_work.cpp. */
   const char *json_schema;
   size_t json_schema_bytes;
   const char *grammar;
