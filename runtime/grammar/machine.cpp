@@ -361,7 +361,8 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
   findKindsTaken();
   in_force_ = true;
   stop_ = grammar.work()->stop();
-  if (!tryOut()) {
+  const uint64_t compiling = std::min(grammar.work()->steps(), kMostMaskSteps / 4 * 3);
+  if (!tryOut(kMostMaskSteps - compiling)) {
     const bool stopped = sets_.steps().stopped();
     release();
     return stopped
@@ -379,13 +380,13 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
 }
 
 // The mask where there are most ways to read a text: each byte is the one that leaves most of them. False: it takes more
-// steps than one may take. What a longer text would take is left to the call that reads it.
-bool Constraint::tryOut() {
-  beginCall();
+// steps than are left. What a longer text would take is left to the call that reads it.
+bool Constraint::tryOut(uint64_t most_steps) {
+  sets_.begin({most_steps, stop_});
   goToStart();
   Set most = now_;
   for (uint32_t i = 0;
-       i < kTriedBytes && now_ != StateSets::kNothing && sets_.steps().steps() < kMostMaskSteps / 4;
+       i < kTriedBytes && now_ != StateSets::kNothing && sets_.steps().steps() < most_steps / 4;
        ++i) {
     if (i == kFirstTriedBytes && sets_.count(most) < kManyPlaces) {
       break;
@@ -402,7 +403,7 @@ bool Constraint::tryOut() {
   }
   if (sets_.count(most) >= kManyPlaces && !sets_.steps().ended()) {
     now_ = most;
-    beginCall();
+    sets_.begin({most_steps, stop_});
     (void)slotOf(now_);
   }
   return !sets_.steps().ended();

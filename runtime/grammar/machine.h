@@ -24,8 +24,8 @@ constexpr size_t kConstraintBytes = 1024 * 1024;
 constexpr uint32_t kKeptMasks = 16;
 
 /// Steps of one call: a mask, a token that is accepted, the trial of a grammar that is compiled. A mask of an ordinary
-/// grammar takes a thousandth; this takes 0.2 s of one core, as these steps are short. To walk the tree of tokens is not counted: it has
-/// fewer than 2^24 nodes.
+/// grammar takes a thousandth; this takes 0.2 s of one core, as these steps are short. Of a trial what compiling took is
+/// subtracted. Walking the tree of tokens is not counted: it has fewer than 2^24 nodes.
 constexpr uint64_t kMostMaskSteps = 250'000'000;
 
 /// One grammar at work. All of its memory is taken once; compiling a grammar fills it anew. Not thread-safe.
@@ -89,7 +89,7 @@ class Constraint {
       : tokenizer_(tokenizer), trie_(trie) {}
   bool isStop(int32_t id) const;
   void beginCall() { sets_.begin({kMostMaskSteps, stop_}); }
-  bool tryOut();
+  bool tryOut(uint64_t most_steps);
   void goToStart();
   Set stepFrom(Set set, uint8_t byte);
   void makeRoom(Set* other);
