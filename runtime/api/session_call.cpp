@@ -1,5 +1,7 @@
 #include "api/session_call.h"
 
+#include "base/test_gap.h"
+
 namespace oriel_internal {
 namespace {
 
@@ -42,7 +44,9 @@ oriel_status endCall(oriel_session* handle, Status status) {
     handle->lost = true;
   }
   handle->session->endCall();
-  handle->unread = handle->session->transcript().hasUnread();
+  const bool unread = handle->session->transcript().hasUnread();
+  testGap();
+  handle->unread = unread;
   handle->model->calling.leave(handle->place);
   handle->caller.store(0, std::memory_order_relaxed);
   handle->busy.store(0, std::memory_order_release);
