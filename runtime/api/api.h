@@ -372,10 +372,14 @@ struct oriel_session {
   oriel_internal::Session* session = nullptr;
   uint64_t host_bytes = 0;
   uint64_t chat_hash = 0;                     ///< of the options that turns are written by
-  std::atomic<uint32_t> busy{0};              // 1: in a call that may change it
+  /// SessionUse: kInCall while a call runs that may change it, and kAsked for each that only asks.
+  mutable std::atomic<uint32_t> use{0};
   mutable std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   std::atomic<bool> lost{false};    // the device failed: nothing but what the host knows can be had
   std::atomic<bool> unread{false};  // as Transcript::hasUnread() was between two calls
+  // 1: the cache was made anew, of zeros. Set by whoever made it; the session is another thread's, so its next call says
+  // so to it.
+  std::atomic<uint32_t> cache_lost{0};
   oriel_internal::Log log;          ///< the model's, with a last error of its own
   oriel_internal::ErrorLine last_error;
   // Of the running call:
