@@ -184,7 +184,7 @@ void Pool::sync(uint32_t thread) {
     leave(thread, false);
   }
   waitWhile(member.section << kSectionShift, kSectionMask, kSpinInRunMs);
-  if (thread != 0) {
+  if (member.section >= member.joined) {  // in no section, so that nobody waits
     testGap();
   }
   ++member.section;
