@@ -37,8 +37,12 @@ struct Slot {
 
 class Schedule {
  public:
-  Schedule(oriel_model* model, std::array<Slot, kThreads * kSlots>* slots, uint32_t thread)
-      : model_(model), slots_(*slots), own_(thread * kSlots), random_(4711 + thread) {}
+  Schedule(oriel_model* model, const oriel_chat_options& chat,
+           std::array<Slot, kThreads * kSlots>* slots, uint32_t thread)
+      : model_(model), slots_(*slots), own_(thread * kSlots), random_(4711 + thread) {
+    options_.struct_size = sizeof(options_);
+    options_.chat = &chat;
+  }
 
   void run(uint32_t count) {
     for (uint32_t i = 0; i < count && !testing::Test::HasFailure(); ++i) {
@@ -104,7 +108,7 @@ class Schedule {
   }
   void create(Slot& slot) {
     oriel_session* session = nullptr;
-    expect("create", oriel_session_create(model_, nullptr, &session), {ORIEL_ERROR_STATE});
+    expect("create", oriel_session_create(model_, &options_, &session), {ORIEL_ERROR_STATE});
     put(slot, session);
   }
   void destroy(Slot& slot) {
@@ -239,11 +243,13 @@ class Schedule {
   oriel_model* const model_;
   std::array<Slot, kThreads * kSlots>& slots_;
   const uint32_t own_;
+  oriel_session_options options_ = {};
   std::mt19937 random_;
   std::vector<uint8_t> snapshot_;
 };
 
-void stress(const char* path) {
+// `format`: of turns; null: the model says it.
+void stress(const char* path, const char* format) {
   oriel_options options = sessionOptions(nullptr, 48, 8);
   options.sessions = kSessions;
   options.cpu_threads = 2;
@@ -251,21 +257,24 @@ void stress(const char* path) {
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));
   const ModelPtr owner(model);
+  oriel_chat_options chat = {};
+  chat.struct_size = sizeof(chat);
+  chat.chat_template = format;
   std::array<Slot, kThreads * kSlots> slots;
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&, i] { Schedule(model, &slots, i).run(operations() / kThreads); });
+    threads.emplace_back([&, i] { Schedule(model, chat, &slots, i).run(operations() / kThreads); });
   }
   for (std::thread& thread : threads) {
     thread.join();
   }
 }
 
-TEST(StressSessions, every_status_is_one_of_the_contract) { stress(kTrained); }
+TEST(StressSessions, every_status_is_one_of_the_contract) { stress(kTrained, nullptr); }
 
 TEST(StressSessions, of_layers_that_keep_states) {
   const TemporaryModel file(randomFamily("mamba2"));
-  stress(file.path().c_str());
+  stress(file.path().c_str(), "mistral-v1");
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(ThreadGaps, no_conversation_is_lost_in_a_thousand_rounds_of_trim_and_resume
   const ModelPtr model_owner(model);
   oriel_chat_options chat = {};
   chat.struct_size = sizeof(chat);
-  chat.chat_template = "chatml";
+  chat.chat_template = "mistral-v1";
   oriel_session_options chats = {};
   chats.struct_size = sizeof(chats);
   chats.chat = &chat;
