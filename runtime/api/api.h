@@ -10,6 +10,7 @@
 
 #include "api/device_wish.h"
 #include "api/on_file.h"
+#include "api/struct_fields.h"
 #include "api/trim.h"
 #include "base/workspace.h"
 #include "budget/budget.h"
@@ -62,14 +63,22 @@ class CallingThreads {
   std::atomic<uintptr_t> threads_[kMost] = {};
 };
 
-/// What a struct_size may be: no struct is or will be longer, and a number of another meaning is mostly longer still.
-constexpr size_t kMostStructBytes = 64 * 1024;
-inline bool validSize(size_t struct_size) {
-  return struct_size >= sizeof(size_t) && struct_size <= kMostStructBytes;
+/// Bytes of whole fields that a struct_size covers, of a struct whose `n` fields end at `ends`; 0: it is no size. No
+/// struct is or will be longer than 64 KiB, and a number of another meaning is mostly longer still.
+size_t wholeFields(size_t struct_size, const uint16_t* ends, size_t n, size_t struct_bytes);
+template <typename T>
+size_t wholeFields(size_t struct_size) {
+  return wholeFields(struct_size, FieldEnds<T>::list, std::size(FieldEnds<T>::list), sizeof(T));
+}
+/// It is a size, and ends between two fields: that of this library's struct, of an earlier or of a later one.
+template <typename T>
+bool validSize(size_t struct_size) {
+  const size_t whole = wholeFields<T>(struct_size);
+  return whole != 0 && whole == std::min(struct_size, sizeof(T));
 }
 
-/// Copies a caller's options over zeros. An app newer than this library may have set fields that are
-/// not known here: false if one of those is not zero, or if struct_size was forgotten.
+/// Copies a caller's options over zeros: whole fields. An app newer than this library may have set fields that are not
+/// known here: false if one of those is not zero, if struct_size was forgotten, or if it ends inside a field.
 template <typename T>
 bool readOptions(const T* given, T* options) {
   static_assert(std::is_trivially_copyable<T>::value, "a C struct");
@@ -78,10 +87,10 @@ bool readOptions(const T* given, T* options) {
     return true;
   }
   const size_t size = given->struct_size;
-  if (!validSize(size)) {
+  std::memcpy(static_cast<void*>(options), given, wholeFields<T>(size));
+  if (!validSize<T>(size)) {
     return false;
   }
-  std::memcpy(static_cast<void*>(options), given, std::min(size, sizeof(T)));
   const uint8_t* bytes = reinterpret_cast<const uint8_t*>(given);
   for (size_t i = sizeof(T); i < size; ++i) {
     if (bytes[i] != 0) {
@@ -120,24 +129,26 @@ void writeResult(const T& result, T* out) {
 
 template <typename T>
 bool validResult(const T* out) {
-  return out != nullptr && validSize(out->struct_size);
+  return out != nullptr && validSize<T>(out->struct_size);
 }
 
-/// Says why a struct's size or its unknown fields were refused. `type` is its name.
-Status refuseStruct(const char* type, size_t struct_size, const Log& log);
+/// Says why a struct's size (`sized`: that is none) or its unknown fields were refused. `type` is its name.
+Status refuseStruct(const char* type, size_t struct_size, bool sized, const Log& log);
 
 /// readOptions() with a reason.
 template <typename T>
 Status takeOptions(const T* given, const char* type, const Log& log, T* options) {
-  return readOptions(given, options) ? kOk : refuseStruct(type, given->struct_size, log);
+  return readOptions(given, options)
+             ? kOk
+             : refuseStruct(type, given->struct_size, validSize<T>(given->struct_size), log);
 }
 
 /// validResult() with a reason; null is refused without.
 template <typename T>
 Status checkResult(const T* out, const char* type, const Log& log) {
-  return out == nullptr                ? Status(ORIEL_ERROR_ARGUMENT)
-         : validSize(out->struct_size) ? kOk
-                                       : refuseStruct(type, out->struct_size, log);
+  return out == nullptr    ? Status(ORIEL_ERROR_ARGUMENT)
+         : validResult(out) ? kOk
+                            : refuseStruct(type, out->struct_size, false, log);
 }
 
 /// takeOptions() of what a call begins with; error_line is "" then.

@@ -23,8 +23,17 @@ Log logOf(const oriel_options& options) {
                             : Log{options.log, options.log_user};
 }
 
-Status refuseStruct(const char* type, size_t struct_size, const Log& log) {
-  if (validSize(struct_size)) {
+size_t wholeFields(size_t struct_size, const uint16_t* ends, size_t n, size_t struct_bytes) {
+  constexpr size_t kMost = 64 * 1024;
+  if (struct_size > kMost || struct_size >= struct_bytes) {
+    return struct_size <= kMost ? struct_bytes : 0;
+  }
+  const uint16_t* const after = std::upper_bound(ends, ends + n, struct_size);
+  return after != ends ? after[-1] : 0;
+}
+
+Status refuseStruct(const char* type, size_t struct_size, bool sized, const Log& log) {
+  if (sized) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "%s has fields that this version of Oriel does not know: leave them 0, or "
                     "update Oriel",
@@ -46,6 +55,7 @@ Status takeModelOptions(const oriel_options* given, oriel_options* options) {
   }
   const bool forgotten = given->struct_size == 0;
   return refuseStruct("oriel_options", given->struct_size,
+                      validSize<oriel_options>(given->struct_size),
                       forgotten ? Log{given->log, given->log_user} : logOf(*options));
 }
 

@@ -73,7 +73,7 @@ class ManyReply {
 // Whether these can be answered by one call.
 bool validReplies(oriel_reply* replies, size_t count) {
   if (replies->struct_size < offsetof(oriel_reply, status) + sizeof(oriel_status) ||
-      !validSize(replies->struct_size)) {
+      !validSize<oriel_reply>(replies->struct_size)) {
     return false;
   }
   for (size_t i = 0; i < count; ++i) {
@@ -180,11 +180,11 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
   if (replies == nullptr || replies->session == nullptr || count > kMaxSessions) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (!validSize(replies->struct_size)) {
+  if (!validSize<oriel_reply>(replies->struct_size)) {
     oriel_session* const session = replies->session;
     return (session->use.load() & kInCall) != 0
                ? refuseCall(session)
-               : refuseStruct("oriel_reply", replies->struct_size, session->log).code();
+               : refuseStruct("oriel_reply", replies->struct_size, false, session->log).code();
   }
   if (!validReplies(replies, count)) {
     return ORIEL_ERROR_ARGUMENT;

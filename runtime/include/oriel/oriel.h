@@ -20,7 +20,8 @@
  *    otherwise.
  *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
  *    default, and a library newer than the app knows which fields the app does not have. A NULL
- *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too.
+ *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too. A struct_size that ends
+ *    inside a field is ORIEL_ERROR_ARGUMENT (PublicHeader.a_struct_size_that_ends_inside_a_field_is_none).
  *  - Text is UTF-8, given as (pointer, bytes); it may contain NUL. Paths are UTF-8 and end in NUL. Files that
  *    are read may also be given as open descriptors: "/dev/fd/N" or "/proc/self/fd/N" is the file that this
  *    process has open as N (not on Windows). It stays the caller's, and may be closed after the call.
