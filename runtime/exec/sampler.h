@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "base/wipe.h"
 #include "shaders/shared/layout.h"
 
 namespace oriel_internal {
@@ -27,8 +28,9 @@ struct SamplerOptions {
   uint64_t seed = 0;
 };
 
-/// What a sampler remembers between tokens.
+/// What a sampler remembers between tokens. A copy leaves zeros.
 struct SamplerState {
+  ~SamplerState() { wipe(recent, sizeof(recent)); }
   static constexpr uint32_t kRecentTokens = 256;
   int32_t recent[kRecentTokens] = {};
   uint64_t n_recent =

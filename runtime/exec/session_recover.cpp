@@ -138,7 +138,7 @@ Status Session::replay(uint64_t end, bool ends, const RecoverOptions& options, c
     const uint32_t n = stepAt(end, options, kept, &exact);
     result->exact = result->exact && recallIsAsThen();
     const bool batch = (ids_.marks(position_) & TokenIds::kBatch) != 0;
-    int32_t ids[kMaxChunk];
+    WipedArray<int32_t, kMaxChunk> ids;
     for (uint32_t i = 0; i < n; ++i) {
       ids[i] = ids_.at(position_ + i);
     }

@@ -315,7 +315,7 @@ Status Session::readAgain(uint64_t end, bool ends) {
   const uint32_t prompt_tokens = prompt_tokens_;
   Status status = kOk;
   while (position_ < end && status.ok()) {
-    int32_t ids[kMaxChunk];
+    WipedArray<int32_t, kMaxChunk> ids;
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(end - position_, chunk));
     for (uint32_t i = 0; i < n; ++i) {
       ids[i] = ids_.at(position_ + i);
