@@ -4,6 +4,7 @@
 #include "api/constraint.h"
 #include "api/generate_options.h"
 #include "api/session_call.h"
+#include "base/wipe.h"
 #include "oriel/sessions.h"
 
 using namespace oriel_internal;
@@ -207,6 +208,7 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
                                    "no memory for %zu replies at once: free some", count));
   }
   const oriel_status code = replyToAll(replies, count, static_cast<ManyReply*>(block));
+  wipe(block, bytes);
   release(model.allocator, block, bytes);
   return code;
 }

@@ -28,14 +28,22 @@ struct SamplerOptions {
   uint64_t seed = 0;
 };
 
-/// What a sampler remembers between tokens. A copy leaves zeros.
+/// What a sampler remembers between tokens.
 struct SamplerState {
-  ~SamplerState() { wipe(recent, sizeof(recent)); }
   static constexpr uint32_t kRecentTokens = 256;
   int32_t recent[kRecentTokens] = {};
   uint64_t n_recent =
       0;  ///< tokens accepted so far; the latest is at (n_recent - 1) % kRecentTokens
   uint64_t random = 0;
+};
+
+/// A copy on the stack, whose place holds zeros afterwards.
+struct SamplerCopy : SamplerState {
+  SamplerCopy() = default;
+  SamplerCopy(const SamplerState& state) : SamplerState(state) {}
+  SamplerCopy(const SamplerCopy&) = default;
+  SamplerCopy& operator=(const SamplerCopy&) = default;
+  ~SamplerCopy() { wipe(recent, sizeof(recent)); }
 };
 
 /// Logits are adjusted, and then chosen among: top-k, top-p, min-p (both on the probabilities before temperature, as

@@ -205,7 +205,7 @@ class Session {
     const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
     uint64_t begin = 0;                ///< of its opening,
     uint64_t text = 0;                 ///< and behind that
-    SamplerState sampler;              ///< before the opening
+    SamplerCopy sampler;               ///< before the opening
   };
   /// A reply in the making.
   struct ReplyCall {

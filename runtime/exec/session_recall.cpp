@@ -352,7 +352,7 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
     marks[i] = ids_.marks(from + i) & TokenIds::kTurn;
   }
   ORIEL_TRY(checkCancelled());
-  const SamplerState at_end = sampler_.state();
+  const SamplerCopy at_end = sampler_.state();
   const uint32_t prompt_tokens = prompt_tokens_;
   position_ = from;
   has_logits_ = false;

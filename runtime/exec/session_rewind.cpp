@@ -311,7 +311,7 @@ Status Session::goBackToState(uint64_t tokens) {
 // remember tokens they are not new.
 Status Session::readAgain(uint64_t end, bool ends) {
   const uint32_t chunk = context_.plan->chunk_tokens;
-  const SamplerState sampler = sampler_.state();
+  const SamplerCopy sampler = sampler_.state();
   const uint32_t prompt_tokens = prompt_tokens_;
   Status status = kOk;
   while (position_ < end && status.ok()) {
