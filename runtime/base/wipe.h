@@ -23,6 +23,16 @@ inline void wipe(void* data, uint64_t bytes) {
 #endif
 }
 
+/// A plain struct on the stack whose place holds zeros afterwards.
+template <typename T>
+struct WipedCopy : T {
+  WipedCopy() = default;
+  WipedCopy(const T& other) : T(other) {}
+  WipedCopy(const WipedCopy&) = default;
+  WipedCopy& operator=(const WipedCopy&) = default;
+  ~WipedCopy() { wipe(static_cast<T*>(this), sizeof(T)); }
+};
+
 /// An array on the stack whose place holds zeros afterwards: of ids, and of what is computed from them.
 template <typename T, size_t N>
 class WipedArray {

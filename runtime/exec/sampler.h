@@ -37,14 +37,7 @@ struct SamplerState {
   uint64_t random = 0;
 };
 
-/// A copy on the stack, whose place holds zeros afterwards.
-struct SamplerCopy : SamplerState {
-  SamplerCopy() = default;
-  SamplerCopy(const SamplerState& state) : SamplerState(state) {}
-  SamplerCopy(const SamplerCopy&) = default;
-  SamplerCopy& operator=(const SamplerCopy&) = default;
-  ~SamplerCopy() { wipe(recent, sizeof(recent)); }
-};
+using SamplerCopy = WipedCopy<SamplerState>;
 
 /// Logits are adjusted, and then chosen among: top-k, top-p, min-p (both on the probabilities before temperature, as
 /// other runtimes do), temperature, draw. Same seed, same logits, same tokens, on every platform with IEEE doubles and a

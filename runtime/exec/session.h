@@ -358,7 +358,7 @@ class Session {
   /// What is recovered was counted before.
   void expect(uint64_t tokens) { reading_.total += recovers_ ? 0 : tokens; }
   void tellRead(uint32_t tokens);
-  SessionState state() const;
+  WipedCopy<SessionState> state() const;
   SnapshotOwner snapshotOwner() const;
   SessionParts parts() const;
   Status readFrom(const Snapshot& snapshot, Restored* result);

@@ -7,7 +7,7 @@ namespace oriel_internal {
 
 /// What the host knows of a conversation, while its memory is built again.
 struct Session::Kept {
-  SessionState state;
+  WipedCopy<SessionState> state;
   uint32_t sinks = 0;
   int32_t last_token = -1;
   int32_t unfinished = -1;
