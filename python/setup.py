@@ -69,8 +69,8 @@ class BuildPy(build_py):
         shutil.copy(built_library(Path(self.get_finalized_command("build").build_temp) / "cmake"), package / LIBRARY)
         shutil.copy(ROOT / "LICENSE", package)
         need("cmake", "cmake")
-        notices = str(package / "THIRD_PARTY_NOTICES.txt")
-        subprocess.run(["cmake", *licences(), "-P", str(ROOT / "cmake/notices.cmake"), notices, *PARTS], check=True)
+        notices = ["-P", str(ROOT / "cmake/notices.cmake"), str(package / "THIRD_PARTY_NOTICES.txt"), *PARTS]
+        subprocess.run(["cmake", *licences(), *notices], check=True)
         (package / "models").mkdir(exist_ok=True)
         for name in MODEL:
             shutil.copy(ROOT / "models" / "oriel-tiny" / name, package / "models")

@@ -25,15 +25,11 @@ package() {
   oriel_logged cmake --build "$build"
   (cd "$build" && oriel_logged cpack -G "$1" -B "$to")
 }
-# Licences of what is inside have to be inside.
-complete_notices() {
-  ! grep -H "^LICENCE TEXT MISSING" "$1" >&2 || { oriel_say "licences are missing: see above"; exit 1; }
-}
 package TGZ lib
-complete_notices "$build/THIRD_PARTY_NOTICES.txt"
+oriel_complete_notices "$build/THIRD_PARTY_NOTICES.txt"
 package DEB "lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
 oriel_logged cmake --build "$build" --target source-bundle
-complete_notices "$build/oriel-bundle/THIRD_PARTY_NOTICES.txt"
+oriel_complete_notices "$build/oriel-bundle/THIRD_PARTY_NOTICES.txt"
 cp "$build"/oriel-bundle-*.tar.gz "$to"
 rm -rf "$to/_CPack_Packages"
 ls -l "$to"

@@ -41,7 +41,7 @@ if [[ $part != test ]]; then
   echo '{ "type": "commonjs" }' >web/dist/package.json
   node web/make_worker.mjs || oriel_fail "making the worker failed"
   cp LICENSE build/wasm/THIRD_PARTY_NOTICES.txt web/
-  ! grep "^LICENCE TEXT MISSING" web/THIRD_PARTY_NOTICES.txt >&2 || oriel_fail "licences are missing: see above"
+  oriel_complete_notices web/THIRD_PARTY_NOTICES.txt || oriel_fail "licences are missing: see above"
   (cd web && npm pack --silent --pack-destination ../build/web) || oriel_fail "npm pack failed"
   node web/make_page.mjs || oriel_fail "the page is too large"
   cp LICENSE build/wasm/THIRD_PARTY_NOTICES.txt build/page/

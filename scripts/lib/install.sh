@@ -7,6 +7,7 @@
 #   oriel_lavapipe_manifest           prints where this system's lavapipe has its manifest
 #   oriel_configure [CMAKE_ARG...]    the release preset in build/release
 #   oriel_npm NAME FOLDER             installs scripts/npm/NAME there: versions and hashes are in its lock file
+#   oriel_complete_notices FILE       fails where a THIRD_PARTY_NOTICES.txt lacks a licence, and says which
 #   oriel_say TEXT                    one line for the person, on stderr
 #
 # Nothing here reads stdin or writes anything else to stdout. Output of other programs goes to the file ORIEL_LOG
@@ -157,6 +158,10 @@ oriel_install_packages() {
     oriel_list_missing "$@"
   fi
   ((${#needed[@]} == 0))
+}
+
+oriel_complete_notices() {
+  ! grep -H '^NOT HERE:' "$1" >&2
 }
 
 # No script of a package is run.
