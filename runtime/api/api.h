@@ -146,7 +146,7 @@ Status takeOptions(const T* given, const char* type, const Log& log, T* options)
 /// validResult() with a reason; null is refused without.
 template <typename T>
 Status checkResult(const T* out, const char* type, const Log& log) {
-  return out == nullptr    ? Status(ORIEL_ERROR_ARGUMENT)
+  return out == nullptr     ? Status(ORIEL_ERROR_ARGUMENT)
          : validResult(out) ? kOk
                             : refuseStruct(type, out->struct_size, false, log);
 }
@@ -382,7 +382,7 @@ struct oriel_session {
   oriel_model* model = nullptr;
   oriel_internal::Session* session = nullptr;
   uint64_t host_bytes = 0;
-  uint64_t chat_hash = 0;                     ///< of the options that turns are written by
+  uint64_t chat_hash = 0;  ///< of the options that turns are written by
   /// SessionUse: kInCall while a call runs that may change it, and kAsked for each that only asks.
   mutable std::atomic<uint32_t> use{0};
   mutable std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
@@ -391,7 +391,7 @@ struct oriel_session {
   // 1: the cache was made anew, of zeros. Set by whoever made it; the session is another thread's, so its next call says
   // so to it.
   std::atomic<uint32_t> cache_lost{0};
-  oriel_internal::Log log;          ///< the model's, with a last error of its own
+  oriel_internal::Log log;  ///< the model's, with a last error of its own
   oriel_internal::ErrorLine last_error;
   // Of the running call:
   std::atomic<uintptr_t> caller{0};    ///< its thread; 0: no call runs

@@ -139,6 +139,7 @@ bool beginCalls(oriel_reply* replies, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     oriel_session* const session = entryOf(replies, i).session;
     if (beginCall(session)) {
+      meetCache(session);
       continue;
     }
     while (i-- > 0) {

@@ -65,9 +65,10 @@ bool describeSession(const oriel_session* handle, oriel_stats* stats) {
   stats->window_capacity = handle->model->plan.cache.sinks + session.cache().window;
   stats->tokens_recalled = session.recalledTokens();
   stats->tokens_kept = session.keptTokens();
-  stats->evicted = stats->position -
-                  std::min(stats->window_used - std::min(stats->tokens_recalled, stats->window_used),
-                           static_cast<uint32_t>(std::min<uint64_t>(stats->position, UINT32_MAX)));
+  stats->evicted =
+      stats->position -
+      std::min(stats->window_used - std::min(stats->tokens_recalled, stats->window_used),
+               static_cast<uint32_t>(std::min<uint64_t>(stats->position, UINT32_MAX)));
   stats->submissions = session.submissions();
   stats->rows_wanted = session.rows().wanted();
   stats->rows_read = session.rows().reads();

@@ -43,11 +43,14 @@ bool beginCall(oriel_session* handle) {
   handle->caller.store(thread, std::memory_order_relaxed);
   handle->place = handle->model->calling.enter(thread);
   handle->errors_before = handle->last_error.count();
-  if (handle->cache_lost.exchange(0) != 0 && !handle->lost && !handle->session->isFresh()) {
-    handle->session->expectReading();
-  }
   handle->session->beginCall();
   return true;
+}
+
+void meetCache(oriel_session* handle) {
+  if (handle->cache_lost.exchange(0) != 0 && !handle->session->isFresh()) {
+    handle->session->expectReading();
+  }
 }
 
 oriel_status endCall(oriel_session* handle, Status status) {
@@ -104,7 +107,7 @@ oriel_status refuseCall(const oriel_session* handle) {
 oriel_status refuseAtGate(const oriel_session* handle) {
   testGap();
   return (handle->use.load(std::memory_order_relaxed) & kInCall) != 0 ? refuseCall(handle)
-         : handle->lost ? ORIEL_ERROR_DEVICE
+         : handle->lost                                               ? ORIEL_ERROR_DEVICE
                         : refuseTrimmed(handle->log, &handle->refusing).code();
 }
 

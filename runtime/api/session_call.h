@@ -14,6 +14,8 @@ enum SessionUse : uint32_t { kInCall = 1, kAsked = 2 };
 bool claimSession(const oriel_session* handle);
 /// As claimSession(). Until endCall() the call can be cancelled.
 bool beginCall(oriel_session* handle);
+/// Of a call inside the gate, or of who has control, which has begun: the session learns that its cache was lost.
+void meetCache(oriel_session* handle);
 /// What the call returns. A session whose device has failed is lost from then on.
 oriel_status endCall(oriel_session* handle, Status status);
 
@@ -77,6 +79,7 @@ oriel_status callAlone(oriel_session* handle, const Body& body) {
     const Gate::Call call(&handle->model->gate);
     entered = call.entered();
     if (entered && beginCall(handle)) {
+      meetCache(handle);
       return endCall(handle, handle->lost ? Status(ORIEL_ERROR_DEVICE) : Status(body()));
     }
   }

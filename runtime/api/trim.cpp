@@ -251,6 +251,7 @@ Status Trimmer::readConversation(oriel_session* handle, double wait_ms) {
                                     "a session is in the middle of a call and was not read again: "
                                     "call oriel_resume once more when that has returned");
   }
+  meetCache(handle);
   // Its latest call may have ended just now.
   const Status status = handle->session->transcript().hasUnread()
                             ? handle->session->readTranscript(UINT64_MAX - 1)

@@ -228,7 +228,8 @@ __attribute__((noinline)) size_t findBelow(const std::vector<int32_t>& flipped) 
   constexpr size_t kPage = 4096;
   const char here = 0;
   const uintptr_t top = reinterpret_cast<uintptr_t>(&here) / kPage * kPage;
-  const int memory = open("/proc/self/mem", O_RDONLY);  // what is dead no sanitizer lets anybody read
+  const int memory =
+      open("/proc/self/mem", O_RDONLY);  // what is dead no sanitizer lets anybody read
   EXPECT_LE(0, memory);
   std::vector<int32_t> stack(kBytes / sizeof(int32_t));
   for (size_t at = 0; at < kBytes; at += kPage) {
@@ -297,8 +298,7 @@ const StackCase kStackCases[] = {
     {"a transcript",
      [](const Loaded& loaded, const std::string& secret) {
        const std::string json = R"([{"role":"user","content":")" + secret + R"("}])";
-       EXPECT_EQ(ORIEL_OK,
-                 oriel_transcript_import(loaded.session.get(), json.data(), json.size()));
+       EXPECT_EQ(ORIEL_OK, oriel_transcript_import(loaded.session.get(), json.data(), json.size()));
      }},
     {"giving all memory back",
      [](const Loaded& loaded, const std::string& secret) {

@@ -234,8 +234,8 @@ class Schedule {
     }
     const auto level = static_cast<oriel_trim_level>(ORIEL_TRIM_SCRATCH + below(4));
     const std::string folder = testing::TempDir();
-    expect("trim",
-           oriel_trim(model_, level, level == ORIEL_TRIM_CACHE ? folder.c_str() : nullptr), {});
+    expect("trim", oriel_trim(model_, level, level == ORIEL_TRIM_CACHE ? folder.c_str() : nullptr),
+           {});
     expect("resume", oriel_resume(model_, nullptr, nullptr),
            {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_CONTEXT});
   }

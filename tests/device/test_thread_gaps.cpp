@@ -32,8 +32,8 @@ class Widened {
 
 // Others run: none, a few or many times, by a generator of the thread's own.
 void letOthersRun() {
-  thread_local uint32_t random = static_cast<uint32_t>(
-      std::hash<std::thread::id>()(std::this_thread::get_id()) % 65521 + 1);
+  thread_local uint32_t random =
+      static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id()) % 65521 + 1);
   random = random * 1664525u + 1013904223u;
   const uint32_t times = random >> 24;
   for (uint32_t i = 0; times >= 192 && i < times - 191; ++i) {

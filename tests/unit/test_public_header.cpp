@@ -83,11 +83,10 @@ TEST(PublicHeader, a_struct_size_that_ends_inside_a_field_is_none) {
        ORIEL_END(oriel_options, error_line), ORIEL_END(oriel_options, error_line_bytes)});
 }
 TEST(PublicHeader, a_struct_size_that_ends_inside_an_array_is_none) {
-  expectFieldEnds<oriel_snapshot_info>("oriel_snapshot_info",
-                                       offsetof(oriel_snapshot_info, chat_template),
-                                       {offsetof(oriel_snapshot_info, chat_template),
-                                        ORIEL_END(oriel_snapshot_info, chat_template),
-                                        ORIEL_END(oriel_snapshot_info, saved_at)});
+  expectFieldEnds<oriel_snapshot_info>(
+      "oriel_snapshot_info", offsetof(oriel_snapshot_info, chat_template),
+      {offsetof(oriel_snapshot_info, chat_template), ORIEL_END(oriel_snapshot_info, chat_template),
+       ORIEL_END(oriel_snapshot_info, saved_at)});
 }
 
 // The line goes where the whole fields say.

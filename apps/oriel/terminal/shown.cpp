@@ -16,9 +16,9 @@ struct HiddenRange {
 /// Characters that show nothing, or turn the direction: Unicode's Default_Ignorable_Code_Point
 /// (DerivedCoreProperties.txt), separators of lines and paragraphs, and annotations (U+FFF9 to U+FFFB).
 constexpr HiddenRange kHidden[] = {
-    {0x00AD, 0x00AD}, {0x034F, 0x034F}, {0x061C, 0x061C}, {0x115F, 0x1160},   {0x17B4, 0x17B5},
-    {0x180B, 0x180F}, {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},   {0x3164, 0x3164},
-    {0xFE00, 0xFE0F}, {0xFEFF, 0xFEFF}, {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB},   {0x1BCA0, 0x1BCA3},
+    {0x00AD, 0x00AD},   {0x034F, 0x034F},  {0x061C, 0x061C}, {0x115F, 0x1160}, {0x17B4, 0x17B5},
+    {0x180B, 0x180F},   {0x200B, 0x200F},  {0x2028, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164},
+    {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},  {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3},
     {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
 
 /// Scripts that join, ideographs and emoji begin here; Latin, Greek and Cyrillic are before.
@@ -57,8 +57,9 @@ bool stays(char32_t c, ShownBefore* before) {
     return true;
   }
   const bool of_emoji = c >= 0xFE00 && c <= 0xFE0F && before->base > ' ';  // of digits, too
-  const bool shapes = isSelector(c) ? !before->selected && (before->base >= kFirstShaped || of_emoji)
-                                    : isJoiner(c) && before->base >= kFirstShaped;
+  const bool shapes = isSelector(c)
+                          ? !before->selected && (before->base >= kFirstShaped || of_emoji)
+                          : isJoiner(c) && before->base >= kFirstShaped;
   *before = {shapes && isSelector(c) ? before->base : 0, true};
   return shapes;
 }
