@@ -165,9 +165,9 @@ TEST(ThreadGaps, a_late_worker_does_not_read_the_block_that_is_being_filled) {
   const TemporaryModel file(randomFamily("mamba2"));
   oriel_options options = cpuOptions(nullptr);
   options.cpu_threads = 2;
+  LateWorker late;  // before the model: its worker may be held until the end
   const Loaded loaded = load(file.path(), options);
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(4, 250)));
-  LateWorker late;
   late.executor = loaded.model->executor;
   late.block_bytes = static_cast<size_t>(loaded.model->plan.step.size_bytes);
   late.caller = std::this_thread::get_id();
@@ -177,6 +177,7 @@ TEST(ThreadGaps, a_late_worker_does_not_read_the_block_that_is_being_filled) {
   forever.ignore_stop = 1;
   EXPECT_EQ(ORIEL_OK, oriel_session_generate(loaded.session.get(), &forever, LateWorker::onToken,
                                              nullptr, nullptr));
+  late.released = true;
   EXPECT_EQ(20u, late.rounds);
 }
 #endif
