@@ -63,41 +63,30 @@ class CallingThreads {
   std::atomic<uintptr_t> threads_[kMost] = {};
 };
 
-/// Bytes of whole fields that a struct_size covers, of a struct whose `n` fields end at `ends`; 0: it is no size. No
-/// struct is or will be longer than 64 KiB, and a number of another meaning is mostly longer still.
-size_t wholeFields(size_t struct_size, const uint16_t* ends, size_t n, size_t struct_bytes);
+/// A struct of the C API, which begins with its struct_size: where its fields end.
+struct StructShape {
+  const uint16_t* ends;
+  uint32_t n;
+  uint32_t bytes;
+};
 template <typename T>
-size_t wholeFields(size_t struct_size) {
-  return wholeFields(struct_size, FieldEnds<T>::list, std::size(FieldEnds<T>::list), sizeof(T));
-}
-/// It is a size, and ends between two fields: that of this library's struct, of an earlier or of a later one.
-template <typename T>
-bool validSize(size_t struct_size) {
-  const size_t whole = wholeFields<T>(struct_size);
-  return whole != 0 && whole == std::min(struct_size, sizeof(T));
+constexpr StructShape shapeOf() {
+  return {FieldEnds<T>::list, std::size(FieldEnds<T>::list), sizeof(T)};
 }
 
-/// Copies a caller's options over zeros: whole fields. An app newer than this library may have set fields that are not
+/// It is a size, and ends between two fields: that of this library's struct, of an earlier or of a later one. No struct is
+/// or will be longer than 64 KiB, and a number of another meaning is mostly longer still.
+bool validSize(size_t struct_size, StructShape shape);
+/// Copies a caller's struct over zeros: whole fields. An app newer than this library may have set fields that are not
 /// known here: false if one of those is not zero, if struct_size was forgotten, or if it ends inside a field.
+bool readStruct(const void* given, StructShape shape, void* out);
+/// Copies a result to a caller's struct, as much of it as the caller knows.
+void writeStruct(const void* result, StructShape shape, void* out);
+
 template <typename T>
 bool readOptions(const T* given, T* options) {
   static_assert(std::is_trivially_copyable<T>::value, "a C struct");
-  *options = T();
-  if (given == nullptr) {
-    return true;
-  }
-  const size_t size = given->struct_size;
-  std::memcpy(static_cast<void*>(options), given, wholeFields<T>(size));
-  if (!validSize<T>(size)) {
-    return false;
-  }
-  const uint8_t* bytes = reinterpret_cast<const uint8_t*>(given);
-  for (size_t i = sizeof(T); i < size; ++i) {
-    if (bytes[i] != 0) {
-      return false;
-    }
-  }
-  return true;
+  return readStruct(given, shapeOf<T>(), options);
 }
 
 /// The number in an enum field that an app filled: it may be none of the enum's, and reading it as the enum
@@ -119,28 +108,24 @@ oriel_kv_format publicFormat(KvFormat format);
 /// False for a number that names no format; AUTO is none.
 bool readFormat(int wanted, KvFormat* format);
 
-/// Copies a result to a caller's struct, as much of it as the caller knows.
 template <typename T>
 void writeResult(const T& result, T* out) {
-  const size_t size = out->struct_size;
-  std::memcpy(static_cast<void*>(out), &result, std::min(size, sizeof(T)));
-  out->struct_size = size;
+  writeStruct(&result, shapeOf<T>(), out);
 }
 
 template <typename T>
 bool validResult(const T* out) {
-  return out != nullptr && validSize<T>(out->struct_size);
+  return out != nullptr && validSize(out->struct_size, shapeOf<T>());
 }
 
-/// Says why a struct's size (`sized`: that is none) or its unknown fields were refused. `type` is its name.
-Status refuseStruct(const char* type, size_t struct_size, bool sized, const Log& log);
+/// Says why a struct's size or its unknown fields were refused. `type` is its name.
+Status refuseStruct(const char* type, size_t struct_size, StructShape shape, const Log& log);
 
 /// readOptions() with a reason.
 template <typename T>
 Status takeOptions(const T* given, const char* type, const Log& log, T* options) {
-  return readOptions(given, options)
-             ? kOk
-             : refuseStruct(type, given->struct_size, validSize<T>(given->struct_size), log);
+  return readOptions(given, options) ? kOk
+                                     : refuseStruct(type, given->struct_size, shapeOf<T>(), log);
 }
 
 /// validResult() with a reason; null is refused without.
@@ -148,7 +133,7 @@ template <typename T>
 Status checkResult(const T* out, const char* type, const Log& log) {
   return out == nullptr     ? Status(ORIEL_ERROR_ARGUMENT)
          : validResult(out) ? kOk
-                            : refuseStruct(type, out->struct_size, false, log);
+                            : refuseStruct(type, out->struct_size, shapeOf<T>(), log);
 }
 
 /// takeOptions() of what a call begins with; error_line is "" then.

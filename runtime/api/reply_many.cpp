@@ -74,7 +74,7 @@ class ManyReply {
 // Whether these can be answered by one call.
 bool validReplies(oriel_reply* replies, size_t count) {
   if (replies->struct_size < offsetof(oriel_reply, status) + sizeof(oriel_status) ||
-      !validSize<oriel_reply>(replies->struct_size)) {
+      !validResult(replies)) {
     return false;
   }
   for (size_t i = 0; i < count; ++i) {
@@ -182,11 +182,12 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
   if (replies == nullptr || replies->session == nullptr || count > kMaxSessions) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (!validSize<oriel_reply>(replies->struct_size)) {
+  if (!validResult(replies)) {
     oriel_session* const session = replies->session;
-    return (session->use.load() & kInCall) != 0
-               ? refuseCall(session)
-               : refuseStruct("oriel_reply", replies->struct_size, false, session->log).code();
+    return (session->use.load() & kInCall) != 0 ? refuseCall(session)
+                                                : refuseStruct("oriel_reply", replies->struct_size,
+                                                               shapeOf<oriel_reply>(), session->log)
+                                                      .code();
   }
   if (!validReplies(replies, count)) {
     return ORIEL_ERROR_ARGUMENT;
