@@ -41,6 +41,8 @@ class Abi(unittest.TestCase):
     def test_the_file_is_what_the_headers_become(self):
         written = (HERE.parent / "oriel" / "_abi.py").read_text(encoding="utf-8")
         self.assertEqual(written, make_abi.make_abi(INCLUDE / "oriel"), "run python3 python/make_abi.py")
+        fields = (INCLUDE.parent / "api" / "struct_fields.h").read_text(encoding="utf-8")
+        self.assertEqual(fields, make_abi.make_struct_fields(INCLUDE / "oriel"), "run python3 python/make_abi.py")
 
     @needs_compiler
     def test_every_field_lies_where_a_c_compiler_puts_it(self):

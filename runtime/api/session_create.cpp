@@ -335,15 +335,19 @@ void oriel_session_destroy(oriel_session* handle) {
   if (handle == nullptr) {
     return;
   }
-  if (handle->busy.exchange(1) != 0) {
+  if ((handle->use.load() & kInCall) != 0) {
     (void)refuseCall(handle);
     return;
   }
   oriel_model* model = handle->model;
+  // First: who has control may want the session.
   const Gate::Control control(&model->gate);
   if (!control.held()) {
-    handle->busy.store(0);
     (void)refuseTrimmed(model->log, &model->refusing);
+    return;
+  }
+  if (!claimSession(handle)) {
+    (void)refuseCall(handle);
     return;
   }
   const uint64_t bytes = handle->host_bytes;

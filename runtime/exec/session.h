@@ -205,7 +205,7 @@ class Session {
     const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
     uint64_t begin = 0;                ///< of its opening,
     uint64_t text = 0;                 ///< and behind that
-    SamplerState sampler;              ///< before the opening
+    SamplerCopy sampler;               ///< before the opening
   };
   /// A reply in the making.
   struct ReplyCall {
@@ -358,7 +358,7 @@ class Session {
   /// What is recovered was counted before.
   void expect(uint64_t tokens) { reading_.total += recovers_ ? 0 : tokens; }
   void tellRead(uint32_t tokens);
-  SessionState state() const;
+  WipedCopy<SessionState> state() const;
   SnapshotOwner snapshotOwner() const;
   SessionParts parts() const;
   Status readFrom(const Snapshot& snapshot, Restored* result);

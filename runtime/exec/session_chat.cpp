@@ -132,7 +132,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     ORIEL_TRY(countTokens(room.as<char>(), turn_begin, &workspace, &turn_tokens));
   }
   keepState(/*start=*/true);
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   ORIEL_TRY(takeBackUnless(appendRendered(parts, message.literal, message.n_literal, &workspace),
                            begin, before));
   if (is_user) {
@@ -171,7 +171,7 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
   ORIEL_TRY(forgetEvicted());
   keepState(/*start=*/false);
   const uint64_t begin = position_;
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   ORIEL_TRY(beginRecall());
   const Status opened = by_template_ ? openByTemplate(reply) : openByFormat(reply);
   ORIEL_TRY(opened.ok() ? takeBackUnless(recallForReply(begin, before), begin, before)
@@ -231,7 +231,7 @@ Status Session::openByFormat(ReplyPlace* reply) {
   reply->inside_thought = opensThought(opening, prompt.needed, context_.forms);
   Workspace workspace = makeWorkspace();
   const uint64_t begin = position_;
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   TextParts parts;
   parts.add(opening, prompt.needed);
   return takeBackUnless(appendRendered(parts, nullptr, 0, &workspace), begin, before);

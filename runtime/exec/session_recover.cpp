@@ -7,7 +7,7 @@ namespace oriel_internal {
 
 /// What the host knows of a conversation, while its memory is built again.
 struct Session::Kept {
-  SessionState state;
+  WipedCopy<SessionState> state;
   uint32_t sinks = 0;
   int32_t last_token = -1;
   int32_t unfinished = -1;
@@ -138,7 +138,7 @@ Status Session::replay(uint64_t end, bool ends, const RecoverOptions& options, c
     const uint32_t n = stepAt(end, options, kept, &exact);
     result->exact = result->exact && recallIsAsThen();
     const bool batch = (ids_.marks(position_) & TokenIds::kBatch) != 0;
-    int32_t ids[kMaxChunk];
+    WipedArray<int32_t, kMaxChunk> ids;
     for (uint32_t i = 0; i < n; ++i) {
       ids[i] = ids_.at(position_ + i);
     }

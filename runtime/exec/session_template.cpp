@@ -94,7 +94,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   }
   const uint64_t begin = position_;
   keepState(/*start=*/true);
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   ORIEL_TRY(takeBackUnless(appendTurn(turn, &workspace), begin, before));
   if (is_user) {
     markTurn(begin + turn_tokens);
@@ -196,7 +196,7 @@ Status Session::openByTemplate(ReplyPlace* reply) {
   const bool known = encoded.ok() || encoded.code() == ORIEL_ERROR_BUFFER_TOO_SMALL;
   reply->stop_id = known && count != 0 && context_.tokenizer->isControl(first[0]) ? first[0] : -1;
   const uint64_t begin = position_;
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   return takeBackUnless(appendTurn(turn, &workspace), begin, before);
 }
 

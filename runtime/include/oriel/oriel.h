@@ -20,7 +20,8 @@
  *    otherwise.
  *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
  *    default, and a library newer than the app knows which fields the app does not have. A NULL
- *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too.
+ *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too. A struct_size that ends
+ *    inside a field is ORIEL_ERROR_ARGUMENT (test: PublicHeader.a_struct_size_that_ends_inside_a_field_is_none).
  *  - Text is UTF-8, given as (pointer, bytes); it may contain NUL. Paths are UTF-8 and end in NUL. Files that
  *    are read may also be given as open descriptors: "/dev/fd/N" or "/proc/self/fd/N" is the file that this
  *    process has open as N (not on Windows). It stays the caller's, and may be closed after the call.
@@ -30,7 +31,7 @@
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs. A call on a session that
  *    meets another one still running is refused with ORIEL_ERROR_STATE and one line, and changes nothing; one that only
- *    asks, too.
+ *    asks, too. So is one while the model is paused or trimmed (test: ThreadGaps.no_conversation_is_lost_...).
  *  - Callbacks, the log's included, run inside the call that they belong to. From inside one of a session's call the app
  *    may call what asks and changes nothing:
  *     - of that session oriel_session_cancel, oriel_session_get_..., oriel_session_last_error,
@@ -47,7 +48,7 @@
  *    there or elsewhere. oriel_session_get_tokens still gives the tokens that were held.
  *  - What was said does not stay behind: after oriel_session_reset and oriel_session_destroy all memory that held
  *    the conversation is zeros (on a lost device what the host can reach of it), and so is working memory before it
- *    is given back. Copies that the app asked for (snapshots, text and logits handed to it) are the app's.
+ *    is given back, and what held token ids on the stack (test: Forgetting.no_stack_says_which_tokens_were_read). Copies that the app asked for (snapshots, text and logits handed to it) are the app's.
  *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them:
  *    those that compute on the CPU (oriel_options.cpu_threads), and up to four that compile kernels for a
  *    Vulkan device during oriel_model_load and oriel_resume (and calls of oriel/tools.h), gone when those return.
