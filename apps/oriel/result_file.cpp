@@ -198,7 +198,7 @@ bool ResultFile::place() {
   if (!error) {
     temporary_.clear();
   }
-  if (!error && held >= 0 && !isNamed(held, target_)) {
+  if (!error && held >= 0 && isOthers(held, target_)) {
     error.assign(EPERM, std::generic_category());
   }
   if (held >= 0) {

@@ -14,7 +14,7 @@ enum class ResultKind {
 
 /// Written without a name, or where that cannot be under one that nobody can guess, and put in its place by
 /// commit(): nobody ever finds half of it, and nothing that somebody planted beside it is written through. Without
-/// commit() nothing remains, and what was there is as it was. commit() fails if another file got the name meanwhile.
+/// commit() nothing remains, and what was there is as it was. commit() fails if another user's file has the name then.
 class ResultFile {
  public:
   /// Throws Failure.

@@ -30,6 +30,8 @@ std::FILE* openRegularFile(const std::string& path);
 bool isOwned(int descriptor);
 /// Whether `path` is a name of the open file itself; a link to it is none.
 bool isNamed(int descriptor, const std::string& path);
+/// Whether `path` is a file of another user than the open one is.
+bool isOthers(int descriptor, const std::string& path);
 
 bool isTerminal(Stream stream);
 /// Columns of the terminal behind stdout or stderr; 80 when unknown.

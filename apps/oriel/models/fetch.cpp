@@ -420,7 +420,11 @@ void Fetch::check() {
   result_.checked_by = !wanted_.sha256.empty() ? CheckedBy::kUser
                        : !want.empty()         ? CheckedBy::kServer
                                                : CheckedBy::kNothing;
-  const std::string why_not = inspected(part_.openPath(), &result_.missing);
+  const std::string open_path = part_.openPath();
+  std::string why_not = inspected(open_path, &result_.missing);
+  if (why_not.compare(0, open_path.size(), open_path) == 0) {
+    why_not.replace(0, open_path.size(), part_.path());
+  }
   if (!why_not.empty()) {
     throw Failure{kExitFailed, "what came is no sound GGUF file (" + shownUrl(wanted_.url) + ", " +
                                    why_not + "): " + part_.discard() + ", or another address"};

@@ -346,7 +346,13 @@ void PartFile::place() {
   const fs::path from = fs::u8path(path_);
   const fs::path to = fs::u8path(target_);
   std::error_code error;
-  if (!linkOpen(file_, target_)) {
+  if (file_ == nullptr || !linkOpen(file_, target_)) {
+    if (file_ != nullptr && !isNamed(numberOf(file_), path_)) {
+      remove();
+      throw Failure{kExitFailed, path_ +
+                                     " is not the file that was written, somebody else changes "
+                                     "its folder: choose another one with --to"};
+    }
     fs::create_hard_link(from, to, error);
   }
   if (error) {  // there is something, or the file system has no links
