@@ -131,7 +131,7 @@ CHUNKED = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunke
 
 def test_lines_without_end():
     """Refused at once, whoever sends them; and what comes behind is thrown away."""
-    with Server(BUNDLED, "--max-body", "64KiB", "--api-key", "secret") as server:
+    with Server(BUNDLED, "--max-body", "64KiB") as server:
         before = server.peak_bytes()
         for name, begin, more in (("a header", b"GET / HTTP/1.1\r\nX: ", b"a" * 65536),
                                   ("a chunk's extension", CHUNKED + b"1;", b"a" * 65536),

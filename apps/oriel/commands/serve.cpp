@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -89,6 +90,7 @@ int run(ServeOptions options) {
           "the environment variable ORIEL_API_KEY is empty: put a key in it, or unset it"};
     }
   }
+  options.service.most_tokens = std::max(options.service.most_tokens, options.service.reply_tokens);
   if (options.service.chat.date == 0) {
     options.service.chat.date = today();
   }
@@ -113,6 +115,10 @@ Command addServeCommand(CLI::App* program) {
                   "Longest reply where a request does not say (default 2048; 0: until it ends)")
       ->type_name("N")
       ->transform(wholeNumber(0, UINT32_MAX));
+  app->add_option("--max-tokens", service->most_tokens,
+                  "Most tokens of a request's replies together, whatever it asks for (default 65536)")
+      ->type_name("N")
+      ->transform(wholeNumber(1, INT32_MAX));
   addServerOptions(app, options.get());
   addChatFormatOptions(app, &service->chat);
   app->remove_option(app->get_option("--tools"));  // requests have their own
