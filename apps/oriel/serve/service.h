@@ -29,7 +29,7 @@ struct ServiceOptions {
   std::string model_name;  ///< as clients see it
   uint32_t queue = 32;
   uint32_t reply_tokens = 2048;
-  uint32_t most_tokens = 65536;  ///< of all replies to a request
+  uint32_t most_tokens = 0;  ///< of all replies to a request; 0: the command chooses
   std::chrono::seconds timeout{600};
   GuardOptions guard;
 };
