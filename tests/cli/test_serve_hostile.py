@@ -235,7 +235,7 @@ def lists_of(choices):
 
 def test_memory_of_probabilities():
     """They are held as numbers, and written one token after the other."""
-    with Server(BUNDLED) as server:
+    with Server(BUNDLED, "--sessions", "1") as server:
         for ask, fields in ((lambda **more: server.chat("Hi.", **more), {"logprobs": True, "top_logprobs": 4}),
                             (lambda **more: server.complete("Once", **more), {"logprobs": 4})):
             fields = {"max_tokens": 70, "n": 2, **fields, **GOES_ON}
