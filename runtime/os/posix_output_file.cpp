@@ -67,7 +67,8 @@ bool nameNew(const char* temporary, const char* path) {
 /// Somebody else, who changes the folder, has put his file there. Another process of this user may write it as well.
 bool isOthers(const struct stat& written, const char* path) {
   struct stat named = {};
-  return ::lstat(path, &named) == 0 && named.st_uid != written.st_uid;
+  return ::fstatat(AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         named.st_uid != written.st_uid;
 }
 
 /// One attempt of writeFileAtomically(); errno of what failed, else 0.
