@@ -38,7 +38,7 @@ Status parseReply(const oriel_model& model, const oriel_chat_options* given, boo
   settings.forms = choice.forms;
   Scratch scratch(model.allocator, kMostToolsMemory);
   if (tools.data != nullptr) {
-    ORIEL_TRY(readTools(tools, model.log, &scratch, &settings.tools));
+    ORIEL_TRY(readTools(tools, {}, model.log, &scratch, &settings.tools));
   }
   auto* const parts = scratch.take<ReplyParts>(1);
   if (parts == nullptr) {

@@ -364,7 +364,7 @@ class Session {
   Status readFrom(const Snapshot& snapshot, Restored* result);
   Status readStored(const uint8_t* entries, uint64_t bytes, uint64_t position);
   Status parseMessages(const char* json, size_t bytes, Scratch* scratch,
-                       const JsonValue** messages) const;
+                       const JsonValue** messages);
   bool reaches(uint64_t position) const;
   void shapeWindows();
   void setSinks(uint32_t sinks);

@@ -267,7 +267,7 @@ Status Session::streamMessage(const JsonValue& message, const Transcript::Entry&
   }
   const JsonValue* const content = message.find("content");
   *fits = content != nullptr && content->isString();
-  return *fits ? streamReply(content->text, entry, end, options, fits) : Status(kOk);
+  return *fits ? streamReply(content->text(), entry, end, options, fits) : Status(kOk);
 }
 
 // As they came, through the window as it was then, until `end` tokens are there. *fits: each has the tokens that it had.
@@ -284,7 +284,8 @@ Status Session::streamMessages(const Transcript& transcript, uint64_t end,
     }
     Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
     const JsonValue* message = nullptr;
-    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context_.log, &scratch, &message));
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", templateStop(), context_.log, &scratch,
+                        &message));
     ORIEL_TRY(streamMessage(*message, entry, end, options, fits));
   }
   return kOk;

@@ -78,7 +78,7 @@ Status Session::appendTurn(const TurnText& turn, Workspace* workspace) {
 
 Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   ORIEL_TRY(checkRole(message, context_.log));
-  const JsonText& role = message.find("role")->text;
+  const JsonText& role = message.find("role")->text();
   const bool is_user = role.is("user");
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + given_bytes));
@@ -113,9 +113,9 @@ Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
   ORIEL_TRY(checkMessage(message, context_.log));
   if (!by_template_ && isPlainMessage(message)) {
     char role[kMaxRoleBytes + 1] = "";
-    const JsonText& name = message.find("role")->text;
+    const JsonText& name = message.find("role")->text();
     std::memcpy(role, name.data, name.bytes);
-    const JsonText& content = message.find("content")->text;
+    const JsonText& content = message.find("content")->text();
     return chatAdd(role, content.data, content.bytes);
   }
   if (context_.settings.text.bytes == 0) {
@@ -136,8 +136,8 @@ namespace {
 // Of a message that is not rendered yet, for progress: as many as such a text has in English.
 uint64_t roughTokens(const JsonValue& value) {
   constexpr uint64_t kBytesPerToken = 4;
-  uint64_t tokens = value.text.bytes / kBytesPerToken;
-  for (const JsonValue* one = value.first; one != nullptr; one = one->next) {
+  uint64_t tokens = value.textBytes() / kBytesPerToken;
+  for (const JsonValue* one = value.first(); one != nullptr; one = one->next()) {
     tokens += roughTokens(*one);
   }
   return tokens;
@@ -148,12 +148,12 @@ uint64_t roughTokens(const JsonValue& value) {
 Status Session::chatAddJson(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
-  ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, &scratch, &value));
+  ORIEL_TRY(parseJson(json, bytes, "the messages", templateStop(), context_.log, &scratch, &value));
   if (value->isArray()) {
     return addMessages(*value, bytes);
   }
   ORIEL_TRY(addMessage(*value, bytes));
-  const JsonText& role = value->find("role")->text;
+  const JsonText& role = value->find("role")->text();
   warnOfRole(context_.chat, role.data, role.bytes, 0, context_.log);
   return kOk;
 }
@@ -161,10 +161,10 @@ Status Session::chatAddJson(const char* json, size_t bytes) {
 Status Session::addMessages(const JsonValue& messages, size_t given_bytes) {
   reading_.later = roughTokens(messages);
   size_t number = 0;
-  for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
-    reading_.later = one->next != nullptr ? reading_.later - roughTokens(*one) : 0;
+  for (const JsonValue* one = messages.first(); one != nullptr; one = one->next()) {
+    reading_.later = one->next() != nullptr ? reading_.later - roughTokens(*one) : 0;
     ORIEL_TRY(addMessage(*one, given_bytes));
-    const JsonText& role = one->find("role")->text;
+    const JsonText& role = one->find("role")->text();
     warnOfRole(context_.chat, role.data, role.bytes, ++number, context_.log);
   }
   return kOk;

@@ -16,20 +16,21 @@ using jinja::Parser;
 using jinja::Str;
 using jinja::TextBuilder;
 
-// A step takes some tens of nanoseconds. What a template does in proportion to its input is never stopped; without input
-// it has a tenth of a second.
+// A step takes some tens of nanoseconds. Without input a template has a tenth of a second.
 constexpr uint64_t kSteps = 700000;
 constexpr uint64_t kStepsAByte = 32;
 constexpr uint64_t kStepsAValue =
     1500;                             // some templates look through all messages for each of them
+constexpr uint64_t kMostSteps = 5 * kSteps;  // whatever the input: half a second
 constexpr size_t kFirstBytes = 2048;  // of output, beside as many as the input has
 constexpr uint32_t kMaxDepth = 400;
 
 // Adds to `bytes` what the value has of text.
 uint64_t stepsFor(const JsonValue& value, size_t* bytes) {
-  *bytes += value.text.bytes;
-  uint64_t steps = kStepsAValue + kStepsAByte * (value.text.bytes + value.key.bytes);
-  for (const JsonValue* child = value.first; child != nullptr; child = child->next) {
+  *bytes += value.textBytes();
+  uint64_t steps = kStepsAValue +
+                   kStepsAByte * (value.textBytes() + (value.hasKey() ? value.key().bytes : 0));
+  for (const JsonValue* child = value.first(); child != nullptr; child = child->next()) {
     steps += stepsFor(*child, bytes);  // as deep as JSON may be
   }
   return steps;
@@ -84,6 +85,7 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
   for (size_t i = 0; i < n_variables; ++i) {
     steps += stepsFor(*variables[i].value, &bytes);
   }
+  steps = std::min(steps, kMostSteps);
 
   Heap heap(scratch);
   jinja::Value text;

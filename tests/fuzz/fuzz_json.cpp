@@ -64,7 +64,7 @@ std::string textOf(const JsonText& text) {
 
 /// As the other reader shows them: whole numbers that 64 bits hold have one spelling.
 std::string numberOf(const JsonValue& value) {
-  const std::string text = textOf(value.text);
+  const std::string text = textOf(value.text());
   if (!value.isInteger()) {
     return text;
   }
@@ -78,18 +78,18 @@ std::string numberOf(const JsonValue& value) {
 }
 
 void listEvents(const JsonValue& value, Events* events) {
-  switch (value.kind) {
+  switch (value.kind()) {
     case JsonKind::kNull:
       events->push_back("null");
       return;
     case JsonKind::kBool:
-      events->push_back(value.boolean ? "true" : "false");
+      events->push_back(value.boolean() ? "true" : "false");
       return;
     case JsonKind::kNumber:
       events->push_back("number " + numberOf(value));
       return;
     case JsonKind::kString:
-      events->push_back("string " + textOf(value.text));
+      events->push_back("string " + textOf(value.text()));
       return;
     case JsonKind::kArray:
     case JsonKind::kObject:
@@ -97,22 +97,22 @@ void listEvents(const JsonValue& value, Events* events) {
   }
   events->push_back(value.isObject() ? "{" : "[");
   uint32_t count = 0;
-  for (const JsonValue* one = value.first; one != nullptr; one = one->next, ++count) {
-    EXPECT_EQ(value.isObject(), one->has_key);
+  for (const JsonValue* one = value.first(); one != nullptr; one = one->next(), ++count) {
+    EXPECT_EQ(value.isObject(), one->hasKey());
     if (value.isObject()) {
-      events->push_back("key " + textOf(one->key));
+      events->push_back("key " + textOf(one->key()));
     }
     listEvents(*one, events);
   }
-  EXPECT_EQ(value.count, count);
+  EXPECT_EQ(value.count(), count);
   events->push_back(value.isObject() ? "}" : "]");
 }
 
 bool hasHugeNumber(const JsonValue& value) {
-  if (value.isNumber() && !std::isfinite(std::strtod(textOf(value.text).c_str(), nullptr))) {
+  if (value.isNumber() && !std::isfinite(std::strtod(textOf(value.text()).c_str(), nullptr))) {
     return true;
   }
-  for (const JsonValue* one = value.first; one != nullptr; one = one->next) {
+  for (const JsonValue* one = value.first(); one != nullptr; one = one->next()) {
     if (hasHugeNumber(*one)) {
       return true;
     }
@@ -157,13 +157,13 @@ void checkWritten(const JsonValue& value, const Events& events) {
 }
 
 void checkLookUp(const JsonValue& value) {
-  for (const JsonValue* one = value.first; one != nullptr; one = one->next) {
+  for (const JsonValue* one = value.first(); one != nullptr; one = one->next()) {
     if (value.isObject()) {
       const JsonValue* last = one;
-      for (const JsonValue* other = one; other != nullptr; other = other->next) {
-        last = other->key == one->key ? other : last;
+      for (const JsonValue* other = one; other != nullptr; other = other->next()) {
+        last = other->key() == one->key() ? other : last;
       }
-      EXPECT_EQ(last, value.find(one->key)) << "the last of several members counts";
+      EXPECT_EQ(last, value.find(one->key())) << "the last of several members counts";
     }
     checkLookUp(*one);
   }

@@ -124,7 +124,7 @@ Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0)
       EXPECT_LE(range.end, out.bytes);
       EXPECT_TRUE(range.begin > end || (range.begin == end && range.source != before));
       // The list of messages as a whole counts as the first, also where it is empty.
-      const TextOrigin count = std::max<TextOrigin>(messages->count, 1);
+      const TextOrigin count = std::max<TextOrigin>(messages->count(), 1);
       EXPECT_TRUE(
           (range.source >= kFirstMessageSource && range.source < kFirstMessageSource + count) ||
           range.source == kToolsSource || range.source == kDocumentsSource)
@@ -182,15 +182,15 @@ void renderTurns(const Given& given, size_t most_bytes = 0) {
   }
   const Scratch::Place begin = session.scratch()->place();
   uint32_t count = 0;
-  for (const JsonValue* one = messages->first; one != nullptr && count < kMostTurns;
-       one = one->next, ++count) {
+  for (const JsonValue* one = messages->first(); one != nullptr && count < kMostTurns;
+       one = one->next(), ++count) {
     place.closed = given.wishes("closed");
     const oriel_status status = session.ended(renderTurn(session.run(), place, *one, &turn));
     if (status != ORIEL_OK) {
       return;
     }
     checkTurn(turn, given.marks());
-    const LastMessage last = lastMessageOf(one->find("role")->text);
+    const LastMessage last = lastMessageOf(one->find("role")->text());
     place.has_system |= last == LastMessage::kSystem && place.last == LastMessage::kNothing;
     place.last = last;
     session.scratch()->releaseTo(begin);
