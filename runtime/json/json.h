@@ -119,16 +119,23 @@ struct JsonMade : JsonValue {
 constexpr uint32_t kMaxJsonDepth = 64;             ///< lists and objects within each other
 constexpr size_t kMaxJsonBytes = 64u << 20;        ///< of one text
 constexpr uint32_t kMaxJsonNames = 1u << 20;       ///< of one object
-/// What a byte of JSON takes at most.
+/// What a byte of JSON takes at most, besides kJsonBaseBytes.
 constexpr size_t kJsonBytesPerByte = 8;
+constexpr size_t kJsonBaseBytes = 64u << 10;
 /// Somebody is asked whether to stop at least once in so many bytes, or comparisons of names.
 constexpr uint32_t kJsonWorkBetweenStops = 1u << 16;
+
+enum class JsonRules : uint8_t {
+  kTolerant,  ///< of names that come again the last value counts; half of a surrogate pair is U+FFFD
+  kStrict,    ///< either is refused
+};
 
 /// Reads one value, as RFC 8259 has it: nothing but white space may stand before and behind. Strings point into `text`
 /// where they have no escapes, so it must stay. `what` names the text in messages ("the tools").
 /// ORIEL_ERROR_ARGUMENT with the byte where it goes wrong, ORIEL_ERROR_OUT_OF_MEMORY, ORIEL_ERROR_CANCELLED.
 Status parseJson(const char* text, size_t bytes, const char* what, const StopCheck& stop,
-                 const Log& log, Scratch* scratch, const JsonValue** value);
+                 const Log& log, Scratch* scratch, const JsonValue** value,
+                 JsonRules rules = JsonRules::kTolerant);
 inline Status parseJson(const char* text, size_t bytes, const char* what, const Log& log,
                         Scratch* scratch, const JsonValue** value) {
   return parseJson(text, bytes, what, {}, log, scratch, value);

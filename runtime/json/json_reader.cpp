@@ -11,10 +11,11 @@ namespace oriel_internal {
 
 class JsonReader {
  public:
-  enum class Error : uint8_t { kWrong, kTooDeep, kTooManyNames };
+  enum class Error : uint8_t { kWrong, kTooDeep, kTooManyNames, kNameTwice };
 
-  JsonReader(const char* text, size_t bytes, const StopCheck& stop, Scratch* scratch)
-      : text_(text), bytes_(bytes), scratch_(scratch), stop_(stop) {}
+  JsonReader(const char* text, size_t bytes, JsonRules rules, const StopCheck& stop,
+             Scratch* scratch)
+      : text_(text), bytes_(bytes), rules_(rules), scratch_(scratch), stop_(stop) {}
 
   /// Without nodes it counts them.
   bool read(JsonValue* nodes) {
@@ -30,6 +31,7 @@ class JsonReader {
   uint32_t nodes() const { return n_nodes_; }
   Error error() const { return error_; }
   bool stopped() const { return stopped_; }
+  const JsonText& twice() const { return twice_; }
 
  private:
   static bool isDigit(char c) { return c >= '0' && c <= '9'; }
@@ -141,10 +143,7 @@ class JsonReader {
     if (is_indexed) {
       return settleMany(value);
     }
-    if (value->isObject()) {
-      settleFew(value);
-    }
-    return true;
+    return !value->isObject() || settleFew(value);
   }
 
   bool readKey() {
@@ -265,6 +264,9 @@ class JsonReader {
       *at += 6;
     }
     const bool lone = code >= 0xD800 && code < 0xE000;
+    if (lone && rules_ == JsonRules::kStrict) {
+      return false;
+    }
     *n = encodeUtf8(lone ? kReplacementCharacter : code, out);
     return true;
   }
@@ -284,15 +286,17 @@ class JsonReader {
   // ---- Names of an object ------------------------------------------------------------------------
 
   // `last` counts, where `first` stands.
-  static void replace(JsonValue* first, JsonValue* last) {
+  bool replace(JsonValue* first, JsonValue* last) {
     const uint32_t distance = static_cast<uint32_t>(last - first);
     first[-1].text_.mark = last[-1].text_.mark = distance;
     first->set(JsonValue::kReplaced);
     last->set(JsonValue::kMoved);
+    twice_ = first->key();
+    return rules_ != JsonRules::kStrict || fail(Error::kNameTwice);
   }
 
   // Of few names each is compared with each.
-  static void settleFew(JsonValue* object) {
+  bool settleFew(JsonValue* object) {
     const auto beside = [](JsonValue* of) {
       return of->has(JsonValue::kLast) ? nullptr : const_cast<JsonValue*>(of->beside());
     };
@@ -305,10 +309,11 @@ class JsonReader {
           --object->text_.bytes;
         }
       }
-      if (last != nullptr) {
-        replace(one, last);
+      if (last != nullptr && !replace(one, last)) {
+        return false;
       }
     }
+    return true;
   }
 
   // Many are sorted, and found by halving.
@@ -332,8 +337,8 @@ class JsonReader {
       for (; last + 1 < n && compareNames(object, names[i], names[last + 1]) == 0; ++last) {
         object[names[last + 1].place].set(JsonValue::kSkipped);
       }
-      if (last != i) {
-        replace(object + names[i].place, object + names[last].place);
+      if (last != i && !replace(object + names[i].place, object + names[last].place)) {
+        return false;
       }
       i = last;
       names[n_kept++] = names[last];
@@ -384,6 +389,7 @@ class JsonReader {
 
   const char* const text_;
   const size_t bytes_;
+  const JsonRules rules_;
   Scratch* const scratch_;
   const StopCheck stop_;
   JsonValue* nodes_ = nullptr;
@@ -392,17 +398,18 @@ class JsonReader {
   size_t next_look_ = 0;
   uint32_t compared_ = 0;
   Error error_ = Error::kWrong;
+  JsonText twice_;
   bool stopped_ = false;
 };
 
 Status parseJson(const char* text, size_t bytes, const char* what, const StopCheck& stop,
-                 const Log& log, Scratch* scratch, const JsonValue** value) {
+                 const Log& log, Scratch* scratch, const JsonValue** value, JsonRules rules) {
   *value = nullptr;
   if (bytes > kMaxJsonBytes) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "more than %zu bytes in %s: give less", kMaxJsonBytes,
                     what);
   }
-  JsonReader reader(text, bytes, stop, scratch);
+  JsonReader reader(text, bytes, rules, stop, scratch);
   if (reader.read(nullptr)) {
     JsonValue* const nodes = scratch->take<JsonValue>(reader.nodes());
     if (nodes != nullptr && reader.read(nodes)) {
@@ -423,6 +430,10 @@ Status parseJson(const char* text, size_t bytes, const char* what, const StopChe
     case JsonReader::Error::kTooManyNames:
       return log.fail(ORIEL_ERROR_ARGUMENT, "more than %u names in one object of %s: give fewer",
                       kMaxJsonNames, what);
+    case JsonReader::Error::kNameTwice:
+      return log.fail(ORIEL_ERROR_ARGUMENT, "the name \"%.*s\" comes twice in %s: keep one of them",
+                      static_cast<int>(std::min<uint32_t>(reader.twice().bytes, 60)),
+                      reader.twice().data, what);
     case JsonReader::Error::kWrong:
       break;
   }

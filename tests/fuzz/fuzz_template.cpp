@@ -34,10 +34,9 @@ struct Given {
   JsonText textOf(Part part) const { return {parts[part].data(), parts[part].size()}; }
   bool wishes(const char* word) const { return parts[kWishes].find(word) != std::string::npos; }
   size_t bytes() const { return settings.bytes() + parts[kMessages].size(); }
-  /// What is written may have that byte only where it came from a message, a tool or a document.
+  /// What is written may have that byte only where it came from a message, a tool, a document or a variable.
   bool marks() const {
-    const std::string own = parts[kTemplate] + parts[kVariables];
-    return own.find_first_of(std::string("\\") + kMarked) == std::string::npos;
+    return parts[kTemplate].find_first_of(std::string("\\") + kMarked) == std::string::npos;
   }
 
   std::vector<std::string> parts;
@@ -127,7 +126,8 @@ Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0)
       const TextOrigin count = std::max<TextOrigin>(messages->count(), 1);
       EXPECT_TRUE(
           (range.source >= kFirstMessageSource && range.source < kFirstMessageSource + count) ||
-          range.source == kToolsSource || range.source == kDocumentsSource)
+          range.source == kToolsSource || range.source == kDocumentsSource ||
+          range.source == kVariablesSource)
           << range.source;
       end = range.end;
       before = range.source;
