@@ -54,8 +54,8 @@ Status readGrammar(const oriel_generate_options& options, Session* session, Scra
     return readGbnf(options.grammar, options.grammar_bytes, log, grammar);
   }
   const JsonValue* schema = nullptr;
-  ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema",
-                      stopOf(session), log, scratch, &schema));
+  ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema", stopOf(session),
+                      log, scratch, &schema));
   grammar->work()->allow(options.json_schema_bytes);
   ExprId expression = 0;
   ORIEL_TRY(readJsonSchema(*schema, *schema, log, grammar, &expression));
@@ -74,8 +74,8 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
                             "there are no tools to call: give them with oriel_chat_options.tools");
   }
   const JsonValue* tools = nullptr;
-  ORIEL_TRY(readTools(context.settings.tools, stopOf(session), context.log, grammar->scratch(),
-                      &tools));
+  ORIEL_TRY(
+      readTools(context.settings.tools, stopOf(session), context.log, grammar->scratch(), &tools));
   grammar->work()->allow(context.settings.tools.bytes);
   CallGrammar calls;
   ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, context.log, grammar, &calls));

@@ -116,9 +116,9 @@ enum class Own : uint8_t {
   kThinking,
   kCount,
 };
-constexpr const char* kOwnNames[] = {"messages",  "add_generation_prompt", "bos_token",
-                                     "eos_token", "tools",                 "documents",
-                                     "enable_thinking"};
+constexpr const char* kOwnNames[] = {
+    "messages",  "add_generation_prompt", "bos_token", "eos_token", "tools",
+    "documents", "enable_thinking"};
 constexpr size_t kOwnCount = static_cast<size_t>(Own::kCount);
 static_assert(sizeof(kOwnNames) / sizeof(kOwnNames[0]) == kOwnCount, "one name each");
 
@@ -130,15 +130,15 @@ Status readVariables(const TemplateSettings& settings, const StopCheck& stop, co
   if (settings.variables.bytes == 0) {
     return kOk;
   }
-  ORIEL_TRY(parseJson(settings.variables.data, settings.variables.bytes,
-                      "the template's variables", stop, log, scratch, variables));
+  ORIEL_TRY(parseJson(settings.variables.data, settings.variables.bytes, "the template's variables",
+                      stop, log, scratch, variables));
   if (!(*variables)->isObject()) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "the template's variables are no object: write {\"name\": value, ...}");
   }
   for (size_t i = 0; i < kOwnCount; ++i) {
-    const bool is_set = static_cast<Own>(i) != Own::kThinking ||
-                        settings.thinking != ThinkingWish::kTemplates;
+    const bool is_set =
+        static_cast<Own>(i) != Own::kThinking || settings.thinking != ThinkingWish::kTemplates;
     if (is_set && (*variables)->find(kOwnNames[i]) != nullptr) {
       return log.fail(ORIEL_ERROR_ARGUMENT,
                       "the template's variables have \"%s\", which Oriel sets: leave it out",
@@ -159,21 +159,32 @@ Status TemplateRun::read() {
       return log_.fail(ORIEL_ERROR_ARGUMENT, "the documents are no list: write [{...}, ...]");
     }
   }
-  return readVariables(settings_, stop_, log_, scratch_, &variables_);
+  const JsonValue* variables = nullptr;
+  ORIEL_TRY(readVariables(settings_, stop_, log_, scratch_, &variables));
+  n_given_ = variables != nullptr ? variables->count() : 0;
+  variables_ = scratch_->take<JinjaVariable>(kOwnCount + uint64_t{n_given_});
+  if (variables_ == nullptr) {
+    return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
+  }
+  size_t n = kOwnCount;
+  for (const JsonValue* one = n_given_ != 0 ? variables->first() : nullptr; one != nullptr;
+       one = one->next()) {
+    variables_[n++] = {one->key(), one, kVariablesSource, false};
+  }
+  return kOk;
 }
 
 Status TemplateRun::render(const JsonValue& messages, bool generation, const Log& log,
                            JinjaOutput* out) {
-  const size_t n_given = variables_ != nullptr ? variables_->count() : 0;
-  JinjaVariable* const variables = scratch_->take<JinjaVariable>(n_given + kOwnCount);
-  size_t n = 0;
-  const auto add = [&](const JsonText& name, const JsonValue* value, TextOrigin source) {
-    if (variables != nullptr && value != nullptr) {
-      variables[n++] = {name, value, source, value == &messages};
+  // Oriel's own stand right before the app's.
+  JinjaVariable own[kOwnCount];
+  JinjaVariable* const variables = variables_ != nullptr ? variables_ : own;
+  size_t begin = kOwnCount;
+  const auto addOwn = [&](Own which, const JsonValue* value, TextOrigin source) {
+    if (value != nullptr) {
+      variables[--begin] = {kOwnNames[static_cast<size_t>(which)], value, source,
+                            which == Own::kMessages};
     }
-  };
-  const auto addOwn = [&](Own own, const JsonValue* value, TextOrigin source) {
-    add(kOwnNames[static_cast<size_t>(own)], value, source);
   };
   JsonBuilder make(scratch_);
   addOwn(Own::kMessages, &messages, kFirstMessageSource);
@@ -185,10 +196,6 @@ Status TemplateRun::render(const JsonValue& messages, bool generation, const Log
   }
   addOwn(Own::kTools, tools_, kToolsSource);
   addOwn(Own::kDocuments, documents_, kDocumentsSource);
-  for (const JsonValue* one = n_given != 0 ? variables_->first() : nullptr; one != nullptr;
-       one = one->next()) {
-    add(one->key(), one, kVariablesSource);
-  }
   for (const JsonValue* one = messages.first(); one != nullptr; one = one->next()) {
     ORIEL_TRY(checkMessage(*one, log));
     const_cast<JsonValue*>(one->find("role"))->trust();  // it lies in somebody's scratch
@@ -202,8 +209,8 @@ Status TemplateRun::render(const JsonValue& messages, bool generation, const Log
   if (scratch_->failed()) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
   }
-  return runJinja(settings_.text.data, settings_.text.bytes, variables, n, {settings_.date}, stop_,
-                  log, scratch_, out);
+  return runJinja(settings_.text.data, settings_.text.bytes, variables + begin,
+                  kOwnCount - begin + n_given_, {settings_.date}, stop_, log, scratch_, out);
 }
 
 }  // namespace oriel_internal

@@ -68,7 +68,8 @@ class TemplateRun {
   Scratch* const scratch_;
   const JsonValue* tools_ = nullptr;
   const JsonValue* documents_ = nullptr;
-  const JsonValue* variables_ = nullptr;
+  JinjaVariable* variables_ = nullptr;  ///< room for Oriel's own, and the app's
+  uint32_t n_given_ = 0;
 };
 
 /// Reads tools as oriel_chat_options gives them; each becomes {"type": "function", "function": {...}}. Null: none.

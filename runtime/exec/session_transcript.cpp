@@ -24,7 +24,8 @@ void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
 
 Status Session::parseMessages(const char* json, size_t bytes, Scratch* scratch,
                               const JsonValue** messages) {
-  ORIEL_TRY(parseJson(json, bytes, "the messages", templateStop(), context_.log, scratch, messages));
+  ORIEL_TRY(
+      parseJson(json, bytes, "the messages", templateStop(), context_.log, scratch, messages));
   return (*messages)->isArray()
              ? Status(kOk)
              : context_.log.fail(
@@ -157,7 +158,8 @@ Status Session::checkStored(uint64_t position) const {
   const char* json = nullptr;
   for (uint64_t at = ownMessages();
        transcript_.next(&at, &entry, &json) && entry.end <= position;) {
-    ORIEL_TRY(withMessage(entry, json, context_, [](const JsonValue&, size_t) -> Status { return kOk; }));
+    ORIEL_TRY(
+        withMessage(entry, json, context_, [](const JsonValue&, size_t) -> Status { return kOk; }));
   }
   return kOk;
 }
@@ -194,10 +196,9 @@ Status Session::readTranscript(uint64_t position) {
 }
 
 Status Session::readEntry(const Transcript::Entry& entry, const char* json) {
-  return withMessage(entry, json, context_,
-                     [&](const JsonValue& message, size_t room_bytes) {
-                       return addMessage(message, room_bytes);
-                     });
+  return withMessage(entry, json, context_, [&](const JsonValue& message, size_t room_bytes) {
+    return addMessage(message, room_bytes);
+  });
 }
 
 // Message by message. From one that fails on they stay unread.

@@ -167,7 +167,8 @@ class SchemaWriter : private LiveExpressions {
     }
     const JsonValue* const branches = c_.branchesOf(all, facts);
     List<ExprId> options(scratch_);
-    for (const JsonValue* one = branches->first(); one != nullptr && !c_.failed(); one = one->next()) {
+    for (const JsonValue* one = branches->first(); one != nullptr && !c_.failed();
+         one = one->next()) {
       Conjunction with(scratch_);
       c_.branch(all, facts, *one, &with);
       for (const JsonValue* other = branches->first(); facts.is_one_of && other != nullptr;
@@ -195,7 +196,8 @@ class SchemaWriter : private LiveExpressions {
       c_.refuse(owner, "enum", "has too many values: give fewer");
     } else {
       size_t bytes = 0;
-      for (const JsonValue* one = values->first(); one != nullptr && !c_.failed(); one = one->next()) {
+      for (const JsonValue* one = values->first(); one != nullptr && !c_.failed();
+           one = one->next()) {
         addConstant(all, &owner, *one, &texts);
         const size_t last_bytes = texts.isEmpty() ? 0 : texts.last().bytes;
         (void)c_.spend(owner, kStepsOfConstant + kStepsOfByte * last_bytes);

@@ -157,7 +157,8 @@ bool SchemaContext::isProvenInvalid(const Conjunction& all, const JsonValue& oth
     return true;
   }
   if (facts.has_union) {
-    for (const JsonValue* one = branchesOf(all, facts)->first(); one != nullptr; one = one->next()) {
+    for (const JsonValue* one = branchesOf(all, facts)->first(); one != nullptr;
+         one = one->next()) {
       Conjunction with(scratch());
       branch(all, facts, *one, &with);
       if (!isProvenInvalid(with, other, depth + 1)) {

@@ -243,7 +243,7 @@ uint32_t typeOf(const JsonValue& value) {
       return kBoolType;
     case JsonKind::kNumber:
       return !readDecimal(value.text(), &decimal) || decimal.isInteger() ? kIntegerType
-                                                                       : kFractionType;
+                                                                         : kFractionType;
     case JsonKind::kString:
       return kStringType;
     case JsonKind::kArray:
@@ -504,7 +504,8 @@ StringFacts SchemaContext::stringsOf(const JsonValue& schema) {
     if (formatPattern(format->text()) == nullptr) {
       char what[120];
       std::snprintf(what, sizeof(what), "asks for \"%.*s\", which is not supported: leave it out",
-                    static_cast<int>(std::min<size_t>(format->text().bytes, 40)), format->text().data);
+                    static_cast<int>(std::min<size_t>(format->text().bytes, 40)),
+                    format->text().data);
       refuse(schema, "format", what);
     }
     facts.formats[facts.n_formats++] = format->text();

@@ -19,7 +19,8 @@ struct JsonText {
   constexpr JsonText(const char* text, size_t n)
       : data(text), bytes(n < UINT32_MAX ? static_cast<uint32_t>(n) : UINT32_MAX) {}
 
-  JsonText(const char* text) : JsonText(text, std::strlen(text)) {}  // NOLINT(google-explicit-constructor)
+  JsonText(const char* text)
+      : JsonText(text, std::strlen(text)) {}  // NOLINT(google-explicit-constructor)
 
   const char* data = nullptr;
   uint32_t bytes = 0;
@@ -76,11 +77,14 @@ class JsonValue {
 
   enum Flag : uint32_t {
     kKindBits = 7,
-    kMember = 1u << 3,    ///< it has a key
-    kLast = 1u << 4,      ///< of its siblings in the array
-    kSkipped = 1u << 5,   ///< a member whose name comes again, or came before
-    kReplaced = 1u << 6,  ///< the first of a name: the last one counts, `mark` of the key is how far behind it stands
-    kMoved = 1u << 7,     ///< that last one: `mark` of its key is how far in front the first one stands
+    kMember = 1u << 3,   ///< it has a key
+    kLast = 1u << 4,     ///< of its siblings in the array
+    kSkipped = 1u << 5,  ///< a member whose name comes again, or came before
+    kReplaced =
+        1u
+        << 6,  ///< the first of a name: the last one counts, `mark` of the key is how far behind it stands
+    kMoved =
+        1u << 7,  ///< that last one: `mark` of its key is how far in front the first one stands
     kTrusted = 1u << 8,
     kIndexed = 1u << 9,
     kAlias = 1u << 10,  ///< a container that has what another one has
@@ -90,13 +94,17 @@ class JsonValue {
   void set(uint32_t flags) { text_.mark |= flags; }
   /// Where the index of an object of so many members lies.
   JsonName* names(uint32_t count) const;
-  bool isContainer() const { return (text_.mark & kKindBits) >= static_cast<uint32_t>(JsonKind::kArray); }
+  bool isContainer() const {
+    return (text_.mark & kKindBits) >= static_cast<uint32_t>(JsonKind::kArray);
+  }
   /// Where a container's `data` leads: of an alias to the other one, of a JsonMade to its first element, else to the node
   /// behind it in the array.
   const JsonValue* pointed() const {
     return static_cast<const JsonValue*>(static_cast<const void*>(text_.data));
   }
-  void point(const JsonValue* to) { text_.data = static_cast<const char*>(static_cast<const void*>(to)); }
+  void point(const JsonValue* to) {
+    text_.data = static_cast<const char*>(static_cast<const void*>(to));
+  }
   /// In the array, the sibling behind, whether it counts or not. There is one.
   const JsonValue* beside() const {
     return (isContainer() && !has(kAlias) ? pointed() : this + 1) + (has(kMember) ? 1 : 0);
@@ -116,9 +124,9 @@ struct JsonMade : JsonValue {
 };
 
 /// JSON is refused beyond these, wherever it comes from (oriel.h, "JSON").
-constexpr uint32_t kMaxJsonDepth = 64;             ///< lists and objects within each other
-constexpr size_t kMaxJsonBytes = 64u << 20;        ///< of one text
-constexpr uint32_t kMaxJsonNames = 1u << 20;       ///< of one object
+constexpr uint32_t kMaxJsonDepth = 64;        ///< lists and objects within each other
+constexpr size_t kMaxJsonBytes = 64u << 20;   ///< of one text
+constexpr uint32_t kMaxJsonNames = 1u << 20;  ///< of one object
 /// What a byte of JSON takes at most, besides kJsonBaseBytes.
 constexpr size_t kJsonBytesPerByte = 8;
 constexpr size_t kJsonBaseBytes = 64u << 10;

@@ -68,8 +68,8 @@ void JsonBuilder::setCopy(JsonValue* copy, const JsonValue& value, uint32_t flag
 }
 
 // In one array: a wrapped element takes five small nodes.
-const JsonValue* JsonBuilder::wrapped(const JsonValue& list, const char* key,
-                                      const char* first_key, const char* first_text) {
+const JsonValue* JsonBuilder::wrapped(const JsonValue& list, const char* key, const char* first_key,
+                                      const char* first_text) {
   const auto wraps = [key](const JsonValue& value) { return value.find(key) == nullptr; };
   uint64_t n_nodes = 1;
   for (const JsonValue* one = list.first(); one != nullptr; one = one->next()) {

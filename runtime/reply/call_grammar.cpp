@@ -139,9 +139,10 @@ class CallReader {
                     static_cast<int>(std::min<size_t>(name->text().bytes, 60)), name->text().data);
       NamingLog named(log_, what);
       ORIEL_TRY(argumentsOf(parameters, named.log(), &arguments));
-      const ExprId begin = grammar_.sequence(
-          text(form_.before),
-          grammar_.sequence(grammar_.bytes(name->text().data, name->text().bytes), text(form_.behind)));
+      const ExprId begin =
+          grammar_.sequence(text(form_.before),
+                            grammar_.sequence(grammar_.bytes(name->text().data, name->text().bytes),
+                                              text(form_.behind)));
       const ExprId whole =
           grammar_.sequence(begin, grammar_.sequence(arguments, text(form_.close)));
       *out = grammar_.choice(*out, whole);
@@ -196,7 +197,8 @@ class CallReader {
         parameters == nullptr ? nullptr : parameters->find("properties");
     const bool keys_stand_bare =
         form_.shape == CallShape::kTags || form_.shape == CallShape::kPython;
-    const JsonValue* each = properties == nullptr || !keys_stand_bare ? nullptr : properties->first();
+    const JsonValue* each =
+        properties == nullptr || !keys_stand_bare ? nullptr : properties->first();
     for (; each != nullptr; each = each->next()) {
       if (!grammar_.work()->spend(kStepsOfTool +
                                   kStepsOfByte * (uint64_t{name.bytes} + each->key().bytes))) {

@@ -73,8 +73,8 @@ oriel_status oriel_json_read(const char* json, size_t bytes, const char* what,
   const oriel_allocator allocator = allocatorOf(options);
   Scratch scratch(allocator, kJsonBytesPerByte * std::min(bytes, kMaxJsonBytes) + kJsonBaseBytes);
   const JsonValue* value = nullptr;
-  const Status status = parseJson(json, bytes, what, {}, logOf(options), &scratch, &value,
-                                  JsonRules::kStrict);
+  const Status status =
+      parseJson(json, bytes, what, {}, logOf(options), &scratch, &value, JsonRules::kStrict);
   if (!status.ok()) {
     return status.code();
   }

@@ -165,9 +165,8 @@ TEST(JinjaBounds, no_input_allows_more_than_half_a_second) {
   ASSERT_TRUE(parseJson(text.data(), text.size(), "it", {}, &scratch, &list.value).ok());
   const std::string looped = "{% for a in list %}{% for b in list %}{% endfor %}{% endfor %}";
   JinjaOutput out;
-  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, runJinja(looped.data(), looped.size(), &list, 1, {}, {}, {},
-                                              &scratch, &out)
-                                         .code());
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+            runJinja(looped.data(), looped.size(), &list, 1, {}, {}, {}, &scratch, &out).code());
   EXPECT_GT(out.steps, 3000000u);
   EXPECT_LT(out.steps, 4000000u);
 }

@@ -41,15 +41,17 @@ TEST(JsonItems, come_in_their_order) {
   std::string line;
   EXPECT_EQ(ORIEL_OK, read(R"({"a": [1, -2.50, "x\ny"], "": {}, "b": true, "c": false, "d": null})",
                            &heard, &line));
-  EXPECT_EQ("object#5 a:list#3 number=1 number=-2.50 string=x\ny end :object end b:bool#1 c:bool "
-            "d:null end",
-            heard.all);
+  EXPECT_EQ(
+      "object#5 a:list#3 number=1 number=-2.50 string=x\ny end :object end b:bool#1 c:bool "
+      "d:null end",
+      heard.all);
   EXPECT_EQ("", line);
 }
 
 TEST(JsonItems, errors_have_a_line_and_no_items) {
   for (const auto& [json, reason] :
-       {std::pair<std::string, std::string>{"[1,", "no valid JSON at byte 3 of the text: correct it there"},
+       {std::pair<std::string, std::string>{
+            "[1,", "no valid JSON at byte 3 of the text: correct it there"},
         {"{\"a\":1,\"a\":2}", "the name \"a\" comes twice in the text: keep one of them"},
         {"[\"\\ud800\"]", "no valid JSON at byte 7 of the text: correct it there"},
         {std::string(65, '['), "more than 64 levels in the text: nest less"}}) {

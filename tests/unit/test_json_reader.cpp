@@ -123,8 +123,11 @@ TEST(JsonReader, names_of_one_hash_or_one_beginning_are_no_more_work) {
 
 TEST(JsonReader, who_may_stop_is_heard_wherever_the_work_is) {
   const std::string texts[] = {
-      "[" + times(300000, "1,") + "1]", "\"" + times(600000, "x") + "\"",
-      "\"" + times(300000, "\\n") + "\"", times(600000, " ") + "1", times(600000, "1"),
+      "[" + times(300000, "1,") + "1]",
+      "\"" + times(600000, "x") + "\"",
+      "\"" + times(300000, "\\n") + "\"",
+      times(600000, " ") + "1",
+      times(600000, "1"),
       namesOf(60000),
   };
   for (const std::string& text : texts) {
@@ -201,7 +204,8 @@ TEST(JsonReader, strict_rules_refuse_what_has_two_readings) {
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, watched.read(text, JsonRules::kStrict).code());
     EXPECT_EQ("the name \"k0\" comes twice in the text: keep one of them", watched.log.errors());
   }
-  for (const std::string text : {"\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "{\"\\udfff\":1}"}) {
+  for (const std::string text :
+       {"\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "{\"\\udfff\":1}"}) {
     Watched strict;
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, strict.read(text, JsonRules::kStrict).code()) << text;
     Watched tolerant;
@@ -231,8 +235,7 @@ TEST(JsonReader, copies_and_wrapped_elements_say_the_same) {
   }
   const std::string once = written(*wrapped).substr(1, written(*wrapped).size() - 2);
   EXPECT_EQ("[" + once + "," + once + "]", written(*list));
-  EXPECT_EQ("\"d\"",
-            written(*list->first()->next()->find("function")->find("name")));
+  EXPECT_EQ("\"d\"", written(*list->first()->next()->find("function")->find("name")));
 }
 
 }  // namespace

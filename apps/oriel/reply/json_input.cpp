@@ -112,7 +112,8 @@ class Builder {
   const std::string& what_;
   const size_t most_values_;
   Json root_;
-  std::vector<Json*> open_;  ///< lists and objects; a list's room is reserved, so they stay where they are
+  std::vector<Json*>
+      open_;  ///< lists and objects; a list's room is reserved, so they stay where they are
   size_t values_ = 0;
   std::exception_ptr thrown_;
 };
@@ -147,9 +148,8 @@ Json parseJson(const std::string& text, const std::string& what, size_t most_val
   options.error_line_bytes = sizeof(line);
   const size_t mark = text.compare(0, 3, kByteOrderMark) == 0 ? 3 : 0;
   Builder builder(what, most_values);
-  const oriel_status status =
-      oriel_json_read(text.data() + mark, text.size() - mark, what.c_str(), &options,
-                      Builder::onItem, &builder);
+  const oriel_status status = oriel_json_read(text.data() + mark, text.size() - mark, what.c_str(),
+                                              &options, Builder::onItem, &builder);
   if (status != ORIEL_OK && status != ORIEL_ERROR_CANCELLED) {
     throw Failure{kExitFailed, line};
   }
