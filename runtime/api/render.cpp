@@ -219,7 +219,7 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
                               "the messages are no list: write [{\"role\": \"user\", \"content\": "
                               "\"Hello\"}]");
     }
-    for (const JsonValue* one = status.ok() ? conversation.json->first : nullptr;
+    for (const JsonValue* one = status.ok() ? conversation.json->first() : nullptr;
          one != nullptr && status.ok(); one = one->next()) {
       status = checkMessage(*one, model.log);
       ++conversation.count;
@@ -231,7 +231,7 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
     status = use(conversation, &scratch);
   }
   size_t number = 0;
-  for (const JsonValue* one = status.ok() ? conversation.json->first : nullptr; one != nullptr;
+  for (const JsonValue* one = status.ok() ? conversation.json->first() : nullptr; one != nullptr;
        one = one->next()) {
     const JsonText& role = one->find("role")->text();
     warnOfRole(choice.chat, role.data, role.bytes, ++number, model.log);
@@ -372,7 +372,7 @@ Status writeTurns(const oriel_model& model, const ChatChoice& choice, const Json
 /// Messages before the first that a format cannot write.
 size_t plainCount(const Conversation& conversation) {
   size_t n = 0;
-  const JsonValue* one = conversation.messages == nullptr ? conversation.json->first : nullptr;
+  const JsonValue* one = conversation.messages == nullptr ? conversation.json->first() : nullptr;
   while (one != nullptr && isPlainMessage(*one)) {
     one = one->next();
     ++n;

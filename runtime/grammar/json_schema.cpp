@@ -252,9 +252,7 @@ class SchemaWriter : private LiveExpressions {
 
   // Of null, true and false it can be tried whether they are valid.
   ExprId oneOfFew(const Conjunction& all, const char* text) {
-    JsonValue value;
-    value.kind = text[0] == 'n' ? JsonKind::kNull : JsonKind::kBool;
-    value.boolean = text[0] == 't';
+    const JsonValue value = text[0] == 'n' ? JsonValue() : JsonValue(text[0] == 't');
     for (const SchemaElement& element : all.elements) {
       if (element.isNegated() && c_.isValid(*element.schema, value)) {
         return g_->never();

@@ -41,6 +41,11 @@ enum class JsonKind : uint8_t { kNull, kBool, kNumber, kString, kArray, kObject 
 /// An object of many members has an index of them behind the last one.
 class JsonValue {
  public:
+  JsonValue() = default;  ///< null
+  explicit JsonValue(bool boolean) : text_(nullptr, boolean ? 1 : 0) {
+    text_.mark = static_cast<uint32_t>(JsonKind::kBool);
+  }
+
   JsonKind kind() const { return static_cast<JsonKind>(text_.mark & kKindBits); }
   bool isString() const { return kind() == JsonKind::kString; }
   bool isObject() const { return kind() == JsonKind::kObject; }
