@@ -10,6 +10,8 @@
 namespace oriel_internal::jinja {
 namespace {
 
+constexpr uint64_t kUnitsOfMember = 24;  // to find it in the input
+
 struct Cut {
   int64_t start;
   int64_t stop;
@@ -68,7 +70,7 @@ bool Interpreter::textToList(const Value& text, Ref<List>* out) {
 bool Interpreter::jsonToList(const Value& json, Ref<List>* out) {
   const JsonValue& all = *json.json();
   *out = makeList(heap_, all.count());
-  if (!*out) {
+  if (!*out || !heap_->spend(kUnitsOfMember * all.count())) {
     return failMemory();
   }
   for (const JsonValue* child = all.first(); child != nullptr; child = child->next()) {
@@ -130,7 +132,7 @@ bool Interpreter::toPairs(const Value& dict, Ref<List>* out) {
   const bool is_json = dict.is(Kind::kJsonDict);
   const uint32_t count = is_json ? dict.json()->count() : dict.as<Dict>()->count;
   *out = makeList(heap_, count);
-  if (!*out) {
+  if (!*out || !heap_->spend(kUnitsOfMember * count)) {
     return failMemory();
   }
   const auto add = [&](const Value& key, Value value) {

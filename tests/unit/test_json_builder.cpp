@@ -21,7 +21,7 @@ TEST(JsonBuilder, appends_to_a_long_list_as_fast_as_to_a_short_one) {
       make.append(make.list(), make.boolean(true));
     }
   });
-  JsonValue* const list = make.list();
+  JsonMade* const list = make.list();
   const double together = processorSeconds([&] {
     for (int i = 0; i < kElements; ++i) {
       make.append(list, make.boolean(true));

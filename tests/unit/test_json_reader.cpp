@@ -111,7 +111,7 @@ TEST(JsonReader, work_of_many_names_grows_as_n_log_n) {
 }
 
 TEST(JsonReader, names_of_one_hash_or_one_beginning_are_no_more_work) {
-  for (const std::string before : {std::string(1000, 'a'), std::string()}) {
+  for (const std::string& before : {std::string(1000, 'a'), std::string()}) {
     Watched watched;
     const std::string text = namesOf(8000, before);
     ASSERT_TRUE(watched.read(text).ok());
