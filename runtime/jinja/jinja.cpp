@@ -22,14 +22,13 @@ constexpr uint64_t kStepsAByte = 32;
 constexpr uint64_t kStepsAValue =
     1500;  // some templates look through all messages for each of them
 constexpr uint64_t kMostSteps = 5'000'000;  // whatever the input: half a second
-constexpr size_t kFirstBytes = 2048;         // of output, beside as many as the input has
+constexpr size_t kFirstBytes = 2048;        // of output, beside as many as the input has
 constexpr uint32_t kMaxDepth = 400;
 
 // Adds to `bytes` what the value has of text.
 uint64_t stepsFor(const JsonValue& value, size_t* bytes) {
   *bytes += value.textBytes();
-  uint64_t steps =
-      kStepsAValue + kStepsAByte * (value.textBytes() + (value.hasKey() ? value.key().bytes : 0));
+  uint64_t steps = kStepsAValue + kStepsAByte * (value.textBytes() + value.key().bytes);
   for (const JsonValue* child = value.first(); child != nullptr; child = child->next()) {
     steps += stepsFor(*child, bytes);  // as deep as JSON may be
   }

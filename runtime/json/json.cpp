@@ -26,7 +26,10 @@ bool JsonValue::isInteger() const {
 }
 
 const JsonText& JsonValue::key() const {
-  return has(kMade) ? static_cast<const JsonMade*>(this)->own_key : this[-1].text_;
+  static constexpr JsonText kNone;
+  return !has(kMember) ? kNone
+         : has(kMade)  ? static_cast<const JsonMade*>(this)->own_key
+                       : this[-1].text_;
 }
 
 // Of what stands here or behind.

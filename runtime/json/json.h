@@ -63,7 +63,7 @@ class JsonValue {
   /// Elements or members.
   uint32_t count() const { return isContainer() ? text_.bytes : 0; }
   bool hasKey() const { return has(kMember); }
-  /// Of a member: decoded.
+  /// Of a member: decoded. Of anything else: empty.
   const JsonText& key() const;
   /// The elements or members in their order; null at the end. Members that come again stand where they stood first,
   /// with the last value, as in a Python dict.

@@ -74,7 +74,7 @@ ExprId membersInOrder(Grammar* grammar, const JsonValue* properties, const JsonV
   // From the back: what may follow when something stands before, and when nothing does.
   ExprId behind = grammar->empty();
   ExprId first = grammar->empty();
-  for (uint32_t i = all != nullptr ? properties->count() : 0; i > 0; --i) {
+  for (uint32_t i = all != nullptr && properties != nullptr ? properties->count() : 0; i > 0; --i) {
     const ExprId one = member(*all[i - 1].property);
     const RuleId behind_rule = grammar->newRule();
     grammar->define(behind_rule, behind);
