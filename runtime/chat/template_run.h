@@ -29,9 +29,11 @@ struct TemplateSettings {
 
 /// What a template may take, beyond what it is given. Published ones take under 200 KiB for some messages.
 constexpr size_t kTemplateBytes = 1u << 20;
+/// What it may take for each byte of messages, tools, documents and variables, beside what reading them takes.
+constexpr size_t kTemplateBytesPerByte = 8;
 /// A byte of a template may take as much as so many of JSON.
-constexpr size_t kJsonBytesAByteOfTemplate = 3;
-/// The cap of a scratch in which `given` bytes of JSON are rendered: kJsonBytesPerByte for each, and kTemplateBytes.
+constexpr size_t kJsonBytesAByteOfTemplate = 2;
+/// The cap of a scratch in which `given` bytes of JSON are read and rendered.
 size_t templateScratchBytes(size_t given);
 
 /// Sources of what a template is given (TextOrigin): message i has kFirstMessageSource + i.

@@ -75,7 +75,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     const JsonValue* const message =
         JsonBuilder(&scratch).message({role, std::strlen(role)}, {text, bytes});
     return message != nullptr
-               ? addByTemplate(*message, kJsonBytesPerByte * bytes)
+               ? addByTemplate(*message, kTemplateBytesPerByte * bytes)
                : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
   }
   const bool is_user = std::strcmp(role, "user") == 0;

@@ -261,7 +261,7 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
 Status Session::streamMessage(const JsonValue& message, const Transcript::Entry& entry,
                               uint64_t end, const RecoverOptions& options, bool* fits) {
   if ((entry.flags & Transcript::kReply) == 0) {
-    ORIEL_TRY(addMessage(message, kJsonBytesPerByte * size_t{entry.bytes}));
+    ORIEL_TRY(addMessage(message, kTemplateBytesPerByte * size_t{entry.bytes}));
     *fits = position_ == entry.end;
     return kOk;
   }

@@ -73,11 +73,11 @@
  *    a head's rows several times); by oriel_tokenize 46 bytes for
  *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
  *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
- *    oriel_render_tokens the rendered text besides; by calls that take JSON at most 8 bytes for each byte of it, with
- *    64 KiB, until they return; by calls that run a chat template 1 MiB, 24 bytes for each byte of the template, and of
- *    those 8 what the JSON has left (of messages in structs 8 bytes for each byte of text and 256 for each message);
- *    by oriel_model_load as much for the file's own template; by a reply that is held to a schema, a grammar or tools
- *    at most 64 MiB while that is compiled, the JSON included; for saving to a file, restoring from one and recovering; and for reading
+ *    oriel_render_tokens the rendered text besides; by calls that take JSON at most 8 bytes for each byte of it, and
+ *    64 KiB; by calls that run a chat template besides 1 MiB, 32 bytes for each byte of the template, 8 for each byte of
+ *    messages, tools, documents and variables, and 256 for each message in a struct (by oriel_model_load for the file's
+ *    own template, too); by a reply that is held to a schema, a grammar or tools 64 MiB while that is compiled, its JSON
+ *    included; for saving to a file, restoring from one and recovering; and for reading
  *    compiled pipelines that cache_dir keeps when they take more than the upload ring has. What the Vulkan driver
  *    allocates for its own bookkeeping is outside the plan: Oriel cannot see it.
  */
