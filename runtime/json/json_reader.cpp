@@ -53,7 +53,8 @@ class JsonReader {
     return ask();
   }
   void skipSpace() {
-    while ((has(' ') || has('\n') || has('\r') || has('\t')) && goesOn()) {
+    while (at_ < bytes_ && static_cast<uint8_t>(text_[at_]) <= ' ' &&
+           (has(' ') || has('\n') || has('\r') || has('\t')) && goesOn()) {
       ++at_;
     }
   }
@@ -87,14 +88,17 @@ class JsonReader {
     }
     JsonText text;
     JsonKind kind = JsonKind::kNull;
-    bool ok = true;
+    bool ok = false;
     if (has('"')) {
       kind = JsonKind::kString;
       ok = readString(&text);
-    } else if (takeWord("true") || takeWord("false")) {
+    } else if (has('t') || has('f')) {
       kind = JsonKind::kBool;
-      text.bytes = text_[at_ - 2] == 'u' ? 1 : 0;
-    } else if (!takeWord("null")) {
+      text.bytes = has('t') ? 1 : 0;
+      ok = takeWord(has('t') ? "true" : "false");
+    } else if (has('n')) {
+      ok = takeWord("null");
+    } else {
       kind = JsonKind::kNumber;
       ok = readNumber(&text);
     }
@@ -189,11 +193,20 @@ class JsonReader {
     return at_ != begin;
   }
 
+  // Letters that stand for themselves, up to where somebody is to be asked.
+  void skipPlain() {
+    const size_t end = std::min(bytes_, next_look_);
+    while (at_ < end && text_[at_] >= 0x20 && text_[at_] < 0x7F && text_[at_] != '"' &&
+           text_[at_] != '\\') {
+      ++at_;
+    }
+  }
+
   // In place where there are no escapes, else decoded: never longer than it is written.
   bool readString(JsonText* out) {
     const size_t begin = ++at_;
     bool escapes = false;
-    while (at_ < bytes_ && text_[at_] != '"') {
+    while (skipPlain(), at_ < bytes_ && text_[at_] != '"') {
       if (static_cast<uint8_t>(text_[at_]) < 0x20 || !goesOn()) {
         return false;
       }
@@ -366,6 +379,9 @@ class JsonReader {
 
   bool sink(const JsonValue* object, JsonName* names, uint32_t at, uint32_t n) {
     const auto isBefore = [&](const JsonName& a, const JsonName& b) {
+      if (a.hash != b.hash) {
+        return a.hash < b.hash;
+      }
       const int order = compareNames(object, a, b);
       return order != 0 ? order < 0 : a.place < b.place;
     };
