@@ -427,7 +427,9 @@ Status parseJson(const char* text, size_t bytes, const char* what, const StopChe
   }
   JsonReader reader(text, bytes, rules, stop, scratch);
   if (reader.read(nullptr)) {
-    JsonValue* const nodes = scratch->take<JsonValue>(reader.nodes());
+    // Each is written whole.
+    void* const room = scratch->takeText(uint64_t{reader.nodes()} * sizeof(JsonValue));
+    JsonValue* const nodes = static_cast<JsonValue*>(room);
     if (nodes != nullptr && reader.read(nodes)) {
       *value = nodes;
       return kOk;
