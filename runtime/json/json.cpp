@@ -100,6 +100,8 @@ const JsonValue* JsonValue::findByIndex(const JsonText& name) const {
   return nullptr;
 }
 
+const JsonValue* JsonValue::find(const char* name) const { return find(JsonText(name)); }
+
 void writeJsonEscaped(const JsonText& text, const JsonSink& sink) {
   size_t begin = 0;
   for (size_t at = 0; at < text.bytes; ++at) {

@@ -70,11 +70,15 @@ class JsonValue {
   const JsonValue* first() const;
   const JsonValue* next() const;
   /// The member of that name. Null: there is none, or this is no object. Takes a few comparisons, also of many members.
+  const JsonValue* find(const char* name) const;
   const JsonValue* find(const JsonText& name) const;
 
   /// A trusted string was checked, and may stand where control tokens do.
   bool trusted() const { return has(kTrusted); }
   void trust() { set(kTrusted); }
+  /// A mark of whoever reads it.
+  bool noted() const { return has(kNoted); }
+  void note() { set(kNoted); }
 
  protected:
   friend class JsonReader;
@@ -94,6 +98,7 @@ class JsonValue {
     kIndexed = 1u << 9,
     kAlias = 1u << 10,  ///< a container that has what another one has
     kMade = 1u << 11,   ///< it is a JsonMade
+    kNoted = 1u << 12,
   };
   bool has(uint32_t flags) const { return (text_.mark & flags) != 0; }
   void set(uint32_t flags) { text_.mark |= flags; }

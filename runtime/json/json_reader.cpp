@@ -34,10 +34,10 @@ class JsonReader {
   const JsonText& twice() const { return twice_; }
 
  private:
-  static bool isDigit(char c) { return c >= '0' && c <= '9'; }
-  bool has(char c) const { return at_ < bytes_ && text_[at_] == c; }
+  /// At the end a NUL, which is no part of JSON.
+  char now() const { return at_ < bytes_ ? text_[at_] : '\0'; }
   bool take(char c) {
-    const bool there = has(c);
+    const bool there = now() == c;
     at_ += there ? 1 : 0;
     return there;
   }
@@ -52,11 +52,22 @@ class JsonReader {
     next_look_ = at_ + kJsonWorkBetweenStops;
     return ask();
   }
+  template <typename Is>
+  void skipWhile(const Is& is) {
+    do {
+      const size_t end = std::min(bytes_, next_look_);
+      while (at_ < end && is(text_[at_])) {
+        ++at_;
+      }
+    } while (at_ == next_look_ && at_ < bytes_ && goesOn());
+  }
   void skipSpace() {
-    while (at_ < bytes_ && static_cast<uint8_t>(text_[at_]) <= ' ' &&
-           (has(' ') || has('\n') || has('\r') || has('\t')) && goesOn()) {
-      ++at_;
-    }
+    skipWhile([](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
+  }
+  bool skipDigits() {
+    const size_t begin = at_;
+    skipWhile([](char c) { return c >= '0' && c <= '9'; });
+    return at_ != begin;
   }
   bool takeWord(const char* word) {
     const size_t n = std::strlen(word);
@@ -83,20 +94,21 @@ class JsonReader {
     if (!goesOn()) {
       return false;
     }
-    if (has('{') || has('[')) {
+    const char c = now();
+    if (c == '{' || c == '[') {
       return depth < kMaxJsonDepth ? readChildren(depth, flags) : fail(Error::kTooDeep);
     }
     JsonText text;
     JsonKind kind = JsonKind::kNull;
     bool ok = false;
-    if (has('"')) {
+    if (c == '"') {
       kind = JsonKind::kString;
       ok = readString(&text);
-    } else if (has('t') || has('f')) {
+    } else if (c == 't' || c == 'f') {
       kind = JsonKind::kBool;
-      text.bytes = has('t') ? 1 : 0;
-      ok = takeWord(has('t') ? "true" : "false");
-    } else if (has('n')) {
+      text.bytes = c == 't' ? 1 : 0;
+      ok = takeWord(c == 't' ? "true" : "false");
+    } else if (c == 'n') {
       ok = takeWord("null");
     } else {
       kind = JsonKind::kNumber;
@@ -107,7 +119,7 @@ class JsonReader {
   }
 
   bool readChildren(uint32_t depth, uint32_t flags) {
-    const bool is_object = has('{');
+    const bool is_object = now() == '{';
     const char close = is_object ? '}' : ']';
     const uint32_t node = put(is_object ? JsonKind::kObject : JsonKind::kArray, flags, {});
     uint32_t count = 0;
@@ -152,7 +164,7 @@ class JsonReader {
 
   bool readKey() {
     JsonText key;
-    if (!has('"') || !readString(&key)) {
+    if (now() != '"' || !readString(&key)) {
       return false;
     }
     put(JsonKind::kNull, 0, key);
@@ -174,10 +186,9 @@ class JsonReader {
     if (take('.') && !skipDigits()) {
       return false;
     }
-    if (take('e') || take('E')) {
-      if (!take('+')) {
-        take('-');
-      }
+    if ((now() | 0x20) == 'e') {
+      ++at_;
+      at_ += now() == '+' || now() == '-' ? 1 : 0;
       if (!skipDigits()) {
         return false;
       }
@@ -185,48 +196,26 @@ class JsonReader {
     *out = {text_ + begin, at_ - begin};
     return true;
   }
-  bool skipDigits() {
-    const size_t begin = at_;
-    while (at_ < bytes_ && isDigit(text_[at_]) && goesOn()) {
-      ++at_;
-    }
-    return at_ != begin;
-  }
-
-  // Letters that stand for themselves, up to where somebody is to be asked.
-  void skipPlain() {
-    const size_t end = std::min(bytes_, next_look_);
-    while (at_ < end && text_[at_] >= 0x20 && text_[at_] < 0x7F && text_[at_] != '"' &&
-           text_[at_] != '\\') {
-      ++at_;
-    }
-  }
 
   // In place where there are no escapes, else decoded: never longer than it is written.
   bool readString(JsonText* out) {
     const size_t begin = ++at_;
     bool escapes = false;
-    while (skipPlain(), at_ < bytes_ && text_[at_] != '"') {
-      if (static_cast<uint8_t>(text_[at_]) < 0x20 || !goesOn()) {
+    for (;;) {
+      skipWhile([](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; });
+      if (now() == '"') {
+        break;
+      }
+      if (static_cast<uint8_t>(now()) < 0x20 || !goesOn()) {
         return false;
       }
-      if (text_[at_] == '\\') {
-        escapes = true;
-        ++at_;
-        if (at_ == bytes_) {
-          return false;
-        }
-        ++at_;
-        continue;
-      }
+      const bool escape = now() == '\\';
       const Utf8Char c = decodeUtf8(text_ + at_, bytes_ - at_);
       if (!c.valid) {
         return false;
       }
-      at_ += c.bytes;
-    }
-    if (at_ >= bytes_) {
-      return false;
+      at_ = std::min(bytes_, at_ + (escape ? 2 : c.bytes));
+      escapes = escapes || escape;
     }
     const size_t end = at_++;
     *out = {text_ + begin, end - begin};

@@ -28,7 +28,7 @@ constexpr const char* kOfJson[] = {"allOf",
                                    "minProperties",
                                    "maxProperties"};
 
-constexpr uint64_t kStepsOfMember = 200;  // to sort its name, and to look it up
+constexpr uint64_t kStepsOfMember = 100;  // to look its name up
 
 constexpr const char* kOfChoices[] = {"anyOf", "oneOf", "enum", "const"};
 
@@ -54,31 +54,26 @@ Status failOfKey(const Log& log, const JsonText& key) {
                   shownBytes(key), key.data);
 }
 
-SchemaMember* membersOf(Grammar* grammar, const JsonValue* properties, const JsonValue* required) {
+const JsonValue** membersOf(Grammar* grammar, const JsonValue* properties,
+                            const JsonValue* required) {
   const uint32_t count = properties != nullptr ? properties->count() : 0;
   const uint32_t n_required = required != nullptr ? required->count() : 0;
-  SchemaMember* const all = grammar->scratch()->take<SchemaMember>(count);
-  const JsonText** const names = grammar->scratch()->take<const JsonText*>(n_required);
-  if (all == nullptr || names == nullptr ||
-      !grammar->work()->spend((uint64_t{count} + n_required) * kStepsOfMember)) {
+  const JsonValue** const all = grammar->scratch()->take<const JsonValue*>(uint64_t{count} + 1);
+  if (all == nullptr || !grammar->work()->spend((uint64_t{count} + n_required) * kStepsOfMember)) {
     return nullptr;
   }
-  uint32_t n_names = 0;
   for (const JsonValue* one = n_required != 0 ? required->first() : nullptr; one != nullptr;
        one = one->next()) {
-    if (one->isString()) {
-      names[n_names++] = &one->text();
+    const JsonValue* const property =
+        one->isString() && count != 0 ? properties->find(one->text()) : nullptr;
+    if (property != nullptr) {
+      const_cast<JsonValue*>(property)->note();  // the tools are read for this grammar
     }
   }
-  const auto isBefore = [](const JsonText* a, const JsonText* b) {
-    return a->bytes != b->bytes ? a->bytes < b->bytes
-                                : a->bytes != 0 && std::memcmp(a->data, b->data, a->bytes) < 0;
-  };
-  std::sort(names, names + n_names, isBefore);
   uint32_t n = 0;
   for (const JsonValue* one = count != 0 ? properties->first() : nullptr; one != nullptr;
        one = one->next()) {
-    all[n++] = {one, std::binary_search(names, names + n_names, &one->key(), isBefore)};
+    all[n++] = one;
   }
   return all;
 }

@@ -57,29 +57,26 @@ Status failOfKey(const Log& log, const JsonText& key);
 /// How much of a name a line quotes.
 int shownBytes(const JsonText& name);
 
-/// A property of an object's schema.
-struct SchemaMember {
-  const JsonValue* property = nullptr;
-  bool is_required = false;
-};
-/// All of them, in their order. Null: there is no memory, or the work has ended.
-SchemaMember* membersOf(Grammar* grammar, const JsonValue* properties, const JsonValue* required);
+/// The properties in their order, up to a null; noted are those that are required. Null: there is no memory, or the work
+/// has ended.
+const JsonValue** membersOf(Grammar* grammar, const JsonValue* properties,
+                            const JsonValue* required);
 
 /// One member after the other, `between` two; those that are not required may be left out. `member(property)` is the
 /// expression of one.
 template <typename Member>
 ExprId membersInOrder(Grammar* grammar, const JsonValue* properties, const JsonValue* required,
                       const char* between, const Member& member) {
-  const SchemaMember* const all = membersOf(grammar, properties, required);
+  const JsonValue** const all = membersOf(grammar, properties, required);
   // From the back: what may follow when something stands before, and when nothing does.
   ExprId behind = grammar->empty();
   ExprId first = grammar->empty();
-  for (uint32_t i = all != nullptr && properties != nullptr ? properties->count() : 0; i > 0; --i) {
-    const ExprId one = member(*all[i - 1].property);
+  for (uint32_t i = all != nullptr && all[0] != nullptr ? properties->count() : 0; i > 0; --i) {
+    const ExprId one = member(*all[i - 1]);
     const RuleId behind_rule = grammar->newRule();
     grammar->define(behind_rule, behind);
     const ExprId rest = grammar->rule(behind_rule);
-    const bool needed = all[i - 1].is_required;
+    const bool needed = all[i - 1]->noted();
     const ExprId with = grammar->sequence(one, rest);
     const ExprId more = grammar->sequence(grammar->text(between), with);
     behind = needed ? more : grammar->choice(more, rest);
