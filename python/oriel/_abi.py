@@ -168,6 +168,16 @@ class oriel_weight_format(IntEnum):
     ORIEL_WEIGHTS_F16 = 3
 
 
+class oriel_json_kind(IntEnum):
+    ORIEL_JSON_NULL = 0
+    ORIEL_JSON_BOOL = 1
+    ORIEL_JSON_NUMBER = 2
+    ORIEL_JSON_STRING = 3
+    ORIEL_JSON_LIST = 4
+    ORIEL_JSON_OBJECT = 5
+    ORIEL_JSON_END = 6
+
+
 class oriel_allocator(Structure):
     allocate: Optional[int]
     release: Optional[int]
@@ -800,6 +810,16 @@ class oriel_shape_info(Structure):
     n_experts_used: int
 
 
+class oriel_json_item(Structure):
+    struct_size: int
+    kind: int
+    count: int
+    text: Optional[int]
+    text_bytes: int
+    key: Optional[int]
+    key_bytes: int
+
+
 oriel_log_fn: Any = CFUNCTYPE(None, c_int, c_char_p, c_void_p)
 oriel_progress_fn: Any = CFUNCTYPE(c_int, c_uint64, c_uint64, c_void_p)
 oriel_part_fn: Any = CFUNCTYPE(c_int, POINTER(oriel_part), c_void_p)
@@ -807,6 +827,7 @@ oriel_token_fn: Any = CFUNCTYPE(c_int, POINTER(oriel_token_event), c_void_p)
 oriel_logits_fn: Any = CFUNCTYPE(c_int, c_size_t, POINTER(c_float), c_size_t, c_void_p)
 oriel_check_fn: Any = CFUNCTYPE(None, POINTER(oriel_check), c_void_p)
 oriel_candidate_fn: Any = CFUNCTYPE(None, POINTER(oriel_candidate), c_void_p)
+oriel_json_fn: Any = CFUNCTYPE(c_int, POINTER(oriel_json_item), c_void_p)
 
 oriel_allocator._fields_ = [
     ("allocate", c_void_p),
@@ -1396,6 +1417,15 @@ oriel_shape_info._fields_ = [
     ("n_experts", c_uint32),
     ("n_experts_used", c_uint32),
 ]
+oriel_json_item._fields_ = [
+    ("struct_size", c_size_t),
+    ("kind", c_int),
+    ("count", c_uint32),
+    ("text", c_void_p),
+    ("text_bytes", c_size_t),
+    ("key", c_void_p),
+    ("key_bytes", c_size_t),
+]
 
 # What each returns, and its arguments.
 FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
@@ -1474,4 +1504,5 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "oriel_shape_list": (c_int, [POINTER(oriel_shape_info), c_size_t, POINTER(c_size_t)]),
     "oriel_plan_shape": (c_int, [c_char_p, c_int, POINTER(oriel_options), POINTER(oriel_plan)]),
     "oriel_speed_measure_shape": (c_int, [c_char_p, c_int, POINTER(oriel_options), POINTER(oriel_speed)]),
+    "oriel_json_read": (c_int, [c_char_p, c_size_t, c_char_p, POINTER(oriel_options), oriel_json_fn, c_void_p]),
 }

@@ -75,7 +75,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     const JsonValue* const message =
         JsonBuilder(&scratch).message({role, std::strlen(role)}, {text, bytes});
     return message != nullptr
-               ? addByTemplate(*message, bytes)
+               ? addByTemplate(*message, kTemplateBytesPerByte * bytes)
                : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
   }
   const bool is_user = std::strcmp(role, "user") == 0;
@@ -166,7 +166,8 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
   }
   // Only a reader asks for them; they stay as long as it reads.
   const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
-  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, context_.log, tools, &reply->tools)
+  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, templateStop(), context_.log, tools,
+                                    &reply->tools)
                         : kOk);
   ORIEL_TRY(forgetEvicted());
   keepState(/*start=*/false);

@@ -393,13 +393,13 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
 void Session::askForMessage(const JsonValue& message, uint64_t begin, const SamplerState& before) {
   const JsonValue* const content = message.find("content");
   if (content != nullptr && content->isString()) {
-    askFor(content->text.data, content->text.bytes, begin, before);
+    askFor(content->text().data, content->text().bytes, begin, before);
   }
-  for (const JsonValue* part = content != nullptr ? content->first : nullptr; part != nullptr;
-       part = part->next) {
+  for (const JsonValue* part = content != nullptr ? content->first() : nullptr; part != nullptr;
+       part = part->next()) {
     const JsonValue* const text = part->find("text");
     if (text != nullptr && text->isString()) {
-      askFor(text->text.data, text->text.bytes, begin, before);
+      askFor(text->text().data, text->text().bytes, begin, before);
     }
   }
 }

@@ -261,13 +261,13 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
 Status Session::streamMessage(const JsonValue& message, const Transcript::Entry& entry,
                               uint64_t end, const RecoverOptions& options, bool* fits) {
   if ((entry.flags & Transcript::kReply) == 0) {
-    ORIEL_TRY(addMessage(message, entry.bytes));
+    ORIEL_TRY(addMessage(message, kTemplateBytesPerByte * size_t{entry.bytes}));
     *fits = position_ == entry.end;
     return kOk;
   }
   const JsonValue* const content = message.find("content");
   *fits = content != nullptr && content->isString();
-  return *fits ? streamReply(content->text, entry, end, options, fits) : Status(kOk);
+  return *fits ? streamReply(content->text(), entry, end, options, fits) : Status(kOk);
 }
 
 // As they came, through the window as it was then, until `end` tokens are there. *fits: each has the tokens that it had.
@@ -284,7 +284,8 @@ Status Session::streamMessages(const Transcript& transcript, uint64_t end,
     }
     Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
     const JsonValue* message = nullptr;
-    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context_.log, &scratch, &message));
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", templateStop(), context_.log, &scratch,
+                        &message));
     ORIEL_TRY(streamMessage(*message, entry, end, options, fits));
   }
   return kOk;

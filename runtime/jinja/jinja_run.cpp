@@ -51,7 +51,7 @@ bool Interpreter::define(const JinjaVariable* variables, size_t n_variables) {
     }
   }
   for (size_t i = n_variables; i > 0; --i) {  // of two with one name the first stays
-    const Symbol* const name = symbol(variables[i - 1].name);
+    const Symbol* const name = world_.parser->find(variables[i - 1].name);
     if (name != nullptr && !defineVariable(variables[i - 1], name)) {
       return false;
     }
@@ -64,12 +64,12 @@ bool Interpreter::defineVariable(const JinjaVariable& variable, const Symbol* na
   if (!json.isArray()) {
     return set(name, Value::json(&json, variable.source));
   }
-  Ref<List> list = makeList(heap_, json.count);
-  if (!list || !charge(json.count)) {
+  Ref<List> list = makeList(heap_, json.count());
+  if (!list || !charge(json.count())) {
     return !list ? failMemory() : false;
   }
   TextOrigin source = variable.source;
-  for (const JsonValue* element = json.first; element != nullptr; element = element->next) {
+  for (const JsonValue* element = json.first(); element != nullptr; element = element->next()) {
     pushTo(list.get(), Value::json(element, source));
     source += variable.source_by_element ? 1 : 0;
   }

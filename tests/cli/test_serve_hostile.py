@@ -359,6 +359,22 @@ def test_bodies_of_many_values():
             for value in values:
                 body = ('{%s, "x": [%s]}' % (field, ",".join([value] * 1100000))).encode()
                 sends(server, f"too many {value}: {path}", request(body, path=path, headers=CLOSE), [400])
+        names = ",".join('"name%d":1' % i for i in range(200000)).encode()
+        for where in (b'"x": {%s}' % names, b'"x": [{%s}]' % names, b'"chat_template_kwargs": {%s}' % names):
+            body = b'{"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 1, %s}' % where
+            answer = server.post(PATH, body, Content_Type="application/json")
+            check(f"200,000 names in one object: {where[:30]}", answer.status == 200, answer)
+        check("it still answers", server.chat("Hi.").status == 200)
+
+
+def test_variables_that_oriel_sets():
+    with Server(BUNDLED) as server:
+        for name in ("messages", "tools", "bos_token", "eos_token", "add_generation_prompt", "documents"):
+            body = GOOD[:-1] + b', "chat_template_kwargs": {"%s": []}}' % name.encode()
+            sends(server, f"the variable {name}", request(body, headers=CLOSE), [400])
+        answer = server.post(PATH, GOOD[:-1] + b', "chat_template_kwargs": {"messages": []}}',
+                             Content_Type="application/json")
+        check("the line says which", b"messages" in answer.body and b"leave it out" in answer.body, answer)
         check("it still answers", server.chat("Hi.").status == 200)
 
 

@@ -42,7 +42,7 @@ void readValue(const std::string& input) {
     const Json json = cli::parseJson(input, "the file");
     pastFirstCheck();
     EXPECT_TRUE(nlohmann::json::accept(input));
-    EXPECT_LE(depthOf(json), cli::kMostJsonDepth);
+    EXPECT_LE(depthOf(json), size_t{kMaxJsonDepth});
     try {
       const std::vector<int32_t> ids = cli::idsFromJson(json, "the file");
       const Json& list = json.is_object() ? json["ids"] : json;

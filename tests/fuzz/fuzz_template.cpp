@@ -34,10 +34,9 @@ struct Given {
   JsonText textOf(Part part) const { return {parts[part].data(), parts[part].size()}; }
   bool wishes(const char* word) const { return parts[kWishes].find(word) != std::string::npos; }
   size_t bytes() const { return settings.bytes() + parts[kMessages].size(); }
-  /// What is written may have that byte only where it came from a message, a tool or a document.
+  /// What is written may have that byte only where it came from a message, a tool, a document or a variable.
   bool marks() const {
-    const std::string own = parts[kTemplate] + parts[kVariables];
-    return own.find_first_of(std::string("\\") + kMarked) == std::string::npos;
+    return parts[kTemplate].find_first_of(std::string("\\") + kMarked) == std::string::npos;
   }
 
   std::vector<std::string> parts;
@@ -124,10 +123,11 @@ Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0)
       EXPECT_LE(range.end, out.bytes);
       EXPECT_TRUE(range.begin > end || (range.begin == end && range.source != before));
       // The list of messages as a whole counts as the first, also where it is empty.
-      const TextOrigin count = std::max<TextOrigin>(messages->count, 1);
+      const TextOrigin count = std::max<TextOrigin>(messages->count(), 1);
       EXPECT_TRUE(
           (range.source >= kFirstMessageSource && range.source < kFirstMessageSource + count) ||
-          range.source == kToolsSource || range.source == kDocumentsSource)
+          range.source == kToolsSource || range.source == kDocumentsSource ||
+          range.source == kVariablesSource)
           << range.source;
       end = range.end;
       before = range.source;
@@ -182,15 +182,15 @@ void renderTurns(const Given& given, size_t most_bytes = 0) {
   }
   const Scratch::Place begin = session.scratch()->place();
   uint32_t count = 0;
-  for (const JsonValue* one = messages->first; one != nullptr && count < kMostTurns;
-       one = one->next, ++count) {
+  for (const JsonValue* one = messages->first(); one != nullptr && count < kMostTurns;
+       one = one->next(), ++count) {
     place.closed = given.wishes("closed");
     const oriel_status status = session.ended(renderTurn(session.run(), place, *one, &turn));
     if (status != ORIEL_OK) {
       return;
     }
     checkTurn(turn, given.marks());
-    const LastMessage last = lastMessageOf(one->find("role")->text);
+    const LastMessage last = lastMessageOf(one->find("role")->text());
     place.has_system |= last == LastMessage::kSystem && place.last == LastMessage::kNothing;
     place.last = last;
     session.scratch()->releaseTo(begin);

@@ -236,7 +236,6 @@ TEST(JinjaWork, of_a_name_does_not_grow_with_the_names) {
   EXPECT_LT(units[1], units[0] + units[0] / 10);
 }
 
-// Members are compared with those of the same hash, not with all before.
 TEST(JinjaWork, of_an_object_grows_with_its_members) {
   for (const std::string use : {"given|list", "given|items", "given.items()", "given|tojson",
                                 "given|string", "given.keys()", "given.values()"}) {
@@ -252,6 +251,22 @@ TEST(JinjaWork, of_an_object_grows_with_its_members) {
     }
     EXPECT_LT(units[1], 6 * units[0]) << use;
   }
+}
+
+// A walk through all members for each is 64 times the work for 8 times the members.
+TEST(JinjaWork, of_looking_members_up_grows_with_the_look_ups) {
+  uint64_t units[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    ordered_json values;
+    for (int k = 0; k < (i == 0 ? 1000 : 8000); ++k) {
+      values["given"]["name" + std::to_string(k)] = 1;
+    }
+    const Ran ran = run("{% for name in given %}{{ given[name] }}{{ name in given }}{% endfor %}",
+                        UINT32_MAX, JinjaVariables(values));
+    EXPECT_EQ(ORIEL_OK, ran.status) << ran.error;
+    units[i] = ran.units;
+  }
+  EXPECT_LT(units[1], 9 * units[0]);
 }
 
 TEST(JinjaWork, members_that_come_again_stand_where_they_stood_first) {

@@ -25,7 +25,7 @@ constexpr char kJson[] = "application/json";
 constexpr uint64_t kSeedZero = 0x9e3779b97f4a7c15;
 
 /// A body that takes some MB to read.
-[[maybe_unused]] constexpr size_t kLargeBytes = 64 << 10;
+constexpr size_t kLargeBytes = 64 << 10;
 
 std::vector<std::unique_ptr<Slot>> makeSlots(const ServiceOptions& options, const Model& model) {
   std::vector<std::unique_ptr<Slot>> slots;
@@ -387,7 +387,10 @@ Slot::Call Service::callOf(const Exchange& client) {
 
 template <typename Read>
 auto Service::readBody(const HttpRequest& request, const Read& read) {
-  const std::lock_guard<std::mutex> hold(parsing_);
+  std::unique_lock<std::mutex> hold(large_bodies_, std::defer_lock);
+  if (request.body.size() >= kLargeBytes) {
+    hold.lock();
+  }
   const Freeing freeing{request.body.size()};
   return read(bodyOf(request));
 }

@@ -90,7 +90,8 @@ class Service {
   Slots slots_;
   Watcher watcher_;
   const RequestGuard guard_;
-  std::mutex parsing_;  ///< a body takes many times its bytes once it is parsed: one at a time
+  /// They take many times their bytes once they are parsed: one is read at a time. Others do not wait for them.
+  std::mutex large_bodies_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> device_lost_{false};
 };

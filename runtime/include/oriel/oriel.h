@@ -62,6 +62,10 @@
  *    again and again while the model is there. A file that somebody writes to or cuts off while a call reads it, or has
  *    written to since the model was loaded, is ORIEL_ERROR_IO. One that is removed, or replaced by another under its
  *    name, is read as it was.
+ *  - JSON (messages, tools, documents, variables, schemas) is RFC 8259's: at most 64 MiB, 64 lists and objects within
+ *    each other and 1048576 names in one object, else ORIEL_ERROR_ARGUMENT. Reading takes time in proportion to the
+ *    bytes (n log n for the names of an object) and checks for cancellation at least once in 65536 bytes. Where a name
+ *    comes again in an object, its last value counts (tests/unit/test_json_reader.cpp).
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
  *    plan states. Generating takes none. Borrowed for the length of a call only: by every call that takes a model
  *    file what lies before its tensors' data (at most twice its bytes, 128 MiB), which oriel_model_load gives back
@@ -70,7 +74,11 @@
  *    a head's rows several times); by oriel_tokenize 46 bytes for
  *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
  *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
- *    oriel_render_tokens the rendered text besides; for saving to a file, restoring from one and recovering; and for reading
+ *    oriel_render_tokens the rendered text besides; by calls that take JSON at most 8 bytes for each byte of it, and
+ *    64 KiB; by calls that run a chat template besides 1 MiB, 32 bytes for each byte of the template, 8 for each byte of
+ *    messages, tools, documents and variables, and 256 for each message in a struct (by oriel_model_load for the file's
+ *    own template, too); by a reply that is held to a schema, a grammar or tools 64 MiB while that is compiled, its JSON
+ *    included; for saving to a file, restoring from one and recovering; and for reading
  *    compiled pipelines that cache_dir keeps when they take more than the upload ring has. What the Vulkan driver
  *    allocates for its own bookkeeping is outside the plan: Oriel cannot see it.
  */
@@ -414,8 +422,10 @@ typedef struct oriel_chat_options {
   /* Documents to answer from: a JSON list, as the template wants its items. NULL: none. */
   const char *documents;
   size_t documents_bytes;
-  /* A JSON object with more of the template's variables, e.g. {"reasoning_effort": "low"}. They go before those that
-   * Oriel sets itself (bos_token, enable_thinking, ...). NULL: none. */
+  /* A JSON object with more of the template's variables, e.g. {"reasoning_effort": "low"}. Their text is never read as
+   * control tokens, as that of messages, tools and documents is not. The names that Oriel sets are ORIEL_ERROR_ARGUMENT:
+   * messages, add_generation_prompt, bos_token, eos_token, tools and documents, and enable_thinking where no_thinking or
+   * thinking says it (tests/unit/test_template_variables.cpp). NULL: none. */
   const char *variables;
   size_t variables_bytes;
 } oriel_chat_options;
