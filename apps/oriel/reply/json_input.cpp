@@ -102,7 +102,7 @@ class Builder {
         read.ptr == end && read.ec == std::errc()) {
       return whole < 0 ? Json(whole) : Json(static_cast<uint64_t>(whole));
     }
-    Json number = Json::parse(begin, end, nullptr, /*allow_exceptions=*/false);
+    Json number = Json::parse(std::string(begin, end), nullptr, /*allow_exceptions=*/false);
     if (number.is_discarded()) {
       throw Failure{kExitFailed, what_ + " has a number that is too large: correct it"};
     }
