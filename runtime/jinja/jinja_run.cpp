@@ -51,7 +51,7 @@ bool Interpreter::define(const JinjaVariable* variables, size_t n_variables) {
     }
   }
   for (size_t i = n_variables; i > 0; --i) {  // of two with one name the first stays
-    const Symbol* const name = world_.parser->find(variables[i - 1].name);
+    const Symbol* const name = symbol(variables[i - 1].name);
     if (name != nullptr && !defineVariable(variables[i - 1], name)) {
       return false;
     }

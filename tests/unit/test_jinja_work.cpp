@@ -383,13 +383,14 @@ TEST(JinjaWork, of_looking_names_up_counts_the_names_before) {
 
 TEST(JinjaWork, of_keys_counts_their_bytes) {
   EXPECT_GE(run("{% set x = (1)[text] %}", UINT32_MAX).units, 30000u);
-  JsonValue number;
   const std::string digits(30000, '7');
-  number.kind = JsonKind::kNumber;
-  number.text = {digits.data(), digits.size()};
+  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
+  Scratch scratch(allocator, kMostBytes);
   JinjaVariable variable;
   variable.name = "number";
-  variable.value = &number;
+  ASSERT_EQ(ORIEL_OK, parseJson(digits.data(), digits.size(), "the number", Log(), &scratch,
+                                &variable.value)
+                          .code());
   EXPECT_GE(
       run("{% set x = number == number %}", UINT32_MAX, std::vector<JinjaVariable>{variable}).units,
       30000u);
