@@ -8,7 +8,8 @@ namespace oriel_internal {
 
 size_t templateScratchBytes(size_t given) {
   uint64_t bytes = 0;
-  const bool fits = checkedMul(given, kJsonBytesPerByte + kTemplateBytesPerByte, &bytes) && bytes < SIZE_MAX / 4;
+  const bool fits =
+      checkedMul(given, kJsonBytesPerByte + kTemplateBytesPerByte, &bytes) && bytes < SIZE_MAX / 4;
   return (fits ? static_cast<size_t>(bytes) : SIZE_MAX / 4) + kTemplateBytes;
 }
 
