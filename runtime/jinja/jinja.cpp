@@ -21,7 +21,7 @@ constexpr uint64_t kSteps = 700000;
 constexpr uint64_t kStepsAByte = 32;
 constexpr uint64_t kStepsAValue =
     1500;  // some templates look through all messages for each of them
-constexpr uint64_t kMostSteps = 5'000'000;  // whatever the input: half a second
+constexpr uint64_t kMostSteps = 7'000'000;  // whatever the input: half a second
 constexpr size_t kFirstBytes = 2048;        // of output, beside as many as the input has
 constexpr uint32_t kMaxDepth = 400;
 
