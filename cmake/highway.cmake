@@ -22,11 +22,16 @@ endif()
 option(ORIEL_FETCH_HIGHWAY "Download Highway where it is not installed" OFF)
 if(ORIEL_FETCH_HIGHWAY)
   include(FetchContent)
+  if(POLICY CMP0135)
+    cmake_policy(SET CMP0135 NEW)
+  endif()
   # A folder without a CMakeLists.txt: nothing of Highway is to be built.
-  FetchContent_Declare(highway GIT_REPOSITORY https://github.com/google/highway.git GIT_TAG 1.0.3
-                       GIT_SHALLOW ON SOURCE_SUBDIR hwy)
+  FetchContent_Declare(highway URL https://github.com/google/highway/archive/refs/tags/1.0.3.tar.gz
+                       URL_HASH SHA256=566fc77315878473d9a6bd815f7de78c73734acdcb745c3dde8579560ac5440e
+                       SOURCE_SUBDIR hwy)
   FetchContent_MakeAvailable(highway)
   set(ORIEL_HIGHWAY_HEADERS ${highway_SOURCE_DIR})
+  set(ORIEL_LICENCE_highway ${highway_SOURCE_DIR}/LICENSE)
 else()
   message(STATUS "Highway was not found (package libhwy-dev, or -DORIEL_FETCH_HIGHWAY=ON): "
                  "plain code on the CPU")

@@ -38,7 +38,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/oriel/oriel.h
               ${PROJECT_SOURCE_DIR}/runtime/include/oriel/sessions.h
               ${PROJECT_SOURCE_DIR}/runtime/include/oriel/tools.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oriel)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_BINARY_DIR}/THIRD_PARTY_NOTICES.txt
+        DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # find_package(oriel)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/oriel-config-version.cmake

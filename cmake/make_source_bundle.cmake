@@ -3,8 +3,9 @@
 #   oriel.h               oriel.h and sessions.h in one
 #   src/                  the sources as they are, each in its folder, behind a line or two that say when it is compiled
 #   third_party/          headers of Highway and Vulkan
-#   Makefile, LICENSE, README.md
+#   Makefile, LICENSE, THIRD_PARTY_NOTICES.txt, README.md
 include(${CMAKE_ARGV3})
+include(${ROOT}/cmake/notices.cmake)
 if(CMAKE_ARGV4)
   set(BUNDLE ${CMAKE_ARGV4})
 endif()
@@ -89,18 +90,23 @@ file(READ ${FROM}/include/oriel/sessions.h sessions)
 string(REPLACE "#include \"oriel/oriel.h\"\n" "" sessions "${sessions}")
 file(WRITE ${BUNDLE}/oriel.h "${text}\n${sessions}")
 
+set(parts unicode)
 if(HIGHWAY)
+  list(APPEND parts highway)
+  set(ORIEL_LICENCE_highway ${HIGHWAY_LICENCE})
   file(GLOB found ${HIGHWAY}/hwy/*.h)
   file(COPY ${found} DESTINATION ${BUNDLE}/third_party/hwy)
   file(COPY ${HIGHWAY}/hwy/ops DESTINATION ${BUNDLE}/third_party/hwy FILES_MATCHING PATTERN "*.h")
 endif()
 if(VULKAN)
+  list(APPEND parts vulkan)
   file(COPY ${VULKAN}/vulkan/vulkan_core.h ${VULKAN}/vulkan/vk_platform.h DESTINATION ${BUNDLE}/third_party/vulkan)
   if(EXISTS ${VULKAN}/vk_video)
     file(COPY ${VULKAN}/vk_video DESTINATION ${BUNDLE}/third_party FILES_MATCHING PATTERN "*.h")
   endif()
 endif()
 file(COPY ${ROOT}/LICENSE DESTINATION ${BUNDLE})
+oriel_notices(${BUNDLE}/THIRD_PARTY_NOTICES.txt ${parts})
 file(WRITE ${BUNDLE}/Makefile "# make -j8 [CXX=clang++] [CXXFLAGS='-O2 -DORIEL_VULKAN=0']   gives liboriel.a
 CXXFLAGS ?= -O2
 objects := $(patsubst %.cpp,%.o,$(wildcard src/*/*.cpp))
@@ -125,6 +131,7 @@ else. Use `oriel.h`; compile every file of `src/*/`, with `src` and `third_party
 - `-DORIEL_VULKAN=0`: without Vulkan. `-DORIEL_CPU_SIMD=0`: plain code on the CPU.
 - `-ffp-contract=off`: what is in the cache is then the same on every processor.
 - Licence: Apache-2.0 (LICENSE). So are third_party/hwy (Google's Highway) and third_party/vulkan, third_party/vk_video
-  (Khronos's Vulkan headers), whose files say whose they are.
+  (Khronos's Vulkan headers), whose files say whose they are. THIRD_PARTY_NOTICES.txt has their licences, and that of the
+  Unicode data.
 - The library is many files, for their names would meet in one.
 ")

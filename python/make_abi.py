@@ -1,4 +1,4 @@
-"""Writes oriel/_abi.py from the C headers: python3 python/make_abi.py
+"""Writes oriel/_abi.py and runtime/api/struct_fields.h from the C headers: python3 python/make_abi.py
 
 Structs, enumerations, callbacks and functions become what ctypes needs, so that no line of that file is typed by
 hand. tests/test_abi.py compares the file with the headers, and its layouts and prototypes with a C compiler's.
@@ -220,12 +220,48 @@ class Writer:
         return out + ["}"]
 
 
+def read_all(include: Path) -> Header:
+    return read("\n".join((include / name).read_text(encoding="utf-8") for name in HEADERS))
+
+
 def make_abi(include: Path) -> str:
-    header = read("\n".join((include / name).read_text(encoding="utf-8") for name in HEADERS))
-    return "\n".join(Writer(header).lines()) + "\n"
+    return "\n".join(Writer(read_all(include)).lines()) + "\n"
+
+
+def make_struct_fields(include: Path) -> str:
+    """Where fields end, for the library: a struct_size of the app's ends there."""
+    out = [
+        "// Where the fields of the app's structs end. Written by python/make_abi.py from the headers: do not edit.",
+        "#pragma once",
+        "",
+        "#include <cstddef>",
+        "#include <cstdint>",
+        "",
+        '#include "oriel/sessions.h"',
+        '#include "oriel/tools.h"',
+        "",
+        "// clang-format off",
+        "namespace oriel_internal {",
+        "",
+        "template <typename T>",
+        "struct FieldEnds;",
+        "",
+        "#define ORIEL_END(type, field) static_cast<uint16_t>(offsetof(type, field) + sizeof(type::field))",
+    ]
+    for name, members in read_all(include).structs.items():
+        if members[0].name != "struct_size":
+            continue
+        out += ["", "template <>", f"struct FieldEnds<{name}> {{", "  static constexpr uint16_t list[] = {"]
+        out += [f"      ORIEL_END({name}, {member.name})," for member in members]
+        out += ["  };", "};"]
+    return "\n".join([*out, "", "#undef ORIEL_END", "", "}  // namespace oriel_internal", "// clang-format on", ""])
 
 
 if __name__ == "__main__":
-    target = HERE / "oriel" / "_abi.py"
-    target.write_text(make_abi(HERE.parent / "runtime" / "include" / "oriel"), encoding="utf-8")
-    sys.stdout.write(f"{target}\n")
+    headers = HERE.parent / "runtime" / "include" / "oriel"
+    for target, text in (
+        (HERE / "oriel" / "_abi.py", make_abi(headers)),
+        (HERE.parent / "runtime" / "api" / "struct_fields.h", make_struct_fields(headers)),
+    ):
+        target.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{target}\n")

@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE / "source" if (HERE / "source").is_dir() else HERE.parent
 LIBRARY = {"win32": "oriel.dll", "darwin": "liboriel.dylib"}.get(sys.platform, "liboriel.so")
 MODEL = ("oriel-tiny-q8_0.gguf", "oriel-tiny-q8_0.gguf.calibration.json", "MODEL_CARD.md")
+PARTS = ("unicode", "highway", "vulkan")  # of cmake/notices.cmake
 SOURCES = ("CMakeLists.txt", "LICENSE", "cmake", "runtime", "platform", "shaders")
 
 
@@ -36,6 +37,11 @@ def version():
 def need(program, package):
     if shutil.which(program) is None:
         sys.exit(f"oriel: {program} is not installed: install {package}, or set ORIEL_LIBRARY to a built {LIBRARY}")
+
+
+def licences():
+    """ORIEL_LICENCE_highway=FILE and its like, where no Debian package has the text."""
+    return [f"-D{name}={value}" for name, value in os.environ.items() if name.startswith("ORIEL_LICENCE_")]
 
 
 def built_library(build):
@@ -62,6 +68,9 @@ class BuildPy(build_py):
         package = Path(self.build_lib) / "oriel"
         shutil.copy(built_library(Path(self.get_finalized_command("build").build_temp) / "cmake"), package / LIBRARY)
         shutil.copy(ROOT / "LICENSE", package)
+        need("cmake", "cmake")
+        notices = ["-P", str(ROOT / "cmake/notices.cmake"), str(package / "THIRD_PARTY_NOTICES.txt"), *PARTS]
+        subprocess.run(["cmake", *licences(), *notices], check=True)
         (package / "models").mkdir(exist_ok=True)
         for name in MODEL:
             shutil.copy(ROOT / "models" / "oriel-tiny" / name, package / "models")

@@ -58,12 +58,7 @@ else
 fi
 
 kotlin=$bindings/kotlin
-compiler=kotlin-compiler@2.4.20
-if ! oriel_is_complete "$kotlin" "$compiler" && command -v npm >/dev/null && oriel_begin_folder "$kotlin"; then
-  oriel_retry 3 oriel_logged npm install --prefix "$kotlin" --no-save --ignore-scripts "$compiler" &&
-    echo "$compiler" >"$kotlin/.complete"
-fi
-if [[ -f $kotlin/.complete ]]; then
+if command -v npm >/dev/null && mkdir -p "$kotlin" && oriel_npm kotlin "$kotlin"; then
   options+=("-DORIEL_KOTLIN=$kotlin/node_modules/kotlin-compiler/lib")
 else
   oriel_say "Kotlin is skipped: its compiler could not be had with npm"

@@ -26,8 +26,10 @@ package() {
   (cd "$build" && oriel_logged cpack -G "$1" -B "$to")
 }
 package TGZ lib
+oriel_complete_notices "$build/THIRD_PARTY_NOTICES.txt"
 package DEB "lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
 oriel_logged cmake --build "$build" --target source-bundle
+oriel_complete_notices "$build/oriel-bundle/THIRD_PARTY_NOTICES.txt"
 cp "$build"/oriel-bundle-*.tar.gz "$to"
 rm -rf "$to/_CPack_Packages"
 ls -l "$to"

@@ -69,7 +69,7 @@ races() {
   fi
   step tsan unit build/tsan/tests/oriel_unit_tests --gtest_brief=1 --gtest_filter='*Pool*:*Thread*:*Share*:*Gate*:*Expert*:*Cache*'
   step tsan cpu build/tsan/tests/oriel_tests_cpu --gtest_brief=1 \
-    --gtest_filter='*SeveralSessions*:*Stress*:*SideBySide*:*Cancel*:*Callbacks*:*Trim*:*OnFile*:*CpuExecutor*:*Recover*:*LostDevice*'
+    --gtest_filter='*SeveralSessions*:*Stress*:*SideBySide*:*Cancel*:*Callbacks*:*Trim*:*OnFile*:*CpuExecutor*:*Recover*:*LostDevice*:*ThreadGaps*:Gate.*'
   step tsan soak build/tsan/tests/soak/oriel_soak --seconds 120
   step tsan serve python3 tests/cli/test_serve_hostile.py build/tsan/apps/oriel tests/data
 }

@@ -3,8 +3,8 @@
 #
 #   scripts/serve_clients.sh [ORIEL]     ORIEL: the program; without it, that of the release build, which is made
 #
-# Installs Node.js and Chromium (some 300 MB) where they are missing; the packages openai and playwright-core, in the
-# versions of the day, lie in build/serve_clients afterwards, and so do screenshots of the page.
+# Installs Node.js and Chromium (some 300 MB) where they are missing; the packages openai and playwright-core lie in
+# build/serve_clients afterwards, and so do screenshots of the page.
 #
 # The last line is `N passed, N failed`. The exit code is 0 only if none failed and at least one passed.
 set -uo pipefail
@@ -32,11 +32,7 @@ if [[ -z $oriel ]]; then
   oriel=$oriel_root/build/release/apps/oriel
 fi
 
-echo '{"private": true}' >"$work/package.json"
-if [[ ! -d $work/node_modules/openai || ! -d $work/node_modules/playwright-core ]]; then
-  (cd "$work" && oriel_retry 3 oriel_logged npm install --no-audit --no-fund --no-package-lock openai playwright-core) ||
-    oriel_fail "npm could not install openai and playwright-core"
-fi
+oriel_npm clients "$work" || oriel_fail "npm could not install openai and playwright-core"
 cp "$oriel_root"/tests/serve/*.mjs "$work/" || oriel_fail "cannot write to $work"
 
 servers=()

@@ -40,19 +40,17 @@ if [[ $part != test ]]; then
   done
   echo '{ "type": "commonjs" }' >web/dist/package.json
   node web/make_worker.mjs || oriel_fail "making the worker failed"
-  cp LICENSE web/LICENSE
+  cp LICENSE build/wasm/THIRD_PARTY_NOTICES.txt web/
+  oriel_complete_notices web/THIRD_PARTY_NOTICES.txt || oriel_fail "licences are missing: see above"
   (cd web && npm pack --silent --pack-destination ../build/web) || oriel_fail "npm pack failed"
   node web/make_page.mjs || oriel_fail "the page is too large"
+  cp LICENSE build/wasm/THIRD_PARTY_NOTICES.txt build/page/
 fi
 [[ $part == build ]] && exit 0
 
 # The native program is the reference.
 oriel_configure && cmake --build build/release --target oriel_cli || oriel_fail "building the program failed"
-if [[ ! -d build/web/node_modules/typescript ]]; then
-  (cd build/web && echo '{ "private": true }' >package.json &&
-    oriel_logged npm install --no-audit --no-fund playwright-core@1.48 typescript@5.6) ||
-    oriel_say "npm could not fetch playwright-core and typescript"
-fi
+oriel_npm web build/web || oriel_say "npm could not fetch playwright-core and typescript"
 report=build/web/tests.tap
 node --test --test-reporter=tap web/test/ | tee "$report"
 count() {

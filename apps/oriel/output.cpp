@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "failure.h"
+#include "system.h"
+#include "terminal/shown.h"
 
 namespace cli {
 namespace {
@@ -17,8 +19,13 @@ int write_error = 0;
 }  // namespace
 
 bool tryPrint(std::string_view text) noexcept {
-  if (write_error == 0 && (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
-                           std::fflush(stdout) != 0)) {
+  static const bool shown = isTerminal(Stream::kOut);
+  thread_local ShownBefore before;
+  const auto write = [&] {
+    return shown ? writeShown(text, stdout, &before)
+                 : std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  };
+  if (write_error == 0 && (!write() || std::fflush(stdout) != 0)) {
     write_error = errno != 0 ? errno : EIO;
   }
   return write_error == 0;

@@ -13,7 +13,7 @@ namespace cli {
 /// Fields stay in the order in which they were added.
 using Json = nlohmann::ordered_json;
 
-/// Writes to stdout at once. Once the reader has gone away this ends the command quietly (throws
+/// Writes to stdout at once, on a terminal as writeShown() does. Once the reader has gone away this ends the command quietly (throws
 /// Failure with exit code 0 and no message); any other error is a failure.
 void print(std::string_view text);
 /// As print(), for callbacks of the library, through which nothing may be thrown: false instead,

@@ -42,6 +42,7 @@ int openUnnamed(const std::string&, unsigned) { return -1; }
 bool giveName(std::FILE*, const std::string&) { return false; }
 void keepMode(int, unsigned) {}
 std::FILE* streamOf(int fd) { return _fdopen(fd, "wb"); }
+int heldCopy(std::FILE*) { return -1; }  // an open file keeps its name there
 void closeRaw(int fd) { _close(fd); }
 
 #else
@@ -74,6 +75,7 @@ bool giveName(std::FILE* file, const std::string& path) {
 
 void keepMode(int fd, unsigned mode) { (void)::fchmod(fd, mode); }
 std::FILE* streamOf(int fd) { return ::fdopen(fd, "wb"); }
+int heldCopy(std::FILE* file) { return ::fcntl(::fileno(file), F_DUPFD_CLOEXEC, 0); }
 void closeRaw(int fd) { ::close(fd); }
 
 #endif
@@ -103,7 +105,11 @@ std::string behindLinks(const std::string& path) {
   return behind.u8string();
 }
 
-ResultFile::ResultFile(const std::string& path) : path_(path), target_(path) {
+ResultFile::ResultFile(const std::string& path, ResultKind kind) : path_(path), target_(path) {
+  if (kind == ResultKind::kPrivate) {
+    open(/*exists=*/true, 0600);
+    return;
+  }
   std::error_code error;
   const fs::file_status status = fs::status(fs::u8path(path), error);
   if (fs::is_directory(status)) {
@@ -182,17 +188,24 @@ bool ResultFile::place() {
       return false;
     }
   }
-  if (std::fclose(std::exchange(file_, nullptr)) != 0) {
-    return false;
-  }
+  const int held = heldCopy(file_);  // nobody else gets its number while it is open
   std::error_code error;
-  fs::rename(fs::u8path(temporary_), fs::u8path(target_), error);
-  if (error) {
-    errno = error.value();
-    return false;
+  if (std::fclose(std::exchange(file_, nullptr)) != 0) {
+    error.assign(errno, std::generic_category());
+  } else {
+    fs::rename(fs::u8path(temporary_), fs::u8path(target_), error);
   }
-  temporary_.clear();
-  return true;
+  if (!error) {
+    temporary_.clear();
+  }
+  if (!error && held >= 0 && isOthers(held, target_)) {
+    error.assign(EPERM, std::generic_category());
+  }
+  if (held >= 0) {
+    closeRaw(held);
+  }
+  errno = error.value();
+  return !error;
 }
 
 void ResultFile::commit() {
@@ -220,8 +233,8 @@ void ResultFile::commit(const std::string& text) {
   commit();
 }
 
-void writeResultFile(const std::string& path, const std::string& text) {
-  ResultFile(path).commit(text);
+void writeResultFile(const std::string& path, const std::string& text, ResultKind kind) {
+  ResultFile(path, kind).commit(text);
 }
 
 }  // namespace cli

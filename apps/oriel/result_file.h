@@ -7,14 +7,18 @@
 
 namespace cli {
 
+enum class ResultKind {
+  kResult,  ///< links are followed, devices and pipes are written to as they are, a replaced file passes on its mode
+  kPrivate,  ///< the program's own: for this user alone; what has the name is replaced, a link too
+};
+
 /// Written without a name, or where that cannot be under one that nobody can guess, and put in its place by
 /// commit(): nobody ever finds half of it, and nothing that somebody planted beside it is written through. Without
-/// commit() nothing remains, and what was there is as it was. A file that is replaced passes on its mode; links are
-/// followed. Devices and pipes are written to as they are.
+/// commit() nothing remains, and what was there is as it was. commit() fails if another user's file has the name then.
 class ResultFile {
  public:
   /// Throws Failure.
-  explicit ResultFile(const std::string& path);
+  explicit ResultFile(const std::string& path, ResultKind kind = ResultKind::kResult);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
@@ -46,6 +50,7 @@ std::string nameBeside(const std::string& path);
 std::string behindLinks(const std::string& path);
 
 /// All of a result at once. Throws Failure.
-void writeResultFile(const std::string& path, const std::string& text);
+void writeResultFile(const std::string& path, const std::string& text,
+                     ResultKind kind = ResultKind::kResult);
 
 }  // namespace cli

@@ -135,6 +135,9 @@ std::FILE* openFile(const std::string& path, const char* mode) {
 }
 
 std::FILE* openRegularFile(const std::string& path) { return openFile(path, "rb"); }
+bool isOwned(int) { return true; }  // below the user's own folder, whose rights it takes over
+bool isNamed(int, const std::string&) { return true; }
+bool isOthers(int, const std::string&) { return false; }
 
 void prepareStreams() {
   _setmode(0, _O_BINARY);
@@ -207,6 +210,26 @@ std::FILE* openRegularFile(const std::string& path) {
     ::close(fd);
   }
   return file;
+}
+
+bool isOwned(int descriptor) {
+  struct stat info = {};
+  return ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
+         info.st_nlink == 1 && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool isNamed(int descriptor, const std::string& path) {
+  struct stat open = {};
+  struct stat named = {};
+  return ::fstat(descriptor, &open) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
+bool isOthers(int descriptor, const std::string& path) {
+  struct stat open = {};
+  struct stat named = {};
+  return ::fstat(descriptor, &open) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         open.st_uid != named.st_uid;
 }
 
 void prepareStreams() {

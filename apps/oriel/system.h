@@ -26,6 +26,12 @@ bool isSet(const char* name);
 std::FILE* openFile(const std::string& path, const char* mode);
 /// To be read. Waits for nobody: null where it is a pipe or a device, whatever it was a moment ago.
 std::FILE* openRegularFile(const std::string& path);
+/// A regular file of this user, with one name, that nobody else may write to.
+bool isOwned(int descriptor);
+/// Whether `path` is a name of the open file itself; a link to it is none.
+bool isNamed(int descriptor, const std::string& path);
+/// Whether `path` is a file of another user than the open one is.
+bool isOthers(int descriptor, const std::string& path);
 
 bool isTerminal(Stream stream);
 /// Columns of the terminal behind stdout or stderr; 80 when unknown.

@@ -16,7 +16,16 @@ if (extensions.findByName("kotlin") == null) {
     }
 }
 
+// Licences of what is in the library, as Java resources of the AAR: written by CMake, which knows what is in it.
+val notices = layout.buildDirectory.dir("notices")
+tasks.configureEach {
+    if (name.startsWith("process") && name.endsWith("JavaRes")) {
+        dependsOn(tasks.matching { it.name.startsWith("configureCMake") })
+    }
+}
+
 android {
+    sourceSets["main"].resources.srcDir(notices)
     namespace = "dev.oriel"
     compileSdk = 35
     ndkVersion = "27.2.12479018"
@@ -35,6 +44,7 @@ android {
                 // Highway: headers of the CPU's vector kernels; without them the CPU is many times
                 // slower.
                 arguments += listOf("-DANDROID_STL=c++_static", "-DORIEL_FETCH_HIGHWAY=ON")
+                arguments += "-DORIEL_NOTICES_TO=${notices.get()}/META-INF/dev.oriel"
             }
         }
     }

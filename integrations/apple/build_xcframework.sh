@@ -50,3 +50,4 @@ build_for ios-simulator iOS iphonesimulator 15.0
 build_for macos Darwin macosx 12.0
 
 xcodebuild -create-xcframework "${arguments[@]}" -output "$build/COriel.xcframework"
+cp "$root/LICENSE" "$build/ios/THIRD_PARTY_NOTICES.txt" "$build/COriel.xcframework/"

@@ -176,7 +176,10 @@ class CpuExecutor final : public HostExecutor {
     }
     const Way& way = wayOf(op);
     if (way.shared != nullptr) {
-      (this->*way.shared)(walk, op);
+      // Who missed the section must not look at the step's block: the caller may be filling the next one.
+      if (pool_.present(walk.thread)) {
+        (this->*way.shared)(walk, op);
+      }
       return n + 1;
     }
     const uint32_t rows = rowsOf(walk, op);

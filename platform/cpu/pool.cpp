@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/test_gap.h"
 #include "os/os.h"
 
 #if defined(__x86_64__) || defined(__i386__) || defined(_M_X64)
@@ -183,6 +184,9 @@ void Pool::sync(uint32_t thread) {
     leave(thread, false);
   }
   waitWhile(member.section << kSectionShift, kSectionMask, kSpinInRunMs);
+  if (member.section >= member.joined) {  // in no section, so that nobody waits
+    testGap();
+  }
   ++member.section;
   member.present = thread == 0 || member.section == member.joined || enter(member.section);
 }

@@ -168,10 +168,25 @@ class oriel_weight_format(IntEnum):
     ORIEL_WEIGHTS_F16 = 3
 
 
+class oriel_json_kind(IntEnum):
+    ORIEL_JSON_NULL = 0
+    ORIEL_JSON_BOOL = 1
+    ORIEL_JSON_NUMBER = 2
+    ORIEL_JSON_STRING = 3
+    ORIEL_JSON_LIST = 4
+    ORIEL_JSON_OBJECT = 5
+    ORIEL_JSON_END = 6
+
+
 class oriel_allocator(Structure):
     allocate: Optional[int]
     release: Optional[int]
     user: Optional[int]
+
+
+class oriel_setting(Structure):
+    name: Optional[bytes]
+    value: Optional[bytes]
 
 
 class oriel_options(Structure):
@@ -228,6 +243,8 @@ class oriel_options(Structure):
     recall_dir: Optional[bytes]
     error_line: Optional[int]
     error_line_bytes: int
+    settings: Any
+    setting_count: int
 
 
 class oriel_chat_options(Structure):
@@ -257,6 +274,8 @@ class oriel_session_options(Structure):
     progress_user: Optional[int]
     window_tokens: int
     reserved_window: int
+    settings: Any
+    setting_count: int
 
 
 class oriel_logit_bias(Structure):
@@ -304,6 +323,8 @@ class oriel_generate_options(Structure):
     part_user: Optional[int]
     draft: int
     reserved_draft: int
+    settings: Any
+    setting_count: int
 
 
 class oriel_token_logprob(Structure):
@@ -800,6 +821,16 @@ class oriel_shape_info(Structure):
     n_experts_used: int
 
 
+class oriel_json_item(Structure):
+    struct_size: int
+    kind: int
+    count: int
+    text: Optional[int]
+    text_bytes: int
+    key: Optional[int]
+    key_bytes: int
+
+
 oriel_log_fn: Any = CFUNCTYPE(None, c_int, c_char_p, c_void_p)
 oriel_progress_fn: Any = CFUNCTYPE(c_int, c_uint64, c_uint64, c_void_p)
 oriel_part_fn: Any = CFUNCTYPE(c_int, POINTER(oriel_part), c_void_p)
@@ -807,11 +838,16 @@ oriel_token_fn: Any = CFUNCTYPE(c_int, POINTER(oriel_token_event), c_void_p)
 oriel_logits_fn: Any = CFUNCTYPE(c_int, c_size_t, POINTER(c_float), c_size_t, c_void_p)
 oriel_check_fn: Any = CFUNCTYPE(None, POINTER(oriel_check), c_void_p)
 oriel_candidate_fn: Any = CFUNCTYPE(None, POINTER(oriel_candidate), c_void_p)
+oriel_json_fn: Any = CFUNCTYPE(c_int, POINTER(oriel_json_item), c_void_p)
 
 oriel_allocator._fields_ = [
     ("allocate", c_void_p),
     ("release", c_void_p),
     ("user", c_void_p),
+]
+oriel_setting._fields_ = [
+    ("name", c_char_p),
+    ("value", c_char_p),
 ]
 oriel_options._fields_ = [
     ("struct_size", c_size_t),
@@ -867,6 +903,8 @@ oriel_options._fields_ = [
     ("recall_dir", c_char_p),
     ("error_line", c_void_p),
     ("error_line_bytes", c_size_t),
+    ("settings", POINTER(oriel_setting)),
+    ("setting_count", c_size_t),
 ]
 oriel_chat_options._fields_ = [
     ("struct_size", c_size_t),
@@ -894,6 +932,8 @@ oriel_session_options._fields_ = [
     ("progress_user", c_void_p),
     ("window_tokens", c_uint32),
     ("reserved_window", c_uint32),
+    ("settings", POINTER(oriel_setting)),
+    ("setting_count", c_size_t),
 ]
 oriel_logit_bias._fields_ = [
     ("id", c_int32),
@@ -938,6 +978,8 @@ oriel_generate_options._fields_ = [
     ("part_user", c_void_p),
     ("draft", c_int),
     ("reserved_draft", c_uint32),
+    ("settings", POINTER(oriel_setting)),
+    ("setting_count", c_size_t),
 ]
 oriel_token_logprob._fields_ = [
     ("id", c_int32),
@@ -1396,11 +1438,21 @@ oriel_shape_info._fields_ = [
     ("n_experts", c_uint32),
     ("n_experts_used", c_uint32),
 ]
+oriel_json_item._fields_ = [
+    ("struct_size", c_size_t),
+    ("kind", c_int),
+    ("count", c_uint32),
+    ("text", c_void_p),
+    ("text_bytes", c_size_t),
+    ("key", c_void_p),
+    ("key_bytes", c_size_t),
+]
 
 # What each returns, and its arguments.
 FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "oriel_status_text": (c_char_p, [c_int]),
     "oriel_version": (c_char_p, []),
+    "oriel_option_list": (c_int, [c_void_p, c_size_t, POINTER(c_size_t)]),
     "oriel_model_load": (c_int, [c_char_p, POINTER(oriel_options), POINTER(c_void_p)]),
     "oriel_model_free": (None, [c_void_p]),
     "oriel_session_create": (c_int, [c_void_p, POINTER(oriel_session_options), POINTER(c_void_p)]),
@@ -1474,4 +1526,5 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "oriel_shape_list": (c_int, [POINTER(oriel_shape_info), c_size_t, POINTER(c_size_t)]),
     "oriel_plan_shape": (c_int, [c_char_p, c_int, POINTER(oriel_options), POINTER(oriel_plan)]),
     "oriel_speed_measure_shape": (c_int, [c_char_p, c_int, POINTER(oriel_options), POINTER(oriel_speed)]),
+    "oriel_json_read": (c_int, [c_char_p, c_size_t, c_char_p, POINTER(oriel_options), oriel_json_fn, c_void_p]),
 }

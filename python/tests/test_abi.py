@@ -41,6 +41,8 @@ class Abi(unittest.TestCase):
     def test_the_file_is_what_the_headers_become(self):
         written = (HERE.parent / "oriel" / "_abi.py").read_text(encoding="utf-8")
         self.assertEqual(written, make_abi.make_abi(INCLUDE / "oriel"), "run python3 python/make_abi.py")
+        fields = (INCLUDE.parent / "api" / "struct_fields.h").read_text(encoding="utf-8")
+        self.assertEqual(fields, make_abi.make_struct_fields(INCLUDE / "oriel"), "run python3 python/make_abi.py")
 
     @needs_compiler
     def test_every_field_lies_where_a_c_compiler_puts_it(self):
@@ -102,6 +104,7 @@ class Abi(unittest.TestCase):
         """What the package does not call, and why."""
         left_out = {
             "oriel_device_list": "device_list_with is it with more",
+            "oriel_json_read": "Python reads JSON itself",
             "oriel_render": "messages go as JSON",
             "oriel_render_tokens": "messages go as JSON",
             "oriel_session_restore": "restore_as is it with more",
@@ -135,7 +138,7 @@ class Abi(unittest.TestCase):
 
 
 FUNCTION_TYPES = ("oriel_log_fn", "oriel_progress_fn", "oriel_token_fn", "oriel_part_fn", "oriel_logits_fn",
-                  "oriel_check_fn", "oriel_candidate_fn")
+                  "oriel_check_fn", "oriel_candidate_fn", "oriel_json_fn")
 BYTES = {"int": "4i", "oriel_status": "4i", "uint32_t": "4u", "uint64_t": "8u", "size_t": "8u", "float": "4f",
          "oriel_trim_level": "4i", "oriel_weight_format": "4i", "void": "0"}
 

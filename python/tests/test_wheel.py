@@ -63,10 +63,13 @@ class Wheel(unittest.TestCase):
         self.assertRegex(self.wheel.name, rf"^oriel-\d+\.\d+\.\d+-py3-none-{platform}\.whl$")
         with zipfile.ZipFile(self.wheel) as wheel:
             names = wheel.namelist()
+            notices = wheel.read("oriel/THIRD_PARTY_NOTICES.txt").decode()
             tag = wheel.read(next(name for name in names if name.endswith("/WHEEL"))).decode()
         self.assertIn("Root-Is-Purelib: false", tag)
         for name in ("py.typed", "LICENSE", "models/oriel-tiny-q8_0.gguf", "models/oriel-tiny-q8_0.gguf.calibration.json"):
             self.assertIn(f"oriel/{name}", names)
+        for part in ("Unicode data files (", "Highway (", "Vulkan headers ("):
+            self.assertIn(f"\n{part}", notices)
         self.assertTrue(any(re.fullmatch(r"oriel/(lib)?oriel\.(so|dylib|dll)", name) for name in names))
 
     def test_examples(self):

@@ -10,6 +10,7 @@
 
 #include "api/device_wish.h"
 #include "api/on_file.h"
+#include "api/struct_fields.h"
 #include "api/trim.h"
 #include "base/workspace.h"
 #include "budget/budget.h"
@@ -63,33 +64,30 @@ class CallingThreads {
   std::atomic<uintptr_t> threads_[kMost] = {};
 };
 
-/// What a struct_size may be: no struct is or will be longer, and a number of another meaning is mostly longer still.
-constexpr size_t kMostStructBytes = 64 * 1024;
-inline bool validSize(size_t struct_size) {
-  return struct_size >= sizeof(size_t) && struct_size <= kMostStructBytes;
+/// A struct of the C API, which begins with its struct_size: where its fields end.
+struct StructShape {
+  const uint16_t* ends;
+  uint32_t n;
+  uint32_t bytes;
+};
+template <typename T>
+constexpr StructShape shapeOf() {
+  return {FieldEnds<T>::list, std::size(FieldEnds<T>::list), sizeof(T)};
 }
 
-/// Copies a caller's options over zeros. An app newer than this library may have set fields that are
-/// not known here: false if one of those is not zero, or if struct_size was forgotten.
+/// It is a size, and ends between two fields: that of this library's struct, of an earlier or of a later one. No struct is
+/// or will be longer than 64 KiB, and a number of another meaning is mostly longer still.
+bool validSize(size_t struct_size, StructShape shape);
+/// Copies a caller's struct over zeros: whole fields. An app newer than this library may have set fields that are not
+/// known here: false if one of those is not zero, if struct_size was forgotten, or if it ends inside a field.
+bool readStruct(const void* given, StructShape shape, void* out);
+/// Copies a result to a caller's struct, as much of it as the caller knows.
+void writeStruct(const void* result, StructShape shape, void* out);
+
 template <typename T>
 bool readOptions(const T* given, T* options) {
   static_assert(std::is_trivially_copyable<T>::value, "a C struct");
-  *options = T();
-  if (given == nullptr) {
-    return true;
-  }
-  const size_t size = given->struct_size;
-  if (!validSize(size)) {
-    return false;
-  }
-  std::memcpy(static_cast<void*>(options), given, std::min(size, sizeof(T)));
-  const uint8_t* bytes = reinterpret_cast<const uint8_t*>(given);
-  for (size_t i = sizeof(T); i < size; ++i) {
-    if (bytes[i] != 0) {
-      return false;
-    }
-  }
-  return true;
+  return readStruct(given, shapeOf<T>(), options);
 }
 
 /// The number in an enum field that an app filled: it may be none of the enum's, and reading it as the enum
@@ -111,34 +109,32 @@ oriel_kv_format publicFormat(KvFormat format);
 /// False for a number that names no format; AUTO is none.
 bool readFormat(int wanted, KvFormat* format);
 
-/// Copies a result to a caller's struct, as much of it as the caller knows.
 template <typename T>
 void writeResult(const T& result, T* out) {
-  const size_t size = out->struct_size;
-  std::memcpy(static_cast<void*>(out), &result, std::min(size, sizeof(T)));
-  out->struct_size = size;
+  writeStruct(&result, shapeOf<T>(), out);
 }
 
 template <typename T>
 bool validResult(const T* out) {
-  return out != nullptr && validSize(out->struct_size);
+  return out != nullptr && validSize(out->struct_size, shapeOf<T>());
 }
 
 /// Says why a struct's size or its unknown fields were refused. `type` is its name.
-Status refuseStruct(const char* type, size_t struct_size, const Log& log);
+Status refuseStruct(const char* type, size_t struct_size, StructShape shape, const Log& log);
 
 /// readOptions() with a reason.
 template <typename T>
 Status takeOptions(const T* given, const char* type, const Log& log, T* options) {
-  return readOptions(given, options) ? kOk : refuseStruct(type, given->struct_size, log);
+  return readOptions(given, options) ? kOk
+                                     : refuseStruct(type, given->struct_size, shapeOf<T>(), log);
 }
 
 /// validResult() with a reason; null is refused without.
 template <typename T>
 Status checkResult(const T* out, const char* type, const Log& log) {
-  return out == nullptr                ? Status(ORIEL_ERROR_ARGUMENT)
-         : validSize(out->struct_size) ? kOk
-                                       : refuseStruct(type, out->struct_size, log);
+  return out == nullptr     ? Status(ORIEL_ERROR_ARGUMENT)
+         : validResult(out) ? kOk
+                            : refuseStruct(type, out->struct_size, shapeOf<T>(), log);
 }
 
 /// takeOptions() of what a call begins with; error_line is "" then.
@@ -397,12 +393,16 @@ struct oriel_session {
   oriel_model* model = nullptr;
   oriel_internal::Session* session = nullptr;
   uint64_t host_bytes = 0;
-  uint64_t chat_hash = 0;                     ///< of the options that turns are written by
-  std::atomic<uint32_t> busy{0};              // 1: in a call that may change it
+  uint64_t chat_hash = 0;  ///< of the options that turns are written by
+  /// SessionUse: kInCall while a call runs that may change it, and kAsked for each that only asks.
+  mutable std::atomic<uint32_t> use{0};
   mutable std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   std::atomic<bool> lost{false};    // the device failed: nothing but what the host knows can be had
   std::atomic<bool> unread{false};  // as Transcript::hasUnread() was between two calls
-  oriel_internal::Log log;          ///< the model's, with a last error of its own
+  // 1: the cache was made anew, of zeros. Set by whoever made it; the session is another thread's, so its next call says
+  // so to it.
+  std::atomic<uint32_t> cache_lost{0};
+  oriel_internal::Log log;  ///< the model's, with a last error of its own
   oriel_internal::ErrorLine last_error;
   // Of the running call:
   std::atomic<uintptr_t> caller{0};    ///< its thread; 0: no call runs

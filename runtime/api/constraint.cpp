@@ -44,14 +44,19 @@ Status checkTexts(const oriel_generate_options& options, const Log& log) {
   return kOk;
 }
 
-Status readGrammar(const oriel_generate_options& options, const Log& log, Scratch* scratch,
+StopCheck stopOf(Session* session) {
+  return {[](void* of) { return static_cast<const Session*>(of)->cancelled(); }, session};
+}
+
+Status readGrammar(const oriel_generate_options& options, Session* session, Scratch* scratch,
                    Grammar* grammar) {
+  const Log& log = session->context().log;
   if (options.grammar != nullptr) {
     return readGbnf(options.grammar, options.grammar_bytes, log, grammar);
   }
   const JsonValue* schema = nullptr;
-  ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema", log, scratch,
-                      &schema));
+  ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema", stopOf(session),
+                      log, scratch, &schema));
   grammar->work()->allow(options.json_schema_bytes);
   ExprId expression = 0;
   ORIEL_TRY(readJsonSchema(*schema, *schema, log, grammar, &expression));
@@ -70,7 +75,8 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
                             "there are no tools to call: give them with oriel_chat_options.tools");
   }
   const JsonValue* tools = nullptr;
-  ORIEL_TRY(readTools(context.settings.tools, context.log, grammar->scratch(), &tools));
+  ORIEL_TRY(
+      readTools(context.settings.tools, stopOf(session), context.log, grammar->scratch(), &tools));
   grammar->work()->allow(context.settings.tools.bytes);
   CallGrammar calls;
   ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, context.log, grammar, &calls));
@@ -115,7 +121,7 @@ Status readConstraint(const oriel_model& model, const oriel_generate_options* gi
   if (checks) {
     return readToolCalls(model, choice == ORIEL_TOOLS_REQUIRED, session, &grammar, settings);
   }
-  ORIEL_TRY(readGrammar(options, log, &scratch, &grammar));
+  ORIEL_TRY(readGrammar(options, session, &scratch, &grammar));
   ORIEL_TRY(session->constrained()->constraint().compile(grammar, -1, log));
   settings->constrained = true;
   settings->trigger = options.trigger;

@@ -27,7 +27,8 @@ oriel_status oriel_session_get_marks(const oriel_session* handle, oriel_mark* ma
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  if (refusedBeside(handle)) {
+  const Look look(handle);
+  if (look.refused()) {
     return ORIEL_ERROR_STATE;
   }
   static_assert(

@@ -141,7 +141,8 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   keepTemplate(arena, &model->chat);
   ORIEL_TRY(settleChat(model->allocator, stop, log, &model->chat));
   if (model->chat.runs) {
-    Scratch scratch(model->allocator, templateScratchBytes(model->chat.jinja_bytes));
+    Scratch scratch(model->allocator,
+                    templateScratchBytes(kJsonBytesAByteOfTemplate * model->chat.jinja_bytes));
     LenientLog lenient(log);
     const Status parsed =
         checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),

@@ -23,8 +23,48 @@ Log logOf(const oriel_options& options) {
                             : Log{options.log, options.log_user};
 }
 
-Status refuseStruct(const char* type, size_t struct_size, const Log& log) {
-  if (validSize(struct_size)) {
+namespace {
+
+// Bytes of whole fields that a struct_size covers; 0: it is no size.
+size_t wholeFields(size_t struct_size, StructShape shape) {
+  constexpr size_t kMost = 64 * 1024;
+  if (struct_size > kMost || struct_size >= shape.bytes) {
+    return struct_size <= kMost ? shape.bytes : 0;
+  }
+  const uint16_t* const after = std::upper_bound(shape.ends, shape.ends + shape.n, struct_size);
+  return after != shape.ends ? after[-1] : 0;
+}
+
+}  // namespace
+
+bool validSize(size_t struct_size, StructShape shape) {
+  const size_t whole = wholeFields(struct_size, shape);
+  return whole != 0 && whole == std::min<size_t>(struct_size, shape.bytes);
+}
+
+bool readStruct(const void* given, StructShape shape, void* out) {
+  std::memset(out, 0, shape.bytes);
+  if (given == nullptr) {
+    return true;
+  }
+  size_t size;
+  std::memcpy(&size, given, sizeof(size));
+  std::memcpy(out, given, wholeFields(size, shape));
+  const uint8_t* const bytes = static_cast<const uint8_t*>(given);
+  return validSize(size, shape) &&
+         std::all_of(bytes + std::min<size_t>(size, shape.bytes), bytes + size,
+                     [](uint8_t byte) { return byte == 0; });
+}
+
+void writeStruct(const void* result, StructShape shape, void* out) {
+  size_t size;
+  std::memcpy(&size, out, sizeof(size));
+  std::memcpy(out, result, std::min<size_t>(size, shape.bytes));
+  std::memcpy(out, &size, sizeof(size));
+}
+
+Status refuseStruct(const char* type, size_t struct_size, StructShape shape, const Log& log) {
+  if (validSize(struct_size, shape)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "%s has fields that this version of Oriel does not know: leave them 0, or "
                     "update Oriel",
@@ -46,7 +86,7 @@ Status takeModelOptions(const oriel_options* given, LoadOptions* options) {
                          logOf(*options), options, &options->lists);
   }
   const bool forgotten = given->struct_size == 0;
-  return refuseStruct("oriel_options", given->struct_size,
+  return refuseStruct("oriel_options", given->struct_size, shapeOf<oriel_options>(),
                       forgotten ? Log{given->log, given->log_user} : logOf(*options));
 }
 

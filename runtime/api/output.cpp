@@ -16,8 +16,6 @@ oriel_status oriel_chat_add_json(oriel_session* session, const char* json, size_
 
 namespace {
 
-constexpr size_t kMostToolsMemory = 64u << 20;
-
 Status parseReply(const oriel_model& model, const oriel_chat_options* given, bool inside_thought,
                   const char* text, size_t bytes, oriel_part_fn on_part, void* user) {
   // The template need not know of tools that it is only asked about.
@@ -36,9 +34,9 @@ Status parseReply(const oriel_model& model, const oriel_chat_options* given, boo
   ReplySettings settings;
   settings.inside_thought = inside_thought;
   settings.forms = choice.forms;
-  Scratch scratch(model.allocator, kMostToolsMemory);
+  Scratch scratch(model.allocator, templateScratchBytes(tools.bytes) + sizeof(ReplyParts));
   if (tools.data != nullptr) {
-    ORIEL_TRY(readTools(tools, model.log, &scratch, &settings.tools));
+    ORIEL_TRY(readTools(tools, {}, model.log, &scratch, &settings.tools));
   }
   auto* const parts = scratch.take<ReplyParts>(1);
   if (parts == nullptr) {

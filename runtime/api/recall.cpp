@@ -167,7 +167,8 @@ oriel_status oriel_session_get_recalled(const oriel_session* handle, int32_t* id
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  if (refusedBeside(handle)) {
+  const Look look(handle);
+  if (look.refused()) {
     return ORIEL_ERROR_STATE;
   }
   const Session& session = *handle->session;

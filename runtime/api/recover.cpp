@@ -116,6 +116,7 @@ void Recovery::loseSessions() {
   for (const auto& handle : model_.handles) {
     if (handle.load() != nullptr) {
       handle.load()->lost = true;
+      handle.load()->cache_lost = 0;  // it is recovered from what it knows
     }
   }
 }

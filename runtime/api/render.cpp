@@ -66,18 +66,10 @@ Status checkMessages(const oriel_message* messages, size_t count, size_t* bytes)
 Status listMessages(const oriel_message* messages, size_t count, const Log& log, Scratch* scratch,
                     Conversation* out) {
   JsonBuilder make(scratch);
-  JsonValue* const list = make.list();
-  JsonValue* last = nullptr;
+  JsonMade* const list = make.list();
   for (size_t i = 0; i < count; ++i) {
-    JsonValue* const one = make.message({messages[i].role, std::strlen(messages[i].role)},
-                                        {messages[i].text, messages[i].text_bytes});
-    if (last == nullptr) {
-      make.append(list, one);
-    } else if (one != nullptr) {
-      last->next = one;
-      ++list->count;
-    }
-    last = one;
+    make.append(list, make.message({messages[i].role, std::strlen(messages[i].role)},
+                                   {messages[i].text, messages[i].text_bytes}));
   }
   *out = {list, messages, count, 0};
   return scratch->failed() ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -90,8 +82,8 @@ Status plainMessages(const JsonValue& list, size_t count, const ChatChoice& choi
                      Scratch* scratch, oriel_message** out) {
   *out = scratch->take<oriel_message>(uint64_t{count} + 1);
   size_t n = 0;
-  for (const JsonValue* one = list.first; one != nullptr && n < count && *out != nullptr;
-       one = one->next) {
+  for (const JsonValue* one = list.first(); one != nullptr && n < count && *out != nullptr;
+       one = one->next()) {
     const JsonValue* const content = one->find("content");
     if (content == nullptr || !content->isString() || one->find("tool_calls") != nullptr) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -99,12 +91,12 @@ Status plainMessages(const JsonValue& list, size_t count, const ChatChoice& choi
                       "\"assistant\": use a model with a template of its own for the rest",
                       choice.chat.name());
     }
-    const JsonText& role = one->find("role")->text;
+    const JsonText& role = one->find("role")->text();
     char* const name = scratch->takeText(role.bytes + 1);
     if (name != nullptr) {
       std::memcpy(name, role.data, role.bytes);
       name[role.bytes] = '\0';
-      (*out)[n++] = {name, content->text.data, content->text.bytes};
+      (*out)[n++] = {name, content->text().data, content->text().bytes};
     }
   }
   return scratch->failed() ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation")
@@ -127,23 +119,23 @@ Status warnOfLost(const JsonValue& messages, const Rendered& text, const Log& lo
   if (text.ranges == nullptr) {
     return kOk;
   }
-  uint8_t* const written = scratch->take<uint8_t>(uint64_t{messages.count} + 1);
+  uint8_t* const written = scratch->take<uint8_t>(uint64_t{messages.count()} + 1);
   if (written == nullptr) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation");
   }
-  std::memset(written, 0, messages.count);
+  std::memset(written, 0, messages.count());
   for (size_t i = 0; i < text.n_ranges; ++i) {
     const uint64_t source = text.ranges[i].source;
-    if (source >= kFirstMessageSource && source - kFirstMessageSource < messages.count) {
+    if (source >= kFirstMessageSource && source - kFirstMessageSource < messages.count()) {
       written[source - kFirstMessageSource] = 1;
     }
   }
   size_t number = 0;
-  for (const JsonValue* one = messages.first; one != nullptr; one = one->next, ++number) {
+  for (const JsonValue* one = messages.first(); one != nullptr; one = one->next(), ++number) {
     const JsonValue* const content = one->find("content");
-    const bool says = content != nullptr && content->isString() && content->text.bytes != 0;
+    const bool says = content != nullptr && content->isString() && content->text().bytes != 0;
     if (says && written[number] == 0) {
-      const JsonText& role = one->find("role")->text;
+      const JsonText& role = one->find("role")->text();
       log.write(ORIEL_LOG_WARNING,
                 "the chat template leaves out message %zu, of the role \"%.*s\": use a role that "
                 "it knows",
@@ -217,7 +209,7 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
     return status.code();
   }
   Scratch scratch(model.allocator, templateScratchBytes(given + choice.settings.bytes()) +
-                                       count * (4 * sizeof(JsonValue) + sizeof(TextRange)));
+                                       count * (4 * sizeof(JsonMade) + 4 * sizeof(TextRange)));
   Conversation conversation;
   Status status;
   if (json != nullptr) {
@@ -227,8 +219,8 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
                               "the messages are no list: write [{\"role\": \"user\", \"content\": "
                               "\"Hello\"}]");
     }
-    for (const JsonValue* one = status.ok() ? conversation.json->first : nullptr;
-         one != nullptr && status.ok(); one = one->next) {
+    for (const JsonValue* one = status.ok() ? conversation.json->first() : nullptr;
+         one != nullptr && status.ok(); one = one->next()) {
       status = checkMessage(*one, model.log);
       ++conversation.count;
     }
@@ -239,9 +231,9 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
     status = use(conversation, &scratch);
   }
   size_t number = 0;
-  for (const JsonValue* one = status.ok() ? conversation.json->first : nullptr; one != nullptr;
-       one = one->next) {
-    const JsonText& role = one->find("role")->text;
+  for (const JsonValue* one = status.ok() ? conversation.json->first() : nullptr; one != nullptr;
+       one = one->next()) {
+    const JsonText& role = one->find("role")->text();
     warnOfRole(choice.chat, role.data, role.bytes, ++number, model.log);
   }
   return status.code();
@@ -329,7 +321,7 @@ class IdWriter {
 
 /// Goes on behind a message.
 void standBehind(const JsonValue& message, TurnPlace* place) {
-  const LastMessage last = lastMessageOf(message.find("role")->text);
+  const LastMessage last = lastMessageOf(message.find("role")->text());
   place->has_system =
       place->has_system || (last == LastMessage::kSystem && place->last == LastMessage::kNothing);
   place->last = last;
@@ -342,13 +334,13 @@ Status writeTurns(const oriel_model& model, const ChatChoice& choice, const Json
   TemplateRun run(choice.settings, {}, model.log, scratch);
   ORIEL_TRY(run.read());
   TurnPlace place;
-  const JsonValue* next = messages.first;
+  const JsonValue* next = messages.first();
   if (by_format != 0) {
     const Conversation plain = {&messages, nullptr, by_format, 0};
     Rendered text;
     ORIEL_TRY(renderByFormat(model, choice, plain, false, false, scratch, &text));
     ORIEL_TRY(ids->add(text, true, choice.chat.begin[0] != '\0'));
-    for (size_t i = 0; i < by_format; ++i, next = next->next) {
+    for (size_t i = 0; i < by_format; ++i, next = next->next()) {
       standBehind(*next, &place);
     }
     place.closed = true;
@@ -357,7 +349,7 @@ Status writeTurns(const oriel_model& model, const ChatChoice& choice, const Json
     return ids->add({turn.text, turn.bytes, turn.literals, turn.n_literals}, true, turn.begins_bos);
   };
   const Scratch::Place begin = scratch->place();
-  for (; next != nullptr; next = next->next) {
+  for (; next != nullptr; next = next->next()) {
     TurnText turn;
     ORIEL_TRY(renderTurn(&run, place, *next, &turn));
     ORIEL_TRY(add(turn));
@@ -366,7 +358,7 @@ Status writeTurns(const oriel_model& model, const ChatChoice& choice, const Json
     scratch->releaseTo(begin);
   }
   TurnText turn;
-  if (messages.count == 0) {
+  if (messages.count() == 0) {
     ORIEL_TRY(renderPreamble(&run, &turn));
     return add(turn);
   }
@@ -380,9 +372,9 @@ Status writeTurns(const oriel_model& model, const ChatChoice& choice, const Json
 /// Messages before the first that a format cannot write.
 size_t plainCount(const Conversation& conversation) {
   size_t n = 0;
-  const JsonValue* one = conversation.messages == nullptr ? conversation.json->first : nullptr;
+  const JsonValue* one = conversation.messages == nullptr ? conversation.json->first() : nullptr;
   while (one != nullptr && isPlainMessage(*one)) {
-    one = one->next;
+    one = one->next();
     ++n;
   }
   return conversation.messages == nullptr ? n : conversation.count;

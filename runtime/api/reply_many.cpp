@@ -4,6 +4,7 @@
 #include "api/constraint.h"
 #include "api/generate_options.h"
 #include "api/session_call.h"
+#include "base/wipe.h"
 #include "oriel/sessions.h"
 
 using namespace oriel_internal;
@@ -73,7 +74,7 @@ class ManyReply {
 // Whether these can be answered by one call.
 bool validReplies(oriel_reply* replies, size_t count) {
   if (replies->struct_size < offsetof(oriel_reply, status) + sizeof(oriel_status) ||
-      !validSize(replies->struct_size)) {
+      !validResult(replies)) {
     return false;
   }
   for (size_t i = 0; i < count; ++i) {
@@ -115,11 +116,30 @@ oriel_status endAll(oriel_reply* replies, size_t count, Status status) {
   return setAll(replies, count, status.code());
 }
 
+// The line that says why is given once, and is every session's.
+oriel_status refuseAllAtGate(oriel_reply* replies, size_t count) {
+  const oriel_session* refused = replies->session;
+  for (size_t i = 0; i < count; ++i) {
+    const oriel_session* const session = entryOf(replies, i).session;
+    refused = (session->use.load() & kInCall) != 0 ? session : refused;
+  }
+  if ((refused->use.load() & kInCall) != 0) {
+    return setAll(replies, count, refuseCall(refused));
+  }
+  const uint32_t lines = refused->last_error.count();
+  (void)refuseTrimmed(refused->log, &refused->refusing);
+  for (size_t i = 1; i < count && refused->last_error.count() != lines; ++i) {
+    entryOf(replies, i).session->last_error.set(refused->last_error);
+  }
+  return setAll(replies, count, ORIEL_ERROR_STATE);
+}
+
 // Of all sessions or of none: one that is in another call says so.
 bool beginCalls(oriel_reply* replies, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     oriel_session* const session = entryOf(replies, i).session;
     if (beginCall(session)) {
+      meetCache(session);
       continue;
     }
     while (i-- > 0) {
@@ -162,23 +182,23 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
   if (replies == nullptr || replies->session == nullptr || count > kMaxSessions) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (!validSize(replies->struct_size)) {
+  if (!validResult(replies)) {
     oriel_session* const session = replies->session;
-    return beginCall(session)
-               ? endCall(session, refuseStruct("oriel_reply", replies->struct_size, session->log))
-               : refuseCall(session);
+    return (session->use.load() & kInCall) != 0 ? refuseCall(session)
+                                                : refuseStruct("oriel_reply", replies->struct_size,
+                                                               shapeOf<oriel_reply>(), session->log)
+                                                      .code();
   }
   if (!validReplies(replies, count)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (!beginCalls(replies, count)) {
-    return setAll(replies, count, ORIEL_ERROR_STATE);
-  }
   oriel_model& model = *replies->session->model;
   const Gate::Call call(&model.gate);  // one thread, which rests once for all
   if (!call.entered()) {
-    return endAll(replies, count,
-                  refuseTrimmed(replies->session->log, &replies->session->refusing));
+    return refuseAllAtGate(replies, count);
+  }
+  if (!beginCalls(replies, count)) {
+    return setAll(replies, count, ORIEL_ERROR_STATE);
   }
   const uint64_t bytes = count * sizeof(ManyReply);
   static_assert(alignof(ManyReply) <= 64, "blocks are aligned so");
@@ -190,6 +210,7 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
                                    "no memory for %zu replies at once: free some", count));
   }
   const oriel_status code = replyToAll(replies, count, static_cast<ManyReply*>(block));
+  wipe(block, bytes);
   release(model.allocator, block, bytes);
   return code;
 }

@@ -53,6 +53,31 @@ oriel_status listPositions(const Positions* from, uint64_t* out, size_t capacity
   return ORIEL_OK;
 }
 
+// What the session itself says; what the device says waits for others. False: refused.
+bool describeSession(const oriel_session* handle, oriel_stats* stats) {
+  const Look look(handle);
+  if (look.refused()) {
+    return false;
+  }
+  const Session& session = *handle->session;
+  stats->position = session.position();
+  stats->window_used = session.windowUsed();
+  stats->window_capacity = handle->model->plan.cache.sinks + session.cache().window;
+  stats->tokens_recalled = session.recalledTokens();
+  stats->tokens_kept = session.keptTokens();
+  stats->evicted =
+      stats->position -
+      std::min(stats->window_used - std::min(stats->tokens_recalled, stats->window_used),
+               static_cast<uint32_t>(std::min<uint64_t>(stats->position, UINT32_MAX)));
+  stats->submissions = session.submissions();
+  stats->rows_wanted = session.rows().wanted();
+  stats->rows_read = session.rows().reads();
+  stats->tokens_read_again = session.readAgain();
+  stats->tokens_drafted = session.drafts().drafted;
+  stats->tokens_accepted = session.drafts().accepted;
+  return true;
+}
+
 }  // namespace
 
 oriel_status oriel_session_reset(oriel_session* handle) {
@@ -144,21 +169,13 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   if (handle == nullptr || !validResult(out)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (refusedBeside(handle)) {
-    return ORIEL_ERROR_STATE;
-  }
   const oriel_model& model = *handle->model;
   const Session& session = *handle->session;
   oriel_stats stats = {};
   stats.struct_size = sizeof(stats);
-  stats.position = session.position();
-  stats.window_used = session.windowUsed();
-  stats.window_capacity = model.plan.cache.sinks + session.cache().window;
-  stats.tokens_recalled = session.recalledTokens();
-  stats.tokens_kept = session.keptTokens();
-  stats.evicted = stats.position -
-                  std::min(stats.window_used - std::min(stats.tokens_recalled, stats.window_used),
-                           static_cast<uint32_t>(std::min<uint64_t>(stats.position, UINT32_MAX)));
+  if (!describeSession(handle, &stats)) {
+    return ORIEL_ERROR_STATE;
+  }
   {
     const std::lock_guard<std::mutex> lock(model.device_mutex);
     for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
@@ -166,12 +183,6 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
     }
   }
   stats.host_bytes = model.host_bytes + handle->host_bytes;
-  stats.submissions = session.submissions();
-  stats.rows_wanted = session.rows().wanted();
-  stats.rows_read = session.rows().reads();
-  stats.tokens_read_again = session.readAgain();
-  stats.tokens_drafted = session.drafts().drafted;
-  stats.tokens_accepted = session.drafts().accepted;
   const DeviceTurn turn(model.on_file != nullptr ? &model.share : nullptr, session.context().index,
                         DeviceShare::Claim::kBrief);
   if (model.on_file != nullptr && turn.status().ok()) {
@@ -186,7 +197,8 @@ oriel_status oriel_session_get_view(const oriel_session* handle, oriel_view* out
   if (handle == nullptr || !validResult(out)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (refusedBeside(handle)) {
+  const Look look(handle);
+  if (look.refused()) {
     return ORIEL_ERROR_STATE;
   }
   writeResult(handle->session->view(), out);
@@ -199,7 +211,8 @@ oriel_status oriel_session_get_turns(const oriel_session* handle, uint64_t* star
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  if (refusedBeside(handle)) {
+  const Look look(handle);
+  if (look.refused()) {
     return ORIEL_ERROR_STATE;
   }
   return listPositions(&handle->session->turns(), starts, capacity, needed);
@@ -211,7 +224,8 @@ oriel_status oriel_session_get_checkpoints(const oriel_session* handle, uint64_t
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  if (refusedBeside(handle)) {
+  const Look look(handle);
+  if (look.refused()) {
     return ORIEL_ERROR_STATE;
   }
   return listPositions(handle->session->states(), positions, capacity, needed);
@@ -223,14 +237,19 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  if (refusedBeside(handle)) {
-    return ORIEL_ERROR_STATE;
-  }
   uint64_t count = 0;
-  const bool held = handle->session->heldTokens(first, ids, capacity, &count);
+  bool held;
+  oriel_view view;
+  {
+    const Look look(handle);
+    if (look.refused()) {
+      return ORIEL_ERROR_STATE;
+    }
+    held = handle->session->heldTokens(first, ids, capacity, &count);
+    view = handle->session->view();
+  }
   *needed = static_cast<size_t>(count);
   if (!held) {
-    const oriel_view view = handle->session->view();
     return handle->log
         .fail(ORIEL_ERROR_CONTEXT,
               "token %llu is not held: ask for one of the first %u or from %llu to %llu",

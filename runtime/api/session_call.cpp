@@ -1,5 +1,7 @@
 #include "api/session_call.h"
 
+#include "base/test_gap.h"
+
 namespace oriel_internal {
 namespace {
 
@@ -20,8 +22,21 @@ bool tellInside(oriel_model* model) {
 
 }  // namespace
 
+bool claimSession(const oriel_session* handle) {
+  testGap();
+  uint32_t seen = 0;
+  while (!handle->use.compare_exchange_weak(seen, kInCall, std::memory_order_acquire)) {
+    if ((seen & kInCall) != 0) {
+      return false;
+    }
+    yieldProcessor();  // what asks calls nobody back
+    seen = 0;
+  }
+  return true;
+}
+
 bool beginCall(oriel_session* handle) {
-  if (handle->busy.exchange(1, std::memory_order_acquire) != 0) {
+  if (!claimSession(handle)) {
     return false;
   }
   const uintptr_t thread = threadId();
@@ -30,6 +45,12 @@ bool beginCall(oriel_session* handle) {
   handle->errors_before = handle->last_error.count();
   handle->session->beginCall();
   return true;
+}
+
+void meetCache(oriel_session* handle) {
+  if (handle->cache_lost.exchange(0) != 0 && !handle->session->isFresh()) {
+    handle->session->expectReading();
+  }
 }
 
 oriel_status endCall(oriel_session* handle, Status status) {
@@ -42,10 +63,13 @@ oriel_status endCall(oriel_session* handle, Status status) {
     handle->lost = true;
   }
   handle->session->endCall();
-  handle->unread = handle->session->transcript().hasUnread();
+  const bool unread = handle->session->transcript().hasUnread();
+  testGap();
+  handle->unread = unread;
   handle->model->calling.leave(handle->place);
   handle->caller.store(0, std::memory_order_relaxed);
-  handle->busy.store(0, std::memory_order_release);
+  testGap();
+  handle->use.store(0, std::memory_order_release);
   return code;
 }
 
@@ -80,13 +104,33 @@ oriel_status refuseCall(const oriel_session* handle) {
   return ORIEL_ERROR_STATE;
 }
 
-bool refusedBeside(const oriel_session* handle) {
-  if (handle->busy.load(std::memory_order_acquire) == 0 ||
-      handle->caller.load(std::memory_order_relaxed) == threadId()) {
-    return false;
+oriel_status refuseAtGate(const oriel_session* handle) {
+  testGap();
+  return (handle->use.load(std::memory_order_relaxed) & kInCall) != 0 ? refuseCall(handle)
+         : handle->lost                                               ? ORIEL_ERROR_DEVICE
+                        : refuseTrimmed(handle->log, &handle->refusing).code();
+}
+
+Look::Look(const oriel_session* handle) : handle_(handle) {
+  uint32_t seen = handle->use.load(std::memory_order_relaxed);
+  do {
+    if ((seen & kInCall) != 0) {
+      // From inside a callback of its own call it may ask: that waits meanwhile.
+      refused_ = handle->caller.load(std::memory_order_relaxed) != threadId();
+      if (refused_) {
+        (void)refuseCall(handle);
+      }
+      return;
+    }
+  } while (!handle->use.compare_exchange_weak(seen, seen + kAsked, std::memory_order_acquire));
+  counted_ = true;
+  testGap();
+}
+
+Look::~Look() {
+  if (counted_) {
+    handle_->use.fetch_sub(kAsked, std::memory_order_release);
   }
-  (void)refuseCall(handle);
-  return true;
 }
 
 Status refuseTrimmed(const Log& log, std::atomic<uint32_t>* refusing) {

@@ -151,6 +151,12 @@ Status refuseSecond(const Log& log) {
                   "(oriel_prefix_set), then create others");
 }
 
+Status checkVariables(const oriel_model& model, const ChatChoice& choice) {
+  Scratch scratch(model.allocator, templateScratchBytes(choice.settings.variables.bytes));
+  const JsonValue* ignored = nullptr;
+  return readVariables(choice.settings, {}, model.log, &scratch, &ignored);
+}
+
 Status createSession(oriel_model* model, const oriel_session_options& options, uint32_t index,
                      oriel_session** out) {
   const uint64_t chat_hash = chatHash(options.chat);
@@ -186,6 +192,7 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   ChatChoice choice;
   ORIEL_TRY(readChat(*model, options.chat, &choice));
   ORIEL_TRY(settleChoice(*model, &choice));
+  ORIEL_TRY(checkVariables(*model, choice));
   SessionContext context;
   context.model = &model->desc;
   context.plan = &model->plan;
@@ -353,15 +360,19 @@ void oriel_session_destroy(oriel_session* handle) {
   if (handle == nullptr) {
     return;
   }
-  if (handle->busy.exchange(1) != 0) {
+  if ((handle->use.load() & kInCall) != 0) {
     (void)refuseCall(handle);
     return;
   }
   oriel_model* model = handle->model;
+  // First: who has control may want the session.
   const Gate::Control control(&model->gate);
   if (!control.held()) {
-    handle->busy.store(0);
     (void)refuseTrimmed(model->log, &model->refusing);
+    return;
+  }
+  if (!claimSession(handle)) {
+    (void)refuseCall(handle);
     return;
   }
   const uint64_t bytes = handle->host_bytes;

@@ -1,7 +1,5 @@
 #include "oriel/sessions.h"
 
-#include <algorithm>
-
 #include "api/session_call.h"
 
 using namespace oriel_internal;
@@ -26,13 +24,27 @@ struct Room {
   }
 };
 
+oriel_status exportTo(const Transcript& transcript, char* json, size_t capacity, size_t* needed) {
+  Room measured;
+  transcript.write(UINT64_MAX, measured.sink());
+  *needed = measured.needed + 1;
+  if (*needed > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  Room room = {json, capacity - 1, 0};
+  transcript.write(UINT64_MAX, room.sink());
+  json[room.needed] = '\0';
+  return ORIEL_OK;
+}
+
 }  // namespace
 
 oriel_status oriel_transcript_get_info(const oriel_session* handle, oriel_transcript_info* out) {
   if (handle == nullptr || !validResult(out)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (refusedBeside(handle)) {
+  const Look look(handle);
+  if (look.refused()) {
     return ORIEL_ERROR_STATE;
   }
   const Transcript& transcript = handle->session->transcript();
@@ -51,28 +63,21 @@ oriel_status oriel_transcript_export(const oriel_session* handle, char* json, si
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  if (refusedBeside(handle)) {
-    return ORIEL_ERROR_STATE;
+  {
+    const Look look(handle);
+    if (look.refused()) {
+      return ORIEL_ERROR_STATE;
+    }
+    const Transcript& transcript = handle->session->transcript();
+    if (transcript.keeps()) {
+      return exportTo(transcript, json, capacity, needed);
+    }
   }
-  const Transcript& transcript = handle->session->transcript();
-  if (!transcript.keeps()) {
-    return handle->log
-        .fail(ORIEL_ERROR_STATE,
-              "the session keeps no transcript: load the model with room for one "
-              "(oriel_options.transcript_bytes)")
-        .code();
-  }
-  Room measured;
-  transcript.write(UINT64_MAX, measured.sink());
-  *needed = measured.needed + 1;
-  if (*needed > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  // One byte is its end's, whatever a call that another thread begins meanwhile makes of the transcript.
-  Room room = {json, capacity - 1, 0};
-  transcript.write(UINT64_MAX, room.sink());
-  json[std::min(room.needed, capacity - 1)] = '\0';
-  return ORIEL_OK;
+  return handle->log
+      .fail(ORIEL_ERROR_STATE,
+            "the session keeps no transcript: load the model with room for one "
+            "(oriel_options.transcript_bytes)")
+      .code();
 }
 
 oriel_status oriel_transcript_import(oriel_session* handle, const char* json, size_t bytes) {

@@ -7,6 +7,7 @@
 #include "api/session_call.h"
 #include "base/hash.h"
 #include "base/path_copy.h"
+#include "base/test_gap.h"
 #include "exec/load_weights.h"
 #include "exec/session_memory.h"
 #include "os/os.h"
@@ -216,13 +217,14 @@ Status Trimmer::resume(const LoadProgress& progress) {
 }
 
 // The cache is zeros: no session may stand behind tokens of it. One on a lost device is recovered from what it knows.
+// oriel_session_recover may be at work with a session, so none is touched here.
 void Trimmer::loseConversations() {
   for (const auto& entry : model_.handles) {
     oriel_session* const handle = entry.load();
-    if (handle != nullptr && !handle->lost && !handle->session->isFresh()) {
-      handle->session->expectReading();
-      handle->unread = handle->session->transcript().hasUnread();
+    if (handle != nullptr && !handle->lost) {
+      handle->cache_lost.store(1);
     }
+    testGap();
   }
 }
 
@@ -231,9 +233,10 @@ Status Trimmer::readConversations(double wait_ms) {
   Status first = kOk;
   for (const auto& entry : model_.handles) {
     oriel_session* const handle = entry.load();
-    if (handle == nullptr || handle->lost || !handle->unread) {
+    if (handle == nullptr || handle->lost || (!handle->unread && handle->cache_lost.load() == 0)) {
       continue;
     }
+    testGap();
     model_.gate.endRest();  // what is read here would rest, too
     const Status status = readConversation(handle, wait_ms);
     first = first.ok() ? status : first;
@@ -248,6 +251,7 @@ Status Trimmer::readConversation(oriel_session* handle, double wait_ms) {
                                     "a session is in the middle of a call and was not read again: "
                                     "call oriel_resume once more when that has returned");
   }
+  meetCache(handle);
   // Its latest call may have ended just now.
   const Status status = handle->session->transcript().hasUnread()
                             ? handle->session->readTranscript(UINT64_MAX - 1)

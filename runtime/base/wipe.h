@@ -1,6 +1,7 @@
 // Zeros over what nobody may find later: text, token ids and all that was computed from them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -21,5 +22,29 @@ inline void wipe(void* data, uint64_t bytes) {
   }
 #endif
 }
+
+/// A plain struct on the stack whose place holds zeros afterwards.
+template <typename T>
+struct WipedCopy : T {
+  WipedCopy() = default;
+  WipedCopy(const T& other) : T(other) {}
+  WipedCopy(const WipedCopy&) = default;
+  WipedCopy& operator=(const WipedCopy&) = default;
+  ~WipedCopy() { wipe(static_cast<T*>(this), sizeof(T)); }
+};
+
+/// An array on the stack whose place holds zeros afterwards: of ids, and of what is computed from them.
+template <typename T, size_t N>
+class WipedArray {
+ public:
+  WipedArray() = default;
+  ~WipedArray() { wipe(items_, sizeof(items_)); }
+  WipedArray(const WipedArray&) = delete;
+  WipedArray& operator=(const WipedArray&) = delete;
+  operator T*() { return items_; }
+
+ private:
+  T items_[N];
+};
 
 }  // namespace oriel_internal

@@ -108,7 +108,7 @@ class Prover {
                             this};
     TemplateRun run(settings, stop, Log(), &scratch_);
     JsonBuilder make(&scratch_);
-    JsonValue* const list = make.list();
+    JsonMade* const list = make.list();
     for (size_t i = 0; i < probe.count; ++i) {
       const oriel_message& one = probe.messages[i];
       make.append(list,
@@ -156,7 +156,7 @@ Status settleChat(const oriel_allocator& allocator, const StopCheck& stop, const
   if (chat->jinja == nullptr) {
     return kOk;
   }
-  Scratch scratch(allocator, templateScratchBytes(chat->jinja_bytes));
+  Scratch scratch(allocator, templateScratchBytes(kJsonBytesAByteOfTemplate * chat->jinja_bytes));
   const bool known = chat->format != nullptr && std::strcmp(chat->format->name, "plain") != 0;
   Prover prover(*chat, stop, &scratch);
   chat->runs = !known || chat->jinja_bytes > kMaxChatTemplateBytes || !prover.proves();

@@ -8,118 +8,47 @@ namespace oriel_internal {
 
 size_t templateScratchBytes(size_t given) {
   uint64_t bytes = 0;
-  const bool fits = checkedMul(given, kTemplateBytesPerByte, &bytes) && bytes < SIZE_MAX / 4;
+  const bool fits =
+      checkedMul(given, kJsonBytesPerByte + kTemplateBytesPerByte, &bytes) && bytes < SIZE_MAX / 4;
   return (fits ? static_cast<size_t>(bytes) : SIZE_MAX / 4) + kTemplateBytes;
 }
 
-JsonBuilder::Made* JsonBuilder::make(JsonKind kind) {
-  Made* const value = scratch_->take<Made>(1);
-  if (value != nullptr) {
-    value->kind = kind;
-  }
-  return value;
+size_t TemplateSettings::bytes() const {
+  return kJsonBytesAByteOfTemplate * text.bytes + size_t{tools.bytes} + documents.bytes +
+         variables.bytes;
 }
 
-JsonValue* JsonBuilder::text(const JsonText& text) {
-  JsonValue* const value = make(JsonKind::kString);
-  if (value != nullptr) {
-    value->text = text;
-  }
-  return value;
-}
-
-JsonValue* JsonBuilder::text(const char* given) {
-  return text(JsonText{given, std::strlen(given)});
-}
-
-JsonValue* JsonBuilder::boolean(bool is) {
-  JsonValue* const value = make(JsonKind::kBool);
-  if (value != nullptr) {
-    value->boolean = is;
-  }
-  return value;
-}
-
-JsonValue* JsonBuilder::list() { return make(JsonKind::kArray); }
-
-JsonValue* JsonBuilder::object() { return make(JsonKind::kObject); }
-
-void JsonBuilder::append(JsonValue* list, JsonValue* element) {
-  if (list == nullptr || element == nullptr) {
-    return;
-  }
-  Made* const made = static_cast<Made*>(list);
-  for (const JsonValue* one = made->last == nullptr ? list->first : nullptr; one != nullptr;
-       one = one->next) {
-    made->last = const_cast<JsonValue*>(one);  // of a copy, whose elements are another's
-  }
-  (made->last == nullptr ? list->first : made->last->next) = element;
-  made->last = element;
-  ++list->count;
-}
-
-void JsonBuilder::set(JsonValue* object, const char* key, JsonValue* value) {
-  if (value != nullptr) {
-    value->key = {key, std::strlen(key)};
-    value->has_key = true;
-  }
-  append(object, value);
-}
-
-JsonValue* JsonBuilder::message(const JsonText& role, const JsonText& content) {
-  JsonValue* const message = object();
-  set(message, "role", text(role));
-  set(message, "content", text(content));
-  return message;
-}
-
-JsonValue* JsonBuilder::copyOf(const JsonValue& value) {
-  JsonValue* const copy = make(value.kind);
-  if (copy != nullptr) {
-    *copy = value;
-    copy->next = nullptr;
-    copy->has_key = false;
-  }
-  return copy;
-}
-
-Status readTools(const JsonText& json, const Log& log, Scratch* scratch, const JsonValue** tools) {
+Status readTools(const JsonText& json, const StopCheck& stop, const Log& log, Scratch* scratch,
+                 const JsonValue** tools) {
   *tools = nullptr;
   const JsonValue* given = nullptr;
-  ORIEL_TRY(parseJson(json.data, json.bytes, "the tools", log, scratch, &given));
+  ORIEL_TRY(parseJson(json.data, json.bytes, "the tools", stop, log, scratch, &given));
   constexpr char kWanted[] =
       "the tools are no list of functions: write [{\"type\": \"function\", \"function\": "
       "{\"name\": ..., \"parameters\": {...}}}]";
   if (!given->isArray()) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "%s", kWanted);
   }
-  JsonBuilder make(scratch);
-  JsonValue* const list = make.list();
-  for (const JsonValue* tool = given->first; tool != nullptr; tool = tool->next) {
+  for (const JsonValue* tool = given->first(); tool != nullptr; tool = tool->next()) {
     const JsonValue* const inner = tool->find("function");
     const JsonValue* const function = inner != nullptr ? inner : tool;
     const JsonValue* const name = function->find("name");
-    if (name == nullptr || !name->isString() || name->text.bytes == 0) {
+    if (name == nullptr || !name->isString() || name->text().bytes == 0) {
       return log.fail(ORIEL_ERROR_ARGUMENT, "%s", kWanted);
     }
-    JsonValue* whole = make.copyOf(*tool);
-    if (inner == nullptr) {
-      whole = make.object();
-      make.set(whole, "type", make.text("function"));
-      make.set(whole, "function", make.copyOf(*tool));
-    }
-    make.append(list, whole);
   }
-  if (scratch->failed()) {
+  const JsonValue* const list =
+      JsonBuilder(scratch).wrapped(*given, "function", "type", "function");
+  if (list == nullptr) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read the tools: give fewer of them");
   }
-  *tools = list->count != 0 ? list : nullptr;
+  *tools = list->count() != 0 ? list : nullptr;
   return kOk;
 }
 
 Status checkRole(const JsonValue& message, const Log& log) {
   const JsonValue* const role = message.find("role");
-  return role != nullptr && role->isString() && isRole(role->text.data, role->text.bytes)
+  return role != nullptr && role->isString() && isRole(role->text().data, role->text().bytes)
              ? kOk
              : log.fail(ORIEL_ERROR_ARGUMENT,
                         "a message has no role of 1 to %zu letters a-z or underscores: write "
@@ -145,7 +74,7 @@ constexpr MediaPart kMediaParts[] = {
 const MediaPart* mediaOf(const JsonValue& part) {
   const JsonValue* const type = part.isObject() ? part.find("type") : nullptr;
   for (const MediaPart& media : kMediaParts) {
-    const bool is = type != nullptr ? type->isString() && type->text.is(media.type)
+    const bool is = type != nullptr ? type->isString() && type->text().is(media.type)
                                     : part.isObject() && part.find(media.type) != nullptr;
     if (is) {
       return &media;
@@ -163,8 +92,8 @@ Status checkMessage(const JsonValue& message, const Log& log) {
     return kOk;
   }
   const MediaPart* media = mediaOf(*content);
-  for (const JsonValue* part = content->isArray() ? content->first : nullptr;
-       part != nullptr && media == nullptr; part = part->next) {
+  for (const JsonValue* part = content->isArray() ? content->first() : nullptr;
+       part != nullptr && media == nullptr; part = part->next()) {
     media = mediaOf(*part);
   }
   return media == nullptr
@@ -175,62 +104,102 @@ Status checkMessage(const JsonValue& message, const Log& log) {
                         media->what, media->type);
 }
 
+namespace {
+
+/// Variables that Oriel sets. An app's own of these names are refused.
+enum class Own : uint8_t {
+  kMessages,
+  kGenerationPrompt,
+  kBosToken,
+  kEosToken,
+  kTools,
+  kDocuments,
+  kThinking,
+  kCount,
+};
+constexpr const char* kOwnNames[] = {
+    "messages",  "add_generation_prompt", "bos_token", "eos_token", "tools",
+    "documents", "enable_thinking"};
+constexpr size_t kOwnCount = static_cast<size_t>(Own::kCount);
+static_assert(sizeof(kOwnNames) / sizeof(kOwnNames[0]) == kOwnCount, "one name each");
+
+}  // namespace
+
+Status readVariables(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
+                     Scratch* scratch, const JsonValue** variables) {
+  *variables = nullptr;
+  if (settings.variables.bytes == 0) {
+    return kOk;
+  }
+  ORIEL_TRY(parseJson(settings.variables.data, settings.variables.bytes, "the template's variables",
+                      stop, log, scratch, variables));
+  if (!(*variables)->isObject()) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "the template's variables are no object: write {\"name\": value, ...}");
+  }
+  for (size_t i = 0; i < kOwnCount; ++i) {
+    const bool is_set =
+        static_cast<Own>(i) != Own::kThinking || settings.thinking != ThinkingWish::kTemplates;
+    if (is_set && (*variables)->find(kOwnNames[i]) != nullptr) {
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "the template's variables have \"%s\", which Oriel sets: leave it out",
+                      kOwnNames[i]);
+    }
+  }
+  return kOk;
+}
+
 Status TemplateRun::read() {
   if (settings_.tools.bytes != 0) {
-    ORIEL_TRY(readTools(settings_.tools, log_, scratch_, &tools_));
+    ORIEL_TRY(readTools(settings_.tools, stop_, log_, scratch_, &tools_));
   }
   if (settings_.documents.bytes != 0) {
-    ORIEL_TRY(parseJson(settings_.documents.data, settings_.documents.bytes, "the documents", log_,
-                        scratch_, &documents_));
+    ORIEL_TRY(parseJson(settings_.documents.data, settings_.documents.bytes, "the documents", stop_,
+                        log_, scratch_, &documents_));
     if (!documents_->isArray()) {
       return log_.fail(ORIEL_ERROR_ARGUMENT, "the documents are no list: write [{...}, ...]");
     }
   }
-  if (settings_.variables.bytes != 0) {
-    ORIEL_TRY(parseJson(settings_.variables.data, settings_.variables.bytes,
-                        "the template's variables", log_, scratch_, &variables_));
-    if (!variables_->isObject()) {
-      return log_.fail(ORIEL_ERROR_ARGUMENT,
-                       "the template's variables are no object: write {\"name\": value, ...}");
-    }
+  const JsonValue* variables = nullptr;
+  ORIEL_TRY(readVariables(settings_, stop_, log_, scratch_, &variables));
+  n_given_ = variables != nullptr ? variables->count() : 0;
+  variables_ = scratch_->take<JinjaVariable>(kOwnCount + uint64_t{n_given_});
+  if (variables_ == nullptr) {
+    return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
+  }
+  size_t n = kOwnCount;
+  for (const JsonValue* one = n_given_ != 0 ? variables->first() : nullptr; one != nullptr;
+       one = one->next()) {
+    variables_[n++] = {one->key(), one, kVariablesSource, false};
   }
   return kOk;
 }
 
 Status TemplateRun::render(const JsonValue& messages, bool generation, const Log& log,
                            JinjaOutput* out) {
-  constexpr size_t kOwnVariables = 7;
-  const size_t n_given = variables_ != nullptr ? variables_->count : 0;
-  JinjaVariable* const variables = scratch_->take<JinjaVariable>(n_given + kOwnVariables);
-  size_t n = 0;
-  const auto add = [&](const char* name, const JsonValue* value, TextOrigin source) {
-    if (variables != nullptr && name != nullptr && value != nullptr) {
-      variables[n++] = {name, value, source, false};
+  // Oriel's own stand right before the app's.
+  JinjaVariable own[kOwnCount];
+  JinjaVariable* const variables = variables_ != nullptr ? variables_ : own;
+  size_t begin = kOwnCount;
+  const auto addOwn = [&](Own which, const JsonValue* value, TextOrigin source) {
+    if (value != nullptr) {
+      variables[--begin] = {kOwnNames[static_cast<size_t>(which)], value, source,
+                            which == Own::kMessages};
     }
   };
-  // The app's own come first, and so count.
-  for (const JsonValue* one = n_given != 0 ? variables_->first : nullptr; one != nullptr;
-       one = one->next) {
-    char* const name = scratch_->takeText(one->key.bytes + 1);
-    if (name != nullptr) {
-      std::memcpy(name, one->key.data, one->key.bytes);
-      name[one->key.bytes] = '\0';
-    }
-    add(name, one, 0);
-  }
   JsonBuilder make(scratch_);
-  add("messages", &messages, kFirstMessageSource);
-  add("add_generation_prompt", make.boolean(generation), 0);
-  add("bos_token", make.text(settings_.bos), 0);
-  add("eos_token", make.text(settings_.eos), 0);
+  addOwn(Own::kMessages, &messages, kFirstMessageSource);
+  addOwn(Own::kGenerationPrompt, make.boolean(generation), 0);
+  addOwn(Own::kBosToken, make.text(settings_.bos), 0);
+  addOwn(Own::kEosToken, make.text(settings_.eos), 0);
   if (settings_.thinking != ThinkingWish::kTemplates) {
-    add("enable_thinking", make.boolean(settings_.thinking == ThinkingWish::kOn), 0);
+    addOwn(Own::kThinking, make.boolean(settings_.thinking == ThinkingWish::kOn), 0);
   }
-  add("tools", tools_, kToolsSource);
-  add("documents", documents_, kDocumentsSource);
-  for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
+  addOwn(Own::kTools, tools_, kToolsSource);
+  addOwn(Own::kDocuments, documents_, kDocumentsSource);
+  for (const JsonValue* one = messages.first(); one != nullptr; one = one->next()) {
     ORIEL_TRY(checkMessage(*one, log));
-    const_cast<JsonValue*>(one->find("role"))->trusted = true;  // it lies in somebody's scratch
+    const_cast<JsonValue*>(one->find("role"))->trust();  // it lies in somebody's scratch
   }
   if (settings_.text.bytes > kMaxChatTemplateBytes) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -241,11 +210,8 @@ Status TemplateRun::render(const JsonValue& messages, bool generation, const Log
   if (scratch_->failed()) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
   }
-  for (size_t i = 0; i < n; ++i) {
-    variables[i].source_by_element = variables[i].value == &messages;
-  }
-  return runJinja(settings_.text.data, settings_.text.bytes, variables, n, {settings_.date}, stop_,
-                  log, scratch_, out);
+  return runJinja(settings_.text.data, settings_.text.bytes, variables + begin,
+                  kOwnCount - begin + n_given_, {settings_.date}, stop_, log, scratch_, out);
 }
 
 }  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/scratch.h"
 #include "jinja/jinja.h"
-#include "json/json.h"
+#include "json/json_builder.h"
 #include "text/chat.h"
 
 namespace oriel_internal {
@@ -23,20 +23,24 @@ struct TemplateSettings {
   JsonText documents;
   JsonText variables;
 
-  size_t bytes() const { return text.bytes + tools.bytes + documents.bytes + variables.bytes; }
+  /// As templateScratchBytes() counts them.
+  size_t bytes() const;
 };
 
 /// What a template may take, beyond what it is given. Published ones take under 200 KiB for some messages.
 constexpr size_t kTemplateBytes = 1u << 20;
-/// What a byte of messages, tools and template may take besides.
-constexpr size_t kTemplateBytesPerByte = 24;
-/// The cap of a scratch in which `given` bytes are rendered.
+/// What it may take for each byte of messages, tools, documents and variables, beside what reading them takes.
+constexpr size_t kTemplateBytesPerByte = 8;
+/// A byte of a template may take as much as so many of JSON.
+constexpr size_t kJsonBytesAByteOfTemplate = 2;
+/// The cap of a scratch in which `given` bytes of JSON are read and rendered.
 size_t templateScratchBytes(size_t given);
 
 /// Sources of what a template is given (TextOrigin): message i has kFirstMessageSource + i.
 constexpr TextOrigin kFirstMessageSource = 1;
 constexpr TextOrigin kToolsSource = 1u << 30;
 constexpr TextOrigin kDocumentsSource = kToolsSource + 1;
+constexpr TextOrigin kVariablesSource = kToolsSource + 2;
 
 class TemplateRun {
  public:
@@ -66,11 +70,16 @@ class TemplateRun {
   Scratch* const scratch_;
   const JsonValue* tools_ = nullptr;
   const JsonValue* documents_ = nullptr;
-  const JsonValue* variables_ = nullptr;
+  JinjaVariable* variables_ = nullptr;  ///< room for Oriel's own, and the app's
+  uint32_t n_given_ = 0;
 };
 
 /// Reads tools as oriel_chat_options gives them; each becomes {"type": "function", "function": {...}}. Null: none.
-Status readTools(const JsonText& json, const Log& log, Scratch* scratch, const JsonValue** tools);
+Status readTools(const JsonText& json, const StopCheck& stop, const Log& log, Scratch* scratch,
+                 const JsonValue** tools);
+/// Reads the template's variables, an object. ORIEL_ERROR_ARGUMENT for a name that Oriel sets. Null: none.
+Status readVariables(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
+                     Scratch* scratch, const JsonValue** variables);
 
 /// A message is an object with a role of 1 to 32 letters a-z or underscores: what templates write as it is between control
 /// tokens. ORIEL_ERROR_ARGUMENT.
@@ -78,33 +87,5 @@ Status checkRole(const JsonValue& message, const Log& log);
 
 /// checkRole(), and that the content is text: ORIEL_ERROR_UNSUPPORTED for images, sounds, videos and files.
 Status checkMessage(const JsonValue& message, const Log& log);
-
-/// Makes values: for messages that do not come as JSON.
-class JsonBuilder {
- public:
-  explicit JsonBuilder(Scratch* scratch) : scratch_(scratch) {}
-  /// Null where there is no memory; adding to null, or null, does nothing.
-  JsonValue* text(const JsonText& text);
-  JsonValue* text(const char* text);
-  JsonValue* boolean(bool value);
-  JsonValue* list();
-  JsonValue* object();
-  /// The list is one that a builder made.
-  void append(JsonValue* list, JsonValue* element);
-  void set(JsonValue* object, const char* key, JsonValue* value);
-  /// {"role": role, "content": content}
-  JsonValue* message(const JsonText& role, const JsonText& content);
-  /// The same value, to stand in another list.
-  JsonValue* copyOf(const JsonValue& value);
-
- private:
-  /// All that a builder makes, so that lists are appended to without a walk.
-  struct Made : JsonValue {
-    JsonValue* last = nullptr;  ///< element; null: not known
-  };
-  Made* make(JsonKind kind);
-
-  Scratch* const scratch_;
-};
 
 }  // namespace oriel_internal

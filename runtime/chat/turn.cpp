@@ -36,7 +36,7 @@ bool isBlank(const JsonValue* content) {
   }
   const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
   return content->isString() &&
-         std::all_of(content->text.data, content->text.data + content->text.bytes, blank);
+         std::all_of(content->text().data, content->text().data + content->text().bytes, blank);
 }
 
 size_t commonBytes(const char* a, size_t n_a, const char* b, size_t n_b) {
@@ -57,7 +57,7 @@ class TurnCutter {
 
   Status message(const JsonValue& message, TurnText* turn) {
     const JsonValue* const role = message.find("role");
-    role_ = role != nullptr && role->isString() ? role->text : JsonText{};
+    role_ = role != nullptr && role->isString() ? role->text() : JsonText{};
     calls_ = message.find("tool_call_id");
     const bool is_tool = lastMessageOf(role_) == LastMessage::kTool;
     return tryShapes(is_tool, [&](uint32_t n_calls, const Log& log) {
@@ -78,14 +78,14 @@ class TurnCutter {
   Status preamble(TurnText* turn) {
     *turn = {};
     JinjaOutput later;
-    JsonValue* const talk = make_.list();
+    JsonMade* const talk = make_.list();
     make_.append(talk, user());
     make_.append(talk, make_.message(textOf("assistant"), textOf(kStandIn)));
     make_.append(talk, user());
     if (!render(talk, false, Log(), &later).ok()) {
       return run_.scratch()->failed() ? noMemory(run_.log()) : kOk;
     }
-    JsonValue* const first = make_.list();
+    JsonMade* const first = make_.list();
     make_.append(first, user());
     ORIEL_TRY(render(first, false, run_.log(), &out_));
     const size_t answer_end = spanOf(later, 1).end;
@@ -103,7 +103,7 @@ class TurnCutter {
   }
 
   Status closing(JsonText* end) {
-    JsonValue* const messages = shape(0);
+    JsonMade* const messages = shape(0);
     const Status status = render(messages, false, Log(), &out_);
     if (run_.scratch()->failed()) {
       return noMemory(run_.log());  // not that nothing ends a reply
@@ -137,8 +137,8 @@ class TurnCutter {
 
   Status messageBehind(uint32_t n_calls, const JsonValue& message, bool is_tool, const Log& log,
                        TurnText* turn) {
-    JsonValue* const messages = shape(n_calls);
-    const uint32_t index = messages != nullptr ? messages->count : 0;
+    JsonMade* const messages = shape(n_calls);
+    const uint32_t index = messages != nullptr ? messages->count() : 0;
     make_.append(messages, make_.copyOf(message));
     // Some templates want a question, and put the system's text into it.
     const bool leads =
@@ -149,7 +149,7 @@ class TurnCutter {
     ORIEL_TRY(render(messages, false, log, &out_));
     Span own = spanOf(out_, index);
     const JsonValue* const calls = message.find("tool_calls");
-    const bool has_calls = calls != nullptr && calls->isArray() && calls->count != 0;
+    const bool has_calls = calls != nullptr && calls->isArray() && calls->count() != 0;
     if (!has_calls && isBlank(message.find("content"))) {
       ORIEL_TRY(renderBlank(*messages, index, log));
       own = spanOf(out_, index);
@@ -165,12 +165,12 @@ class TurnCutter {
     return cut(own.end, log, turn);
   }
 
-  JsonValue* user() { return make_.message(textOf("user"), textOf(kStandIn)); }
+  JsonMade* user() { return make_.message(textOf("user"), textOf(kStandIn)); }
   static JsonText textOf(const char* text) { return {text, std::strlen(text)}; }
 
   /// The shortest conversation that ends as the session does, with so many calls in its answer where there is one.
-  JsonValue* shape(uint32_t n_calls) {
-    JsonValue* const messages = make_.list();
+  JsonMade* shape(uint32_t n_calls) {
+    JsonMade* const messages = make_.list();
     if (place_.has_system) {
       make_.append(messages, make_.message(textOf("system"), textOf(kStandIn)));
     }
@@ -180,7 +180,7 @@ class TurnCutter {
     }
     const bool after_tool = place_.last == LastMessage::kTool;
     if (after_tool || place_.last == LastMessage::kAssistant) {
-      JsonValue* const answer =
+      JsonMade* const answer =
           make_.message(textOf("assistant"), textOf(n_calls != 0 ? "" : kStandIn));
       if (n_calls != 0) {
         make_.set(answer, "tool_calls", callList(n_calls));
@@ -188,26 +188,26 @@ class TurnCutter {
       make_.append(messages, answer);
     }
     if (after_tool) {
-      JsonValue* const result = make_.message(textOf("tool"), textOf(kStandIn));
+      JsonMade* const result = make_.message(textOf("tool"), textOf(kStandIn));
       make_.set(result, "tool_call_id", make_.text(kStandInCall));
       make_.set(result, "name", make_.text(kStandIn));
       make_.append(messages, result);
     }
-    previous_ = messages != nullptr && messages->count != 0 ? messages->count - 1 : 0;
+    previous_ = messages != nullptr && messages->count() != 0 ? messages->count() - 1 : 0;
     return messages;
   }
 
   /// The last one has the id that the message answers.
-  JsonValue* callList(uint32_t count) {
-    JsonValue* const list = make_.list();
+  JsonMade* callList(uint32_t count) {
+    JsonMade* const list = make_.list();
     for (uint32_t i = 0; i < count; ++i) {
-      JsonValue* const function = make_.object();
+      JsonMade* const function = make_.object();
       make_.set(function, "name", make_.text(kStandIn));
       make_.set(function, "arguments", make_.object());
-      JsonValue* const call = make_.object();
+      JsonMade* const call = make_.object();
       make_.set(call, "type", make_.text("function"));
       const bool answered = i + 1 == count && calls_ != nullptr && calls_->isString();
-      make_.set(call, "id", answered ? make_.text(calls_->text) : make_.text(kStandInCall));
+      make_.set(call, "id", answered ? make_.text(calls_->text()) : make_.text(kStandInCall));
       make_.set(call, "function", function);
       make_.append(list, call);
     }
@@ -223,9 +223,9 @@ class TurnCutter {
 
   /// With something in the message's place that has no text of its own.
   Status renderBlank(const JsonValue& messages, uint32_t index, const Log& log) {
-    JsonValue* const filled = make_.list();
+    JsonMade* const filled = make_.list();
     uint32_t i = 0;
-    for (const JsonValue* one = messages.first; one != nullptr; one = one->next, ++i) {
+    for (const JsonValue* one = messages.first(); one != nullptr; one = one->next(), ++i) {
       make_.append(filled,
                    i == index ? make_.message(role_, textOf(kStandIn)) : make_.copyOf(*one));
     }
@@ -287,10 +287,10 @@ class TurnCutter {
 
   /// Bytes from start_ on that stand there as well where nothing follows.
   size_t closingBytes(const JsonValue& messages) {
-    JsonValue* const alone = make_.list();
+    JsonMade* const alone = make_.list();
     uint32_t i = 0;
-    for (const JsonValue* one = messages.first; one != nullptr && i <= previous_;
-         one = one->next, ++i) {
+    for (const JsonValue* one = messages.first(); one != nullptr && i <= previous_;
+         one = one->next(), ++i) {
       make_.append(alone, make_.copyOf(*one));
     }
     JinjaOutput ended;
@@ -380,8 +380,8 @@ LastMessage lastMessageOf(const JsonText& role) {
 bool isPlainMessage(const JsonValue& message) {
   const JsonValue* const content = message.find("content");
   const JsonValue* const role = message.find("role");
-  return message.count == 2 && content != nullptr && content->isString() &&
-         (role->text.is("system") || role->text.is("user") || role->text.is("assistant"));
+  return message.count() == 2 && content != nullptr && content->isString() &&
+         (role->text().is("system") || role->text().is("user") || role->text().is("assistant"));
 }
 
 Status renderTurn(TemplateRun* run, const TurnPlace& place, const JsonValue& message,

@@ -35,34 +35,40 @@ Gate::Call::~Call() {
   gate_->changed_.notify_all();
 }
 
-bool Gate::takeControl(bool* owned) {
+bool Gate::takeControl(Control* control) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (controlled_ && controller_ == std::this_thread::get_id()) {
     return false;
   }
-  if (controlled_ && isInsideLocked()) {
-    return true;
-  }
-  changed_.wait(lock, [this] { return !controlled_; });
-  controlled_ = *owned = true;
+  const auto lends = [this] { return closing_ && !lent_ && isInsideLocked(); };
+  changed_.wait(lock, [&] { return !controlled_ || lends(); });
+  control->lent_ = lent_ = controlled_;
+  control->owned_ = !controlled_;
+  control->lender_ = controller_;
+  controlled_ = true;
   controller_ = std::this_thread::get_id();
   return true;
 }
 
 Gate::Control::~Control() {
-  if (owned_) {
-    const std::lock_guard<std::mutex> lock(gate_->mutex_);
-    gate_->controlled_ = false;
-    gate_->changed_.notify_all();
+  if (!owned_ && !lent_) {
+    return;
   }
+  const std::lock_guard<std::mutex> lock(gate_->mutex_);
+  gate_->controlled_ = lent_;
+  gate_->controller_ = lender_;
+  gate_->lent_ = false;
+  gate_->changed_.notify_all();
 }
 
 void Gate::close(bool rests) {
   std::unique_lock<std::mutex> lock(mutex_);
   closed_ = true;
   rests_ = rests_ || rests;
+  closing_ = true;
   changed_.notify_all();
   changed_.wait(lock, [this] { return inside_ == at_rest_; });
+  closing_ = false;
 }
 
 void Gate::open() {

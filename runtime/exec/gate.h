@@ -39,15 +39,18 @@ class Gate {
   /// callback.
   class Control {
    public:
-    explicit Control(Gate* gate) : gate_(gate), held_(gate->takeControl(&owned_)) {}
+    explicit Control(Gate* gate) : gate_(gate), held_(gate->takeControl(this)) {}
     ~Control();
     Control(const Control&) = delete;
     Control& operator=(const Control&) = delete;
     bool held() const { return held_; }
 
    private:
+    friend class Gate;
     Gate* const gate_;
     bool owned_ = false;
+    bool lent_ = false;  ///< by one that waits for a call of this thread, `lender_`
+    std::thread::id lender_;
     const bool held_;
   };
 
@@ -75,7 +78,7 @@ class Gate {
 
  private:
   bool enter(Call* call);
-  bool takeControl(bool* owned);
+  bool takeControl(Control* control);
   bool isInsideLocked() const;
   uint32_t callsOfThreadLocked() const;
 
@@ -87,6 +90,8 @@ class Gate {
   bool closed_ = false;
   bool rests_ = false;
   bool controlled_ = false;
+  bool closing_ = false;  ///< who has control waits for the calls inside
+  bool lent_ = false;     ///< and one of their threads has control until it is through
   std::thread::id controller_;
 };
 

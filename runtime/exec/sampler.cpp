@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/wipe.h"
-
 namespace oriel_internal {
 
 namespace {
@@ -138,13 +136,13 @@ uint32_t Sampler::penalties(Adjustment* out) const {
   if (!penalises()) {
     return 0;
   }
-  int32_t ids[SamplerState::kRecentTokens];
+  WipedArray<int32_t, SamplerState::kRecentTokens> ids;
   const uint32_t n =
       static_cast<uint32_t>(std::min<uint64_t>(state_.n_recent, options_.repeat_window));
   for (uint32_t i = 0; i < n; ++i) {
     ids[i] = state_.recent[(state_.n_recent - 1 - i) % SamplerState::kRecentTokens];
   }
-  std::sort(ids, ids + n);
+  std::sort(&ids[0], &ids[0] + n);
   uint32_t n_out = 0;
   for (uint32_t i = 0; i < n;) {
     uint32_t end = i + 1;
@@ -162,7 +160,7 @@ void Sampler::prepare() {
   if (prepared_) {
     return;
   }
-  Adjustment recent[SamplerState::kRecentTokens];
+  WipedArray<Adjustment, SamplerState::kRecentTokens> recent;
   const uint32_t n_recent = penalties(recent);
   n_adjustments_ = 0;
   uint32_t bias = 0;

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "base/wipe.h"
 #include "shaders/shared/layout.h"
 
 namespace oriel_internal {
@@ -35,6 +36,8 @@ struct SamplerState {
       0;  ///< tokens accepted so far; the latest is at (n_recent - 1) % kRecentTokens
   uint64_t random = 0;
 };
+
+using SamplerCopy = WipedCopy<SamplerState>;
 
 /// Logits are adjusted, and then chosen among: top-k, top-p, min-p (both on the probabilities before temperature, as
 /// other runtimes do), temperature, draw. Same seed, same logits, same tokens, on every platform with IEEE doubles and a

@@ -205,7 +205,7 @@ class Session {
     const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
     uint64_t begin = 0;                ///< of its opening,
     uint64_t text = 0;                 ///< and behind that
-    SamplerState sampler;              ///< before the opening
+    SamplerCopy sampler;               ///< before the opening
   };
   /// A reply in the making.
   struct ReplyCall {
@@ -358,13 +358,13 @@ class Session {
   /// What is recovered was counted before.
   void expect(uint64_t tokens) { reading_.total += recovers_ ? 0 : tokens; }
   void tellRead(uint32_t tokens);
-  SessionState state() const;
+  WipedCopy<SessionState> state() const;
   SnapshotOwner snapshotOwner() const;
   SessionParts parts() const;
   Status readFrom(const Snapshot& snapshot, Restored* result);
   Status readStored(const uint8_t* entries, uint64_t bytes, uint64_t position);
   Status parseMessages(const char* json, size_t bytes, Scratch* scratch,
-                       const JsonValue** messages) const;
+                       const JsonValue** messages);
   bool reaches(uint64_t position) const;
   void shapeWindows();
   void setSinks(uint32_t sinks);
@@ -426,7 +426,7 @@ class Session {
   Status recoverUnread(Recovered* result);
   void keepCutText(const Status& status);
   // Of the transcript.
-  Status addMessages(const JsonValue& messages, size_t given_bytes);
+  Status addMessages(const JsonValue& messages, size_t room_bytes);
   void cutReply(const Transcript::Entry& reply, uint64_t position);
   uint64_t ownMessages() const;
   Status checkStored(uint64_t position) const;
@@ -525,8 +525,9 @@ class Session {
   bool endsWithText(const JsonText& text) const;
   TurnPlace turnPlace() const;
   JinjaStop templateStop();
-  Status addByTemplate(const JsonValue& message, size_t given_bytes);
-  Status addMessage(const JsonValue& message, size_t given_bytes);
+  /// `room_bytes`: what the template may take beside what the settings allow it.
+  Status addByTemplate(const JsonValue& message, size_t room_bytes);
+  Status addMessage(const JsonValue& message, size_t room_bytes);
   Status appendTurn(const TurnText& turn, Workspace* workspace);
   Status openByTemplate(ReplyPlace* reply);
   Status openByFormat(ReplyPlace* reply);

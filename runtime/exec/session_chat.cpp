@@ -75,7 +75,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     const JsonValue* const message =
         JsonBuilder(&scratch).message({role, std::strlen(role)}, {text, bytes});
     return message != nullptr
-               ? addByTemplate(*message, bytes)
+               ? addByTemplate(*message, kTemplateBytesPerByte * bytes)
                : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
   }
   const bool is_user = std::strcmp(role, "user") == 0;
@@ -132,7 +132,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     ORIEL_TRY(countTokens(room.as<char>(), turn_begin, &workspace, &turn_tokens));
   }
   keepState(/*start=*/true);
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   ORIEL_TRY(takeBackUnless(appendRendered(parts, message.literal, message.n_literal, &workspace),
                            begin, before));
   if (is_user) {
@@ -166,12 +166,13 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
   }
   // Only a reader asks for them; they stay as long as it reads.
   const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
-  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, context_.log, tools, &reply->tools)
+  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, templateStop(), context_.log, tools,
+                                    &reply->tools)
                         : kOk);
   ORIEL_TRY(forgetEvicted());
   keepState(/*start=*/false);
   const uint64_t begin = position_;
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   ORIEL_TRY(beginRecall());
   const Status opened = by_template_ ? openByTemplate(reply) : openByFormat(reply);
   ORIEL_TRY(opened.ok() ? takeBackUnless(recallForReply(begin, before), begin, before)
@@ -231,7 +232,7 @@ Status Session::openByFormat(ReplyPlace* reply) {
   reply->inside_thought = opensThought(opening, prompt.needed, context_.forms);
   Workspace workspace = makeWorkspace();
   const uint64_t begin = position_;
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   TextParts parts;
   parts.add(opening, prompt.needed);
   return takeBackUnless(appendRendered(parts, nullptr, 0, &workspace), begin, before);

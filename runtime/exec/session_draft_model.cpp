@@ -62,7 +62,7 @@ Status Session::guessByModel(int32_t id, uint32_t room, Guesses* guesses) {
     return kOk;
   }
   const double begin_ms = nowMs();
-  ModelGuess made[Drafter::kMost];
+  WipedArray<ModelGuess, Drafter::kMost> made;
   uint32_t count = 0;
   uint32_t row = static_cast<uint32_t>(hidden_row_);
   hidden_row_ = -1;

@@ -86,7 +86,18 @@ Status Session::chooseConstrained(const ReplyCall& call, int32_t* id, bool* comp
     if (*complete) {
       return kOk;
     }
-    if (constrained_->stuck()) {
+    const bool stuck = constrained_->stuck();
+    if (const Status spent = constrained_->constraint().spent(); !spent.ok()) {
+      return spent.code() == ORIEL_ERROR_CANCELLED
+                 ? spent
+                 : context_.log.fail(
+                       spent.code(),
+                       "the text can be read in so many ways that the next token takes "
+                       "more than %llu steps: let the alternatives of a rule begin "
+                       "with different characters",
+                       static_cast<unsigned long long>(kMostMaskSteps));
+    }
+    if (stuck) {
       return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
                                "the model has no token for what has to come next: let the schema "
                                "or the grammar have other characters");
@@ -117,14 +128,17 @@ Status Session::chooseToken(ReplyCall* call) {
   const GenerateSettings& settings = call->settings;
   oriel_generation* const result = call->result;
   call->goes_on = false;
-  if (const Status status = betweenSteps(); !status.ok()) {
+  bool complete = false;
+  Status status = betweenSteps();
+  if (status.ok()) {
+    status = settings.constrained ? chooseConstrained(*call, &call->id, &complete)
+                                  : choose(settings, &call->id);
+  }
+  if (!status.ok()) {
     result->stop_reason =
         status.code() == ORIEL_ERROR_CANCELLED ? ORIEL_STOP_CANCELLED : result->stop_reason;
     return status;
   }
-  bool complete = false;
-  ORIEL_TRY(settings.constrained ? chooseConstrained(*call, &call->id, &complete)
-                                 : choose(settings, &call->id));
   if (complete || endsReply(*call, call->id)) {
     reply_stop_ = complete ? call->place.stop_id : call->id;
     result->stop_reason = ORIEL_STOP_TOKEN;

@@ -123,7 +123,7 @@ Status Session::saveBlocks() {
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
   for (; recall.saved + kRecallBlock <= position_; recall.saved += kRecallBlock) {
-    int32_t ids[kRecallBlock];
+    WipedArray<int32_t, kRecallBlock> ids;
     for (uint32_t i = 0; i < kRecallBlock; ++i) {
       ids[i] = ids_.at(recall.saved + i);
     }
@@ -345,14 +345,14 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
     recall.history.push({end, recall.shown, false});
     return kOk;
   }
-  int32_t ids[kMaxChunk];
+  WipedArray<int32_t, kMaxChunk> ids;
   uint32_t marks[kMaxChunk];
   for (uint64_t i = 0; i < end - from; ++i) {
     ids[i] = ids_.at(from + i);
     marks[i] = ids_.marks(from + i) & TokenIds::kTurn;
   }
   ORIEL_TRY(checkCancelled());
-  const SamplerState at_end = sampler_.state();
+  const SamplerCopy at_end = sampler_.state();
   const uint32_t prompt_tokens = prompt_tokens_;
   position_ = from;
   has_logits_ = false;
@@ -393,13 +393,13 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
 void Session::askForMessage(const JsonValue& message, uint64_t begin, const SamplerState& before) {
   const JsonValue* const content = message.find("content");
   if (content != nullptr && content->isString()) {
-    askFor(content->text.data, content->text.bytes, begin, before);
+    askFor(content->text().data, content->text().bytes, begin, before);
   }
-  for (const JsonValue* part = content != nullptr ? content->first : nullptr; part != nullptr;
-       part = part->next) {
+  for (const JsonValue* part = content != nullptr ? content->first() : nullptr; part != nullptr;
+       part = part->next()) {
     const JsonValue* const text = part->find("text");
     if (text != nullptr && text->isString()) {
-      askFor(text->text.data, text->text.bytes, begin, before);
+      askFor(text->text().data, text->text().bytes, begin, before);
     }
   }
 }
@@ -422,7 +422,7 @@ Status Session::showRecalled(const RecallSpans& spans) {
     blank_ = false;
     LenientLog lenient(context_.log);
     for (uint32_t i = 0; i < spans.count && status.ok(); ++i) {
-      int32_t ids[kMaxRecallTokens];
+      WipedArray<int32_t, kMaxRecallTokens> ids;
       const TokenSpan& span = spans.spans[i];
       status = recall_->file.bring(span, cache_.sinks + count, recallPlace(), lenient.log(), ids);
       for (uint64_t k = 0; k < span.size() && status.ok(); ++k) {

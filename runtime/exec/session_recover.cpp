@@ -7,7 +7,7 @@ namespace oriel_internal {
 
 /// What the host knows of a conversation, while its memory is built again.
 struct Session::Kept {
-  SessionState state;
+  WipedCopy<SessionState> state;
   uint32_t sinks = 0;
   int32_t last_token = -1;
   int32_t unfinished = -1;
@@ -138,7 +138,7 @@ Status Session::replay(uint64_t end, bool ends, const RecoverOptions& options, c
     const uint32_t n = stepAt(end, options, kept, &exact);
     result->exact = result->exact && recallIsAsThen();
     const bool batch = (ids_.marks(position_) & TokenIds::kBatch) != 0;
-    int32_t ids[kMaxChunk];
+    WipedArray<int32_t, kMaxChunk> ids;
     for (uint32_t i = 0; i < n; ++i) {
       ids[i] = ids_.at(position_ + i);
     }
@@ -261,13 +261,13 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
 Status Session::streamMessage(const JsonValue& message, const Transcript::Entry& entry,
                               uint64_t end, const RecoverOptions& options, bool* fits) {
   if ((entry.flags & Transcript::kReply) == 0) {
-    ORIEL_TRY(addMessage(message, entry.bytes));
+    ORIEL_TRY(addMessage(message, kTemplateBytesPerByte * size_t{entry.bytes}));
     *fits = position_ == entry.end;
     return kOk;
   }
   const JsonValue* const content = message.find("content");
   *fits = content != nullptr && content->isString();
-  return *fits ? streamReply(content->text, entry, end, options, fits) : Status(kOk);
+  return *fits ? streamReply(content->text(), entry, end, options, fits) : Status(kOk);
 }
 
 // As they came, through the window as it was then, until `end` tokens are there. *fits: each has the tokens that it had.
@@ -284,7 +284,8 @@ Status Session::streamMessages(const Transcript& transcript, uint64_t end,
     }
     Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
     const JsonValue* message = nullptr;
-    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context_.log, &scratch, &message));
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", templateStop(), context_.log, &scratch,
+                        &message));
     ORIEL_TRY(streamMessage(*message, entry, end, options, fits));
   }
   return kOk;

@@ -311,11 +311,11 @@ Status Session::goBackToState(uint64_t tokens) {
 // remember tokens they are not new.
 Status Session::readAgain(uint64_t end, bool ends) {
   const uint32_t chunk = context_.plan->chunk_tokens;
-  const SamplerState sampler = sampler_.state();
+  const SamplerCopy sampler = sampler_.state();
   const uint32_t prompt_tokens = prompt_tokens_;
   Status status = kOk;
   while (position_ < end && status.ok()) {
-    int32_t ids[kMaxChunk];
+    WipedArray<int32_t, kMaxChunk> ids;
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(end - position_, chunk));
     for (uint32_t i = 0; i < n; ++i) {
       ids[i] = ids_.at(position_ + i);

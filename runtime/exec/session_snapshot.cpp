@@ -8,8 +8,8 @@
 
 namespace oriel_internal {
 
-SessionState Session::state() const {
-  SessionState state;
+WipedCopy<SessionState> Session::state() const {
+  WipedCopy<SessionState> state;
   state.position = position_;
   state.stored = stored_;
   state.first_position = first_position_;

@@ -76,12 +76,12 @@ Status Session::appendTurn(const TurnText& turn, Workspace* workspace) {
   return appendEncoded(parts, options, workspace);
 }
 
-Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
+Status Session::addByTemplate(const JsonValue& message, size_t room_bytes) {
   ORIEL_TRY(checkRole(message, context_.log));
-  const JsonText& role = message.find("role")->text;
+  const JsonText& role = message.find("role")->text();
   const bool is_user = role.is("user");
   Scratch scratch(*context_.allocator,
-                  templateScratchBytes(context_.settings.bytes() + given_bytes));
+                  templateScratchBytes(context_.settings.bytes()) + room_bytes);
   TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
   ORIEL_TRY(run.read());
   ORIEL_TRY(settleClosing(&run));
@@ -94,7 +94,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   }
   const uint64_t begin = position_;
   keepState(/*start=*/true);
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   ORIEL_TRY(takeBackUnless(appendTurn(turn, &workspace), begin, before));
   if (is_user) {
     markTurn(begin + turn_tokens);
@@ -109,13 +109,13 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   return kOk;
 }
 
-Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
+Status Session::addMessage(const JsonValue& message, size_t room_bytes) {
   ORIEL_TRY(checkMessage(message, context_.log));
   if (!by_template_ && isPlainMessage(message)) {
     char role[kMaxRoleBytes + 1] = "";
-    const JsonText& name = message.find("role")->text;
+    const JsonText& name = message.find("role")->text();
     std::memcpy(role, name.data, name.bytes);
-    const JsonText& content = message.find("content")->text;
+    const JsonText& content = message.find("content")->text();
     return chatAdd(role, content.data, content.bytes);
   }
   if (context_.settings.text.bytes == 0) {
@@ -126,7 +126,7 @@ Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
   }
   const bool before = by_template_;
   by_template_ = true;
-  const Status added = addByTemplate(message, given_bytes);
+  const Status added = addByTemplate(message, room_bytes);
   by_template_ = added.ok() || before;  // what was refused changes nothing
   return added;
 }
@@ -136,8 +136,8 @@ namespace {
 // Of a message that is not rendered yet, for progress: as many as such a text has in English.
 uint64_t roughTokens(const JsonValue& value) {
   constexpr uint64_t kBytesPerToken = 4;
-  uint64_t tokens = value.text.bytes / kBytesPerToken;
-  for (const JsonValue* one = value.first; one != nullptr; one = one->next) {
+  uint64_t tokens = value.textBytes() / kBytesPerToken;
+  for (const JsonValue* one = value.first(); one != nullptr; one = one->next()) {
     tokens += roughTokens(*one);
   }
   return tokens;
@@ -148,23 +148,23 @@ uint64_t roughTokens(const JsonValue& value) {
 Status Session::chatAddJson(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
-  ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, &scratch, &value));
+  ORIEL_TRY(parseJson(json, bytes, "the messages", templateStop(), context_.log, &scratch, &value));
   if (value->isArray()) {
-    return addMessages(*value, bytes);
+    return addMessages(*value, scratch.leftBytes());
   }
-  ORIEL_TRY(addMessage(*value, bytes));
-  const JsonText& role = value->find("role")->text;
+  ORIEL_TRY(addMessage(*value, scratch.leftBytes()));
+  const JsonText& role = value->find("role")->text();
   warnOfRole(context_.chat, role.data, role.bytes, 0, context_.log);
   return kOk;
 }
 
-Status Session::addMessages(const JsonValue& messages, size_t given_bytes) {
+Status Session::addMessages(const JsonValue& messages, size_t room_bytes) {
   reading_.later = roughTokens(messages);
   size_t number = 0;
-  for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
-    reading_.later = one->next != nullptr ? reading_.later - roughTokens(*one) : 0;
-    ORIEL_TRY(addMessage(*one, given_bytes));
-    const JsonText& role = one->find("role")->text;
+  for (const JsonValue* one = messages.first(); one != nullptr; one = one->next()) {
+    reading_.later = one->next() != nullptr ? reading_.later - roughTokens(*one) : 0;
+    ORIEL_TRY(addMessage(*one, room_bytes));
+    const JsonText& role = one->find("role")->text();
     warnOfRole(context_.chat, role.data, role.bytes, ++number, context_.log);
   }
   return kOk;
@@ -196,7 +196,7 @@ Status Session::openByTemplate(ReplyPlace* reply) {
   const bool known = encoded.ok() || encoded.code() == ORIEL_ERROR_BUFFER_TOO_SMALL;
   reply->stop_id = known && count != 0 && context_.tokenizer->isControl(first[0]) ? first[0] : -1;
   const uint64_t begin = position_;
-  const SamplerState before = sampler_.state();
+  const SamplerCopy before = sampler_.state();
   return takeBackUnless(appendTurn(turn, &workspace), begin, before);
 }
 

@@ -23,8 +23,9 @@ void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
 }
 
 Status Session::parseMessages(const char* json, size_t bytes, Scratch* scratch,
-                              const JsonValue** messages) const {
-  ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, scratch, messages));
+                              const JsonValue** messages) {
+  ORIEL_TRY(
+      parseJson(json, bytes, "the messages", templateStop(), context_.log, scratch, messages));
   return (*messages)->isArray()
              ? Status(kOk)
              : context_.log.fail(
@@ -48,7 +49,7 @@ Status Session::readMessages(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* messages = nullptr;
   ORIEL_TRY(parseMessages(json, bytes, &scratch, &messages));
-  return addMessages(*messages, bytes);
+  return addMessages(*messages, scratch.leftBytes());
 }
 
 // Messages as another transcript has them; the session begins anew. Where they cannot be read its own transcript is still
@@ -88,7 +89,7 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
   }
   std::copy_n(transcript_.data(), own_bytes, own.as<uint8_t>());
   Status status = reset();
-  status = status.ok() ? addMessages(*messages, text.bytes) : status;
+  status = status.ok() ? addMessages(*messages, scratch.leftBytes()) : status;
   if (!status.ok() && own_bytes != 0) {
     if (const Status back = reset(); back.lost()) {
       status = back;
@@ -103,14 +104,14 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
 
 namespace {
 
-/// Calls use(message) with a message as a transcript keeps it.
+/// Calls use(message, room_bytes) with a message as a transcript keeps it.
 template <typename Use>
 Status withMessage(const Transcript::Entry& entry, const char* json, const SessionContext& context,
                    const Use& use) {
   Scratch scratch(*context.allocator, templateScratchBytes(entry.bytes));
   const JsonValue* message = nullptr;
   ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context.log, &scratch, &message));
-  return use(*message);
+  return use(*message, scratch.leftBytes());
 }
 
 // For progress: as many as such a text has in English.
@@ -157,7 +158,8 @@ Status Session::checkStored(uint64_t position) const {
   const char* json = nullptr;
   for (uint64_t at = ownMessages();
        transcript_.next(&at, &entry, &json) && entry.end <= position;) {
-    ORIEL_TRY(withMessage(entry, json, context_, [](const JsonValue&) -> Status { return kOk; }));
+    ORIEL_TRY(
+        withMessage(entry, json, context_, [](const JsonValue&, size_t) -> Status { return kOk; }));
   }
   return kOk;
 }
@@ -194,8 +196,9 @@ Status Session::readTranscript(uint64_t position) {
 }
 
 Status Session::readEntry(const Transcript::Entry& entry, const char* json) {
-  return withMessage(entry, json, context_,
-                     [&](const JsonValue& message) { return addMessage(message, entry.bytes); });
+  return withMessage(entry, json, context_, [&](const JsonValue& message, size_t room_bytes) {
+    return addMessage(message, room_bytes);
+  });
 }
 
 // Message by message. From one that fails on they stay unread.

@@ -46,7 +46,7 @@ void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
 
 /// What is saved besides the cache.
 struct SessionParts {
-  SessionState state;
+  WipedCopy<SessionState> state;
   const TurnMarks* turns = nullptr;
   const TokenIds* ids = nullptr;
   const Transcript* transcript = nullptr;
@@ -69,7 +69,7 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
                   size_t capacity);
 
 struct RestoredParts {
-  SessionState state;
+  WipedCopy<SessionState> state;
   uint32_t sinks = 0;  ///< tokens of the sinks: no more are seen than these
   uint64_t held = 0;
   uint64_t dropped = 0;

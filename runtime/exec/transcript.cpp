@@ -167,7 +167,7 @@ void Transcript::add(const JsonValue& message, uint64_t begin, uint64_t end) {
   entry.begin = entry.text = begin;
   entry.end = end;
   const JsonValue* const role = message.find("role");
-  (void)addWritten(role != nullptr && role->isString() && role->text.is("system"), entry,
+  (void)addWritten(role != nullptr && role->isString() && role->text().is("system"), entry,
                    [&](const JsonSink& sink) { writeJson(message, sink); });
 }
 

@@ -126,7 +126,7 @@ int compareDecimals(const Decimal& a, const Decimal& b) {
 
 bool asCount(const JsonValue& value, uint32_t most, uint32_t* count) {
   Decimal decimal;
-  if (!value.isNumber() || !readDecimal(value.text, &decimal) || decimal.negative ||
+  if (!value.isNumber() || !readDecimal(value.text(), &decimal) || decimal.negative ||
       !decimal.isInteger()) {
     return false;
   }

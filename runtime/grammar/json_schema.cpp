@@ -3,6 +3,7 @@
 #include "grammar/schema_objects.h"
 #include "grammar/schema_parts.h"
 #include "grammar/schema_texts.h"
+#include "json/json_builder.h"
 
 namespace oriel_internal {
 namespace {
@@ -166,11 +167,12 @@ class SchemaWriter : private LiveExpressions {
     }
     const JsonValue* const branches = c_.branchesOf(all, facts);
     List<ExprId> options(scratch_);
-    for (const JsonValue* one = branches->first; one != nullptr && !c_.failed(); one = one->next) {
+    for (const JsonValue* one = branches->first(); one != nullptr && !c_.failed();
+         one = one->next()) {
       Conjunction with(scratch_);
       c_.branch(all, facts, *one, &with);
-      for (const JsonValue* other = branches->first; facts.is_one_of && other != nullptr;
-           other = other->next) {
+      for (const JsonValue* other = branches->first(); facts.is_one_of && other != nullptr;
+           other = other->next()) {
         if (other != one) {
           c_.addNegated(*other, &with);
         }
@@ -190,11 +192,12 @@ class SchemaWriter : private LiveExpressions {
     List<JsonText> texts(scratch_);
     if (only != nullptr) {
       addConstant(all, nullptr, *only, &texts);
-    } else if (values->count > kMostConstants) {
+    } else if (values->count() > kMostConstants) {
       c_.refuse(owner, "enum", "has too many values: give fewer");
     } else {
       size_t bytes = 0;
-      for (const JsonValue* one = values->first; one != nullptr && !c_.failed(); one = one->next) {
+      for (const JsonValue* one = values->first(); one != nullptr && !c_.failed();
+           one = one->next()) {
         addConstant(all, &owner, *one, &texts);
         const size_t last_bytes = texts.isEmpty() ? 0 : texts.last().bytes;
         (void)c_.spend(owner, kStepsOfConstant + kStepsOfByte * last_bytes);
@@ -249,9 +252,7 @@ class SchemaWriter : private LiveExpressions {
 
   // Of null, true and false it can be tried whether they are valid.
   ExprId oneOfFew(const Conjunction& all, const char* text) {
-    JsonValue value;
-    value.kind = text[0] == 'n' ? JsonKind::kNull : JsonKind::kBool;
-    value.boolean = text[0] == 't';
+    const JsonValue value = text[0] == 'n' ? JsonValue() : JsonValue(text[0] == 't');
     for (const SchemaElement& element : all.elements) {
       if (element.isNegated() && c_.isValid(*element.schema, value)) {
         return g_->never();
@@ -354,7 +355,7 @@ class SchemaWriter : private LiveExpressions {
     for (const SchemaElement& element : all.elements) {
       const JsonValue* const prefix = element.schema->find("prefixItems");
       if (!element.isNegated() && prefix != nullptr) {
-        n_prefix = std::max(n_prefix, prefix->count);
+        n_prefix = std::max(n_prefix, prefix->count());
         if (n_prefix > kMostPrefixItems) {
           c_.refuse(*element.schema, "prefixItems", "has too many items: give fewer");
           return g_->never();
@@ -424,18 +425,18 @@ class SchemaWriter : private LiveExpressions {
     for (const SchemaElement& element : all.elements) {
       const JsonValue* const named =
           element.isNegated() ? nullptr : element.schema->find("properties");
-      for (const JsonValue* one = named != nullptr ? named->first : nullptr;
-           one != nullptr && addName(one->key, *element.schema, properties); one = one->next) {
+      for (const JsonValue* one = named != nullptr ? named->first() : nullptr;
+           one != nullptr && addName(one->key(), *element.schema, properties); one = one->next()) {
       }
     }
     for (const SchemaElement& element : all.elements) {
       const JsonValue* const names =
           element.isNegated() ? nullptr : element.schema->find("required");
-      for (const JsonValue* one = names != nullptr ? names->first : nullptr;
-           one != nullptr && addName(one->text, *element.schema, properties); one = one->next) {
+      for (const JsonValue* one = names != nullptr ? names->first() : nullptr;
+           one != nullptr && addName(one->text(), *element.schema, properties); one = one->next()) {
         (void)c_.spend(*element.schema, kStepsOfName * properties->count());
         for (ObjectProperty& property : *properties) {
-          property.required = property.required || property.name == one->text;
+          property.required = property.required || property.name == one->text();
         }
       }
     }
@@ -453,10 +454,8 @@ class SchemaWriter : private LiveExpressions {
       if (c_.failed() || (isNever(its_value) && property.required)) {
         return g_->never();
       }
-      JsonValue key;
-      key.kind = JsonKind::kString;
-      key.text = property.name;
-      const JsonText text = jsonOf(key, scratch_);
+      const JsonValue* const key = JsonBuilder(scratch_).text(property.name);
+      const JsonText text = key != nullptr ? jsonOf(*key, scratch_) : JsonText();
       const ExprId colon = g_->sequence(g_->text(":"), blank());
       property.member = sequence(g_->bytes(text.data, text.bytes), sequence(colon, its_value));
     }

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/wipe.h"
+#include "grammar/nfa.h"
 
 namespace oriel_internal {
 namespace {
@@ -12,6 +13,11 @@ namespace {
 /// Kinds for which tokens are looked at by their kinds: with fewer the tree is walked as fast.
 constexpr uint32_t kWorthIt = kindBit(TextKind::kLower) | kindBit(TextKind::kBeyondAscii);
 constexpr uint32_t kAllKinds = (1u << kTextKinds) - 1;
+/// Of a grammar that is tried out: bytes, and bytes until its sets must have grown to go on.
+constexpr uint32_t kTriedBytes = 64;
+constexpr uint32_t kFirstTriedBytes = 16;
+/// Places of a set that is no ordinary grammar's.
+constexpr uint32_t kManyPlaces = 24;
 
 }  // namespace
 
@@ -53,6 +59,9 @@ class Constraint::Walk {
       Set next = known[class_of[node.byte()]];
       if (next >= StateSets::kUnknown) {
         next = find(depth, node.byte());
+        if (sets_.steps().ended()) {
+          return;
+        }
         known = sets_.knownNext(path_[depth]);
       }
       if (next == StateSets::kNothing) {
@@ -211,6 +220,11 @@ uint32_t Constraint::slotOf(Set set) {
   set_of_mask_[slot] = StateSets::kFull;
   uint32_t* const mask = masks_ + size_t{slot} * trie_.words();
   fill(mask);
+  if (sets_.steps().ended()) {
+    std::memset(mask, 0, trie_.words() * sizeof(uint32_t));
+    empty_mask_[slot] = true;
+    return slot;  // void: it is made again when it is asked for again
+  }
   uint32_t any = 0;
   for (uint32_t i = 0; i < trie_.words(); ++i) {
     any |= mask[i];
@@ -221,9 +235,21 @@ uint32_t Constraint::slotOf(Set set) {
   return slot;
 }
 
-const uint32_t* Constraint::mask() { return masks_ + size_t{slotOf(now_)} * trie_.words(); }
+const uint32_t* Constraint::mask() {
+  beginCall();
+  return masks_ + size_t{slotOf(now_)} * trie_.words();
+}
 
-bool Constraint::stuck() { return !ended() && empty_mask_[slotOf(now_)]; }
+bool Constraint::stuck() {
+  beginCall();
+  return !ended() && empty_mask_[slotOf(now_)];
+}
+
+Status Constraint::spent() const {
+  return !sets_.steps().ended()    ? kOk
+         : sets_.steps().stopped() ? Status(ORIEL_ERROR_CANCELLED)
+                                   : Status(ORIEL_ERROR_UNSUPPORTED);
+}
 
 // --- Going on ------------------------------------------------------------------------------------
 
@@ -252,6 +278,7 @@ Constraint::Set Constraint::stepFrom(Set set, uint8_t byte) {
 bool Constraint::isStop(int32_t id) const { return id == extra_stop_ || tokenizer_.isStop(id); }
 
 bool Constraint::accept(int32_t id) {
+  beginCall();
   if (id < 0 || static_cast<uint32_t>(id) >= trie_.vocabSize() || !in_force_ || stopped_) {
     return false;
   }
@@ -275,7 +302,7 @@ bool Constraint::accept(int32_t id) {
   for (size_t i = 0; i < piece.bytes && set != StateSets::kNothing; ++i) {
     set = stepFrom(set, static_cast<uint8_t>(piece.data[i]));
   }
-  if (set == StateSets::kNothing) {
+  if (set == StateSets::kNothing || sets_.steps().ended()) {
     return false;
   }
   now_ = set;
@@ -283,6 +310,7 @@ bool Constraint::accept(int32_t id) {
 }
 
 size_t Constraint::acceptText(const char* text, size_t bytes) {
+  beginCall();
   if (!in_force_ || stopped_) {
     return 0;
   }
@@ -332,8 +360,53 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
   }
   findKindsTaken();
   in_force_ = true;
+  stop_ = grammar.work()->stop();
+  const uint64_t compiling = std::min(grammar.work()->steps(), kMostMaskSteps / 4 * 3);
+  if (!tryOut(kMostMaskSteps - compiling)) {
+    const bool stopped = sets_.steps().stopped();
+    release();
+    return stopped
+               ? failStopped(log)
+               : log.fail(ORIEL_ERROR_UNSUPPORTED,
+                          "the grammar is so ambiguous that one token takes more than %llu steps: "
+                          "let the alternatives of a rule begin with different characters",
+                          static_cast<unsigned long long>(kMostMaskSteps));
+  }
+  // What was tried out goes.
+  dropMasks();
+  (void)sets_.init(&automaton_, memory_ + automaton_.bytes, memory_bytes_ - automaton_.bytes);
   restart();
   return kOk;
+}
+
+// The mask where there are most ways to read a text: each byte is the one that leaves most of them. False: it takes more
+// steps than are left. What a longer text would take is left to the call that reads it.
+bool Constraint::tryOut(uint64_t most_steps) {
+  sets_.begin({most_steps, stop_});
+  goToStart();
+  Set most = now_;
+  for (uint32_t i = 0;
+       i < kTriedBytes && now_ != StateSets::kNothing && sets_.steps().steps() < most_steps / 4;
+       ++i) {
+    if (i == kFirstTriedBytes && sets_.count(most) < kManyPlaces) {
+      break;
+    }
+    Set best = StateSets::kNothing;
+    for (uint32_t c = 0; c < automaton_.n_classes; ++c) {
+      const Set next = sets_.step(now_, automaton_.byte_of[c]);
+      if (next != StateSets::kFull && sets_.count(next) > sets_.count(best)) {
+        best = next;
+      }
+    }
+    now_ = best;
+    most = sets_.count(now_) > sets_.count(most) ? now_ : most;
+  }
+  if (sets_.count(most) >= kManyPlaces && !sets_.steps().ended()) {
+    now_ = most;
+    sets_.begin({most_steps, stop_});
+    (void)slotOf(now_);
+  }
+  return !sets_.steps().ended();
 }
 
 void Constraint::findKindsTaken() {
@@ -356,6 +429,11 @@ void Constraint::restart() {
   if (!in_force_) {
     return;
   }
+  sets_.begin({});  // no more than when it was tried out, and there is no doing without
+  goToStart();
+}
+
+void Constraint::goToStart() {
   now_ = sets_.start();
   if (now_ == StateSets::kFull) {
     dropMasks();
@@ -381,6 +459,7 @@ void Constraint::release() {
   automaton_ = Automaton();
   now_ = StateSets::kNothing;
   extra_stop_ = -1;
+  stop_ = {};
   dropMasks();
   wipe(memory_, memory_bytes_);
 }

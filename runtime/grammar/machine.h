@@ -23,6 +23,11 @@ constexpr size_t kConstraintBytes = 1024 * 1024;
 /// Masks that are kept for sets of states that come again, as inside of a string: n_vocab / 8 bytes each.
 constexpr uint32_t kKeptMasks = 16;
 
+/// Steps of one call: a mask, a token that is accepted, the trial of a grammar that is compiled. A mask of an ordinary
+/// grammar takes a thousandth; this takes 0.2 s of one core, as these steps are short. Of a trial what compiling took is
+/// subtracted. Walking the tree of tokens is not counted: it has fewer than 2^24 nodes.
+constexpr uint64_t kMostMaskSteps = 250'000'000;
+
 /// One grammar at work. All of its memory is taken once; compiling a grammar fills it anew. Not thread-safe.
 class Constraint {
  public:
@@ -32,9 +37,10 @@ class Constraint {
                             Arena* arena, size_t bytes = kConstraintBytes);
 
   /// Left recursion, a rule without definition and a grammar that no text fits are ORIEL_ERROR_ARGUMENT; one that is
-  /// too large for the memory ORIEL_ERROR_UNSUPPORTED. Then none is in force. Otherwise it is, from its beginning.
+  /// too large for the memory, or so ambiguous that one mask takes more than kMostMaskSteps, ORIEL_ERROR_UNSUPPORTED.
+  /// Then none is in force. Otherwise it is, from its beginning.
   /// `extra_stop`: a token that ends the reply besides the tokenizer's own; -1: none. Works in the grammar's scratch
-  /// memory.
+  /// memory. The grammar's stop is asked as long as it is in force.
   Status compile(const Grammar& grammar, int32_t extra_stop, const Log& log);
   bool inForce() const { return in_force_; }
   /// Back to the beginning of the grammar.
@@ -46,11 +52,15 @@ class Constraint {
   /// Overwrites the grammar, too: none is in force.
   void release();
 
+  /// kOk, or why the latest call gave up: ORIEL_ERROR_CANCELLED where it was stopped, ORIEL_ERROR_UNSUPPORTED where it
+  /// took more than kMostMaskSteps. Then its mask is empty, it accepted nothing, and the text is where it was.
+  Status spent() const;
+  uint64_t steps() const { return sets_.steps().steps(); }
   /// Tokens that may come next, n_vocab bits, and zeros up to the end of the last word; tokens that end the reply
   /// where the text may end here. Valid until the next call. At least one bit is set unless ended() or stuck().
   const uint32_t* mask();
   /// No token may come, though the text could go on or end: the vocabulary has none for the bytes that come next, or
-  /// none that ends a reply. The caller ends it.
+  /// none that ends a reply; or spent(). The caller ends it.
   bool stuck();
   /// Goes on behind a token. False, and nothing changes, for one that may not come. Behind one that ends the reply
   /// nothing may follow.
@@ -78,6 +88,9 @@ class Constraint {
   Constraint(const Tokenizer& tokenizer, const TokenTrie& trie)
       : tokenizer_(tokenizer), trie_(trie) {}
   bool isStop(int32_t id) const;
+  void beginCall() { sets_.begin({kMostMaskSteps, stop_}); }
+  bool tryOut(uint64_t most_steps);
+  void goToStart();
   Set stepFrom(Set set, uint8_t byte);
   void makeRoom(Set* other);
   void dropMasks();
@@ -102,6 +115,7 @@ class Constraint {
   bool empty_mask_[kKeptMasks] = {};
   uint32_t next_mask_ = 0;
   int32_t extra_stop_ = -1;
+  WorkStop stop_;
   bool in_force_ = false;
   bool stopped_ = false;  ///< a token that ends the reply came
 };

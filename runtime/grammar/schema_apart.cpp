@@ -21,7 +21,7 @@ bool hasOneOf(const JsonValue& schema, const char* const* keywords, size_t count
 
 const JsonValue* SchemaContext::propertyOf(const JsonValue& schema, const JsonText& name) {
   const JsonValue* const properties = schema.find("properties");
-  if (properties != nullptr && !spend(schema, stepsToPass(properties->count))) {
+  if (properties != nullptr && !spend(schema, stepsToPass(properties->count()))) {
     return nullptr;
   }
   const JsonValue* const named = properties != nullptr ? properties->find(name) : nullptr;
@@ -30,15 +30,15 @@ const JsonValue* SchemaContext::propertyOf(const JsonValue& schema, const JsonTe
 
 const JsonValue* SchemaContext::itemOf(const JsonValue& schema, uint32_t index) {
   const JsonValue* const prefix = schema.find("prefixItems");
-  if (prefix == nullptr || index >= prefix->count) {
+  if (prefix == nullptr || index >= prefix->count()) {
     return schema.find("items");
   }
   if (!spend(schema, stepsToPass(index))) {
     return nullptr;
   }
-  const JsonValue* item = prefix->first;
+  const JsonValue* item = prefix->first();
   for (; index != 0; --index) {
-    item = item->next;
+    item = item->next();
   }
   return item;
 }
@@ -72,7 +72,7 @@ bool SchemaContext::isOpen(const Conjunction& objects) {
     }
     (void)spend(*element.schema, stepsOfMembers(*element.schema));
     const JsonValue* const more = element.schema->find("additionalProperties");
-    if (more != nullptr && more->isBool() && !more->boolean) {
+    if (more != nullptr && more->isBool() && !more->boolean()) {
       return false;
     }
     opened = opened || more != nullptr;
@@ -83,12 +83,12 @@ bool SchemaContext::isOpen(const Conjunction& objects) {
 
 bool SchemaContext::isRequired(const JsonValue& schema, const JsonText& name) {
   const JsonValue* const names = schema.find("required");
-  const JsonValue* one = names != nullptr ? names->first : nullptr;
-  if (names != nullptr && !spend(schema, stepsToPass(names->count))) {
+  const JsonValue* one = names != nullptr ? names->first() : nullptr;
+  if (names != nullptr && !spend(schema, stepsToPass(names->count()))) {
     return false;
   }
-  while (one != nullptr && !(one->text == name)) {
-    one = one->next;
+  while (one != nullptr && !(one->text() == name)) {
+    one = one->next();
   }
   return one != nullptr;
 }
@@ -100,7 +100,7 @@ bool SchemaContext::isNamed(const Conjunction& objects, const JsonText& name) {
       continue;
     }
     const JsonValue* const properties = element.schema->find("properties");
-    if (properties != nullptr && !spend(*element.schema, stepsToPass(properties->count))) {
+    if (properties != nullptr && !spend(*element.schema, stepsToPass(properties->count()))) {
       return false;
     }
     if (isRequired(*element.schema, name) ||
@@ -148,8 +148,8 @@ bool SchemaContext::isProvenInvalid(const Conjunction& all, const JsonValue& oth
     if (only != nullptr) {
       return !isValid(other, *only);
     }
-    for (const JsonValue* one = facts.constants->find("enum")->first; one != nullptr;
-         one = one->next) {
+    for (const JsonValue* one = facts.constants->find("enum")->first(); one != nullptr;
+         one = one->next()) {
       if (isValid(all, *one, facts.constants) && isValid(other, *one)) {
         return false;
       }
@@ -157,7 +157,8 @@ bool SchemaContext::isProvenInvalid(const Conjunction& all, const JsonValue& oth
     return true;
   }
   if (facts.has_union) {
-    for (const JsonValue* one = branchesOf(all, facts)->first; one != nullptr; one = one->next) {
+    for (const JsonValue* one = branchesOf(all, facts)->first(); one != nullptr;
+         one = one->next()) {
       Conjunction with(scratch());
       branch(all, facts, *one, &with);
       if (!isProvenInvalid(with, other, depth + 1)) {
@@ -177,7 +178,7 @@ bool SchemaContext::isProvenInvalid(const Conjunction& all, const JsonValue& oth
 Verdict SchemaContext::judge(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
                              const JsonValue& other, uint32_t depth) {
   if (other.isBool()) {
-    return other.boolean ? Verdict::kCovered : Verdict::kApart;
+    return other.boolean() ? Verdict::kCovered : Verdict::kApart;
   }
   if (!spend(other) || !spend(other, stepsOfMembers(other)) || depth > kMostDepthCompared) {
     return Verdict::kUnknown;
@@ -214,12 +215,12 @@ Verdict SchemaContext::judgeUnion(const Conjunction& all, const SchemaFacts& fac
     }
     uint32_t apart = 0;
     uint32_t covered = 0;
-    for (const JsonValue* one = branches->first; one != nullptr; one = one->next) {
+    for (const JsonValue* one = branches->first(); one != nullptr; one = one->next()) {
       const Verdict branch = judge(all, facts, type, *one, depth + 1);
       apart += branch == Verdict::kApart ? 1 : 0;
       covered += branch == Verdict::kCovered ? 1 : 0;
     }
-    const uint32_t n = branches->count;
+    const uint32_t n = branches->count();
     const bool is_all = keyword == kUnions[0];
     const bool is_one = keyword == kUnions[2];
     if (is_all ? apart != 0 : apart == n || (is_one && covered > 1)) {
@@ -246,9 +247,9 @@ Verdict SchemaContext::judgeConstants(const Conjunction& all, uint32_t type,
     verdict = type == kNullType ? verdict : Verdict::kUnknown;
   }
   if (const JsonValue* const values = other.find("enum"); values != nullptr) {
-    const JsonValue* one = values->first;
+    const JsonValue* one = values->first();
     while (one != nullptr && !may_be(*one)) {
-      one = one->next;
+      one = one->next();
     }
     if (one == nullptr) {
       return Verdict::kApart;
@@ -334,13 +335,13 @@ Verdict SchemaContext::judgeArray(const Conjunction& all, const SchemaFacts& fac
 Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& other, uint32_t depth) {
   // They require what we never write.
   const JsonValue* const required = other.find("required");
-  for (const JsonValue* name = required != nullptr ? required->first : nullptr; name != nullptr;
-       name = name->next) {
-    if (!isNamed(all, name->text) && !isOpen(all)) {
+  for (const JsonValue* name = required != nullptr ? required->first() : nullptr; name != nullptr;
+       name = name->next()) {
+    if (!isNamed(all, name->text()) && !isOpen(all)) {
       return Verdict::kApart;
     }
     Conjunction value(scratch());
-    addProperty(all, name->text, &value);
+    addProperty(all, name->text(), &value);
     if (value.never) {
       return Verdict::kApart;
     }
@@ -348,14 +349,14 @@ Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& othe
   // We always write what is not valid there.
   for (const SchemaElement& element : all.elements) {
     const JsonValue* const ours = element.isNegated() ? nullptr : element.schema->find("required");
-    for (const JsonValue* name = ours != nullptr ? ours->first : nullptr; name != nullptr;
-         name = name->next) {
-      const JsonValue* const theirs = propertyOf(other, name->text);
+    for (const JsonValue* name = ours != nullptr ? ours->first() : nullptr; name != nullptr;
+         name = name->next()) {
+      const JsonValue* const theirs = propertyOf(other, name->text());
       if (theirs == nullptr) {
         continue;
       }
       Conjunction value(scratch());
-      addProperty(all, name->text, &value);
+      addProperty(all, name->text(), &value);
       if (isProvenInvalid(value, *theirs, depth + 1)) {
         return Verdict::kApart;
       }

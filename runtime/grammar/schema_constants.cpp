@@ -30,34 +30,34 @@ bool isSameNumber(const JsonText& a, const JsonText& b) {
 }  // namespace
 
 bool isSameValue(const JsonValue& a, const JsonValue& b, Work* work) {
-  if (!work->spend(kStepsOfValue + a.text.bytes / 16) || a.kind != b.kind) {
+  if (!work->spend(kStepsOfValue + a.text().bytes / 16) || a.kind() != b.kind()) {
     return false;
   }
-  switch (a.kind) {
+  switch (a.kind()) {
     case JsonKind::kNull:
       return true;
     case JsonKind::kBool:
-      return a.boolean == b.boolean;
+      return a.boolean() == b.boolean();
     case JsonKind::kNumber:
-      return work->spend(kStepsOfNumber + a.text.bytes + b.text.bytes) &&
-             isSameNumber(a.text, b.text);
+      return work->spend(kStepsOfNumber + a.text().bytes + b.text().bytes) &&
+             isSameNumber(a.text(), b.text());
     case JsonKind::kString:
-      return a.text == b.text;
+      return a.text() == b.text();
     case JsonKind::kArray:
     case JsonKind::kObject:
       break;
   }
-  if (a.count != b.count) {
+  if (a.count() != b.count()) {
     return false;
   }
-  const JsonValue* other = b.first;
-  for (const JsonValue* child = a.first; child != nullptr; child = child->next) {
-    const JsonValue* const match = a.isObject() ? b.find(child->key) : other;
-    if (match == nullptr || !work->spend(a.isObject() ? stepsToPass(b.count) : 0) ||
+  const JsonValue* other = b.first();
+  for (const JsonValue* child = a.first(); child != nullptr; child = child->next()) {
+    const JsonValue* const match = a.isObject() ? b.find(child->key()) : other;
+    if (match == nullptr || !work->spend(a.isObject() ? stepsToPass(b.count()) : 0) ||
         !isSameValue(*child, *match, work)) {
       return false;
     }
-    other = other->next;
+    other = other->next();
   }
   return true;
 }
@@ -85,7 +85,7 @@ bool SchemaContext::isValidByAll(const Conjunction& all, const JsonValue& value)
 bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth,
                             uint32_t flags) {
   if (schema.isBool()) {
-    return schema.boolean;
+    return schema.boolean();
   }
   if (!check(schema)) {
     return false;
@@ -103,9 +103,9 @@ bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uin
   }
   const bool listed = (flags & SchemaElement::kWithoutEnum) != 0;
   if (const JsonValue* const values = schema.find("enum"); values != nullptr && !listed) {
-    const JsonValue* one = values->first;
+    const JsonValue* one = values->first();
     while (one != nullptr && !isSameValue(*one, value, grammar_->work())) {
-      one = one->next;
+      one = one->next();
     }
     if (one == nullptr) {
       return false;
@@ -114,14 +114,14 @@ bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uin
   if (!isValidUnion(schema, value, depth, flags)) {
     return false;
   }
-  switch (value.kind) {
+  switch (value.kind()) {
     case JsonKind::kNull:
     case JsonKind::kBool:
       return true;
     case JsonKind::kNumber: {
       Decimal decimal;
       const NumberFacts facts = numbersOf(schema);
-      return !facts.isBounded() || (readDecimal(value.text, &decimal) && facts.allows(decimal));
+      return !facts.isBounded() || (readDecimal(value.text(), &decimal) && facts.allows(decimal));
     }
     case JsonKind::kString:
       return isValidString(schema, value);
@@ -153,11 +153,11 @@ bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value
       continue;
     }
     uint32_t n = 0;
-    for (const JsonValue* branch = branches->first; branch != nullptr; branch = branch->next) {
+    for (const JsonValue* branch = branches->first(); branch != nullptr; branch = branch->next()) {
       n += isValid(*branch, value, depth + 1) ? 1 : 0;
     }
     const bool is_any = one.flag == SchemaElement::kWithoutAnyOf;
-    if (one.flag == 0 ? n != branches->count : is_any ? n == 0 : n != 1) {
+    if (one.flag == 0 ? n != branches->count() : is_any ? n == 0 : n != 1) {
       return false;
     }
   }
@@ -166,8 +166,8 @@ bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value
 
 bool SchemaContext::isValidString(const JsonValue& schema, const JsonValue& value) {
   const StringFacts facts = stringsOf(schema);
-  (void)spend(schema, value.text.bytes);
-  const uint32_t length = facts.isBounded() ? codePoints(value.text) : 0;
+  (void)spend(schema, value.text().bytes);
+  const uint32_t length = facts.isBounded() ? codePoints(value.text()) : 0;
   if (failed() || length < facts.min_length || length > facts.max_length) {
     return false;
   }
@@ -183,7 +183,7 @@ bool SchemaContext::isValidString(const JsonValue& schema, const JsonValue& valu
              "is held against too many constants: leave it out there");
       return false;
     }
-    const bool matches = patterns_.accepts(name, is_format, value.text, &failed);
+    const bool matches = patterns_.accepts(name, is_format, value.text(), &failed);
     if (failed) {
       refuse(schema, is_format ? "format" : "pattern", "is too large: make it smaller");
     }
@@ -198,11 +198,11 @@ bool SchemaContext::isValidArray(const JsonValue& schema, const JsonValue& value
   uint32_t least = 0;
   uint32_t most = UINT32_MAX;
   countsOf(schema, "minItems", "maxItems", &least, &most);
-  if (value.count < least || value.count > most) {
+  if (value.count() < least || value.count() > most) {
     return false;
   }
   uint32_t index = 0;
-  for (const JsonValue* item = value.first; item != nullptr; item = item->next, ++index) {
+  for (const JsonValue* item = value.first(); item != nullptr; item = item->next(), ++index) {
     const JsonValue* const of_item = itemOf(schema, index);
     if (of_item != nullptr && !isValid(*of_item, *item, depth + 1)) {
       return false;
@@ -215,19 +215,19 @@ bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& valu
   uint32_t least = 0;
   uint32_t most = UINT32_MAX;
   countsOf(schema, "minProperties", "maxProperties", &least, &most);
-  if (value.count < least || value.count > most) {
+  if (value.count() < least || value.count() > most) {
     return false;
   }
   if (const JsonValue* const names = schema.find("required"); names != nullptr) {
-    for (const JsonValue* name = names->first; name != nullptr; name = name->next) {
-      if (!spend(schema, kStepsOfValue + stepsToPass(value.count)) ||
-          value.find(name->text) == nullptr) {
+    for (const JsonValue* name = names->first(); name != nullptr; name = name->next()) {
+      if (!spend(schema, kStepsOfValue + stepsToPass(value.count())) ||
+          value.find(name->text()) == nullptr) {
         return false;
       }
     }
   }
-  for (const JsonValue* member = value.first; member != nullptr; member = member->next) {
-    const JsonValue* const of_member = propertyOf(schema, member->key);
+  for (const JsonValue* member = value.first(); member != nullptr; member = member->next()) {
+    const JsonValue* const of_member = propertyOf(schema, member->key());
     if (of_member != nullptr && !isValid(*of_member, *member, depth + 1)) {
       return false;
     }

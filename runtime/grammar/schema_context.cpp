@@ -82,7 +82,7 @@ constexpr struct {
 
 uint32_t typeNamed(const JsonValue& name) {
   for (const auto& type : kTypeNames) {
-    if (name.isString() && name.text.is(type.name)) {
+    if (name.isString() && name.text().is(type.name)) {
       return type.types;
     }
   }
@@ -93,7 +93,7 @@ bool isSchema(const JsonValue& value) { return value.isObject() || value.isBool(
 
 template <typename Is>
 bool all(const JsonValue& values, Is is) {
-  for (const JsonValue* v = values.first; v != nullptr; v = v->next) {
+  for (const JsonValue* v = values.first(); v != nullptr; v = v->next()) {
     if (!is(*v)) {
       return false;
     }
@@ -110,7 +110,7 @@ const char* shapeError(Shape shape, const JsonValue& value) {
     case Shape::kSchema:
       return isSchema(value) ? nullptr : "has to be a schema: correct it";
     case Shape::kSchemas:
-      return value.isArray() && value.count != 0 && all(value, isSchema)
+      return value.isArray() && value.count() != 0 && all(value, isSchema)
                  ? nullptr
                  : "has to be an array of schemas: correct it";
     case Shape::kNamedSchemas:
@@ -132,7 +132,7 @@ const char* shapeError(Shape shape, const JsonValue& value) {
       return value.isArray() ? nullptr : "has to be an array: correct it";
     case Shape::kTypes:
       return typeNamed(value) != 0 ||
-                     (value.isArray() && value.count != 0 &&
+                     (value.isArray() && value.count() != 0 &&
                       all(value, [](const JsonValue& v) { return typeNamed(v) != 0; }))
                  ? nullptr
                  : "has to be the name of a type, or several: correct it";
@@ -152,10 +152,10 @@ class Path {
       return true;
     }
     uint32_t index = 0;
-    for (const JsonValue* child = at.first; child != nullptr; child = child->next, ++index) {
+    for (const JsonValue* child = at.first(); child != nullptr; child = child->next(), ++index) {
       const size_t before = bytes_;
       put('/');
-      at.isObject() ? putKey(child->key) : putIndex(index);
+      at.isObject() ? putKey(child->key()) : putIndex(index);
       if (find(*child, value)) {
         return true;
       }
@@ -225,9 +225,9 @@ const JsonValue* elementAt(const JsonValue& array, const JsonText& index) {
     }
     n = n * 10 + static_cast<uint32_t>(index.data[i] - '0');
   }
-  const JsonValue* at = index.bytes != 0 ? array.first : nullptr;
+  const JsonValue* at = index.bytes != 0 ? array.first() : nullptr;
   for (; at != nullptr && n != 0; --n) {
-    at = at->next;
+    at = at->next();
   }
   return at;
 }
@@ -236,14 +236,14 @@ const JsonValue* elementAt(const JsonValue& array, const JsonText& index) {
 
 uint32_t typeOf(const JsonValue& value) {
   Decimal decimal;
-  switch (value.kind) {
+  switch (value.kind()) {
     case JsonKind::kNull:
       return kNullType;
     case JsonKind::kBool:
       return kBoolType;
     case JsonKind::kNumber:
-      return !readDecimal(value.text, &decimal) || decimal.isInteger() ? kIntegerType
-                                                                       : kFractionType;
+      return !readDecimal(value.text(), &decimal) || decimal.isInteger() ? kIntegerType
+                                                                         : kFractionType;
     case JsonKind::kString:
       return kStringType;
     case JsonKind::kArray:
@@ -301,7 +301,7 @@ bool SchemaContext::check(const JsonValue& schema) {
   if (!spend(schema) || !spend(schema, stepsOfMembers(schema))) {
     return false;
   }
-  for (const JsonValue* member = schema.first; member != nullptr; member = member->next) {
+  for (const JsonValue* member = schema.first(); member != nullptr; member = member->next()) {
     if (!checkShape(schema, *member)) {
       return false;
     }
@@ -312,11 +312,11 @@ bool SchemaContext::check(const JsonValue& schema) {
 
 bool SchemaContext::checkShape(const JsonValue& schema, const JsonValue& keyword) {
   for (const Keyword& known : kKeywords) {
-    if (keyword.key.is(known.name)) {
+    if (keyword.key().is(known.name)) {
       const bool is_walked = known.shape == Shape::kSchemas ||
                              known.shape == Shape::kNamedSchemas || known.shape == Shape::kTexts ||
                              known.shape == Shape::kTypes;
-      if (is_walked && !spend(schema, stepsToPass(keyword.count))) {
+      if (is_walked && !spend(schema, stepsToPass(keyword.count()))) {
         return false;
       }
       const char* const error = shapeError(known.shape, keyword);
@@ -328,13 +328,13 @@ bool SchemaContext::checkShape(const JsonValue& schema, const JsonValue& keyword
   }
   // `$id` would be where references begin; a `uniqueItems` of false says nothing.
   const bool at_root = &schema == &schema_ || &schema == &document_;
-  if ((keyword.key.is("$id") && at_root) ||
-      (keyword.key.is("uniqueItems") && keyword.isBool() && !keyword.boolean)) {
+  if ((keyword.key().is("$id") && at_root) ||
+      (keyword.key().is("uniqueItems") && keyword.isBool() && !keyword.boolean())) {
     return true;
   }
   char name[80];
-  const size_t bytes = std::min(keyword.key.bytes, sizeof(name) - 1);
-  std::memcpy(name, keyword.key.data, bytes);
+  const size_t bytes = std::min<size_t>(keyword.key().bytes, sizeof(name) - 1);
+  std::memcpy(name, keyword.key().data, bytes);
   name[bytes] = '\0';
   std::replace_if(
       name, name + bytes, [](char c) { return static_cast<uint8_t>(c) < 0x20; }, '?');
@@ -343,25 +343,26 @@ bool SchemaContext::checkShape(const JsonValue& schema, const JsonValue& keyword
 }
 
 const JsonValue* SchemaContext::resolve(const JsonValue& schema, const JsonValue& reference) {
-  const char* at = reference.text.data;
-  const char* const end = at + reference.text.bytes;
+  const char* at = reference.text().data;
+  const char* const end = at + reference.text().bytes;
   if (at == end || *at != '#' || (end - at > 1 && at[1] != '/')) {
     refuse(schema, "$ref", "leads elsewhere: only references like \"#/$defs/name\" are supported");
     return nullptr;
   }
   const JsonValue* target = &document_;
-  char* const token = scratch()->takeText(reference.text.bytes + 1);
-  if (token == nullptr || !spend(schema, 4 * uint64_t{reference.text.bytes})) {
+  char* const token = scratch()->takeText(reference.text().bytes + 1);
+  if (token == nullptr || !spend(schema, 4 * uint64_t{reference.text().bytes})) {
     return nullptr;
   }
   for (++at; at != end && target != nullptr;) {
     const char* const slash = std::find(at + 1, end, '/');
-    JsonText name = {token, 0};
-    if (!decodeToken(at + 1, slash, token, &name.bytes)) {
+    size_t bytes = 0;
+    if (!decodeToken(at + 1, slash, token, &bytes)) {
       target = nullptr;
       break;
     }
-    (void)spend(schema, stepsToPass(target->count));
+    const JsonText name = {token, bytes};
+    (void)spend(schema, stepsToPass(target->count()));
     target = target->isObject()  ? target->find(name)
              : target->isArray() ? elementAt(*target, name)
                                  : nullptr;
@@ -387,7 +388,7 @@ void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t pare
     return;
   }
   if (schema->isBool()) {
-    all->never = all->never || !schema->boolean;
+    all->never = all->never || !schema->boolean();
     return;
   }
   if (!check(*schema)) {
@@ -417,7 +418,7 @@ void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t pare
     add(resolve(*schema, *reference), all, at, depth + 1);
   }
   if (const JsonValue* const parts = schema->find("allOf"); parts != nullptr) {
-    for (const JsonValue* part = parts->first; part != nullptr; part = part->next) {
+    for (const JsonValue* part = parts->first(); part != nullptr; part = part->next()) {
       add(part, all, at, depth + 1);
     }
   }
@@ -425,7 +426,7 @@ void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t pare
 
 void SchemaContext::addNegated(const JsonValue& schema, Conjunction* all) {
   if (schema.isBool()) {
-    all->never = all->never || schema.boolean;
+    all->never = all->never || schema.boolean();
     return;
   }
   if (check(schema)) {
@@ -439,7 +440,7 @@ uint32_t SchemaContext::typesOf(const JsonValue& schema) {
     return kAnyType;
   }
   uint32_t types = typeNamed(*type);
-  for (const JsonValue* one = type->first; one != nullptr; one = one->next) {
+  for (const JsonValue* one = type->first(); one != nullptr; one = one->next()) {
     types |= typeNamed(*one);
   }
   return types;
@@ -452,8 +453,8 @@ NumberFacts SchemaContext::numbersOf(const JsonValue& schema) {
     if (value == nullptr) {
       return false;
     }
-    (void)spend(schema, value->text.bytes);
-    if (!readBound(value->text, decimal)) {
+    (void)spend(schema, value->text().bytes);
+    if (!readBound(value->text(), decimal)) {
       refuse(schema, keyword, "has too many digits: write fewer");
       return false;
     }
@@ -490,23 +491,24 @@ StringFacts SchemaContext::stringsOf(const JsonValue& schema) {
   countsOf(schema, "minLength", "maxLength", &facts.min_length, &facts.max_length);
   if (const JsonValue* const pattern = schema.find("pattern"); pattern != nullptr) {
     bool is_wrong = false;
-    const char* const error = patterns_.error(pattern->text, &is_wrong);
+    const char* const error = patterns_.error(pattern->text(), &is_wrong);
     if (error != nullptr) {
       char what[160];
       std::snprintf(what, sizeof(what), "has a part that cannot be used (%s): write it otherwise",
                     error);
       fail(is_wrong ? ORIEL_ERROR_ARGUMENT : ORIEL_ERROR_UNSUPPORTED, schema, "pattern", what);
     }
-    facts.patterns[facts.n_patterns++] = pattern->text;
+    facts.patterns[facts.n_patterns++] = pattern->text();
   }
   if (const JsonValue* const format = schema.find("format"); format != nullptr) {
-    if (formatPattern(format->text) == nullptr) {
+    if (formatPattern(format->text()) == nullptr) {
       char what[120];
       std::snprintf(what, sizeof(what), "asks for \"%.*s\", which is not supported: leave it out",
-                    static_cast<int>(std::min<size_t>(format->text.bytes, 40)), format->text.data);
+                    static_cast<int>(std::min<size_t>(format->text().bytes, 40)),
+                    format->text().data);
       refuse(schema, "format", what);
     }
-    facts.formats[facts.n_formats++] = format->text;
+    facts.formats[facts.n_formats++] = format->text();
   }
   return facts;
 }

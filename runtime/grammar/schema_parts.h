@@ -139,7 +139,7 @@ class SchemaContext {
   static constexpr uint32_t kMostChecked = 512;
   /// To look for every keyword in a schema. With more members than there are keywords they repeat.
   static uint64_t stepsOfMembers(const JsonValue& schema) {
-    return schema.count * uint64_t{schema.count <= 64 ? 48u : 480u};
+    return schema.count() * uint64_t{schema.count() <= 64 ? 48u : 480u};
   }
   void fail(oriel_status code, const JsonValue& schema, const char* keyword, const char* what);
   static bool leadsTo(const Conjunction& all, uint32_t ancestor, uint32_t element);

@@ -12,6 +12,9 @@ namespace {
 constexpr uint32_t stateOf(uint32_t place) { return place & 0xFFFF; }
 constexpr uint32_t stackOf(uint32_t place) { return place >> 16; }
 
+/// To put a place into a table or a list, or to follow an edge that takes nothing.
+constexpr uint64_t kStepsOfPlace = 8;
+constexpr uint64_t kStepsOfEdge = 4;
 /// Parts of what memory is left, in 64ths.
 constexpr size_t kPlacesPart = 12;
 constexpr size_t kStacksPart = 8;
@@ -42,12 +45,14 @@ bool StateSets::init(const Automaton* automaton, void* memory, size_t bytes) {
   seen_ = pieces.take<Seen>(kSeenSlots);
   found_ = pieces.take<Place>(kMostInSet);
   waiting_ = pieces.take<Place>(kMostVisited);
+  entries_ = pieces.take<Entry>(kMostEntries);
+  ways_ = pieces.take<Way>(kMostWays);
   stack_hashes_ = pieces.take<uint16_t>(kStackHashes);
   const size_t left = pieces.left();
   most_places_ = static_cast<uint32_t>(left * kPlacesPart / 64 / sizeof(Place));
   places_ = pieces.take<Place>(most_places_);
   most_stacks_ = static_cast<uint32_t>(
-      std::min<size_t>(left * kStacksPart / 64 / (sizeof(Stack) + sizeof(uint32_t)), UINT16_MAX));
+      std::min<size_t>(left * kStacksPart / 64 / (sizeof(Stack) + sizeof(uint32_t)), kFirstEntry));
   stacks_ = pieces.take<Stack>(most_stacks_);
   marks_ = pieces.take<uint32_t>(most_stacks_);
   const size_t set_bytes = sizeof(Set) + n_classes_ * sizeof(Id) + 4 * sizeof(Id);
@@ -64,11 +69,11 @@ bool StateSets::init(const Automaton* automaton, void* memory, size_t bytes) {
   step_ = 0;
   bounded_ = false;
   findKindClasses();
-  begin();
+  empty();
   return true;
 }
 
-void StateSets::begin() {
+void StateSets::empty() {
   clearHashes();
   n_sets_ = 1;
   sets_[kNothing] = Set();
@@ -90,7 +95,7 @@ void StateSets::beginStep() {
     std::fill_n(seen_, kSeenSlots, Seen());
     step_ = 1;
   }
-  n_seen_ = n_found_ = 0;
+  n_seen_ = n_found_ = n_entries_ = n_ways_ = 0;
   found_end_ = false;
 }
 
@@ -109,9 +114,9 @@ bool StateSets::isNew(Place place) {
 
 // Waits to be visited, unless that was done or nothing is left to finish in.
 void StateSets::want(uint32_t state, uint32_t stack) {
+  (void)steps_.spend(kStepsOfPlace);
   const Place place = state | stack << 16;
-  if (automaton_->states[state].need + stacks_[stack].height > kMostHeight ||
-      n_seen_ == kMostVisited) {
+  if (automaton_->states[state].need + heightOf(stack) > kMostHeight || n_seen_ == kMostVisited) {
     bounded_ = true;
     return;
   }
@@ -121,35 +126,62 @@ void StateSets::want(uint32_t state, uint32_t stack) {
   waiting_[n_waiting_++] = place;
 }
 
-bool StateSets::push(uint32_t stack, uint32_t back_to, uint32_t* pushed) {
-  const uint32_t key = (stack * 0x9E3779B1u ^ back_to * 0x85EBCA6Bu) >> 12;
-  uint16_t& head = stack_hashes_[key & (kStackHashes - 1)];
-  for (uint32_t at = head; at != 0; at = stacks_[at].same_hash) {
-    if (stacks_[at].below == stack && stacks_[at].back_to == back_to) {
-      *pushed = at;
-      return true;
+// Enters at a state, to come back to another one.
+void StateSets::enter(uint32_t state, uint32_t stack, uint32_t back_to) {
+  const uint32_t height = heightOf(stack) + 1;
+  if (height + automaton_->states[state].need > kMostHeight ||
+      height - 1 + automaton_->states[back_to].need > kMostHeight || n_ways_ == kMostWays) {
+    bounded_ = true;
+    return;
+  }
+  uint32_t i = 0;
+  while (i < n_entries_ && (entries_[i].state != state || entries_[i].height != height)) {
+    ++i;
+  }
+  (void)steps_.spend(kStepsOfPlace + i);
+  if (i == n_entries_) {
+    if (i == kMostEntries || n_seen_ == kMostVisited) {
+      bounded_ = true;
+      return;
+    }
+    entries_[n_entries_++] = {static_cast<uint16_t>(state), static_cast<uint16_t>(height)};
+    want(state, kFirstEntry + i);
+  }
+  Entry& entry = entries_[i];
+  const Place place = back_to | stack << 16;
+  for (uint32_t at = entry.ways; at != 0; at = ways_[at - 1].next) {
+    (void)steps_.spend(1);
+    if (ways_[at - 1].back_to == place) {
+      return;
     }
   }
-  if (n_stacks_ == most_stacks_) {
-    return false;
+  ways_[n_ways_++] = {place, entry.ways};
+  entry.ways = static_cast<uint16_t>(n_ways_);
+  if (entry.left) {
+    want(back_to, stack);
   }
-  stacks_[n_stacks_] = {static_cast<uint16_t>(stack), static_cast<uint16_t>(back_to), head,
-                        static_cast<uint16_t>(stacks_[stack].height + 1)};
-  head = static_cast<uint16_t>(n_stacks_);
-  *pushed = n_stacks_++;
-  return true;
 }
 
-bool StateSets::visit(Place place) {
-  const uint32_t id = stateOf(place);
-  const uint32_t stack = stackOf(place);
-  if (id == Automaton::kFinal) {
-    if (stack == 0) {
-      found_end_ = true;
-    } else {
-      want(stacks_[stack].back_to, stacks_[stack].below);
+void StateSets::comeBack(uint32_t stack) {
+  if (stack >= kFirstEntry) {
+    Entry& entry = entries_[stack - kFirstEntry];
+    entry.left = true;
+    for (uint32_t at = entry.ways; at != 0; at = ways_[at - 1].next) {
+      want(stateOf(ways_[at - 1].back_to), stackOf(ways_[at - 1].back_to));
     }
-    return true;
+    return;
+  }
+  found_end_ = found_end_ || stack == 0;
+  for (; stack != 0; stack = stacks_[stack].rest) {
+    want(stacks_[stack].back_to, stacks_[stack].below);
+  }
+}
+
+void StateSets::visit(Place place) {
+  const uint32_t id = stateOf(place);
+  if (id == Automaton::kFinal) {
+    comeBack(stackOf(place));
+    return;
   }
   const Automaton::State& state = automaton_->states[id];
   if (state.n_bytes != 0 && n_found_ == kMostInSet) {
@@ -161,31 +193,97 @@ bool StateSets::visit(Place place) {
   for (uint32_t e = automaton_->states[id + 1].edges; e > state.edges + state.n_bytes; --e) {
     const Automaton::Edge& edge = automaton_->edges[e - 1];
     if (edge.with == Automaton::kFinal) {
-      want(edge.target, stack);
-      continue;
+      want(edge.target, stackOf(place));
+    } else {
+      enter(edge.target, stackOf(place), edge.with);
     }
-    const uint32_t height = stacks_[stack].height;
-    if (height + 1 + automaton_->states[edge.target].need > kMostHeight ||
-        height + automaton_->states[edge.with].need > kMostHeight || n_seen_ == kMostVisited) {
-      bounded_ = true;
-      continue;
-    }
-    uint32_t pushed = 0;
-    if (!push(stack, edge.with, &pushed)) {
-      return false;
-    }
-    want(edge.target, pushed);
   }
+}
+
+// Where one can be from here before the next byte.
+void StateSets::addAll(uint32_t state, uint32_t stack) {
+  want(state, stack);
+  while (n_waiting_ != 0) {
+    visit(waiting_[--n_waiting_]);
+    n_waiting_ = steps_.ended() ? 0 : n_waiting_;
+  }
+}
+
+uint32_t StateSets::slotOf(const Stack& stack) {
+  return (stack.below * 0x9E3779B1u ^ stack.back_to * 0x85EBCA6Bu ^ stack.rest * 0xC2B2AE35u) >>
+             12 &
+         (kStackHashes - 1);
+}
+
+// The stack that comes back there, or to one of the rest. False: no room.
+bool StateSets::push(Place back_to, uint32_t rest, uint32_t* pushed) {
+  Stack stack;
+  stack.below = static_cast<uint16_t>(stackOf(back_to));
+  stack.back_to = static_cast<uint16_t>(stateOf(back_to));
+  stack.rest = static_cast<uint16_t>(rest);
+  uint16_t& head = stack_hashes_[slotOf(stack)];
+  for (uint32_t at = head; at != 0; at = stacks_[at].same_hash) {
+    (void)steps_.spend(1);
+    if (stacks_[at].below == stack.below && stacks_[at].back_to == stack.back_to &&
+        stacks_[at].rest == stack.rest) {
+      *pushed = at;
+      return true;
+    }
+  }
+  if (n_stacks_ == most_stacks_) {
+    return false;
+  }
+  stack.same_hash = head;
+  stack.height = static_cast<uint16_t>(stacks_[stack.below].height + 1);
+  stack.size = static_cast<uint16_t>(
+      std::min<uint32_t>(UINT16_MAX, stacks_[stack.below].size + stacks_[rest].size + 1u));
+  stacks_[n_stacks_] = stack;
+  head = static_cast<uint16_t>(n_stacks_);
+  *pushed = n_stacks_++;
   return true;
 }
 
-// Where one can be from here before the next byte. False: no room.
-bool StateSets::addAll(uint32_t state, uint32_t stack) {
-  want(state, stack);
-  while (n_waiting_ != 0) {
-    if (!visit(waiting_[--n_waiting_])) {
-      n_waiting_ = 0;
+// An entry becomes a stack: its ways in order, each once.
+bool StateSets::settle(Entry* entry) {
+  uint32_t count = 0;
+  for (uint32_t at = entry->ways; at != 0; at = ways_[at - 1].next) {
+    const Place way = ways_[at - 1].back_to;
+    const uint32_t below = stackOf(way);
+    waiting_[count++] =
+        below < kFirstEntry ? way : stateOf(way) | entries_[below - kFirstEntry].stack << 16;
+  }
+  std::sort(waiting_, waiting_ + count);
+  count = static_cast<uint32_t>(std::unique(waiting_, waiting_ + count) - waiting_);
+  uint32_t stack = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!push(waiting_[i], stack, &stack)) {
       return false;
+    }
+  }
+  entry->stack = static_cast<uint16_t>(stack);
+  return true;
+}
+
+// All entries become stacks, the lowest first: others stand on them. False: no room.
+bool StateSets::settle() {
+  uint32_t height = UINT32_MAX;
+  uint32_t highest = 0;
+  for (uint32_t i = 0; i < n_entries_; ++i) {
+    height = std::min<uint32_t>(height, entries_[i].height);
+    highest = std::max<uint32_t>(highest, entries_[i].height);
+  }
+  for (; height <= highest; ++height) {
+    (void)steps_.spend(n_entries_);
+    for (uint32_t i = 0; i < n_entries_; ++i) {
+      if (entries_[i].height == height && !settle(&entries_[i])) {
+        return false;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < n_found_; ++i) {
+    const uint32_t stack = stackOf(found_[i]);
+    if (stack >= kFirstEntry) {
+      found_[i] = stateOf(found_[i]) | entries_[stack - kFirstEntry].stack << 16;
     }
   }
   return true;
@@ -197,15 +295,17 @@ StateSets::Id StateSets::findNext(Id set, uint32_t byte_class) {
   for (uint32_t i = 0; i < sets_[set].count; ++i) {
     const Place place = places_[sets_[set].first + i];
     const Automaton::State& state = automaton_->states[stateOf(place)];
+    if (!steps_.spend(kStepsOfPlace + state.n_bytes)) {
+      return kNothing;
+    }
     for (uint32_t e = state.edges; e < state.edges + state.n_bytes; ++e) {
-      if (automaton_->edges[e].takes(byte) &&
-          !addAll(automaton_->edges[e].target, stackOf(place))) {
-        return kFull;
+      if (automaton_->edges[e].takes(byte)) {
+        addAll(automaton_->edges[e].target, stackOf(place));
       }
     }
   }
   const Id next = intern();
-  if (next != kFull) {
+  if (next != kFull && !steps_.ended()) {
     next_[set * n_classes_ + byte_class] = next;
   }
   return next;
@@ -213,7 +313,8 @@ StateSets::Id StateSets::findNext(Id set, uint32_t byte_class) {
 
 StateSets::Id StateSets::start() {
   beginStep();
-  return addAll(automaton_->root, 0) ? intern() : kFull;
+  addAll(automaton_->root, 0);
+  return intern();
 }
 
 uint32_t StateSets::hashOf(const Place* places, uint32_t count, bool complete) {
@@ -227,10 +328,15 @@ uint32_t StateSets::hashOf(const Place* places, uint32_t count, bool complete) {
 
 // The set that was found, the one that is there already if there is.
 StateSets::Id StateSets::intern() {
-  if (n_found_ == 0 && !found_end_) {
+  if (!steps_.spend(uint64_t{n_found_} * kStepsOfPlace + n_classes_ / 4) ||
+      (n_found_ == 0 && !found_end_)) {
     return kNothing;
   }
+  if (!settle()) {
+    return kFull;
+  }
   std::sort(found_, found_ + n_found_);
+  n_found_ = static_cast<uint32_t>(std::unique(found_, found_ + n_found_) - found_);
   cutToStacks();
   Id& head = set_hashes_[hashOf(found_, n_found_, found_end_) & (set_slots_ - 1)];
   for (Id at = head; at != 0; at = sets_[at].same_hash) {
@@ -260,33 +366,50 @@ StateSets::Id StateSets::intern() {
 void StateSets::cutToStacks() {
   uint64_t most = 0;
   for (uint32_t i = 0; i < n_found_; ++i) {
-    most += stacks_[stackOf(found_[i])].height;
+    most += stacks_[stackOf(found_[i])].size;
   }
   if (most <= most_stacks_ / 2) {
     return;
   }
-  bounded_ = true;
   std::memset(marks_, 0, most_stacks_ * sizeof(uint32_t));
-  n_found_ = markStacks(found_, n_found_, most_stacks_ / 2);
+  (void)steps_.spend(n_stacks_);
+  uint32_t n_marked = 0;
+  for (uint32_t i = 0; i < n_found_; ++i) {
+    n_marked += mark(stackOf(found_[i]));
+    if (n_marked > most_stacks_ / 2) {
+      bounded_ = true;
+      n_found_ = i;
+    }
+  }
 }
 
 // --- Making room ---------------------------------------------------------------------------------
 
-// Marks what these places stand on, at most `most` stacks: how many of the places have all of theirs.
-uint32_t StateSets::markStacks(const Place* places, uint32_t count, uint32_t most) {
-  uint32_t n_marked = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    for (uint32_t at = stackOf(places[i]); at != 0 && marks_[at] == 0; at = stacks_[at].below) {
-      if (++n_marked > most) {
-        return i;
-      }
-      marks_[at] = 1;
+// Marks a stack and all that it stands on: how many were not marked. Those that wait are a list in the marks.
+uint32_t StateSets::mark(uint32_t stack) {
+  constexpr uint32_t kWaits = 1u << 31;
+  uint32_t count = 0;
+  uint32_t waiting = 0;
+  const auto add = [&](uint32_t at) {
+    if (at != 0 && marks_[at] == 0) {
+      marks_[at] = kWaits | waiting;
+      waiting = at;
+      ++count;
     }
+  };
+  add(stack);
+  while (waiting != 0) {
+    const uint32_t at = waiting;
+    waiting = marks_[at] & ~kWaits;
+    marks_[at] = 1;
+    add(stacks_[at].below);
+    add(stacks_[at].rest);
   }
   return count;
 }
 
 void StateSets::keep(Id* sets, uint32_t count) {
+  (void)steps_.spend(kStackHashes + set_slots_ + n_stacks_ + n_sets_ + uint64_t{count} * count);
   // Those whose places and stacks fit into half of the room, one after the other.
   std::memset(marks_, 0, most_stacks_ * sizeof(uint32_t));
   uint32_t n_places = 0;
@@ -295,10 +418,7 @@ void StateSets::keep(Id* sets, uint32_t count) {
     const Set& set = sets_[sets[i]];
     uint32_t more = 0;
     for (uint32_t p = set.first; p < set.first + set.count; ++p) {
-      for (uint32_t at = stackOf(places_[p]); at != 0 && marks_[at] == 0; at = stacks_[at].below) {
-        marks_[at] = 1;
-        ++more;
-      }
+      more += mark(stackOf(places_[p]));
     }
     n_places += set.count;
     n_stacks += more;
@@ -313,7 +433,7 @@ void StateSets::keep(Id* sets, uint32_t count) {
   keepSets(sets, count);
 }
 
-// Stacks that are marked move up, before those above them; marks become new numbers.
+// Stacks that are marked move up, before those that have them; marks become new numbers.
 void StateSets::keepStacks() {
   uint32_t n_kept = 1;
   marks_[0] = 0;
@@ -323,15 +443,14 @@ void StateSets::keepStacks() {
     }
     Stack stack = stacks_[at];
     stack.below = static_cast<uint16_t>(marks_[stack.below]);
+    stack.rest = static_cast<uint16_t>(marks_[stack.rest]);
     marks_[at] = n_kept;
     stacks_[n_kept++] = stack;
   }
   n_stacks_ = n_kept;
   clearHashes();
   for (uint32_t at = 1; at < n_stacks_; ++at) {
-    const uint32_t key =
-        (stacks_[at].below * 0x9E3779B1u ^ stacks_[at].back_to * 0x85EBCA6Bu) >> 12;
-    uint16_t& head = stack_hashes_[key & (kStackHashes - 1)];
+    uint16_t& head = stack_hashes_[slotOf(stacks_[at])];
     stacks_[at].same_hash = head;
     head = static_cast<uint16_t>(at);
   }
@@ -484,8 +603,11 @@ bool StateSets::kindsFrom(Id set, KindsFrom* kinds) {
       result.same = static_cast<uint16_t>(result.same | 1u << kind);
     }
   }
+  if (steps_.ended()) {
+    result = KindsFrom();
+  }
   sets_[set].kinds = *kinds = result;
-  sets_[set].kinds_known = true;
+  sets_[set].kinds_known = !steps_.ended();
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "grammar/automaton.h"
+#include "grammar/work.h"
 
 namespace oriel_internal {
 
@@ -16,6 +17,7 @@ struct KindsFrom {
   uint16_t never = 0;  ///< kinds of which none may come
 };
 
+/// Work is counted: once the steps have ended, every answer is kNothing, is not kept, and says nothing about the text.
 /// All memory is given by init(); when it is full, the caller says which sets it goes on with (keep()), and the others
 /// are made again when they are met again.
 class StateSets {
@@ -36,6 +38,9 @@ class StateSets {
   /// False: less memory than kLeastBytes.
   bool init(const Automaton* automaton, void* memory, size_t bytes);
 
+  /// A call of the caller begins, which may take these steps. Before that there is no limit.
+  void begin(const Steps& steps) { steps_ = steps; }
+  const Steps& steps() const { return steps_; }
   /// The set at the beginning of a text; kFull.
   Id start();
   /// The set behind a byte; kFull.
@@ -45,6 +50,8 @@ class StateSets {
   }
   /// The text may end here.
   bool complete(Id set) const { return sets_[set].complete; }
+  /// Places in it.
+  uint32_t count(Id set) const { return sets_[set].count; }
   /// Something may follow.
   bool goesOn(Id set) const { return sets_[set].count != 0; }
   /// False: no room.
@@ -72,12 +79,27 @@ class StateSets {
  private:
   /// A state and the stack above which it is: state | stack << 16.
   using Place = uint32_t;
-  /// Stacks share what is below them. 0 is the empty one.
+  /// Stacks share what is below them. 0 is the empty one. One that was reached in several ways comes back to as many
+  /// places: a list of stacks of the same height, in order.
   struct Stack {
     uint16_t below = 0;
     uint16_t back_to = 0;  ///< state
+    uint16_t rest = 0;     ///< the other ways
     uint16_t same_hash = 0;
     uint16_t height = 0;
+    uint16_t size = 0;  ///< stacks that it has, at most
+  };
+  /// What one step enters, once for each height: a stack that is not done, as the step may find more ways to come back.
+  struct Entry {
+    uint16_t state = 0;
+    uint16_t height = 0;
+    uint16_t ways = 0;   ///< the first one, plus 1
+    uint16_t stack = 0;  ///< that it has become
+    bool left = false;   ///< its end was reached
+  };
+  struct Way {
+    Place back_to = 0;
+    uint32_t next = 0;
   };
   struct Set {
     uint32_t first = 0;  ///< of its places, which are sorted
@@ -105,18 +127,29 @@ class StateSets {
 
   static constexpr uint32_t kSeenSlots = 4 * kMostVisited;
   static constexpr uint32_t kStackHashes = 4096;
+  static constexpr uint32_t kFirstEntry = 1u << 15;  ///< stacks from here on are entries
+  static constexpr uint32_t kMostEntries = 1024;
+  static constexpr uint32_t kMostWays = 2048;
 
-  void begin();
+  void empty();
   Id findNext(Id set, uint32_t byte_class);
-  bool addAll(uint32_t state, uint32_t stack);
-  bool visit(Place place);
-  bool push(uint32_t stack, uint32_t back_to, uint32_t* pushed);
+  void addAll(uint32_t state, uint32_t stack);
+  void visit(Place place);
+  void comeBack(uint32_t stack);
+  void enter(uint32_t state, uint32_t stack, uint32_t back_to);
+  bool push(Place back_to, uint32_t rest, uint32_t* pushed);
+  uint32_t heightOf(uint32_t stack) const {
+    return stack >= kFirstEntry ? entries_[stack - kFirstEntry].height : stacks_[stack].height;
+  }
+  static uint32_t slotOf(const Stack& stack);
+  bool settle();
+  bool settle(Entry* entry);
   void beginStep();
   bool isNew(Place place);
   void want(uint32_t state, uint32_t stack);
   Id intern();
   void cutToStacks();
-  uint32_t markStacks(const Place* places, uint32_t count, uint32_t most);
+  uint32_t mark(uint32_t stack);
   void keepStacks();
   void keepSets(Id* sets, uint32_t count);
   void clearHashes();
@@ -146,12 +179,17 @@ class StateSets {
   Seen* seen_ = nullptr;
   Place* found_ = nullptr;
   Place* waiting_ = nullptr;
+  Entry* entries_ = nullptr;
+  Way* ways_ = nullptr;
   uint32_t step_ = 0;
   uint32_t n_seen_ = 0;
   uint32_t n_found_ = 0;
   uint32_t n_waiting_ = 0;
+  uint32_t n_entries_ = 0;
+  uint32_t n_ways_ = 0;
   bool found_end_ = false;
   bool bounded_ = false;  ///< of all steps
+  Steps steps_;
   // Of the automaton.
   Following kinds_[16];
   Following following_[5];

@@ -10,7 +10,7 @@ constexpr size_t kFreshBytesAStep = 4;
 
 }  // namespace
 
-bool Work::look() {
+bool Steps::look() {
   if (end_ == End::kNot && stop_.asked != nullptr && stop_.asked(stop_.user)) {
     end_ = End::kStopped;
   }

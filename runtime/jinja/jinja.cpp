@@ -16,23 +16,23 @@ using jinja::Parser;
 using jinja::Str;
 using jinja::TextBuilder;
 
-// A step takes some tens of nanoseconds. What a template does in proportion to its input is never stopped; without input
-// it has a tenth of a second.
+// A step takes some tens of nanoseconds. Without input a template has a tenth of a second.
 constexpr uint64_t kSteps = 700000;
 constexpr uint64_t kStepsAByte = 32;
 constexpr uint64_t kStepsAValue =
-    1500;                             // some templates look through all messages for each of them
-constexpr size_t kFirstBytes = 2048;  // of output, beside as many as the input has
+    1500;  // some templates look through all messages for each of them
+constexpr uint64_t kMostSteps = 7'000'000;  // whatever the input: half a second
+constexpr size_t kFirstBytes = 2048;        // of output, beside as many as the input has
 constexpr uint32_t kMaxDepth = 400;
 
-// Adds to `bytes` what the value has of text.
-uint64_t stepsFor(const JsonValue& value, size_t* bytes) {
-  *bytes += value.text.bytes;
-  uint64_t steps = kStepsAValue + kStepsAByte * (value.text.bytes + value.key.bytes);
-  for (const JsonValue* child = value.first; child != nullptr; child = child->next) {
-    steps += stepsFor(*child, bytes);  // as deep as JSON may be
+// Adds what the value allows, and the bytes of its text; no more than counts.
+void allow(const JsonValue& value, uint64_t* steps, size_t* bytes) {
+  *bytes += value.textBytes();
+  *steps += kStepsAValue + kStepsAByte * (uint64_t{value.textBytes()} + value.key().bytes);
+  for (const JsonValue* child = value.first(); child != nullptr && *steps < kMostSteps;
+       child = child->next()) {
+    allow(*child, steps, bytes);  // as deep as JSON may be
   }
-  return steps;
 }
 
 // Jinja knows one newline. Copies only what has another.
@@ -82,8 +82,9 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
   uint64_t steps = kSteps;
   size_t bytes = kFirstBytes;
   for (size_t i = 0; i < n_variables; ++i) {
-    steps += stepsFor(*variables[i].value, &bytes);
+    allow(*variables[i].value, &steps, &bytes);
   }
+  steps = std::min(steps, kMostSteps);
 
   Heap heap(scratch);
   jinja::Value text;
@@ -93,7 +94,7 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
     heap.meter().begin(steps * jinja::kUnitsAStep, stop);
     Interpreter interpreter({&heap, &parser, clock, log, {steps, kMaxDepth}});
     const Status status = interpreter.run(body, variables, n_variables, &out);
-    output->steps = heap.meter().units() / jinja::kUnitsAStep;
+    output->steps += heap.meter().units() / jinja::kUnitsAStep;
     ORIEL_TRY(status);
     if (!out.finish(&text)) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -114,7 +115,9 @@ Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* va
   ORIEL_TRY(unifyNewlines(&chat_template, &bytes, log, scratch));
   const Node* body = nullptr;
   Parser parser(stop, log, scratch);
-  ORIEL_TRY(parser.parse(chat_template, bytes, &body));
+  const Status parsed = parser.parse(chat_template, bytes, &body);
+  output->steps = parser.words();
+  ORIEL_TRY(parsed);
   return runParsed(parser, body, variables, n_variables, clock, stop, log, scratch, output);
 }
 

@@ -17,7 +17,7 @@ using TextOrigin = uint32_t;
 /// A variable of the template. Its strings, and those inside it, have the source `source`; of a list of messages element
 /// i has source + i. Trusted strings (JsonValue) have 0.
 struct JinjaVariable {
-  const char* name = nullptr;
+  JsonText name;
   const JsonValue* value = nullptr;
   TextOrigin source = 0;
   bool source_by_element = false;
@@ -39,14 +39,10 @@ struct JinjaOutput {
   size_t bytes = 0;
   const SourceRange* ranges = nullptr;
   size_t n_ranges = 0;
-  uint64_t steps = 0;  ///< that running took, also where it failed
+  uint64_t steps = 0;  ///< that reading and running took, also where it failed
 };
 
-/// How a template is to end early.
-struct JinjaStop {
-  bool (*asked)(void* user) = nullptr;
-  void* user = nullptr;
-};
+using JinjaStop = StopCheck;
 
 /// Parses and runs a template in `scratch`, in which the output lies. Bounds: the scratch's, steps in proportion to them,
 /// nesting. What it was stopped by is one line: the template's own words where it raised an exception

@@ -193,7 +193,7 @@ bool Interpreter::copyInto(const Value& dict, Scope* space) {
   for (uint32_t i = 0; i < pairs->count; ++i) {
     Value* const pair = pairs->items()[i].as<List>()->items();
     const Str key = pair[0].isText() ? strOf(pair[0]) : Str{};
-    const Symbol* const name = world_.parser->find({key.data, key.bytes});
+    const Symbol* const name = symbol({key.data, key.bytes});
     if (name != nullptr && !setIn(heap_, space, name, pair[1])) {
       return failMemory();
     }
@@ -518,9 +518,9 @@ bool Interpreter::item(const Value& of, const Value& key, Value* out) {
   *out = std::move(missing);
   if (key.isText()) {
     const Str word = strOf(key);
-    const Symbol* const symbol = world_.parser->find({word.data, word.bytes});
-    if (symbol != nullptr) {
-      return attribute(of, *symbol, out);
+    const Symbol* const named = symbol({word.data, word.bytes});
+    if (named != nullptr) {
+      return attribute(of, *named, out);
     }
     if (hasMethod(of, attributeNamed({word.data, word.bytes}))) {
       *out = Value::method(nullptr);

@@ -71,7 +71,7 @@ Lexeme Lexer::nextData() {
       from += tag ? 0 : 1;
     }
     moveTo(tag ? from : bytes_);
-    data.text.bytes = at_ - begin;
+    data.text = {data.text.data, at_ - begin};
     if (tag && !takeTag(&data)) {
       return data;
     }
@@ -111,7 +111,7 @@ bool Lexer::takeTag(Lexeme* data) {
 void Lexer::endData(size_t end, char sign, bool print, Lexeme* data) {
   const size_t begin = static_cast<size_t>(data->text.data - text_);
   if (sign == '-') {
-    data->text.bytes = spaceBefore(data->text.data, data->text.bytes);
+    data->text = {data->text.data, spaceBefore(data->text.data, data->text.bytes)};
     return;
   }
   if (sign == '+' || print) {
@@ -122,7 +122,7 @@ void Lexer::endData(size_t end, char sign, bool print, Lexeme* data) {
     --line;
   }
   if ((line > begin || line_begins_) && skipSpace(text_, end, line) == end) {
-    data->text.bytes = line - begin;
+    data->text = {data->text.data, line - begin};
   }
 }
 
@@ -198,7 +198,7 @@ bool Lexer::takeRaw(Lexeme* data) {
     at = static_cast<size_t>(static_cast<const char*>(brace) - text_);
     size_t end = 0;
     if (isTag(at, "endraw", &end, &sign, &minus)) {
-      raw.text.bytes = at - begin;
+      raw.text = {raw.text.data, at - begin};
       endData(at, sign, false, &raw);
       moveTo(end);
       afterTag(!minus && text_[end - 3] != '+', minus);

@@ -157,14 +157,14 @@ bool readFloat(const char* text, size_t bytes, double* value) {
 
 Value numberOf(const JsonValue& number) {
   int64_t integer = 0;
-  if (number.isInteger() && readInteger(number.text.data, number.text.bytes, 10, &integer)) {
+  if (number.isInteger() && readInteger(number.text().data, number.text().bytes, 10, &integer)) {
     return Value::integer(integer);
   }
   double real = 0;
-  if (!number.isInteger() && readFloat(number.text.data, number.text.bytes, &real)) {
+  if (!number.isInteger() && readFloat(number.text().data, number.text().bytes, &real)) {
     return Value::real(real);
   }
-  return Value::asWritten(&number.text);
+  return Value::asWritten(&number.text());
 }
 
 }  // namespace oriel_internal::jinja

@@ -118,7 +118,7 @@ bool Interpreter::truth(const Value& value) const {
       return strOf(value).bytes > 0;
     case Kind::kJsonList:
     case Kind::kJsonDict:
-      return value.json()->count > 0;
+      return value.json()->count() > 0;
     case Kind::kList:
       return value.as<List>()->count > 0 || value.hasShape(Shape::kGenerator);
     case Kind::kDict:
@@ -141,7 +141,7 @@ bool Interpreter::length(const Value& value, size_t* n) {
       return charge(strOf(value).bytes / 16);
     case Kind::kJsonList:
     case Kind::kJsonDict:
-      *n = value.json()->count;
+      *n = value.json()->count();
       return true;
     case Kind::kList:
       *n = value.as<List>()->count;
@@ -173,7 +173,7 @@ bool Interpreter::findKey(const Value& dict, const Value& key, Value* out, bool*
     if (member != nullptr) {
       *out = Value::json(member, dict.source());
     }
-    return charge(dict.json()->count / 8 + dict.json()->count * name.bytes / 1024);
+    return chargeBytes(name.bytes);
   }
   Dict* const entries = dict.as<Dict>();
   for (uint32_t i = 0; i < entries->count; ++i) {
@@ -205,6 +205,7 @@ bool Interpreter::equal(const Value& a, const Value& b, bool* result, uint32_t d
   } else if (a.isDict() && b.isDict()) {
     return equalDicts(a, b, result, depth);
   } else if (a.kind() == b.kind()) {
+    (void)heap_->spend(a.is(Kind::kAsWritten) ? a.text()->bytes : 0);
     *result = a.isObject()             ? a.object() == b.object()
               : a.is(Kind::kAsWritten) ? *a.text() == *b.text()
               : a.is(Kind::kBuiltin)   ? a.integer() == b.integer()

@@ -122,17 +122,22 @@ Node* Parser::nodeOf(NodeKind kind, Node* a, Node* b) {
   return made;
 }
 
-const Symbol* Parser::find(const JsonText& name) const {
+const Symbol* Parser::find(const JsonText& name, uint64_t* compared) const {
   const Symbol* symbol = symbols_[hashOf(name) % kChains];
   while (symbol != nullptr && !(symbol->text == name)) {
     symbol = symbol->next;
+    ++*compared;
   }
   return symbol;
 }
 
 const Symbol* Parser::intern(const JsonText& name) {
-  if (const Symbol* const known = find(name); known != nullptr) {
+  if (const Symbol* const known = find(name, &compared_); known != nullptr) {
     return known;
+  }
+  if (compared_ > kMaxNamesCompared) {
+    failAt(now_.line, "its names are too much alike");
+    return nullptr;
   }
   Symbol* const symbol = scratch_->take<Symbol>(1);
   if (symbol == nullptr) {

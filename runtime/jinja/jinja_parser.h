@@ -15,6 +15,9 @@ namespace oriel_internal::jinja {
 constexpr uint32_t kMaxNesting = 96;     ///< of blocks and of expressions, together
 constexpr uint32_t kMaxWords = 200000;   ///< between braces
 constexpr uint32_t kMaxArguments = 255;  ///< of a call, and parameters of a macro
+/// Names that others are compared with, in all. As many distinct names as there may be words compare with a fifth of it,
+/// unless they were chosen to share a place of the table.
+constexpr uint64_t kMaxNamesCompared = 20'000'000;
 
 class Parser {
  public:
@@ -23,8 +26,10 @@ class Parser {
 
   /// The statements of a template.
   Status parse(const char* text, size_t bytes, const Node** body);
-  /// A name that stands in the template; null: it does not.
-  const Symbol* find(const JsonText& name) const;
+  /// A name that stands in the template; null: it does not. Adds the names that it was compared with to *compared.
+  const Symbol* find(const JsonText& name, uint64_t* compared) const;
+  /// Words between braces that were read.
+  uint32_t words() const { return words_; }
 
  private:
   class Deeper;
@@ -104,6 +109,7 @@ class Parser {
   uint32_t depth_ = 0;
   uint32_t loops_ = 0;  ///< around this place, within its macro
   uint32_t words_ = 0;
+  uint64_t compared_ = 0;  ///< names
   Node* nodes_ = nullptr;  ///< room for
   uint32_t nodes_left_ = 0;
   static constexpr uint32_t kChains = 512;

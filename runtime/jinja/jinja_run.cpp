@@ -13,7 +13,8 @@
 namespace oriel_internal::jinja {
 namespace {
 
-constexpr uint64_t kStepsARound = 3;  // of a loop
+constexpr uint64_t kStepsARound = 3;      // of a loop
+constexpr uint64_t kUnitsOfCompared = 4;  // a name that has another one's place
 
 }  // namespace
 
@@ -31,7 +32,14 @@ Status Interpreter::run(const Node* body, const JinjaVariable* variables, size_t
 }
 
 const Symbol* Interpreter::symbol(const char* name) const {
-  return world_.parser->find({name, std::strlen(name)});
+  return symbol({name, std::strlen(name)});
+}
+
+const Symbol* Interpreter::symbol(const JsonText& name) const {
+  uint64_t compared = 0;
+  const Symbol* const found = world_.parser->find(name, &compared);
+  (void)heap_->spend(name.bytes + compared * kUnitsOfCompared);
+  return found;
 }
 
 // What no name of the template asks for is not defined.
@@ -56,12 +64,12 @@ bool Interpreter::defineVariable(const JinjaVariable& variable, const Symbol* na
   if (!json.isArray()) {
     return set(name, Value::json(&json, variable.source));
   }
-  Ref<List> list = makeList(heap_, json.count);
-  if (!list || !charge(json.count)) {
+  Ref<List> list = makeList(heap_, json.count());
+  if (!list || !charge(json.count())) {
     return !list ? failMemory() : false;
   }
   TextOrigin source = variable.source;
-  for (const JsonValue* element = json.first; element != nullptr; element = element->next) {
+  for (const JsonValue* element = json.first(); element != nullptr; element = element->next()) {
     pushTo(list.get(), Value::json(element, source));
     source += variable.source_by_element ? 1 : 0;
   }

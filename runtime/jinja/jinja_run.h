@@ -171,6 +171,8 @@ class Interpreter {
   bool bindArguments(const Macro& macro, const Args& args, Scope* scope);
   bool bindRest(const Macro& macro, const Args& args, uint32_t n_parameters, Scope* scope);
   bool set(const Symbol* name, Value value);
+  /// Null where the template has no such name: then nothing asks for it.
+  const Symbol* symbol(const JsonText& name) const;
   const Symbol* symbol(const char* name) const;
 
   const World world_;

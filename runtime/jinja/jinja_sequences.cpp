@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "base/hash.h"
 #include "jinja/jinja_number.h"
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_scope.h"
@@ -11,57 +10,7 @@
 namespace oriel_internal::jinja {
 namespace {
 
-// Finds members by their keys, each once. Members that come again later stand where they stood first, with the last
-// value, as in a Python dict.
-class Members {
- public:
-  // False: no memory, or the work has ended.
-  bool init(Heap* heap, uint32_t count) {
-    heap_ = heap;
-    while (mask_ < 2 * uint64_t{count}) {
-      mask_ = 2 * mask_ + 1;
-    }
-    slots_ = static_cast<Slot*>(heap->take((mask_ + 1) * sizeof(Slot)));
-    if (slots_ == nullptr || !heap->spend((mask_ + 1) * kUnitsOfSlot)) {
-      return false;
-    }
-    std::fill_n(slots_, mask_ + 1, Slot());
-    return true;
-  }
-  ~Members() {
-    if (slots_ != nullptr) {
-      heap_->give(slots_, (mask_ + 1) * sizeof(Slot));
-    }
-  }
-  Members() = default;
-  Members(const Members&) = delete;
-  Members& operator=(const Members&) = delete;
-
-  // The place of the first member with that key among those that were asked for.
-  uint32_t placeOf(const JsonValue& member) {
-    (void)heap_->spend(kUnitsOfSlot + member.key.bytes);
-    uint64_t at = hashBytes(member.key.data, member.key.bytes) & mask_;
-    for (; slots_[at].member != nullptr; at = (at + 1) & mask_) {
-      if (!heap_->spend(kUnitsOfSlot) || slots_[at].member->key == member.key) {
-        return slots_[at].place;
-      }
-    }
-    slots_[at] = {&member, count_};
-    return count_++;
-  }
-
- private:
-  static constexpr uint64_t kUnitsOfSlot = 8;
-  struct Slot {
-    const JsonValue* member = nullptr;
-    uint32_t place = 0;
-  };
-
-  Heap* heap_ = nullptr;
-  Slot* slots_ = nullptr;
-  uint64_t mask_ = 1;
-  uint32_t count_ = 0;
-};
+constexpr uint64_t kUnitsOfMember = 24;  // to find it in the input
 
 struct Cut {
   int64_t start;
@@ -120,17 +69,13 @@ bool Interpreter::textToList(const Value& text, Ref<List>* out) {
 
 bool Interpreter::jsonToList(const Value& json, Ref<List>* out) {
   const JsonValue& all = *json.json();
-  Members members;
-  *out = makeList(heap_, all.count);
-  if (!*out || (all.isObject() && !members.init(heap_, all.count))) {
+  *out = makeList(heap_, all.count());
+  if (!*out || !heap_->spend(kUnitsOfMember * all.count())) {
     return failMemory();
   }
-  for (const JsonValue* child = all.first; child != nullptr; child = child->next) {
-    if (all.isArray()) {
-      pushTo(out->get(), Value::json(child, json.source()));
-    } else if (members.placeOf(*child) == (*out)->count) {
-      pushTo(out->get(), Value::view(&child->key, json.source()));
-    }
+  for (const JsonValue* child = all.first(); child != nullptr; child = child->next()) {
+    pushTo(out->get(), all.isArray() ? Value::json(child, json.source())
+                                     : Value::view(&child->key(), json.source()));
   }
   return charge(0);
 }
@@ -185,10 +130,9 @@ bool Interpreter::toList(const Value& value, Ref<List>* out) {
 
 bool Interpreter::toPairs(const Value& dict, Ref<List>* out) {
   const bool is_json = dict.is(Kind::kJsonDict);
-  const uint32_t count = is_json ? dict.json()->count : dict.as<Dict>()->count;
-  Members members;
+  const uint32_t count = is_json ? dict.json()->count() : dict.as<Dict>()->count;
   *out = makeList(heap_, count);
-  if (!*out || (is_json && !members.init(heap_, count))) {
+  if (!*out || !heap_->spend(kUnitsOfMember * count)) {
     return failMemory();
   }
   const auto add = [&](const Value& key, Value value) {
@@ -208,13 +152,9 @@ bool Interpreter::toPairs(const Value& dict, Ref<List>* out) {
       return false;
     }
   }
-  for (const JsonValue* child = is_json ? dict.json()->first : nullptr; child != nullptr;
-       child = child->next) {
-    const uint32_t place = members.placeOf(*child);
-    Value value = Value::json(child, dict.source());
-    if (place < (*out)->count) {
-      (*out)->items()[place].as<List>()->items()[1] = std::move(value);
-    } else if (!add(Value::view(&child->key, dict.source()), std::move(value))) {
+  for (const JsonValue* child = is_json ? dict.json()->first() : nullptr; child != nullptr;
+       child = child->next()) {
+    if (!add(Value::view(&child->key(), dict.source()), Value::json(child, dict.source()))) {
       return false;
     }
   }
@@ -259,9 +199,9 @@ bool Interpreter::listItem(const Value& of, const Value& key, Value* out) {
     *out = Value::integer(of.as<Range>()->start + of.as<Range>()->step * at);
     return true;
   }
-  const JsonValue* element = of.json()->first;
+  const JsonValue* element = of.json()->first();
   for (int64_t i = 0; i < at; ++i) {
-    element = element->next;
+    element = element->next();
   }
   *out = Value::json(element, of.source());
   return charge(static_cast<uint64_t>(at) / 8);

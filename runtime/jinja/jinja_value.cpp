@@ -140,18 +140,18 @@ Value Value::view(const JsonText* text, TextOrigin source) {
 
 Value Value::json(const JsonValue* json, TextOrigin source) {
   Value value;
-  switch (json->kind) {
+  switch (json->kind()) {
     case JsonKind::kNull:
       value.kind_ = Kind::kNone;
       break;
     case JsonKind::kBool:
-      value = boolean(json->boolean);
+      value = boolean(json->boolean());
       break;
     case JsonKind::kNumber:
       value = numberOf(*json);
       break;
     case JsonKind::kString:
-      return view(&json->text, json->trusted ? 0 : source);
+      return view(&json->text(), json->trusted() ? 0 : source);
     case JsonKind::kArray:
     case JsonKind::kObject:
       value.kind_ = json->isArray() ? Kind::kJsonList : Kind::kJsonDict;
@@ -238,6 +238,7 @@ uint32_t Scope::slotOf(const Symbol* name) const {
                   mask;
   while (slots[slot] != 0 && entries[slots[slot] - 1].name != name) {
     slot = (slot + 1) & mask;
+    (void)heap->spend(1);
   }
   return slot;
 }

@@ -64,6 +64,13 @@ bool nameNew(const char* temporary, const char* path) {
   return false;
 }
 
+/// Somebody else, who changes the folder, has put his file there. Another process of this user may write it as well.
+bool isOthers(const struct stat& written, const char* path) {
+  struct stat named = {};
+  return ::fstatat(AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         named.st_uid != written.st_uid;
+}
+
 /// One attempt of writeFileAtomically(); errno of what failed, else 0.
 int writeOnce(const char* path, const Place& place, mode_t mode, const void* data, size_t bytes,
               FileUse use) {
@@ -73,14 +80,16 @@ int writeOnce(const char* path, const Place& place, mode_t mode, const void* dat
   if (!file.valid()) {
     return errno;
   }
+  struct stat written = {};
   // Closed last: until then nobody takes the temporary file for left behind.
-  if (!writeAll(file.get(), data, bytes) || (lasts && !syncWhole(file.get())) ||
+  if (::fstat(file.get(), &written) != 0 || !writeAll(file.get(), data, bytes) ||
+      (lasts && !syncWhole(file.get())) ||
       !(use == FileUse::kNew ? nameNew(temporary, path) : ::rename(temporary, path) == 0)) {
     const int error = errno;
     (void)::unlink(temporary);
     return error;
   }
-  return 0;
+  return isOthers(written, path) ? EPERM : 0;
 }
 
 bool isAbsent(int error) { return error == ENOENT || error == ENOTDIR; }

@@ -125,6 +125,11 @@ bool WorkMarker::begin(const char* path, uint8_t (&was)[kMostBytes], size_t* lef
     if (info.st_nlink == 0) {  // its owner removed it in between
       continue;
     }
+    // Another user's file, or another file of this user's under a second name, is not to be written to or believed.
+    if (info.st_uid != ::geteuid() || info.st_nlink != 1 ||
+        (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+      return false;
+    }
     const ssize_t got = ::pread(file.get(), was, kMostBytes, 0);
     *left = got > 0 ? static_cast<size_t>(got) : 0;
     std::snprintf(path_, sizeof(path_), "%s", path);

@@ -84,18 +84,30 @@ bool saysNothing(const JsonValue& parameters) {
   if ((typesOf(&parameters) & kTypeObject) == 0) {
     return false;
   }
-  for (const JsonValue* each = parameters.first; each != nullptr; each = each->next) {
+  for (const JsonValue* each = parameters.first(); each != nullptr; each = each->next()) {
     const bool is_empty_list =
-        each->key.is("required") && each->isArray() && each->first == nullptr;
+        each->key().is("required") && each->isArray() && each->first() == nullptr;
     bool known = is_empty_list;
     for (const char* const name : kOfProperties) {
-      known = known || each->key.is(name);
+      known = known || each->key().is(name);
     }
     if (!known) {
       return false;
     }
   }
   return true;
+}
+
+// To write a call and to read it back.
+constexpr uint64_t kStepsOfTool = 4000;
+constexpr uint64_t kStepsOfByte = 20;
+
+Status tooMuch(const Log& log, const Work& work) {
+  return work.stopped()
+             ? log.fail(ORIEL_ERROR_CANCELLED, "working out the tools was stopped: ask again")
+             : log.fail(ORIEL_ERROR_UNSUPPORTED,
+                        "the tools are too much to work out: give fewer, or do not ask for checked "
+                        "calls");
 }
 
 class CallReader {
@@ -107,26 +119,30 @@ class CallReader {
   /// One call of any of the tools.
   Status call(const JsonValue& tools, ExprId* out) {
     *out = grammar_.never();
-    for (const JsonValue* tool = tools.first; tool != nullptr; tool = tool->next) {
+    for (const JsonValue* tool = tools.first(); tool != nullptr; tool = tool->next()) {
       const JsonValue* const inner = tool->find("function");
       const JsonValue& function = inner != nullptr ? *inner : *tool;
       const JsonValue* const name = function.find("name");
-      if (name == nullptr || !name->isString() || name->text.bytes == 0) {
+      if (name == nullptr || !name->isString() || name->text().bytes == 0) {
         return log_.fail(ORIEL_ERROR_ARGUMENT,
                          "a tool has no name: write {\"type\": \"function\", \"function\": "
                          "{\"name\": ...}}");
       }
+      if (!grammar_.work()->spend(kStepsOfTool + kStepsOfByte * name->text().bytes)) {
+        return tooMuch(log_, *grammar_.work());
+      }
       ExprId arguments = grammar_.never();
       const JsonValue* const parameters = function.find("parameters");
-      ORIEL_TRY(checkNames(name->text, parameters));
+      ORIEL_TRY(checkNames(name->text(), parameters));
       char what[80];
       std::snprintf(what, sizeof(what), "tool %.*s",
-                    static_cast<int>(std::min<size_t>(name->text.bytes, 60)), name->text.data);
+                    static_cast<int>(std::min<size_t>(name->text().bytes, 60)), name->text().data);
       NamingLog named(log_, what);
       ORIEL_TRY(argumentsOf(parameters, named.log(), &arguments));
-      const ExprId begin = grammar_.sequence(
-          text(form_.before),
-          grammar_.sequence(grammar_.bytes(name->text.data, name->text.bytes), text(form_.behind)));
+      const ExprId begin =
+          grammar_.sequence(text(form_.before),
+                            grammar_.sequence(grammar_.bytes(name->text().data, name->text().bytes),
+                                              text(form_.behind)));
       const ExprId whole =
           grammar_.sequence(begin, grammar_.sequence(arguments, text(form_.close)));
       *out = grammar_.choice(*out, whole);
@@ -181,10 +197,15 @@ class CallReader {
         parameters == nullptr ? nullptr : parameters->find("properties");
     const bool keys_stand_bare =
         form_.shape == CallShape::kTags || form_.shape == CallShape::kPython;
-    const JsonValue* each = properties == nullptr || !keys_stand_bare ? nullptr : properties->first;
-    for (; each != nullptr; each = each->next) {
-      if (!isReadBack(name, &each->key)) {
-        return failOfKey(log_, each->key);
+    const JsonValue* each =
+        properties == nullptr || !keys_stand_bare ? nullptr : properties->first();
+    for (; each != nullptr; each = each->next()) {
+      if (!grammar_.work()->spend(kStepsOfTool +
+                                  kStepsOfByte * (uint64_t{name.bytes} + each->key().bytes))) {
+        return tooMuch(log_, *grammar_.work());
+      }
+      if (!isReadBack(name, &each->key())) {
+        return failOfKey(log_, each->key());
       }
     }
     return kOk;
@@ -222,7 +243,7 @@ class CallReader {
   Status argumentsOf(const JsonValue* parameters, const Log& log, ExprId* out) {
     const JsonValue* const properties =
         parameters == nullptr ? nullptr : parameters->find("properties");
-    const bool none = properties == nullptr || properties->count == 0;
+    const bool none = properties == nullptr || properties->count() == 0;
     if (parameters == nullptr || parameters->isNull()) {
       *out = grammar_.text(hasBraces() ? "{}" : "");
       return kOk;
@@ -258,7 +279,7 @@ class CallReader {
         [&](const JsonValue& property) {
           const ExprId key = grammar_.sequence(
               text(form_.key),
-              grammar_.sequence(grammar_.bytes(property.key.data, property.key.bytes),
+              grammar_.sequence(grammar_.bytes(property.key().data, property.key().bytes),
                                 text(form_.key_end)));
           const ExprId value = values->value(property, ArgumentNotation::kRaw, form_.value_end);
           return grammar_.sequence(key, grammar_.sequence(value, grammar_.text("\n")));
@@ -271,7 +292,7 @@ class CallReader {
         &grammar_, parameters.find("properties"), parameters.find("required"), ", ",
         [&](const JsonValue& property) {
           return grammar_.sequence(
-              grammar_.bytes(property.key.data, property.key.bytes),
+              grammar_.bytes(property.key().data, property.key().bytes),
               grammar_.sequence(grammar_.text("="),
                                 values->value(property, ArgumentNotation::kJson)));
         });
@@ -316,12 +337,15 @@ Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "how this model's calls have to look is not known here: leave them unchecked");
   }
-  if (!tools.isArray() || tools.count == 0) {
+  if (!tools.isArray() || tools.count() == 0) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no tools to call: give a list of them");
   }
   ExprId one = 0;
   CallReader reader(*form, forms, tokenizer, log, grammar);
   ORIEL_TRY(reader.call(tools, &one));
+  if (grammar->work()->ended()) {
+    return tooMuch(log, *grammar->work());
+  }
   ExprId all = one;
   if (form->between != nullptr) {
     const RuleId rule = grammar->newRule();

@@ -14,9 +14,9 @@ bool isOfKey(char c) {
 bool beginsKey(char c) { return isOfKey(c) && (c < '0' || c > '9'); }
 
 const JsonValue* memberAt(const JsonValue* object, uint32_t number) {
-  const JsonValue* member = object == nullptr ? nullptr : object->first;
+  const JsonValue* member = object == nullptr ? nullptr : object->first();
   for (; member != nullptr && number != 0; --number) {
-    member = member->next;
+    member = member->next();
   }
   return member;
 }
@@ -186,11 +186,11 @@ bool ReplyReader::pythonPositional(char c) {
   const JsonValue* const properties =
       committed_ ? properties_ : propertiesOf(findTool(settings_.tools, {name_, name_bytes_}));
   const JsonValue* const property = memberAt(properties, members_);
-  if (property == nullptr || property->key.bytes > kMostKey) {
+  if (property == nullptr || property->key().bytes > kMostKey) {
     return false;
   }
-  std::memcpy(key_, property->key.data, property->key.bytes);
-  key_bytes_ = static_cast<uint32_t>(property->key.bytes);
+  std::memcpy(key_, property->key().data, property->key().bytes);
+  key_bytes_ = static_cast<uint32_t>(property->key().bytes);
   value_.start(ValueNotation::kLoose);
   at_ = At::kPythonValue;
   return beginMember() && python(c);

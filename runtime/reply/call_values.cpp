@@ -28,15 +28,17 @@ constexpr const char* kOfJson[] = {"allOf",
                                    "minProperties",
                                    "maxProperties"};
 
+constexpr uint64_t kStepsOfMember = 100;  // to look its name up
+
 constexpr const char* kOfChoices[] = {"anyOf", "oneOf", "enum", "const"};
 
 uint32_t numberOf(const JsonValue* value, uint32_t otherwise) {
-  if (value == nullptr || !value->isInteger() || value->text.bytes > 6) {
+  if (value == nullptr || !value->isInteger() || value->text().bytes > 6) {
     return otherwise;
   }
   uint32_t number = 0;
-  for (size_t i = 0; i < value->text.bytes; ++i) {
-    number = number * 10 + static_cast<uint32_t>(value->text.data[i] - '0');
+  for (size_t i = 0; i < value->text().bytes; ++i) {
+    number = number * 10 + static_cast<uint32_t>(value->text().data[i] - '0');
   }
   return number;
 }
@@ -50,6 +52,30 @@ Status failOfKey(const Log& log, const JsonText& key) {
                   "a tool's parameter \"%.*s\" has a name that calls in this model's form have no "
                   "place for: use up to 64 letters, digits and _",
                   shownBytes(key), key.data);
+}
+
+const JsonValue** membersOf(Grammar* grammar, const JsonValue* properties,
+                            const JsonValue* required) {
+  const uint32_t count = properties != nullptr ? properties->count() : 0;
+  const uint32_t n_required = required != nullptr ? required->count() : 0;
+  const JsonValue** const all = grammar->scratch()->take<const JsonValue*>(uint64_t{count} + 1);
+  if (all == nullptr || !grammar->work()->spend((uint64_t{count} + n_required) * kStepsOfMember)) {
+    return nullptr;
+  }
+  for (const JsonValue* one = n_required != 0 ? required->first() : nullptr; one != nullptr;
+       one = one->next()) {
+    const JsonValue* const property =
+        one->isString() && count != 0 ? properties->find(one->text()) : nullptr;
+    if (property != nullptr) {
+      const_cast<JsonValue*>(property)->note();  // the tools are read for this grammar
+    }
+  }
+  uint32_t n = 0;
+  for (const JsonValue* one = count != 0 ? properties->first() : nullptr; one != nullptr;
+       one = one->next()) {
+    all[n++] = one;
+  }
+  return all;
 }
 
 ExprId CallValues::fail(const char* what) {
@@ -77,12 +103,12 @@ const JsonValue& CallValues::resolved(const JsonValue& schema) const {
   const JsonValue* at = &schema;
   for (uint32_t hops = 0; hops < kMostDepth; ++hops) {
     const JsonValue* const ref = at->find("$ref");
-    if (ref == nullptr || !ref->isString() || ref->text.bytes < 2 || ref->text.data[0] != '#') {
+    if (ref == nullptr || !ref->isString() || ref->text().bytes < 2 || ref->text().data[0] != '#') {
       return *at;
     }
     const JsonValue* target = &document_;
-    const char* text = ref->text.data + 1;
-    const char* const end = ref->text.data + ref->text.bytes;
+    const char* text = ref->text().data + 1;
+    const char* const end = ref->text().data + ref->text().bytes;
     while (target != nullptr && text != end && *text == '/') {
       const char* const name = ++text;
       text = std::find(text, end, '/');
@@ -119,7 +145,7 @@ ExprId CallValues::json(const JsonValue& schema) {
 const JsonValue& CallValues::members(const JsonValue& given) {
   const JsonValue& schema = resolved(given);
   const JsonValue* const type = schema.find("type");
-  const bool is_plain = type == nullptr || (type->isString() && type->text.is("object"));
+  const bool is_plain = type == nullptr || (type->isString() && type->text().is("object"));
   if (!is_plain || schema.find("$ref") != nullptr) {
     (void)json(given);  // which says what is wrong with it
   }
@@ -135,9 +161,9 @@ const JsonValue& CallValues::members(const JsonValue& given) {
 void CallValues::checkRequired(const JsonValue& schema) {
   const JsonValue* const required = schema.find("required");
   const JsonValue* const properties = schema.find("properties");
-  const JsonValue* name = required == nullptr ? nullptr : required->first;
-  for (; name != nullptr; name = name->next) {
-    if (name->isString() && (properties == nullptr || properties->find(name->text) == nullptr)) {
+  const JsonValue* name = required == nullptr ? nullptr : required->first();
+  for (; name != nullptr; name = name->next()) {
+    if (name->isString() && (properties == nullptr || properties->find(name->text()) == nullptr)) {
       fail("required");
       return;
     }
@@ -153,15 +179,15 @@ bool CallValues::listed(const JsonValue& schema, uint8_t types, const char* befo
                         const char* behind, ExprId* out) {
   const JsonValue* const constant = schema.find("const");
   const JsonValue* const list = schema.find("enum");
-  const JsonValue* one = constant != nullptr ? constant : list != nullptr ? list->first : nullptr;
+  const JsonValue* one = constant != nullptr ? constant : list != nullptr ? list->first() : nullptr;
   *out = grammar_.never();
   if (one == nullptr) {
     return false;
   }
-  for (; one != nullptr; one = constant != nullptr ? nullptr : one->next) {
+  for (; one != nullptr; one = constant != nullptr ? nullptr : one->next()) {
     ExprId value = grammar_.never();
     if (one->isString() && (types & kTypeString) != 0) {
-      const JsonText& text = one->text;
+      const JsonText& text = one->text();
       const char* const end = text.data + text.bytes;
       const bool has_mark =
           std::search(text.data, end, behind, behind + std::strlen(behind)) != end;
@@ -169,9 +195,9 @@ bool CallValues::listed(const JsonValue& schema, uint8_t types, const char* befo
       value =
           grammar_.sequence(grammar_.text(before), grammar_.sequence(value, grammar_.text(behind)));
     } else if (one->isNumber() && (types & kTypeNumber) != 0) {
-      value = grammar_.bytes(one->text.data, one->text.bytes);
+      value = grammar_.bytes(one->text().data, one->text().bytes);
     } else if (one->isBool() && (types & kTypeBool) != 0) {
-      value = grammar_.text(one->boolean ? "true" : "false");
+      value = grammar_.text(one->boolean() ? "true" : "false");
     } else if (one->isNull() && (types & kTypeNull) != 0) {
       value = grammar_.text("null");
     } else if (one->isArray() || one->isObject()) {
@@ -229,14 +255,14 @@ ExprId CallValues::gemmaArray(const JsonValue& schema) {
 
 ExprId CallValues::gemmaObject(const JsonValue& schema) {
   const JsonValue* const properties = schema.find("properties");
-  const JsonValue* each = properties == nullptr ? nullptr : properties->first;
-  for (; each != nullptr && status_.ok(); each = each->next) {
-    status_ = isGemmaKey(each->key) ? kOk : failOfKey(log_, each->key);
+  const JsonValue* each = properties == nullptr ? nullptr : properties->first();
+  for (; each != nullptr && status_.ok(); each = each->next()) {
+    status_ = isGemmaKey(each->key()) ? kOk : failOfKey(log_, each->key());
   }
   checkRequired(schema);
   const ExprId members = membersInOrder(
       &grammar_, properties, schema.find("required"), ",", [this](const JsonValue& property) {
-        return grammar_.sequence(grammar_.bytes(property.key.data, property.key.bytes),
+        return grammar_.sequence(grammar_.bytes(property.key().data, property.key().bytes),
                                  grammar_.sequence(grammar_.text(":"), gemma(property)));
       });
   return grammar_.sequence(grammar_.text("{"), grammar_.sequence(members, grammar_.text("}")));
@@ -254,7 +280,7 @@ ExprId CallValues::gemma(const JsonValue& given) {
   if (refuses(schema, kOfJson, sizeof(kOfJson) / sizeof(kOfJson[0]))) {
     value = grammar_.never();
   } else if (choices != nullptr) {
-    for (const JsonValue* one = choices->first; one != nullptr; one = one->next) {
+    for (const JsonValue* one = choices->first(); one != nullptr; one = one->next()) {
       value = grammar_.choice(value, gemma(*one));
     }
   } else if (types == kTypeAny) {

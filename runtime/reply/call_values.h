@@ -57,37 +57,30 @@ Status failOfKey(const Log& log, const JsonText& key);
 /// How much of a name a line quotes.
 int shownBytes(const JsonText& name);
 
+/// The properties in their order, up to a null; noted are those that are required. Null: there is no memory, or the work
+/// has ended.
+const JsonValue** membersOf(Grammar* grammar, const JsonValue* properties,
+                            const JsonValue* required);
+
 /// One member after the other, `between` two; those that are not required may be left out. `member(property)` is the
 /// expression of one.
 template <typename Member>
 ExprId membersInOrder(Grammar* grammar, const JsonValue* properties, const JsonValue* required,
                       const char* between, const Member& member) {
-  const auto is_required = [required](const JsonText& key) {
-    const JsonValue* name = required == nullptr ? nullptr : required->first;
-    while (name != nullptr && !(name->isString() && name->text == key)) {
-      name = name->next;
-    }
-    return name != nullptr;
-  };
+  const JsonValue** const all = membersOf(grammar, properties, required);
   // From the back: what may follow when something stands before, and when nothing does.
-  const JsonValue* last = nullptr;
   ExprId behind = grammar->empty();
   ExprId first = grammar->empty();
-  while (properties != nullptr && properties->first != last) {
-    const JsonValue* property = properties->first;
-    while (property->next != last) {
-      property = property->next;
-    }
-    const ExprId one = member(*property);
+  for (uint32_t i = all != nullptr && all[0] != nullptr ? properties->count() : 0; i > 0; --i) {
+    const ExprId one = member(*all[i - 1]);
     const RuleId behind_rule = grammar->newRule();
     grammar->define(behind_rule, behind);
     const ExprId rest = grammar->rule(behind_rule);
-    const bool needed = is_required(property->key);
+    const bool needed = all[i - 1]->noted();
     const ExprId with = grammar->sequence(one, rest);
     const ExprId more = grammar->sequence(grammar->text(between), with);
     behind = needed ? more : grammar->choice(more, rest);
     first = needed ? with : grammar->choice(with, first);
-    last = property;
   }
   return first;
 }

@@ -19,7 +19,7 @@ uint8_t typeNamed(const JsonValue& name) {
                 {"boolean", kTypeBool},  {"null", kTypeNull},     {"object", kTypeObject},
                 {"array", kTypeArray}};
   for (const auto& each : kNames) {
-    if (name.isString() && name.text.is(each.name)) {
+    if (name.isString() && name.text().is(each.name)) {
       return each.type;
     }
   }
@@ -27,7 +27,7 @@ uint8_t typeNamed(const JsonValue& name) {
 }
 
 uint8_t typeOfValue(const JsonValue& value) {
-  switch (value.kind) {
+  switch (value.kind()) {
     case JsonKind::kNull:
       return kTypeNull;
     case JsonKind::kBool:
@@ -48,7 +48,7 @@ uint8_t typeOfValue(const JsonValue& value) {
 template <typename TypesOfOne>
 uint8_t typesOfAll(const JsonValue& list, const TypesOfOne& types_of_one) {
   uint8_t types = 0;
-  for (const JsonValue* each = list.first; each != nullptr; each = each->next) {
+  for (const JsonValue* each = list.first(); each != nullptr; each = each->next()) {
     types |= types_of_one(*each);
   }
   return types == 0 ? static_cast<uint8_t>(kTypeAny) : types;
@@ -60,11 +60,11 @@ const JsonValue* findTool(const JsonValue* tools, const JsonText& name) {
   if (tools == nullptr || !tools->isArray()) {
     return nullptr;
   }
-  for (const JsonValue* tool = tools->first; tool != nullptr; tool = tool->next) {
+  for (const JsonValue* tool = tools->first(); tool != nullptr; tool = tool->next()) {
     const JsonValue* const inner = tool->find("function");
     const JsonValue* const function = inner != nullptr && inner->isObject() ? inner : tool;
     const JsonValue* const own = function->find("name");
-    if (own != nullptr && own->isString() && own->text == name) {
+    if (own != nullptr && own->isString() && own->text() == name) {
       return function;
     }
   }
@@ -91,7 +91,7 @@ uint8_t typesOf(const JsonValue* schema) {
   if (const JsonValue* const type = schema->find("type"); type != nullptr) {
     const JsonValue* const nullable = schema->find("nullable");
     const uint8_t more =
-        nullable != nullptr && nullable->isBool() && nullable->boolean ? kTypeNull : 0;
+        nullable != nullptr && nullable->isBool() && nullable->boolean() ? kTypeNull : 0;
     return more | (type->isArray() ? typesOfAll(*type, typeNamed) : typeNamed(*type));
   }
   if (const JsonValue* const values = schema->find("enum");

@@ -143,7 +143,7 @@ oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t*
   }
   // An app may know a shorter or a longer struct: entries lie as far apart as its own.
   const size_t stride = shapes[0].struct_size;
-  if (!validSize(stride)) {
+  if (!validResult(shapes)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   for (uint32_t i = 0; i < *needed; ++i) {

@@ -6,6 +6,8 @@
 #   oriel_find_swiftshader            puts SwiftShader under build/swiftshader
 #   oriel_lavapipe_manifest           prints where this system's lavapipe has its manifest
 #   oriel_configure [CMAKE_ARG...]    the release preset in build/release
+#   oriel_npm NAME FOLDER             installs scripts/npm/NAME there: versions and hashes are in its lock file
+#   oriel_complete_notices FILE       fails where a THIRD_PARTY_NOTICES.txt lacks a licence, and says which
 #   oriel_say TEXT                    one line for the person, on stderr
 #
 # Nothing here reads stdin or writes anything else to stdout. Output of other programs goes to the file ORIEL_LOG
@@ -76,6 +78,7 @@ test    openjdk-17-jdk-headless may   cmd:javac
 package dpkg-dev                must  cmd:dpkg-shlibdeps
 package file                    must  cmd:file
 package gzip                    must  cmd:gzip
+package unicode-data            must  file:/usr/share/doc/unicode-data/copyright
 test    python3-markdown-it     may   file:/usr/lib/python3/dist-packages/markdown_it
 site    python3-markdown-it     must  file:/usr/lib/python3/dist-packages/markdown_it
 linux-aarch64 g++-aarch64-linux-gnu      must cmd:aarch64-linux-gnu-g++
@@ -155,6 +158,19 @@ oriel_install_packages() {
     oriel_list_missing "$@"
   fi
   ((${#needed[@]} == 0))
+}
+
+oriel_complete_notices() {
+  ! grep -H '^NOT HERE:' "$1" >&2
+}
+
+# No script of a package is run.
+oriel_npm() {
+  local lock=$oriel_root/scripts/npm/$1/package-lock.json folder=$2
+  cmp -s "$lock" "$folder/node_modules/.complete" && return 0
+  cp "$oriel_root/scripts/npm/$1/"package*.json "$folder/" &&
+    (cd "$folder" && oriel_retry 3 oriel_logged npm ci --no-audit --no-fund --ignore-scripts) &&
+    cp "$lock" "$folder/node_modules/.complete"
 }
 
 # Fetches the package that holds SwiftShader into directory $1 and takes the library out of it.

@@ -100,6 +100,24 @@ def test_a_chat_greets_in_two_lines():
           is_clean(text) and re.search(b"\nmodel .*fake> [(]", text), text)
 
 
+def test_what_shows_nothing_is_an_escape_on_a_terminal():
+    if no_terminals():
+        return
+    heart = "\u2764\ufe0f\u200dx".encode()
+    for name, shown in ("A\u202eB\u200bCD", b"A\\u202eB\\u200bCD"), ("A\u00adB\u2066\ufeff", b"A\\u00adB\\u2066\\ufeff"), \
+                       ("\U000e0041\u200d\u200d", b"\\udb40\\udc41\\u200d\\u200d"), \
+                       ("A\ufe0f\ufe0fBCD", b"A\xef\xb8\x8f\\ufe0fBCD"), ("\u2764\ufe0f\u200dx", heart):
+        model = said("hidden.gguf", b"Oriel Tiny", name.encode())
+        for options in [], ["--json"]:
+            terminal = AtTerminal("info", model, *options, TERM="dumb")
+            code = terminal.ended()
+            check(f"{name!a}: at a terminal {options}", code == 0 and shown in terminal.raw, terminal.raw)
+            terminal.forget()
+        piped = succeeds(f"{name!a}: in a pipe", "info", model)
+        check(f"{name!a}: is kept in a pipe", name.encode() in piped.out, piped)
+        check(f"{name!a}: is kept in JSON", json_of("JSON", "info", model)["name"] == name)
+
+
 def test_progress_on_a_dumb_terminal():
     if no_terminals():
         return

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 
@@ -38,11 +39,17 @@ def test_good():
     program.has_fields("pull", fields, "name path url file_bytes sha256 checked_by was_there resumed_from runs")
     check("its fields are right", fields["name"] == "m" and fields["sha256"] == SUM and fields["checked_by"] is None
           and fields["file_bytes"] == len(MODEL) and fields["runs"] and not fields["was_there"], fields)
-    check("a file as others are", (folder / "m.gguf").stat().st_mode & 0o777 == 0o666 & ~umask())
+    check("a file that only its user writes to", (folder / "m.gguf").stat().st_mode & 0o777 == 0o644 & ~umask())
+    loose = place()
+    before = os.umask(0)
+    pulled("without a umask", loose, url)
+    os.umask(before)
+    check("that one, too", (loose / "m.gguf").stat().st_mode & 0o777 == 0o644)
     again = pull(folder, url)
     check("again: is there already", again.code == 0 and b"is there already" in again.out, again)
     text = pull(place(), url)
     check("says what to type", text.code == 0 and b"\n  oriel chat m\n" in text.out and SUM.encode() in text.out, text)
+    check("says what was not checked", b"Not verified: " in text.out and fields["verified"] is False, (text, fields))
     run = program.oriel("run", "m", "--prompt", "Hi", "--tokens", "2", "--json", *CPU, env=at(folder))
     check("its name stands for the file", run.code == 0 and run.json["tokens"] <= 2, run)
     word = program.oriel("info", "M.GGUF", "--json", env=at(folder))
@@ -63,7 +70,8 @@ def umask():
 def test_sums_of_servers():
     folder = place()
     url = server.put("/m.gguf", MODEL)
-    check("the user's", pulled("--sha256", folder, url, "--sha256", SUM)["checked_by"] == "user")
+    fields = pulled("--sha256", folder, url, "--sha256", SUM)
+    check("the user's", fields["checked_by"] == "user" and fields["verified"] is True, fields)
     check("of what is there", pull(folder, url, "--sha256", SUM, "--json").json["was_there"])
     refused("a wrong one", place(), url, "--sha256", "0" * 64, words=b"SHA-256")
     for sum_, good in ((SUM, True), ("1" * 64, False)):
@@ -226,9 +234,14 @@ def test_room():
         big = server.put("/big.gguf", MODEL + bytes(4 << 20))
         refused("more than there is room for", disk, big, words=b"free")
         check("is not begun", len(server.files["/big.gguf"].requests) == 1)
-        big = server.put("/big.gguf", MODEL + bytes(4 << 20), length=False, etag=None)
+        big = server.put("/big.gguf", MODEL, length=False, etag=None)
+        refused("more by its header, where nobody says a length", disk, big, words=b"free: make room",
+                keeps=["big.gguf.part", "big.gguf.part.json"])
+        # Of a header that does not end nobody knows.
+        big = server.put("/big.gguf", b"GGUF" + struct.pack("<IQQQcIIQ", 3, 0, 1, 1, b"a", 9, 0, 1 << 29) +
+                         bytes(4 << 20), length=False, etag=None)
         full = pull(disk, big)
-        check("nobody said how much", one_line_failure(full, 1) and b"No space left" in full.err
+        check("nobody can know how much", one_line_failure(full, 1) and b"No space left" in full.err
               and b"make room" in full.err, full)
     finally:
         subprocess.run(["umount", str(disk)], check=False)

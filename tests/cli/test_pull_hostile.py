@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import sys
 import threading
 
@@ -108,12 +109,140 @@ def test_files_of_others():
     for name in PARTS:
         folder = place()
         os.mkfifo(folder / name)
-        refused(f"a pipe {name}", folder, url, words=b"is no regular file: move it away", keeps=[name])
+        beside(f"a pipe {name}", folder, [name], url)
         folder = place()
         (scratch / "behind").write_bytes(b"")
         (folder / name).symlink_to(scratch / "behind")
-        refused(f"a link {name}", folder, url, words=b"is no regular file: move it away", keeps=[name])
-        check(f"a link {name}: leads to what it did", (scratch / "behind").read_bytes() == b"")
+        beside(f"a link {name}", folder, [name], url)
+        check(f"a link {name}: leads to what it did", (folder / name).is_symlink() and
+              (scratch / "behind").read_bytes() == b"")
+
+
+def beside(name, folder, planted, url, *args):
+    """The file comes, in a part of an unpredictable name: what was planted is neither used nor changed."""
+    before = {each: (folder / each).read_bytes() for each in planted if (folder / each).is_file()}
+    result = pull(folder, url, *args, "--json")
+    check(f"{name}: the file comes whole", result.code == 0 and (folder / "m.gguf").read_bytes() == MODEL
+          and result.json["resumed_from"] == 0, result)
+    left = sorted(path.name for path in folder.iterdir())
+    check(f"{name}: what lay there stays, and nothing else", left == sorted(["m.gguf", *planted]), left)
+    check(f"{name}: as it was", before == {each: (folder / each).read_bytes() for each in before})
+
+
+def test_parts_that_others_can_write_to():
+    """Half of another file, with notes that fit."""
+    url = server.put("/m.gguf", MODEL)
+    etag = server.files["/m.gguf"].etag
+    for name, change in (("open to all", lambda path: path.chmod(0o666)),
+                         ("open to a group", lambda path: path.chmod(0o664)),
+                         ("with a second name", lambda path: os.link(path, scratch / f"second{places()}")),
+                         ("of another user", lambda path: os.chown(path, 12345, -1))):
+        if name == "of another user" and os.geteuid() != 0:
+            check("SKIPPED: a file of another user needs root", True)
+            continue
+        for each in PARTS:
+            folder = place()
+            part(folder, url, b"bad" + MODEL, etag=etag)
+            change(folder / each)
+            beside(f"{each} {name}", folder, PARTS, url)
+    folder = place()
+    part(folder, url, b"bad" + MODEL, etag=etag)
+    (folder / PARTS[0]).chmod(0o666)
+    server.put("/m.gguf", MODEL, cut_after=[50000, 0])
+    result = untouched("cut, beside such a part", folder, url, "--retries", "0", words=b"begins anew")
+    check("says why", b"another user's or open to one" in result.err and b"are kept" not in result.err, result)
+
+
+def places(count=[0]):
+    count[0] += 1
+    return count[0]
+
+
+def during(change, then=len(MODEL) - 50000):
+    """Sends a part of the file, calls `change`, sends the rest."""
+    def answer(handler, _):
+        send(handler, "200 OK", LENGTH, 'ETag: "a"', body=MODEL[:then])
+        change()
+        handler.wfile.write(MODEL[then:])
+    return server.put("/m.gguf", MODEL, raw=answer)
+
+
+def written(folder):
+    path = folder / PARTS[0]
+    return until(lambda: path.exists() and path.stat().st_size >= len(MODEL) - 100000)
+
+
+def test_what_lies_there_is_summed():
+    folder = place()
+
+    def overwrite():
+        written(folder)
+        with open(folder / PARTS[0], "r+b") as file:
+            file.seek(len(MODEL) - 200000)
+            file.write(b"not what the server sent")
+    refused("a part that is changed meanwhile", folder, during(overwrite), "--sha256", SUM, words=b"SHA-256")
+
+
+def test_the_open_file_gets_the_name():
+    folder = place()
+
+    def exchange():
+        written(folder)
+        (folder / "other").write_bytes(b"GGUF of somebody else")
+        (folder / "other").rename(folder / PARTS[0])
+    refused("a part that is exchanged meanwhile", folder, during(exchange), "--sha256", SUM,
+            words=b"somebody else changes its folder", keeps=PARTS[:1])
+    check("the other stays", (folder / PARTS[0]).read_bytes() == b"GGUF of somebody else")
+    folder = place()
+
+    def move():
+        written(folder)
+        (folder / PARTS[0]).rename(folder / "moved")
+        (folder / PARTS[0]).write_bytes(MODEL[::-1])
+    result = pull(folder, during(move), "--sha256", SUM, "--json")
+    check("a part that is moved meanwhile", result.code == 0 and (folder / "m.gguf").read_bytes() == MODEL, result)
+    check("what came to its place stays", (folder / PARTS[0]).read_bytes() == MODEL[::-1])
+
+
+def test_links_that_come_meanwhile():
+    folder = place()
+    behind = scratch / "precious"
+    behind.write_bytes(b"precious")
+
+    def answer(handler, _):
+        (folder / PARTS[1]).symlink_to(behind)
+        send(handler, "200 OK", LENGTH, 'ETag: "a"', body=MODEL)
+    pulled("notes that become a link", folder, server.put("/m.gguf", MODEL, raw=answer))
+    check("nothing is written through it", behind.read_bytes() == b"precious", behind.read_bytes()[:100])
+
+
+def test_streams_without_end():
+    """The header says how long the file is at most."""
+    def endless(begin, chunked):
+        def answer(handler, _):
+            send(handler, "200 OK", *(["Transfer-Encoding: chunked"] if chunked else []))
+            piece = begin
+            while True:
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
+                piece = bytes(65536)
+        return answer
+    head = b"GGUF" + struct.pack("<IQQ", 3, 0, 0)
+    for name, begin, words in (("a file", MODEL, b"by its header"), ("an empty file", head, b"by its header"),
+                               ("no version", b"GGUF", b"no sound GGUF file"),
+                               ("a name of exabytes", b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 60), b"no sound GGUF file"),
+                               ("values of no type", head[:16] + struct.pack("<QQcI", 1, 1, b"a", 99), b"no sound GGUF file"),
+                               ("more than there is room for", head[:8] + struct.pack("<QQQcIQIQ", 1, 0, 1, b"a", 1, 1 << 50, 0, 0),
+                                b"free: make room")):
+        for chunked in (True, False):
+            refused(f"{name}, {'chunks' if chunked else 'bytes'} without end", place(),
+                    server.put("/m.gguf", MODEL, raw=endless(begin, chunked)), words=words, keeps=KEPT.get(name, ()))
+    one = head[:8] + struct.pack("<QQQ15sIIQ", 1, 1, 15, b"general.padding", 9, 8, 3) + (b"\1" + bytes(7) + b"x") * 3 + \
+        struct.pack("<QcIQIQ", 1, b"t", 1, 4, 0, 0)
+    result = pull(place(), server.put("/m.gguf", b"", raw=endless(one + bytes(16), True)))
+    check("strings in a list", b"by its header" in result.err, result)
+
+
+KEPT = {"more than there is room for": PARTS}
 
 
 def test_parts_of_other_addresses():

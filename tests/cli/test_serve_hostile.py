@@ -126,12 +126,151 @@ def test_requests():
         check("HTTP/1.0 has no chunks", b"chunked" not in old and old.endswith(b"data: [DONE]\n\n"), old)
 
 
+KEY = "Authorization: Bearer secret\r\n"
+
+
+def half(method="POST", path=PATH, length=5000000, headers=KEY, host="localhost"):
+    """Headers, and nothing of the body that they announce."""
+    how = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
+    return (f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{how}\r\n{headers}"
+            "\r\n").encode()
+
+
+def test_refused_by_the_headers():
+    """Before any of the body is read, and the connection ends."""
+    with Server(BUNDLED, "--api-key", "secret") as server:
+        for name, status, how in (
+                ("no key", 401, {"headers": ""}), ("a wrong key", 401, {"headers": "Authorization: Bearer secre\r\n"}),
+                ("another host", 403, {"host": "evil.example"}),
+                ("another origin", 403, {"headers": KEY + "Origin: http://evil.example\r\n"}),
+                ("another path", 404, {"path": "/v1/none"}), ("another method", 405, {"method": "PUT"}),
+                ("too long", 413, {"length": 9 << 20}), ("a body of a GET", 413, {"method": "GET", "path": "/health"}),
+                ("a body of a GET without a key", 413, {"method": "GET", "path": "/health", "headers": ""}),
+                ("a body of a question", 405, {"method": "OPTIONS", "path": "/health", "headers": ""})):
+            for length in (how.get("length", 5000000), *([] if name == "too long" else [None])):
+                asked = {**how, "length": length}
+                sends(server, f"{name}, {length} bytes", half(**asked), [status])
+                got = server.raw(half(**asked), wait=5)
+                check(f"{name}, {length} bytes: the connection ends", not got.endswith(b"(still open)"), got)
+                expects = half(**{**asked, "headers": how.get("headers", KEY) + "Expect: 100-continue\r\n"})
+                got = server.raw(expects, wait=5)
+                check(f"{name}, {length} bytes: nothing is asked for", got.startswith(f"HTTP/1.1 {status} ".encode()), got)
+        before = server.peak_bytes()
+        many = []
+        for _ in range(8):
+            many.append(server.connect())
+            try:
+                many[-1].sendall(half(headers="", length=8000000) + b"x" * 7900000)
+            except OSError:
+                pass  # refused meanwhile
+        after = server.peak_bytes()
+        for connection in many:
+            connection.close()
+        check("bodies without a key are not held", before is None or after - before < 4 << 20, (before, after))
+        check("with it it answers", server.post(PATH, json.loads(GOOD), Authorization="Bearer secret").status == 200)
+
+
+def test_places_of_connections_without_a_key():
+    whole = request(GOOD, headers=KEY)
+    with Server(BUNDLED, "--api-key", "secret", "--connections", "4", "--timeout", "1") as server:
+        idle = [server.connect() for _ in range(40)]
+        for connection in idle[::2]:
+            try:
+                connection.sendall(b"GET / HT")
+            except OSError:
+                pass  # ended already
+        found, _ = answers(server.raw(request(GOOD, headers=KEY + CLOSE)))
+        check("they take no place of others", [status for status, _ in found] == [200], found)
+        left = 0
+        for connection in idle:
+            connection.settimeout(5 * PATIENCE)
+            try:
+                while connection.recv(1000):
+                    pass
+            except socket.timeout:
+                left += 1
+            except OSError:
+                pass
+            connection.close()
+        check("each has a part of the time that others have", left == 0, left)
+    with Server(BUNDLED, "--api-key", "secret", "--connections", "4") as server:
+        known = [server.connect() for _ in range(4)]
+        for connection in known:
+            connection.sendall(whole)
+            check("one with a key", connection.recv(1000).startswith(b"HTTP/1.1 200 "))
+        found, _ = answers(server.raw(request(GOOD, headers=KEY + CLOSE)))
+        check("of those with a key there are as many as may be", [status for status, _ in found] == [503], found)
+        time.sleep(6)  # more than one without a key has
+        known[0].sendall(whole)
+        check("they stay", known[0].recv(1000).startswith(b"HTTP/1.1 200 "))
+        found, _ = answers(server.raw(request(b"", "GET", "/health", headers=CLOSE)))
+        check("health has its place", [status for status, _ in found] == [200], found)
+        for connection in known:
+            connection.close()
+
+
+GOES_ON = {"logit_bias": {"0": -100, "2": -100}, "temperature": 0}
+
+
+def test_lengths_of_replies():
+    with Server(BUNDLED, "--max-tokens", "24") as server:
+        for fields, tokens in (({"max_tokens": 1000000}, 24), ({"max_tokens": 5}, 5), ({"max_tokens": None}, 24),
+                               ({"max_tokens": 1000, "n": 3}, 24), ({"max_tokens": 1000, "n": 16}, 16)):
+            reply = server.chat("Hi.", **fields, **GOES_ON).json
+            check(f"{fields} is {tokens} tokens", reply["usage"]["completion_tokens"] == tokens and
+                  all(choice["finish_reason"] == "length" for choice in reply["choices"]), reply)
+        reply = server.complete(["a", "b"], max_tokens=1000, n=2, **GOES_ON).json
+        check("prompts count", reply["usage"]["completion_tokens"] == 24, reply)
+
+
+def lists_of(choices):
+    """All that the pieces of a reply say of its tokens."""
+    lists = {}
+    for choice in choices:
+        for name, values in (choice.get("logprobs") or {}).items():
+            if isinstance(values, list):
+                lists.setdefault(name, []).extend(values)
+    return lists
+
+
+def test_memory_of_probabilities():
+    """They are held as numbers, and written one token after the other."""
+    with Server(BUNDLED, "--sessions", "1") as server:
+        for ask, fields in ((lambda **more: server.chat("Hi.", **more), {"logprobs": True, "top_logprobs": 4}),
+                            (lambda **more: server.complete("Once", **more), {"logprobs": 4})):
+            fields = {"max_tokens": 70, "n": 2, **fields, **GOES_ON}
+            whole = ask(**fields).json["choices"]
+            events = ask(stream=True, **fields).events
+            for index in (0, 1):
+                got = lists_of([whole[index]])
+                streamed = lists_of(choice for event in events for choice in event["choices"] if choice["index"] == index)
+                check("whole and streamed say the same", got == streamed and got and
+                      all(len(values) == 70 for values in got.values()), (got, streamed))
+        old = server.raw(b"POST /v1/completions HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 47\r\n\r\n"
+                         b'{"prompt": "a", "max_tokens": 3,  "logprobs":2}')
+        choice = json.loads(old.partition(b"\r\n\r\n")[2])["choices"][0]
+        check("HTTP/1.0 has no chunks", len(choice["logprobs"]["tokens"]) == 3, old)
+        fields = {"logprobs": True, "top_logprobs": 20, **GOES_ON}
+        server.chat("Hi.", max_tokens=100, **fields)
+        server.chat("Hi.", max_tokens=1500, **GOES_ON)  # past the window: all of the cache is there
+        before = server.peak_bytes()
+        reply = server.chat("Hi.", max_tokens=4000, **fields)
+        after = server.peak_bytes()
+        check("all are there", len(reply.json["choices"][0]["logprobs"]["content"]) == 4000)
+        check("at most 512 bytes a token", before is None or after - before < 4000 * 512 + (1 << 20), (before, after))
+        fields["logit_bias"] = {"1": 100}  # a control token, which is no text
+        events = server.chat("Hi.", max_tokens=300, stream=True, **fields).events
+        counts = [len(choice["logprobs"]["content"]) for event in events for choice in event["choices"]
+                  if choice.get("logprobs")]
+        check("tokens without text do not wait for one", sum(counts) == 300 and max(counts) <= 64, counts)
+
+
 CHUNKED = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
 
 
 def test_lines_without_end():
     """Refused at once, whoever sends them; and what comes behind is thrown away."""
-    with Server(BUNDLED, "--max-body", "64KiB", "--api-key", "secret") as server:
+    with Server(BUNDLED, "--max-body", "64KiB") as server:
         before = server.peak_bytes()
         for name, begin, more in (("a header", b"GET / HTTP/1.1\r\nX: ", b"a" * 65536),
                                   ("a chunk's extension", CHUNKED + b"1;", b"a" * 65536),
@@ -220,6 +359,22 @@ def test_bodies_of_many_values():
             for value in values:
                 body = ('{%s, "x": [%s]}' % (field, ",".join([value] * 1100000))).encode()
                 sends(server, f"too many {value}: {path}", request(body, path=path, headers=CLOSE), [400])
+        names = ",".join('"name%d":1' % i for i in range(200000)).encode()
+        for where in (b'"x": {%s}' % names, b'"x": [{%s}]' % names, b'"chat_template_kwargs": {%s}' % names):
+            body = b'{"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 1, %s}' % where
+            answer = server.post(PATH, body, Content_Type="application/json")
+            check(f"200,000 names in one object: {where[:30]}", answer.status == 200, answer)
+        check("it still answers", server.chat("Hi.").status == 200)
+
+
+def test_variables_that_oriel_sets():
+    with Server(BUNDLED) as server:
+        for name in ("messages", "tools", "bos_token", "eos_token", "add_generation_prompt", "documents"):
+            body = GOOD[:-1] + b', "chat_template_kwargs": {"%s": []}}' % name.encode()
+            sends(server, f"the variable {name}", request(body, headers=CLOSE), [400])
+        answer = server.post(PATH, GOOD[:-1] + b', "chat_template_kwargs": {"messages": []}}',
+                             Content_Type="application/json")
+        check("the line says which", b"messages" in answer.body and b"leave it out" in answer.body, answer)
         check("it still answers", server.chat("Hi.").status == 200)
 
 

@@ -81,7 +81,7 @@ def test_parameters_may_be_deep():
     read = json_of("deep parameters", *args, "--tools", tools(29))
     check("29 objects in each other are read", read["tool_calls"] == [], read)
     refused = fails("deeper ones are refused", 1, *args, "--tools", tools(40))
-    check("with the bound", b"at most 64 levels" in refused.err, refused)
+    check("with the bound", b"more than 64 levels" in refused.err, refused)
 
 
 def test_template_variables_are_checked():

@@ -10,6 +10,11 @@
 #include "support/sessions.h"
 #include "support/watched_model.h"
 
+#if defined(__linux__)
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+
 namespace oriel_internal::test::test_forgetting {
 namespace {
 
@@ -213,6 +218,136 @@ TEST(Forgetting, the_memory_of_a_session_is_zeros_when_it_is_given_back) {
   loaded.session.reset();
   EXPECT_EQ(0u, memory.notZero(bytes));
 }
+
+#if defined(__linux__)
+constexpr int32_t kFlips = 0x5a5a5a5a;
+
+// How often four of the ids, which are given flipped, stand one behind the other in the dead part of this thread's stack.
+__attribute__((noinline)) size_t findBelow(const std::vector<int32_t>& flipped) {
+  constexpr size_t kBytes = 512 << 10;
+  constexpr size_t kPage = 4096;
+  const char here = 0;
+  const uintptr_t top = reinterpret_cast<uintptr_t>(&here) / kPage * kPage;
+  const int memory =
+      open("/proc/self/mem", O_RDONLY);  // what is dead no sanitizer lets anybody read
+  EXPECT_LE(0, memory);
+  std::vector<int32_t> stack(kBytes / sizeof(int32_t));
+  for (size_t at = 0; at < kBytes; at += kPage) {
+    // Pages that the stack has not grown to are not there.
+    (void)pread(memory, reinterpret_cast<char*>(stack.data()) + at, kPage,
+                static_cast<off_t>(top - kBytes + at));
+  }
+  close(memory);
+  size_t found = 0;
+  for (size_t first = 0; first + 4 <= flipped.size(); ++first) {
+    for (size_t i = 0; i + 4 <= stack.size(); ++i) {
+      size_t same = 0;
+      while (same < 4 && (stack[i + same] ^ kFlips) == flipped[first + same]) {
+        ++same;
+      }
+      found += same == 4 ? 1 : 0;
+    }
+  }
+  return found;
+}
+
+struct StackCase {
+  const char* name;
+  void (*call)(const Loaded& loaded, const std::string& secret);
+};
+
+// One whose penalties look back at what was said.
+void replyWithPenalties(const Loaded& loaded) {
+  oriel_generate_options options = wildOptions(6, 3);
+  options.repeat_penalty = 1.1f;
+  options.repeat_window = 256;
+  (void)oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr);
+}
+
+const StackCase kStackCases[] = {
+    {"a message and a reply",
+     [](const Loaded& loaded, const std::string& secret) {
+       EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
+       replyWithPenalties(loaded);
+     }},
+    {"a long text",
+     [](const Loaded& loaded, const std::string& secret) {
+       std::string text;
+       for (int i = 0; i < 100; ++i) {
+         text += secret;
+       }
+       EXPECT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), text.size(),
+                                                     ORIEL_TEXT_BOS));
+     }},
+    {"a snapshot",
+     [](const Loaded& loaded, const std::string& secret) {
+       EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
+       size_t needed = 0;
+       (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+       std::vector<uint8_t> snapshot(needed);
+       EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), snapshot.data(),
+                                              snapshot.size(), &needed));
+       EXPECT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), snapshot.data(), needed));
+     }},
+    {"going back",
+     [](const Loaded& loaded, const std::string& secret) {
+       EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
+       replyWithPenalties(loaded);
+       EXPECT_EQ(ORIEL_OK, oriel_session_rewind_turns(loaded.session.get(), 1, ORIEL_READ_AGAIN));
+     }},
+    {"a transcript",
+     [](const Loaded& loaded, const std::string& secret) {
+       const std::string json = R"([{"role":"user","content":")" + secret + R"("}])";
+       EXPECT_EQ(ORIEL_OK, oriel_transcript_import(loaded.session.get(), json.data(), json.size()));
+     }},
+    {"giving all memory back",
+     [](const Loaded& loaded, const std::string& secret) {
+       EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
+       EXPECT_EQ(ORIEL_OK, oriel_trim(loaded.model.get(), ORIEL_TRIM_ALL, nullptr));
+       EXPECT_EQ(ORIEL_OK, oriel_resume(loaded.model.get(), nullptr, nullptr));
+     }},
+    {"turns that come back",
+     [](const Loaded& loaded, const std::string& secret) {
+       for (int i = 0; i < 12; ++i) {
+         EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
+         replyWithPenalties(loaded);
+       }
+       EXPECT_EQ(ORIEL_OK,
+                 oriel_session_recall(loaded.session.get(), secret.data(), secret.size()));
+     }},
+};
+
+TEST(Forgetting, no_stack_says_which_tokens_were_read) {
+  const std::string secret = "Quetzalcoatl-5591";
+  const std::string folder = testing::TempDir();
+  oriel_options options = cpuOptions(nullptr, 96, 8);
+  options.cpu_threads = 1;
+  options.transcript_bytes = 1 << 16;
+  options.recall_bytes = 1 << 20;
+  options.recall_dir = folder.c_str();
+  enum class End { kReset, kDestroy, kFree };
+  for (const StackCase& tested : kStackCases) {
+    for (const End end : {End::kReset, End::kDestroy, End::kFree}) {
+      Loaded loaded = load(kTrained, options);
+      std::vector<int32_t> flipped = tokens(loaded, secret, 0);
+      for (int32_t& id : flipped) {
+        id ^= kFlips;
+      }
+      ASSERT_LT(6u, flipped.size());
+      tested.call(loaded, secret);
+      if (end == End::kReset) {
+        EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+      } else {
+        loaded.session.reset();
+      }
+      if (end == End::kFree) {
+        loaded.model.reset();
+      }
+      EXPECT_EQ(0u, findBelow(flipped)) << tested.name << ", " << static_cast<int>(end);
+    }
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace oriel_internal::test::test_forgetting

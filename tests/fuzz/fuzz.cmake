@@ -16,7 +16,7 @@ add_library(oriel_fuzz_program STATIC EXCLUDE_FROM_ALL
   ${program}/output.cpp ${program}/text_input.cpp ${program}/sizes.cpp ${program}/system.cpp ${program}/reply/json_input.cpp
   ${program}/reply/messages.cpp ${program}/reply/reply_parts.cpp ${program}/terminal/characters.cpp
   ${program}/terminal/interrupt.cpp
-  ${program}/terminal/standard_input.cpp ${program}/terminal/terminal.cpp ${program}/terminal/terminal_modes.cpp)
+  ${program}/terminal/standard_input.cpp ${program}/terminal/shown.cpp ${program}/terminal/terminal.cpp ${program}/terminal/terminal_modes.cpp)
 target_include_directories(oriel_fuzz_program PUBLIC ${program})
 target_link_libraries(oriel_fuzz_program PUBLIC oriel_tools nlohmann_json::nlohmann_json)
 oriel_warnings(oriel_fuzz_program)

@@ -10,6 +10,15 @@ namespace oriel_internal::fuzz {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+size_t past_first_check = 0;
+
+}  // namespace
+
+void pastFirstCheck() { ++past_first_check; }
+size_t inputsPastFirstCheck() { return past_first_check; }
+
 std::vector<Target>& targets() {
   static std::vector<Target> all;
   return all;

@@ -40,6 +40,11 @@ Target& targetNamed(const std::string& name);
 /// Largest input that is made or replayed.
 constexpr size_t kMaxInputBytes = 1 << 16;
 
+/// To be called once by a target whose input was not refused at its first check: what all the rest of it is about.
+void pastFirstCheck();
+/// How many were, since the program began.
+size_t inputsPastFirstCheck();
+
 /// A few bytes of an input changed, inserted, removed or repeated: libFuzzer's own mutations where it runs, simple ones
 /// elsewhere. For mutators that leave some of their work to it.
 size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t seed);

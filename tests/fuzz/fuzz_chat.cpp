@@ -178,6 +178,7 @@ ORIEL_FUZZ(chat) {
   chat.always_generates = (wishes & 8) != 0;
   chat.writes_end = (wishes & 16) != 0;
   if (!chat.runs && chat.format != nullptr) {
+    pastFirstCheck();
     renderWhole(chat, options, messages, (wishes & 32) != 0);
     renderPieces(chat, options, messages);
   }

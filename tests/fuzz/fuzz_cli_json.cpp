@@ -40,8 +40,9 @@ size_t depthOf(const Json& value) {
 void readValue(const std::string& input) {
   try {
     const Json json = cli::parseJson(input, "the file");
+    pastFirstCheck();
     EXPECT_TRUE(nlohmann::json::accept(input));
-    EXPECT_LE(depthOf(json), cli::kMostJsonDepth);
+    EXPECT_LE(depthOf(json), size_t{kMaxJsonDepth});
     try {
       const std::vector<int32_t> ids = cli::idsFromJson(json, "the file");
       const Json& list = json.is_object() ? json["ids"] : json;

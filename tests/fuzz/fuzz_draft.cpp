@@ -90,6 +90,9 @@ ORIEL_FUZZ(draft) {
     watch.expectPeakBelow(kMemory + 2 * bytes.size());
   }
   // In little memory the cache may be another one.
+  if (!written[1].empty()) {
+    pastFirstCheck();
+  }
   if ((input.choices & 1) != 0 && !written[1].empty()) {
     EXPECT_EQ(written[0], written[1]);
   }

@@ -241,6 +241,8 @@ ORIEL_FUZZ(model) {
   const oriel_status planned = planModel(file.path(), file.bytes(), input.choices, &fits);
   if (described != ORIEL_OK) {
     EXPECT_EQ(described, planned);
+  } else {
+    pastFirstCheck();
   }
 }
 

@@ -5,14 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "api/api.h"
-#include "base/hash.h"
 #include "exec/snapshot_format.h"
 #include "exec/transcript.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/model_input.h"
 #include "fuzz/small_models.h"
+#include "fuzz/snapshot_parts.h"
 #include "fuzz/words.h"
-#include "kv/turns.h"
 
 namespace oriel_internal::fuzz::fuzz_snapshot {
 namespace {
@@ -27,34 +26,6 @@ enum Wish : uint8_t {
   kFile = 32,        ///< saved and restored as files
   kNoMemory = 64,    ///< what is borrowed is refused
 };
-
-SnapshotHeader headerOf(const std::string& bytes) {
-  SnapshotHeader header;
-  std::memset(static_cast<void*>(&header), 0, sizeof(header));
-  std::memcpy(static_cast<void*>(&header), bytes.data(), std::min(bytes.size(), sizeof(header)));
-  return header;
-}
-
-void putSum(size_t at, std::string* bytes) {
-  if (at + sizeof(uint64_t) <= bytes->size()) {
-    const uint64_t sum = hashBytes(bytes->data(), at);
-    std::memcpy(&(*bytes)[at], &sum, sizeof(sum));
-  }
-}
-
-/// Makes what nobody could have saved whole: magic, version, size and both sums.
-void makeTrue(std::string* bytes) {
-  if (bytes->size() < sizeof(SnapshotHeader)) {
-    return;
-  }
-  SnapshotHeader header = headerOf(*bytes);
-  std::memcpy(header.magic, kSnapshotMagic, sizeof(header.magic));
-  header.version = kSnapshotVersion;
-  header.total_bytes = bytes->size();
-  std::memcpy(bytes->data(), &header, sizeof(header));
-  putSum(sizeof(header) + size_t{header.n_memories} * sizeof(SnapshotMemory), bytes);
-  putSum(bytes->size() - sizeof(uint64_t), bytes);
-}
 
 /// A session that has something, which must be there afterwards.
 void checkRefused(const SmallSession& session, const std::string& before) {
@@ -218,6 +189,9 @@ ORIEL_FUZZ(snapshot) {
   }
   Watch watch;
   const oriel_snapshot_info info = inspect(exact, as_file, &watch);
+  if (info.readable != 0) {
+    pastFirstCheck();
+  }
   // Reading a conversation again takes a model's time for each of its bytes: long ones are left to few inputs.
   const uint32_t hash = hashOf(data, size);
   const bool reads = (wishes & kRead) != 0 && (info.bytes < 30000 || hash % 8 == 0);
@@ -359,6 +333,24 @@ Parts partsOf(const std::string& snapshot) {
 
 }  // namespace
 
+namespace {
+
+/// A snapshot that a session could have saved: its parts are changed, and fit. Empty where the input has none.
+std::string consistent(const std::string& snapshot, Chance* chance) {
+  std::string whole = snapshot;
+  makeTrue(&whole);
+  SnapshotParts parts;
+  if (!takeSnapshotApart(whole, &parts)) {
+    return {};
+  }
+  for (uint64_t n = 1 + chance->below(3); n != 0; --n) {
+    changeSnapshot(chance, &parts);
+  }
+  return putTogether(std::move(parts));
+}
+
+}  // namespace
+
 ORIEL_FUZZ_MUTATE(snapshot) {
   Chance chance(seed);
   if (size <= kHead || chance.once(10)) {
@@ -366,6 +358,12 @@ ORIEL_FUZZ_MUTATE(snapshot) {
   }
   std::string head = text(data, kHead);
   std::string snapshot = text(data + kHead, size - kHead);
+  if (chance.once(2)) {
+    const std::string changed = consistent(snapshot, &chance);
+    if (!changed.empty() && kHead + changed.size() <= max_size) {
+      return put(head + changed, data, max_size);
+    }
+  }
   for (uint64_t n = 1 + chance.below(3); n != 0; --n) {
     const Parts parts = partsOf(snapshot);
     const auto numbersIn = [&](size_t begin, size_t end, size_t bytes) {
@@ -423,6 +421,24 @@ ORIEL_FUZZ_MUTATE(snapshot) {
   return put(head + snapshot, data, max_size);
 }
 
+namespace {
+
+/// A conversation whose first words have left the window and come back.
+void recallSomething(SmallSession* session) {
+  const auto append = [&](const std::string& words) {
+    EXPECT_EQ(ORIEL_OK, oriel_session_append_text(session->get(), words.data(), words.size(), 0));
+  };
+  EXPECT_EQ(ORIEL_OK, oriel_session_reset(session->get()));
+  append("the secret word is smakufu, they said. ");
+  for (int i = 0; i < 12; ++i) {
+    append("another day with nothing new, number " + std::to_string(37 * i) + ". ");
+  }
+  const std::string question = "what was the secret word smakufu?";
+  EXPECT_EQ(ORIEL_OK, oriel_session_recall(session->get(), question.data(), question.size()));
+}
+
+}  // namespace
+
 ORIEL_FUZZ_SEEDS(snapshot) {
   for (size_t model = 0; model < kSmallModelCount; ++model) {
     for (size_t layout = 0; layout < kSmallLayoutCount; ++layout) {
@@ -460,6 +476,14 @@ ORIEL_FUZZ_SEEDS(snapshot) {
       }
       session.beginWith(3);
       add(layout, kFile | kAsItIs);
+      if (model == 0 && kSmallLayouts[layout].recall_tokens != 0) {
+        recallSomething(&session);
+        add(layout, kExact);
+        add(layout, kAsItIs);
+        for (size_t into = 0; into < kSmallLayoutCount; ++into) {
+          add(into, 0);
+        }
+      }
     }
   }
   // No snapshots at all, as files that are saved over or not.
@@ -469,4 +493,70 @@ ORIEL_FUZZ_SEEDS(snapshot) {
   }
 }
 
+namespace {
+
+bool isTaken(const std::string& input) {
+  SmallSession& session = smallModels().session(static_cast<uint8_t>(input[0]) % kSmallModelCount,
+                                                static_cast<uint8_t>(input[1]) % kSmallLayoutCount);
+  return oriel_session_restore_as(session.get(), input.data() + kHead, input.size() - kHead, 0,
+                                  nullptr) == ORIEL_OK;
+}
+
+// Both versions are reached, and what the mutator makes of them is not refused at the door.
+TEST(SnapshotInputs, at_least_a_tenth_of_what_is_made_is_taken) {
+  constexpr size_t kInputs = 300;
+  std::vector<std::string> seeds;
+  std::vector<std::string> recalled;
+  targetNamed("snapshot").seeds(&seeds);
+  for (const std::string& seed : seeds) {
+    if (seed.size() > kHead && headerOf(seed.substr(kHead)).version == kSnapshotRecallVersion) {
+      recalled.push_back(seed);
+    }
+  }
+  ASSERT_FALSE(recalled.empty());
+  size_t made[2] = {};
+  size_t taken[2] = {};
+  for (size_t i = 0; i < kInputs; ++i) {
+    Chance chance(i);
+    const std::string& seed = i % 3 == 0 ? chance.anyOf(recalled) : chance.anyOf(seeds);
+    if (seed.size() < kHead + sizeof(SnapshotHeader)) {
+      continue;
+    }
+    const std::string changed = consistent(seed.substr(kHead), &chance);
+    if (changed.empty()) {
+      continue;
+    }
+    const bool recalls = headerOf(changed).version == kSnapshotRecallVersion;
+    ++made[recalls];
+    taken[recalls] += isTaken(seed.substr(0, kHead) + changed) ? 1 : 0;
+  }
+  std::printf("%zu of %zu snapshots are taken, and %zu of %zu with what came back\n", taken[0],
+              made[0], taken[1], made[1]);
+  EXPECT_GE(made[0] + made[1], kInputs / 2);
+  EXPECT_GE(10 * taken[0], made[0]);
+  EXPECT_GE(made[1], kInputs / 20);
+  EXPECT_GE(10 * taken[1], made[1]);
+}
+
+TEST(SnapshotInputs, say_which_version_they_are) {
+  std::vector<std::string> seeds;
+  targetNamed("snapshot").seeds(&seeds);
+  size_t recalls = 0;
+  for (const std::string& seed : seeds) {
+    std::string bytes = seed.substr(kHead);
+    if (bytes.size() < sizeof(SnapshotHeader)) {
+      continue;
+    }
+    const uint32_t version = headerOf(bytes).version;
+    makeTrue(&bytes);
+    EXPECT_EQ(version, headerOf(bytes).version);
+    recalls += version == kSnapshotRecallVersion ? 1 : 0;
+    SnapshotParts parts;
+    ASSERT_TRUE(takeSnapshotApart(bytes, &parts));
+    EXPECT_EQ(bytes, putTogether(std::move(parts))) << "nothing was changed";
+  }
+  EXPECT_GE(recalls, 3u);
+}
+
+}  // namespace
 }  // namespace oriel_internal::fuzz::fuzz_snapshot

@@ -51,6 +51,8 @@ size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t seed) {
 namespace {
 
 constexpr size_t kMutations = 100;
+/// One input in so many has to get past a target's first check.
+constexpr size_t kLeastPast = 10;
 constexpr std::chrono::milliseconds kMutationTime(500);
 
 const char* find_file = nullptr;
@@ -104,18 +106,26 @@ class Replay : public testing::Test {
   explicit Replay(Target target) : target_(std::move(target)) {}
 
   void TestBody() override {
+    const size_t past_before = inputsPastFirstCheck();
+    size_t runs = 0;
     const std::vector<std::string> seeds = seedsOf(target_);
     ASSERT_FALSE(seeds.empty()) << "no seeds are made and none are in tests/fuzz/seeds";
     for (size_t i = 0; i < seeds.size(); ++i) {
       SCOPED_TRACE("seed " + std::to_string(i));
       ASSERT_LE(seeds[i].size(), kMaxInputBytes);
       runOn(target_, seeds[i]);
+      ++runs;
     }
     const auto end = std::chrono::steady_clock::now() + kMutationTime;
     for (size_t i = 0; i < kMutations && std::chrono::steady_clock::now() < end; ++i) {
       SCOPED_TRACE("mutation " + std::to_string(i));
       runOn(target_, mutated(target_, seeds[i * seeds.size() / kMutations], i));
+      ++runs;
     }
+    const size_t past = inputsPastFirstCheck() - past_before;
+    std::printf("%zu of %zu inputs got past the first check\n", past, runs);
+    EXPECT_LE(past, runs);
+    EXPECT_GE(kLeastPast * past, runs) << "most of the target is not reached";
   }
 
  private:
@@ -161,7 +171,8 @@ int runOnFiles(const std::string& name, const std::vector<std::string>& argument
       inputs.push_back(std::move(input));
     }
   }
-  std::printf("%zu inputs, %zu mutations\n", inputs.size(), mutations);
+  std::printf("%zu inputs, %zu mutations, %zu past the first check\n", inputs.size(), mutations,
+              inputsPastFirstCheck());
   return testing::UnitTest::GetInstance()->Failed() || inputs.empty() ? 1 : 0;
 }
 

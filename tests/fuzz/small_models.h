@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,7 +28,8 @@ struct SmallLayout {
   oriel_state_format state = ORIEL_STATE_AUTO;
   const char* chat = nullptr;  ///< null: the model's own
   uint32_t sessions = 1;
-  uint32_t prefix = 0;  ///< tokens, held once for all sessions
+  uint32_t prefix = 0;         ///< tokens, held once for all sessions
+  uint32_t recall_tokens = 0;  ///< slots for what comes back
 };
 constexpr SmallLayout kSmallLayouts[] = {
     {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048},
@@ -35,7 +37,8 @@ constexpr SmallLayout kSmallLayouts[] = {
     {12, 8, UINT32_MAX, ORIEL_KV_INT4, ORIEL_KV_INT4, 0, ORIEL_STATE_F16},
     {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 4096, ORIEL_STATE_F32, nullptr, 2},
     {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048, ORIEL_STATE_F32, "plain"},
-    {24, 8, 0, ORIEL_KV_F16, ORIEL_KV_F16, 300, ORIEL_STATE_F32, nullptr, 1, 3}};
+    {24, 8, 0, ORIEL_KV_F16, ORIEL_KV_F16, 300, ORIEL_STATE_F32, nullptr, 1, 3},
+    {64, 8, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, ORIEL_STATE_F32, nullptr, 1, 0, 32}};
 constexpr size_t kSmallLayoutCount = sizeof(kSmallLayouts) / sizeof(kSmallLayouts[0]);
 /// Keys and values, windows by layer, columns, states, latents.
 constexpr size_t kSmallModelCount = 5;
@@ -56,6 +59,10 @@ class SmallSession {
     options.sessions = layout.sessions;
     options.prefix_tokens = layout.prefix;
     options.allocator = ledger_.allocator();
+    options.recall_tokens = layout.recall_tokens;
+    options.recall_bytes = layout.recall_tokens != 0 ? 1u << 20 : 0;
+    const std::string folder = std::filesystem::temp_directory_path().string();
+    options.recall_dir = layout.recall_tokens != 0 ? folder.c_str() : nullptr;
     options.k_format = layout.k;
     options.v_format = layout.v;
     options.transcript_bytes = layout.transcript_bytes;

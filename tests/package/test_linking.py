@@ -165,6 +165,7 @@ class Linking(unittest.TestCase):
     def test_the_licence_and_the_models_card_are_installed(self):
         documents = self.prefix / "share/doc/oriel"
         self.assertEqual((SOURCE / "LICENSE").read_bytes(), (documents / "LICENSE").read_bytes())
+        self.assertIn("\nUnicode data files (", (documents / "THIRD_PARTY_NOTICES.txt").read_text(encoding="utf-8"))
         models = list(self.prefix.glob("share/oriel/models/*.gguf"))
         if models:
             self.assertIn("Licence of the weights", (documents / "oriel-tiny.md").read_text(encoding="utf-8"))

@@ -268,6 +268,10 @@ class Options(unittest.TestCase):
                        "fish/vendor_completions.d/oriel.fish"):
             self.assertIn("plan", (usr / "share" / script).read_text(), script)
         self.assertTrue((usr / "share/doc/oriel/copyright").is_file())
+        notices = (usr / "share/doc/oriel/THIRD_PARTY_NOTICES.txt").read_text(encoding="utf-8")
+        for part in ("Unicode data files", "Highway", "Vulkan headers", "CLI11", "JSON for Modern C++", "Boost"):
+            self.assertIn(f"\n{part} (", notices)
+        self.assertNotIn("\nNOT HERE:", notices)
         # Apps find each kind of library in it.
         environment = on_the_cpu(PKG_CONFIG_PATH=str(libraries / "pkgconfig"), LD_LIBRARY_PATH=str(libraries))
         project = fresh(root.parent / "project")

@@ -57,7 +57,7 @@ class JinjaVariables {
   }
   JinjaVariables& source(const std::string& name, TextOrigin source, bool by_element = false) {
     for (JinjaVariable& variable : variables_) {
-      if (name == variable.name) {
+      if (variable.name.is(name.c_str())) {
         variable.source = source;
         variable.source_by_element = by_element;
       }

@@ -38,7 +38,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"api",
      {"os", "gguf", "model", "text", "json", "jinja", "chat", "reply", "grammar", "kv", "budget",
       "plan", "exec", "selftest", "options", "cpu", "vulkan"}},
-    {"tools", {"kv", "plan", "budget", "exec", "speed", "selftest", "api"}},
+    {"tools", {"kv", "json", "plan", "budget", "exec", "speed", "selftest", "api"}},
     {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
 };

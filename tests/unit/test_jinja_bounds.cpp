@@ -152,6 +152,26 @@ TEST(JinjaBounds, hostile_templates_end_within_a_tenth_of_a_second_and_a_megabyt
   }
 }
 
+// Steps are in proportion to the input, and end somewhere: half a second at the costs of the hostile templates above.
+TEST(JinjaBounds, no_input_allows_more_than_half_a_second) {
+  std::string text = "[0";
+  for (int i = 0; i < 1000000; ++i) {
+    text += ",0";
+  }
+  text += "]";
+  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
+  Scratch scratch(allocator, size_t{256} << 20);
+  JinjaVariable list;
+  list.name = "list";
+  ASSERT_TRUE(parseJson(text.data(), text.size(), "it", {}, &scratch, &list.value).ok());
+  const std::string looped = "{% for a in list %}{% for b in list %}{% endfor %}{% endfor %}";
+  JinjaOutput out;
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+            runJinja(looped.data(), looped.size(), &list, 1, {}, {}, {}, &scratch, &out).code());
+  EXPECT_GT(out.steps, 4900000u);
+  EXPECT_LT(out.steps, 5100000u);
+}
+
 TEST(JinjaBounds, what_is_large_but_meant_well_renders) {
   const JinjaVariables variables(someMessages());
   const std::string long_text = times(900000, "x");

@@ -53,7 +53,7 @@ struct Ran {
   std::string error;
 };
 
-Ran run(const std::string& text, uint64_t most_units, const JinjaVariables& given = variables()) {
+Ran run(const std::string& text, uint64_t most_units, const std::vector<JinjaVariable>& all) {
   const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
   Scratch scratch(allocator, kMostBytes);
   CapturedLog log;
@@ -68,12 +68,15 @@ Ran run(const std::string& text, uint64_t most_units, const JinjaVariables& give
     heap.meter().begin(most_units, {});
     jinja::TextBuilder out(&heap);
     jinja::Interpreter interpreter({&heap, &parser, {}, says, {most_units, 400}});
-    const std::vector<JinjaVariable>& all = given.all();
     ran.status = interpreter.run(tree, all.data(), all.size(), &out).code();
     ran.units = heap.meter().units();
   }
   ran.error = log.errors();
   return ran;
+}
+
+Ran run(const std::string& text, uint64_t most_units, const JinjaVariables& given = variables()) {
+  return run(text, most_units, given.all());
 }
 
 // Of these ways to use one name, the one that costs most beside the values that it is given.
@@ -233,7 +236,6 @@ TEST(JinjaWork, of_a_name_does_not_grow_with_the_names) {
   EXPECT_LT(units[1], units[0] + units[0] / 10);
 }
 
-// Members are compared with those of the same hash, not with all before.
 TEST(JinjaWork, of_an_object_grows_with_its_members) {
   for (const std::string use : {"given|list", "given|items", "given.items()", "given|tojson",
                                 "given|string", "given.keys()", "given.values()"}) {
@@ -249,6 +251,22 @@ TEST(JinjaWork, of_an_object_grows_with_its_members) {
     }
     EXPECT_LT(units[1], 6 * units[0]) << use;
   }
+}
+
+// A walk through all members for each is 64 times the work for 8 times the members.
+TEST(JinjaWork, of_looking_members_up_grows_with_the_look_ups) {
+  uint64_t units[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    ordered_json values;
+    for (int k = 0; k < (i == 0 ? 1000 : 8000); ++k) {
+      values["given"]["name" + std::to_string(k)] = 1;
+    }
+    const Ran ran = run("{% for name in given %}{{ given[name] }}{{ name in given }}{% endfor %}",
+                        UINT32_MAX, JinjaVariables(values));
+    EXPECT_EQ(ORIEL_OK, ran.status) << ran.error;
+    units[i] = ran.units;
+  }
+  EXPECT_LT(units[1], 9 * units[0]);
 }
 
 TEST(JinjaWork, members_that_come_again_stand_where_they_stood_first) {
@@ -314,6 +332,86 @@ TEST(JinjaWork, of_a_models_template_is_stopped_where_it_is_loaded) {
   const StopCheck stop = {[](void*) { return true; }, nullptr};
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, settleChat(allocator, stop, log.log(), &chat).code());
   EXPECT_EQ(0u, log.lines.size());
+}
+
+// Names that were chosen to lie in one place of the table (FNV-1a, 512 places) are compared with each other.
+std::vector<std::string> namesOfOnePlace(size_t count) {
+  std::vector<std::string> names;
+  for (uint32_t i = 0; names.size() < count; ++i) {
+    std::string name = "n";
+    for (uint32_t rest = i; rest != 0; rest /= 26) {
+      name += static_cast<char>('a' + rest % 26);
+    }
+    uint32_t hash = 2166136261u;
+    for (const char c : name) {
+      hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+    }
+    if ((hash ^ hash >> 16) % 512 == 7) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+TEST(JinjaWork, of_reading_names_is_bounded) {
+  std::string apart;
+  for (int i = 0; i < 20000; ++i) {
+    apart += "{{n" + std::to_string(i) + "}}";
+  }
+  EXPECT_EQ(ORIEL_OK, run("{% if false %}" + apart + "{% endif %}", kMostUnits).status);
+  std::string alike;
+  for (const std::string& name : namesOfOnePlace(12000)) {
+    alike += "{{" + name + "}}";
+  }
+  const Ran ran = run("{% if false %}" + alike + "{% endif %}", kMostUnits);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, ran.status);
+  EXPECT_NE(std::string::npos, ran.error.find("its names are too much alike")) << ran.error;
+}
+
+// Those that Oriel looks up itself: at each loop, call and key.
+TEST(JinjaWork, of_looking_names_up_counts_the_names_before) {
+  std::string alike;
+  const std::vector<std::string> names = namesOfOnePlace(2001);
+  for (size_t i = 0; i < 2000; ++i) {
+    alike += "{{" + names[i] + "}}";
+  }
+  const std::string look_up = "{% set x = (1)['" + names[2000] + "'] %}";
+  const uint64_t few = run(look_up, UINT32_MAX).units;
+  const uint64_t many = run("{% if false %}" + alike + "{% endif %}" + look_up, UINT32_MAX).units;
+  EXPECT_GE(many, few + 2000);
+}
+
+TEST(JinjaWork, of_keys_counts_their_bytes) {
+  EXPECT_GE(run("{% set x = (1)[text] %}", UINT32_MAX).units, 30000u);
+  const std::string digits(30000, '7');
+  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
+  Scratch scratch(allocator, kMostBytes);
+  JinjaVariable variable;
+  variable.name = "number";
+  ASSERT_EQ(ORIEL_OK, parseJson(digits.data(), digits.size(), "the number", Log(), &scratch,
+                                &variable.value)
+                          .code());
+  EXPECT_GE(
+      run("{% set x = number == number %}", UINT32_MAX, std::vector<JinjaVariable>{variable}).units,
+      30000u);
+}
+
+// A template is read again for each conversation that it is tried with.
+TEST(JinjaWork, of_reading_counts_as_steps) {
+  const std::string text = "{% if false %}" + std::string(40000, 'x') + "{{a}}{{b}}{% endif %}";
+  Scratch scratch(defaultAllocator(), kMostBytes);
+  JinjaOutput few;
+  JinjaOutput many;
+  ASSERT_TRUE(runJinja(text.data(), text.size(), nullptr, 0, {}, {}, Log(), &scratch, &few).ok());
+  std::string words = "{% if false %}";
+  for (int i = 0; i < 8000; ++i) {
+    words += "{{a}}";
+  }
+  words += "{% endif %}";
+  ASSERT_TRUE(
+      runJinja(words.data(), words.size(), nullptr, 0, {}, {}, Log(), &scratch, &many).ok());
+  EXPECT_LT(few.steps, 100u);
+  EXPECT_GT(many.steps, 24000u);
 }
 
 }  // namespace

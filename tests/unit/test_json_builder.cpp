@@ -21,13 +21,13 @@ TEST(JsonBuilder, appends_to_a_long_list_as_fast_as_to_a_short_one) {
       make.append(make.list(), make.boolean(true));
     }
   });
-  JsonValue* const list = make.list();
+  JsonMade* const list = make.list();
   const double together = processorSeconds([&] {
     for (int i = 0; i < kElements; ++i) {
       make.append(list, make.boolean(true));
     }
   });
-  EXPECT_EQ(static_cast<uint32_t>(kElements), list->count);
+  EXPECT_EQ(static_cast<uint32_t>(kElements), list->count());
   EXPECT_LT(together, 50 * apart + 0.01);
 }
 
@@ -40,11 +40,11 @@ TEST(JsonBuilder, reads_many_tools_in_their_order) {
   Scratch scratch(defaultAllocator(), kMostBytes);
   CapturedLog log;
   const JsonValue* tools = nullptr;
-  ASSERT_TRUE(readTools({text.data(), text.size()}, log.log(), &scratch, &tools).ok());
-  ASSERT_EQ(40000u, tools->count);
+  ASSERT_TRUE(readTools({text.data(), text.size()}, {}, log.log(), &scratch, &tools).ok());
+  ASSERT_EQ(40000u, tools->count());
   int i = 0;
-  for (const JsonValue* tool = tools->first; tool != nullptr; tool = tool->next, ++i) {
-    ASSERT_TRUE(tool->find("function")->find("name")->text.is(("f" + std::to_string(i)).c_str()));
+  for (const JsonValue* tool = tools->first(); tool != nullptr; tool = tool->next(), ++i) {
+    ASSERT_TRUE(tool->find("function")->find("name")->text().is(("f" + std::to_string(i)).c_str()));
   }
   EXPECT_EQ(40000, i);
 }

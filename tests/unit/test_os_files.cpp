@@ -368,6 +368,23 @@ TEST_F(OsFiles, of_work_under_way_are_removed_by_their_owner_alone) {
   EXPECT_FALSE(fs::exists(name));
 }
 
+TEST_F(OsFiles, that_others_can_write_to_are_no_markers) {
+  uint8_t was[WorkMarker::kMostBytes];
+  size_t left = 0;
+  const std::string open_to_all = write("open", "of anybody");
+  ASSERT_EQ(0, ::chmod(open_to_all.c_str(), 0666));
+  const std::string linked = write("linked", "precious");
+  ASSERT_EQ(0, ::link(linked.c_str(), path("second").c_str()));
+  for (const std::string& each : {open_to_all, linked}) {
+    WorkMarker marker;
+    EXPECT_FALSE(marker.begin(each.c_str(), was, &left)) << each;
+    marker.write("overwritten", 11);
+    marker.end();
+    EXPECT_TRUE(fs::exists(each)) << each;
+  }
+  EXPECT_EQ(read(linked), "precious");
+}
+
 TEST_F(OsFiles, of_another_user_are_not_taken_up_nor_removed) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "only root can make another user's file";

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
+#include <string>
 
 #include "api/api.h"
 
@@ -54,6 +57,52 @@ TEST(PublicHeader, results_are_written_as_far_as_the_caller_knows_them) {
   EXPECT_EQ(5u, out.position);
   EXPECT_EQ(0x5555555555555555u, out.submissions);
   EXPECT_EQ(offsetof(oriel_stats, submissions), out.struct_size);
+}
+
+// Of all sizes from `first` to the largest of `ends`, only those are the struct's.
+template <typename Struct>
+void expectFieldEnds(const char* name, size_t first, std::initializer_list<size_t> ends) {
+  Struct given = {};
+  for (size_t size = first; size <= std::max(ends); ++size) {
+    given.struct_size = size;
+    Struct read;
+    const bool is_end = std::find(ends.begin(), ends.end(), size) != ends.end();
+    EXPECT_EQ(is_end, readOptions(&given, &read)) << name << " of " << size << " bytes";
+    EXPECT_EQ(is_end, validResult(&given)) << name << " of " << size << " bytes";
+  }
+}
+
+#define ORIEL_END(type, field) (offsetof(type, field) + sizeof(type::field))
+TEST(PublicHeader, a_struct_size_that_ends_inside_a_field_is_none) {
+  expectFieldEnds<oriel_options>("oriel_options", offsetof(oriel_options, log),
+                                 {offsetof(oriel_options, log), ORIEL_END(oriel_options, log),
+                                  ORIEL_END(oriel_options, log_user)});
+  expectFieldEnds<oriel_options>(
+      "oriel_options", offsetof(oriel_options, recall_dir),
+      {offsetof(oriel_options, recall_dir), ORIEL_END(oriel_options, recall_dir),
+       ORIEL_END(oriel_options, error_line), ORIEL_END(oriel_options, error_line_bytes)});
+}
+TEST(PublicHeader, a_struct_size_that_ends_inside_an_array_is_none) {
+  expectFieldEnds<oriel_snapshot_info>(
+      "oriel_snapshot_info", offsetof(oriel_snapshot_info, chat_template),
+      {offsetof(oriel_snapshot_info, chat_template), ORIEL_END(oriel_snapshot_info, chat_template),
+       ORIEL_END(oriel_snapshot_info, saved_at)});
+}
+
+// The line goes where the whole fields say.
+TEST(PublicHeader, half_a_field_is_not_read) {
+  std::string line;
+  oriel_options given = {};
+  given.log = [](oriel_log_level, const char* text, void* user) {
+    *static_cast<std::string*>(user) = text;
+  };
+  given.log_user = &line;
+  given.progress = [](uint64_t, uint64_t, void*) { return 0; };
+  given.struct_size = ORIEL_END(oriel_options, progress) - 1;
+  oriel_options read;
+  EXPECT_FALSE(takeModelOptions(&given, &read).ok());
+  EXPECT_EQ(nullptr, read.progress);
+  EXPECT_NE(std::string::npos, line.find("set it to sizeof(oriel_options)")) << line;
 }
 
 }  // namespace

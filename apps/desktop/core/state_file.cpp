@@ -1,10 +1,9 @@
 #include "state_file.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include <nlohmann/json.hpp>
 
+#include "failure.h"
+#include "result_file.h"
 #include "system.h"
 
 namespace desktop {
@@ -70,10 +69,11 @@ std::string stateJson(const AppState& state, const StateExtras& extras) {
 }
 
 void writeStateFile(const std::string& path, const AppState& state, const StateExtras& extras) {
-  const std::string beside = path + ".part";
-  std::ofstream(beside, std::ios::binary) << stateJson(state, extras);
-  std::error_code code;
-  std::filesystem::rename(beside, path, code);
+  try {
+    cli::writeResultFile(path, stateJson(state, extras));
+  } catch (const cli::Failure&) {
+    // The next frame writes it again.
+  }
 }
 
 }  // namespace desktop

@@ -8,6 +8,7 @@
 #include "chat/chat_settings.h"
 #include "models/model_store.h"
 #include "system.h"
+#include "terminal/shown.h"
 #include "terminal/terminal.h"
 
 namespace cli {
@@ -23,6 +24,8 @@ void addIfBegins(const std::string& word, const std::string& typed, Completion* 
   }
 }
 
+bool isLineOfText(const std::string& name) { return oneLine(name) == name && showsAll(name); }
+
 /// Hidden ones only where their dot was typed; names that are no line of text, not at all.
 void addFiles(const std::string& typed, Completion* completion) {
   const size_t name_at = typed.rfind('/') == std::string::npos ? 0 : typed.rfind('/') + 1;
@@ -34,7 +37,7 @@ void addFiles(const std::string& typed, Completion* completion) {
   for (fs::directory_iterator at(place, error); !error && at != end; at.increment(error)) {
     const std::string file = at->path().filename().u8string();
     const bool hidden = file[0] == '.' && name.empty();
-    if (file.compare(0, name.size(), name) != 0 || hidden || oneLine(file) != file ||
+    if (file.compare(0, name.size(), name) != 0 || hidden || !isLineOfText(file) ||
         completion->words.size() == kMostFiles) {
       continue;
     }
@@ -71,7 +74,7 @@ Completion completeChatLine(const std::string& before) {
   }
   if (takes == Takes::kModel && typed.find('/') == std::string::npos) {
     for (const StoredModel& model : storedModels()) {
-      if (oneLine(model.name) == model.name) {
+      if (isLineOfText(model.name)) {
         addIfBegins(model.name, typed, &completion);
       }
     }

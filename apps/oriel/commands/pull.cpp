@@ -170,6 +170,7 @@ Json resultJson(const Source& source, const std::string& target, const Downloade
   json["checked_by"] = result.checked_by == CheckedBy::kUser     ? Json("user")
                        : result.checked_by == CheckedBy::kServer ? Json("server")
                                                                  : Json(nullptr);
+  json["verified"] = result.checked_by != CheckedBy::kNothing;
   json["was_there"] = result.was_there;
   json["resumed_from"] = result.resumed_from;
   json["runs"] = result.missing.empty();
@@ -184,7 +185,9 @@ std::string describe(const PullOptions& options, const Source& source, const std
       result.checked_by == CheckedBy::kUser     ? "Its SHA-256 is the one that was given.\n"
       : result.checked_by == CheckedBy::kServer ? "Its SHA-256 is the one that the server says.\n"
       : result.was_there                        ? ""
-                         : "The server says no checksum; its SHA-256 is " + result.sha256 + "\n";
+                         : "Not verified: the server says no checksum, so only the length and the "
+                           "GGUF structure were checked. SHA-256: " +
+                               result.sha256 + "\n";
   if (!result.missing.empty()) {
     return text + "This build cannot run it: " + result.missing + "\n";
   }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ namespace {
 
 constexpr char kServerGroup[] = "Server";
 constexpr uint64_t kMostBodyBytes = 1 << 30;
+constexpr uint32_t kMostTokens = 65536;
 
 void setBodyBytes(const std::string& text, ServeOptions* options) {
   if (!parseSize(text, &options->body_bytes) || options->body_bytes == 0 ||
@@ -89,6 +91,9 @@ int run(ServeOptions options) {
           "the environment variable ORIEL_API_KEY is empty: put a key in it, or unset it"};
     }
   }
+  if (options.service.most_tokens == 0) {
+    options.service.most_tokens = std::max(kMostTokens, options.service.reply_tokens);
+  }
   if (options.service.chat.date == 0) {
     options.service.chat.date = today();
   }
@@ -113,6 +118,11 @@ Command addServeCommand(CLI::App* program) {
                   "Longest reply where a request does not say (default 2048; 0: until it ends)")
       ->type_name("N")
       ->transform(wholeNumber(0, UINT32_MAX));
+  app->add_option(
+         "--max-tokens", service->most_tokens,
+         "Most tokens of a request's replies together, whatever it asks for (default 65536)")
+      ->type_name("N")
+      ->transform(wholeNumber(1, INT32_MAX));
   addServerOptions(app, options.get());
   addChatFormatOptions(app, &service->chat);
   app->remove_option(app->get_option("--tools"));  // requests have their own

@@ -112,7 +112,7 @@ std::string Fetch::sum() const {
 /// Whether another process would go on with the part.
 bool Fetch::isRecognizable() const {
   const FileVersion& version = part_.version();
-  return version.url == wanted_.url && (version.named() || !sum().empty()) &&
+  return part_.resumable() && version.url == wanted_.url && (version.named() || !sum().empty()) &&
          (version.bytes == 0 || part_.bytes() <= version.bytes);
 }
 
@@ -122,26 +122,23 @@ void Fetch::takeUp() {
   if (have() == 0) {
     return;
   }
-  try {
-    part_.goOn();
-  } catch (const Failure& failure) {
-    if (failure.exit_code == kExitCancelled) {
-      stopped();
-    }
-    throw;
-  }
+  part_.goOn();
   result_.resumed_from = have();
   progress_.say("going on at " + formatSize(have()));
 }
 
 void Fetch::stopped() const {
   const std::string kept = formatSize(have()) + " are kept, " + wanted_.again;
-  throw Failure{kExitCancelled, have() == 0 ? ""
-                                : isRecognizable()
-                                    ? "stopped: " + kept + " goes on there"
-                                    : "stopped: " + host_ +
-                                          " does not say which version of the file it has, so " +
-                                          wanted_.again + " begins anew"};
+  throw Failure{kExitCancelled, have() == 0        ? ""
+                                : isRecognizable() ? "stopped: " + kept + " goes on there"
+                                                   : "stopped: " + whyAnew()};
+}
+
+/// Why another process cannot go on with the part.
+std::string Fetch::whyAnew() const {
+  return (part_.resumable() ? host_ + " does not say which version of the file it has, so "
+                            : wanted_.target + ".part is another user's or open to one, so ") +
+         wanted_.again + " begins anew";
 }
 
 void Fetch::failCut() {
@@ -151,8 +148,7 @@ void Fetch::failCut() {
   const std::string next =
       have() == 0        ? "check the network and the address, and try again"
       : isRecognizable() ? formatSize(have()) + " are kept, " + wanted_.again + " goes on there"
-                         : "the server does not say which version of the file it has, so " +
-                               wanted_.again + " begins anew; with --sha256 it goes on";
+                         : whyAnew() + (part_.resumable() ? "; with --sha256 it goes on" : "");
   throw Failure{kExitFailed, cut_ + ": " + next};
 }
 
@@ -292,12 +288,35 @@ void Fetch::take(std::string_view bytes) {
     bytes = answer_.first_bytes;
   }
   if (total() != 0 && part_.bytes() + bytes.size() > total()) {
-    throw Failure{kExitFailed, host_ + " sends more than the " + exactly(total()) +
-                                   " it had said: move " + part_.path() +
-                                   " away and try again, or another address"};
+    failTooLong(total(), "it had said");
   }
   part_.write(bytes.data(), bytes.size());
   filled_ = filled_ || !bytes.empty();
+  if (total() == 0) {
+    checkImplied();
+  }
+}
+
+/// Each time that the file has doubled, until its header is whole.
+void Fetch::checkImplied() {
+  if (implied_bytes_ == 0 && part_.bytes() >= look_at_) {
+    look_at_ = 2 * part_.bytes();
+    const std::optional<uint64_t> implied = part_.impliedBytes();
+    if (!implied) {
+      throw Failure{kExitFailed, "what comes from " + host_ + " is no sound GGUF file: " +
+                                     part_.discard() + ", or another address"};
+    }
+    implied_bytes_ = *implied;
+    checkRoom(implied_bytes_);
+  }
+  if (implied_bytes_ != 0 && part_.bytes() > implied_bytes_) {
+    failTooLong(implied_bytes_, "the file has by its header");
+  }
+}
+
+void Fetch::failTooLong(uint64_t most, const char* by) {
+  throw Failure{kExitFailed, host_ + " sends more than the " + exactly(most) + " that " + by +
+                                 ": " + part_.discard() + ", or another address"};
 }
 
 /// The file comes from its beginning: from now on it takes the place of what there was.
@@ -309,6 +328,7 @@ void Fetch::begin() {
     progress_.say(host_ + " sends whole files only: from the beginning");
   }
   part_.begin(answer_.version);
+  implied_bytes_ = look_at_ = 0;
   anew_ = false;
   answer_.fills = true;
   result_.resumed_from = 0;
@@ -383,7 +403,14 @@ Fetch::End Fetch::refused(int status) {
 
 void Fetch::check() {
   result_.bytes = part_.bytes();
-  result_.sha256 = part_.sha256();
+  try {
+    result_.sha256 = part_.settle();
+  } catch (const Failure& failure) {
+    if (failure.exit_code == kExitCancelled) {
+      stopped();
+    }
+    throw;
+  }
   const std::string want = sum();
   if (!want.empty() && want != result_.sha256) {
     throw Failure{kExitFailed, "what came from " + host_ +
@@ -393,8 +420,11 @@ void Fetch::check() {
   result_.checked_by = !wanted_.sha256.empty() ? CheckedBy::kUser
                        : !want.empty()         ? CheckedBy::kServer
                                                : CheckedBy::kNothing;
-  part_.settle();
-  const std::string why_not = inspected(part_.path(), &result_.missing);
+  const std::string open_path = part_.openPath();
+  std::string why_not = inspected(open_path, &result_.missing);
+  if (why_not.compare(0, open_path.size(), open_path) == 0) {
+    why_not.replace(0, open_path.size(), part_.path());
+  }
   if (!why_not.empty()) {
     throw Failure{kExitFailed, "what came is no sound GGUF file (" + shownUrl(wanted_.url) + ", " +
                                    why_not + "): " + part_.discard() + ", or another address"};

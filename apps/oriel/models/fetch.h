@@ -36,6 +36,7 @@ class Fetch {
   uint64_t have() const { return anew_ ? 0 : part_.bytes(); }
   bool isWhole() const { return have() != 0 && have() == part_.version().bytes; }
   bool isRecognizable() const;
+  std::string whyAnew() const;
   std::string sum() const;
   void takeUp();
 
@@ -44,6 +45,8 @@ class Fetch {
   bool accept(const HttpHead& head);
   bool goesOn(const HttpHead& head);
   void checkRoom(uint64_t total) const;
+  void checkImplied();
+  [[noreturn]] void failTooLong(uint64_t most, const char* by);
   void take(std::string_view bytes);
   void begin();
   uint64_t total() const;
@@ -67,7 +70,10 @@ class Fetch {
   Answer answer_;
   bool anew_ =
       false;  ///< the part is of no use: it is replaced once the file comes from its beginning
-  bool filled_ = false;    ///< the part got something of this server in this process
+  bool filled_ = false;  ///< the part got something of this server in this process
+  uint64_t implied_bytes_ =
+      0;                   ///< by the file's header, where the server says no length; 0: not known
+  uint64_t look_at_ = 0;   ///< as soon as there are so many bytes the header is read
   uint64_t ended_at_ = 0;  ///< where the server once said that the file ends, short of its length
   const char* why_ = "";   ///< the file was asked for anew, said of the server
   std::string cut_;        ///< what happened

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "failure.h"
+#include "models/gguf_bytes.h"
+#include "models/sha256.h"
 #include "output.h"
 #include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
-#include "text_input.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -34,70 +35,96 @@ enum class Opened { kYes, kMade, kTaken, kForeign, kFailed };
 #ifdef _WIN32
 
 /// Nobody else can open it while it is open here.
-Opened openLocked(const std::string& path, std::FILE** file) {
+Opened openLocked(const std::string& path, bool only_new, std::FILE** file) {
   std::error_code unused;
   const Opened opened = fs::exists(fs::u8path(path), unused) ? Opened::kYes : Opened::kMade;
   int fd = -1;
+  const int flags = _O_RDWR | _O_CREAT | _O_BINARY | _O_NOINHERIT | (only_new ? _O_EXCL : 0);
   const errno_t error =
-      _wsopen_s(&fd, fs::u8path(path).c_str(), _O_RDWR | _O_CREAT | _O_BINARY | _O_NOINHERIT,
-                _SH_DENYRW, _S_IREAD | _S_IWRITE);
+      _wsopen_s(&fd, fs::u8path(path).c_str(), flags, _SH_DENYRW, _S_IREAD | _S_IWRITE);
   if (error != 0) {
     return error == EACCES ? Opened::kTaken : Opened::kFailed;
   }
   *file = _fdopen(fd, "r+b");
   return *file != nullptr ? opened : Opened::kFailed;
 }
-void makePrivate(const std::string&) {}
+std::FILE* openNotes(const std::string& path) { return openRegularFile(path); }
+std::string descriptorPath(std::FILE*) { return ""; }
 bool cutToNothing(std::FILE* file) { return _chsize_s(_fileno(file), 0) == 0; }
 void toDisk(std::FILE* file) { (void)_commit(_fileno(file)); }
+int numberOf(std::FILE* file) { return _fileno(file); }
+bool linkOpen(std::FILE*, const std::string&) { return false; }
+constexpr bool kClosedToOthers = true;
 
 #else
 
-Opened openLocked(const std::string& path, std::FILE** file) {
+/// Why an existing file could not be opened: it is none of this user's, or something else is wrong.
+Opened whyNot(int error) {
+  return error == ELOOP || error == EMLINK || error == EACCES || error == EISDIR || error == ENXIO
+             ? Opened::kForeign
+             : Opened::kFailed;
+}
+
+/// `only_new`: fails if there is one.
+Opened openLocked(const std::string& path, bool only_new, std::FILE** file) {
   constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   for (;;) {
-    int fd = ::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0666);
+    int fd = ::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0644);
     const Opened opened = fd >= 0 ? Opened::kMade : Opened::kYes;
-    if (fd < 0 && errno == EEXIST) {
+    if (fd < 0 && errno == EEXIST && !only_new) {
       fd = ::open(path.c_str(), kFlags);
       if (fd < 0 && errno == ENOENT) {
         continue;  // gone since
+      }
+      if (fd < 0) {
+        return whyNot(errno);
       }
     }
     if (fd < 0) {
       return Opened::kFailed;
     }
+    struct stat info = {};
+    const bool mine = ::fstat(fd, &info) == 0 && info.st_uid == ::geteuid();
     // Where there are no locks there is nothing to be done about it.
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(fd);
-      return Opened::kTaken;
+      return mine ? Opened::kTaken : Opened::kForeign;
     }
-    struct stat ours = {};
-    struct stat named = {};
-    const bool same = ::fstat(fd, &ours) == 0 && ::stat(path.c_str(), &named) == 0 &&
-                      ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
-    if (same && S_ISREG(ours.st_mode)) {
+    const bool named = isNamed(fd, path);
+    if (named && opened == Opened::kYes && !isOwned(fd)) {
+      ::close(fd);
+      return Opened::kForeign;
+    }
+    if (named) {
       *file = ::fdopen(fd, "r+b");
       return *file != nullptr ? opened : Opened::kFailed;
     }
     ::close(fd);
-    if (same) {
-      return Opened::kForeign;
-    }
     // Who had it gave it its name, or removed it: that is no part any longer.
   }
 }
-/// For this user alone, also once it is replaced (ResultFile): addresses may have a login in them.
-void makePrivate(const std::string& path) {
-  const int fd =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-  if (fd >= 0) {
+/// Null: it is not there, or not this user's alone. From now on nobody else reads it: addresses may have a login.
+std::FILE* openNotes(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd >= 0 && isOwned(fd)) {
     (void)::fchmod(fd, 0600);
+    return ::fdopen(fd, "rb");
+  }
+  if (fd >= 0) {
     ::close(fd);
   }
+  return nullptr;
 }
+std::string descriptorPath(std::FILE* file) { return "/dev/fd/" + std::to_string(::fileno(file)); }
 bool cutToNothing(std::FILE* file) { return ::ftruncate(::fileno(file), 0) == 0; }
 void toDisk(std::FILE* file) { (void)::fsync(::fileno(file)); }
+int numberOf(std::FILE* file) { return ::fileno(file); }
+/// A name for the open file, whatever its old name stands for by now. False: errno says why not.
+bool linkOpen(std::FILE* file, const std::string& to) {
+  const std::string open = "/proc/self/fd/" + std::to_string(::fileno(file));
+  return ::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+constexpr bool kClosedToOthers = false;
 
 #endif
 
@@ -110,14 +137,9 @@ std::string textOf(const Json& json, const char* name) {
 }
 
 /// What was kept beside a part; without an address where that is no pull's.
-FileVersion readVersion(const std::string& path) {
+FileVersion versionIn(const std::string& text) {
   FileVersion version;
-  std::error_code error;
-  if (!fs::is_regular_file(fs::u8path(path), error) ||
-      fs::file_size(fs::u8path(path), error) > (1 << 16)) {
-    return version;
-  }
-  const Json json = Json::parse(readAll(path), nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) {
     version = {textOf(json, "url"), textOf(json, "etag"), textOf(json, "last_modified"),
                textOf(json, "sha256"),
@@ -168,7 +190,7 @@ PartFile::PartFile(std::string target) : target_(std::move(target)), path_(targe
 }
 
 PartFile::~PartFile() {
-  if (file_ != nullptr && bytes_ == 0 && (made_ || filled_)) {
+  if (file_ != nullptr && (!resumable_ || (bytes_ == 0 && (made_ || filled_)))) {
     remove();
   }
   close();
@@ -176,26 +198,21 @@ PartFile::~PartFile() {
 
 void PartFile::open() {
   std::error_code error;
-  for (const std::string& path : {path_, notes()}) {
-    const fs::file_status there = fs::symlink_status(fs::u8path(path), error);
-    // Opening a pipe would wait for its other end, and writing goes through links.
-    if (fs::exists(there) && !fs::is_regular_file(there)) {
-      refuse(path, "regular file");
-    }
+  const fs::file_status there = fs::symlink_status(fs::u8path(notes()), error);
+  std::FILE* const notes_file = openNotes(notes());
+  if (notes_file != nullptr) {
+    std::fclose(notes_file);
+    readNotes();
+  } else if (fs::exists(there)) {
+    return openUnguessable();
   }
-  const FileVersion noted = readVersion(notes());
-  noted_ = !noted.url.empty();
-  if (const uint64_t bytes = fs::file_size(fs::u8path(notes()), error);
-      !error && bytes != 0 && !noted_) {
-    refuse(notes(), "part of oriel's");
-  }
-  const Opened opened = openLocked(path_, &file_);
+  const Opened opened = openLocked(path_, /*only_new=*/false, &file_);
   switch (opened) {
     case Opened::kTaken:
       throw Failure{kExitFailed, "another oriel is getting " + target_ +
                                      ": wait for it; it can be stopped and gone on with"};
     case Opened::kForeign:
-      refuse(path_, "regular file");
+      return openUnguessable();
     case Opened::kFailed:
       fail(errno);
     case Opened::kMade:
@@ -203,17 +220,42 @@ void PartFile::open() {
       break;
   }
   made_ = opened == Opened::kMade;
+  resumable_ = isOwned(numberOf(file_));
   const uint64_t bytes = fs::file_size(fs::u8path(path_), error);
   bytes_ = error ? 0 : bytes;
   if (bytes_ != 0) {
     // Once more: whoever had the lock until now may have written them.
-    version_ = readVersion(notes());
-    noted_ = !version_.url.empty();
+    readNotes();
     if (!noted_) {
       close();
       refuse(path_, "part of oriel's");
     }
-    makePrivate(notes());
+  }
+}
+
+/// Beside what somebody else has put there, which stays.
+void PartFile::openUnguessable() {
+  path_ = nameBeside(target_);
+  resumable_ = noted_ = false;
+  made_ = openLocked(path_, /*only_new=*/true, &file_) == Opened::kMade;
+  if (!made_) {
+    fail(errno);
+  }
+}
+
+void PartFile::readNotes() {
+  constexpr size_t kMostBytes = 1 << 16;
+  std::string text(kMostBytes + 1, '\0');
+  std::FILE* const file = openNotes(notes());
+  text.resize(file != nullptr ? std::fread(text.data(), 1, text.size(), file) : 0);
+  if (file != nullptr) {
+    std::fclose(file);
+  }
+  version_ = text.size() <= kMostBytes ? versionIn(text) : FileVersion();
+  noted_ = !version_.url.empty();
+  if (!noted_ && !text.empty()) {
+    close();
+    refuse(notes(), "part of oriel's");
   }
 }
 
@@ -224,14 +266,17 @@ void PartFile::close() {
 }
 
 void PartFile::keepVersion() const {
+  if (!resumable_) {
+    return;
+  }
   Json json;
   json["url"] = version_.url;
   json["etag"] = version_.etag;
   json["last_modified"] = version_.last_modified;
   json["sha256"] = version_.sha256;
   json["bytes"] = version_.bytes;
-  makePrivate(notes());
-  writeResultFile(notes(), json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  writeResultFile(notes(), json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n",
+                  ResultKind::kPrivate);
 }
 
 void PartFile::begin(const FileVersion& version) {
@@ -241,28 +286,15 @@ void PartFile::begin(const FileVersion& version) {
   }
   filled_ = true;
   bytes_ = 0;
-  sum_ = {};
   version_ = version;
   keepVersion();
-  noted_ = true;
+  noted_ = resumable_;
 }
 
 void PartFile::goOn() {
-  std::rewind(file_);
-  sum_ = {};
-  std::vector<char> buffer(1 << 20);
-  uint64_t read = 0;
-  for (size_t count = 0; (count = std::fread(buffer.data(), 1, buffer.size(), file_)) != 0;) {
-    sum_.add(buffer.data(), count);
-    read += count;
-    if (interrupts() != 0) {
-      throw Failure{kExitCancelled, ""};
-    }
-  }
-  if (std::ferror(file_) != 0 || std::fseek(file_, 0, SEEK_END) != 0) {
+  if (std::fseek(file_, 0, SEEK_END) != 0) {
     fail(errno);
   }
-  bytes_ = read;
 }
 
 void PartFile::write(const char* data, size_t bytes) {
@@ -270,41 +302,76 @@ void PartFile::write(const char* data, size_t bytes) {
   if (std::fwrite(data, 1, bytes, file_) != bytes) {
     fail(errno);
   }
-  sum_.add(data, bytes);
   bytes_ += bytes;
 }
 
-std::string PartFile::sha256() const {
-  Sha256 sum = sum_;
-  return sum.digest();
+std::optional<uint64_t> PartFile::impliedBytes() {
+  if (std::fflush(file_) != 0) {
+    fail(errno);
+  }
+  std::rewind(file_);
+  const std::optional<uint64_t> bytes = ggufBytes(file_);
+  goOn();
+  return bytes;
 }
 
-void PartFile::settle() {
+std::string PartFile::settle() {
   if (std::fflush(file_) != 0) {
     fail(errno);
   }
   toDisk(file_);
-#ifdef _WIN32
-  close();  // there nobody else reads a file that is locked, and an open one keeps its name
-#endif
+  std::rewind(file_);
+  Sha256 sum;
+  std::vector<char> buffer(1 << 20);
+  for (size_t count = 0; (count = std::fread(buffer.data(), 1, buffer.size(), file_)) != 0;) {
+    sum.add(buffer.data(), count);
+    if (interrupts() != 0) {
+      throw Failure{kExitCancelled, ""};
+    }
+  }
+  if (std::ferror(file_) != 0) {
+    fail(errno);
+  }
+  if (kClosedToOthers) {
+    close();
+  }
+  return sum.digest();
+}
+
+std::string PartFile::openPath() const {
+  return file_ == nullptr || kClosedToOthers ? path_ : descriptorPath(file_);
 }
 
 void PartFile::place() {
   const fs::path from = fs::u8path(path_);
   const fs::path to = fs::u8path(target_);
   std::error_code error;
-  fs::create_hard_link(from, to, error);
+  if (file_ == nullptr || !linkOpen(file_, target_)) {
+    if (file_ != nullptr && !isNamed(numberOf(file_), path_)) {
+      remove();
+      throw Failure{kExitFailed, path_ +
+                                     " is not the file that was written, somebody else changes "
+                                     "its folder: choose another one with --to"};
+    }
+    fs::create_hard_link(from, to, error);
+  }
   if (error) {  // there is something, or the file system has no links
     std::error_code unused;
     if (fs::exists(fs::symlink_status(to, unused))) {
-      throw Failure{kExitFailed, target_ + " came to be there meanwhile: move it away, and " +
-                                     path_ + " to its place"};
+      throw Failure{kExitFailed,
+                    target_ + " came to be there meanwhile: move it away, and " +
+                        (resumable_ ? path_ + " to its place" : std::string("pull again"))};
     }
     error.clear();
     fs::rename(from, to, error);
     if (error) {
       fail(error.value());
     }
+  }
+  if (file_ != nullptr && !isNamed(numberOf(file_), target_)) {
+    throw Failure{kExitFailed, target_ +
+                                   " is not the file that was checked, somebody else changes its "
+                                   "folder: remove it, and choose another folder with --to"};
   }
   remove();
 }
@@ -322,10 +389,14 @@ void PartFile::remove() {
   if (noted_) {
     fs::remove(fs::u8path(notes()), ignored);
   }
+  // Another file of that name is somebody else's.
+  const bool ours = file_ == nullptr || isNamed(numberOf(file_), path_);
 #ifdef _WIN32
   close();
 #endif
-  fs::remove(fs::u8path(path_), ignored);
+  if (ours) {
+    fs::remove(fs::u8path(path_), ignored);
+  }
   bytes_ = 0;
   close();  // not before: until it is gone nobody else may have it
 }

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "models/http_head.h"
-#include "models/sha256.h"
 
 namespace cli {
 
@@ -27,37 +27,46 @@ struct FileVersion {
 };
 
 /// The part, locked: no other process gets the same file. What lies there stays as it is until begin() or write().
+///
+/// FILE.part is used only if it and its notes are this user's alone: regular files of his, with one name, that nobody
+/// else may write to. Otherwise the part is a new file under a name that nobody can guess, and cannot be resumed.
 class PartFile {
  public:
-  /// Opens it, or makes one. Throws Failure where another process has it, where it cannot be written, and where
-  /// something lies there that no pull has left.
+  /// Opens it, or makes one. Throws Failure where another process has it, where it cannot be written, and where a file
+  /// of this user lies there that no pull has left.
   explicit PartFile(std::string target);
-  /// Removes what this made and did not fill.
+  /// Removes what this made and did not fill, and a part that cannot be resumed.
   ~PartFile();
   PartFile(const PartFile&) = delete;
   PartFile& operator=(const PartFile&) = delete;
 
   const std::string& path() const { return path_; }
+  /// Names the open file itself to the library, where the system can.
+  std::string openPath() const;
   uint64_t bytes() const { return bytes_; }
   /// What is known of it; empty texts where nothing is.
   const FileVersion& version() const { return version_; }
+  /// Another process can go on with it.
+  bool resumable() const { return resumable_; }
 
   /// From nothing, of that version.
   void begin(const FileVersion& version);
-  /// Goes on with what there is: it is summed up first.
+  /// Goes on with what there is.
   void goOn();
   void write(const char* data, size_t bytes);
-  /// Of all of it.
-  std::string sha256() const;
-  /// It is complete: on the disk, for others to read.
-  void settle();
-  /// Then: under its own name; never over another file. Throws Failure.
+  /// The most that the file has by its GGUF header (ggufBytes).
+  std::optional<uint64_t> impliedBytes();
+  /// It is complete: on the disk. The SHA-256 of all that lies there then.
+  std::string settle();
+  /// Then: under its own name; never over another file. Throws Failure, also where another file has that name then.
   void place();
   /// Removes it, if this process wrote any of it. What to do then, for people.
   std::string discard();
 
  private:
   void open();
+  void openUnguessable();
+  void readNotes();
   void remove();
   std::string notes() const { return path_ + ".json"; }
   void close();
@@ -68,11 +77,11 @@ class PartFile {
   std::string path_;
   std::FILE* file_ = nullptr;
   uint64_t bytes_ = 0;
+  bool resumable_ = true;
   bool made_ = false;    ///< by this process
   bool filled_ = false;  ///< likewise, in whole or in part
   bool noted_ = false;   ///< the notes beside it are a pull's
   FileVersion version_;
-  Sha256 sum_;
 };
 
 }  // namespace cli

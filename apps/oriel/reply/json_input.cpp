@@ -1,79 +1,121 @@
 #include "reply/json_input.h"
 
-#include <algorithm>
+#include <oriel/tools.h>
+
+#include <charconv>
+#include <exception>
 #include <limits>
+#include <utility>
 
 #include "failure.h"
-#include "terminal/terminal.h"
 #include "text_input.h"
 
 namespace cli {
 namespace {
 
 constexpr uint64_t kMostBytes = 64 << 20;
-/// Each key is compared with those before it.
-constexpr size_t kMostKeys = 1024;
+constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 
-/// Reads without keeping anything, and ends by a Failure where a bound is passed. (The parser's own callbacks would
-/// do for that, but they look through all of a list behind each object in it.)
-class Bounds : public nlohmann::json_sax<Json> {
+/// Builds a value from its items. Members are appended as they come: the reader has seen to it that each has another
+/// name.
+class Builder {
  public:
-  Bounds(const std::string& what, size_t most_values) : what_(what), most_values_(most_values) {}
+  Builder(const std::string& what, size_t most_values) : what_(what), most_values_(most_values) {}
 
-  bool null() override { return seeValue(); }
-  bool boolean(bool) override { return seeValue(); }
-  bool number_integer(int64_t) override { return seeValue(); }
-  bool number_unsigned(uint64_t) override { return seeValue(); }
-  bool number_float(double, const std::string&) override { return seeValue(); }
-  bool string(std::string&) override { return seeValue(); }
-  bool binary(Json::binary_t&) override { return seeValue(); }
-  bool key(std::string& name) override {
-    seeKey(name);
-    return seeValue();
+  static int onItem(const oriel_json_item* item, void* user) {
+    auto* const self = static_cast<Builder*>(user);
+    try {
+      self->add(*item);
+      return 0;
+    } catch (...) {  // nothing may be thrown through the library
+      self->thrown_ = std::current_exception();
+      return 1;
+    }
   }
-  bool start_object(size_t) override { return open(); }
-  bool start_array(size_t) override { return open(); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
+  Json take() {
+    if (thrown_ != nullptr) {
+      std::rethrow_exception(thrown_);
+    }
+    return std::move(root_);
+  }
 
  private:
-  bool open() {
-    if (keys_.size() == kMostJsonDepth) {
-      fail(" is nested too deeply: at most " + std::to_string(kMostJsonDepth) + " levels are read");
+  void add(const oriel_json_item& item) {
+    if (item.kind == ORIEL_JSON_END) {
+      open_.pop_back();
+      return;
     }
-    keys_.emplace_back();
-    return seeValue();
-  }
-  bool close() {
-    keys_.pop_back();
-    return true;
-  }
-  bool seeValue() {
-    if (++values_ > most_values_) {
-      fail(" has more than " + std::to_string(most_values_) + " values: give it in parts");
+    const bool is_open = item.kind == ORIEL_JSON_LIST || item.kind == ORIEL_JSON_OBJECT;
+    values_ += item.key != nullptr ? 2 : 1;
+    if (values_ + (is_open ? item.count : 0) > most_values_) {
+      throw Failure{kExitFailed, what_ + " has more than " + std::to_string(most_values_) +
+                                     " values: give it in parts"};
     }
-    return true;
-  }
-  void seeKey(const std::string& key) {
-    std::vector<std::string>& keys = keys_.back();
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
-      fail(" names \"" + terminalSafe(key.substr(0, 60)) + "\" twice: keep one of them");
+    Json* const place = placeFor(item);
+    *place = valueOf(item);
+    if (is_open) {
+      open_.push_back(place);
     }
-    if (keys.size() == kMostKeys) {
-      fail(" has an object with more than " + std::to_string(kMostKeys) + " names: check the file");
-    }
-    keys.push_back(key);
   }
 
-  [[noreturn]] void fail(const std::string& reason) const {
-    throw Failure{kExitFailed, what_ + reason};
+  Json* placeFor(const oriel_json_item& item) {
+    if (open_.empty()) {
+      return &root_;
+    }
+    if (item.key == nullptr) {
+      Json::array_t& list = open_.back()->get_ref<Json::array_t&>();
+      list.emplace_back();
+      return &list.back();
+    }
+    // A vector: its own emplace_back, not the object's, which compares the name with all others.
+    Json::object_t::Container& members = open_.back()->get_ref<Json::object_t&>();
+    members.emplace_back(std::string(item.key, item.key_bytes), Json());
+    return &members.back().second;
+  }
+
+  Json valueOf(const oriel_json_item& item) const {
+    switch (item.kind) {
+      case ORIEL_JSON_BOOL:
+        return item.count != 0;
+      case ORIEL_JSON_NUMBER:
+        return numberOf(item.text, item.text + item.text_bytes);
+      case ORIEL_JSON_STRING:
+        return std::string(item.text, item.text_bytes);
+      case ORIEL_JSON_LIST: {
+        Json list = Json::array();
+        list.get_ref<Json::array_t&>().reserve(item.count);
+        return list;
+      }
+      case ORIEL_JSON_OBJECT: {
+        Json object = Json::object();
+        object.get_ref<Json::object_t&>().reserve(item.count);
+        return object;
+      }
+      default:
+        return {};
+    }
+  }
+
+  Json numberOf(const char* begin, const char* end) const {
+    int64_t whole = 0;
+    if (const auto read = std::from_chars(begin, end, whole);
+        read.ptr == end && read.ec == std::errc()) {
+      return whole < 0 ? Json(whole) : Json(static_cast<uint64_t>(whole));
+    }
+    Json number = Json::parse(std::string(begin, end), nullptr, /*allow_exceptions=*/false);
+    if (number.is_discarded()) {
+      throw Failure{kExitFailed, what_ + " has a number that is too large: correct it"};
+    }
+    return number;
   }
 
   const std::string& what_;
   const size_t most_values_;
-  std::vector<std::vector<std::string>> keys_;  ///< of each object that is open; none of arrays
+  Json root_;
+  std::vector<Json*>
+      open_;  ///< lists and objects; a list's room is reserved, so they stay where they are
   size_t values_ = 0;
+  std::exception_ptr thrown_;
 };
 
 /// A value that is not what it should be, for an error.
@@ -99,17 +141,19 @@ bool isId(const Json& value) {
 }  // namespace
 
 Json parseJson(const std::string& text, const std::string& what, size_t most_values) {
-  Bounds bounds(what, most_values);
-  Json json;
-  if (Json::sax_parse(text, &bounds)) {
-    json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  } else {
-    json = Json(Json::value_t::discarded);
+  char line[512] = "";
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.error_line = line;
+  options.error_line_bytes = sizeof(line);
+  const size_t mark = text.compare(0, 3, kByteOrderMark) == 0 ? 3 : 0;
+  Builder builder(what, most_values);
+  const oriel_status status = oriel_json_read(text.data() + mark, text.size() - mark, what.c_str(),
+                                              &options, Builder::onItem, &builder);
+  if (status != ORIEL_OK && status != ORIEL_ERROR_CANCELLED) {
+    throw Failure{kExitFailed, line};
   }
-  if (json.is_discarded()) {
-    throw Failure{kExitFailed, what + " is not JSON: check it"};
-  }
-  return json;
+  return builder.take();
 }
 
 Json readJson(const std::string& path) {

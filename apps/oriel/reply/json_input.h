@@ -9,13 +9,10 @@
 
 namespace cli {
 
-/// What is nested is walked by recursion, here and in the JSON library. As deep as Oriel reads JSON: schemas of tools'
-/// parameters take two levels for each object in an object.
-constexpr size_t kMostJsonDepth = 64;
 /// Of a file. A value takes 16 bytes or more.
 constexpr size_t kMostJsonValues = 8 << 20;
-/// Throws Failure with one line that names `what` for text that is not JSON, is nested deeper, holds more
-/// than so many values or an object with more than 1024 keys, or names a key twice.
+/// Reads as Oriel does (oriel_json_read). Throws Failure with one line that names `what` for text that is not JSON, is
+/// nested deeper than 64 levels, names a key twice, or holds more than so many values.
 Json parseJson(const std::string& text, const std::string& what,
                size_t most_values = kMostJsonValues);
 /// "-" is stdin. At most 64 MiB.

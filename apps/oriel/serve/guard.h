@@ -20,13 +20,14 @@ class RequestGuard {
 
   /// Adds what browsers want to know. Throws ApiError: 403, 401.
   void check(Exchange* exchange, bool needs_key) const;
+  /// It has the key, or none is asked for.
+  bool knows(const HttpRequest& request) const;
   /// Answers a browser that asks what it may ask; false: it was nothing of that kind.
   bool answerPreflight(Exchange* exchange) const;
 
  private:
   void checkHost(const HttpRequest& request) const;
   void checkOrigin(Exchange* exchange) const;
-  void checkKey(const HttpRequest& request) const;
 
   const GuardOptions options_;
 };

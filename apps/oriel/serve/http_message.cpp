@@ -125,12 +125,15 @@ size_t HttpReader::put(const char* data, size_t bytes) {
     taken += more;
     if (error && !isWaiting(error)) {
       refused_ = statusOf(error);
-    } else if (in_header && parser_->is_header_done() &&
-               !(parser_->isClear() && parser_->readHeader(&request_))) {
-      refused_ = 400;
+    } else if (in_header && parser_->is_header_done()) {
+      refused_ = parser_->isClear() && parser_->readHeader(&request_) ? 0 : 400;
+      return taken;
     } else if (error || more == 0) {
       break;
     }
+  }
+  if (parser_->is_done()) {
+    request_.body = std::move(parser_->get().body());
   }
   // The parser takes lines as a whole, and would wait for their ends without a bound.
   if (refused_ == 0 && !parser_->is_done() && bytes - taken > header_bytes_) {
@@ -155,11 +158,6 @@ bool HttpReader::waitsForContinue() const {
   const auto& message = parser_->get();
   return message.version() >= 11 &&
          boost::beast::iequals(message[http::field::expect], "100-continue");
-}
-
-HttpRequest HttpReader::take() {
-  request_.body = std::move(parser_->get().body());
-  return std::move(request_);
 }
 
 const char* httpReason(int status) {

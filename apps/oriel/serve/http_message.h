@@ -41,8 +41,8 @@ class HttpReader {
   HttpReader& operator=(const HttpReader&) = delete;
 
   /// Takes what belongs to the request, and says how many bytes that were. Fewer than all: the rest waits for more, or
-  /// is the next request's. What waits is a header, a chunk's first line or a trailer, and is refused above
-  /// `header_bytes`.
+  /// is the next request's. Takes nothing of a body in the call that ends the header: who asks is looked at first. What
+  /// waits besides is a header, a chunk's first line or a trailer, and is refused above `header_bytes`.
   size_t put(const char* data, size_t bytes);
   /// The peer has said all that it will.
   void putEnd();
@@ -54,8 +54,8 @@ class HttpReader {
   int refused() const { return refused_; }
   /// Once headerDone(): it waits for "100 Continue" before it sends a body.
   bool waitsForContinue() const;
-  /// Once headerDone(); the body once done().
-  HttpRequest take();
+  /// Once headerDone(); with its body once done(). As long as this lives.
+  const HttpRequest& request() const { return request_; }
 
  private:
   struct Parser;

@@ -99,38 +99,13 @@ void Exchange::endStream() {
   }
 }
 
-class HttpServer::Open {
- public:
-  Open(HttpServer* server, const Socket& socket) : server_(*server) {
-    const std::lock_guard<std::mutex> hold(server_.lock_);
-    at_ = server_.open_.insert(server_.open_.end(), socket.get());
-    if (server_.cut_) {
-      shutDown(socket.get());
-    }
-  }
-  ~Open() {
-    const std::lock_guard<std::mutex> hold(server_.lock_);
-    server_.open_.erase(at_);
-  }
-  Open(const Open&) = delete;
-  Open& operator=(const Open&) = delete;
-
- private:
-  HttpServer& server_;
-  std::list<int>::iterator at_;
-};
-
-HttpServer::HttpServer(Listener listener, const ServerLimits& limits, Handler handler,
-                       Refusal refusal)
-    : listener_(std::move(listener)),
-      limits_(limits),
-      handler_(std::move(handler)),
-      refusal_(std::move(refusal)) {}
+HttpServer::HttpServer(Listener listener, const ServerLimits& limits, Handlers handlers)
+    : listener_(std::move(listener)), limits_(limits), handlers_(std::move(handlers)) {}
 
 HttpServer::~HttpServer() {
   stop();
   std::unique_lock<std::mutex> hold(lock_);
-  ended_.wait(hold, [this] { return connections_ == 0; });
+  ended_.wait(hold, [this] { return open_.empty(); });
 }
 
 void HttpServer::stop() { stopping_ = true; }
@@ -139,14 +114,14 @@ void HttpServer::cut() {
   stop();
   const std::lock_guard<std::mutex> hold(lock_);
   cut_ = true;
-  for (const int descriptor : open_) {
-    shutDown(descriptor);
+  for (const Connection& connection : open_) {
+    shutDown(connection.descriptor);
   }
 }
 
 uint32_t HttpServer::connections() const {
   const std::lock_guard<std::mutex> hold(lock_);
-  return connections_;
+  return static_cast<uint32_t>(open_.size());
 }
 
 void HttpServer::run(int wake, const std::function<bool()>& stops) {
@@ -163,77 +138,120 @@ void HttpServer::run(int wake, const std::function<bool()>& stops) {
 void HttpServer::refuse(const Socket& socket, int status) {
   const HttpRequest nothing;
   Exchange exchange(nothing, socket, {});
-  refusal_(status, &exchange);
+  handlers_.refuse(status, &exchange);
   endGently(socket);
 }
 
-void HttpServer::start(Socket socket) {
-  {
-    const std::lock_guard<std::mutex> hold(lock_);
-    if (connections_ < limits_.connections) {
-      ++connections_;
-    } else {
-      const HttpRequest nothing;
-      Exchange exchange(nothing, socket, {});
-      refusal_(503, &exchange);
-      return;
+/// With the lock held.
+bool HttpServer::hasRoom(bool known) const {
+  const auto count = std::count_if(open_.begin(), open_.end(),
+                                   [known](const Connection& each) { return each.known == known; });
+  return count < static_cast<int64_t>(known ? limits_.connections : limits_.strangers);
+}
+
+HttpServer::Connection* HttpServer::enter(const Socket& socket) {
+  std::unique_lock<std::mutex> hold(lock_);
+  const bool known = limits_.strangers == 0;
+  if (!known && !hasRoom(known)) {
+    const auto oldest = std::find_if(open_.begin(), open_.end(), [](const Connection& each) {
+      return !each.known && !each.shut;
+    });
+    if (oldest != open_.end()) {
+      oldest->shut = true;
+      shutDown(oldest->descriptor);
     }
+    ended_.wait_for(hold, kSlice, [this] { return hasRoom(/*known=*/false); });
   }
-  const auto one = [this](const Socket& connection) {
-    try {
-      serve(connection);
-    } catch (const std::exception&) {  // no memory: this connection ends, the others go on
-    }
-  };
-  const auto leave = [this] {
-    const std::lock_guard<std::mutex> hold(lock_);
-    --connections_;
-    ended_.notify_all();
-  };
+  if (!hasRoom(known)) {
+    return nullptr;
+  }
+  open_.push_back({socket.get(), Clock::now(), known, false});
+  if (cut_) {
+    shutDown(socket.get());
+  }
+  return &open_.back();
+}
+
+/// Before its descriptor is closed, which then may become another's.
+void HttpServer::leave(const Connection* connection) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  open_.remove_if([connection](const Connection& each) { return &each == connection; });
+  ended_.notify_all();
+}
+
+bool HttpServer::becomeKnown(Connection* connection) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  connection->known = connection->known || hasRoom(/*known=*/true);
+  return connection->known;
+}
+
+void HttpServer::start(Socket socket) {
+  Connection* const connection = enter(socket);
+  if (connection == nullptr) {
+    const HttpRequest nothing;
+    Exchange exchange(nothing, socket, {});
+    handlers_.refuse(503, &exchange);
+    return;
+  }
   try {
-    std::thread([one, leave, connection = std::move(socket)]() mutable {
-      one(connection);
-      connection = Socket();
-      leave();
+    std::thread([this, connection, held = std::move(socket)]() mutable {
+      const Socket own = std::move(held);
+      try {
+        serve(own, connection);
+      } catch (const std::exception&) {  // no memory: this connection ends, the others go on
+      }
+      leave(connection);
     }).detach();
   } catch (const std::exception&) {  // no thread, or no memory for one
-    leave();
+    leave(connection);
   }
 }
 
-void HttpServer::serve(const Socket& socket) {
-  const Open open(this, socket);
+void HttpServer::serve(const Socket& socket, Connection* connection) {
   std::string unread;
-  while (!stopping_ && serveOne(socket, &unread)) {
+  while (!stopping_ && serveOne(socket, connection, &unread)) {
   }
 }
 
-/// Until there is a whole request, or a reason to refuse one. False: the client left or said nothing, or the server
-/// stops.
-bool HttpServer::receive(const Socket& socket, HttpReader* reader, std::string* unread) {
-  const Clock::time_point start = Clock::now();
-  Clock::time_point deadline = start + kIdle;
-  bool told = false;
+/// More of the request. False: the client left, or the server stops. At the deadline nothing comes.
+bool HttpServer::receive(const Socket& socket, Clock::time_point deadline, HttpReader* reader,
+                         std::string* unread) {
+  char bytes[16384];
+  size_t count = 0;
+  if (stopping_) {
+    return false;
+  }
+  switch (receiveSome(socket, bytes, sizeof(bytes), std::min(deadline, Clock::now() + kSlice),
+                      &count)) {
+    case Received::kBytes:
+      unread->append(bytes, count);
+      return true;
+    case Received::kTimeout:
+      return true;
+    case Received::kEnd:
+      reader->putEnd();
+      return reader->done() || reader->refused() != 0;
+    case Received::kFailed:
+      break;
+  }
+  return false;
+}
+
+/// Until there is a whole header, or a reason to refuse it. False: the client left or said nothing, or the server stops.
+bool HttpServer::receiveHeader(const Socket& socket, const Connection& connection,
+                               HttpReader* reader, std::string* unread) {
+  const Clock::time_point last =
+      connection.known ? Clock::time_point::max() : connection.since + limits_.stranger_time;
+  Clock::time_point deadline = std::min(last, Clock::now() + kIdle);
   bool begun = false;
   for (;;) {
     unread->erase(0, reader->put(unread->data(), unread->size()));
-    if (reader->done() || reader->refused() != 0) {
+    if (reader->headerDone() || reader->refused() != 0) {
       return true;
     }
     if (!begun && (reader->begun() || !unread->empty())) {
       begun = true;
-      deadline = Clock::now() + limits_.header_time;
-    }
-    if (!told && reader->headerDone()) {
-      told = true;
-      deadline = Clock::now() + kBodyTime * limits_.header_time +
-                 std::chrono::seconds(limits_.http.body_bytes >> 16);
-      if (reader->waitsForContinue()) {
-        sendAll(socket, "HTTP/1.1 100 Continue\r\n\r\n", kPatience);
-      }
-    }
-    if (stopping_) {
-      return false;
+      deadline = std::min(last, Clock::now() + limits_.header_time);
     }
     if (Clock::now() >= deadline) {
       if (begun) {
@@ -241,43 +259,64 @@ bool HttpServer::receive(const Socket& socket, HttpReader* reader, std::string* 
       }
       return false;
     }
-    char bytes[16384];
-    size_t count = 0;
-    const Clock::time_point slice = std::min(deadline, Clock::now() + kSlice);
-    switch (receiveSome(socket, bytes, sizeof(bytes), slice, &count)) {
-      case Received::kBytes:
-        unread->append(bytes, count);
-        break;
-      case Received::kTimeout:
-        break;
-      case Received::kEnd:
-        reader->putEnd();
-        return reader->done() || reader->refused() != 0;
-      case Received::kFailed:
-        return false;
+    if (!receive(socket, deadline, reader, unread)) {
+      return false;
     }
   }
 }
 
-bool HttpServer::serveOne(const Socket& socket, std::string* unread) {
+/// Likewise, of a request that may send one.
+bool HttpServer::receiveBody(const Socket& socket, HttpReader* reader, std::string* unread) {
+  const Clock::time_point deadline = Clock::now() + kBodyTime * limits_.header_time +
+                                     std::chrono::seconds(limits_.http.body_bytes >> 16);
+  if (reader->waitsForContinue() && !reader->done()) {
+    sendAll(socket, "HTTP/1.1 100 Continue\r\n\r\n", kPatience);
+  }
+  for (;;) {
+    unread->erase(0, reader->put(unread->data(), unread->size()));
+    if (reader->done() || reader->refused() != 0) {
+      return true;
+    }
+    if (Clock::now() >= deadline) {
+      refuse(socket, 408);
+      return false;
+    }
+    if (!receive(socket, deadline, reader, unread)) {
+      return false;
+    }
+  }
+}
+
+bool HttpServer::serveOne(const Socket& socket, Connection* connection, std::string* unread) {
   HttpReader reader(limits_.http);
-  if (!receive(socket, &reader, unread)) {
+  if (!receiveHeader(socket, *connection, &reader, unread)) {
     return false;
   }
   if (reader.refused() != 0) {
     refuse(socket, reader.refused());
     return false;
   }
-  const HttpRequest request = reader.take();
-  Exchange exchange(request, socket, {});
-  if (stopping_) {
-    exchange.closeAfter();
+  Exchange exchange(reader.request(), socket, {});
+  const Admission admission = handlers_.admit(&exchange);
+  if (admission == Admission::kKnown && !becomeKnown(connection)) {
+    refuse(socket, 503);
+    return false;
   }
-  {
+  if (admission != Admission::kAnswered) {
+    if (!receiveBody(socket, &reader, unread)) {
+      return false;
+    }
+    if (reader.refused() != 0) {
+      refuse(socket, reader.refused());
+      return false;
+    }
+    if (stopping_) {
+      exchange.closeAfter();
+    }
     const Count answering(&answering_);
-    handler_(&exchange);
+    handlers_.answer(&exchange);
   }
-  if (!exchange.reusable() || exchange.closes()) {
+  if (!reader.done() || !exchange.reusable() || exchange.closes()) {
     endGently(socket);
     return false;
   }

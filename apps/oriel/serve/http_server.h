@@ -1,4 +1,4 @@
-// Connections: a thread each, so many at most. Knows nothing of models.
+// Connections: a thread each, up to a limit. Knows nothing of models.
 #pragma once
 
 #include <atomic>
@@ -57,19 +57,34 @@ class Exchange {
   std::atomic<bool> failed_{false};
 };
 
+/// What comes of a request by its headers.
+enum class Admission {
+  kAnswered,  ///< refused, or nothing more is to be said: the rest of it is not read
+  kStranger,  ///< to be answered, though it came without a key
+  kKnown,     ///< to be answered: it has the key, or none is asked for
+};
+
 struct ServerLimits {
   HttpLimits http;
   uint32_t connections = 64;
+  /// Connections that have not shown a key yet, in addition. A new one ends the oldest of them. 0: no key is asked for.
+  uint32_t strangers = 0;
+  /// All that such a connection has until it shows the key.
+  std::chrono::milliseconds stranger_time{5000};
   std::chrono::seconds header_time{10};  ///< for all of a request's headers, from the first byte on
 };
 
 class HttpServer {
  public:
-  using Handler = std::function<void(Exchange*)>;
-  /// Answers what is no sound request: 400, 408, 413, 431; 503 where there are too many connections.
-  using Refusal = std::function<void(int status, Exchange*)>;
+  struct Handlers {
+    /// Looks at the headers, before any of the body is read.
+    std::function<Admission(Exchange*)> admit;
+    std::function<void(Exchange*)> answer;
+    /// Answers what is no sound request: 400, 408, 413, 431; 503 where there are too many connections.
+    std::function<void(int status, Exchange*)> refuse;
+  };
 
-  HttpServer(Listener listener, const ServerLimits& limits, Handler handler, Refusal refusal);
+  HttpServer(Listener listener, const ServerLimits& limits, Handlers handlers);
   /// Waits for all connections to end.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -87,24 +102,37 @@ class HttpServer {
   uint32_t answering() const { return answering_; }
 
  private:
-  /// A connection that can be cut.
-  class Open;
+  struct Connection {
+    int descriptor = -1;
+    Clock::time_point since;
+    bool known = false;  ///< it has shown the key, or need not
+    bool shut = false;
+  };
+  using Connections = std::list<Connection>;
 
   void start(Socket socket);
-  void serve(const Socket& socket);
+  /// Null: there is no room for another one.
+  Connection* enter(const Socket& socket);
+  void leave(const Connection* connection);
+  bool hasRoom(bool known) const;
+  /// False: too many others have.
+  bool becomeKnown(Connection* connection);
+  void serve(const Socket& socket, Connection* connection);
   /// False: the connection ends.
-  bool serveOne(const Socket& socket, std::string* unread);
-  bool receive(const Socket& socket, HttpReader* reader, std::string* unread);
+  bool serveOne(const Socket& socket, Connection* connection, std::string* unread);
+  bool receiveHeader(const Socket& socket, const Connection& connection, HttpReader* reader,
+                     std::string* unread);
+  bool receiveBody(const Socket& socket, HttpReader* reader, std::string* unread);
+  bool receive(const Socket& socket, Clock::time_point deadline, HttpReader* reader,
+               std::string* unread);
   void refuse(const Socket& socket, int status);
 
   Listener listener_;
   const ServerLimits limits_;
-  const Handler handler_;
-  const Refusal refusal_;
+  const Handlers handlers_;
   mutable std::mutex lock_;
   std::condition_variable ended_;
-  uint32_t connections_ = 0;
-  std::list<int> open_;  ///< descriptors of connections
+  Connections open_;  ///< the oldest first
   bool cut_ = false;
   std::atomic<uint32_t> answering_{0};
   std::atomic<bool> stopping_{false};

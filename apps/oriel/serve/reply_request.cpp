@@ -222,22 +222,19 @@ void readResponseFormat(const Fields& fields, ReplyRequest* request) {
 /// How much a model thinks is the template's affair.
 void readThinking(const Fields& fields, ReplyRequest* request) {
   const std::optional<std::string> effort = fields.text("reasoning_effort");
-  Json variables = Json::object();
   if (effort == "none") {
     request->form.thinking = false;
-  } else if (effort) {
-    variables["reasoning_effort"] = *effort;
   }
   const Json* const given = fields.find("chat_template_kwargs");
+  Json variables = given != nullptr ? *given : Json::object();
   if (given != nullptr) {
     const Fields named(*given, "chat_template_kwargs");
     const std::optional<bool> thinking = named.boolean("enable_thinking");
     request->form.thinking = thinking ? thinking : request->form.thinking;
-    for (const auto& [name, value] : given->items()) {
-      if (name != "enable_thinking") {
-        variables[name] = value;
-      }
-    }
+    variables.erase("enable_thinking");
+  }
+  if (effort && effort != "none" && !variables.contains("reasoning_effort")) {
+    variables["reasoning_effort"] = *effort;
   }
   request->form.variables = variables.empty() ? "" : dumped(variables);
 }

@@ -9,6 +9,10 @@
 namespace cli {
 namespace {
 
+constexpr char kJsonType[] = "application/json";
+/// Tokens whose probabilities wait for a text to go out with.
+constexpr size_t kMostPending = 64;
+
 /// JSON has no infinity; OpenAI writes this for what is next to impossible.
 Json logprobOf(float value) { return numberOf(std::isfinite(value) ? value : -9999.0f); }
 
@@ -196,6 +200,10 @@ bool ReplyWriter::takeToken(const oriel_token_event& event) {
     const uint32_t count = std::min(event.top_count, request_.top_logprobs);
     tokens_.push_back({event.id, event.logprob, {event.top, event.top + count}});
   }
+  // Of tokens without text nothing goes out by itself.
+  if (request_.stream && tokens_.size() >= kMostPending && pending_.empty()) {
+    pending_["content"] = "";
+  }
   if (request_.is_chat) {
     return sendPending();
   }
@@ -221,54 +229,66 @@ std::string ReplyWriter::tokenText(int32_t id) const {
   return model_.detokenize({id}, ORIEL_TEXT_SPECIAL);
 }
 
-Json ReplyWriter::chatLogprobs() const {
-  const auto entry = [this](int32_t id, float logprob) {
-    const std::string text = tokenText(id);
-    Json json;
-    json["token"] = text;
-    json["logprob"] = logprobOf(logprob);
-    json["bytes"] = bytesOf(text);
-    return json;
-  };
-  Json content = Json::array();
-  for (const Token& token : tokens_) {
-    Json one = entry(token.id, token.logprob);
-    one["top_logprobs"] = Json::array();
-    for (const oriel_token_logprob& top : token.top) {
-      one["top_logprobs"].push_back(entry(top.id, top.logprob));
-    }
-    content.push_back(std::move(one));
+/// The lists in OpenAI's form that have an entry for each token.
+std::vector<const char*> ReplyWriter::logprobLists() const {
+  if (request_.is_chat) {
+    return {"content"};
   }
+  return {"tokens", "token_logprobs", "top_logprobs", "text_offset"};
+}
+
+Json ReplyWriter::logprobEntry(int32_t id, float logprob) const {
+  const std::string text = tokenText(id);
   Json json;
-  json["content"] = std::move(content);
-  json["refusal"] = nullptr;
+  json["token"] = text;
+  json["logprob"] = logprobOf(logprob);
+  json["bytes"] = bytesOf(text);
   return json;
 }
 
-Json ReplyWriter::completionLogprobs() {
-  Json json;
-  for (const char* name : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
-    json[name] = Json::array();
+/// The entry of a token in one of these lists. `offset`: where its text begins, in characters.
+Json ReplyWriter::logprobOfToken(const std::string& list, const Token& token,
+                                 size_t* offset) const {
+  if (list == "content") {
+    Json one = logprobEntry(token.id, token.logprob);
+    one["top_logprobs"] = Json::array();
+    for (const oriel_token_logprob& top : token.top) {
+      one["top_logprobs"].push_back(logprobEntry(top.id, top.logprob));
+    }
+    return one;
   }
-  for (const Token& token : tokens_) {
-    const std::string text = tokenText(token.id);
-    json["tokens"].push_back(text);
-    json["token_logprobs"].push_back(logprobOf(token.logprob));
+  if (list == "top_logprobs") {
     Json top = Json::object();
     for (const oriel_token_logprob& each : token.top) {
       top[keyOf(tokenText(each.id))] = logprobOf(each.logprob);
     }
-    json["top_logprobs"].push_back(std::move(top));
-    json["text_offset"].push_back(text_offset_);
-    // In characters: bytes that go on with one, which may be a token of their own, begin none.
-    text_offset_ +=
-        std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
+    return top;
   }
-  return json;
+  if (list == "token_logprobs") {
+    return logprobOf(token.logprob);
+  }
+  const std::string text = tokenText(token.id);
+  if (list == "tokens") {
+    return text;
+  }
+  // Bytes that go on with a character, which may be a token of their own, begin none.
+  const size_t begin = *offset;
+  *offset +=
+      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
+  return begin;
 }
 
 Json ReplyWriter::takeLogprobs() {
-  Json json = request_.is_chat ? chatLogprobs() : completionLogprobs();
+  Json json = Json::object();
+  for (const char* list : logprobLists()) {
+    json[list] = Json::array();
+    for (const Token& token : tokens_) {
+      json[list].push_back(logprobOfToken(list, token, &text_offset_));
+    }
+  }
+  if (request_.is_chat) {
+    json["refusal"] = nullptr;
+  }
   tokens_.clear();
   return json;
 }
@@ -293,7 +313,9 @@ Json ReplyWriter::wholeChoice(const ReplyOutcome& outcome, const char* reason) {
   } else {
     choice["text"] = outcome.parts.text;
   }
-  choice["logprobs"] = request_.logprobs ? takeLogprobs() : Json();
+  if (!request_.logprobs) {
+    choice["logprobs"] = nullptr;
+  }
   choice["finish_reason"] = reason;
   return choice;
 }
@@ -307,7 +329,7 @@ void ReplyWriter::endChoice(const ReplyOutcome& outcome, bool counts_prompt) {
   extra_ = extraOf(outcome);
   const char* const reason = finishReason(outcome);
   if (!request_.stream) {
-    choices_.push_back(wholeChoice(outcome, reason));
+    choices_.push_back({wholeChoice(outcome, reason), std::move(tokens_)});
     return;
   }
   sendPending();
@@ -352,14 +374,65 @@ void ReplyWriter::end() {
     exchange_->endStream();
     return;
   }
+  if (request_.logprobs) {
+    writeInPieces();
+    return;
+  }
   Json json = head();
-  json["choices"] = std::move(choices_);
+  json["choices"] = Json::array();
+  for (Whole& each : choices_) {
+    json["choices"].push_back(std::move(each.choice));
+  }
   json["usage"] = usage();
   json["oriel"] = extra_;
-  exchange_->send(200, "application/json", dumped(json));
+  exchange_->send(200, kJsonType, dumped(json));
+}
+
+/// One token's probabilities after the other: all of them are many times as long as the reply.
+void ReplyWriter::writeInPieces() {
+  constexpr size_t kPieceBytes = 16384;
+  std::string piece = dumped(head());
+  piece.back() = ',';
+  piece += "\"choices\":[";
+  exchange_->beginStream(kJsonType);
+  for (const Whole& each : choices_) {
+    piece += &each == &choices_.front() ? "" : ",";
+    piece += dumped(each.choice);
+    piece.back() = ',';
+    piece += "\"logprobs\":{";
+    size_t offset = 0;
+    for (const char* list : logprobLists()) {
+      piece += "\"" + std::string(list) + "\":[";
+      for (const Token& token : each.tokens) {
+        piece += (&token == each.tokens.data() ? "" : ",") +
+                 dumped(logprobOfToken(list, token, &offset));
+        if (piece.size() >= kPieceBytes) {
+          if (!exchange_->write(piece)) {
+            return;
+          }
+          piece.clear();
+        }
+      }
+      piece += "],";
+    }
+    if (request_.is_chat) {
+      piece += "\"refusal\":null,";
+    }
+    piece.back() = '}';
+    piece += '}';
+  }
+  Json rest;
+  rest["usage"] = usage();
+  rest["oriel"] = extra_;
+  exchange_->write(piece + "]," + dumped(rest).substr(1));
+  exchange_->endStream();
 }
 
 void ReplyWriter::endWith(const ApiError& error) {
+  if (!request_.stream) {  // a reply that ends early is to be seen as one
+    exchange_->closeAfter();
+    return;
+  }
   sendEvent(errorJson(error));
   exchange_->endStream();
 }

@@ -31,6 +31,17 @@ class ReplyWriter {
   void endWith(const ApiError& error);
 
  private:
+  struct Token {
+    int32_t id = 0;
+    float logprob = 0;
+    std::vector<oriel_token_logprob> top;
+  };
+  /// A choice that is held until all have ended. As JSON its probabilities would take 80 times the bytes.
+  struct Whole {
+    Json choice;
+    std::vector<Token> tokens;
+  };
+
   Json head() const;
   bool sendEvent(const Json& event);
   bool sendChoice(Json choice);
@@ -39,19 +50,15 @@ class ReplyWriter {
   bool takePart(const oriel_part& part);
   bool takeToken(const oriel_token_event& event);
   Json callDelta(const oriel_part& part);
+  std::vector<const char*> logprobLists() const;
+  Json logprobEntry(int32_t id, float logprob) const;
+  Json logprobOfToken(const std::string& list, const Token& token, size_t* offset) const;
   Json takeLogprobs();
+  void writeInPieces();
   bool sendPending();
-  Json chatLogprobs() const;
-  Json completionLogprobs();
   std::string tokenText(int32_t id) const;
   Json wholeChoice(const ReplyOutcome& outcome, const char* reason);
   Json usage() const;
-
-  struct Token {
-    int32_t id = 0;
-    float logprob = 0;
-    std::vector<oriel_token_logprob> top;
-  };
 
   const Model& model_;
   const std::string& model_name_;
@@ -62,10 +69,10 @@ class ReplyWriter {
   uint32_t number_ = 0;
   bool choice_begun_ = false;
   std::vector<std::string> call_ids_;
-  std::vector<Token> tokens_;  ///< of the choice, or not sent yet
-  size_t text_offset_ = 0;
+  std::vector<Token> tokens_;      ///< of the choice, or not sent yet
+  size_t text_offset_ = 0;         ///< of the choice, in characters
   Json pending_ = Json::object();  ///< a delta that waits for its token's probability
-  Json choices_ = Json::array();
+  std::vector<Whole> choices_;
   Json extra_;
   uint64_t prompt_tokens_ = 0;
   uint64_t cached_tokens_ = 0;

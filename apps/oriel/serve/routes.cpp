@@ -17,6 +17,12 @@ int digitOf(char c) {
                                 : -1;
 }
 
+bool hasBody(const HttpRequest& request) {
+  const std::string* const length = request.header("content-length");
+  return request.header("transfer-encoding") != nullptr ||
+         (length != nullptr && length->find_first_not_of('0') != std::string::npos);
+}
+
 }  // namespace
 
 const Route* Route::of(const HttpRequest& request) {
@@ -57,6 +63,9 @@ bool admit(const RequestGuard& guard, const Route* route, Exchange* exchange) {
     throw ApiError{405,
                    request.path + " does not take " + request.method + ": use " + route->method, "",
                    "method_not_allowed", 0};
+  }
+  if (is_get && hasBody(request)) {
+    throw ApiError{413, request.method + " takes no body here: send none", "", "", 0};
   }
   return true;
 }

@@ -30,7 +30,8 @@ struct Route {
   static const Route* of(const HttpRequest& request);
 };
 
-/// Whether the request may be answered by `route`, which may be null. False: it is answered already. Throws ApiError.
+/// Whether the request may be answered by `route`, which may be null: by its headers alone, before its body is read.
+/// False: it is answered already. Throws ApiError.
 bool admit(const RequestGuard& guard, const Route* route, Exchange* exchange);
 
 /// The name behind "/v1/models/", with its escapes read ("%20"); what is none stays as it is.

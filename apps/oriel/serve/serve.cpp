@@ -30,6 +30,9 @@ constexpr auto kGrace = 5s;
 /// Those that are cut off then can tell their clients so in this time.
 constexpr auto kFarewell = 500ms;
 constexpr uint32_t kSessions = 4;
+/// Of the connections there may be, so many for one that has not shown the key.
+constexpr uint32_t kStrangerShare = 8;
+constexpr uint32_t kLeastStrangers = 4;
 
 std::string nameOf(const std::string& path) {
   return std::filesystem::u8path(path).stem().u8string();
@@ -163,10 +166,15 @@ int runServer(ServeOptions options) {
   limits.http.body_bytes = options.body_bytes;
   limits.connections = options.connections;
   limits.header_time = std::min(limits.header_time, service_options.timeout);
+  limits.stranger_time = std::chrono::milliseconds(limits.header_time) / 2;
+  if (!service_options.guard.api_key.empty()) {
+    limits.strangers = std::max(options.connections / kStrangerShare, kLeastStrangers);
+  }
   catchTermination();
-  HttpServer server(
-      std::move(listener), limits, [&](Exchange* exchange) { service.answer(exchange); },
-      [&](int status, Exchange* exchange) { service.refuse(status, exchange); });
+  HttpServer server(std::move(listener), limits,
+                    {[&](Exchange* exchange) { return service.admit(exchange); },
+                     [&](Exchange* exchange) { service.answer(exchange); },
+                     [&](int status, Exchange* exchange) { service.refuse(status, exchange); }});
   service.connections = [&server] { return server.connections(); };
   announce(options, model, server.listener());
   server.run(wakeDescriptor(), [] { return interrupts() != 0; });

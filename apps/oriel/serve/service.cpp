@@ -25,7 +25,7 @@ constexpr char kJson[] = "application/json";
 constexpr uint64_t kSeedZero = 0x9e3779b97f4a7c15;
 
 /// A body that takes some MB to read.
-[[maybe_unused]] constexpr size_t kLargeBytes = 64 << 10;
+constexpr size_t kLargeBytes = 64 << 10;
 
 std::vector<std::unique_ptr<Slot>> makeSlots(const ServiceOptions& options, const Model& model) {
   std::vector<std::unique_ptr<Slot>> slots;
@@ -141,30 +141,46 @@ void Service::refuse(int status, Exchange* exchange) {
   metrics_.countRequest("none", status, 0);
 }
 
+Admission Service::admit(Exchange* exchange) {
+  const Clock::time_point start = Clock::now();
+  const Route* const route = Route::of(exchange->request());
+  try {
+    if (cli::admit(guard_, route, exchange)) {
+      return guard_.knows(exchange->request()) ? Admission::kKnown : Admission::kStranger;
+    }
+  } catch (...) {
+    exchange->closeAfter();
+    sendError(currentError(), exchange);
+  }
+  countAnswer(route, *exchange, start);
+  return Admission::kAnswered;
+}
+
 void Service::answer(Exchange* exchange) {
   const Clock::time_point start = Clock::now();
   const Route* const route = Route::of(exchange->request());
   try {
-    run(route, exchange);
+    run(*route, exchange);
   } catch (...) {
     sendError(currentError(), exchange);
   }
+  countAnswer(route, *exchange, start);
+}
+
+void Service::countAnswer(const Route* route, const Exchange& exchange, Clock::time_point start) {
   const std::chrono::duration<double> time = Clock::now() - start;
-  metrics_.countRequest(route != nullptr ? route->path : "none", exchange->status(), time.count());
+  metrics_.countRequest(route != nullptr ? route->path : "none", exchange.status(), time.count());
   if (options_.common.verbose) {
-    const HttpRequest& request = exchange->request();
+    const HttpRequest& request = exchange.request();
     tell(dim(oneLine("oriel: " + request.method + " " + request.path + " " +
-                     std::to_string(exchange->status()) +
+                     std::to_string(exchange.status()) +
                      formatted(", %.0f ms", 1000 * time.count()))) +
          "\n");
   }
 }
 
-void Service::run(const Route* route, Exchange* exchange) {
-  if (!admit(guard_, route, exchange)) {
-    return;
-  }
-  switch (route->answer) {
+void Service::run(const Route& route, Exchange* exchange) {
+  switch (route.answer) {
     case Route::Answer::kChat:
       return chat(exchange);
     case Route::Answer::kCompletions:
@@ -281,8 +297,7 @@ oriel_generate_options Service::sampling(const ReplyRequest& request, uint32_t c
     common.seed = kSeedZero;
   }
   common.seed = nextSeed(common.seed, choice);
-  oriel_generate_options options =
-      generateOptions(common, request.max_tokens.value_or(options_.reply_tokens));
+  oriel_generate_options options = generateOptions(common, mostTokens(request));
   options.greedy = options.greedy != 0 || request.top_p == 0.0 ? 1 : 0;
   options.logit_bias = request.biases.data();
   options.logit_bias_count = request.biases.size();
@@ -292,6 +307,14 @@ oriel_generate_options Service::sampling(const ReplyRequest& request, uint32_t c
   options.json_schema_bytes = request.schema.size();
   options.tool_choice = request.tool_choice;
   return options;
+}
+
+/// Of each reply: a request's replies together are bounded, as one that is not streamed is held until it ends.
+uint32_t Service::mostTokens(const ReplyRequest& request) const {
+  const size_t replies = std::max<size_t>(request.prompts.size(), 1) * request.choices;
+  const uint32_t most = std::max(options_.most_tokens / static_cast<uint32_t>(replies), 1u);
+  const uint32_t wanted = request.max_tokens.value_or(options_.reply_tokens);
+  return wanted == 0 ? most : std::min(most, wanted);
 }
 
 void Service::checkWithoutSystem() const {
@@ -364,7 +387,10 @@ Slot::Call Service::callOf(const Exchange& client) {
 
 template <typename Read>
 auto Service::readBody(const HttpRequest& request, const Read& read) {
-  const std::lock_guard<std::mutex> hold(parsing_);
+  std::unique_lock<std::mutex> hold(large_bodies_, std::defer_lock);
+  if (request.body.size() >= kLargeBytes) {
+    hold.lock();
+  }
   const Freeing freeing{request.body.size()};
   return read(bodyOf(request));
 }

@@ -29,6 +29,7 @@ struct ServiceOptions {
   std::string model_name;  ///< as clients see it
   uint32_t queue = 32;
   uint32_t reply_tokens = 2048;
+  uint32_t most_tokens = 0;  ///< of all replies to a request; 0: the command chooses
   std::chrono::seconds timeout{600};
   GuardOptions guard;
 };
@@ -37,6 +38,9 @@ class Service {
  public:
   Service(const ServiceOptions& options, const Model& model);
 
+  /// By the headers: what is refused, or asks only what it may ask, is answered.
+  Admission admit(Exchange* exchange);
+  /// What was admitted, once its body is there.
   void answer(Exchange* exchange);
   /// Of what was no sound request.
   void refuse(int status, Exchange* exchange);
@@ -49,8 +53,9 @@ class Service {
   std::function<uint64_t()> connections = [] { return 0; };
 
  private:
-  void run(const Route* route, Exchange* exchange);
+  void run(const Route& route, Exchange* exchange);
   void sendError(const ApiError& error, Exchange* exchange);
+  void countAnswer(const Route* route, const Exchange& exchange, Clock::time_point start);
 
   void page(Exchange* exchange);
   void health(Exchange* exchange);
@@ -68,6 +73,7 @@ class Service {
   ReplyRequest requestOf(const HttpRequest& request, bool is_chat);
   EmbeddingRequest embeddingRequestOf(const HttpRequest& request);
   oriel_generate_options sampling(const ReplyRequest& request, uint32_t choice) const;
+  uint32_t mostTokens(const ReplyRequest& request) const;
   void checkWithoutSystem() const;
   void leaveOutSystem(ReplyRequest* request) const;
   std::vector<int32_t> idsOf(const RawPrompt& prompt) const;
@@ -84,7 +90,8 @@ class Service {
   Slots slots_;
   Watcher watcher_;
   const RequestGuard guard_;
-  std::mutex parsing_;  ///< a body takes many times its bytes once it is parsed: one at a time
+  /// They take many times their bytes once they are parsed: one is read at a time. Others do not wait for them.
+  std::mutex large_bodies_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> device_lost_{false};
 };

@@ -8,6 +8,7 @@
 
 #include "system.h"
 #include "terminal/characters.h"
+#include "terminal/shown.h"
 
 namespace cli {
 namespace {
@@ -29,7 +30,13 @@ bool takesEscapes() {
 }
 
 void tell(std::string_view text) noexcept {
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  static const bool shown = isTerminal(Stream::kErr);
+  thread_local ShownBefore before;
+  if (shown) {
+    (void)writeShown(text, stderr, &before);
+  } else {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
   std::fflush(stderr);
 }
 

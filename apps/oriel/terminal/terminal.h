@@ -8,7 +8,7 @@
 
 namespace cli {
 
-/// Prints to stderr at once.
+/// Prints to stderr at once: on a terminal as writeShown() does.
 void tell(std::string_view text) noexcept;
 
 /// Whether stderr is a terminal that draws: false where TERM is dumb.

@@ -20,7 +20,8 @@
  *    otherwise.
  *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
  *    default, and a library newer than the app knows which fields the app does not have. A NULL
- *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too.
+ *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too. A struct_size that ends
+ *    inside a field is ORIEL_ERROR_ARGUMENT (test: PublicHeader.a_struct_size_that_ends_inside_a_field_is_none).
  *  - Text is UTF-8, given as (pointer, bytes); it may contain NUL. Paths are UTF-8 and end in NUL. Files that
  *    are read may also be given as open descriptors: "/dev/fd/N" or "/proc/self/fd/N" is the file that this
  *    process has open as N (not on Windows). It stays the caller's, and may be closed after the call.
@@ -30,7 +31,7 @@
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs. A call on a session that
  *    meets another one still running is refused with ORIEL_ERROR_STATE and one line, and changes nothing; one that only
- *    asks, too.
+ *    asks, too. So is one while the model is paused or trimmed (test: ThreadGaps.no_conversation_is_lost_...).
  *  - Callbacks, the log's included, run inside the call that they belong to. From inside one of a session's call the app
  *    may call what asks and changes nothing:
  *     - of that session oriel_session_cancel, oriel_session_get_..., oriel_session_last_error,
@@ -47,7 +48,7 @@
  *    there or elsewhere. oriel_session_get_tokens still gives the tokens that were held.
  *  - What was said does not stay behind: after oriel_session_reset and oriel_session_destroy all memory that held
  *    the conversation is zeros (on a lost device what the host can reach of it), and so is working memory before it
- *    is given back. Copies that the app asked for (snapshots, text and logits handed to it) are the app's.
+ *    is given back, and what held token ids on the stack (test: Forgetting.no_stack_says_which_tokens_were_read). Copies that the app asked for (snapshots, text and logits handed to it) are the app's.
  *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them:
  *    those that compute on the CPU (oriel_options.cpu_threads), and up to four that compile kernels for a
  *    Vulkan device during oriel_model_load and oriel_resume (and calls of oriel/tools.h), gone when those return.
@@ -61,6 +62,10 @@
  *    again and again while the model is there. A file that somebody writes to or cuts off while a call reads it, or has
  *    written to since the model was loaded, is ORIEL_ERROR_IO. One that is removed, or replaced by another under its
  *    name, is read as it was.
+ *  - JSON (messages, tools, documents, variables, schemas) is RFC 8259's: at most 64 MiB, 64 lists and objects within
+ *    each other and 1048576 names in one object, else ORIEL_ERROR_ARGUMENT. Reading takes time in proportion to the
+ *    bytes (n log n for the names of an object) and checks for cancellation at least once in 65536 bytes. Where a name
+ *    comes again in an object, its last value counts (tests/unit/test_json_reader.cpp).
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
  *    plan states. Generating takes none. Borrowed for the length of a call only: by every call that takes a model
  *    file what lies before its tensors' data (at most twice its bytes, 128 MiB), which oriel_model_load gives back
@@ -69,7 +74,11 @@
  *    a head's rows several times); by oriel_tokenize 46 bytes for
  *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
  *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
- *    oriel_render_tokens the rendered text besides; for saving to a file, restoring from one and recovering; and for reading
+ *    oriel_render_tokens the rendered text besides; by calls that take JSON at most 8 bytes for each byte of it, and
+ *    64 KiB; by calls that run a chat template besides 1 MiB, 32 bytes for each byte of the template, 8 for each byte of
+ *    messages, tools, documents and variables, and 256 for each message in a struct (by oriel_model_load for the file's
+ *    own template, too); by a reply that is held to a schema, a grammar or tools 64 MiB while that is compiled, its JSON
+ *    included; for saving to a file, restoring from one and recovering; and for reading
  *    compiled pipelines that cache_dir keeps when they take more than the upload ring has. What the Vulkan driver
  *    allocates for its own bookkeeping is outside the plan: Oriel cannot see it.
  */
@@ -433,8 +442,10 @@ typedef struct oriel_chat_options {
   /* Documents to answer from: a JSON list, as the template wants its items. NULL: none. */
   const char *documents;
   size_t documents_bytes;
-  /* A JSON object with more of the template's variables, e.g. {"reasoning_effort": "low"}. They go before those that
-   * Oriel sets itself (bos_token, enable_thinking, ...). NULL: none. */
+  /* A JSON object with more of the template's variables, e.g. {"reasoning_effort": "low"}. Their text is never read as
+   * control tokens, as that of messages, tools and documents is not. The names that Oriel sets are ORIEL_ERROR_ARGUMENT:
+   * messages, add_generation_prompt, bos_token, eos_token, tools and documents, and enable_thinking where no_thinking or
+   * thinking says it (tests/unit/test_template_variables.cpp). NULL: none. */
   const char *variables;
   size_t variables_bytes;
 } oriel_chat_options;
@@ -594,7 +605,10 @@ typedef struct oriel_generate_options {
    * holds for what comes behind the thought. Compiled by the call; while generating nothing is allocated.
    *  - A JSON schema (draft 2020-12; docs/structured-output.md says which keywords, others are refused by name). The
    *    reply is a JSON value that is valid by it, or was cut by max_tokens.
-   *  - A GBNF grammar with a rule `root`. */
+   *  - A GBNF grammar with a rule `root`.
+   * Compiling takes at most 0.5 s of one core, and so does the choice of a token. What would take longer is
+   * ORIEL_ERROR_UNSUPPORTED: when it is compiled, or at the token where a grammar has too many readings of the text.
+   * oriel_session_cancel() is heard within 0.1 s in both. Tests: test_schema_work.cpp, test_grammar_work.cpp. */
   const char *json_schema;
   size_t json_schema_bytes;
   const char *grammar;

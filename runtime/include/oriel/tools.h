@@ -246,6 +246,38 @@ ORIEL_TOOLS_API oriel_status oriel_plan_shape(const char *name, oriel_weight_for
 ORIEL_TOOLS_API oriel_status oriel_speed_measure_shape(const char *name, oriel_weight_format weights,
                                                        const oriel_options *options, oriel_speed *speed);
 
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+typedef enum oriel_json_kind {
+  ORIEL_JSON_NULL = 0,
+  ORIEL_JSON_BOOL = 1,
+  ORIEL_JSON_NUMBER = 2,
+  ORIEL_JSON_STRING = 3,
+  ORIEL_JSON_LIST = 4,   /* its elements follow, and ORIEL_JSON_END */
+  ORIEL_JSON_OBJECT = 5, /* its members follow, and ORIEL_JSON_END */
+  ORIEL_JSON_END = 6
+} oriel_json_kind;
+
+typedef struct oriel_json_item {
+  size_t struct_size;
+  oriel_json_kind kind;
+  uint32_t count;   /* of a list or an object: elements or members; of a boolean: 1 for true */
+  const char *text; /* of a string: decoded; of a number: as it is written. Not NUL-terminated */
+  size_t text_bytes;
+  const char *key; /* of a member: its name, decoded. NULL: it is none */
+  size_t key_bytes;
+} oriel_json_item;
+
+/* Return non-zero to stop. */
+typedef int (*oriel_json_fn)(const oriel_json_item *item, void *user);
+
+/* Reads JSON with the reader and within the limits of every other call (oriel.h, "JSON"), and gives its values in their
+ * order once all of it is read: for programs that look into JSON before they hand it on. Stricter in two things: a name
+ * that comes twice in one object and half of a surrogate pair are refused. `what` names the text in error lines. Uses
+ * log, error_line and allocator of the options. ORIEL_ERROR_CANCELLED: the callback ended it. */
+ORIEL_TOOLS_API oriel_status oriel_json_read(const char *json, size_t bytes, const char *what,
+                                             const oriel_options *options, oriel_json_fn on_item, void *user);
+
 #ifdef __cplusplus
 }
 #endif

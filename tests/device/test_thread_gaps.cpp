@@ -1,0 +1,261 @@
+// What other threads do between two steps of a call, with the gaps between those widened (base/test_gap.h).
+#define ORIEL_TEST_GAPS 1  // as in the library that tests are linked with
+#include "base/test_gap.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "api/api.h"
+#include "oriel/sessions.h"
+#include "support/random_families.h"
+#include "support/sessions.h"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+namespace oriel_internal::test::test_thread_gaps {
+namespace {
+
+/// As long as it is there, `widen` is called at each gap.
+class Widened {
+ public:
+  explicit Widened(void (*widen)()) { test_gap.store(widen); }
+  ~Widened() { test_gap.store(nullptr); }
+  Widened(const Widened&) = delete;
+  Widened& operator=(const Widened&) = delete;
+};
+
+// Others run: none, a few or many times, by a generator of the thread's own.
+void letOthersRun() {
+  thread_local uint32_t random =
+      static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id()) % 65521 + 1);
+  random = random * 1664525u + 1013904223u;
+  const uint32_t times = random >> 24;
+  for (uint32_t i = 0; times >= 192 && i < times - 191; ++i) {
+    std::this_thread::yield();
+  }
+}
+
+uint64_t positionOf(const oriel_session* session) {
+  oriel_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  while (oriel_session_get_stats(session, &stats) == ORIEL_ERROR_STATE) {
+    std::this_thread::yield();  // a call of another thread
+  }
+  return stats.position;
+}
+
+// Calls on the session as long as it is there, of a thread that should not make them: most are refused.
+struct Intruders {
+  explicit Intruders(oriel_session* session) {
+    for (std::thread& thread : threads) {
+      thread = std::thread([this, session] {
+        while (!stop.load()) {
+          const float* logits = nullptr;
+          size_t count = 0;
+          const oriel_status status = oriel_session_logits(session, &logits, &count);
+          wrong = wrong || (status != ORIEL_OK && status != ORIEL_ERROR_STATE);
+          (void)positionOf(session);
+        }
+      });
+    }
+  }
+  ~Intruders() {
+    stop = true;
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+  Intruders(const Intruders&) = delete;
+  Intruders& operator=(const Intruders&) = delete;
+
+  std::atomic<bool> stop{false};
+  std::atomic<bool> wrong{false};
+  std::array<std::thread, 3> threads;
+};
+
+TEST(ThreadGaps, no_conversation_is_lost_in_a_thousand_rounds_of_trim_and_resume) {
+  constexpr uint32_t kRounds = 1000;
+  oriel_options options = cpuOptions(nullptr);
+  options.cpu_threads = 1;
+  options.transcript_bytes = 1 << 14;
+  oriel_model* model = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
+  const ModelPtr model_owner(model);
+  oriel_chat_options chat = {};
+  chat.struct_size = sizeof(chat);
+  chat.chat_template = "mistral-v1";
+  oriel_session_options chats = {};
+  chats.struct_size = sizeof(chats);
+  chats.chat = &chat;
+  oriel_session* session = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &chats, &session));
+  const SessionPtr owner(session);
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", "One", 3));
+  const auto round = [&] {
+    const oriel_status trimmed = oriel_trim(model, ORIEL_TRIM_ALL, nullptr);
+    const oriel_status resumed = oriel_resume(model, nullptr, nullptr);
+    return trimmed == ORIEL_OK && resumed == ORIEL_OK;
+  };
+  ASSERT_TRUE(round());
+  const uint64_t tokens = positionOf(session);
+  ASSERT_LT(0u, tokens);
+  const Widened widened(letOthersRun);
+  const Intruders intruders(session);
+  for (uint32_t i = 0; i < kRounds; ++i) {
+    ASSERT_TRUE(round()) << "round " << i;
+    ASSERT_EQ(tokens, positionOf(session)) << "round " << i;
+  }
+  EXPECT_FALSE(intruders.wrong.load());
+}
+
+#if defined(__linux__) && defined(ORIEL_CPU_SIMD)
+/// A worker that is held between two sections of a run until the run is over. Then nobody may read the pages of the
+/// step's block.
+struct LateWorker {
+  Executor* executor = nullptr;
+  size_t block_bytes = 0;
+  std::thread::id caller;
+  std::atomic<bool> held{false};
+  std::atomic<bool> released{false};
+  uint32_t rounds = 0;
+
+  static LateWorker* late;
+  static void widen() {
+    LateWorker& self = *late;
+    if (std::this_thread::get_id() == self.caller) {
+      // The worker gets time to come.
+      for (uint32_t i = 0; i < 20 && !self.held.load(); ++i) {
+        std::this_thread::yield();
+      }
+      return;
+    }
+    self.held = true;
+    while (!self.released.load()) {
+      std::this_thread::yield();
+    }
+  }
+  static int onToken(const oriel_token_event*, void*) {
+    LateWorker& self = *late;
+    if (!self.held.load()) {
+      return 0;
+    }
+    const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const uintptr_t block = reinterpret_cast<uintptr_t>(self.executor->step());
+    const uintptr_t begin = block / page * page;
+    void* const pages = reinterpret_cast<void*>(begin);
+    const size_t bytes = block + self.block_bytes - begin;
+    EXPECT_EQ(0, mprotect(pages, bytes, PROT_NONE));
+    self.released = true;
+    (void)self.executor->giveBack(0);  // waits until the worker is through
+    EXPECT_EQ(0, mprotect(pages, bytes, PROT_READ | PROT_WRITE));
+    self.held = false;
+    self.released = false;
+    return ++self.rounds == 20 ? 1 : 0;
+  }
+};
+LateWorker* LateWorker::late = nullptr;
+
+TEST(ThreadGaps, a_late_worker_does_not_read_the_block_that_is_being_filled) {
+  const TemporaryModel file(randomFamily("mamba2"));
+  oriel_options options = cpuOptions(nullptr);
+  options.cpu_threads = 2;
+  LateWorker late;  // before the model: its worker may be held until the end
+  const Loaded loaded = load(file.path(), options);
+  ASSERT_EQ(ORIEL_OK, append(loaded, someIds(4, 250)));
+  late.executor = loaded.model->executor;
+  late.block_bytes = static_cast<size_t>(loaded.model->plan.step.size_bytes);
+  late.caller = std::this_thread::get_id();
+  LateWorker::late = &late;
+  const Widened widened(LateWorker::widen);
+  oriel_generate_options forever = greedyOptions(UINT32_MAX);
+  forever.ignore_stop = 1;
+  EXPECT_EQ(ORIEL_OK, oriel_session_generate(loaded.session.get(), &forever, LateWorker::onToken,
+                                             nullptr, nullptr));
+  late.released = true;
+  EXPECT_EQ(20u, late.rounds);
+}
+#endif
+
+/// Threads that have control at the same time; more than one is a fault.
+struct Holders {
+  std::atomic<uint32_t> now{0};
+  std::atomic<uint32_t> most{0};
+  void hold(uint32_t yields) {
+    most = std::max(most.load(), ++now);
+    for (uint32_t i = 0; i < yields; ++i) {
+      std::this_thread::yield();
+    }
+    --now;
+  }
+};
+
+TEST(Gate, a_thread_inside_a_call_waits_for_control_that_does_not_wait_for_it) {
+  Gate gate;
+  Holders holders;
+  std::atomic<bool> asks{false};
+  std::thread inside;
+  {
+    const Gate::Control control(&gate);
+    inside = std::thread([&] {
+      const Gate::Call call(&gate);
+      asks = true;
+      const Gate::Control own(&gate);
+      EXPECT_TRUE(own.held());
+      holders.hold(1);
+    });
+    while (!asks.load()) {
+      std::this_thread::yield();
+    }
+    holders.hold(1000);
+  }
+  inside.join();
+  EXPECT_EQ(1u, holders.most.load());
+}
+
+TEST(Gate, who_waits_for_calls_lends_control_to_one_of_their_threads_at_a_time) {
+  Gate gate;
+  Holders holders;
+  std::atomic<uint32_t> inside{0};
+  std::array<std::thread, 3> threads;
+  std::atomic<bool> controlled{false};
+  for (std::thread& thread : threads) {
+    thread = std::thread([&] {
+      const Gate::Call call(&gate);
+      ++inside;
+      while (!controlled.load()) {
+        std::this_thread::yield();
+      }
+      for (uint32_t i = 0; i < 100; ++i) {
+        const Gate::Control control(&gate);
+        EXPECT_TRUE(control.held());
+        const Gate::Control again(&gate);
+        EXPECT_FALSE(again.held());
+        holders.hold(3);
+      }
+    });
+  }
+  while (inside.load() != threads.size()) {
+    std::this_thread::yield();
+  }
+  {
+    const Gate::Control control(&gate);
+    controlled = true;
+    gate.close(/*rests=*/false);
+    EXPECT_FALSE(gate.hasCalls());
+    holders.hold(3);
+    gate.open();
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(1u, holders.most.load());
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_thread_gaps
