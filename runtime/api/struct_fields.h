@@ -611,6 +611,19 @@ struct FieldEnds<oriel_shape_info> {
   };
 };
 
+template <>
+struct FieldEnds<oriel_json_item> {
+  static constexpr uint16_t list[] = {
+      ORIEL_END(oriel_json_item, struct_size),
+      ORIEL_END(oriel_json_item, kind),
+      ORIEL_END(oriel_json_item, count),
+      ORIEL_END(oriel_json_item, text),
+      ORIEL_END(oriel_json_item, text_bytes),
+      ORIEL_END(oriel_json_item, key),
+      ORIEL_END(oriel_json_item, key_bytes),
+  };
+};
+
 #undef ORIEL_END
 
 }  // namespace oriel_internal

@@ -388,9 +388,9 @@ TEST(JinjaWork, of_keys_counts_their_bytes) {
   Scratch scratch(allocator, kMostBytes);
   JinjaVariable variable;
   variable.name = "number";
-  ASSERT_EQ(ORIEL_OK, parseJson(digits.data(), digits.size(), "the number", Log(), &scratch,
-                                &variable.value)
-                          .code());
+  ASSERT_EQ(ORIEL_OK,
+            parseJson(digits.data(), digits.size(), "the number", Log(), &scratch, &variable.value)
+                .code());
   EXPECT_GE(
       run("{% set x = number == number %}", UINT32_MAX, std::vector<JinjaVariable>{variable}).units,
       30000u);
