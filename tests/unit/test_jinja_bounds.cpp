@@ -204,7 +204,7 @@ TEST(JinjaBounds, memory_is_used_again) {
 
 TEST(JinjaBounds, who_asks_to_stop_is_heard) {
   int asked = 0;
-  const JinjaStop stop = {[](void* user) { return ++*static_cast<int*>(user) > 3; }, &asked};
+  const StopCheck stop = {[](void* user) { return ++*static_cast<int*>(user) > 3; }, &asked};
   const Rendered rendered = render(looped("", looped("", "{% set x = i %}")), {}, kMostBytes, stop);
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, rendered.status);
   EXPECT_EQ(4, asked);
