@@ -227,6 +227,36 @@ TEST(Gate, a_thread_inside_a_call_waits_for_control_that_does_not_wait_for_it) {
   EXPECT_EQ(1u, holders.most.load());
 }
 
+TEST(Gate, calls_that_may_go_on_are_waited_for_before_they_wake) {
+  for (int i = 0; i < 200; ++i) {
+    Gate gate;
+    std::atomic<bool> entered{false};
+    std::atomic<bool> over{false};
+    std::thread thread([&] {
+      const Gate::Call call(&gate);
+      entered = true;
+      while (!gate.wantsRest()) {
+        std::this_thread::yield();
+      }
+      gate.rest([](const void*) { return false; }, nullptr);
+      over = true;
+    });
+    while (!entered.load()) {
+      std::this_thread::yield();
+    }
+    {
+      const Gate::Control control(&gate);
+      gate.close(/*rests=*/true);
+      gate.open();
+      gate.close(/*rests=*/false);
+      EXPECT_TRUE(over.load());
+      EXPECT_FALSE(gate.hasCalls());
+      gate.open();
+    }
+    thread.join();
+  }
+}
+
 TEST(Gate, who_waits_for_calls_lends_control_to_one_of_their_threads_at_a_time) {
   Gate gate;
   Holders holders;
