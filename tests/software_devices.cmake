@@ -37,6 +37,8 @@ set(not_on_lavapipe
   Device/Kernels.attention_of_low_bit*/shared Device/Kernels.attention_bends*/shared
   Device/Kernels.sessions_side*/shared Device/Kernels.expert_matmul*/shared Device/Kernels.state_scan*/shared
   Device/Matmul.*chunk*/as_it_is
+  # threads of a model on the CPU
+  ThreadGaps.* Gate.*
   # a file that is refused is refused before there is a device
   BadFamilies.* FamilyShapes.*
   # long texts, and a speed that is measured twice

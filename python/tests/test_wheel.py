@@ -44,7 +44,7 @@ class Wheel(unittest.TestCase):
         top = Path(cls.folder.name)
         # A copy: building leaves files behind.
         shutil.copytree(ROOT / "python", top / "tree" / "python", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
-        for name in ("LICENSE", "runtime", "models"):
+        for name in ("LICENSE", "cmake", "runtime", "models"):
             (top / "tree" / name).symlink_to(ROOT / name)
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir")
         run(*pip, "wheel", "--no-index", "--no-build-isolation", "--no-deps", "-w", top / "dist", top / "tree" / "python",

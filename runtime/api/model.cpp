@@ -146,7 +146,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     LenientLog lenient(log);
     const Status parsed =
         checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
-                   {stop.asked, stop.user}, lenient.log(), &scratch);
+                   stop, lenient.log(), &scratch);
     if (parsed.code() == ORIEL_ERROR_CANCELLED) {
       return parsed;
     }

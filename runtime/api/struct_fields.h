@@ -8,6 +8,7 @@
 #include "oriel/tools.h"
 
 // clang-format off
+// NOLINTBEGIN(bugprone-sizeof-expression): sizes of pointers are what is meant
 namespace oriel_internal {
 
 template <typename T>
@@ -633,4 +634,5 @@ struct FieldEnds<oriel_json_item> {
 #undef ORIEL_END
 
 }  // namespace oriel_internal
+// NOLINTEND(bugprone-sizeof-expression)
 // clang-format on

@@ -104,7 +104,7 @@ class Prover {
     settings.bos = {chat_.bos, std::strlen(chat_.bos)};
     settings.eos = {chat_.eos, std::strlen(chat_.eos)};
     settings.thinking = wish;
-    const JinjaStop stop = {[](void* self) { return static_cast<Prover*>(self)->asksToStop(); },
+    const StopCheck stop = {[](void* self) { return static_cast<Prover*>(self)->asksToStop(); },
                             this};
     TemplateRun run(settings, stop, Log(), &scratch_);
     JsonBuilder make(&scratch_);

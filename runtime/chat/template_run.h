@@ -45,7 +45,7 @@ constexpr TextOrigin kVariablesSource = kToolsSource + 2;
 class TemplateRun {
  public:
   /// All of it must outlive the object.
-  TemplateRun(const TemplateSettings& settings, const JinjaStop& stop, const Log& log,
+  TemplateRun(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
               Scratch* scratch)
       : settings_(settings), stop_(stop), log_(log), scratch_(scratch) {}
 
@@ -65,7 +65,7 @@ class TemplateRun {
 
  private:
   const TemplateSettings& settings_;
-  const JinjaStop stop_;
+  const StopCheck stop_;
   const Log log_;
   Scratch* const scratch_;
   const JsonValue* tools_ = nullptr;

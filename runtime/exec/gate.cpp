@@ -73,13 +73,20 @@ void Gate::close(bool rests) {
 
 void Gate::open() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  closed_ = rests_ = false;
-  changed_.notify_all();
+  closed_ = false;
+  endRestLocked();
 }
 
 void Gate::endRest() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  endRestLocked();
+}
+
+// Calls that rest are at work from here on, though their threads may wake later: who closes again waits for them.
+void Gate::endRestLocked() {
   rests_ = false;
+  at_rest_ = 0;
+  ++rest_;
   changed_.notify_all();
 }
 
@@ -117,14 +124,18 @@ bool Gate::wantsRest() const { return resting(); }
 
 void Gate::rest(bool (*cancelled)(const void* user), const void* user) {
   std::unique_lock<std::mutex> lock(mutex_);
+  if (!rests_) {
+    return;
+  }
   const uint32_t calls = callsOfThreadLocked();
+  const uint64_t rest = rest_;
   at_rest_ += calls;
   changed_.notify_all();
   // Who has control may be at work with this call's session.
-  while (rests_ && (controlled_ || !cancelled(user))) {
+  while (rest == rest_ && (controlled_ || !cancelled(user))) {
     changed_.wait_for(lock, kLook);
   }
-  at_rest_ -= calls;
+  at_rest_ -= rest == rest_ ? calls : 0;
 }
 
 }  // namespace oriel_internal

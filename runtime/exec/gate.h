@@ -81,12 +81,14 @@ class Gate {
   bool takeControl(Control* control);
   bool isInsideLocked() const;
   uint32_t callsOfThreadLocked() const;
+  void endRestLocked();
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Call* calls_ = nullptr;
   uint32_t inside_ = 0;
   uint32_t at_rest_ = 0;
+  uint64_t rest_ = 0;  ///< number of the rest: one that has ended keeps nobody
   bool closed_ = false;
   bool rests_ = false;
   bool controlled_ = false;

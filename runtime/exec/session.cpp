@@ -281,7 +281,7 @@ void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
 Status Session::submit(StepRun what, bool may_stop) {
   StopCheck stop;
   if (may_stop && !finishes_) {
-    stop = {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
+    stop = stopCheck();
   }
   hidden_row_ = -1;
   ORIEL_TRY(context_.executor->run(what, stop));

@@ -184,6 +184,10 @@ class Session {
   /// has the longest window. *exact: as Recovered::exact.
   Status recoverPrefix(Prefix* prefix, bool* exact);
   bool cancelled() const { return calls_.cancelled(); }
+  /// cancelled(), for work that asks again and again.
+  StopCheck stopCheck() {
+    return {[](void* self) { return static_cast<const Session*>(self)->cancelled(); }, this};
+  }
   /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
   void beginCall() {
     reading_ = Reading();
@@ -524,7 +528,6 @@ class Session {
   Status settleClosing(TemplateRun* run);
   bool endsWithText(const JsonText& text) const;
   TurnPlace turnPlace() const;
-  JinjaStop templateStop();
   /// `room_bytes`: what the template may take beside what the settings allow it.
   Status addByTemplate(const JsonValue& message, size_t room_bytes);
   Status addMessage(const JsonValue& message, size_t room_bytes);

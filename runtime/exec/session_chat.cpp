@@ -166,7 +166,7 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
   }
   // Only a reader asks for them; they stay as long as it reads.
   const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
-  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, templateStop(), context_.log, tools,
+  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, stopCheck(), context_.log, tools,
                                     &reply->tools)
                         : kOk);
   ORIEL_TRY(forgetEvicted());

@@ -284,7 +284,7 @@ Status Session::streamMessages(const Transcript& transcript, uint64_t end,
     }
     Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
     const JsonValue* message = nullptr;
-    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", templateStop(), context_.log, &scratch,
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", stopCheck(), context_.log, &scratch,
                         &message));
     ORIEL_TRY(streamMessage(*message, entry, end, options, fits));
   }

@@ -56,10 +56,6 @@ Status Session::settleClosing(TemplateRun* run) {
   return kOk;
 }
 
-JinjaStop Session::templateStop() {
-  return {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
-}
-
 Status Session::appendTurn(const TurnText& turn, Workspace* workspace) {
   const Tokenizer& tokenizer = *context_.tokenizer;
   TextParts parts;
@@ -82,7 +78,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t room_bytes) {
   const bool is_user = role.is("user");
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes()) + room_bytes);
-  TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
+  TemplateRun run(context_.settings, stopCheck(), context_.log, &scratch);
   ORIEL_TRY(run.read());
   ORIEL_TRY(settleClosing(&run));
   TurnText turn;
@@ -148,7 +144,7 @@ uint64_t roughTokens(const JsonValue& value) {
 Status Session::chatAddJson(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
-  ORIEL_TRY(parseJson(json, bytes, "the messages", templateStop(), context_.log, &scratch, &value));
+  ORIEL_TRY(parseJson(json, bytes, "the messages", stopCheck(), context_.log, &scratch, &value));
   if (value->isArray()) {
     return addMessages(*value, scratch.leftBytes());
   }
@@ -172,7 +168,7 @@ Status Session::addMessages(const JsonValue& messages, size_t room_bytes) {
 
 Status Session::openByTemplate(ReplyPlace* reply) {
   Scratch scratch(*context_.allocator, templateScratchBytes(context_.settings.bytes()));
-  TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
+  TemplateRun run(context_.settings, stopCheck(), context_.log, &scratch);
   ORIEL_TRY(run.read());
   ORIEL_TRY(settleClosing(&run));
   TurnText turn;

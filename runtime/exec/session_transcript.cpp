@@ -24,8 +24,7 @@ void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
 
 Status Session::parseMessages(const char* json, size_t bytes, Scratch* scratch,
                               const JsonValue** messages) {
-  ORIEL_TRY(
-      parseJson(json, bytes, "the messages", templateStop(), context_.log, scratch, messages));
+  ORIEL_TRY(parseJson(json, bytes, "the messages", stopCheck(), context_.log, scratch, messages));
   return (*messages)->isArray()
              ? Status(kOk)
              : context_.log.fail(

@@ -65,7 +65,7 @@ class Grammar {
   static constexpr uint32_t kMostRules = 1u << 16;
 
   /// `stop`: ends what is made of it, and with it, early.
-  explicit Grammar(Scratch* scratch, const WorkStop& stop = {})
+  explicit Grammar(Scratch* scratch, const StopCheck& stop = {})
       : scratch_(scratch), work_(scratch, stop) {}
 
   ExprId empty() { return add({ExprKind::kEmpty}); }

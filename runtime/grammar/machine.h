@@ -115,7 +115,7 @@ class Constraint {
   bool empty_mask_[kKeptMasks] = {};
   uint32_t next_mask_ = 0;
   int32_t extra_stop_ = -1;
-  WorkStop stop_;
+  StopCheck stop_;
   bool in_force_ = false;
   bool stopped_ = false;  ///< a token that ends the reply came
 };

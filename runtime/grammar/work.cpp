@@ -10,17 +10,6 @@ constexpr size_t kFreshBytesAStep = 4;
 
 }  // namespace
 
-bool Steps::look() {
-  if (end_ == End::kNot && stop_.asked != nullptr && stop_.asked(stop_.user)) {
-    end_ = End::kStopped;
-  }
-  if (end_ == End::kNot && steps_ > most_steps_) {
-    end_ = End::kTooMuch;
-  }
-  next_look_ = ended() ? 0 : std::min(steps_ + kStepsBetweenLooks, most_steps_ + 1);
-  return !ended();
-}
-
 Scratch* Work::begin() {
   if (room_.has_value() && !room_->failed()) {
     (void)spend((room_->usedBytes() - kKeptBytes) / kFreshBytesAStep);

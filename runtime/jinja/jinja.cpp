@@ -77,7 +77,7 @@ Status handOut(const Str& text, const Log& log, Scratch* scratch, JinjaOutput* o
 }
 
 Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* variables,
-                 size_t n_variables, const JinjaClock& clock, const JinjaStop& stop, const Log& log,
+                 size_t n_variables, const JinjaClock& clock, const StopCheck& stop, const Log& log,
                  Scratch* scratch, JinjaOutput* output) {
   uint64_t steps = kSteps;
   size_t bytes = kFirstBytes;
@@ -91,10 +91,10 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
   {
     TextBuilder out(&heap);
     out.reserve(std::min(bytes, scratch->leftBytes() / 4));
-    heap.meter().begin(steps * jinja::kUnitsAStep, stop);
+    heap.meter() = Steps(steps * jinja::kUnitsAStep, stop, jinja::kUnitsBetweenStops);
     Interpreter interpreter({&heap, &parser, clock, log, {steps, kMaxDepth}});
     const Status status = interpreter.run(body, variables, n_variables, &out);
-    output->steps += heap.meter().units() / jinja::kUnitsAStep;
+    output->steps += heap.meter().steps() / jinja::kUnitsAStep;
     ORIEL_TRY(status);
     if (!out.finish(&text)) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -109,7 +109,7 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
 }  // namespace
 
 Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* variables,
-                size_t n_variables, const JinjaClock& clock, const JinjaStop& stop, const Log& log,
+                size_t n_variables, const JinjaClock& clock, const StopCheck& stop, const Log& log,
                 Scratch* scratch, JinjaOutput* output) {
   *output = {};
   ORIEL_TRY(unifyNewlines(&chat_template, &bytes, log, scratch));
@@ -121,7 +121,7 @@ Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* va
   return runParsed(parser, body, variables, n_variables, clock, stop, log, scratch, output);
 }
 
-Status checkJinja(const char* chat_template, size_t bytes, const JinjaStop& stop, const Log& log,
+Status checkJinja(const char* chat_template, size_t bytes, const StopCheck& stop, const Log& log,
                   Scratch* scratch) {
   ORIEL_TRY(unifyNewlines(&chat_template, &bytes, log, scratch));
   const Node* body = nullptr;

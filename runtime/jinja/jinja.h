@@ -42,17 +42,15 @@ struct JinjaOutput {
   uint64_t steps = 0;  ///< that reading and running took, also where it failed
 };
 
-using JinjaStop = StopCheck;
-
 /// Parses and runs a template in `scratch`, in which the output lies. Bounds: the scratch's, steps in proportion to them,
 /// nesting. What it was stopped by is one line: the template's own words where it raised an exception
 /// (ORIEL_ERROR_ARGUMENT), what is wrong and in which line of it (ORIEL_ERROR_ARGUMENT), which bound it met
 /// (ORIEL_ERROR_OUT_OF_MEMORY; of steps ORIEL_ERROR_UNSUPPORTED), ORIEL_ERROR_CANCELLED.
 Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* variables,
-                size_t n_variables, const JinjaClock& clock, const JinjaStop& stop, const Log& log,
+                size_t n_variables, const JinjaClock& clock, const StopCheck& stop, const Log& log,
                 Scratch* scratch, JinjaOutput* output);
 /// Whether a template can be parsed; says in which line not.
-Status checkJinja(const char* chat_template, size_t bytes, const JinjaStop& stop, const Log& log,
+Status checkJinja(const char* chat_template, size_t bytes, const StopCheck& stop, const Log& log,
                   Scratch* scratch);
 
 }  // namespace oriel_internal

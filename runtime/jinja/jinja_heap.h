@@ -5,11 +5,13 @@
 #include <cstdint>
 
 #include "base/scratch.h"
-#include "jinja/jinja_meter.h"
+#include "base/steps.h"
 
 namespace oriel_internal::jinja {
 
 struct Object;
+
+constexpr uint64_t kUnitsBetweenStops = 1u << 18;
 
 /// Small pieces, of sizes 16 bytes apart, are cut from slabs and stay what they are. Larger ones know their neighbours, and
 /// free neighbours become one.
@@ -19,7 +21,9 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  Meter& meter() { return meter_; }
+  /// The work of a running template, in units. The primitives count it: taking memory, appending to lists and texts,
+  /// comparing texts, looking names up. So no filter can forget it. Once it has ended they give nothing any more.
+  Steps& meter() { return meter_; }
   /// Counts work; false: it has ended.
   bool spend(uint64_t units) { return meter_.spend(units); }
   /// What take() makes of a number of bytes.
@@ -65,7 +69,7 @@ class Heap {
   void giveLarge(Block* block);
 
   Scratch* const scratch_;
-  Meter meter_;
+  Steps meter_;
   Small* small_[kSmallClasses] = {};
   FreeBlock* large_[kLargeClasses] = {};
   uint8_t* slab_ = nullptr;

@@ -21,7 +21,7 @@ constexpr uint64_t kMaxNamesCompared = 20'000'000;
 
 class Parser {
  public:
-  Parser(const JinjaStop& stop, const Log& log, Scratch* scratch)
+  Parser(const StopCheck& stop, const Log& log, Scratch* scratch)
       : stop_(stop), log_(log), scratch_(scratch) {}
 
   /// The statements of a template.
@@ -100,7 +100,7 @@ class Parser {
   Node* unexpected(const char* wanted);
   Node* outOfMemory();
 
-  const JinjaStop& stop_;
+  const StopCheck& stop_;
   const Log& log_;
   Scratch* const scratch_;
   Lexer lexer_;

@@ -118,7 +118,7 @@ bool Interpreter::charge(uint64_t steps) {
   if (heap_->spend(steps * kUnitsAStep) || !status_.ok()) {
     return status_.ok();
   }
-  status_ = heap_->meter().end() == Meter::End::kStopped
+  status_ = heap_->meter().stopped()
                 ? world_.log.fail(ORIEL_ERROR_CANCELLED,
                                   "running the chat template was stopped: ask again")
                 : world_.log.fail(ORIEL_ERROR_UNSUPPORTED,

@@ -59,7 +59,7 @@ class Interpreter {
   bool failUndefined(const Value& value);
   /// The template raises an exception with that message.
   bool raise(const Value& message);
-  /// Counts work beside that of the primitives (Meter); false when there was too much of it, or somebody asked to stop.
+  /// Counts work beside that of the primitives (Heap::meter); false when there was too much of it, or somebody asked to stop.
   bool charge(uint64_t steps);
   bool chargeBytes(uint64_t bytes) { return charge(bytes / kUnitsAStep + 1); }
   /// find() and findLast() within what work is left.

@@ -47,7 +47,7 @@ struct Given {
 struct Patience {
   uint64_t left = UINT64_MAX;
 
-  JinjaStop stop() {
+  StopCheck stop() {
     return {[](void* user) { return static_cast<Patience*>(user)->left-- == 0; }, this};
   }
 };

@@ -82,6 +82,7 @@ ELSEWHERE = {
     "ORIEL_HEADER_": "tests/header",
     "CMAKE_PREFIX_PATH": "test_linking.py",
     "CMAKE_FIND_ROOT_PATH": "scripts/cross.sh",
+    "ORIEL_NOTICES_TO": "needs the NDK",
     "ANDROID_NDK": "needs the NDK",
     "ANDROID_STL": "needs the NDK",
     "CMAKE_SYSTEM_NAME": "needs Xcode",

@@ -24,6 +24,19 @@ TEST_F(RestOfCalls, of_devices) {
   EXPECT_EQ(ORIEL_OK, oriel_device_forget(&options)) << log.errors();
 }
 
+TEST_F(RestOfCalls, of_json) {
+  CapturedLog log;
+  const oriel_options options = makeOptions(&log);
+  std::string deep = "7";
+  for (int i = 0; i < 63; ++i) {
+    deep = "{\"a\": [1, \"text\"], \"b\": " + deep + "}";
+  }
+  const auto nothing = [](const oriel_json_item*, void*) { return 0; };
+  EXPECT_EQ(ORIEL_OK,
+            oriel_json_read(deep.data(), deep.size(), "the text", &options, nothing, nullptr))
+      << log.errors();
+}
+
 TEST_F(RestOfCalls, of_shapes_and_files) {
   CapturedLog log;
   oriel_options options = makeOptions(&log);

@@ -75,7 +75,7 @@ class JinjaVariables {
 };
 
 inline Rendered render(const std::string& text, const std::vector<JinjaVariable>& variables,
-                       size_t most_bytes = size_t{64} << 20, const JinjaStop& stop = {},
+                       size_t most_bytes = size_t{64} << 20, const StopCheck& stop = {},
                        const JinjaClock& clock = {20261122}) {
   const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
   Scratch scratch(allocator, most_bytes);

@@ -167,17 +167,17 @@ TEST(GrammarWork, of_ambiguous_rules_leaves_the_masks_as_they_are) {
 
 /// Says yes when it is asked the nth time.
 struct Stopper {
-  mutable uint64_t left = UINT64_MAX;
+  uint64_t left = UINT64_MAX;
 
-  WorkStop stop() const {
-    return {[](const void* self) { return static_cast<const Stopper*>(self)->left-- == 0; }, this};
+  StopCheck stop() {
+    return {[](void* self) { return static_cast<Stopper*>(self)->left-- == 0; }, this};
   }
 };
 
 TEST(GrammarWork, of_a_mask_ends_where_it_is_stopped) {
   GrammarCase& c = wordCase();
   const std::string text = everywhere(12, 20);
-  const Stopper stopper;
+  Stopper stopper;
   Scratch scratch(defaultAllocator(), size_t{16} << 20);
   Grammar grammar(&scratch, stopper.stop());
   ASSERT_TRUE(readGbnf(text.data(), text.size(), c.log.log(), &grammar).ok());

@@ -58,18 +58,18 @@ Ran run(const std::string& text, uint64_t most_units, const std::vector<JinjaVar
   Scratch scratch(allocator, kMostBytes);
   CapturedLog log;
   const jinja::Node* tree = nullptr;
-  const JinjaStop stop;
+  const StopCheck stop;
   const Log says = log.log();
   jinja::Parser parser(stop, says, &scratch);
   Ran ran;
   ran.status = parser.parse(text.data(), text.size(), &tree).code();
   if (ran.status == ORIEL_OK) {
     jinja::Heap heap(&scratch);
-    heap.meter().begin(most_units, {});
+    heap.meter() = Steps(most_units, {}, jinja::kUnitsBetweenStops);
     jinja::TextBuilder out(&heap);
     jinja::Interpreter interpreter({&heap, &parser, {}, says, {most_units, 400}});
     ran.status = interpreter.run(tree, all.data(), all.size(), &out).code();
-    ran.units = heap.meter().units();
+    ran.units = heap.meter().steps();
   }
   ran.error = log.errors();
   return ran;
@@ -288,7 +288,7 @@ TEST(JinjaWork, who_may_stop_is_asked_as_often_as_work_is_done) {
   for (const std::string body :
        {"{% set x = list|reverse %}", "{% set x = text.startswith((same ~ 'x',) * 40) %}"}) {
     int asked = 0;
-    const JinjaStop stop = {[](void* user) { return ++*static_cast<int*>(user) > 1; }, &asked};
+    const StopCheck stop = {[](void* user) { return ++*static_cast<int*>(user) > 1; }, &asked};
     const std::string text = "{% for i in range(100000) %}" + body + "{% endfor %}";
     const Rendered rendered = render(text, variables().all(), kMostBytes, stop);
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, rendered.status) << rendered.error;
@@ -388,9 +388,9 @@ TEST(JinjaWork, of_keys_counts_their_bytes) {
   Scratch scratch(allocator, kMostBytes);
   JinjaVariable variable;
   variable.name = "number";
-  ASSERT_EQ(ORIEL_OK, parseJson(digits.data(), digits.size(), "the number", Log(), &scratch,
-                                &variable.value)
-                          .code());
+  ASSERT_EQ(ORIEL_OK,
+            parseJson(digits.data(), digits.size(), "the number", Log(), &scratch, &variable.value)
+                .code());
   EXPECT_GE(
       run("{% set x = number == number %}", UINT32_MAX, std::vector<JinjaVariable>{variable}).units,
       30000u);

@@ -301,10 +301,10 @@ TEST(SchemaWork, patterns_of_different_alphabets_are_apart_or_meet) {
 
 // Stops when it is asked the nth time.
 struct Stopper {
-  mutable int left;
+  int left;
 
-  WorkStop stop() const {
-    return {[](const void* self) { return --static_cast<const Stopper*>(self)->left < 0; }, this};
+  StopCheck stop() {
+    return {[](void* self) { return --static_cast<Stopper*>(self)->left < 0; }, this};
   }
 };
 
@@ -312,7 +312,7 @@ TEST(SchemaWork, ends_where_it_is_stopped) {
   const std::string text = json({{"oneOf", branches(60, "^(a|b)*a(a|b){8}%$")}}).dump();
   bool done = false;
   for (int n = 0; !done && n < 1000; n += 1 + n / 4) {
-    const Stopper stopper = {n};
+    Stopper stopper = {n};
     Scratch scratch(defaultAllocator(), SchemaTexts::kMostBytes);
     Grammar grammar(&scratch, stopper.stop());
     CapturedLog log;
@@ -336,7 +336,7 @@ TEST(GrammarWork, ends_where_it_is_stopped) {
   for (int i = 0; i < 20000; ++i) {
     text += "a" + std::to_string(i) + " ::= \"x\"\n";
   }
-  const Stopper stopper = {0};
+  Stopper stopper = {0};
   Scratch scratch(defaultAllocator(), SchemaTexts::kMostBytes);
   Grammar grammar(&scratch, stopper.stop());
   CapturedLog log;

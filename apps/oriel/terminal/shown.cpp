@@ -1,21 +1,13 @@
 #include "terminal/shown.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "terminal/characters.h"
 
 namespace cli {
 namespace {
 
-struct HiddenRange {
-  char32_t first;
-  char32_t last;
-};
-
 /// Characters that show nothing, or turn the direction: Unicode's Default_Ignorable_Code_Point
 /// (DerivedCoreProperties.txt), separators of lines and paragraphs, and annotations (U+FFF9 to U+FFFB).
-constexpr HiddenRange kHidden[] = {
+constexpr CharacterRange kHidden[] = {
     {0x00AD, 0x00AD},   {0x034F, 0x034F},  {0x061C, 0x061C}, {0x115F, 0x1160}, {0x17B4, 0x17B5},
     {0x180B, 0x180F},   {0x200B, 0x200F},  {0x2028, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164},
     {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},  {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3},
@@ -24,11 +16,6 @@ constexpr HiddenRange kHidden[] = {
 /// Scripts that join, ideographs and emoji begin here; Latin, Greek and Cyrillic are before.
 constexpr char32_t kFirstShaped = 0x0600;
 
-bool isHidden(char32_t c) {
-  return std::any_of(std::begin(kHidden), std::end(kHidden),
-                     [c](const HiddenRange& range) { return c >= range.first && c <= range.last; });
-}
-
 bool isJoiner(char32_t c) { return c == 0x200C || c == 0x200D; }
 
 bool isSelector(char32_t c) {
@@ -36,23 +23,9 @@ bool isSelector(char32_t c) {
          (c >= 0xE0100 && c <= 0xE01EF);
 }
 
-// The character at *at, which goes on behind it. What is not UTF-8 is one of kReplacement.
-char32_t nextCharacter(std::string_view text, size_t* at) {
-  const auto lead = static_cast<unsigned char>(text[*at]);
-  const size_t wanted = characterBytes(lead);
-  char32_t c = wanted == 1 ? lead : lead & (0xFFu >> (wanted + 1));
-  size_t length = 1;
-  while (length < wanted && *at + length < text.size() &&
-         (static_cast<unsigned char>(text[*at + length]) & 0xC0) == 0x80) {
-    c = c << 6 | (static_cast<unsigned char>(text[*at + length++]) & 0x3Fu);
-  }
-  *at += length;
-  return length == wanted && (wanted > 1 || lead < 0x80) ? c : kReplacement;
-}
-
 // Whether it is written as it is. Only one such mark follows a character, so that nothing is hidden in a row of them.
 bool stays(char32_t c, ShownBefore* before) {
-  if (!isHidden(c)) {
+  if (!isIn(kHidden, c)) {
     *before = {c, false};
     return true;
   }

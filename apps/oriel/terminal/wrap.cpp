@@ -6,6 +6,7 @@
 
 #include "output.h"
 #include "system.h"
+#include "terminal/characters.h"
 #include "terminal/terminal.h"
 
 namespace cli {
@@ -17,28 +18,16 @@ constexpr size_t kLeastColumns = 20;
 constexpr size_t kGap = 2;         // between two columns of a table
 constexpr size_t kNoteIndent = 4;  // of what stands below a row
 
-struct Range {
-  uint32_t first;
-  uint32_t last;
-};
-
 /// Marks that stand on the character before them, and characters that show nothing.
-constexpr Range kNoColumns[] = {
+constexpr CharacterRange kNoColumns[] = {
     {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},  {0x0E34, 0x0E3A},
     {0x0E47, 0x0E4E}, {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x2064},  {0x20D0, 0x20F0},
     {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}, {0xE0100, 0xE01EF}};
 /// East Asian wide and full-width characters and emoji (Unicode's EastAsianWidth.txt, blocks rounded).
-constexpr Range kTwoColumns[] = {
+constexpr CharacterRange kTwoColumns[] = {
     {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},  {0xA960, 0xA97C},
     {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},  {0xFFE0, 0xFFE6},
     {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
-
-template <size_t N>
-bool isIn(const Range (&ranges)[N], uint32_t character) {
-  return std::any_of(ranges, ranges + N, [character](const Range& range) {
-    return character >= range.first && character <= range.last;
-  });
-}
 
 /// Bytes of the escape sequence "ESC [ ... letter" that stands there; 0: none.
 size_t escapeAt(std::string_view text, size_t at) {
