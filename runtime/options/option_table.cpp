@@ -49,7 +49,7 @@ constexpr OptionWord kTestWords[] = {{"auto", ORIEL_DEVICE_TEST_AUTO},
                                      {"never", ORIEL_DEVICE_TEST_NEVER},
                                      {nullptr, 0}};
 constexpr OptionWord kBitsWords[] = {{"16", 16}, {"8", 8}, {nullptr, 0}};
-constexpr OptionWord kCalibrationWords[] = {{"auto", kNull}, {"none", kEmpty}, {nullptr, 0}};
+constexpr OptionWord kCalibrationWords[] = {{"auto", kNullText}, {"none", kEmptyText}, {nullptr, 0}};
 constexpr OptionWord kEvictWords[] = {{"turns", 0}, {"tokens", 1}, {nullptr, 0}};
 constexpr OptionWord kThinkingWords[] = {{"auto", 0}, {"on", 1}, {"off", 2}, {nullptr, 0}};
 constexpr OptionWord kDraftWords[] = {{"auto", ORIEL_DRAFT_AUTO},

@@ -17,7 +17,7 @@ enum class OptionStore : uint8_t {
   kU64,
   kFloat,
   kDouble,
-  kText,         ///< a pointer; of OptionRow::words, kNull is null and kEmpty ""
+  kText,         ///< a pointer; of OptionRow::words, kNullText is null and kEmptyText ""
   kSizedText,    ///< a pointer, and the bytes in the field that follows it
   kFormats,      ///< keys' and values' formats, which follow each other
   kDevice,       ///< the kind, and the number of "vulkan:N" in the field that follows it
@@ -51,8 +51,8 @@ struct OptionRow {
   const char* help;         ///< one line
 };
 
-constexpr double kNull = 0;
-constexpr double kEmpty = 1;
+constexpr double kNullText = 0;
+constexpr double kEmptyText = 1;
 
 extern const OptionRow kOptions[];
 extern const size_t kOptionCount;

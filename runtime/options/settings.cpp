@@ -198,7 +198,7 @@ class Setting {
 
   bool text() {
     const OptionWord* const known = word();
-    put(row_.offset, known == nullptr ? value_ : known->value == kNull ? nullptr : "");
+    put(row_.offset, known == nullptr ? value_ : known->value == kNullText ? nullptr : "");
     return true;
   }
 

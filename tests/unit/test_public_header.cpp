@@ -99,7 +99,7 @@ TEST(PublicHeader, half_a_field_is_not_read) {
   given.log_user = &line;
   given.progress = [](uint64_t, uint64_t, void*) { return 0; };
   given.struct_size = ORIEL_END(oriel_options, progress) - 1;
-  oriel_options read;
+  LoadOptions read;
   EXPECT_FALSE(takeModelOptions(&given, &read).ok());
   EXPECT_EQ(nullptr, read.progress);
   EXPECT_NE(std::string::npos, line.find("set it to sizeof(oriel_options)")) << line;
