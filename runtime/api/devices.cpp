@@ -45,15 +45,15 @@ class ModelKernelTester final : public KernelTester {
 };
 
 // Where nothing may be kept nothing is tested unless it is asked for: it would be at every load.
-void trust(const oriel_options& options, ExecutorUse use, KernelTester* tester,
+void trust(const LoadOptions& options, ExecutorUse use, KernelTester* tester,
            ExecutorOptions* executor) {
   executor->enabled_features = options.enabled_features;
-  if (rawEnum(options.device_test) == ORIEL_DEVICE_TEST_NEVER) {
+  if (rawEnum(options.device_test) == DeviceTest::kNever) {
     return;
   }
   executor->trust_dir = folderOrNone(options.cache_dir);
   executor->counts_start = use == ExecutorUse::kModel;
-  executor->test_again = rawEnum(options.device_test) == ORIEL_DEVICE_TEST_ALWAYS;
+  executor->test_again = rawEnum(options.device_test) == DeviceTest::kAlways;
   if (use == ExecutorUse::kModel && (executor->trust_dir != nullptr || executor->test_again)) {
     executor->tester = tester;
   }
@@ -67,7 +67,7 @@ void trust(const oriel_options& options, ExecutorUse use, KernelTester* tester,
 
 }  // namespace
 
-Status checkDeviceTrust(const oriel_options& options, const Log& log) {
+Status checkDeviceTrust(const LoadOptions& options, const Log& log) {
   uint32_t bits = 0;
   for (const char* names : {options.disabled_features, options.enabled_features}) {
     if (names != nullptr && std::strlen(names) >= kFeatureNamesBytes) {
@@ -79,13 +79,13 @@ Status checkDeviceTrust(const oriel_options& options, const Log& log) {
   ORIEL_TRY(readFeatureNames(options.disabled_features, log, &bits));
   ORIEL_TRY(readOverrideNames(options.enabled_features, log, &bits));
   const int test = rawEnum(options.device_test);
-  return test >= ORIEL_DEVICE_TEST_AUTO && test <= ORIEL_DEVICE_TEST_NEVER
+  return test >= DeviceTest::kAuto && test <= DeviceTest::kNever
              ? Status(kOk)
              : log.fail(ORIEL_ERROR_ARGUMENT,
-                        "device_test is %d: use one of oriel_device_test, 0 to 2", test);
+                        "device_test is %d: use one of DeviceTest, 0 to 2", test);
 }
 
-Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan& plan,
+Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
                       ExpertFetch* experts, const Log& log, const StopCheck* stop,
                       Executor** executor) {
@@ -105,10 +105,10 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
 #if ORIEL_VULKAN
   ModelKernelTester tester;
   trust(options, use, &tester, &executor_options);
-  if (options.device == ORIEL_DEVICE_VULKAN) {
+  if (options.device == DeviceKind::kVulkan) {
     return createVulkanExecutor(plan, executor_options, memory, executor);
   }
-  if (options.device == ORIEL_DEVICE_AUTO) {
+  if (options.device == DeviceKind::kAuto) {
     executor_options.device_is_optional = true;
 #if ORIEL_CPU_SIMD
     executor_options.not_software = cpuExecutorUsable();
@@ -126,7 +126,7 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
   }
 #else
   (void)use;
-  if (options.device == ORIEL_DEVICE_VULKAN) {
+  if (options.device == DeviceKind::kVulkan) {
     return log.fail(ORIEL_ERROR_NO_DEVICE, "this build has no Vulkan: use the CPU");
   }
 #endif
@@ -144,10 +144,10 @@ using namespace oriel_internal;
 
 namespace {
 
-Status listDevices(const oriel_options& options, const Log& log, oriel_device_info* devices,
+Status listDevices(const LoadOptions& options, const Log& log, DeviceInfo* devices,
                    size_t capacity, size_t* needed) {
   constexpr size_t kMaxDevices = 17;
-  oriel_device_info found[kMaxDevices] = {};
+  DeviceInfo found[kMaxDevices] = {};
   size_t count = 0;
 #if ORIEL_VULKAN
   ExecutorOptions asked;
@@ -163,7 +163,7 @@ Status listDevices(const oriel_options& options, const Log& log, oriel_device_in
   (void)options;
   (void)log;
 #endif
-  oriel_device_info& cpu = found[count++];
+  DeviceInfo& cpu = found[count++];
   copyText("CPU", 3, cpu.name);
   const char* driver = cpuDriver();
   copyText(driver, std::strlen(driver), cpu.driver);
@@ -176,8 +176,8 @@ Status listDevices(const oriel_options& options, const Log& log, oriel_device_in
   // Entries lie as far apart as the caller's struct is long.
   const size_t stride = devices->struct_size;
   for (size_t i = 0; i < count; ++i) {
-    oriel_device_info* out =
-        reinterpret_cast<oriel_device_info*>(reinterpret_cast<uint8_t*>(devices) + i * stride);
+    DeviceInfo* out =
+        reinterpret_cast<DeviceInfo*>(reinterpret_cast<uint8_t*>(devices) + i * stride);
     ORIEL_TRY(checkResult(out, "oriel_device_info", log));
     if (out->struct_size != stride) {
       return ORIEL_ERROR_ARGUMENT;
@@ -189,16 +189,15 @@ Status listDevices(const oriel_options& options, const Log& log, oriel_device_in
 
 }  // namespace
 
-oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_info* devices,
+oriel_status oriel_device_list(oriel_log_fn log, void* log_user, DeviceInfo* devices,
                                size_t capacity, size_t* needed) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.log = log;
+  LoadOptions options = {};
+    options.log = log;
   options.log_user = log_user;
   return oriel_device_list_with(&options, devices, capacity, needed);
 }
 
-oriel_status oriel_device_list_with(const oriel_options* given, oriel_device_info* devices,
+oriel_status oriel_device_list_with(const oriel_options* given, DeviceInfo* devices,
                                     size_t capacity, size_t* needed) {
   LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {

@@ -29,7 +29,7 @@ Status checkCount(const char* what, uint64_t count, uint64_t most, const Log& lo
                                   static_cast<unsigned long long>(most));
 }
 
-Status checkNumbers(const oriel_generate_options& options, const Log& log) {
+Status checkNumbers(const ReplyChoices& options, const Log& log) {
   ORIEL_TRY(checkRange("temperature", options.temperature, 0, 100, log));
   ORIEL_TRY(checkRange("top-p", options.top_p, 0, 1, log));
   ORIEL_TRY(checkRange("min-p", options.min_p, -1, 1, log));
@@ -54,15 +54,15 @@ Status checkNumbers(const oriel_generate_options& options, const Log& log) {
   return kOk;
 }
 
-Status readDraft(const oriel_draft& given, const Log& log, DraftUse* use) {
+Status readDraft(const DraftChoice& given, const Log& log, DraftUse* use) {
   switch (rawEnum(given)) {
-    case ORIEL_DRAFT_AUTO:
+    case DraftChoice::kAuto:
       *use = DraftUse::kAsItPays;
       return kOk;
-    case ORIEL_DRAFT_ALWAYS:
+    case DraftChoice::kAlways:
       *use = DraftUse::kAlways;
       return kOk;
-    case ORIEL_DRAFT_NEVER:
+    case DraftChoice::kNever:
       *use = DraftUse::kNever;
       return kOk;
   }
@@ -87,7 +87,7 @@ Status checkStopText(const char* text, size_t number, const Log& log) {
                         number + 1, bad);
 }
 
-Status checkStopTexts(const oriel_generate_options& options, const Log& log) {
+Status checkStopTexts(const ReplyChoices& options, const Log& log) {
   ORIEL_TRY(checkCount("stop texts", options.stop_count, StopTexts::kMost, log));
   if (options.stop == nullptr && options.stop_count != 0) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no stop texts, but a count: give both");
@@ -98,13 +98,13 @@ Status checkStopTexts(const oriel_generate_options& options, const Log& log) {
   return kOk;
 }
 
-Status checkBiases(const oriel_generate_options& options, uint32_t n_vocab, const Log& log) {
+Status checkBiases(const ReplyChoices& options, uint32_t n_vocab, const Log& log) {
   ORIEL_TRY(checkCount("logit biases", options.logit_bias_count, Sampler::kMaxBiases, log));
   if (options.logit_bias == nullptr && options.logit_bias_count != 0) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no logit biases, but a count: give both");
   }
   for (size_t i = 0; i < options.logit_bias_count; ++i) {
-    const oriel_logit_bias& bias = options.logit_bias[i];
+    const LogitBias& bias = options.logit_bias[i];
     if (bias.id < 0 || static_cast<uint32_t>(bias.id) >= n_vocab) {
       return log.fail(ORIEL_ERROR_ARGUMENT,
                       "the logit bias of token %d is outside the vocabulary: use ids from 0 to %u",
@@ -122,16 +122,16 @@ Status checkBiases(const oriel_generate_options& options, uint32_t n_vocab, cons
 
 }  // namespace
 
-Status takeGenerateOptions(const oriel_generate_options* given, const Log& log,
-                           oriel_generate_options* options) {
+Status takeGenerateOptions(const ReplyChoices* given, const Log& log,
+                           ReplyChoices* options) {
   ORIEL_TRY(takeOptions(given, "oriel_generate_options", log, options));
   return applySettings(OptionScope::kReply, options->settings, options->setting_count, log, options,
                        nullptr);
 }
 
-Status readGenerateOptions(const oriel_model& model, const oriel_generate_options* given,
+Status readGenerateOptions(const oriel_model& model, const ReplyChoices* given,
                            const Log& log, GenerateSettings* settings) {
-  oriel_generate_options options;
+  ReplyChoices options;
   ORIEL_TRY(takeGenerateOptions(given, log, &options));
   ORIEL_TRY(checkNumbers(options, log));
   ORIEL_TRY(checkStopTexts(options, log));
@@ -162,7 +162,7 @@ Status readGenerateOptions(const oriel_model& model, const oriel_generate_option
   settings->top_logprobs = options.top_logprobs;
   settings->on_part = options.on_part;
   settings->part_user = options.part_user;
-  settings->reads_calls = rawEnum(options.tool_choice) != ORIEL_TOOLS_NONE;
+  settings->reads_calls = rawEnum(options.tool_choice) != ToolChoice::kNone;
   return kOk;
 }
 

@@ -11,13 +11,13 @@ namespace {
 /// Keeps the reasons of failures instead of passing them on.
 class Reasons {
  public:
-  Reasons(oriel_file_info* info, const char* path) : info_(info), path_(path) {}
+  Reasons(FileInfo* info, const char* path) : info_(info), path_(path) {}
   Log log() { return {&Reasons::keep, this}; }
 
  private:
   static void keep(oriel_log_level level, const char* message, void* user) {
     const Reasons& self = *static_cast<Reasons*>(user);
-    oriel_file_info* const info = self.info_;
+    FileInfo* const info = self.info_;
     // What loading says begins with the file's name.
     const size_t name = std::strlen(self.path_);
     if (std::strncmp(message, self.path_, name) == 0 &&
@@ -30,7 +30,7 @@ class Reasons {
     }
   }
 
-  oriel_file_info* const info_;
+  FileInfo* const info_;
   const char* const path_;
 };
 
@@ -43,14 +43,14 @@ void readText(const GgufFile& file, const char* key, char (&out)[N]) {
 }
 
 /// "<architecture>.<suffix>"; 0 when it is not there, is a list or is too large to be true.
-uint32_t readNumber(const GgufFile& file, const oriel_file_info& info, const char* suffix) {
+uint32_t readNumber(const GgufFile& file, const FileInfo& info, const char* suffix) {
   char key[sizeof(info.architecture) + 64];
   std::snprintf(key, sizeof(key), "%s.%s", info.architecture, suffix);
   uint64_t value = 0;
   return file.getUint(key, &value) && value <= UINT32_MAX ? static_cast<uint32_t>(value) : 0;
 }
 
-void readShape(const GgufFile& file, oriel_file_info* info) {
+void readShape(const GgufFile& file, FileInfo* info) {
   info->n_layers = readNumber(file, *info, "block_count");
   info->n_heads = readNumber(file, *info, "attention.head_count");
   info->n_kv_heads = readNumber(file, *info, "attention.head_count_kv");
@@ -74,7 +74,7 @@ void readShape(const GgufFile& file, oriel_file_info* info) {
   }
 }
 
-void countTensors(const GgufFile& file, oriel_file_info* info) {
+void countTensors(const GgufFile& file, FileInfo* info) {
   constexpr uint32_t kRoom = sizeof(info->tensor_types) / sizeof(info->tensor_types[0]);
   uint64_t cursor = 0;
   GgufTensor tensor;
@@ -93,7 +93,7 @@ void countTensors(const GgufFile& file, oriel_file_info* info) {
     if (i == kRoom) {
       continue;
     }
-    oriel_tensor_type& type = info->tensor_types[i];
+    TensorTypeInfo& type = info->tensor_types[i];
     if (i == info->tensor_type_count) {
       ++info->tensor_type_count;
       copyText(name, std::strlen(name), type.name);
@@ -105,7 +105,7 @@ void countTensors(const GgufFile& file, oriel_file_info* info) {
 }
 
 Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, const Log& reasons,
-                     const Log& log, oriel_file_info* info) {
+                     const Log& log, FileInfo* info) {
   info->bos_id = info->eos_id = -1;
   Arena measure;
   Tokenizer* tokenizer = nullptr;
@@ -141,7 +141,7 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
 
 using namespace oriel_internal;
 
-oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_file_info* out) {
+oriel_status oriel_inspect(const char* path, const oriel_options* given, FileInfo* out) {
   LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
@@ -157,7 +157,7 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     return status.code();
   }
   const oriel_allocator& allocator = allocatorOf(options);
-  oriel_file_info info = {};
+  FileInfo info = {};
   Reasons reasons(&info, path);
   {
     ModelFile source;
@@ -198,7 +198,7 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
   }
   if (info.runs != 0) {
     // What else loading would find wrong.
-    oriel_options plan_options = {};
+    LoadOptions plan_options = {};
     plan_options.struct_size = sizeof(plan_options);
     plan_options.log = reasons.log().callback;
     plan_options.log_user = reasons.log().user;

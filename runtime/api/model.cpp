@@ -54,7 +54,7 @@ void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint6
 }
 
 void describeFile(const PreparedModel& prepared, oriel_model* model) {
-  oriel_model_info& info = model->info;
+  ModelInfo& info = model->info;
   const GgufFile& file = prepared.source.gguf();
   const ModelDesc& desc = prepared.desc;
   const Tokenizer& tokenizer = *model->tokenizer;
@@ -88,7 +88,7 @@ void describeFile(const PreparedModel& prepared, oriel_model* model) {
 }  // namespace
 
 void describeDevice(oriel_model* model) {
-  oriel_model_info& info = model->info;
+  ModelInfo& info = model->info;
   const char* device = model->executor != nullptr ? model->executor->deviceName() : "none";
   const char* driver = model->executor != nullptr ? model->executor->driverName() : "";
   copyText(device, std::strlen(device), info.device);
@@ -113,7 +113,7 @@ Status refuse(const PreparedModel& prepared, const Log& log) {
                   static_cast<unsigned long long>(prepared.budget.minimum_bytes));
 }
 
-void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
+void logPlan(const PlanResult& plan, const char* device, const Log& log) {
   log.write(ORIEL_LOG_INFO,
             "loaded on %s: %llu of %llu bytes for a window of %u tokens and %u sinks, %u tokens at "
             "a time",
@@ -123,14 +123,14 @@ void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
 }
 
 // Everything after the model's block exists. What it made so far is undone by oriel_model_free.
-Status loadInto(const oriel_options& options, const char* path, PreparedModel* prepared,
+Status loadInto(const LoadOptions& options, const char* path, PreparedModel* prepared,
                 LoadProgress* progress, Arena* arena, oriel_model* model) {
   const StopCheck stop = progress->stop();
   const Log log = logOf(options);
   model->device_log.init({options.log, options.log_user, &model->device_error});
   const Log shared = model->device_log.log();
   const GgufFile& file = prepared->source.gguf();
-  const bool has_device = options.device != ORIEL_DEVICE_NONE;
+  const bool has_device = options.device != DeviceKind::kNone;
   uint64_t hash = 0;
   ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
   if (prepared->constraints) {
@@ -222,7 +222,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
 }
 
 /// What the model's own logs have kept of a load that fails.
-void handOverLine(const oriel_model& model, const oriel_options& options) {
+void handOverLine(const oriel_model& model, const LoadOptions& options) {
   if (!wantsLine(options) || options.error_line[0] != '\0') {
     return;
   }
@@ -233,12 +233,12 @@ void handOverLine(const oriel_model& model, const oriel_options& options) {
 
 // Not inlined: the plan in the making takes 80 KiB of stack, on which no kernel for the prefix should stand. On failure
 // *out may be a model to be freed.
-[[gnu::noinline]] Status loadModel(const oriel_options& options, const char* path,
+[[gnu::noinline]] Status loadModel(const LoadOptions& options, const char* path,
                                    LoadProgress* progress, oriel_model** out) {
   const Log log = logOf(options);
   PreparedModel prepared;
   ORIEL_TRY(prepareModel(path, options, &prepared, progress->stop()));
-  if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
+  if (options.device != DeviceKind::kNone && !prepared.budget.fits) {
     return refuse(prepared, log);
   }
   ORIEL_TRY(checkRecallFolder(options, prepared.recall, log));
@@ -351,7 +351,7 @@ void oriel_model_free(oriel_model* model) {
   release(allocator, model, bytes);
 }
 
-oriel_status oriel_model_get_info(const oriel_model* model, oriel_model_info* info) {
+oriel_status oriel_model_get_info(const oriel_model* model, ModelInfo* info) {
   if (model == nullptr || !validResult(info)) {
     return ORIEL_ERROR_ARGUMENT;
   }
@@ -360,7 +360,7 @@ oriel_status oriel_model_get_info(const oriel_model* model, oriel_model_info* in
   return ORIEL_OK;
 }
 
-oriel_status oriel_model_get_plan(const oriel_model* model, oriel_plan* plan) {
+oriel_status oriel_model_get_plan(const oriel_model* model, PlanResult* plan) {
   if (model == nullptr || !validResult(plan)) {
     return ORIEL_ERROR_ARGUMENT;
   }

@@ -7,7 +7,7 @@ namespace {
 
 // The app's callback first: a call that it makes may fail into the same buffer, and this one failed after it.
 void handOn(oriel_log_level level, const char* message, void* user) {
-  const oriel_options& options = *static_cast<const oriel_options*>(user);
+  const LoadOptions& options = *static_cast<const LoadOptions*>(user);
   if (options.log != nullptr) {
     options.log(level, message, options.log_user);
   }
@@ -18,8 +18,8 @@ void handOn(oriel_log_level level, const char* message, void* user) {
 
 }  // namespace
 
-Log logOf(const oriel_options& options) {
-  return wantsLine(options) ? Log{handOn, const_cast<oriel_options*>(&options)}
+Log logOf(const LoadOptions& options) {
+  return wantsLine(options) ? Log{handOn, const_cast<LoadOptions*>(&options)}
                             : Log{options.log, options.log_user};
 }
 
@@ -76,8 +76,8 @@ Status refuseStruct(const char* type, size_t struct_size, StructShape shape, con
 
 // The log stands where the first version of the struct had it, so a size that was forgotten hides it from nobody. Where
 // the size is no size at all, the struct was never filled: nothing in it is used.
-Status takeModelOptions(const oriel_options* given, LoadOptions* options) {
-  const bool read = readOptions<oriel_options>(given, options);
+Status takeModelOptions(const LoadOptions* given, LoadOptions* options) {
+  const bool read = readOptions<LoadOptions>(given, options);
   if (wantsLine(*options)) {
     options->error_line[0] = '\0';
   }
@@ -86,7 +86,7 @@ Status takeModelOptions(const oriel_options* given, LoadOptions* options) {
                          logOf(*options), options, &options->lists);
   }
   const bool forgotten = given->struct_size == 0;
-  return refuseStruct("oriel_options", given->struct_size, shapeOf<oriel_options>(),
+  return refuseStruct("oriel_options", given->struct_size, shapeOf<LoadOptions>(),
                       forgotten ? Log{given->log, given->log_user} : logOf(*options));
 }
 

@@ -16,10 +16,10 @@ oriel_status oriel_chat_add_json(oriel_session* session, const char* json, size_
 
 namespace {
 
-Status parseReply(const oriel_model& model, const oriel_chat_options* given, bool inside_thought,
+Status parseReply(const oriel_model& model, const ChatSettings* given, bool inside_thought,
                   const char* text, size_t bytes, oriel_part_fn on_part, void* user) {
   // The template need not know of tools that it is only asked about.
-  oriel_chat_options chosen;
+  ChatSettings chosen;
   ORIEL_TRY(takeOptions(given, "oriel_chat_options", model.log, &chosen));
   chosen.struct_size = sizeof(chosen);
   const JsonText tools = {chosen.tools, chosen.tools_bytes};
@@ -58,7 +58,7 @@ Status parseReply(const oriel_model& model, const oriel_chat_options* given, boo
 
 }  // namespace
 
-oriel_status oriel_parse_reply(const oriel_model* model, const oriel_chat_options* options,
+oriel_status oriel_parse_reply(const oriel_model* model, const oriel_session_options* options,
                                int inside_thought, const char* text, size_t bytes,
                                oriel_part_fn on_part, void* user) {
   if (model == nullptr || on_part == nullptr || (text == nullptr && bytes != 0)) {

@@ -6,16 +6,16 @@
 namespace oriel_internal {
 namespace {
 
-oriel_state_format publicStateFormat(StateFormat format) {
+StateChoice publicStateFormat(StateFormat format) {
   switch (format) {
     case StateFormat::kF32:
-      return ORIEL_STATE_F32;
+      return StateChoice::kF32;
     case StateFormat::kF16:
-      return ORIEL_STATE_F16;
+      return StateChoice::kF16;
     case StateFormat::kInt8:
-      return ORIEL_STATE_INT8;
+      return StateChoice::kInt8;
   }
-  return ORIEL_STATE_AUTO;
+  return StateChoice::kAuto;
 }
 
 oriel_refusal publicRefusal(Refusal refusal) {
@@ -30,8 +30,8 @@ oriel_refusal publicRefusal(Refusal refusal) {
   return ORIEL_REFUSED_NOT;
 }
 
-oriel_step_cost publicCost(const StepCost& cost) {
-  oriel_step_cost out = {};
+StepSeconds publicCost(const StepCost& cost) {
+  StepSeconds out = {};
   out.tokens = cost.tokens;
   out.overhead_s = cost.overhead_s;
   out.weights_s = cost.weights_s;
@@ -46,7 +46,7 @@ oriel_step_cost publicCost(const StepCost& cost) {
 }
 
 // What several sessions take. The last one's share is what a plan for one less, with the same windows, would save.
-void describeSessions(const PreparedModel& prepared, oriel_plan* plan) {
+void describeSessions(const PreparedModel& prepared, PlanResult* plan) {
   const Budget& budget = prepared.budget;
   const SessionWindows& sessions = prepared.sessions;
   static_assert(sizeof(plan->session_windows) / sizeof(plan->session_windows[0]) == kMaxSessions,
@@ -83,7 +83,7 @@ uint32_t shortestWindow(const BudgetChoice& choice, uint32_t n_layers) {
 }
 
 // What the same window would take less without guesses.
-void describeDrafts(const PreparedModel& prepared, oriel_plan* plan) {
+void describeDrafts(const PreparedModel& prepared, PlanResult* plan) {
   const Budget& budget = prepared.budget;
   if (budget.cache.drafts == 0) {
     return;
@@ -99,7 +99,7 @@ void describeDrafts(const PreparedModel& prepared, oriel_plan* plan) {
 }
 
 // The slots in all sessions, and the index over their files. A longer window would have had them.
-void describeRecall(const PreparedModel& prepared, oriel_plan* plan) {
+void describeRecall(const PreparedModel& prepared, PlanResult* plan) {
   const Budget& budget = prepared.budget;
   const RecallSettings& recall = prepared.recall;
   plan->sink_tokens -= recall.tokens;
@@ -125,10 +125,10 @@ void describeRecall(const PreparedModel& prepared, oriel_plan* plan) {
 
 }  // namespace
 
-oriel_plan planResult(const PreparedModel& prepared) {
+PlanResult planResult(const PreparedModel& prepared) {
   const Budget& budget = prepared.budget;
   const ModelDesc& desc = prepared.desc;
-  oriel_plan plan = {};
+  PlanResult plan = {};
   plan.struct_size = sizeof(plan);
   // Without the weights nobody can say.
   plan.fits = budget.fits && !prepared.weights_unknown ? 1 : 0;
@@ -158,18 +158,18 @@ oriel_plan planResult(const PreparedModel& prepared) {
   describeGroups(desc, &plan);
   for (uint32_t i = 0; i < plan.group_count; ++i) {
     const CacheShape shape = viewShape(desc.views[i], budget.cache);
-    oriel_layer_group& group = plan.groups[i];
+    LayerGroup& group = plan.groups[i];
     // What published figures count is the window the layers were trained with, however little the session sees.
     const bool trained =
-        group.kind == ORIEL_LAYERS_SLIDING || group.kind == ORIEL_LAYERS_CONVOLUTION;
+        group.kind == GroupKind::kSliding || group.kind == GroupKind::kConvolution;
     const uint32_t window = trained ? group.window_tokens : shape.window;
     forEachMemory(desc, budget.cache, budget.formats, [&](const Memory& memory) {
       group.bytes_per_token += memory.view == i ? memory.slotBytes() : 0;
     });
-    group.bytes = group.bytes_per_token * (group.kind == ORIEL_LAYERS_STATE ? shape.ring : window);
-    group.window_tokens = group.kind == ORIEL_LAYERS_STATE ? 0 : shape.window;
+    group.bytes = group.bytes_per_token * (group.kind == GroupKind::kState ? shape.ring : window);
+    group.window_tokens = group.kind == GroupKind::kState ? 0 : shape.window;
     group.ring_tokens = shape.ring;
-    if (group.kind == ORIEL_LAYERS_STATE) {
+    if (group.kind == GroupKind::kState) {
       plan.state_bytes += group.bytes;
       plan.state_slots = shape.ring;
       plan.checkpoints = budget.cache.checkpoints;
@@ -201,7 +201,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
   for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {
     const BudgetChoice& choice = budget.choices[plan.choice_count];
-    oriel_plan_choice& out = plan.choices[plan.choice_count];
+    PlanChoice& out = plan.choices[plan.choice_count];
     out.k_format = publicFormat(choice.formats.k);
     out.v_format = publicFormat(choice.formats.v);
     out.fits = choice.fits && !prepared.weights_unknown ? 1 : 0;
@@ -215,7 +215,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
     out.decode_tokens_per_s = choice.decode_tokens_per_s;
   }
   plan.state_format =
-      desc.keepsStates() ? publicStateFormat(budget.formats.state) : ORIEL_STATE_AUTO;
+      desc.keepsStates() ? publicStateFormat(budget.formats.state) : StateChoice::kAuto;
   plan.on_file_bytes = prepared.totals.on_file_bytes;
   plan.expert_slots = prepared.totals.on_file.expert_slots;
   plan.expert_count = prepared.work.expert_count;

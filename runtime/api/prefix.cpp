@@ -1,6 +1,6 @@
 #include "api/session_call.h"
 #include "api/session_create.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 
 using namespace oriel_internal;
 

@@ -22,7 +22,7 @@ constexpr uint32_t kModelDrafts = 3;
 constexpr uint64_t kDefaultMemoryBytes = 1ull << 30;
 
 // With 32-bit addresses a system may have more than a process can use.
-uint64_t memoryCap(const oriel_options& options) {
+uint64_t memoryCap(const LoadOptions& options) {
   constexpr uint64_t kAddresses = SIZE_MAX;
   if (options.memory_bytes != 0) {
     return std::min<uint64_t>(options.memory_bytes, kAddresses);
@@ -39,17 +39,17 @@ bool readWanted(const oriel_kv_format& wanted, bool* fixed, KvFormat* format) {
 }
 
 // As readWanted; f32 as long as nobody chooses.
-bool readWantedState(const oriel_state_format& wanted, bool* fixed, StateFormat* format) {
+bool readWantedState(const StateChoice& wanted, bool* fixed, StateFormat* format) {
   *format = StateFormat::kF32;
-  *fixed = rawEnum(wanted) != ORIEL_STATE_AUTO;
+  *fixed = rawEnum(wanted) != StateChoice::kAuto;
   switch (rawEnum(wanted)) {
-    case ORIEL_STATE_AUTO:
-    case ORIEL_STATE_F32:
+    case StateChoice::kAuto:
+    case StateChoice::kF32:
       return true;
-    case ORIEL_STATE_F16:
+    case StateChoice::kF16:
       *format = StateFormat::kF16;
       return true;
-    case ORIEL_STATE_INT8:
+    case StateChoice::kInt8:
       *format = StateFormat::kInt8;
       return true;
   }
@@ -121,7 +121,7 @@ bool readFormat(int wanted, KvFormat* format) {
   return false;
 }
 
-Status checkAllocator(const oriel_options& options, const Log& log) {
+Status checkAllocator(const LoadOptions& options, const Log& log) {
   if (options.allocator != nullptr &&
       (options.allocator->allocate == nullptr || options.allocator->release == nullptr)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "the allocator lacks a function: give both, or none");
@@ -129,15 +129,15 @@ Status checkAllocator(const oriel_options& options, const Log& log) {
   return kOk;
 }
 
-Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request) {
+Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* request) {
   *request = BudgetRequest();
   const int device = rawEnum(options.device);
-  if (device < ORIEL_DEVICE_AUTO || device > ORIEL_DEVICE_NONE) {
+  if (device < DeviceKind::kAuto || device > DeviceKind::kNone) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "device kind %d is not known: use one of oriel_device_kind", device);
   }
   const int on_file = rawEnum(options.on_file);
-  if (on_file < ORIEL_ON_FILE_AUTO || on_file > ORIEL_ON_FILE_ALL) {
+  if (on_file < Offload::kAuto || on_file > Offload::kAll) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "what stays on file, %d, is not known: use one of oriel_on_file", on_file);
   }
@@ -173,7 +173,7 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   request->memory_bytes = memoryCap(options);
   const bool whole = options.window_tokens == ORIEL_WINDOW_MAX;
   request->window = whole ? 0 : options.window_tokens;
-  request->most_window = whole ? kMaxWindow : ORIEL_WINDOW_DEFAULT;
+  request->most_window = whole ? kMaxWindow : kDefaultWindow;
   request->min_window = options.min_window_tokens;
   request->sinks = sinksOf(options);
   request->pinned = options.pinned_tokens;
@@ -195,7 +195,7 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
 }
 
 // What the app wants in place of what was measured.
-Status readWindowShares(const oriel_options& options, const Log& log, LossModel* loss,
+Status readWindowShares(const LoadOptions& options, const Log& log, LossModel* loss,
                         ModelDesc* desc) {
   if (options.window_shares == nullptr) {
     return kOk;
@@ -227,7 +227,7 @@ uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file) {
              : prepared.drafts;
 }
 
-Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
+Status readModelRequest(const LoadOptions& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request) {
   const uint32_t n_layers = prepared->desc.n_layers;
   const Calibration measured = prepared->calibrated ? prepared->measured.constants : Calibration();
@@ -269,7 +269,7 @@ Status readModelRequest(const oriel_options& options, const Log& log, PreparedMo
 namespace {
 
 // The model that guesses, as part of the description and of the tensors of the model that it guesses for.
-Status addDraftModel(const oriel_options& options, const Log& log, const StopCheck& stop,
+Status addDraftModel(const LoadOptions& options, const Log& log, const StopCheck& stop,
                      PreparedModel* prepared) {
   if (options.draft_model == nullptr) {
     return kOk;
@@ -318,7 +318,7 @@ Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const
 /// What planWith() needs, for chooseOnFile().
 struct FilePlanner {
   const char* path;
-  const oriel_options& options;
+  const LoadOptions& options;
   const StopCheck& stop;
   PreparedModel* prepared;
 
@@ -331,13 +331,13 @@ struct FilePlanner {
 
 }  // namespace
 
-Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared,
+Status prepareModel(const char* path, const LoadOptions& options, PreparedModel* prepared,
                     const StopCheck& stop) {
   const Log log = logOf(options);
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
-  if (options.device != ORIEL_DEVICE_NONE) {
+  if (options.device != DeviceKind::kNone) {
     uint32_t prefix_tokens = 0;
     ORIEL_TRY(countPrefix(path, options, log, &prefix_tokens));
     ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
@@ -354,7 +354,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   Arena model_arena;
   (void)model_arena.take<uint8_t>(sizeof(oriel_model));
   Tokenizer* tokenizer = nullptr;
-  if (options.device == ORIEL_DEVICE_NONE) {
+  if (options.device == DeviceKind::kNone) {
     // A file of an architecture that cannot run here still has a tokenizer.
     ErrorLine why;
     const Status described = readModelDesc(file, allocatorOf(options), Log{nullptr, nullptr, &why},
@@ -424,7 +424,7 @@ void takeWindowProfile(PreparedModel* prepared) {
 
 using namespace oriel_internal;
 
-oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel_plan* plan) {
+oriel_status oriel_plan_file(const char* path, const oriel_options* given, PlanResult* plan) {
   LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
@@ -432,7 +432,7 @@ oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel
   if (const Status checked = checkResult(plan, "oriel_plan", logOf(options)); !checked.ok()) {
     return checked.code();
   }
-  if (path == nullptr || rawEnum(options.device) == ORIEL_DEVICE_NONE) {
+  if (path == nullptr || rawEnum(options.device) == DeviceKind::kNone) {
     return ORIEL_ERROR_ARGUMENT;
   }
   PreparedModel prepared;

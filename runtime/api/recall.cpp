@@ -15,7 +15,7 @@ constexpr uint64_t kMostRecallWords = 1u << 20;
 /// As long as any file's path in it may be; so much whatever its length, so that plans do not depend on that.
 constexpr size_t kFolderBytes = 1024;
 
-const char* folderOf(const oriel_options& options) {
+const char* folderOf(const LoadOptions& options) {
   return folderOrNone(options.recall_dir != nullptr ? options.recall_dir : options.cache_dir);
 }
 
@@ -32,7 +32,7 @@ bool canRecall(const ModelDesc& desc) {
 }
 
 // Slots of so many that leave a window room in the context: fewer are a warning.
-uint32_t recallBesideWindow(const oriel_options& options, const ModelDesc& desc, const Log& log,
+uint32_t recallBesideWindow(const LoadOptions& options, const ModelDesc& desc, const Log& log,
                             uint32_t wanted) {
   const bool is_chosen = options.window_tokens == 0 || options.window_tokens == ORIEL_WINDOW_MAX;
   if (!is_chosen || options.min_window_tokens >= kLeastRecallWindow) {
@@ -60,7 +60,7 @@ uint32_t recallBesideWindow(const oriel_options& options, const ModelDesc& desc,
 
 }  // namespace
 
-Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log& log,
+Status readRecall(const LoadOptions& options, const ModelDesc& desc, const Log& log,
                   RecallSettings* settings) {
   *settings = RecallSettings();
   if (options.recall_bytes == 0) {
@@ -122,7 +122,7 @@ Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log
   return kOk;
 }
 
-const char* takeRecallFolder(const oriel_options& options, const RecallSettings& settings,
+const char* takeRecallFolder(const LoadOptions& options, const RecallSettings& settings,
                              Arena* arena) {
   char* const folder = settings.tokens != 0 ? arena->take<char>(kFolderBytes) : nullptr;
   const char* const given = folderOf(options);
@@ -132,7 +132,7 @@ const char* takeRecallFolder(const oriel_options& options, const RecallSettings&
   return folder;
 }
 
-Status checkRecallFolder(const oriel_options& options, const RecallSettings& settings,
+Status checkRecallFolder(const LoadOptions& options, const RecallSettings& settings,
                          const Log& log) {
   const char* const folder = folderOf(options);
   if (settings.tokens == 0) {

@@ -2,7 +2,7 @@
 #include "api/api.h"
 #include "api/prefix_again.h"
 #include "api/session_call.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 
 namespace oriel_internal {
 namespace {
@@ -46,8 +46,8 @@ class Recovery {
   DeviceChoices choices_;
   uint32_t tried_ = 0;
   bool chosen_ = false;
-  char old_name_[sizeof(oriel_model_info::device)] = "";
-  char old_driver_[sizeof(oriel_model_info::driver)] = "";
+  char old_name_[sizeof(ModelInfo::device)] = "";
+  char old_driver_[sizeof(ModelInfo::driver)] = "";
   Session::Recovered read_;
 };
 
@@ -150,16 +150,16 @@ void Recovery::use(Executor* executor) {
 }
 
 void Recovery::chooseDevices(bool drained) {
-  if (options_.device == ORIEL_DEVICE_CPU ||
-      (options_.device == ORIEL_DEVICE_VULKAN && options_.device_number != 0)) {
+  if (options_.device == DeviceKind::kCpu ||
+      (options_.device == DeviceKind::kVulkan && options_.device_number != 0)) {
     choices_.add(options_.device, options_.device_number);
     return;
   }
-  const bool with_cpu = options_.device == ORIEL_DEVICE_AUTO;
+  const bool with_cpu = options_.device == DeviceKind::kAuto;
   choices_ =
       devicesAfter(old_name_, old_driver_, model_.wish.asked(), drained, with_cpu, model_.log);
   if (choices_.count == 0) {
-    choices_.add(ORIEL_DEVICE_VULKAN);  // which says what is wrong
+    choices_.add(DeviceKind::kVulkan);  // which says what is wrong
   }
 }
 
@@ -224,9 +224,9 @@ Status Recovery::read() {
 
 void Recovery::describe(oriel_recovered* result) const {
   const std::lock_guard<std::mutex> lock(model_.device_mutex);
-  const oriel_model_info& info = model_.info;
+  const ModelInfo& info = model_.info;
   result->struct_size = sizeof(*result);
-  result->device = isCpuName(info.device) ? ORIEL_DEVICE_CPU : ORIEL_DEVICE_VULKAN;
+  result->device = isCpuName(info.device) ? DeviceKind::kCpu : DeviceKind::kVulkan;
   result->same_device =
       std::strcmp(info.device, old_name_) == 0 && std::strcmp(info.driver, old_driver_) == 0 ? 1
                                                                                              : 0;
@@ -239,8 +239,8 @@ void Recovery::describe(oriel_recovered* result) const {
 
 bool validDevice(const oriel_recover_options& options) {
   const int device = rawEnum(options.device);
-  return device >= ORIEL_DEVICE_AUTO && device < ORIEL_DEVICE_NONE &&
-         (options.device_number == 0 || device == ORIEL_DEVICE_VULKAN);
+  return device >= DeviceKind::kAuto && device < DeviceKind::kNone &&
+         (options.device_number == 0 || device == DeviceKind::kVulkan);
 }
 
 Status readRecover(const oriel_recover_options* given, const oriel_recovered* out, const Log& log,

@@ -239,7 +239,7 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
   return status.code();
 }
 
-oriel_status renderText(const oriel_model* model, const oriel_chat_options* options,
+oriel_status renderText(const oriel_model* model, const ChatSettings* options,
                         const oriel_message* messages, size_t count, const char* json,
                         size_t json_bytes, bool generation, char* text, size_t capacity,
                         size_t* needed) {
@@ -380,7 +380,7 @@ size_t plainCount(const Conversation& conversation) {
   return conversation.messages == nullptr ? n : conversation.count;
 }
 
-oriel_status renderIds(const oriel_model* model, const oriel_chat_options* options,
+oriel_status renderIds(const oriel_model* model, const ChatSettings* options,
                        const oriel_message* messages, size_t count, const char* json,
                        size_t json_bytes, bool generation, uint32_t flags, int32_t* ids,
                        size_t capacity, size_t* needed) {
@@ -425,9 +425,9 @@ ReplyForms oriel_internal::replyFormsOf(const ChatTemplate& chat) {
                                : formsOfFormat(chat.name());
 }
 
-Status oriel_internal::readChat(const oriel_model& model, const oriel_chat_options* given,
+Status oriel_internal::readChat(const oriel_model& model, const ChatSettings* given,
                                 ChatChoice* choice) {
-  oriel_chat_options wanted;
+  ChatSettings wanted;
   ORIEL_TRY(takeOptions(given, "oriel_chat_options", model.log, &wanted));
   ORIEL_TRY(readDate(wanted.date, model.log, &choice->options.date));
   ORIEL_TRY(chooseChat(model.chat, wanted.chat_template, model.log, &choice->chat));
@@ -464,7 +464,7 @@ Status oriel_internal::settleChoice(const oriel_model& model, ChatChoice* choice
   return kOk;
 }
 
-const char* oriel_chat_template(const oriel_model* model, const oriel_chat_options* options) {
+const char* oriel_chat_template(const oriel_model* model, const oriel_session_options* options) {
   if (model == nullptr) {
     return nullptr;
   }
@@ -474,7 +474,7 @@ const char* oriel_chat_template(const oriel_model* model, const oriel_chat_optio
   return known ? choice.chat.name() : nullptr;
 }
 
-oriel_status oriel_render(const oriel_model* model, const oriel_chat_options* options,
+oriel_status oriel_render(const oriel_model* model, const oriel_session_options* options,
                           const oriel_message* messages, size_t count, int add_generation_prompt,
                           char* text, size_t capacity, size_t* needed) {
   if (model == nullptr || needed == nullptr || (messages == nullptr && count != 0) ||
@@ -486,7 +486,7 @@ oriel_status oriel_render(const oriel_model* model, const oriel_chat_options* op
                     capacity, needed);
 }
 
-oriel_status oriel_render_json(const oriel_model* model, const oriel_chat_options* options,
+oriel_status oriel_render_json(const oriel_model* model, const oriel_session_options* options,
                                const char* json, size_t bytes, int add_generation_prompt,
                                char* text, size_t capacity, size_t* needed) {
   if (model == nullptr || needed == nullptr || json == nullptr ||
@@ -498,7 +498,7 @@ oriel_status oriel_render_json(const oriel_model* model, const oriel_chat_option
                     capacity, needed);
 }
 
-oriel_status oriel_render_tokens(const oriel_model* model, const oriel_chat_options* options,
+oriel_status oriel_render_tokens(const oriel_model* model, const oriel_session_options* options,
                                  const oriel_message* messages, size_t count,
                                  int add_generation_prompt, uint32_t flags, int32_t* ids,
                                  size_t capacity, size_t* needed) {
@@ -511,7 +511,7 @@ oriel_status oriel_render_tokens(const oriel_model* model, const oriel_chat_opti
                    ids, capacity, needed);
 }
 
-oriel_status oriel_render_json_tokens(const oriel_model* model, const oriel_chat_options* options,
+oriel_status oriel_render_json_tokens(const oriel_model* model, const oriel_session_options* options,
                                       const char* json, size_t bytes, int add_generation_prompt,
                                       uint32_t flags, int32_t* ids, size_t capacity,
                                       size_t* needed) {

@@ -5,7 +5,7 @@
 #include "api/generate_options.h"
 #include "api/session_call.h"
 #include "base/wipe.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 
 using namespace oriel_internal;
 

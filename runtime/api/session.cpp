@@ -15,7 +15,7 @@ namespace {
 
 // Runs generate(settings, &result) between reading the options and writing the result.
 template <typename Generate>
-oriel_status generateWith(oriel_session* handle, const oriel_generate_options* options,
+oriel_status generateWith(oriel_session* handle, const ReplyChoices* options,
                           oriel_generation* out, const Generate& generate) {
   if (handle == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
@@ -137,7 +137,7 @@ oriel_status oriel_session_evaluate(oriel_session* handle, const int32_t* ids, s
   return callAlone(handle, [&] { return handle->session->evaluate(ids, count, on_logits, user); });
 }
 
-oriel_status oriel_session_generate(oriel_session* handle, const oriel_generate_options* options,
+oriel_status oriel_session_generate(oriel_session* handle, const oriel_reply_options* options,
                                     oriel_token_fn on_token, void* user, oriel_generation* out) {
   return generateWith(handle, options, out,
                       [&](const GenerateSettings& settings, oriel_generation* result) {
@@ -157,7 +157,7 @@ oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char*
   });
 }
 
-oriel_status oriel_chat_reply(oriel_session* handle, const oriel_generate_options* options,
+oriel_status oriel_chat_reply(oriel_session* handle, const oriel_reply_options* options,
                               oriel_token_fn on_token, void* user, oriel_generation* out) {
   return generateWith(handle, options, out,
                       [&](const GenerateSettings& settings, oriel_generation* result) {
@@ -193,7 +193,7 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   return ORIEL_OK;
 }
 
-oriel_status oriel_session_get_view(const oriel_session* handle, oriel_view* out) {
+oriel_status oriel_session_get_view(const oriel_session* handle, SessionView* out) {
   if (handle == nullptr || !validResult(out)) {
     return ORIEL_ERROR_ARGUMENT;
   }
@@ -239,7 +239,7 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
   *needed = 0;
   uint64_t count = 0;
   bool held;
-  oriel_view view;
+  SessionView view;
   {
     const Look look(handle);
     if (look.refused()) {

@@ -11,11 +11,11 @@ namespace oriel_internal {
 namespace {
 
 // Of what decides how a prefix would have been written.
-uint64_t chatHash(const oriel_chat_options* chat) {
+uint64_t chatHash(const ChatSettings* chat) {
   if (chat == nullptr) {
     return 0;
   }
-  oriel_chat_options options;
+  ChatSettings options;
   (void)readOptions(chat, &options);
   uint64_t hash = 1;
   const auto add = [&](const char* text, size_t bytes) {
@@ -29,7 +29,7 @@ uint64_t chatHash(const oriel_chat_options* chat) {
   add(options.documents, options.documents_bytes);
   add(options.variables, options.variables_bytes);
   const uint32_t flags = (options.no_thinking != 0 ? 1u : 0u) | (options.thinking != 0 ? 2u : 0u);
-  const oriel_chat_options none = {};
+  const ChatSettings none = {};
   const bool is_default = name == nullptr && flags == 0 && options.tools == none.tools &&
                           options.documents == nullptr && options.variables == nullptr;
   return is_default ? 0 : hashBytes(&flags, sizeof(flags), hash);
@@ -77,7 +77,7 @@ Status claim(oriel_model* model, uint32_t window, bool exactly, uint32_t* index)
   }
   return model->log.fail(ORIEL_ERROR_STATE,
                          "the model already has its %u session%s: destroy or reset one, or load it "
-                         "with more (oriel_options.sessions)",
+                         "with more (LoadOptions.sessions)",
                          count, count == 1 ? "" : "s");
 }
 
@@ -157,7 +157,7 @@ Status checkVariables(const oriel_model& model, const ChatChoice& choice) {
   return readVariables(choice.settings, {}, model.log, &scratch, &ignored);
 }
 
-Status createSession(oriel_model* model, const oriel_session_options& options, uint32_t index,
+Status createSession(oriel_model* model, const SessionSettings& options, uint32_t index,
                      oriel_session** out) {
   const uint64_t chat_hash = chatHash(options.chat);
   const Prefix* const prefix = model->prefix;
@@ -233,7 +233,7 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   return makeSession(model, context, options.first_position, options.split_turns == 0, seed, out);
 }
 
-Status createFree(oriel_model* model, const oriel_session_options& options, oriel_session** out) {
+Status createFree(oriel_model* model, const SessionSettings& options, oriel_session** out) {
   uint32_t index = 0;
   ORIEL_TRY(claim(model, options.window_tokens, false, &index));
   const Status status = createSession(model, options, index, out);
@@ -245,7 +245,7 @@ Status createFree(oriel_model* model, const oriel_session_options& options, orie
 
 // While the model is trimmed or paused. On a lost device that needs no memory of the model's, and somebody has to be there
 // who recovers it. As the only one who takes or gives memory: nobody exchanges the executor meanwhile.
-Status createTrimmed(oriel_model* model, const oriel_session_options& options,
+Status createTrimmed(oriel_model* model, const SessionSettings& options,
                      oriel_session** out) {
   if (model->device_lost) {
     const Gate::Control control(&model->gate);
@@ -301,9 +301,9 @@ using namespace oriel_internal;
 
 namespace {
 
-Status takeSessionOptions(const oriel_session_options* given, const Log& log,
+Status takeSessionOptions(const SessionSettings* given, const Log& log,
                           SessionSettings* settings) {
-  oriel_session_options& session = settings->session;
+  SessionSettings& session = settings->session;
   ORIEL_TRY(takeOptions(given, "oriel_session_options", log, &session));
   if (session.setting_count == 0) {
     return kOk;
@@ -330,7 +330,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   if (const Status read = takeSessionOptions(given, model->log, &settings); !read.ok()) {
     return read.code();
   }
-  const oriel_session_options& options = settings.session;
+  const SessionSettings& options = settings.session;
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }

@@ -1,11 +1,11 @@
 #include "api/several.h"
 
 #include "exec/prefix_file.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 
 namespace oriel_internal {
 
-Status readSessions(const oriel_options& options, uint32_t prefix_tokens, const Log& log,
+Status readSessions(const LoadOptions& options, uint32_t prefix_tokens, const Log& log,
                     PreparedModel* prepared, BudgetRequest* request) {
   SessionWindows& sessions = prepared->sessions;
   sessions.count = std::max(options.sessions, 1u);
@@ -41,11 +41,11 @@ namespace {
 constexpr char kSystem[] = "system";
 
 // In the model's own chat format, as a session would write it.
-Status countSystemPrompt(const char* path, const oriel_options& options, const Log& log,
+Status countSystemPrompt(const char* path, const LoadOptions& options, const Log& log,
                          uint32_t* tokens) {
-  oriel_options glance = {};
+  LoadOptions glance = {};
   glance.struct_size = sizeof(glance);
-  glance.device = ORIEL_DEVICE_NONE;
+  glance.device = DeviceKind::kNone;
   glance.allocator = options.allocator;
   glance.log = options.log;
   glance.log_user = options.log_user;
@@ -81,7 +81,7 @@ Status isTrained(const char* path, const Log& log, bool* trained) {
   return kOk;
 }
 
-Status countFile(const oriel_options& options, const Log& log, uint32_t* tokens) {
+Status countFile(const LoadOptions& options, const Log& log, uint32_t* tokens) {
   bool trained = false;
   ORIEL_TRY(isTrained(options.prefix_file, log, &trained));
   if (trained) {
@@ -111,7 +111,7 @@ Status readTrained(const char* path, oriel_model* model) {
   return loadPrefixFile(path, target, model->log, model->prefix);
 }
 
-Status readPrefix(const oriel_options& options, oriel_session* session) {
+Status readPrefix(const LoadOptions& options, oriel_session* session) {
   return options.prefix_file != nullptr
              ? oriel_session_restore_file(session, options.prefix_file)
              : oriel_chat_add(session, kSystem, options.system_prompt, options.system_prompt_bytes);
@@ -119,7 +119,7 @@ Status readPrefix(const oriel_options& options, oriel_session* session) {
 
 }  // namespace
 
-Status countPrefix(const char* path, const oriel_options& options, const Log& log,
+Status countPrefix(const char* path, const LoadOptions& options, const Log& log,
                    uint32_t* tokens) {
   *tokens = options.prefix_tokens;
   if (options.prefix_tokens > kMaxWindow) {
@@ -138,7 +138,7 @@ Status countPrefix(const char* path, const oriel_options& options, const Log& lo
                                           : Status(kOk);
 }
 
-Status makePrefixOf(const oriel_options& options, LoadProgress* progress, oriel_model* model) {
+Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_model* model) {
   const bool has_text = options.system_prompt != nullptr && options.system_prompt_bytes != 0;
   if (model->prefix == nullptr || (!has_text && options.prefix_file == nullptr)) {
     return kOk;
@@ -150,7 +150,7 @@ Status makePrefixOf(const oriel_options& options, LoadProgress* progress, oriel_
     return readTrained(options.prefix_file, model);
   }
   ORIEL_TRY(progress->tell());
-  oriel_session_options session_options = {};
+  SessionSettings session_options = {};
   session_options.struct_size = sizeof(session_options);
   struct Asked {
     const LoadProgress* progress;

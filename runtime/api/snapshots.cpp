@@ -1,5 +1,5 @@
 // Sessions as bytes and files.
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 
 #include "api/session_call.h"
 #include "exec/snapshot.h"

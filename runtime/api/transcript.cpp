@@ -1,4 +1,4 @@
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 
 #include "api/session_call.h"
 
@@ -76,7 +76,7 @@ oriel_status oriel_transcript_export(const oriel_session* handle, char* json, si
   return handle->log
       .fail(ORIEL_ERROR_STATE,
             "the session keeps no transcript: load the model with room for one "
-            "(oriel_options.transcript_bytes)")
+            "(LoadOptions.transcript_bytes)")
       .code();
 }
 

@@ -23,7 +23,7 @@ struct SamplerOptions {
   uint32_t repeat_window =
       64;  ///< tokens that the three look back; at most SamplerState::kRecentTokens
   /// Read by start() only; at most Sampler::kMaxBiases. Finite or -INFINITY; of one token they add up.
-  const oriel_logit_bias* biases = nullptr;
+  const LogitBias* biases = nullptr;
   uint32_t n_biases = 0;
   uint64_t seed = 0;
 };

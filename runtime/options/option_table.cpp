@@ -28,45 +28,45 @@ constexpr OptionWord kFormatWords[] = {
     {"k8v4", formats(ORIEL_KV_INT8, ORIEL_KV_INT4)},
     {"k4v4", formats(ORIEL_KV_INT4, ORIEL_KV_INT4)},
     {nullptr, 0}};
-constexpr OptionWord kStateWords[] = {{"auto", ORIEL_STATE_AUTO},
-                                      {"f32", ORIEL_STATE_F32},
-                                      {"f16", ORIEL_STATE_F16},
-                                      {"int8", ORIEL_STATE_INT8},
+constexpr OptionWord kStateWords[] = {{"auto", StateChoice::kAuto},
+                                      {"f32", StateChoice::kF32},
+                                      {"f16", StateChoice::kF16},
+                                      {"int8", StateChoice::kInt8},
                                       {nullptr, 0}};
-constexpr OptionWord kOffloadWords[] = {{"auto", ORIEL_ON_FILE_AUTO},
-                                        {"none", ORIEL_ON_FILE_NONE},
-                                        {"rows", ORIEL_ON_FILE_ROWS},
-                                        {"all", ORIEL_ON_FILE_ALL},
+constexpr OptionWord kOffloadWords[] = {{"auto", Offload::kAuto},
+                                        {"none", Offload::kNone},
+                                        {"rows", Offload::kRows},
+                                        {"all", Offload::kAll},
                                         {nullptr, 0}};
-constexpr OptionWord kDeviceWords[] = {{"auto", ORIEL_DEVICE_AUTO},
-                                       {"cpu", ORIEL_DEVICE_CPU},
-                                       {"vulkan", ORIEL_DEVICE_VULKAN},
-                                       {"vulkan:N", ORIEL_DEVICE_VULKAN},
-                                       {"none", ORIEL_DEVICE_NONE},
+constexpr OptionWord kDeviceWords[] = {{"auto", DeviceKind::kAuto},
+                                       {"cpu", DeviceKind::kCpu},
+                                       {"vulkan", DeviceKind::kVulkan},
+                                       {"vulkan:N", DeviceKind::kVulkan},
+                                       {"none", DeviceKind::kNone},
                                        {nullptr, 0}};
-constexpr OptionWord kTestWords[] = {{"auto", ORIEL_DEVICE_TEST_AUTO},
-                                     {"always", ORIEL_DEVICE_TEST_ALWAYS},
-                                     {"never", ORIEL_DEVICE_TEST_NEVER},
+constexpr OptionWord kTestWords[] = {{"auto", DeviceTest::kAuto},
+                                     {"always", DeviceTest::kAlways},
+                                     {"never", DeviceTest::kNever},
                                      {nullptr, 0}};
 constexpr OptionWord kBitsWords[] = {{"16", 16}, {"8", 8}, {nullptr, 0}};
 constexpr OptionWord kCalibrationWords[] = {{"auto", kNullText}, {"none", kEmptyText}, {nullptr, 0}};
 constexpr OptionWord kEvictWords[] = {{"turns", 0}, {"tokens", 1}, {nullptr, 0}};
 constexpr OptionWord kThinkingWords[] = {{"auto", 0}, {"on", 1}, {"off", 2}, {nullptr, 0}};
-constexpr OptionWord kDraftWords[] = {{"auto", ORIEL_DRAFT_AUTO},
-                                      {"always", ORIEL_DRAFT_ALWAYS},
-                                      {"never", ORIEL_DRAFT_NEVER},
+constexpr OptionWord kDraftWords[] = {{"auto", DraftChoice::kAuto},
+                                      {"always", DraftChoice::kAlways},
+                                      {"never", DraftChoice::kNever},
                                       {nullptr, 0}};
-constexpr OptionWord kToolWords[] = {{"free", ORIEL_TOOLS_FREE},
-                                     {"checked", ORIEL_TOOLS_CHECKED},
-                                     {"required", ORIEL_TOOLS_REQUIRED},
-                                     {"none", ORIEL_TOOLS_NONE},
+constexpr OptionWord kToolWords[] = {{"free", ToolChoice::kFree},
+                                     {"checked", ToolChoice::kChecked},
+                                     {"required", ToolChoice::kRequired},
+                                     {"none", ToolChoice::kNone},
                                      {nullptr, 0}};
 
-#define LOAD(field) offsetof(oriel_options, field), 0, 0
+#define LOAD(field) offsetof(LoadOptions, field), 0, 0
 #define LOAD_LIST(field, count, room) \
-  offsetof(oriel_options, field), offsetof(oriel_options, count), offsetof(SettingLists, room)
+  offsetof(LoadOptions, field), offsetof(LoadOptions, count), offsetof(SettingLists, room)
 #define SESSION(field) offsetof(SessionSettings, field), 0, 0
-#define REPLY(field) offsetof(oriel_generate_options, field), 0, 0
+#define REPLY(field) offsetof(ReplyChoices, field), 0, 0
 
 }  // namespace
 

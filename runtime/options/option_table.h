@@ -21,9 +21,9 @@ enum class OptionStore : uint8_t {
   kSizedText,    ///< a pointer, and the bytes in the field that follows it
   kFormats,      ///< keys' and values' formats, which follow each other
   kDevice,       ///< the kind, and the number of "vulkan:N" in the field that follows it
-  kThinking,     ///< oriel_chat_options.thinking and .no_thinking
+  kThinking,     ///< ChatSettings.thinking and .no_thinking
   kTemperature,  ///< 0 is greedy
-  kLogprobs,     ///< oriel_generate_options.top_logprobs and .logprobs
+  kLogprobs,     ///< ReplyChoices.top_logprobs and .logprobs
   kByteList,     ///< a pointer into SettingLists, and a count
   kU32List,
 };

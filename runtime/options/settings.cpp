@@ -209,7 +209,7 @@ class Setting {
       put(row_.offset, static_cast<int32_t>(known->value));
     } else if (std::strlen(value_) > 7 && value_[6] == ':' &&
                readWhole(value_ + 7, &end, &number) && *end == '\0' && number < 10000) {
-      put(row_.offset, static_cast<int32_t>(ORIEL_DEVICE_VULKAN));
+      put(row_.offset, static_cast<int32_t>(DeviceKind::kVulkan));
       ++number;
     } else {
       return false;
@@ -233,7 +233,7 @@ class Setting {
       put(row_.offset, static_cast<float>(value));
     }
     if (row_.store == OptionStore::kTemperature) {
-      put(offsetof(oriel_generate_options, greedy), value == 0 ? 1u : 0u);
+      put(offsetof(ReplyChoices, greedy), value == 0 ? 1u : 0u);
     }
     return true;
   }
@@ -265,7 +265,7 @@ class Setting {
         put(offsetof(SessionSettings, chat.no_thinking), small == 2 ? 1u : 0u);
         break;
       case OptionStore::kLogprobs:
-        put(offsetof(oriel_generate_options, logprobs), 1u);
+        put(offsetof(ReplyChoices, logprobs), 1u);
         put(row_.offset, small);
         break;
       default:

@@ -17,16 +17,16 @@ struct SettingLists {
 
 /// What session settings fill: the session's struct, and the conversation's.
 struct SessionSettings {
-  oriel_session_options session;
-  oriel_chat_options chat;
+  SessionSettings session;
+  ChatSettings chat;
 };
 
-/// The options of calls that take oriel_options, with what settings need besides.
-struct LoadOptions : oriel_options {
+/// The options of calls that take LoadOptions, with what settings need besides.
+struct LoadOptions : LoadOptions {
   SettingLists lists;
 };
 
-/// Writes values over the fields of `options`, which is oriel_options, SessionSettings or oriel_generate_options. Texts are
+/// Writes values over the fields of `options`, which is LoadOptions, SessionSettings or ReplyChoices. Texts are
 /// not copied. `lists` may be null where the scope has none. ORIEL_ERROR_ARGUMENT, with a line: a name that is not known or
 /// belongs to another scope, a value that the row does not allow.
 Status applySettings(OptionScope scope, const oriel_setting* settings, size_t count, const Log& log,

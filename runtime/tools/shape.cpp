@@ -80,7 +80,7 @@ struct ShapePlanner {
   }
 };
 
-Status prepareShape(const char* name, oriel_weight_format weights, const oriel_options& options,
+Status prepareShape(const char* name, oriel_weight_format weights, const LoadOptions& options,
                     PreparedModel* prepared) {
   const Log log = logOf(options);
   const ModelShape* shape = nullptr;
@@ -177,7 +177,7 @@ oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t*
 }
 
 oriel_status oriel_plan_shape(const char* name, oriel_weight_format weights,
-                              const oriel_options* given, oriel_plan* plan) {
+                              const oriel_options* given, PlanResult* plan) {
   LoadOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();

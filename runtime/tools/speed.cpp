@@ -7,7 +7,7 @@ namespace oriel_internal {
 namespace {
 
 struct DeviceChoice {
-  const oriel_options* options;
+  const LoadOptions* options;
   oriel_allocator allocator;
 };
 
@@ -18,11 +18,11 @@ Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory&
                         nullptr, logOf(*choice.options), nullptr, executor);
 }
 
-Status checkDevice(const oriel_options& options) {
+Status checkDevice(const LoadOptions& options) {
   const Log log = logOf(options);
   BudgetRequest checked;
   ORIEL_TRY(readRequest(options, log, &checked));
-  if (options.device == ORIEL_DEVICE_NONE) {
+  if (options.device == DeviceKind::kNone) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to measure: name one");
   }
   return kOk;
@@ -59,7 +59,7 @@ oriel_speed publicSpeed(const DeviceSpeed& measured) {
   return speed;
 }
 
-StepCost stepCostOf(const oriel_step_cost& given) {
+StepCost stepCostOf(const StepSeconds& given) {
   StepCost cost;
   cost.tokens = given.tokens;
   cost.overhead_s = given.overhead_s;
@@ -73,7 +73,7 @@ StepCost stepCostOf(const oriel_step_cost& given) {
   return cost;
 }
 
-Status measure(const SpeedTarget& target, const oriel_options& options, oriel_speed* speed) {
+Status measure(const SpeedTarget& target, const LoadOptions& options, oriel_speed* speed) {
   DeviceChoice choice;
   choice.options = &options;
   choice.allocator = allocatorOf(options);
@@ -88,7 +88,7 @@ Status measure(const SpeedTarget& target, const oriel_options& options, oriel_sp
   return kOk;
 }
 
-Status measureFile(const char* path, const oriel_options& options, oriel_speed* speed) {
+Status measureFile(const char* path, const LoadOptions& options, oriel_speed* speed) {
   const Log log = logOf(options);
   ORIEL_TRY(checkDevice(options));
   if (path == nullptr) {
@@ -105,7 +105,7 @@ Status measureFile(const char* path, const oriel_options& options, oriel_speed* 
   return source.expectUnchanged(log);
 }
 
-Status measureShape(const char* name, oriel_weight_format weights, const oriel_options& options,
+Status measureShape(const char* name, oriel_weight_format weights, const LoadOptions& options,
                     oriel_speed* speed) {
   const ModelShape* shape = nullptr;
   WeightType type = WeightType::kQ4_0;
@@ -157,9 +157,9 @@ oriel_status oriel_speed_measure_shape(const char* name, oriel_weight_format wei
   return status.code();
 }
 
-oriel_status oriel_plan_predict(const oriel_plan* given, uint64_t depth_tokens,
+oriel_status oriel_plan_predict(const PlanResult* given, uint64_t depth_tokens,
                                 uint32_t prompt_tokens, oriel_prediction* out) {
-  oriel_plan plan;
+  PlanResult plan;
   if (given == nullptr || !readOptions(given, &plan) || !validResult(out)) {
     return ORIEL_ERROR_ARGUMENT;
   }
