@@ -58,7 +58,6 @@ void describeFile(const PreparedModel& prepared, oriel_model* model) {
   const GgufFile& file = prepared.source.gguf();
   const ModelDesc& desc = prepared.desc;
   const Tokenizer& tokenizer = *model->tokenizer;
-  info.struct_size = sizeof(info);
   GgufString text;
   if (file.getString("general.architecture", &text)) {
     copyText(text.data, text.bytes, info.architecture);
@@ -298,7 +297,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   if (out != nullptr) {
     *out = nullptr;
   }
-  LoadOptions options;
+  CallOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }
@@ -351,46 +350,3 @@ void oriel_model_free(oriel_model* model) {
   release(allocator, model, bytes);
 }
 
-oriel_status oriel_model_get_info(const oriel_model* model, ModelInfo* info) {
-  if (model == nullptr || !validResult(info)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  const std::lock_guard<std::mutex> lock(model->device_mutex);
-  writeResult(model->info, info);
-  return ORIEL_OK;
-}
-
-oriel_status oriel_model_get_plan(const oriel_model* model, PlanResult* plan) {
-  if (model == nullptr || !validResult(plan)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  writeResult(model->plan_result, plan);
-  return ORIEL_OK;
-}
-
-oriel_status oriel_model_get_layer_formats(const oriel_model* model, oriel_layer_formats* layers,
-                                           size_t capacity, size_t* needed) {
-  if (model == nullptr || needed == nullptr || (layers == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  *needed = model->desc.n_layers;
-  if (*needed > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  const CacheFormats& formats = model->plan.formats;
-  for (uint32_t layer = 0; layer < model->desc.n_layers; ++layer) {
-    const uint32_t owner = model->desc.layers[layer].memory_of;
-    layers[layer] = {ORIEL_KV_AUTO, ORIEL_KV_AUTO};
-    if (isRounded(model->desc, owner)) {
-      layers[layer] = {publicFormat(formats.keys(owner)), publicFormat(formats.values(owner))};
-    }
-  }
-  return ORIEL_OK;
-}

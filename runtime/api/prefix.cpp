@@ -4,10 +4,9 @@
 
 using namespace oriel_internal;
 
-oriel_status oriel_prefix_set(oriel_session* handle) {
-  if (handle == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
+namespace {
+
+oriel_status setPrefix(oriel_session* handle) {
   return callAlone(handle, [&]() -> Status {
     oriel_model& model = *handle->model;
     Prefix* const prefix = model.prefix;
@@ -45,10 +44,7 @@ oriel_status oriel_prefix_set(oriel_session* handle) {
   });
 }
 
-oriel_status oriel_prefix_clear(oriel_model* model) {
-  if (model == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
+oriel_status clearPrefix(oriel_model* model) {
   const Asking asking(*model);
   if (refusedInside(model)) {
     return ORIEL_ERROR_STATE;
@@ -83,22 +79,11 @@ oriel_status oriel_prefix_clear(oriel_model* model) {
       .code();
 }
 
-oriel_status oriel_prefix_get_info(const oriel_model* model, oriel_prefix_info* out) {
-  if (model == nullptr || !validResult(out)) {
+}  // namespace
+
+oriel_status oriel_prefix_set(oriel_model* model, oriel_session* session) {
+  if (model == nullptr || (session != nullptr && session->model != model)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  oriel_prefix_info info = {};
-  info.struct_size = sizeof(info);
-  info.bytes = model->plan_result.prefix_bytes;
-  info.capacity = model->plan_result.prefix_tokens;
-  if (model->prefix != nullptr) {
-    const DeviceTurn turn(&model->share, model->plan.sessionCount());
-    if (!turn.status().ok()) {
-      return turn.status().code();
-    }
-    info.tokens = model->prefix->tokens;
-    info.trained = model->prefix->trained ? 1 : 0;
-  }
-  writeResult(info, out);
-  return ORIEL_OK;
+  return session != nullptr ? setPrefix(session) : clearPrefix(model);
 }

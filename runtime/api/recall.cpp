@@ -154,30 +154,10 @@ Status checkRecallFolder(const LoadOptions& options, const RecallSettings& setti
 
 using namespace oriel_internal;
 
-oriel_status oriel_session_recall(oriel_session* handle, const char* text, size_t bytes) {
+oriel_status oriel_session_retrieve(oriel_session* handle, const char* text, size_t bytes) {
   if (handle == nullptr || (text == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&] { return handle->session->recall(text, bytes); });
 }
 
-oriel_status oriel_session_get_recalled(const oriel_session* handle, int32_t* ids, size_t capacity,
-                                        size_t* needed) {
-  if (handle == nullptr || needed == nullptr || (ids == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  const Look look(handle);
-  if (look.refused()) {
-    return ORIEL_ERROR_STATE;
-  }
-  const Session& session = *handle->session;
-  *needed = session.recalledTokens();
-  if (*needed > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  for (uint32_t i = 0; i < *needed; ++i) {
-    ids[i] = session.recalledToken(i);
-  }
-  return ORIEL_OK;
-}

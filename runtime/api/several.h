@@ -16,4 +16,11 @@ Status countPrefix(const char* path, const LoadOptions& options, const Log& log,
 /// Makes that prefix, once the model is loaded.
 Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_model* model);
 
+/// Tokens of a saved conversation; of one that is not readable 0.
+struct SnapshotSize {
+  uint64_t position = 0;
+  uint64_t tokens_held = 0;
+};
+Status measureSnapshotFile(const char* path, const Log& log, SnapshotSize* size);
+
 }  // namespace oriel_internal
