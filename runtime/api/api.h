@@ -297,6 +297,14 @@ void warnBeyondTraining(const PreparedModel& prepared, const Log& log);
 void takeWindowProfile(PreparedModel* prepared);
 PlanResult planResult(const PreparedModel& prepared);
 
+/// The chat template of a file, and the forms of its replies.
+Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
+                 oriel_model* model);
+/// As oriel_render_tokens, of checked arguments.
+oriel_status renderIds(const oriel_model* model, const ChatSettings& chat, const char* json,
+                       size_t bytes, bool generation, uint32_t flags, int32_t* ids, size_t capacity,
+                       size_t* needed);
+
 /// What info says of the model's executor.
 void describeDevice(oriel_model* model);
 

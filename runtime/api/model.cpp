@@ -121,21 +121,10 @@ void logPlan(const PlanResult& plan, const char* device, const Log& log) {
             plan.sink_tokens, plan.chunk_tokens);
 }
 
-// Everything after the model's block exists. What it made so far is undone by oriel_model_free.
-Status loadInto(const LoadOptions& options, const char* path, PreparedModel* prepared,
-                LoadProgress* progress, Arena* arena, oriel_model* model) {
-  const StopCheck stop = progress->stop();
-  const Log log = logOf(options);
-  model->device_log.init({options.log, options.log_user, &model->device_error});
-  const Log shared = model->device_log.log();
-  const GgufFile& file = prepared->source.gguf();
-  const bool has_device = options.device != DeviceKind::kNone;
-  uint64_t hash = 0;
-  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
-  if (prepared->constraints) {
-    ORIEL_TRY(
-        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
-  }
+}  // namespace
+
+Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
+                 oriel_model* model) {
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);
   ORIEL_TRY(settleChat(model->allocator, stop, log, &model->chat));
@@ -155,6 +144,27 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     }
   }
   model->reply_forms = replyFormsOf(model->chat);
+  return kOk;
+}
+
+namespace {
+
+// Everything after the model's block exists. What it made so far is undone by oriel_model_free.
+Status loadInto(const LoadOptions& options, const char* path, PreparedModel* prepared,
+                LoadProgress* progress, Arena* arena, oriel_model* model) {
+  const StopCheck stop = progress->stop();
+  const Log log = logOf(options);
+  model->device_log.init({options.log, options.log_user, &model->device_error});
+  const Log shared = model->device_log.log();
+  const GgufFile& file = prepared->source.gguf();
+  const bool has_device = options.device != DeviceKind::kNone;
+  uint64_t hash = 0;
+  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
+  if (prepared->constraints) {
+    ORIEL_TRY(
+        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
+  }
+  ORIEL_TRY(buildChat(file, stop, log, arena, model));
   describeFile(*prepared, model);
   if (has_device) {
     model->desc = prepared->desc;

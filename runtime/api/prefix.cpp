@@ -12,7 +12,7 @@ oriel_status setPrefix(oriel_session* handle) {
     Prefix* const prefix = model.prefix;
     if (prefix == nullptr) {
       return handle->log.fail(ORIEL_ERROR_STATE,
-                              "the model has no room for a prefix: load it with prefix_tokens");
+                              "the model has no room for a prefix: load it with \"prefix_tokens\"");
     }
     const Session& session = *handle->session;
     if (session.cache().window != model.plan.cache.window) {
@@ -26,7 +26,7 @@ oriel_status setPrefix(oriel_session* handle) {
       return handle->log.fail(
           ORIEL_ERROR_CONTEXT,
           "the session holds %llu tokens and there is room for a prefix of 1 to %u: load the model "
-          "with prefix_tokens %llu",
+          "with \"prefix_tokens\" %llu",
           static_cast<unsigned long long>(session.position()), prefix->capacity,
           static_cast<unsigned long long>(session.position()));
     }
@@ -73,7 +73,7 @@ oriel_status clearPrefix(oriel_model* model) {
   return model->log
       .fail(ORIEL_ERROR_STATE, model->prefix == nullptr
                                    ? "the model has no room for a prefix: load it with "
-                                     "prefix_tokens"
+                                     "\"prefix_tokens\""
                                    : "the model has sessions that begin behind the prefix: "
                                      "destroy them first")
       .code();

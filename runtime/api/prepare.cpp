@@ -315,11 +315,6 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
-  if (options.device != DeviceKind::kNone) {
-    uint32_t prefix_tokens = 0;
-    ORIEL_TRY(countPrefix(path, options, log, &prefix_tokens));
-    ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
-  }
   prepared->transcript_bytes = options.transcript_bytes;
   prepared->drafts = options.draft_tokens != 0        ? options.draft_tokens
                      : options.draft_model != nullptr ? kModelDrafts
@@ -328,6 +323,11 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log, stop));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
+  if (options.device != DeviceKind::kNone) {
+    uint32_t prefix_tokens = 0;
+    ORIEL_TRY(countPrefix(file, options, stop, log, &prefix_tokens));
+    ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
+  }
 
   Arena model_arena;
   (void)model_arena.take<uint8_t>(sizeof(oriel_model));

@@ -333,7 +333,9 @@ size_t plainCount(const Conversation& conversation) {
   return n;
 }
 
-oriel_status renderIds(const oriel_model* model, const ChatSettings& chat, const char* json,
+}  // namespace
+
+oriel_status oriel_internal::renderIds(const oriel_model* model, const ChatSettings& chat, const char* json,
                        size_t bytes, bool generation, uint32_t flags, int32_t* ids,
                        size_t capacity, size_t* needed) {
   ChatChoice choice;
@@ -368,8 +370,6 @@ oriel_status renderIds(const oriel_model* model, const ChatSettings& chat, const
         return out.finish();
       });
 }
-
-}  // namespace
 
 ReplyForms oriel_internal::replyFormsOf(const ChatTemplate& chat) {
   return chat.jinja != nullptr ? formsOfTemplate(chat.jinja, chat.jinja_bytes)

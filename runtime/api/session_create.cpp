@@ -66,12 +66,12 @@ Status claim(oriel_model* model, uint32_t window, bool exactly, uint32_t* index)
   if (!any) {
     return model->log.fail(ORIEL_ERROR_CONTEXT,
                            "no session of the model has a window of %u tokens, the longest has %u: "
-                           "ask for less, or plan for it (session_windows)",
+                           "ask for less, or plan for it (\"session_windows\")",
                            window, model->plan.cache.window);
   }
   return model->log.fail(ORIEL_ERROR_STATE,
                          "the model already has its %u session%s: destroy or reset one, or load it "
-                         "with more (LoadOptions.sessions)",
+                         "with more (\"sessions\")",
                          count, count == 1 ? "" : "s");
 }
 

@@ -65,24 +65,61 @@ Status systemMessage(const LoadOptions& options, const Log& log, Scratch* scratc
   return kOk;
 }
 
+/// A model's tokenizer and chat template alone.
+class TextsOnly {
+ public:
+  explicit TextsOnly(const oriel_allocator& allocator) : allocator_(allocator) {}
+  ~TextsOnly() {
+    if (block_ != nullptr) {
+      model_->~oriel_model();
+      release(allocator_, block_, bytes_);
+    }
+  }
+  TextsOnly(const TextsOnly&) = delete;
+  TextsOnly& operator=(const TextsOnly&) = delete;
+
+  Status init(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
+              const Log& log) {
+    Arena measure;
+    (void)measure.take<uint8_t>(sizeof(oriel_model));
+    Tokenizer* tokenizer = nullptr;
+    ORIEL_TRY(Tokenizer::build(file, log, &measure, &tokenizer, stop));
+    ChatTemplate chat = recogniseChat(file);
+    keepTemplate(&measure, &chat);
+    bytes_ = measure.used();
+    block_ = allocateZeroed(allocator_, bytes_);
+    if (block_ == nullptr) {
+      return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                      "the system refused %llu bytes: close other programs",
+                      static_cast<unsigned long long>(bytes_));
+    }
+    Arena arena(block_, bytes_);
+    model_ = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
+    model_->allocator = allocator_;
+    model_->log = {options.log, options.log_user, &model_->last_error};
+    ORIEL_TRY(Tokenizer::build(file, log, &arena, &model_->tokenizer, stop));
+    return buildChat(file, stop, log, &arena, model_);
+  }
+  const oriel_model* model() const { return model_; }
+
+ private:
+  const oriel_allocator allocator_;
+  oriel_model* model_ = nullptr;
+  void* block_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
 // In the model's own chat format, as a session would write it.
-Status countSystemPrompt(const char* path, const LoadOptions& options, const Log& log,
-                         uint32_t* tokens) {
-  oriel_options glance = {};
-  glance.struct_size = sizeof(glance);
-  glance.device = "none";
-  glance.allocator = options.allocator;
-  glance.log = options.log;
-  glance.log_user = options.log_user;
+Status countSystemPrompt(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
+                         const Log& log, uint32_t* tokens) {
+  TextsOnly texts(allocatorOf(options));
+  ORIEL_TRY(texts.init(file, options, stop, log));
   Scratch scratch(allocatorOf(options), 16 * options.system_prompt_bytes + (1u << 16));
   JsonText json;
   ORIEL_TRY(systemMessage(options, log, &scratch, &json));
-  oriel_model* model = nullptr;
-  ORIEL_TRY(oriel_model_load(path, &glance, &model));
   size_t count = 0;
-  const oriel_status status = oriel_render_tokens(model, nullptr, json.data, json.bytes,
-                                                  ORIEL_TEXT_BOS, nullptr, 0, &count);
-  oriel_model_free(model);
+  const oriel_status status = renderIds(texts.model(), ChatSettings(), json.data, json.bytes, false,
+                                        ORIEL_TEXT_BOS, nullptr, 0, &count);
   if (status != ORIEL_OK && status != ORIEL_ERROR_BUFFER_TOO_SMALL) {
     return status;
   }
@@ -141,8 +178,8 @@ Status readPrefix(const LoadOptions& options, oriel_session* session) {
 
 }  // namespace
 
-Status countPrefix(const char* path, const LoadOptions& options, const Log& log,
-                   uint32_t* tokens) {
+Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
+                   const Log& log, uint32_t* tokens) {
   *tokens = options.prefix_tokens;
   if (options.prefix_tokens > kMaxWindow) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a prefix of %u tokens is out of range: at most %u",
@@ -155,7 +192,7 @@ Status countPrefix(const char* path, const LoadOptions& options, const Log& log,
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a prefix is a system prompt, a file or a number of tokens: give one of them");
   }
-  return has_text                         ? countSystemPrompt(path, options, log, tokens)
+  return has_text                         ? countSystemPrompt(file, options, stop, log, tokens)
          : options.prefix_file != nullptr ? countFile(options, log, tokens)
                                           : Status(kOk);
 }

@@ -9,9 +9,9 @@ namespace oriel_internal {
 Status readSessions(const LoadOptions& options, uint32_t prefix_tokens, const Log& log,
                     PreparedModel* prepared, BudgetRequest* request);
 
-/// Tokens of the prefix that the options give by themselves, as a text or a file; else LoadOptions.prefix_tokens.
-Status countPrefix(const char* path, const LoadOptions& options, const Log& log,
-                   uint32_t* tokens);
+/// Tokens of the prefix: of the system prompt, of the prefix file, or LoadOptions.prefix_tokens. `file`: the model's.
+Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
+                   const Log& log, uint32_t* tokens);
 
 /// Makes that prefix, once the model is loaded.
 Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_model* model);

@@ -146,7 +146,7 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
     if (!session.isFresh() && !session.transcript().keeps()) {
       return log_.fail(ORIEL_ERROR_STATE,
                        "a session keeps no transcript to be built again from: load the model "
-                       "with transcript_bytes, or trim to the cache");
+                       "with \"transcript\", or trim to the cache");
     }
     return session.isFresh() || session.isTranscribed()
                ? Status(kOk)

@@ -166,7 +166,7 @@ Status settleChat(const oriel_allocator& allocator, const StopCheck& stop, const
   if (prover.tooMuch()) {
     log.write(ORIEL_LOG_WARNING,
               "the model's chat template takes too many steps for short conversations: name a "
-              "format (ChatSettings.chat_template, --template)");
+              "format (\"template\")");
   }
   return scratch.noMemory()
              ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
