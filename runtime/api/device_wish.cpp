@@ -78,23 +78,30 @@ void addVulkan(const Found& found, uint32_t same, bool with_same, DeviceChoices*
 }  // namespace
 
 void DeviceWish::init(const oriel_options& options, Arena* arena) {
-  options_ = oriel_options();
-  options_.struct_size = sizeof(options_);
-  options_.device = options.device;
-  options_.device_number = options.device_number;
-  options_.device_timeout_ms = options.device_timeout_ms;
-  options_.cpu_threads = options.cpu_threads;
-  options_.activation_bits = options.activation_bits;
-  options_.cache_dir = copyOf(options.cache_dir, cache_dir_);
-  options_.disabled_features = copyOf(options.disabled_features, disabled_);
-  options_.enabled_features = copyOf(options.enabled_features, enabled_);
-  options_.device_test = options.device_test;
-  options_.prefix_file =
+  oriel_options kept = {};
+  kept.struct_size = sizeof(kept);
+  kept.device = options.device;
+  kept.device_number = options.device_number;
+  kept.device_timeout_ms = options.device_timeout_ms;
+  kept.cpu_threads = options.cpu_threads;
+  kept.activation_bits = options.activation_bits;
+  kept.cache_dir = copyOf(options.cache_dir, cache_dir_);
+  kept.disabled_features = copyOf(options.disabled_features, disabled_);
+  kept.enabled_features = copyOf(options.enabled_features, enabled_);
+  kept.device_test = options.device_test;
+  kept.prefix_file =
       options.prefix_file != nullptr ? copyPath(options.prefix_file, arena) : nullptr;
+  std::memcpy(options_, &kept, sizeof(options_));
+}
+
+oriel_options DeviceWish::asked() const {
+  oriel_options options = {};
+  std::memcpy(&options, options_, sizeof(options_));
+  return options;
 }
 
 oriel_options DeviceWish::on(oriel_device_kind kind, uint32_t number) const {
-  oriel_options options = options_;
+  oriel_options options = asked();
   options.device = kind;
   options.device_number = number;
   return options;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 
 #include "base/arena.h"
 #include "base/log.h"
@@ -24,13 +26,14 @@ class DeviceWish {
 
   /// For createExecutor(), on another device.
   oriel_options on(oriel_device_kind kind, uint32_t number) const;
-  const oriel_options& asked() const { return options_; }
+  oriel_options asked() const;
   /// The file that the prefix came from; null: none.
-  const char* prefixFile() const { return options_.prefix_file; }
+  const char* prefixFile() const { return asked().prefix_file; }
 
  private:
-  oriel_options options_ = {};  ///< those that createExecutor() reads, and prefix_file
-  char cache_dir_[1024] = "";   // as long as any file's path in it may be
+  /// An oriel_options without its settings, which the load has read: those that createExecutor() reads, and prefix_file.
+  alignas(oriel_options) uint8_t options_[offsetof(oriel_options, settings)] = {};
+  char cache_dir_[1024] = "";  // as long as any file's path in it may be
   char disabled_[kFeatureNamesBytes] = "";
   char enabled_[kFeatureNamesBytes] = "";
 };
