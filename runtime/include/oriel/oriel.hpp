@@ -50,7 +50,6 @@ class [[nodiscard]] Result {
   Result(T value) : value_(std::move(value)) {}
   Result(oriel_status status, const char *line)
       : status_(status), error_(line != nullptr && *line != '\0' ? line : oriel_status_text(status)) {}
-
   explicit operator bool() const { return value_.has_value(); }
   oriel_status status() const { return status_; }
   const std::string &error() const { return error_; }
@@ -183,7 +182,6 @@ class Session {
                    std::vector<std::shared_ptr<void>> kept = {})
       : session_(session, Destroy{std::move(model), std::move(kept)}) {}
   oriel_session *get() const { return session_.get(); }
-
   Result<> add(std::string_view role, std::string_view text) {
     return done(oriel_chat_add(get(), std::string(role).c_str(), text.data(), text.size()));
   }
@@ -271,7 +269,6 @@ class Model {
     return resultOf(status, Model(model, options.kept()), options.error_line);
   }
   oriel_model *get() const { return model_.get(); }
-
   Result<Session> session(const SessionOptions &options = {}) {
     oriel_session *session = nullptr;
     const oriel_status status = oriel_session_create(get(), &options, &session);
