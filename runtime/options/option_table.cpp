@@ -15,7 +15,7 @@ using Store = OptionStore;
 
 constexpr double kMostTokens = 4194304;
 constexpr double kMost32 = UINT32_MAX;
-constexpr double kMost64 = 1.8e19;
+constexpr double kMost64 = 18446744073709551615.0;
 
 constexpr OptionWord kFlagWords[] = {{"true", 1}, {"false", 0}, {"1", 1}, {"0", 0}, {nullptr, 0}};
 constexpr OptionWord kNoneIsMost[] = {{"0", kMost32}, {nullptr, 0}};
@@ -211,7 +211,7 @@ const OptionRow kOptions[] = {
     {TEXTS("frequency_penalty", "", "0", "Taken from it for each time that the token occurs"),
      Scope::kReply, Type::kNumber, Layer::kAdvanced, Store::kFloat, REPLY(frequency_penalty), -10, 10, nullptr},
     {TEXTS("repeat_window", "", "64", "Tokens that the three penalties look back"),
-     Scope::kReply, Type::kCount, Layer::kAdvanced, Store::kU32, REPLY(repeat_window), 0, 256, nullptr},
+     Scope::kReply, Type::kCount, Layer::kAdvanced, Store::kU32, REPLY(repeat_window), 1, 256, nullptr},
     {TEXTS("min_tokens", "", "0", "Least tokens of the reply"),
      Scope::kReply, Type::kCount, Layer::kAdvanced, Store::kU32, REPLY(min_tokens), 0, kMost32, nullptr},
     {TEXTS("ignore_stop", "", "false", "Generate stop tokens like any other"),
