@@ -14,20 +14,19 @@ using Store = OptionStore;
 
 constexpr double kMostTokens = 4194304;
 constexpr double kMost32 = UINT32_MAX;
-constexpr double kMost64 = 1.8e19;
+constexpr double kMost64 = 18446744073709551616.0;
 
 constexpr OptionWord kFlagWords[] = {{"true", 1}, {"false", 0}, {"1", 1}, {"0", 0}, {nullptr, 0}};
 constexpr OptionWord kNoneIsMost[] = {{"0", kMost32}, {nullptr, 0}};
 constexpr OptionWord kNoneIsMinus[] = {{"0", -1}, {nullptr, 0}};
 constexpr OptionWord kWindowWords[] = {{"max", ORIEL_WINDOW_MAX}, {nullptr, 0}};
 constexpr double formats(int keys, int values) { return keys * 256.0 + values; }
-constexpr OptionWord kFormatWords[] = {
-    {"auto", formats(ORIEL_KV_AUTO, ORIEL_KV_AUTO)},
-    {"f16", formats(ORIEL_KV_F16, ORIEL_KV_F16)},
-    {"k8v8", formats(ORIEL_KV_INT8, ORIEL_KV_INT8)},
-    {"k8v4", formats(ORIEL_KV_INT8, ORIEL_KV_INT4)},
-    {"k4v4", formats(ORIEL_KV_INT4, ORIEL_KV_INT4)},
-    {nullptr, 0}};
+constexpr OptionWord kFormatWords[] = {{"auto", formats(ORIEL_KV_AUTO, ORIEL_KV_AUTO)},
+                                       {"f16", formats(ORIEL_KV_F16, ORIEL_KV_F16)},
+                                       {"k8v8", formats(ORIEL_KV_INT8, ORIEL_KV_INT8)},
+                                       {"k8v4", formats(ORIEL_KV_INT8, ORIEL_KV_INT4)},
+                                       {"k4v4", formats(ORIEL_KV_INT4, ORIEL_KV_INT4)},
+                                       {nullptr, 0}};
 constexpr OptionWord kStateWords[] = {{"auto", ORIEL_STATE_AUTO},
                                       {"f32", ORIEL_STATE_F32},
                                       {"f16", ORIEL_STATE_F16},
@@ -38,18 +37,16 @@ constexpr OptionWord kOffloadWords[] = {{"auto", ORIEL_ON_FILE_AUTO},
                                         {"rows", ORIEL_ON_FILE_ROWS},
                                         {"all", ORIEL_ON_FILE_ALL},
                                         {nullptr, 0}};
-constexpr OptionWord kDeviceWords[] = {{"auto", ORIEL_DEVICE_AUTO},
-                                       {"cpu", ORIEL_DEVICE_CPU},
-                                       {"vulkan", ORIEL_DEVICE_VULKAN},
-                                       {"vulkan:N", ORIEL_DEVICE_VULKAN},
-                                       {"none", ORIEL_DEVICE_NONE},
-                                       {nullptr, 0}};
+constexpr OptionWord kDeviceWords[] = {
+    {"auto", ORIEL_DEVICE_AUTO},       {"cpu", ORIEL_DEVICE_CPU},   {"vulkan", ORIEL_DEVICE_VULKAN},
+    {"vulkan:N", ORIEL_DEVICE_VULKAN}, {"none", ORIEL_DEVICE_NONE}, {nullptr, 0}};
 constexpr OptionWord kTestWords[] = {{"auto", ORIEL_DEVICE_TEST_AUTO},
                                      {"always", ORIEL_DEVICE_TEST_ALWAYS},
                                      {"never", ORIEL_DEVICE_TEST_NEVER},
                                      {nullptr, 0}};
 constexpr OptionWord kBitsWords[] = {{"16", 16}, {"8", 8}, {nullptr, 0}};
-constexpr OptionWord kCalibrationWords[] = {{"auto", kNullText}, {"none", kEmptyText}, {nullptr, 0}};
+constexpr OptionWord kCalibrationWords[] = {
+    {"auto", kNullText}, {"none", kEmptyText}, {nullptr, 0}};
 constexpr OptionWord kEvictWords[] = {{"turns", 0}, {"tokens", 1}, {nullptr, 0}};
 constexpr OptionWord kThinkingWords[] = {{"auto", 0}, {"on", 1}, {"off", 2}, {nullptr, 0}};
 constexpr OptionWord kDraftWords[] = {{"auto", ORIEL_DRAFT_AUTO},
@@ -84,8 +81,8 @@ const OptionRow kOptions[] = {
     {"device", nullptr, Scope::kLoad, Type::kChoice, Layer::kFront, Store::kDevice, LOAD(device),
      "auto", 0, 0, kDeviceWords, "Where the model runs; auto: the best GPU, else the CPU"},
     {"threads", nullptr, Scope::kLoad, Type::kCount, Layer::kFront, Store::kU32, LOAD(cpu_threads),
-     "one per core, at most 8", 0, 1024, nullptr, "Threads that compute on the CPU"},
-    {"cache_folder", nullptr, Scope::kLoad, Type::kFile, Layer::kFront, Store::kText, LOAD(cache_dir),
+     "one per core, at most 8", 1, 1024, nullptr, "Threads that compute on the CPU"},
+    {"cache_folder", "", Scope::kLoad, Type::kFile, Layer::kFront, Store::kText, LOAD(cache_dir),
      "none", 0, 0, nullptr, "Folder for compiled kernels and measurements"},
     {"system_prompt", "system", Scope::kLoad, Type::kText, Layer::kFront, Store::kSizedText, LOAD(system_prompt),
      "none", 0, 0, nullptr, "System message that every session begins with, processed once"},
@@ -116,7 +113,7 @@ const OptionRow kOptions[] = {
      "Largest file that keeps evicted turns of a session, to bring back those that a message asks for"},
     {"retrieval_tokens", "recall-tokens", Scope::kLoad, Type::kCount, Layer::kAdvanced, Store::kU32, LOAD(recall_tokens),
      "128, or an eighth of a short context", 0, 1024, nullptr, "Retrieved tokens that are seen at a time"},
-    {"retrieval_folder", nullptr, Scope::kLoad, Type::kFile, Layer::kAdvanced, Store::kText, LOAD(recall_dir),
+    {"retrieval_folder", "recall-folder", Scope::kLoad, Type::kFile, Layer::kAdvanced, Store::kText, LOAD(recall_dir),
      "the cache folder", 0, 0, nullptr, "Folder of that file"},
     {"calibration", nullptr, Scope::kLoad, Type::kFile, Layer::kAdvanced, Store::kText, LOAD(calibration_file),
      "auto", 0, 0, kCalibrationWords, "File of oriel calibrate; auto: the one next to the model; none: published priors"},
@@ -153,7 +150,7 @@ const OptionRow kOptions[] = {
     // ---- A session ----
     {"template", nullptr, Scope::kSession, Type::kText, Layer::kFront, Store::kText, SESSION(chat.chat_template),
      "the model's own", 0, 0, nullptr, "Name of a chat format, or the text of a Jinja template"},
-    {"thinking", nullptr, Scope::kSession, Type::kChoice, Layer::kFront, Store::kThinking, SESSION(chat.thinking),
+    {"thinking", "", Scope::kSession, Type::kChoice, Layer::kFront, Store::kThinking, SESSION(chat.thinking),
      "auto", 0, 0, kThinkingWords, "Whether a model that can think first is told to; auto: the template decides"},
     {"tools", nullptr, Scope::kSession, Type::kText, Layer::kFront, Store::kSizedText, SESSION(chat.tools),
      "none", 0, 0, nullptr, "JSON list of tools that the model may call, in the OpenAI form"},
@@ -167,7 +164,7 @@ const OptionRow kOptions[] = {
      "turns", 0, 0, kEvictWords, "What a full window evicts at once: a turn, or a token"},
     {"forget", nullptr, Scope::kSession, Type::kFlag, Layer::kAdvanced, Store::kU32, SESSION(session.forget_evicted),
      "false", 0, 1, kFlagWords, "Models with recurrent layers reply from what is in the window alone"},
-    {"session_window", nullptr, Scope::kSession, Type::kCount, Layer::kAdvanced, Store::kU32, SESSION(session.window_tokens),
+    {"session_window", "", Scope::kSession, Type::kCount, Layer::kAdvanced, Store::kU32, SESSION(session.window_tokens),
      "the longest", 0, kMostTokens, nullptr, "Takes the free session with the shortest window of at least N tokens"},
 
     // ---- A reply ----
@@ -203,18 +200,20 @@ const OptionRow kOptions[] = {
      "0", 0, kMost32, nullptr, "Least tokens of the reply"},
     {"ignore_stop", nullptr, Scope::kReply, Type::kFlag, Layer::kAdvanced, Store::kU32, REPLY(ignore_stop),
      "false", 0, 1, kFlagWords, "Generate stop tokens like any other"},
-    {"trigger", nullptr, Scope::kReply, Type::kText, Layer::kAdvanced, Store::kText, REPLY(trigger),
+    {"trigger", "", Scope::kReply, Type::kText, Layer::kAdvanced, Store::kText, REPLY(trigger),
      "none", 0, 0, nullptr, "The schema or grammar holds only after this text"},
     {"top_logprobs", "logprobs", Scope::kReply, Type::kCount, Layer::kAdvanced, Store::kLogprobs, REPLY(top_logprobs),
      "0", 0, 20, nullptr, "Most likely tokens whose log-probabilities events carry"},
-    {"draft", nullptr, Scope::kReply, Type::kChoice, Layer::kLaboratory, Store::kU32, REPLY(draft),
+    {"draft", "", Scope::kReply, Type::kChoice, Layer::kLaboratory, Store::kU32, REPLY(draft),
      "auto", 0, 0, kDraftWords, "When guesses are verified; auto: where that is faster"},
 };
 // clang-format on
 const size_t kOptionCount = sizeof(kOptions) / sizeof(kOptions[0]);
 
 const char* scopeName(OptionScope scope) {
-  return scope == OptionScope::kLoad ? "load" : scope == OptionScope::kSession ? "session" : "reply";
+  return scope == OptionScope::kLoad      ? "load"
+         : scope == OptionScope::kSession ? "session"
+                                          : "reply";
 }
 
 const char* typeName(OptionType type) {

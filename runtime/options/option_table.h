@@ -36,7 +36,7 @@ struct OptionWord {
 
 struct OptionRow {
   const char* name;
-  const char* flag;  ///< the program's spelling; null: the name, with '-' for '_'
+  const char* flag;  ///< the program's spelling; null: the name, with '-' for '_'; "": it has none
   OptionScope scope;
   OptionType type;
   OptionLayer layer;

@@ -243,12 +243,11 @@ class Setting {
     const char* end = value_;
     if (const OptionWord* const known = word()) {
       value = static_cast<uint64_t>(known->value);
-    } else if (row_.type == OptionType::kChoice || row_.type == OptionType::kFlag) {
-      return false;
-    } else if (row_.type == OptionType::kBytes ? !readBytes(value_, &value)
-                                               : !readWhole(value_, &end, &value) || *end != '\0') {
-      return false;
-    } else if (static_cast<double>(value) < row_.least || static_cast<double>(value) > row_.most) {
+    } else if (row_.type == OptionType::kChoice || row_.type == OptionType::kFlag ||
+               !(row_.type == OptionType::kBytes
+                     ? readBytes(value_, &value)
+                     : readWhole(value_, &end, &value) && *end == '\0') ||
+               static_cast<double>(value) < row_.least || static_cast<double>(value) > row_.most) {
       return false;
     }
     const auto small = static_cast<uint32_t>(value);

@@ -227,7 +227,7 @@ typedef struct oriel_setting {
  *  - scope: "load" (oriel_options), "session" (oriel_session_options) or "reply" (oriel_generate_options).
  *  - type: "bytes", "count", "number", "choice", "flag", "text", "list" or "file".
  *  - layer: "front", "advanced" or "laboratory".
- *  - flag: the spelling of the program `oriel`, without dashes.
+ *  - flag: the spelling of the program `oriel`, without dashes; "": it has none.
  *  - least, most: of a count, a number, or each element of a list.
  *  - choices: words that the value may be. */
 ORIEL_API oriel_status oriel_option_list(char *json, size_t capacity, size_t *needed);
