@@ -8,17 +8,13 @@ import threading
 from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _abi
-from ._errors import BufferTooSmallError, StateError, error_of
+from ._errors import ArgumentError, BufferTooSmallError, StateError, error_of, in_python
 from ._library import LIBRARY
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("oriel")
 LOGGER.addHandler(logging.NullHandler())
-LEVELS = {
-    _abi.oriel_log_level.ORIEL_LOG_ERROR: logging.ERROR,
-    _abi.oriel_log_level.ORIEL_LOG_WARNING: logging.WARNING,
-    _abi.oriel_log_level.ORIEL_LOG_INFO: logging.INFO,
-}
+LEVELS = {_abi.LOG_ERROR: logging.ERROR, _abi.LOG_WARNING: logging.WARNING, _abi.LOG_INFO: logging.INFO}
 Log = Callable[[int, str], object]
 Progress = Callable[[int, int], Optional[bool]]
 PathLike = Union[str, "os.PathLike[str]"]
@@ -71,26 +67,30 @@ def fill(kind: Any, name: str, *arguments: Any, guess: int = 256) -> Any:
             capacity = needed.value
 
 
+def line_of(line: Optional[bytes]) -> str:
+    return in_python((line or b"").decode("utf-8", "replace"))
+
+
 def log_callback(log: Optional[Log]) -> Any:
     """Every line to `log`, or to the logger "oriel"; errors are kept for the exception, too."""
     tell = log or LOGGER.log
 
     def on_log(level: int, message: bytes, _user: object) -> None:
         try:
-            text = message.decode("utf-8", "replace")
-            if level == _abi.oriel_log_level.ORIEL_LOG_ERROR:
+            text = line_of(message)
+            if level == _abi.LOG_ERROR:
                 running.line = text
-            tell(LEVELS.get(_abi.oriel_log_level(level), logging.DEBUG), text)
+            tell(LEVELS.get(level, logging.DEBUG), text)
         except BaseException as error:
             running.keep(error)
 
-    return _abi.oriel_log_fn(on_log)
+    return _abi.log_fn(on_log)
 
 
 def progress_callback(progress: Optional[Progress]) -> Any:
     """Stops when `progress` raises or returns False."""
     if progress is None:
-        return _abi.oriel_progress_fn()
+        return _abi.progress_fn()
     told = progress
 
     def on_progress(done: int, total: int, _user: object) -> int:
@@ -100,7 +100,7 @@ def progress_callback(progress: Optional[Progress]) -> Any:
             running.keep(error)
             return 1
 
-    return _abi.oriel_progress_fn(on_progress)
+    return _abi.progress_fn(on_progress)
 
 
 def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
@@ -174,7 +174,7 @@ def text_bytes(text: Union[str, bytes], what: str = "text") -> bytes:
 def path_bytes(path: PathLike) -> bytes:
     encoded = os.fspath(path).encode("utf-8", "surrogateescape") if not isinstance(path, bytes) else path
     if b"\0" in encoded:
-        raise ValueError("a path has no NUL")
+        raise ArgumentError("a path contains a NUL: remove it")
     return encoded
 
 
@@ -185,13 +185,8 @@ def id_array(ids: Sequence[int]) -> Tuple[Any, int]:
     values = [operator.index(value) for value in ids]
     for value in values:
         if not -limit <= value < limit:
-            raise ValueError(f"{value} is no token")
+            raise ArgumentError(f"{value} is not a token: give ids of 32 bits")
     return (ctypes.c_int32 * count)(*values), count
-
-
-def address(data: bytes) -> Optional[int]:
-    """Where `data` lies; the caller keeps it alive."""
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
 
 
 def outside_calls(what: str) -> None:

@@ -1,6 +1,5 @@
 """The C objects behind Model and Session: who may call them when, and the order in which they go."""
 
-import ctypes
 import os
 import threading
 import time
@@ -8,11 +7,11 @@ import weakref
 from typing import Any, Callable, Dict, List, Optional, Set, TypeVar, Union
 
 from ._calls import call, fill, running, same_process
+from ._described import Described, described
 from ._errors import StateError
 from ._library import LIBRARY
 from ._stream import Stream
 
-S = TypeVar("S")
 T = TypeVar("T")
 BUSY = "the session is in a call already: use it from one thread at a time, or load the model with sessions=2"
 
@@ -67,8 +66,8 @@ class ModelCore:
 
         return self.using(filled_array)
 
-    def filled(self, struct: S, name: str) -> S:
-        return self.using(lambda handle: filled(struct, name, handle))
+    def described(self) -> Described:
+        return self.using(lambda handle: described("oriel_model_describe", handle))
 
     def close(self) -> None:
         """No call begins any more; those that run end, the sessions', too, which are closed."""
@@ -244,9 +243,3 @@ class SessionCore:
         finally:
             turn.ended = True
         self.model.sessions.discard(self)
-
-
-def filled(struct: S, name: str, *arguments: Any) -> S:
-    """A struct that a function fills."""
-    call(name, *arguments, ctypes.byref(struct))  # type: ignore[arg-type]
-    return struct

@@ -11,7 +11,7 @@ from . import _abi
 
 HERE = Path(__file__).resolve().parent
 NAMES = {"win32": ("oriel.dll", "liboriel.dll"), "darwin": ("liboriel.dylib",)}.get(
-    sys.platform, ("liboriel.so", f"liboriel.so.{_abi.ORIEL_VERSION_MAJOR}.{_abi.ORIEL_VERSION_MINOR}")
+    sys.platform, ("liboriel.so", f"liboriel.so.{_abi.VERSION}")
 )
 
 
@@ -57,9 +57,10 @@ def _load() -> ctypes.CDLL:
     library = _open()
     _declare(library)
     version: str = library.oriel_version().decode("ascii")
-    wanted = f"{_abi.ORIEL_VERSION_MAJOR}.{_abi.ORIEL_VERSION_MINOR}"
-    if version.rsplit(".", 1)[0] != wanted:
-        raise ImportError(f"the shared library is Oriel {version}, and this package is for {wanted}: install one of them anew")
+    if version.rsplit(".", 1)[0] != _abi.VERSION:
+        raise ImportError(
+            f"the shared library is Oriel {version} and this package is for {_abi.VERSION}: install the same version of both"
+        )
     return library
 
 
