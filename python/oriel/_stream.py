@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 
 class Token(NamedTuple):
-    """One token. `top`: the most likely ones as (id, logprob), with the option `logprobs`."""
+    """One token. `top`: the most likely ones as (id, logprob), with the option `top_logprobs`."""
 
     id: int
     text: str
@@ -78,8 +78,8 @@ class Events:
                 running.keep(error)
                 return 1
 
-        self.on_part = _abi.oriel_part_fn(on_part)
-        self.on_token = _abi.oriel_token_fn(on_token)
+        self.on_part = _abi.part_fn(on_part)
+        self.on_token = _abi.token_fn(on_token)
 
 
 class _End(NamedTuple):
