@@ -17,6 +17,7 @@ TYPES = {
 }
 JSON = "Union[str, bytes, Mapping[str, Any], Sequence[Any], bool]"
 IMPORTS = "import datetime\nimport os\nfrom typing import Any, Literal, Mapping, Optional, Sequence, Union\n"
+IMPORTS += "from ._options import Calibration\n"
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

@@ -6,7 +6,7 @@ import math
 import operator
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _abi
 from ._calls import (
@@ -261,19 +261,8 @@ class Session:
         data = json_bytes(messages)
         self._change("oriel_transcript_import", data, len(data))
 
-    @overload
-    def save(self) -> bytes: ...
-
-    @overload
-    def save(self, path: PathLike, *, new_only: bool = False, overwrite: bool = False) -> None: ...
-
-    def save(self, path: Optional[PathLike] = None, *, new_only: bool = False, overwrite: bool = False) -> Optional[bytes]:
-        """A snapshot as bytes, or in a file, which may replace another snapshot. `new_only`: fails if the file exists.
-        `overwrite`: may replace any file."""
-        if path is not None:
-            flags = (_abi.SAVE_NEW if new_only else 0) | (_abi.SAVE_OVERWRITE if overwrite else 0)
-            self._change("oriel_session_save", path_bytes(path), flags)
-            return None
+    def save(self) -> bytes:
+        """A snapshot as bytes."""
 
         def write(handle: int) -> bytes:
             needed = ctypes.c_size_t()
@@ -286,6 +275,12 @@ class Session:
             return bytes(data.raw[: needed.value])
 
         return self._core.change(write)
+
+    def save_file(self, path: PathLike, *, new_only: bool = False, overwrite: bool = False) -> None:
+        """A snapshot in a file, which may replace another snapshot. `new_only`: fails if the file exists. `overwrite`: may
+        replace any file."""
+        flags = (_abi.SAVE_NEW if new_only else 0) | (_abi.SAVE_OVERWRITE if overwrite else 0)
+        self._change("oriel_session_save", path_bytes(path), flags)
 
     def restore(
         self, snapshot: Union[bytes, bytearray, memoryview, PathLike], *, exact: bool = False, read: bool = False
