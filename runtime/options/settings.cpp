@@ -1,8 +1,12 @@
 #include "options/settings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <utility>
+
+#include "base/decimal.h"
 
 namespace oriel_internal {
 namespace {
@@ -31,8 +35,8 @@ Status refuseName(OptionScope scope, const char* name, const Log& log) {
   const OptionRow* best = nullptr;
   uint32_t least = 4;  // a third of a longer name is another name
   for (size_t i = 0; i < kOptionCount && std::strlen(name) <= kLongestName; ++i) {
-    const uint32_t edits = distance(name, kOptions[i].name);
-    if (edits < least && edits * 3 <= std::strlen(kOptions[i].name)) {
+    const uint32_t edits = distance(name, kOptions[i].name());
+    if (edits < least && edits * 3 <= std::strlen(kOptions[i].name())) {
       best = &kOptions[i];
       least = edits;
     }
@@ -43,7 +47,7 @@ Status refuseName(OptionScope scope, const char* name, const Log& log) {
   }
   if (best != nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%.40s\" is not known: did you mean \"%s\"?",
-                    name, best->name);
+                    name, best->name());
   }
   return log.fail(ORIEL_ERROR_ARGUMENT,
                   "the option \"%.40s\" is not known: `oriel options` lists them", name);
@@ -77,30 +81,8 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
   } else if (row.type == OptionType::kBytes) {
     add("", "bytes, 300MB (10^6) or 300MiB (2^20)");
   }
-  return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%s\" cannot be \"%.60s\": give %s", row.name,
+  return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%s\" cannot be \"%.60s\": give %s", row.name(),
                   value, used == 0 ? "a text" : allowed);
-}
-
-// Decimal digits, a point, an exponent, whatever the locale. *end is behind it.
-bool readNumber(const char* text, const char** end, double* value) {
-  const bool minus = *text == '-';
-  text += minus ? 1 : 0;
-  double digits = 0;
-  double scale = 1;
-  bool any = false;
-  bool behind_point = false;
-  for (; (*text >= '0' && *text <= '9') || (*text == '.' && !behind_point); ++text) {
-    if (*text == '.') {
-      behind_point = true;
-      continue;
-    }
-    digits = digits * 10 + (*text - '0');
-    scale *= behind_point ? 10 : 1;
-    any = true;
-  }
-  *value = (minus ? -digits : digits) / scale;
-  *end = text;
-  return any;
 }
 
 bool readWhole(const char* text, const char** end, uint64_t* value) {
@@ -131,7 +113,7 @@ bool sameWord(const char* a, const char* b) {
 bool readBytes(const char* text, uint64_t* bytes) {
   double number = 0;
   const char* unit = text;
-  if (*text == '-' || !readNumber(text, &unit, &number)) {
+  if (*text == '-' || !readDecimal(text, &unit, &number)) {
     return false;
   }
   const bool is_whole = std::find(text, unit, '.') == unit;
@@ -157,10 +139,32 @@ bool readBytes(const char* text, uint64_t* bytes) {
   return product < 1.8e19;
 }
 
+// "k16v8" as kFormats stores it.
+bool readFormats(const char* text, uint64_t* formats) {
+  constexpr std::pair<const char*, uint64_t> kBits[] = {
+      {"16", ORIEL_KV_F16}, {"8", ORIEL_KV_INT8}, {"4", ORIEL_KV_INT4}};
+  for (const auto& [keys, k] : kBits) {
+    for (const auto& [values, v] : kBits) {
+      char pair[8];
+      (void)std::snprintf(pair, sizeof(pair), "k%sv%s", keys, values);
+      if (sameWord(pair, text)) {
+        *formats = k * 256 + v;
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 class Setting {
  public:
-  Setting(const OptionRow& row, const char* value, void* options, SettingLists* lists)
-      : row_(row), value_(value), options_(static_cast<uint8_t*>(options)), lists_(lists) {}
+  /// `first`: a list begins anew.
+  Setting(const OptionRow& row, const char* value, bool first, void* options, LoadLists* lists)
+      : row_(row),
+        value_(value),
+        first_(first),
+        options_(static_cast<uint8_t*>(options)),
+        lists_(lists) {}
 
   bool apply() {
     switch (row_.store) {
@@ -176,6 +180,10 @@ class Setting {
         return list<uint8_t>(kMaxLayers);
       case OptionStore::kU32List:
         return list<uint32_t>(kMaxSessions);
+      case OptionStore::kTextList:
+        return append<const char*>(kMostStops, value_);
+      case OptionStore::kBiasList:
+        return bias();
       default:
         return row_.type == OptionType::kNumber ? real() : whole();
     }
@@ -209,7 +217,7 @@ class Setting {
       put(row_.offset, static_cast<int32_t>(known->value));
     } else if (std::strlen(value_) > 7 && value_[6] == ':' &&
                readWhole(value_ + 7, &end, &number) && *end == '\0' && number < 10000) {
-      put(row_.offset, static_cast<int32_t>(ORIEL_DEVICE_VULKAN));
+      put(row_.offset, static_cast<int32_t>(DeviceKind::kVulkan));
       ++number;
     } else {
       return false;
@@ -223,7 +231,7 @@ class Setting {
     const char* end = value_;
     if (const OptionWord* const known = word()) {
       value = known->value;
-    } else if (!readNumber(value_, &end, &value) || *end != '\0' || value < row_.least ||
+    } else if (!readDecimal(value_, &end, &value) || *end != '\0' || value < row_.least ||
                value > row_.most) {
       return false;
     }
@@ -233,7 +241,7 @@ class Setting {
       put(row_.offset, static_cast<float>(value));
     }
     if (row_.store == OptionStore::kTemperature) {
-      put(offsetof(oriel_generate_options, greedy), value == 0 ? 1u : 0u);
+      put(offsetof(ReplyChoices, greedy), value == 0 ? 1u : 0u);
     }
     return true;
   }
@@ -243,6 +251,8 @@ class Setting {
     const char* end = value_;
     if (const OptionWord* const known = word()) {
       value = static_cast<uint64_t>(known->value);
+    } else if (row_.store == OptionStore::kFormats && readFormats(value_, &value)) {
+      // a pair that only measurements take
     } else if (row_.type == OptionType::kChoice || row_.type == OptionType::kFlag) {
       return false;
     } else if (row_.type == OptionType::kBytes ? !readBytes(value_, &value)
@@ -265,7 +275,7 @@ class Setting {
         put(offsetof(SessionSettings, chat.no_thinking), small == 2 ? 1u : 0u);
         break;
       case OptionStore::kLogprobs:
-        put(offsetof(oriel_generate_options, logprobs), 1u);
+        put(offsetof(ReplyChoices, logprobs), 1u);
         put(row_.offset, small);
         break;
       default:
@@ -275,9 +285,44 @@ class Setting {
   }
 
   template <typename T>
+  T get(size_t offset) const {
+    T value;
+    std::memcpy(&value, options_ + offset, sizeof(value));
+    return value;
+  }
+
+  // One more element of an array in the options.
+  template <typename T>
+  bool append(size_t most, const T& element) {
+    const size_t count = first_ ? 0 : get<size_t>(row_.count_offset);
+    if (count < most) {
+      put(row_.offset + count * sizeof(T), element);
+      put(row_.count_offset, count + 1);
+    }
+    return count < most;
+  }
+
+  // "ID:VALUE"
+  bool bias() {
+    uint64_t id = 0;
+    double value = 0;
+    const char* at = value_;
+    if (!readWhole(at, &at, &id) || id > INT32_MAX || *at != ':') {
+      return false;
+    }
+    ++at;
+    const bool never = std::strcmp(at, "-inf") == 0;
+    if (!never && (!readDecimal(at, &at, &value) || *at != '\0')) {
+      return false;
+    }
+    const float number = never ? -INFINITY : static_cast<float>(value);
+    return append<LogitBias>(kMostBiases, {static_cast<int32_t>(id), number});
+  }
+
+  template <typename T>
   bool list(uint32_t most) {
     T* const room = reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(lists_) + row_.room_offset);
-    uint32_t count = 0;
+    uint32_t count = first_ ? 0 : get<uint32_t>(row_.count_offset);
     const char* at = value_;
     for (uint64_t value = 0; count < most; ++at) {
       if (!readWhole(at, &at, &value) || static_cast<double>(value) > row_.most) {
@@ -295,17 +340,19 @@ class Setting {
 
   const OptionRow& row_;
   const char* const value_;
+  const bool first_;
   uint8_t* const options_;
-  SettingLists* const lists_;
+  LoadLists* const lists_;
 };
 
 }  // namespace
 
 Status applySettings(OptionScope scope, const oriel_setting* settings, size_t count, const Log& log,
-                     void* options, SettingLists* lists) {
+                     void* options, LoadLists* lists) {
   if (settings == nullptr && count != 0) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no settings, but a count: give both");
   }
+  bool seen[kMostOptions] = {};
   for (size_t i = 0; i < count; ++i) {
     const oriel_setting& given = settings[i];
     if (given.name == nullptr || given.value == nullptr) {
@@ -314,16 +361,177 @@ Status applySettings(OptionScope scope, const oriel_setting* settings, size_t co
     }
     const OptionRow* const row =
         std::find_if(kOptions, kOptions + kOptionCount, [&](const OptionRow& one) {
-          return one.scope == scope && std::strcmp(one.name, given.name) == 0;
+          return one.scope == scope && std::strcmp(one.name(), given.name) == 0;
         });
     if (row == kOptions + kOptionCount) {
       return refuseName(scope, given.name, log);
     }
-    if (!Setting(*row, given.value, options, lists).apply()) {
+    const bool first = !std::exchange(seen[row - kOptions], true);
+    if (!Setting(*row, given.value, first, options, lists).apply()) {
       return refuseValue(*row, given.value, log);
     }
   }
   return kOk;
+}
+
+namespace {
+
+constexpr size_t kMostShown = 256;  ///< bytes of a text
+
+/// A value in a struct of options as text.
+class Shown {
+ public:
+  Shown(const OptionRow& row, const void* options)
+      : row_(row), options_(static_cast<const uint8_t*>(options)) {}
+
+  const char* text() const { return text_; }
+  /// Of a number: 0, a word's, or one that the row allows.
+  bool allowed() {
+    double value = 0;
+    switch (row_.store) {
+      case OptionStore::kU32:
+        value = get<uint32_t>(row_.offset);
+        break;
+      case OptionStore::kU64:
+        value = static_cast<double>(get<uint64_t>(row_.offset));
+        break;
+      case OptionStore::kFloat:
+      case OptionStore::kTemperature:
+        value = get<float>(row_.offset);
+        break;
+      default:
+        break;
+    }
+    return value == 0 || word(value) || (value >= row_.least && value <= row_.most);
+  }
+  /// False: the default.
+  bool read() {
+    switch (row_.store) {
+      case OptionStore::kText:
+      case OptionStore::kSizedText: {
+        const auto text = get<const char*>(row_.offset);
+        return text != nullptr && print("%.*s", static_cast<int>(kMostShown), text);
+      }
+      case OptionStore::kFloat:
+      case OptionStore::kTemperature:
+        return real(get<float>(row_.offset), 9);
+      case OptionStore::kDouble:
+        return real(get<double>(row_.offset), 17);
+      case OptionStore::kDevice:
+        return device();
+      case OptionStore::kByteList:
+        return list<uint8_t>();
+      case OptionStore::kU32List:
+        return list<uint32_t>();
+      case OptionStore::kTextList:
+      case OptionStore::kBiasList:
+        return false;  // of replies, which are over
+      default:
+        return whole();
+    }
+  }
+
+ private:
+  template <typename T>
+  T get(size_t offset) const {
+    T value;
+    std::memcpy(&value, options_ + offset, sizeof(value));
+    return value;
+  }
+
+  template <typename... Values>
+  bool print(const char* format, Values... values) {
+    const size_t room = sizeof(text_) - used_;
+    const int n = std::snprintf(text_ + used_, room, format, values...);
+    used_ += std::min(static_cast<size_t>(std::max(n, 0)), room - 1);
+    return true;
+  }
+
+  bool word(double value) {
+    for (const OptionWord* word = row_.words; word != nullptr && word->word != nullptr; ++word) {
+      if (word->value == value) {
+        return print("%s", word->word);
+      }
+    }
+    return false;
+  }
+
+  bool real(double value, int digits) {
+    if (value == 0) {
+      return false;
+    }
+    if (!word(value)) {
+      print("%.*g", digits, value);
+      std::replace(text_, text_ + used_, ',', '.');  // a locale's
+    }
+    return true;
+  }
+
+  bool device() {
+    const auto kind = get<DeviceKind>(row_.offset);
+    const auto number = get<uint32_t>(row_.offset + sizeof(kind));
+    return number != 0 ? print("vulkan:%u", number - 1)
+                       : kind != DeviceKind::kAuto && word(static_cast<double>(kind));
+  }
+
+  bool whole() {
+    uint64_t value = row_.store == OptionStore::kU64 ? get<uint64_t>(row_.offset)
+                                                     : get<uint32_t>(row_.offset);
+    if (row_.store == OptionStore::kFormats) {
+      value = value * 256 + get<uint32_t>(row_.offset + sizeof(uint32_t));
+    } else if (row_.store == OptionStore::kThinking) {
+      value = value != 0                                                       ? 1
+              : get<uint32_t>(offsetof(SessionSettings, chat.no_thinking)) != 0 ? 2
+                                                                               : 0;
+    }
+    return value != 0 && (word(static_cast<double>(value)) ||
+                          print("%llu", static_cast<unsigned long long>(value)));
+  }
+
+  template <typename T>
+  bool list() {
+    const auto* const values = get<const T*>(row_.offset);
+    const auto count = get<uint32_t>(row_.count_offset);
+    for (uint32_t i = 0; values != nullptr && i < count; ++i) {
+      print(i == 0 ? "%u" : ",%u", static_cast<uint32_t>(values[i]));
+    }
+    return values != nullptr && count != 0;
+  }
+
+  const OptionRow& row_;
+  const uint8_t* const options_;
+  char text_[4 * kMaxLayers] = "";
+  size_t used_ = 0;
+};
+
+}  // namespace
+
+Status checkRanges(OptionScope scope, const void* options, const Log& log) {
+  for (size_t i = 0; i < kOptionCount; ++i) {
+    const OptionRow& row = kOptions[i];
+    if (row.scope == scope && !Shown(row, options).allowed()) {
+      Shown shown(row, options);
+      (void)shown.read();
+      return refuseValue(row, shown.text(), log);
+    }
+  }
+  return kOk;
+}
+
+void writeSettings(OptionScope scope, const void* options, const JsonSink& sink) {
+  bool first = true;
+  for (size_t i = 0; i < kOptionCount; ++i) {
+    const OptionRow& row = kOptions[i];
+    Shown shown(row, options);
+    if (row.scope != scope || row.layer == OptionLayer::kTests || !shown.read()) {
+      continue;
+    }
+    sink.write(", ", first ? 0 : 2, sink.user);
+    first = false;
+    writeJsonString(row.name(), sink);
+    sink.write(": ", 2, sink.user);
+    writeJsonString(shown.text(), sink);
+  }
 }
 
 }  // namespace oriel_internal
