@@ -75,7 +75,7 @@ def _texts(name: str, value: Any) -> List[bytes]:
         return []
     kind = next((row.type for row in _table() if row.name == name), "text")
     if kind == "list" and isinstance(value, Mapping):
-        texts = [f"{key}={_text(name, item)}" for key, item in value.items()]
+        texts = [f"{key}:{_text(name, item)}" for key, item in value.items()]
     elif kind == "list" and not isinstance(value, (str, bytes)):
         try:
             items = list(value)

@@ -157,7 +157,7 @@ class Options(unittest.TestCase):
             ("thinking", False, ["off"]), ("date", datetime.date(2026, 1, 2), ["20260102"]), ("window_shares", (1, 2), ["1,2"]),
             ("f16_layers", [True, False], ["1,0"]), ("stop", "a", ["a"]), ("stop", ["a", "b"], ["a", "b"]),
             ("session_windows", [], []), ("memory", "1MB", ["1MB"]), ("memory", 5, ["5"]), ("seed", None, []),
-            ("cache_folder", Path("a"), ["a"]), ("logit_bias", {5: -1.5}, ["5=-1.5"]),
+            ("cache_folder", Path("a"), ["a"]), ("logit_bias", {5: -1.5}, ["5:-1.5"]),
         ):
             held = _options.reply_options({name: value})
             made = [held.struct.settings[index] for index in range(held.struct.setting_count)]
