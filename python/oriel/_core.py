@@ -1,11 +1,13 @@
 """The C objects behind Model and Session: who may call them when, and the order in which they go."""
 
+import ctypes
 import os
 import threading
 import time
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Set, TypeVar, Union
 
+from . import _abi
 from ._calls import call, fill, running, same_process
 from ._described import Described, described
 from ._errors import StateError
@@ -243,3 +245,11 @@ class SessionCore:
         finally:
             turn.ended = True
         self.model.sessions.discard(self)
+
+
+def position_of(handle: int) -> int:
+    """Tokens so far."""
+    stats = _abi.new(_abi.Stats)
+    call("oriel_session_get_stats", handle, ctypes.byref(stats))
+    position: int = stats.position
+    return position

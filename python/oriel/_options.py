@@ -64,6 +64,9 @@ class Held:
         struct.setting_count = len(pairs)
 
     def array(self, kind: Any, values: Sequence[Any]) -> Any:
+        """A pointer to the values; None if there are none."""
+        if not values:
+            return None
         made = (kind * len(values))(*values)
         self.keep.append(made)
         return ctypes.cast(made, ctypes.POINTER(kind))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterable, 
 
 from . import _abi
 from ._calls import call, interruptible, line_of
+from ._core import position_of
 from ._described import Described, of_struct
-from ._errors import Cancelled, Error, StateError, error_of
+from ._errors import ArgumentError, Cancelled, Error, FormatError, StateError, UnsupportedError, error_of
 from ._library import LIBRARY
 from ._options import Held
 from ._stream import Events, Part, Sink, Step, Stream, Token
@@ -17,6 +18,7 @@ from ._stream import Events, Part, Sink, Step, Stream, Token
 if TYPE_CHECKING:
     from ._session import Session
 
+REFUSED = (ArgumentError, FormatError, UnsupportedError)  # the options
 STOP_REASONS = ("length", "stop_token", "callback", "cancelled", "stop_text")
 
 
@@ -114,6 +116,7 @@ class Reply(Parsed):
         def work(sink: Sink) -> None:
             handle = core.use()
             events = Events(sink)
+            before = position_of(handle)
             try:
                 prepare(handle)
                 _attach(held, events, chat)
@@ -121,6 +124,9 @@ class Reply(Parsed):
                 call(name, handle, ctypes.byref(held.struct), events.on_token, None, ctypes.byref(result))
             except Cancelled:
                 result.stop_reason = _abi.STOP_CANCELLED
+                raise
+            except REFUSED:
+                _take_back(handle, before)
                 raise
             finally:
                 held.struct.on_part = _abi.part_fn()
@@ -290,6 +296,15 @@ def _attach(held: Held, events: Events, chat: bool) -> None:
         held.struct.on_part = events.on_part
 
 
+def _take_back(handle: int, position: int) -> None:
+    """Removes the message of a reply whose options were refused, unless that needs evicted tokens."""
+    try:
+        if position_of(handle) > position:
+            call("oriel_session_go_back", handle, _abi.BACK_TO_POSITION, position, None, 0)
+    except Error:
+        pass
+
+
 def reply_many(replies: Iterable[Reply], on_piece: Optional[Callable[[Reply, str], object]] = None) -> List[Reply]:
     """Runs replies of one model's sessions, each of another session, side by side: tokens of several are computed in one
     step. `on_piece` sees the text as it comes. Returns when all have ended, and raises the first error, if any."""
@@ -322,10 +337,11 @@ def _run_many(replies: List[Reply], on_piece: Optional[Callable[[Reply, str], ob
             return False
 
         handle = reply._session._core.use()
+        before = position_of(handle)
         reply._prepare(handle)
         events = Events(sink)
         _attach(reply._held, events, reply._chat)
-        keep.append((events, sink))
+        keep.append((events, sink, before))
         entry.struct_size = ctypes.sizeof(entry)
         entry.session = handle
         entry.options = ctypes.pointer(reply._held.struct)
@@ -337,12 +353,15 @@ def _run_many(replies: List[Reply], on_piece: Optional[Callable[[Reply, str], ob
     except Cancelled:
         pass
     except Error:
+        for entry, (_, _, before) in zip(array, keep):
+            if entry.status in [kind.status for kind in REFUSED]:
+                _take_back(entry.session, before)
         _raise_first(array)
         raise
     finally:
         for reply in replies:
             reply._held.struct.on_part = _abi.part_fn()
-        for events, sink in keep:
+        for events, sink, _ in keep:
             if events.rest:
                 sink((None, events.rest))
 

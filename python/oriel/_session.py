@@ -13,7 +13,7 @@ from ._calls import (
     PathLike, Progress, call, fill, id_array, interruptible, line_of, outside_calls, path_bytes, progress_callback, running,
     text_bytes,
 )
-from ._core import SessionCore
+from ._core import SessionCore, position_of
 from ._described import Described, described, of_struct
 from ._errors import ArgumentError, BufferTooSmallError, StateError
 from ._library import LIBRARY
@@ -202,7 +202,7 @@ class Session:
     @property
     def position(self) -> int:
         """Tokens so far."""
-        return self._core.ask(_position)
+        return self._core.ask(position_of)
 
     def token_ids(self, first: int = 0) -> List[int]:
         """Ids of consecutive stored tokens from position `first`."""
@@ -311,13 +311,6 @@ def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
 
 
-def _position(handle: int) -> int:
-    stats = _abi.new(_abi.Stats)
-    call("oriel_session_get_stats", handle, ctypes.byref(stats))
-    position: int = stats.position
-    return position
-
-
 def _nothing(_handle: int) -> None:
     pass
 
@@ -338,7 +331,7 @@ def _appending(text: str, special: bool, bos: bool) -> Callable[[int], None]:
     flags = _abi.TEXT_SPECIAL if special else 0
 
     def append(handle: int) -> None:
-        first = _abi.TEXT_BOS if bos and _position(handle) == 0 else 0
+        first = _abi.TEXT_BOS if bos and position_of(handle) == 0 else 0
         call("oriel_session_append_text", handle, data, len(data), flags | first)
 
     return append
