@@ -120,7 +120,7 @@ def error_of(status: int, line: str) -> Error:
 def in_python(line: str) -> str:
     """The line of the C API with options as Python writes them: kv= for the option "kv"."""
     line = re.sub(r'(?:the )?(?:(?:load|session|reply) )?options? "(\w+)"(?: and "(\w+)")?', _keywords, line)
-    return re.sub(r'did you mean "(\w+)"', r"did you mean \1=", line)
+    return re.sub(r'\b(did you mean|load it with|loaded without) "(\w+)"', r"\1 \2=", line)
 
 
 def _keywords(found: "re.Match[str]") -> str:

@@ -175,7 +175,10 @@ class Options(unittest.TestCase):
                 memory = {} if name == "memory" else {"memory": "64MB"}
                 device = {} if name == "device" else {"device": "cpu"}
                 with oriel.Model(TINY, **{**memory, **device, **NEEDS.get(name, {}), name: value}) as model:
-                    self.assertEqual(model.info.options[name], read_back(rows[name], value))
+                    if name in EFFECTS:
+                        self.assertEqual(*EFFECTS[name](model, value))
+                    else:
+                        self.assertEqual(model.info.options[name], read_back(rows[name], value))
         with oriel.Model(TINY, constraints=True, **dict(ON_CPU, memory="40MB")) as model:
             for name, value in given["session"].items():
                 with self.subTest(name), model.session(**{name: value}) as chat:
@@ -187,6 +190,11 @@ class Options(unittest.TestCase):
                     if row.type in ("count", "number"):
                         with self.assertRaisesRegex(oriel.ArgumentError, f"^{name}= cannot be .*from .* to "):
                             chat.reply("Hello!", **{name: row.most * 2 + 1e19}).run()
+
+    def test_folders_are_used(self):
+        with oriel.Model(TINY, window=64, retrieval="1MB", retrieval_folder=Path("nowhere"), **ON_CPU) as model:
+            with self.assertRaisesRegex(oriel.FileError, "nowhere"):
+                model.session()
 
     def test_help_lists_the_options(self):
         for function, scope in ((oriel.Model, "load"), (oriel.plan, "load"), (oriel.Model.session, "session"),
@@ -270,6 +278,7 @@ NOT_TRIED = {
     "enable_features": "a CPU has no features",
     "disable_features": "a CPU has no features",
     "min_speed": "needs measured rates: test_plan.py",
+    "retrieval_folder": "a folder that is not there is refused: test_folders_are_used",
 }
 # What an option cannot be used without.
 NEEDS = {
@@ -279,13 +288,24 @@ NEEDS = {
     "retrieval": {"retrieval_folder": tempfile.gettempdir()},
     "prefix_tokens": {"memory": "64MB"},
     "session_windows": {"sessions": 2},
+    "f16_layers": {"kv": "k8v4"},
     "session_window": {"sessions": 2},
+}
+
+
+# Texts and lists of a load, which the model does not keep. Their effect, and the value of it.
+EFFECTS = {
+    "system_prompt": lambda model, value: (model.info.prefix.tokens, len(model.render_tokens(
+        [{"role": "system", "content": value}], add_generation_prompt=False, bos=True))),
+    "session_windows": lambda model, value: (model.plan.session_windows, value),
+    "window_shares": lambda model, value: (model.plan.window_shares, value),
+    "f16_layers": lambda model, value: ([int(layer.k_format == "f16") for layer in model.info.layers], value),
 }
 
 
 def another(row):
     """A value of an option that is not its default."""
-    known = {"cache_folder": tempfile.gettempdir(), "retrieval_folder": tempfile.gettempdir(), "system_prompt": "Be brief.",
+    known = {"cache_folder": tempfile.gettempdir(), "system_prompt": "Be brief.",
              "window_shares": [0, 128, 0, 0, 0, 128], "f16_layers": [1, 0, 0, 0, 0, 0], "session_windows": [64, 128],
              "window": 200, "session_window": 64, "memory": "32MB", "retrieval": "1MB", "transcript": "64KB", "device": "cpu",
              "template": "chatml", "tools": [{"name": "a", "parameters": {}}], "documents": [{"text": "a"}],
