@@ -10,7 +10,7 @@ from . import _abi
 from ._calls import call, interruptible, line_of
 from ._core import position_of
 from ._described import Described, of_struct
-from ._errors import ArgumentError, Cancelled, Error, FormatError, StateError, UnsupportedError, error_of
+from ._errors import Cancelled, Error, StateError, error_of
 from ._library import LIBRARY
 from ._options import Held
 from ._stream import Events, Part, Sink, Step, Stream, Token
@@ -18,7 +18,6 @@ from ._stream import Events, Part, Sink, Step, Stream, Token
 if TYPE_CHECKING:
     from ._session import Session
 
-REFUSED = (ArgumentError, FormatError, UnsupportedError)  # the options
 STOP_REASONS = ("length", "stop_token", "callback", "cancelled", "stop_text")
 
 
@@ -116,17 +115,17 @@ class Reply(Parsed):
         def work(sink: Sink) -> None:
             handle = core.use()
             events = Events(sink)
-            before = position_of(handle)
+            added = Added(handle)
             try:
-                prepare(handle)
+                added.by(prepare)
                 _attach(held, events, chat)
                 name = "oriel_chat_reply" if chat else "oriel_session_generate"
                 call(name, handle, ctypes.byref(held.struct), events.on_token, None, ctypes.byref(result))
             except Cancelled:
                 result.stop_reason = _abi.STOP_CANCELLED
                 raise
-            except REFUSED:
-                _take_back(handle, before)
+            except Error:
+                added.take_back()
                 raise
             finally:
                 held.struct.on_part = _abi.part_fn()
@@ -296,13 +295,23 @@ def _attach(held: Held, events: Events, chat: bool) -> None:
         held.struct.on_part = events.on_part
 
 
-def _take_back(handle: int, position: int) -> None:
-    """Removes the message of a reply whose options were refused, unless that needs evicted tokens."""
-    try:
-        if position_of(handle) > position:
-            call("oriel_session_go_back", handle, _abi.BACK_TO_POSITION, position, None, 0)
-    except Error:
-        pass
+class Added:
+    """The messages that a reply adds. They are removed if the reply is refused, unless that needs evicted tokens."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        self.first = self.end = position_of(handle)
+
+    def by(self, prepare: Callable[[int], None]) -> None:
+        prepare(self.handle)
+        self.end = position_of(self.handle)
+
+    def take_back(self) -> None:
+        try:
+            if self.first < self.end == position_of(self.handle):
+                call("oriel_session_go_back", self.handle, _abi.BACK_TO_POSITION, self.first, None, 0)
+        except Error:
+            pass
 
 
 def reply_many(replies: Iterable[Reply], on_piece: Optional[Callable[[Reply, str], object]] = None) -> List[Reply]:
@@ -337,11 +346,11 @@ def _run_many(replies: List[Reply], on_piece: Optional[Callable[[Reply, str], ob
             return False
 
         handle = reply._session._core.use()
-        before = position_of(handle)
-        reply._prepare(handle)
+        added = Added(handle)
+        added.by(reply._prepare)
         events = Events(sink)
         _attach(reply._held, events, reply._chat)
-        keep.append((events, sink, before))
+        keep.append((events, sink, added))
         entry.struct_size = ctypes.sizeof(entry)
         entry.session = handle
         entry.options = ctypes.pointer(reply._held.struct)
@@ -353,9 +362,8 @@ def _run_many(replies: List[Reply], on_piece: Optional[Callable[[Reply, str], ob
     except Cancelled:
         pass
     except Error:
-        for entry, (_, _, before) in zip(array, keep):
-            if entry.status in [kind.status for kind in REFUSED]:
-                _take_back(entry.session, before)
+        for _, _, added in keep:
+            added.take_back()
         _raise_first(array)
         raise
     finally:

@@ -143,6 +143,10 @@ class Options(unittest.TestCase):
                 with self.subTest(name), self.assertRaisesRegex(oriel.ArgumentError, f"^{name} "):
                     call()
                 self.assertEqual(chat.position, 0, "a refused reply adds no message")
+            with self.assertRaisesRegex(oriel.StateError, "load it with constraints="):
+                chat.reply("x", schema={}).run()
+            self.assertRaises(oriel.ArgumentError, oriel.reply_many, [chat.reply("x", seed=-1)])
+            self.assertEqual(chat.position, 0)
             self.assertTrue(chat.reply("x", max_tokens=2).text)
 
     def test_values_that_are_no_text(self):
