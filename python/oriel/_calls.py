@@ -1,4 +1,4 @@
-"""How C functions are called: errors raised, callbacks that may raise, waits that Ctrl-C ends."""
+"""Calls of C functions: errors, exceptions in callbacks, Ctrl-C."""
 
 import ctypes
 import logging
@@ -21,7 +21,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 class _Running(threading.local):
-    """Of the call that runs on this thread: its error line, and what a callback of it raised."""
+    """State of the running call of this thread: its error line, and the exception of a callback."""
 
     line: str = ""
     error: Optional[BaseException] = None
@@ -35,7 +35,7 @@ running = _Running()
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Calls a function that returns a status. Raises what a callback raised before what the status says."""
+    """Calls a function that returns a status. An exception of a callback is raised in place of the status."""
     function = getattr(LIBRARY, name, None)
     if function is None:
         raise StateError(f"this build of the shared library has no {name}: use the wheel's")
@@ -55,7 +55,7 @@ def call(name: str, *arguments: Any) -> None:
 
 
 def fill(kind: Any, name: str, *arguments: Any, guess: int = 256) -> Any:
-    """An array that a function fills, as long as it says."""
+    """An array that a function fills."""
     capacity = guess
     while True:
         array = (kind * capacity)()
@@ -72,7 +72,7 @@ def line_of(line: Optional[bytes]) -> str:
 
 
 def log_callback(log: Optional[Log]) -> Any:
-    """Every line to `log`, or to the logger "oriel"; errors are kept for the exception, too."""
+    """Passes lines to `log`, or to the logger "oriel", and keeps error lines for the exception."""
     tell = log or LOGGER.log
 
     def on_log(level: int, message: bytes, _user: object) -> None:
@@ -141,7 +141,7 @@ def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
 
 
 def _end(done: threading.Event, cancel: Callable[[], object]) -> None:
-    """Waits for a call that is cancelled, through further interrupts: what it works on is in use until then."""
+    """Waits until a cancelled call has returned, also through further interrupts: until then it uses its buffers."""
     while True:
         try:
             while not done.is_set():  # a cancel that comes before the call has begun is for none
@@ -179,7 +179,7 @@ def path_bytes(path: PathLike) -> bytes:
 
 
 def id_array(ids: Sequence[int]) -> Tuple[Any, int]:
-    """Ids as C has them. Of numpy's integers, too."""
+    """Ids as a C array. Accepts numpy's integers."""
     count = len(ids)
     limit = 1 << 31
     values = [operator.index(value) for value in ids]

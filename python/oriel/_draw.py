@@ -190,7 +190,7 @@ def text(plan: "Plan") -> str:
 
 
 def svg(plan: "Plan") -> str:
-    """One bar as long as the memory: what each part takes, and what is left."""
+    """One bar as long as the memory, with its parts."""
     width, bar_top, bar_height, left = 640.0, 34, 30, 10.0
     room = max(plan.memory_bytes, plan.total_bytes, 1)
     scale = (width - 2 * left) / room
@@ -226,7 +226,7 @@ def svg(plan: "Plan") -> str:
 
 
 def html(plan: "Plan") -> str:
-    """The bar, and what was weighed."""
+    """The bar, and the table of formats."""
     if not _attends(plan):
         return f"<div>{svg(plan)}</div>"
     rows = []

@@ -5,55 +5,55 @@ from typing import Dict, Type
 
 
 class Error(Exception):
-    """What an Oriel call could not do. `str(error)` is one line, "WHAT HAPPENED: WHAT TO DO"."""
+    """A failed call. `str(error)` is one line, "WHAT HAPPENED: WHAT TO DO"."""
 
     status = 15  # oriel_status
 
 
 class ArgumentError(Error, ValueError):
-    """A value out of range, or a name that is not known."""
+    """A value out of range, or an unknown name."""
 
     status = 1
 
 
 class FileError(Error, OSError):
-    """A file cannot be opened, read or written, or changed meanwhile."""
+    """A file cannot be opened, read or written, or changed during the call."""
 
     status = 2
 
 
 class FormatError(Error):
-    """A file that is no GGUF file, or bytes that are no snapshot for this model."""
+    """A damaged file, or the wrong kind of file."""
 
     status = 3
 
 
 class UnsupportedError(Error):
-    """Well formed, but this build cannot run it."""
+    """A sound file or request that this build cannot run."""
 
     status = 4
 
 
 class BudgetError(Error):
-    """Does not fit the memory given; `Plan.minimum_bytes` would do."""
+    """Does not fit the memory; `Plan.minimum_bytes` is enough."""
 
     status = 5
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """The system or the device refused memory that was planned."""
+    """The system or the device refused planned memory."""
 
     status = 6
 
 
 class NoDeviceError(Error):
-    """The device that was asked for is not there, or not usable."""
+    """The requested device is missing or unusable."""
 
     status = 7
 
 
 class DeviceError(Error):
-    """The device was lost, or its driver failed. `Session.recover` goes on, on that device or another."""
+    """The device was lost, or its driver failed. `Session.recover` continues on that device or another."""
 
     status = 8
 
@@ -77,7 +77,7 @@ class StateError(Error):
 
 
 class ContextError(Error):
-    """Text longer than the window, or a way back to what is no longer held."""
+    """Longer than the window, or evicted."""
 
     status = 13
 
@@ -89,7 +89,7 @@ class TextError(Error, ValueError):
 
 
 class SpeedError(Error):
-    """Slower than `min_speed`, whatever is chosen."""
+    """Slower than `min_speed` with every format."""
 
     status = 16
 
@@ -111,7 +111,7 @@ CLASSES: Dict[int, Type[Error]] = {
 
 
 def error_of(status: int, line: str) -> Error:
-    """A status that a newer library returns is an `Error` that keeps its number in the text."""
+    """An unknown status of a newer library is an `Error` with its number."""
     if status in CLASSES:
         return CLASSES[status](line)
     return Error(line or f"status {status}")

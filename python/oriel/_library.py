@@ -16,7 +16,7 @@ NAMES = {"win32": ("oriel.dll", "liboriel.dll"), "darwin": ("liboriel.dylib",)}.
 
 
 def _candidates() -> Iterator[str]:
-    """What ORIEL_LIBRARY names, and nothing else; else the package's own; else the system's."""
+    """Only the library that ORIEL_LIBRARY names, if it is set. Else the package's own, then the system's."""
     named = os.environ.get("ORIEL_LIBRARY")
     if named:
         yield named
