@@ -13,12 +13,12 @@ function typeOf({ name, type, choices, help }) {
   const words = (choices || []).map(word);
   switch (type) {
     case 'bytes': return 'number | string';
-    case 'count': return ['number', 'bigint', ...words].join(' | ');
+    case 'count': return ['number', 'bigint', ...(name === 'date' ? ['Date'] : []), ...words].join(' | ');
     case 'number': return 'number';
     case 'flag': return 'boolean';
     case 'choice': return [...words, ...words.filter((one) => /^"\d+"$/.test(one)).map(JSON.parse)].join(' | ');
     case 'list': return 'number[] | string[] | string';
-    case 'text': return name === 'date' ? 'Date | string' : /\bJSON\b/.test(help) ? 'object | string' : 'string';
+    case 'text': return help.startsWith('JSON') ? 'object | string' : 'string';
     default: return 'string';
   }
 }

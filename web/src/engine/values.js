@@ -51,7 +51,7 @@ function parse(text) {
 /** All digits of a number: the library reads no exponents. */
 function digitsOf(number) {
   if (Number.isInteger(number)) return BigInt(number).toString();
-  return Number.isFinite(number) && Math.abs(number) < 1e-6 ? number.toFixed(40) : String(number);
+  return String(number).replace(/^(-?)(\d)\.?(\d*)e-(\d+)$/, (_, sign, first, rest, power) => `${sign}0.${'0'.repeat(power - 1)}${first}${rest}`);
 }
 
 function settingOf(value) {
