@@ -9,11 +9,11 @@ const dist = resolve(process.argv[2] || fileURLToPath(new URL('dist', import.met
 const camel = (name) => name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
 const word = (choice) => (choice.endsWith(':N') ? `\`${choice.slice(0, -1)}\${number}\`` : JSON.stringify(choice));
 
-function typeOf({ name, type, choices, help }) {
-  const words = (choices || []).map(word);
+function typeOf({ name, type, most, choices, help }) {
+  const words = (choices || []).filter((choice) => type === 'choice' || !/^\d/.test(choice)).map(word);
   switch (type) {
     case 'bytes': return 'number | string';
-    case 'count': return ['number', 'bigint', ...(name === 'date' ? ['Date'] : []), ...words].join(' | ');
+    case 'count': return ['number', ...(most > 2 ** 53 ? ['bigint'] : []), ...(name === 'date' ? ['Date'] : []), ...words].join(' | ');
     case 'number': return 'number';
     case 'flag': return 'boolean';
     case 'choice': return [...words, ...words.filter((one) => /^"\d+"$/.test(one)).map(JSON.parse)].join(' | ');
