@@ -57,9 +57,10 @@ describe('calls', { skip: noModule }, () => {
   });
 
   test('a_system_message_that_fails_is_said_by_the_first_call', async () => {
-    for (const system of [42, 'Be kind. \ud83d', [{ type: 'image_url', image_url: { url: 'x' } }]]) {
+    const image = [{ type: 'image_url', image_url: { url: 'x' } }];
+    for (const [system, status] of [[42, 'argument'], ['Be kind. \ud83d', 'argument'], [image, 'unsupported']]) {
       const other = model.session({ system });
-      await assert.rejects(other.reply('Hello!', greedy).result, argument);
+      await assert.rejects(other.reply('Hello!', greedy).result, { status });
       await other.dispose();
     }
     const other = model.session({ system: 'Be kind.' });  // nothing is left of those
