@@ -18,7 +18,10 @@ const { hostOf } = require('../src/engine/host.js');
 const folder = mkdtempSync(join(tmpdir(), 'oriel-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Answers everything with its name. A reply ends when it is told to stop; a model named 'exit' ends the worker. */
+/**
+ * Answers everything with its name and arguments. A reply ends when it is told to stop, and is an error if its message is
+ * 'unread'. A model named 'exit' ends the worker.
+ */
 const worker = new URL(`data:text/javascript,${encodeURIComponent(`
 import { parentPort as port } from 'node:worker_threads';
 let name;
@@ -31,7 +34,9 @@ port.on('message', ({ id, call, args }) => {
   }
   const answer = () => {
     const over = call !== 'reply' || Atomics.load(args.stop.word, 0);
-    if (over) port.postMessage({ id, value: call === 'reply' ? { stopReason: 'cancelled' } : { call } });
+    const unread = over && call === 'reply' && args.messages.content === 'unread';
+    if (unread) port.postMessage({ id, error: { status: 10, message: 'cancelled' } });
+    else if (over) port.postMessage({ id, value: call === 'reply' ? { stopReason: 'cancelled' } : { call, args } });
     else setTimeout(answer, 5);
   };
   answer();
@@ -63,6 +68,24 @@ test('one_signal_ends_all_its_replies', endless, async () => {
   stop.abort();
   for (const reply of replies) await assert.rejects(reply.result, { name: 'AbortError' });
   await model.dispose();
+});
+
+test('an_aborted_reply_throws_the_reason_also_while_reading', endless, async () => {
+  const model = await load();
+  for (const message of ['Hello!', 'unread']) {
+    const stop = new AbortController();
+    const reply = model.session().reply(message, { signal: stop.signal });
+    await model.session().stats();
+    const reason = new Error('mine');
+    stop.abort(reason);
+    await assert.rejects(reply.result, (error) => error === reason);
+  }
+  await model.dispose();
+});
+
+test('every_option_reaches_the_worker', endless, async () => {
+  const { args } = await Oriel.plan('model', { worker, log() {}, memory: '300MB', contextSize: 5, prefillBatch: 64 });
+  assert.deepEqual(args, { memory: '300MB', contextSize: 5, prefillBatch: 64 });
 });
 
 test('dispose_ends_the_replies_of_a_session', endless, async () => {
