@@ -15,7 +15,7 @@ export class OrielError extends Error {
 }
 
 const ignore = () => {};
-const logLevels = { error: 0, warning: 1, info: 2, debug: 3 };
+const logLevels = { warning: 1, info: 2, debug: 3 };
 
 /** Requests to one worker, and what it tells meanwhile. */
 class Client {
@@ -32,11 +32,13 @@ class Client {
   }
 
   static async open(platform, source, options) {
+    const level = logLevels[options.logLevel ?? 'warning'];
+    if (level === undefined) throw new OrielError(`logLevel is ${JSON.stringify(options.logLevel)}: give warning, info or debug`, 1);
     const wish = Number(options.threads) || Math.min(platform.processors(), 8);
     const client = new Client(platform, options, platform.shares() ? wish : 1);
     const settings = {
       threads: client.threads, assets: platform.assets(options.assets),
-      logLevel: options.log ? logLevels[options.logLevel || 'warning'] : -1,
+      logLevel: options.log ? level : -1,
     };
     try {
       await client.ask('start', { source: platform.place(source), name: nameOf(source), settings });

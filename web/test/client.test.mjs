@@ -86,6 +86,7 @@ test('an_aborted_reply_throws_the_reason_also_while_reading', endless, async () 
 test('every_option_reaches_the_worker', endless, async () => {
   const { args } = await Oriel.plan('model', { worker, log() {}, memory: '300MB', contextSize: 5, prefillBatch: 64 });
   assert.deepEqual(args, { memory: '300MB', contextSize: 5, prefillBatch: 64 });
+  await assert.rejects(load({ logLevel: 'verbose' }), { status: 'argument', message: /"verbose": give warning/ });
 });
 
 test('dispose_ends_the_replies_of_a_session', endless, async () => {
