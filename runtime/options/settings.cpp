@@ -75,7 +75,7 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
   } else if (row.store == OptionStore::kTextList) {
     add("", "at most 16 texts");
   } else if (is_number) {
-    char range[80];
+    char range[128];
     std::snprintf(range, sizeof(range), "%s from %.20g to %.20g",
                   row.type == OptionType::kNumber  ? "a number"
                   : row.type == OptionType::kCount ? "a whole number"
