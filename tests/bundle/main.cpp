@@ -154,9 +154,8 @@ void checkOnly(const Device& device) {
 
 /// The library reads the names with all other options, for any model.
 void checkDisabled(const Device& device) {
-  const oriel_options options = device.options();
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  const Options options = device.options();
+  oriel_plan plan = ORIEL_PLAN_INIT;
   if (oriel_plan_shape("llama-3.2-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan) ==
       ORIEL_ERROR_ARGUMENT) {
     throw WrongUsage(lastError());

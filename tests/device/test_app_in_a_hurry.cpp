@@ -15,7 +15,7 @@ Struct sized() {
   return made;
 }
 
-ModelPtr loadModel(const oriel_options& options, const char* path = kTrained) {
+ModelPtr loadModel(const Options& options, const char* path = kTrained) {
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));
   return ModelPtr(model);
@@ -33,7 +33,7 @@ const char* const kAngles =
 class RoomForAPrefix : public ScratchFolder {
  protected:
   RoomForAPrefix() {
-    oriel_options options = cpuOptions(&log_);
+    Options options = cpuOptions(&log_);
     options.sessions = 2;
     options.prefix_tokens = 60;
     model_ = loadModel(options);
@@ -77,7 +77,7 @@ TEST_F(RoomForAPrefix, no_session_is_said_to_have_less_than_the_prefix) {
   EXPECT_EQ(ORIEL_OK, oriel_prefix_set(first.get()));
   EXPECT_EQ(ORIEL_OK, append(first, {400}));
   const std::vector<float> expected = logitsOf(first);
-  auto options = sized<oriel_session_options>();
+  auto options = sized<SessionOptions>();
   options.assumed_tokens = 3;
   oriel_session* other = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(model_.get(), &options, &other));
@@ -94,7 +94,7 @@ TEST_F(RoomForAPrefix, no_session_is_said_to_have_less_than_the_prefix) {
 TEST_F(RoomForAPrefix, a_session_of_another_day_begins_behind_it) {
   auto chat = sized<oriel_chat_options>();
   chat.date = 20240101;
-  auto options = sized<oriel_session_options>();
+  auto options = sized<SessionOptions>();
   options.chat = &chat;
   const SessionPtr first = newSession(model_, &options);
   EXPECT_EQ(ORIEL_OK, append(first, ids_));
@@ -117,7 +117,7 @@ class HurriedChat : public ScratchFolder {
   SessionPtr chatWith(const char* chat_template) {
     auto chat = sized<oriel_chat_options>();
     chat.chat_template = chat_template;
-    auto options = sized<oriel_session_options>();
+    auto options = sized<SessionOptions>();
     options.chat = &chat;
     options.progress = countProgress;
     options.progress_user = this;
@@ -128,14 +128,14 @@ class HurriedChat : public ScratchFolder {
   }
   static std::vector<uint8_t> saved(const SessionPtr& session) {
     size_t needed = 0;
-    (void)oriel_session_save(session.get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(session.get(), nullptr, 0, &needed);
     std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
     return bytes;
   }
 
   CapturedLog log_;
-  oriel_options options_ = {};
+  Options options_ = {};
   ModelPtr model_;
   bool cancels_ = false;
 };
@@ -150,7 +150,7 @@ TEST_F(HurriedChat, a_snapshot_that_cannot_be_read_leaves_what_was_said) {
   ASSERT_EQ(ORIEL_OK, speak(own, oriel_chat_reply, 6).status);
   const std::string said = transcriptOf(own);
   const std::vector<int32_t> expected = generateIds(own, 8);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind_turns(own.get(), 1, 0));
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(own.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0));
 
   const SessionPtr again = chatWith(kBrackets);
   ASSERT_EQ(ORIEL_OK, say(again, "My important conversation."));
@@ -158,8 +158,7 @@ TEST_F(HurriedChat, a_snapshot_that_cannot_be_read_leaves_what_was_said) {
   ASSERT_EQ(said, transcriptOf(again));
   const uint64_t position = positionOf(again);
   const auto readSnapshot = [&] {
-    return oriel_session_restore_as(again.get(), snapshot.data(), snapshot.size(),
-                                    ORIEL_RESTORE_READ, nullptr);
+    return oriel_snapshot_restore(again.get(), snapshot.data(), snapshot.size(), ORIEL_RESTORE_READ, nullptr);
   };
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, readSnapshot());
   EXPECT_EQ(said, transcriptOf(again));
@@ -182,10 +181,10 @@ TEST_F(HurriedChat, two_templates_are_two_formats) {
   ASSERT_EQ(ORIEL_OK, say(angles, "first"));
   const std::vector<uint8_t> snapshot = saved(angles);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_restore(chatWith(kAngles).get(), snapshot.data(), snapshot.size()));
+            oriel_snapshot_restore(chatWith(kAngles).get(), snapshot.data(), snapshot.size(), 0, nullptr));
   const SessionPtr brackets = chatWith(kBrackets);
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
-            oriel_session_restore(brackets.get(), snapshot.data(), snapshot.size()));
+            oriel_snapshot_restore(brackets.get(), snapshot.data(), snapshot.size(), 0, nullptr));
   EXPECT_TRUE(log_.says("chat format jinja-")) << log_.errors();
 }
 
@@ -198,7 +197,7 @@ TEST_F(HurriedChat, a_reply_that_no_token_can_begin_is_asked_for_again) {
   for (int32_t id = 0; id < 1024; ++id) {
     none.push_back({id, -std::numeric_limits<float>::infinity()});
   }
-  oriel_generate_options options = greedyOptions(5);
+  ReplyOptions options = greedyOptions(5);
   options.logit_bias = none.data();
   options.logit_bias_count = static_cast<uint32_t>(none.size());
   options.grammar = "root ::= \"a\"";
@@ -241,7 +240,7 @@ TEST_F(HurriedChat, a_folder_without_a_name_is_not_the_root) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_trim(model_.get(), ORIEL_TRIM_CACHE, ""));
   EXPECT_TRUE(log_.says("folder")) << log_.errors();
   EXPECT_EQ(ORIEL_OK, say(session, "Hello."));
-  oriel_options recalls = cpuOptions(&log_);
+  Options recalls = cpuOptions(&log_);
   recalls.recall_bytes = 1 << 20;
   recalls.recall_dir = "";
   oriel_model* model = nullptr;
@@ -253,7 +252,7 @@ TEST_F(HurriedChat, a_folder_without_a_name_is_not_the_root) {
 
 TEST(Hurried, what_a_failed_call_would_have_made_is_null) {
   int something = 0;
-  oriel_options unsized_options = {};
+  Options unsized_options = {};
   auto* model = reinterpret_cast<oriel_model*>(&something);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTrained, &unsized_options, &model));
   EXPECT_EQ(nullptr, model);
@@ -262,7 +261,7 @@ TEST(Hurried, what_a_failed_call_would_have_made_is_null) {
   EXPECT_EQ(nullptr, model);
   const Loaded loaded = load(kTrained, cpuOptions(nullptr));
   auto* session = reinterpret_cast<oriel_session*>(&something);
-  oriel_session_options unsized_session = {};
+  SessionOptions unsized_session = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_create(loaded.model.get(), &unsized_session, &session));
   EXPECT_EQ(nullptr, session);
@@ -273,7 +272,7 @@ TEST(Hurried, what_a_failed_call_would_have_made_is_null) {
 
 TEST(Hurried, a_struct_size_of_another_meaning_is_none) {
   const Loaded loaded = load(kTrained, cpuOptions(nullptr));
-  oriel_generate_options options = greedyOptions(1);
+  ReplyOptions options = greedyOptions(1);
   oriel_stats stats = {};
   for (const size_t size : {SIZE_MAX, SIZE_MAX / 2, size_t{1} << 20, size_t{3}, size_t{0}}) {
     options.struct_size = stats.struct_size = size;
@@ -300,8 +299,8 @@ TEST(Hurried, bits_that_are_no_flags_are_refused) {
               oriel_detokenize(loaded.model.get(), ids, 0, flags, text, 64, &needed));
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 0,
                                                         flags, ids, 64, &needed));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_return(session, "here", flags));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_rewind_turns(session, 1, flags));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, "here", flags));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_go_back(session, ORIEL_BACK_BY_TURNS, 1, nullptr, flags));
   }
   EXPECT_EQ(2u, statsOf(loaded).position);
 }
@@ -316,8 +315,8 @@ TEST(Hurried, an_empty_conversation_is_measured_without_a_buffer) {
 }
 
 TEST(Hurried, no_weights_no_layers) {
-  oriel_options options = cpuOptions(nullptr);
-  options.device = ORIEL_DEVICE_NONE;
+  Options options = cpuOptions(nullptr);
+  options.device = "none";
   const ModelPtr model = loadModel(options);
   size_t needed = 77;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_layer_formats(model.get(), nullptr, 0, &needed));
@@ -326,7 +325,7 @@ TEST(Hurried, no_weights_no_layers) {
 
 TEST(Hurried, an_empty_system_prompt_is_no_prefix) {
   CapturedLog log;
-  oriel_options options = cpuOptions(&log);
+  Options options = cpuOptions(&log);
   const std::string folder = testing::TempDir();
   options.recall_bytes = 1 << 20;
   options.recall_dir = folder.c_str();
@@ -364,7 +363,7 @@ struct Closing {
 class ClosedWindow : public ScratchFolder {
  protected:
   ClosedWindow() {
-    oriel_options options = cpuOptions(nullptr);
+    Options options = cpuOptions(nullptr);
     options.log = Closing::onLog;
     options.log_user = &closing_;
     options.prefix_tokens = 40;
@@ -403,7 +402,7 @@ TEST_F(ClosedWindow, while_the_log_is_told_why_not) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_detokenize(model_.get(), &none, 1, 0, nullptr, 0, &needed));
   EXPECT_LE(1u, closing_.tried);
   closing_.tried = 0;
-  auto options = sized<oriel_session_options>();
+  auto options = sized<SessionOptions>();
   options.first_position = UINT64_MAX;
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(model_.get(), &options, &session));

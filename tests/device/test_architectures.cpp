@@ -158,9 +158,9 @@ TEST(LocalLayers, every_device_agrees_with_the_reference_executor_in_every_forma
   const std::vector<int32_t> ids = someIds(50, 320);
   for (const oriel_kv_format k : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
     for (const oriel_kv_format v : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
-      oriel_options options = windowOptions(3, 24, 8, k, v);
+      Options options = windowOptions(3, 24, 8, k, v);
       const auto got = evaluate(load(file.path(), options), ids);
-      options.device = ORIEL_DEVICE_CPU;
+      options.device = "cpu";
       const auto want = evaluate(load(file.path(), options), ids);
       for (size_t t = 0; t < ids.size(); ++t) {
         // As in test_cache_formats.cpp: a last bit upstream may tip a code.
@@ -209,20 +209,20 @@ TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
   // Before any wrap, between the wraps of local and global rings, and after both.
   for (const Case& c : {Case{ORIEL_KV_F16, 5}, Case{ORIEL_KV_F16, 150}, Case{ORIEL_KV_INT8, 40},
                         Case{ORIEL_KV_INT4, 150}}) {
-    const oriel_options options = windowOptions(4, 60, 8, c.format, c.format);
+    const Options options = windowOptions(4, 60, 8, c.format, c.format);
     const Loaded loaded = load(file.path(), options);
     mustAppend(loaded, someIds(c.tokens, 320));
     size_t needed = 0;
     EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-              oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
+              oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed));
     std::vector<uint8_t> bytes(needed);
     ASSERT_EQ(ORIEL_OK,
-              oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
     const auto expected = greedy(loaded, 70);
     const auto expected_logits = logitsOf(loaded);
     const Loaded fresh = load(file.path(), options);
     mustAppend(fresh, someIds(111, 300));
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.session.get(), bytes.data(), bytes.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(fresh.session.get(), bytes.data(), bytes.size(), 0, nullptr));
     EXPECT_EQ(expected, greedy(fresh, 70)) << "format " << c.format << " after " << c.tokens;
     EXPECT_EQ(expected_logits, logitsOf(fresh));
   }
@@ -231,12 +231,12 @@ TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
 TEST(LocalLayers, rewinding_stops_where_their_ring_has_been_overwritten) {
   const TemporaryModel file(smallGemma());
   const std::vector<int32_t> ids = someIds(60, 320);
-  const oriel_options options = windowOptions(4, 100, 6);
+  const Options options = windowOptions(4, 100, 6);
   const Loaded loaded = load(file.path(), options);
   mustAppend(loaded, ids);
   // The global layers still have everything; the local ones 8 + 5 tokens.
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 53));
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 54));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 53));
+  EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 54));
   mustAppend(loaded, {ids.begin() + 54, ids.end()});
   const auto again = logitsOf(loaded);
   const Loaded fresh = load(file.path(), options);
@@ -245,14 +245,13 @@ TEST(LocalLayers, rewinding_stops_where_their_ring_has_been_overwritten) {
   // While the local ring has never wrapped, anything goes.
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   mustAppend(loaded, {ids.begin(), ids.begin() + 13});
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 1));
+  EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 1));
 }
 
 TEST(LocalLayers, the_view_says_what_they_saw) {
   const TemporaryModel file(smallGemma());
   const Loaded loaded = load(file.path(), windowOptions(4, 20, 8));
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
+  oriel_view view = ORIEL_INIT(oriel_view);
   mustAppend(loaded, someIds(6, 320));
   ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
   EXPECT_EQ(0u, view.group_first_visible[1]);
@@ -268,16 +267,15 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
   gemma.local_window = 90;
   gemma.chat_template = kChatMlTemplate;
   const TemporaryModel file(gemma);
-  oriel_options options = windowOptions(4, 100, 16);
-  options.device = ORIEL_DEVICE_CPU;  // nothing here but indices
+  Options options = windowOptions(4, 100, 16);
+  options.device = "cpu";  // nothing here but indices
   const Loaded loaded = load(file.path(), options);
   const std::string text =
       "in bytes";  // with its frame less than half the window: a turn is evicted as a whole
   uint32_t bounded = 0;
   for (int turn = 0; turn < 12; ++turn) {
     ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
-    oriel_view view = {};
-    view.struct_size = sizeof(view);
+    oriel_view view = ORIEL_INIT(oriel_view);
     ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
     const uint64_t own = view.position > 90 ? view.position - 90 : 0;
     const bool evicted = view.position > 4 + 100;
@@ -295,7 +293,7 @@ TEST(Architectures, a_window_of_all_layers_bounds_the_window_that_is_chosen) {
   phi.architecture = "phi3";
   phi.local_window = 130;
   const TemporaryModel file(phi);
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 256u << 20;
   const Loaded loaded = load(file.path(), options);
   EXPECT_EQ(130u, planOf(loaded).window_tokens + planOf(loaded).sink_tokens);

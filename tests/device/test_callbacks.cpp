@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/sessions.h"
 
 namespace oriel_internal::test::test_callbacks {
@@ -51,7 +51,7 @@ Struct sized() {
   return made;
 }
 
-const oriel_generate_options kOneToken = greedyOptions(1);
+const ReplyOptions kOneToken = greedyOptions(1);
 const int32_t kId = 1;
 const char* const kMessage = R"({"role": "user", "content": "x"})";
 const char* const kList = R"([{"role": "user", "content": "x"}])";
@@ -92,8 +92,7 @@ const std::vector<Call>& everyCall() {
        [](Caller* on) { return oriel_chat_add(on->session, "user", "x", 1); }},
       {"oriel_chat_add_json", Rule::kRefused,
        [](Caller* on) {
-         return oriel_chat_add_json(on->session, kMessage,
-                                    std::char_traits<char>::length(kMessage));
+         return oriel_chat_add(on->session, nullptr, kMessage, std::char_traits<char>::length(kMessage));
        }},
       {"oriel_chat_reply", Rule::kRefused,
        [](Caller* on) {
@@ -105,7 +104,7 @@ const std::vector<Call>& everyCall() {
                             1 << 20, &on->needed, nullptr);
        }},
       {"oriel_session_append", Rule::kRefused,
-       [](Caller* on) { return oriel_session_append(on->session, &kId, 1); }},
+       [](Caller* on) { return oriel_session_append(on->session, &kId, 1, nullptr, nullptr); }},
       {"oriel_session_append_text", Rule::kRefused,
        [](Caller* on) { return oriel_session_append_text(on->session, "x", 1, 0); }},
       {"oriel_session_generate", Rule::kRefused,
@@ -119,28 +118,28 @@ const std::vector<Call>& everyCall() {
        }},
       {"oriel_session_evaluate", Rule::kRefused,
        [](Caller* on) {
-         return oriel_session_evaluate(on->session, &kId, 1, ignoreLogits, nullptr);
+         return oriel_session_append(on->session, &kId, 1, ignoreLogits, nullptr);
        }},
       {"oriel_session_rewind", Rule::kRefused,
-       [](Caller* on) { return oriel_session_rewind(on->session, 0); }},
+       [](Caller* on) { return goBackTo(on->session, 0); }},
       {"oriel_session_recall", Rule::kRefused,
-       [](Caller* on) { return oriel_session_recall(on->session, "x", 1); }},
+       [](Caller* on) { return oriel_session_retrieve(on->session, "x", 1); }},
       {"oriel_session_get_recalled", Rule::kAsks,
        [](Caller* on) {
          return oriel_session_get_recalled(on->session, on->ids(), 1024, &on->needed);
        }},
       {"oriel_session_save", Rule::kRefused,
        [](Caller* on) {
-         return oriel_session_save(on->session, on->room.data(), on->room.size(), &on->needed);
+         return oriel_snapshot_save(on->session, on->room.data(), on->room.size(), &on->needed);
        }},
       {"oriel_session_restore", Rule::kRefused,
        [](Caller* on) {
-         return oriel_session_restore(on->session, on->room.data(), on->room.size());
+         return oriel_snapshot_restore(on->session, on->room.data(), on->room.size(), 0, nullptr);
        }},
       {"oriel_session_save_file", Rule::kRefused,
-       [](Caller* on) { return oriel_session_save_file(on->session, on->file.c_str()); }},
+       [](Caller* on) { return oriel_session_save(on->session, on->file.c_str(), 0); }},
       {"oriel_session_restore_file", Rule::kRefused,
-       [](Caller* on) { return oriel_session_restore_file(on->session, on->file.c_str()); }},
+       [](Caller* on) { return oriel_session_restore(on->session, on->file.c_str(), 0, nullptr); }},
       {"oriel_session_destroy", Rule::kDoesNothingBut,
        [](Caller* on) {
          oriel_session_destroy(on->session);
@@ -246,9 +245,9 @@ const std::vector<Call>& everyCall() {
       {"oriel_session_mark", Rule::kRefused,
        [](Caller* on) { return oriel_session_mark(on->session, "here"); }},
       {"oriel_session_return", Rule::kRefused,
-       [](Caller* on) { return oriel_session_return(on->session, "here", 0); }},
+       [](Caller* on) { return oriel_session_go_back(on->session, ORIEL_BACK_TO_MARK, 0, "here", 0); }},
       {"oriel_session_rewind_turns", Rule::kRefused,
-       [](Caller* on) { return oriel_session_rewind_turns(on->session, 1, 0); }},
+       [](Caller* on) { return oriel_session_go_back(on->session, ORIEL_BACK_BY_TURNS, 1, nullptr, 0); }},
       {"oriel_session_fork", Rule::kRefused,
        [](Caller* on) {
          oriel_session* fork = nullptr;
@@ -260,14 +259,14 @@ const std::vector<Call>& everyCall() {
        [](Caller* on) { return oriel_transcript_import(on->session, "[]", 2); }},
       {"oriel_session_restore_as", Rule::kRefused,
        [](Caller* on) {
-         return oriel_session_restore_as(on->session, on->room.data(), on->room.size(), 0, nullptr);
+         return oriel_snapshot_restore(on->session, on->room.data(), on->room.size(), 0, nullptr);
        }},
       {"oriel_session_restore_file_as", Rule::kRefused,
        [](Caller* on) {
-         return oriel_session_restore_file_as(on->session, on->file.c_str(), 0, nullptr);
+         return oriel_session_restore(on->session, on->file.c_str(), 0, nullptr);
        }},
       {"oriel_session_save_file_as", Rule::kRefused,
-       [](Caller* on) { return oriel_session_save_file_as(on->session, on->file.c_str(), 0); }},
+       [](Caller* on) { return oriel_session_save(on->session, on->file.c_str(), 0); }},
       {"oriel_reply_many", Rule::kRefused,
        [](Caller* on) {
          auto reply = sized<oriel_reply>();
@@ -278,7 +277,7 @@ const std::vector<Call>& everyCall() {
       {"oriel_prefix_set", Rule::kRefused,
        [](Caller* on) { return oriel_prefix_set(on->session); }},
       {"oriel_prefix_clear", Rule::kRefusedInside,
-       [](Caller* on) { return oriel_prefix_clear(on->model); }},
+       [](Caller* on) { return oriel_prefix_set(on->model, nullptr); }},
       {"oriel_trim", Rule::kRefusedInside,
        [](Caller* on) { return oriel_trim(on->model, ORIEL_TRIM_SCRATCH, nullptr); }},
       {"oriel_pause", Rule::kRefusedInside, [](Caller* on) { return oriel_pause(on->model); }},
@@ -294,7 +293,7 @@ const std::vector<Call>& everyCall() {
 const std::set<std::string>& builtCalls() {
   static const std::set<std::string> built = [] {
     std::set<std::string> names;
-    oriel_options plain = cpuOptions(nullptr);
+    Options plain = cpuOptions(nullptr);
     plain.transcript_bytes = 4096;
     const Loaded loaded = load(kTrained, plain);
     Caller app;
@@ -343,14 +342,14 @@ struct Inside {
 class Callbacks : public testing::Test {
  protected:
   void SetUp() override {
-    oriel_options options = cpuOptions(nullptr);
+    Options options = cpuOptions(nullptr);
     options.transcript_bytes = 4096;
     options.log = onLog;
     options.log_user = this;
     options.transcript_bytes = 65536;
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &app_.model)) << log_.errors();
     loaded_.model.reset(app_.model);
-    auto session = sized<oriel_session_options>();
+    auto session = sized<SessionOptions>();
     session.progress = Inside::onProgress;
     session.progress_user = &on_progress_;
     ASSERT_EQ(ORIEL_OK, oriel_session_create(app_.model, &session, &app_.session));
@@ -393,19 +392,19 @@ class Callbacks : public testing::Test {
 
   std::vector<uint8_t> snapshot() {
     size_t needed = 0;
-    (void)oriel_session_save(session(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(session(), nullptr, 0, &needed);
     std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(session(), bytes.data(), bytes.size(), &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session(), bytes.data(), bytes.size(), &needed));
     return bytes;
   }
 
   /// `call` does the same, to the bit, whether its callbacks try everything or not.
   void expectNothingChanges(Inside* inside, const std::function<oriel_status()>& call) {
     const std::vector<uint8_t> begin = snapshot();
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session(), begin.data(), begin.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session(), begin.data(), begin.size(), 0, nullptr));
     const oriel_status expected_status = call();
     const std::vector<uint8_t> expected = snapshot();
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session(), begin.data(), begin.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session(), begin.data(), begin.size(), 0, nullptr));
     inside->work = tryEverything();
     inside->ran = 0;
     EXPECT_EQ(expected_status, call());
@@ -450,14 +449,14 @@ TEST(CallbackRules, name_every_function_that_takes_a_session_or_a_model) {
 }
 
 TEST_F(Callbacks, a_token_callback_may_ask_but_change_nothing) {
-  const oriel_generate_options options = wildOptions(12, /*seed=*/5);
+  const ReplyOptions options = wildOptions(12, /*seed=*/5);
   expectNothingChanges(&inside_, [&] {
     return oriel_chat_reply(session(), &options, Inside::onToken, &inside_, nullptr);
   });
 }
 
 TEST_F(Callbacks, a_part_callback_may_ask_but_change_nothing) {
-  oriel_generate_options options = wildOptions(12, /*seed=*/5);
+  ReplyOptions options = wildOptions(12, /*seed=*/5);
   options.on_part = Inside::onPart;
   options.part_user = &inside_;
   expectNothingChanges(
@@ -467,7 +466,7 @@ TEST_F(Callbacks, a_part_callback_may_ask_but_change_nothing) {
 TEST_F(Callbacks, a_logits_callback_may_ask_but_change_nothing) {
   const std::vector<int32_t> ids = someIds(40, 2000);
   expectNothingChanges(&inside_, [&] {
-    return oriel_session_evaluate(session(), ids.data(), ids.size(), Inside::onLogits, &inside_);
+    return oriel_session_append(session(), ids.data(), ids.size(), Inside::onLogits, &inside_);
   });
 }
 
@@ -478,14 +477,13 @@ TEST_F(Callbacks, a_progress_callback_may_ask_but_change_nothing) {
 
 TEST_F(Callbacks, the_logs_callback_may_ask_but_change_nothing) {
   const int32_t wrong = -1;
-  expectNothingChanges(&on_log_, [&] { return oriel_session_append(session(), &wrong, 1); });
+  expectNothingChanges(&on_log_, [&] { return oriel_session_append(session(), &wrong, 1, nullptr, nullptr); });
 }
 
 TEST_F(Callbacks, what_may_be_asked_is_answered) {
   inside_.work = [this] {
     const oriel_stats stats = statsOf(loaded_);
-    oriel_view view = {};
-    view.struct_size = sizeof(view);
+    oriel_view view = ORIEL_INIT(oriel_view);
     EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session(), &view));
     EXPECT_EQ(stats.position, view.position);
     std::vector<int32_t> ids(512);
@@ -499,7 +497,7 @@ TEST_F(Callbacks, what_may_be_asked_is_answered) {
     EXPECT_FALSE(rendered(loaded_, {{"user", "Hello"}}, true).empty());
     oriel_session_cancel(session());
   };
-  const oriel_generate_options options = greedyOptions(12);
+  const ReplyOptions options = greedyOptions(12);
   EXPECT_EQ(ORIEL_ERROR_CANCELLED,
             oriel_chat_reply(session(), &options, Inside::onToken, &inside_, nullptr));
   EXPECT_LT(0u, inside_.ran);
@@ -522,14 +520,14 @@ TEST(CallbacksOfTheLog, may_not_change_the_session_and_do_not_go_round_for_ever)
       oriel_model_free(self->loaded.model.get());
     }
   } app;
-  oriel_options options = cpuOptions(nullptr);
+  Options options = cpuOptions(nullptr);
   options.log = App::onLog;
   options.log_user = &app;
   Loaded loaded = load(kRandom, options);
   app.loaded.model.swap(loaded.model);
   app.loaded.session.swap(loaded.session);
   const int32_t wrong = -1;
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(app.loaded.session.get(), &wrong, 1));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(app.loaded.session.get(), &wrong, 1, nullptr, nullptr));
   EXPECT_LE(1u, app.lines);
   EXPECT_GE(8u, app.lines);
   EXPECT_EQ(ORIEL_OK, append(app.loaded, {1, 2}));
@@ -554,7 +552,7 @@ TEST(Model, that_has_a_session_is_not_freed) {
 TEST_F(Callbacks, a_second_thread_is_refused_while_the_first_is_in_a_call) {
   const std::function<void()> work = tryEverything(/*from_another_thread=*/true);
   inside_.work = [&] { std::thread(work).join(); };
-  const oriel_generate_options options = greedyOptions(4);
+  const ReplyOptions options = greedyOptions(4);
   EXPECT_EQ(ORIEL_OK, oriel_chat_reply(session(), &options, Inside::onToken, &inside_, nullptr));
   EXPECT_TRUE(tried_);
   EXPECT_STREQ("", oriel_session_last_error(session())) << "those were the other thread's";

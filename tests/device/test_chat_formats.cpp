@@ -67,8 +67,8 @@ const std::string& talkativeModel() {
   return model.path();
 }
 
-oriel_options windowOf(uint32_t tokens) {
-  oriel_options options = makeOptions();
+Options windowOf(uint32_t tokens) {
+  Options options = makeOptions();
   options.memory_bytes = 64u << 20;
   options.window_tokens = tokens;
   options.chunk_tokens = 16;
@@ -79,7 +79,7 @@ oriel_options windowOf(uint32_t tokens) {
 
 class Talk {
  public:
-  Talk(const oriel_options& options, const std::string& format,
+  Talk(const Options& options, const std::string& format,
        const std::string& path = talkativeModel())
       : format_(format) {
     oriel_model* model = nullptr;
@@ -92,8 +92,7 @@ class Talk {
     format_ = format;
     loaded.session.reset();
     const oriel_chat_options chat = chatOptions();
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
+    SessionOptions session_options;
     session_options.chat = &chat;
     oriel_session* session = nullptr;
     const oriel_status status =
@@ -110,10 +109,9 @@ class Talk {
 
   /// Ids of a greedy reply.
   std::vector<int32_t> reply(uint32_t tokens, oriel_stop_reason* reason = nullptr) {
-    const oriel_generate_options options = greedyOptions(tokens);
+    const ReplyOptions options = greedyOptions(tokens);
     std::vector<int32_t> ids;
-    oriel_generation result = {};
-    result.struct_size = sizeof(result);
+    oriel_generation result = ORIEL_INIT(oriel_generation);
     EXPECT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), &options, keepId, &ids, &result));
     ids.resize(result.tokens);
     if (reason != nullptr) {
@@ -141,7 +139,7 @@ class Talk {
   /// What the model makes of the whole conversation at once.
   std::vector<float> logitsAfter(const std::vector<int32_t>& ids) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
     return logitsOf(loaded);
   }
 
@@ -160,8 +158,7 @@ class Talk {
 
  private:
   oriel_chat_options chatOptions() const {
-    oriel_chat_options chat = {};
-    chat.struct_size = sizeof(chat);
+    oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
     chat.chat_template = format_.c_str();
     return chat;
   }
@@ -272,11 +269,11 @@ TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had
     EXPECT_EQ(talk.reply(3), first);
     talk.add("user", "Something else?");
     talk.reply(3);
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(talk.loaded.session.get(), talk.turns().back()));
+    ASSERT_EQ(ORIEL_OK, goBackTo(talk.loaded.session.get(), talk.turns().back()));
     talk.add("user", "Two?");
     EXPECT_EQ(talk.reply(5), want) << format;
     // And the first question of all, right behind the system text.
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(talk.loaded.session.get(), talk.turns().front()));
+    ASSERT_EQ(ORIEL_OK, goBackTo(talk.loaded.session.get(), talk.turns().front()));
     talk.add("user", "One?");
     EXPECT_EQ(talk.reply(3), first) << format;
   }
@@ -285,7 +282,7 @@ TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had
 TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened) {
   // With the system text in the first user's turn, what is left after eviction is the template's
   // rendering of that text and the turns that are seen.
-  oriel_options options = windowOf(96);
+  Options options = windowOf(96);
   const std::string system = "Be brief.";
   uint32_t pinned = 0;
   {
@@ -304,8 +301,7 @@ TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened
     talk.add("assistant", "Yes.");
     lines.push_back({"assistant", "Yes."});
   }
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
+  oriel_view view = ORIEL_INIT(oriel_view);
   ASSERT_EQ(ORIEL_OK, oriel_session_get_view(talk.loaded.session.get(), &view));
   ASSERT_GT(view.first_visible, pinned);
   const std::vector<uint64_t> turns = talk.turns();
@@ -321,19 +317,18 @@ TEST(ChatFormats, a_snapshot_goes_on_inside_an_open_turn_and_in_the_same_format_
   talk.add("system", "Be brief.");
   std::vector<uint8_t> snapshot(1 << 20);
   size_t bytes = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(talk.loaded.session.get(), snapshot.data(),
-                                         snapshot.size(), &bytes));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(talk.loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
   talk.add("user", "One?");
   const std::vector<int32_t> want = talk.reply(4);
   const uint64_t position = talk.position();
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(talk.loaded.session.get()));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(talk.loaded.session.get(), snapshot.data(), bytes));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(talk.loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
   talk.add("user", "One?");
   EXPECT_EQ(talk.reply(4), want);
   EXPECT_EQ(talk.position(), position);
   ASSERT_EQ(ORIEL_OK, talk.restart("chatml"));
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
-            oriel_session_restore(talk.loaded.session.get(), snapshot.data(), bytes));
+            oriel_snapshot_restore(talk.loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
 }
 
 TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordinary) {
@@ -346,9 +341,9 @@ TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordina
     for (uint32_t end = kFirstWord; end < llama.n_vocab; ++end) {
       llama.renamed = {{end, "<end_of_turn>"}};
       const TemporaryModel named(llama);
-      oriel_options quick = windowOf(256);
+      Options quick = windowOf(256);
       quick.device =
-          ORIEL_DEVICE_CPU;  // for the search: a device may take a second to load a model
+          "cpu";  // for the search: a device may take a second to load a model
       Talk search(quick, "gemma3", named.path());
       (void)search.logitsAfter(search.rendered({{"user", "One?"}}, true));
       if (greedy(search.loaded, 1) != std::vector<int32_t>{static_cast<int32_t>(end)}) {
@@ -367,14 +362,13 @@ TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordina
 
 TEST(ChatFormats, wrong_chat_options_are_refused) {
   CapturedLog log;
-  oriel_options options = windowOf(64);
+  Options options = windowOf(64);
   options.log = log.log().callback;
   options.log_user = log.log().user;
   Talk talk(options, "chatml");
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, talk.restart("gemma9"));
   EXPECT_TRUE(log.says("use one of chatml"));
-  oriel_chat_options chat = {};
-  chat.struct_size = sizeof(chat);
+  oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
   for (const uint32_t date : {1u, 20241301u, 20240100u, 20240132u, UINT32_MAX}) {
     chat.date = date;
     EXPECT_EQ(nullptr, oriel_chat_template(talk.loaded.model.get(), &chat)) << date;

@@ -41,14 +41,13 @@ int note(const oriel_token_event* event, void* user) {
 
 class Constraints : public testing::Test {
  protected:
-  void loadWith(const char* path, oriel_options options) {
+  void loadWith(const char* path, Options options) {
     options.constraints = 1;
     loaded_ = test::load(path, options);
     ASSERT_TRUE(loaded_.session) << log_.errors();
   }
-  oriel_generate_options wild(uint64_t seed, uint32_t tokens = 200) {
-    oriel_generate_options options = {};
-    options.struct_size = sizeof(options);
+  ReplyOptions wild(uint64_t seed, uint32_t tokens = 200) {
+    ReplyOptions options;
     options.temperature = 1.5f;
     options.top_k = UINT32_MAX;
     options.top_p = 1;
@@ -57,7 +56,7 @@ class Constraints : public testing::Test {
     options.max_tokens = tokens;
     return options;
   }
-  Reply generate(const oriel_generate_options& options, const std::string& prompt = "So: ") {
+  Reply generate(const ReplyOptions& options, const std::string& prompt = "So: ") {
     Reply reply;
     reply.result.struct_size = sizeof(reply.result);
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
@@ -84,7 +83,7 @@ TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
   loadWith(kRandom, sessionOptions(&log_));
   int whole = 0;
   for (uint64_t seed = 1; seed <= 12; ++seed) {
-    oriel_generate_options options = wild(seed);
+    ReplyOptions options = wild(seed);
     options.greedy = seed == 1 ? 1 : 0;
     options.repeat_penalty = seed % 3 == 0 ? 1.3f : 0;
     options.json_schema = kSchema;
@@ -104,7 +103,7 @@ TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
 
 TEST_F(Constraints, the_same_seed_writes_the_same_and_a_free_reply_is_free_again) {
   loadWith(kRandom, sessionOptions(&log_));
-  oriel_generate_options options = wild(5, 60);
+  ReplyOptions options = wild(5, 60);
   const std::string free_text = generate(options).text;
   const char* const grammar = "root ::= [a-z ]{10,20} \"!\"";
   options.grammar = grammar;
@@ -120,7 +119,7 @@ TEST_F(Constraints, the_same_seed_writes_the_same_and_a_free_reply_is_free_again
 
 TEST_F(Constraints, a_trigger_lets_it_take_hold) {
   loadWith(kRandom, sessionOptions(&log_));
-  oriel_generate_options options = wild(9, 150);
+  ReplyOptions options = wild(9, 150);
   options.ignore_stop = 1;
   const std::string free_text = generate(options).text;
   // A letter that is sure to come.
@@ -143,7 +142,7 @@ TEST_F(Constraints, a_trigger_lets_it_take_hold) {
 TEST_F(Constraints, a_chat_reply_is_held_to_it) {
   loadWith(kTrained, sessionOptions(&log_));
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Tell me about a cat."));
-  oriel_generate_options options = wild(3, 100);
+  ReplyOptions options = wild(3, 100);
   options.json_schema = kSchema;
   options.json_schema_bytes = std::strlen(kSchema);
   Reply reply;
@@ -167,11 +166,10 @@ TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
   loadWith(kTrained, cpuOptions(&log_));
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Hello."));
   const uint64_t position = statsOf(loaded_).position;
-  oriel_generate_options options = wild(1, 4);
+  ReplyOptions options = wild(1, 4);
   options.json_schema = schema.data();
   options.json_schema_bytes = schema.size();
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
+  oriel_generation result = ORIEL_INIT(oriel_generation);
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, cancelledBy(loaded_.session.get(), [&] {
               return oriel_chat_reply(loaded_.session.get(), &options, nullptr, nullptr, &result);
             }));
@@ -184,8 +182,8 @@ TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
 
 TEST_F(Constraints, the_plan_counts_what_they_take) {
   Ledger ledger;
-  oriel_options options = sessionOptions(&log_);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = sessionOptions(&log_);
+  options.device = "cpu";
   options.allocator = ledger.allocator();
   const oriel_plan without = planOf(test::load(kRandom, options));
   EXPECT_EQ(0u, without.constraint_bytes);
@@ -203,10 +201,10 @@ TEST_F(Constraints, nothing_is_allocated_from_one_token_to_the_next) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
   }
-  oriel_options options = sessionOptions(&log_);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = sessionOptions(&log_);
+  options.device = "cpu";
   loadWith(kRandom, options);
-  oriel_generate_options sampling = wild(4);
+  ReplyOptions sampling = wild(4);
   const char* const grammar =
       "root ::= \"[\" item (\",\" item){20,40} \"]\"\nitem ::= root | \"\\\"\" "
       "[^\"\\x00-\\x1F]{0,30} \"\\\"\"";
@@ -228,10 +226,10 @@ TEST_F(Constraints, neither_are_triggers_parts_stop_texts_and_log_probabilities)
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
   }
-  oriel_options options = sessionOptions(&log_);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = sessionOptions(&log_);
+  options.device = "cpu";
   loadWith(kRandom, options);
-  oriel_generate_options sampling = wild(7);
+  ReplyOptions sampling = wild(7);
   sampling.json_schema = kSchema;
   sampling.json_schema_bytes = std::strlen(kSchema);
   sampling.trigger = "e";
@@ -271,7 +269,7 @@ TEST_F(ConstraintsOfBadFiles, a_tokenizer_that_cannot_be_built_is_said) {
   *(at + static_cast<std::ptrdiff_t>(key.size()) + 4) = int32s;
   const std::string model_path = write("model.gguf", std::string(bytes.begin(), bytes.end()));
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
+  Options options = makeOptions(&log);
   options.constraints = 1;
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_model_load(model_path.c_str(), &options, &model));
@@ -301,7 +299,7 @@ TEST_F(Constraints, what_cannot_be_is_said) {
   };
   for (const Wrong& wrong : kWrong) {
     log_.clear();
-    oriel_generate_options options = wild(1, 5);
+    ReplyOptions options = wild(1, 5);
     options.json_schema = wrong.schema;
     options.json_schema_bytes = wrong.schema != nullptr ? std::strlen(wrong.schema) : 0;
     options.grammar = wrong.grammar;
@@ -315,7 +313,7 @@ TEST_F(Constraints, what_cannot_be_is_said) {
   loaded_.model.reset();
   loaded_ = test::load(kRandom, sessionOptions(&log_));
   log_.clear();
-  oriel_generate_options options = wild(1, 5);
+  ReplyOptions options = wild(1, 5);
   options.json_schema = kSchema;
   options.json_schema_bytes = std::strlen(kSchema);
   EXPECT_EQ(ORIEL_ERROR_STATE, generate(options).status);

@@ -27,8 +27,7 @@ struct Embedded {
 
 Embedded embed(const Loaded& loaded, const std::string& text,
                oriel_pooling pooling = ORIEL_POOLING_AUTO, bool normalised = true) {
-  oriel_embed_options options = {};
-  options.struct_size = sizeof(options);
+  oriel_embed_options options = ORIEL_INIT(oriel_embed_options);
   options.pooling = pooling;
   options.not_normalised = normalised ? 0 : 1;
   Embedded embedded;

@@ -49,13 +49,13 @@ int note(const oriel_token_event* event, void* user) {
 class Knobs : public WatchedSession {
  protected:
   /// From the same prompt each time.
-  Reply reply(const oriel_generate_options& sampling) {
+  Reply reply(const ReplyOptions& sampling) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(), nullptr, nullptr));
     return more(sampling);
   }
-  Reply more(const oriel_generate_options& sampling) {
+  Reply more(const ReplyOptions& sampling) {
     Reply out;
     out.result.struct_size = sizeof(out.result);
     model_->executor->forgetCounts();
@@ -66,8 +66,8 @@ class Knobs : public WatchedSession {
   }
   uint64_t position() { return statsOf(model_->loaded).position; }
   /// As WatchedSession draws, or the best each time.
-  static std::vector<oriel_generate_options> bothWays() {
-    std::vector<oriel_generate_options> ways = {options(), options()};
+  static std::vector<ReplyOptions> bothWays() {
+    std::vector<ReplyOptions> ways = {options(), options()};
     ways[1].greedy = 1;
     return ways;
   }
@@ -76,7 +76,7 @@ class Knobs : public WatchedSession {
 // Wherever a stop text is taken from a reply, the same reply stops in front of it, and the session is as one that was
 // told to stop at that token.
 TEST_F(Knobs, a_reply_ends_in_front_of_a_stop_text) {
-  for (oriel_generate_options sampling : bothWays()) {
+  for (ReplyOptions sampling : bothWays()) {
     const Reply all = reply(sampling);
     const std::string text = all.text();
     ASSERT_EQ(kTokens, all.result.tokens);
@@ -99,7 +99,7 @@ TEST_F(Knobs, a_reply_ends_in_front_of_a_stop_text) {
       EXPECT_TRUE(std::equal(ids.begin(), ids.end(), all.ids().begin()));
       EXPECT_EQ(5 + ids.size(), position()) << "what ended it is part of the session";
       const std::vector<float> logits = logitsOf(model_->loaded);
-      oriel_generate_options counted = sampling;
+      ReplyOptions counted = sampling;
       counted.stop_count = 0;
       counted.max_tokens = cut.result.tokens;
       EXPECT_EQ(ids, reply(counted).ids());
@@ -115,7 +115,7 @@ TEST_F(Knobs, what_was_held_back_comes_when_the_reply_ends_otherwise) {
   const std::string text = all.text();
   size_t held = 0;
   for (uint32_t tokens = 1; tokens < kTokens; ++tokens) {
-    oriel_generate_options sampling = options();
+    ReplyOptions sampling = options();
     sampling.max_tokens = tokens;
     const std::string part = reply(sampling).text();
     if (part.size() < 3 || !isText(part.substr(part.size() - 2))) {
@@ -134,7 +134,7 @@ TEST_F(Knobs, what_was_held_back_comes_when_the_reply_ends_otherwise) {
 }
 
 TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_length) {
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   const Reply all = reply(sampling);
   const std::string first = all.events[0].text + all.events[1].text;
   ASSERT_TRUE(isText(first) && !first.empty());
@@ -146,12 +146,11 @@ TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_le
   EXPECT_GE(reply(sampling).result.tokens, 3u);
 
   // A stop token that would always be the best.
-  oriel_model_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_model_info info = ORIEL_INIT(oriel_model_info);
   ASSERT_EQ(ORIEL_OK, oriel_model_get_info(model_->loaded.model.get(), &info));
   ASSERT_GE(info.eos_id, 0);
   const oriel_logit_bias likely = {info.eos_id, 1000};
-  for (oriel_generate_options way : bothWays()) {
+  for (ReplyOptions way : bothWays()) {
     way.ignore_stop = 0;
     way.logit_bias = &likely;
     way.logit_bias_count = 1;
@@ -171,7 +170,7 @@ TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_le
 
 TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
   const Reply plain = reply(options());
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   const oriel_logit_bias bias = {7, -INFINITY};
   sampling.logit_bias = &bias;
   sampling.logit_bias_count = 1;
@@ -214,7 +213,7 @@ TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
 
 TEST_F(Knobs, biases_and_penalties_read_the_best_tokens_only_where_they_are_enough) {
   const std::vector<int32_t> said = reply(options()).ids();
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   sampling.presence_penalty = 0.5f;
   sampling.frequency_penalty = 0.25f;
   sampling.repeat_window = 256;
@@ -235,14 +234,14 @@ TEST_F(Knobs, biases_and_penalties_read_the_best_tokens_only_where_they_are_enou
 
 TEST_F(Knobs, only_replies_that_take_the_best_whatever_it_is_go_ahead) {
   model_->executor->ahead = false;
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   sampling.greedy = 1;
   const auto askedAhead = [&] {
     (void)reply(sampling);
     return model_->executor->asked_ahead;
   };
   EXPECT_EQ(0u, askedAhead());
-  if (targetDevice() != ORIEL_DEVICE_VULKAN) {
+  if (!onVulkan()) {
     return;
   }
   model_->executor->ahead = true;
@@ -260,14 +259,13 @@ TEST_F(Knobs, only_replies_that_take_the_best_whatever_it_is_go_ahead) {
 
 TEST_F(Knobs, all_tokens_forbidden_is_an_error_that_says_so) {
   std::vector<oriel_logit_bias> biases;
-  oriel_model_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_model_info info = ORIEL_INIT(oriel_model_info);
   ASSERT_EQ(ORIEL_OK, oriel_model_get_info(model_->loaded.model.get(), &info));
   for (uint32_t id = 0; id < info.n_vocab; ++id) {
     biases.push_back({static_cast<int32_t>(id), -INFINITY});
   }
   ASSERT_LE(biases.size(), 1024u);
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   sampling.logit_bias = biases.data();
   sampling.logit_bias_count = biases.size() - 1;
   EXPECT_EQ(std::vector<int32_t>(kTokens, biases.back().id), reply(sampling).ids());
@@ -282,7 +280,7 @@ TEST_F(Knobs, a_stop_text_ends_the_turn_of_a_chat) {
   CapturedLog log;
   const Loaded loaded = test::load(kTrained, sessionOptions(&log));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Tell me a story."));
-  oriel_generate_options sampling = greedyOptions(40);
+  ReplyOptions sampling = greedyOptions(40);
   const Heard all = listen(oriel_chat_reply, loaded, sampling);
   ASSERT_GT(all.text.size(), 20u);
   const std::string stop = all.text.substr(10, 5);
@@ -301,7 +299,7 @@ TEST_F(Knobs, a_stop_text_ends_the_turn_of_a_chat) {
 
 // The window of repetition is longer than the older 64, and so is what a snapshot remembers.
 TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   sampling.presence_penalty = 4;
   sampling.repeat_window = 256;
   sampling.max_tokens = 200;
@@ -309,9 +307,9 @@ TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
   const std::vector<uint8_t> snapshot = save();
   sampling.greedy = 1;
   const std::vector<int32_t> expected = more(sampling).ids();
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
   EXPECT_EQ(expected, more(sampling).ids());
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
   sampling.repeat_window = 64;
   EXPECT_NE(expected, more(sampling).ids());
 }
@@ -331,7 +329,7 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
   const oriel_logit_bias below = {-1, 1};
   const oriel_logit_bias no_number = {1, nan};
   const oriel_logit_bias always = {1, inf};
-  using Options = oriel_generate_options;
+  using Options = ReplyOptions;
   const auto biased = [](Options* o, const oriel_logit_bias* bias, size_t count) {
     o->logit_bias = bias;
     o->logit_bias_count = count;
@@ -385,7 +383,7 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
     EXPECT_NE(std::string::npos, log_.errors().find(c.says)) << log_.errors();
   }
   EXPECT_EQ(before, position());
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   stopped(&sampling, good, 16);
   biased(&sampling, many.data(), 1024);
   sampling.presence_penalty = -10;

@@ -1,4 +1,4 @@
-// Turns that left the window and come back (oriel_options.recall_bytes), against sessions that never lost them.
+// Turns that left the window and come back (Options.recall_bytes), against sessions that never lost them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,12 +49,12 @@ TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
     ASSERT_GE(came.size(), 16u);
     ASSERT_LE(came.size(), 48u);
 
-    oriel_options plain = options(tested.kv);
+    Options plain = options(tested.kv);
     plain.recall_bytes = plain.recall_tokens = 0;
     plain.sink_tokens = kSinks + static_cast<uint32_t>(came.size());
     const Loaded never = load(file.path(), plain);
     ASSERT_EQ(ORIEL_OK, append(never, tokens(loaded, "Once upon a time", 0)));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(never.session.get(), kSinks));
+    ASSERT_EQ(ORIEL_OK, goBackTo(never.session.get(), kSinks));
     ASSERT_EQ(ORIEL_OK, append(never, came));
     ASSERT_EQ(ORIEL_OK, append(never, before));
 
@@ -70,7 +70,7 @@ TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
     plain.sink_tokens = kSinks;
     const Loaded lost = load(file.path(), plain);
     ASSERT_EQ(ORIEL_OK, append(lost, tokens(loaded, "Once upon a time", 0)));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(lost.session.get(), kSinks));
+    ASSERT_EQ(ORIEL_OK, goBackTo(lost.session.get(), kSinks));
     ASSERT_EQ(ORIEL_OK, append(lost, before));
     const auto without = evaluate(lost, after);
     EXPECT_GT(relativeL2(without.back(), want.back()), 2 * tested.most) << "it makes no difference";
@@ -103,7 +103,7 @@ TEST_F(Recall, going_back_finds_what_stood_there_before) {
   ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
   ASSERT_FALSE(recalled(a).empty());
   ASSERT_EQ(ORIEL_OK, append(a, someIds(5, 200)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(a.session.get(), place));
+  ASSERT_EQ(ORIEL_OK, goBackTo(a.session.get(), place));
   EXPECT_TRUE(recalled(a).empty());
   ASSERT_EQ(ORIEL_OK, append(a, someIds(6, 201)));
   ASSERT_EQ(ORIEL_OK, append(b, someIds(6, 201)));
@@ -116,7 +116,7 @@ TEST_F(Recall, going_back_finds_what_stood_there_before) {
   ASSERT_EQ(ORIEL_OK, recall(a, "number 111"));
   ASSERT_NE(first, recalled(a));
   ASSERT_EQ(ORIEL_OK, append(a, someIds(1, 203)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(a.session.get(), second_place + 1));
+  ASSERT_EQ(ORIEL_OK, goBackTo(a.session.get(), second_place + 1));
   EXPECT_EQ(first, recalled(a));
   ASSERT_EQ(ORIEL_OK, recall(b, "secret"));
   ASSERT_EQ(ORIEL_OK, append(b, someIds(1, 202)));
@@ -131,17 +131,17 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   ASSERT_EQ(ORIEL_OK, append(a, someIds(5, 200)));
   const std::vector<uint8_t> bytes = save(a);
   const Loaded b = load(kRandom, options({ORIEL_KV_INT8, ORIEL_KV_INT4}));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(b.session.get(), bytes.data(), bytes.size()))
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(b.session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log_.errors();
   EXPECT_EQ(recalled(a), recalled(b));
   EXPECT_EQ(bytes, save(b));
   EXPECT_EQ(greedy(a, 90), greedy(b, 90));  // past the window once more
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
   // In a session without room for it the rest goes on.
-  oriel_options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
+  Options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
   plain.recall_bytes = plain.recall_tokens = 0;
   const Loaded c = load(kRandom, plain);
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(c.session.get(), bytes.data(), bytes.size()))
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(c.session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log_.errors();
   EXPECT_TRUE(recalled(c).empty());
   EXPECT_EQ(statsOf(b).position - 90, statsOf(c).position);
@@ -154,7 +154,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
 }
 
 TEST_F(Recall, a_fork_has_all_of_it) {
-  oriel_options two = options();
+  Options two = options();
   two.sessions = 2;
   const Loaded a = told(kRandom, two);
   ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
@@ -174,7 +174,7 @@ TEST_F(Recall, a_fork_has_all_of_it) {
 }
 
 TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_with_it_there) {
-  oriel_options small = options();
+  Options small = options();
   small.recall_tokens = 32;
   small.window_tokens = 150;
   small.chunk_tokens = 64;  // so far it goes back
@@ -197,7 +197,7 @@ TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_wit
   size_t turns = 0;
   (void)oriel_session_get_turns(a.session.get(), nullptr, 0, &turns);
   EXPECT_EQ(13u, turns);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind_turns(a.session.get(), 1, 0)) << log_.errors();
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(a.session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0)) << log_.errors();
   EXPECT_TRUE(recalled(a).empty());
   ASSERT_EQ(ORIEL_OK, add(a, "user", "Which fish is number 1?"));
   EXPECT_EQ(heard.ids, listen(&oriel_chat_reply, a, greedyOptions(6)).ids);
@@ -220,7 +220,7 @@ TEST_F(Recall, stands_there_again_after_a_lost_device) {
   const std::string question = "secret";
   twins.both([&](const SessionPtr& session) {
     ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session.get(), fact.data(), fact.size(), 0));
-    ASSERT_EQ(ORIEL_OK, oriel_session_recall(session.get(), question.data(), question.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_retrieve(session.get(), question.data(), question.size()));
     ASSERT_EQ(ORIEL_OK, append(session, someIds(9, 250)));
   });
   ASSERT_FALSE(recalledBy(twins.mine).empty());
@@ -258,7 +258,7 @@ TEST_F(Recall, planned_bytes_are_allocated_bytes) {
   EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
   EXPECT_LE(plan.recall_file_bytes, 4u << 20);
   EXPECT_EQ(0u, plan.recall_file_tokens % 16);
-  oriel_options plain = options();
+  Options plain = options();
   plain.recall_bytes = plain.recall_tokens = 0;
   const Loaded without = load(kRandom, plain);
   const uint64_t more = plan.total_bytes - planOf(without).total_bytes;
@@ -268,12 +268,12 @@ TEST_F(Recall, planned_bytes_are_allocated_bytes) {
 }
 
 TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
-  if (!canCountMallocs() || targetDevice() != ORIEL_DEVICE_CPU) {
+  if (!canCountMallocs() || onVulkan()) {
     GTEST_SKIP() << "SKIPPED: mallocs are counted on the CPU, without sanitizers";
   }
   const Loaded a = told(kRandom, options());
   (void)greedy(a, 2);
-  oriel_generate_options many = greedyOptions(200);
+  ReplyOptions many = greedyOptions(200);
   many.ignore_stop = 1;
   const MallocCount count;
   EXPECT_EQ(ORIEL_OK, oriel_session_generate(a.session.get(), &many, nullptr, nullptr, nullptr));
@@ -283,7 +283,7 @@ TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
 
 TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
   oriel_model* model = nullptr;
-  oriel_options wrong = options();
+  Options wrong = options();
   wrong.recall_dir = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
@@ -326,11 +326,11 @@ TEST_F(Recall, is_left_out_where_a_model_cannot) {
 }
 
 TEST_F(Recall, the_trained_model_knows_again_what_it_was_told_far_behind_its_window) {
-  if (targetDevice() != ORIEL_DEVICE_CPU) {
+  if (onVulkan()) {
     GTEST_SKIP() << "SKIPPED: on software devices this takes long; the tests above have the parts";
   }
   const auto ask = [&](bool keeps) {
-    oriel_options asked = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
+    Options asked = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
     asked.window_tokens = 200;
     asked.recall_tokens = 128;
     if (!keeps) {

@@ -16,7 +16,7 @@ class RecoveryCalls : public ScratchFolder {
  protected:
   void SetUp() override { open(kTrained); }
   void open(const std::string& path) {
-    oriel_options options = sessionOptions(&log, 200, 16);
+    Options options = sessionOptions(&log, 200, 16);
     options.transcript_bytes = 16384;
     options.sessions = 2;
     losing = std::make_unique<LosableModel>(path, options);
@@ -59,9 +59,9 @@ TEST_F(RecoveryCalls, what_is_no_request_is_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(nullptr, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
   options.struct_size = sizeof(options);
-  options.device = ORIEL_DEVICE_NONE;
+  options.device = "none";
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
-  options.device = ORIEL_DEVICE_CPU;
+  options.device = "cpu";
   options.device_number = 1;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
   oriel_recovered result = {};
@@ -71,8 +71,7 @@ TEST_F(RecoveryCalls, what_is_no_request_is_refused) {
 TEST_F(RecoveryCalls, a_session_that_is_not_lost_is_left_alone) {
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   const std::vector<float> before = logits();
-  oriel_recovered result = {};
-  result.struct_size = sizeof(result);
+  oriel_recovered result = ORIEL_INIT(oriel_recovered);
   ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, &result));
   EXPECT_EQ(0u, result.tokens_read);
   EXPECT_EQ(1u, result.exact);
@@ -89,7 +88,7 @@ TEST_F(RecoveryCalls, not_from_inside_a_callback_of_the_models) {
     oriel_session* sessions[2];
     oriel_status statuses[2];
   } asked = {{session.get(), other.get()}, {}};
-  oriel_generate_options options = greedyOptions(2);
+  ReplyOptions options = greedyOptions(2);
   ASSERT_EQ(ORIEL_OK, oriel_chat_reply(
                           session.get(), &options,
                           [](const oriel_token_event*, void* user) {
@@ -131,8 +130,7 @@ TEST_F(RecoveryCalls, the_models_file_may_be_gone_and_come_back) {
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say("Hello?"));
   other = makeSession();
   EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_recover(other.get(), nullptr, nullptr));
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
+  oriel_stats stats = ORIEL_STATS_INIT;
   ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
   EXPECT_EQ(0u, stats.device_bytes);
   size_t needed = 0;
@@ -158,13 +156,11 @@ TEST_F(RecoveryCalls, what_was_trimmed_is_taken_again) {
     losing->lose(Work::kTakeAgain, 1);
     EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_resume(losing->model.get(), nullptr, nullptr));
     EXPECT_EQ(ORIEL_ERROR_STATE, say("Hello?"));
-    oriel_recovered result = {};
-    result.struct_size = sizeof(result);
+    oriel_recovered result = ORIEL_INIT(oriel_recovered);
     ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, &result)) << log.errors();
     EXPECT_EQ(level == ORIEL_TRIM_CACHE, result.tokens_read == 0) << "the cache was in a file";
     EXPECT_EQ(before, logits());
-    oriel_resident resident = {};
-    resident.struct_size = sizeof(resident);
+    oriel_resident resident = ORIEL_INIT(oriel_resident);
     ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(losing->model.get(), &resident));
     EXPECT_EQ(ORIEL_TRIM_NONE, resident.level);
     losing->watch()->log = log.log();
@@ -232,17 +228,17 @@ TEST_F(RecoveryCalls, sessions_recover_at_the_same_time) {
   other = makeSession();
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   const std::vector<int32_t> ids = someIds(40, 400);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), ids.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), ids.size(), nullptr, nullptr));
   const std::vector<float> before = logits();
   loseIt();
-  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(other.get(), ids.data(), 1));
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(other.get(), ids.data(), 1, nullptr, nullptr));
   oriel_status status = ORIEL_ERROR_INTERNAL;
   std::thread second([&] { status = oriel_session_recover(other.get(), nullptr, nullptr); });
   EXPECT_EQ(ORIEL_OK, recover());
   second.join();
   EXPECT_EQ(ORIEL_OK, status);
   EXPECT_EQ(before, logits());
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), 1));
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), 1, nullptr, nullptr));
 }
 
 }  // namespace

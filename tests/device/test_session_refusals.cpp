@@ -20,7 +20,7 @@ TEST(Session, an_empty_session_has_nothing_to_show_or_continue) {
   EXPECT_EQ(ORIEL_ERROR_STATE, listen(oriel_session_generate, loaded, greedyOptions(1)).status);
   EXPECT_EQ(1u, errorLines(log));
   // Appending nothing is allowed and is nothing.
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), nullptr, 0));
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), nullptr, 0, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
 }
 
@@ -58,8 +58,7 @@ TEST(Session, ids_outside_the_vocabulary_are_refused_and_nothing_changes) {
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, append(loaded, ids));
     EXPECT_EQ(1u, errorLines(log));
     EXPECT_TRUE(log.says(std::to_string(bad)));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_evaluate(loaded.session.get(), ids.data(),
-                                                           ids.size(), ignore, nullptr));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), ignore, nullptr));
     EXPECT_EQ(3u, statsOf(loaded).position);
     EXPECT_EQ(before, logitsOf(loaded));
   }
@@ -80,16 +79,15 @@ TEST(Session, there_is_one_at_a_time) {
 
 TEST(Session, a_model_without_weights_has_none) {
   CapturedLog log;
-  oriel_options options = cpuOptions(&log);
-  options.device = ORIEL_DEVICE_NONE;
+  Options options = cpuOptions(&log);
+  options.device = "none";
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
   const ModelPtr owner(model);
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_create(model, nullptr, &session));
   EXPECT_EQ(1u, errorLines(log));
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_plan(model, &plan));
   size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_layer_formats(model, nullptr, 0, &needed));
@@ -103,9 +101,8 @@ TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
   loaded.session.reset();
   const uint64_t most = 1ull << 62;
   for (const auto field :
-       {&oriel_session_options::first_position, &oriel_session_options::assumed_tokens}) {
-    oriel_session_options options = {};
-    options.struct_size = sizeof(options);
+       {&SessionOptions::first_position, &SessionOptions::assumed_tokens}) {
+    SessionOptions options;
     oriel_session* session = nullptr;
     for (const uint64_t position : {most + 1, UINT64_MAX}) {
       options.*field = position;
@@ -115,12 +112,12 @@ TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
     ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &options, &session));
     const SessionPtr owner(session);
     const int32_t ids[] = {1, 2, 3};
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(session, ids, 3));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(session, ids, 3, nullptr, nullptr));
     size_t bytes = 0;
-    (void)oriel_session_save(session, nullptr, 0, &bytes);
+    (void)oriel_snapshot_save(session, nullptr, 0, &bytes);
     std::vector<uint8_t> snapshot(bytes);
-    ASSERT_EQ(ORIEL_OK, oriel_session_save(session, snapshot.data(), bytes, &bytes));
-    EXPECT_EQ(ORIEL_OK, oriel_session_restore(session, snapshot.data(), bytes));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session, snapshot.data(), bytes, &bytes));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(session, snapshot.data(), bytes, 0, nullptr));
   }
   EXPECT_EQ(4u, errorLines(log));
 }
@@ -130,7 +127,7 @@ TEST(Session, structs_without_their_size_are_refused) {
   const Loaded loaded = load(kRandom, cpuOptions(&log));
   ASSERT_EQ(ORIEL_OK, append(loaded, {1}));
   oriel_model* model = nullptr;
-  oriel_options options = {};
+  Options options = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &options, &model));
   oriel_plan plan = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_plan_file(kRandom, nullptr, &plan));
@@ -139,7 +136,7 @@ TEST(Session, structs_without_their_size_are_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_get_info(loaded.model.get(), &info));
   oriel_stats stats = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_get_stats(loaded.session.get(), &stats));
-  oriel_generate_options sampling = {};
+  ReplyOptions sampling = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_generate(loaded.session.get(), &sampling, nullptr, nullptr, nullptr));
   EXPECT_TRUE(log.says("struct_size"));
@@ -147,7 +144,7 @@ TEST(Session, structs_without_their_size_are_refused) {
   sampling = greedyOptions(1);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_generate(loaded.session.get(), &sampling, nullptr, nullptr, &result));
-  oriel_session_options session_options = {};
+  SessionOptions session_options = {};
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_create(loaded.model.get(), &session_options, &session));
@@ -160,7 +157,7 @@ TEST(Session, structs_of_a_newer_app_are_taken_when_what_is_new_is_zero) {
     uint64_t unknown;
   } stats = {};
   struct NewerOptions {
-    oriel_generate_options options;
+    ReplyOptions options;
     uint64_t unknown;
   } options = {greedyOptions(1), 0};
   CapturedLog log;
@@ -183,12 +180,12 @@ TEST(Session, sampling_options_out_of_range_are_refused_with_one_line) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
   ASSERT_EQ(ORIEL_OK, append(loaded, {1}));
-  const auto refused = [&](const oriel_generate_options& options) {
+  const auto refused = [&](const ReplyOptions& options) {
     log.clear();
     return listen(oriel_session_generate, loaded, options).status == ORIEL_ERROR_ARGUMENT &&
            errorLines(log) == 1 && statsOf(loaded).position == 1;
   };
-  oriel_generate_options options = greedyOptions(1);
+  ReplyOptions options = greedyOptions(1);
   options.temperature = -1;
   EXPECT_TRUE(refused(options));
   options.temperature = std::numeric_limits<float>::quiet_NaN();
@@ -205,7 +202,7 @@ TEST(Session, sampling_options_out_of_range_are_refused_with_one_line) {
 }
 
 TEST(Session, null_arguments_are_refused) {
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(nullptr, nullptr, 0));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(nullptr, nullptr, 0, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_reset(nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_chat_add(nullptr, "user", "", 0));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
@@ -216,7 +213,7 @@ TEST(Session, null_arguments_are_refused) {
   oriel_model_free(nullptr);
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(loaded.session.get(), nullptr, 1));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(loaded.session.get(), nullptr, 1, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append_text(loaded.session.get(), nullptr, 1, 0));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_chat_add(loaded.session.get(), nullptr, "", 0));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_logits(loaded.session.get(), nullptr, nullptr));
@@ -224,7 +221,7 @@ TEST(Session, null_arguments_are_refused) {
 
 TEST(Session, pinned_text_that_leaves_no_room_is_a_context_error) {
   CapturedLog log;
-  oriel_options options = cpuOptions(&log, 0, 0);
+  Options options = cpuOptions(&log, 0, 0);
   options.pinned_tokens = 512;  // all of the trained context
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_model_load(kRandom, &options, &model));

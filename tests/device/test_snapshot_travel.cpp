@@ -7,7 +7,7 @@
 #include <random>
 
 #include "exec/snapshot_format.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/distances.h"
 #include "support/files.h"
 #include "support/forged_snapshots.h"
@@ -29,8 +29,8 @@ struct Layout {
 };
 
 // What is carried over is the host's work, whatever the device: most of it is tried on the CPU.
-oriel_options optionsOf(const Layout& layout, CapturedLog* log) {
-  oriel_options options = cpuOptions(log, layout.window, layout.chunk);
+Options optionsOf(const Layout& layout, CapturedLog* log) {
+  Options options = cpuOptions(log, layout.window, layout.chunk);
   options.k_format = layout.k;
   options.v_format = layout.v;
   options.sink_tokens = layout.sinks == 0 ? UINT32_MAX : layout.sinks;
@@ -39,31 +39,27 @@ oriel_options optionsOf(const Layout& layout, CapturedLog* log) {
 
 Bytes save(const Loaded& loaded) {
   size_t needed = 0;
-  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
   Bytes bytes(needed);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
   return bytes;
 }
 
 oriel_restored restored(const Loaded& loaded, const Bytes& bytes, uint32_t flags = 0) {
-  oriel_restored result = {};
-  result.struct_size = sizeof(result);
-  EXPECT_EQ(ORIEL_OK, oriel_session_restore_as(loaded.session.get(), bytes.data(), bytes.size(),
-                                               flags, &result));
+  oriel_restored result = ORIEL_INIT(oriel_restored);
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), flags, &result));
   return result;
 }
 
 oriel_view viewOf(const Loaded& loaded) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
+  oriel_view view = ORIEL_INIT(oriel_view);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
   return view;
 }
 
 oriel_snapshot_info inspected(const Bytes& bytes) {
-  oriel_snapshot_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_snapshot_info info = ORIEL_INIT(oriel_snapshot_info);
   EXPECT_EQ(ORIEL_OK, oriel_snapshot_inspect(bytes.data(), bytes.size(), nullptr, nullptr, &info));
   return info;
 }
@@ -199,7 +195,7 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
 TEST_F(SnapshotTravel, on_this_device_as_on_any) {
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8, int4 = ORIEL_KV_INT4;
   const auto here = [&](const Layout& layout) {
-    oriel_options options = optionsOf(layout, &log_);
+    Options options = optionsOf(layout, &log_);
     options.device = targetDevice();
     return load(kTrained, options);
   };
@@ -270,7 +266,7 @@ TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
       EXPECT_EQ(viewOf(always).first_visible, viewOf(other).first_visible);
       EXPECT_LT(divergence(always, other, talk.after), 0.001);
       // And back to the beginning: everything is there.
-      ASSERT_EQ(ORIEL_OK, oriel_session_rewind(other.session.get(), 0));
+      ASSERT_EQ(ORIEL_OK, goBackTo(other.session.get(), 0));
     }
   }
 }
@@ -309,7 +305,7 @@ TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
     EXPECT_EQ(again, save(second));
     (void)restored(other, again);
     EXPECT_EQ(evaluate(other, talk.after), evaluate(second, talk.after));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(other.session.get(), 0));
+    ASSERT_EQ(ORIEL_OK, goBackTo(other.session.get(), 0));
     const Loaded fresh = at(to);
     EXPECT_EQ(evaluate(fresh, talk.before), evaluate(other, talk.before));
     EXPECT_EQ(std::min(sinks, 400u), viewOf(other).sinks_used);
@@ -355,14 +351,14 @@ TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
     uint64_t least = 400;
     for (uint64_t back = 1; back < 100; ++back) {
       (void)restored(other, snapshot);
-      const oriel_status status = oriel_session_rewind(other.session.get(), 400 - back);
+      const oriel_status status = goBackTo(other.session.get(), 400 - back);
       ASSERT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_CONTEXT);
       least = status == ORIEL_OK ? 400 - back : least;
-      const oriel_status saved_status = oriel_session_rewind(saved.session.get(), 400 - back);
+      const oriel_status saved_status = goBackTo(saved.session.get(), 400 - back);
       EXPECT_TRUE(status != ORIEL_OK || saved_status == ORIEL_OK || to.window < 100)
           << "the saved one could not " << back;
       ASSERT_EQ(ORIEL_OK,
-                oriel_session_restore(saved.session.get(), snapshot.data(), snapshot.size()));
+                oriel_snapshot_restore(saved.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
     }
     EXPECT_LE(least, 400u - 5u) << "a little is always possible";
     // What it goes on with from there is no matter of what lay in the slots before.
@@ -371,12 +367,12 @@ TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
     ASSERT_EQ(ORIEL_OK, append(dirty, someIds(999, 200)));
     (void)restored(dirty, snapshot);
     for (const Loaded* one : {&other, &dirty}) {
-      ASSERT_EQ(ORIEL_OK, oriel_session_rewind(one->session.get(), least));
+      ASSERT_EQ(ORIEL_OK, goBackTo(one->session.get(), least));
     }
     EXPECT_EQ(evaluate(other, talk.after), evaluate(dirty, talk.after));
     // Into the sinks, and on past everything.
     for (const Loaded* one : {&other, &dirty}) {
-      ASSERT_EQ(ORIEL_OK, oriel_session_rewind(one->session.get(), 3));
+      ASSERT_EQ(ORIEL_OK, goBackTo(one->session.get(), 3));
     }
     const Loaded fresh = at(to);
     ASSERT_EQ(ORIEL_OK, append(fresh, {talk.before.begin(), talk.before.begin() + 3}));
@@ -449,7 +445,7 @@ TEST_F(SnapshotTravel, of_every_family) {
       const Way& way = ways[w];
       SCOPED_TRACE(w);
       const auto open = [&](const Layout& layout, oriel_state_format state) {
-        oriel_options options = optionsOf(layout, &log_);
+        Options options = optionsOf(layout, &log_);
         options.state_format = state;
         return load(file.path(), options);
       };
@@ -478,7 +474,7 @@ TEST_F(SnapshotTravel, of_every_family) {
 // ---- What a snapshot says of itself --------------------------------------------------------------
 
 TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
-  oriel_options options = optionsOf({150, ORIEL_KV_INT8, ORIEL_KV_INT4, 16}, &log_);
+  Options options = optionsOf({150, ORIEL_KV_INT8, ORIEL_KV_INT4, 16}, &log_);
   options.transcript_bytes = 4096;
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
@@ -487,8 +483,7 @@ TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
   const oriel_snapshot_info info = inspected(bytes);
   EXPECT_EQ(kSnapshotVersion, info.version);
   EXPECT_EQ(1u, info.readable);
-  oriel_model_info model = {};
-  model.struct_size = sizeof(model);
+  oriel_model_info model = ORIEL_INIT(oriel_model_info);
   ASSERT_EQ(ORIEL_OK, oriel_model_get_info(loaded.model.get(), &model));
   EXPECT_STREQ(model.name, info.model);
   EXPECT_STREQ(model.architecture, info.architecture);
@@ -507,9 +502,8 @@ TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
   EXPECT_EQ(0, info.saved_at) << "only files say when";
 
   const std::string path = testing::TempDir() + "oriel-travel-inspect.bin";
-  ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
-  oriel_snapshot_info of_file = {};
-  of_file.struct_size = sizeof(of_file);
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
+  oriel_snapshot_info of_file = ORIEL_INIT(oriel_snapshot_info);
   ASSERT_EQ(ORIEL_OK, oriel_snapshot_inspect_file(path.c_str(), nullptr, nullptr, &of_file));
   EXPECT_GT(of_file.saved_at, 1700000000);
   of_file.saved_at = 0;
@@ -529,7 +523,7 @@ TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
 }
 
 TEST_F(SnapshotTravel, its_messages_come_with_it) {
-  oriel_options options = optionsOf({150}, &log_);
+  Options options = optionsOf({150}, &log_);
   options.transcript_bytes = 4096;
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
@@ -546,7 +540,7 @@ TEST_F(SnapshotTravel, its_messages_come_with_it) {
 
 // Another model: its text is read again where that was asked for, and refused by name else.
 TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
-  oriel_options options = cpuOptions(&log_, 300);
+  Options options = cpuOptions(&log_, 300);
   options.transcript_bytes = 4096;
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
@@ -557,8 +551,7 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   const Bytes before = save(other);
   for (const uint32_t flags : {0u, ORIEL_RESTORE_EXACT, ORIEL_RESTORE_EXACT | ORIEL_RESTORE_READ}) {
     log_.clear();
-    EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_session_restore_as(other.session.get(), bytes.data(),
-                                                           bytes.size(), flags, nullptr));
+    EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), flags, nullptr));
     EXPECT_TRUE(log_.says("another model")) << log_.errors();
     EXPECT_TRUE(log_.says("transcript be read again")) << log_.errors();
     EXPECT_EQ(before, save(other));
@@ -568,22 +561,21 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   EXPECT_GT(result.tokens_read, 5u);
   EXPECT_EQ(statsOf(other).position, result.tokens_read);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
-            oriel_session_restore_as(other.session.get(), bytes.data(), bytes.size(), 4, nullptr));
+            oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), 4, nullptr));
   // Where there are none there is nothing to read.
   const Loaded bare = load(kTrained, cpuOptions(&log_, 300));
   ASSERT_EQ(ORIEL_OK, add(bare, "user", "Hello there."));
   const Bytes silent = save(bare);
   log_.clear();
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
-            oriel_session_restore_as(other.session.get(), silent.data(), silent.size(),
-                                     ORIEL_RESTORE_READ, nullptr));
+            oriel_snapshot_restore(other.session.get(), silent.data(), silent.size(), ORIEL_RESTORE_READ, nullptr));
   EXPECT_TRUE(log_.says("no transcript")) << log_.errors();
 }
 
 // ---- Bytes from anybody --------------------------------------------------------------------------
 
 TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
-  oriel_options options = cpuOptions(&log_, 64);
+  Options options = cpuOptions(&log_, 64);
   options.transcript_bytes = 2048;
   const Loaded loaded = load(kRandom, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
@@ -599,16 +591,14 @@ TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
   const size_t described = sizeof(header) + header.n_memories * sizeof(SnapshotMemory);
   const uint8_t kValues[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
   const auto tryOn = [&](const Bytes& bytes) {
-    oriel_snapshot_info info = {};
-    info.struct_size = sizeof(info);
+    oriel_snapshot_info info = ORIEL_INIT(oriel_snapshot_info);
     (void)oriel_snapshot_inspect(bytes.data(), bytes.size(), nullptr, nullptr, &info);
     log_.clear();
     for (const Loaded* one : {&loaded, &other}) {
-      const oriel_status status = oriel_session_restore_as(
-          one->session.get(), bytes.data(), bytes.size(), ORIEL_RESTORE_READ, nullptr);
+      const oriel_status status = oriel_snapshot_restore(one->session.get(), bytes.data(), bytes.size(), ORIEL_RESTORE_READ, nullptr);
       if (status == ORIEL_OK) {
         (void)append(*one, {1, 2, 3});
-        (void)oriel_session_rewind(one->session.get(), statsOf(*one).position / 2);
+        (void)goBackTo(one->session.get(), statsOf(*one).position / 2);
         (void)save(*one);
       }
     }
@@ -646,7 +636,7 @@ TEST_F(SnapshotTravel, files_are_new_or_replaced_as_asked) {
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(5, 200)));
   const auto saveAs = [&](uint32_t flags) {
     log_.clear();
-    return oriel_session_save_file_as(session, path.c_str(), flags);
+    return oriel_session_save(session, path.c_str(), flags);
   };
   EXPECT_EQ(ORIEL_OK, saveAs(ORIEL_SAVE_NEW));
   const Bytes first = readBytes(path);
@@ -659,7 +649,7 @@ TEST_F(SnapshotTravel, files_are_new_or_replaced_as_asked) {
   EXPECT_EQ(ORIEL_ERROR_IO, saveAs(ORIEL_SAVE_NEW));
   EXPECT_EQ(20u, readBytes(path).size());
   EXPECT_EQ(ORIEL_OK, saveAs(ORIEL_SAVE_OVERWRITE));
-  EXPECT_EQ(ORIEL_OK, oriel_session_restore_file_as(session, path.c_str(), 0, nullptr));
+  EXPECT_EQ(ORIEL_OK, oriel_session_restore(session, path.c_str(), 0, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, saveAs(4));
   std::remove(path.c_str());
 }

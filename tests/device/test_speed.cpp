@@ -29,7 +29,7 @@ class SpeedOnDevice : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   oriel_speed measure(const char* path) {
-    oriel_options options = makeOptions(&log_);
+    Options options = makeOptions(&log_);
     options.cache_dir = folder_.c_str();
     oriel_speed speed;
     std::memset(static_cast<void*>(&speed), 0, sizeof(speed));
@@ -51,19 +51,17 @@ class SpeedOnDevice : public testing::Test {
 };
 
 oriel_plan planWith(const oriel_speed* speed, double least = 0, oriel_status expected = ORIEL_OK) {
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 32u << 20;
   options.speed = speed;
   options.min_tokens_per_s = least;
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(expected, oriel_plan_file(kModel, &options, &plan));
   return plan;
 }
 
 oriel_prediction predictionAt(const oriel_plan& plan, uint64_t depth) {
-  oriel_prediction prediction = {};
-  prediction.struct_size = sizeof(prediction);
+  oriel_prediction prediction = ORIEL_INIT(oriel_prediction);
   EXPECT_EQ(ORIEL_OK, oriel_plan_predict(&plan, depth, 0, &prediction));
   return prediction;
 }
@@ -88,11 +86,10 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   EXPECT_EQ(0, std::memcmp(&first, &kept, sizeof(first))) << "read, not measured";
 
   // Unless it is to be measured again: that asks whether to go on.
-  oriel_options options = makeOptions(&log_);
+  Options options = makeOptions(&log_);
   options.cache_dir = folder_.c_str();
   options.progress = [](uint64_t, uint64_t, void*) { return 1; };
-  oriel_speed stopped = {};
-  stopped.struct_size = sizeof(stopped);
+  oriel_speed stopped = ORIEL_INIT(oriel_speed);
   EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, &options, &stopped));
   options.measure_again = 1;
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
@@ -114,8 +111,7 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   planWith(&first, deep.decode_tokens_per_s * 0.9);
   planWith(&first, 1e9, ORIEL_ERROR_SPEED);
   planWith(nullptr, 1, ORIEL_ERROR_ARGUMENT);
-  oriel_prediction none = {};
-  none.struct_size = sizeof(none);
+  oriel_prediction none = ORIEL_INIT(oriel_prediction);
   const oriel_plan blind = planWith(nullptr);
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_plan_predict(&blind, 16, 0, &none));
   oriel_speed broken = first;
@@ -136,7 +132,7 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
 
 TEST_F(SpeedOnDevice, measuring_tells_how_far_it_is_and_ends_when_told_to_keeping_nothing) {
   uint64_t last = 0;
-  oriel_options options = makeOptions(&log_);
+  Options options = makeOptions(&log_);
   options.cache_dir = folder_.c_str();
   options.progress = [](uint64_t done, uint64_t total, void* user) {
     EXPECT_LT(*static_cast<uint64_t*>(user), done);
@@ -145,8 +141,7 @@ TEST_F(SpeedOnDevice, measuring_tells_how_far_it_is_and_ends_when_told_to_keepin
     return done == 2 ? 1 : 0;
   };
   options.progress_user = &last;
-  oriel_speed speed = {};
-  speed.struct_size = sizeof(speed);
+  oriel_speed speed = ORIEL_INIT(oriel_speed);
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &speed));
   EXPECT_EQ(2u, last);
   EXPECT_EQ("", file());

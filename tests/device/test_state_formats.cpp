@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/api.h"
 #include "support/distances.h"
 #include "support/files.h"
@@ -13,8 +13,8 @@
 namespace oriel_internal::test::test_state_formats {
 namespace {
 
-oriel_options stateOptions(oriel_state_format format, CapturedLog* log = nullptr) {
-  oriel_options options = makeOptions(log);
+Options stateOptions(oriel_state_format format, CapturedLog* log = nullptr) {
+  Options options = makeOptions(log);
   options.memory_bytes = 64u << 20;
   options.window_tokens = 24;
   options.chunk_tokens = 8;
@@ -76,7 +76,7 @@ TEST(StateFormats, models_without_states_do_without_a_format) {
   EXPECT_EQ(planOf(plain).total_bytes, planOf(asked).total_bytes);
   EXPECT_EQ(evaluate(plain, ids), evaluate(asked, ids));
   CapturedLog log;
-  oriel_options options = stateOptions(ORIEL_STATE_F16, &log);
+  Options options = stateOptions(ORIEL_STATE_F16, &log);
   const int unknown = 4;
   std::memcpy(&options.state_format, &unknown, sizeof(unknown));
   oriel_model* model = nullptr;
@@ -89,17 +89,16 @@ TEST(StateFormats, a_snapshot_is_exact_in_sessions_of_its_format_alone) {
   const std::vector<int32_t> ids = someIds(40, 200);
   for (const oriel_state_format format : {ORIEL_STATE_F32, ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
     const Loaded loaded = load(file.path(), stateOptions(format));
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
     size_t bytes = 0;
-    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &bytes);
+    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &bytes);
     std::vector<uint8_t> snapshot(bytes);
-    ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), snapshot.data(), bytes, &bytes));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), bytes, &bytes));
     const std::vector<int32_t> next = greedy(loaded, 20);
     for (const oriel_state_format other : {ORIEL_STATE_F32, ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
       const Loaded fresh = load(file.path(), stateOptions(other));
       EXPECT_EQ(other == format ? ORIEL_OK : ORIEL_ERROR_FORMAT,
-                oriel_session_restore_as(fresh.session.get(), snapshot.data(), bytes,
-                                         ORIEL_RESTORE_EXACT, nullptr))
+                oriel_snapshot_restore(fresh.session.get(), snapshot.data(), bytes, ORIEL_RESTORE_EXACT, nullptr))
           << format << " into " << other;
       if (other == format) {
         EXPECT_EQ(next, greedy(fresh, 20));

@@ -26,22 +26,20 @@ class StateSessions : public testing::TestWithParam<const char*> {
     ORIEL_SKIP_WITHOUT(!path_.empty(), GetParam());
   }
 
-  static oriel_options optionsOf(uint32_t checkpoints, uint32_t window = 400) {
-    oriel_options options = windowOptions(4, window, 8);
+  static Options optionsOf(uint32_t checkpoints, uint32_t window = 400) {
+    Options options = windowOptions(4, window, 8);
     options.checkpoints = checkpoints == 0 ? UINT32_MAX : checkpoints;
     return options;
   }
   Loaded fresh(uint32_t checkpoints, uint32_t window = 400, bool forgets = false) const {
-    const oriel_options options = optionsOf(checkpoints, window);
+    const Options options = optionsOf(checkpoints, window);
     Loaded loaded;
     oriel_model* model = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path_.c_str(), &options, &model));
     loaded.model.reset(model);
-    oriel_chat_options chat = {};
-    chat.struct_size = sizeof(chat);
+    oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
     chat.chat_template = "mistral-v1";  // control tokens end its replies, in every vocabulary
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
+    SessionOptions session_options;
     session_options.chat = &chat;
     session_options.forget_evicted = forgets ? 1 : 0;
     oriel_session* session = nullptr;
@@ -51,14 +49,14 @@ class StateSessions : public testing::TestWithParam<const char*> {
   }
   static std::vector<int32_t> ids(size_t count) { return someIds(count, 250); }
   static oriel_status rewind(const Loaded& loaded, uint64_t position) {
-    return oriel_session_rewind(loaded.session.get(), position);
+    return goBackTo(loaded.session.get(), position);
   }
   static void turn(const Loaded& loaded, const std::string& text) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
     reply(loaded, 6);
   }
   static void reply(const Loaded& loaded, uint32_t tokens) {
-    oriel_generate_options options = greedyOptions(tokens);
+    ReplyOptions options = greedyOptions(tokens);
     options.ignore_stop = 1;
     options.seed = 1;
     ASSERT_EQ(ORIEL_OK,
@@ -150,10 +148,10 @@ TEST_P(StateSessions, edit_the_last_turn_by_reading_that_turn_alone) {
 TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkpoints) {
   const auto save = [](const Loaded& loaded) {
     size_t needed = 0;
-    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
     std::vector<uint8_t> bytes(needed);
     EXPECT_EQ(ORIEL_OK,
-              oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
     return bytes;
   };
   const Loaded loaded = fresh(3, 60);
@@ -162,7 +160,7 @@ TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkp
   }
   const std::vector<uint8_t> snapshot = save(loaded);
   const Loaded other = fresh(0, 60);
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(other.session.get(), snapshot.data(), snapshot.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
   EXPECT_EQ(snapshot, save(other));
   for (const Loaded* one : {&loaded, &other}) {
     turn(*one, "Six.");
@@ -176,8 +174,7 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
   for (const bool forgets : {false, true}) {
     const Loaded loaded = fresh(1, 160, forgets);
     const auto viewNow = [&] {
-      oriel_view view = {};
-      view.struct_size = sizeof(view);
+      oriel_view view = ORIEL_INIT(oriel_view);
       EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
       return view;
     };
@@ -205,8 +202,7 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
 TEST_P(StateSessions, forget_whole_turns_or_not_at_all) {
   Loaded loaded = fresh(0);
   loaded.session.reset();
-  oriel_session_options options = {};
-  options.struct_size = sizeof(options);
+  SessionOptions options;
   options.split_turns = options.forget_evicted = 1;
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(loaded.model.get(), &options, &session));

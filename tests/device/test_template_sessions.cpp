@@ -19,7 +19,7 @@ const char* const kChatMl =
 class TemplateSessions : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    oriel_options options = cpuOptions(&log_, 600, 64);
+    Options options = cpuOptions(&log_, 600, 64);
     const std::string path = GetParam();
     if (path.find('/') == std::string::npos) {
       ORIEL_NEED_DATA(file, "models/" + path);
@@ -32,8 +32,7 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
   void useTemplate(const char* text) {
     chat_.struct_size = sizeof(chat_);
     chat_.chat_template = text;
-    oriel_session_options session = {};
-    session.struct_size = sizeof(session);
+    SessionOptions session;
     session.chat = &chat_;
     loaded_.session.reset();
     oriel_session* made = nullptr;
@@ -42,7 +41,7 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
     loaded_.session.reset(made);
   }
   oriel_status addJson(const std::string& json) {
-    return oriel_chat_add_json(loaded_.session.get(), json.data(), json.size());
+    return oriel_chat_add(loaded_.session.get(), nullptr, json.data(), json.size());
   }
   std::vector<int32_t> held() {
     size_t needed = 0;
@@ -54,9 +53,9 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
   }
   std::vector<uint8_t> saved() {
     size_t bytes = 0;
-    (void)oriel_session_save(loaded_.session.get(), nullptr, 0, &bytes);
+    (void)oriel_snapshot_save(loaded_.session.get(), nullptr, 0, &bytes);
     std::vector<uint8_t> snapshot(bytes);
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded_.session.get(), snapshot.data(), bytes, &bytes));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded_.session.get(), snapshot.data(), bytes, &bytes));
     return snapshot;
   }
   std::vector<int32_t> renderedIds(const std::string& json) {
@@ -91,7 +90,7 @@ TEST_P(TemplateSessions, a_message_taken_back_and_said_again_leaves_the_same_tok
   }
   const std::vector<int32_t> all = held();
   for (size_t from = 1; from < messages.size(); ++from) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded_.session.get(), begins[from]));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded_.session.get(), begins[from]));
     for (size_t i = from; i < messages.size(); ++i) {
       ASSERT_EQ(ORIEL_OK, add(loaded_, messages[i].first, messages[i].second));
     }
@@ -101,7 +100,7 @@ TEST_P(TemplateSessions, a_message_taken_back_and_said_again_leaves_the_same_tok
   size_t n_turns = 0;
   uint64_t starts[2] = {};
   ASSERT_EQ(ORIEL_OK, oriel_session_get_turns(loaded_.session.get(), starts, 2, &n_turns));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded_.session.get(), starts[1]));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded_.session.get(), starts[1]));
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "And you?"));
   EXPECT_EQ(all, held());
 }
@@ -119,7 +118,7 @@ TEST_P(TemplateSessions, a_snapshot_goes_on_behind_a_reply_that_was_cut) {
   const std::vector<int32_t> once = goOn();
   useTemplate(kMarks);
   ASSERT_EQ(ORIEL_OK,
-            oriel_session_restore(loaded_.session.get(), snapshot.data(), snapshot.size()));
+            oriel_snapshot_restore(loaded_.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
   EXPECT_EQ(once, goOn());
 }
 
@@ -181,8 +180,7 @@ TEST_P(TemplateSessions, variables_that_oriel_sets_are_refused) {
   EXPECT_TRUE(log_.says("\"messages\", which Oriel sets: leave it out")) << log_.errors();
   log_.clear();
   loaded_.session.reset();
-  oriel_session_options session = {};
-  session.struct_size = sizeof(session);
+  SessionOptions session;
   session.chat = &chat_;
   oriel_session* made = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(loaded_.model.get(), &session, &made));
@@ -200,8 +198,7 @@ TEST(LongTemplates, are_refused_when_they_would_be_run) {
     const Loaded loaded = load(file.path(), cpuOptions(&log, 64, 8));
     ASSERT_TRUE(loaded.session) << log.errors();
     const std::string messages = R"([{"role": "user", "content": "Hello"}])";
-    oriel_chat_options chat = {};
-    chat.struct_size = sizeof(chat);
+    oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
     chat.tools = R"([{"type": "function", "function": {"name": "f"}}])";
     chat.tools_bytes = std::strlen(chat.tools);
     std::vector<char> text(bytes + 100);

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/sessions.h"
 
 namespace oriel_internal::test::test_transcripts {
@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-oriel_options keeping(CapturedLog* log, uint32_t bytes = 65536, uint32_t window = 400) {
-  oriel_options options = cpuOptions(log, window);
+Options keeping(CapturedLog* log, uint32_t bytes = 65536, uint32_t window = 400) {
+  Options options = cpuOptions(log, window);
   options.transcript_bytes = bytes;
   return options;
 }
@@ -30,8 +30,7 @@ std::string exported(oriel_session* session) {
 Json messagesOf(const Loaded& loaded) { return Json::parse(exported(loaded.session.get())); }
 
 oriel_transcript_info infoOf(const Loaded& loaded) {
-  oriel_transcript_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_transcript_info info = ORIEL_INIT(oriel_transcript_info);
   EXPECT_EQ(ORIEL_OK, oriel_transcript_get_info(loaded.session.get(), &info));
   return info;
 }
@@ -90,7 +89,7 @@ TEST(Transcripts, hold_messages_in_the_openai_form_as_they_came) {
   const Json messages = {message("user", "One"), message("assistant", "Two"),
                          message("user", "Three")};
   const std::string text = messages.dump();
-  ASSERT_EQ(ORIEL_OK, oriel_chat_add_json(loaded.session.get(), text.data(), text.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), nullptr, text.data(), text.size()));
   EXPECT_EQ(messages, messagesOf(loaded));
 }
 
@@ -133,26 +132,26 @@ TEST(Transcripts, lose_a_message_that_is_taken_back) {
   const uint64_t answered = statsOf(loaded).position;
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "And more?"));
   ASSERT_EQ(3u, messagesOf(loaded).size());
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, answered));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session, answered));
   EXPECT_EQ(Json({message("user", "Tell me something long."), message("assistant", told)}),
             messagesOf(loaded));
   // Into the reply: what is left of it.
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, answered - 4));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session, answered - 4));
   const Json part = messagesOf(loaded);
   ASSERT_EQ(2u, part.size());
   const std::string left = part[1]["content"];
   EXPECT_LT(left.size(), told.size());
   EXPECT_GT(left.size(), 0u);
   EXPECT_EQ(told.substr(0, left.size()), left);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, asked));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session, asked));
   EXPECT_EQ(Json({message("user", "Tell me something long.")}), messagesOf(loaded));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, 0));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session, 0));
   EXPECT_EQ("[]", exported(session));
 }
 
 TEST(Transcripts, build_a_conversation_again) {
   CapturedLog log;
-  const oriel_options options = keeping(&log);
+  const Options options = keeping(&log);
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "system", "You are a helpful assistant."));
   for (const char* const text : {"My name is Ada.", "I have a red cat.", "It likes fish."}) {
@@ -191,7 +190,7 @@ TEST(Transcripts, build_a_conversation_again) {
 
 TEST(Transcripts, say_how_far_they_are_read_and_stop_when_told) {
   CapturedLog log;
-  const oriel_options options = keeping(&log);
+  const Options options = keeping(&log);
   oriel_model* made = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &made));
   Loaded loaded;
@@ -200,8 +199,7 @@ TEST(Transcripts, say_how_far_they_are_read_and_stop_when_told) {
     std::vector<std::pair<uint64_t, uint64_t>> seen;
     size_t stop_at = 0;
   } steps;
-  oriel_session_options session_options = {};
-  session_options.struct_size = sizeof(session_options);
+  SessionOptions session_options;
   session_options.progress = [](uint64_t done, uint64_t total, void* user) {
     Steps& self = *static_cast<Steps*>(user);
     self.seen.emplace_back(done, total);

@@ -11,8 +11,7 @@ namespace oriel_internal::test::test_turns {
 namespace {
 
 oriel_view viewOf(const Loaded& loaded) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
+  oriel_view view = ORIEL_INIT(oriel_view);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
   return view;
 }
@@ -28,7 +27,7 @@ std::vector<uint64_t> turnsOf(const Loaded& loaded) {
 }
 
 oriel_status reply(const Loaded& loaded, uint32_t max_tokens) {
-  const oriel_generate_options options = greedyOptions(max_tokens);
+  const ReplyOptions options = greedyOptions(max_tokens);
   return oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr);
 }
 
@@ -42,9 +41,8 @@ std::string message(uint32_t turn) {
 }
 
 uint32_t pinnedTokens(const std::string& system) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.device = ORIEL_DEVICE_NONE;
+  Options options;
+  options.device = "none";
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
   const ModelPtr owner(model);
@@ -57,7 +55,7 @@ uint32_t pinnedTokens(const std::string& system) {
 TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   CapturedLog log;
   const std::string system = "You are a kind and patient helper.";
-  oriel_options options = cpuOptions(&log, 256, 32);
+  Options options = cpuOptions(&log, 256, 32);
   options.pinned_tokens = pinnedTokens(system);
   const Loaded loaded = load(kTrained, options);
   ASSERT_TRUE(loaded.session);
@@ -95,13 +93,12 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
 
 TEST(Turns, split_turns_evicts_token_by_token) {
   CapturedLog log;
-  const oriel_options options = cpuOptions(&log, 64);
+  const Options options = cpuOptions(&log, 64);
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
   Loaded loaded;
   loaded.model.reset(model);
-  oriel_session_options session_options = {};
-  session_options.struct_size = sizeof(session_options);
+  SessionOptions session_options;
   session_options.split_turns = 1;
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
@@ -193,13 +190,12 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
   const std::string document = words(110);
   std::vector<float> expected;
   for (const uint32_t split : {1u, 0u}) {  // of such a turn both see the same
-    const oriel_options options = sessionOptions(&log, kWindow, 16);
+    const Options options = sessionOptions(&log, kWindow, 16);
     oriel_model* model = nullptr;
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
     Loaded loaded;
     loaded.model.reset(model);
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
+    SessionOptions session_options;
     session_options.split_turns = split;
     oriel_session* session = nullptr;
     ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
@@ -217,11 +213,11 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
 
     // Through a snapshot, too.
     size_t bytes = 0;
-    (void)oriel_session_save(session, nullptr, 0, &bytes);
+    (void)oriel_snapshot_save(session, nullptr, 0, &bytes);
     std::vector<uint8_t> snapshot(bytes);
-    ASSERT_EQ(ORIEL_OK, oriel_session_save(session, snapshot.data(), snapshot.size(), &bytes));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session, snapshot.data(), snapshot.size(), &bytes));
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session, snapshot.data(), bytes));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session, snapshot.data(), bytes, 0, nullptr));
     EXPECT_EQ(viewOf(loaded).position - kWindow, viewOf(loaded).first_visible);
     EXPECT_EQ(expected, logitsOf(loaded));
   }
@@ -277,7 +273,7 @@ TEST(Rewind, the_same_text_again_gives_the_same_logits) {
   const uint64_t start = turnsOf(loaded).back();
 
   ASSERT_EQ(ORIEL_OK, reply(loaded, 8));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), start));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), start));
   EXPECT_EQ(start, statsOf(loaded).position);
   EXPECT_EQ(1u, turnsOf(loaded).size());
   const float* logits = nullptr;
@@ -288,10 +284,10 @@ TEST(Rewind, the_same_text_again_gives_the_same_logits) {
   EXPECT_EQ(position, statsOf(loaded).position);
   EXPECT_LT(relativeL2(expected, logitsOf(loaded)), 1e-5);
 
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 0));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 0));
   EXPECT_EQ(0u, statsOf(loaded).position);
   EXPECT_EQ(std::vector<uint64_t>(), turnsOf(loaded));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 1));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 1));
 }
 
 TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
@@ -306,12 +302,12 @@ TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
   const std::vector<std::vector<float>> rows = evaluate(loaded, ids);
   const uint64_t end = ids.size();
   log.clear();
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), end - chunk - 1));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), end - chunk - 1));
   EXPECT_TRUE(log.says("go back"));
   EXPECT_EQ(end, statsOf(loaded).position);
   EXPECT_EQ(rows.back(), logitsOf(loaded));  // nothing has changed
 
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), end - chunk));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), end - chunk));
   // One token at a time adds in another order than a chunk does, so that the CPU rounds some activations to
   // neighbouring integers (as in Streaming.chunk_size_does_not_change_what_is_seen).
   for (uint64_t t = end - chunk; t < end; ++t) {
@@ -327,11 +323,11 @@ TEST(Rewind, to_the_beginning_makes_everything_possible_that_was_at_first) {
   ASSERT_EQ(ORIEL_OK, append(loaded, ids));
   const std::vector<float> expected = logitsOf(loaded);
   ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 7)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 0));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 0));
   ASSERT_EQ(ORIEL_OK, append(loaded, ids));
   EXPECT_EQ(expected, logitsOf(loaded));
   EXPECT_EQ(viewOf(loaded).sinks_used, viewOf(loaded).first_stored);
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 10));
+  EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 10));
 }
 
 // A device may have begun with the token that would have followed. That it counts on all of them makes
@@ -349,7 +345,7 @@ TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_les
     for (const uint32_t tokens : {0u, 1u}) {  // until it is cancelled; as many as were asked for
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
       ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 5)));
-      oriel_generate_options options = greedyOptions(tokens);
+      ReplyOptions options = greedyOptions(tokens);
       options.greedy = greedily ? 1 : 0;
       options.ignore_stop = 1;
       options.seed = 1;
@@ -359,9 +355,9 @@ TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_les
       ASSERT_EQ(301u, statsOf(loaded).position);
       const uint32_t most = greedily && tokens == 0 ? chunk - 1 : chunk;
       log.clear();
-      EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(session, 301 - most - 1));
+      EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(session, 301 - most - 1));
       EXPECT_TRUE(log.says("back " + std::to_string(most) + " tokens at most"));
-      EXPECT_EQ(ORIEL_OK, oriel_session_rewind(session, 301 - most));
+      EXPECT_EQ(ORIEL_OK, goBackTo(session, 301 - most));
     }
   }
 }
@@ -372,21 +368,21 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   const uint32_t chunk = 16;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 64, chunk));
   ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 5)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 290));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 300 - chunk));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 290));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 300 - chunk));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
   ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
 
   // Nor through a snapshot.
   size_t bytes = 0;
-  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &bytes);
+  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &bytes);
   std::vector<uint8_t> snapshot(bytes);
   ASSERT_EQ(ORIEL_OK,
-            oriel_session_save(loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), snapshot.data(), bytes));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 300 - chunk));
+            oriel_snapshot_save(loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
+  EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 300 - chunk));
 }
 
 TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
@@ -401,7 +397,7 @@ TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
   ASSERT_EQ(3u, turns.size());
   EXPECT_FALSE(logitsOf(loaded).empty());
   for (size_t left = 2; left > 0; --left) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), turns[left]));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), turns[left]));
     EXPECT_EQ(
         std::vector<uint64_t>(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(left)),
         turnsOf(loaded));

@@ -1,9 +1,9 @@
-// Layers that see less of the session's window than others (oriel_options.window_shares), against their definition.
+// Layers that see less of the session's window than others (Options.window_shares), against their definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/api.h"
 #include "support/distances.h"
 #include "support/files.h"
@@ -24,7 +24,7 @@ struct Layout {
 };
 
 Loaded loadAs(const Layout& layout) {
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 256u << 20;
   options.sink_tokens = layout.sinks == 0 ? UINT32_MAX : layout.sinks;
   options.window_tokens = layout.window;
@@ -35,8 +35,7 @@ Loaded loadAs(const Layout& layout) {
 }
 
 uint32_t layersOf(const std::string& model) {
-  oriel_file_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_file_info info = ORIEL_INIT(oriel_file_info);
   EXPECT_EQ(ORIEL_OK, oriel_inspect(model.c_str(), nullptr, &info));
   return info.n_layers;
 }
@@ -133,18 +132,17 @@ TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes)
 
 Bytes save(const Loaded& loaded) {
   size_t needed = 0;
-  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
   Bytes bytes(needed);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
   return bytes;
 }
 
 oriel_restored restore(const Loaded& loaded, const Bytes& bytes) {
-  oriel_restored result = {};
-  result.struct_size = sizeof(result);
+  oriel_restored result = ORIEL_INIT(oriel_restored);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_restore_as(loaded.session.get(), bytes.data(), bytes.size(), 0, &result));
+            oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, &result));
   return result;
 }
 
@@ -163,8 +161,7 @@ TEST(SharedWindow, a_snapshot_goes_on_to_the_bit) {
 
 // Tokens that the session's layers saw behind the sinks, with the latest one.
 size_t seenBehindSinks(const Loaded& loaded) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
+  oriel_view view = ORIEL_INIT(oriel_view);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
   return static_cast<size_t>(view.position - view.first_visible);
 }
@@ -210,14 +207,14 @@ TEST(SharedWindow, going_back_is_as_if_it_had_not_been_read) {
   (void)evaluate(a, ids);
   (void)evaluate(b, ids);
   (void)evaluate(b, someIds(5, 256));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(b.session.get(), 80));
+  ASSERT_EQ(ORIEL_OK, goBackTo(b.session.get(), 80));
   EXPECT_EQ(evaluate(a, {7}), evaluate(b, {7}));
 }
 
 TEST(SharedWindow, sessions_that_decode_together_write_what_each_writes_alone) {
   Layout layout;
   layout.shares = mixedShares(layersOf(layout.model));
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 256u << 20;
   options.window_tokens = layout.window;
   options.window_shares = layout.shares.data();
@@ -230,14 +227,13 @@ TEST(SharedWindow, sessions_that_decode_together_write_what_each_writes_alone) {
   ASSERT_TRUE(loaded.session);
   const std::vector<int32_t> ids = someIds(90, 512);
   (void)evaluate(loaded, ids);
-  oriel_session_options of_second = {};
-  of_second.struct_size = sizeof(of_second);
+  SessionOptions of_second;
   of_second.window_tokens = 24;
   oriel_session* second = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &of_second, &second));
   SessionPtr owned(second);
   std::vector<std::vector<float>> rows;
-  ASSERT_EQ(ORIEL_OK, oriel_session_evaluate(second, ids.data(), ids.size(), keepRow, &rows));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(second, ids.data(), ids.size(), keepRow, &rows));
   Layout alone = layout;
   alone.window = 24;
   const Loaded of_its_own = loadAs(alone);
@@ -251,7 +247,7 @@ TEST(SharedWindow, another_number_of_shares_than_layers_is_refused) {
   Layout layout;
   const Shares shares(layersOf(layout.model) + 1, 0);
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
+  Options options = makeOptions(&log);
   options.window_shares = shares.data();
   options.window_share_count = static_cast<uint32_t>(shares.size());
   oriel_model* model = nullptr;

@@ -109,8 +109,7 @@ std::string goesOnAs(World* twin, World* world) {
   world->generated.clear();
   std::string problems;
   for (World* const each : {twin, world}) {
-    oriel_generate_options options = {};
-    options.struct_size = sizeof(options);
+    ReplyOptions options;
     options.max_tokens = 8;
     options.greedy = options.ignore_stop = 1;
     const auto keep = [](const oriel_token_event* event, void* user) {
@@ -132,12 +131,10 @@ struct Recovering {
 };
 
 std::string recoversTo(const Recovering& way, World* world) {
-  oriel_recover_options options = {};
-  options.struct_size = sizeof(options);
+  oriel_recover_options options = ORIEL_INIT(oriel_recover_options);
   options.device = way.device;
   options.device_number = way.number;
-  oriel_recovered recovered = {};
-  recovered.struct_size = sizeof(recovered);
+  oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
   world->log.clear();
   const oriel_status status = oriel_session_recover(world->session, &options, &recovered);
   return unless(status == ORIEL_OK && errorsOf(*world) == 0, "does not recover") +
@@ -159,7 +156,7 @@ std::string hangs(const Device& device, bool comes_back) {
   faultLayer()->delayFences(600000);
   const int32_t id = 5;
   problems +=
-      unless(oriel_session_append(world.session, &id, 1) == ORIEL_ERROR_TIMEOUT, "no timeout");
+      unless(oriel_session_append(world.session, &id, 1, nullptr, nullptr) == ORIEL_ERROR_TIMEOUT, "no timeout");
   if (comes_back) {
     faultLayer()->clear();
     problems += recoversTo({}, &world);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/captured_log.h"
 #include "support/ledger.h"
 
@@ -57,7 +57,7 @@ class World {
   const int model_descriptor;  ///< of its file
   Ledger ledger;
   CapturedLog log;
-  oriel_options options = {};
+  Options options = {};
   oriel_model* model = nullptr;
   oriel_session* session = nullptr;
   oriel_session* fork = nullptr;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fuzz/checks.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/ledger.h"
 #include "support/owners.h"
 #include "support/random_families.h"
@@ -47,9 +47,8 @@ constexpr size_t kSmallModelCount = 5;
 class SmallSession {
  public:
   SmallSession(const std::string& path, const SmallLayout& layout) {
-    oriel_options options = {};
-    options.struct_size = sizeof(options);
-    options.device = ORIEL_DEVICE_CPU;
+    Options options;
+    options.device = "cpu";
     options.cpu_threads = 1;
     options.memory_bytes = 64u << 20;
     options.window_tokens = layout.window;
@@ -77,10 +76,8 @@ class SmallSession {
     oriel_model* model = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << path;
     loaded_.model.reset(model);
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
-    oriel_chat_options chat = {};
-    chat.struct_size = sizeof(chat);
+    SessionOptions session_options;
+    oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
     chat.chat_template = layout.chat;
     session_options.chat = &chat;
     oriel_session* session = nullptr;
@@ -102,9 +99,9 @@ class SmallSession {
 
   std::string save() const {
     size_t needed = 0;
-    (void)oriel_session_save(get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(get(), nullptr, 0, &needed);
     std::string bytes(needed, '\0');
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(get(), bytes.data(), bytes.size(), &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(get(), bytes.data(), bytes.size(), &needed));
     EXPECT_EQ(bytes.size(), needed);
     return bytes;
   }
@@ -113,12 +110,11 @@ class SmallSession {
     std::string& known = begun_[tokens];
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(get()));
     if (!known.empty()) {
-      EXPECT_EQ(ORIEL_OK, oriel_session_restore_as(get(), known.data(), known.size(),
-                                                   ORIEL_RESTORE_EXACT, nullptr));
+      EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(get(), known.data(), known.size(), ORIEL_RESTORE_EXACT, nullptr));
       return;
     }
     const std::vector<int32_t> ids = test::someIds(tokens, 300);
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(get(), ids.data(), ids.size()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(get(), ids.data(), ids.size(), nullptr, nullptr));
     known = save();
   }
   /// Memory that calls borrow is refused.
@@ -127,7 +123,7 @@ class SmallSession {
     return oriel_chat_add(get(), role.c_str(), text.data(), text.size());
   }
   oriel_status reply(uint32_t tokens) const {
-    const oriel_generate_options options = test::greedyOptions(tokens);
+    const ReplyOptions options = test::greedyOptions(tokens);
     return oriel_chat_reply(get(), &options, nullptr, nullptr, nullptr);
   }
 

@@ -34,8 +34,7 @@ int fail(const char* what, int status) {
 }
 
 int useModel(const char* device, const char* path, uint32_t threads) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+  Options options;
   options.device = std::strcmp(device, "cpu") == 0 ? ORIEL_DEVICE_CPU : ORIEL_DEVICE_VULKAN;
   options.cpu_threads = threads;
   options.memory_bytes = uint64_t{200} << 20;
@@ -56,12 +55,11 @@ int useModel(const char* device, const char* path, uint32_t threads) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     tokens[i] = static_cast<int32_t>(i % 50 + 5);
   }
-  oriel_generate_options generate = {};
-  generate.struct_size = sizeof(generate);
+  ReplyOptions generate;
   generate.max_tokens = kTokens;
   generate.ignore_stop = 1;
   generate.greedy = 1;
-  if (const oriel_status status = oriel_session_append(session, tokens.data(), tokens.size());
+  if (const oriel_status status = oriel_session_append(session, tokens.data(), tokens.size(), nullptr, nullptr);
       status != ORIEL_OK) {
     return fail("append", status);
   }

@@ -478,17 +478,15 @@ TEST(KnownShapes, local_layers_take_a_ring_of_their_own_window_and_no_sinks) {
 
 // ---- Through the public API -----------------------------------------------------------------------
 
-oriel_options optionsOf(uint64_t memory_bytes) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+Options optionsOf(uint64_t memory_bytes) {
+  Options options;
   options.memory_bytes = memory_bytes;
   return options;
 }
 
-oriel_plan planOf(const char* name, const oriel_options& options,
+oriel_plan planOf(const char* name, const Options& options,
                   oriel_weight_format weights = ORIEL_WEIGHTS_DEFAULT) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(ORIEL_OK, oriel_plan_shape(name, weights, &options, &plan)) << name;
   return plan;
 }
@@ -525,7 +523,7 @@ TEST(KnownShapes, every_shape_listed_can_be_planned_for) {
 }
 
 TEST(KnownShapes, weights_grow_with_their_format) {
-  const oriel_options options = optionsOf(uint64_t{1} << 40);
+  const Options options = optionsOf(uint64_t{1} << 40);
   const uint64_t q4 = planOf("smollm2-135m", options, ORIEL_WEIGHTS_Q4_0).weights_bytes;
   EXPECT_EQ(q4, planOf("smollm2-135m", options).weights_bytes);
   EXPECT_LT(q4, planOf("smollm2-135m", options, ORIEL_WEIGHTS_Q8_0).weights_bytes);
@@ -533,10 +531,9 @@ TEST(KnownShapes, weights_grow_with_their_format) {
 }
 
 TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   test::CapturedLog log;
-  oriel_options options = optionsOf(1 << 30);
+  Options options = optionsOf(1 << 30);
   options.log = log.log().callback;
   options.log_user = log.log().user;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
@@ -546,7 +543,7 @@ TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
 }
 
 TEST(KnownShapes, a_latent_has_one_format_which_is_that_of_keys) {
-  oriel_options options = optionsOf(uint64_t{1} << 40);
+  Options options = optionsOf(uint64_t{1} << 40);
   options.k_format = ORIEL_KV_INT8;
   options.v_format = ORIEL_KV_INT4;
   const oriel_plan plan = planOf("deepseek-v3", options);
@@ -555,8 +552,8 @@ TEST(KnownShapes, a_latent_has_one_format_which_is_that_of_keys) {
 }
 
 TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
-  const oriel_options plenty = optionsOf(uint64_t{1} << 40);
-  const auto windowOf = [](const char* name, oriel_options options, uint32_t window) {
+  const Options plenty = optionsOf(uint64_t{1} << 40);
+  const auto windowOf = [](const char* name, Options options, uint32_t window) {
     options.window_tokens = window;
     return planOf(name, options).window_tokens;
   };
@@ -566,29 +563,29 @@ TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
   EXPECT_LT(130000u, windowOf("llama-3.2-1b", plenty, ORIEL_WINDOW_MAX));  // but for a ring
   EXPECT_EQ(20000u, windowOf("llama-3.2-1b", plenty, 20000));
   // What is left then goes to the precision of the cache.
-  const oriel_options some = optionsOf(uint64_t{1} << 30);
+  const Options some = optionsOf(uint64_t{1} << 30);
   EXPECT_EQ(ORIEL_KV_F16, planOf("llama-3.2-1b", some).k_format);
-  oriel_options all = some;
+  Options all = some;
   all.window_tokens = ORIEL_WINDOW_MAX;
   EXPECT_NE(ORIEL_KV_F16, planOf("llama-3.2-1b", all).k_format);
   // Where memory does not allow it, as much as fits.
-  const oriel_options little = optionsOf(720u << 20);
+  const Options little = optionsOf(720u << 20);
   EXPECT_LT(windowOf("llama-3.2-1b", little, 0), ORIEL_WINDOW_DEFAULT);
   EXPECT_EQ(windowOf("llama-3.2-1b", little, ORIEL_WINDOW_MAX),
             windowOf("llama-3.2-1b", little, 0));
   // A least window goes beyond the default, and pinned text does not take from it.
-  oriel_options least = plenty;
+  Options least = plenty;
   least.min_window_tokens = 10000;
   EXPECT_EQ(10000u, windowOf("llama-3.2-1b", least, 0));
   EXPECT_LT(130000u, windowOf("llama-3.2-1b", least, ORIEL_WINDOW_MAX));
-  oriel_options pinned = plenty;
+  Options pinned = plenty;
   pinned.pinned_tokens = 9000;
   EXPECT_EQ(ORIEL_WINDOW_DEFAULT, windowOf("llama-3.2-1b", pinned, 0));
 }
 
 TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
   test::CapturedLog log;
-  oriel_options options = optionsOf(uint64_t{1} << 40);
+  Options options = optionsOf(uint64_t{1} << 40);
   options.log = log.log().callback;
   options.log_user = log.log().user;
   const auto warned = [&log](const std::string& text) {
@@ -611,7 +608,7 @@ TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
 }
 
 TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
-  oriel_options options = optionsOf(200u << 20);
+  Options options = optionsOf(200u << 20);
   options.k_format = options.v_format = ORIEL_KV_F16;
   const oriel_plan free = planOf("smollm2-135m", options);
   ASSERT_EQ(1u, free.fits);
@@ -630,8 +627,7 @@ TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
   options.min_window_tokens = 10000;
   EXPECT_EQ(10000u, planOf("smollm2-135m", options).window_tokens);
   options.window_tokens = 9999;
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_plan_shape("smollm2-135m", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
 }
