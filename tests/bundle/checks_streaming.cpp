@@ -43,8 +43,7 @@ void checkRun(const Device& device, const json& file, const json& run, uint64_t 
 void checkFormats(const Device& device, const json& file, oriel_kv_format k, oriel_kv_format v,
                   CheckList* list) {
   Options options = windowOptions(device, file["runs"][0]);
-  options.k_format = k;
-  options.v_format = v;
+  setFormats(&options, k, v);
   const auto here = evaluate(open(device.model(file["model"]), options), file["ids"]);
   options.device = "cpu";
   options.device_number = 0;
@@ -64,7 +63,7 @@ void checkStreaming(const Device& device, CheckList* list) {
     list->run(group, name + ", from position 2^40",
               [&] { checkRun(device, file, run, uint64_t{1} << 40, list); });
   }
-  if (device.kind == ORIEL_DEVICE_CPU) {
+  if (device.kind == "cpu") {
     return;  // it would be compared with itself
   }
   const auto run_formats = [&](const char* name, oriel_kv_format k, oriel_kv_format v) {

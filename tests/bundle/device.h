@@ -12,7 +12,7 @@ namespace oriel_internal::bundle {
 using test::Loaded;
 
 struct Device {
-  oriel_device_kind kind = ORIEL_DEVICE_CPU;
+  const char* kind = "cpu";
   uint32_t number = 0;   ///< as in Options.device_number
   std::string data;      ///< the bundle's folder
   std::string scratch;   ///< a folder of this run's own, removed at the end

@@ -41,7 +41,7 @@ struct WrongUsage : std::runtime_error {
 
 Arguments parse(const std::vector<std::string>& texts) {
   const WrongUsage usage(
-      "usage: oriel_device_test --list | --device cpu|vulkan:N [--data FOLDER] [--out FILE] "
+      "usage: const char* --list | --device cpu|vulkan:N [--data FOLDER] [--out FILE] "
       "[--no-bench] "
       "[--only WHAT] [--disable NAMES]");
   Arguments arguments;
@@ -134,7 +134,7 @@ Json chooseDevice(const std::string& option, Device* device) {
   for (const Json& entry : listAsJson()) {
     if (entry["option"] == option) {
       if (option != "cpu") {
-        device->kind = ORIEL_DEVICE_VULKAN;
+        device->kind = "vulkan";
         device->number = 1 + static_cast<uint32_t>(std::stoul(option.substr(7)));
       }
       return entry;

@@ -35,7 +35,7 @@ class RoomForAPrefix : public ScratchFolder {
   RoomForAPrefix() {
     Options options = cpuOptions(&log_);
     options.sessions = 2;
-    options.prefix_tokens = 60;
+    options.set("prefix_tokens", 60);
     model_ = loadModel(options);
   }
   SessionPtr sessionOf(const std::vector<int32_t>& ids) {
@@ -78,11 +78,11 @@ TEST_F(RoomForAPrefix, no_session_is_said_to_have_less_than_the_prefix) {
   EXPECT_EQ(ORIEL_OK, append(first, {400}));
   const std::vector<float> expected = logitsOf(first);
   auto options = sized<SessionOptions>();
-  options.assumed_tokens = 3;
+  options.set("assumed_tokens", 3);
   oriel_session* other = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(model_.get(), &options, &other));
   EXPECT_EQ(nullptr, other);
-  options.assumed_tokens = 33;
+  options.set("assumed_tokens", 33);
   EXPECT_EQ(ORIEL_OK, oriel_session_create(model_.get(), &options, &other));
   const SessionPtr second(other);
   EXPECT_EQ(ORIEL_OK, append(second, someIds(60, 900)));
@@ -109,8 +109,8 @@ class HurriedChat : public ScratchFolder {
  protected:
   HurriedChat() {
     options_ = cpuOptions(&log_);
-    options_.transcript_bytes = 1 << 15;
-    options_.constraints = 1;
+    options_.set("transcript", 1 << 15);
+    options_.set("constraints", true);
     options_.sessions = 4;
     model_ = loadModel(options_);
   }
@@ -193,15 +193,14 @@ TEST_F(HurriedChat, a_reply_that_no_token_can_begin_is_asked_for_again) {
   ASSERT_EQ(ORIEL_OK, say(session, "Hello."));
   const uint64_t position = positionOf(session);
   const std::string said = transcriptOf(session);
-  std::vector<oriel_logit_bias> none;
+  std::vector<Bias> none;
   for (int32_t id = 0; id < 1024; ++id) {
     none.push_back({id, -std::numeric_limits<float>::infinity()});
   }
   ReplyOptions options = greedyOptions(5);
   options.logit_bias = none.data();
   options.logit_bias_count = static_cast<uint32_t>(none.size());
-  options.grammar = "root ::= \"a\"";
-  options.grammar_bytes = std::strlen(options.grammar);
+  options.set("grammar", "root ::= \"a\"");
   EXPECT_NE(ORIEL_OK, speak(session, oriel_chat_reply, options).status);
   EXPECT_EQ(position, positionOf(session));
   EXPECT_EQ(said, transcriptOf(session));
@@ -241,8 +240,8 @@ TEST_F(HurriedChat, a_folder_without_a_name_is_not_the_root) {
   EXPECT_TRUE(log_.says("folder")) << log_.errors();
   EXPECT_EQ(ORIEL_OK, say(session, "Hello."));
   Options recalls = cpuOptions(&log_);
-  recalls.recall_bytes = 1 << 20;
-  recalls.recall_dir = "";
+  recalls.set("retrieval", 1 << 20);
+  recalls.set("retrieval_folder", "");
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTrained, &recalls, &model));
   EXPECT_EQ(nullptr, model);
@@ -327,8 +326,8 @@ TEST(Hurried, an_empty_system_prompt_is_no_prefix) {
   CapturedLog log;
   Options options = cpuOptions(&log);
   const std::string folder = testing::TempDir();
-  options.recall_bytes = 1 << 20;
-  options.recall_dir = folder.c_str();
+  options.set("retrieval", 1 << 20);
+  options.set("retrieval_folder", folder);
   options.system_prompt = "";
   EXPECT_NE(nullptr, loadModel(options)) << log.errors();
 }
@@ -366,7 +365,7 @@ class ClosedWindow : public ScratchFolder {
     Options options = cpuOptions(nullptr);
     options.log = Closing::onLog;
     options.log_user = &closing_;
-    options.prefix_tokens = 40;
+    options.set("prefix_tokens", 40);
     model_ = loadModel(options);
     closing_.model = model_.get();
   }
@@ -403,7 +402,7 @@ TEST_F(ClosedWindow, while_the_log_is_told_why_not) {
   EXPECT_LE(1u, closing_.tried);
   closing_.tried = 0;
   auto options = sized<SessionOptions>();
-  options.first_position = UINT64_MAX;
+  options.set("first_position", UINT64_MAX);
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(model_.get(), &options, &session));
   expectThere(1);

@@ -172,7 +172,7 @@ TEST(LocalLayers, every_device_agrees_with_the_reference_executor_in_every_forma
 
 TEST(LocalLayers, their_rings_are_short_and_the_plan_says_so) {
   const TemporaryModel file(smallGemma());
-  const oriel_plan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
+  const FullPlan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
   EXPECT_EQ(4u, plan.groups[1].layers);
   EXPECT_EQ(ORIEL_LAYERS_SLIDING, plan.groups[1].kind);
   EXPECT_EQ(8u, plan.groups[1].window_tokens);
@@ -184,7 +184,7 @@ TEST(LocalLayers, their_rings_are_short_and_the_plan_says_so) {
   EXPECT_EQ(2u * 2 * 16 * 2, plan.kv_bytes_per_token) << "one layer grows";
   EXPECT_EQ(4u * 8 * 2 * 2 * 16 * 2, plan.groups[1].bytes);
   // A session that sees less than the local window: so do the local layers.
-  const oriel_plan narrow = planOf(load(file.path(), windowOptions(2, 4, 3)));
+  const FullPlan narrow = planOf(load(file.path(), windowOptions(2, 4, 3)));
   EXPECT_EQ(6u, narrow.groups[1].window_tokens);
   EXPECT_EQ(8u, narrow.groups[1].ring_tokens);
 }
@@ -193,7 +193,7 @@ TEST(LocalLayers, a_model_of_nothing_else_needs_no_more_memory_for_a_longer_wind
   RandomLlama gemma = smallGemma();
   gemma.n_layers = 2;  // the first global layer would be the third
   const TemporaryModel file(gemma);
-  const oriel_plan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
+  const FullPlan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
   EXPECT_EQ(2u, plan.groups[1].layers);
   EXPECT_EQ(0u, plan.kv_bytes_per_token);
   EXPECT_EQ(0u, plan.crossover_tokens);
@@ -251,12 +251,12 @@ TEST(LocalLayers, rewinding_stops_where_their_ring_has_been_overwritten) {
 TEST(LocalLayers, the_view_says_what_they_saw) {
   const TemporaryModel file(smallGemma());
   const Loaded loaded = load(file.path(), windowOptions(4, 20, 8));
-  oriel_view view = ORIEL_INIT(oriel_view);
+  oriel_stats view = ORIEL_INIT(oriel_stats);
   mustAppend(loaded, someIds(6, 320));
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
   EXPECT_EQ(0u, view.group_first_visible[1]);
   mustAppend(loaded, someIds(44, 320));
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
   EXPECT_EQ(50u, view.position);
   EXPECT_EQ(42u, view.group_first_visible[1]);
   EXPECT_EQ(30u, view.first_visible);
@@ -275,8 +275,8 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
   uint32_t bounded = 0;
   for (int turn = 0; turn < 12; ++turn) {
     ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
-    oriel_view view = ORIEL_INIT(oriel_view);
-    ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+    oriel_stats view = ORIEL_INIT(oriel_stats);
+    ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
     const uint64_t own = view.position > 90 ? view.position - 90 : 0;
     const bool evicted = view.position > 4 + 100;
     EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, view.group_first_visible[1])

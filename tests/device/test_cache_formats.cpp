@@ -22,11 +22,10 @@ constexpr oriel_kv_format kAll[] = {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4};
 Options formatOptions(Formats formats, uint32_t sinks, uint32_t window, uint32_t chunk) {
   Options options = makeOptions();
   options.memory_bytes = 256u << 20;
-  options.k_format = formats.k;
-  options.v_format = formats.v;
+  setFormats(&options, formats.k, formats.v);
   options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
   options.window_tokens = window;
-  options.chunk_tokens = chunk;
+  options.set("prefill_batch", chunk);
   return options;
 }
 

@@ -69,10 +69,10 @@ const std::vector<Call>& everyCall() {
          auto stats = sized<oriel_stats>();
          return oriel_session_get_stats(on->session, &stats);
        }},
-      {"oriel_session_get_view", Rule::kAsks,
+      {"oriel_session_get_stats", Rule::kAsks,
        [](Caller* on) {
-         auto view = sized<oriel_view>();
-         return oriel_session_get_view(on->session, &view);
+         auto view = sized<oriel_stats>();
+         return oriel_session_get_stats(on->session, &view);
        }},
       {"oriel_session_get_turns", Rule::kAsks,
        [](Caller* on) {
@@ -294,7 +294,7 @@ const std::set<std::string>& builtCalls() {
   static const std::set<std::string> built = [] {
     std::set<std::string> names;
     Options plain = cpuOptions(nullptr);
-    plain.transcript_bytes = 4096;
+    plain.set("transcript", 4096);
     const Loaded loaded = load(kTrained, plain);
     Caller app;
     app.model = loaded.model.get();
@@ -343,10 +343,10 @@ class Callbacks : public testing::Test {
  protected:
   void SetUp() override {
     Options options = cpuOptions(nullptr);
-    options.transcript_bytes = 4096;
+    options.set("transcript", 4096);
     options.log = onLog;
     options.log_user = this;
-    options.transcript_bytes = 65536;
+    options.set("transcript", 65536);
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &app_.model)) << log_.errors();
     loaded_.model.reset(app_.model);
     auto session = sized<SessionOptions>();
@@ -483,8 +483,8 @@ TEST_F(Callbacks, the_logs_callback_may_ask_but_change_nothing) {
 TEST_F(Callbacks, what_may_be_asked_is_answered) {
   inside_.work = [this] {
     const oriel_stats stats = statsOf(loaded_);
-    oriel_view view = ORIEL_INIT(oriel_view);
-    EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session(), &view));
+    oriel_stats view = ORIEL_INIT(oriel_stats);
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session(), &view));
     EXPECT_EQ(stats.position, view.position);
     std::vector<int32_t> ids(512);
     std::vector<uint64_t> turns(256);

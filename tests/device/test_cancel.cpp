@@ -68,7 +68,7 @@ class Cancel : public testing::Test {
   static Options options() {
     Options options = makeOptions();
     options.device = "cpu";  // the rule is the session's
-    options.chunk_tokens = 2;
+    options.set("prefill_batch", 2);
     options.window_tokens = 256;
     return options;
   }
@@ -84,8 +84,8 @@ TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
   options.greedy = 0;
   options.seed = 5;
   options.temperature = 3;
-  options.repeat_penalty = 1.9f;
-  options.ignore_stop = 1;
+  options.set("repeat_penalty", 1.9f);
+  options.set("ignore_stop", true);
   const auto reply = [&](bool cancelled) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(session()));
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
@@ -226,7 +226,7 @@ class CancelPrefill : public testing::TestWithParam<Kind> {
     }
     static Options options() {
       Options options = makeOptions();
-      options.chunk_tokens = kChunk;
+      options.set("prefill_batch", kChunk);
       options.window_tokens = kWindow;
       return options;
     }

@@ -71,9 +71,8 @@ Options windowOf(uint32_t tokens) {
   Options options = makeOptions();
   options.memory_bytes = 64u << 20;
   options.window_tokens = tokens;
-  options.chunk_tokens = 16;
-  options.k_format = ORIEL_KV_F16;
-  options.v_format = ORIEL_KV_F16;
+  options.set("prefill_batch", 16);
+  options.set("kv", "f16");
   return options;
 }
 
@@ -289,7 +288,7 @@ TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened
     Talk measure(options, "gemma3");
     pinned = static_cast<uint32_t>(measure.rendered({{"system", system}}, false).size());
   }
-  options.pinned_tokens = pinned;
+  options.set("sinks", std::max<uint32_t>(4, pinned));
   Talk talk(options, "gemma3");
   talk.add("system", system);
   ASSERT_EQ(talk.position(), pinned);
@@ -301,8 +300,8 @@ TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened
     talk.add("assistant", "Yes.");
     lines.push_back({"assistant", "Yes."});
   }
-  oriel_view view = ORIEL_INIT(oriel_view);
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_view(talk.loaded.session.get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(talk.loaded.session.get(), &view));
   ASSERT_GT(view.first_visible, pinned);
   const std::vector<uint64_t> turns = talk.turns();
   const auto first = std::find(turns.begin(), turns.end(), view.first_visible);

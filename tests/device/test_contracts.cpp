@@ -92,7 +92,7 @@ TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
   Loaded other = load(kTiny, onTheCpu());
   other.session.reset();
   SessionOptions options;
-  options.split_turns = 1;
+  options.set("evict", "tokens");
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(other.model.get(), &options, &session));
   other.session.reset(session);
@@ -124,7 +124,7 @@ TEST(Contracts, a_reply_goes_on_past_its_end_when_told_to) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello!", 6));
     ReplyOptions options = greedyOptions(60);
-    options.ignore_stop = ignore_stop;
+    options.set("ignore_stop", ignore_stop != 0);
     oriel_generation result = ORIEL_INIT(oriel_generation);
     EXPECT_EQ(ORIEL_OK,
               oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, &result));
@@ -140,13 +140,13 @@ TEST(Contracts, a_long_system_prompt_is_pinned_as_far_as_the_trained_context_all
   Options options = onTheCpu();
   options.window_tokens = 0;
   oriel_plan plan = ORIEL_PLAN_INIT;
-  options.pinned_tokens = 605;  // of 1024
+  options.set("sinks", std::max<uint32_t>(4, 605));  // of 1024
   EXPECT_EQ(ORIEL_OK, oriel_plan_file(kTiny, &options, &plan));
   EXPECT_EQ(605u, plan.sink_tokens);
   EXPECT_EQ(1024u - 605u, plan.window_tokens);
-  options.pinned_tokens = 1024 - 16;
+  options.set("sinks", std::max<uint32_t>(4, 1024 - 16));
   EXPECT_EQ(ORIEL_OK, oriel_plan_file(kTiny, &options, &plan));
-  options.pinned_tokens = 1024 - 15;
+  options.set("sinks", std::max<uint32_t>(4, 1024 - 15));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_plan_file(kTiny, &options, &plan));
 }
 
@@ -220,7 +220,7 @@ TEST(Contracts, messages_are_one_line_whatever_the_path) {
   EXPECT_EQ(std::string::npos, log.errors().find('\n')) << log.errors();
 }
 
-oriel_model_info infoOn(oriel_device_kind device) {
+oriel_model_info infoOn(const char* device) {
   Options options = makeOptions();
   options.device = device;
   const Loaded loaded = load(kTiny, options);
@@ -241,12 +241,12 @@ TEST(Contracts, a_driver_that_is_the_same_processor_is_not_chosen_before_its_vec
       GTEST_SKIP() << "there is a GPU: " << devices[i].name;
     }
   }
-  const oriel_model_info cpu = infoOn(ORIEL_DEVICE_CPU);
+  const oriel_model_info cpu = infoOn("cpu");
   if (std::strstr(cpu.driver, "reference") != nullptr) {
     GTEST_SKIP() << "plain code only";
   }
-  EXPECT_STREQ(cpu.device, infoOn(ORIEL_DEVICE_AUTO).device);
-  EXPECT_STREQ(cpu.driver, infoOn(ORIEL_DEVICE_AUTO).driver);
+  EXPECT_STREQ(cpu.device, infoOn("auto").device);
+  EXPECT_STREQ(cpu.driver, infoOn("auto").driver);
 }
 
 }  // namespace

@@ -36,9 +36,9 @@ TEST_F(CpuExecutor, logits_do_not_depend_on_the_number_of_threads) {
       std::vector<float> first_deep;
       for (const uint32_t threads : {1u, 2u}) {
         Options options = makeOptions();
-        options.cpu_threads = threads;
+        options.threads = threads;
         options.window_tokens = window;
-        options.k_format = options.v_format = format;
+        setFormats(&options, format);
         const Loaded loaded = load(kModel, options);
         ASSERT_TRUE(loaded.session);
         const auto rows = evaluate(loaded, someIds(150, 2048));
@@ -59,7 +59,7 @@ TEST_F(CpuExecutor, logits_do_not_depend_on_the_number_of_threads) {
 
 TEST_F(CpuExecutor, more_threads_than_processors_are_not_an_error) {
   Options options = makeOptions();
-  options.cpu_threads = UINT32_MAX;
+  options.threads = UINT32_MAX;
   options.window_tokens = 64;
   const Loaded loaded = load(kModel, options);
   ASSERT_TRUE(loaded.session);
@@ -149,7 +149,7 @@ TEST_F(CpuExecutor, a_model_reads_text_with_activations_of_8_bits_and_says_so) {
   for (const uint32_t bits : {16u, 8u}) {
     Options options = makeOptions();
     options.window_tokens = 128;
-    options.activation_bits = bits;
+    options.set("activation_bits", bits);
     const Loaded loaded = load(kModel, options);
     ASSERT_TRUE(loaded.session);
     oriel_plan plan = ORIEL_PLAN_INIT;
@@ -162,7 +162,7 @@ TEST_F(CpuExecutor, a_model_reads_text_with_activations_of_8_bits_and_says_so) {
   EXPECT_NE(logits[0], logits[1]);
   EXPECT_LT(relativeL2(logits[0], logits[1]), 0.1);
   Options options = makeOptions();
-  options.activation_bits = 4;
+  options.set("activation_bits", 4);
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kModel, &options, &model));
 }

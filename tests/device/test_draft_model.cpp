@@ -43,8 +43,8 @@ class DraftModel : public testing::Test {
  protected:
   Options options(const char* draft, uint32_t window = 200, uint32_t chunk = 8) {
     Options options = sessionOptions(&log_, window, chunk);
-    options.sink_tokens = kSinks;
-    options.draft_model = draft;
+    options.set("sinks", kSinks);
+    options.set("draft_model", draft);
     options.draft_tokens = draft != nullptr ? kDrafts : 0;
     return options;
   }
@@ -54,8 +54,8 @@ class DraftModel : public testing::Test {
   }
   void expectSame(const Loaded& plain, const Loaded& guessing, const ReplyOptions& how,
                   uint32_t* right) {
-    const Written expected = generate(plain, how, ORIEL_DRAFT_AUTO);
-    const Written got = generate(guessing, how, ORIEL_DRAFT_ALWAYS);
+    const Written expected = generate(plain, how, "auto");
+    const Written got = generate(guessing, how, "always");
     EXPECT_EQ(ORIEL_OK, got.status) << log_.errors();
     EXPECT_EQ(expected.ids, got.ids);
     EXPECT_TRUE(logitsOf(plain) == logitsOf(guessing));
@@ -173,7 +173,7 @@ TEST_F(DraftModel, guesses_are_those_of_the_reference) {
         exact.step(77, kSinks, window);
         ReplyOptions how = few(3, 24);
         how.logit_bias_count = 0;
-        written = generate(loaded, how, ORIEL_DRAFT_ALWAYS);
+        written = generate(loaded, how, "always");
       }
       ASSERT_EQ(ORIEL_OK, written.status) << log_.errors();
       ASSERT_EQ(24u, written.ids.size());
@@ -236,7 +236,7 @@ TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
                : nullptr;
     const Watching watching(loaded.model.get(), &seen[i]);
     start(loaded);
-    written[i] = generate(loaded, how, ORIEL_DRAFT_ALWAYS).ids;
+    written[i] = generate(loaded, how, "always").ids;
   }
   ASSERT_EQ(written[0], written[1]);
   ASSERT_EQ(seen[0].size(), seen[1].size());
@@ -282,8 +282,8 @@ TEST_F(DraftModel, low_bit_caches_and_rows_on_file_are_read_as_well) {
     Options without = options(nullptr, 40);
     Options with = options(draft.path(), 40);
     for (Options* either : {&without, &with}) {
-      either->k_format = either->v_format = format;
-      either->on_file = format == ORIEL_KV_INT4 ? ORIEL_ON_FILE_ROWS : ORIEL_ON_FILE_NONE;
+      setFormats(either, format);
+      either->on_file = format == ORIEL_KV_INT4 ? "rows" : "none";
     }
     const Loaded plain = load(file.path(), without);
     const Loaded guessing = load(file.path(), with);
@@ -302,13 +302,13 @@ TEST_F(DraftModel, a_reply_says_when_to_guess) {
   const TemporaryDraft draft(fewGuesses(target));
   const Loaded guessing = load(file.path(), options(draft.path()));
   start(guessing);
-  const Written never = generate(guessing, few(3, 60), ORIEL_DRAFT_NEVER);
+  const Written never = generate(guessing, few(3, 60), "never");
   EXPECT_EQ(0u, never.result.tokens_drafted);
   start(guessing);
-  const Written always = generate(guessing, few(3, 60), ORIEL_DRAFT_ALWAYS);
+  const Written always = generate(guessing, few(3, 60), "always");
   EXPECT_LT(always.result.tokens_accepted, always.result.tokens_drafted) << "some are wrong";
   start(guessing);
-  const Written as_it_pays = generate(guessing, few(3, 60), ORIEL_DRAFT_AUTO);
+  const Written as_it_pays = generate(guessing, few(3, 60), "auto");
   EXPECT_EQ(never.ids, always.ids);
   EXPECT_EQ(never.ids, as_it_pays.ids);
 }
@@ -324,8 +324,8 @@ TEST_F(DraftModel, a_cancel_and_a_way_back_leave_what_was_shown) {
     SCOPED_TRACE(at);
     start(plain);
     start(guessing);
-    const Written expected = generate(plain, few(5, 40), ORIEL_DRAFT_AUTO, at);
-    const Written got = generate(guessing, few(5, 40), ORIEL_DRAFT_ALWAYS, at);
+    const Written expected = generate(plain, few(5, 40), "auto", at);
+    const Written got = generate(guessing, few(5, 40), "always", at);
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, got.status);
     EXPECT_EQ(expected.ids, got.ids);
     EXPECT_EQ(statsOf(plain).position, statsOf(guessing).position);
@@ -369,12 +369,12 @@ TEST_F(DraftModel, the_plan_says_what_it_takes_to_the_byte) {
   const TemporaryModel file(target);
   const RandomDraft made(target);
   const TemporaryDraft draft(made);
-  const oriel_plan without = planOf(load(file.path(), options(nullptr)));
+  const FullPlan without = planOf(load(file.path(), options(nullptr)));
   EXPECT_EQ(0u, without.draft_weights_bytes);
   Options wanted = options(draft.path());
   const Loaded loaded = load(file.path(), wanted);
   ASSERT_TRUE(loaded.session) << log_.errors();
-  const oriel_plan plan = planOf(loaded);
+  const FullPlan plan = planOf(loaded);
   EXPECT_EQ(kDrafts, plan.draft_tokens);
   EXPECT_GE(plan.draft_weights_bytes, 4ull * 48 * (320 + 128 + 64 + 3 * (4 * 16 + 3 * 80)));
   EXPECT_GE(plan.weights_bytes, without.weights_bytes + plan.draft_weights_bytes / 2);
@@ -382,7 +382,7 @@ TEST_F(DraftModel, the_plan_says_what_it_takes_to_the_byte) {
   EXPECT_EQ(without.weights_read_bytes_per_token, plan.weights_read_bytes_per_token);
   const oriel_stats stats = statsOf(loaded);
   EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
-  wanted.draft_tokens = 0;
+  wanted.set("speculate", 0);
   EXPECT_EQ(3u, planOf(load(file.path(), wanted)).draft_tokens) << "where no number is given";
   // What the cap has no room for is refused.
   wanted.memory_bytes = plan.minimum_bytes - 1;
@@ -464,20 +464,20 @@ TEST_F(DraftModel, a_device_that_is_lost_leaves_what_was_shown) {
     start(plain);
     ReplyOptions sampling = few(3, 31);
     losing.lose(Work::kRun, after);
-    const Written cut = generate(made, sampling, ORIEL_DRAFT_ALWAYS);
+    const Written cut = generate(made, sampling, "always");
     ASSERT_EQ(ORIEL_ERROR_DEVICE, cut.status);
     oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
     ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, &recovered)) << log_.errors();
     EXPECT_EQ(1u, recovered.exact);
     sampling.max_tokens = static_cast<uint32_t>(cut.ids.size());
-    EXPECT_EQ(generate(plain, sampling, ORIEL_DRAFT_AUTO).ids, cut.ids);
+    EXPECT_EQ(generate(plain, sampling, "auto").ids, cut.ids);
     const float* logits = nullptr;
     size_t count = 0;
     ASSERT_EQ(ORIEL_OK, oriel_session_logits(made, &logits, &count));
     EXPECT_TRUE(logitsOf(plain) == std::vector<float>(logits, logits + count));
     // And it guesses again.
-    const Written on = generate(made, few(4, 20), ORIEL_DRAFT_ALWAYS);
-    EXPECT_EQ(generate(plain, few(4, 20), ORIEL_DRAFT_AUTO).ids, on.ids);
+    const Written on = generate(made, few(4, 20), "always");
+    EXPECT_EQ(generate(plain, few(4, 20), "auto").ids, on.ids);
     EXPECT_LT(0u, on.result.tokens_drafted);
   }
 }

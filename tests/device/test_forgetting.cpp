@@ -80,7 +80,7 @@ class ForgettingOnDevice : public testing::TestWithParam<Memory> {};
 TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
   CapturedLog log;
   Options options = sessionOptions(&log, 48, 8);
-  options.k_format = options.v_format = GetParam().format;
+  setFormats(&options, GetParam().format);
   RandomLlama lfm2 = smallLfm2();
   lfm2.chat_template = kChatMlTemplate;
   const TemporaryModel random(lfm2);
@@ -114,7 +114,7 @@ TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
 TEST_P(ForgettingOnDevice, texts_that_became_vectors_leave_zeros) {
   CapturedLog log;
   Options options = sessionOptions(&log, 48, 8);
-  options.k_format = options.v_format = GetParam().format;
+  setFormats(&options, GetParam().format);
   const TemporaryModel random(smallLfm2());
   const Loaded loaded = load(GetParam().convolved ? random.path() : kTrained, options);
   ASSERT_TRUE(loaded.session) << log.errors();
@@ -156,7 +156,7 @@ TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
   {
     Loaded loaded = load(kTrained, options);
     ASSERT_TRUE(loaded.session) << log.errors();
-    const oriel_plan plan = planOf(loaded);
+    const FullPlan plan = planOf(loaded);
     std::vector<int32_t> ids = tokens(loaded, secret, 0);
     ASSERT_LT(6u, ids.size());
     ids.erase(ids.begin());  // may be another one behind other text
@@ -259,8 +259,8 @@ struct StackCase {
 // One whose penalties look back at what was said.
 void replyWithPenalties(const Loaded& loaded) {
   ReplyOptions options = wildOptions(6, 3);
-  options.repeat_penalty = 1.1f;
-  options.repeat_window = 256;
+  options.set("repeat_penalty", 1.1f);
+  options.set("repeat_window", 256);
   (void)oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr);
 }
 
@@ -320,10 +320,10 @@ TEST(Forgetting, no_stack_says_which_tokens_were_read) {
   const std::string secret = "Quetzalcoatl-5591";
   const std::string folder = testing::TempDir();
   Options options = cpuOptions(nullptr, 96, 8);
-  options.cpu_threads = 1;
-  options.transcript_bytes = 1 << 16;
-  options.recall_bytes = 1 << 20;
-  options.recall_dir = folder.c_str();
+  options.threads = 1;
+  options.set("transcript", 1 << 16);
+  options.set("retrieval", 1 << 20);
+  options.set("retrieval_folder", folder);
   enum class End { kReset, kDestroy, kFree };
   for (const StackCase& tested : kStackCases) {
     for (const End end : {End::kReset, End::kDestroy, End::kFree}) {

@@ -18,8 +18,8 @@ class GoingBack : public ScratchFolder {
   /// With recall.
   Options recalling(uint32_t window = 128, uint32_t chunk = 32) {
     Options recalling = options(window, chunk);
-    recalling.recall_bytes = 4u << 20;
-    recalling.recall_dir = dir_.c_str();
+    recalling.set("retrieval", 4u << 20);
+    recalling.set("retrieval_folder", dir_);
     return recalling;
   }
   SessionPtr open(const Options& options, const SessionOptions* how = nullptr) {
@@ -75,8 +75,7 @@ TEST_F(GoingBack, behind_the_sinks_what_was_held_before_counts_no_more) {
     SCOPED_TRACE(by_layer);
     Options some = options();
     if (by_layer) {
-      some.window_shares = shares;
-      some.window_share_count = sizeof(shares);
+      some.set("window_shares", listText(shares));
     }
     const SessionPtr session = open(some);
     ASSERT_EQ(ORIEL_OK, append(session, someIds(2000, 400)));
@@ -124,7 +123,7 @@ TEST_F(GoingBack, a_reply_that_was_taken_back_is_no_place_to_be_inside_of) {
   const SessionPtr session = open(options(512));
   ASSERT_EQ(ORIEL_OK, say(session, "My name is Ann."));
   ReplyOptions long_one = greedyOptions(60);
-  long_one.ignore_stop = 1;
+  long_one.set("ignore_stop", true);
   ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, long_one).status);
   ASSERT_EQ(ORIEL_OK, oriel_session_go_back(session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0));
   ASSERT_EQ(ORIEL_OK, say(session, "My name is Bob, and I live in the city of Rome, by the sea."));
@@ -192,8 +191,8 @@ TEST_F(GoingBack, a_reply_that_was_cancelled_while_something_came_back_leaves_no
 
 TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
   Options few = recalling(128, 64);
-  few.recall_bytes = 512u << 10;
-  few.k_format = few.v_format = ORIEL_KV_F16;
+  few.set("retrieval", 512u << 10);
+  few.set("kv", "f16");
   const SessionPtr session = open(few);
   oriel_plan plan = ORIEL_PLAN_INIT;
   ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model_.get(), &plan));
@@ -233,7 +232,7 @@ TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
 
 TEST_F(GoingBack, a_fork_without_sinks_has_what_came_back) {
   Options none = recalling();
-  none.sink_tokens = UINT32_MAX;
+  none.set("sinks", 0);
   const SessionPtr session = open(none);
   tellFarBack(session);
   ASSERT_EQ(ORIEL_OK, say(session, "What is the name of my dog?"));
@@ -260,7 +259,7 @@ TEST_F(GoingBack, what_came_back_with_a_snapshot_is_gone_at_the_beginning) {
     slots = plan.sink_tokens + plan.recall_tokens;
   }
   Options plain = options();
-  plain.sink_tokens = slots;
+  plain.set("sinks", slots);
   const SessionPtr session = open(plain);
   const std::vector<int32_t> ids = someIds(30, 300);
   ASSERT_EQ(ORIEL_OK, append(session, ids));

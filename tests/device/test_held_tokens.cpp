@@ -6,9 +6,9 @@
 namespace oriel_internal::test::test_held_tokens {
 namespace {
 
-oriel_view viewOf(const Loaded& loaded) {
-  oriel_view view = ORIEL_INIT(oriel_view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+oriel_stats viewOf(const Loaded& loaded) {
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
   return view;
 }
 
@@ -39,7 +39,7 @@ std::vector<int32_t> range(const std::vector<int32_t>& ids, uint64_t begin, uint
 }
 
 void expectHeld(const Loaded& loaded, const std::vector<int32_t>& all) {
-  const oriel_view view = viewOf(loaded);
+  const oriel_stats view = viewOf(loaded);
   ASSERT_EQ(all.size(), view.position);
   if (view.first_stored > view.sinks_used) {
     EXPECT_EQ(range(all, 0, view.sinks_used), held(loaded, 0));
@@ -83,7 +83,7 @@ TEST(HeldTokens, are_the_sinks_and_the_ring_as_the_window_slides) {
 TEST(HeldTokens, without_sinks_and_in_an_empty_session) {
   CapturedLog log;
   Options options = cpuOptions(&log, 20, 8);
-  options.sink_tokens = UINT32_MAX;
+  options.set("sinks", 0);
   const Loaded loaded = load(kRandom, options);
   EXPECT_EQ(ORIEL_OK, statusOf(loaded, 0));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, statusOf(loaded, 1));
@@ -118,7 +118,7 @@ TEST(HeldTokens, of_a_session_that_only_assumes_them_are_unknown) {
   Loaded loaded = load(kRandom, cpuOptions(&log, 20, 8));
   loaded.session.reset();
   SessionOptions options;
-  options.assumed_tokens = 1000;
+  options.set("assumed_tokens", 1000);
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &options, &session));
   loaded.session.reset(session);

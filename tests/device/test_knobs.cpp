@@ -142,28 +142,28 @@ TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_le
   sampling.stop = stops;
   sampling.stop_count = 1;
   EXPECT_LE(reply(sampling).result.tokens, 2u);
-  sampling.min_tokens = 3;
+  sampling.set("min_tokens", 3);
   EXPECT_GE(reply(sampling).result.tokens, 3u);
 
   // A stop token that would always be the best.
   oriel_model_info info = ORIEL_INIT(oriel_model_info);
   ASSERT_EQ(ORIEL_OK, oriel_model_get_info(model_->loaded.model.get(), &info));
   ASSERT_GE(info.eos_id, 0);
-  const oriel_logit_bias likely = {info.eos_id, 1000};
+  const Bias likely = {info.eos_id, 1000};
   for (ReplyOptions way : bothWays()) {
-    way.ignore_stop = 0;
+    way.set("ignore_stop", false);
     way.logit_bias = &likely;
     way.logit_bias_count = 1;
     EXPECT_EQ(0u, reply(way).result.tokens);
     for (const uint32_t least : {1u, 2u, 17u}) {
-      way.min_tokens = least;
+      way.set("min_tokens", least);
       const Reply late = reply(way);
       EXPECT_EQ(least, late.result.tokens);
       EXPECT_EQ(ORIEL_STOP_TOKEN, late.result.stop_reason);
       const std::vector<int32_t> ids = late.ids();
       EXPECT_EQ(0, std::count(ids.begin(), ids.end(), info.eos_id));
     }
-    way.ignore_stop = 1;  // a token like any other
+    way.set("ignore_stop", true);  // a token like any other
     EXPECT_EQ(std::vector<int32_t>(kTokens, info.eos_id), reply(way).ids());
   }
 }
@@ -171,11 +171,11 @@ TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_le
 TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
   const Reply plain = reply(options());
   ReplyOptions sampling = options();
-  const oriel_logit_bias bias = {7, -INFINITY};
+  const Bias bias = {7, -INFINITY};
   sampling.logit_bias = &bias;
   sampling.logit_bias_count = 1;
-  sampling.logprobs = 1;
-  sampling.top_logprobs = 20;
+  sampling.set("top_logprobs", 0);
+  sampling.set("top_logprobs", 20);
   const Reply told = reply(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
 
@@ -206,7 +206,7 @@ TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
   }
   sampling.logit_bias_count = 0;
   EXPECT_EQ(plain.ids(), reply(sampling).ids()) << "asking changes nothing";
-  sampling.logprobs = sampling.top_logprobs = 0;
+  sampling.logprobs = sampling.set("top_logprobs", 0);
   EXPECT_EQ(0.0f, reply(sampling).events[0].logprob);
   EXPECT_TRUE(reply(sampling).events[0].top.empty());
 }
@@ -214,10 +214,10 @@ TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
 TEST_F(Knobs, biases_and_penalties_read_the_best_tokens_only_where_they_are_enough) {
   const std::vector<int32_t> said = reply(options()).ids();
   ReplyOptions sampling = options();
-  sampling.presence_penalty = 0.5f;
-  sampling.frequency_penalty = 0.25f;
-  sampling.repeat_window = 256;
-  const oriel_logit_bias never = {said[0], -INFINITY};
+  sampling.set("presence_penalty", 0.5f);
+  sampling.set("frequency_penalty", 0.25f);
+  sampling.set("repeat_window", 256);
+  const Bias never = {said[0], -INFINITY};
   sampling.logit_bias = &never;
   sampling.logit_bias_count = 1;
   for (const uint32_t greedy : {0u, 1u}) {
@@ -246,19 +246,19 @@ TEST_F(Knobs, only_replies_that_take_the_best_whatever_it_is_go_ahead) {
   }
   model_->executor->ahead = true;
   EXPECT_EQ(kTokens - 1, askedAhead());
-  sampling.logprobs = 1;
+  sampling.set("top_logprobs", 0);
   EXPECT_EQ(0u, askedAhead()) << "its logits are read";
   sampling.logprobs = 0;
-  sampling.presence_penalty = 1;
+  sampling.set("presence_penalty", 1);
   EXPECT_EQ(0u, askedAhead());
-  sampling.presence_penalty = 0;
-  sampling.ignore_stop = 0;
-  sampling.min_tokens = 10;
+  sampling.set("presence_penalty", 0);
+  sampling.set("ignore_stop", false);
+  sampling.set("min_tokens", 10);
   EXPECT_EQ(askedAhead() + 10, reply(sampling).result.tokens) << "while stop tokens are held back";
 }
 
 TEST_F(Knobs, all_tokens_forbidden_is_an_error_that_says_so) {
-  std::vector<oriel_logit_bias> biases;
+  std::vector<Bias> biases;
   oriel_model_info info = ORIEL_INIT(oriel_model_info);
   ASSERT_EQ(ORIEL_OK, oriel_model_get_info(model_->loaded.model.get(), &info));
   for (uint32_t id = 0; id < info.n_vocab; ++id) {
@@ -300,8 +300,8 @@ TEST_F(Knobs, a_stop_text_ends_the_turn_of_a_chat) {
 // The window of repetition is longer than the older 64, and so is what a snapshot remembers.
 TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
   ReplyOptions sampling = options();
-  sampling.presence_penalty = 4;
-  sampling.repeat_window = 256;
+  sampling.set("presence_penalty", 4);
+  sampling.set("repeat_window", 256);
   sampling.max_tokens = 200;
   (void)reply(sampling);
   const std::vector<uint8_t> snapshot = save();
@@ -310,7 +310,7 @@ TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
   ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
   EXPECT_EQ(expected, more(sampling).ids());
   ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
-  sampling.repeat_window = 64;
+  sampling.set("repeat_window", 64);
   EXPECT_NE(expected, more(sampling).ids());
 }
 
@@ -324,13 +324,13 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
   const char* const null[] = {nullptr};
   const char* const too_long[] = {long_stop.c_str()};
   const char* const broken[] = {"ab\xFF"};
-  const std::vector<oriel_logit_bias> many(1025, {1, 1});
-  const oriel_logit_bias outside = {100000, 1};
-  const oriel_logit_bias below = {-1, 1};
-  const oriel_logit_bias no_number = {1, nan};
-  const oriel_logit_bias always = {1, inf};
+  const std::vector<Bias> many(1025, {1, 1});
+  const Bias outside = {100000, 1};
+  const Bias below = {-1, 1};
+  const Bias no_number = {1, nan};
+  const Bias always = {1, inf};
   using Options = ReplyOptions;
-  const auto biased = [](Options* o, const oriel_logit_bias* bias, size_t count) {
+  const auto biased = [](Options* o, const Bias* bias, size_t count) {
     o->logit_bias = bias;
     o->logit_bias_count = count;
   };
@@ -343,20 +343,20 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
     std::function<void(Options*)> set;
     oriel_status status;
   } cases[] = {
-      {"presence penalty is 10.5", [](Options* o) { o->presence_penalty = 10.5f; }, ORIEL_OK},
-      {"presence penalty is", [&](Options* o) { o->presence_penalty = nan; }, ORIEL_OK},
-      {"frequency penalty is -11", [](Options* o) { o->frequency_penalty = -11; }, ORIEL_OK},
-      {"frequency penalty is", [&](Options* o) { o->frequency_penalty = inf; }, ORIEL_OK},
-      {"257 tokens of a window of repetition", [](Options* o) { o->repeat_window = 257; },
+      {"presence penalty is 10.5", [](Options* o) { o->set("presence_penalty", 10.5f); }, ORIEL_OK},
+      {"presence penalty is", [&](Options* o) { o->set("presence_penalty", nan); }, ORIEL_OK},
+      {"frequency penalty is -11", [](Options* o) { o->set("frequency_penalty", -11); }, ORIEL_OK},
+      {"frequency penalty is", [&](Options* o) { o->set("frequency_penalty", inf); }, ORIEL_OK},
+      {"257 tokens of a window of repetition", [](Options* o) { o->set("repeat_window", 257); },
        ORIEL_OK},
       {"21 log-probabilities",
        [](Options* o) {
-         o->logprobs = 1;
-         o->top_logprobs = 21;
+         o->set("top_logprobs", 0);
+         o->set("top_logprobs", 21);
        },
        ORIEL_OK},
-      {"without logprobs", [](Options* o) { o->top_logprobs = 1; }, ORIEL_OK},
-      {"49 tokens at least and 48 at most", [](Options* o) { o->min_tokens = 49; }, ORIEL_OK},
+      {"without logprobs", [](Options* o) { o->set("top_logprobs", 1); }, ORIEL_OK},
+      {"49 tokens at least and 48 at most", [](Options* o) { o->set("min_tokens", 49); }, ORIEL_OK},
       {"17 stop texts", [&](Options* o) { stopped(o, good, 17); }, ORIEL_OK},
       {"no stop texts, but a count", [&](Options* o) { stopped(o, nullptr, 1); }, ORIEL_OK},
       {"stop text 2 has no bytes", [&](Options* o) { stopped(o, empty, 2); }, ORIEL_OK},
@@ -386,12 +386,12 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
   ReplyOptions sampling = options();
   stopped(&sampling, good, 16);
   biased(&sampling, many.data(), 1024);
-  sampling.presence_penalty = -10;
-  sampling.frequency_penalty = 10;
-  sampling.repeat_window = 256;
-  sampling.min_tokens = sampling.max_tokens;
-  sampling.logprobs = 1;
-  sampling.top_logprobs = 20;
+  sampling.set("presence_penalty", -10);
+  sampling.set("frequency_penalty", 10);
+  sampling.set("repeat_window", 256);
+  sampling.set("min_tokens", sampling.max_tokens);
+  sampling.set("top_logprobs", 0);
+  sampling.set("top_logprobs", 20);
   EXPECT_EQ(kTokens, reply(sampling).result.tokens) << "the most that may be asked for";
 }
 

@@ -48,14 +48,13 @@ TEST_F(LastError, is_kept_of_every_kind_of_failure) {
     log_.clear();
   };
   ReplyOptions options = greedyOptions(1);
-  options.top_p = 2;
+  options.set("top_p", 2);
   expectKept(ORIEL_ERROR_STATE,
              oriel_session_generate(session(), nullptr, nullptr, nullptr, nullptr));
   expectKept(ORIEL_ERROR_ARGUMENT,
              oriel_session_generate(session(), &options, nullptr, nullptr, nullptr));
   options = greedyOptions(1);
-  options.grammar = "root ::= [a]";
-  options.grammar_bytes = 12;
+  options.set("grammar", "root ::= [a]");
   expectKept(ORIEL_ERROR_STATE, oriel_chat_reply(session(), &options, nullptr, nullptr, nullptr));
   expectKept(ORIEL_ERROR_ARGUMENT, oriel_chat_add(session(), nullptr, "{", 1));
   expectKept(ORIEL_ERROR_TEXT, oriel_session_append_text(session(), "\xff", 1, 0));

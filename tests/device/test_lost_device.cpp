@@ -22,7 +22,7 @@ struct Place {
 
 oriel_status draw(const Loaded& loaded, bool greedy) {
   ReplyOptions options = greedy ? greedyOptions(9) : wildOptions(9, 1);
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   return oriel_session_generate(loaded.session.get(), &options, nullptr, nullptr, nullptr);
 }
 
@@ -114,8 +114,8 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
 
     const oriel_stats stats = statsOf(loaded);
     EXPECT_EQ(place.tokens, stats.position);
-    oriel_view view = ORIEL_INIT(oriel_view);
-    EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session, &view));
+    oriel_stats view = ORIEL_INIT(oriel_stats);
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session, &view));
     EXPECT_EQ(ORIEL_OK, oriel_session_get_turns(session, nullptr, 0, &needed));
     std::vector<int32_t> ids(stats.position);
     EXPECT_EQ(ORIEL_OK, oriel_session_get_tokens(session, 0, ids.data(), ids.size(), &needed));
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(While, LostDevice, testing::ValuesIn(kPlaces),
 TEST(LostDevice, leaves_what_was_said_to_go_on_from) {
   CapturedLog log;
   Options options = sessionOptions(&log, 300, 16);
-  options.transcript_bytes = 16384;
+  options.set("transcript", 16384);
   WatchedModel<LosingExecutor> model(kTrained, options);
   ASSERT_NE(nullptr, model.session()) << log.errors();
   const Loaded& loaded = model.loaded;
@@ -170,7 +170,7 @@ TEST(LostDevice, leaves_what_was_said_to_go_on_from) {
   EXPECT_EQ(0u, executor.asked_since);
 
   Options on_cpu = cpuOptions(&log, 300, 16);
-  on_cpu.transcript_bytes = 16384;
+  on_cpu.set("transcript", 16384);
   const Loaded next = load(kTrained, on_cpu);
   ASSERT_EQ(ORIEL_OK, oriel_transcript_import(next.session.get(), text.data(), text.size()));
   ASSERT_EQ(ORIEL_OK, add(next, "user", "What is my name?"));

@@ -53,7 +53,7 @@ void expectExactly(const std::string& path, const Options& options, const Ledger
   {
     const Loaded loaded = load(path, options);
     ASSERT_TRUE(loaded.session);
-    const oriel_plan done = planOf(loaded);
+    const FullPlan done = planOf(loaded);
     EXPECT_EQ(plan.total_bytes, done.total_bytes);
     EXPECT_EQ(plan.host_bytes, done.host_bytes);
     EXPECT_EQ(plan.window_tokens, done.window_tokens);
@@ -104,7 +104,7 @@ TEST(Memory, what_is_not_used_yet_is_not_touched) {
   }
   options.memory_bytes = uint64_t{8} << 30;
   options.window_tokens = 2000000;
-  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.set("kv", "f16");
   const uint64_t before = residentBytes();
   const auto more = [&] { return std::max(before, residentBytes()) - before; };
   uint64_t cache_bytes = 0;
@@ -163,10 +163,9 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
     CapturedLog log;
     Options options = budgetOptions(ledger, &log, c.memory_bytes);
     options.window_tokens = c.window;
-    options.sink_tokens = c.sinks;
-    options.chunk_tokens = c.chunk;
-    options.k_format = c.k;
-    options.v_format = c.v;
+    options.set("sinks", c.sinks);
+    options.set("prefill_batch", c.chunk);
+    setFormats(&options, c.k, c.v);
     expectExactly(c.path, options, ledger, 10);
     EXPECT_EQ("", log.errors());
   }
@@ -177,8 +176,7 @@ void expectTightMinimum(const std::string& path, oriel_kv_format format) {
   Ledger ledger;
   CapturedLog log;
   Options options = budgetOptions(ledger, &log, 1);
-  options.k_format = format;
-  options.v_format = format;
+  setFormats(&options, format);
   const uint64_t minimum = planFile(path, options).minimum_bytes;
   options.memory_bytes = minimum;
   expectExactly(path, options, ledger, 80);
@@ -236,22 +234,22 @@ void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
   ReplyOptions options;
   options.max_tokens = decode_tokens;
   options.seed = 5;
-  options.ignore_stop = 1;
-  options.repeat_penalty = 1.1f;
+  options.set("ignore_stop", true);
+  options.set("repeat_penalty", 1.1f);
   oriel_session* session = loaded.session.get();
   // Everything that can be asked of a reply: none of it ends this one.
   static const char* const stops[] = {"Nobody says this.", "\xE2\x82\xAC\xE2\x82\xAC"};
-  static const oriel_logit_bias biases[] = {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}};
+  static const Bias biases[] = {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}};
   options.stop = stops;
   options.stop_count = 2;
   options.logit_bias = biases;
   options.logit_bias_count = 3;
-  options.presence_penalty = 0.2f;
-  options.frequency_penalty = 0.1f;
-  options.repeat_window = 256;
-  options.min_tokens = 3;
-  options.logprobs = 1;
-  options.top_logprobs = 20;
+  options.set("presence_penalty", 0.2f);
+  options.set("frequency_penalty", 0.1f);
+  options.set("repeat_window", 256);
+  options.set("min_tokens", 3);
+  options.set("top_logprobs", 0);
+  options.set("top_logprobs", 20);
   static char message[2001];
   for (size_t i = 0; i < 2000; ++i) {
     message[i] = i % 7 == 6 ? ' ' : static_cast<char>('a' + i % 26);
@@ -261,7 +259,7 @@ void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
   ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session, message, text_bytes, ORIEL_TEXT_SPECIAL));
   options.max_tokens = 5;
-  options.logprobs = options.top_logprobs = 0;
+  options.logprobs = options.set("top_logprobs", 0);
   ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session, &options, nullptr, nullptr, nullptr));
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, text_bytes));
 }
@@ -362,7 +360,7 @@ TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   Options options = makeOptions(&log);
   options.device = "cpu";
   options.window_tokens = 50;
-  options.chunk_tokens = 48;
+  options.set("prefill_batch", 48);
   const Loaded loaded = load(kSmall, options);
   std::string text;
   while (text.size() < 20000) {
@@ -403,9 +401,8 @@ TEST(Memory, a_pipeline_cache_costs_the_app_nothing) {
     Ledger ledger;
     CapturedLog log;
     Options options = budgetOptions(ledger, &log, 3000000);
-    options.cache_dir = folder.c_str();
-    options.k_format = ORIEL_KV_F16;
-    options.v_format = ORIEL_KV_F16;
+    options.cache_folder = folder.c_str();
+    options.set("kv", "f16");
     expectExactly(kSmall, options, ledger, 3);
     EXPECT_EQ("", log.errors());
   }

@@ -23,13 +23,13 @@
 namespace oriel_internal::test::test_on_file {
 namespace {
 
-Options onFileOptions(CapturedLog* log, oriel_on_file on_file, uint32_t chunk = 0) {
+Options onFileOptions(CapturedLog* log, const char* on_file, uint32_t chunk = 0) {
   Options options = makeOptions(log);
   options.memory_bytes = 64u << 20;
   options.window_tokens = 200;
-  options.chunk_tokens = chunk;
-  options.k_format = options.v_format = ORIEL_KV_F16;
-  options.on_file = on_file;
+  options.set("prefill_batch", chunk);
+  options.set("kv", "f16");
+  options.set("offload", on_file);
   return options;
 }
 
@@ -75,8 +75,8 @@ TEST(RowsOnFile, give_the_bits_of_rows_that_are_held) {
       continue;
     }
     CapturedLog log;
-    const Said held = talk(path, onFileOptions(&log, ORIEL_ON_FILE_NONE, chunk));
-    const Said on_file = talk(path, onFileOptions(&log, ORIEL_ON_FILE_AUTO, chunk));
+    const Said held = talk(path, onFileOptions(&log, "none", chunk));
+    const Said on_file = talk(path, onFileOptions(&log, "auto", chunk));
     expectSame(held, on_file, "chunk " + std::to_string(chunk));
     EXPECT_EQ("", log.errors());
   }
@@ -105,7 +105,7 @@ void expectPlanned(const std::string& path, const Options& given) {
     const MallocCount mallocs;
     EXPECT_EQ(ORIEL_OK, append(loaded, more));
     ReplyOptions generate = greedyOptions(200);
-    generate.ignore_stop = 1;
+    generate.set("ignore_stop", true);
     EXPECT_EQ(ORIEL_OK,
               oriel_session_generate(loaded.session.get(), &generate, nullptr, nullptr, nullptr));
     if (cpu && canCountMallocs()) {
@@ -119,8 +119,8 @@ void expectPlanned(const std::string& path, const Options& given) {
 TEST(RowsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
   CapturedLog log;
-  const Options held = onFileOptions(&log, ORIEL_ON_FILE_NONE);
-  const Options on_file = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
+  const Options held = onFileOptions(&log, "none");
+  const Options on_file = onFileOptions(&log, "auto");
   expectPlanned(path, held);
   expectPlanned(path, on_file);
   EXPECT_EQ("", log.errors());
@@ -173,7 +173,7 @@ TEST_F(RowsOnChangedFile, are_refused_unless_they_are_in_memory) {
     SCOPED_TRACE(cut ? "cut off" : "written to");
     const std::string file = copyOf(model);
     CapturedLog log;
-    const Loaded loaded = load(file, onFileOptions(&log, ORIEL_ON_FILE_AUTO));
+    const Loaded loaded = load(file, onFileOptions(&log, "auto"));
     ASSERT_TRUE(loaded.session);
     ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3, 4}));
     cut ? cutOff(file) : touch(file);
@@ -188,8 +188,8 @@ TEST_F(RowsOnChangedFile, are_read_from_a_file_that_was_removed) {
   ORIEL_NEED_DATA(model, "models/gemma4-e-q8_0.gguf");
   const std::string file = copyOf(model);
   CapturedLog log;
-  const Said held = talk(file, onFileOptions(&log, ORIEL_ON_FILE_NONE));
-  const Loaded loaded = load(file, onFileOptions(&log, ORIEL_ON_FILE_AUTO));
+  const Said held = talk(file, onFileOptions(&log, "none"));
+  const Loaded loaded = load(file, onFileOptions(&log, "auto"));
   ASSERT_TRUE(loaded.session);
   std::filesystem::remove(file);
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(61, 300)));
@@ -201,11 +201,11 @@ TEST_F(RowsOnChangedFile, are_read_from_a_file_that_was_removed) {
 TEST_F(RowsOnChangedFile, are_read_from_a_descriptor_that_the_app_has_closed) {
   ORIEL_NEED_DATA(model, "models/gemma4-e-q8_0.gguf");
   CapturedLog log;
-  const Said held = talk(model, onFileOptions(&log, ORIEL_ON_FILE_NONE));
+  const Said held = talk(model, onFileOptions(&log, "none"));
   const int fd = ::open(model.c_str(), O_RDONLY);
   ASSERT_GE(fd, 0);
   std::string name = "/dev/fd/" + std::to_string(fd);
-  const Loaded loaded = load(name, onFileOptions(&log, ORIEL_ON_FILE_AUTO));
+  const Loaded loaded = load(name, onFileOptions(&log, "auto"));
   ASSERT_TRUE(loaded.session);
   ::close(fd);
   name.assign(name.size(), '?');  // the path is the app's, too
@@ -215,11 +215,11 @@ TEST_F(RowsOnChangedFile, are_read_from_a_descriptor_that_the_app_has_closed) {
 }
 #endif
 
-void expectSameSnapshots(const std::string& path, oriel_on_file other) {
+void expectSameSnapshots(const std::string& path, const char* other) {
   CapturedLog log;
   std::vector<uint8_t> snapshot;
   std::vector<float> logits;
-  for (const oriel_on_file on_file : {ORIEL_ON_FILE_NONE, other}) {
+  for (const char* on_file : {"none", other}) {
     const Loaded loaded = load(path, onFileOptions(&log, on_file));
     ASSERT_TRUE(loaded.session);
     oriel_session* const session = loaded.session.get();
@@ -242,12 +242,12 @@ void expectSameSnapshots(const std::string& path, oriel_on_file other) {
 
 TEST(RowsOnFile, leave_snapshots_as_they_are) {
   ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
-  expectSameSnapshots(path, ORIEL_ON_FILE_AUTO);
+  expectSameSnapshots(path, "auto");
 }
 
 TEST(ExpertsOnFileOrNot, leave_snapshots_as_they_are) {
   ORIEL_NEED_DATA(path, "models/lfm2moe-q4_0.gguf");
-  expectSameSnapshots(path, ORIEL_ON_FILE_ALL);
+  expectSameSnapshots(path, "all");
 }
 
 // --- Experts --------------------------------------------------------------------------------------
@@ -271,13 +271,13 @@ TEST_P(ExpertsOnFile, give_the_bits_of_experts_that_are_held_in_any_number_of_sl
       continue;
     }
     CapturedLog log;
-    const Said held = talk(path, onFileOptions(&log, ORIEL_ON_FILE_NONE, chunk));
+    const Said held = talk(path, onFileOptions(&log, "none", chunk));
     for (uint32_t slots = model.used; slots <= model.count; ++slots) {
       if (!all && slots != model.used && slots != some && slots != model.count) {
         continue;
       }
-      Options options = onFileOptions(&log, ORIEL_ON_FILE_ALL, chunk);
-      options.expert_slots = slots;
+      Options options = onFileOptions(&log, "all", chunk);
+      options.set("expert_slots", slots);
       const std::string where = std::to_string(slots) + " slots, chunk " + std::to_string(chunk);
       expectSame(held, talk(path, options), where);
     }
@@ -291,8 +291,8 @@ TEST_P(ExpertsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   CapturedLog log;
   for (uint32_t slots = model.used; slots <= model.count; ++slots) {
     SCOPED_TRACE(std::to_string(slots) + " slots");
-    Options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-    options.expert_slots = slots;
+    Options options = onFileOptions(&log, "auto");
+    options.set("expert_slots", slots);
     expectPlanned(path, options);
   }
   EXPECT_EQ("", log.errors());
@@ -303,8 +303,8 @@ TEST_P(ExpertsOnFile, are_counted) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
   CapturedLog log;
-  Options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-  options.expert_slots = model.count;
+  Options options = onFileOptions(&log, "auto");
+  options.set("expert_slots", model.count);
   const Loaded loaded = load(path, options);
   ASSERT_TRUE(loaded.session);
   EXPECT_EQ(0u, statsOf(loaded).expert_hits + statsOf(loaded).expert_misses);
@@ -330,15 +330,15 @@ TEST_P(ExpertsOnFile, take_no_number_of_slots_that_cannot_be) {
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
   for (const uint32_t slots : {model.used - 1, model.count + 1, UINT32_MAX}) {
     CapturedLog log;
-    Options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-    options.expert_slots = slots;
+    Options options = onFileOptions(&log, "auto");
+    options.set("expert_slots", slots);
     oriel_model* none = nullptr;
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(path.c_str(), &options, &none)) << slots;
     EXPECT_EQ(1u, errorLines(log)) << log.errors();
   }
   CapturedLog log;
-  Options options = onFileOptions(&log, ORIEL_ON_FILE_ROWS);
-  options.expert_slots = model.used;
+  Options options = onFileOptions(&log, "rows");
+  options.set("expert_slots", model.used);
   oriel_model* none = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(path.c_str(), &options, &none));
 }
@@ -361,7 +361,7 @@ TEST_P(ExpertsOfSomeBytes, are_as_many_as_the_memory_has_room_for) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
   CapturedLog log;
-  Options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO, 8);
+  Options options = onFileOptions(&log, "auto", 8);
   oriel_plan plan = ORIEL_PLAN_INIT;
   ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
   EXPECT_EQ(0u, plan.expert_slots) << "there is room for all";
@@ -407,8 +407,8 @@ TEST_F(ExpertsOnChangedFile, are_refused_and_the_session_stays) {
     SCOPED_TRACE(cut ? "cut off" : "written to");
     const std::string file = copyOf(model);
     CapturedLog log;
-    Options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-    options.expert_slots = 2;
+    Options options = onFileOptions(&log, "auto");
+    options.set("expert_slots", 2);
     const Loaded loaded = load(file, options);
     ASSERT_TRUE(loaded.session);
     ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3, 4}));
@@ -416,7 +416,7 @@ TEST_F(ExpertsOnChangedFile, are_refused_and_the_session_stays) {
     expectRefused(loaded, &log, someIds(40, 300));
     log.clear();
     ReplyOptions generate = greedyOptions(20);
-    generate.ignore_stop = 1;
+    generate.set("ignore_stop", true);
     EXPECT_EQ(ORIEL_ERROR_IO,
               oriel_session_generate(loaded.session.get(), &generate, nullptr, nullptr, nullptr));
     EXPECT_EQ(1u, errorLines(log)) << log.errors();
@@ -429,8 +429,8 @@ TEST_F(ExpertsOnChangedFile, come_from_the_file_again_once_it_can_be_read) {
   ORIEL_NEED_DATA(model, "models/qwen3moe-q4_0.gguf");
   const std::string file = copyOf(model);
   CapturedLog log;
-  Options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-  options.expert_slots = 3;
+  Options options = onFileOptions(&log, "auto");
+  options.set("expert_slots", 3);
   const Said expected = talk(file, options);
   const Loaded loaded = load(file, options);
   ASSERT_TRUE(loaded.session);

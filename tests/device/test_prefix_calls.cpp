@@ -20,7 +20,6 @@ class PrefixCalls : public testing::TestWithParam<uint32_t> {
     Options options = recoveryOptions(&log);
     options.sessions = GetParam();
     options.system_prompt = "You are a pirate.";
-    options.system_prompt_bytes = 17;
     return options;
   }
   CapturedLog log;

@@ -62,7 +62,7 @@ class Behind {
  public:
   Behind(const std::string& path, Options options, uint32_t tokens)
       : fingerprint(fingerprintOf(path)) {
-    options.prefix_tokens = tokens;
+    options.set("prefix_tokens", tokens);
     loaded = load(path, options);
   }
 
@@ -167,8 +167,7 @@ TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
   // A window of 64: what follows evicts tokens, and sees the prefix as sinks.
   Options options = optionsOf(&log);
   options.window_tokens = 64;
-  options.k_format = ORIEL_KV_INT8;
-  options.v_format = ORIEL_KV_INT4;
+  options.set("kv", "k8v4");
   const std::vector<int32_t> more = someIds(130, 512);
   std::vector<std::vector<float>> want;
   {

@@ -219,7 +219,7 @@ TEST(LoadProgress, goes_on_while_memory_is_zeroed) {
   const auto asks = [&](uint32_t window) {
     options.memory_bytes = uint64_t{2} << 30;
     options.window_tokens = window;
-    options.k_format = options.v_format = ORIEL_KV_F16;
+    options.set("kv", "f16");
     LoadWatch told(&ledger);
     EXPECT_EQ(ORIEL_OK, loadOnce(options, ledger, &told));
     return told.asks_before_weights;
@@ -235,9 +235,8 @@ TEST(LoadProgress, a_load_that_is_stopped_at_any_ask_leaves_nothing_behind) {
   CapturedLog log;
   Options options = makeOptions(&log);
   options.memory_bytes = 64u << 20;
-  options.constraints = 1;
+  options.set("constraints", true);
   options.system_prompt = "You are kind, and you know a lot about hedgehogs.";
-  options.system_prompt_bytes = std::string(options.system_prompt).size();
   Ledger ledger;
   LoadWatch all(&ledger);
   ASSERT_EQ(ORIEL_OK, loadOnce(options, ledger, &all));

@@ -14,7 +14,7 @@ TEST(Qwen2, logits_equal_the_float64_reference) {
   ORIEL_NEED_DATA(model, "models/qwen2.gguf");
   ORIEL_NEED_DATA(golden, "logits/qwen2.json");
   Options options = makeOptions();
-  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.set("kv", "f16");
   const Loaded loaded = load(model, options);
   for (const nlohmann::json& prompt : readJson(golden)["prompts"]) {
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
@@ -32,12 +32,11 @@ TEST(Qwen2, the_guard_keeps_divergence_small_whatever_is_requested) {
   ids.resize(std::min<size_t>(ids.size(), 300));
   Options options = makeOptions();
   options.window_tokens = static_cast<uint32_t>(ids.size());
-  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.set("kv", "f16");
   const auto reference = evaluate(load(model, options), ids);
   for (const oriel_kv_format k : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
     for (const oriel_kv_format v : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
-      options.k_format = k;
-      options.v_format = v;
+      setFormats(&options, k, v);
       const Loaded loaded = load(model, options);
       EXPECT_EQ(2u, planOf(loaded).raised_layers);
       EXPECT_LT(meanDivergence(reference, evaluate(loaded, ids)), 0.02) << "k " << k << " v " << v;

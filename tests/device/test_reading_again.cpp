@@ -32,7 +32,7 @@ class ReadingAgain : public ScratchFolder {
  protected:
   Options options() {
     Options options = sessionOptions(&log, 48, 8);
-    options.transcript_bytes = 32768;
+    options.set("transcript", 32768);
     return options;
   }
   static void exchange(const SessionPtr& session, const std::string& text) {
@@ -202,10 +202,10 @@ TEST_F(ReadingAgain, a_device_that_is_lost_before_it_begins_costs_nothing) {
 TEST_F(ReadingAgain, the_folder_of_what_comes_back_may_be_gone) {
   Options with = options();
   with.window_tokens = 128;
-  with.recall_bytes = 4u << 20;
+  with.set("retrieval", 4u << 20);
   const std::string folder = path("recall");
   std::filesystem::create_directories(folder);
-  with.recall_dir = folder.c_str();
+  with.set("retrieval_folder", folder);
   oriel_model* loaded = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded)) << log.errors();
   const ModelPtr model(loaded);
@@ -223,7 +223,7 @@ TEST_F(ReadingAgain, the_folder_of_what_comes_back_may_be_gone) {
 
 TEST_F(ReadingAgain, what_a_prefix_holds_is_not_read_once_more) {
   Options with = options();
-  with.prefix_tokens = 24;
+  with.set("prefix_tokens", 24);
   oriel_model* loaded = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded)) << log.errors();
   const ModelPtr model(loaded);

@@ -50,8 +50,8 @@ TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
     ASSERT_LE(came.size(), 48u);
 
     Options plain = options(tested.kv);
-    plain.recall_bytes = plain.recall_tokens = 0;
-    plain.sink_tokens = kSinks + static_cast<uint32_t>(came.size());
+    plain.set("retrieval", plain.set("retrieval_tokens", 0));
+    plain.set("sinks", kSinks + static_cast<uint32_t>(came.size()));
     const Loaded never = load(file.path(), plain);
     ASSERT_EQ(ORIEL_OK, append(never, tokens(loaded, "Once upon a time", 0)));
     ASSERT_EQ(ORIEL_OK, goBackTo(never.session.get(), kSinks));
@@ -67,7 +67,7 @@ TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
     }
     EXPECT_LT(worst, tested.most);
 
-    plain.sink_tokens = kSinks;
+    plain.set("sinks", kSinks);
     const Loaded lost = load(file.path(), plain);
     ASSERT_EQ(ORIEL_OK, append(lost, tokens(loaded, "Once upon a time", 0)));
     ASSERT_EQ(ORIEL_OK, goBackTo(lost.session.get(), kSinks));
@@ -139,7 +139,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
   // In a session without room for it the rest goes on.
   Options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
-  plain.recall_bytes = plain.recall_tokens = 0;
+  plain.set("retrieval", plain.set("retrieval_tokens", 0));
   const Loaded c = load(kRandom, plain);
   ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(c.session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log_.errors();
@@ -175,9 +175,9 @@ TEST_F(Recall, a_fork_has_all_of_it) {
 
 TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_with_it_there) {
   Options small = options();
-  small.recall_tokens = 32;
+  small.set("retrieval_tokens", 32);
   small.window_tokens = 150;
-  small.chunk_tokens = 64;  // so far it goes back
+  small.set("prefill_batch", 64);  // so far it goes back
   const Loaded a = load(kTrained, small);
   const auto talk = [](const Loaded& loaded) {
     for (uint32_t i = 0; i < 12; ++i) {
@@ -251,7 +251,7 @@ TEST_F(Recall, a_reset_forgets_and_files_go_with_their_sessions) {
 
 TEST_F(Recall, planned_bytes_are_allocated_bytes) {
   const Loaded with = load(kRandom, options());
-  const oriel_plan plan = planOf(with);
+  const FullPlan plan = planOf(with);
   const oriel_stats stats = statsOf(with);
   EXPECT_EQ(48u, plan.recall_tokens);
   EXPECT_EQ(kSinks, plan.sink_tokens);
@@ -259,7 +259,7 @@ TEST_F(Recall, planned_bytes_are_allocated_bytes) {
   EXPECT_LE(plan.recall_file_bytes, 4u << 20);
   EXPECT_EQ(0u, plan.recall_file_tokens % 16);
   Options plain = options();
-  plain.recall_bytes = plain.recall_tokens = 0;
+  plain.set("retrieval", plain.set("retrieval_tokens", 0));
   const Loaded without = load(kRandom, plain);
   const uint64_t more = plan.total_bytes - planOf(without).total_bytes;
   // Beside the slots and the index: ids of the slots, the folder's name, splits of attention.
@@ -274,7 +274,7 @@ TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
   const Loaded a = told(kRandom, options());
   (void)greedy(a, 2);
   ReplyOptions many = greedyOptions(200);
-  many.ignore_stop = 1;
+  many.set("ignore_stop", true);
   const MallocCount count;
   EXPECT_EQ(ORIEL_OK, oriel_session_generate(a.session.get(), &many, nullptr, nullptr, nullptr));
   EXPECT_EQ(ORIEL_OK, recall(a, "secret"));
@@ -284,23 +284,23 @@ TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
 TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
   oriel_model* model = nullptr;
   Options wrong = options();
-  wrong.recall_dir = nullptr;
+  wrong.set("retrieval_folder", nullptr);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
-  wrong.recall_tokens = 5000;
+  wrong.set("retrieval_tokens", 5000);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
-  wrong.recall_bytes = 100;
+  wrong.set("retrieval", 100);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
-  wrong.recall_bytes = 0;
+  wrong.set("retrieval", 0);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
-  wrong.prefix_tokens = 8;
+  wrong.set("prefix_tokens", 8);
   EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, oriel_model_load(kRandom, &wrong, &model));
   EXPECT_EQ(5u, errorLines(log_));
   wrong = options();
-  wrong.recall_dir = "/no/such/folder";
+  wrong.set("retrieval_folder", "/no/such/folder");
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &wrong, &model));
   const ModelPtr owner(model);
   oriel_session* session = nullptr;
@@ -332,9 +332,9 @@ TEST_F(Recall, the_trained_model_knows_again_what_it_was_told_far_behind_its_win
   const auto ask = [&](bool keeps) {
     Options asked = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
     asked.window_tokens = 200;
-    asked.recall_tokens = 128;
+    asked.set("retrieval_tokens", 128);
     if (!keeps) {
-      asked.recall_bytes = asked.recall_tokens = 0;
+      asked.set("retrieval", asked.set("retrieval_tokens", 0));
     }
     const Loaded loaded = load(kTrained, asked);
     EXPECT_EQ(ORIEL_OK, add(loaded, "user", "My password is smakufu, remember it."));

@@ -105,7 +105,7 @@ TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
 #endif
   Options two = options();
   two.sessions = 2;
-  two.recall_bytes = 64u << 20;
+  two.set("retrieval", 64u << 20);
   const Loaded a = told(kRandom, two);
   const uint64_t bytes = onDisk();
   ASSERT_LT(0u, bytes);
@@ -133,9 +133,9 @@ TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
 TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
   Options small = options();
   small.window_tokens = 64;
-  small.chunk_tokens = 1;
+  small.set("prefill_batch", 1);
   Options plain = small;
-  plain.recall_bytes = plain.recall_tokens = 0;
+  plain.set("retrieval", plain.set("retrieval_tokens", 0));
   const auto talk = [](const Loaded& loaded) {
     for (uint32_t i = 0; i < 12; ++i) {
       EXPECT_EQ(ORIEL_OK,
@@ -159,8 +159,8 @@ TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
   Options two = options();
   two.sessions = 2;
   two.window_tokens = 96;
-  two.chunk_tokens = 64;
-  two.recall_tokens = 128;
+  two.set("prefill_batch", 64);
+  two.set("retrieval_tokens", 128);
   const Loaded a = load(kTrained, two);
   const auto say = [&a](const std::string& text) {
     EXPECT_EQ(ORIEL_OK, add(a, "user", text));
@@ -238,17 +238,17 @@ TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {
 TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_back) {
   Options open = options();
   open.window_tokens = 0;
-  open.recall_tokens = 0;
+  open.set("retrieval_tokens", 0);
   const uint32_t context = planOf(load(kRandom, open)).context_train_tokens;
   ASSERT_LT(100u, context);
-  open.recall_tokens = context - kRecallSinks - 20;
+  open.set("retrieval_tokens", context - kRecallSinks - 20);
   const Loaded a = told(kRandom, open);
   EXPECT_TRUE(warned("leave no window in a context of"));
   EXPECT_EQ(context - kRecallSinks - 32, planOf(a).recall_tokens);
   EXPECT_EQ(32u, planOf(a).window_tokens);
   ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
   EXPECT_FALSE(recalled(a).empty());
-  open.sink_tokens = context - 40;
+  open.set("sinks", context - 40);
   EXPECT_EQ(0u, planOf(load(kRandom, open)).recall_tokens);
   EXPECT_TRUE(warned("has no room for them"));
 }

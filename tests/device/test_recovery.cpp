@@ -50,7 +50,7 @@ TEST(Recovery, low_bit_caches_are_rounded_alike) {
       continue;
     }
     Options options = recoveryOptions(nullptr);
-    options.k_format = options.v_format = format;
+    setFormats(&options, format);
     const Parted parted(options);
     EXPECT_EQ(1u, recoveredOf(parted.twins->mine.get()).exact);
     parted.twins->expectSame();
@@ -127,7 +127,7 @@ TEST(Recovery, the_first_token_that_is_held_may_stand_anywhere) {
       for (const uint32_t n : {6u, 4u, 30u + tokens}) {
         ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story."));
         ReplyOptions options = greedyOptions(n);
-        options.ignore_stop = 1;
+        options.set("ignore_stop", true);
         ASSERT_EQ(n, speak(session, oriel_chat_reply, options).ids.size());
       }
     });
@@ -162,7 +162,7 @@ TEST(Recovery, a_transcript_that_lacks_something_is_not_read) {
     SCOPED_TRACE(dropped);
     CapturedLog log;
     Options options = recoveryOptions(&log, 48, 8);
-    options.transcript_bytes = dropped ? 400 : 32768;
+    options.set("transcript", dropped ? 400 : 32768);
     Twins twins(kTrained, options);
     ASSERT_TRUE(twins.ok()) << log.errors();
     twins.both([&](const SessionPtr& session) {
@@ -216,7 +216,6 @@ TEST(Recovery, each_session_is_recovered_behind_the_one_prefix) {
   options.sessions = 3;
   const std::string prompt = "You are a kind assistant.";
   options.system_prompt = prompt.data();
-  options.system_prompt_bytes = prompt.size();
   Twins twins(kTrained, options);
   ASSERT_TRUE(twins.ok()) << log.errors();
   const SessionPtr mine = newSession(twins.losing.model);
@@ -251,7 +250,7 @@ TEST(Recovery, goes_on_on_the_cpu) {
   oriel_recover_options options = ORIEL_INIT(oriel_recover_options);
   options.device = "cpu";
   const oriel_recovered result = recoveredOf(twins.mine.get(), ORIEL_OK, &options);
-  EXPECT_EQ(ORIEL_DEVICE_CPU, result.device);
+  EXPECT_EQ("cpu", result.device);
   EXPECT_STREQ("CPU", result.device_name);
   EXPECT_EQ(!onVulkan() ? 1u : 0u, result.same_device);
   oriel_model_info info = ORIEL_INIT(oriel_model_info);

@@ -17,7 +17,7 @@ class RecoveryCalls : public ScratchFolder {
   void SetUp() override { open(kTrained); }
   void open(const std::string& path) {
     Options options = sessionOptions(&log, 200, 16);
-    options.transcript_bytes = 16384;
+    options.set("transcript", 16384);
     options.sessions = 2;
     losing = std::make_unique<LosableModel>(path, options);
     losing->front->log = log.log();

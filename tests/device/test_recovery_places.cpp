@@ -29,10 +29,8 @@ struct Form {
 
 ReplyOptions heldTo(const Form& form, uint32_t tokens) {
   ReplyOptions options = greedyOptions(tokens);
-  options.json_schema = form.schema;
-  options.json_schema_bytes = form.schema != nullptr ? std::strlen(form.schema) : 0;
-  options.grammar = form.grammar;
-  options.grammar_bytes = form.grammar != nullptr ? std::strlen(form.grammar) : 0;
+  options.schema = form.schema;
+  options.set("grammar", form.grammar);
   return options;
 }
 
@@ -42,7 +40,7 @@ TEST(RecoveryPlaces, a_reply_that_is_held_to_a_form) {
       SCOPED_TRACE(after);
       CapturedLog log;
       Options options = recoveryOptions(&log);
-      options.constraints = 1;
+      options.set("constraints", true);
       Twins twins(kTrained, options);
       ASSERT_TRUE(twins.ok()) << log.errors();
       twins.both([](const SessionPtr& session) {
@@ -75,9 +73,8 @@ TEST(RecoveryPlaces, many_replies_at_once) {
   CapturedLog log;
   Options options = recoveryOptions(&log, 160, 8);
   options.sessions = kSessions;
-  options.session_windows = windows;
-  options.session_window_count = kSessions;
-  options.constraints = 1;
+  options.set("session_windows", listText(windows));
+  options.set("constraints", true);
   LosableModel losing(kTrained, options);
   oriel_model* loaded = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &loaded));
@@ -85,7 +82,7 @@ TEST(RecoveryPlaces, many_replies_at_once) {
   std::vector<SessionPtr> mine, others;
   for (uint32_t i = 0; i < kSessions; ++i) {
     SessionOptions of;
-    of.window_tokens = windows[i];
+    of.set("session_window", windows[i]);
     mine.push_back(newSession(losing.model, &of));
     others.push_back(newSession(model, &of));
   }
@@ -258,7 +255,7 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
   ASSERT_NE(nullptr, losing.model);
   const SessionPtr session = newSession(losing.model);
   ReplyOptions options = greedyOptions(60);
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   for (const char* const text : {"Tell me a story.", "Another."}) {
     ASSERT_EQ(ORIEL_OK, say(session, text));
     ASSERT_EQ(60u, speak(session, oriel_chat_reply, options).ids.size());
@@ -343,7 +340,7 @@ TEST(RecoveryOnFile, weights_that_stay_in_their_file_are_found_again) {
     ORIEL_NEED_DATA(path, name);
     CapturedLog log;
     Options options = recoveryOptions(&log, 120, 8);
-    options.on_file = ORIEL_ON_FILE_ALL;
+    options.set("offload", "all");
     Twins twins(path, options);
     ASSERT_TRUE(twins.ok()) << log.errors();
     twins.both([](const SessionPtr& session) {
@@ -372,7 +369,7 @@ TEST_F(RecoveryBehindAPrefix, that_was_trained_it_is_read_from_its_file) {
   CapturedLog log;
   Options options = recoveryOptions(&log, 300, 16);
   options.sessions = 2;
-  options.prefix_file = prefix_.c_str();
+  options.set("prefix_file", prefix_);
   Twins twins(kTrained, options);
   ASSERT_TRUE(twins.ok()) << log.errors();
   const SessionPtr second = newSession(twins.losing.model);
@@ -409,13 +406,12 @@ TEST_F(RecoveryBehindAPrefix, that_a_session_made_the_longest_window_reads_it_ag
   CapturedLog log;
   Options options = recoveryOptions(&log, 200, 16);
   options.sessions = 2;
-  options.session_windows = windows;
-  options.session_window_count = 2;
-  options.prefix_tokens = 64;
+  options.set("session_windows", listText(windows));
+  options.set("prefix_tokens", 64);
   Twins twins(kTrained, options);
   ASSERT_TRUE(twins.ok()) << log.errors();
   SessionOptions of;
-  of.window_tokens = 96;
+  of.set("session_window", 96);
   const auto begin = [](const SessionPtr& session) {
     ASSERT_EQ(ORIEL_OK, append(session, someIds(40, 400)));
     ASSERT_EQ(ORIEL_OK, oriel_prefix_set(session.get()));

@@ -113,7 +113,7 @@ TEST_F(RunningAhead, gives_the_same_tokens_where_layers_keep_states) {
     const TemporaryModel file(random);
     Options options = makeOptions(&log_);
     options.window_tokens = 64;
-    options.chunk_tokens = 8;
+    options.set("prefill_batch", 8);
     load(file.path(), options);
     ReplyOptions sampling = greedyOptions();
     sampling.max_tokens = 200;
@@ -131,7 +131,7 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
     EXPECT_EQ(ORIEL_OK,
               oriel_chat_add(model_->session(), "user", question.data(), question.size()));
     ReplyOptions sampling = greedyOptions();
-    sampling.ignore_stop = 0;
+    sampling.set("ignore_stop", false);
     sampling.max_tokens = 150;
     std::vector<int32_t> ids;
     oriel_generation result = ORIEL_INIT(oriel_generation);
@@ -205,7 +205,7 @@ TEST_F(RunningAhead, does_not_where_the_next_token_is_drawn_or_penalised) {
   (void)draw(sampling);
   EXPECT_EQ(0u, model_->executor->asked_ahead);
   sampling.greedy = 1;
-  sampling.repeat_penalty = 1.1f;
+  sampling.set("repeat_penalty", 1.1f);
   (void)draw(sampling);
   EXPECT_EQ(0u, model_->executor->asked_ahead);
 }
@@ -244,11 +244,10 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
   Options optionsOf(uint32_t chunk) {
     Options options = makeOptions(&log_);
     options.memory_bytes = 64u << 20;
-    options.sink_tokens = kSinks;
+    options.set("sinks", kSinks);
     options.window_tokens = kWindow;
-    options.chunk_tokens = chunk;
-    options.k_format = GetParam().k;
-    options.v_format = GetParam().v;
+    options.set("prefill_batch", chunk);
+    setFormats(&options, GetParam().k, GetParam().v);
     return options;
   }
   uint32_t ring() const { return planOf(model_->loaded).ring_tokens; }
@@ -314,7 +313,7 @@ TEST_P(RunningAheadFull, drops_the_step_of_a_stop_token) {
   }
   ASSERT_GT(end, 0u) << "always the same token";
   loadCase(endless[end]);
-  sampling.ignore_stop = 0;
+  sampling.set("ignore_stop", false);
   for (int attempt = 0; attempt < 3 && dropped_ == 0; ++attempt) {
     expectTheSame(
         [&] {

@@ -17,8 +17,8 @@ TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_log
     SCOPED_TRACE(c.top_k);
     ReplyOptions sampling = options();
     sampling.greedy = c.greedy;
-    sampling.top_k = c.top_k;
-    sampling.repeat_penalty = c.repeat_penalty;
+    sampling.set("top_k", c.top_k);
+    sampling.set("repeat_penalty", c.repeat_penalty);
     model_->executor->hidden = false;
     const std::vector<int32_t> ids = draw(sampling);
     EXPECT_EQ(0u, model_->executor->logits_asked);
@@ -34,14 +34,14 @@ TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_log
 
 TEST_F(Sampling, asks_for_all_logits_where_any_token_may_be_drawn) {
   ReplyOptions sampling = options();
-  sampling.top_k = UINT32_MAX;
+  sampling.set("top_k", 0);
   (void)draw(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
-  sampling.top_k = 65;
+  sampling.set("top_k", 65);
   (void)draw(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
-  sampling.top_k = 40;
-  sampling.repeat_penalty = 0.9f;
+  sampling.set("top_k", 40);
+  sampling.set("repeat_penalty", 0.9f);
   (void)draw(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
 }

@@ -49,7 +49,7 @@ TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_i
   Options options = makeOptions(&log);
   Steps steps;
   // A driver in software that has nothing in its cache compiles all kernels, some within one step.
-  options.device_timeout_ms = std::max(options.device_timeout_ms, 240000u);
+  options.set("device_timeout_ms", std::max(options.device_timeout_ms, 240000u));
   options.progress = onProgress;
   options.progress_user = &steps;
   Findings findings;
@@ -163,7 +163,7 @@ TEST(SelfTest, keeps_the_fastest_candidates_in_the_cache_folder) {
   fs::create_directories(folder);
   const std::string path = folder.string();
   Options options = makeOptions();
-  options.cache_dir = path.c_str();
+  options.cache_folder = path.c_str();
   Findings findings;
   oriel_self_test_result result = ORIEL_INIT(oriel_self_test_result);
   ASSERT_EQ(ORIEL_OK, oriel_self_test(&options, onCheck, onCandidate, &findings, &result));

@@ -32,7 +32,7 @@ TEST(Session, another_thread_can_cancel_and_the_session_goes_on_as_if_nothing_ha
     oriel_session_cancel(loaded.session.get());
   });
   ReplyOptions endless = greedyOptions(0);
-  endless.ignore_stop = 1;
+  endless.set("ignore_stop", true);
   progress.heard.result.struct_size = sizeof(oriel_generation);
   const oriel_status status = oriel_session_generate(
       loaded.session.get(), &endless,
@@ -107,7 +107,7 @@ TEST(Session, a_callback_stops_after_the_token_it_was_shown) {
   oriel_generation result = ORIEL_INIT(oriel_generation);
   int seen = 0;
   ReplyOptions options = greedyOptions(50);
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   ASSERT_EQ(ORIEL_OK, oriel_session_generate(
                           loaded.session.get(), &options,
                           [](const oriel_token_event*, void* user) {
@@ -133,7 +133,7 @@ TEST(Session, a_callback_that_stopped_is_not_called_again_with_the_rest_of_a_cha
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded, {5, 6}));
     ReplyOptions options = greedyOptions(50);
-    options.ignore_stop = 1;
+    options.set("ignore_stop", true);
     options.greedy = 0;
     options.temperature = 5;
     options.seed = seed;
@@ -158,7 +158,7 @@ TEST(Session, max_tokens_is_exact) {
   ASSERT_EQ(ORIEL_OK, append(loaded, {5}));
   for (const uint32_t n : {1u, 2u, 17u}) {
     ReplyOptions options = greedyOptions(n);
-    options.ignore_stop = 1;
+    options.set("ignore_stop", true);
     const uint64_t before = statsOf(loaded).position;
     const Heard heard = listen(oriel_session_generate, loaded, options);
     EXPECT_EQ(ORIEL_OK, heard.status);
@@ -180,7 +180,7 @@ TEST(Session, a_stop_token_ends_a_generation_unless_told_otherwise) {
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, append(loaded, {5}));
   ReplyOptions through = wildOptions(stopped.result.tokens + 20, 3);
-  through.ignore_stop = 1;
+  through.set("ignore_stop", true);
   const Heard whole = listen(oriel_session_generate, loaded, through);
   ASSERT_EQ(ORIEL_STOP_LENGTH, whole.result.stop_reason);
   ASSERT_EQ(stopped.result.tokens + 20, whole.ids.size());
@@ -192,7 +192,7 @@ TEST(Session, a_stop_token_ends_a_generation_unless_told_otherwise) {
 TEST(Session, stats_follow_the_window_as_it_fills_and_slides) {
   CapturedLog log;
   Options options = cpuOptions(&log, 20, 8);
-  options.sink_tokens = 4;
+  options.set("sinks", 4);
   const Loaded loaded = load(kRandom, options);
   EXPECT_EQ(24u, statsOf(loaded).window_capacity);
   EXPECT_EQ(0u, statsOf(loaded).window_used);
@@ -217,8 +217,8 @@ TEST(Session, reset_and_a_new_session_start_afresh_and_seeds_reproduce) {
   const auto speak = [&](uint64_t seed) {
     EXPECT_EQ(ORIEL_OK, append(loaded, prompt));
     ReplyOptions options = wildOptions(50, seed);
-    options.ignore_stop = 1;
-    options.repeat_penalty = 1.3f;  // remembers tokens: a reset must forget them
+    options.set("ignore_stop", true);
+    options.set("repeat_penalty", 1.3f);  // remembers tokens: a reset must forget them
     return listen(oriel_session_generate, loaded, options).ids;
   };
   const std::vector<int32_t> first = speak(11);

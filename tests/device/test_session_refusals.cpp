@@ -191,13 +191,13 @@ TEST(Session, sampling_options_out_of_range_are_refused_with_one_line) {
   options.temperature = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(refused(options));
   options = greedyOptions(1);
-  options.top_p = 1.5f;
+  options.set("top_p", 1.5f);
   EXPECT_TRUE(refused(options));
   options = greedyOptions(1);
-  options.min_p = 2;
+  options.set("min_p", 2);
   EXPECT_TRUE(refused(options));
   options = greedyOptions(1);
-  options.repeat_penalty = std::numeric_limits<float>::infinity();
+  options.set("repeat_penalty", std::numeric_limits<float>::infinity());
   EXPECT_TRUE(refused(options));
 }
 
@@ -222,12 +222,12 @@ TEST(Session, null_arguments_are_refused) {
 TEST(Session, pinned_text_that_leaves_no_room_is_a_context_error) {
   CapturedLog log;
   Options options = cpuOptions(&log, 0, 0);
-  options.pinned_tokens = 512;  // all of the trained context
+  options.set("sinks", std::max<uint32_t>(4, 512));  // all of the trained context
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_model_load(kRandom, &options, &model));
   EXPECT_EQ(nullptr, model);
   EXPECT_EQ(1u, errorLines(log));
-  options.pinned_tokens = 100;
+  options.set("sinks", std::max<uint32_t>(4, 100));
   const Loaded loaded = load(kRandom, options);
   ASSERT_TRUE(loaded.session);
   EXPECT_GE(planOf(loaded).sink_tokens, 100u);

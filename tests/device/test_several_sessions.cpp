@@ -29,7 +29,7 @@ Model loadModel(const std::string& path, const Options& options) {
 
 Owned newSession(const Model& model, uint32_t window = 0) {
   SessionOptions options;
-  options.window_tokens = window;
+  options.set("session_window", window);
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), &options, &session));
   return Owned(session);
@@ -48,7 +48,7 @@ std::vector<float> logitsOf(const Owned& session) {
 
 std::vector<int32_t> greedyOf(const Owned& session, uint32_t tokens) {
   ReplyOptions options = greedyOptions(tokens);
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   std::vector<int32_t> ids;
   EXPECT_EQ(ORIEL_OK, oriel_session_generate(session.get(), &options, keepId, &ids, nullptr));
   ids.resize(tokens);
@@ -123,7 +123,7 @@ TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
   const std::vector<int32_t> prefix = someIds(kPrefix, 9);
   Options options = sessionOptions(nullptr, 40, 8);
   options.sessions = kSessions;
-  options.prefix_tokens = kPrefix + 3;  // more room than it needs
+  options.set("prefix_tokens", kPrefix + 3);  // more room than it needs
   const Model model = loadModel(file_.path(), options);
   ASSERT_TRUE(model);
   Owned sessions[kSessions];
@@ -137,7 +137,7 @@ TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
     sessions[s] = newSession(model);
   }
   Options one = sessionOptions(nullptr, 40, 8);
-  one.sink_tokens = kPrefix;
+  one.set("sinks", kPrefix);
   const Loaded alone = load(file_.path(), one);
   for (uint32_t again = 0; again < 2; ++again) {
     for (uint32_t s = 0; s < kSessions; ++s) {
@@ -165,7 +165,7 @@ TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
   for (const bool shares : {false, true}) {
     Options options = sessionOptions(nullptr, 48, 8);
     options.sessions = 2;
-    options.prefix_tokens = shares ? 12 : 0;
+    options.set("prefix_tokens", shares ? 12 : 0);
     const Model model = loadModel(file_.path(), options);
     ASSERT_TRUE(model);
     for (const uint32_t tokens : {6u, 30u, 120u}) {

@@ -61,10 +61,10 @@ TEST_F(ShortConvolutions, see_the_same_however_the_text_is_cut) {
 }
 
 TEST_F(ShortConvolutions, take_no_bytes_for_a_longer_window) {
-  const oriel_plan narrow = planOf(fresh(windowOptions(kSinks, 100, 16)));
+  const FullPlan narrow = planOf(fresh(windowOptions(kSinks, 100, 16)));
   // Two layers of attention, two heads of 16 in f16, keys and values.
   EXPECT_EQ(2u * 2 * 16 * 2 * 2, narrow.kv_bytes_per_token);
-  const oriel_plan wide = planOf(fresh(windowOptions(kSinks, 356, 16)));
+  const FullPlan wide = planOf(fresh(windowOptions(kSinks, 356, 16)));
   EXPECT_EQ(256 * narrow.kv_bytes_per_token, wide.kv_bytes - narrow.kv_bytes);
 }
 
@@ -153,7 +153,7 @@ TEST_F(ShortConvolutions, a_reply_that_was_cut_short_leaves_what_its_tokens_left
     ReplyOptions endless = greedyOptions(0);
     endless.greedy = greedily ? 1 : 0;
     endless.seed = 1;
-    endless.ignore_stop = 1;
+    endless.set("ignore_stop", true);
     ASSERT_EQ(ORIEL_ERROR_CANCELLED, oriel_session_generate(loaded.session.get(), &endless,
                                                             cancel_at_three, &reply, nullptr));
     ASSERT_EQ(43u, statsOf(loaded).position);
@@ -301,8 +301,8 @@ void expectTurnsOfTheDefinition(RandomLlama model) {
       want = reference.step(id, kSinks, read - firstVisible(starts, read, kWindow));
     }
     EXPECT_LT(relativeL2(logitsOf(loaded), want), 2.5e-3) << "turn " << turn;
-    oriel_view view = ORIEL_INIT(oriel_view);
-    ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+    oriel_stats view = ORIEL_INIT(oriel_stats);
+    ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
     EXPECT_EQ(position <= kSinks + kWindow ? kSinks : firstVisible(starts, position, kWindow),
               view.first_visible);
     evictions += std::count(starts.begin() + 1, starts.end(), view.first_visible) != 0 ? 1 : 0;

@@ -37,23 +37,22 @@ std::vector<Part> differentParts(size_t count) {
       case 1:
         part.options.stop = stops;
         part.options.stop_count = 2;
-        part.options.min_tokens = 12;
+        part.options.set("min_tokens", 12);
         break;
       case 2:
-        part.options.json_schema = kSchema;
-        part.options.json_schema_bytes = std::string(kSchema).size();
+        part.options.schema = kSchema;
         break;
       case 3:
-        part.options.top_k = UINT32_MAX;  // all logits are read
-        part.options.top_p = 1;
-        part.options.min_p = -1;
+        part.options.set("top_k", 0);  // all logits are read
+        part.options.set("top_p", 1);
+        part.options.set("min_p", 0);
         part.window = 48;
         break;
       case 4:
         part.message.clear();
         part.prompt = someIds(37 + i, 500);
-        part.options.ignore_stop = 1;
-        part.options.logprobs = 1;
+        part.options.set("ignore_stop", true);
+        part.options.set("top_logprobs", 0);
         break;
       default:
         break;
@@ -72,9 +71,8 @@ TEST(SideBySide, each_says_what_it_says_alone) {
   constexpr uint32_t kSessions = 6;
   Options options = severalOptions(kSessions);
   const uint32_t windows[kSessions] = {0, 0, 0, 48, 0, 0};
-  options.session_windows = windows;
-  options.session_window_count = kSessions;
-  options.constraints = 1;
+  options.set("session_windows", listText(windows));
+  options.set("constraints", true);
   const Sessions sessions(kTrained, options, differentParts(kSessions));
   ASSERT_TRUE(sessions.model());
   const std::vector<Outcome> alone = sessions.oneAfterTheOther();
@@ -120,7 +118,7 @@ TEST_P(SideBySideFamilies, each_says_what_it_says_alone) {
   for (uint32_t i = 0; i < kSessions; ++i) {
     parts[i].prompt = someIds(20 + 9 * i, static_cast<int32_t>(GetParam()->model.n_vocab));
     parts[i].options = i % 2 == 0 ? greedyOptions(24 + i) : sampled(i, 20 + i);
-    parts[i].options.ignore_stop = 1;
+    parts[i].options.set("ignore_stop", true);
     parts[i].options.seed = 1 + i;
   }
   const Sessions sessions(file.path(), severalOptions(kSessions, 40, 8), parts);
@@ -205,7 +203,7 @@ class Watched {
 oriel_status generateOn(oriel_session* session, uint32_t tokens, oriel_token_fn on_token = nullptr,
                         void* user = nullptr) {
   ReplyOptions options = greedyOptions(tokens);
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   return oriel_session_generate(session, &options, on_token, user, nullptr);
 }
 
@@ -223,7 +221,7 @@ TEST(SideBySide, tokens_of_one_call_are_computed_in_one_step) {
   Watched watched(severalOptions(4), 4);
   std::vector<oriel_reply> replies(4);
   ReplyOptions options = greedyOptions(20);
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   const std::vector<int32_t> ids = someIds(20, 500);
   for (size_t i = 0; i < replies.size(); ++i) {
     ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size(), nullptr, nullptr));
@@ -335,7 +333,7 @@ TEST(SideBySide, a_lost_device_is_lost_for_all) {
     const std::vector<int32_t> ids = someIds(20, 500);
     std::vector<oriel_reply> replies(kSessions);
     ReplyOptions options = greedyOptions(0);
-    options.ignore_stop = 1;
+    options.set("ignore_stop", true);
     for (size_t i = 0; i < kSessions; ++i) {
       ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size(), nullptr, nullptr));
       replies[i].struct_size = sizeof(oriel_reply);
@@ -519,7 +517,7 @@ TEST(SideBySide, of_replies_that_rest_any_can_be_cancelled) {
   std::vector<Part> parts(2, differentParts(1)[0]);
   for (Part& part : parts) {
     part.options.max_tokens = 0;
-    part.options.ignore_stop = 1;
+    part.options.set("ignore_stop", true);
   }
   const Sessions sessions(kTrained, severalOptions(2), parts);
   ASSERT_TRUE(sessions.model());

@@ -30,9 +30,8 @@ Options snapshotOptions(CapturedLog* log, uint32_t window = 200,
   Options options = makeOptions(log);
   options.memory_bytes = 64u << 20;
   options.window_tokens = window;
-  options.chunk_tokens = 16;
-  options.k_format = format;
-  options.v_format = format;
+  options.set("prefill_batch", 16);
+  setFormats(&options, format);
   return options;
 }
 
@@ -354,10 +353,10 @@ TEST(Snapshot, of_another_model_is_refused_and_of_another_cache_where_it_must_be
           {"window of 199 tokens", "window of 200 tokens", "ask for the same"});
   refuses(Guarded(kSmall, snapshotOptions(&log, 200, ORIEL_KV_INT8)).saved(), {"K8V8", "f16"});
   Options other = snapshotOptions(&log);
-  other.sink_tokens = 5;
+  other.set("sinks", 5);
   refuses(Guarded(kSmall, other).saved(), {"5 sinks", "4 sinks"});
   other = snapshotOptions(&log);
-  other.chunk_tokens = 8;
+  other.set("prefill_batch", 8);
   refuses(Guarded(kSmall, other).saved(), {"batches of 8", "batches of 16"});
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_snapshot_restore(nullptr, "", 0, 0, nullptr));
 }

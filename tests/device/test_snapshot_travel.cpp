@@ -31,8 +31,7 @@ struct Layout {
 // What is carried over is the host's work, whatever the device: most of it is tried on the CPU.
 Options optionsOf(const Layout& layout, CapturedLog* log) {
   Options options = cpuOptions(log, layout.window, layout.chunk);
-  options.k_format = layout.k;
-  options.v_format = layout.v;
+  setFormats(&options, layout.k, layout.v);
   options.sink_tokens = layout.sinks == 0 ? UINT32_MAX : layout.sinks;
   return options;
 }
@@ -52,9 +51,9 @@ oriel_restored restored(const Loaded& loaded, const Bytes& bytes, uint32_t flags
   return result;
 }
 
-oriel_view viewOf(const Loaded& loaded) {
-  oriel_view view = ORIEL_INIT(oriel_view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+oriel_stats viewOf(const Loaded& loaded) {
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
   return view;
 }
 
@@ -106,7 +105,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   const Talk talk = talkOf(unbroken, 700, 200);
   ASSERT_EQ(ORIEL_OK, append(unbroken, talk.before));
   const Bytes snapshot = save(unbroken);
-  const oriel_view before = viewOf(unbroken);
+  const oriel_stats before = viewOf(unbroken);
   const Loaded wider = at(twice);
   ASSERT_EQ(ORIEL_OK, append(wider, someIds(333, 200)));  // what was there before must not matter
   const oriel_restored result = restored(wider, snapshot);
@@ -115,7 +114,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   EXPECT_EQ(0u, result.tokens_dropped);
   EXPECT_EQ(inspected(snapshot).tokens_held, result.tokens_held);
   EXPECT_EQ(logitsOf(unbroken), logitsOf(wider)) << "of the last token";
-  const oriel_view after = viewOf(wider);
+  const oriel_stats after = viewOf(wider);
   EXPECT_EQ(before.position, after.position);
   EXPECT_EQ(before.first_visible, after.first_visible) << "as the unbroken one";
   // A few tokens: nearly all of what either sees is the same.
@@ -409,13 +408,13 @@ TEST_F(SnapshotTravel, tokens_that_are_gone_are_not_listed) {
 TEST_F(SnapshotTravel, of_every_family) {
   struct Way {
     Layout from, to;
-    oriel_state_format from_state, to_state;
+    const char* from_state, to_state;
     size_t tokens;  ///< when it is saved
     double
         most;  ///< of a reference that always had the layout it goes to, but for what was rounded
   };
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8;
-  const oriel_state_format s32 = ORIEL_STATE_F32, s16 = ORIEL_STATE_F16, s8 = ORIEL_STATE_INT8;
+  const char* s32 = "f32", s16 = "f16", s8 = "int8";
   const Way ways[] = {
       // Rings of another length that have wrapped.
       {{40, f16, f16, 8}, {40, f16, f16, 5}, s32, s32, 100, 0.002},
@@ -444,9 +443,9 @@ TEST_F(SnapshotTravel, of_every_family) {
       }
       const Way& way = ways[w];
       SCOPED_TRACE(w);
-      const auto open = [&](const Layout& layout, oriel_state_format state) {
+      const auto open = [&](const Layout& layout, const char* state) {
         Options options = optionsOf(layout, &log_);
-        options.state_format = state;
+        options.set("state", state);
         return load(file.path(), options);
       };
       const Loaded saved = open(way.from, way.from_state);
@@ -475,7 +474,7 @@ TEST_F(SnapshotTravel, of_every_family) {
 
 TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
   Options options = optionsOf({150, ORIEL_KV_INT8, ORIEL_KV_INT4, 16}, &log_);
-  options.transcript_bytes = 4096;
+  options.set("transcript", 4096);
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(5)).status);
@@ -524,7 +523,7 @@ TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
 
 TEST_F(SnapshotTravel, its_messages_come_with_it) {
   Options options = optionsOf({150}, &log_);
-  options.transcript_bytes = 4096;
+  options.set("transcript", 4096);
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   const Bytes bytes = save(loaded);
@@ -541,7 +540,7 @@ TEST_F(SnapshotTravel, its_messages_come_with_it) {
 // Another model: its text is read again where that was asked for, and refused by name else.
 TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   Options options = cpuOptions(&log_, 300);
-  options.transcript_bytes = 4096;
+  options.set("transcript", 4096);
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(5)).status);
@@ -576,7 +575,7 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
 
 TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
   Options options = cpuOptions(&log_, 64);
-  options.transcript_bytes = 2048;
+  options.set("transcript", 2048);
   const Loaded loaded = load(kRandom, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(100, 200)));

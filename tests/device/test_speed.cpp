@@ -30,7 +30,7 @@ class SpeedOnDevice : public testing::Test {
 
   oriel_speed measure(const char* path) {
     Options options = makeOptions(&log_);
-    options.cache_dir = folder_.c_str();
+    options.cache_folder = folder_.c_str();
     oriel_speed speed;
     std::memset(static_cast<void*>(&speed), 0, sizeof(speed));
     speed.struct_size = sizeof(speed);
@@ -54,13 +54,13 @@ oriel_plan planWith(const oriel_speed* speed, double least = 0, oriel_status exp
   Options options = makeOptions();
   options.memory_bytes = 32u << 20;
   options.speed = speed;
-  options.min_tokens_per_s = least;
+  options.set("min_speed", least);
   oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(expected, oriel_plan_file(kModel, &options, &plan));
   return plan;
 }
 
-oriel_prediction predictionAt(const oriel_plan& plan, uint64_t depth) {
+oriel_prediction predictionAt(const FullPlan& plan, uint64_t depth) {
   oriel_prediction prediction = ORIEL_INIT(oriel_prediction);
   EXPECT_EQ(ORIEL_OK, oriel_plan_predict(&plan, depth, 0, &prediction));
   return prediction;
@@ -87,7 +87,7 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
 
   // Unless it is to be measured again: that asks whether to go on.
   Options options = makeOptions(&log_);
-  options.cache_dir = folder_.c_str();
+  options.cache_folder = folder_.c_str();
   options.progress = [](uint64_t, uint64_t, void*) { return 1; };
   oriel_speed stopped = ORIEL_INIT(oriel_speed);
   EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, &options, &stopped));
@@ -95,8 +95,8 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
   // Or of other features in use.
   options.measure_again = 0;
-  if (options.device == ORIEL_DEVICE_VULKAN && options.disabled_features == nullptr) {
-    options.disabled_features = "all";
+  if (options.device == "vulkan" && options.disabled_features == nullptr) {
+    options.set("disable_features", "all");
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
   }
 
@@ -133,7 +133,7 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
 TEST_F(SpeedOnDevice, measuring_tells_how_far_it_is_and_ends_when_told_to_keeping_nothing) {
   uint64_t last = 0;
   Options options = makeOptions(&log_);
-  options.cache_dir = folder_.c_str();
+  options.cache_folder = folder_.c_str();
   options.progress = [](uint64_t done, uint64_t total, void* user) {
     EXPECT_LT(*static_cast<uint64_t*>(user), done);
     EXPECT_LE(done, total);

@@ -41,7 +41,7 @@ class StateSessions : public testing::TestWithParam<const char*> {
     chat.chat_template = "mistral-v1";  // control tokens end its replies, in every vocabulary
     SessionOptions session_options;
     session_options.chat = &chat;
-    session_options.forget_evicted = forgets ? 1 : 0;
+    session_options.set("forget", forgets);
     oriel_session* session = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
     loaded.session.reset(session);
@@ -57,7 +57,7 @@ class StateSessions : public testing::TestWithParam<const char*> {
   }
   static void reply(const Loaded& loaded, uint32_t tokens) {
     ReplyOptions options = greedyOptions(tokens);
-    options.ignore_stop = 1;
+    options.set("ignore_stop", true);
     options.seed = 1;
     ASSERT_EQ(ORIEL_OK,
               oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr));
@@ -88,8 +88,8 @@ std::vector<int32_t> head(const std::vector<int32_t>& all, size_t count) {
 }
 
 TEST_P(StateSessions, take_their_checkpoints_bytes_and_no_others) {
-  const oriel_plan none = planOf(fresh(0));
-  const oriel_plan three = planOf(fresh(3));
+  const FullPlan none = planOf(fresh(0));
+  const FullPlan three = planOf(fresh(3));
   EXPECT_EQ(2u, none.state_slots);
   EXPECT_EQ(0u, none.checkpoints);
   EXPECT_EQ(5u, three.state_slots);
@@ -174,12 +174,12 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
   for (const bool forgets : {false, true}) {
     const Loaded loaded = fresh(1, 160, forgets);
     const auto viewNow = [&] {
-      oriel_view view = ORIEL_INIT(oriel_view);
-      EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+      oriel_stats view = ORIEL_INIT(oriel_stats);
+      EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
       return view;
     };
     // Until the reply itself pushes nothing out: what it saw at its beginning it sees at its end.
-    oriel_view view = {};
+    oriel_stats view = {};
     for (uint64_t before = 0; view.first_visible < 40 || view.first_visible != before;) {
       ASSERT_LT(view.position, 2000u);
       ASSERT_EQ(ORIEL_OK, add(loaded, "user", view.position % 2 == 0 ? "A dog?" : "The big cat."));
@@ -203,7 +203,7 @@ TEST_P(StateSessions, forget_whole_turns_or_not_at_all) {
   Loaded loaded = fresh(0);
   loaded.session.reset();
   SessionOptions options;
-  options.split_turns = options.forget_evicted = 1;
+  options.split_turns = options.set("forget", true);
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(loaded.model.get(), &options, &session));
 }

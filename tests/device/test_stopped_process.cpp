@@ -41,9 +41,9 @@ TEST(StoppedProcess, a_session_on_the_cpu_goes_on_where_it_was) {
   CapturedLog log;
   Options options = makeOptions(&log);
   options.device = "cpu";
-  options.device_timeout_ms = kTimeoutMs;
+  options.set("device_timeout_ms", kTimeoutMs);
   options.window_tokens = 64;
-  options.chunk_tokens = 16;
+  options.set("prefill_batch", 16);
   WatchedModel<StoppingExecutor> model(ORIEL_TEST_DATA "/models/llama-mqa.gguf", options);
   ASSERT_NE(nullptr, model.session()) << log.errors();
   const std::vector<int32_t> ids = someIds(40, 500);

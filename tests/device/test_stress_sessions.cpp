@@ -145,8 +145,8 @@ class Schedule {
     options.seed = below(1000);
     if (below(4) == 0) {  // all logits are read
       options.greedy = 0;
-      options.top_k = UINT32_MAX;
-      options.logprobs = 1;
+      options.set("top_k", 0);
+      options.set("top_logprobs", 0);
     }
     return options;
   }
@@ -248,8 +248,8 @@ class Schedule {
 void stress(const char* path, const char* format) {
   Options options = sessionOptions(nullptr, 48, 8);
   options.sessions = kSessions;
-  options.cpu_threads = 2;
-  options.transcript_bytes = 1 << 14;
+  options.threads = 2;
+  options.set("transcript", 1 << 14);
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));
   const ModelPtr owner(model);

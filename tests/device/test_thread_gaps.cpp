@@ -87,8 +87,8 @@ struct Intruders {
 TEST(ThreadGaps, no_conversation_is_lost_in_a_thousand_rounds_of_trim_and_resume) {
   constexpr uint32_t kRounds = 1000;
   Options options = cpuOptions(nullptr);
-  options.cpu_threads = 1;
-  options.transcript_bytes = 1 << 14;
+  options.threads = 1;
+  options.set("transcript", 1 << 14);
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
   const ModelPtr model_owner(model);
@@ -169,7 +169,7 @@ LateWorker* LateWorker::late = nullptr;
 TEST(ThreadGaps, a_late_worker_does_not_read_the_block_that_is_being_filled) {
   const TemporaryModel file(randomFamily("mamba2"));
   Options options = cpuOptions(nullptr);
-  options.cpu_threads = 2;
+  options.threads = 2;
   LateWorker late;  // before the model: its worker may be held until the end
   const Loaded loaded = load(file.path(), options);
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(4, 250)));
@@ -179,7 +179,7 @@ TEST(ThreadGaps, a_late_worker_does_not_read_the_block_that_is_being_filled) {
   LateWorker::late = &late;
   const Widened widened(LateWorker::widen);
   ReplyOptions forever = greedyOptions(UINT32_MAX);
-  forever.ignore_stop = 1;
+  forever.set("ignore_stop", true);
   EXPECT_EQ(ORIEL_OK, oriel_session_generate(loaded.session.get(), &forever, LateWorker::onToken,
                                              nullptr, nullptr));
   late.released = true;

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 Options keeping(CapturedLog* log, uint32_t bytes = 65536, uint32_t window = 400) {
   Options options = cpuOptions(log, window);
-  options.transcript_bytes = bytes;
+  options.set("transcript", bytes);
   return options;
 }
 

@@ -41,7 +41,7 @@ oriel_resident residentOf(const Loaded& loaded) {
 }
 
 void expectAt(const Loaded& loaded, oriel_trim_level level) {
-  const oriel_plan plan = planOf(loaded);
+  const FullPlan plan = planOf(loaded);
   const oriel_resident resident = residentOf(loaded);
   EXPECT_EQ(level, resident.level);
   EXPECT_EQ(plan.trim_bytes[level], resident.total_bytes);
@@ -89,7 +89,7 @@ TEST_F(TrimOnDevice, every_level_and_back_again_and_again_keeps_bytes_and_words)
   options.allocator = ledger.allocator();
   const Loaded loaded = load(kTrained, options);
   const Loaded other = load(kTrained, options);
-  const oriel_plan plan = planOf(loaded);
+  const FullPlan plan = planOf(loaded);
   EXPECT_EQ(plan.total_bytes, plan.trim_bytes[ORIEL_TRIM_NONE]);
   EXPECT_EQ(plan.host_bytes, plan.trim_bytes[ORIEL_TRIM_ALL]);
   expectAt(loaded, ORIEL_TRIM_NONE);
@@ -256,7 +256,7 @@ TEST_F(TrimOnDevice, a_conversation_that_is_kept_nowhere_is_not_given_up) {
 TEST_F(TrimOnDevice, conversations_are_built_again_from_their_transcripts) {
   CapturedLog log;
   Options options = sessionOptions(&log);
-  options.transcript_bytes = 8192;
+  options.set("transcript", 8192);
   const Loaded loaded = load(kTrained, options);
   const Loaded other = load(kTrained, options);
   for (const Loaded* of : {&loaded, &other}) {
@@ -287,7 +287,7 @@ TEST_F(TrimOnDevice, conversations_are_built_again_from_their_transcripts) {
 TEST_F(TrimOnDevice, what_was_paused_first_is_built_again_too) {
   CapturedLog log;
   Options options = sessionOptions(&log);
-  options.transcript_bytes = 8192;
+  options.set("transcript", 8192);
   const Loaded loaded = load(kTrained, options);
   const Loaded other = load(kTrained, options);
   for (const Loaded* of : {&loaded, &other}) {
@@ -451,7 +451,7 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
   CapturedLog log;
   Options options = sessionOptions(&log, 64, 8);
   options.sessions = 3;
-  options.prefix_tokens = 16;
+  options.set("prefix_tokens", 16);
   struct Several {
     ModelPtr model;
     SessionPtr sessions[3];
@@ -519,7 +519,7 @@ class Replying {
   Replying(const Loaded& loaded, uint32_t tokens, uint64_t seed) {
     thread_ = std::thread([&loaded, tokens, seed, this] {
       ReplyOptions options = wildOptions(tokens, seed);
-      options.ignore_stop = 1;
+      options.set("ignore_stop", true);
       oriel_generation result = ORIEL_INIT(oriel_generation);
       status_ = oriel_chat_reply(loaded.session.get(), &options, &Replying::take, this, &result);
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -579,7 +579,7 @@ TEST_F(TrimOnDevice, a_paused_reply_waits_between_two_tokens_and_goes_on_as_if_n
   }
   constexpr uint32_t kTokens = 120;
   ReplyOptions options = wildOptions(kTokens, 7);
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   const std::string expected = listen(oriel_chat_reply, other, options).text;
 
   Replying replying(loaded, kTokens, 7);

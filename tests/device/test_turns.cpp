@@ -10,9 +10,9 @@
 namespace oriel_internal::test::test_turns {
 namespace {
 
-oriel_view viewOf(const Loaded& loaded) {
-  oriel_view view = ORIEL_INIT(oriel_view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+oriel_stats viewOf(const Loaded& loaded) {
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
   return view;
 }
 
@@ -56,7 +56,7 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   CapturedLog log;
   const std::string system = "You are a kind and patient helper.";
   Options options = cpuOptions(&log, 256, 32);
-  options.pinned_tokens = pinnedTokens(system);
+  options.set("sinks", std::max<uint32_t>(4, pinnedTokens(system)));
   const Loaded loaded = load(kTrained, options);
   ASSERT_TRUE(loaded.session);
   const uint32_t sinks = planOf(loaded).sink_tokens;
@@ -69,7 +69,7 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   for (uint32_t turn = 0; turn < 200; ++turn) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", message(turn)));
     starts.push_back(turnsOf(loaded).back());
-    const oriel_view view = viewOf(loaded);
+    const oriel_stats view = viewOf(loaded);
     EXPECT_EQ(sinks, view.sinks_used);
     EXPECT_LE(view.position - view.first_visible, 256u);
     EXPECT_LE(view.first_stored, view.first_visible);
@@ -99,13 +99,13 @@ TEST(Turns, split_turns_evicts_token_by_token) {
   Loaded loaded;
   loaded.model.reset(model);
   SessionOptions session_options;
-  session_options.split_turns = 1;
+  session_options.set("evict", "tokens");
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
   loaded.session.reset(session);
   for (uint32_t turn = 0; turn < 60; ++turn) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Turn " + std::to_string(turn)));
-    const oriel_view view = viewOf(loaded);
+    const oriel_stats view = viewOf(loaded);
     EXPECT_EQ(std::min<uint64_t>(view.position - view.sinks_used, 64),
               view.position - view.first_visible);
   }
@@ -115,7 +115,7 @@ TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(300, 'a')));
-  const oriel_view view = viewOf(loaded);
+  const oriel_stats view = viewOf(loaded);
   EXPECT_EQ(32u, view.position - view.first_visible);
 }
 
@@ -168,7 +168,7 @@ TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
       if (turn % 4 == 1) {
         ASSERT_EQ(ORIEL_OK, reply(loaded, 5));
       }
-      const oriel_view view = viewOf(loaded);
+      const oriel_stats view = viewOf(loaded);
       ASSERT_EQ(firstVisible(turnsOf(loaded), view.position, view.sinks_used, kWindow),
                 view.first_visible)
           << "turn " << turn;
@@ -196,14 +196,14 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
     Loaded loaded;
     loaded.model.reset(model);
     SessionOptions session_options;
-    session_options.split_turns = split;
+    session_options.set("evict", split != 0 ? "tokens" : "turns");
     oriel_session* session = nullptr;
     ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
     loaded.session.reset(session);
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", document));
     ASSERT_EQ(ORIEL_OK, reply(loaded, 10));
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", "What is in it?"));
-    const oriel_view view = viewOf(loaded);
+    const oriel_stats view = viewOf(loaded);
     ASSERT_GT(view.position - view.sinks_used, uint64_t{kWindow});
     EXPECT_EQ(view.position - kWindow, view.first_visible);
     ASSERT_EQ(ORIEL_OK, reply(loaded, 10));
@@ -241,13 +241,13 @@ TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
 TEST(Turns, the_view_of_a_new_session_is_empty) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
-  const oriel_view view = viewOf(loaded);
+  const oriel_stats view = viewOf(loaded);
   EXPECT_EQ(0u, view.position);
   EXPECT_EQ(0u, view.first_visible);
   EXPECT_EQ(0u, view.first_stored);
   EXPECT_EQ(0u, view.sinks_used);
   EXPECT_EQ(std::vector<uint64_t>(), turnsOf(loaded));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_get_view(nullptr, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_get_stats(nullptr, nullptr));
   std::vector<oriel_layer_formats> layers(8);
   size_t needed = 0;
   EXPECT_EQ(ORIEL_OK, oriel_model_get_layer_formats(loaded.model.get(), layers.data(),
@@ -347,7 +347,7 @@ TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_les
       ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 5)));
       ReplyOptions options = greedyOptions(tokens);
       options.greedy = greedily ? 1 : 0;
-      options.ignore_stop = 1;
+      options.set("ignore_stop", true);
       options.seed = 1;
       ASSERT_EQ(tokens == 0 ? ORIEL_ERROR_CANCELLED : ORIEL_OK,
                 oriel_session_generate(session, &options, tokens == 0 ? cancel_at_once : nullptr,

@@ -33,8 +33,8 @@ TEST(Validation, a_whole_life_loads_prefills_slides_evaluates_resets_and_loads_a
     Options options = makeOptions(&log);
     options.memory_bytes = 64u << 20;
     options.window_tokens = 24;
-    options.chunk_tokens = 8;
-    options.cache_dir = cache.path();
+    options.set("prefill_batch", 8);
+    options.cache_folder = cache.path();
     const Loaded loaded = load(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf", options);
     ASSERT_TRUE(loaded.session) << log.errors();
     std::vector<int32_t> prompt;

@@ -28,9 +28,8 @@ Loaded loadAs(const Layout& layout) {
   options.memory_bytes = 256u << 20;
   options.sink_tokens = layout.sinks == 0 ? UINT32_MAX : layout.sinks;
   options.window_tokens = layout.window;
-  options.chunk_tokens = layout.chunk;
-  options.window_shares = layout.shares.empty() ? nullptr : layout.shares.data();
-  options.window_share_count = static_cast<uint32_t>(layout.shares.size());
+  options.set("prefill_batch", layout.chunk);
+  options.set("window_shares", listText(layout.shares.empty() ? nullptr : layout.shares));
   return load(layout.model, options);
 }
 
@@ -117,8 +116,8 @@ TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes)
   layout.shares.assign(n_layers, 128);
   layout.shares.back() = 0;
   const Loaded part = loadAs(layout);
-  const oriel_plan of_whole = planOf(whole);
-  const oriel_plan of_part = planOf(part);
+  const FullPlan of_whole = planOf(whole);
+  const FullPlan of_part = planOf(part);
   ASSERT_EQ(2u, of_part.group_count);
   EXPECT_EQ(1u, of_part.groups[0].layers);
   EXPECT_EQ(40u, of_part.groups[0].window_tokens);
@@ -161,8 +160,8 @@ TEST(SharedWindow, a_snapshot_goes_on_to_the_bit) {
 
 // Tokens that the session's layers saw behind the sinks, with the latest one.
 size_t seenBehindSinks(const Loaded& loaded) {
-  oriel_view view = ORIEL_INIT(oriel_view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
   return static_cast<size_t>(view.position - view.first_visible);
 }
 
@@ -217,18 +216,16 @@ TEST(SharedWindow, sessions_that_decode_together_write_what_each_writes_alone) {
   Options options = makeOptions();
   options.memory_bytes = 256u << 20;
   options.window_tokens = layout.window;
-  options.window_shares = layout.shares.data();
-  options.window_share_count = static_cast<uint32_t>(layout.shares.size());
+  options.set("window_shares", listText(layout.shares));
   options.sessions = 2;
   const uint32_t windows[] = {0, 24};
-  options.session_windows = windows;
-  options.session_window_count = 2;
+  options.set("session_windows", listText(windows));
   const Loaded loaded = load(layout.model, options);
   ASSERT_TRUE(loaded.session);
   const std::vector<int32_t> ids = someIds(90, 512);
   (void)evaluate(loaded, ids);
   SessionOptions of_second;
-  of_second.window_tokens = 24;
+  of_second.set("session_window", 24);
   oriel_session* second = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &of_second, &second));
   SessionPtr owned(second);
@@ -248,8 +245,7 @@ TEST(SharedWindow, another_number_of_shares_than_layers_is_refused) {
   const Shares shares(layersOf(layout.model) + 1, 0);
   CapturedLog log;
   Options options = makeOptions(&log);
-  options.window_shares = shares.data();
-  options.window_share_count = static_cast<uint32_t>(shares.size());
+  options.set("window_shares", listText(shares));
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(layout.model.c_str(), &options, &model));
   EXPECT_TRUE(log.says("one for each")) << log.errors();

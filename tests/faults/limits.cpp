@@ -124,9 +124,9 @@ std::string goesOnAs(World* twin, World* world) {
 }
 
 struct Recovering {
-  oriel_device_kind device = ORIEL_DEVICE_AUTO;
+  const char* device = "auto";
   uint32_t number = 0;
-  oriel_device_kind comes = ORIEL_DEVICE_VULKAN;
+  const char* comes = "vulkan";
   bool same = true;
 };
 
@@ -162,7 +162,7 @@ std::string hangs(const Device& device, bool comes_back) {
     problems += recoversTo({}, &world);
   } else {
     const double begin_ms = nowMs();
-    problems += recoversTo({ORIEL_DEVICE_AUTO, 0, ORIEL_DEVICE_CPU, false}, &world);
+    problems += recoversTo({"auto", 0, "cpu", false}, &world);
     problems += unless(nowMs() - begin_ms < hasty.timeout_ms, "waits for what never comes");
     faultLayer()->clear();
   }
@@ -184,9 +184,9 @@ std::string otherDevices(const Device& device) {
   std::string problems = unless(doesAll(twin, {"load", "create", "prefill", "decode"}) &&
                                     doesAll(world, {"load again", "create", "prefill", "decode"}),
                                 "does not load");
-  for (const Recovering& way : {Recovering{ORIEL_DEVICE_VULKAN, 2, ORIEL_DEVICE_VULKAN, false},
-                                Recovering{ORIEL_DEVICE_VULKAN, 1, ORIEL_DEVICE_VULKAN, false},
-                                Recovering{ORIEL_DEVICE_CPU, 0, ORIEL_DEVICE_CPU, false}}) {
+  for (const Recovering& way : {Recovering{"vulkan", 2, "vulkan", false},
+                                Recovering{"vulkan", 1, "vulkan", false},
+                                Recovering{"cpu", 0, "cpu", false}}) {
     problems += unless(does(world, "lose") == ORIEL_OK, "cannot be lost");
     problems += recoversTo(way, &world);
     problems += goesOnAs(&twin, &world);

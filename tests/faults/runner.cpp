@@ -146,7 +146,7 @@ std::vector<Fault> Runner::faults() const {
       }
     }
   }
-  if (device_.kind == ORIEL_DEVICE_VULKAN) {
+  if (device_.kind == "vulkan") {
     for (const VulkanCall& call : vulkanCalls()) {
       if (call.name == "vkDestroyInstance") {
         continue;  // without it nobody can destroy the instance that was made
@@ -299,7 +299,7 @@ Outcome Runner::run(const Fault& fault) {
   }
   const Twin& twin = twins_[fault.phase];
   Right right = rightOf(fault);
-  if (device_.kind == ORIEL_DEVICE_VULKAN && fault.kind == FaultKind::kAllocation &&
+  if (device_.kind == "vulkan" && fault.kind == FaultKind::kAllocation &&
       is(fault.phase, "load")) {
     right.may_go_on = true;  // its kernels are tested, and used untested where that cannot be
   }

@@ -146,8 +146,7 @@ oriel_status reply(World& world, const ReplyOptions& options) {
 oriel_status answer(World& world) {
   ReplyOptions options = greedily(4);
   options.ignore_stop = 0;
-  options.json_schema = kSchema;
-  options.json_schema_bytes = sizeof(kSchema) - 1;
+  options.schema = kSchema;
   return reply(world, options);
 }
 
@@ -238,7 +237,7 @@ oriel_status reset(World& world) { return oriel_session_reset(world.session); }
 
 // A driver says so in the middle of a step; the CPU never is, and is only called lost.
 oriel_status lose(World& world) {
-  if (world.device.kind == ORIEL_DEVICE_CPU) {
+  if (world.device.kind == "cpu") {
     world.model->device_lost = true;
     world.session->lost = true;
     return ORIEL_OK;
@@ -347,7 +346,7 @@ World::World(const Device& on)
   options.struct_size = sizeof(options);
   options.memory_bytes = 64u << 20;
   // On the CPU as long that the cache has whole large pages.
-  options.window_tokens = device.kind == ORIEL_DEVICE_CPU ? 4096 : 200;
+  options.window_tokens = device.kind == "cpu" ? 4096 : 200;
   options.chunk_tokens = kBatch;
   if (device.recall) {
     options.window_tokens = kRecallWindow;
@@ -357,7 +356,7 @@ World::World(const Device& on)
     recall_ = path("recall");
     options.recall_dir = recall_.c_str();
   }
-  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.set("kv", "f16");
   options.device = device.kind;
   options.device_timeout_ms = device.timeout_ms;
   options.on_file = device.on_file;

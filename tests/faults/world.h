@@ -13,9 +13,9 @@ namespace oriel_internal::test {
 
 /// What a matrix runs on.
 struct Device {
-  oriel_device_kind kind = ORIEL_DEVICE_CPU;
+  const char* kind = "cpu";
   std::string model;
-  oriel_on_file on_file = ORIEL_ON_FILE_NONE;
+  const char* on_file = "none";
   bool recall = false;  ///< turns that left the window come back
   std::string folder;   ///< of this process: everything that is written
   uint32_t timeout_ms = 0;

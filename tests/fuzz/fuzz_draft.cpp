@@ -31,8 +31,7 @@ Options optionsOf(uint32_t choices, const char* draft, Watch* watch) {
   options.cpu_threads = 1;
   options.memory_bytes = (choices & 1) != 0 ? kMemory : 2 << 20;
   options.window_tokens = (choices & 2) != 0 ? 24 : 100;
-  options.k_format = static_cast<oriel_kv_format>((choices >> 2) % 4);
-  options.v_format = static_cast<oriel_kv_format>((choices >> 4) % 4);
+  setFormats(&options, static_cast<oriel_kv_format>((choices >> 2) % 4), static_cast<oriel_kv_format>((choices >> 4) % 4));
   options.draft_tokens = (choices >> 6) % 4;
   options.draft_model = draft;
   const Log log = watch->log();
@@ -53,7 +52,7 @@ std::vector<int32_t> reply(oriel_model* model, Watch* watch) {
   EXPECT_EQ(ORIEL_OK, watch->ended(oriel_session_append(made, prompt, std::size(prompt), nullptr, nullptr)));
   ReplyOptions options = test::greedyOptions(kTokens);
   options.ignore_stop = 1;
-  options.draft = ORIEL_DRAFT_ALWAYS;
+  options.draft = "always";
   std::vector<int32_t> ids;
   (void)watch->ended(oriel_session_generate(made, &options, test::keepId, &ids, nullptr));
   return ids;

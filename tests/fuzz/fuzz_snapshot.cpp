@@ -56,8 +56,8 @@ void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
   EXPECT_TRUE(replied == ORIEL_OK || replied == ORIEL_ERROR_STATE ||
               replied == ORIEL_ERROR_UNSUPPORTED || replied == ORIEL_ERROR_DEVICE)
       << replied;
-  oriel_view view = ORIEL_INIT(oriel_view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &view));
   const uint64_t back = view.position - std::min<uint64_t>(view.position, hash % 12);
   (void)watch->ended(goBackTo(session->get(), back));
   checkText(*session);
@@ -66,8 +66,8 @@ void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
 
 /// What was restored is built again: from its transcript, and as one whose device was lost.
 void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
-  oriel_view view = ORIEL_INIT(oriel_view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &view));
   const bool has_unread = session->get()->session->transcript().hasUnread();
   session->get()->model->device_lost = true;
   session->get()->lost = true;
@@ -75,8 +75,8 @@ void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
   const oriel_status status = oriel_session_recover(session->get(), nullptr, &recovered);
   EXPECT_EQ(ORIEL_OK, status) << watch->errors();
   watch->ended(status);
-  oriel_view after = ORIEL_INIT(oriel_view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &after));
+  oriel_stats after = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &after));
   EXPECT_TRUE(view.position == after.position || has_unread)  // which is read then
       << view.position << " and " << after.position;
   (void)watch->ended(oriel_session_go_back(session->get(), ORIEL_BACK_BY_TURNS, 1 + hash % 3, nullptr, ORIEL_READ_AGAIN));
@@ -85,8 +85,8 @@ void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
 
 void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t hash) {
   Watch watch;
-  oriel_view view = ORIEL_INIT(oriel_view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &view));
   EXPECT_LE(view.first_visible, view.position);
   EXPECT_LE(result.tokens_held, view.position);
   EXPECT_LE(result.rounded, 1u);

@@ -32,8 +32,8 @@ oriel_transcript_info infoOf(const SmallSession& session) {
 }
 
 uint64_t positionOf(const SmallSession& session) {
-  oriel_view view = ORIEL_INIT(oriel_view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session.get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &view));
   return view.position;
 }
 

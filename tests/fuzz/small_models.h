@@ -25,7 +25,7 @@ struct SmallLayout {
   oriel_kv_format k;
   oriel_kv_format v;
   uint32_t transcript_bytes;
-  oriel_state_format state = ORIEL_STATE_AUTO;
+  const char* state = "auto";
   const char* chat = nullptr;  ///< null: the model's own
   uint32_t sessions = 1;
   uint32_t prefix = 0;         ///< tokens, held once for all sessions
@@ -33,12 +33,12 @@ struct SmallLayout {
 };
 constexpr SmallLayout kSmallLayouts[] = {
     {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048},
-    {40, 4, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, ORIEL_STATE_INT8},
-    {12, 8, UINT32_MAX, ORIEL_KV_INT4, ORIEL_KV_INT4, 0, ORIEL_STATE_F16},
-    {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 4096, ORIEL_STATE_F32, nullptr, 2},
-    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048, ORIEL_STATE_F32, "plain"},
-    {24, 8, 0, ORIEL_KV_F16, ORIEL_KV_F16, 300, ORIEL_STATE_F32, nullptr, 1, 3},
-    {64, 8, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, ORIEL_STATE_F32, nullptr, 1, 0, 32}};
+    {40, 4, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, "int8"},
+    {12, 8, UINT32_MAX, ORIEL_KV_INT4, ORIEL_KV_INT4, 0, "f16"},
+    {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 4096, "f32", nullptr, 2},
+    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048, "f32", "plain"},
+    {24, 8, 0, ORIEL_KV_F16, ORIEL_KV_F16, 300, "f32", nullptr, 1, 3},
+    {64, 8, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, "f32", nullptr, 1, 0, 32}};
 constexpr size_t kSmallLayoutCount = sizeof(kSmallLayouts) / sizeof(kSmallLayouts[0]);
 /// Keys and values, windows by layer, columns, states, latents.
 constexpr size_t kSmallModelCount = 5;
@@ -62,8 +62,7 @@ class SmallSession {
     options.recall_bytes = layout.recall_tokens != 0 ? 1u << 20 : 0;
     const std::string folder = std::filesystem::temp_directory_path().string();
     options.recall_dir = layout.recall_tokens != 0 ? folder.c_str() : nullptr;
-    options.k_format = layout.k;
-    options.v_format = layout.v;
+    setFormats(&options, layout.k, layout.v);
     options.transcript_bytes = layout.transcript_bytes;
     options.log = [](oriel_log_level level, const char* message, void* user) {
       SmallSession& self = *static_cast<SmallSession*>(user);

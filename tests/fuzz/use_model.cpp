@@ -37,10 +37,9 @@ class App {
     with_weights_ = !withoutWeights(choices.below(4));
     options_.memory_bytes = kMemory[choices.below(4)];
     options_.window_tokens = kWindows[choices.below(4)];
-    options_.k_format = static_cast<oriel_kv_format>(choices.below(4));
-    options_.v_format = static_cast<oriel_kv_format>(choices.below(4));
-    options_.on_file = static_cast<oriel_on_file>(choices.below(4));
-    options_.state_format = static_cast<oriel_state_format>(choices.below(4));
+    setFormats(&options_, static_cast<oriel_kv_format>(choices.below(4)));
+    options_.on_file = static_cast<const char*>(choices.below(4));
+    options_.state_format = static_cast<const char*>(choices.below(4));
     options_.constraints = choices.below(2);
     options_.sessions = choices.below(3);
     options_.chunk_tokens = choices.below(3) * 8;

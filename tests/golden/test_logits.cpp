@@ -110,7 +110,7 @@ TEST(Logits, odd_shapes_equal_the_float64_reference) {
     const TemporaryModel file(llama);
     Options options = makeOptions();
     options.memory_bytes = 256u << 20;
-    options.k_format = options.v_format = ORIEL_KV_F16;
+    options.set("kv", "f16");
     const std::vector<int32_t> ids = someIds(40, static_cast<int32_t>(llama.n_vocab));
     const auto rows = evaluate(load(file.path(), options), ids);
     Float64Model reference(file.path());

@@ -53,7 +53,7 @@ TEST_P(States, equal_the_float64_reference) {
     Options options = makeOptions();
     options.memory_bytes = 256u << 20;
     options.chunk_tokens = chunk;
-    options.k_format = options.v_format = ORIEL_KV_F16;
+    options.set("kv", "f16");
     const Loaded loaded = load(path, options);
     ASSERT_TRUE(loaded.session);
     for (const nlohmann::json& prompt : prompts) {

@@ -161,7 +161,7 @@ void live(uint64_t rounds, const char* path, const std::string& folder) {
   options.window_tokens = 100;
   options.device = "cpu";
   options.cpu_threads = 1;
-  options.on_file = ORIEL_ON_FILE_ALL;
+  options.on_file = "all";
   options.transcript_bytes = 4000;
   const Log log = watch.log();
   options.log = log.callback;

@@ -95,12 +95,11 @@ ReplyOptions Soak::someOptions() {
   options.temperature = 1.5f;
   options.repeat_penalty = below(2) == 0 ? 0 : 1.1f;
   options.ignore_stop = below(2);
-  options.draft = below(2) == 0 ? ORIEL_DRAFT_ALWAYS : ORIEL_DRAFT_AUTO;
+  options.draft = below(2) == 0 ? "always" : "auto";
   if (kind_->constrained && below(3) == 0) {
     static const char kSchema[] =
         R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"enum":["x","y"]}}})";
-    options.json_schema = kSchema;
-    options.json_schema_bytes = sizeof(kSchema) - 1;
+    options.schema = kSchema;
   }
   return options;
 }

@@ -15,8 +15,8 @@ void Soak::look() {
       continue;
     }
     const oriel_stats is = stats(session);
-    oriel_view view = sized<oriel_view>();
-    (void)oriel_session_get_view(session, &view);
+    oriel_stats view = sized<oriel_stats>();
+    (void)oriel_session_get_stats(session, &view);
     size_t ids = 0;
     (void)oriel_session_get_tokens(session, 0, nullptr, 0, &ids);
     ledger_.check("the window is not longer than it may be", is.window_used <= is.window_capacity,

@@ -20,14 +20,12 @@ inline constexpr SoakKind kSoakKinds[] = {
     {"plain", kBundled, [](Options*) {}},
     {"low-bit", kBundled,
      [](Options* options) {
-       options->k_format = ORIEL_KV_INT8;
-       options->v_format = ORIEL_KV_INT4;
+       setFormats(options, ORIEL_KV_INT8, ORIEL_KV_INT4);
      }},
     {"recall", kBundled, [](Options* options) { options->recall_bytes = 512u << 10; }},
     {"prefix", kBundled,
      [](Options* options) {
        options->system_prompt = kSoakPrompt;
-       options->system_prompt_bytes = sizeof(kSoakPrompt) - 1;
      }},
     {"guesses", kBundled,
      [](Options* options) {
@@ -40,12 +38,12 @@ inline constexpr SoakKind kSoakKinds[] = {
     {"states-in-int8", "falcon-h1",
      [](Options* options) {
        options->checkpoints = 1;
-       options->state_format = ORIEL_STATE_INT8;
+       options->state_format = "int8";
      },
      false, true},
     {"latents", "deepseek2", [](Options*) {}},
     {"experts-on-file", "tests/data/models/lfm2moe-q4_0.gguf",
-     [](Options* options) { options->on_file = ORIEL_ON_FILE_ALL; }, false, true},
+     [](Options* options) { options->on_file = "all"; }, false, true},
     {"forms", "tests/data/models/granite-nope.gguf",
      [](Options* options) { options->constraints = 1; }, true},
 };

@@ -26,7 +26,7 @@ struct Settings {
   double seconds = 60;
   uint64_t seed = 1;
   bool trace = false;
-  oriel_device_kind device = ORIEL_DEVICE_CPU;
+  const char* device = "cpu";
   const SoakKind* kind = nullptr;  ///< nullptr: all, in turns
 };
 

@@ -35,13 +35,13 @@ int fail(const char* what, int status) {
 
 int useModel(const char* device, const char* path, uint32_t threads) {
   Options options;
-  options.device = std::strcmp(device, "cpu") == 0 ? ORIEL_DEVICE_CPU : ORIEL_DEVICE_VULKAN;
+  options.device = std::strcmp(device, "cpu") == 0 ? "cpu" : "vulkan";
   options.cpu_threads = threads;
   options.memory_bytes = uint64_t{200} << 20;
   options.window_tokens = 256;
   options.chunk_tokens = 32;
   options.calibration_file = "";
-  options.device_test = ORIEL_DEVICE_TEST_NEVER;
+  options.device_test = "never";
   oriel_model* model = nullptr;
   if (const oriel_status status = oriel_model_load(path, &options, &model); status != ORIEL_OK) {
     return fail("load", status);

@@ -20,9 +20,8 @@ inline Options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
   options.memory_bytes = 256u << 20;
   options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
   options.window_tokens = window;
-  options.chunk_tokens = chunk;
-  options.k_format = k;
-  options.v_format = v;
+  options.set("prefill_batch", chunk);
+  setFormats(&options, k, v);
   return options;
 }
 

@@ -45,11 +45,7 @@ inline Loaded load(const std::string& path, const Options& options,
   return loaded;
 }
 
-inline oriel_plan planOf(const Loaded& loaded) {
-  oriel_plan plan = ORIEL_PLAN_INIT;
-  EXPECT_EQ(ORIEL_OK, oriel_model_get_plan(loaded.model.get(), &plan));
-  return plan;
-}
+inline FullPlan planOf(const Loaded& loaded) { return planOf(loaded.model.get()); }
 
 inline oriel_stats statsOf(const Loaded& loaded) {
   oriel_stats stats = ORIEL_STATS_INIT;

@@ -79,4 +79,30 @@ inline Json describeSnapshot(const void* data, size_t bytes) {
   });
 }
 
+/// A plan's struct, and its JSON.
+struct FullPlan : oriel_plan {
+  Json all;
+
+  const Json& operator[](const char* name) const { return all.at(name); }
+  uint64_t count(const char* name) const { return all.at(name); }
+  double number(const char* name) const { return all.at(name); }
+  /// What stays after oriel_trim.
+  uint64_t trimBytes(oriel_trim_level level) const {
+    return all.at("trim_levels").at(static_cast<size_t>(level)).at("bytes");
+  }
+};
+inline FullPlan planOf(const oriel_model* model) {
+  FullPlan plan = {ORIEL_PLAN_INIT, {}};
+  EXPECT_EQ(ORIEL_OK, oriel_model_get_plan(model, &plan));
+  plan.all = describe(model)["plan"];
+  return plan;
+}
+/// Of a plan that can be made.
+inline FullPlan planOf(const std::string& path, const Options& options) {
+  FullPlan plan = {ORIEL_PLAN_INIT, {}};
+  EXPECT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
+  plan.all = describePlan(path, options);
+  return plan;
+}
+
 }  // namespace oriel_internal::test

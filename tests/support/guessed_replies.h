@@ -20,13 +20,13 @@ struct Written {
   size_t cancels_at = 0;
 };
 
-inline Written generate(oriel_session* session, ReplyOptions options, oriel_draft draft,
+inline Written generate(oriel_session* session, ReplyOptions options, const char* draft,
                         size_t cancels_at = 0) {
   Written written;
   written.result.struct_size = sizeof(written.result);
   written.cancels = cancels_at != 0 ? session : nullptr;
   written.cancels_at = cancels_at;
-  options.draft = draft;
+  options.set("draft", draft);
   written.status = oriel_session_generate(
       session, &options,
       [](const oriel_token_event* event, void* user) {
@@ -44,17 +44,17 @@ inline Written generate(oriel_session* session, ReplyOptions options, oriel_draf
   return written;
 }
 inline Written generate(const Loaded& loaded, const ReplyOptions& options,
-                        oriel_draft draft, size_t cancels_at = 0) {
+                        const char* draft, size_t cancels_at = 0) {
   return generate(loaded.session.get(), options, draft, cancels_at);
 }
 
 /// Random weights say nothing twice. Of four tokens they say much twice, and seldom what is guessed.
-inline constexpr oriel_logit_bias kFew[] = {{70, 60}, {71, 60}, {72, 60}, {73, 60}};
+inline constexpr Bias kFew[] = {{70, 60}, {71, 60}, {72, 60}, {73, 60}};
 
 inline ReplyOptions few(uint64_t seed, uint32_t tokens) {
   ReplyOptions options;
   options.max_tokens = tokens;
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   options.seed = seed;
   options.temperature = 0.6f;
   options.logit_bias = kFew;
@@ -64,9 +64,9 @@ inline ReplyOptions few(uint64_t seed, uint32_t tokens) {
 
 /// A reply of 100 tokens with guesses, by a session that wrote one before, takes nothing from the heap.
 inline void expectNothingAllocated(const Loaded& loaded) {
-  (void)generate(loaded, few(1, 20), ORIEL_DRAFT_ALWAYS);
+  (void)generate(loaded, few(1, 20), "always");
   ReplyOptions sampling = few(2, 100);
-  sampling.draft = ORIEL_DRAFT_ALWAYS;
+  sampling.set("draft", "always");
   oriel_generation result = ORIEL_INIT(oriel_generation);
   const MallocCount count;
   struct Calls {

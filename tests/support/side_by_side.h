@@ -57,7 +57,7 @@ class Sessions {
     model_.reset(model);
     for (size_t i = 0; i < parts_.size() && model != nullptr; ++i) {
       SessionOptions of;
-      of.window_tokens = parts_[i].window;
+      of.set("session_window", parts_[i].window);
       oriel_session* session = nullptr;
       EXPECT_EQ(ORIEL_OK, oriel_session_create(model, &of, &session));
       sessions_.emplace_back(session);

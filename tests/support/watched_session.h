@@ -57,7 +57,7 @@ class WatchedSession : public testing::Test {
   void load(uint32_t window, const char* path = ORIEL_TEST_DATA "/models/llama-q8_0.gguf") {
     Options options = makeOptions(&log_);
     options.window_tokens = window;
-    options.chunk_tokens = 8;
+    options.set("prefill_batch", 8);
     load(path, options);
   }
   void load(const std::string& path, const Options& options) {
@@ -69,7 +69,7 @@ class WatchedSession : public testing::Test {
   static ReplyOptions options() {
     ReplyOptions options;
     options.max_tokens = kTokens;
-    options.ignore_stop = 1;
+    options.set("ignore_stop", true);
     options.seed = 3;
     options.temperature = 3.0f;  // so that every token was a choice
     return options;

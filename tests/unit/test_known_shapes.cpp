@@ -500,7 +500,7 @@ TEST(KnownShapes, every_shape_listed_can_be_planned_for) {
   }
   ASSERT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), shapes.size(), &needed));
   for (const oriel_shape_info& shape : shapes) {
-    const oriel_plan plan = planOf(shape.name, optionsOf(uint64_t{1} << 42));
+    const FullPlan plan = planOf(shape.name, optionsOf(uint64_t{1} << 42));
     // Of a model whose weights are not described nobody can say whether it fits.
     const bool described = shape.parameters != 0;
     const auto mayFit = [&](uint64_t minimum) {
@@ -544,9 +544,8 @@ TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
 
 TEST(KnownShapes, a_latent_has_one_format_which_is_that_of_keys) {
   Options options = optionsOf(uint64_t{1} << 40);
-  options.k_format = ORIEL_KV_INT8;
-  options.v_format = ORIEL_KV_INT4;
-  const oriel_plan plan = planOf("deepseek-v3", options);
+  options.set("kv", "k8v4");
+  const FullPlan plan = planOf("deepseek-v3", options);
   EXPECT_EQ(ORIEL_KV_INT8, plan.k_format);
   EXPECT_EQ(ORIEL_KV_INT8, plan.v_format);
 }
@@ -599,7 +598,7 @@ TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
     EXPECT_FALSE(warned("trained on")) << window;
   }
   options.window_tokens = 8192 - 3;
-  const oriel_plan plan = planOf("smollm2-135m", options);
+  const FullPlan plan = planOf("smollm2-135m", options);
   EXPECT_TRUE(warned("longer than the 8192 that the model was trained on"));
   EXPECT_TRUE(warned("at most 8188"));
   char loss[32];
@@ -609,16 +608,16 @@ TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
 
 TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
   Options options = optionsOf(200u << 20);
-  options.k_format = options.v_format = ORIEL_KV_F16;
-  const oriel_plan free = planOf("smollm2-135m", options);
+  options.set("kv", "f16");
+  const FullPlan free = planOf("smollm2-135m", options);
   ASSERT_EQ(1u, free.fits);
   options.min_window_tokens = free.window_tokens;
   EXPECT_EQ(free.window_tokens, planOf("smollm2-135m", options).window_tokens);
   // What f16 cannot hold, a smaller format may.
   options.min_window_tokens = free.window_tokens * 3;
   EXPECT_EQ(0u, planOf("smollm2-135m", options).fits);
-  options.k_format = options.v_format = ORIEL_KV_AUTO;
-  const oriel_plan rounded = planOf("smollm2-135m", options);
+  setFormats(&options, ORIEL_KV_AUTO);
+  const FullPlan rounded = planOf("smollm2-135m", options);
   EXPECT_EQ(1u, rounded.fits);
   EXPECT_GE(rounded.window_tokens, options.min_window_tokens);
   // Past the trained context only because it was asked for.

@@ -26,8 +26,8 @@ oriel_plan planOf(const char* name, const Options& options, uint64_t memory_byte
 
 /// What takes most: the longest window in the dearest formats, all experts held.
 uint64_t mostBytes(const char* name, Options options) {
-  options.k_format = options.v_format = ORIEL_KV_F16;
-  options.on_file = options.on_file == ORIEL_ON_FILE_AUTO ? ORIEL_ON_FILE_ROWS : options.on_file;
+  options.set("kv", "f16");
+  options.on_file = options.on_file == "auto" ? "rows" : options.on_file;
   options.expert_slots = 0;
   return planOf(name, options, kPlenty).total_bytes;
 }
@@ -53,7 +53,7 @@ void sweep(const char* name, const Options& options, const Check& check) {
   oriel_plan last = {};
   last.loss_nats = 1e300;
   for (const uint64_t memory : sizesOf(name, options)) {
-    const oriel_plan plan = planOf(name, options, memory);
+    const FullPlan plan = planOf(name, options, memory);
     ASSERT_EQ(1u, plan.fits) << name << " in " << memory;
     ASSERT_LE(plan.total_bytes, memory) << name;
     check(last, plan);
@@ -67,7 +67,7 @@ void sweep(const char* name, const Options& options, const Check& check) {
 void expectNeverWorse(const char* name, const Options& options) {
   SCOPED_TRACE(std::string(name) + ", window " + std::to_string(options.window_tokens) +
                ", on file " + std::to_string(static_cast<int>(options.on_file)));
-  sweep(name, options, [](const oriel_plan& last, const oriel_plan& plan) {
+  sweep(name, options, [](const FullPlan& last, const FullPlan& plan) {
     ASSERT_LE(plan.loss_nats, last.loss_nats)
         << plan.memory_bytes << " bytes: " << plan.expert_slots << " slots, window "
         << plan.window_tokens << "; " << last.memory_bytes << " bytes: " << last.expert_slots
@@ -105,7 +105,7 @@ TEST(MoreMemory, is_never_worse_for_experts_beside_a_window_that_was_asked_for) 
 
 TEST(MoreMemory, is_never_worse_for_experts_that_all_stay_on_file) {
   Options options = {};
-  options.on_file = ORIEL_ON_FILE_ALL;
+  options.on_file = "all";
   expectNeverWorse("olmoe-1b-7b", options);
   options.window_tokens = 600;
   expectNeverWorse("granite-4.0-h-tiny", options);
@@ -144,7 +144,7 @@ struct ByLayer {
   oriel_calibration calibration = {};
 };
 
-bool sharesWindow(const oriel_plan& plan) {
+bool sharesWindow(const FullPlan& plan) {
   return std::any_of(plan.window_shares, std::end(plan.window_shares),
                      [](uint8_t share) { return share != 0; });
 }
@@ -158,7 +158,7 @@ uint32_t risesOf(const char* name, uint32_t n_layers, uint32_t window) {
   options.calibration = &measured.calibration;
   uint32_t rises = 0;
   uint32_t by_layer = 0;
-  sweep(name, options, [&](const oriel_plan& last, const oriel_plan& plan) {
+  sweep(name, options, [&](const FullPlan& last, const FullPlan& plan) {
     by_layer += sharesWindow(plan) ? 1 : 0;
     ASSERT_FALSE(rises != 0 && sharesWindow(plan)) << plan.memory_bytes;
     if (plan.loss_nats > last.loss_nats) {

@@ -58,7 +58,7 @@ TEST(StateBytes, plans_say_what_states_and_tokens_of_a_window_take) {
     options.device = "none";
     options.memory_bytes = uint64_t{16} << 30;
     options.window_tokens = 32768;
-    options.k_format = options.v_format = ORIEL_KV_F16;
+    options.set("kv", "f16");
     oriel_plan plan = ORIEL_PLAN_INIT;
     ASSERT_EQ(ORIEL_OK, oriel_plan_shape(row.name, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
     EXPECT_EQ(row.bytes_per_token, plan.kv_bytes_per_token) << row.name;
