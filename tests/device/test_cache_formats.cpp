@@ -23,7 +23,7 @@ Options formatOptions(Formats formats, uint32_t sinks, uint32_t window, uint32_t
   Options options = makeOptions();
   options.memory_bytes = 256u << 20;
   setFormats(&options, formats.k, formats.v);
-  options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
+  options.set("sinks", sinks);
   options.window_tokens = window;
   options.set("prefill_batch", chunk);
   return options;

@@ -45,7 +45,7 @@ class DraftModel : public testing::Test {
     Options options = sessionOptions(&log_, window, chunk);
     options.set("sinks", kSinks);
     options.set("draft_model", draft);
-    options.draft_tokens = draft != nullptr ? kDrafts : 0;
+    options.set("speculate", draft != nullptr ? kDrafts : 0);
     return options;
   }
   void start(const Loaded& loaded, size_t tokens = 21) {
@@ -283,7 +283,7 @@ TEST_F(DraftModel, low_bit_caches_and_rows_on_file_are_read_as_well) {
     Options with = options(draft.path(), 40);
     for (Options* either : {&without, &with}) {
       setFormats(either, format);
-      either->on_file = format == ORIEL_KV_INT4 ? "rows" : "none";
+      either->set("offload", format == ORIEL_KV_INT4 ? "rows" : "none");
     }
     const Loaded plain = load(file.path(), without);
     const Loaded guessing = load(file.path(), with);

@@ -95,7 +95,7 @@ TEST(Recovery, once_the_window_has_moved_on_the_transcript_is_read_through_it) {
     SCOPED_TRACE(sinks);
     CapturedLog log;
     Options options = recoveryOptions(&log, 48, 8);
-    options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
+    options.set("sinks", sinks);
     Twins twins(kTrained, options);
     ASSERT_TRUE(twins.ok()) << log.errors();
     twins.both([](const SessionPtr& session) {

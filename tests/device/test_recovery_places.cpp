@@ -90,7 +90,7 @@ TEST(RecoveryPlaces, many_replies_at_once) {
     ReplyOptions each = i == 1   ? wildOptions(tokens, 5)
                                   : i == 3 ? heldTo({kSchema, nullptr}, tokens)
                                            : greedyOptions(tokens);
-    each.ignore_stop = i == 3 ? 0 : 1;
+    each.set("ignore_stop", !(i == 3));
     return each;
   };
   for (const bool first : {true, false}) {

@@ -32,7 +32,7 @@ struct Layout {
 Options optionsOf(const Layout& layout, CapturedLog* log) {
   Options options = cpuOptions(log, layout.window, layout.chunk);
   setFormats(&options, layout.k, layout.v);
-  options.sink_tokens = layout.sinks == 0 ? UINT32_MAX : layout.sinks;
+  options.set("sinks", layout.sinks);
   return options;
 }
 

@@ -28,7 +28,7 @@ class StateSessions : public testing::TestWithParam<const char*> {
 
   static Options optionsOf(uint32_t checkpoints, uint32_t window = 400) {
     Options options = windowOptions(4, window, 8);
-    options.checkpoints = checkpoints == 0 ? UINT32_MAX : checkpoints;
+    options.set("checkpoints", checkpoints);
     return options;
   }
   Loaded fresh(uint32_t checkpoints, uint32_t window = 400, bool forgets = false) const {
@@ -203,7 +203,7 @@ TEST_P(StateSessions, forget_whole_turns_or_not_at_all) {
   Loaded loaded = fresh(0);
   loaded.session.reset();
   SessionOptions options;
-  options.split_turns = options.set("forget", true);
+  options.set("evict", options.set("forget", true) != 0 ? "tokens" : "turns");
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(loaded.model.get(), &options, &session));
 }

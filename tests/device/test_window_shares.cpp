@@ -26,7 +26,7 @@ struct Layout {
 Loaded loadAs(const Layout& layout) {
   Options options = makeOptions();
   options.memory_bytes = 256u << 20;
-  options.sink_tokens = layout.sinks == 0 ? UINT32_MAX : layout.sinks;
+  options.set("sinks", layout.sinks);
   options.window_tokens = layout.window;
   options.set("prefill_batch", layout.chunk);
   options.set("window_shares", listText(layout.shares.empty() ? nullptr : layout.shares));

@@ -18,7 +18,7 @@ inline Options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
                                    oriel_kv_format v = ORIEL_KV_F16) {
   Options options = makeOptions();
   options.memory_bytes = 256u << 20;
-  options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
+  options.set("sinks", sinks);
   options.window_tokens = window;
   options.set("prefill_batch", chunk);
   setFormats(&options, k, v);
