@@ -180,11 +180,11 @@ TEST_F(Constraints, the_plan_counts_what_they_take) {
   options.device = "cpu";
   options.allocator = ledger.allocator();
   const FullPlan without = planOf(test::load(kRandom, options));
-  EXPECT_EQ(0u, without.constraint_bytes);
+  EXPECT_EQ(0u, without.count("constraint_bytes"));
   loadWith(kRandom, options);
   const FullPlan plan = planOf(loaded_);
-  EXPECT_GT(plan.constraint_bytes, 1u << 20);
-  EXPECT_EQ(without.host_bytes + plan.constraint_bytes, plan.host_bytes);
+  EXPECT_GT(plan.count("constraint_bytes"), 1u << 20);
+  EXPECT_EQ(without.host_bytes + plan.count("constraint_bytes"), plan.host_bytes);
   EXPECT_EQ(plan.host_bytes, statsOf(loaded_).host_bytes);
   EXPECT_EQ(plan.total_bytes, ledger.live_bytes);
   loaded_.session.reset();

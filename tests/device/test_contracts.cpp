@@ -165,12 +165,12 @@ TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
   oriel_plan plan = ORIEL_PLAN_INIT;
   plan.sink_tokens = 4;
   plan.window_tokens = 1020;
-  plan.decode.tokens = 1;
-  plan.decode.overhead_s = 1e-3;
-  plan.prefill.tokens = 64;
-  plan.prefill.overhead_s = 1e-3;
-  plan.prefill.group_count = 1;
-  plan.prefill.groups[0].s_per_token = 1e-3 / 1024;
+  plan["decode"]["tokens"] = 1;
+  plan["decode"]["overhead_s"] = 1e-3;
+  plan["prefill"]["tokens"] = 64;
+  plan["prefill"]["overhead_s"] = 1e-3;
+  plan["prefill"]["group_count"] = 1;
+  plan["prefill"]["groups"][0].s_per_token = 1e-3 / 1024;
   const auto seconds = [&](uint64_t depth, uint32_t tokens) {
     oriel_prediction prediction = ORIEL_INIT(oriel_prediction);
     EXPECT_EQ(ORIEL_OK, oriel_plan_predict(&plan, depth, tokens, &prediction));
@@ -182,7 +182,7 @@ TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
   EXPECT_NEAR(seconds(0, 1024) + seconds(1024, 640) + seconds(1024, 10), seconds(0, 1674), 1e-9);
   const double chunks = static_cast<double>(UINT32_MAX) / 64;
   EXPECT_NEAR(chunks * 2e-3, seconds(UINT64_MAX, UINT32_MAX), 1);
-  plan.prefill.tokens = 1;
+  plan["prefill"]["tokens"] = 1;
   EXPECT_GT(seconds(0, UINT32_MAX), 4e6);
 }
 

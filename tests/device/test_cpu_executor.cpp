@@ -154,7 +154,7 @@ TEST_F(CpuExecutor, a_model_reads_text_with_activations_of_8_bits_and_says_so) {
     ASSERT_TRUE(loaded.session);
     oriel_plan plan = ORIEL_PLAN_INIT;
     ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(loaded.model.get(), &plan));
-    EXPECT_EQ(bits, plan.activation_bits);
+    EXPECT_EQ(bits, plan.count("activation_bits"));
     const std::vector<int32_t> ids = someIds(40, 2048);
     const std::vector<std::vector<float>> rows = evaluate(loaded, ids);
     logits[bits == 8 ? 1 : 0] = rows.back();

@@ -370,20 +370,20 @@ TEST_F(DraftModel, the_plan_says_what_it_takes_to_the_byte) {
   const RandomDraft made(target);
   const TemporaryDraft draft(made);
   const FullPlan without = planOf(load(file.path(), options(nullptr)));
-  EXPECT_EQ(0u, without.draft_weights_bytes);
+  EXPECT_EQ(0u, without.count("draft_weights_bytes"));
   Options wanted = options(draft.path());
   const Loaded loaded = load(file.path(), wanted);
   ASSERT_TRUE(loaded.session) << log_.errors();
   const FullPlan plan = planOf(loaded);
-  EXPECT_EQ(kDrafts, plan.draft_tokens);
-  EXPECT_GE(plan.draft_weights_bytes, 4ull * 48 * (320 + 128 + 64 + 3 * (4 * 16 + 3 * 80)));
-  EXPECT_GE(plan.weights_bytes, without.weights_bytes + plan.draft_weights_bytes / 2);
+  EXPECT_EQ(kDrafts, plan.count("draft_tokens"));
+  EXPECT_GE(plan.count("draft_weights_bytes"), 4ull * 48 * (320 + 128 + 64 + 3 * (4 * 16 + 3 * 80)));
+  EXPECT_GE(plan.weights_bytes, without.weights_bytes + plan.count("draft_weights_bytes") / 2);
   EXPECT_EQ(without.kv_bytes, plan.kv_bytes) << "it has no cache of its own";
-  EXPECT_EQ(without.weights_read_bytes_per_token, plan.weights_read_bytes_per_token);
+  EXPECT_EQ(without.count("weights_read_bytes_per_token"), plan.count("weights_read_bytes_per_token"));
   const oriel_stats stats = statsOf(loaded);
   EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
   wanted.set("speculate", 0);
-  EXPECT_EQ(3u, planOf(load(file.path(), wanted)).draft_tokens) << "where no number is given";
+  EXPECT_EQ(3u, planOf(load(file.path(), wanted)).count("draft_tokens")) << "where no number is given";
   // What the cap has no room for is refused.
   wanted.memory_bytes = plan.minimum_bytes - 1;
   oriel_model* model = nullptr;

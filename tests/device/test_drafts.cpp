@@ -81,8 +81,8 @@ TEST_F(Drafts, any_family_writes_the_same_with_its_window_moving_on) {
     const Loaded guessing = load(file.path(), options(kDrafts, 24));
     ASSERT_TRUE(plain.session && guessing.session) << log_.errors();
     const FullPlan plan = planOf(guessing);
-    const bool keeps_states = plan.state_slots != 0;
-    EXPECT_EQ(keeps_states ? 0u : kDrafts, plan.draft_tokens);
+    const bool keeps_states = plan.count("state_slots") != 0;
+    EXPECT_EQ(keeps_states ? 0u : kDrafts, plan.count("draft_tokens"));
     uint32_t right = 0;
     for (const ReplyOptions& sampling : {best(24), few(7, 50)}) {
       start(plain);
@@ -279,8 +279,8 @@ TEST_F(Drafts, sessions_side_by_side_do_without) {
   wanted.sessions = 2;
   const Loaded loaded = load(kRandom, wanted);
   const FullPlan plan = planOf(loaded);
-  EXPECT_EQ(0u, plan.draft_tokens);
-  EXPECT_EQ(0u, plan.draft_bytes);
+  EXPECT_EQ(0u, plan.count("draft_tokens"));
+  EXPECT_EQ(0u, plan.count("draft_bytes"));
   wanted.set("speculate", 0);
   EXPECT_EQ(planOf(load(kRandom, wanted)).total_bytes, plan.total_bytes);
   start(loaded);
@@ -289,15 +289,15 @@ TEST_F(Drafts, sessions_side_by_side_do_without) {
 
 TEST_F(Drafts, the_plan_says_what_guesses_take_to_the_byte) {
   const FullPlan without = planOf(load(kRandom, options(0)));
-  EXPECT_EQ(0u, without.draft_tokens);
-  EXPECT_EQ(0u, without.draft_bytes);
+  EXPECT_EQ(0u, without.count("draft_tokens"));
+  EXPECT_EQ(0u, without.count("draft_bytes"));
   for (const uint32_t drafts : {1u, 3u, 7u, 15u}) {
     SCOPED_TRACE(drafts);
     const Loaded loaded = load(kRandom, options(drafts));
     const FullPlan plan = planOf(loaded);
-    EXPECT_EQ(std::min(drafts, 7u), plan.draft_tokens) << "batches have 8 tokens";
-    EXPECT_EQ(without.total_bytes + plan.draft_bytes, plan.total_bytes);
-    EXPECT_EQ(without.ring_tokens, plan.ring_tokens);
+    EXPECT_EQ(std::min(drafts, 7u), plan.count("draft_tokens")) << "batches have 8 tokens";
+    EXPECT_EQ(without.total_bytes + plan.count("draft_bytes"), plan.total_bytes);
+    EXPECT_EQ(without.count("ring_tokens"), plan.count("ring_tokens"));
     EXPECT_EQ(without.kv_bytes, plan.kv_bytes);
     const oriel_stats stats = statsOf(loaded);
     EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);

@@ -199,7 +199,7 @@ TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
   std::vector<std::string> words;
   std::vector<uint64_t> places;
   const auto letter = [](size_t n) { return static_cast<char>('a' + n % 26); };
-  while (positionOf(session) < 3 * plan.recall_file_tokens) {
+  while (positionOf(session) < 3 * plan.count("recall_file_tokens")) {
     const size_t n = words.size();
     words.push_back(std::string("zebra") + letter(n / 26) + letter(n));
     places.push_back(positionOf(session));
@@ -256,7 +256,7 @@ TEST_F(GoingBack, what_came_back_with_a_snapshot_is_gone_at_the_beginning) {
     ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
     oriel_plan plan = ORIEL_PLAN_INIT;
     ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model_.get(), &plan));
-    slots = plan.sink_tokens + plan.recall_tokens;
+    slots = plan.sink_tokens + plan.count("recall_tokens");
   }
   Options plain = options();
   plain.set("sinks", slots);

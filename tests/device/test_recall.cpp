@@ -253,18 +253,18 @@ TEST_F(Recall, planned_bytes_are_allocated_bytes) {
   const Loaded with = load(kRandom, options());
   const FullPlan plan = planOf(with);
   const oriel_stats stats = statsOf(with);
-  EXPECT_EQ(48u, plan.recall_tokens);
+  EXPECT_EQ(48u, plan.count("recall_tokens"));
   EXPECT_EQ(kSinks, plan.sink_tokens);
   EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
-  EXPECT_LE(plan.recall_file_bytes, 4u << 20);
-  EXPECT_EQ(0u, plan.recall_file_tokens % 16);
+  EXPECT_LE(plan.count("recall_file_bytes"), 4u << 20);
+  EXPECT_EQ(0u, plan.count("recall_file_tokens") % 16);
   Options plain = options();
   plain.set("retrieval", plain.set("retrieval_tokens", 0));
   const Loaded without = load(kRandom, plain);
   const uint64_t more = plan.total_bytes - planOf(without).total_bytes;
   // Beside the slots and the index: ids of the slots, the folder's name, splits of attention.
-  EXPECT_GE(more, plan.recall_memory_bytes - 4096);
-  EXPECT_LE(more, plan.recall_memory_bytes + 16384);
+  EXPECT_GE(more, plan.count("recall_memory_bytes") - 4096);
+  EXPECT_LE(more, plan.count("recall_memory_bytes") + 16384);
 }
 
 TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
@@ -319,7 +319,7 @@ TEST_F(Recall, is_left_out_where_a_model_cannot) {
       const TemporaryModel file(family.model);
       const Loaded loaded = load(file.path(), options());
       ASSERT_TRUE(loaded.session) << family.name;
-      EXPECT_EQ(0u, planOf(loaded).recall_tokens) << family.name;
+      EXPECT_EQ(0u, planOf(loaded).count("recall_tokens")) << family.name;
       EXPECT_EQ(0u, files());
     }
   }

@@ -229,7 +229,7 @@ TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {
   tiny.window_tokens = 31;
   const Loaded loaded = load(kRandom, tiny);
   ASSERT_TRUE(loaded.session) << log_.errors();
-  EXPECT_EQ(0u, planOf(loaded).recall_tokens);
+  EXPECT_EQ(0u, planOf(loaded).count("recall_tokens"));
   EXPECT_TRUE(warned("give it at least 32"));
   EXPECT_EQ(0u, files());
 }
@@ -244,12 +244,12 @@ TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_ba
   open.set("retrieval_tokens", context - kRecallSinks - 20);
   const Loaded a = told(kRandom, open);
   EXPECT_TRUE(warned("leave no window in a context of"));
-  EXPECT_EQ(context - kRecallSinks - 32, planOf(a).recall_tokens);
+  EXPECT_EQ(context - kRecallSinks - 32, planOf(a).count("recall_tokens"));
   EXPECT_EQ(32u, planOf(a).window_tokens);
   ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
   EXPECT_FALSE(recalled(a).empty());
   open.set("sinks", context - 40);
-  EXPECT_EQ(0u, planOf(load(kRandom, open)).recall_tokens);
+  EXPECT_EQ(0u, planOf(load(kRandom, open)).count("recall_tokens"));
   EXPECT_TRUE(warned("has no room for them"));
 }
 

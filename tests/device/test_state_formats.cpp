@@ -41,14 +41,14 @@ TEST(StateFormats, fewer_bytes_cost_a_little_and_save_what_they_are_to) {
     const std::vector<int32_t> ids = someIds(60, static_cast<int32_t>(model.n_vocab));
     const Loaded exact = load(file.path(), stateOptions("f32"));
     const FullPlan plan = planOf(exact);
-    EXPECT_EQ("f32", plan.state_format);
+    EXPECT_EQ("f32", plan["state_format"]);
     const auto want = evaluate(exact, ids);
     double before = 0;
     for (const char* format : {"f16", "int8"}) {
       SCOPED_TRACE(format);
       const Loaded rounded = load(file.path(), stateOptions(format));
       const FullPlan smaller = planOf(rounded);
-      EXPECT_EQ(format, smaller.state_format);
+      EXPECT_EQ(format, smaller["state_format"]);
       if (format == "f16") {
         const uint64_t saved = savedBytes(model, c.layers, 2);
         EXPECT_GE(plan.kv_bytes - smaller.kv_bytes, saved);
@@ -72,7 +72,7 @@ TEST(StateFormats, models_without_states_do_without_a_format) {
   const std::vector<int32_t> ids = someIds(20, 384);
   const Loaded plain = load(path, stateOptions("auto"));
   const Loaded asked = load(path, stateOptions("int8"));
-  EXPECT_EQ("auto", planOf(asked).state_format);
+  EXPECT_EQ("auto", planOf(asked)["state_format"]);
   EXPECT_EQ(planOf(plain).total_bytes, planOf(asked).total_bytes);
   EXPECT_EQ(evaluate(plain, ids), evaluate(asked, ids));
   CapturedLog log;

@@ -90,13 +90,13 @@ std::vector<int32_t> head(const std::vector<int32_t>& all, size_t count) {
 TEST_P(StateSessions, take_their_checkpoints_bytes_and_no_others) {
   const FullPlan none = planOf(fresh(0));
   const FullPlan three = planOf(fresh(3));
-  EXPECT_EQ(2u, none.state_slots);
-  EXPECT_EQ(0u, none.checkpoints);
-  EXPECT_EQ(5u, three.state_slots);
-  EXPECT_EQ(3u, three.checkpoints);
-  EXPECT_EQ(5 * none.state_bytes, 2 * three.state_bytes);
+  EXPECT_EQ(2u, none.count("state_slots"));
+  EXPECT_EQ(0u, none.count("checkpoints"));
+  EXPECT_EQ(5u, three.count("state_slots"));
+  EXPECT_EQ(3u, three.count("checkpoints"));
+  EXPECT_EQ(5 * none.count("state_bytes"), 2 * three.count("state_bytes"));
   // Memories begin on 256 bytes.
-  EXPECT_NEAR(static_cast<double>(three.state_bytes - none.state_bytes),
+  EXPECT_NEAR(static_cast<double>(three.count("state_bytes") - none.count("state_bytes")),
               static_cast<double>(three.kv_bytes - none.kv_bytes), 64 * 256 + 4096);
   EXPECT_EQ(none.activation_bytes, three.activation_bytes);
   EXPECT_EQ(none.host_bytes, three.host_bytes);

@@ -44,7 +44,7 @@ void expectAt(const Loaded& loaded, oriel_trim_level level) {
   const FullPlan plan = planOf(loaded);
   const oriel_resident resident = residentOf(loaded);
   EXPECT_EQ(level, resident.level);
-  EXPECT_EQ(plan.trim_bytes[level], resident.total_bytes);
+  EXPECT_EQ(plan.trimBytes(level), resident.total_bytes);
   EXPECT_EQ(level >= ORIEL_TRIM_WEIGHTS ? 0 : plan.weights_bytes, resident.weights_bytes);
   EXPECT_EQ(level >= ORIEL_TRIM_CACHE ? 0 : plan.kv_bytes, resident.kv_bytes);
   EXPECT_EQ(level >= ORIEL_TRIM_SCRATCH ? 0 : plan.activation_bytes, resident.activation_bytes);
@@ -90,8 +90,8 @@ TEST_F(TrimOnDevice, every_level_and_back_again_and_again_keeps_bytes_and_words)
   const Loaded loaded = load(kTrained, options);
   const Loaded other = load(kTrained, options);
   const FullPlan plan = planOf(loaded);
-  EXPECT_EQ(plan.total_bytes, plan.trim_bytes[ORIEL_TRIM_NONE]);
-  EXPECT_EQ(plan.host_bytes, plan.trim_bytes[ORIEL_TRIM_ALL]);
+  EXPECT_EQ(plan.total_bytes, plan.trimBytes(ORIEL_TRIM_NONE));
+  EXPECT_EQ(plan.host_bytes, plan.trimBytes(ORIEL_TRIM_ALL));
   expectAt(loaded, ORIEL_TRIM_NONE);
   for (uint32_t round = 0; round < rounds(); ++round) {
     for (const oriel_trim_level level : kGiving) {
@@ -101,7 +101,7 @@ TEST_F(TrimOnDevice, every_level_and_back_again_and_again_keeps_bytes_and_words)
       ASSERT_EQ(ORIEL_OK, trim(loaded, level)) << log.errors();
       expectAt(loaded, level);
       if (!onVulkan()) {
-        EXPECT_EQ(before - plan.total_bytes + plan.trim_bytes[level], ledger.live_bytes);
+        EXPECT_EQ(before - plan.total_bytes + plan.trimBytes(level), ledger.live_bytes);
       }
       EXPECT_EQ(kKeepsItsName && level == ORIEL_TRIM_CACHE ? 1u : 0u, filesInFolder());
       ledger.peak_bytes = ledger.live_bytes;
@@ -491,7 +491,7 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
                                    level == ORIEL_TRIM_CACHE ? folder.c_str() : nullptr));
     oriel_resident resident = ORIEL_INIT(oriel_resident);
     ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(both[0].model.get(), &resident));
-    EXPECT_EQ(plan.trim_bytes[level], resident.total_bytes);
+    EXPECT_EQ(plan.trimBytes(level), resident.total_bytes);
     if (level == ORIEL_TRIM_CACHE) {  // what is gone meanwhile does not come back
       both[0].sessions[1].reset();
       both[1].sessions[1].reset();

@@ -118,14 +118,14 @@ TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes)
   const Loaded part = loadAs(layout);
   const FullPlan of_whole = planOf(whole);
   const FullPlan of_part = planOf(part);
-  ASSERT_EQ(2u, of_part.group_count);
-  EXPECT_EQ(1u, of_part.groups[0].layers);
-  EXPECT_EQ(40u, of_part.groups[0].window_tokens);
-  EXPECT_EQ(n_layers - 1, of_part.groups[1].layers);
-  EXPECT_EQ(20u, of_part.groups[1].window_tokens);
-  EXPECT_EQ(ORIEL_LAYERS_SESSION, of_part.groups[1].kind);
-  EXPECT_EQ(of_part.kv_window_bytes, of_part.groups[0].bytes + of_part.groups[1].bytes);
-  EXPECT_EQ(of_whole.kv_window_bytes * (n_layers + 1), of_part.kv_window_bytes * 2 * n_layers);
+  ASSERT_EQ(2u, of_part["groups"].size());
+  EXPECT_EQ(1u, of_part["groups"][0]["layers"]);
+  EXPECT_EQ(40u, of_part["groups"][0]["window_tokens"]);
+  EXPECT_EQ(n_layers - 1, of_part["groups"][1]["layers"]);
+  EXPECT_EQ(20u, of_part["groups"][1]["window_tokens"]);
+  EXPECT_EQ(ORIEL_LAYERS_SESSION, of_part["groups"][1]["kind"]);
+  EXPECT_EQ(of_part.count("kv_bytes_at"), of_part["groups"][0]["bytes"] + of_part["groups"][1]["bytes"]);
+  EXPECT_EQ(of_whole.count("kv_bytes_at") * (n_layers + 1), of_part.count("kv_bytes_at") * 2 * n_layers);
   EXPECT_EQ(40u, of_part.window_tokens);
 }
 
