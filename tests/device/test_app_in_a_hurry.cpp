@@ -67,14 +67,14 @@ TEST_F(RoomForAPrefix, is_of_one_session_which_is_not_forked) {
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_fork(session.get(), &fork));
   EXPECT_EQ(nullptr, fork);
   EXPECT_NE(nullptr, std::strstr(oriel_session_last_error(session.get()), "oriel_prefix_set"));
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(session.get()));
+  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(model_.get(), session.get()));
   EXPECT_EQ(ORIEL_OK, oriel_session_fork(session.get(), &fork));
   oriel_session_destroy(fork);
 }
 
 TEST_F(RoomForAPrefix, no_session_is_said_to_have_less_than_the_prefix) {
   const SessionPtr first = sessionOf(ids_);
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(first.get()));
+  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(model_.get(), first.get()));
   EXPECT_EQ(ORIEL_OK, append(first, {400}));
   const std::vector<float> expected = logitsOf(first);
   auto options = sized<SessionOptions>();
@@ -92,14 +92,12 @@ TEST_F(RoomForAPrefix, no_session_is_said_to_have_less_than_the_prefix) {
 }
 
 TEST_F(RoomForAPrefix, a_session_of_another_day_begins_behind_it) {
-  auto chat = sized<oriel_chat_options>();
-  chat.date = 20240101;
-  auto options = sized<SessionOptions>();
-  options.chat = &chat;
+  SessionOptions options;
+  options.set("date", 20240101);
   const SessionPtr first = newSession(model_, &options);
   EXPECT_EQ(ORIEL_OK, append(first, ids_));
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(first.get()));
-  chat.date = 20301231;
+  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(model_.get(), first.get()));
+  options.set("date", 20301231);
   EXPECT_EQ(ids_.size(), positionOf(newSession(model_, &options)));
 }
 
@@ -115,10 +113,8 @@ class HurriedChat : public ScratchFolder {
     model_ = loadModel(options_);
   }
   SessionPtr chatWith(const char* chat_template) {
-    auto chat = sized<oriel_chat_options>();
-    chat.chat_template = chat_template;
-    auto options = sized<SessionOptions>();
-    options.chat = &chat;
+    SessionOptions options;
+    options.chat_template = chat_template;
     options.progress = countProgress;
     options.progress_user = this;
     return newSession(model_, &options);
@@ -198,8 +194,7 @@ TEST_F(HurriedChat, a_reply_that_no_token_can_begin_is_asked_for_again) {
     none.push_back({id, -std::numeric_limits<float>::infinity()});
   }
   ReplyOptions options = greedyOptions(5);
-  options.logit_bias = none.data();
-  options.logit_bias_count = static_cast<uint32_t>(none.size());
+  addBiases(&options, none);
   options.set("grammar", "root ::= \"a\"");
   EXPECT_NE(ORIEL_OK, speak(session, oriel_chat_reply, options).status);
   EXPECT_EQ(position, positionOf(session));
@@ -289,15 +284,14 @@ TEST(Hurried, bits_that_are_no_flags_are_refused) {
   int32_t ids[64];
   char text[64];
   size_t needed = 0;
-  const oriel_message message = {"user", "x", 1};
+  const std::string message = messagesJson({{"user", "x"}});
   for (const uint32_t flags : {4u, 0x80000000u, UINT32_MAX}) {
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append_text(session, "x", 1, flags));
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
               oriel_tokenize(loaded.model.get(), "x", 1, flags, ids, 64, &needed));
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
               oriel_detokenize(loaded.model.get(), ids, 0, flags, text, 64, &needed));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 0,
-                                                        flags, ids, 64, &needed));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), flags == 4 ? 8u : flags, ids, 64, &needed));
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, "here", flags));
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_go_back(session, ORIEL_BACK_BY_TURNS, 1, nullptr, flags));
   }
@@ -306,7 +300,7 @@ TEST(Hurried, bits_that_are_no_flags_are_refused) {
 
 TEST(Hurried, an_empty_conversation_is_measured_without_a_buffer) {
   const Loaded loaded = load(kTrained, cpuOptions(nullptr));
-  auto chat = sized<oriel_chat_options>();
+  SessionOptions chat;
   chat.chat_template = "plain";
   size_t needed = 1;
   EXPECT_EQ(ORIEL_OK, oriel_render(loaded.model.get(), &chat, nullptr, 0, 0, nullptr, 0, &needed));
@@ -317,9 +311,11 @@ TEST(Hurried, no_weights_no_layers) {
   Options options = cpuOptions(nullptr);
   options.device = "none";
   const ModelPtr model = loadModel(options);
-  size_t needed = 77;
-  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_layer_formats(model.get(), nullptr, 0, &needed));
-  EXPECT_EQ(0u, needed);
+  oriel_plan plan = ORIEL_PLAN_INIT;
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_plan(model.get(), &plan));
+  const Json all = describe(model);
+  EXPECT_TRUE(all.at("layers").empty());
+  EXPECT_TRUE(all.at("plan").is_null());
 }
 
 TEST(Hurried, an_empty_system_prompt_is_no_prefix) {

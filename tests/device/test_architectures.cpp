@@ -174,7 +174,7 @@ TEST(LocalLayers, their_rings_are_short_and_the_plan_says_so) {
   const TemporaryModel file(smallGemma());
   const FullPlan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
   EXPECT_EQ(4u, plan["groups"][1]["layers"]);
-  EXPECT_EQ(ORIEL_LAYERS_SLIDING, plan["groups"][1]["kind"]);
+  EXPECT_EQ("sliding", plan["groups"][1]["kind"]);
   EXPECT_EQ(8u, plan["groups"][1]["window_tokens"]);
   EXPECT_EQ(8u + 16u - 1u, plan["groups"][1]["ring_tokens"]);
   EXPECT_EQ(115u, plan.count("ring_tokens"));
@@ -251,15 +251,13 @@ TEST(LocalLayers, rewinding_stops_where_their_ring_has_been_overwritten) {
 TEST(LocalLayers, the_view_says_what_they_saw) {
   const TemporaryModel file(smallGemma());
   const Loaded loaded = load(file.path(), windowOptions(4, 20, 8));
-  oriel_stats view = ORIEL_INIT(oriel_stats);
   mustAppend(loaded, someIds(6, 320));
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
-  EXPECT_EQ(0u, view.group_first_visible[1]);
+  EXPECT_EQ(0u, describe(loaded)["group_first_visible"][1]);
   mustAppend(loaded, someIds(44, 320));
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
-  EXPECT_EQ(50u, view.position);
-  EXPECT_EQ(42u, view.group_first_visible[1]);
-  EXPECT_EQ(30u, view.first_visible);
+  Json view = describe(loaded);
+  EXPECT_EQ(50u, view["position"]);
+  EXPECT_EQ(42u, view["group_first_visible"][1]);
+  EXPECT_EQ(30u, view["first_visible"]);
 }
 
 TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
@@ -275,11 +273,10 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
   uint32_t bounded = 0;
   for (int turn = 0; turn < 12; ++turn) {
     ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
-    oriel_stats view = ORIEL_INIT(oriel_stats);
-    ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
+    const oriel_stats view = statsOf(loaded);
     const uint64_t own = view.position > 90 ? view.position - 90 : 0;
     const bool evicted = view.position > 4 + 100;
-    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, view.group_first_visible[1])
+    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, describe(loaded)["group_first_visible"][1])
         << "turn " << turn;
     bounded += evicted && view.first_visible > own ? 1 : 0;
   }
@@ -321,14 +318,12 @@ TEST(Architectures, wide_key_norms_get_more_bits_and_the_plan_says_which_and_why
       SCOPED_TRACE("gain " + std::to_string(c.gain) + " asked " + std::to_string(asked));
       const Loaded loaded = load(file.path(), windowOptions(4, 200, 8, asked, ORIEL_KV_F16));
       const oriel_kv_format want = asked == ORIEL_KV_INT8 ? c.int8_becomes : c.int4_becomes;
-      oriel_layer_formats layers[2];
-      size_t needed = 0;
-      ASSERT_EQ(ORIEL_OK, oriel_model_get_layer_formats(loaded.model.get(), layers, 2, &needed));
-      EXPECT_EQ(want, layers[0].k);
-      EXPECT_EQ(want, layers[1].k);
-      EXPECT_EQ(want == asked ? 0u : 3u, planOf(loaded).raised_by_norm[0]);
-      EXPECT_EQ(0u, planOf(loaded).raised_by_bias[0]);
-      EXPECT_EQ(want == asked ? 0u : 2u, planOf(loaded).raised_layers);
+      const Json layers = describe(loaded.model)["layers"];
+      EXPECT_EQ(formatName(want), layers.at(0).at("k_format"));
+      EXPECT_EQ(formatName(want), layers.at(1).at("k_format"));
+      const FullPlan plan = planOf(loaded);
+      EXPECT_EQ(want == asked ? Json::array() : Json({0, 1}), plan["raised_by_norm"]);
+      EXPECT_TRUE(plan["raised_by_bias"].empty());
       EXPECT_LT(meanDivergence(exact, evaluate(loaded, ids)), 0.05);
     }
   }

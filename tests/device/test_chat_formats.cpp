@@ -90,9 +90,7 @@ class Talk {
   oriel_status restart(const std::string& format) {
     format_ = format;
     loaded.session.reset();
-    const oriel_chat_options chat = chatOptions();
-    SessionOptions session_options;
-    session_options.chat = &chat;
+    const SessionOptions session_options = chatOptions();
     oriel_session* session = nullptr;
     const oriel_status status =
         oriel_session_create(loaded.model.get(), &session_options, &session);
@@ -120,15 +118,15 @@ class Talk {
   }
 
   std::vector<int32_t> rendered(const std::vector<Line>& lines, bool generation) const {
-    std::vector<oriel_message> list;
+    Json list = Json::array();
     for (const Line& line : lines) {
-      list.push_back({line.role.c_str(), line.text.data(), line.text.size()});
+      list.push_back({{"role", line.role}, {"content", line.text}});
     }
-    const oriel_chat_options chat = chatOptions();
+    const std::string json = lines.empty() ? "" : list.dump();
+    const SessionOptions chat = chatOptions();
     std::vector<int32_t> ids(8192);
     size_t needed = 0;
-    EXPECT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), &chat, list.data(), list.size(),
-                                            generation ? 1 : 0, ORIEL_TEXT_BOS, ids.data(),
+    EXPECT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), &chat, json.data(), json.size(), ORIEL_TEXT_BOS | (generation ? ORIEL_RENDER_PROMPT : 0), ids.data(),
                                             ids.size(), &needed))
         << format_;
     ids.resize(needed);
@@ -145,19 +143,14 @@ class Talk {
   uint64_t position() const { return statsOf(loaded).position; }
 
   std::vector<uint64_t> turns() const {
-    std::vector<uint64_t> starts(256);
-    size_t needed = 0;
-    EXPECT_EQ(ORIEL_OK,
-              oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(), &needed));
-    starts.resize(needed);
-    return starts;
+    return describe(loaded.session)["turns"];
   }
 
   Loaded loaded;
 
  private:
-  oriel_chat_options chatOptions() const {
-    oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
+  SessionOptions chatOptions() const {
+    SessionOptions chat;
     chat.chat_template = format_.c_str();
     return chat;
   }

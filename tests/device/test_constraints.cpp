@@ -228,7 +228,6 @@ TEST_F(Constraints, neither_are_triggers_parts_stop_texts_and_log_probabilities)
   const char* const stop[] = {"no such text at all", "nor this"};
   sampling.stop = stop;
   sampling.stop_count = 2;
-  sampling.set("top_logprobs", 0);
   sampling.set("top_logprobs", 20);
   sampling.set("min_tokens", 20);
   sampling.set("ignore_stop", true);

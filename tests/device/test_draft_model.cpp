@@ -171,8 +171,7 @@ TEST_F(DraftModel, guesses_are_those_of_the_reference) {
         // A step of one token first: the reply below makes its guesses behind heads of all kinds.
         ASSERT_EQ(ORIEL_OK, append(loaded, {77}));
         exact.step(77, kSinks, window);
-        ReplyOptions how = few(3, 24);
-        how.logit_bias_count = 0;
+        ReplyOptions how = few(3, 24, false);
         written = generate(loaded, how, "always");
       }
       ASSERT_EQ(ORIEL_OK, written.status) << log_.errors();
@@ -226,8 +225,7 @@ TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
   const TemporaryDraft draft{RandomDraft(target)};
   const Loaded loaded = load(file.path(), options(draft.path(), 24));
   ASSERT_TRUE(loaded.session) << log_.errors();
-  ReplyOptions how = few(3, 24);
-  how.logit_bias_count = 0;
+  ReplyOptions how = few(3, 24, false);
   std::vector<TopTokens> seen[2];
   std::vector<int32_t> written[2];
   for (int i = 0; i < 2; ++i) {
@@ -467,7 +465,7 @@ TEST_F(DraftModel, a_device_that_is_lost_leaves_what_was_shown) {
     const Written cut = generate(made, sampling, "always");
     ASSERT_EQ(ORIEL_ERROR_DEVICE, cut.status);
     oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
-    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, &recovered)) << log_.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, 0, nullptr, nullptr, &recovered)) << log_.errors();
     EXPECT_EQ(1u, recovered.exact);
     sampling.max_tokens = static_cast<uint32_t>(cut.ids.size());
     EXPECT_EQ(generate(plain, sampling, "auto").ids, cut.ids);

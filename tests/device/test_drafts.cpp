@@ -91,7 +91,7 @@ TEST_F(Drafts, any_family_writes_the_same_with_its_window_moving_on) {
       right += expectSame(plain, guessing, sampling);
     }
     EXPECT_TRUE(keeps_states ? right == 0 : right > 4) << right;
-    EXPECT_EQ(keeps_states, statsOf(guessing).tokens_drafted == 0);
+    EXPECT_EQ(keeps_states, countOf(guessing, "tokens_drafted") == 0);
   }
 }
 
@@ -122,7 +122,6 @@ TEST_F(Drafts, every_way_of_choosing_draws_the_same_tokens) {
   ways.push_back(ways.back());
   ways.back().set("min_tokens", 30);
   ways.push_back(few(9, 40));
-  ways.back().set("top_logprobs", 0);
   ways.back().set("top_logprobs", 3);
   ways.push_back(few(10, 40));
   ways.back().set("grammar", grammar);
@@ -155,11 +154,11 @@ TEST_F(Drafts, a_reply_says_when_to_guess) {
   EXPECT_EQ(never.ids, always.ids);
   EXPECT_EQ(never.ids, as_it_pays.ids);
   EXPECT_EQ(always.result.tokens_drafted + as_it_pays.result.tokens_drafted,
-            statsOf(guessing).tokens_drafted);
+            countOf(guessing, "tokens_drafted"));
   EXPECT_EQ(always.result.tokens_accepted + as_it_pays.result.tokens_accepted,
-            statsOf(guessing).tokens_accepted);
+            countOf(guessing, "tokens_accepted"));
   ReplyOptions wrong = few(3, 10);
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, generate(guessing, wrong, static_cast<const char*>(3)).status);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, generate(guessing, wrong, "sometimes").status);
 }
 
 // Guesses behind the end of a reply, at whatever token it ends, leave nothing behind.
@@ -265,7 +264,7 @@ TEST_F(Drafts, behind_a_prefix) {
     wanted.set("prefix_tokens", 12);
     Loaded loaded = load(kRandom, wanted);
     EXPECT_EQ(ORIEL_OK, append(loaded, repeating(12)));
-    EXPECT_EQ(ORIEL_OK, oriel_prefix_set(loaded.session.get())) << log_.errors();
+    EXPECT_EQ(ORIEL_OK, oriel_prefix_set(loaded.model.get(), loaded.session.get())) << log_.errors();
     EXPECT_EQ(ORIEL_OK, append(loaded, repeating(9)));
     return loaded;
   };
@@ -337,7 +336,7 @@ TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
     }
     EXPECT_EQ(ORIEL_ERROR_DEVICE, cut.status);
     oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
-    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, &recovered)) << log_.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, 0, nullptr, nullptr, &recovered)) << log_.errors();
     EXPECT_EQ(1u, recovered.exact);
     sampling.max_tokens = static_cast<uint32_t>(cut.ids.size());
     const Written expected = generate(plain, sampling, "auto");
@@ -365,8 +364,7 @@ TEST_F(Drafts, a_device_that_is_lost_behind_the_last_guess_leaves_the_text_in_th
     size_t count = 0;
     ASSERT_EQ(ORIEL_OK, oriel_tokenize(losing.model.get(), " dog", 4, 0, &bias.id, 1, &count));
     ReplyOptions reply = greedyOptions(tokens);
-    reply.logit_bias = &bias;
-    reply.logit_bias_count = 1;
+    addBiases(&reply, {bias});
     reply.set("draft", "always");
     const char* const stop = " dog dog dog dog dog dog dog dog dog dog dog dog dog!";
     reply.stop = &stop;
@@ -379,7 +377,7 @@ TEST_F(Drafts, a_device_that_is_lost_behind_the_last_guess_leaves_the_text_in_th
     ASSERT_EQ(ORIEL_ERROR_DEVICE, status);
     ++lost;
     losing.mend();
-    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, nullptr)) << log_.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, 0, nullptr, nullptr, nullptr)) << log_.errors();
     std::string expected;
     for (uint32_t i = 0; i < tokens; ++i) {
       expected += " dog";

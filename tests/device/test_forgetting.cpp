@@ -130,8 +130,7 @@ TEST_P(ForgettingOnDevice, texts_that_became_vectors_leave_zeros) {
     }
     size_t needed = 0;
     const auto embed = [&] {
-      return oriel_embed(loaded.session.get(), nullptr, text.data(), text.size(), values.data(),
-                         values.size(), &needed, nullptr);
+      return oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0, text.data(), text.size(), values.data(), values.size(), &needed, nullptr);
     };
     EXPECT_EQ(end, end == ORIEL_OK ? embed() : cancelledBy(loaded.session.get(), embed));
     EXPECT_EQ(0u, leftOn(*loaded.model).all());
@@ -178,11 +177,11 @@ TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
       ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
       ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr));
       EXPECT_FALSE(tokens(loaded, letter, 0).empty());
-      const oriel_message message = {"user", letter.data(), letter.size()};
+      const std::string message = messagesJson({{"user", letter}});
       size_t needed = 0;
       EXPECT_EQ(
           ORIEL_ERROR_BUFFER_TOO_SMALL,
-          oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 1, 0, nullptr, 0, &needed));
+          oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), ORIEL_RENDER_PROMPT, nullptr, 0, &needed));
     };
     const uint32_t before = memory.released();
     sayAll();

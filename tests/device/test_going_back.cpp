@@ -116,7 +116,7 @@ TEST_F(GoingBack, recall_keeps_what_is_said_behind_the_sinks) {
   ASSERT_EQ(ORIEL_OK, append(session, someIds(1000, 400)));
   ASSERT_EQ(ORIEL_OK, goBackTo(session.get(), 4));
   ASSERT_EQ(ORIEL_OK, append(session, someIds(400, 300)));
-  EXPECT_LE(350u, statsOf(session).tokens_kept);
+  EXPECT_LE(350u, countOf(session, "tokens_kept"));
 }
 
 TEST_F(GoingBack, a_reply_that_was_taken_back_is_no_place_to_be_inside_of) {
@@ -194,8 +194,7 @@ TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
   few.set("retrieval", 512u << 10);
   few.set("kv", "f16");
   const SessionPtr session = open(few);
-  oriel_plan plan = ORIEL_PLAN_INIT;
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model_.get(), &plan));
+  const FullPlan plan = planOf(model_.get());
   std::vector<std::string> words;
   std::vector<uint64_t> places;
   const auto letter = [](size_t n) { return static_cast<char>('a' + n % 26); };
@@ -212,14 +211,12 @@ TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
   for (size_t i = 0; i < words.size(); ++i) {
     ASSERT_EQ(ORIEL_OK, oriel_session_retrieve(session.get(), words[i].data(), words[i].size()));
     std::vector<char> text(1 << 14);
-    std::vector<int32_t> ids(1024);
-    size_t count = 0;
-    ASSERT_EQ(ORIEL_OK, oriel_session_get_recalled(session.get(), ids.data(), ids.size(), &count));
+    const std::vector<int32_t> ids = describe(session)["recalled_ids"];
     if (places[i] >= end - 60) {
       continue;  // it was taken back
     }
     size_t needed = 0;
-    ASSERT_EQ(ORIEL_OK, oriel_detokenize(model_.get(), ids.data(), count, 0, text.data(),
+    ASSERT_EQ(ORIEL_OK, oriel_detokenize(model_.get(), ids.data(), ids.size(), 0, text.data(),
                                          text.size(), &needed));
     // What comes back was said before the place, and not behind it.
     for (size_t k = 0; k < words.size(); ++k) {
@@ -237,7 +234,7 @@ TEST_F(GoingBack, a_fork_without_sinks_has_what_came_back) {
   tellFarBack(session);
   ASSERT_EQ(ORIEL_OK, say(session, "What is the name of my dog?"));
   ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 4).status);
-  ASSERT_LT(0u, statsOf(session).tokens_recalled);
+  ASSERT_LT(0u, countOf(session, "tokens_recalled"));
   const SessionPtr fork = forkOf(session);
   ASSERT_EQ(ORIEL_OK, append(session, {7}));
   ASSERT_EQ(ORIEL_OK, append(fork, {7}));
@@ -254,9 +251,8 @@ TEST_F(GoingBack, what_came_back_with_a_snapshot_is_gone_at_the_beginning) {
     ASSERT_EQ(ORIEL_OK, say(session, "What is the name of my dog?"));
     ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 4).status);
     ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
-    oriel_plan plan = ORIEL_PLAN_INIT;
-    ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model_.get(), &plan));
-    slots = plan.sink_tokens + plan.count("recall_tokens");
+    const FullPlan plan = planOf(model_.get());
+    slots = plan.sink_tokens + static_cast<uint32_t>(plan.count("recall_tokens"));
   }
   Options plain = options();
   plain.set("sinks", slots);
@@ -265,9 +261,9 @@ TEST_F(GoingBack, what_came_back_with_a_snapshot_is_gone_at_the_beginning) {
   ASSERT_EQ(ORIEL_OK, append(session, ids));
   const std::vector<float> fresh = logitsOf(session);
   ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), needed, 0, nullptr)) << log_.errors();
-  ASSERT_LT(0u, statsOf(session).tokens_recalled);
+  ASSERT_LT(0u, countOf(session, "tokens_recalled"));
   ASSERT_EQ(ORIEL_OK, goBackTo(session.get(), 0));
-  EXPECT_EQ(0u, statsOf(session).tokens_recalled);
+  EXPECT_EQ(0u, countOf(session, "tokens_recalled"));
   ASSERT_EQ(ORIEL_OK, append(session, ids));
   EXPECT_EQ(fresh, logitsOf(session));
 }

@@ -146,14 +146,10 @@ TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_le
   EXPECT_GE(reply(sampling).result.tokens, 3u);
 
   // A stop token that would always be the best.
-  oriel_model_info info = ORIEL_INIT(oriel_model_info);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_info(model_->loaded.model.get(), &info));
-  ASSERT_GE(info.eos_id, 0);
-  const Bias likely = {info.eos_id, 1000};
+  const int32_t eos_id = describe(model_->loaded.model)["eos_id"];
   for (ReplyOptions way : bothWays()) {
     way.set("ignore_stop", false);
-    way.logit_bias = &likely;
-    way.logit_bias_count = 1;
+    addBiases(&way, {{eos_id, 1000}});
     EXPECT_EQ(0u, reply(way).result.tokens);
     for (const uint32_t least : {1u, 2u, 17u}) {
       way.set("min_tokens", least);
@@ -161,20 +157,17 @@ TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_le
       EXPECT_EQ(least, late.result.tokens);
       EXPECT_EQ(ORIEL_STOP_TOKEN, late.result.stop_reason);
       const std::vector<int32_t> ids = late.ids();
-      EXPECT_EQ(0, std::count(ids.begin(), ids.end(), info.eos_id));
+      EXPECT_EQ(0, std::count(ids.begin(), ids.end(), eos_id));
     }
     way.set("ignore_stop", true);  // a token like any other
-    EXPECT_EQ(std::vector<int32_t>(kTokens, info.eos_id), reply(way).ids());
+    EXPECT_EQ(std::vector<int32_t>(kTokens, eos_id), reply(way).ids());
   }
 }
 
 TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
   const Reply plain = reply(options());
   ReplyOptions sampling = options();
-  const Bias bias = {7, -INFINITY};
-  sampling.logit_bias = &bias;
-  sampling.logit_bias_count = 1;
-  sampling.set("top_logprobs", 0);
+  addBiases(&sampling, {{7, -INFINITY}});
   sampling.set("top_logprobs", 20);
   const Reply told = reply(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
@@ -204,11 +197,14 @@ TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
     }
     EXPECT_NEAR(-std::log(total), told.events[t].top[0].logprob, 2e-3) << "the best";
   }
-  sampling.logit_bias_count = 0;
-  EXPECT_EQ(plain.ids(), reply(sampling).ids()) << "asking changes nothing";
-  sampling.logprobs = sampling.set("top_logprobs", 0);
-  EXPECT_EQ(0.0f, reply(sampling).events[0].logprob);
-  EXPECT_TRUE(reply(sampling).events[0].top.empty());
+  ReplyOptions unbiased = options();
+  unbiased.set("top_logprobs", 20);
+  EXPECT_EQ(plain.ids(), reply(unbiased).ids()) << "asking changes nothing";
+  EXPECT_EQ(0.0f, plain.events[0].logprob);
+  EXPECT_TRUE(plain.events[0].top.empty());
+  unbiased.set("top_logprobs", 0);
+  EXPECT_NE(0.0f, reply(unbiased).events[0].logprob) << "the token's own";
+  EXPECT_TRUE(reply(unbiased).events[0].top.empty());
 }
 
 TEST_F(Knobs, biases_and_penalties_read_the_best_tokens_only_where_they_are_enough) {
@@ -217,9 +213,7 @@ TEST_F(Knobs, biases_and_penalties_read_the_best_tokens_only_where_they_are_enou
   sampling.set("presence_penalty", 0.5f);
   sampling.set("frequency_penalty", 0.25f);
   sampling.set("repeat_window", 256);
-  const Bias never = {said[0], -INFINITY};
-  sampling.logit_bias = &never;
-  sampling.logit_bias_count = 1;
+  addBiases(&sampling, {{said[0], -INFINITY}});
   for (const uint32_t greedy : {0u, 1u}) {
     sampling.greedy = greedy;
     const std::vector<int32_t> ids = reply(sampling).ids();
@@ -246,9 +240,12 @@ TEST_F(Knobs, only_replies_that_take_the_best_whatever_it_is_go_ahead) {
   }
   model_->executor->ahead = true;
   EXPECT_EQ(kTokens - 1, askedAhead());
-  sampling.set("top_logprobs", 0);
-  EXPECT_EQ(0u, askedAhead()) << "its logits are read";
-  sampling.logprobs = 0;
+  {
+    ReplyOptions told = sampling;
+    told.set("top_logprobs", 0);
+    (void)reply(told);
+    EXPECT_EQ(0u, model_->executor->asked_ahead) << "its logits are read";
+  }
   sampling.set("presence_penalty", 1);
   EXPECT_EQ(0u, askedAhead());
   sampling.set("presence_penalty", 0);
@@ -258,18 +255,14 @@ TEST_F(Knobs, only_replies_that_take_the_best_whatever_it_is_go_ahead) {
 }
 
 TEST_F(Knobs, all_tokens_forbidden_is_an_error_that_says_so) {
-  std::vector<Bias> biases;
-  oriel_model_info info = ORIEL_INIT(oriel_model_info);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_info(model_->loaded.model.get(), &info));
-  for (uint32_t id = 0; id < info.n_vocab; ++id) {
-    biases.push_back({static_cast<int32_t>(id), -INFINITY});
-  }
-  ASSERT_LE(biases.size(), 1024u);
+  const int32_t n_vocab = describe(model_->loaded.model)["n_vocab"];
+  ASSERT_LE(n_vocab, 1024);
   ReplyOptions sampling = options();
-  sampling.logit_bias = biases.data();
-  sampling.logit_bias_count = biases.size() - 1;
-  EXPECT_EQ(std::vector<int32_t>(kTokens, biases.back().id), reply(sampling).ids());
-  sampling.logit_bias_count = biases.size();
+  for (int32_t id = 0; id + 1 < n_vocab; ++id) {
+    addBiases(&sampling, {{id, -INFINITY}});
+  }
+  EXPECT_EQ(std::vector<int32_t>(kTokens, n_vocab - 1), reply(sampling).ids());
+  addBiases(&sampling, {{n_vocab - 1, -INFINITY}});
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_generate(model_->session(), &sampling, nullptr, nullptr, nullptr));
   EXPECT_NE(std::string::npos, log_.errors().find("all are forbidden")) << log_.errors();
@@ -325,15 +318,7 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
   const char* const too_long[] = {long_stop.c_str()};
   const char* const broken[] = {"ab\xFF"};
   const std::vector<Bias> many(1025, {1, 1});
-  const Bias outside = {100000, 1};
-  const Bias below = {-1, 1};
-  const Bias no_number = {1, nan};
-  const Bias always = {1, inf};
   using Options = ReplyOptions;
-  const auto biased = [](Options* o, const Bias* bias, size_t count) {
-    o->logit_bias = bias;
-    o->logit_bias_count = count;
-  };
   const auto stopped = [](Options* o, const char* const* stop, size_t count) {
     o->stop = stop;
     o->stop_count = count;
@@ -343,19 +328,16 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
     std::function<void(Options*)> set;
     oriel_status status;
   } cases[] = {
-      {"presence penalty is 10.5", [](Options* o) { o->set("presence_penalty", 10.5f); }, ORIEL_OK},
-      {"presence penalty is", [&](Options* o) { o->set("presence_penalty", nan); }, ORIEL_OK},
-      {"frequency penalty is -11", [](Options* o) { o->set("frequency_penalty", -11); }, ORIEL_OK},
-      {"frequency penalty is", [&](Options* o) { o->set("frequency_penalty", inf); }, ORIEL_OK},
-      {"257 tokens of a window of repetition", [](Options* o) { o->set("repeat_window", 257); },
+      {"\"presence_penalty\" cannot be \"10.5\"",
+       [](Options* o) { o->set("presence_penalty", 10.5f); }, ORIEL_OK},
+      {"\"presence_penalty\"", [&](Options* o) { o->set("presence_penalty", nan); }, ORIEL_OK},
+      {"\"frequency_penalty\" cannot be \"-11\"",
+       [](Options* o) { o->set("frequency_penalty", -11); }, ORIEL_OK},
+      {"\"frequency_penalty\"", [&](Options* o) { o->set("frequency_penalty", inf); }, ORIEL_OK},
+      {"\"repeat_window\" cannot be \"257\"", [](Options* o) { o->set("repeat_window", 257); },
        ORIEL_OK},
-      {"21 log-probabilities",
-       [](Options* o) {
-         o->set("top_logprobs", 0);
-         o->set("top_logprobs", 21);
-       },
+      {"\"top_logprobs\" cannot be \"21\"", [](Options* o) { o->set("top_logprobs", 21); },
        ORIEL_OK},
-      {"without logprobs", [](Options* o) { o->set("top_logprobs", 1); }, ORIEL_OK},
       {"49 tokens at least and 48 at most", [](Options* o) { o->set("min_tokens", 49); }, ORIEL_OK},
       {"17 stop texts", [&](Options* o) { stopped(o, good, 17); }, ORIEL_OK},
       {"no stop texts, but a count", [&](Options* o) { stopped(o, nullptr, 1); }, ORIEL_OK},
@@ -363,12 +345,14 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
       {"stop text 1 has no bytes", [&](Options* o) { stopped(o, null, 1); }, ORIEL_OK},
       {"stop text 1 has too many bytes", [&](Options* o) { stopped(o, too_long, 1); }, ORIEL_OK},
       {"UTF-8 at byte 2", [&](Options* o) { stopped(o, broken, 1); }, ORIEL_ERROR_TEXT},
-      {"1025 logit biases", [&](Options* o) { biased(o, many.data(), 1025); }, ORIEL_OK},
-      {"no logit biases, but a count", [&](Options* o) { biased(o, nullptr, 1); }, ORIEL_OK},
-      {"token 100000 is outside", [&](Options* o) { biased(o, &outside, 1); }, ORIEL_OK},
-      {"token -1 is outside", [&](Options* o) { biased(o, &below, 1); }, ORIEL_OK},
-      {"bias of token 1 is", [&](Options* o) { biased(o, &no_number, 1); }, ORIEL_OK},
-      {"bias of token 1 is inf", [&](Options* o) { biased(o, &always, 1); }, ORIEL_OK},
+      {"\"logit_bias\"", [&](Options* o) { addBiases(o, many); }, ORIEL_OK},
+      {"token 100000 is outside", [](Options* o) { o->set("logit_bias", "100000:1"); }, ORIEL_OK},
+      {"\"logit_bias\" cannot be \"-1:1\"", [](Options* o) { o->set("logit_bias", "-1:1"); },
+       ORIEL_OK},
+      {"\"logit_bias\" cannot be \"1:nan\"", [](Options* o) { o->set("logit_bias", "1:nan"); },
+       ORIEL_OK},
+      {"\"logit_bias\" cannot be \"1:inf\"", [](Options* o) { o->set("logit_bias", "1:inf"); },
+       ORIEL_OK},
   };
   (void)reply(options());
   const uint64_t before = position();
@@ -390,7 +374,6 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
   sampling.set("frequency_penalty", 10);
   sampling.set("repeat_window", 256);
   sampling.set("min_tokens", sampling.max_tokens);
-  sampling.set("top_logprobs", 0);
   sampling.set("top_logprobs", 20);
   EXPECT_EQ(kTokens, reply(sampling).result.tokens) << "the most that may be asked for";
 }

@@ -307,22 +307,22 @@ TEST_P(ExpertsOnFile, are_counted) {
   options.set("expert_slots", model.count);
   const Loaded loaded = load(path, options);
   ASSERT_TRUE(loaded.session);
-  EXPECT_EQ(0u, statsOf(loaded).expert_hits + statsOf(loaded).expert_misses);
+  EXPECT_EQ(0u, countOf(loaded, "expert_hits") + countOf(loaded, "expert_misses"));
   ASSERT_EQ(ORIEL_OK, append(loaded, {7}));
-  const uint64_t first = statsOf(loaded).expert_misses;
+  const uint64_t first = countOf(loaded, "expert_misses");
   EXPECT_GT(first, 0u);
   EXPECT_EQ(0u, first % model.used);
-  EXPECT_EQ(0u, statsOf(loaded).expert_hits);
+  EXPECT_EQ(0u, countOf(loaded, "expert_hits"));
   for (int i = 0; i < 3; ++i) {  // the same again: all are there
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded, {7}));
-    EXPECT_EQ(first, statsOf(loaded).expert_misses);
+    EXPECT_EQ(first, countOf(loaded, "expert_misses"));
   }
-  EXPECT_EQ(3 * first, statsOf(loaded).expert_hits);
+  EXPECT_EQ(3 * first, countOf(loaded, "expert_hits"));
   // With a slot for every expert none is read twice.
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(100, 300)));
   (void)greedy(loaded, 60);
-  EXPECT_LE(statsOf(loaded).expert_misses, first / model.used * model.count);
+  EXPECT_LE(countOf(loaded, "expert_misses"), first / model.used * model.count);
 }
 
 TEST_P(ExpertsOnFile, take_no_number_of_slots_that_cannot_be) {

@@ -229,7 +229,7 @@ TEST_F(ReadingAgain, what_a_prefix_holds_is_not_read_once_more) {
   const ModelPtr model(loaded);
   const SessionPtr session = newSession(model);
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session.get(), "system", "Be kind.", 8));
-  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(session.get())) << log.errors();
+  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), session.get())) << log.errors();
   const uint64_t prefix = positionOf(session);
   ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
   ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "x"));

@@ -123,8 +123,7 @@ TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
   std::vector<float> values(4096);
   size_t needed = 0;
   const std::string text = "There went another day with nothing new, and one more of those.";
-  ASSERT_EQ(ORIEL_OK, oriel_embed(a.session.get(), nullptr, text.data(), text.size(), values.data(),
-                                  values.size(), &needed, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_embed(a.session.get(), ORIEL_POOLING_AUTO, 0, text.data(), text.size(), values.data(), values.size(), &needed, nullptr));
   EXPECT_EQ(0u, onDisk());
 }
 

@@ -414,7 +414,7 @@ TEST_F(RecoveryBehindAPrefix, that_a_session_made_the_longest_window_reads_it_ag
   of.set("session_window", 96);
   const auto begin = [](const SessionPtr& session) {
     ASSERT_EQ(ORIEL_OK, append(session, someIds(40, 400)));
-    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(session.get()));
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), session.get()));
     ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story."));
     ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 10).status);
   };

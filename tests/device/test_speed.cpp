@@ -34,7 +34,7 @@ class SpeedOnDevice : public testing::Test {
     oriel_speed speed;
     std::memset(static_cast<void*>(&speed), 0, sizeof(speed));
     speed.struct_size = sizeof(speed);
-    EXPECT_EQ(ORIEL_OK, oriel_speed_measure(path, &options, &speed)) << log_.errors();
+    EXPECT_EQ(ORIEL_OK, oriel_speed_measure(path, nullptr, 0, &options, &speed)) << log_.errors();
     return speed;
   }
   std::string file() const {
@@ -90,14 +90,14 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   options.cache_folder = folder_.c_str();
   options.progress = [](uint64_t, uint64_t, void*) { return 1; };
   oriel_speed stopped = ORIEL_INIT(oriel_speed);
-  EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, &options, &stopped));
+  EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));
   options.measure_again = 1;
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));
   // Or of other features in use.
   options.measure_again = 0;
   if (options.device == "vulkan" && options.disabled_features == nullptr) {
     options.set("disable_features", "all");
-    EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));
   }
 
   // Plans predict with it.
@@ -142,7 +142,7 @@ TEST_F(SpeedOnDevice, measuring_tells_how_far_it_is_and_ends_when_told_to_keepin
   };
   options.progress_user = &last;
   oriel_speed speed = ORIEL_INIT(oriel_speed);
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &speed));
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 0, &options, &speed));
   EXPECT_EQ(2u, last);
   EXPECT_EQ("", file());
 }

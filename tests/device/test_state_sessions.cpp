@@ -134,9 +134,9 @@ TEST_P(StateSessions, edit_the_last_turn_by_reading_that_turn_alone) {
   ASSERT_EQ(2u, count);
   ASSERT_EQ(2u, checkpoints(loaded).size()) << "where the message and its reply begin";
   ASSERT_EQ(ORIEL_OK, rewind(loaded, checkpoints(loaded)[1]));
-  EXPECT_EQ(0u, statsOf(loaded).tokens_read_again);
+  EXPECT_EQ(0u, countOf(loaded, "tokens_read_again"));
   ASSERT_EQ(ORIEL_OK, rewind(loaded, starts[1]));
-  EXPECT_EQ(starts[1] - checkpoints(loaded)[0], statsOf(loaded).tokens_read_again);
+  EXPECT_EQ(starts[1] - checkpoints(loaded)[0], countOf(loaded, "tokens_read_again"));
   turn(loaded, "Who lives there?");
 
   const Loaded other = fresh(2);
@@ -187,7 +187,7 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
       reply(loaded, 3);
       view = viewNow();
     }
-    EXPECT_EQ(forgets, statsOf(loaded).tokens_read_again != 0);
+    EXPECT_EQ(forgets, countOf(loaded, "tokens_read_again") != 0);
     std::vector<int32_t> seen = head(held(loaded, 0), view.sinks_used);
     const std::vector<int32_t> rest = held(loaded, view.first_visible);
     seen.insert(seen.end(), rest.begin(), rest.end());

@@ -670,7 +670,7 @@ TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
       self.model = nullptr;  // what is refused has lines, too
       self.statuses = {oriel_trim(model, ORIEL_TRIM_SCRATCH, nullptr), oriel_pause(model),
                        oriel_resume(model, nullptr, nullptr),
-                       oriel_session_recover(self.session, nullptr, nullptr)};
+                       oriel_session_recover(self.session, nullptr, 0, nullptr, nullptr, nullptr)};
     }
   } from_log;
   Options logs = sessionOptions(&log);

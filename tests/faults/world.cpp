@@ -180,8 +180,7 @@ oriel_status embed(World& world) {
   std::vector<float> values(4096);
   size_t needed = 0;
   constexpr char kText[] = "A hedgehog saw three others.";
-  return oriel_embed(world.session, nullptr, kText, sizeof(kText) - 1, values.data(), values.size(),
-                     &needed, nullptr);
+  return oriel_embed(world.session, ORIEL_POOLING_AUTO, 0, kText, sizeof(kText) - 1, values.data(), values.size(), &needed, nullptr);
 }
 
 oriel_status convert(World& world) {
@@ -199,8 +198,7 @@ oriel_status convert(World& world) {
                : oriel_render_tokens(world.model, nullptr, &message, 1, 1, ORIEL_TEXT_BOS,
                                      ids.data(), ids.size(), &needed);
   status = status != ORIEL_OK ? status
-                              : oriel_render_json(world.model, nullptr, kJson, sizeof(kJson) - 1, 1,
-                                                  text.data(), text.size(), &needed);
+                              : oriel_render(world.model, nullptr, kJson, sizeof(kJson) - 1, ORIEL_RENDER_PROMPT, text.data(), text.size(), &needed);
   return status != ORIEL_OK
              ? status
              : oriel_parse_reply(world.model, nullptr, 0, word.data(), word.size(), part, nullptr);

@@ -72,7 +72,7 @@ void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
   session->get()->model->device_lost = true;
   session->get()->lost = true;
   oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
-  const oriel_status status = oriel_session_recover(session->get(), nullptr, &recovered);
+  const oriel_status status = oriel_session_recover(session->get(), nullptr, 0, nullptr, nullptr, &recovered);
   EXPECT_EQ(ORIEL_OK, status) << watch->errors();
   watch->ended(status);
   oriel_stats after = ORIEL_INIT(oriel_stats);

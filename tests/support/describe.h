@@ -53,6 +53,14 @@ inline Json describe(const oriel_session* session) {
 inline Json describe(const ModelPtr& model) { return describe(model.get()); }
 inline Json describe(const SessionPtr& session) { return describe(session.get()); }
 
+inline Json describe(const Loaded& loaded) { return describe(loaded.session); }
+
+/// A counter of a session.
+template <typename Session>
+uint64_t countOf(const Session& session, const char* name) {
+  return describe(session).at(name);
+}
+
 inline Json describePlan(const std::string& path, const Options& options) {
   return described([&](char* text, size_t capacity, size_t* needed) {
     return oriel_plan_describe(path.c_str(), &options, text, capacity, needed);

@@ -49,16 +49,16 @@ inline Written generate(const Loaded& loaded, const ReplyOptions& options,
 }
 
 /// Random weights say nothing twice. Of four tokens they say much twice, and seldom what is guessed.
-inline constexpr Bias kFew[] = {{70, 60}, {71, 60}, {72, 60}, {73, 60}};
 
-inline ReplyOptions few(uint64_t seed, uint32_t tokens) {
+inline ReplyOptions few(uint64_t seed, uint32_t tokens, bool of_four = true) {
   ReplyOptions options;
   options.max_tokens = tokens;
   options.set("ignore_stop", true);
   options.seed = seed;
   options.temperature = 0.6f;
-  options.logit_bias = kFew;
-  options.logit_bias_count = 4;
+  if (of_four) {
+    addBiases(&options, {{70, 60}, {71, 60}, {72, 60}, {73, 60}});
+  }
   return options;
 }
 

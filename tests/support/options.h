@@ -28,6 +28,14 @@ inline void setFormats(Options* options, oriel_kv_format k, oriel_kv_format v) {
 }
 inline void setFormats(Options* options, oriel_kv_format both) { setFormats(options, both, both); }
 
+/// As the describe calls write it.
+inline const char* formatName(oriel_kv_format format) {
+  return format == ORIEL_KV_F16    ? "f16"
+         : format == ORIEL_KV_INT8 ? "int8"
+         : format == ORIEL_KV_INT4 ? "int4"
+                                   : "auto";
+}
+
 /// "1,2,3"
 template <typename List>
 std::string listText(const List& values) {
