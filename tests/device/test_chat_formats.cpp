@@ -360,13 +360,19 @@ TEST(ChatFormats, wrong_chat_options_are_refused) {
   Talk talk(options, "chatml");
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, talk.restart("gemma9"));
   EXPECT_TRUE(log.says("use one of chatml"));
-  oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
+  SessionOptions chat;
+  oriel_session* session = nullptr;
   for (const uint32_t date : {1u, 20241301u, 20240100u, 20240132u, UINT32_MAX}) {
-    chat.date = date;
-    EXPECT_EQ(nullptr, oriel_chat_template(talk.loaded.model.get(), &chat)) << date;
+    chat.set("date", date);
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+              oriel_session_create(talk.loaded.model.get(), &chat, &session))
+        << date;
   }
-  chat.date = 20240101;
-  EXPECT_STREQ("chatml", oriel_chat_template(talk.loaded.model.get(), &chat));
+  chat.set("date", 20240101);
+  chat.chat_template = "chatml";
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(talk.loaded.model.get(), &chat, &session));
+  EXPECT_EQ("chatml", describe(session)["chat_template"]);
+  oriel_session_destroy(session);
   EXPECT_EQ(ORIEL_OK, talk.restart("chatml"));  // a refused session leaves room for another
 }
 

@@ -25,8 +25,8 @@ std::vector<uint8_t> save(const Loaded& loaded) {
   return bytes;
 }
 
-ReplyOptions best(uint32_t tokens) {
-  ReplyOptions options = few(1, tokens);
+ReplyOptions best(uint32_t tokens, bool of_four = true) {
+  ReplyOptions options = few(1, tokens, of_four);
   options.greedy = 1;
   return options;
 }
@@ -127,8 +127,7 @@ TEST_F(Drafts, every_way_of_choosing_draws_the_same_tokens) {
   ways.back().set("grammar", grammar);
   ways.push_back(ways.back());
   ways.back().greedy = 1;
-  ways.push_back(best(40));
-  ways.back().logit_bias_count = 0;
+  ways.push_back(best(40, false));
   uint32_t right = 0;
   for (size_t i = 0; i < ways.size(); ++i) {
     SCOPED_TRACE(i);
@@ -394,9 +393,9 @@ TEST_F(Drafts, a_device_that_is_lost_behind_the_last_guess_leaves_the_text_in_th
 std::map<int32_t, double> chances(const std::vector<float>& logits, double temperature) {
   std::map<int32_t, double> chances;
   double total = 0;
-  for (const Bias& bias : kFew) {
-    const double chance = std::exp(logits[static_cast<size_t>(bias.id)] / temperature);
-    chances[bias.id] = chance;
+  for (const int32_t id : {70, 71, 72, 73}) {
+    const double chance = std::exp(logits[static_cast<size_t>(id)] / temperature);
+    chances[id] = chance;
     total += chance;
   }
   for (auto& [id, chance] : chances) {

@@ -369,7 +369,7 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
   EXPECT_EQ(before, position());
   ReplyOptions sampling = options();
   stopped(&sampling, good, 16);
-  biased(&sampling, many.data(), 1024);
+  addBiases(&sampling, {many.begin(), many.end() - 1});
   sampling.set("presence_penalty", -10);
   sampling.set("frequency_penalty", 10);
   sampling.set("repeat_window", 256);

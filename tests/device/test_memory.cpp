@@ -239,11 +239,9 @@ void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
   oriel_session* session = loaded.session.get();
   // Everything that can be asked of a reply: none of it ends this one.
   static const char* const stops[] = {"Nobody says this.", "\xE2\x82\xAC\xE2\x82\xAC"};
-  static const Bias biases[] = {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}};
   options.stop = stops;
   options.stop_count = 2;
-  options.logit_bias = biases;
-  options.logit_bias_count = 3;
+  addBiases(&options, {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}});
   options.set("presence_penalty", 0.2f);
   options.set("frequency_penalty", 0.1f);
   options.set("repeat_window", 256);
@@ -258,7 +256,7 @@ void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
   ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session, message, text_bytes, ORIEL_TEXT_SPECIAL));
   options.max_tokens = 5;
-  options.logprobs = options.set("top_logprobs", 0);
+  options.set("top_logprobs", 0);
   ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session, &options, nullptr, nullptr, nullptr));
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, text_bytes));
 }
@@ -380,10 +378,9 @@ TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   EXPECT_EQ(expected, logitsOf(loaded));
 
   // A long message stays where it is between its frame.
-  const oriel_message message = {"user", text.data(), text.size()};
+  const std::string message = messagesJson({{"user", text}});
   ids.resize(text.size());
-  ASSERT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 0,
-                                          ORIEL_TEXT_BOS, ids.data(), ids.size(), &count));
+  ASSERT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), ORIEL_TEXT_BOS, ids.data(), ids.size(), &count));
   ids.resize(count);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));

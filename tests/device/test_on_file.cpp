@@ -362,16 +362,15 @@ TEST_P(ExpertsOfSomeBytes, are_as_many_as_the_memory_has_room_for) {
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
   CapturedLog log;
   Options options = onFileOptions(&log, "auto", 8);
-  oriel_plan plan = ORIEL_PLAN_INIT;
-  ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
+  FullPlan plan = planOf(path, options);
   EXPECT_EQ(0u, plan.count("expert_slots")) << "there is room for all";
   EXPECT_EQ(0u, plan.count("on_file_bytes"));
   EXPECT_EQ(model.count, plan.count("expert_count"));
   const uint64_t held = plan.total_bytes;
-  uint32_t before = UINT32_MAX;
+  uint64_t before = UINT32_MAX;
   for (uint64_t memory = held - 1; plan.fits != 0; memory = plan.total_bytes - 1) {
     options.memory_bytes = memory;
-    ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
+    plan = planOf(path, options);
     if (plan.fits != 0) {
       EXPECT_LE(plan.total_bytes, memory);
       EXPECT_LE(plan.count("expert_slots"), before);

@@ -9,9 +9,7 @@ namespace oriel_internal::test::test_prefix_calls {
 namespace {
 
 uint32_t prefixTokensOf(const ModelPtr& model) {
-  oriel_prefix_info info = ORIEL_INIT(oriel_prefix_info);
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_get_info(model.get(), &info));
-  return info.tokens;
+  return describe(model)["prefix"]["tokens"];
 }
 
 class PrefixCalls : public testing::TestWithParam<uint32_t> {

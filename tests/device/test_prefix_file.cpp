@@ -522,10 +522,9 @@ TEST_F(PrefixFile, is_there_for_all_sessions_and_after_a_reset) {
   EXPECT_EQ(first, answer(other));
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(behind.loaded.session.get()));
   EXPECT_EQ(first, answer(behind.loaded));
-  oriel_prefix_info info = ORIEL_INIT(oriel_prefix_info);
-  ASSERT_EQ(ORIEL_OK, oriel_prefix_get_info(&behind.model(), &info));
-  EXPECT_EQ(1u, info.trained);
-  EXPECT_EQ(32u, info.tokens);
+  Json prefix = describe(&behind.model())["prefix"];
+  EXPECT_EQ(true, prefix["trained"]);
+  EXPECT_EQ(32u, prefix["tokens"]);
   EXPECT_EQ("", log.errors());
 }
 

@@ -50,7 +50,7 @@ TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
     ASSERT_LE(came.size(), 48u);
 
     Options plain = options(tested.kv);
-    plain.set("retrieval", plain.set("retrieval_tokens", 0));
+    plain.set("retrieval", 0).set("retrieval_tokens", 0);
     plain.set("sinks", kSinks + static_cast<uint32_t>(came.size()));
     const Loaded never = load(file.path(), plain);
     ASSERT_EQ(ORIEL_OK, append(never, tokens(loaded, "Once upon a time", 0)));
@@ -89,9 +89,8 @@ TEST_F(Recall, finds_the_words_that_were_said_and_nothing_where_none_were) {
                                        text.size(), &needed));
   text.resize(needed);
   EXPECT_NE(std::string::npos, text.find("secret word")) << text;
-  const oriel_stats stats = statsOf(loaded);
-  EXPECT_EQ(ids.size(), stats.tokens_recalled);
-  EXPECT_GT(stats.tokens_kept, 200u);
+  EXPECT_EQ(ids.size(), countOf(loaded, "tokens_recalled"));
+  EXPECT_GT(countOf(loaded, "tokens_kept"), 200u);
   ASSERT_EQ(ORIEL_OK, recall(loaded, "zebra"));
   EXPECT_EQ(ids, recalled(loaded)) << "what was asked before may go on";
 }
@@ -139,7 +138,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
   // In a session without room for it the rest goes on.
   Options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
-  plain.set("retrieval", plain.set("retrieval_tokens", 0));
+  plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const Loaded c = load(kRandom, plain);
   ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(c.session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log_.errors();
@@ -194,9 +193,7 @@ TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_wit
   ASSERT_FALSE(recalled(a).empty());
   EXPECT_GT(statsOf(a).position, asked);
   // What was said is there once, with its turns; going back to before the question finds it as it was.
-  size_t turns = 0;
-  (void)oriel_session_get_turns(a.session.get(), nullptr, 0, &turns);
-  EXPECT_EQ(13u, turns);
+  EXPECT_EQ(13u, statsOf(a).turn_count);
   ASSERT_EQ(ORIEL_OK, oriel_session_go_back(a.session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0)) << log_.errors();
   EXPECT_TRUE(recalled(a).empty());
   ASSERT_EQ(ORIEL_OK, add(a, "user", "Which fish is number 1?"));
@@ -210,11 +207,7 @@ TEST_F(Recall, stands_there_again_after_a_lost_device) {
   const Twins twins(file.path(), options());
   ASSERT_TRUE(twins.ok()) << log_.errors();
   const auto recalledBy = [](const SessionPtr& session) {
-    std::vector<int32_t> ids(64);
-    size_t needed = 0;
-    EXPECT_EQ(ORIEL_OK, oriel_session_get_recalled(session.get(), ids.data(), ids.size(), &needed));
-    ids.resize(needed);
-    return ids;
+    return describe(session)["recalled_ids"].get<std::vector<int32_t>>();
   };
   const std::string fact = "Once upon a time the secret word was smakufu, they said. " + filler();
   const std::string question = "secret";
@@ -259,7 +252,7 @@ TEST_F(Recall, planned_bytes_are_allocated_bytes) {
   EXPECT_LE(plan.count("recall_file_bytes"), 4u << 20);
   EXPECT_EQ(0u, plan.count("recall_file_tokens") % 16);
   Options plain = options();
-  plain.set("retrieval", plain.set("retrieval_tokens", 0));
+  plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const Loaded without = load(kRandom, plain);
   const uint64_t more = plan.total_bytes - planOf(without).total_bytes;
   // Beside the slots and the index: ids of the slots, the folder's name, splits of attention.
@@ -334,7 +327,7 @@ TEST_F(Recall, the_trained_model_knows_again_what_it_was_told_far_behind_its_win
     asked.window_tokens = 200;
     asked.set("retrieval_tokens", 128);
     if (!keeps) {
-      asked.set("retrieval", asked.set("retrieval_tokens", 0));
+      asked.set("retrieval", 0).set("retrieval_tokens", 0);
     }
     const Loaded loaded = load(kTrained, asked);
     EXPECT_EQ(ORIEL_OK, add(loaded, "user", "My password is smakufu, remember it."));

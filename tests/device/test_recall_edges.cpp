@@ -134,7 +134,7 @@ TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
   small.window_tokens = 64;
   small.set("prefill_batch", 1);
   Options plain = small;
-  plain.set("retrieval", plain.set("retrieval_tokens", 0));
+  plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const auto talk = [](const Loaded& loaded) {
     for (uint32_t i = 0; i < 12; ++i) {
       EXPECT_EQ(ORIEL_OK,

@@ -247,15 +247,11 @@ TEST(Recovery, each_session_is_recovered_behind_the_one_prefix) {
 TEST(Recovery, goes_on_on_the_cpu) {
   const Parted parted;
   const Twins& twins = *parted.twins;
-  oriel_recover_options options = ORIEL_INIT(oriel_recover_options);
-  options.device = "cpu";
-  const oriel_recovered result = recoveredOf(twins.mine.get(), ORIEL_OK, &options);
-  EXPECT_EQ("cpu", result.device);
+  const oriel_recovered result = recoveredOf(twins.mine.get(), ORIEL_OK, "cpu");
+  EXPECT_EQ(1u, result.on_cpu);
   EXPECT_STREQ("CPU", result.device_name);
   EXPECT_EQ(!onVulkan() ? 1u : 0u, result.same_device);
-  oriel_model_info info = ORIEL_INIT(oriel_model_info);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_info(twins.losing.model.get(), &info));
-  EXPECT_STREQ("CPU", info.device);
+  EXPECT_EQ("CPU", describe(twins.losing.model)["device"]);
   parted.expectSameAnswer();
 }
 
@@ -269,9 +265,7 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
     uint32_t after;
     bool stop;
   };
-  oriel_recover_options options = ORIEL_INIT(oriel_recover_options);
-  options.device = "cpu";  // one device, so that nothing else is tried
-  options.progress = [](uint64_t done, uint64_t, void* user) {
+  const auto watch = [](uint64_t done, uint64_t, void* user) {
     Losing& self = *static_cast<Losing*>(user);
     if (self.twins->losing.front == nullptr && done != 0) {
       self.twins->losing.watch();
@@ -279,23 +273,23 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
     }
     return self.stop ? 1 : 0;
   };
+  const auto recover = [&](Losing* losing) {  // one device, so that nothing else is tried
+    return oriel_session_recover(twins.mine.get(), "cpu", 0, watch, losing, nullptr);
+  };
   for (const auto& [work, after] : {std::pair(Work::kForget, 1u), std::pair(Work::kRun, 1u),
                                     std::pair(Work::kRun, 3u), std::pair(Work::kRun, 9u)}) {
     SCOPED_TRACE(after);
     Losing losing = {&twins, work, after, false};
-    options.progress_user = &losing;
     const std::string said = transcriptOf(twins.mine);
-    (void)recoveredOf(twins.mine.get(), ORIEL_ERROR_DEVICE, &options);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, recover(&losing));
     EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "Hello?"));
     EXPECT_EQ(said, transcriptOf(twins.mine));
     EXPECT_EQ(positionOf(twins.other), positionOf(twins.mine));
   }
   Losing stopped = {&twins, Work::kNothing, 1, true};
-  options.progress_user = &stopped;
-  (void)recoveredOf(twins.mine.get(), ORIEL_ERROR_CANCELLED, &options);
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, recover(&stopped));
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "Hello?"));
-  options.progress = nullptr;
-  EXPECT_EQ(1u, recoveredOf(twins.mine.get(), ORIEL_OK, &options).exact);
+  EXPECT_EQ(1u, recoveredOf(twins.mine.get(), ORIEL_OK, "cpu").exact);
   if (!onVulkan()) {
     twins.expectSame();
   }
@@ -304,9 +298,8 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
 
 TEST(Recovery, in_batches_is_the_same_but_for_rounding) {
   const Parted parted;
-  oriel_recover_options options = ORIEL_INIT(oriel_recover_options);
-  options.in_batches = 1;
-  EXPECT_EQ(0u, recoveredOf(parted.twins->mine.get(), ORIEL_OK, &options).exact);
+  EXPECT_EQ(0u, recoveredOf(parted.twins->mine.get(), ORIEL_OK, nullptr, ORIEL_RECOVER_IN_BATCHES)
+                    .exact);
   parted.expectSameAnswer();
 }
 

@@ -55,15 +55,14 @@ class RecoveryCalls : public ScratchFolder {
 };
 
 TEST_F(RecoveryCalls, what_is_no_request_is_refused) {
-  oriel_recover_options options = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(nullptr, nullptr, 0, nullptr, nullptr, nullptr));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
-  options.struct_size = sizeof(options);
-  options.device = "none";
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
-  options.device = "cpu";
-  options.device_number = 1;
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
+  for (const char* device : {"none", "cpu:1", "vulkan:x", ""}) {
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+              oriel_session_recover(session.get(), device, 0, nullptr, nullptr, nullptr))
+        << device;
+  }
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_session_recover(session.get(), nullptr, 2, nullptr, nullptr, nullptr));
   oriel_recovered result = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result));
 }
@@ -160,9 +159,7 @@ TEST_F(RecoveryCalls, what_was_trimmed_is_taken_again) {
     ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result)) << log.errors();
     EXPECT_EQ(level == ORIEL_TRIM_CACHE, result.tokens_read == 0) << "the cache was in a file";
     EXPECT_EQ(before, logits());
-    oriel_resident resident = ORIEL_INIT(oriel_resident);
-    ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(losing->model.get(), &resident));
-    EXPECT_EQ(ORIEL_TRIM_NONE, resident.level);
+    EXPECT_EQ("none", describe(losing->model)["resident"]["level"]);
     losing->watch()->log = log.log();
   }
 }

@@ -412,7 +412,8 @@ TEST_F(RecoveryBehindAPrefix, that_a_session_made_the_longest_window_reads_it_ag
   ASSERT_TRUE(twins.ok()) << log.errors();
   SessionOptions of;
   of.set("session_window", 96);
-  const auto begin = [](const SessionPtr& session) {
+  const auto begin = [&](const SessionPtr& session) {
+    const ModelPtr& model = session == twins.mine ? twins.losing.model : twins.model;
     ASSERT_EQ(ORIEL_OK, append(session, someIds(40, 400)));
     ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), session.get()));
     ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story."));

@@ -49,7 +49,7 @@ TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_i
   Options options = makeOptions(&log);
   Steps steps;
   // A driver in software that has nothing in its cache compiles all kernels, some within one step.
-  options.set("device_timeout_ms", std::max(options.device_timeout_ms, 240000u));
+  options.set("device_timeout_ms", std::max(deviceTimeoutMs(), 240000u));
   options.progress = onProgress;
   options.progress_user = &steps;
   Findings findings;

@@ -132,7 +132,7 @@ TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
   oriel_session* second = nullptr;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_create(model.get(), nullptr, &second))
       << "before the prefix is made";
-  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(sessions[0].get()));
+  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), sessions[0].get()));
   for (uint32_t s = 1; s < kSessions; ++s) {
     sessions[s] = newSession(model);
   }
@@ -173,7 +173,7 @@ TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
       Owned source = newSession(model);
       if (shares) {
         append(source, someIds(11, 5));
-        ASSERT_EQ(ORIEL_OK, oriel_prefix_set(source.get()));
+        ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), source.get()));
       }
       append(source, someIds(tokens, 1));
       oriel_session* made = nullptr;

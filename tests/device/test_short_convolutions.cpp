@@ -292,9 +292,7 @@ void expectTurnsOfTheDefinition(RandomLlama model) {
     ASSERT_EQ(ORIEL_OK, oriel_session_get_tokens(loaded.session.get(), read, tokens.data(),
                                                  tokens.size(), &needed));
     ASSERT_EQ(tokens.size(), needed);
-    std::vector<uint64_t> starts(static_cast<size_t>(turn + 1));
-    ASSERT_EQ(ORIEL_OK,
-              oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(), &needed));
+    const std::vector<uint64_t> starts = describe(loaded)["turns"];
     std::vector<double> want;
     for (const int32_t id : tokens) {
       ++read;
