@@ -378,7 +378,7 @@ TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   EXPECT_EQ(expected, logitsOf(loaded));
 
   // A long message stays where it is between its frame.
-  const std::string message = messagesJson({{"user", text}});
+  const std::string message = Json({{"role", "user"}, {"content", text}}).dump();
   ids.resize(text.size());
   ASSERT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), ORIEL_TEXT_BOS, ids.data(), ids.size(), &count));
   ids.resize(count);

@@ -51,17 +51,7 @@ oriel_restored restored(const Loaded& loaded, const Bytes& bytes, uint32_t flags
   return result;
 }
 
-oriel_stats viewOf(const Loaded& loaded) {
-  oriel_stats view = ORIEL_INIT(oriel_stats);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
-  return view;
-}
-
-oriel_snapshot_info inspected(const Bytes& bytes) {
-  oriel_snapshot_info info = ORIEL_INIT(oriel_snapshot_info);
-  EXPECT_EQ(ORIEL_OK, oriel_snapshot_inspect(bytes.data(), bytes.size(), nullptr, nullptr, &info));
-  return info;
-}
+Json inspected(const Bytes& bytes) { return describeSnapshot(bytes.data(), bytes.size()); }
 
 /// A conversation in the words that the model was trained on, of so many tokens at least, and what follows.
 struct Talk {
@@ -105,7 +95,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   const Talk talk = talkOf(unbroken, 700, 200);
   ASSERT_EQ(ORIEL_OK, append(unbroken, talk.before));
   const Bytes snapshot = save(unbroken);
-  const oriel_stats before = viewOf(unbroken);
+  const oriel_stats before = statsOf(unbroken);
   const Loaded wider = at(twice);
   ASSERT_EQ(ORIEL_OK, append(wider, someIds(333, 200)));  // what was there before must not matter
   const oriel_restored result = restored(wider, snapshot);
@@ -114,7 +104,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   EXPECT_EQ(0u, result.tokens_dropped);
   EXPECT_EQ(inspected(snapshot).tokens_held, result.tokens_held);
   EXPECT_EQ(logitsOf(unbroken), logitsOf(wider)) << "of the last token";
-  const oriel_stats after = viewOf(wider);
+  const oriel_stats after = statsOf(wider);
   EXPECT_EQ(before.position, after.position);
   EXPECT_EQ(before.first_visible, after.first_visible) << "as the unbroken one";
   // A few tokens: nearly all of what either sees is the same.
@@ -123,7 +113,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   EXPECT_LT(kl, 0.01);
   // Nothing goes until the wider window is full.
   ASSERT_EQ(ORIEL_OK, append(wider, {talk.after.begin() + 8, talk.after.begin() + 150}));
-  EXPECT_EQ(before.first_visible, viewOf(wider).first_visible);
+  EXPECT_EQ(before.first_visible, statsOf(wider).first_visible);
   EXPECT_EQ(350u, statsOf(wider).window_used - 4u);
 }
 
@@ -140,12 +130,12 @@ TEST_F(SnapshotTravel, k8v4_into_half_the_window_goes_on_as_one_that_always_had_
     const Loaded narrower = at(half);
     const oriel_restored result = restored(narrower, snapshot);
     EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
-    EXPECT_EQ(inspected(snapshot).tokens_held, result.tokens_held + result.tokens_dropped);
+    EXPECT_EQ(inspected(snapshot)["tokens_held"], result.tokens_held + result.tokens_dropped);
     EXPECT_EQ(std::min<uint64_t>(tokens, 4 + 200 + 15), result.tokens_held);
     const Loaded always = at(half);
     ASSERT_EQ(ORIEL_OK, append(always, talk.before));
-    EXPECT_EQ(viewOf(always).first_visible, viewOf(narrower).first_visible);
-    EXPECT_EQ(viewOf(always).first_stored, viewOf(narrower).first_stored);
+    EXPECT_EQ(statsOf(always).first_visible, statsOf(narrower).first_visible);
+    EXPECT_EQ(statsOf(always).first_stored, statsOf(narrower).first_stored);
     const double kl = divergence(always, narrower, talk.after);
     EXPECT_LT(kl, 0.01);
     const std::vector<int32_t> reply = greedy(narrower, 20);
@@ -183,7 +173,7 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
     EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
     EXPECT_EQ(1u, result.rounded);
     EXPECT_EQ(0u, result.tokens_dropped);
-    EXPECT_EQ(viewOf(unbroken).first_visible, viewOf(other).first_visible);
+    EXPECT_EQ(statsOf(unbroken).first_visible, statsOf(other).first_visible);
     const double kl = divergence(unbroken, other, talk.after);
     EXPECT_LT(kl, way.most);
     RecordProperty("kl", std::to_string(kl));
@@ -262,7 +252,7 @@ TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
       EXPECT_EQ(0u, result.tokens_dropped);
       const Loaded always = at(to);
       ASSERT_EQ(ORIEL_OK, append(always, talk.before));
-      EXPECT_EQ(viewOf(always).first_visible, viewOf(other).first_visible);
+      EXPECT_EQ(statsOf(always).first_visible, statsOf(other).first_visible);
       EXPECT_LT(divergence(always, other, talk.after), 0.001);
       // And back to the beginning: everything is there.
       ASSERT_EQ(ORIEL_OK, goBackTo(other.session.get(), 0));
@@ -287,9 +277,9 @@ TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
     ASSERT_EQ(ORIEL_OK, append(other, someIds(900, 200)));
     const oriel_restored result = restored(other, snapshot);
     EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
-    EXPECT_EQ(inspected(snapshot).tokens_held, result.tokens_held + result.tokens_dropped);
-    EXPECT_EQ(std::min(sinks, 4u), viewOf(other).sinks_used);
-    EXPECT_EQ(viewOf(saved).first_visible, viewOf(other).first_visible);
+    EXPECT_EQ(inspected(snapshot)["tokens_held"], result.tokens_held + result.tokens_dropped);
+    EXPECT_EQ(std::min(sinks, 4u), statsOf(other).sinks_used);
+    EXPECT_EQ(statsOf(saved).first_visible, statsOf(other).first_visible);
     const Bytes again = save(other);
     if (sinks >= 4) {
       EXPECT_EQ(0u, result.tokens_dropped);
@@ -307,7 +297,7 @@ TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
     ASSERT_EQ(ORIEL_OK, goBackTo(other.session.get(), 0));
     const Loaded fresh = at(to);
     EXPECT_EQ(evaluate(fresh, talk.before), evaluate(other, talk.before));
-    EXPECT_EQ(std::min(sinks, 400u), viewOf(other).sinks_used);
+    EXPECT_EQ(std::min(sinks, 400u), statsOf(other).sinks_used);
   }
 }
 
@@ -332,7 +322,7 @@ TEST_F(SnapshotTravel, what_it_carried_it_saves_and_restores_to_the_bit) {
   third.window = 500;
   const Loaded last = at(third);
   (void)restored(last, again);
-  EXPECT_EQ(viewOf(saved).first_visible, viewOf(last).first_visible);
+  EXPECT_EQ(statsOf(saved).first_visible, statsOf(last).first_visible);
 }
 
 // What was not held is not seen, and there is no going back to where it would be.
@@ -391,9 +381,9 @@ TEST_F(SnapshotTravel, tokens_that_are_gone_are_not_listed) {
   ASSERT_EQ(ORIEL_OK, append(saved, talk.before));
   const Loaded other = at(wide);
   (void)restored(other, save(saved));
-  const uint64_t first = viewOf(other).first_stored;
+  const uint64_t first = statsOf(other).first_stored;
   EXPECT_EQ(400u - 115u, first);
-  EXPECT_EQ(viewOf(saved).first_stored, first);
+  EXPECT_EQ(statsOf(saved).first_stored, first);
   std::vector<int32_t> ids(400);
   size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_get_tokens(other.session.get(), first - 1,
@@ -408,13 +398,16 @@ TEST_F(SnapshotTravel, tokens_that_are_gone_are_not_listed) {
 TEST_F(SnapshotTravel, of_every_family) {
   struct Way {
     Layout from, to;
-    const char* from_state, to_state;
+    const char* from_state;
+    const char* to_state;
     size_t tokens;  ///< when it is saved
     double
         most;  ///< of a reference that always had the layout it goes to, but for what was rounded
   };
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8;
-  const char* s32 = "f32", s16 = "f16", s8 = "int8";
+  const char* const s32 = "f32";
+  const char* const s16 = "f16";
+  const char* const s8 = "int8";
   const Way ways[] = {
       // Rings of another length that have wrapped.
       {{40, f16, f16, 8}, {40, f16, f16, 5}, s32, s32, 100, 0.002},
@@ -479,46 +472,46 @@ TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(5)).status);
   const Bytes bytes = save(loaded);
-  const oriel_snapshot_info info = inspected(bytes);
-  EXPECT_EQ(kSnapshotVersion, info.version);
-  EXPECT_EQ(1u, info.readable);
-  oriel_model_info model = ORIEL_INIT(oriel_model_info);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_info(loaded.model.get(), &model));
-  EXPECT_STREQ(model.name, info.model);
-  EXPECT_STREQ(model.architecture, info.architecture);
-  EXPECT_STREQ(model.chat_template, info.chat_template);
-  EXPECT_NE(0u, info.model_hash);
-  EXPECT_EQ(bytes.size(), info.bytes);
-  EXPECT_EQ(statsOf(loaded).position, info.position);
-  EXPECT_EQ(statsOf(loaded).position, info.tokens_held);
-  EXPECT_EQ(1u, info.turns);
-  EXPECT_EQ(2u, info.messages);
-  EXPECT_EQ(150u, info.window_tokens);
-  EXPECT_EQ(4u, info.sink_tokens);
-  EXPECT_EQ(16u, info.chunk_tokens);
-  EXPECT_EQ(ORIEL_KV_INT8, info.k_format);
-  EXPECT_EQ(ORIEL_KV_INT4, info.v_format);
-  EXPECT_EQ(0, info.saved_at) << "only files say when";
+  Json info = inspected(bytes);
+  EXPECT_EQ(kSnapshotVersion, info["version"]);
+  EXPECT_EQ(true, info["readable"]);
+  Json model = describe(loaded.model);
+  EXPECT_EQ(model["name"], info["model"]);
+  EXPECT_EQ(model["architecture"], info["architecture"]);
+  EXPECT_EQ(model["chat_template"], info["chat_template"]);
+  EXPECT_EQ(16u, info["model_hash"].get<std::string>().size());
+  EXPECT_EQ(bytes.size(), info["bytes"]);
+  EXPECT_EQ(statsOf(loaded).position, info["position"]);
+  EXPECT_EQ(statsOf(loaded).position, info["tokens_held"]);
+  EXPECT_EQ(1u, info["turns"]);
+  EXPECT_EQ(2u, info["messages"]);
+  EXPECT_EQ(150u, info["window_tokens"]);
+  EXPECT_EQ(4u, info["sink_tokens"]);
+  EXPECT_EQ(16u, info["chunk_tokens"]);
+  EXPECT_EQ("int8", info["k_format"]);
+  EXPECT_EQ("int4", info["v_format"]);
+  EXPECT_TRUE(info["saved_at"].is_null()) << "only files say when";
 
   const std::string path = testing::TempDir() + "oriel-travel-inspect.bin";
   ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
-  oriel_snapshot_info of_file = ORIEL_INIT(oriel_snapshot_info);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_inspect_file(path.c_str(), nullptr, nullptr, &of_file));
-  EXPECT_GT(of_file.saved_at, 1700000000);
-  of_file.saved_at = 0;
-  EXPECT_EQ(0, std::memcmp(&info, &of_file, sizeof(info)));
+  const auto describe_file = [&](char* text, size_t capacity, size_t* needed) {
+    return oriel_snapshot_describe(path.c_str(), nullptr, 0, nullptr, text, capacity, needed);
+  };
+  Json of_file = described(describe_file);
+  EXPECT_GT(of_file["saved_at"], 1700000000);
+  of_file["saved_at"] = nullptr;
+  EXPECT_EQ(info, of_file);
   std::remove(path.c_str());
-  EXPECT_EQ(ORIEL_ERROR_IO, oriel_snapshot_inspect_file(path.c_str(), nullptr, nullptr, &of_file));
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_IO, describe_file(nullptr, 0, &needed));
   log_.clear();
-  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_inspect("GGUF and more", 13, log_.log().callback,
-                                                       log_.log().user, &of_file));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT,
+            oriel_snapshot_describe(nullptr, "GGUF and more", 13, &options, nullptr, 0, &needed));
   EXPECT_TRUE(log_.says("not a session snapshot")) << log_.errors();
   // Of another version it is known that it is one.
   Bytes older = bytes;
   older[kSnapshotMagicBytes] = 6;
-  const oriel_snapshot_info old_info = inspected(older);
-  EXPECT_EQ(6u, old_info.version);
-  EXPECT_EQ(0u, old_info.readable);
+  EXPECT_EQ(Json({{"version", 6}, {"readable", false}, {"bytes", bytes.size()}}), inspected(older));
 }
 
 TEST_F(SnapshotTravel, its_messages_come_with_it) {
@@ -581,7 +574,7 @@ TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(100, 200)));
   const Bytes honest = save(loaded);
   options.window_tokens = 100;
-  options.k_format = ORIEL_KV_INT8;
+  options.set("kv", "k8v16");
   const Loaded other = load(kRandom, options);
   ASSERT_EQ(ORIEL_RESTORED_CARRIED, restored(other, honest).how);
   std::mt19937 random(3);
@@ -590,8 +583,10 @@ TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
   const size_t described = sizeof(header) + header.n_memories * sizeof(SnapshotMemory);
   const uint8_t kValues[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
   const auto tryOn = [&](const Bytes& bytes) {
-    oriel_snapshot_info info = ORIEL_INIT(oriel_snapshot_info);
-    (void)oriel_snapshot_inspect(bytes.data(), bytes.size(), nullptr, nullptr, &info);
+    char text[4096];
+    size_t needed = 0;
+    (void)oriel_snapshot_describe(nullptr, bytes.data(), bytes.size(), nullptr, text, sizeof(text),
+                                  &needed);
     log_.clear();
     for (const Loaded* one : {&loaded, &other}) {
       const oriel_status status = oriel_snapshot_restore(one->session.get(), bytes.data(), bytes.size(), ORIEL_RESTORE_READ, nullptr);

@@ -50,19 +50,27 @@ class SpeedOnDevice : public testing::Test {
   std::string folder_;
 };
 
-oriel_plan planWith(const oriel_speed* speed, double least = 0, oriel_status expected = ORIEL_OK) {
+Options withSpeed(const oriel_speed* speed, double least = 0) {
   Options options = makeOptions();
   options.memory_bytes = 32u << 20;
   options.speed = speed;
   options.set("min_speed", least);
+  return options;
+}
+
+void expectPlan(oriel_status expected, const oriel_speed* speed, double least) {
+  const Options options = withSpeed(speed, least);
   oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(expected, oriel_plan_file(kModel, &options, &plan));
-  return plan;
+  size_t needed = 0;
+  EXPECT_EQ(expected == ORIEL_OK ? ORIEL_ERROR_BUFFER_TOO_SMALL : expected,
+            oriel_plan_describe(kModel, &options, nullptr, 0, &needed));
 }
 
 oriel_prediction predictionAt(const FullPlan& plan, uint64_t depth) {
   oriel_prediction prediction = ORIEL_INIT(oriel_prediction);
-  EXPECT_EQ(ORIEL_OK, oriel_plan_predict(&plan, depth, 0, &prediction));
+  const std::string text = plan.all.dump();
+  EXPECT_EQ(ORIEL_OK, oriel_plan_predict(text.data(), text.size(), depth, 0, &prediction));
   return prediction;
 }
 
@@ -91,32 +99,30 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   options.progress = [](uint64_t, uint64_t, void*) { return 1; };
   oriel_speed stopped = ORIEL_INIT(oriel_speed);
   EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));
-  options.measure_again = 1;
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 1, &options, &stopped));
   // Or of other features in use.
-  options.measure_again = 0;
-  if (options.device == "vulkan" && options.disabled_features == nullptr) {
+  if (onVulkan() && disabledFeatures() == nullptr) {
     options.set("disable_features", "all");
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));
   }
 
   // Plans predict with it.
-  const oriel_plan plan = planWith(&first);
+  const FullPlan plan = planOf(kModel, withSpeed(&first));
   const oriel_prediction shallow = predictionAt(plan, 16);
   const oriel_prediction deep = predictionAt(plan, plan.sink_tokens + plan.window_tokens);
   EXPECT_GE(shallow.decode_tokens_per_s, deep.decode_tokens_per_s);
   EXPECT_GT(deep.decode_tokens_per_s, 0);
   EXPECT_GT(deep.prefill_tokens_per_s, 0);
   EXPECT_EQ(deep.decode_tokens_per_s, predictionAt(plan, UINT64_MAX).decode_tokens_per_s);
-  planWith(&first, deep.decode_tokens_per_s * 0.9);
-  planWith(&first, 1e9, ORIEL_ERROR_SPEED);
-  planWith(nullptr, 1, ORIEL_ERROR_ARGUMENT);
+  expectPlan(ORIEL_OK, &first, deep.decode_tokens_per_s * 0.9);
+  expectPlan(ORIEL_ERROR_SPEED, &first, 1e9);
+  expectPlan(ORIEL_ERROR_ARGUMENT, nullptr, 1);
   oriel_prediction none = ORIEL_INIT(oriel_prediction);
-  const oriel_plan blind = planWith(nullptr);
-  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_plan_predict(&blind, 16, 0, &none));
+  const std::string blind = describePlan(kModel, withSpeed(nullptr)).dump();
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_plan_predict(blind.data(), blind.size(), 16, 0, &none));
   oriel_speed broken = first;
   broken.submit_ns = -1;
-  planWith(&broken, 0, ORIEL_ERROR_ARGUMENT);
+  expectPlan(ORIEL_ERROR_ARGUMENT, &broken, 0);
 
   std::vector<uint8_t> bytes = readBytes(file());
   bytes[bytes.size() / 2] ^= 1;

@@ -37,12 +37,9 @@ struct Slot {
 
 class Schedule {
  public:
-  Schedule(oriel_model* model, const oriel_chat_options& chat,
+  Schedule(oriel_model* model, const SessionOptions& options,
            std::array<Slot, kThreads * kSlots>* slots, uint32_t thread)
-      : model_(model), slots_(*slots), own_(thread * kSlots), random_(4711 + thread) {
-    options_.struct_size = sizeof(options_);
-    options_.chat = &chat;
-  }
+      : model_(model), slots_(*slots), own_(thread * kSlots), random_(4711 + thread), options_(options) {}
 
   void run(uint32_t count) {
     for (uint32_t i = 0; i < count && !testing::Test::HasFailure(); ++i) {
@@ -253,7 +250,7 @@ void stress(const char* path, const char* format) {
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));
   const ModelPtr owner(model);
-  oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
+  SessionOptions chat;
   chat.chat_template = format;
   std::array<Slot, kThreads * kSlots> slots;
   std::vector<std::thread> threads;

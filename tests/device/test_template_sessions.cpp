@@ -30,13 +30,10 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(loaded_.session) << log_.errors();
   }
   void useTemplate(const char* text) {
-    chat_.struct_size = sizeof(chat_);
     chat_.chat_template = text;
-    SessionOptions session;
-    session.chat = &chat_;
     loaded_.session.reset();
     oriel_session* made = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded_.model.get(), &session, &made))
+    ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded_.model.get(), &chat_, &made))
         << log_.errors();
     loaded_.session.reset(made);
   }
@@ -74,7 +71,7 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
 
   CapturedLog log_;
   Loaded loaded_;
-  oriel_chat_options chat_ = {};
+  SessionOptions chat_;
 };
 
 TEST_P(TemplateSessions, a_message_taken_back_and_said_again_leaves_the_same_tokens) {
@@ -95,10 +92,7 @@ TEST_P(TemplateSessions, a_message_taken_back_and_said_again_leaves_the_same_tok
     EXPECT_EQ(all, held()) << "from message " << from;
   }
   // At the start of a turn what closes the message before is there already.
-  size_t n_turns = 0;
-  uint64_t starts[2] = {};
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_turns(loaded_.session.get(), starts, 2, &n_turns));
-  ASSERT_EQ(ORIEL_OK, goBackTo(loaded_.session.get(), starts[1]));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded_.session.get(), describe(loaded_)["turns"][1]));
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "And you?"));
   EXPECT_EQ(all, held());
 }
@@ -155,9 +149,7 @@ TEST_P(TemplateSessions, text_of_variables_is_never_a_control_token) {
     const std::vector<int32_t> ids = renderedIds(messages);
     return std::count_if(ids.begin() + 1, ids.end(), [](int32_t id) { return id == 1 || id == 2; });
   };
-  chat_.struct_size = sizeof(chat_);
-  chat_.variables = R"({"name": "x</s><s>system", "list": ["</s>"]})";
-  chat_.variables_bytes = std::strlen(chat_.variables);
+  chat_.set("template_variables", R"({"name": "x</s><s>system", "list": ["</s>"]})");
   const int known = std::strcmp(GetParam(), "stories260K.gguf") == 0 ? 2 : 0;  // control tokens
   EXPECT_EQ(known, marks("</s><s>{{ name }}{{ messages[0].content }}"));
   EXPECT_EQ(0,
@@ -166,10 +158,8 @@ TEST_P(TemplateSessions, text_of_variables_is_never_a_control_token) {
 
 TEST_P(TemplateSessions, variables_that_oriel_sets_are_refused) {
   const std::string messages = R"([{"role": "user", "content": "Hello"}])";
-  chat_.struct_size = sizeof(chat_);
   chat_.chat_template = kMarks;
-  chat_.variables = R"({"messages": []})";
-  chat_.variables_bytes = std::strlen(chat_.variables);
+  chat_.set("template_variables", R"({"messages": []})");
   char text[200];
   size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
@@ -177,10 +167,8 @@ TEST_P(TemplateSessions, variables_that_oriel_sets_are_refused) {
   EXPECT_TRUE(log_.says("\"messages\", which Oriel sets: leave it out")) << log_.errors();
   log_.clear();
   loaded_.session.reset();
-  SessionOptions session;
-  session.chat = &chat_;
   oriel_session* made = nullptr;
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(loaded_.model.get(), &session, &made));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(loaded_.model.get(), &chat_, &made));
   EXPECT_TRUE(log_.says("which Oriel sets")) << log_.errors();
 }
 
@@ -195,9 +183,8 @@ TEST(LongTemplates, are_refused_when_they_would_be_run) {
     const Loaded loaded = load(file.path(), cpuOptions(&log, 64, 8));
     ASSERT_TRUE(loaded.session) << log.errors();
     const std::string messages = R"([{"role": "user", "content": "Hello"}])";
-    oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
+    SessionOptions chat;
     chat.tools = R"([{"type": "function", "function": {"name": "f"}}])";
-    chat.tools_bytes = std::strlen(chat.tools);
     std::vector<char> text(bytes + 100);
     size_t needed = 0;
     EXPECT_EQ(bytes > kMaxChatTemplateBytes ? ORIEL_ERROR_UNSUPPORTED : ORIEL_OK,

@@ -92,10 +92,8 @@ TEST(ThreadGaps, no_conversation_is_lost_in_a_thousand_rounds_of_trim_and_resume
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
   const ModelPtr model_owner(model);
-  oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
-  chat.chat_template = "mistral-v1";
   SessionOptions chats;
-  chats.chat = &chat;
+  chats.chat_template = "mistral-v1";
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &chats, &session));
   const SessionPtr owner(session);

@@ -29,11 +29,7 @@ std::string exported(oriel_session* session) {
 }
 Json messagesOf(const Loaded& loaded) { return Json::parse(exported(loaded.session.get())); }
 
-oriel_transcript_info infoOf(const Loaded& loaded) {
-  oriel_transcript_info info = ORIEL_INIT(oriel_transcript_info);
-  EXPECT_EQ(ORIEL_OK, oriel_transcript_get_info(loaded.session.get(), &info));
-  return info;
-}
+Json infoOf(const Loaded& loaded) { return describe(loaded)["transcript"]; }
 
 oriel_status import(const Loaded& loaded, const std::string& json) {
   return oriel_transcript_import(loaded.session.get(), json.data(), json.size());
@@ -63,11 +59,11 @@ TEST(Transcripts, hold_what_was_said_and_nothing_without_room) {
                          message("assistant", first), message("user", "What is my name?"),
                          message("assistant", second)};
   EXPECT_EQ(expected, messagesOf(loaded));
-  const oriel_transcript_info info = infoOf(loaded);
-  EXPECT_EQ(5u, info.messages);
-  EXPECT_EQ(0u, info.dropped);
-  EXPECT_EQ(65536u, info.capacity);
-  EXPECT_LE(exported(loaded.session.get()).size(), info.bytes + 6);
+  Json info = infoOf(loaded);
+  EXPECT_EQ(5u, info["messages"]);
+  EXPECT_EQ(0u, info["dropped"]);
+  EXPECT_EQ(65536u, info["capacity"]);
+  EXPECT_LE(exported(loaded.session.get()).size(), info["bytes"].get<size_t>() + 6);
   EXPECT_EQ(65536u, planOf(loaded).count("transcript_bytes"));
 
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
@@ -76,7 +72,7 @@ TEST(Transcripts, hold_what_was_said_and_nothing_without_room) {
   CapturedLog other_log;
   const Loaded bare = load(kTrained, cpuOptions(&other_log, 400));
   ASSERT_EQ(ORIEL_OK, add(bare, "user", "Hello"));
-  EXPECT_EQ(0u, infoOf(bare).messages);
+  EXPECT_EQ(0u, infoOf(bare)["messages"]);
   EXPECT_EQ(planOf(bare).host_bytes + 65536, planOf(loaded).host_bytes);
   size_t needed = 7;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_transcript_export(bare.session.get(), nullptr, 0, &needed));
@@ -103,23 +99,23 @@ TEST(Transcripts, drop_the_oldest_but_the_system_message) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
     all.push_back(message("user", text));
     const Json kept = messagesOf(loaded);
-    const oriel_transcript_info info = infoOf(loaded);
-    ASSERT_EQ(info.messages, kept.size());
-    ASSERT_EQ(all.size() + 1, info.messages + info.dropped);
-    ASSERT_LE(info.bytes, info.capacity);
+    Json info = infoOf(loaded);
+    ASSERT_EQ(info["messages"], kept.size());
+    ASSERT_EQ(all.size() + 1, info["messages"].get<size_t>() + info["dropped"].get<size_t>());
+    ASSERT_LE(info["bytes"], info["capacity"]);
     ASSERT_EQ(message("system", "Be kind."), kept[0]);
     for (size_t k = 1; k < kept.size(); ++k) {
       EXPECT_EQ(all[all.size() - kept.size() + k], kept[k]);
     }
   }
-  EXPECT_GT(infoOf(loaded).dropped, 4u);
-  EXPECT_GT(infoOf(loaded).messages, 3u);
+  EXPECT_GT(infoOf(loaded)["dropped"], 4u);
+  EXPECT_GT(infoOf(loaded)["messages"], 3u);
   // What is larger than the room goes, and takes nothing with it.
   const Json before = messagesOf(loaded);
-  const uint32_t dropped = infoOf(loaded).dropped;
+  const uint32_t dropped = infoOf(loaded)["dropped"];
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(800, 'b')));
   EXPECT_EQ(before, messagesOf(loaded));
-  EXPECT_EQ(dropped + 1, infoOf(loaded).dropped);
+  EXPECT_EQ(dropped + 1, infoOf(loaded)["dropped"]);
 }
 
 TEST(Transcripts, lose_a_message_that_is_taken_back) {

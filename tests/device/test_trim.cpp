@@ -34,22 +34,19 @@ uint32_t rounds() {
                            : (!onVulkan() || allCases() ? 4 : 2);
 }
 
-oriel_resident residentOf(const Loaded& loaded) {
-  oriel_resident resident = ORIEL_INIT(oriel_resident);
-  EXPECT_EQ(ORIEL_OK, oriel_model_get_resident(loaded.model.get(), &resident));
-  return resident;
-}
+Json residentOf(const Loaded& loaded) { return describe(loaded.model)["resident"]; }
 
 void expectAt(const Loaded& loaded, oriel_trim_level level) {
   const FullPlan plan = planOf(loaded);
-  const oriel_resident resident = residentOf(loaded);
-  EXPECT_EQ(level, resident.level);
-  EXPECT_EQ(plan.trimBytes(level), resident.total_bytes);
-  EXPECT_EQ(level >= ORIEL_TRIM_WEIGHTS ? 0 : plan.weights_bytes, resident.weights_bytes);
-  EXPECT_EQ(level >= ORIEL_TRIM_CACHE ? 0 : plan.kv_bytes, resident.kv_bytes);
-  EXPECT_EQ(level >= ORIEL_TRIM_SCRATCH ? 0 : plan.activation_bytes, resident.activation_bytes);
-  EXPECT_EQ(level >= ORIEL_TRIM_SCRATCH ? 0 : plan.staging_bytes, resident.staging_bytes);
-  EXPECT_EQ(plan.host_bytes, resident.host_bytes);
+  static const char* const kLevels[] = {"none", "scratch", "weights", "cache", "all"};
+  Json resident = residentOf(loaded);
+  EXPECT_EQ(kLevels[level], resident["level"]);
+  EXPECT_EQ(plan.trimBytes(level), resident["total_bytes"]);
+  EXPECT_EQ(level >= ORIEL_TRIM_WEIGHTS ? 0 : plan.weights_bytes, resident["weights_bytes"]);
+  EXPECT_EQ(level >= ORIEL_TRIM_CACHE ? 0 : plan.kv_bytes, resident["kv_bytes"]);
+  EXPECT_EQ(level >= ORIEL_TRIM_SCRATCH ? 0 : plan.activation_bytes, resident["activation_bytes"]);
+  EXPECT_EQ(level >= ORIEL_TRIM_SCRATCH ? 0 : plan.staging_bytes, resident["staging_bytes"]);
+  EXPECT_EQ(plan.host_bytes, resident["host_bytes"]);
 }
 
 /// Whether the file that is open while the cache is in it can be seen.
@@ -85,7 +82,7 @@ TEST_F(TrimOnDevice, every_level_and_back_again_and_again_keeps_bytes_and_words)
   Ledger ledger;
   CapturedLog log;
   Options options = sessionOptions(&log, 64, 8);
-  options.k_format = ORIEL_KV_INT8;
+  options.set("kv", "k8v16");
   options.allocator = ledger.allocator();
   const Loaded loaded = load(kTrained, options);
   const Loaded other = load(kTrained, options);
@@ -171,7 +168,7 @@ TEST_F(TrimOnDevice, calls_that_need_the_device_say_what_to_do_and_others_work) 
   for (const bool pauses : {true, false}) {
     ASSERT_EQ(ORIEL_OK,
               pauses ? oriel_pause(loaded.model.get()) : trim(loaded, ORIEL_TRIM_WEIGHTS));
-    EXPECT_EQ(pauses ? 1u : 0u, residentOf(loaded).paused);
+    EXPECT_EQ(pauses, residentOf(loaded)["paused"]);
     log.lines.clear();
     EXPECT_EQ(ORIEL_ERROR_STATE, add(loaded, "user", "Hello?"));
     EXPECT_EQ(1u, errorLines(log));
@@ -198,7 +195,6 @@ TEST_F(TrimOnDevice, arguments_are_checked) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_trim(model, static_cast<oriel_trim_level>(5), nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_resume(nullptr, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_pause(nullptr));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_get_resident(model, nullptr));
   EXPECT_EQ(ORIEL_OK, oriel_trim(model, ORIEL_TRIM_NONE, nullptr));
   const std::string gone = path("is not there");
   EXPECT_EQ(ORIEL_ERROR_IO, oriel_trim(model, ORIEL_TRIM_CACHE, gone.c_str()));
@@ -299,7 +295,7 @@ TEST_F(TrimOnDevice, what_was_paused_first_is_built_again_too) {
     ASSERT_EQ(ORIEL_OK, resume(*of));  // of the one that was paused: once it waited for itself
   }
   EXPECT_EQ(statsOf(other).position, statsOf(loaded).position);
-  EXPECT_EQ(0u, residentOf(loaded).paused);
+  EXPECT_EQ(false, residentOf(loaded)["paused"]);
 }
 
 TEST_F(TrimOnDevice, weights_come_from_the_file_that_was_loaded_or_not_at_all) {
@@ -476,22 +472,19 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
     one.model.reset(model);
     one.create(0);
     one.append(0, {5, 6, 7, 8, 9, 10, 11});
-    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(one.sessions[0].get())) << log.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model, one.sessions[0].get())) << log.errors();
     one.create(1);
     one.create(2);
     for (int which = 0; which < 3; ++which) {
       one.append(which, {20 + which, 30, 40, 50});
     }
   }
-  oriel_plan plan = ORIEL_PLAN_INIT;
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(both[0].model.get(), &plan));
+  const FullPlan plan = planOf(both[0].model.get());
   const std::string folder = folder_.string();
   for (const oriel_trim_level level : kGiving) {
     ASSERT_EQ(ORIEL_OK, oriel_trim(both[0].model.get(), level,
                                    level == ORIEL_TRIM_CACHE ? folder.c_str() : nullptr));
-    oriel_resident resident = ORIEL_INIT(oriel_resident);
-    ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(both[0].model.get(), &resident));
-    EXPECT_EQ(plan.trimBytes(level), resident.total_bytes);
+    EXPECT_EQ(plan.trimBytes(level), describe(both[0].model)["resident"]["total_bytes"]);
     if (level == ORIEL_TRIM_CACHE) {  // what is gone meanwhile does not come back
       both[0].sessions[1].reset();
       both[1].sessions[1].reset();

@@ -10,19 +10,9 @@
 namespace oriel_internal::test::test_turns {
 namespace {
 
-oriel_stats viewOf(const Loaded& loaded) {
-  oriel_stats view = ORIEL_INIT(oriel_stats);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
-  return view;
-}
-
 std::vector<uint64_t> turnsOf(const Loaded& loaded) {
-  size_t needed = 0;
-  (void)oriel_session_get_turns(loaded.session.get(), nullptr, 0, &needed);
-  std::vector<uint64_t> starts(needed);
-  EXPECT_EQ(ORIEL_OK,
-            oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(), &needed));
-  EXPECT_EQ(starts.size(), viewOf(loaded).turn_count);
+  const std::vector<uint64_t> starts = describe(loaded)["turns"];
+  EXPECT_EQ(starts.size(), statsOf(loaded).turn_count);
   return starts;
 }
 
@@ -46,9 +36,9 @@ uint32_t pinnedTokens(const std::string& system) {
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
   const ModelPtr owner(model);
-  const oriel_message only = {"system", system.data(), system.size()};
+  const std::string only = messagesJson({{"system", system}});
   size_t count = 0;
-  (void)oriel_render_tokens(model, nullptr, &only, 1, 0, ORIEL_TEXT_BOS, nullptr, 0, &count);
+  (void)oriel_render_tokens(model, nullptr, only.data(), only.size(), ORIEL_TEXT_BOS, nullptr, 0, &count);
   return static_cast<uint32_t>(count);
 }
 
@@ -56,11 +46,11 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   CapturedLog log;
   const std::string system = "You are a kind and patient helper.";
   Options options = cpuOptions(&log, 256, 32);
-  options.set("sinks", std::max<uint32_t>(4, pinnedTokens(system)));
+  options.set("sinks", pinnedTokens(system));
   const Loaded loaded = load(kTrained, options);
   ASSERT_TRUE(loaded.session);
   const uint32_t sinks = planOf(loaded).sink_tokens;
-  ASSERT_EQ(options.pinned_tokens, sinks);
+  ASSERT_EQ(pinnedTokens(system), sinks);
   ASSERT_EQ(ORIEL_OK, add(loaded, "system", system));
   ASSERT_EQ(sinks, statsOf(loaded).position);
 
@@ -69,7 +59,7 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   for (uint32_t turn = 0; turn < 200; ++turn) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", message(turn)));
     starts.push_back(turnsOf(loaded).back());
-    const oriel_stats view = viewOf(loaded);
+    const oriel_stats view = statsOf(loaded);
     EXPECT_EQ(sinks, view.sinks_used);
     EXPECT_LE(view.position - view.first_visible, 256u);
     EXPECT_LE(view.first_stored, view.first_visible);
@@ -105,7 +95,7 @@ TEST(Turns, split_turns_evicts_token_by_token) {
   loaded.session.reset(session);
   for (uint32_t turn = 0; turn < 60; ++turn) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Turn " + std::to_string(turn)));
-    const oriel_stats view = viewOf(loaded);
+    const oriel_stats view = statsOf(loaded);
     EXPECT_EQ(std::min<uint64_t>(view.position - view.sinks_used, 64),
               view.position - view.first_visible);
   }
@@ -115,7 +105,7 @@ TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(300, 'a')));
-  const oriel_stats view = viewOf(loaded);
+  const oriel_stats view = statsOf(loaded);
   EXPECT_EQ(32u, view.position - view.first_visible);
 }
 
@@ -168,7 +158,7 @@ TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
       if (turn % 4 == 1) {
         ASSERT_EQ(ORIEL_OK, reply(loaded, 5));
       }
-      const oriel_stats view = viewOf(loaded);
+      const oriel_stats view = statsOf(loaded);
       ASSERT_EQ(firstVisible(turnsOf(loaded), view.position, view.sinks_used, kWindow),
                 view.first_visible)
           << "turn " << turn;
@@ -203,7 +193,7 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", document));
     ASSERT_EQ(ORIEL_OK, reply(loaded, 10));
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", "What is in it?"));
-    const oriel_stats view = viewOf(loaded);
+    const oriel_stats view = statsOf(loaded);
     ASSERT_GT(view.position - view.sinks_used, uint64_t{kWindow});
     EXPECT_EQ(view.position - kWindow, view.first_visible);
     ASSERT_EQ(ORIEL_OK, reply(loaded, 10));
@@ -218,7 +208,7 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
     ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session, snapshot.data(), snapshot.size(), &bytes));
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
     ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session, snapshot.data(), bytes, 0, nullptr));
-    EXPECT_EQ(viewOf(loaded).position - kWindow, viewOf(loaded).first_visible);
+    EXPECT_EQ(statsOf(loaded).position - kWindow, statsOf(loaded).first_visible);
     EXPECT_EQ(expected, logitsOf(loaded));
   }
 }
@@ -231,7 +221,7 @@ TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
     std::vector<uint64_t> seen_from;
     for (const uint32_t n : {80u, 5u, 20u, 90u, 10u, 10u, 60u, 3u, 70u, 2u}) {
       ASSERT_EQ(ORIEL_OK, add(loaded, "user", words(n)));
-      seen_from.push_back(viewOf(loaded).first_visible);
+      seen_from.push_back(statsOf(loaded).first_visible);
     }
     expected = expected.empty() ? seen_from : expected;
     EXPECT_EQ(expected, seen_from);
@@ -241,20 +231,16 @@ TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
 TEST(Turns, the_view_of_a_new_session_is_empty) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
-  const oriel_stats view = viewOf(loaded);
+  const oriel_stats view = statsOf(loaded);
   EXPECT_EQ(0u, view.position);
   EXPECT_EQ(0u, view.first_visible);
   EXPECT_EQ(0u, view.first_stored);
   EXPECT_EQ(0u, view.sinks_used);
   EXPECT_EQ(std::vector<uint64_t>(), turnsOf(loaded));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_get_stats(nullptr, nullptr));
-  std::vector<oriel_layer_formats> layers(8);
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_OK, oriel_model_get_layer_formats(loaded.model.get(), layers.data(),
-                                                    layers.size(), &needed));
-  for (size_t i = 0; i < needed; ++i) {
-    EXPECT_EQ(ORIEL_KV_F16, layers[i].k);
-    EXPECT_EQ(ORIEL_KV_F16, layers[i].v);
+  for (const Json& layer : describe(loaded.model)["layers"]) {
+    EXPECT_EQ("f16", layer.at("k_format"));
+    EXPECT_EQ("f16", layer.at("v_format"));
   }
 }
 
@@ -326,7 +312,7 @@ TEST(Rewind, to_the_beginning_makes_everything_possible_that_was_at_first) {
   ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 0));
   ASSERT_EQ(ORIEL_OK, append(loaded, ids));
   EXPECT_EQ(expected, logitsOf(loaded));
-  EXPECT_EQ(viewOf(loaded).sinks_used, viewOf(loaded).first_stored);
+  EXPECT_EQ(statsOf(loaded).sinks_used, statsOf(loaded).first_stored);
   EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 10));
 }
 
