@@ -10,17 +10,14 @@ public final class OrielException extends RuntimeException {
     CANCELLED, BUFFER_TOO_SMALL, STATE, CONTEXT, TEXT, INTERNAL, SPEED;
 
     private static final Status[] ALL = values();
-
-    static Status of(int code) {
-      return code >= 0 && code < ALL.length ? ALL[code] : INTERNAL;
-    }
   }
 
   private final Status status;
 
-  private OrielException(Status status, String message) {
-    super(message);
-    this.status = status;
+  /** C++ throws it. */
+  OrielException(int status, byte[] line) {
+    super(Utf8.decode(line));
+    this.status = status < Status.ALL.length ? Status.ALL[status] : Status.INTERNAL;
   }
 
   public Status status() {
@@ -32,9 +29,9 @@ public final class OrielException extends RuntimeException {
     return status == Status.DEVICE || status == Status.TIMEOUT;
   }
 
-  static void check(int code, byte[][] error) {
-    if (code != 0) {
-      throw new OrielException(Status.of(code), Utf8.decode(error[0]));
-    }
+  /** A reply was refused for what was asked of it. */
+  boolean neverBegan() {
+    return status == Status.ARGUMENT || status == Status.UNSUPPORTED || status == Status.STATE
+        || status == Status.TEXT;
   }
 }

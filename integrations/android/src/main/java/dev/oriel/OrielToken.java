@@ -21,7 +21,7 @@ public final class OrielToken {
   public final int id;
   /** Whole characters that it completed; may be empty. */
   public final String text;
-  /** By the model's own distribution, before anything of {@link OrielSampling}; 0 unless asked for. */
+  /** By the model's own distribution, before any option; 0 without top_logprobs. */
   public final float logprob;
   /** The most likely ones, best first. */
   public final List<Likely> top;

@@ -1,8 +1,8 @@
 package dev.oriel;
 
 /**
- * How much memory {@link OrielSession#trim} gives back. Each level gives back what those before it
- * do; {@link OrielPlan#trimBytes} says what stays.
+ * How much memory {@link OrielModel#trim} gives back. Each level gives back what those before it
+ * do; trim_levels of {@link Oriel#describePlan} says what stays.
  */
 public enum OrielTrim {
   NONE,
@@ -10,11 +10,11 @@ public enum OrielTrim {
   SCRATCH,
   /** Weights, which are read from the model's file again. */
   WEIGHTS,
-  /** The conversation's cache, which goes to a file. */
+  /** The conversations' caches, which go to files. */
   CACHE,
   /**
-   * The same without a file: the conversation is built again from its transcript ({@link
-   * OrielOptions#transcriptBytes}).
+   * The same without a file: conversations are built again from their transcripts (option
+   * transcript).
    */
   ALL
 }

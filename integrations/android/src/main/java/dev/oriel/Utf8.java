@@ -32,10 +32,6 @@ final class Utf8 {
     return encode(path, what);
   }
 
-  static byte[] encodeOrNull(String text, String what) {
-    return text == null ? null : encode(text, what);
-  }
-
   static byte[] pathOrNull(String path, String what) {
     return path == null ? null : path(path, what);
   }
