@@ -295,9 +295,10 @@ public final class OrielSession implements AutoCloseable {
           Native.add(session, USER, message);
         }
       } catch (OrielException e) {
-        if (e.status() != OrielException.Status.CANCELLED) {
-          throw e;
+        if (e.status() == OrielException.Status.CANCELLED) {
+          return OrielReply.nothing();
         }
+        throw e;
       }
       if (handle.isCancelled()) {
         return OrielReply.nothing();

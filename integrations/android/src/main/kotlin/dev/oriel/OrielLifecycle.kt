@@ -17,10 +17,10 @@ import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
 
 /**
- * Lets this session follow the app into the background and out of it:
+ * Lets this model follow the app into the background and out of it:
  *
- * - not on screen any more ([Lifecycle.Event.ON_STOP]): the device rests; a reply waits.
- * - on screen again ([Lifecycle.Event.ON_START]): memory is taken again, the reply goes on.
+ * - not on screen any more ([Lifecycle.Event.ON_STOP]): the device rests; replies wait.
+ * - on screen again ([Lifecycle.Event.ON_START]): memory is taken again, replies go on.
  * - the system wants memory meanwhile ([ComponentCallbacks2.onTrimMemory]): scratch is given back
  *   when the app has just left the screen, the weights too when it is among those that may be ended.
  *   These two levels are all that Android has sent since version 14.
@@ -28,14 +28,14 @@ import kotlinx.coroutines.withContext
  * Give the lifecycle of the process, `ProcessLifecycleOwner.get().lifecycle` of
  * `androidx.lifecycle:lifecycle-process`, rather than that of an activity, which is stopped when the
  * device is turned, too. Call it on the main thread; close what it returns, there too, before the
- * session is closed.
+ * model is closed.
  *
  * @param inBackground what is given back when the system is short of memory: with CACHE the
- *     conversation's cache goes to a file in [Context.getNoBackupFilesDir], too
+ *     conversations' caches go to files in [Context.getNoBackupFilesDir], too
  * @param onError hears of what could not be given back or taken again; a resume that failed is tried
- *     again when the app is next on screen, or by [OrielSession.resume]
+ *     again when the app is next on screen, or by [OrielModel.resume]
  */
-fun OrielSession.follow(
+fun OrielModel.follow(
     context: Context,
     lifecycle: Lifecycle,
     inBackground: OrielTrim = OrielTrim.WEIGHTS,
@@ -43,7 +43,7 @@ fun OrielSession.follow(
 ): Closeable = Follower(this, context.applicationContext, lifecycle, inBackground, onError)
 
 private class Follower(
-    private val session: OrielSession,
+    private val model: OrielModel,
     private val context: Context,
     private val lifecycle: Lifecycle,
     private val inBackground: OrielTrim,
@@ -60,12 +60,12 @@ private class Follower(
 
     override fun onStart(owner: LifecycleOwner) {
         visible = true
-        perform { session.resume() }
+        perform { model.resume() }
     }
 
     override fun onStop(owner: LifecycleOwner) {
         visible = false
-        perform { session.pause() }
+        perform { model.pause() }
     }
 
     override fun onTrimMemory(level: Int) {
@@ -86,11 +86,11 @@ private class Follower(
 
     /** A reply that rests keeps its cache. */
     private fun give(level: OrielTrim) {
-        if (level >= OrielTrim.WEIGHTS) session.trim(OrielTrim.WEIGHTS, null)
+        if (level >= OrielTrim.WEIGHTS) model.trim(OrielTrim.WEIGHTS, null)
         if (level == OrielTrim.CACHE) {
-            session.trim(level, context.noBackupFilesDir.path)
+            model.trim(level, context.noBackupFilesDir.path)
         } else {
-            session.trim(level, null)
+            model.trim(level, null)
         }
     }
 
@@ -102,7 +102,7 @@ private class Follower(
                 } catch (e: OrielException) {
                     onError(e)
                 } catch (e: IllegalStateException) {
-                    close() // the session is closed
+                    close() // the model is closed
                 }
             }
         }
