@@ -17,8 +17,8 @@ class Closing extends Checks {
   /** An embedding that is under way in `task`, and rests; it has to undo what it did. */
   private static OrielSession restingEmbedding(String model, Task[] task) throws Exception {
     OrielOptions options = options();
-    options.chunkTokens = 1;
-    options.windowTokens = 2000;
+    options.set("prefill_batch", 1);
+    options.set("window", 2000);
     OrielSession session = Oriel.open(model, 200 << 20, options);
     CountDownLatch begun = new CountDownLatch(1);
     task[0] = new Task(() -> {
@@ -28,7 +28,7 @@ class Closing extends Checks {
     });
     begun.await();
     sleep(150);
-    session.pause();
+    model.pause();
     expect(task[0].isAlive(), "it was over before it could be paused");
     return session;
   }
@@ -38,14 +38,14 @@ class Closing extends Checks {
     OrielSession session = restingEmbedding(TINY, embedding);
     new Task(session::close).join();
     embedding[0].join();
-    expectThrows(IllegalStateException.class, session::resume);
+    expectThrows(IllegalStateException.class, model::resume);
   }
 
   static void what_it_needs_for_that_is_taken_back_or_close_says_why() throws Exception {
     Path copy = copyOf(TINY);
     Task[] embedding = new Task[1];
     OrielSession session = restingEmbedding(copy.toString(), embedding);
-    session.trim(OrielTrim.WEIGHTS, null);
+    model.trim(OrielTrim.WEIGHTS, null);
     Path away = copy.resolveSibling(copy.getFileName() + ".away");
     Files.move(copy, away);
     new Task(() -> expectFails(IO, session::close)).join();
@@ -62,10 +62,10 @@ class Closing extends Checks {
     CountDownLatch there = new CountDownLatch(1);
     AtomicInteger pieces = new AtomicInteger(Integer.MIN_VALUE);
     OrielOptions options = options();
-    options.windowTokens = 120;
-    options.chunkTokens = 1;
-    options.recallBytes = 1 << 20;
-    options.cacheDir = folder.toString();
+    options.set("window", 120);
+    options.set("prefill_batch", 1);
+    options.set("retrieval", 1 << 20);
+    options.set("cache_folder", folder.toString());
     options.readingAgain = (done, total) -> {
       if (pieces.incrementAndGet() == at) {
         there.countDown();
@@ -106,7 +106,7 @@ class Closing extends Checks {
   static void a_message_that_rests_while_turns_come_back_is_closed() throws Exception {
     for (int at = 23; at < 28; ++at) { // turns have begun to come back
       askAgain(at, false, session -> {
-        session.pause();
+        model.pause();
         session.close();
       });
     }
@@ -116,7 +116,7 @@ class Closing extends Checks {
     for (int at = 23; at < 28; ++at) { // turns have begun to come back
       Task[] pausing = new Task[1];
       askAgain(at, true, session -> {
-        pausing[0] = new Task(session::pause);
+        pausing[0] = new Task(model::pause);
         sleep(30);
         session.close();
       });
@@ -127,11 +127,12 @@ class Closing extends Checks {
   }
 
   static void closing_in_the_listener_of_a_resume_ends_it() throws Exception {
-    OrielSession session = open();
-    session.trim(OrielTrim.WEIGHTS, null);
+    OrielModel model = load();
+    OrielSession session = model.session();
+    model.trim(OrielTrim.WEIGHTS, null);
     AtomicInteger calls = new AtomicInteger();
     new Task(() -> {
-      OrielException e = expectThrows(OrielException.class, () -> session.resume((done, total) -> {
+      OrielException e = expectThrows(OrielException.class, () -> model.resume((done, total) -> {
         calls.incrementAndGet();
         session.close();
         return true;
@@ -139,18 +140,19 @@ class Closing extends Checks {
       expectEqual(CANCELLED, e.status());
     }).join();
     expectEqual(1, calls.get());
-    expectThrows(IllegalStateException.class, session::resume);
+    expectThrows(IllegalStateException.class, model::resume);
     session.close();
   }
 
   static void closing_ends_a_resume() throws Exception {
-    OrielSession session = open();
-    session.trim(OrielTrim.WEIGHTS, null);
+    OrielModel model = load();
+    OrielSession session = model.session();
+    model.trim(OrielTrim.WEIGHTS, null);
     CountDownLatch reading = new CountDownLatch(1);
     CountDownLatch closing = new CountDownLatch(1);
     AtomicInteger calls = new AtomicInteger();
     Task resuming = new Task(() -> {
-      OrielException e = expectThrows(OrielException.class, () -> session.resume((done, total) -> {
+      OrielException e = expectThrows(OrielException.class, () -> model.resume((done, total) -> {
         reading.countDown();
         await(closing);
         sleep(100);
@@ -169,7 +171,7 @@ class Closing extends Checks {
   }
 
   static void a_call_that_is_cancelled_before_it_begins_says_so() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       AtomicBoolean done = new AtomicBoolean();
       Task cancelling = new Task(() -> {
         while (!done.get()) {
@@ -228,7 +230,7 @@ class Closing extends Checks {
       }
       return true;
     };
-    session[0] = Oriel.open(TINY, MEMORY, options);
+    session[0] = Oriel.load(TINY, options);
     try {
       session[0].chat(SUM, greedy(0), null);
       long position = session[0].stats().position;
@@ -248,20 +250,20 @@ class Closing extends Checks {
   static void a_system_prompt_that_a_reset_could_not_read_comes_later() throws Exception {
     AtomicInteger stops = new AtomicInteger();
     OrielOptions options = options();
-    options.systemPrompt = "You are a pirate.";
-    options.chunkTokens = 1;
+    options.set("system_prompt", "You are a pirate.");
+    options.set("prefill_batch", 1);
     options.readingAgain = (done, total) -> stops.decrementAndGet() < 0;
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       long whole = session.stats().position;
       String reply = session.chat(ABILITY, greedy(0), null).text;
       stops.set(2);
       expectEqual(CANCELLED, expectThrows(OrielException.class, session::reset).status());
       expectEqual(CANCELLED, expectThrows(OrielException.class, session::stats).status());
       expectEqual(0, stops.get());
-      expectEqual(1, session.tokenize("a").length); // which needs no conversation
-      session.pause();
+      expectEqual(1, model.tokenize("a").length); // which needs no conversation
+      model.pause();
       expectFails(STATE, session::stats);
-      session.resume();
+      model.resume();
       expectEqual(whole, session.stats().position);
       expectEqual(reply, session.chat(ABILITY, greedy(0), null).text);
     }

@@ -20,12 +20,12 @@ import java.util.concurrent.atomic.AtomicBoolean;
 class Failures extends Checks {
   static void a_missing_file_is_named() throws Exception {
     String path = "/no/such/\uD83D\uDCBE \u00fc.gguf";
-    for (Body body : new Body[] {() -> Oriel.open(path, MEMORY, options()),
-        () -> Oriel.plan(path, MEMORY, options()), () -> Oriel.inspect(path)}) {
+    for (Body body : new Body[] {() -> Oriel.load(path, options()),
+        () -> Oriel.plan(path, options()), () -> Oriel.inspect(path)}) {
       String message = expectFails(IO, body);
       expect(message.contains(path), message);
     }
-    expectFails(IO, () -> Oriel.open(987654, MEMORY, options()));
+    expectFails(IO, () -> Oriel.load(987654, options()));
   }
 
   static void a_truncated_model_is_refused() throws Exception {
@@ -33,11 +33,11 @@ class Failures extends Checks {
     try (FileChannel file = new FileOutputStream(copy.toFile(), true).getChannel()) {
       file.truncate(file.size() - 1000);
     }
-    expectFails(FORMAT, () -> Oriel.open(copy.toString(), MEMORY, options()));
+    expectFails(FORMAT, () -> Oriel.load(copy.toString(), options()));
     try (FileChannel file = new FileOutputStream(copy.toFile(), true).getChannel()) {
       file.truncate(100);
     }
-    expectFails(FORMAT, () -> Oriel.open(copy.toString(), MEMORY, options()));
+    expectFails(FORMAT, () -> Oriel.load(copy.toString(), options()));
     expectFails(FORMAT, () -> Oriel.inspect(copy.toString()));
   }
 
@@ -49,44 +49,44 @@ class Failures extends Checks {
   static void wrong_arguments_are_told() throws Exception {
     expectThrows(IllegalArgumentException.class, () -> Oriel.open(TINY, -1, options()));
     OrielOptions options = options();
-    options.windowTokens = -5;
-    expectThrows(IllegalArgumentException.class, () -> Oriel.open(TINY, MEMORY, options));
-    options.windowTokens = 1 << 30;
-    expectFails(ARGUMENT, () -> Oriel.open(TINY, MEMORY, options));
-    options.windowTokens = 0;
+    options.set("window", -5);
+    expectThrows(IllegalArgumentException.class, () -> Oriel.load(TINY, options));
+    options.set("window", 1 << 30);
+    expectFails(ARGUMENT, () -> Oriel.load(TINY, options));
+    options.set("window", 0);
     options.chatTemplate = "no-such-format";
-    expectFails(ARGUMENT, () -> Oriel.open(TINY, MEMORY, options));
-    expectThrows(NullPointerException.class, () -> Oriel.open(null, MEMORY, options()));
+    expectFails(ARGUMENT, () -> Oriel.load(TINY, options));
+    expectThrows(NullPointerException.class, () -> Oriel.load(null, options()));
     expectThrows(IllegalArgumentException.class, () -> Oriel.open("a\0b", MEMORY, options()));
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       expectThrows(NullPointerException.class, () -> session.chat(null));
       expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
-      expectFails(ARGUMENT, () -> session.detokenize(new int[] {-1}));
-      expectThrows(IllegalArgumentException.class, () -> session.rewind(-1));
-      OrielSampling sampling = new OrielSampling();
-      sampling.temperature = -1;
+      expectFails(ARGUMENT, () -> model.detokenize(new int[] {-1}));
+      expectThrows(IllegalArgumentException.class, () -> session.goBackTo(-1));
+      OrielReplyOptions sampling = new OrielReplyOptions();
+      sampling.set("temperature", -1);
       expectFails(ARGUMENT, () -> session.chat("Hi", sampling, null));
     }
   }
 
   static void null_is_refused_by_name() throws Exception {
-    expectNull("path", () -> Oriel.open(null, MEMORY, options()));
-    expectNull("path", () -> Oriel.plan(null, MEMORY, options()));
+    expectNull("path", () -> Oriel.load(null, options()));
+    expectNull("path", () -> Oriel.plan(null, options()));
     expectNull("path", () -> Oriel.inspect(null));
-    expectNull("options", () -> Oriel.open(TINY, MEMORY, null));
-    expectNull("options", () -> Oriel.plan(TINY, MEMORY, null));
+    expectNull("options", () -> Oriel.load(TINY, null));
+    expectNull("options", () -> Oriel.plan(TINY, null));
     OrielOptions options = options();
     options.device = null;
-    expectNull("device", () -> Oriel.open(TINY, MEMORY, options));
-    try (OrielSession session = open()) {
+    expectNull("device", () -> Oriel.load(TINY, options));
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       expectNull("text", () -> session.chat(null));
       expectNull("role", () -> session.add(null, "text"));
       expectNull("text", () -> session.add("user", null));
       expectNull("text", () -> session.append(null));
       expectNull("path", () -> session.save(null));
       expectNull("path", () -> session.restore(null));
-      expectNull("text", () -> session.tokenize(null));
-      expectNull("ids", () -> session.detokenize(null));
+      expectNull("text", () -> model.tokenize(null));
+      expectNull("ids", () -> model.detokenize(null));
       expectEqual(0L, session.stats().position);
       expect(!session.chat("Hi", null, null).text.isEmpty(), "the session is of no use any more");
     }
@@ -97,11 +97,11 @@ class Failures extends Checks {
   }
 
   static void a_message_with_wrong_sampling_is_not_said() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       session.chat(SUM, greedy(0), null);
       long position = session.stats().position;
-      OrielSampling hot = new OrielSampling();
-      hot.temperature = -1;
+      OrielReplyOptions hot = new OrielReplyOptions();
+      hot.set("temperature", -1);
       expectFails(ARGUMENT, () -> session.chat(ABILITY, hot, null));
       expectEqual(position, session.stats().position);
       expectThrows(IllegalArgumentException.class, () -> session.chat(ABILITY, greedy(-1), null));
@@ -123,9 +123,9 @@ class Failures extends Checks {
     message = expectFails(IO, () -> Oriel.plan("/no/such.gguf", MEMORY, options));
     expectEqual(List.of("ERROR " + message), lines);
     lines.clear();
-    options.systemPrompt = "Be brief.";
+    options.set("system_prompt", "Be brief.");
     options.chatTemplate = "{{ messages[0].content }}";
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       expectEqual(List.of(), lines);
       // The listener is the session's for as long as it is open, whatever becomes of the options.
       options.log = null;
@@ -136,12 +136,12 @@ class Failures extends Checks {
   }
 
   static void calls_that_fail_at_once_have_their_own_lines() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       AtomicBoolean done = new AtomicBoolean();
       Task trimming = new Task(() -> {
         while (!done.get()) {
           String message =
-              expectFails(IO, () -> session.trim(OrielTrim.CACHE, "/is/not/there"));
+              expectFails(IO, () -> model.trim(OrielTrim.CACHE, "/is/not/there"));
           expect(message.contains("/is/not/there"), message);
         }
       });
@@ -166,7 +166,7 @@ class Failures extends Checks {
         throw new AssertionError(e);
       }
     };
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       String message = expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
       expect(message.contains("a role is"), message);
     }
@@ -181,7 +181,7 @@ class Failures extends Checks {
     };
     expectFails(MEMORY_BUDGET, () -> Oriel.open(TINY, 1 << 20, options));
     expectEqual(1, calls[0]);
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
       expectEqual(2, calls[0]);
       expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
@@ -225,7 +225,7 @@ class Failures extends Checks {
   }
 
   static void generating_from_nothing_is_refused() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       expectFails(STATE, () -> session.generate(greedy(1), null));
       session.append("Once");
       expectEqual(1, session.generate(greedy(1), null).tokens);
@@ -234,31 +234,32 @@ class Failures extends Checks {
 
   static void a_system_prompt_longer_than_the_window_is_refused() throws Exception {
     OrielOptions options = options();
-    options.systemPrompt = "word ".repeat(100);
-    options.windowTokens = 32;
-    expectFails(CONTEXT, () -> Oriel.open(TINY, MEMORY, options));
+    options.set("system_prompt", "word ".repeat(100));
+    options.set("window", 32);
+    expectFails(CONTEXT, () -> Oriel.load(TINY, options));
   }
 
   static void loading_can_be_stopped() throws Exception {
     OrielOptions options = options();
     options.progress = (done, total) -> false;
     OrielException e =
-        expectThrows(OrielException.class, () -> Oriel.open(TINY, MEMORY, options));
+        expectThrows(OrielException.class, () -> Oriel.load(TINY, options));
     expectEqual(CANCELLED, e.status());
     RuntimeException mine = new RuntimeException("mine");
     options.progress = (done, total) -> {
       throw mine;
     };
-    expect(mine == expectThrows(RuntimeException.class, () -> Oriel.open(TINY, MEMORY, options)),
+    expect(mine == expectThrows(RuntimeException.class, () -> Oriel.load(TINY, options)),
         "another exception");
   }
 
   static void a_closed_session_says_so() throws Exception {
-    OrielSession session = open();
+    OrielModel model = load();
+    OrielSession session = model.session();
     session.close();
     String message =
         expectThrows(IllegalStateException.class, () -> session.chat("Hi")).getMessage();
     expect(message.contains("closed"), message);
-    expectEqual(MEMORY, session.plan().memoryBytes); // what was read at the start stays
+    expectEqual(MEMORY, model.plan().memoryBytes); // what was read at the start stays
   }
 }
