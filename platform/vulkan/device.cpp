@@ -343,7 +343,7 @@ void VulkanDevice::destroy() {
 
 namespace {
 
-void describeDevice(const DeviceCaps& caps, const char* dir, oriel_device_info* info) {
+void describeDevice(const DeviceCaps& caps, const char* dir, DeviceInfo* info) {
   std::snprintf(info->name, sizeof(info->name), "%s", caps.name);
   std::snprintf(info->driver, sizeof(info->driver), "%s", caps.driver);
   std::snprintf(info->kind, sizeof(info->kind), "%s", kindName(caps.type));
@@ -360,7 +360,7 @@ void describeDevice(const DeviceCaps& caps, const char* dir, oriel_device_info* 
 
 }  // namespace
 
-Status listVulkanDevices(const ExecutorOptions& options, oriel_device_info* devices,
+Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices,
                          size_t capacity, size_t* needed) {
   *needed = 0;
   uint32_t disabled = 0;

@@ -43,7 +43,7 @@ struct DeviceCaps {
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint32_t enabled = 0);
 /// What of `caps.features` kernels can use, for people.
 void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity);
-/// "discrete", as oriel_device_info has it.
+/// "discrete", as DeviceInfo has it.
 const char* kindName(VkPhysicalDeviceType type);
 /// Which of `names` the device has, the first in the lowest bit; without a device: the instance.
 uint32_t findExtensions(const VulkanApi& api, VkPhysicalDevice physical, const char* const* names,

@@ -1,6 +1,7 @@
 // Carries out plans through Vulkan compute.
 #pragma once
 
+#include "base/descriptions.h"
 #include "exec/executor.h"
 
 namespace oriel_internal {
@@ -12,7 +13,7 @@ Status createVulkanExecutor(const Plan& plan, const ExecutorOptions& options,
                             const ExecutorMemory& memory, Executor** executor);
 
 /// See oriel_device_list; lists Vulkan devices only. Of the options what says what is known about them and left off.
-Status listVulkanDevices(const ExecutorOptions& options, oriel_device_info* devices,
+Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices,
                          size_t capacity, size_t* needed);
 /// See oriel_device_forget.
 uint32_t forgetVulkanDevices(const char* dir, uint32_t* left);

@@ -10,9 +10,11 @@
 
 #include "api/device_wish.h"
 #include "api/on_file.h"
+#include "api/session_texts.h"
 #include "api/struct_fields.h"
 #include "api/trim.h"
 #include "base/workspace.h"
+#include "base/descriptions.h"
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
 #include "budget/speed.h"
@@ -21,7 +23,7 @@
 #include "exec/session.h"
 #include "gguf/model_file.h"
 #include "options/settings.h"
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 #include "os/os.h"
 #include "reply/forms.h"
 #include "text/chat.h"
@@ -137,12 +139,18 @@ Status checkResult(const T* out, const char* type, const Log& log) {
                             : refuseStruct(type, out->struct_size, shapeOf<T>(), log);
 }
 
-/// takeOptions() of what a call begins with; error_line is "" then.
-Status takeModelOptions(const oriel_options* given, LoadOptions* options);
+/// What a call was given: front fields and settings. `lists` holds what the options point to.
+struct CallOptions : LoadOptions {
+  LoadLists lists;
+};
+/// Makes error_line "". Null: all defaults. ORIEL_ERROR_ARGUMENT with a line.
+Status takeModelOptions(const oriel_options* given, CallOptions* options);
+Status takeSessionOptions(const oriel_session_options* given, const Log& log,
+                          SessionSettings* settings);
 
 /// The call's: it fills error_line, too, and must not be kept longer than `options`.
-Log logOf(const oriel_options& options);
-inline bool wantsLine(const oriel_options& options) {
+Log logOf(const LoadOptions& options);
+inline bool wantsLine(const LoadOptions& options) {
   return options.error_line != nullptr && options.error_line_bytes != 0;
 }
 
@@ -151,7 +159,7 @@ inline const char* folderOrNone(const char* folder) {
   return folder != nullptr && folder[0] != '\0' ? folder : nullptr;
 }
 
-inline const oriel_allocator& allocatorOf(const oriel_options& options) {
+inline const oriel_allocator& allocatorOf(const LoadOptions& options) {
   return options.allocator != nullptr ? *options.allocator : defaultAllocator();
 }
 
@@ -163,24 +171,24 @@ void copyText(const char* text, size_t bytes, char (&out)[N]) {
   out[n] = '\0';
 }
 
-inline oriel_layer_kind publicKind(ViewKind kind) {
+inline GroupKind publicKind(ViewKind kind) {
   switch (kind) {
     case ViewKind::kSession:
-      return ORIEL_LAYERS_SESSION;
+      return GroupKind::kSession;
     case ViewKind::kSliding:
-      return ORIEL_LAYERS_SLIDING;
+      return GroupKind::kSliding;
     case ViewKind::kColumns:
-      return ORIEL_LAYERS_CONVOLUTION;
+      return GroupKind::kConvolution;
     case ViewKind::kState:
-      return ORIEL_LAYERS_STATE;
+      return GroupKind::kState;
   }
-  return ORIEL_LAYERS_SESSION;
+  return GroupKind::kSession;
 }
 
 /// Kinds, layers and windows; a description of no model has no groups.
 template <typename Info>
 void describeGroups(const ModelDesc& desc, Info* info) {
-  static_assert(ORIEL_LAYER_GROUPS == kMaxViews, "a group for each view");
+  static_assert(kMostGroups == kMaxViews, "a group for each view");
   info->group_count = desc.n_kinds != 0 ? desc.n_views : 0;
   for (uint32_t i = 0; i < info->group_count; ++i) {
     info->groups[i].kind = publicKind(desc.views[i].kind);
@@ -194,7 +202,7 @@ void describeGroups(const ModelDesc& desc, Info* info) {
   }
 }
 
-/// What positions mean to a model, for oriel_model_info and oriel_file_info.
+/// What positions mean to a model, for ModelInfo and FileInfo.
 template <typename Info>
 void describeContext(const ModelDesc& desc, Info* info) {
   const char* const scaling = ropeScalingName(desc.rope_scaling);
@@ -233,11 +241,11 @@ struct PreparedModel {
 };
 
 /// What the options ask of the budgeter, defaults applied; host_bytes and kv are the caller's.
-Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request);
+Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* request);
 
 /// Calibration, rates and layers that stay in f16, once the model is known. Of prepared->calibrated and ->measured
 /// what findCalibration() said. The request points into `prepared`.
-Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
+Status readModelRequest(const LoadOptions& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request);
 
 /// BudgetRequest::drafts of a plan with these weights on file.
@@ -252,13 +260,13 @@ struct ChatChoice {
   ReplyForms forms = 0;       ///< in which its replies think and call
 };
 ReplyForms replyFormsOf(const ChatTemplate& chat);
-/// Defaults applied; null: all defaults.
-Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatChoice* choice);
+/// Defaults applied.
+Status readChat(const oriel_model& model, const ChatSettings& wanted, ChatChoice* choice);
 /// Decides who writes turns. An app's own template is run many times for that: only for calls that write turns, or name
 /// who does.
 Status settleChoice(const oriel_model& model, ChatChoice* choice);
 
-/// What calls that need a device say of a model that was loaded with ORIEL_DEVICE_NONE.
+/// What calls that need a device say of a model that was loaded with DeviceKind::kNone.
 oriel_status withoutWeights(const oriel_model& model);
 
 /// Of a call that used the device: whoever recovers a session has to know that it is lost. Gives `status` back.
@@ -274,20 +282,28 @@ uint64_t draftHash(const GgufFile& file);
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
 
 /// ORIEL_ERROR_ARGUMENT for one that lacks a function.
-Status checkAllocator(const oriel_options& options, const Log& log);
+Status checkAllocator(const LoadOptions& options, const Log& log);
 
-/// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
+/// Opens, checks and budgets. A budget that is too small is not an error here. With DeviceKind::kNone stops
 /// after the tokenizer. `path` and the options' allocator must outlive `prepared`.
-Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared,
+Status prepareModel(const char* path, const LoadOptions& options, PreparedModel* prepared,
                     const StopCheck& stop = {});
 /// Weights, work and host bytes with these weights in the file, and the best plan for that.
-Status planWith(const OnFile& on_file, const char* path, const oriel_options& options,
+Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options,
                 const Log& log, PreparedModel* prepared, BudgetRequest* request);
 /// A warning where the window of a session is longer than the context that the model was trained on.
 void warnBeyondTraining(const PreparedModel& prepared, const Log& log);
 /// Where the budget shares the window out: makes the description that of the plan.
 void takeWindowProfile(PreparedModel* prepared);
-oriel_plan planResult(const PreparedModel& prepared);
+PlanResult planResult(const PreparedModel& prepared);
+
+/// The chat template of a file, and the forms of its replies.
+Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
+                 oriel_model* model);
+/// As oriel_render_tokens, of checked arguments.
+oriel_status renderIds(const oriel_model* model, const ChatSettings& chat, const char* json,
+                       size_t bytes, bool generation, uint32_t flags, int32_t* ids, size_t capacity,
+                       size_t* needed);
 
 /// What info says of the model's executor.
 void describeDevice(oriel_model* model);
@@ -300,20 +316,20 @@ enum class ExecutorUse : uint8_t {
   kSelfTest,
 };
 
-constexpr uint32_t sinksOf(const oriel_options& options) {
+constexpr uint32_t sinksOf(const LoadOptions& options) {
   return options.sink_tokens == 0            ? kDefaultSinks
          : options.sink_tokens == UINT32_MAX ? 0
                                              : options.sink_tokens;
 }
 
-constexpr uint32_t activationBits(const oriel_options& options) {
+constexpr uint32_t activationBits(const LoadOptions& options) {
   return options.activation_bits != 0 ? options.activation_bits : 16;
 }
 /// Of device_test and the names of features. ORIEL_ERROR_ARGUMENT.
-Status checkDeviceTrust(const oriel_options& options, const Log& log);
+Status checkDeviceTrust(const LoadOptions& options, const Log& log);
 
 /// On the device that the options name. `experts`: null for plans that hold all of them.
-Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan& plan,
+Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
                       ExpertFetch* experts, const Log& log, const StopCheck* stop,
                       Executor** executor);
@@ -343,7 +359,7 @@ struct PlanShape {
 
 /// The one list of those parts: a measuring arena counts them, the model's block holds them. `desc` stays.
 Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const PlanShape& shape,
-                   const char* path, const oriel_options& options, const Log& log, Arena* arena,
+                   const char* path, const LoadOptions& options, const Log& log, Arena* arena,
                    ModelParts* parts);
 
 }  // namespace oriel_internal
@@ -365,7 +381,7 @@ struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::ChatTemplate chat;
   oriel_internal::ReplyForms reply_forms = 0;  ///< of its own template
   oriel_internal::Executor* executor =
-      nullptr;                           ///< null for ORIEL_DEVICE_NONE; else there always is one
+      nullptr;                           ///< null for DeviceKind::kNone; else there always is one
   oriel_internal::NoExecutor no_device;  ///< the executor between two devices
   /// Held to exchange the executor, and what info says of it, against who asks in the middle of that.
   mutable std::mutex device_mutex;
@@ -373,8 +389,8 @@ struct oriel_model : oriel_internal::ModelParts {
   bool prefix_exact = true;                   ///< as Session::Recovered::exact, of the prefix
   mutable oriel_internal::DeviceShare share;  ///< of the executor, among the sessions
   bool stops_early = true;                    ///< as in SessionContext
-  oriel_model_info info = {};
-  oriel_plan plan_result = {};
+  oriel_internal::ModelInfo info = {};
+  oriel_internal::PlanResult plan_result = {};
   // By index, 1: taken, or being freed; not bool: RISC-V has no exchange of a byte.
   std::atomic<uint32_t> sessions[oriel_internal::kMaxSessions] = {};
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
@@ -394,6 +410,7 @@ struct oriel_session {
   oriel_internal::Session* session = nullptr;
   uint64_t host_bytes = 0;
   uint64_t chat_hash = 0;  ///< of the options that turns are written by
+  oriel_internal::SessionTexts* texts = nullptr;  ///< null: all defaults
   /// SessionUse: kInCall while a call runs that may change it, and kAsked for each that only asks.
   mutable std::atomic<uint32_t> use{0};
   mutable std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused

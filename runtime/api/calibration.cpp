@@ -100,7 +100,7 @@ Status readNamed(const char* path, const ModelFile& model, uint32_t n_layers, co
 }  // namespace
 
 Status findCalibration(const char* model_path, const ModelFile& model, uint32_t n_layers,
-                       const oriel_options& options, const Log& log, CalibrationFile* measured,
+                       const LoadOptions& options, const Log& log, CalibrationFile* measured,
                        bool* found) {
   const char* const named = options.calibration_file;
   *found = options.calibration != nullptr;

@@ -16,7 +16,7 @@ void readCalibration(const oriel_calibration& given, CalibrationFile* measured);
 /// Reads the options' calibration, or else what the file says that calibration_file stands for: with null the one
 /// beside the model. *found is false where there is none.
 Status findCalibration(const char* model_path, const ModelFile& model, uint32_t n_layers,
-                       const oriel_options& options, const Log& log, CalibrationFile* measured,
+                       const LoadOptions& options, const Log& log, CalibrationFile* measured,
                        bool* found);
 
 /// Measured constants in place of the priors, which are for heads of 128.

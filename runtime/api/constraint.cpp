@@ -16,11 +16,7 @@ namespace {
 /// Of one schema or grammar: what large ones take is a tenth of it.
 constexpr size_t kMostCompileBytes = size_t{64} << 20;
 
-Status checkTexts(const oriel_generate_options& options, const Log& log) {
-  if ((options.json_schema == nullptr && options.json_schema_bytes != 0) ||
-      (options.grammar == nullptr && options.grammar_bytes != 0)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a schema or a grammar has bytes but no text: give it");
-  }
+Status checkTexts(const ReplyChoices& options, const Log& log) {
   if (options.json_schema != nullptr && options.grammar != nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a reply has to match a schema or a grammar, not both: leave one out");
@@ -44,7 +40,7 @@ Status checkTexts(const oriel_generate_options& options, const Log& log) {
   return kOk;
 }
 
-Status readGrammar(const oriel_generate_options& options, Session* session, Scratch* scratch,
+Status readGrammar(const ReplyChoices& options, Session* session, Scratch* scratch,
                    Grammar* grammar) {
   const Log& log = session->context().log;
   if (options.grammar != nullptr) {
@@ -68,7 +64,7 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
   const SessionContext& context = session->context();
   if (context.settings.tools.bytes == 0) {
     return context.log.fail(ORIEL_ERROR_STATE,
-                            "there are no tools to call: give them with oriel_chat_options.tools");
+                            "there are no tools to call: give them to the session (\"tools\")");
   }
   const JsonValue* tools = nullptr;
   ORIEL_TRY(readTools(context.settings.tools, session->stopCheck(), context.log, grammar->scratch(),
@@ -89,17 +85,12 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
 
 }  // namespace
 
-Status readConstraint(const oriel_model& model, const oriel_generate_options* given,
-                      Session* session, GenerateSettings* settings) {
+Status readConstraint(const oriel_model& model, const ReplyChoices& options, Session* session,
+                      GenerateSettings* settings) {
   const Log& log = session->context().log;
-  oriel_generate_options options;
-  ORIEL_TRY(takeGenerateOptions(given, log, &options));
   ORIEL_TRY(checkTexts(options, log));
-  const int choice = rawEnum(options.tool_choice);
-  if (choice < ORIEL_TOOLS_FREE || choice > ORIEL_TOOLS_NONE) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "tool_choice is %d: use one of ORIEL_TOOLS_...", choice);
-  }
-  const bool checks = choice == ORIEL_TOOLS_CHECKED || choice == ORIEL_TOOLS_REQUIRED;
+  const ToolChoice choice = options.tool_choice;
+  const bool checks = choice == ToolChoice::kChecked || choice == ToolChoice::kRequired;
   if (options.json_schema == nullptr && options.grammar == nullptr && !checks) {
     return kOk;
   }
@@ -109,12 +100,12 @@ Status readConstraint(const oriel_model& model, const oriel_generate_options* gi
   }
   if (session->constrained() == nullptr) {
     return log.fail(ORIEL_ERROR_STATE,
-                    "the model was loaded without constraints: set oriel_options.constraints");
+                    "the model was loaded without constraints: load it with \"constraints\"");
   }
   Scratch scratch(model.allocator, kMostCompileBytes);
   Grammar grammar(&scratch, session->stopCheck());
   if (checks) {
-    return readToolCalls(model, choice == ORIEL_TOOLS_REQUIRED, session, &grammar, settings);
+    return readToolCalls(model, choice == ToolChoice::kRequired, session, &grammar, settings);
   }
   ORIEL_TRY(readGrammar(options, session, &scratch, &grammar));
   ORIEL_TRY(session->constrained()->constraint().compile(grammar, -1, log));

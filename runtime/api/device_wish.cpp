@@ -38,7 +38,7 @@ bool softwareIsSlower() {
 
 /// Vulkan devices, of which some are in the choices already.
 struct Found {
-  oriel_device_info devices[kMostDevices];
+  DeviceInfo devices[kMostDevices];
   size_t count = 0;
 
   bool isSame(size_t i, const char* device, const char* driver) const {
@@ -60,7 +60,7 @@ uint32_t numberOf(const Found& found, const char* device, const char* driver, ui
 
 void addVulkan(const Found& found, uint32_t same, bool with_same, DeviceChoices* choices) {
   if (same != 0 && with_same) {
-    choices->add(ORIEL_DEVICE_VULKAN, same);
+    choices->add(DeviceKind::kVulkan, same);
   }
   for (const char* kind : kKinds) {
     const bool is_software = std::strcmp(kind, "software") == 0;
@@ -68,7 +68,7 @@ void addVulkan(const Found& found, uint32_t same, bool with_same, DeviceChoices*
       const bool fits =
           found.devices[i].usable != 0 && std::strcmp(found.devices[i].kind, kind) == 0;
       if (fits && i + 1 != same) {
-        choices->add(ORIEL_DEVICE_VULKAN, static_cast<uint32_t>(i + 1));
+        choices->add(DeviceKind::kVulkan, static_cast<uint32_t>(i + 1));
       }
     }
   }
@@ -77,24 +77,37 @@ void addVulkan(const Found& found, uint32_t same, bool with_same, DeviceChoices*
 
 }  // namespace
 
-void DeviceWish::init(const oriel_options& options, Arena* arena) {
-  options_ = oriel_options();
-  options_.struct_size = sizeof(options_);
-  options_.device = options.device;
-  options_.device_number = options.device_number;
-  options_.device_timeout_ms = options.device_timeout_ms;
-  options_.cpu_threads = options.cpu_threads;
-  options_.activation_bits = options.activation_bits;
+void DeviceWish::init(const LoadOptions& options, Arena* arena) {
+  options_ = options;
+  options_.log = nullptr;
+  options_.log_user = nullptr;
+  options_.progress = nullptr;
+  options_.progress_user = nullptr;
+  options_.allocator = nullptr;
+  options_.calibration = nullptr;
+  options_.speed = nullptr;
+  options_.error_line = nullptr;
+  options_.error_line_bytes = 0;
+  options_.f16_layers = nullptr;
+  options_.f16_layer_count = 0;
+  options_.window_shares = nullptr;
+  options_.window_share_count = 0;
+  options_.session_windows = nullptr;
+  options_.session_window_count = 0;
+  options_.calibration_file = nullptr;
+  options_.system_prompt = nullptr;
+  options_.system_prompt_bytes = 0;
+  options_.draft_model = nullptr;
+  options_.recall_dir = nullptr;
   options_.cache_dir = copyOf(options.cache_dir, cache_dir_);
   options_.disabled_features = copyOf(options.disabled_features, disabled_);
   options_.enabled_features = copyOf(options.enabled_features, enabled_);
-  options_.device_test = options.device_test;
   options_.prefix_file =
       options.prefix_file != nullptr ? copyPath(options.prefix_file, arena) : nullptr;
 }
 
-oriel_options DeviceWish::on(oriel_device_kind kind, uint32_t number) const {
-  oriel_options options = options_;
+LoadOptions DeviceWish::on(DeviceKind kind, uint32_t number) const {
+  LoadOptions options = options_;
   options.device = kind;
   options.device_number = number;
   return options;
@@ -102,7 +115,7 @@ oriel_options DeviceWish::on(oriel_device_kind kind, uint32_t number) const {
 
 bool isCpuName(const char* device) { return std::strcmp(device, "CPU") == 0; }
 
-DeviceChoices devicesAfter(const char* device, const char* driver, const oriel_options& asked_for,
+DeviceChoices devicesAfter(const char* device, const char* driver, const LoadOptions& asked_for,
                            bool with_same, bool with_cpu, const Log& log) {
   DeviceChoices choices;
 #if ORIEL_VULKAN
@@ -125,7 +138,7 @@ DeviceChoices devicesAfter(const char* device, const char* driver, const oriel_o
   (void)log;
 #endif
   if (with_cpu) {
-    choices.add(ORIEL_DEVICE_CPU);
+    choices.add(DeviceKind::kCpu);
   }
   return choices;
 }

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "oriel/oriel.h"
+#include "base/choices.h"
 
 namespace oriel_internal {
 
@@ -20,16 +20,16 @@ class DeviceWish {
   DeviceWish(const DeviceWish&) = delete;
   DeviceWish& operator=(const DeviceWish&) = delete;
   /// Takes room for the prefix's path in `arena`; measures likewise.
-  void init(const oriel_options& options, Arena* arena);
+  void init(const LoadOptions& options, Arena* arena);
 
   /// For createExecutor(), on another device.
-  oriel_options on(oriel_device_kind kind, uint32_t number) const;
-  const oriel_options& asked() const { return options_; }
+  LoadOptions on(DeviceKind kind, uint32_t number) const;
+  const LoadOptions& asked() const { return options_; }
   /// The file that the prefix came from; null: none.
   const char* prefixFile() const { return options_.prefix_file; }
 
  private:
-  oriel_options options_ = {};  ///< those that createExecutor() reads, and prefix_file
+  LoadOptions options_ = {};  ///< those that createExecutor() reads, and prefix_file
   char cache_dir_[1024] = "";   // as long as any file's path in it may be
   char disabled_[kFeatureNamesBytes] = "";
   char enabled_[kFeatureNamesBytes] = "";
@@ -38,7 +38,7 @@ class DeviceWish {
 /// Devices to try, in order.
 struct DeviceChoices {
   struct One {
-    oriel_device_kind kind;
+    DeviceKind kind;
     uint32_t number;  ///< of a Vulkan device, from 1
   };
   static constexpr uint32_t kMost = 18;
@@ -46,7 +46,7 @@ struct DeviceChoices {
   One list[kMost] = {};
   uint32_t count = 0;
 
-  void add(oriel_device_kind kind, uint32_t number = 0) {
+  void add(DeviceKind kind, uint32_t number = 0) {
     if (count < kMost) {
       list[count++] = {kind, number};
     }
@@ -55,10 +55,10 @@ struct DeviceChoices {
 
 /// The device of this name and driver, then the others that Vulkan has, the fastest kind first, then the CPU.
 /// `with_cpu`: that, too. `with_same`: not if it is known to be of no use.
-DeviceChoices devicesAfter(const char* device, const char* driver, const oriel_options& asked_for,
+DeviceChoices devicesAfter(const char* device, const char* driver, const LoadOptions& asked_for,
                            bool with_same, bool with_cpu, const Log& log);
 
-/// Whether oriel_model_info.device is the CPU.
+/// Whether ModelInfo.device is the CPU.
 bool isCpuName(const char* device);
 
 /// Errors of a device count as warnings while it is only tried. Thread-safe.

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "api/api.h"
+#include "api/describe.h"
 #include "exec/features.h"
 #include "os/gpu_nodes.h"
 #include "os/thread.h"
@@ -45,15 +45,15 @@ class ModelKernelTester final : public KernelTester {
 };
 
 // Where nothing may be kept nothing is tested unless it is asked for: it would be at every load.
-void trust(const oriel_options& options, ExecutorUse use, KernelTester* tester,
+void trust(const LoadOptions& options, ExecutorUse use, KernelTester* tester,
            ExecutorOptions* executor) {
   executor->enabled_features = options.enabled_features;
-  if (rawEnum(options.device_test) == ORIEL_DEVICE_TEST_NEVER) {
+  if (options.device_test == DeviceTest::kNever) {
     return;
   }
   executor->trust_dir = folderOrNone(options.cache_dir);
   executor->counts_start = use == ExecutorUse::kModel;
-  executor->test_again = rawEnum(options.device_test) == ORIEL_DEVICE_TEST_ALWAYS;
+  executor->test_again = options.device_test == DeviceTest::kAlways;
   if (use == ExecutorUse::kModel && (executor->trust_dir != nullptr || executor->test_again)) {
     executor->tester = tester;
   }
@@ -67,7 +67,7 @@ void trust(const oriel_options& options, ExecutorUse use, KernelTester* tester,
 
 }  // namespace
 
-Status checkDeviceTrust(const oriel_options& options, const Log& log) {
+Status checkDeviceTrust(const LoadOptions& options, const Log& log) {
   uint32_t bits = 0;
   for (const char* names : {options.disabled_features, options.enabled_features}) {
     if (names != nullptr && std::strlen(names) >= kFeatureNamesBytes) {
@@ -78,14 +78,10 @@ Status checkDeviceTrust(const oriel_options& options, const Log& log) {
   }
   ORIEL_TRY(readFeatureNames(options.disabled_features, log, &bits));
   ORIEL_TRY(readOverrideNames(options.enabled_features, log, &bits));
-  const int test = rawEnum(options.device_test);
-  return test >= ORIEL_DEVICE_TEST_AUTO && test <= ORIEL_DEVICE_TEST_NEVER
-             ? Status(kOk)
-             : log.fail(ORIEL_ERROR_ARGUMENT,
-                        "device_test is %d: use one of oriel_device_test, 0 to 2", test);
+  return kOk;
 }
 
-Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan& plan,
+Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
                       ExpertFetch* experts, const Log& log, const StopCheck* stop,
                       Executor** executor) {
@@ -105,10 +101,10 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
 #if ORIEL_VULKAN
   ModelKernelTester tester;
   trust(options, use, &tester, &executor_options);
-  if (options.device == ORIEL_DEVICE_VULKAN) {
+  if (options.device == DeviceKind::kVulkan) {
     return createVulkanExecutor(plan, executor_options, memory, executor);
   }
-  if (options.device == ORIEL_DEVICE_AUTO) {
+  if (options.device == DeviceKind::kAuto) {
     executor_options.device_is_optional = true;
 #if ORIEL_CPU_SIMD
     executor_options.not_software = cpuExecutorUsable();
@@ -126,7 +122,7 @@ Status createExecutor(const oriel_options& options, ExecutorUse use, const Plan&
   }
 #else
   (void)use;
-  if (options.device == ORIEL_DEVICE_VULKAN) {
+  if (options.device == DeviceKind::kVulkan) {
     return log.fail(ORIEL_ERROR_NO_DEVICE, "this build has no Vulkan: use the CPU");
   }
 #endif
@@ -144,10 +140,9 @@ using namespace oriel_internal;
 
 namespace {
 
-Status listDevices(const oriel_options& options, const Log& log, oriel_device_info* devices,
-                   size_t capacity, size_t* needed) {
-  constexpr size_t kMaxDevices = 17;
-  oriel_device_info found[kMaxDevices] = {};
+constexpr size_t kMostListed = 17;
+
+size_t listDevices(const LoadOptions& options, const Log& log, DeviceInfo* found) {
   size_t count = 0;
 #if ORIEL_VULKAN
   ExecutorOptions asked;
@@ -156,85 +151,83 @@ Status listDevices(const oriel_options& options, const Log& log, oriel_device_in
   // A machine whose Vulkan does not work still has its CPU.
   LenientLog lenient(log);
   asked.log = lenient.log();
-  if (!listVulkanDevices(asked, found, kMaxDevices - 1, &count).ok()) {
+  if (!listVulkanDevices(asked, found, kMostListed - 1, &count).ok()) {
     count = 0;
   }
 #else
   (void)options;
   (void)log;
 #endif
-  oriel_device_info& cpu = found[count++];
+  DeviceInfo& cpu = found[count++];
   copyText("CPU", 3, cpu.name);
   const char* driver = cpuDriver();
   copyText(driver, std::strlen(driver), cpu.driver);
   copyText("cpu", 3, cpu.kind);
   cpu.usable = 1;
-  *needed = count;
-  if (count > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  // Entries lie as far apart as the caller's struct is long.
-  const size_t stride = devices->struct_size;
-  for (size_t i = 0; i < count; ++i) {
-    oriel_device_info* out =
-        reinterpret_cast<oriel_device_info*>(reinterpret_cast<uint8_t*>(devices) + i * stride);
-    ORIEL_TRY(checkResult(out, "oriel_device_info", log));
-    if (out->struct_size != stride) {
-      return ORIEL_ERROR_ARGUMENT;
-    }
-    writeResult(found[i], out);
-  }
-  return kOk;
+  return count;
 }
 
-}  // namespace
-
-oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_info* devices,
-                               size_t capacity, size_t* needed) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.log = log;
-  options.log_user = log_user;
-  return oriel_device_list_with(&options, devices, capacity, needed);
+void writeDevice(const DeviceInfo& device, JsonWriter* out) {
+  out->object();
+  out->text("name", device.name);
+  out->text("driver", device.driver);
+  out->text("kind", device.kind);
+  out->text("features", device.features);
+  out->flag("usable", device.usable != 0);
+  out->text("reason", device.reason);
+  out->whole("memory_bytes", device.memory_bytes);
+  out->text("faults", device.faults);
+  out->text("verdict", device.verdict);
+  out->whole("kernels_right", device.kernels_right);
+  out->whole("kernels_wrong", device.kernels_wrong);
+  out->end();
 }
 
-oriel_status oriel_device_list_with(const oriel_options* given, oriel_device_info* devices,
-                                    size_t capacity, size_t* needed) {
-  LoadOptions options;
-  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
-    return read.code();
-  }
-  if (needed == nullptr || (devices == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  const Log log = logOf(options);
-  if (const Status status = checkDeviceTrust(options, log); !status.ok()) {
-    return status.code();
-  }
-  return listDevices(options, log, devices, capacity, needed).code();
-}
-
-oriel_status oriel_device_forget(const oriel_options* given) {
-  LoadOptions options;
-  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
-    return read.code();
-  }
+Status forgetVerdicts(const LoadOptions& options, const Log& log) {
   if (folderOrNone(options.cache_dir) == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "verdicts are kept in the cache folder: give it (\"cache_folder\")");
   }
 #if ORIEL_VULKAN
   uint32_t left = 0;
   const uint32_t files = forgetVulkanDevices(options.cache_dir, &left);
   if (left != 0) {
-    return logOf(options)
-        .fail(ORIEL_ERROR_IO,
-              "%u of %u files about drivers in %.600s cannot be removed: check its permissions",
-              left, left + files, options.cache_dir)
-        .code();
+    return log.fail(ORIEL_ERROR_IO,
+                    "%u of %u files about drivers in %.600s cannot be removed: check its permissions",
+                    left, left + files, options.cache_dir);
   }
-  logOf(options).write(ORIEL_LOG_INFO, "%u files about drivers forgotten in %.600s", files,
-                       options.cache_dir);
+  log.write(ORIEL_LOG_INFO, "%u files about drivers forgotten in %.600s", files, options.cache_dir);
 #endif
-  return ORIEL_OK;
+  return kOk;
+}
+
+}  // namespace
+
+oriel_status oriel_device_describe(const oriel_options* given, uint32_t flags, char* json,
+                                   size_t capacity, size_t* needed) {
+  if (!validBuffer(json, capacity, needed) || (flags & ~ORIEL_DEVICE_FORGET) != 0) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  CallOptions options;
+  Status status = takeModelOptions(given, &options);
+  const Log log = logOf(options);
+  status = status.ok() ? checkDeviceTrust(options, log) : status;
+  if (status.ok() && (flags & ORIEL_DEVICE_FORGET) != 0) {
+    status = forgetVerdicts(options, log);
+  }
+  if (!status.ok()) {
+    return status.code();
+  }
+  DeviceInfo found[kMostListed] = {};
+  const size_t count = listDevices(options, log, found);
+  JsonWriter out(json, capacity);
+  out.object();
+  out.list("devices");
+  for (size_t i = 0; i < count; ++i) {
+    writeDevice(found[i], &out);
+  }
+  out.end();
+  out.end();
+  return out.finish(needed);
 }

@@ -1,5 +1,6 @@
 #include "api/generate_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -29,7 +30,7 @@ Status checkCount(const char* what, uint64_t count, uint64_t most, const Log& lo
                                   static_cast<unsigned long long>(most));
 }
 
-Status checkNumbers(const oriel_generate_options& options, const Log& log) {
+Status checkNumbers(const ReplyChoices& options, const Log& log) {
   ORIEL_TRY(checkRange("temperature", options.temperature, 0, 100, log));
   ORIEL_TRY(checkRange("top-p", options.top_p, 0, 1, log));
   ORIEL_TRY(checkRange("min-p", options.min_p, -1, 1, log));
@@ -42,10 +43,6 @@ Status checkNumbers(const oriel_generate_options& options, const Log& log) {
                        SamplerState::kRecentTokens, log));
   ORIEL_TRY(
       checkCount("log-probabilities of a token", options.top_logprobs, Logprobs::kMostTop, log));
-  if (options.top_logprobs != 0 && options.logprobs == 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "top_logprobs are asked for without logprobs: set that, too");
-  }
   if (options.max_tokens != 0 && options.min_tokens > options.max_tokens) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a reply cannot have %u tokens at least and %u at most: ask for fewer or more",
@@ -54,15 +51,15 @@ Status checkNumbers(const oriel_generate_options& options, const Log& log) {
   return kOk;
 }
 
-Status readDraft(const oriel_draft& given, const Log& log, DraftUse* use) {
-  switch (rawEnum(given)) {
-    case ORIEL_DRAFT_AUTO:
+Status readDraft(const DraftChoice& given, const Log& log, DraftUse* use) {
+  switch (given) {
+    case DraftChoice::kAuto:
       *use = DraftUse::kAsItPays;
       return kOk;
-    case ORIEL_DRAFT_ALWAYS:
+    case DraftChoice::kAlways:
       *use = DraftUse::kAlways;
       return kOk;
-    case ORIEL_DRAFT_NEVER:
+    case DraftChoice::kNever:
       *use = DraftUse::kNever;
       return kOk;
   }
@@ -87,24 +84,18 @@ Status checkStopText(const char* text, size_t number, const Log& log) {
                         number + 1, bad);
 }
 
-Status checkStopTexts(const oriel_generate_options& options, const Log& log) {
-  ORIEL_TRY(checkCount("stop texts", options.stop_count, StopTexts::kMost, log));
-  if (options.stop == nullptr && options.stop_count != 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no stop texts, but a count: give both");
-  }
+Status checkStopTexts(const ReplyChoices& options, const Log& log) {
   for (size_t i = 0; i < options.stop_count; ++i) {
     ORIEL_TRY(checkStopText(options.stop[i], i, log));
   }
   return kOk;
 }
 
-Status checkBiases(const oriel_generate_options& options, uint32_t n_vocab, const Log& log) {
-  ORIEL_TRY(checkCount("logit biases", options.logit_bias_count, Sampler::kMaxBiases, log));
-  if (options.logit_bias == nullptr && options.logit_bias_count != 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no logit biases, but a count: give both");
-  }
+Status checkBiases(const ReplyChoices& options, uint32_t n_vocab, const Log& log) {
+  static_assert(kMostBiases == Sampler::kMaxBiases && kMostStops == StopTexts::kMost,
+                "as many as the sampler takes");
   for (size_t i = 0; i < options.logit_bias_count; ++i) {
-    const oriel_logit_bias& bias = options.logit_bias[i];
+    const LogitBias& bias = options.logit_bias[i];
     if (bias.id < 0 || static_cast<uint32_t>(bias.id) >= n_vocab) {
       return log.fail(ORIEL_ERROR_ARGUMENT,
                       "the logit bias of token %d is outside the vocabulary: use ids from 0 to %u",
@@ -122,17 +113,33 @@ Status checkBiases(const oriel_generate_options& options, uint32_t n_vocab, cons
 
 }  // namespace
 
-Status takeGenerateOptions(const oriel_generate_options* given, const Log& log,
-                           oriel_generate_options* options) {
-  ORIEL_TRY(takeOptions(given, "oriel_generate_options", log, options));
-  return applySettings(OptionScope::kReply, options->settings, options->setting_count, log, options,
-                       nullptr);
+Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyChoices* options) {
+  *options = {};
+  oriel_reply_options front;
+  ORIEL_TRY(takeOptions(given, "oriel_reply_options", log, &front));
+  options->max_tokens = front.max_tokens;
+  options->greedy = front.greedy;
+  options->temperature = front.temperature;
+  options->seed = front.seed;
+  options->json_schema = front.schema;
+  options->on_part = front.on_part;
+  options->part_user = front.part_user;
+  ORIEL_TRY(checkCount("stop texts", front.stop_count, kMostStops, log));
+  if (front.stop == nullptr && front.stop_count != 0) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no stop texts, but a count: give both");
+  }
+  std::copy_n(front.stop, front.stop_count, options->stop);
+  options->stop_count = front.stop_count;
+  ORIEL_TRY(applySettings(OptionScope::kReply, front.settings, front.setting_count, log, options,
+                          nullptr));
+  const auto bytesOf = [](const char* text) { return text != nullptr ? std::strlen(text) : 0; };
+  options->json_schema_bytes = bytesOf(options->json_schema);
+  options->grammar_bytes = bytesOf(options->grammar);
+  return kOk;
 }
 
-Status readGenerateOptions(const oriel_model& model, const oriel_generate_options* given,
-                           const Log& log, GenerateSettings* settings) {
-  oriel_generate_options options;
-  ORIEL_TRY(takeGenerateOptions(given, log, &options));
+Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options, const Log& log,
+                           GenerateSettings* settings) {
   ORIEL_TRY(checkNumbers(options, log));
   ORIEL_TRY(checkStopTexts(options, log));
   ORIEL_TRY(checkBiases(options, model.desc.n_vocab, log));
@@ -162,7 +169,7 @@ Status readGenerateOptions(const oriel_model& model, const oriel_generate_option
   settings->top_logprobs = options.top_logprobs;
   settings->on_part = options.on_part;
   settings->part_user = options.part_user;
-  settings->reads_calls = rawEnum(options.tool_choice) != ORIEL_TOOLS_NONE;
+  settings->reads_calls = options.tool_choice != ToolChoice::kNone;
   return kOk;
 }
 

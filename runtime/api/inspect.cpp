@@ -1,7 +1,7 @@
 // What a file is, whether or not this build can run it.
 #include <cstdio>
 
-#include "api/api.h"
+#include "api/describe.h"
 #include "chat/prove.h"
 #include "text/pretokenizer.h"
 
@@ -11,13 +11,13 @@ namespace {
 /// Keeps the reasons of failures instead of passing them on.
 class Reasons {
  public:
-  Reasons(oriel_file_info* info, const char* path) : info_(info), path_(path) {}
+  Reasons(FileInfo* info, const char* path) : info_(info), path_(path) {}
   Log log() { return {&Reasons::keep, this}; }
 
  private:
   static void keep(oriel_log_level level, const char* message, void* user) {
     const Reasons& self = *static_cast<Reasons*>(user);
-    oriel_file_info* const info = self.info_;
+    FileInfo* const info = self.info_;
     // What loading says begins with the file's name.
     const size_t name = std::strlen(self.path_);
     if (std::strncmp(message, self.path_, name) == 0 &&
@@ -30,7 +30,7 @@ class Reasons {
     }
   }
 
-  oriel_file_info* const info_;
+  FileInfo* const info_;
   const char* const path_;
 };
 
@@ -43,14 +43,14 @@ void readText(const GgufFile& file, const char* key, char (&out)[N]) {
 }
 
 /// "<architecture>.<suffix>"; 0 when it is not there, is a list or is too large to be true.
-uint32_t readNumber(const GgufFile& file, const oriel_file_info& info, const char* suffix) {
+uint32_t readNumber(const GgufFile& file, const FileInfo& info, const char* suffix) {
   char key[sizeof(info.architecture) + 64];
   std::snprintf(key, sizeof(key), "%s.%s", info.architecture, suffix);
   uint64_t value = 0;
   return file.getUint(key, &value) && value <= UINT32_MAX ? static_cast<uint32_t>(value) : 0;
 }
 
-void readShape(const GgufFile& file, oriel_file_info* info) {
+void readShape(const GgufFile& file, FileInfo* info) {
   info->n_layers = readNumber(file, *info, "block_count");
   info->n_heads = readNumber(file, *info, "attention.head_count");
   info->n_kv_heads = readNumber(file, *info, "attention.head_count_kv");
@@ -74,7 +74,7 @@ void readShape(const GgufFile& file, oriel_file_info* info) {
   }
 }
 
-void countTensors(const GgufFile& file, oriel_file_info* info) {
+void countTensors(const GgufFile& file, FileInfo* info) {
   constexpr uint32_t kRoom = sizeof(info->tensor_types) / sizeof(info->tensor_types[0]);
   uint64_t cursor = 0;
   GgufTensor tensor;
@@ -93,7 +93,7 @@ void countTensors(const GgufFile& file, oriel_file_info* info) {
     if (i == kRoom) {
       continue;
     }
-    oriel_tensor_type& type = info->tensor_types[i];
+    TensorTypeInfo& type = info->tensor_types[i];
     if (i == info->tensor_type_count) {
       ++info->tensor_type_count;
       copyText(name, std::strlen(name), type.name);
@@ -105,7 +105,7 @@ void countTensors(const GgufFile& file, oriel_file_info* info) {
 }
 
 Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, const Log& reasons,
-                     const Log& log, oriel_file_info* info) {
+                     const Log& log, FileInfo* info) {
   info->bos_id = info->eos_id = -1;
   Arena measure;
   Tokenizer* tokenizer = nullptr;
@@ -136,81 +136,132 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
   return kOk;
 }
 
+
+// What else loading would find wrong.
+Status tryToPlan(const char* path, const LoadOptions& options, const Log& reasons,
+                 const Log& log, FileInfo* info) {
+  LoadOptions plan_options = {};
+  plan_options.log = reasons.callback;
+  plan_options.log_user = reasons.user;
+  plan_options.allocator = options.allocator;
+  plan_options.calibration_file = "";  // whether it runs does not depend on it
+  PreparedModel prepared;
+  const Status status = prepareModel(path, plan_options, &prepared);
+  if (status.passing()) {
+    return log.fail(status.code(), "%s", info->missing[0]);
+  }
+  info->runs = status.ok() ? 1 : 0;
+  return kOk;
+}
+
+Status inspectFile(const char* path, const LoadOptions& options, FileInfo* info) {
+  const Log log = logOf(options);
+  ORIEL_TRY(checkAllocator(options, log));
+  const oriel_allocator& allocator = allocatorOf(options);
+  Reasons reasons(info, path);
+  {
+    ModelFile source;
+    ORIEL_TRY(source.open(path, allocator, log));
+    const GgufFile& file = source.gguf();
+    info->file_bytes = source.bytes();
+    readText(file, "general.architecture", info->architecture);
+    readText(file, "general.name", info->name);
+    readText(file, "general.size_label", info->size_label);
+    readText(file, "general.license", info->license);
+    readShape(file, info);
+    countTensors(file, info);
+    ChatTemplate chat = recogniseChat(file);
+    ORIEL_TRY(settleChat(allocator, {}, log, &chat));
+    copyText(chat.name(), std::strlen(chat.name()), info->chat_template);
+    ModelDesc desc;
+    TensorIndex tensors;
+    const Status described = readModelDesc(file, allocator, reasons.log(), &desc, &tensors);
+    if (described.passing()) {
+      return log.fail(described.code(), "%s", info->missing[0]);
+    }
+    if (described.ok()) {
+      describeContext(desc, info);
+    }
+    ORIEL_TRY(readTokenizer(file, allocator, reasons.log(), log, info));
+    ORIEL_TRY(source.expectUnchanged(log));
+    info->runs = described.ok() && info->missing_count == 0 ? 1 : 0;
+  }
+  return info->runs != 0 ? tryToPlan(path, options, reasons.log(), log, info) : Status(kOk);
+}
+
+void writeTensorTypes(const FileInfo& info, JsonWriter* out) {
+  out->object("tensor_types");
+  for (uint32_t i = 0; i < info.tensor_type_count; ++i) {
+    out->whole(info.tensor_types[i].name, info.tensor_types[i].tensors);
+  }
+  out->end();
+  out->object("tensor_sizes");
+  for (uint32_t i = 0; i < info.tensor_type_count; ++i) {
+    const TensorTypeInfo& type = info.tensor_types[i];
+    out->object(type.name);
+    out->whole("tensors", type.tensors);
+    out->whole("parameters", type.parameters);
+    out->whole("bytes", type.bytes);
+    out->end();
+  }
+  out->end();
+}
+
+void writeFile(const FileInfo& info, JsonWriter* out) {
+  out->object();
+  out->text("name", info.name);
+  out->text("architecture", info.architecture);
+  out->text("size_label", info.size_label);
+  out->text("license", info.license);
+  out->whole("n_layers", info.n_layers);
+  out->whole("n_heads", info.n_heads);
+  out->whole("n_kv_heads", info.n_kv_heads);
+  out->whole("head_dim", info.head_dim);
+  out->whole("n_embd", info.n_embd);
+  out->whole("n_ff", info.n_ff);
+  out->whole("n_vocab", info.n_vocab);
+  out->whole("n_experts", info.n_experts);
+  out->whole("context_train", info.context_train);
+  out->text("rope_scaling", info.rope_scaling);
+  writeGroups(info.groups, info.group_count, false, out);
+  out->whole("window_train", info.window_train);
+  out->whole("parameters", info.parameters);
+  out->whole("file_bytes", info.file_bytes);
+  out->whole("tensor_count", info.tensor_count);
+  writeTensorTypes(info, out);
+  out->text("tokenizer", info.tokenizer);
+  out->text("chat_template", info.chat_template);
+  info.bos_id < 0 ? out->null("bos_id") : out->signedWhole("bos_id", info.bos_id);
+  info.eos_id < 0 ? out->null("eos_id") : out->signedWhole("eos_id", info.eos_id);
+  out->flag("add_bos", info.add_bos != 0);
+  out->flag("runs", info.runs != 0);
+  out->list("missing");
+  for (uint32_t i = 0; i < info.missing_count; ++i) {
+    out->text(nullptr, info.missing[i]);
+  }
+  out->end();
+  out->end();
+}
+
 }  // namespace
 }  // namespace oriel_internal
 
 using namespace oriel_internal;
 
-oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_file_info* out) {
-  LoadOptions options;
-  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
-    return read.code();
-  }
-  if (const Status checked = checkResult(out, "oriel_file_info", logOf(options)); !checked.ok()) {
-    return checked.code();
-  }
-  if (path == nullptr) {
+oriel_status oriel_file_describe(const char* path, const oriel_options* given, char* json,
+                                 size_t capacity, size_t* needed) {
+  if (path == nullptr || !validBuffer(json, capacity, needed)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Log log = logOf(options);
-  if (const Status status = checkAllocator(options, log); !status.ok()) {
+  *needed = 0;
+  CallOptions options;
+  FileInfo info = {};
+  Status status = takeModelOptions(given, &options);
+  status = status.ok() ? inspectFile(path, options, &info) : status;
+  if (!status.ok()) {
     return status.code();
   }
-  const oriel_allocator& allocator = allocatorOf(options);
-  oriel_file_info info = {};
-  Reasons reasons(&info, path);
-  {
-    ModelFile source;
-    if (const Status status = source.open(path, allocator, log); !status.ok()) {
-      return status.code();
-    }
-    const GgufFile& file = source.gguf();
-    info.struct_size = sizeof(info);
-    info.file_bytes = source.bytes();
-    readText(file, "general.architecture", info.architecture);
-    readText(file, "general.name", info.name);
-    readText(file, "general.size_label", info.size_label);
-    readText(file, "general.license", info.license);
-    readShape(file, &info);
-    countTensors(file, &info);
-    ChatTemplate chat = recogniseChat(file);
-    if (const Status status = settleChat(allocator, {}, log, &chat); !status.ok()) {
-      return status.code();
-    }
-    copyText(chat.name(), std::strlen(chat.name()), info.chat_template);
-    ModelDesc desc;
-    TensorIndex tensors;
-    const Status described = readModelDesc(file, allocator, reasons.log(), &desc, &tensors);
-    if (described.passing()) {
-      return log.fail(described.code(), "%s", info.missing[0]).code();
-    }
-    if (described.ok()) {
-      describeContext(desc, &info);
-    }
-    if (const Status status = readTokenizer(file, allocator, reasons.log(), log, &info);
-        !status.ok()) {
-      return status.code();
-    }
-    if (const Status status = source.expectUnchanged(log); !status.ok()) {
-      return status.code();
-    }
-    info.runs = described.ok() && info.missing_count == 0 ? 1 : 0;
-  }
-  if (info.runs != 0) {
-    // What else loading would find wrong.
-    oriel_options plan_options = {};
-    plan_options.struct_size = sizeof(plan_options);
-    plan_options.log = reasons.log().callback;
-    plan_options.log_user = reasons.log().user;
-    plan_options.allocator = options.allocator;
-    plan_options.calibration_file = "";  // whether it runs does not depend on it
-    PreparedModel prepared;
-    const Status status = prepareModel(path, plan_options, &prepared);
-    if (status.passing()) {
-      return log.fail(status.code(), "%s", info.missing[0]).code();
-    }
-    info.runs = status.ok() ? 1 : 0;
-  }
-  writeResult(info, out);
-  return ORIEL_OK;
+  JsonWriter out(json, capacity);
+  writeFile(info, &out);
+  return out.finish(needed);
 }

@@ -1,4 +1,4 @@
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 
 #include "api/api.h"
 

@@ -7,7 +7,7 @@
 namespace oriel_internal {
 
 Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const PlanShape& shape,
-                   const char* path, const oriel_options& options, const Log& log, Arena* arena,
+                   const char* path, const LoadOptions& options, const Log& log, Arena* arena,
                    ModelParts* parts) {
   ORIEL_TRY(buildPlan(prepared.tensors, desc, prepared.totals, shape.cache, shape.formats,
                       shape.chunk, log, arena, &parts->plan));
@@ -57,7 +57,7 @@ uint64_t measureSession(const PreparedModel& prepared, const Plan& plan, uint32_
 
 }  // namespace
 
-Status planWith(const OnFile& on_file, const char* path, const oriel_options& options,
+Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options,
                 const Log& log, PreparedModel* prepared, BudgetRequest* request) {
   ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
   prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);

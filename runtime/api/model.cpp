@@ -54,11 +54,10 @@ void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint6
 }
 
 void describeFile(const PreparedModel& prepared, oriel_model* model) {
-  oriel_model_info& info = model->info;
+  ModelInfo& info = model->info;
   const GgufFile& file = prepared.source.gguf();
   const ModelDesc& desc = prepared.desc;
   const Tokenizer& tokenizer = *model->tokenizer;
-  info.struct_size = sizeof(info);
   GgufString text;
   if (file.getString("general.architecture", &text)) {
     copyText(text.data, text.bytes, info.architecture);
@@ -88,7 +87,7 @@ void describeFile(const PreparedModel& prepared, oriel_model* model) {
 }  // namespace
 
 void describeDevice(oriel_model* model) {
-  oriel_model_info& info = model->info;
+  ModelInfo& info = model->info;
   const char* device = model->executor != nullptr ? model->executor->deviceName() : "none";
   const char* driver = model->executor != nullptr ? model->executor->driverName() : "";
   copyText(device, std::strlen(device), info.device);
@@ -113,7 +112,7 @@ Status refuse(const PreparedModel& prepared, const Log& log) {
                   static_cast<unsigned long long>(prepared.budget.minimum_bytes));
 }
 
-void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
+void logPlan(const PlanResult& plan, const char* device, const Log& log) {
   log.write(ORIEL_LOG_INFO,
             "loaded on %s: %llu of %llu bytes for a window of %u tokens and %u sinks, %u tokens at "
             "a time",
@@ -122,21 +121,10 @@ void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
             plan.sink_tokens, plan.chunk_tokens);
 }
 
-// Everything after the model's block exists. What it made so far is undone by oriel_model_free.
-Status loadInto(const oriel_options& options, const char* path, PreparedModel* prepared,
-                LoadProgress* progress, Arena* arena, oriel_model* model) {
-  const StopCheck stop = progress->stop();
-  const Log log = logOf(options);
-  model->device_log.init({options.log, options.log_user, &model->device_error});
-  const Log shared = model->device_log.log();
-  const GgufFile& file = prepared->source.gguf();
-  const bool has_device = options.device != ORIEL_DEVICE_NONE;
-  uint64_t hash = 0;
-  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
-  if (prepared->constraints) {
-    ORIEL_TRY(
-        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
-  }
+}  // namespace
+
+Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
+                 oriel_model* model) {
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);
   ORIEL_TRY(settleChat(model->allocator, stop, log, &model->chat));
@@ -156,6 +144,27 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     }
   }
   model->reply_forms = replyFormsOf(model->chat);
+  return kOk;
+}
+
+namespace {
+
+// Everything after the model's block exists. What it made so far is undone by oriel_model_free.
+Status loadInto(const LoadOptions& options, const char* path, PreparedModel* prepared,
+                LoadProgress* progress, Arena* arena, oriel_model* model) {
+  const StopCheck stop = progress->stop();
+  const Log log = logOf(options);
+  model->device_log.init({options.log, options.log_user, &model->device_error});
+  const Log shared = model->device_log.log();
+  const GgufFile& file = prepared->source.gguf();
+  const bool has_device = options.device != DeviceKind::kNone;
+  uint64_t hash = 0;
+  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
+  if (prepared->constraints) {
+    ORIEL_TRY(
+        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
+  }
+  ORIEL_TRY(buildChat(file, stop, log, arena, model));
   describeFile(*prepared, model);
   if (has_device) {
     model->desc = prepared->desc;
@@ -222,7 +231,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
 }
 
 /// What the model's own logs have kept of a load that fails.
-void handOverLine(const oriel_model& model, const oriel_options& options) {
+void handOverLine(const oriel_model& model, const LoadOptions& options) {
   if (!wantsLine(options) || options.error_line[0] != '\0') {
     return;
   }
@@ -233,12 +242,12 @@ void handOverLine(const oriel_model& model, const oriel_options& options) {
 
 // Not inlined: the plan in the making takes 80 KiB of stack, on which no kernel for the prefix should stand. On failure
 // *out may be a model to be freed.
-[[gnu::noinline]] Status loadModel(const oriel_options& options, const char* path,
+[[gnu::noinline]] Status loadModel(const LoadOptions& options, const char* path,
                                    LoadProgress* progress, oriel_model** out) {
   const Log log = logOf(options);
   PreparedModel prepared;
   ORIEL_TRY(prepareModel(path, options, &prepared, progress->stop()));
-  if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
+  if (options.device != DeviceKind::kNone && !prepared.budget.fits) {
     return refuse(prepared, log);
   }
   ORIEL_TRY(checkRecallFolder(options, prepared.recall, log));
@@ -298,7 +307,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   if (out != nullptr) {
     *out = nullptr;
   }
-  LoadOptions options;
+  CallOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }
@@ -351,46 +360,3 @@ void oriel_model_free(oriel_model* model) {
   release(allocator, model, bytes);
 }
 
-oriel_status oriel_model_get_info(const oriel_model* model, oriel_model_info* info) {
-  if (model == nullptr || !validResult(info)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  const std::lock_guard<std::mutex> lock(model->device_mutex);
-  writeResult(model->info, info);
-  return ORIEL_OK;
-}
-
-oriel_status oriel_model_get_plan(const oriel_model* model, oriel_plan* plan) {
-  if (model == nullptr || !validResult(plan)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  writeResult(model->plan_result, plan);
-  return ORIEL_OK;
-}
-
-oriel_status oriel_model_get_layer_formats(const oriel_model* model, oriel_layer_formats* layers,
-                                           size_t capacity, size_t* needed) {
-  if (model == nullptr || needed == nullptr || (layers == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  *needed = model->desc.n_layers;
-  if (*needed > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  const CacheFormats& formats = model->plan.formats;
-  for (uint32_t layer = 0; layer < model->desc.n_layers; ++layer) {
-    const uint32_t owner = model->desc.layers[layer].memory_of;
-    layers[layer] = {ORIEL_KV_AUTO, ORIEL_KV_AUTO};
-    if (isRounded(model->desc, owner)) {
-      layers[layer] = {publicFormat(formats.keys(owner)), publicFormat(formats.values(owner))};
-    }
-  }
-  return ORIEL_OK;
-}

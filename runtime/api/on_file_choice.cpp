@@ -12,14 +12,14 @@ namespace {
 
 class OnFileChoice {
  public:
-  OnFileChoice(const oriel_options& options, const Log& log, const OnFilePlanner& planner,
+  OnFileChoice(const LoadOptions& options, const Log& log, const OnFilePlanner& planner,
                const BudgetRequest& request, PreparedModel* prepared)
       : options_(options),
         log_(log),
         planner_(planner),
         prepared_(prepared),
         request_(request),
-        mode_(rawEnum(options.on_file)),
+        mode_(options.on_file),
         experts_(expertLimits(prepared->desc)) {}
 
   Status run() {
@@ -30,11 +30,11 @@ class OnFileChoice {
       ORIEL_TRY(checkSlots());
       return plan(options_.expert_slots);
     }
-    const bool may_stay = mode_ == ORIEL_ON_FILE_AUTO || mode_ == ORIEL_ON_FILE_ALL;
+    const bool may_stay = mode_ == Offload::kAuto || mode_ == Offload::kAll;
     if (!may_stay) {
       return plan(0);
     }
-    least_slots_ = mode_ == ORIEL_ON_FILE_AUTO
+    least_slots_ = mode_ == Offload::kAuto
                        ? 0
                        : experts_.used;  // which says what is wrong where nothing is possible
     weighAll();
@@ -45,7 +45,7 @@ class OnFileChoice {
 
  private:
   Status checkSlots() const {
-    if (mode_ == ORIEL_ON_FILE_NONE || mode_ == ORIEL_ON_FILE_ROWS) {
+    if (mode_ == Offload::kNone || mode_ == Offload::kRows) {
       return log_.fail(
           ORIEL_ERROR_ARGUMENT,
           "slots are for experts on file, and all are to be held: ask for one of both");
@@ -60,7 +60,7 @@ class OnFileChoice {
 
   OnFile with(uint32_t slots) const {
     OnFile on_file;
-    on_file.rows = mode_ != ORIEL_ON_FILE_NONE;
+    on_file.rows = mode_ != Offload::kNone;
     on_file.expert_slots = slots;
     return on_file;
   }
@@ -82,7 +82,7 @@ class OnFileChoice {
   }
   // All slots are for apps that want them.
   uint32_t fewestRounds() const {
-    return mode_ == ORIEL_ON_FILE_ALL || experts_.count == 1 ? 1 : 2;
+    return mode_ == Offload::kAll || experts_.count == 1 ? 1 : 2;
   }
 
   // The least memory and the least expected loss. Without a least speed, both are those of the fewest slots for some number
@@ -96,7 +96,7 @@ class OnFileChoice {
         weigh(slots);
       }
     }
-    if (mode_ == ORIEL_ON_FILE_AUTO) {
+    if (mode_ == Offload::kAuto) {
       weigh(0);
     }
   }
@@ -174,12 +174,12 @@ class OnFileChoice {
     return low;
   }
 
-  const oriel_options& options_;
+  const LoadOptions& options_;
   const Log& log_;
   const OnFilePlanner& planner_;
   PreparedModel* const prepared_;
   BudgetRequest request_;
-  const int mode_;
+  const Offload mode_;
   const ExpertLimits experts_;
   Budget least_;  ///< of the number of slots that needs the least memory
   uint32_t least_slots_ = 0;
@@ -190,7 +190,7 @@ class OnFileChoice {
 
 }  // namespace
 
-Status chooseOnFile(const oriel_options& options, const Log& log, const OnFilePlanner& planner,
+Status chooseOnFile(const LoadOptions& options, const Log& log, const OnFilePlanner& planner,
                     const BudgetRequest& request, PreparedModel* prepared) {
   return OnFileChoice(options, log, planner, request, prepared).run();
 }

@@ -15,7 +15,7 @@ struct OnFilePlanner {
 /// Rows stay unless the options hold them. Of experts, formats and window come first: each layer gets the most slots that
 /// do not raise the expected loss, or all experts are held. Leaves the plan of the choice in `prepared`, whose description
 /// is there; its least memory is that of the choice that needs least.
-Status chooseOnFile(const oriel_options& options, const Log& log, const OnFilePlanner& planner,
+Status chooseOnFile(const LoadOptions& options, const Log& log, const OnFilePlanner& planner,
                     const BudgetRequest& request, PreparedModel* prepared);
 
 }  // namespace oriel_internal

@@ -6,32 +6,24 @@
 namespace oriel_internal {
 namespace {
 
-oriel_state_format publicStateFormat(StateFormat format) {
+StateChoice publicStateFormat(StateFormat format) {
   switch (format) {
     case StateFormat::kF32:
-      return ORIEL_STATE_F32;
+      return StateChoice::kF32;
     case StateFormat::kF16:
-      return ORIEL_STATE_F16;
+      return StateChoice::kF16;
     case StateFormat::kInt8:
-      return ORIEL_STATE_INT8;
+      return StateChoice::kInt8;
   }
-  return ORIEL_STATE_AUTO;
+  return StateChoice::kAuto;
 }
 
-oriel_refusal publicRefusal(Refusal refusal) {
-  switch (refusal) {
-    case Refusal::kNot:
-      break;
-    case Refusal::kQuality:
-      return ORIEL_REFUSED_QUALITY;
-    case Refusal::kSpeed:
-      return ORIEL_REFUSED_SPEED;
-  }
-  return ORIEL_REFUSED_NOT;
+const char* refusalText(Refusal refusal) {
+  return refusal == Refusal::kQuality ? "quality" : refusal == Refusal::kSpeed ? "speed" : nullptr;
 }
 
-oriel_step_cost publicCost(const StepCost& cost) {
-  oriel_step_cost out = {};
+StepSeconds publicCost(const StepCost& cost) {
+  StepSeconds out = {};
   out.tokens = cost.tokens;
   out.overhead_s = cost.overhead_s;
   out.weights_s = cost.weights_s;
@@ -46,7 +38,7 @@ oriel_step_cost publicCost(const StepCost& cost) {
 }
 
 // What several sessions take. The last one's share is what a plan for one less, with the same windows, would save.
-void describeSessions(const PreparedModel& prepared, oriel_plan* plan) {
+void describeSessions(const PreparedModel& prepared, PlanResult* plan) {
   const Budget& budget = prepared.budget;
   const SessionWindows& sessions = prepared.sessions;
   static_assert(sizeof(plan->session_windows) / sizeof(plan->session_windows[0]) == kMaxSessions,
@@ -83,7 +75,7 @@ uint32_t shortestWindow(const BudgetChoice& choice, uint32_t n_layers) {
 }
 
 // What the same window would take less without guesses.
-void describeDrafts(const PreparedModel& prepared, oriel_plan* plan) {
+void describeDrafts(const PreparedModel& prepared, PlanResult* plan) {
   const Budget& budget = prepared.budget;
   if (budget.cache.drafts == 0) {
     return;
@@ -99,7 +91,7 @@ void describeDrafts(const PreparedModel& prepared, oriel_plan* plan) {
 }
 
 // The slots in all sessions, and the index over their files. A longer window would have had them.
-void describeRecall(const PreparedModel& prepared, oriel_plan* plan) {
+void describeRecall(const PreparedModel& prepared, PlanResult* plan) {
   const Budget& budget = prepared.budget;
   const RecallSettings& recall = prepared.recall;
   plan->sink_tokens -= recall.tokens;
@@ -125,11 +117,10 @@ void describeRecall(const PreparedModel& prepared, oriel_plan* plan) {
 
 }  // namespace
 
-oriel_plan planResult(const PreparedModel& prepared) {
+PlanResult planResult(const PreparedModel& prepared) {
   const Budget& budget = prepared.budget;
   const ModelDesc& desc = prepared.desc;
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  PlanResult plan = {};
   // Without the weights nobody can say.
   plan.fits = budget.fits && !prepared.weights_unknown ? 1 : 0;
   plan.memory_bytes = prepared.memory_bytes;
@@ -145,31 +136,31 @@ oriel_plan planResult(const PreparedModel& prepared) {
   static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
     if (budget.formats.keysRaised(layer)) {
-      ++plan.raised_layers;
       uint64_t* why =
           budget.formats.raisedByNorm(layer) ? plan.raised_by_norm : plan.raised_by_bias;
       why[layer / 64] |= uint64_t{1} << (layer % 64);
     }
   }
   static_assert(sizeof(plan.window_shares) == kMaxLayers, "a number for each layer");
+  plan.layer_count = desc.n_layers;
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
     plan.window_shares[layer] = static_cast<uint8_t>(desc.viewOf(layer).parts);
   }
   describeGroups(desc, &plan);
   for (uint32_t i = 0; i < plan.group_count; ++i) {
     const CacheShape shape = viewShape(desc.views[i], budget.cache);
-    oriel_layer_group& group = plan.groups[i];
+    LayerGroup& group = plan.groups[i];
     // What published figures count is the window the layers were trained with, however little the session sees.
     const bool trained =
-        group.kind == ORIEL_LAYERS_SLIDING || group.kind == ORIEL_LAYERS_CONVOLUTION;
+        group.kind == GroupKind::kSliding || group.kind == GroupKind::kConvolution;
     const uint32_t window = trained ? group.window_tokens : shape.window;
     forEachMemory(desc, budget.cache, budget.formats, [&](const Memory& memory) {
       group.bytes_per_token += memory.view == i ? memory.slotBytes() : 0;
     });
-    group.bytes = group.bytes_per_token * (group.kind == ORIEL_LAYERS_STATE ? shape.ring : window);
-    group.window_tokens = group.kind == ORIEL_LAYERS_STATE ? 0 : shape.window;
+    group.bytes = group.bytes_per_token * (group.kind == GroupKind::kState ? shape.ring : window);
+    group.window_tokens = group.kind == GroupKind::kState ? 0 : shape.window;
     group.ring_tokens = shape.ring;
-    if (group.kind == ORIEL_LAYERS_STATE) {
+    if (group.kind == GroupKind::kState) {
       plan.state_bytes += group.bytes;
       plan.state_slots = shape.ring;
       plan.checkpoints = budget.cache.checkpoints;
@@ -201,7 +192,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
   for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {
     const BudgetChoice& choice = budget.choices[plan.choice_count];
-    oriel_plan_choice& out = plan.choices[plan.choice_count];
+    PlanChoice& out = plan.choices[plan.choice_count];
     out.k_format = publicFormat(choice.formats.k);
     out.v_format = publicFormat(choice.formats.v);
     out.fits = choice.fits && !prepared.weights_unknown ? 1 : 0;
@@ -211,11 +202,11 @@ oriel_plan planResult(const PreparedModel& prepared) {
     out.total_bytes = choice.bytes.total();
     out.minimum_bytes = prepared.weights_unknown ? 0 : choice.minimum_bytes;
     out.loss_nats = choice.loss;
-    out.refused = publicRefusal(choice.refused);
+    out.refused = refusalText(choice.refused);
     out.decode_tokens_per_s = choice.decode_tokens_per_s;
   }
   plan.state_format =
-      desc.keepsStates() ? publicStateFormat(budget.formats.state) : ORIEL_STATE_AUTO;
+      desc.keepsStates() ? publicStateFormat(budget.formats.state) : StateChoice::kAuto;
   plan.on_file_bytes = prepared.totals.on_file_bytes;
   plan.expert_slots = prepared.totals.on_file.expert_slots;
   plan.expert_count = prepared.work.expert_count;

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "api/api.h"
+#include "api/describe.h"
 #include "api/calibration.h"
 #include "api/on_file.h"
 #include "api/on_file_choice.h"
@@ -22,7 +22,7 @@ constexpr uint32_t kModelDrafts = 3;
 constexpr uint64_t kDefaultMemoryBytes = 1ull << 30;
 
 // With 32-bit addresses a system may have more than a process can use.
-uint64_t memoryCap(const oriel_options& options) {
+uint64_t memoryCap(const LoadOptions& options) {
   constexpr uint64_t kAddresses = SIZE_MAX;
   if (options.memory_bytes != 0) {
     return std::min<uint64_t>(options.memory_bytes, kAddresses);
@@ -39,21 +39,11 @@ bool readWanted(const oriel_kv_format& wanted, bool* fixed, KvFormat* format) {
 }
 
 // As readWanted; f32 as long as nobody chooses.
-bool readWantedState(const oriel_state_format& wanted, bool* fixed, StateFormat* format) {
-  *format = StateFormat::kF32;
-  *fixed = rawEnum(wanted) != ORIEL_STATE_AUTO;
-  switch (rawEnum(wanted)) {
-    case ORIEL_STATE_AUTO:
-    case ORIEL_STATE_F32:
-      return true;
-    case ORIEL_STATE_F16:
-      *format = StateFormat::kF16;
-      return true;
-    case ORIEL_STATE_INT8:
-      *format = StateFormat::kInt8;
-      return true;
-  }
-  return false;
+void readWantedState(StateChoice wanted, bool* fixed, StateFormat* format) {
+  *fixed = wanted != StateChoice::kAuto;
+  *format = wanted == StateChoice::kF16    ? StateFormat::kF16
+            : wanted == StateChoice::kInt8 ? StateFormat::kInt8
+                                           : StateFormat::kF32;
 }
 
 // False for what no measurement can give.
@@ -121,7 +111,7 @@ bool readFormat(int wanted, KvFormat* format) {
   return false;
 }
 
-Status checkAllocator(const oriel_options& options, const Log& log) {
+Status checkAllocator(const LoadOptions& options, const Log& log) {
   if (options.allocator != nullptr &&
       (options.allocator->allocate == nullptr || options.allocator->release == nullptr)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "the allocator lacks a function: give both, or none");
@@ -129,27 +119,15 @@ Status checkAllocator(const oriel_options& options, const Log& log) {
   return kOk;
 }
 
-Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request) {
+Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* request) {
   *request = BudgetRequest();
-  const int device = rawEnum(options.device);
-  if (device < ORIEL_DEVICE_AUTO || device > ORIEL_DEVICE_NONE) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "device kind %d is not known: use one of oriel_device_kind", device);
-  }
-  const int on_file = rawEnum(options.on_file);
-  if (on_file < ORIEL_ON_FILE_AUTO || on_file > ORIEL_ON_FILE_ALL) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "what stays on file, %d, is not known: use one of oriel_on_file", on_file);
-  }
   ORIEL_TRY(checkDeviceTrust(options, log));
   ORIEL_TRY(checkAllocator(options, log));
   if (!readWanted(options.k_format, &request->fixed_k, &request->formats.k) ||
       !readWanted(options.v_format, &request->fixed_v, &request->formats.v)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
   }
-  if (!readWantedState(options.state_format, &request->fixed_state, &request->formats.state)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a format of states is not known: use f32, f16 or int8");
-  }
+  readWantedState(options.state_format, &request->fixed_state, &request->formats.state);
   if (activationBits(options) != 16 && activationBits(options) != 8) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "activations of %u bits are not known: use 16 or 8",
                     options.activation_bits);
@@ -173,7 +151,7 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   request->memory_bytes = memoryCap(options);
   const bool whole = options.window_tokens == ORIEL_WINDOW_MAX;
   request->window = whole ? 0 : options.window_tokens;
-  request->most_window = whole ? kMaxWindow : ORIEL_WINDOW_DEFAULT;
+  request->most_window = whole ? kMaxWindow : kDefaultWindow;
   request->min_window = options.min_window_tokens;
   request->sinks = sinksOf(options);
   request->pinned = options.pinned_tokens;
@@ -195,7 +173,7 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
 }
 
 // What the app wants in place of what was measured.
-Status readWindowShares(const oriel_options& options, const Log& log, LossModel* loss,
+Status readWindowShares(const LoadOptions& options, const Log& log, LossModel* loss,
                         ModelDesc* desc) {
   if (options.window_shares == nullptr) {
     return kOk;
@@ -227,7 +205,7 @@ uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file) {
              : prepared.drafts;
 }
 
-Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
+Status readModelRequest(const LoadOptions& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request) {
   const uint32_t n_layers = prepared->desc.n_layers;
   const Calibration measured = prepared->calibrated ? prepared->measured.constants : Calibration();
@@ -269,7 +247,7 @@ Status readModelRequest(const oriel_options& options, const Log& log, PreparedMo
 namespace {
 
 // The model that guesses, as part of the description and of the tensors of the model that it guesses for.
-Status addDraftModel(const oriel_options& options, const Log& log, const StopCheck& stop,
+Status addDraftModel(const LoadOptions& options, const Log& log, const StopCheck& stop,
                      PreparedModel* prepared) {
   if (options.draft_model == nullptr) {
     return kOk;
@@ -318,7 +296,7 @@ Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const
 /// What planWith() needs, for chooseOnFile().
 struct FilePlanner {
   const char* path;
-  const oriel_options& options;
+  const LoadOptions& options;
   const StopCheck& stop;
   PreparedModel* prepared;
 
@@ -331,17 +309,12 @@ struct FilePlanner {
 
 }  // namespace
 
-Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared,
+Status prepareModel(const char* path, const LoadOptions& options, PreparedModel* prepared,
                     const StopCheck& stop) {
   const Log log = logOf(options);
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
-  if (options.device != ORIEL_DEVICE_NONE) {
-    uint32_t prefix_tokens = 0;
-    ORIEL_TRY(countPrefix(path, options, log, &prefix_tokens));
-    ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
-  }
   prepared->transcript_bytes = options.transcript_bytes;
   prepared->drafts = options.draft_tokens != 0        ? options.draft_tokens
                      : options.draft_model != nullptr ? kModelDrafts
@@ -350,11 +323,16 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log, stop));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
+  if (options.device != DeviceKind::kNone) {
+    uint32_t prefix_tokens = 0;
+    ORIEL_TRY(countPrefix(file, options, stop, log, &prefix_tokens));
+    ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
+  }
 
   Arena model_arena;
   (void)model_arena.take<uint8_t>(sizeof(oriel_model));
   Tokenizer* tokenizer = nullptr;
-  if (options.device == ORIEL_DEVICE_NONE) {
+  if (options.device == DeviceKind::kNone) {
     // A file of an architecture that cannot run here still has a tokenizer.
     ErrorLine why;
     const Status described = readModelDesc(file, allocatorOf(options), Log{nullptr, nullptr, &why},
@@ -424,15 +402,16 @@ void takeWindowProfile(PreparedModel* prepared) {
 
 using namespace oriel_internal;
 
-oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel_plan* plan) {
-  LoadOptions options;
+namespace {
+
+/// use(plan) with the plan for a file.
+template <typename Use>
+oriel_status planFile(const char* path, const oriel_options* given, const Use& use) {
+  CallOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }
-  if (const Status checked = checkResult(plan, "oriel_plan", logOf(options)); !checked.ok()) {
-    return checked.code();
-  }
-  if (path == nullptr || rawEnum(options.device) == ORIEL_DEVICE_NONE) {
+  if (path == nullptr || options.device == DeviceKind::kNone) {
     return ORIEL_ERROR_ARGUMENT;
   }
   PreparedModel prepared;
@@ -440,9 +419,34 @@ oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel
   if (status.ok()) {
     status = prepared.source.expectUnchanged(logOf(options));
   }
-  if (status.ok()) {
-    warnBeyondTraining(prepared, logOf(options));
-    writeResult(planResult(prepared), plan);
+  if (!status.ok()) {
+    return status.code();
   }
-  return status.code();
+  warnBeyondTraining(prepared, logOf(options));
+  return use(planResult(prepared));
+}
+
+}  // namespace
+
+oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel_plan* plan) {
+  if (!validResult(plan)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return planFile(path, given, [&](const PlanResult& result) {
+    writeResult(publicPlan(result), plan);
+    return ORIEL_OK;
+  });
+}
+
+oriel_status oriel_plan_describe(const char* path, const oriel_options* given, char* json,
+                                 size_t capacity, size_t* needed) {
+  if (!validBuffer(json, capacity, needed)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  return planFile(path, given, [&](const PlanResult& result) {
+    JsonWriter out(json, capacity);
+    writePlanObject(nullptr, result, &out);
+    return out.finish(needed);
+  });
 }

@@ -7,14 +7,14 @@
 namespace oriel_internal {
 
 /// *settings, but for the folder; of no tokens where nothing was asked for, or the model does without.
-Status readRecall(const oriel_options& options, const ModelDesc& desc, const Log& log,
+Status readRecall(const LoadOptions& options, const ModelDesc& desc, const Log& log,
                   RecallSettings* settings);
 
 /// The folder of the sessions' files, in `arena`; measures likewise. Null where there are none.
-const char* takeRecallFolder(const oriel_options& options, const RecallSettings& settings,
+const char* takeRecallFolder(const LoadOptions& options, const RecallSettings& settings,
                              Arena* arena);
 /// ORIEL_ERROR_ARGUMENT where files are wanted and no folder was given.
-Status checkRecallFolder(const oriel_options& options, const RecallSettings& settings,
+Status checkRecallFolder(const LoadOptions& options, const RecallSettings& settings,
                          const Log& log);
 
 }  // namespace oriel_internal

@@ -7,7 +7,7 @@
 #include "exec/executor.h"
 #include "exec/load_weights.h"
 #include "gguf/model_file.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "os/os.h"
 
 struct oriel_model;

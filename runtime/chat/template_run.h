@@ -74,7 +74,7 @@ class TemplateRun {
   uint32_t n_given_ = 0;
 };
 
-/// Reads tools as oriel_chat_options gives them; each becomes {"type": "function", "function": {...}}. Null: none.
+/// Reads tools as ChatSettings gives them; each becomes {"type": "function", "function": {...}}. Null: none.
 Status readTools(const JsonText& json, const StopCheck& stop, const Log& log, Scratch* scratch,
                  const JsonValue** tools);
 /// Reads the template's variables, an object. ORIEL_ERROR_ARGUMENT for a name that Oriel sets. Null: none.

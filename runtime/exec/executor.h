@@ -289,7 +289,7 @@ struct ExecutorOptions {
   uint32_t cpu_threads = 0;        ///< of the CPU executor; 0: one per core, at most 8
   ExpertFetch* experts = nullptr;  ///< where the plan has experts on file
   const char* cache_dir = nullptr;
-  const char* disabled_features = nullptr;  ///< as in oriel_options
+  const char* disabled_features = nullptr;  ///< as in LoadOptions
   const char* enabled_features = nullptr;   ///< likewise
   /// Where what was found out about drivers is kept, and marked while they are at work; null: nowhere.
   const char* trust_dir = nullptr;

@@ -1,4 +1,4 @@
-// Optional features of Vulkan devices by the names that oriel_options.disabled_features takes. The baseline
+// Optional features of Vulkan devices by the names that LoadOptions.disabled_features takes. The baseline
 // needs none of them.
 #pragma once
 
@@ -33,7 +33,7 @@ constexpr uint32_t featureBit(VulkanFeature feature) {
   return 1u << static_cast<uint32_t>(feature);
 }
 
-/// What else oriel_options.enabled_features may name: submissions of any length where a device is known to lose itself
+/// What else LoadOptions.enabled_features may name: submissions of any length where a device is known to lose itself
 /// over long ones, and a device that is not to be used at all. Not among "all".
 constexpr uint32_t kLongSubmissions = kVulkanFeatures;
 constexpr uint32_t kDeviceItself = kVulkanFeatures + 1;
@@ -42,7 +42,7 @@ constexpr const char* kOverrideNames[] = {"long_submissions", "device"};
 /// Reads names separated by commas ("all": every one; null: none) into a set of bits, one per entry of
 /// kVulkanFeatureNames. ORIEL_ERROR_ARGUMENT, the log saying which names there are, for any other.
 Status readFeatureNames(const char* names, const Log& log, uint32_t* bits);
-/// The same of oriel_options.enabled_features, which may name kOverrideNames, too.
+/// The same of LoadOptions.enabled_features, which may name kOverrideNames, too.
 Status readOverrideNames(const char* names, const Log& log, uint32_t* bits);
 
 /// Adds an item to a list that is separated by commas.

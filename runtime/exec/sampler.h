@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/choices.h"
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/wipe.h"
@@ -23,7 +24,7 @@ struct SamplerOptions {
   uint32_t repeat_window =
       64;  ///< tokens that the three look back; at most SamplerState::kRecentTokens
   /// Read by start() only; at most Sampler::kMaxBiases. Finite or -INFINITY; of one token they add up.
-  const oriel_logit_bias* biases = nullptr;
+  const LogitBias* biases = nullptr;
   uint32_t n_biases = 0;
   uint64_t seed = 0;
 };

@@ -483,9 +483,8 @@ void Session::markTurn(uint64_t start) {
   ids_.addMark(position_ - 1, TokenIds::kTurn);
 }
 
-oriel_view Session::view() const {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
+SessionView Session::view() const {
+  SessionView view = {};
   view.position = position_;
   view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache_.sinks));
   view.first_visible = view.sinks_used;

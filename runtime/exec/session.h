@@ -1,6 +1,7 @@
 // A conversation in progress: feeds tokens to an executor, keeps the position, chooses what comes next.
 #pragma once
 
+#include "base/descriptions.h"
 #include "base/workspace.h"
 #include "chat/turn.h"
 #include "exec/call_cancel.h"
@@ -72,7 +73,7 @@ struct SessionContext {
   uint64_t transcript_bytes = 0;  ///< room for messages; 0: they are not kept
   uint32_t drafts = 0;            ///< guesses that a step may verify; the plan has rows for so many
   RecallSettings recall;          ///< what left the window may come back
-  /// As oriel_session_options says.
+  /// As SessionSettings says.
   oriel_progress_fn progress = nullptr;
   void* progress_user = nullptr;
 };
@@ -317,7 +318,7 @@ class Session {
   /// Ids of the tokens from `first` on that are held, up to the first that is not: `*count` of them, copied where
   /// there is room for all. False: token `first` is gone, or still to come.
   bool heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const;
-  oriel_view view() const;
+  SessionView view() const;
 
  private:
   Session(const SessionContext& context, uint64_t first_position, bool whole_turns,

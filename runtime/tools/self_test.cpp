@@ -22,7 +22,7 @@ constexpr MatmulUse kTimedUses[] = {MatmulUse::kVector, MatmulUse::kChunk};
 constexpr uint32_t kTimeoutMs = 600000;
 
 struct DeviceChoice {
-  oriel_options options;
+  LoadOptions options;
   oriel_allocator allocator;
   mutable bool begun = false;  // the first executor forgets what was known
 };
@@ -30,7 +30,7 @@ struct DeviceChoice {
 Status makeForChecks(const void* context, const Plan& plan, bool baseline,
                      const ExecutorMemory& memory, Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  oriel_options options = choice.options;
+  LoadOptions options = choice.options;
   if (baseline) {
     options.disabled_features = "all";
   }
@@ -99,12 +99,12 @@ void describeSummary(const SelfTestSummary& summary, oriel_self_test_result* res
   result->skipped = summary.skipped;
 }
 
-Status selfTest(const oriel_options& options, oriel_check_fn on_check,
+Status selfTest(const LoadOptions& options, oriel_check_fn on_check,
                 oriel_candidate_fn on_candidate, void* user, oriel_self_test_result* result) {
   const Log log = logOf(options);
   BudgetRequest checked;
   ORIEL_TRY(readRequest(options, log, &checked));
-  if (options.device == ORIEL_DEVICE_NONE) {
+  if (options.device == DeviceKind::kNone) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to test: name one");
   }
   DeviceChoice choice = {
@@ -142,7 +142,7 @@ using namespace oriel_internal;
 oriel_status oriel_self_test(const oriel_options* given, oriel_check_fn on_check,
                              oriel_candidate_fn on_candidate, void* user,
                              oriel_self_test_result* out) {
-  LoadOptions options;
+  CallOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }

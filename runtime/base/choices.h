@@ -1,0 +1,161 @@
+// What apps choose, as values: front fields and settings of oriel.h together (options/settings.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/limits.h"
+#include "oriel/advanced.h"
+
+namespace oriel_internal {
+
+enum class DeviceKind : uint32_t {
+  kAuto,    ///< Vulkan: discrete, integrated, virtual, other; then the CPU
+  kVulkan,  ///< Vulkan or an error
+  kCpu,
+  kNone,  ///< header and tokenizer only
+};
+enum class StateChoice : uint32_t { kAuto, kF32, kF16, kInt8 };
+enum class Offload : uint32_t {
+  kAuto,  ///< rows of tables; experts if the model does not fit with them
+  kNone,
+  kRows,
+  kAll,  ///< rows and experts
+};
+enum class DeviceTest : uint32_t {
+  kAuto,    ///< with a cache folder, once for each driver
+  kAlways,  ///< at every load
+  kNever,   ///< earlier verdicts are ignored too
+};
+enum class DraftChoice : uint32_t { kAuto, kAlways, kNever };
+enum class ToolChoice : uint32_t { kFree, kChecked, kRequired, kNone };
+
+constexpr uint32_t kDefaultWindow = 8192;  ///< tokens, of a window that is chosen, at most
+constexpr uint32_t kMostStops = 16;
+constexpr uint32_t kMostBiases = 1024;
+
+/// Lists that are given by name; the options point here.
+struct LoadLists {
+  uint8_t window_shares[kMaxLayers];
+  uint8_t f16_layers[kMaxLayers];
+  uint32_t session_windows[kMaxSessions];
+};
+
+/// Scope "load". Zero is the default unless a line says otherwise.
+struct LoadOptions {
+  uint64_t memory_bytes;
+  uint32_t window_tokens;  ///< ORIEL_WINDOW_MAX: the trained context
+  uint32_t sink_tokens;    ///< UINT32_MAX: none
+  uint32_t pinned_tokens;  ///< sinks grow to cover them
+  uint32_t chunk_tokens;   ///< prefill batch
+  oriel_kv_format k_format;
+  oriel_kv_format v_format;
+  DeviceKind device;
+  uint32_t device_number;  ///< of a Vulkan device, 1 + its index; 0: chosen
+  uint32_t device_timeout_ms;
+  const char* cache_dir;
+  oriel_log_fn log;
+  void* log_user;
+  oriel_progress_fn progress;
+  void* progress_user;
+  const oriel_allocator* allocator;
+  const oriel_calibration* calibration;
+  uint32_t min_window_tokens;
+  uint32_t cpu_threads;
+  uint32_t f16_layer_count;
+  const uint8_t* f16_layers;
+  const uint8_t* window_shares;
+  const oriel_speed* speed;
+  double min_tokens_per_s;
+  const char* disabled_features;
+  uint32_t window_share_count;
+  const char* calibration_file;  ///< null: beside the model; "": none
+  Offload on_file;
+  uint32_t expert_slots;
+  uint32_t checkpoints;  ///< UINT32_MAX: none
+  StateChoice state_format;
+  uint32_t constraints;
+  uint32_t sessions;
+  const uint32_t* session_windows;
+  uint32_t session_window_count;
+  uint32_t prefix_tokens;
+  const char* system_prompt;
+  size_t system_prompt_bytes;
+  const char* prefix_file;
+  uint32_t transcript_bytes;
+  const char* enabled_features;
+  DeviceTest device_test;
+  uint32_t activation_bits;
+  uint32_t draft_tokens;
+  uint32_t recall_tokens;
+  const char* draft_model;
+  uint64_t recall_bytes;
+  const char* recall_dir;
+  char* error_line;
+  size_t error_line_bytes;
+};
+
+/// How a conversation becomes text.
+struct ChatSettings {
+  const char* chat_template;
+  uint32_t no_thinking;
+  uint32_t thinking;
+  uint32_t date;
+  const char* tools;
+  size_t tools_bytes;
+  const char* documents;
+  size_t documents_bytes;
+  const char* variables;
+  size_t variables_bytes;
+};
+
+/// Scope "session".
+struct SessionSettings {
+  ChatSettings chat;
+  uint64_t first_position;  ///< for tests: rotary position of the first token
+  uint64_t assumed_tokens;  ///< tokens of zeros that the session begins behind, to measure at a depth
+  uint32_t split_turns;
+  uint32_t forget_evicted;
+  uint32_t window_tokens;
+  oriel_progress_fn progress;
+  void* progress_user;
+};
+
+struct LogitBias {
+  int32_t id;
+  float bias;
+};
+
+/// Scope "reply".
+struct ReplyChoices {
+  uint32_t max_tokens;
+  uint32_t greedy;
+  uint64_t seed;
+  float temperature;
+  uint32_t top_k;
+  float top_p;
+  float min_p;
+  float repeat_penalty;
+  uint32_t ignore_stop;
+  const char* stop[kMostStops];
+  size_t stop_count;
+  LogitBias logit_bias[kMostBiases];
+  size_t logit_bias_count;
+  float presence_penalty;
+  float frequency_penalty;
+  uint32_t repeat_window;
+  uint32_t min_tokens;
+  uint32_t logprobs;
+  uint32_t top_logprobs;
+  const char* json_schema;
+  size_t json_schema_bytes;
+  const char* grammar;
+  size_t grammar_bytes;
+  const char* trigger;
+  ToolChoice tool_choice;
+  oriel_part_fn on_part;
+  void* part_user;
+  DraftChoice draft;
+};
+
+}  // namespace oriel_internal
