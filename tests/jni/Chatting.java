@@ -164,7 +164,7 @@ class Chatting extends Checks {
     }
     OrielOptions other = options();
     other.set("window", 100);
-    try (OrielSession session = Oriel.load(TINY, other)) {
+    try (OrielModel model = Oriel.load(TINY, other); OrielSession session = model.session()) {
       expectEqual(OrielRestored.How.CARRIED, session.restore(file.toString()).how);
       expectEqual(position, session.stats().position);
       expect(!session.chat("What is its name?", greedy(20), null).text.isEmpty(), "it does not go on");

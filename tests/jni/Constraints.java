@@ -22,11 +22,11 @@ class Constraints extends Checks {
             || reply.text.matches("\\s*\\{\\s*\"age\"\\s*:\\s*-?[0-9eE+.-]+\\s*\\}\\s*"), reply.text);
       }
       sampling.unset("schema");
-      sampling.grammar = "root ::= \"yes\" | \"no\"";
+      sampling.set("grammar", "root ::= \"yes\" | \"no\"");
       session.reset();
       String text = session.chat(ABILITY, sampling, null).text;
       expect(text.equals("yes") || text.equals("no"), text);
-      sampling.grammar = "root ::= nothing";
+      sampling.set("grammar", "root ::= nothing");
       long position = session.stats().position;
       expectFails(OrielException.Status.ARGUMENT, () -> session.chat(SUM, sampling, null));
       expectEqual(position, session.stats().position);

@@ -12,7 +12,6 @@ import java.io.FileOutputStream;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -21,7 +20,7 @@ class Failures extends Checks {
   static void a_missing_file_is_named() throws Exception {
     String path = "/no/such/\uD83D\uDCBE \u00fc.gguf";
     for (Body body : new Body[] {() -> Oriel.load(path, options()),
-        () -> Oriel.plan(path, options()), () -> Oriel.inspect(path)}) {
+        () -> Oriel.plan(path, options()), () -> Oriel.describeFile(path), () -> Oriel.describePlan(path, options())}) {
       String message = expectFails(IO, body);
       expect(message.contains(path), message);
     }
@@ -38,27 +37,26 @@ class Failures extends Checks {
       file.truncate(100);
     }
     expectFails(FORMAT, () -> Oriel.load(copy.toString(), options()));
-    expectFails(FORMAT, () -> Oriel.inspect(copy.toString()));
+    expectFails(FORMAT, () -> Oriel.describeFile(copy.toString()));
   }
 
   static void too_little_memory_says_how_much_would_do() throws Exception {
-    String message = expectFails(MEMORY_BUDGET, () -> Oriel.open(TINY, 1 << 20, options()));
+    String message = expectFails(MEMORY_BUDGET, () -> Oriel.load(TINY, options().set("memory", 1 << 20)));
     expect(message.matches(".*[0-9].*"), message);
   }
 
   static void wrong_arguments_are_told() throws Exception {
-    expectThrows(IllegalArgumentException.class, () -> Oriel.open(TINY, -1, options()));
+    expectFails(ARGUMENT, () -> Oriel.load(TINY, options().set("memory", -1)));
     OrielOptions options = options();
     options.set("window", -5);
-    expectThrows(IllegalArgumentException.class, () -> Oriel.load(TINY, options));
+    expectFails(ARGUMENT, () -> Oriel.load(TINY, options));
     options.set("window", 1 << 30);
     expectFails(ARGUMENT, () -> Oriel.load(TINY, options));
-    options.set("window", 0);
-    options.chatTemplate = "no-such-format";
-    expectFails(ARGUMENT, () -> Oriel.load(TINY, options));
     expectThrows(NullPointerException.class, () -> Oriel.load(null, options()));
-    expectThrows(IllegalArgumentException.class, () -> Oriel.open("a\0b", MEMORY, options()));
-    try (OrielModel model = load(); OrielSession session = model.session()) {
+    expectThrows(IllegalArgumentException.class, () -> Oriel.load("a\0b", options()));
+    try (OrielModel model = load()) {
+      expectFails(ARGUMENT, () -> model.session(new OrielSessionOptions().set("template", "no-such-format")));
+      OrielSession session = model.session();
       expectThrows(NullPointerException.class, () -> session.chat(null));
       expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
       expectFails(ARGUMENT, () -> model.detokenize(new int[] {-1}));
@@ -72,12 +70,11 @@ class Failures extends Checks {
   static void null_is_refused_by_name() throws Exception {
     expectNull("path", () -> Oriel.load(null, options()));
     expectNull("path", () -> Oriel.plan(null, options()));
-    expectNull("path", () -> Oriel.inspect(null));
+    expectNull("path", () -> Oriel.describeFile(null));
     expectNull("options", () -> Oriel.load(TINY, null));
     expectNull("options", () -> Oriel.plan(TINY, null));
-    OrielOptions options = options();
-    options.device = null;
-    expectNull("device", () -> Oriel.load(TINY, options));
+    expectNull("device", () -> options().set("device", null));
+    expectNull("name", () -> options().set(null, "x"));
     try (OrielModel model = load(); OrielSession session = model.session()) {
       expectNull("text", () -> session.chat(null));
       expectNull("role", () -> session.add(null, "text"));
@@ -104,7 +101,7 @@ class Failures extends Checks {
       hot.set("temperature", -1);
       expectFails(ARGUMENT, () -> session.chat(ABILITY, hot, null));
       expectEqual(position, session.stats().position);
-      expectThrows(IllegalArgumentException.class, () -> session.chat(ABILITY, greedy(-1), null));
+      expectFails(ARGUMENT, () -> session.chat(ABILITY, greedy(-1), null));
       expectEqual(position, session.stats().position);
       session.reset();
       expectFails(ARGUMENT, () -> session.chat(ABILITY, hot, null));
@@ -117,14 +114,13 @@ class Failures extends Checks {
     OrielOptions options = options();
     options.log = (level, line) -> lines.add(level + " " + line);
     String message =
-        expectFails(MEMORY_BUDGET, () -> Oriel.open(TINY, 1 << 20, options));
+        expectFails(MEMORY_BUDGET, () -> Oriel.load(TINY, options.set("memory", 1 << 20)));
     expectEqual(List.of("ERROR " + message), lines);
     lines.clear();
-    message = expectFails(IO, () -> Oriel.plan("/no/such.gguf", MEMORY, options));
+    message = expectFails(IO, () -> Oriel.plan("/no/such.gguf", options));
     expectEqual(List.of("ERROR " + message), lines);
     lines.clear();
-    options.set("system_prompt", "Be brief.");
-    options.chatTemplate = "{{ messages[0].content }}";
+    options.set("memory", MEMORY).set("system_prompt", "Be brief.");
     try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       expectEqual(List.of(), lines);
       // The listener is the session's for as long as it is open, whatever becomes of the options.
@@ -161,7 +157,7 @@ class Failures extends Checks {
     OrielOptions options = options();
     options.log = (level, line) -> {
       try {
-        expectFails(IO, () -> Oriel.inspect("/no/such.gguf"));
+        expectFails(IO, () -> Oriel.describeFile("/no/such.gguf"));
       } catch (Exception e) {
         throw new AssertionError(e);
       }
@@ -179,8 +175,9 @@ class Failures extends Checks {
       ++calls[0];
       throw new IllegalStateException("mine");
     };
-    expectFails(MEMORY_BUDGET, () -> Oriel.open(TINY, 1 << 20, options));
+    expectFails(MEMORY_BUDGET, () -> Oriel.load(TINY, options.set("memory", 1 << 20)));
     expectEqual(1, calls[0]);
+    options.set("memory", MEMORY);
     try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
       expectEqual(2, calls[0]);
@@ -190,19 +187,14 @@ class Failures extends Checks {
 
   static void a_full_heap_is_an_error() {
     // -Xcheck:jni warns of calls that are made while an exception waits; the test fails by that line.
-    expect(Oriel.inspect(TINY).runs, "it does not run"); // and all classes are loaded
-    byte[] path = Utf8.path(TINY, "path");
-    byte[][] texts = new byte[OrielFileInfo.TEXTS][];
-    long[] numbers = new long[OrielFileInfo.NUMBERS];
-    byte[][] error = new byte[1][];
-    byte[][] paths = {path, Utf8.path("/no/such.gguf", "path")};
+    Oriel.describeFile(TINY); // and all classes are loaded
+    byte[] none = new byte[0];
+    byte[][] paths = {Utf8.path(TINY, "path"), Utf8.path("/no/such.gguf", "path")};
     boolean[] full = new boolean[2];
     Object[] filled = null;
     for (int i = 0; i < 2; ++i) {
       // The collector may still find something after the heap was full: then that is filled, too.
       for (int attempt = 0; attempt < 50 && !full[i]; ++attempt) {
-        Arrays.fill(texts, null);
-        Arrays.fill(error, null);
         int size = 1 << 20;
         while (size > 0) {
           try {
@@ -212,7 +204,9 @@ class Failures extends Checks {
           }
         }
         try {
-          Native.inspect(paths[i], numbers, texts, error);
+          Native.describe(Native.FILE, paths[i], none, null);
+        } catch (OrielException e) {
+          // the collector has found something
         } catch (OutOfMemoryError e) {
           full[i] = true;
         }
@@ -221,7 +215,7 @@ class Failures extends Checks {
     boolean was_filled = filled != null;
     filled = null;
     expect(was_filled && full[0] && full[1], "the heap was not full");
-    expect(Oriel.inspect(TINY).runs, "it does not run any more");
+    expectEqual("true", member(Oriel.describeFile(TINY), "runs"));
   }
 
   static void generating_from_nothing_is_refused() throws Exception {
@@ -260,6 +254,9 @@ class Failures extends Checks {
     String message =
         expectThrows(IllegalStateException.class, () -> session.chat("Hi")).getMessage();
     expect(message.contains("closed"), message);
-    expectEqual(MEMORY, model.plan().memoryBytes); // what was read at the start stays
+    expectEqual(MEMORY, model.plan().memoryBytes); // that of the model stays open
+    model.close();
+    message = expectThrows(IllegalStateException.class, model::plan).getMessage();
+    expect(message.contains("closed"), message);
   }
 }

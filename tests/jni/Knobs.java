@@ -4,10 +4,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 
 /** Everything by which a reply is shaped or looked into, and texts as vectors. */
 class Knobs extends Checks {
@@ -18,7 +15,7 @@ class Knobs extends Checks {
     Path other = folder.resolve("other.verdict");
     Files.write(kept, new byte[] {1});
     Files.write(other, new byte[] {1});
-    Oriel.forgetDevices(folder.toString());
+    Oriel.forgetDevices(new OrielOptions().set("cache_folder", folder.toString()));
     boolean hasVulkan = System.getProperty("oriel.vulkan", "1").equals("1");
     expectEqual(!hasVulkan, Files.exists(kept));
     expect(Files.exists(other), "a file of somebody else's is gone");
@@ -32,7 +29,7 @@ class Knobs extends Checks {
     try (OrielModel model = load(); OrielSession session = model.session()) {
       String text = ABILITY_REPLY.substring(5, 12);
       OrielReplyOptions sampling = greedy(0);
-      sampling.stop = Arrays.asList("never written \u26f5", text);
+      sampling.add("stop", "never written \u26f5").add("stop", text);
       List<String> pieces = new ArrayList<>();
       OrielReply reply = session.chat(ABILITY, sampling, pieces::add);
       expectEqual(OrielReply.Stop.TEXT, reply.stop);
@@ -44,14 +41,17 @@ class Knobs extends Checks {
   static void wrong_stop_texts_are_refused_and_the_message_is_not_said() throws Exception {
     try (OrielModel model = load(); OrielSession session = model.session()) {
       OrielReplyOptions sampling = greedy(4);
-      sampling.stop = Collections.singletonList("");
+      sampling.set("stop", "");
       expectFails(OrielException.Status.ARGUMENT, () -> session.chat(ABILITY, sampling, null));
-      sampling.stop = Collections.nCopies(17, "x");
+      sampling.unset("stop");
+      for (int i = 0; i < 17; ++i) {
+        sampling.add("stop", "x");
+      }
       expectFails(OrielException.Status.ARGUMENT, () -> session.chat(ABILITY, sampling, null));
-      sampling.stop = Collections.singletonList("a\0b");
+      sampling.set("stop", "a\0b");
       expectThrows(
           IllegalArgumentException.class, () -> session.chat(ABILITY, sampling, null));
-      sampling.stop = Collections.nCopies(16, "\u26f5");
+      sampling.set("stop", "\u26f5");
       expectEqual(0L, session.stats().position);
       session.chat(ABILITY, sampling, null);
     }
@@ -60,21 +60,14 @@ class Knobs extends Checks {
   static void a_bias_forbids_and_forces_tokens() throws Exception {
     try (OrielModel model = load(); OrielSession session = model.session()) {
       int first = model.tokenize(ABILITY_REPLY)[0];
-      Map<Integer, Float> bias = new HashMap<>();
       OrielReplyOptions sampling = greedy(8);
-      sampling.logitBias = bias;
-      bias.put(first, Float.NEGATIVE_INFINITY);
+      sampling.set("logit_bias", first + ":-inf");
       expect(!ABILITY_REPLY.startsWith(again(session, sampling).text), "the bias changes nothing");
-      bias.clear();
-      bias.put(first, 1000f);
-      bias.put(first + 1, -1000f);
+      sampling.set("logit_bias", first + ":1000").add("logit_bias", (first + 1) + ":-1000");
       String forced = model.detokenize(new int[] {first, first, first});
       expect(again(session, sampling).text.startsWith(forced.substring(0, 2)), "not forced");
-      bias.put(-7, 1f);
+      sampling.add("logit_bias", "-7:1");
       expectFails(OrielException.Status.ARGUMENT, () -> again(session, sampling));
-      bias.clear();
-      bias.put(first, null);
-      expectThrows(NullPointerException.class, () -> again(session, sampling));
     }
   }
 
@@ -201,43 +194,40 @@ class Knobs extends Checks {
     OrielOptions options = options();
     options.set("calibration", "/no/such.json");
     expectFails(OrielException.Status.IO, () -> Oriel.plan(TINY, options));
-    options.set("calibration", "");
-    OrielPlan plan = Oriel.plan(TINY, options);
-    expectEqual(OrielOptions.StateFormat.AUTO, plan.stateFormat);
-    expectEqual(0L, plan.onFileBytes);
-    expectEqual(0L, plan.constraintBytes);
-    expectEqual(0L, plan.draftBytes);
+    options.set("calibration", "none");
+    String plan = Oriel.describePlan(TINY, options);
+    expectEqual("null", member(plan, "state_format"));
+    expectEqual("0", member(plan, "on_file_bytes"));
+    expectEqual("0", member(plan, "constraint_bytes"));
+    expectEqual("0", member(plan, "draft_bytes"));
     options.set("speculate", 7);
-    OrielPlan guessing = Oriel.plan(TINY, options);
-    expectEqual(7, guessing.draftTokens);
-    expect(guessing.draftBytes > 0, "bytes of guesses");
-    expectEqual(0L, guessing.draftWeightsBytes);
+    String guessing = Oriel.describePlan(TINY, options);
+    expectEqual("7", member(guessing, "draft_tokens"));
+    expect(!member(guessing, "draft_bytes").equals("0"), "bytes of guesses");
+    expectEqual("0", member(guessing, "draft_weights_bytes"));
     options.set("draft_model", "/no/such.gguf");
     expectFails(OrielException.Status.IO, () -> Oriel.plan(TINY, options));
     options.set("draft_model", TINY); // guesses for nobody
     expectFails(OrielException.Status.UNSUPPORTED, () -> Oriel.plan(TINY, options));
-    options.set("draft_model", null);
+    options.unset("draft_model");
     options.set("speculate", 16);
     expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, options));
     options.set("speculate", 3);
     options.set("checkpoints", 33);
     expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, options));
-    options.set("checkpoints", OrielOptions.NO_CHECKPOINTS);
-    options.onFile = OrielOptions.OnFile.ALL;
-    options.stateFormat = OrielOptions.StateFormat.INT8;
-    options.splitTurns = true;
-    options.forgetEvicted = true; // not both
-    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.load(TINY, options));
-    options.splitTurns = false;
-    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
-      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
-      OrielStats stats = session.stats();
-      expect(stats.submissions > 10 && stats.expertMisses == 0 && stats.rowsRead == 0
-          && stats.tokensReadAgain == 0, "figures");
+    options.set("checkpoints", 0).set("offload", "all").set("state", "int8");
+    OrielSessionOptions forgets = new OrielSessionOptions().set("evict", "tokens").set("forget", true); // not both
+    try (OrielModel model = Oriel.load(TINY, options)) {
+      expectFails(OrielException.Status.ARGUMENT, () -> model.session(forgets));
+      try (OrielSession session = model.session(forgets.unset("evict"))) {
+        expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
+        String told = session.describe();
+        expect(Long.parseLong(member(told, "submissions")) > 10, told);
+        for (String name : new String[] {"expert_misses", "rows_read", "tokens_read_again"}) {
+          expectEqual("0", member(told, name));
+        }
+      }
     }
-    options.onFile = null;
-    expectEqual("onFile", expectThrows(NullPointerException.class,
-        () -> Oriel.load(TINY, options)).getMessage());
   }
 
   private static OrielReply again(OrielSession session, OrielReplyOptions sampling) {

@@ -75,14 +75,15 @@ class Threads extends Checks {
   static void a_cancel_between_a_message_and_its_reply_stops_the_reply() {
     OrielSession[] session = new OrielSession[1];
     AtomicBoolean cancels = new AtomicBoolean();
-    OrielOptions options = options();
-    options.readingAgain = (done, total) -> {
+    OrielSessionOptions heard = new OrielSessionOptions();
+    heard.progress = (done, total) -> {
       if (cancels.get() && done == total) {
         session[0].cancel(); // of the message everything is read, and the reply has not begun
       }
       return true;
     };
-    session[0] = Oriel.load(TINY, options);
+    OrielModel model = load();
+    session[0] = model.session(heard);
     try {
       cancels.set(true);
       OrielReply reply = session[0].chat(ABILITY, greedy(0), null);
@@ -93,7 +94,7 @@ class Threads extends Checks {
       session[0].reset();
       expectEqual(ABILITY_REPLY, session[0].chat(ABILITY, greedy(0), null).text);
     } finally {
-      session[0].close();
+      model.close();
     }
   }
 
@@ -147,6 +148,7 @@ class Threads extends Checks {
     expectEqual(OrielReply.Stop.CANCELLED, reply.stop);
     expectEqual(1, reply.tokens);
     expectClosed(session);
+    model.close();
   }
 
   static void close_from_its_own_listener_ends_the_reply() throws Exception {
@@ -158,6 +160,7 @@ class Threads extends Checks {
     });
     expectEqual(OrielReply.Stop.CANCELLED, reply.stop);
     expectClosed(session);
+    model.close();
   }
 
   static void a_call_that_waits_gives_up_when_the_session_closes() throws Exception {
@@ -176,6 +179,7 @@ class Threads extends Checks {
     });
     waiting[0].join();
     expectEqual(1, refused.get());
+    model.close();
   }
 
   static void a_thread_that_waits_can_be_interrupted() throws Exception {
@@ -262,6 +266,7 @@ class Threads extends Checks {
       session.close();
       session.cancel();
       expectClosed(session);
+      model.close();
     }
   }
 

@@ -23,7 +23,7 @@ class Unicode extends Checks {
     for (int i = 0; i < 5000; ++i) {
       text.appendCodePoint(0x1f300 + i % 500).append(i % 7 == 0 ? " " : "");
     }
-    try (OrielModel model = load(); OrielSession session = model.session()) {
+    try (OrielModel model = load()) {
       int[] ids = model.tokenize(text.toString());
       expect(ids.length > 5000, "only " + ids.length + " tokens");
       expectEqual(text.toString(), model.detokenize(ids));
@@ -39,7 +39,7 @@ class Unicode extends Checks {
   static void a_character_costs_its_utf8_bytes_as_c_counts_them() {
     // The vocabulary has single bytes for what it does not know: four for an emoji, where modified
     // UTF-8 would be six, and one for NUL, where it would be two.
-    try (OrielModel model = load(); OrielSession session = model.session()) {
+    try (OrielModel model = load()) {
       expectEqual(1, model.tokenize("\0").length);
       expect(model.tokenize("\uDBFF\uDFFF").length <= 4, "surrogates crossed one by one");
     }
