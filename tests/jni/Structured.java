@@ -50,7 +50,7 @@ class Structured extends Checks {
     OrielSessionOptions options = new OrielSessionOptions().set("template", TEMPLATE).set("tools", TOOLS);
     try (OrielModel model = load(); OrielSession session = model.session(options)) {
       int[] with = model.renderTokens(user("Hi"), false, options);
-      expect(with.length > model.renderTokens(user("Hi"), false, PLAIN).length, "no tools");
+      expect(with.length > 50 + model.renderTokens(user("Hi"), false, PLAIN).length, "no tools");
       String text = model.render(user("Hi"), true, options);
       expect(text.contains("Tells the weather."), text);
       options.unset("tools");
@@ -60,7 +60,7 @@ class Structured extends Checks {
         System.gc();
         session.reset();
         session.add("user", "Hi");
-        expect(session.stats().position >= with.length, "the tools are gone");
+        expect(session.stats().position > with.length - 5, "the tools are gone");
       }
     }
   }

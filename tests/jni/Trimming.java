@@ -104,7 +104,6 @@ class Trimming extends Checks {
 
   static void a_conversation_comes_back_from_its_transcript() throws Exception {
     OrielOptions options = options();
-    options.set("system_prompt", "You are a pirate.");
     try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       session.chat(SUM, greedy(1), null);
       String message = expectFails(
@@ -116,6 +115,7 @@ class Trimming extends Checks {
     options.set("transcript", 4096);
     try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       expect(Long.parseLong(member(model.describe(), "transcript_bytes")) >= 4096, "it did not arrive");
+      session.add("system", "You are a pirate.");
       session.chat(SUM, greedy(0), null);
       session.chat(ABILITY, greedy(0), piece -> {
         session.cancel(); // which is over when the transcript is read
