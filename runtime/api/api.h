@@ -341,11 +341,11 @@ namespace oriel_internal {
 /// What a model that runs takes of its host block, beside its texts.
 struct ModelParts {
   Plan plan;
-  Prefix* prefix = nullptr;  ///< null: no room for one
-  ModelSource source;        ///< to read weights from again
-  ModelSource draft_source;  ///< likewise, of a model that guesses
-  DeviceWish wish;           ///< which devices may be
-  const char* recall_folder = nullptr;
+  Prefix* prefix = nullptr;          ///< null: no room for one
+  ModelSource source;                ///< to read weights from again
+  ModelSource draft_source;          ///< likewise, of a model that guesses
+  DeviceWish wish;                   ///< which devices may be
+  RecallSettings recall;             ///< of every session
   WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
   ExecutorMemory executor_memory;    ///< of all executors that the model ever has
 };
@@ -368,11 +368,10 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
 struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::Log log;
   oriel_allocator allocator = {};
-  uint64_t host_bytes = 0;                ///< of the block
-  uint64_t session_host_bytes = 0;        ///< of each, but for the ids of its tokens
-  uint64_t transcript_bytes = 0;          ///< of these
-  oriel_internal::RecallSettings recall;  ///< of every session
-  uint64_t hash = 0;                      ///< of what the file says, for snapshots
+  uint64_t host_bytes = 0;          ///< of the block
+  uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
+  uint64_t transcript_bytes = 0;    ///< of these
+  uint64_t hash = 0;                ///< of what the file says, for snapshots
   uint64_t fingerprint =
       0;  ///< of its weights, however quantised; of models with a prefix from a file
   oriel_internal::ModelDesc desc;

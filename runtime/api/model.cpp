@@ -170,7 +170,6 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     model->desc = prepared->desc;
     model->session_host_bytes = prepared->session_host_bytes;
     model->transcript_bytes = prepared->transcript_bytes;
-    model->recall = prepared->recall;
     model->plan_result = planResult(*prepared);
     const Budget& budget = prepared->budget;
     ORIEL_TRY(layOutModel(*prepared, model->desc, {budget.cache, budget.formats, budget.chunk},
@@ -178,7 +177,6 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     if (arena->exhausted()) {
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
-    model->recall.folder = model->recall_folder;
     model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Session::runTogether);
     hash = model->source.headerHash();
     progress->total = std::max<uint64_t>(uploadBytes(model->plan), 1);
