@@ -57,7 +57,7 @@ public struct Token: Sendable {
   public let id: Int32
   /// Whole characters that it completed; may be empty.
   public let text: String
-  /// By the model's own distribution, before anything of `Sampling`.
+  /// By the model's own distribution, before any option.
   public let logprob: Float
   /// The most likely ones, best first.
   public let top: [(id: Int32, logprob: Float)]
@@ -66,14 +66,14 @@ public struct Token: Sendable {
 /// How a reply ended, and what it was.
 public struct Reply: Sendable {
   public enum Stop: UInt32, Sendable {
-    /// maxTokens
+    /// max_tokens
     case length = 0
     /// The model was done.
     case end = 1
     case listener = 2
     /// `cancel` or `close`.
     case cancelled = 3
-    /// One of `Sampling.stop`.
+    /// One of the texts of the option stop.
     case text = 4
   }
 
@@ -83,11 +83,17 @@ public struct Reply: Sendable {
   public internal(set) var parsed = Parsed()
   public internal(set) var stop = Stop.cancelled
   public internal(set) var tokens: UInt32 = 0
+  /// Read for this reply.
   public internal(set) var promptTokens: UInt32 = 0
+  /// Of them, those that the window was too short for: the model does not see them.
+  public internal(set) var promptTokensEvicted: UInt32 = 0
+  /// Guesses that were verified (option speculate), and those that were right.
+  public internal(set) var tokensDrafted: UInt32 = 0
+  public internal(set) var tokensAccepted: UInt32 = 0
   public internal(set) var timeToFirstTokenMs = 0.0
   /// 0 with fewer than two tokens.
   public internal(set) var tokensPerSecond = 0.0
-  /// Every token with its log-probability; empty without `Sampling.logprobs`.
+  /// Every token with its log-probability; empty without the option top_logprobs.
   public internal(set) var logprobs: [Token] = []
 }
 
@@ -97,7 +103,7 @@ public enum Event: Sendable {
   case text(String)
   /// The answer, what is thought, and calls, told apart. In a chat.
   case part(Part)
-  /// With `Sampling.logprobs`.
+  /// With the option top_logprobs.
   case token(Token)
   /// The last one.
   case ended(Reply)
@@ -133,6 +139,9 @@ final class Sink {
     reply.stop = Reply.Stop(rawValue: result.stop_reason.rawValue) ?? .end
     reply.tokens = result.tokens
     reply.promptTokens = result.prompt_tokens
+    reply.promptTokensEvicted = result.prompt_tokens_evicted
+    reply.tokensDrafted = result.tokens_drafted
+    reply.tokensAccepted = result.tokens_accepted
     reply.timeToFirstTokenMs = result.time_to_first_token_ms
     reply.tokensPerSecond = result.decode_tokens_per_s
     // The last event may be the rest of a character.
