@@ -108,22 +108,26 @@ final class SessionCore: @unchecked Sendable {
   }
 
   /// What is read is told to. Forks have it in common: whose call it is the queue says.
-  private final class Reading {
+  private final class Reading: Sendable {
     private let listener: ProgressListener?
     init(_ listener: ProgressListener?) { self.listener = listener }
 
     static let receive: oriel_progress_fn = { done, total, user in
-      if DispatchQueue.getSpecific(key: SessionCore.onQueue)?.core?.runningIsCancelled ?? false { return 1 }
+      if DispatchQueue.getSpecific(key: Here.key.value)?.core?.runningIsCancelled ?? false { return 1 }
       guard let user = user else { return 0 }
       let reading = Unmanaged<Reading>.fromOpaque(user).takeUnretainedValue()
       return reading.listener?(done, total) ?? true ? 0 : 1
     }
   }
 
+  /// Whose queue it is.
   private final class Here: @unchecked Sendable {
+    struct Key: @unchecked Sendable {
+      let value = DispatchSpecificKey<Here>()
+    }
+    static let key = Key()
     weak var core: SessionCore?
   }
-  private static let onQueue = DispatchSpecificKey<Here>()
 
   let model: ModelCore
   let queue = DispatchQueue(label: "oriel.session", qos: .userInitiated)
@@ -153,7 +157,7 @@ final class SessionCore: @unchecked Sendable {
     self.session = session
     let here = Here()
     here.core = self
-    queue.setSpecific(key: SessionCore.onQueue, value: here)
+    queue.setSpecific(key: Here.key.value, value: here)
     model.add(self)
   }
 
