@@ -151,7 +151,7 @@ public final class Session: @unchecked Sendable {
   public func cancel() { core.cancel(nil) }
 
   /// Gives its place in the model back, after the call that runs was cancelled. Later calls throw. Dropping the last
-  /// reference does it, too, once nothing runs. A call that rests after `Model.pause` is ended as `Model.close` does it,
+  /// reference does it, too, some time after nothing runs any more. A call that rests after `Model.pause` is ended as `Model.close` does it,
   /// for which the whole pause may end.
   public func close() async {
     let core = self.core

@@ -6,7 +6,7 @@ import XCTest
 /// How replies are shaped and looked into, texts as vectors, and what a file and a session say of
 /// themselves.
 final class KnobsTests: XCTestCase {
-  private func greedy(_ maxTokens: UInt32 = 0) -> Sampling {
+  private func limited(_ maxTokens: UInt32 = 0) -> ReplyOptions {
     ["greedy": true, "max_tokens": maxTokens]
   }
 
@@ -29,20 +29,20 @@ final class KnobsTests: XCTestCase {
 
   func testARepliesEndIsTold() async throws {
     let session = try await open()
-    let whole = try await again(session, greedy())
+    let whole = try await again(session, limited())
     XCTAssertEqual(.end, whole.stop)
     XCTAssertGreaterThan(whole.tokens, 10)
     XCTAssertGreaterThan(whole.promptTokens, 5)
     XCTAssertGreaterThan(whole.timeToFirstTokenMs, 0)
     XCTAssertGreaterThan(whole.tokensPerSecond, 0)
-    let cut = try await again(session, greedy(3))
+    let cut = try await again(session, limited(3))
     XCTAssertEqual(.length, cut.stop)
     XCTAssertEqual(3, cut.tokens)
     XCTAssertTrue(whole.text.hasPrefix(cut.text))
     var streamed = ""
     var ends = 0
     try await session.reset()
-    for try await event in session.events(question, options: greedy()) {
+    for try await event in session.events(question, options: limited()) {
       switch event {
       case .text(let piece): streamed += piece
       case .ended(let reply):
@@ -60,7 +60,7 @@ final class KnobsTests: XCTestCase {
     var stop = Reply.Stop.end
     for _ in 0..<50 where stop != .cancelled {
       try await session.reset()
-      for try await event in session.events("Tell me a story.", options: greedy()) {
+      for try await event in session.events("Tell me a story.", options: limited()) {
         if case .text = event { session.cancel() }
         if case .ended(let reply) = event { stop = reply.stop }
       }
@@ -70,10 +70,10 @@ final class KnobsTests: XCTestCase {
 
   func testAStopTextEndsTheReplyAndIsNotShown() async throws {
     let session = try await open()
-    let whole = try await again(session, greedy()).text
+    let whole = try await again(session, limited()).text
     let begin = whole.index(whole.startIndex, offsetBy: 5)
     let text = String(whole[begin..<whole.index(begin, offsetBy: 7)])
-    var sampling = greedy()
+    var sampling = limited()
     sampling["stop"] = ["never written ⛵", text]
     let reply = try await again(session, sampling)
     XCTAssertEqual(.text, reply.stop)
@@ -84,9 +84,9 @@ final class KnobsTests: XCTestCase {
 
   func testBiasesAndPenaltiesReachTheirPlaces() async throws {
     let session = try await open()
-    let plain = try await again(session, greedy(30)).text
+    let plain = try await again(session, limited(30)).text
     let first = try await session.model.tokenize(plain)[0]
-    var sampling = greedy(30)
+    var sampling = limited(30)
     sampling[.logitBias] = ["\(first):-inf"]
     let other = try await again(session, sampling).text
     XCTAssertNotEqual(plain, other)
@@ -106,8 +106,8 @@ final class KnobsTests: XCTestCase {
 
   func testMinTokensAndIgnoreStopGoOn() async throws {
     let session = try await open()
-    let whole = try await again(session, greedy()).tokens
-    var sampling = greedy(whole + 20)
+    let whole = try await again(session, limited()).tokens
+    var sampling = limited(whole + 20)
     sampling["min_tokens"] = whole + 5
     let longer = try await again(session, sampling).tokens
     XCTAssertGreaterThanOrEqual(longer, whole + 5)
@@ -120,7 +120,7 @@ final class KnobsTests: XCTestCase {
 
   func testLogProbabilitiesComeWithTheTokens() async throws {
     let session = try await open()
-    var sampling = greedy(9)
+    var sampling = limited(9)
     let without = try await again(session, sampling)
     XCTAssertTrue(without.logprobs.isEmpty)
     sampling["top_logprobs"] = 3
@@ -138,10 +138,10 @@ final class KnobsTests: XCTestCase {
 
   func testRawTextIsContinued() async throws {
     let session = try await open()
-    await expect(.state) { for try await _ in session.generate(options: self.greedy(1)) {} }
+    await expect(.state) { for try await _ in session.generate(options: self.limited(1)) {} }
     try await session.append("Once")
     var ended: Reply?
-    for try await event in session.generate(options: greedy(4)) {
+    for try await event in session.generate(options: limited(4)) {
       if case .ended(let reply) = event { ended = reply }
     }
     XCTAssertLessThanOrEqual(1, ended?.tokens ?? 0)
@@ -149,7 +149,7 @@ final class KnobsTests: XCTestCase {
 
   func testGoingBackAllowsAnotherAnswer() async throws {
     let session = try await open()
-    let first = try await session.ask(question, options: greedy())
+    let first = try await session.ask(question, options: limited())
     let stats = try await session.stats()
     XCTAssertGreaterThan(stats.position, UInt64(first.tokens))
     XCTAssertGreaterThan(stats.windowUsed, 0)
@@ -158,7 +158,7 @@ final class KnobsTests: XCTestCase {
     let submissions = try await session.describe()["submissions"] as? Int
     XCTAssertGreaterThan(submissions ?? 0, 5)
     try await session.goBack(to: 0)
-    let second = try await session.ask(question, options: greedy())
+    let second = try await session.ask(question, options: limited())
     XCTAssertEqual(first.text, second.text)
     await expect(.context) { try await session.goBack(to: 1 << 40) }
   }
@@ -185,7 +185,7 @@ final class KnobsTests: XCTestCase {
     XCTAssertEqual(cat.values.count, last.values.count)
     XCTAssertNotEqual(cat.values, last.values)
     await expect(.argument) { try await session.embed("") }
-    _ = try await session.ask(question, options: greedy(2))
+    _ = try await session.ask(question, options: limited(2))
     await expect(.state) { try await session.embed("A cat.") }
   }
 
@@ -226,14 +226,16 @@ final class KnobsTests: XCTestCase {
 
   func testProgressIsToldAndCanStop() async throws {
     let seen = Seen()
-    _ = try await Model.load(path: path, options: options) { done, total in
-      seen.see(done, total)
-      return true
-    }
+    _ = try await Model.load(
+      path: path, options: options,
+      progress: { done, total in
+        seen.see(done, total)
+        return true
+      })
     XCTAssertGreaterThan(seen.last.total, 4_000_000)
     XCTAssertEqual(seen.last.done, seen.last.total)
     await expect(.cancelled) {
-      try await Model.load(path: self.path, options: self.options) { _, _ in false }
+      try await Model.load(path: self.path, options: self.options, progress: { _, _ in false })
     }
   }
 
@@ -323,7 +325,7 @@ final class KnobsTests: XCTestCase {
     let json = try Model.describeOptions().json
     let table = try JSONDecoder().decode(Table.self, from: Data(json.utf8)).options
     XCTAssertGreaterThan(table.count, 50)
-    let leftOut = ["device", "min_speed", "tool_choice"]  // one device; of known speed; needs tools
+    let leftOut = ["device", "min_speed", "tool_choice", "date"]  // one device; of known speed; needs tools; no number
     for option in table where !leftOut.contains(option.name) {
       guard let value = Table.value(option) else { continue }
       var load = options
