@@ -14,8 +14,8 @@ int main() {
     if (row.layer == OptionLayer::kTests) {
       continue;
     }
-    std::printf("%s{\"name\": \"%s\", \"scope\": \"%s\", \"type\": \"%s\", \"default\": \"%s\"", between, row.name,
-                scopeName(row.scope), typeName(row.type), row.standard);
+    std::printf("%s{\"name\": \"%s\", \"scope\": \"%s\", \"type\": \"%s\", \"default\": \"%s\"",
+                between, row.name, scopeName(row.scope), typeName(row.type), row.standard);
     between = ", ";
     for (const OptionWord* word = row.words; word != nullptr && word->word != nullptr; ++word) {
       std::printf("%s\"%s\"", word == row.words ? ", \"choices\": [" : ", ", word->word);

@@ -16,8 +16,9 @@ class Trimming extends Checks {
 
   private static String planned(OrielModel model, OrielTrim level) {
     String json = model.describe();
-    return member(json.substring(json.indexOf("\"level\": \"" + level.name().toLowerCase(), json.indexOf("\"trim_levels\""))),
-        "bytes");
+    int levels = json.indexOf("\"trim_levels\"");
+    int at = json.indexOf("\"level\": \"" + level.name().toLowerCase(), levels);
+    return member(json.substring(at), "bytes");
   }
 
   static void every_level_leaves_what_the_plan_says_and_the_words_as_they_are() throws IOException {

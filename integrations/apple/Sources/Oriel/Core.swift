@@ -99,8 +99,8 @@ final class ModelCore: @unchecked Sendable {
   }
 }
 
-/// A session in C. Everything but `cancel` and `beginClosing` is called by one thread at a time (its queue), which is what
-/// C asks for; those two take the lock.
+/// A session in C. Everything but `cancel` and `beginClosing` is called by one thread at a time (its queue), which is
+/// what C asks for; those two take the lock.
 final class SessionCore: @unchecked Sendable {
   /// One call, so that a cancelled task stops its own call only.
   final class Call: @unchecked Sendable {

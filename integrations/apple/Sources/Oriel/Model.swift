@@ -1,15 +1,15 @@
 import COriel
 import Foundation
 
-/// A model with room for conversations: so many as the option "sessions" says. Calls may come from any task and are done
-/// one after the other, beside those of its sessions.
+/// A model with room for conversations: so many as the option "sessions" says. Calls may come from any task and are
+/// done one after the other, beside those of its sessions.
 public final class Model: @unchecked Sendable {
   private let core: ModelCore
   /// The plan that was carried out.
   public let plan: Plan
 
-  /// Loads a GGUF file, inside the memory of the option "memory" (by default half of what the system has free), in which
-  /// its conversations find room, too.
+  /// Loads a GGUF file, inside the memory of the option "memory" (by default half of what the system has free), in
+  /// which its conversations find room, too.
   public static func load(
     path: String, options: Options = [:], log: LogListener? = nil, progress: ProgressListener? = nil
   ) async throws -> Model {

@@ -133,9 +133,9 @@ public final class Session: @unchecked Sendable {
     try await call { oriel_session_save($0, path, overwrite ? ORIEL_SAVE_OVERWRITE : 0) }
   }
 
-  /// Goes on where `save` was called, given the same model. With the same memory and options it goes on to the letter;
-  /// into another window or cache format it takes what fits. `readAgain`: what cannot be carried over is read from the
-  /// transcript.
+  /// Goes on where `save` was called, given the same model. With the same memory and options it goes on to the
+  /// letter; into another window or cache format it takes what fits. `readAgain`: what cannot be carried over is read
+  /// from the transcript.
   @discardableResult
   public func restore(from path: String, readAgain: Bool = false) async throws -> Restored {
     try refuseNul(path, "path")

@@ -31,13 +31,13 @@ oriel_options loadOptions(Log* log) {
 jdoubleArray newPlan(JNIEnv* env, const oriel_plan& plan) {
   // The order of OrielPlan's constructor.
   return newNumbers(
-      env, {number(plan.fits), number(plan.memory_bytes), number(plan.total_bytes),
-            number(plan.weights_bytes), number(plan.kv_bytes), number(plan.activation_bytes),
-            number(plan.staging_bytes), number(plan.host_bytes), number(plan.minimum_bytes),
-            number(plan.kv_bytes_per_token), number(plan.window_tokens), number(plan.sink_tokens),
-            number(plan.prefill_batch_tokens), number(plan.sessions),
-            number(plan.context_train_tokens), number(plan.k_format), number(plan.v_format),
-            plan.loss_nats});
+      env,
+      {number(plan.fits), number(plan.memory_bytes), number(plan.total_bytes),
+       number(plan.weights_bytes), number(plan.kv_bytes), number(plan.activation_bytes),
+       number(plan.staging_bytes), number(plan.host_bytes), number(plan.minimum_bytes),
+       number(plan.kv_bytes_per_token), number(plan.window_tokens), number(plan.sink_tokens),
+       number(plan.prefill_batch_tokens), number(plan.sessions), number(plan.context_train_tokens),
+       number(plan.k_format), number(plan.v_format), plan.loss_nats});
 }
 
 // ---- Without a model ----------------------------------------------------------------------------
@@ -144,8 +144,9 @@ void trim(JNIEnv* env, jclass, jlong handle, jint level, jbyteArray folder) {
   Model* const on = modelOf(handle);
   const Bytes where(env, folder);
   worked(env,
-         where.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
-                         : oriel_trim(on->model, static_cast<oriel_trim_level>(level), where.data()),
+         where.missing()
+             ? ORIEL_ERROR_OUT_OF_MEMORY
+             : oriel_trim(on->model, static_cast<oriel_trim_level>(level), where.data()),
          on->log);
 }
 
@@ -271,7 +272,8 @@ jlong newSession(JNIEnv* env, jclass type, oriel_status status, oriel_session* s
   return 0;
 }
 
-jlong createSession(JNIEnv* env, jclass type, jlong handle, jbyteArray settings, jobject callbacks) {
+jlong createSession(JNIEnv* env, jclass type, jlong handle, jbyteArray settings,
+                    jobject callbacks) {
   Model* const on = modelOf(handle);
   const Settings given(env, settings);
   Listener* const reading = new (std::nothrow) Listener;
@@ -320,11 +322,11 @@ jdoubleArray stats(JNIEnv* env, jclass, jlong handle) {
     return nullptr;
   }
   // The order of OrielStats's constructor.
-  return newNumbers(env, {number(stats.position), number(stats.evicted),
-                          number(stats.first_visible), number(stats.first_stored),
-                          number(stats.sinks_used), number(stats.window_used),
-                          number(stats.window_capacity), number(stats.turn_count),
-                          number(stats.device_bytes), number(stats.host_bytes)});
+  return newNumbers(
+      env, {number(stats.position), number(stats.evicted), number(stats.first_visible),
+            number(stats.first_stored), number(stats.sinks_used), number(stats.window_used),
+            number(stats.window_capacity), number(stats.turn_count), number(stats.device_bytes),
+            number(stats.host_bytes)});
 }
 
 /// `role` null: the text is JSON.
@@ -432,8 +434,7 @@ void mark(JNIEnv* env, jclass, jlong handle, jbyteArray name) {
   Session* const on = sessionOf(handle);
   const Bytes text(env, name);
   worked(env,
-         text.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
-                        : oriel_session_mark(on->session, text.data()),
+         text.missing() ? ORIEL_ERROR_OUT_OF_MEMORY : oriel_session_mark(on->session, text.data()),
          *on->log);
 }
 
@@ -472,9 +473,9 @@ jdoubleArray restore(JNIEnv* env, jclass, jlong handle, jbyteArray path, jint fl
   const Bytes file(env, path);
   oriel_restored result = ORIEL_INIT(oriel_restored);
   const oriel_status status =
-      file.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
-                     : oriel_session_restore(on->session, file.data(),
-                                             static_cast<uint32_t>(flags), &result);
+      file.missing()
+          ? ORIEL_ERROR_OUT_OF_MEMORY
+          : oriel_session_restore(on->session, file.data(), static_cast<uint32_t>(flags), &result);
   if (!worked(env, status, *on->log)) {
     return nullptr;
   }

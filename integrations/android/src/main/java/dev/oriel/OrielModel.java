@@ -157,8 +157,9 @@ public final class OrielModel implements AutoCloseable {
    * model at most; so is {@link #resume}. From inside a listener of one of them, it ends when that call does. Closing
    * twice is fine.
    *
-   * <p>After {@link #pause} a call that rests is ended, too. One that has to undo something on the device takes back for
-   * that what {@link #trim} gave; where that fails close() throws why and has freed nothing, and may be called again.
+   * <p>After {@link #pause} a call that rests is ended, too. One that has to undo something on the device takes back
+   * for that what {@link #trim} gave; where that fails close() throws why and has freed nothing, and may be called
+   * again.
    */
   @Override
   public void close() {

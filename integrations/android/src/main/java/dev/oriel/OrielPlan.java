@@ -1,6 +1,8 @@
 package dev.oriel;
 
-/** What is allocated for what, to the byte. {@link Oriel#describePlan} and {@link OrielModel#describe} have the rest. */
+/**
+ * What is allocated for what, to the byte. {@link Oriel#describePlan} and {@link OrielModel#describe} have the rest.
+ */
 public final class OrielPlan {
   /** How keys or values are stored: INT8 takes 8.5 bits a value, INT4 4.5. */
   public enum KvFormat { AUTO, F16, INT8, INT4 }

@@ -28,7 +28,7 @@ public final class OrielSession implements AutoCloseable {
   private final ModelHandle modelHandle;
   private final SessionHandle handle;
 
-  /** Where a message began that could not be taken back, which the next call does first; of the call whose turn it is. */
+  /** Where a message began that the next call takes back first; of the call whose turn it is. */
   private long owed = NOTHING;
 
   static OrielSession of(OrielModel model, ModelHandle modelHandle, long value) {
@@ -115,8 +115,8 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * Removes everything from a position on, e.g. to answer again. Where the memory lacks that place the transcript is read
-   * again, if there is one (option "transcript"); else CONTEXT.
+   * Removes everything from a position on, e.g. to answer again. Where the memory lacks that place the transcript is
+   * read again, if there is one (option "transcript"); else CONTEXT.
    */
   public void goBackTo(long position) {
     if (position < 0) {
@@ -148,8 +148,8 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * After a failure with {@link OrielException#isDeviceLost}: the conversation goes on where it was, on a device that is
-   * made anew: the one that was lost, else another, else the CPU. It takes as long as loading, and reading what was
+   * After a failure with {@link OrielException#isDeviceLost}: the conversation goes on where it was, on a device that
+   * is made anew: the one that was lost, else another, else the CPU. It takes as long as loading, and reading what was
    * said. What fails may be tried again. Each session of a model is recovered or closed.
    *
    * @param progress hears of weights that are read; null: nobody
@@ -234,9 +234,9 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * Gives its place in the model back. A call that runs is cancelled and waited for. From inside a listener, it ends when
-   * that listener's call does. Closing twice is fine. A call that rests after {@link OrielModel#pause} is ended as {@link
-   * OrielModel#close} does it, for which the whole pause may end.
+   * Gives its place in the model back. A call that runs is cancelled and waited for. From inside a listener, it ends
+   * when that listener's call does. Closing twice is fine. A call that rests after {@link OrielModel#pause} is ended as
+   * {@link OrielModel#close} does it, for which the whole pause may end.
    */
   @Override
   public void close() {
