@@ -15,12 +15,12 @@ int main() {
       continue;
     }
     std::printf("%s{\"name\": \"%s\", \"scope\": \"%s\", \"type\": \"%s\", \"default\": \"%s\"",
-                between, row.name, scopeName(row.scope), typeName(row.type), row.standard);
+                between, row.name(), scopeName(row.scope), typeName(row.type), row.standard());
     between = ", ";
     for (const OptionWord* word = row.words; word != nullptr && word->word != nullptr; ++word) {
       std::printf("%s\"%s\"", word == row.words ? ", \"choices\": [" : ", ", word->word);
     }
-    std::printf("%s, \"help\": \"%s\"}", row.words != nullptr ? "]" : "", row.help);
+    std::printf("%s, \"help\": \"%s\"}", row.words != nullptr ? "]" : "", row.help());
   }
   std::puts("]}");
   return 0;

@@ -151,8 +151,8 @@ public final class Session: @unchecked Sendable {
   public func cancel() { core.cancel(nil) }
 
   /// Gives its place in the model back, after the call that runs was cancelled. Later calls throw. Dropping the last
-  /// reference does it, too, some time after nothing runs any more. A call that rests after `Model.pause` is ended as `Model.close` does it,
-  /// for which the whole pause may end.
+  /// reference does it, too, some time after nothing runs any more. A call that rests after `Model.pause` is ended as
+  /// `Model.close` does it, for which the whole pause may end.
   public func close() async {
     let core = self.core
     core.beginClosing()
