@@ -263,6 +263,37 @@ class Closing extends Checks {
     expectThrows(IllegalStateException.class, model::session);
   }
 
+  static void closing_one_session_leaves_the_others_paused() throws Exception {
+    try (OrielModel model = Oriel.load(TINY, options().set("sessions", 2))) {
+      OrielSession[] sessions = {model.session(), model.session()};
+      CountDownLatch speaking = new CountDownLatch(2);
+      OrielReply[] replies = new OrielReply[2];
+      Task[] tasks = new Task[2];
+      for (int i = 0; i < 2; ++i) {
+        int at = i;
+        boolean[] spoke = new boolean[1];
+        tasks[i] = new Task(() -> replies[at] =
+            sessions[at].chat(ABILITY, greedy(200).set("ignore_stop", true), piece -> {
+              if (!spoke[0]) {
+                spoke[0] = true;
+                speaking.countDown();
+              }
+              return true;
+            }));
+      }
+      speaking.await();
+      model.pause();
+      new Task(sessions[0]::close).join();
+      tasks[0].join();
+      expectEqual(OrielReply.Stop.CANCELLED, replies[0].stop);
+      expect(tasks[1].isAlive(), "the other reply went on");
+      expect(model.describe().contains("\"paused\": true"), "the pause ended");
+      model.resume();
+      tasks[1].join();
+      expectEqual(OrielReply.Stop.LENGTH, replies[1].stop);
+    }
+  }
+
   static void a_listener_may_close_another_session() throws Exception {
     try (OrielModel model = Oriel.load(TINY, options().set("sessions", 2)); OrielSession session = model.session()) {
       OrielSession other = model.session();
