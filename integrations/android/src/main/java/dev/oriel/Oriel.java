@@ -2,15 +2,13 @@ package dev.oriel;
 
 import java.util.Objects;
 
-/** What needs no model: loading one, planning, looking at files and devices, the version. */
+/** Loads models, plans, and describes files and devices. */
 public final class Oriel {
   private Oriel() {}
 
   /**
-   * Loads a GGUF file, inside the memory of the option "memory" (by default half of what the system has free), in which
-   * its conversations find room, too. Takes seconds: call it on a background thread.
-   *
-   * @throws OrielException the message says what to do about it
+   * Loads a GGUF file. The model and its sessions stay within the option "memory", by default half of the free memory.
+   * Takes seconds: call it on a background thread.
    */
   public static OrielModel load(String path, OrielOptions options) {
     Objects.requireNonNull(options, "options");
@@ -20,56 +18,55 @@ public final class Oriel {
   }
 
   /**
-   * As above, from a descriptor that is open for reading, such as ParcelFileDescriptor.getFd() of a document that the
-   * user picked. The descriptor stays the caller's and may be closed when this returns.
+   * Loads from a descriptor that is open for reading, such as ParcelFileDescriptor.getFd(). The caller may close it
+   * afterwards.
    */
   public static OrielModel load(int fileDescriptor, OrielOptions options) {
     return load(pathOf(fileDescriptor), options);
   }
 
-  /** A path by which {@link #plan} and {@link #describeFile} find a file that is open already. */
+  /** The path of an open file, for {@link #plan} and {@link #describeFile}. */
   public static String pathOf(int fileDescriptor) {
     return "/proc/self/fd/" + fileDescriptor;
   }
 
-  /** What would be allocated. Reads the file's header only; fast, touches no device. */
+  /** Plans a load. Reads the header of the file only, and uses no device. */
   public static OrielPlan plan(String path, OrielOptions options) {
     Objects.requireNonNull(options, "options");
     return new OrielPlan(Native.plan(Utf8.path(path, "path"), options.pack(), Native.Log.of(options.log)));
   }
 
-  // What the next ones return is JSON, which docs/describe.md describes.
+  // The next calls return JSON (docs/describe.md).
 
   /** The whole plan. */
   public static String describePlan(String path, OrielOptions options) {
     return describe(Native.PLAN, Utf8.path(path, "path"), options);
   }
 
-  /** What a file is and whether this library can run it; also for files it cannot run. */
+  /** The content of a file, and the reasons if this build cannot run it. */
   public static String describeFile(String path) {
     return describe(Native.FILE, Utf8.path(path, "path"), new OrielOptions());
   }
 
-  /** What models can run on. */
+  /** The devices. */
   public static String describeDevices(OrielOptions options) {
     return describe(Native.DEVICES, null, options);
   }
 
   /**
-   * The same, and first forgets what the folder of the option "cache_folder" says against devices and their drivers:
-   * kernels that were wrong, and where a driver ended the process. For apps that know better, e.g. from
-   * ApplicationExitInfo that it was the user who ended them.
+   * Deletes the verdicts about drivers in the option "cache_folder", then returns the devices. Use it if
+   * ApplicationExitInfo shows that the user ended the process, not the driver.
    */
   public static String forgetDevices(OrielOptions options) {
     return describe(Native.FORGOTTEN_DEVICES, null, options);
   }
 
-  /** A file that {@link OrielSession#save} wrote. */
+  /** A file of {@link OrielSession#save}. */
   public static String describeSnapshot(String path) {
     return describe(Native.SNAPSHOT, Utf8.path(path, "path"), new OrielOptions());
   }
 
-  /** The options that there are. */
+  /** All options. */
   public static String describeOptions() {
     return describe(Native.OPTIONS, null, new OrielOptions());
   }

@@ -14,7 +14,7 @@ public final class OrielException extends RuntimeException {
 
   private final Status status;
 
-  /** C++ throws it. */
+  /** C++ calls this. */
   OrielException(int status, byte[] line) {
     super(Utf8.decode(line));
     this.status = status < Status.ALL.length ? Status.ALL[status] : Status.INTERNAL;
@@ -24,12 +24,12 @@ public final class OrielException extends RuntimeException {
     return status;
   }
 
-  /** The device is gone: {@link OrielSession#recover} goes on, on that one or another. */
+  /** The device was lost: call {@link OrielSession#recover}. */
   public boolean isDeviceLost() {
     return status == Status.DEVICE || status == Status.TIMEOUT;
   }
 
-  /** A reply was refused for what was asked of it. */
+  /** The library refused the reply before the first token. */
   boolean neverBegan() {
     return status == Status.ARGUMENT || status == Status.UNSUPPORTED || status == Status.STATE
         || status == Status.TEXT;

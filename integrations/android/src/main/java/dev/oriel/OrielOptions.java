@@ -1,12 +1,9 @@
 package dev.oriel;
 
-/**
- * How a model is loaded, such as {@code new OrielOptions().set("memory", "600MB").set("sessions", 2)}. Every default is
- * sound.
- */
+/** Options of a load: {@code new OrielOptions().set("memory", "600MB").set("sessions", 2)}. */
 public final class OrielOptions extends OrielSettings<OrielOptions> {
-  /** Told of errors and warnings, for as long as the model is open. */
+  /** Gets errors and warnings until the model is closed. */
   public OrielLog log;
-  /** Called on the loading thread while weights are read. */
+  /** Gets the bytes of weights, on the loading thread. */
   public OrielProgress progress;
 }

@@ -1,36 +1,34 @@
 package dev.oriel;
 
-/**
- * What is allocated for what, to the byte. {@link Oriel#describePlan} and {@link OrielModel#describe} have the rest.
- */
+/** The planned bytes. {@link Oriel#describePlan} and {@link OrielModel#describe} have more. */
 public final class OrielPlan {
-  /** How keys or values are stored: INT8 takes 8.5 bits a value, INT4 4.5. */
+  /** INT8 takes 8.5 bits a value, INT4 takes 4.5. */
   public enum KvFormat { AUTO, F16, INT8, INT4 }
 
-  /** False: everything else describes the smallest plan that would run. */
+  /** False: the numbers describe the smallest plan. */
   public final boolean fits;
   public final long memoryBytes;
-  /** Of these five. */
+  /** Sum of the next five. */
   public final long totalBytes;
   public final long weightsBytes;
-  /** Caches and states of all sessions. */
+  /** Caches and recurrent states of all sessions. */
   public final long kvBytes;
   public final long activationBytes;
   public final long stagingBytes;
   public final long hostBytes;
-  /** Least memory that would do. */
+  /** Smallest memory for these options. */
   public final long minimumBytes;
   public final long kvBytesPerToken;
   public final int windowTokens;
-  /** First tokens, which are never evicted. */
+  /** First tokens, never evicted. */
   public final int sinkTokens;
   public final int prefillBatchTokens;
   public final int sessions;
-  /** 0: the file does not say. */
+  /** 0: unknown. */
   public final int contextTrainTokens;
   public final KvFormat keyFormat;
   public final KvFormat valueFormat;
-  /** Expected loss per token against an endless cache in f16, in nats. */
+  /** Expected loss a token against an endless f16 cache, in nats. */
   public final double lossNats;
 
   OrielPlan(double[] n) {

@@ -1,7 +1,7 @@
 package dev.oriel;
 
-/** Hears of bytes of weights that are read, or of tokens. */
+/** Gets the progress of a call, in bytes of weights or in tokens. */
 public interface OrielProgress {
-  /** Return false to stop: the call then throws CANCELLED. */
+  /** False stops the call, which then throws CANCELLED. */
   boolean onProgress(long done, long total);
 }

@@ -1,17 +1,17 @@
 package dev.oriel;
 
-/** What {@link OrielSession#recover} did. */
+/** Result of {@link OrielSession#recover}. */
 public final class OrielRecovered {
-  /** What the model runs on now. */
+  /** The current device. */
   public final String device;
   public final boolean onCpu;
   /** The same device and driver as before. */
   public final boolean sameDevice;
-  /** Bit for bit the state that was lost. */
+  /** The state is bit for bit the lost one. */
   public final boolean exact;
   public final long tokensHeld;
   public final long tokensRead;
-  /** Between the first tokens and those that are held. */
+  /** Unknown tokens between the sinks and the held tokens. */
   public final long tokensDropped;
 
   OrielRecovered(String device, double[] n) {

@@ -3,38 +3,38 @@ package dev.oriel;
 import java.util.Collections;
 import java.util.List;
 
-/** How a reply ended, and what it was. */
+/** A finished reply. */
 public final class OrielReply {
   public enum Stop {
     /** max_tokens */
     LENGTH,
-    /** The model was done. */
+    /** End of turn or text. */
     END,
     /** A listener returned false. */
     LISTENER,
     /** {@link OrielSession#cancel} or close. */
     CANCELLED,
-    /** One of the texts of the option stop. */
+    /** A text of the option stop. */
     TEXT
   }
 
-  /** All that was written, thoughts and calls as the model writes them. */
+  /** The whole text, including the markers of thoughts and calls. */
   public final String text;
-  /** What that means: answer, thought and calls. Of a reply in a chat. */
+  /** Answer, thought and calls. Only in a chat. */
   public final OrielParsed parsed;
   public final Stop stop;
   public final int tokens;
   /** Read for this reply. */
   public final int promptTokens;
-  /** Of them, those that the window was too short for: the model does not see them. */
+  /** Those of promptTokens that did not fit into the window. */
   public final int promptTokensEvicted;
-  /** Guesses that were verified (option speculate), and those that were right. */
+  /** Verified guesses (option speculate), and correct ones. */
   public final int tokensDrafted;
   public final int tokensAccepted;
   public final double timeToFirstTokenMs;
-  /** 0 with fewer than two tokens. */
+  /** 0 for fewer than two tokens. */
   public final double tokensPerSecond;
-  /** Every token with its log-probability; empty without the option top_logprobs. */
+  /** The tokens. Empty without the option top_logprobs. */
   public final List<OrielToken> logprobs;
 
   OrielReply(String text, OrielParsed parsed, List<OrielToken> tokens, double[] n) {
@@ -53,7 +53,7 @@ public final class OrielReply {
         tokens.subList(0, Math.min(tokens.size(), this.tokens)));
   }
 
-  /** Cancelled before there was anything to say. */
+  /** Cancelled before the first token. */
   static OrielReply nothing() {
     return new OrielReply("", OrielParsed.NOTHING, Collections.emptyList(),
         new double[] {Stop.CANCELLED.ordinal(), 0, 0, 0, 0, 0, 0, 0});

@@ -1,6 +1,6 @@
 package dev.oriel;
 
-/** What {@link OrielSession#restore} did. */
+/** Result of {@link OrielSession#restore}. */
 public final class OrielRestored {
   public enum How {
     /** Bit for bit. */
@@ -15,7 +15,7 @@ public final class OrielRestored {
   /** Values were converted to another format. */
   public final boolean rounded;
   public final long tokensHeld;
-  /** In the file, and not in this session. */
+  /** In the file but not in this session. */
   public final long tokensDropped;
   public final long tokensRead;
 

@@ -5,8 +5,7 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Options by name. The library knows them, checks them and says what is wrong with one; docs/options.md lists them, and
- * the generated class OrielOption has their names.
+ * Options by name (docs/options.md). The library checks names and values. The generated class OrielOption has the names.
  *
  * @param <Self> the class that extends this one
  */
@@ -15,7 +14,7 @@ public abstract class OrielSettings<Self extends OrielSettings<Self>> {
 
   OrielSettings() {}
 
-  /** Replaces what the option had. Bytes may be a text such as "300MB". */
+  /** Replaces earlier values. Bytes may be text such as "300MB". */
   public Self set(String name, String value) {
     Objects.requireNonNull(name, "name");
     Objects.requireNonNull(value, name);
@@ -35,14 +34,14 @@ public abstract class OrielSettings<Self extends OrielSettings<Self>> {
     return set(name, Boolean.toString(value));
   }
 
-  /** One more element of a list. */
+  /** Adds an element to a list. */
   public Self add(String name, String value) {
     texts.add(Objects.requireNonNull(name, "name"));
     texts.add(Objects.requireNonNull(value, name));
     return self();
   }
 
-  /** Back to the default. */
+  /** Restores the default. */
   public Self unset(String name) {
     for (int i = texts.size() - 2; i >= 0; i -= 2) {
       if (texts.get(i).equals(name)) {
@@ -66,7 +65,7 @@ public abstract class OrielSettings<Self extends OrielSettings<Self>> {
     return false;
   }
 
-  /** As C++ reads them (class Settings in jni_support.h). */
+  /** The form that C++ reads (class Settings in jni_support.h). */
   byte[] pack() {
     StringBuilder joined = new StringBuilder();
     for (int i = 0; i < texts.size(); ++i) {

@@ -1,17 +1,17 @@
 package dev.oriel;
 
-/** A conversation in numbers; {@link OrielSession#describe} has the rest. */
+/** Numbers of a session. {@link OrielSession#describe} has more. */
 public final class OrielStats {
-  /** Tokens so far; what {@link OrielSession#goBackTo(long)} takes. */
+  /** Tokens so far, as in {@link OrielSession#goBackTo(long)}. */
   public final long position;
   /** Tokens that no query will see again. */
   public final long evicted;
-  /** First token after the sinks that the latest one saw; and that is still stored. */
+  /** First token after the sinks that the newest token saw, and the first that is stored. */
   public final long firstVisible;
   public final long firstStored;
-  /** Tokens below this number stay. */
+  /** Tokens below this number are never evicted. */
   public final int sinksUsed;
-  /** Tokens that the latest one saw, of so many. */
+  /** Tokens that the newest token saw, and their limit. */
   public final int windowUsed;
   public final int windowCapacity;
   public final int turns;

@@ -1,20 +1,17 @@
 package dev.oriel;
 
 /**
- * How much memory {@link OrielModel#trim} gives back. Each level gives back what those before it
- * do; trim_levels of {@link Oriel#describePlan} says what stays.
+ * Levels of {@link OrielModel#trim}. Each level includes the levels before it. trim_levels of {@link
+ * Oriel#describePlan} has the remaining bytes.
  */
 public enum OrielTrim {
   NONE,
   /** Activations, staging, compiled kernels. */
   SCRATCH,
-  /** Weights, which are read from the model's file again. */
+  /** Weights. Resuming reads the model file again. */
   WEIGHTS,
-  /** The conversations' caches, which go to files. */
+  /** Caches, written to files. */
   CACHE,
-  /**
-   * The same without a file: conversations are built again from their transcripts (option
-   * transcript).
-   */
+  /** Caches, without files. Resuming reads the transcripts again (option transcript). */
   ALL
 }
