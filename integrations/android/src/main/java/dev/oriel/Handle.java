@@ -6,8 +6,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * What C has of a model or a session. It does not hold the object of the app, so that one that nobody else holds is
- * freed, too (java.lang.ref.Cleaner is newer than the oldest Android that this runs on).
+ * Owns a C object and does not reference the app's object, so that unreferenced ones are freed too.
+ * (java.lang.ref.Cleaner needs a newer Android.)
  */
 abstract class Handle extends PhantomReference<Object> {
   private static final ReferenceQueue<Object> DROPPED = new ReferenceQueue<>();
@@ -29,12 +29,12 @@ abstract class Handle extends PhantomReference<Object> {
       try {
         ((Handle) DROPPED.remove()).drop();
       } catch (InterruptedException e) {
-        // nobody has a reason to
+        // not expected
       }
     }
   }
 
-  /** Nobody holds the object any more. */
+  /** The app's object is unreferenced. */
   abstract void drop();
 
   final void forget() {

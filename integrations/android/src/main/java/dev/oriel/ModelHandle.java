@@ -3,25 +3,25 @@ package dev.oriel;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A model in C: who is in a call of it or of its sessions, and when they are freed. Its lock is the sessions', too. */
+/** Owns a C model. Tracks running calls, and frees the model and its sessions. Its lock also guards the sessions. */
 final class ModelHandle extends Handle {
   interface Call<T> {
     T run(long model);
   }
 
-  /** A call that rests looks every 50 ms whether it was cancelled. */
+  /** A paused call checks every 50 ms for a cancel. */
   private static final int LOOKS = 10;
   private static final int LOOK_MS = 10;
 
-  // All under this object's lock.
-  private long value; // 0: freed, or about to be
+  // This object's lock guards all of these.
+  private long value; // 0: freed, or being freed
   private boolean freed;
   private boolean closing;
-  private boolean dropped; // nobody holds the model any more
-  private int tending; // threads in calls of the model itself
-  private final List<Thread> inside = new ArrayList<>(); // in any call of the model or of a session
-  private final List<SessionHandle> sessions = new ArrayList<>(); // that are not freed
-  private OrielException notWoken; // why a call rests in spite of close()
+  private boolean dropped; // the app's object is unreferenced
+  private int tending; // threads in calls of the model, not of sessions
+  private final List<Thread> inside = new ArrayList<>(); // threads in any call, once for each nested call
+  private final List<SessionHandle> sessions = new ArrayList<>(); // not freed yet
+  private OrielException notWoken; // why a closed call is still paused
 
   ModelHandle(OrielModel model, long value) {
     super(model);
@@ -36,7 +36,7 @@ final class ModelHandle extends Handle {
     sweep();
   }
 
-  /** A call of the model, which may come beside calls of its sessions. */
+  /** Runs a call of the model, in parallel to calls of its sessions. */
   <T> T run(Call<T> call) {
     long on;
     synchronized (this) {
@@ -58,12 +58,12 @@ final class ModelHandle extends Handle {
     }
   }
 
-  /** Whether resume() goes on, of whom the app says `goOn`: in the end only for a call that rests. */
+  /** True: resume() continues. While the model closes, only for a paused call. */
   synchronized boolean resumes(boolean goOn) {
     return closing ? someoneRests() : goOn;
   }
 
-  // ---- Of the sessions, under the lock ----
+  // ---- For sessions, which hold the lock ----
 
   void add(SessionHandle session) {
     sessions.add(session);
@@ -88,12 +88,12 @@ final class ModelHandle extends Handle {
 
   // ---- The end ----
 
-  /** Throws what keeps a call from ending. */
+  /** Throws the error that keeps a call from ending. */
   void close() {
     synchronized (this) {
       closing = true;
       for (SessionHandle session : sessions) {
-        session.beginClosing(); // resume() may be reading a transcript of one
+        session.beginClosing(); // resume() may be reading its transcript
       }
     }
     letEnd(() -> freed);
@@ -104,9 +104,8 @@ final class ModelHandle extends Handle {
   }
 
   /**
-   * Waits until `ended`, for which something closes. Inside a call it does not wait: it ends when that call does. A
-   * call that rests ends at once, or has something to undo first, for which it needs the device: the last one to leave
-   * ends the pause for it.
+   * Waits until `ended` holds; in a listener it returns at once. A paused call ends at once, or must undo work on the
+   * device first. For that the last thread that leaves the model's calls resumes the model.
    */
   void letEnd(Condition ended) {
     synchronized (this) {
@@ -154,7 +153,7 @@ final class ModelHandle extends Handle {
     sweep();
   }
 
-  /** A call that is closed rests after the time in which most of them have ended. */
+  /** True if a closed call is still paused after the time that most calls need to end. */
   private synchronized boolean mustWake() {
     for (int i = 0; i < LOOKS && tending == 1 && someoneRests(); ++i) {
       try {
@@ -180,7 +179,7 @@ final class ModelHandle extends Handle {
     return false;
   }
 
-  /** Frees what nobody needs any more. In a listener the library would refuse that: then when its call ends. */
+  /** Frees closed and unreferenced objects. Not in a listener, where the library refuses it: then its call does it. */
   void sweep() {
     while (freeOneSession()) {
       // and the next

@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The C++ side, oriel_jni.cpp. What fails throws OrielException. Settings are what OrielSettings.pack() makes of them;
- * double[] hold small structs, in the order in which the classes that read them do.
+ * The functions of oriel_jni.cpp. Failures throw OrielException. Settings come from OrielSettings.pack(). A double[]
+ * holds a small struct, in the order of the constructor that reads it.
  */
 final class Native {
   private Native() {}
@@ -14,17 +14,17 @@ final class Native {
     System.loadLibrary("oriel_jni");
   }
 
-  /** What C++ calls back. */
+  /** Called from C++. */
   static final class Callbacks {
     private final OrielText listener;
-    private final OrielListener all; // the same, where it wants to know more
+    private final OrielListener all; // the listener, if it wants parts and tokens
     private final boolean keepsTokens;
     private final OrielProgress progress;
     final StringBuilder text = new StringBuilder();
     final OrielParsed.Builder parsed = new OrielParsed.Builder();
     final List<OrielToken> tokens = new ArrayList<>();
 
-    /** Of a reply; `keepsTokens`: also what it consists of. */
+    /** For a reply. `keepsTokens`: collect the tokens. */
     Callbacks(OrielText listener, boolean keepsTokens) {
       this.listener = listener;
       this.keepsTokens = keepsTokens;
@@ -68,7 +68,7 @@ final class Native {
     }
   }
 
-  /** What C++ calls with a level and a line, for as long as there is the model. */
+  /** Called from C++ until the model is freed. */
   static final class Log {
     private static final OrielLog.Level[] LEVELS = OrielLog.Level.values();
     private final OrielLog listener;
@@ -86,7 +86,7 @@ final class Native {
     }
   }
 
-  // Callbacks of load() and session(), and `log`, are null where nobody wants to know.
+  // Callbacks of load() and session(), and `log`, may be null.
 
   static native byte[] version();
 
@@ -99,7 +99,7 @@ final class Native {
   static final int SNAPSHOT = 4;
   static final int OPTIONS = 5;
 
-  /** JSON. `path` is null where there is no file. */
+  /** JSON. `path` may be null for the devices and options. */
   static native byte[] describe(int what, byte[] path, byte[] settings, Log log);
 
   static native long load(byte[] path, byte[] settings, Callbacks progress, Log log);
@@ -127,7 +127,7 @@ final class Native {
 
   static native void parseReply(long model, byte[] settings, boolean insideThought, byte[] text, Callbacks parts);
 
-  /** `session` 0: there is to be none. */
+  /** `session` 0: remove the prefix. */
   static native void setPrefix(long model, long session);
 
   static native long session(long model, byte[] settings, Callbacks reading);
@@ -136,10 +136,10 @@ final class Native {
 
   static native void destroy(long session);
 
-  /** What was cancelled until now is over. */
+  /** Forgets earlier cancels. */
   static native void spare(long session);
 
-  /** The call that runs, or is about to. */
+  /** Cancels the current or next library call. */
   static native void cancel(long session);
 
   static native byte[] describeSession(long session);
@@ -154,7 +154,7 @@ final class Native {
   static native double[] generate(long session, boolean chat, byte[] settings, Callbacks callbacks,
       boolean wantsTokens);
 
-  /** tokens[0] is a result, too. */
+  /** tokens[0] receives the number of tokens. */
   static native float[] embed(long session, int pooling, boolean raw, byte[] text, int[] tokens);
 
   static native void reset(long session);

@@ -3,13 +3,13 @@ package dev.oriel;
 import java.util.Objects;
 
 /**
- * A model with room for conversations: so many as the option "sessions" says. Any thread may make its calls, also
- * beside those of its sessions. Calls in a listener are refused, but for those that only ask.
+ * A loaded model. It holds up to "sessions" sessions (load option). Any thread may call it, also while its sessions are
+ * in use. In a listener only calls that ask work.
  *
- * <p>Close it: it holds all its memory until then. One that nobody holds any more, nor any of its sessions, is freed
- * some time after the garbage collector has seen that; what {@link OrielOptions#log} refers to counts as held.
+ * <p>Close it to free its memory. An unreferenced model without referenced sessions is freed after a garbage
+ * collection. Objects that {@link OrielOptions#log} references count as referenced.
  *
- * <p>Failures are {@link OrielException}; a call on a closed model throws IllegalStateException.
+ * <p>Failures throw {@link OrielException}. Calls on a closed model throw IllegalStateException.
  */
 public final class OrielModel implements AutoCloseable {
   private final ModelHandle handle;
@@ -27,17 +27,17 @@ public final class OrielModel implements AutoCloseable {
     handle = new ModelHandle(this, value);
   }
 
-  /** The plan that was carried out. */
+  /** The plan of this load. */
   public OrielPlan plan() {
     return new OrielPlan(handle.run(Native::modelPlan));
   }
 
-  /** File, device, plan, options in force, what is allocated now: JSON, which docs/describe.md describes. */
+  /** File, device, plan, options in force and resident memory, as JSON (docs/describe.md). */
   public String describe() {
     return Utf8.decode(handle.run(Native::describeModel));
   }
 
-  /** Begins a conversation. All that were planned for may be open at a time. */
+  /** Creates a session. STATE: all planned sessions exist. */
   public OrielSession session(OrielSessionOptions options) {
     byte[] settings = options.pack();
     Native.Callbacks reading = options.progress == null ? null : new Native.Callbacks(options.progress);
@@ -49,8 +49,8 @@ public final class OrielModel implements AutoCloseable {
   }
 
   /**
-   * What `session` holds becomes the beginning of every session: it is held once, and never evicted. With null there is
-   * none any more. Load with the option "prefix_tokens".
+   * Makes the content of the session the beginning of all sessions. The model stores it once and never evicts it. null
+   * removes the prefix. Needs the load option "prefix_tokens".
    */
   public void setPrefix(OrielSession session) {
     handle.run(model -> {
@@ -75,14 +75,14 @@ public final class OrielModel implements AutoCloseable {
     return Utf8.decode(handle.run(model -> Native.detokenize(model, ids)));
   }
 
-  /** The text that a conversation becomes, given as {@link OrielSession#addJson} takes it. */
+  /** The prompt text of messages, which are JSON as in {@link OrielSession#addJson}. */
   public String render(String messages, boolean generationPrompt, OrielSessionOptions options) {
     byte[] json = Utf8.encode(messages, "messages");
     byte[] settings = options.pack();
     return Utf8.decode(handle.run(model -> Native.render(model, settings, json, generationPrompt)));
   }
 
-  /** Its tokens. */
+  /** The tokens of that text. */
   public int[] renderTokens(String messages, boolean generationPrompt, OrielSessionOptions options) {
     byte[] json = Utf8.encode(messages, "messages");
     byte[] settings = options.pack();
@@ -90,9 +90,9 @@ public final class OrielModel implements AutoCloseable {
   }
 
   /**
-   * What the whole text of a reply means, as {@link OrielReply#parsed}.
+   * Separates the parts of a finished reply, as {@link OrielReply#parsed}.
    *
-   * @param insideThought the model's template opened a thought itself
+   * @param insideThought the template opened a thought before the reply
    */
   public OrielParsed parseReply(String text, boolean insideThought, OrielSessionOptions options) {
     byte[] what = Utf8.encode(text, "text");
@@ -106,9 +106,8 @@ public final class OrielModel implements AutoCloseable {
   }
 
   /**
-   * Lets the device rest, for an app that goes to the background: replies that run stop between two tokens and wait for
-   * {@link #resume}. Returns when that is so. All memory stays. Until then new calls throw OrielException with status
-   * STATE.
+   * Stops replies between two tokens until {@link #resume}, and leaves the device idle. Memory stays. New calls throw
+   * STATE until then.
    */
   public void pause() {
     handle.run(model -> {
@@ -118,11 +117,10 @@ public final class OrielModel implements AutoCloseable {
   }
 
   /**
-   * Gives memory back, until {@link #resume}. Waits for replies that run, or, after {@link #pause}, until they rest.
-   * What fails leaves everything as it is. ALL needs the option "transcript" for a conversation that has begun.
+   * Gives memory back until {@link #resume}. Waits for running calls. A failure changes nothing. ALL needs the load
+   * option "transcript".
    *
-   * @param folder for CACHE: where caches are written, to files that nobody else can read and that go with them; null
-   *     else
+   * @param folder for CACHE, the folder of the cache files (mode 0600); otherwise null
    */
   public void trim(OrielTrim level, String folder) {
     byte[] path = Utf8.pathOrNull(folder, "folder");
@@ -133,11 +131,10 @@ public final class OrielModel implements AutoCloseable {
   }
 
   /**
-   * Goes on after {@link #pause} and {@link #trim}, as if nothing had been. Reading weights takes as long as loading:
-   * call it on a background thread. What fails, for want of memory say, leaves everything as it is, and may be tried
-   * again.
+   * Ends {@link #pause} and {@link #trim}. May take as long as a load: call it on a background thread. After a failure
+   * the model stays trimmed, and the call may be repeated.
    *
-   * @param progress hears of weights that are read, and stops that with false; null: nobody
+   * @param progress gets the bytes of weights; null: none
    */
   public void resume(OrielProgress progress) {
     Native.Callbacks callbacks = new Native.Callbacks((done, total) ->
@@ -153,13 +150,11 @@ public final class OrielModel implements AutoCloseable {
   }
 
   /**
-   * Closes its sessions and frees everything. Calls that run are cancelled and waited for, which takes one step of the
-   * model at most; so is {@link #resume}. From inside a listener of one of them, it ends when that call does. Closing
-   * twice is fine.
+   * Closes its sessions and frees everything. Cancels running calls and waits for them, {@link #resume} included. In a
+   * listener it returns at once, and the memory is freed after the listener's call. Closing twice is allowed.
    *
-   * <p>After {@link #pause} a call that rests is ended, too. One that has to undo something on the device takes back
-   * for that what {@link #trim} gave; where that fails close() throws why and has freed nothing, and may be called
-   * again.
+   * <p>Paused calls end too. If a paused call must undo work on the device, close() resumes the model for it. If that
+   * fails, close() throws the reason, frees nothing, and may be called again.
    */
   @Override
   public void close() {

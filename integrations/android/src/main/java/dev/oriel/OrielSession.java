@@ -3,21 +3,21 @@ package dev.oriel;
 import java.util.Objects;
 
 /**
- * A conversation with a model. Calls wait for the device: make them on a background thread. Any thread may make them,
- * one at a time: a call waits until the one before it is done. {@link #cancel} and {@link #close} may be called at any
- * time from any thread, also from a listener. Conversations of one model may go on at the same time.
+ * A conversation. Calls take time: use a background thread. Calls of several threads run one after the other. {@link
+ * #cancel} and {@link #close} may be called at any time from any thread, and from listeners. Sessions of one model run
+ * in parallel.
  *
- * <p>Close it: it holds its place in the model until then. One that nobody holds any more is freed some time after the
- * garbage collector has seen that; what {@link OrielSessionOptions#progress} refers to counts as held.
+ * <p>Close it to free its place in the model. An unreferenced session is freed after a garbage collection. Objects that
+ * {@link OrielSessionOptions#progress} references count as referenced.
  *
- * <p>Failures are {@link OrielException}; a call on a closed session throws IllegalStateException.
+ * <p>Failures throw {@link OrielException}. Calls on a closed session throw IllegalStateException.
  */
 public final class OrielSession implements AutoCloseable {
-  /** For {@link #save(String, int)}: fail if the file exists; replace whatever file it is. */
+  /** Flags of {@link #save(String, int)}: fail if the file exists; replace any file. */
   public static final int SAVE_NEW = 1;
   public static final int SAVE_OVERWRITE = 2;
 
-  /** For {@link #restore(String, int)}: the same layout or FORMAT; read the transcript where nothing else works. */
+  /** Flags of {@link #restore(String, int)}: fail unless exact; fall back to the transcript. */
   public static final int RESTORE_EXACT = 1;
   public static final int RESTORE_READ = 2;
 
@@ -28,7 +28,7 @@ public final class OrielSession implements AutoCloseable {
   private final ModelHandle modelHandle;
   private final SessionHandle handle;
 
-  /** Where a message began that the next call takes back first; of the call whose turn it is. */
+  /** Start of a message that the next call takes back first. Only the current call uses it. */
   private long owed = NOTHING;
 
   static OrielSession of(OrielModel model, ModelHandle modelHandle, long value) {
@@ -51,15 +51,14 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * Says something and returns the answer.
+   * Adds a user message and returns the reply.
    *
-   * <p>A cancelled one returns too, with stop CANCELLED: while the message is still being read it is taken back (unless
-   * it is too long for that in a full window: then what was read stays, and {@link #reset} starts afresh); later what
-   * was generated stays part of the conversation. With options that are wrong or ask for what is not there (status
-   * ARGUMENT, UNSUPPORTED or STATE) the message is taken back, too.
+   * <p>A cancelled call returns too, with stop CANCELLED. During prefill it takes the message back, unless the message is
+   * too long for this in a full window: then call {@link #reset}. After prefill the generated text stays. If the library
+   * refuses the reply (ARGUMENT, UNSUPPORTED or STATE), the message is taken back.
    *
    * @param options null: the defaults
-   * @param listener null: only the whole reply is wanted; an {@link OrielListener} hears what it means, too
+   * @param listener null: none; an {@link OrielListener} gets parts and tokens too
    */
   public OrielReply chat(String text, OrielReplyOptions options, OrielText listener) {
     return reply(true, Utf8.encode(text, "text"), options, listener);
@@ -73,17 +72,17 @@ public final class OrielSession implements AutoCloseable {
     return chat(text, null, null);
   }
 
-  /** Answers what was added, e.g. a tool's result. As {@link #chat}, without a message of its own. */
+  /** Replies to the added messages, for example a tool's result. Otherwise as {@link #chat}. */
   public OrielReply reply(OrielReplyOptions options, OrielText listener) {
     return reply(true, null, options, listener);
   }
 
-  /** Continues what was appended. */
+  /** Continues appended text. */
   public OrielReply generate(OrielReplyOptions options, OrielText listener) {
     return reply(false, null, options, listener);
   }
 
-  /** Adds a message without asking for a reply, e.g. an earlier conversation. */
+  /** Adds a message without a reply, for example of an earlier conversation. */
   public void add(String role, String text) {
     byte[] who = Utf8.path(role, "role");
     byte[] what = Utf8.encode(text, "text");
@@ -91,21 +90,21 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * The same of a message, or a list of them, as JSON in the OpenAI form: with tool_calls, roles such as tool, and
-   * whatever else the model's template knows.
+   * Adds one message or a list of messages, as JSON in the OpenAI form, with tool_calls, the role tool, and other
+   * members that the template reads.
    */
   public void addJson(String messages) {
     byte[] json = Utf8.encode(messages, "messages");
     perform(session -> Native.add(session, null, json));
   }
 
-  /** Appends raw text, for models that do not chat. Control tokens in it count as such. */
+  /** Appends raw text, for base models. Control tokens in it become their ids. */
   public void append(String text) {
     byte[] what = Utf8.encode(text, "text");
     perform(session -> Native.append(session, what));
   }
 
-  /** Back to a new conversation (with the system prompt), which takes no new memory. */
+  /** Starts a new conversation in the same memory, after the system prompt. */
   public void reset() {
     with(session -> {
       Native.reset(session);
@@ -115,8 +114,8 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * Removes everything from a position on, e.g. to answer again. Where the memory lacks that place the transcript is
-   * read again, if there is one (option "transcript"); else CONTEXT.
+   * Removes the tokens after a position. If they need evicted tokens, the transcript is read again (load option
+   * "transcript"), or the call throws CONTEXT.
    */
   public void goBackTo(long position) {
     if (position < 0) {
@@ -125,7 +124,7 @@ public final class OrielSession implements AutoCloseable {
     perform(session -> Native.goBack(session, Native.TO_POSITION, position, null, true));
   }
 
-  /** The same, to a {@link #mark}. */
+  /** Goes back to a {@link #mark}. */
   public void goBackTo(String mark) {
     byte[] name = Utf8.path(mark, "mark");
     perform(session -> Native.goBack(session, Native.TO_MARK, 0, name, true));
@@ -136,23 +135,22 @@ public final class OrielSession implements AutoCloseable {
     perform(session -> Native.goBack(session, Native.BY_TURNS, turns, null, true));
   }
 
-  /** Gives the place that the conversation is at a name, for {@link #goBackTo(String)}. */
+  /** Names the current position, for {@link #goBackTo(String)}. */
   public void mark(String name) {
     byte[] text = Utf8.path(name, "name");
     perform(session -> Native.mark(session, text));
   }
 
-  /** A second conversation that goes on from here, with the same options. The model must have room for it. */
+  /** Creates a session that continues from here, with the same options. Needs a free session. */
   public OrielSession fork() {
     return settled(session -> of(model, modelHandle, Native.fork(session)));
   }
 
   /**
-   * After a failure with {@link OrielException#isDeviceLost}: the conversation goes on where it was, on a device that
-   * is made anew: the one that was lost, else another, else the CPU. It takes as long as loading, and reading what was
-   * said. What fails may be tried again. Each session of a model is recovered or closed.
+   * Continues the conversation after {@link OrielException#isDeviceLost}, on the lost device, another one or the CPU.
+   * Takes as long as a load and a prefill. May be repeated after a failure. Recover or close each session of the model.
    *
-   * @param progress hears of weights that are read; null: nobody
+   * @param progress gets the bytes of weights; null: none
    */
   public OrielRecovered recover(OrielProgress progress) {
     Native.Callbacks callbacks = new Native.Callbacks((done, total) ->
@@ -166,7 +164,7 @@ public final class OrielSession implements AutoCloseable {
     return recover(null);
   }
 
-  /** Writes the conversation to a file, atomically. Another file of this name must be a snapshot or empty. */
+  /** Writes the conversation to a file, atomically. Replaces only a snapshot or an empty file. */
   public void save(String path) {
     save(path, 0);
   }
@@ -177,8 +175,8 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * Goes on where {@link #save} was called, given the same model. With the same memory and options it goes on to the
-   * letter; into another window or cache format it takes what fits.
+   * Replaces the conversation by a saved one of the same model. With the same options the state is exact. Into another
+   * window or cache format, the tokens that fit are carried over.
    */
   public OrielRestored restore(String path) {
     return restore(path, 0);
@@ -197,16 +195,16 @@ public final class OrielSession implements AutoCloseable {
     return settled(session -> new OrielStats(Native.stats(session)));
   }
 
-  /** Options in force, turns, marks and counters: JSON, which docs/describe.md describes. */
+  /** Options in force, turns, marks and counters, as JSON (docs/describe.md). */
   public String describe() {
     return settled(session -> Utf8.decode(Native.describeSession(session)));
   }
 
   /**
-   * A text as a vector. The conversation must be empty (status STATE), so load without a system prompt; it is again
-   * afterwards. A text that is longer than the window is refused (CONTEXT).
+   * The vector of a text. The session must be empty, so load without a system prompt. CONTEXT: the text is longer than
+   * the window.
    *
-   * @param normalised the vector has length 1
+   * @param normalised scale the vector to length 1
    */
   public OrielEmbedding embed(String text, OrielEmbedding.Pooling pooling, boolean normalised) {
     byte[] what = Utf8.encode(text, "text");
@@ -221,34 +219,34 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * Stops the call that runs, as soon as the device has done what it was given. A reply then returns with stop
-   * CANCELLED; other calls throw OrielException with status CANCELLED. Without a running call, nothing happens.
+   * Stops the running call after the current step of the device. A reply returns with stop CANCELLED, other calls throw
+   * CANCELLED. No running call: no effect.
    */
   public void cancel() {
     handle.cancel();
   }
 
-  /** Stops the call that runs if it was made with this listener. */
+  /** Stops the running call if it has this listener. */
   void cancel(Object listener) {
     handle.cancel(listener);
   }
 
   /**
-   * Gives its place in the model back. A call that runs is cancelled and waited for. From inside a listener, it ends
-   * when that listener's call does. Closing twice is fine. A call that rests after {@link OrielModel#pause} is ended as
-   * {@link OrielModel#close} does it, for which the whole pause may end.
+   * Frees the session. Cancels the running call and waits for it. In a listener it returns at once, and the session is
+   * freed after the listener's call. Closing twice is allowed. If a paused call must undo work on the device, close()
+   * resumes the whole model, as {@link OrielModel#close} does.
    */
   @Override
   public void close() {
     handle.close();
   }
 
-  /** A call in this session's turn. */
+  /** Runs a call when it is this session's turn. */
   <T> T with(SessionHandle.Call<T> call) {
     return handle.run(null, call);
   }
 
-  /** The same of the conversation, behind what is owed. */
+  /** Takes an owed message back first. */
   private <T> T settled(SessionHandle.Call<T> call) {
     return with(session -> {
       settle(session);
@@ -267,7 +265,7 @@ public final class OrielSession implements AutoCloseable {
     });
   }
 
-  /** A message that is too long to be taken back in a full window stays. */
+  /** Takes an owed message back. It stays if it is too long for this in a full window. */
   private void settle(long session) {
     if (owed != NOTHING) {
       try {
@@ -281,7 +279,7 @@ public final class OrielSession implements AutoCloseable {
     }
   }
 
-  /** @param message null: there is none to say first */
+  /** @param message null: no new message */
   private OrielReply reply(boolean chat, byte[] message, OrielReplyOptions given, OrielText listener) {
     OrielReplyOptions options = given == null ? new OrielReplyOptions() : given;
     Native.Callbacks heard = new Native.Callbacks(listener, options.has("top_logprobs"));

@@ -2,7 +2,7 @@ package dev.oriel;
 
 import java.util.concurrent.CancellationException;
 
-/** A session in C: whose turn it is. */
+/** Owns a C session and serialises its calls. */
 final class SessionHandle extends Handle {
   interface Call<T> {
     T run(long session);
@@ -10,15 +10,15 @@ final class SessionHandle extends Handle {
 
   private final ModelHandle model;
 
-  // All under the model's lock.
-  private long value; // 0: freed, or about to be
-  private Thread running; // inside a call
-  private Object runningFor; // whose cancel(Object) is meant
+  // The model's lock guards all of these.
+  private long value; // 0: freed, or being freed
+  private Thread running; // in a call; null: none
+  private Object runningFor; // its listener, for cancel(Object)
   private boolean cancelled; // since `running` began
   private boolean closing;
-  private boolean dropped; // nobody holds the session any more
+  private boolean dropped; // the app's object is unreferenced
 
-  /** Inside a call of the model, or of the session that it is a fork of. */
+  /** Called inside a call of the model or of the forked session. */
   SessionHandle(OrielSession session, ModelHandle model, long value) {
     super(session);
     this.model = model;
@@ -37,7 +37,7 @@ final class SessionHandle extends Handle {
     model.sweep();
   }
 
-  /** Waits for its turn. A thread that is interrupted before it comes leaves with CancellationException. */
+  /** Runs a call in turn. An interrupt before the turn throws CancellationException. */
   <T> T run(Object listener, Call<T> call) {
     begin(listener);
     try {
@@ -87,7 +87,7 @@ final class SessionHandle extends Handle {
     model.sweep();
   }
 
-  /** The library knows of cancels only while a call of its own runs: this is asked between two of them. */
+  /** For the time between two library calls: the library drops a cancel while no call runs. */
   boolean isCancelled() {
     synchronized (model) {
       return cancelled;
@@ -103,7 +103,7 @@ final class SessionHandle extends Handle {
     }
   }
 
-  /** The same if the call was made with this listener. */
+  /** Cancels the call if it has this listener. */
   void cancel(Object listener) {
     synchronized (model) {
       if (runningFor == listener) {
@@ -119,7 +119,7 @@ final class SessionHandle extends Handle {
     model.letEnd(() -> !model.holds(this));
   }
 
-  // ---- Of the model, under its lock ----
+  // ---- For the model, which holds its lock ----
 
   void beginClosing() {
     closing = true;
@@ -129,12 +129,12 @@ final class SessionHandle extends Handle {
     }
   }
 
-  /** Another thread's call, though it is to end. */
+  /** True: closed, but another thread is still in a call. */
   boolean rests() {
     return closing && running != null && running != Thread.currentThread();
   }
 
-  /** For who frees it; 0: it is needed, or somebody else does. */
+  /** Gives the C session to the caller, who frees it. 0: in use, or already given. */
   long take() {
     if (!(closing || dropped) || running != null) {
       return 0;
