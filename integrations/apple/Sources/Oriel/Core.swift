@@ -1,12 +1,12 @@
 import COriel
 import Foundation
 
-/// A model in C. Calls on it are done one after the other, on a queue of its own, beside those of its sessions.
+/// Owns a C model. Its queue serialises the model's calls, in parallel to calls of the sessions.
 final class ModelCore: @unchecked Sendable {
   let log: Log
   let queue = DispatchQueue(label: "oriel.model", qos: .userInitiated)
   private let lock = NSLock()
-  private var model: OpaquePointer?  // of the queue
+  private var model: OpaquePointer?  // used on the queue
   private var closing = false  // under the lock
   private var sessions: [Weak] = []  // under the lock
 
@@ -35,7 +35,7 @@ final class ModelCore: @unchecked Sendable {
 
   deinit { oriel_model_free(model) }
 
-  /// Of the queue.
+  /// Runs a call on the model's queue.
   func call<Value>(_ body: (OpaquePointer?) throws -> Value) throws -> Value {
     if isClosing { throw OrielError.closed }
     return try body(model)
@@ -66,11 +66,11 @@ final class ModelCore: @unchecked Sendable {
     lock.lock()
     closing = true
     lock.unlock()
-    for session in open { session.beginClosing() }  // resume may be reading a transcript of one
+    for session in open { session.beginClosing() }  // resume may be reading its transcript
   }
 
-  /// Behind beginClosing() of this or of a session, of the queue. A call that rests ends at once, or has something to
-  /// undo first, for which it needs the device: that ends the pause. False: it could not be had, as the log says.
+  /// Called on the queue after beginClosing() of this or of a session. A paused call ends at once, or must undo work on
+  /// the device first. For that this resumes the model. False: resuming failed, and the log has the reason.
   func wake() -> Bool {
     for _ in 0..<10 where someoneRests { Thread.sleep(forTimeInterval: 0.01) }
     guard someoneRests else { return true }
@@ -78,13 +78,13 @@ final class ModelCore: @unchecked Sendable {
     let status = withExtendedLifetime(progress) {
       oriel_resume(model, ProgressSink.receive, progress.pointer)
     }
-    try? log.check(status)  // which takes its line
+    try? log.check(status)  // takes the log line
     return status == ORIEL_OK || !someoneRests
   }
 
   private var someoneRests: Bool { open.contains { $0.rests } }
 
-  /// Behind wake(): calls `done` when everything is free.
+  /// Called after wake(). Frees everything, then calls `done`.
   func free(_ done: @escaping @Sendable () -> Void) {
     let group = DispatchGroup()
     let all = open
@@ -99,15 +99,15 @@ final class ModelCore: @unchecked Sendable {
   }
 }
 
-/// A session in C. Everything but `cancel` and `beginClosing` is called by one thread at a time (its queue), which is
-/// what C asks for; those two take the lock.
+/// Owns a C session. Its queue makes all calls, because C allows one thread at a time. `cancel` and `beginClosing` may
+/// come from any thread and take the lock.
 final class SessionCore: @unchecked Sendable {
-  /// One call, so that a cancelled task stops its own call only.
+  /// Identifies a call, so that a cancelled task stops only its own call.
   final class Call: @unchecked Sendable {
     fileprivate var cancelled = false  // under the core's lock
   }
 
-  /// What is read is told to. Forks have it in common: whose call it is the queue says.
+  /// Receives the progress of calls. Forks share it, so the current queue tells which session calls.
   private final class Reading: Sendable {
     private let listener: ProgressListener?
     init(_ listener: ProgressListener?) { self.listener = listener }
@@ -120,7 +120,7 @@ final class SessionCore: @unchecked Sendable {
     }
   }
 
-  /// Whose queue it is.
+  /// Finds the session of a queue.
   private final class Here: @unchecked Sendable {
     struct Key: @unchecked Sendable {
       let value = DispatchSpecificKey<Here>()
@@ -136,10 +136,10 @@ final class SessionCore: @unchecked Sendable {
   private var session: OpaquePointer?
   private var running: Call?  // under the lock
   private var closing = false  // under the lock
-  /// Where a message began that could not be taken back, which the next call does first.
+  /// Start of a message that the next call takes back first.
   private var owed: UInt64?
 
-  /// Of the model's queue.
+  /// Called on the model's queue.
   convenience init(_ model: ModelCore, _ options: SessionOptions, _ progress: ProgressListener?) throws {
     let reading = Reading(progress)
     var session: OpaquePointer?
@@ -161,7 +161,7 @@ final class SessionCore: @unchecked Sendable {
     model.add(self)
   }
 
-  /// The last reference may go in a listener, where C would refuse that.
+  /// Frees on the model's queue: in a listener C would refuse it.
   deinit {
     guard let last = Pointer(session) else { return }
     model.queue.async { [model, reading] in
@@ -175,7 +175,7 @@ final class SessionCore: @unchecked Sendable {
     return SessionCore(model, reading, fork)
   }
 
-  /// Says `message`, if there is one, and answers; or, unless `inChat`, goes on with what was appended.
+  /// Adds `message` if given, then replies. `inChat` false: continues appended text.
   func reply(
     to message: String?, inChat: Bool, _ options: ReplyOptions, _ call: Call,
     onEvent: @escaping (Event) -> Void
@@ -197,7 +197,7 @@ final class SessionCore: @unchecked Sendable {
     }
 
     let sink = Sink(wantsTokens: options["top_logprobs"] != nil) { [self] event in
-      // One that came before C's call had begun.
+      // A cancel that came before the C call.
       if runningIsCancelled { oriel_session_cancel(session) }
       onEvent(event)
     }
@@ -227,7 +227,7 @@ final class SessionCore: @unchecked Sendable {
     return sink.finished(result)
   }
 
-  /// A call on the conversation, behind what is owed.
+  /// Runs a call after taking back an owed message.
   func call(_ body: (OpaquePointer?) -> oriel_status) throws {
     let this = Call()
     try begin(this)
@@ -236,7 +236,7 @@ final class SessionCore: @unchecked Sendable {
     try model.log.check(run(this, body))
   }
 
-  /// Any other call.
+  /// Runs a call that does not depend on an owed message.
   func ask(_ body: (OpaquePointer?) -> oriel_status) throws {
     let this = Call()
     try begin(this)
@@ -244,7 +244,7 @@ final class SessionCore: @unchecked Sendable {
     try model.log.check(run(this, body))
   }
 
-  /// One that leaves nothing of the conversation that something could be owed to.
+  /// Runs a call that replaces the conversation.
   func replace(_ body: (OpaquePointer?) -> oriel_status) throws {
     try ask(body)
     owed = nil
@@ -293,7 +293,7 @@ final class SessionCore: @unchecked Sendable {
     return Embedding(values: values, tokens: tokens)
   }
 
-  /// Stops `call`, or with nil the one that runs.
+  /// Stops `call`; nil: the running call.
   func cancel(_ call: Call?) {
     lock.lock()
     defer { lock.unlock() }
@@ -312,14 +312,14 @@ final class SessionCore: @unchecked Sendable {
     oriel_session_cancel(session)
   }
 
-  /// A call that is to end.
+  /// True: closed, but still in a call.
   var rests: Bool {
     lock.lock()
     defer { lock.unlock() }
     return closing && running != nil
   }
 
-  /// What logs meanwhile may call `cancel`.
+  /// A log listener may call `cancel` meanwhile.
   func free() {
     lock.lock()
     let last = session
@@ -348,7 +348,7 @@ final class SessionCore: @unchecked Sendable {
     lock.unlock()
   }
 
-  /// Does what is owed. A message that is too long to be taken back in a full window stays.
+  /// Takes an owed message back. It stays if it is too long for this in a full window.
   private func settle(_ call: Call) -> oriel_status {
     guard let position = owed else { return ORIEL_OK }
     let status = run(call) { oriel_session_go_back($0, ORIEL_BACK_TO_POSITION, position, nil, 0) }
@@ -357,8 +357,7 @@ final class SessionCore: @unchecked Sendable {
     return ORIEL_OK
   }
 
-  /// One call of C's, unless it was cancelled before: C knows of cancels only while a call of its own
-  /// runs.
+  /// Runs one C call unless `call` was cancelled: C drops a cancel while no call runs.
   private func run(_ call: Call, _ body: (OpaquePointer?) -> oriel_status) -> oriel_status {
     lock.lock()
     let cancelled = call.cancelled
@@ -367,7 +366,7 @@ final class SessionCore: @unchecked Sendable {
   }
 }
 
-/// What C gave, on its way to another queue.
+/// Carries a C object to another queue.
 private struct Pointer: @unchecked Sendable {
   let value: OpaquePointer
   init?(_ value: OpaquePointer?) {

@@ -1,7 +1,7 @@
 import COriel
 import Foundation
 
-/// How keys or values are stored: int8 takes 8.5 bits a value, int4 4.5.
+/// int8 takes 8.5 bits a value, int4 takes 4.5.
 public enum KvFormat: UInt32, Sendable {
   case automatic = 0
   case f16 = 1
@@ -9,32 +9,32 @@ public enum KvFormat: UInt32, Sendable {
   case int4 = 3
 }
 
-/// What is allocated for what, to the byte. `Model.describePlan` and `Model.describe` have the rest.
+/// The planned bytes. `Model.describePlan` and `Model.describe` have more.
 public struct Plan: Sendable {
-  /// False: everything else describes the smallest plan that would run.
+  /// False: the numbers describe the smallest plan.
   public let fits: Bool
   public let memoryBytes: UInt64
-  /// Of these five.
+  /// Sum of the next five.
   public let totalBytes: UInt64
   public let weightsBytes: UInt64
-  /// Caches and states of all sessions.
+  /// Caches and recurrent states of all sessions.
   public let kvBytes: UInt64
   public let activationBytes: UInt64
   public let stagingBytes: UInt64
   public let hostBytes: UInt64
-  /// Least memory that would do.
+  /// Smallest memory for these options.
   public let minimumBytes: UInt64
   public let kvBytesPerToken: UInt64
   public let windowTokens: UInt32
-  /// First tokens, which are never evicted.
+  /// First tokens, never evicted.
   public let sinkTokens: UInt32
   public let prefillBatchTokens: UInt32
   public let sessions: UInt32
-  /// 0: the file does not say.
+  /// 0: unknown.
   public let contextTrainTokens: UInt32
   public let keyFormat: KvFormat
   public let valueFormat: KvFormat
-  /// Expected loss per token against an endless cache in f16, in nats.
+  /// Expected loss a token against an endless f16 cache, in nats.
   public let lossNats: Double
 
   init(_ plan: oriel_plan) {
@@ -59,18 +59,18 @@ public struct Plan: Sendable {
   }
 }
 
-/// A conversation in numbers; `Session.describe` has the rest.
+/// Numbers of a session. `Session.describe` has more.
 public struct Stats: Sendable {
-  /// Tokens so far; what `Session.goBack(to:)` takes.
+  /// Tokens so far, as in `Session.goBack(to:)`.
   public let position: UInt64
   /// Tokens that no query will see again.
   public let evicted: UInt64
-  /// First token after the sinks that the latest one saw; and that is still stored.
+  /// First token after the sinks that the newest token saw, and the first that is stored.
   public let firstVisible: UInt64
   public let firstStored: UInt64
-  /// Tokens below this number stay.
+  /// Tokens below this number are never evicted.
   public let sinksUsed: UInt32
-  /// Tokens that the latest one saw, of so many.
+  /// Tokens that the newest token saw, and their limit.
   public let windowUsed: UInt32
   public let windowCapacity: UInt32
   public let turns: UInt32
@@ -92,7 +92,7 @@ public struct Stats: Sendable {
   }
 }
 
-/// What `Session.restore` did.
+/// Result of `Session.restore`.
 public struct Restored: Sendable {
   public enum How: UInt32, Sendable {
     /// Bit for bit.
@@ -107,7 +107,7 @@ public struct Restored: Sendable {
   /// Values were converted to another format.
   public let rounded: Bool
   public let tokensHeld: UInt64
-  /// In the file, and not in this session.
+  /// In the file but not in this session.
   public let tokensDropped: UInt64
   public let tokensRead: UInt64
 
@@ -120,18 +120,18 @@ public struct Restored: Sendable {
   }
 }
 
-/// What `Session.recover` did.
+/// Result of `Session.recover`.
 public struct Recovered: Sendable {
-  /// What the model runs on now.
+  /// The current device.
   public let device: String
   public let onCPU: Bool
   /// The same device and driver as before.
   public let sameDevice: Bool
-  /// Bit for bit the state that was lost.
+  /// The state is bit for bit the lost one.
   public let exact: Bool
   public let tokensHeld: UInt64
   public let tokensRead: UInt64
-  /// Between the first tokens and those that are held.
+  /// Unknown tokens between the sinks and the held tokens.
   public let tokensDropped: UInt64
 
   init(_ result: oriel_recovered) {
@@ -147,7 +147,7 @@ public struct Recovered: Sendable {
   }
 }
 
-/// What the library says of something (docs/describe.md): JSON, and its members.
+/// Result of a describe call (docs/describe.md).
 public struct Description: @unchecked Sendable {
   public let json: String
   public let members: [String: Any]
@@ -160,19 +160,19 @@ public struct Description: @unchecked Sendable {
   public subscript(name: String) -> Any? { members[name] }
 }
 
-/// Whose vectors become that of a text.
+/// The tokens whose vectors are used.
 public enum Pooling: UInt32, Sendable {
-  /// As the file says; the mean where it says nothing.
+  /// As the file says, else the mean.
   case automatic = 0
   case mean = 1
   case last = 2
   case first = 3
 }
 
-/// A text as a vector.
+/// The vector of a text.
 public struct Embedding: Sendable {
-  /// Of length 1, unless asked for as they are.
+  /// Length 1 if normalised.
   public let values: [Float]
-  /// That the text has.
+  /// Tokens of the text.
   public let tokens: UInt32
 }

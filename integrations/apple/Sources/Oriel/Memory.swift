@@ -5,30 +5,28 @@ import Foundation
   import UIKit
 #endif
 
-/// How much memory `Model.trim` gives back. Each level gives back what those before it do;
-/// trim_levels of `Model.describePlan` says what stays.
+/// Levels of `Model.trim`. Each level includes the levels before it. trim_levels of `Model.describePlan` has the
+/// remaining bytes.
 public enum Trim: UInt32, Sendable, Comparable {
   case none
   /// Activations, staging, compiled kernels.
   case scratch
-  /// Weights, which are read from the model's file again.
+  /// Weights. Resuming reads the model file again.
   case weights
-  /// The conversations' caches, which go to files.
+  /// Caches, written to files.
   case cache
-  /// The same without a file: conversations are built again from their transcripts (option transcript).
+  /// Caches, without files. Resuming reads the transcripts again (option transcript).
   case all
 
   public static func < (left: Trim, right: Trim) -> Bool { left.rawValue < right.rawValue }
 }
 
 #if canImport(UIKit) && !os(watchOS)
-  /// Lets a model follow the app into the background and out of it, for as long as this object is held:
+  /// Adapts a model to the state of the app while this object is referenced:
   ///
-  /// - in the background the device rests (iOS ends apps that use the GPU there), a reply waits, and
-  ///   memory is given back, so that the system ends this app later;
-  /// - back in the foreground everything is taken again, and the reply goes on;
-  /// - a memory warning in the foreground finds nothing that could be done without and is left to the app;
-  ///   one in the background gives back what is asked for with `onWarning`.
+  /// - In the background it pauses the model, because iOS ends apps that use the GPU there, and trims `inBackground`.
+  /// - In the foreground it resumes, and replies continue.
+  /// - A memory warning in the background trims `onWarning`. In the foreground the app handles warnings.
   @MainActor public final class ModelFollower {
     private let model: Model
     private let inBackground: Trim
@@ -37,9 +35,9 @@ public enum Trim: UInt32, Sendable, Comparable {
     private let onError: @MainActor (Error) -> Void
     private var observations: [Observation] = []
     private var visible = true
-    private var turn: Task<Void, Never>?  // the latest, which waits for those before it
+    private var turn: Task<Void, Never>?  // the latest one; it waits for earlier ones
 
-    /// `folder` (for cache): by default the app's own for temporary files.
+    /// `folder` (for cache): by default the app's folder for temporary files.
     public init(
       _ model: Model, inBackground: Trim = .scratch, onWarning: Trim = .weights,
       folder: String = NSTemporaryDirectory(),
@@ -68,7 +66,7 @@ public enum Trim: UInt32, Sendable, Comparable {
 
     private func hide() {
       visible = false
-      // The app goes on until this is done, or for the seconds that the system allows.
+      // Keeps the app running until this is done, within the system's limit.
       let time = UIApplication.shared.beginBackgroundTask(withName: "oriel")
       let level = inBackground
       perform { model, folder in
@@ -104,21 +102,20 @@ public enum Trim: UInt32, Sendable, Comparable {
     }
   }
 
-  /// Ends with this object.
+  /// Removes the observer with this object.
   private final class Observation: @unchecked Sendable {
     private let observer: NSObjectProtocol
     init(_ observer: NSObjectProtocol) { self.observer = observer }
     deinit { NotificationCenter.default.removeObserver(observer) }
   }
 
-  /// A reply that rests keeps its cache, so what goes before goes first.
+  /// A paused reply keeps its cache, so weights are trimmed first.
   private func give(_ level: Trim, of model: Model, _ folder: String) async throws {
     if level == .cache { try await model.trim(.weights) }
     try await model.trim(level, folder: level == .cache ? folder : nil)
   }
 #else
-  /// Tells when the system is short of memory, where there is no app that goes to the background (macOS):
-  /// then, and while nothing runs, an app may `trim` and `resume` before its next call.
+  /// Reports memory pressure on macOS. The app may then `trim`, and `resume` before its next call.
   public func onMemoryPressure(
     _ handler: @escaping @Sendable () -> Void
   ) -> AnyObject? {

@@ -1,15 +1,14 @@
 import COriel
 import Foundation
 
-/// A model with room for conversations: so many as the option "sessions" says. Calls may come from any task and are
-/// done one after the other, beside those of its sessions.
+/// A loaded model. It holds up to "sessions" sessions (load option). Calls may come from any task and run one after the
+/// other, in parallel to calls of its sessions.
 public final class Model: @unchecked Sendable {
   private let core: ModelCore
-  /// The plan that was carried out.
+  /// The plan of this load.
   public let plan: Plan
 
-  /// Loads a GGUF file, inside the memory of the option "memory" (by default half of what the system has free), in
-  /// which its conversations find room, too.
+  /// Loads a GGUF file. The model and its sessions stay within the option "memory", by default half of the free memory.
   public static func load(
     path: String, options: Options = [:], log: LogListener? = nil, progress: ProgressListener? = nil
   ) async throws -> Model {
@@ -21,7 +20,7 @@ public final class Model: @unchecked Sendable {
     }
   }
 
-  /// What would be allocated. Reads the file's header only; fast, touches no device.
+  /// Plans a load. Reads the header of the file only, and uses no device.
   public static func plan(path: String, options: Options = [:]) throws -> Plan {
     try refuseNul(path, "path")
     let log = Log(nil)
@@ -39,25 +38,24 @@ public final class Model: @unchecked Sendable {
     return try describe(options) { oriel_plan_describe(path, &$0, $1, $2, &$3) }
   }
 
-  /// What a file is and whether this library can run it; also for files it cannot run.
+  /// The content of a file, and the reasons if this build cannot run it.
   public static func describeFile(path: String) throws -> Description {
     try refuseNul(path, "path")
     return try describe([:]) { oriel_file_describe(path, &$0, $1, $2, &$3) }
   }
 
-  /// What models can run on. `forget`: first forgets what the folder of the option "cache_folder" says against devices
-  /// and their drivers: kernels that were wrong, and where a driver ended the process. For apps that know better.
+  /// The devices. `forget`: first deletes the verdicts about drivers in the option "cache_folder".
   public static func describeDevices(options: Options = [:], forget: Bool = false) throws -> Description {
     try describe(options) { oriel_device_describe(&$0, forget ? ORIEL_DEVICE_FORGET : 0, $1, $2, &$3) }
   }
 
-  /// A file that `Session.save` wrote.
+  /// A file of `Session.save`.
   public static func describeSnapshot(path: String) throws -> Description {
     try refuseNul(path, "path")
     return try describe([:]) { oriel_snapshot_describe(path, nil, 0, &$0, $1, $2, &$3) }
   }
 
-  /// The options that there are.
+  /// All options.
   public static func describeOptions() throws -> Description {
     try describe([:]) { oriel_option_list($1, $2, &$3) }
   }
@@ -85,16 +83,15 @@ public final class Model: @unchecked Sendable {
     self.plan = Plan(plan)
   }
 
-  /// File, device, plan, options in force, what is allocated now.
+  /// File, device, plan, options in force and resident memory.
   public func describe() async throws -> Description {
     try await perform { model, log in
       Description(try text(log, nuls: 1) { oriel_model_describe(model, $0, $1, &$2) })
     }
   }
 
-  /// Begins a conversation. All that were planned for may be open at a time. `progress` hears of tokens that its calls
-  /// read, after each prefill batch: those of a message, and those that are read again, to go back or to forget (models
-  /// that keep a state).
+  /// Creates a session. Status state: all planned sessions exist. `progress` gets the tokens that a call has read,
+  /// after each prefill batch. Recurrent models also count tokens that they read again.
   public func session(
     _ options: SessionOptions = [:], progress: ProgressListener? = nil
   ) async throws -> Session {
@@ -102,8 +99,8 @@ public final class Model: @unchecked Sendable {
     return try await perform { _, _ in Session(try SessionCore(core, options, progress), of: self) }
   }
 
-  /// What `session` holds becomes the beginning of every session: it is held once, and never evicted. With nil there is
-  /// none any more. Load with the option "prefix_tokens".
+  /// Makes the content of the session the beginning of all sessions. The model stores it once and never evicts it. nil
+  /// removes the prefix. Needs the load option "prefix_tokens".
   public func setPrefix(_ session: Session?) async throws {
     let core = self.core
     guard let session = session else {
@@ -128,7 +125,7 @@ public final class Model: @unchecked Sendable {
     }
   }
 
-  /// The text that a conversation becomes, given as `Session.addJSON` takes it.
+  /// The prompt text of messages, which are JSON as in `Session.addJSON`.
   public func render(
     _ messages: String, options: SessionOptions = [:], generationPrompt: Bool = true
   ) async throws -> String {
@@ -142,7 +139,7 @@ public final class Model: @unchecked Sendable {
     }
   }
 
-  /// Its tokens.
+  /// The tokens of that text.
   public func renderTokens(
     _ messages: String, options: SessionOptions = [:], generationPrompt: Bool = true
   ) async throws -> [Int32] {
@@ -156,8 +153,8 @@ public final class Model: @unchecked Sendable {
     }
   }
 
-  /// What the whole text of a reply means, as `Reply.parsed`. `insideThought`: the model's template
-  /// opened a thought itself.
+  /// Separates the parts of a finished reply, as `Reply.parsed`. `insideThought`: the template opened a thought before
+  /// the reply.
   public func parseReply(
     _ text: String, options: SessionOptions = [:], insideThought: Bool = false
   ) async throws -> Parsed {
@@ -175,16 +172,14 @@ public final class Model: @unchecked Sendable {
     }
   }
 
-  /// Lets the device rest, for an app that goes to the background: replies that run stop between two
-  /// tokens and wait for `resume`. Returns when that is so. All memory stays. Until then new calls
-  /// throw (status state).
+  /// Stops replies between two tokens until `resume`, and leaves the device idle. Memory stays. New calls throw status
+  /// state until then.
   public func pause() async throws {
     try await perform { model, log in try log.check(oriel_pause(model)) }
   }
 
-  /// Gives memory back, until `resume`. Waits for replies that run, or, after `pause`, until they rest.
-  /// What fails leaves everything as it is. `folder` (for cache): where caches are written, to files
-  /// that nobody else can read and that go with them.
+  /// Gives memory back until `resume`. Waits for running calls. A failure changes nothing. `.all` needs the load option
+  /// "transcript". `folder` (for cache): the folder of the cache files (mode 0600).
   public func trim(_ level: Trim, folder: String? = nil) async throws {
     try refuseNul(folder, "folder")
     try await perform { model, log in
@@ -193,9 +188,8 @@ public final class Model: @unchecked Sendable {
     }
   }
 
-  /// Goes on after `pause` and `trim`, as if nothing had been. Reading weights takes as long as
-  /// loading. What fails, for want of memory say, leaves everything as it is, and may be tried again.
-  /// `progress` hears of weights that are read, and stops that with false.
+  /// Ends `pause` and `trim`. May take as long as a load. After a failure the model stays trimmed, and the call may be
+  /// repeated. `progress` gets the bytes of weights.
   public func resume(progress: ProgressListener? = nil) async throws {
     let core = self.core
     try await perform { model, log in
@@ -206,16 +200,16 @@ public final class Model: @unchecked Sendable {
     }
   }
 
-  /// Closes its sessions and frees everything, after calls that run were cancelled, `resume`, too. Later calls throw.
-  /// Dropping the last reference to it and its sessions frees, too, once nothing runs.
+  /// Closes its sessions and frees everything. Cancels running calls first, `resume` included. Later calls throw. An
+  /// unreferenced model without referenced sessions is freed too.
   ///
-  /// After `pause` a call that rests is ended, too. One that has to undo something on the device takes back
-  /// for that what `trim` gave; where that fails the log says why, nothing is freed, and this may be called again.
+  /// Paused calls end too. If a paused call must undo work on the device, close() resumes the model for it. If that
+  /// fails, the log has the reason, nothing is freed, and close() may be called again.
   public func close() async {
     let core = self.core
     core.beginClosing()
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      core.queue.async {  // behind what is under way there
+      core.queue.async {  // after earlier calls
         guard core.wake() else { return continuation.resume() }
         core.free { continuation.resume() }
       }

@@ -1,7 +1,7 @@
 import COriel
 import Foundation
 
-/// Why a call failed. The message is the library's line, "WHAT HAPPENED: WHAT TO DO".
+/// A failed call. The message is the library's line, "WHAT HAPPENED: WHAT TO DO".
 public struct OrielError: Error, CustomStringConvertible {
   /// As oriel_status in oriel.h.
   public enum Status: UInt32, Sendable {
@@ -13,12 +13,12 @@ public struct OrielError: Error, CustomStringConvertible {
   public let message: String
 
   public var description: String { message }
-  /// The device is gone: `Session.recover` goes on, on that one or another.
+  /// The device was lost: call `Session.recover`.
   public var isDeviceLost: Bool {
     status == .device || status == .timeout
   }
 
-  /// A reply was refused for what was asked of it.
+  /// The library refused the reply before the first token.
   var neverBegan: Bool {
     status == .argument || status == .unsupported || status == .state || status == .text
   }
@@ -30,28 +30,28 @@ public struct OrielError: Error, CustomStringConvertible {
 public enum LogLevel: UInt32, Sendable {
   /// "WHAT HAPPENED: WHAT TO DO"; the error that follows has the same line.
   case error = 0
-  /// It works, but not as one might expect: a GPU that is not usable, and why.
+  /// The call works, with an unexpected effect, such as an unusable GPU.
   case warning = 1
 }
 
-/// Told of errors and warnings, on the thread of the call that caused them, for as long as the model is open.
+/// Gets errors and warnings, on the thread of the call, until the model is closed.
 public typealias LogListener = @Sendable (LogLevel, String) -> Void
-/// Told of bytes of weights or of tokens that are read, of so many. False stops the call, which then throws with
-/// status cancelled.
+/// Gets the progress of a call, in bytes of weights or in tokens. False stops the call, which then throws status
+/// cancelled.
 public typealias ProgressListener = @Sendable (_ done: UInt64, _ total: UInt64) -> Bool
 
-/// What options are of. They are known by name: docs/options.md lists them, the generated file OptionNames.swift has
-/// the names, and the library says what is wrong with one.
+/// The scope of options, which are known by name (docs/options.md). The library checks names and values. The generated
+/// file OptionNames.swift has the names.
 public protocol OptionScope: Sendable {}
 public enum LoadScope: OptionScope {}
 public enum SessionScope: OptionScope {}
 public enum ReplyScope: OptionScope {}
 
-/// How a model is loaded: `["memory": "600MB", "sessions": 2]`. Every default is sound.
+/// Options of a load: `["memory": "600MB", "sessions": 2]`.
 public typealias Options = OptionList<LoadScope>
-/// How a conversation is held: `["tools": json]`.
+/// Options of a session: `["tools": json]`.
 public typealias SessionOptions = OptionList<SessionScope>
-/// How a reply is generated: `["max_tokens": 200, "temperature": 0.5]`.
+/// Options of a reply: `["max_tokens": 200, "temperature": 0.5]`.
 public typealias ReplyOptions = OptionList<ReplyScope>
 
 public struct OptionKey<Scope: OptionScope>: ExpressibleByStringLiteral, Hashable, Sendable {
@@ -63,7 +63,7 @@ public struct OptionKey<Scope: OptionScope>: ExpressibleByStringLiteral, Hashabl
 
 /// A text, a number, a boolean, or a list of them.
 public protocol OptionValue: Sendable {
-  /// One for each element.
+  /// One text for each element.
   var optionTexts: [String] { get }
 }
 
@@ -106,7 +106,7 @@ public struct OptionList<Scope: OptionScope>: ExpressibleByDictionaryLiteral, Se
     }
   }
 
-  /// Calls `body` with these as C sees them.
+  /// Calls `body` with the settings for C.
   func withC<Result>(_ body: (UnsafePointer<oriel_setting>?, Int) throws -> Result) throws -> Result {
     var joined: [CChar] = []
     var starts: [(name: Int, value: Int)] = []
@@ -126,7 +126,7 @@ public struct OptionList<Scope: OptionScope>: ExpressibleByDictionaryLiteral, Se
 }
 
 extension OptionList where Scope == LoadScope {
-  /// The same in the struct of a load; `log` must outlive what is made with it.
+  /// Calls `body` with the struct of a load. `log` must outlive the model.
   func withC<Result>(log: Log, _ body: (inout oriel_options) throws -> Result) throws -> Result {
     try withC { settings, count in
       var options = oriel_options()
@@ -164,7 +164,7 @@ extension OptionList where Scope == ReplyScope {
   }
 }
 
-/// Hands progress on.
+/// Forwards progress to a listener.
 final class ProgressSink {
   private let listener: ProgressListener
 
@@ -178,7 +178,7 @@ final class ProgressSink {
   }
 }
 
-/// Of what ends in NUL in C.
+/// For C texts that end in NUL.
 func refuseNul(_ text: String?, _ what: String) throws {
   if let text = text, text.utf8.contains(0) {
     throw OrielError(
@@ -197,19 +197,19 @@ func withOptionalCString<Result>(
 func withBytes<Result>(
   _ text: String, _ body: (UnsafePointer<CChar>, Int) throws -> Result
 ) rethrows -> Result {
-  // One byte more: an empty array may have no address.
+  // The NUL gives an empty text an address.
   let bytes = text.utf8.map { CChar(bitPattern: $0) } + [0]
   return try bytes.withUnsafeBufferPointer { try body($0.baseAddress!, $0.count - 1) }
 }
 
-/// What `fill(buffer, capacity, &needed)` gives, asked first how much that is.
+/// Calls `fill(buffer, capacity, &needed)` with a buffer of the needed size.
 func filled<Element>(
   with empty: Element, _ log: Log, _ fill: (UnsafeMutablePointer<Element>?, Int, inout Int) -> oriel_status
 ) throws -> [Element] {
   var all: [Element] = []
   var needed = 0
   var status = fill(nil, 0, &needed)
-  while status == ORIEL_ERROR_BUFFER_TOO_SMALL {  // another thread may make it longer meanwhile
+  while status == ORIEL_ERROR_BUFFER_TOO_SMALL {  // it may have grown meanwhile
     all = Array(repeating: empty, count: needed)
     status = all.withUnsafeMutableBufferPointer { fill($0.baseAddress, $0.count, &needed) }
   }
@@ -217,7 +217,7 @@ func filled<Element>(
   return Array(all.prefix(needed))
 }
 
-/// Text that ends in NUL, or not.
+/// The same for text with `nuls` NULs at its end.
 func text(
   _ log: Log, nuls: Int = 0, _ fill: (UnsafeMutablePointer<CChar>?, Int, inout Int) -> oriel_status
 ) throws -> String {
@@ -225,9 +225,8 @@ func text(
   return String(decoding: chars.dropLast(nuls).map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// What the library logs: the latest error is kept for the error that will carry it. The library
-/// calls it on the thread that called the library. Of calls that overlap one gives memory back or takes
-/// it: each error is its thread's.
+/// Receives the library's log and keeps the latest error line of each thread, for the error that is thrown. The library
+/// logs on the calling thread.
 final class Log {
   private let listener: LogListener?
   private let lock = NSLock()

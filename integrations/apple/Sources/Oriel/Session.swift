@@ -1,9 +1,8 @@
 import COriel
 import Foundation
 
-/// A conversation with a model. Calls may come from any task and are done one after the other, on a
-/// thread of the session's own; `cancel` and `close` need not wait for their turn. Conversations of one model may go on
-/// at the same time.
+/// A conversation. Calls may come from any task and run one after the other. `cancel` and `close` work at any time.
+/// Sessions of one model run in parallel.
 public final class Session: @unchecked Sendable {
   public let model: Model
   private let core: SessionCore
@@ -13,10 +12,9 @@ public final class Session: @unchecked Sendable {
     self.model = model
   }
 
-  /// Says something; the stream is the answer as it is generated. Cancelling the task that reads it
-  /// cancels the reply. One that `cancel` or `close` ends simply ends the stream; what was
-  /// generated stays part of the conversation. With options that are wrong or ask for what is
-  /// not there (status argument, unsupported or state) the message is taken back.
+  /// Adds a user message and streams the reply. Cancelling the reading task cancels the reply. `cancel` and `close` end
+  /// the stream without an error, and the generated text stays. If the library refuses the reply (status argument,
+  /// unsupported or state), the message is taken back.
   public func chat(
     _ text: String, options: ReplyOptions = [:]
   ) -> AsyncThrowingStream<String, Error> {
@@ -27,26 +25,25 @@ public final class Session: @unchecked Sendable {
     }
   }
 
-  /// The same with all that there is to know: what the answer is, what is thought, which tools are
-  /// called, and how it ended.
+  /// As `chat`, with thoughts, tool calls and the end of the reply.
   public func events(
     _ text: String, options: ReplyOptions = [:]
   ) -> AsyncThrowingStream<Event, Error> {
     events(to: text, inChat: true, options)
   }
 
-  /// Answers what was added, e.g. a tool's result.
+  /// Replies to the added messages, for example a tool's result.
   public func reply(options: ReplyOptions = [:]) -> AsyncThrowingStream<Event, Error> {
     events(to: nil, inChat: true, options)
   }
 
-  /// Continues what was appended.
+  /// Continues appended text.
   public func generate(options: ReplyOptions = [:]) -> AsyncThrowingStream<Event, Error> {
     events(to: nil, inChat: false, options)
   }
 
-  /// Says something and waits for the whole answer. Cancelling the task cancels the reply, which is returned as far
-  /// as it went; before its turn it throws CancellationError.
+  /// Adds a user message and returns the whole reply. Cancelling the task cancels the reply and returns the text so
+  /// far. Before its turn the call throws CancellationError.
   public func ask(_ text: String, options: ReplyOptions = [:]) async throws -> Reply {
     let core = self.core
     let call = SessionCore.Call()
@@ -57,32 +54,32 @@ public final class Session: @unchecked Sendable {
     }
   }
 
-  /// Adds a message without asking for a reply, e.g. an earlier conversation.
+  /// Adds a message without a reply, for example of an earlier conversation.
   public func add(role: String, text: String) async throws {
     try refuseNul(role, "role")
     try await call { session in withBytes(text) { oriel_chat_add(session, role, $0, $1) } }
   }
 
-  /// The same of a message, or a list of them, as JSON in the OpenAI form: with tool_calls, roles such
-  /// as tool, and whatever else the model's template knows.
+  /// Adds one message or a list of messages, as JSON in the OpenAI form, with tool_calls, the role tool, and other
+  /// members that the template reads.
   public func addJSON(_ messages: String) async throws {
     try await call { session in withBytes(messages) { oriel_chat_add(session, nil, $0, $1) } }
   }
 
-  /// Appends raw text, for models that do not chat. Control tokens in it count as such.
+  /// Appends raw text, for base models. Control tokens in it become their ids.
   public func append(_ text: String) async throws {
     try await call { session in
       withBytes(text) { oriel_session_append_text(session, $0, $1, ORIEL_TEXT_SPECIAL) }
     }
   }
 
-  /// Removes everything from a position on, e.g. to answer again. Where the memory lacks that place the transcript is
-  /// read again, if there is one (option "transcript"); else status context.
+  /// Removes the tokens after a position. If they need evicted tokens, the transcript is read again (load option
+  /// "transcript"), or the call throws status context.
   public func goBack(to position: UInt64) async throws {
     try await call { oriel_session_go_back($0, ORIEL_BACK_TO_POSITION, position, nil, ORIEL_READ_AGAIN) }
   }
 
-  /// The same, to a `mark`.
+  /// Goes back to a `mark`.
   public func goBack(toMark mark: String) async throws {
     try refuseNul(mark, "mark")
     try await call { oriel_session_go_back($0, ORIEL_BACK_TO_MARK, 0, mark, ORIEL_READ_AGAIN) }
@@ -93,21 +90,20 @@ public final class Session: @unchecked Sendable {
     try await call { oriel_session_go_back($0, ORIEL_BACK_BY_TURNS, turns, nil, ORIEL_READ_AGAIN) }
   }
 
-  /// Gives the place that the conversation is at a name, for `goBack(toMark:)`.
+  /// Names the current position, for `goBack(toMark:)`.
   public func mark(_ name: String) async throws {
     try refuseNul(name, "name")
     try await call { oriel_session_mark($0, name) }
   }
 
-  /// A second conversation that goes on from here, with the same options. The model must have room for it.
+  /// Creates a session that continues from here, with the same options. Needs a free session.
   public func fork() async throws -> Session {
     let model = self.model
     return try await perform { Session(try $0.fork(), of: model) }
   }
 
-  /// After an error with `isDeviceLost`: the conversation goes on where it was, on a device that is made
-  /// anew: the one that was lost, else another, else the CPU. It takes as long as loading, and reading
-  /// what was said. What fails may be tried again. Each session of a model is recovered or closed.
+  /// Continues the conversation after an error with `isDeviceLost`, on the lost device, another one or the CPU. Takes
+  /// as long as a load and a prefill. May be repeated after a failure. Recover or close each session of the model.
   public func recover() async throws -> Recovered { try await perform { try $0.recover() } }
 
   public func stats() async throws -> Stats { try await perform { try $0.stats() } }
@@ -115,27 +111,25 @@ public final class Session: @unchecked Sendable {
   /// Options in force, turns, marks and counters.
   public func describe() async throws -> Description { try await perform { try $0.describe() } }
 
-  /// A text as a vector. The conversation must be empty (status state), so load without a system
-  /// prompt; it is again afterwards. A text that is longer than the window is refused (context).
+  /// The vector of a text. The session must be empty, so load without a system prompt. Status context: the text is
+  /// longer than the window.
   public func embed(
     _ text: String, pooling: Pooling = .automatic, normalised: Bool = true
   ) async throws -> Embedding {
     try await perform { try $0.embed(text, pooling, normalised: normalised) }
   }
 
-  /// Back to a new conversation (with the system prompt), which takes no new memory.
+  /// Starts a new conversation in the same memory, after the system prompt.
   public func reset() async throws { try await perform { try $0.replace { oriel_session_reset($0) } } }
 
-  /// Writes the conversation to a file, atomically. Another file of this name must be a snapshot or empty, unless
-  /// `overwrite`.
+  /// Writes the conversation to a file, atomically. Without `overwrite` it replaces only a snapshot or an empty file.
   public func save(to path: String, overwrite: Bool = false) async throws {
     try refuseNul(path, "path")
     try await call { oriel_session_save($0, path, overwrite ? ORIEL_SAVE_OVERWRITE : 0) }
   }
 
-  /// Goes on where `save` was called, given the same model. With the same memory and options it goes on to the
-  /// letter; into another window or cache format it takes what fits. `readAgain`: what cannot be carried over is read
-  /// from the transcript.
+  /// Replaces the conversation by a saved one of the same model. With the same options the state is exact. Into another
+  /// window or cache format, the tokens that fit are carried over. `readAgain`: falls back to the transcript.
   @discardableResult
   public func restore(from path: String, readAgain: Bool = false) async throws -> Restored {
     try refuseNul(path, "path")
@@ -147,17 +141,16 @@ public final class Session: @unchecked Sendable {
     }
   }
 
-  /// Stops the call that runs, as soon as the device has done what it was given. Without one, nothing happens.
+  /// Stops the running call after the current step of the device. No running call: no effect.
   public func cancel() { core.cancel(nil) }
 
-  /// Gives its place in the model back, after the call that runs was cancelled. Later calls throw. Dropping the last
-  /// reference does it, too, some time after nothing runs any more. A call that rests after `Model.pause` is ended as
-  /// `Model.close` does it, for which the whole pause may end.
+  /// Cancels the running call and frees the session. Later calls throw. An unreferenced session is freed some time
+  /// later. If a paused call must undo work on the device, close() resumes the whole model, as `Model.close` does.
   public func close() async {
     let core = self.core
     core.beginClosing()
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      core.model.queue.async {  // behind what is under way there
+      core.model.queue.async {  // after earlier calls
         guard core.model.wake() else { return continuation.resume() }
         core.queue.async {
           core.model.queue.async {
@@ -194,7 +187,7 @@ public final class Session: @unchecked Sendable {
     }
   }
 
-  /// What `body` yields, in the session's turn.
+  /// Streams the elements of `body`, which runs in turn.
   private func stream<Element>(
     _ body: @escaping @Sendable (
       SessionCore, SessionCore.Call, AsyncThrowingStream<Element, Error>.Continuation

@@ -1,4 +1,4 @@
-// What every function of oriel_jni.cpp needs: arguments copied in, results copied out, errors, calls back into Java.
+// Helpers of oriel_jni.cpp: copies of arguments and results, errors, and callbacks into Java.
 #pragma once
 
 #include <jni.h>
@@ -14,7 +14,7 @@
 
 namespace oriel_jni {
 
-inline JavaVM* g_vm = nullptr;  // these set once, by JNI_OnLoad
+inline JavaVM* g_vm = nullptr;  // JNI_OnLoad sets all of these
 inline jclass g_exception = nullptr;
 inline jmethodID g_new_exception = nullptr;
 inline jmethodID g_on_log = nullptr;
@@ -25,7 +25,7 @@ inline jmethodID g_on_progress = nullptr;
 
 // ---- Arguments ----------------------------------------------------------------------------------
 
-/// A copy of a byte[], with a NUL behind it; null for a null array.
+/// A copy of a byte[], with a NUL at the end. A null array gives null.
 class Bytes {
  public:
   Bytes(JNIEnv* env, jbyteArray from) {
@@ -48,7 +48,7 @@ class Bytes {
 
   const char* data() const { return data_; }
   size_t size() const { return size_; }
-  /// There was no memory for the copy.
+  /// True: out of memory.
   bool missing() const { return missing_; }
 
  private:
@@ -57,7 +57,7 @@ class Bytes {
   bool missing_ = false;
 };
 
-/// Options by name, as Settings.pack() joins them: a name, NUL, its value, NUL and so on.
+/// Options by name, as OrielSettings.pack() joins them: name, NUL, value, NUL, and so on.
 class Settings {
  public:
   Settings(JNIEnv* env, jbyteArray joined) : text_(env, joined) {
@@ -80,7 +80,7 @@ class Settings {
 
   bool missing() const { return text_.missing() || all_ == nullptr; }
 
-  /// `options`, of any scope, with these.
+  /// Adds the settings to the options of a scope.
   template <typename Options>
   Options in(Options options) const {
     options.settings = all_;
@@ -96,7 +96,7 @@ class Settings {
 
 // ---- Results ------------------------------------------------------------------------------------
 
-/// Null, with an exception that waits, where Java has no memory for it, or had none before.
+/// Null if Java is out of memory or an exception is pending; then an exception is pending.
 inline jbyteArray newBytes(JNIEnv* env, const char* text, size_t bytes) {
   if (env->ExceptionCheck() == JNI_TRUE) {
     return nullptr;
@@ -129,19 +129,19 @@ double number(Integer value) {
 
 // ---- Errors -------------------------------------------------------------------------------------
 
-/// What a model logs, and all that is made with it.
+/// The log of a model and its sessions.
 struct Log {
-  jobject listener = nullptr;  // Native.Log, told of errors and warnings; may be null
+  jobject listener = nullptr;  // Native.Log, for errors and warnings; may be null
 };
 
-/// This thread's latest error, kept for the exception that will carry it: of calls that overlap each has its own.
+/// The latest error line of a thread, for the exception. Calls in parallel have lines of their own.
 struct Line {
-  const Log* log = nullptr;  // that it was given to; null: there is none
+  const Log* log = nullptr;  // the log of the line; null: no line
   char text[1024] = "";
 };
 inline thread_local Line t_line;
 
-/// The library calls this on the thread that called it, which is one of Java's.
+/// The library calls this on the calling thread, a thread of Java.
 inline void onLog(oriel_log_level level, const char* message, void* user) {
   const Log* log = static_cast<const Log*>(user);
   if (level == ORIEL_LOG_ERROR) {
@@ -160,11 +160,11 @@ inline void onLog(oriel_log_level level, const char* message, void* user) {
     env->CallVoidMethod(log->listener, g_on_log, static_cast<jint>(level), line);
     t_line = kept;
   }
-  env->ExceptionClear();  // whatever happened to the line, the call goes on
+  env->ExceptionClear();  // a failing listener does not end the call
   env->DeleteLocalRef(line);
 }
 
-/// Ends a call. True: it worked. Else an exception waits: what a callback threw, or the error with its line.
+/// Ends a call. False: an exception is pending, from a callback or with the error line.
 inline bool worked(JNIEnv* env, oriel_status status, const Log& log) {
   const bool said = t_line.log == &log;
   t_line.log = said ? nullptr : t_line.log;
@@ -186,13 +186,13 @@ inline bool worked(JNIEnv* env, oriel_status status, const Log& log) {
   return false;
 }
 
-/// Elements that `call(elements, capacity, &needed)` gives, in memory that the caller frees.
+/// Calls `call(elements, capacity, &needed)` with a buffer of the needed size. The caller frees *all.
 template <typename Element, typename Call>
 oriel_status fill(Element** all, size_t* count, Call call) {
   *all = nullptr;
   *count = 0;
   oriel_status status = call(nullptr, size_t{0}, count);
-  do {  // another thread may make it longer meanwhile
+  do {  // it may have grown meanwhile
     if (status != ORIEL_OK && status != ORIEL_ERROR_BUFFER_TOO_SMALL) {
       break;
     }
@@ -218,7 +218,7 @@ jintArray newIds(JNIEnv* env, const Log& log, Call call) {
   return array;
 }
 
-/// Text, without the `nuls` at its end.
+/// `nuls`: NULs at the end of the text, which are left out.
 template <typename Call>
 jbyteArray newText(JNIEnv* env, const Log& log, size_t nuls, Call call) {
   char* text = nullptr;
@@ -233,7 +233,7 @@ jbyteArray newText(JNIEnv* env, const Log& log, size_t nuls, Call call) {
 
 // ---- Calls back into Java -----------------------------------------------------------------------
 
-/// Native.Callbacks that live as long as a session and its forks.
+/// Progress callbacks of a session and its forks.
 struct Listener {
   jobject callbacks = nullptr;  // may be null
   std::atomic<int> users{1};
@@ -243,11 +243,11 @@ struct Session {
   oriel_session* session = nullptr;
   const Log* log = nullptr;
   Listener* reading = nullptr;
-  // The call that Java has begun is to end: the library knows of it only from its first step on.
+  // The current call of Java is cancelled. The library itself drops a cancel while no call runs.
   std::atomic<bool> cancelled{false};
 };
 
-/// The session whose call this thread makes. Forks have their callbacks in common: this tells them apart.
+/// The session of the current call on this thread. Forks share callbacks, so these need it.
 inline thread_local Session* t_session = nullptr;
 
 class Turn {
@@ -261,7 +261,7 @@ class Turn {
   Session* const before_;
 };
 
-/// Calls Native.Callbacks. After an exception, which waits to be thrown, or an answer to stop nothing more is called.
+/// Calls Native.Callbacks, until an exception is pending or a callback returns false.
 struct Caller {
   JNIEnv* env;
   jobject callbacks;
@@ -276,7 +276,7 @@ struct Caller {
     return stopped;
   }
 
-  /// Calls `call` with the text as byte[]: a reply may be longer than there is room for references.
+  /// Calls `call` with the text as byte[], and deletes the local reference: a reply may need many.
   template <typename Call>
   bool stopsAfter(const char* text, size_t bytes, Call call) {
     return stops([&] {
@@ -346,7 +346,7 @@ inline int onProgress(uint64_t done, uint64_t total, void* user) {
   });
 }
 
-/// Of a session's calls that read tokens, on their thread, which is one of Java's.
+/// Progress of a session's call, on the calling thread, a thread of Java.
 inline int onReading(uint64_t done, uint64_t total, void* user) {
   if (t_session != nullptr && t_session->cancelled.load()) {
     return 1;

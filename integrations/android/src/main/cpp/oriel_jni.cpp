@@ -1,6 +1,6 @@
-// Native.java's other side, over the public C API. Every function is one C call with its arguments
-// copied in and its results copied out; threads and lifetimes are ModelHandle.java's and
-// SessionHandle.java's. Text crosses as byte[] in UTF-8; errors are thrown.
+// The functions of Native.java. Each makes one call of the C API and copies arguments and results.
+// ModelHandle.java and SessionHandle.java manage threads and lifetimes. Text is byte[] in UTF-8.
+// Errors are thrown.
 #include <new>
 
 #include "jni_support.h"
@@ -58,7 +58,7 @@ jdoubleArray planFile(JNIEnv* env, jclass, jbyteArray path, jbyteArray settings,
   return worked(env, status, log) ? newPlan(env, plan) : nullptr;
 }
 
-// The order of Native.PLAN and those below it.
+// The order of the constants of Native, from PLAN.
 enum What { kPlan, kFile, kDevices, kForgottenDevices, kSnapshot, kOptions };
 
 jbyteArray describe(JNIEnv* env, jclass, jint what, jbyteArray path, jbyteArray settings,
@@ -94,7 +94,7 @@ void freeModel(JNIEnv* env, jclass, jlong handle) {
   Model* const on = modelOf(handle);
   oriel_model_free(on->model);
   env->DeleteGlobalRef(on->log.listener);
-  t_line.log = nullptr;  // another log may come to lie there
+  t_line.log = nullptr;  // another log may get this address
   delete on;
 }
 
@@ -250,7 +250,7 @@ void destroySession(JNIEnv* env, jclass, jlong handle) {
   delete on;
 }
 
-/// A session of `session` and what it hears of; 0, with an exception that waits, where `status` says so.
+/// Wraps `session`. 0: an exception is pending.
 jlong newSession(JNIEnv* env, jclass type, oriel_status status, oriel_session* session,
                  Listener* reading, const Log& log) {
   Session* const on = new (std::nothrow) Session;
@@ -353,7 +353,7 @@ void append(JNIEnv* env, jclass, jlong handle, jbyteArray text) {
          *on->log);
 }
 
-/// A reply that is cancelled is one, too.
+/// A cancelled reply is a result, not an error.
 jdoubleArray generate(JNIEnv* env, jclass, jlong handle, jboolean chat, jbyteArray settings,
                       jobject callbacks, jboolean wants_tokens) {
   Session* const on = sessionOf(handle);
@@ -416,7 +416,7 @@ void reset(JNIEnv* env, jclass, jlong handle) {
   worked(env, oriel_session_reset(on->session), *on->log);
 }
 
-/// To `mark` where it is not null.
+/// `mark` may be null.
 void goBack(JNIEnv* env, jclass, jlong handle, jint target, jlong to, jbyteArray mark,
             jboolean read_again) {
   Session* const on = sessionOf(handle);
@@ -521,8 +521,7 @@ bool findMethods(JNIEnv* env) {
 }  // namespace
 }  // namespace oriel_jni
 
-// Registering by name and signature: a mismatch fails when the library is loaded, not when it is
-// called.
+// Registers by name and signature, so that a mismatch fails when the library is loaded.
 extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
   using namespace oriel_jni;
   JNIEnv* env = nullptr;

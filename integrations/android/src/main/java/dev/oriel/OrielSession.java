@@ -53,9 +53,9 @@ public final class OrielSession implements AutoCloseable {
   /**
    * Adds a user message and returns the reply.
    *
-   * <p>A cancelled call returns too, with stop CANCELLED. During prefill it takes the message back, unless the message is
-   * too long for this in a full window: then call {@link #reset}. After prefill the generated text stays. If the library
-   * refuses the reply (ARGUMENT, UNSUPPORTED or STATE), the message is taken back.
+   * <p>A cancelled call returns too, with stop CANCELLED. During prefill it takes the message back, unless the message
+   * is too long for this in a full window: then call {@link #reset}. After prefill the generated text stays. If the
+   * library refuses the reply (ARGUMENT, UNSUPPORTED or STATE), the message is taken back.
    *
    * @param options null: the defaults
    * @param listener null: none; an {@link OrielListener} gets parts and tokens too

@@ -12,7 +12,7 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.runInterruptible
 import kotlinx.coroutines.withContext
 
-/** [Oriel.load] off the main thread. Cancelled meanwhile, it closes again what it loaded. */
+/** [Oriel.load] off the main thread. A cancelled call closes the model again. */
 suspend fun loadOriel(path: String, options: OrielOptions = OrielOptions()): OrielModel {
     var model: OrielModel? = null
     try {
@@ -25,9 +25,8 @@ suspend fun loadOriel(path: String, options: OrielOptions = OrielOptions()): Ori
 }
 
 /**
- * The reply to [text], piece by piece, generated while it is collected. Cancelling the collector
- * cancels the reply; failures are thrown where it is collected. A reply that [OrielSession.cancel]
- * or close ends simply ends the flow. [onEnd] hears of what the reply was, and of tokens that were evicted.
+ * Streams the reply to [text]. Cancelling the collector cancels the reply. The collector gets failures.
+ * [OrielSession.cancel] and close end the flow without a failure. [onEnd] gets the finished reply.
  */
 fun OrielSession.chatFlow(
     text: String,
@@ -41,8 +40,8 @@ fun OrielSession.chatFlow(
 }
 
 /**
- * The same with what it means: the answer, what is thought, and tool calls. Without [text] it
- * answers what was added, e.g. a tool's result ([OrielSession.addJson]).
+ * Streams the parts of a reply: the answer, thoughts and tool calls. Without [text] it replies to the
+ * added messages, for example a tool's result ([OrielSession.addJson]).
  */
 fun OrielSession.partFlow(
     text: String? = null,
@@ -59,7 +58,7 @@ private class PartListener(private val take: (OrielPart) -> Boolean) : OrielList
     override fun onPart(part: OrielPart) = take(part)
 }
 
-/** What a listener hears of a [call] that is made with it. */
+/** Streams the pieces that the listener of a [call] gets. */
 private fun <Piece> OrielSession.piecesOf(
     listen: (SendChannel<Piece>) -> OrielText,
     onEnd: (OrielReply) -> Unit,

@@ -17,23 +17,19 @@ import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
 
 /**
- * Lets this model follow the app into the background and out of it:
+ * Adapts this model to the state of the app:
  *
- * - not on screen any more ([Lifecycle.Event.ON_STOP]): the device rests; replies wait.
- * - on screen again ([Lifecycle.Event.ON_START]): memory is taken again, replies go on.
- * - the system wants memory meanwhile ([ComponentCallbacks2.onTrimMemory]): scratch is given back
- *   when the app has just left the screen, the weights too when it is among those that may be ended.
- *   These two levels are all that Android has sent since version 14.
+ * - [Lifecycle.Event.ON_STOP] pauses it. Replies wait.
+ * - [Lifecycle.Event.ON_START] resumes it. Replies continue.
+ * - [ComponentCallbacks2.onTrimMemory] trims scratch memory after the app left the screen, and
+ *   [inBackground] when the system may end the app. Android 14 and later send only these two levels.
  *
- * Give the lifecycle of the process, `ProcessLifecycleOwner.get().lifecycle` of
- * `androidx.lifecycle:lifecycle-process`, rather than that of an activity, which is stopped when the
- * device is turned, too. Call it on the main thread; close what it returns, there too, before the
- * model is closed.
+ * Use the lifecycle of the process, `ProcessLifecycleOwner.get().lifecycle` of
+ * `androidx.lifecycle:lifecycle-process`. An activity also stops when the screen rotates. Call this on the
+ * main thread. Close the result there before the model.
  *
- * @param inBackground what is given back when the system is short of memory: with CACHE the
- *     conversations' caches go to files in [Context.getNoBackupFilesDir], too
- * @param onError hears of what could not be given back or taken again; a resume that failed is tried
- *     again when the app is next on screen, or by [OrielModel.resume]
+ * @param inBackground the level for low memory. CACHE writes caches to [Context.getNoBackupFilesDir]
+ * @param onError gets failures of trim and resume. The next ON_START or [OrielModel.resume] tries again
  */
 fun OrielModel.follow(
     context: Context,
@@ -50,11 +46,11 @@ private class Follower(
     private val onError: (OrielException) -> Unit
 ) : DefaultLifecycleObserver, ComponentCallbacks2, Closeable {
     private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Main.immediate)
-    private val turn = Mutex() // in the order in which the system says it
+    private val turn = Mutex() // keeps the order of the events
     @Volatile private var visible = true
 
     init {
-        lifecycle.addObserver(this) // tells at once what was missed
+        lifecycle.addObserver(this) // reports missed events at once
         context.registerComponentCallbacks(this)
     }
 
@@ -72,7 +68,7 @@ private class Follower(
         val wanted = when {
             level >= ComponentCallbacks2.TRIM_MEMORY_BACKGROUND -> inBackground
             level >= ComponentCallbacks2.TRIM_MEMORY_UI_HIDDEN -> minOf(OrielTrim.SCRATCH, inBackground)
-            else -> return // in use: it cannot do without
+            else -> return // the app is in use
         }
         perform {
             if (!visible) give(wanted)
@@ -84,7 +80,7 @@ private class Follower(
 
     override fun onConfigurationChanged(newConfig: Configuration) {}
 
-    /** A reply that rests keeps its cache. */
+    /** A paused reply keeps its cache. */
     private fun give(level: OrielTrim) {
         if (level >= OrielTrim.WEIGHTS) model.trim(OrielTrim.WEIGHTS, null)
         if (level == OrielTrim.CACHE) {
