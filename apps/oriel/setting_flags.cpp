@@ -13,8 +13,8 @@ namespace cli {
 namespace {
 
 /// Options that the program sets by itself, or by flags of its own.
-constexpr const char* kOwn[] = {"cache_folder", "system_prompt", "constraints",
-                                "transcript",   "prefix_tokens", "prefix_file"};
+constexpr const char* kOwn[] = {"system_prompt", "constraints", "transcript", "prefix_tokens",
+                                "prefix_file"};
 
 std::string joined(const Json& words) {
   std::string text;
@@ -27,14 +27,14 @@ std::string joined(const Json& words) {
 
 bool isNumber(const Json& row) { return row.contains("least"); }
 
-// "" where the value is allowed.
+// "" where the value is allowed. No option of a load is a number with a point.
 std::string whyNot(const Json& row, const std::string& given) {
   const Json words = row.value("choices", Json::array());
   const bool is_word = std::any_of(words.begin(), words.end(), [&](const Json& word) {
     return word.get<std::string>() == lowerCase(given);
   });
   const std::string type = row["type"];
-  if (is_word || type == "text" || type == "file" || type == "list") {
+  if (is_word || type == "text" || type == "file") {
     return "";
   }
   uint64_t bytes = 0;
@@ -46,12 +46,16 @@ std::string whyNot(const Json& row, const std::string& given) {
   if (!isNumber(row)) {
     return "'" + given + "' is not allowed: use " + joined(words);
   }
-  std::string text = given;
-  const auto least = row["least"].get<double>();
-  const auto most = row["most"].get<double>();
-  return type == "count"
-             ? wholeNumber(static_cast<uint64_t>(least), static_cast<uint64_t>(most))(text)
-             : between(least, most)(text);
+  const auto least = static_cast<uint64_t>(row["least"].get<double>());
+  const auto most = static_cast<uint64_t>(row["most"].get<double>());
+  for (size_t from = 0, to = 0; to != std::string::npos; from = to + 1) {
+    to = type == "list" ? given.find(',', from) : std::string::npos;
+    std::string one = given.substr(from, to == std::string::npos ? to : to - from);
+    if (std::string why = wholeNumber(least, most)(one); !why.empty()) {
+      return why;
+    }
+  }
+  return "";
 }
 
 const char* typeNameOf(const Json& row) {
@@ -103,7 +107,7 @@ void addSettingFlags(CLI::App* command, Settings* settings,
   for (const Json& row : optionTable()) {
     const std::string name = row["name"];
     const bool own = std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn);
-    if (row["scope"] == "load" && !own &&
+    if (row["scope"] == "load" && row["flag"] != "" && !own &&
         command->get_option_no_throw("--" + row["flag"].get<std::string>()) == nullptr) {
       addFlag(command, row, row["layer"] == "laboratory" ? "" : group_of(name), settings);
     }

@@ -19,7 +19,7 @@ void writeFlag(const OptionRow& row, JsonWriter* out) {
   for (char* c = flag; *c != '\0'; ++c) {
     *c = *c == '_' ? '-' : *c;
   }
-  out->text("flag", flag);
+  out->text("flag", std::strcmp(flag, "-") == 0 ? "" : flag);
 }
 
 void writeRow(const OptionRow& row, JsonWriter* out) {

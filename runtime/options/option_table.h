@@ -59,7 +59,7 @@ struct OptionRow {
   const OptionWord* words;  ///< ends with a null word; null: none
 
   const char* name() const { return texts; }
-  const char* flag() const { return text(1); }      ///< the program's; "": the name, with '-' for '_'
+  const char* flag() const { return text(1); }      ///< the program's; "": the name, with '-' for '_'; "-": none
   const char* standard() const { return text(2); }  ///< the default, as people read it
   const char* help() const { return text(3); }      ///< one line
 

@@ -36,7 +36,7 @@ Status refuseName(OptionScope scope, const char* name, const Log& log) {
   uint32_t least = 4;  // a third of a longer name is another name
   for (size_t i = 0; i < kOptionCount && std::strlen(name) <= kLongestName; ++i) {
     const uint32_t edits = distance(name, kOptions[i].name());
-    if (edits < least && edits * 3 <= std::strlen(kOptions[i].name())) {
+    if (edits < least && edits * 3 <= std::max<size_t>(std::strlen(kOptions[i].name()), 3)) {
       best = &kOptions[i];
       least = edits;
     }
@@ -70,9 +70,13 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
     const bool last = word[1].word == nullptr && !is_number;
     add(word == row.words ? "" : last ? " or " : ", ", word->word);
   }
-  if (is_number) {
+  if (row.store == OptionStore::kBiasList) {
+    add("", "ID:VALUE, a token's id and a number or -inf");
+  } else if (row.store == OptionStore::kTextList) {
+    add("", "at most 16 texts");
+  } else if (is_number) {
     char range[80];
-    std::snprintf(range, sizeof(range), "%s from %.10g to %.10g",
+    std::snprintf(range, sizeof(range), "%s from %.20g to %.20g",
                   row.type == OptionType::kNumber  ? "a number"
                   : row.type == OptionType::kCount ? "a whole number"
                                                    : "whole numbers, separated by commas,",
