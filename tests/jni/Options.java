@@ -24,9 +24,9 @@ class Options extends Checks {
     LEFT_OUT.put("min_speed", "needs a device whose speed is known");
   }
 
-  /** Used up by the load: describe() does not list them. */
-  private static final List<String> NOT_LISTED = Arrays.asList(
-      "system_prompt", "retrieval_folder", "calibration", "session_windows", "window_shares", "f16_layers");
+  /** The load uses them up, and describe() does not list them. */
+  private static final List<String> NOT_LISTED =
+      Arrays.asList("system_prompt", "calibration", "session_windows", "f16_layers");
 
   private static List<String> table() {
     List<String> rows = new ArrayList<>();
