@@ -76,7 +76,8 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
     add("", "at most 16 texts");
   } else if (is_number) {
     char range[128];
-    std::snprintf(range, sizeof(range), "%s from %.20g to %.20g",
+    std::snprintf(range, sizeof(range),
+                  row.type == OptionType::kNumber ? "%s from %.10g to %.10g" : "%s from %.0f to %.0f",
                   row.type == OptionType::kNumber  ? "a number"
                   : row.type == OptionType::kCount ? "a whole number"
                                                    : "whole numbers, separated by commas,",
@@ -406,7 +407,9 @@ class Shown {
       default:
         break;
     }
-    return value == 0 || word(value) || (value >= row_.least && value <= row_.most);
+    const bool single = row_.store == OptionStore::kFloat || row_.store == OptionStore::kTemperature;
+    const double least = single ? double{static_cast<float>(row_.least)} : row_.least;
+    return value == 0 || word(value) || (value >= least && value <= row_.most);
   }
   /// False: the default.
   bool read() {
