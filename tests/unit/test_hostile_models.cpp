@@ -61,7 +61,7 @@ class Attempt {
     options_.memory_bytes = memory_bytes;
     options_.window_tokens = 48;
     options_.device = "cpu";
-    options_.cpu_threads = 1;
+    options_.threads = 1;
     options_.log = log_.log().callback;
     options_.log_user = log_.log().user;
     options_.allocator = ledger_.allocator();
