@@ -21,6 +21,10 @@ std::string cacheFolder(const CommonOptions& options) {
   return !folder.empty() && makePrivateFolder(folder) ? folder.u8string() : "";
 }
 
+std::string driverFolder(const CommonOptions& options) {
+  return options.no_cache ? "" : userCacheFolder().u8string();
+}
+
 namespace {
 
 void setCacheFolder(const std::string& folder, Settings* load) {

@@ -163,5 +163,7 @@ oriel_speed deviceSpeed(const CommonOptions& options, const char* path, const ch
 
 /// The user's cache folder, made if need be; empty when there is none to be had, or --no-cache says so.
 std::string cacheFolder(const CommonOptions& options);
+/// The same, not made: where verdicts about drivers are.
+std::string driverFolder(const CommonOptions& options);
 
 }  // namespace cli

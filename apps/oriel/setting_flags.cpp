@@ -26,14 +26,14 @@ std::string joined(const Json& words) {
 bool isNumber(const Json& row) { return row.contains("least"); }
 
 uint64_t most(const Json& row) {
-  const auto value = row["most"].get<double>();
+  const double value = row.value("most", 1.8e19);  // sizes have no such field
   return value < 18446744073709551615.0 ? static_cast<uint64_t>(value) : UINT64_MAX;
 }
 
 std::string checkBytes(const Json& row, std::string* value) {
   const bool zero = value->find_first_of("123456789") == std::string::npos &&
                     value->find('0') != std::string::npos;
-  const bool takes_zero = row["least"] == 0;
+  const bool takes_zero = row["default"] == "0";
   if (zero && !takes_zero) {
     return "'" + *value +
            "' is no memory at all: give some, or leave it out for half of what is free";
@@ -105,6 +105,27 @@ const Json& optionRow(const std::string& name) {
   return *found;
 }
 
+Json wordsOf(const Json& row) {
+  Json words = Json::array();
+  for (const Json& choice : row.value("choices", Json::array())) {
+    const std::string word = choice;
+    const bool is_name = word == lowerCase(word) && word.find_first_of("0123456789") != 0;
+    if ((is_name || !isNumber(row)) && !(row["name"] == "device" && word == "none")) {
+      words.push_back(word);
+    }
+  }
+  return words;
+}
+
+std::string allowedValues(const Json& row) {
+  const std::string words = joined(wordsOf(row));
+  if (!isNumber(row)) {
+    return row["type"] == "bytes" ? "a size, e.g. 300MB" : words;
+  }
+  return formatted("%.10g to %.10g", row["least"].get<double>(), row["most"].get<double>()) +
+         (words.empty() ? "" : ", or " + words);
+}
+
 Settings& settingsOf(const Json& row, CommonOptions* options) {
   return row["scope"] == "load" ? options->load
          : row["scope"] == "session" ? options->session
@@ -112,7 +133,7 @@ Settings& settingsOf(const Json& row, CommonOptions* options) {
 }
 
 std::string checkValue(const Json& row, std::string* value) {
-  const Json words = row.value("choices", Json::array());
+  const Json words = wordsOf(row);
   const std::string word = lowerCase(*value);
   const bool is_word = std::any_of(words.begin(), words.end(), [&](const Json& each) {
     return each.get<std::string>() == word;
@@ -152,7 +173,7 @@ CLI::Option* addFlagOf(CLI::App* command, const std::string& name, CommonOptions
   const std::string flag = "--" + row["flag"].get<std::string>();
   const std::string help =
       row["help"].get<std::string>() +
-      (isNumber(row) || !row.contains("choices") ? "" : ": " + joined(row["choices"])) +
+      (isNumber(row) || wordsOf(row).empty() ? "" : ": " + joined(wordsOf(row))) +
       " (default: " + row["default"].get<std::string>() + ")";
   const auto set = [&row, options, name, flag](std::string text) {
     if (const std::string why_not = checkValue(row, &text); !why_not.empty()) {

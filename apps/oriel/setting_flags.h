@@ -19,6 +19,12 @@ class Settings;
 const Json& optionTable();
 const Json& optionRow(const std::string& name);
 
+/// Values that are words, as the program takes them.
+Json wordsOf(const Json& row);
+
+/// "0 to 100", "auto, f16 or k8v4".
+std::string allowedValues(const Json& row);
+
 /// Those of the row's scope.
 Settings& settingsOf(const Json& row, CommonOptions* options);
 

@@ -126,7 +126,8 @@ CommonOptions asPlanned(const CommonOptions& options, const Json& plan) {
   return result;
 }
 
-CommonOptions withFormats(const CommonOptions& options, const Json& plan, const char* formats) {
+CommonOptions withFormats(const CommonOptions& options, const Json& plan,
+                          const std::string& formats) {
   CommonOptions result = asPlanned(options, plan);
   result.load.set("calibration", "none");  // nothing is left to be chosen
   result.load.set("kv", formats);

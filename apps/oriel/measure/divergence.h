@@ -46,6 +46,7 @@ Divergence measureDivergence(const Session& reference, const Session& test,
 /// Options that give the plan again: window, sinks, batch, and nothing left to be chosen but memory and formats.
 CommonOptions asPlanned(const CommonOptions& options, const Json& plan);
 /// The same model file with a cache in these formats ("k8v4"), all else as in `plan`.
-CommonOptions withFormats(const CommonOptions& options, const Json& plan, const char* formats);
+CommonOptions withFormats(const CommonOptions& options, const Json& plan,
+                          const std::string& formats);
 
 }  // namespace cli
