@@ -35,7 +35,8 @@ if(WIN32 AND oriel_has_shared)
   endforeach()
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/oriel/oriel.h
-              ${PROJECT_SOURCE_DIR}/runtime/include/oriel/sessions.h
+              ${PROJECT_SOURCE_DIR}/runtime/include/oriel/advanced.h
+              ${PROJECT_SOURCE_DIR}/runtime/include/oriel/oriel.hpp
               ${PROJECT_SOURCE_DIR}/runtime/include/oriel/tools.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oriel)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_BINARY_DIR}/THIRD_PARTY_NOTICES.txt

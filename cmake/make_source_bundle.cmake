@@ -1,6 +1,6 @@
 # cmake -P make_source_bundle.cmake SETTINGS [FOLDER]: lays out what source_bundle.cmake names.
 #
-#   oriel.h               oriel.h and sessions.h in one
+#   oriel.h               oriel.h and advanced.h in one
 #   src/                  the sources as they are, each in its folder, behind a line or two that say when it is compiled
 #   third_party/          headers of Highway and Vulkan
 #   Makefile, LICENSE, THIRD_PARTY_NOTICES.txt, README.md
@@ -86,9 +86,9 @@ endforeach()
 file(COPY ${ROOT}/shaders/shared DESTINATION ${BUNDLE}/src/shaders FILES_MATCHING PATTERN "*.h")
 file(COPY ${FROM}/include/oriel DESTINATION ${BUNDLE}/src FILES_MATCHING PATTERN "*.h")
 file(READ ${FROM}/include/oriel/oriel.h text)
-file(READ ${FROM}/include/oriel/sessions.h sessions)
-string(REPLACE "#include \"oriel/oriel.h\"\n" "" sessions "${sessions}")
-file(WRITE ${BUNDLE}/oriel.h "${text}\n${sessions}")
+file(READ ${FROM}/include/oriel/advanced.h advanced)
+string(REPLACE "#include <oriel/oriel.h>\n" "" advanced "${advanced}")
+file(WRITE ${BUNDLE}/oriel.h "${text}\n${advanced}")
 
 set(parts unicode)
 if(HIGHWAY)

@@ -1,6 +1,7 @@
 // Carries out plans through Vulkan compute.
 #pragma once
 
+#include "base/descriptions.h"
 #include "exec/executor.h"
 
 namespace oriel_internal {

@@ -10,9 +10,11 @@
 
 #include "api/device_wish.h"
 #include "api/on_file.h"
+#include "api/session_texts.h"
 #include "api/struct_fields.h"
 #include "api/trim.h"
 #include "base/workspace.h"
+#include "base/descriptions.h"
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
 #include "budget/speed.h"
@@ -21,7 +23,7 @@
 #include "exec/session.h"
 #include "gguf/model_file.h"
 #include "options/settings.h"
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 #include "os/os.h"
 #include "reply/forms.h"
 #include "text/chat.h"
@@ -137,8 +139,14 @@ Status checkResult(const T* out, const char* type, const Log& log) {
                             : refuseStruct(type, out->struct_size, shapeOf<T>(), log);
 }
 
-/// takeOptions() of what a call begins with; error_line is "" then.
-Status takeModelOptions(const LoadOptions* given, LoadOptions* options);
+/// What a call was given: front fields and settings. `lists` holds what the options point to.
+struct CallOptions : LoadOptions {
+  LoadLists lists;
+};
+/// Makes error_line "". Null: all defaults. ORIEL_ERROR_ARGUMENT with a line.
+Status takeModelOptions(const oriel_options* given, CallOptions* options);
+Status takeSessionOptions(const oriel_session_options* given, const Log& log,
+                          SessionSettings* settings);
 
 /// The call's: it fills error_line, too, and must not be kept longer than `options`.
 Log logOf(const LoadOptions& options);
@@ -180,7 +188,7 @@ inline GroupKind publicKind(ViewKind kind) {
 /// Kinds, layers and windows; a description of no model has no groups.
 template <typename Info>
 void describeGroups(const ModelDesc& desc, Info* info) {
-  static_assert(kMaxViews == kMaxViews, "a group for each view");
+  static_assert(kMostGroups == kMaxViews, "a group for each view");
   info->group_count = desc.n_kinds != 0 ? desc.n_views : 0;
   for (uint32_t i = 0; i < info->group_count; ++i) {
     info->groups[i].kind = publicKind(desc.views[i].kind);
@@ -252,8 +260,8 @@ struct ChatChoice {
   ReplyForms forms = 0;       ///< in which its replies think and call
 };
 ReplyForms replyFormsOf(const ChatTemplate& chat);
-/// Defaults applied; null: all defaults.
-Status readChat(const oriel_model& model, const ChatSettings* given, ChatChoice* choice);
+/// Defaults applied.
+Status readChat(const oriel_model& model, const ChatSettings& wanted, ChatChoice* choice);
 /// Decides who writes turns. An app's own template is run many times for that: only for calls that write turns, or name
 /// who does.
 Status settleChoice(const oriel_model& model, ChatChoice* choice);
@@ -288,6 +296,14 @@ void warnBeyondTraining(const PreparedModel& prepared, const Log& log);
 /// Where the budget shares the window out: makes the description that of the plan.
 void takeWindowProfile(PreparedModel* prepared);
 PlanResult planResult(const PreparedModel& prepared);
+
+/// The chat template of a file, and the forms of its replies.
+Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
+                 oriel_model* model);
+/// As oriel_render_tokens, of checked arguments.
+oriel_status renderIds(const oriel_model* model, const ChatSettings& chat, const char* json,
+                       size_t bytes, bool generation, uint32_t flags, int32_t* ids, size_t capacity,
+                       size_t* needed);
 
 /// What info says of the model's executor.
 void describeDevice(oriel_model* model);
@@ -325,11 +341,11 @@ namespace oriel_internal {
 /// What a model that runs takes of its host block, beside its texts.
 struct ModelParts {
   Plan plan;
-  Prefix* prefix = nullptr;  ///< null: no room for one
-  ModelSource source;        ///< to read weights from again
-  ModelSource draft_source;  ///< likewise, of a model that guesses
-  DeviceWish wish;           ///< which devices may be
-  const char* recall_folder = nullptr;
+  Prefix* prefix = nullptr;          ///< null: no room for one
+  ModelSource source;                ///< to read weights from again
+  ModelSource draft_source;          ///< likewise, of a model that guesses
+  DeviceWish wish;                   ///< which devices may be
+  RecallSettings recall;             ///< of every session
   WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
   ExecutorMemory executor_memory;    ///< of all executors that the model ever has
 };
@@ -352,11 +368,10 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
 struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::Log log;
   oriel_allocator allocator = {};
-  uint64_t host_bytes = 0;                ///< of the block
-  uint64_t session_host_bytes = 0;        ///< of each, but for the ids of its tokens
-  uint64_t transcript_bytes = 0;          ///< of these
-  oriel_internal::RecallSettings recall;  ///< of every session
-  uint64_t hash = 0;                      ///< of what the file says, for snapshots
+  uint64_t host_bytes = 0;          ///< of the block
+  uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
+  uint64_t transcript_bytes = 0;    ///< of these
+  uint64_t hash = 0;                ///< of what the file says, for snapshots
   uint64_t fingerprint =
       0;  ///< of its weights, however quantised; of models with a prefix from a file
   oriel_internal::ModelDesc desc;
@@ -373,8 +388,8 @@ struct oriel_model : oriel_internal::ModelParts {
   bool prefix_exact = true;                   ///< as Session::Recovered::exact, of the prefix
   mutable oriel_internal::DeviceShare share;  ///< of the executor, among the sessions
   bool stops_early = true;                    ///< as in SessionContext
-  ModelInfo info = {};
-  PlanResult plan_result = {};
+  oriel_internal::ModelInfo info = {};
+  oriel_internal::PlanResult plan_result = {};
   // By index, 1: taken, or being freed; not bool: RISC-V has no exchange of a byte.
   std::atomic<uint32_t> sessions[oriel_internal::kMaxSessions] = {};
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
@@ -394,6 +409,7 @@ struct oriel_session {
   oriel_internal::Session* session = nullptr;
   uint64_t host_bytes = 0;
   uint64_t chat_hash = 0;  ///< of the options that turns are written by
+  oriel_internal::SessionTexts* texts = nullptr;  ///< null: all defaults
   /// SessionUse: kInCall while a call runs that may change it, and kAsked for each that only asks.
   mutable std::atomic<uint32_t> use{0};
   mutable std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused

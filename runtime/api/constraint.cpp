@@ -17,10 +17,6 @@ namespace {
 constexpr size_t kMostCompileBytes = size_t{64} << 20;
 
 Status checkTexts(const ReplyChoices& options, const Log& log) {
-  if ((options.json_schema == nullptr && options.json_schema_bytes != 0) ||
-      (options.grammar == nullptr && options.grammar_bytes != 0)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a schema or a grammar has bytes but no text: give it");
-  }
   if (options.json_schema != nullptr && options.grammar != nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a reply has to match a schema or a grammar, not both: leave one out");
@@ -68,7 +64,7 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
   const SessionContext& context = session->context();
   if (context.settings.tools.bytes == 0) {
     return context.log.fail(ORIEL_ERROR_STATE,
-                            "there are no tools to call: give them with ChatSettings.tools");
+                            "there are no tools to call: give them to the session (\"tools\")");
   }
   const JsonValue* tools = nullptr;
   ORIEL_TRY(readTools(context.settings.tools, session->stopCheck(), context.log, grammar->scratch(),
@@ -89,16 +85,11 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
 
 }  // namespace
 
-Status readConstraint(const oriel_model& model, const ReplyChoices* given,
-                      Session* session, GenerateSettings* settings) {
+Status readConstraint(const oriel_model& model, const ReplyChoices& options, Session* session,
+                      GenerateSettings* settings) {
   const Log& log = session->context().log;
-  ReplyChoices options;
-  ORIEL_TRY(takeGenerateOptions(given, log, &options));
   ORIEL_TRY(checkTexts(options, log));
-  const int choice = rawEnum(options.tool_choice);
-  if (choice < ToolChoice::kFree || choice > ToolChoice::kNone) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "tool_choice is %d: use one of ORIEL_TOOLS_...", choice);
-  }
+  const ToolChoice choice = options.tool_choice;
   const bool checks = choice == ToolChoice::kChecked || choice == ToolChoice::kRequired;
   if (options.json_schema == nullptr && options.grammar == nullptr && !checks) {
     return kOk;
@@ -109,7 +100,7 @@ Status readConstraint(const oriel_model& model, const ReplyChoices* given,
   }
   if (session->constrained() == nullptr) {
     return log.fail(ORIEL_ERROR_STATE,
-                    "the model was loaded without constraints: set LoadOptions.constraints");
+                    "the model was loaded without constraints: load it with \"constraints\"");
   }
   Scratch scratch(model.allocator, kMostCompileBytes);
   Grammar grammar(&scratch, session->stopCheck());

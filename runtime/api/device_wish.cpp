@@ -78,17 +78,30 @@ void addVulkan(const Found& found, uint32_t same, bool with_same, DeviceChoices*
 }  // namespace
 
 void DeviceWish::init(const LoadOptions& options, Arena* arena) {
-  options_ = LoadOptions();
-  options_.struct_size = sizeof(options_);
-  options_.device = options.device;
-  options_.device_number = options.device_number;
-  options_.device_timeout_ms = options.device_timeout_ms;
-  options_.cpu_threads = options.cpu_threads;
-  options_.activation_bits = options.activation_bits;
+  options_ = options;
+  options_.log = nullptr;
+  options_.log_user = nullptr;
+  options_.progress = nullptr;
+  options_.progress_user = nullptr;
+  options_.allocator = nullptr;
+  options_.calibration = nullptr;
+  options_.speed = nullptr;
+  options_.error_line = nullptr;
+  options_.error_line_bytes = 0;
+  options_.f16_layers = nullptr;
+  options_.f16_layer_count = 0;
+  options_.window_shares = nullptr;
+  options_.window_share_count = 0;
+  options_.session_windows = nullptr;
+  options_.session_window_count = 0;
+  options_.calibration_file = nullptr;
+  options_.system_prompt = nullptr;
+  options_.system_prompt_bytes = 0;
+  options_.draft_model = nullptr;
+  options_.recall_dir = nullptr;
   options_.cache_dir = copyOf(options.cache_dir, cache_dir_);
   options_.disabled_features = copyOf(options.disabled_features, disabled_);
   options_.enabled_features = copyOf(options.enabled_features, enabled_);
-  options_.device_test = options.device_test;
   options_.prefix_file =
       options.prefix_file != nullptr ? copyPath(options.prefix_file, arena) : nullptr;
 }

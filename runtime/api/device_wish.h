@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "oriel/oriel.h"
+#include "base/choices.h"
 
 namespace oriel_internal {
 

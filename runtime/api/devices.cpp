@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "api/api.h"
+#include "api/describe.h"
 #include "exec/features.h"
 #include "os/gpu_nodes.h"
 #include "os/thread.h"
@@ -48,12 +48,12 @@ class ModelKernelTester final : public KernelTester {
 void trust(const LoadOptions& options, ExecutorUse use, KernelTester* tester,
            ExecutorOptions* executor) {
   executor->enabled_features = options.enabled_features;
-  if (rawEnum(options.device_test) == DeviceTest::kNever) {
+  if (options.device_test == DeviceTest::kNever) {
     return;
   }
   executor->trust_dir = folderOrNone(options.cache_dir);
   executor->counts_start = use == ExecutorUse::kModel;
-  executor->test_again = rawEnum(options.device_test) == DeviceTest::kAlways;
+  executor->test_again = options.device_test == DeviceTest::kAlways;
   if (use == ExecutorUse::kModel && (executor->trust_dir != nullptr || executor->test_again)) {
     executor->tester = tester;
   }
@@ -78,11 +78,7 @@ Status checkDeviceTrust(const LoadOptions& options, const Log& log) {
   }
   ORIEL_TRY(readFeatureNames(options.disabled_features, log, &bits));
   ORIEL_TRY(readOverrideNames(options.enabled_features, log, &bits));
-  const int test = rawEnum(options.device_test);
-  return test >= DeviceTest::kAuto && test <= DeviceTest::kNever
-             ? Status(kOk)
-             : log.fail(ORIEL_ERROR_ARGUMENT,
-                        "device_test is %d: use one of DeviceTest, 0 to 2", test);
+  return kOk;
 }
 
 Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
@@ -144,10 +140,9 @@ using namespace oriel_internal;
 
 namespace {
 
-Status listDevices(const LoadOptions& options, const Log& log, DeviceInfo* devices,
-                   size_t capacity, size_t* needed) {
-  constexpr size_t kMaxDevices = 17;
-  DeviceInfo found[kMaxDevices] = {};
+constexpr size_t kMostListed = 17;
+
+size_t listDevices(const LoadOptions& options, const Log& log, DeviceInfo* found) {
   size_t count = 0;
 #if ORIEL_VULKAN
   ExecutorOptions asked;
@@ -156,7 +151,7 @@ Status listDevices(const LoadOptions& options, const Log& log, DeviceInfo* devic
   // A machine whose Vulkan does not work still has its CPU.
   LenientLog lenient(log);
   asked.log = lenient.log();
-  if (!listVulkanDevices(asked, found, kMaxDevices - 1, &count).ok()) {
+  if (!listVulkanDevices(asked, found, kMostListed - 1, &count).ok()) {
     count = 0;
   }
 #else
@@ -169,71 +164,70 @@ Status listDevices(const LoadOptions& options, const Log& log, DeviceInfo* devic
   copyText(driver, std::strlen(driver), cpu.driver);
   copyText("cpu", 3, cpu.kind);
   cpu.usable = 1;
-  *needed = count;
-  if (count > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  // Entries lie as far apart as the caller's struct is long.
-  const size_t stride = devices->struct_size;
-  for (size_t i = 0; i < count; ++i) {
-    DeviceInfo* out =
-        reinterpret_cast<DeviceInfo*>(reinterpret_cast<uint8_t*>(devices) + i * stride);
-    ORIEL_TRY(checkResult(out, "oriel_device_info", log));
-    if (out->struct_size != stride) {
-      return ORIEL_ERROR_ARGUMENT;
-    }
-    writeResult(found[i], out);
-  }
-  return kOk;
+  return count;
 }
 
-}  // namespace
-
-oriel_status oriel_device_list(oriel_log_fn log, void* log_user, DeviceInfo* devices,
-                               size_t capacity, size_t* needed) {
-  LoadOptions options = {};
-    options.log = log;
-  options.log_user = log_user;
-  return oriel_device_list_with(&options, devices, capacity, needed);
+void writeDevice(const DeviceInfo& device, JsonWriter* out) {
+  out->object();
+  out->text("name", device.name);
+  out->text("driver", device.driver);
+  out->text("kind", device.kind);
+  out->text("features", device.features);
+  out->flag("usable", device.usable != 0);
+  out->text("reason", device.reason);
+  out->whole("memory_bytes", device.memory_bytes);
+  out->text("faults", device.faults);
+  out->text("verdict", device.verdict);
+  out->whole("kernels_right", device.kernels_right);
+  out->whole("kernels_wrong", device.kernels_wrong);
+  out->end();
 }
 
-oriel_status oriel_device_list_with(const oriel_options* given, DeviceInfo* devices,
-                                    size_t capacity, size_t* needed) {
-  LoadOptions options;
-  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
-    return read.code();
-  }
-  if (needed == nullptr || (devices == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  const Log log = logOf(options);
-  if (const Status status = checkDeviceTrust(options, log); !status.ok()) {
-    return status.code();
-  }
-  return listDevices(options, log, devices, capacity, needed).code();
-}
-
-oriel_status oriel_device_forget(const oriel_options* given) {
-  LoadOptions options;
-  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
-    return read.code();
-  }
+Status forgetVerdicts(const LoadOptions& options, const Log& log) {
   if (folderOrNone(options.cache_dir) == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "verdicts are kept in the cache folder: give it (\"cache_folder\")");
   }
 #if ORIEL_VULKAN
   uint32_t left = 0;
   const uint32_t files = forgetVulkanDevices(options.cache_dir, &left);
   if (left != 0) {
-    return logOf(options)
-        .fail(ORIEL_ERROR_IO,
-              "%u of %u files about drivers in %.600s cannot be removed: check its permissions",
-              left, left + files, options.cache_dir)
-        .code();
+    return log.fail(ORIEL_ERROR_IO,
+                    "%u of %u files about drivers in %.600s cannot be removed: check its permissions",
+                    left, left + files, options.cache_dir);
   }
-  logOf(options).write(ORIEL_LOG_INFO, "%u files about drivers forgotten in %.600s", files,
-                       options.cache_dir);
+  log.write(ORIEL_LOG_INFO, "%u files about drivers forgotten in %.600s", files, options.cache_dir);
 #endif
-  return ORIEL_OK;
+  return kOk;
+}
+
+}  // namespace
+
+oriel_status oriel_device_describe(const oriel_options* given, uint32_t flags, char* json,
+                                   size_t capacity, size_t* needed) {
+  if (!validBuffer(json, capacity, needed) || (flags & ~ORIEL_DEVICE_FORGET) != 0) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  CallOptions options;
+  Status status = takeModelOptions(given, &options);
+  const Log log = logOf(options);
+  status = status.ok() ? checkDeviceTrust(options, log) : status;
+  if (status.ok() && (flags & ORIEL_DEVICE_FORGET) != 0) {
+    status = forgetVerdicts(options, log);
+  }
+  if (!status.ok()) {
+    return status.code();
+  }
+  DeviceInfo found[kMostListed] = {};
+  const size_t count = listDevices(options, log, found);
+  JsonWriter out(json, capacity);
+  out.object();
+  out.list("devices");
+  for (size_t i = 0; i < count; ++i) {
+    writeDevice(found[i], &out);
+  }
+  out.end();
+  out.end();
+  return out.finish(needed);
 }

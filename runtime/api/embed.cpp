@@ -66,29 +66,27 @@ void average(float* values, uint32_t count, uint32_t tokens) {
 
 }  // namespace
 
-oriel_status oriel_embed(oriel_session* handle, const oriel_embed_options* given, const char* text,
-                         size_t bytes, float* values, size_t capacity, size_t* needed,
-                         uint32_t* tokens) {
+oriel_status oriel_embed(oriel_session* handle, oriel_pooling wanted, uint32_t flags,
+                         const char* text, size_t bytes, float* values, size_t capacity,
+                         size_t* needed, uint32_t* tokens) {
   if (handle == nullptr || needed == nullptr || (text == nullptr && bytes != 0) ||
-      (values == nullptr && capacity != 0)) {
+      (values == nullptr && capacity != 0) || (flags & ~ORIEL_EMBED_RAW) != 0) {
     return ORIEL_ERROR_ARGUMENT;
   }
   const oriel_model& model = *handle->model;
   *needed = model.desc.n_embd;
   return callAlone(handle, [&]() -> Status {
-    oriel_embed_options options;
-    ORIEL_TRY(takeOptions(given, "oriel_embed_options", handle->log, &options));
     if (capacity < model.desc.n_embd) {
       return ORIEL_ERROR_BUFFER_TOO_SMALL;
     }
     Pooling pooling = Pooling::kMean;
-    ORIEL_TRY(choosePooling(rawEnum(options.pooling), model.desc.pooling, handle->log, &pooling));
+    ORIEL_TRY(choosePooling(rawEnum(wanted), model.desc.pooling, handle->log, &pooling));
     uint32_t n_tokens = 0;
     ORIEL_TRY(handle->session->embed(text, bytes, pooling, values, &n_tokens));
     if (pooling == Pooling::kMean) {
       average(values, model.desc.n_embd, n_tokens);
     }
-    if (options.not_normalised == 0) {
+    if ((flags & ORIEL_EMBED_RAW) == 0) {
       normalise(values, model.desc.n_embd);
     }
     if (tokens != nullptr) {

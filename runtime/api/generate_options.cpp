@@ -1,5 +1,6 @@
 #include "api/generate_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -42,10 +43,6 @@ Status checkNumbers(const ReplyChoices& options, const Log& log) {
                        SamplerState::kRecentTokens, log));
   ORIEL_TRY(
       checkCount("log-probabilities of a token", options.top_logprobs, Logprobs::kMostTop, log));
-  if (options.top_logprobs != 0 && options.logprobs == 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "top_logprobs are asked for without logprobs: set that, too");
-  }
   if (options.max_tokens != 0 && options.min_tokens > options.max_tokens) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a reply cannot have %u tokens at least and %u at most: ask for fewer or more",
@@ -55,7 +52,7 @@ Status checkNumbers(const ReplyChoices& options, const Log& log) {
 }
 
 Status readDraft(const DraftChoice& given, const Log& log, DraftUse* use) {
-  switch (rawEnum(given)) {
+  switch (given) {
     case DraftChoice::kAuto:
       *use = DraftUse::kAsItPays;
       return kOk;
@@ -88,10 +85,6 @@ Status checkStopText(const char* text, size_t number, const Log& log) {
 }
 
 Status checkStopTexts(const ReplyChoices& options, const Log& log) {
-  ORIEL_TRY(checkCount("stop texts", options.stop_count, StopTexts::kMost, log));
-  if (options.stop == nullptr && options.stop_count != 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no stop texts, but a count: give both");
-  }
   for (size_t i = 0; i < options.stop_count; ++i) {
     ORIEL_TRY(checkStopText(options.stop[i], i, log));
   }
@@ -99,10 +92,8 @@ Status checkStopTexts(const ReplyChoices& options, const Log& log) {
 }
 
 Status checkBiases(const ReplyChoices& options, uint32_t n_vocab, const Log& log) {
-  ORIEL_TRY(checkCount("logit biases", options.logit_bias_count, Sampler::kMaxBiases, log));
-  if (options.logit_bias == nullptr && options.logit_bias_count != 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no logit biases, but a count: give both");
-  }
+  static_assert(kMostBiases == Sampler::kMaxBiases && kMostStops == StopTexts::kMost,
+                "as many as the sampler takes");
   for (size_t i = 0; i < options.logit_bias_count; ++i) {
     const LogitBias& bias = options.logit_bias[i];
     if (bias.id < 0 || static_cast<uint32_t>(bias.id) >= n_vocab) {
@@ -122,17 +113,33 @@ Status checkBiases(const ReplyChoices& options, uint32_t n_vocab, const Log& log
 
 }  // namespace
 
-Status takeGenerateOptions(const ReplyChoices* given, const Log& log,
-                           ReplyChoices* options) {
-  ORIEL_TRY(takeOptions(given, "oriel_generate_options", log, options));
-  return applySettings(OptionScope::kReply, options->settings, options->setting_count, log, options,
-                       nullptr);
+Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyChoices* options) {
+  *options = {};
+  oriel_reply_options front;
+  ORIEL_TRY(takeOptions(given, "oriel_reply_options", log, &front));
+  options->max_tokens = front.max_tokens;
+  options->greedy = front.greedy;
+  options->temperature = front.temperature;
+  options->seed = front.seed;
+  options->json_schema = front.schema;
+  options->on_part = front.on_part;
+  options->part_user = front.part_user;
+  ORIEL_TRY(checkCount("stop texts", front.stop_count, kMostStops, log));
+  if (front.stop == nullptr && front.stop_count != 0) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no stop texts, but a count: give both");
+  }
+  std::copy_n(front.stop, front.stop_count, options->stop);
+  options->stop_count = front.stop_count;
+  ORIEL_TRY(applySettings(OptionScope::kReply, front.settings, front.setting_count, log, options,
+                          nullptr));
+  const auto bytesOf = [](const char* text) { return text != nullptr ? std::strlen(text) : 0; };
+  options->json_schema_bytes = bytesOf(options->json_schema);
+  options->grammar_bytes = bytesOf(options->grammar);
+  return kOk;
 }
 
-Status readGenerateOptions(const oriel_model& model, const ReplyChoices* given,
-                           const Log& log, GenerateSettings* settings) {
-  ReplyChoices options;
-  ORIEL_TRY(takeGenerateOptions(given, log, &options));
+Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options, const Log& log,
+                           GenerateSettings* settings) {
   ORIEL_TRY(checkNumbers(options, log));
   ORIEL_TRY(checkStopTexts(options, log));
   ORIEL_TRY(checkBiases(options, model.desc.n_vocab, log));
@@ -162,7 +169,7 @@ Status readGenerateOptions(const oriel_model& model, const ReplyChoices* given,
   settings->top_logprobs = options.top_logprobs;
   settings->on_part = options.on_part;
   settings->part_user = options.part_user;
-  settings->reads_calls = rawEnum(options.tool_choice) != ToolChoice::kNone;
+  settings->reads_calls = options.tool_choice != ToolChoice::kNone;
   return kOk;
 }
 

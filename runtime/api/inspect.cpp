@@ -1,7 +1,7 @@
 // What a file is, whether or not this build can run it.
 #include <cstdio>
 
-#include "api/api.h"
+#include "api/describe.h"
 #include "chat/prove.h"
 #include "text/pretokenizer.h"
 
@@ -136,81 +136,132 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
   return kOk;
 }
 
+
+// What else loading would find wrong.
+Status tryToPlan(const char* path, const LoadOptions& options, const Log& reasons,
+                 const Log& log, FileInfo* info) {
+  LoadOptions plan_options = {};
+  plan_options.log = reasons.callback;
+  plan_options.log_user = reasons.user;
+  plan_options.allocator = options.allocator;
+  plan_options.calibration_file = "";  // whether it runs does not depend on it
+  PreparedModel prepared;
+  const Status status = prepareModel(path, plan_options, &prepared);
+  if (status.passing()) {
+    return log.fail(status.code(), "%s", info->missing[0]);
+  }
+  info->runs = status.ok() ? 1 : 0;
+  return kOk;
+}
+
+Status inspectFile(const char* path, const LoadOptions& options, FileInfo* info) {
+  const Log log = logOf(options);
+  ORIEL_TRY(checkAllocator(options, log));
+  const oriel_allocator& allocator = allocatorOf(options);
+  Reasons reasons(info, path);
+  {
+    ModelFile source;
+    ORIEL_TRY(source.open(path, allocator, log));
+    const GgufFile& file = source.gguf();
+    info->file_bytes = source.bytes();
+    readText(file, "general.architecture", info->architecture);
+    readText(file, "general.name", info->name);
+    readText(file, "general.size_label", info->size_label);
+    readText(file, "general.license", info->license);
+    readShape(file, info);
+    countTensors(file, info);
+    ChatTemplate chat = recogniseChat(file);
+    ORIEL_TRY(settleChat(allocator, {}, log, &chat));
+    copyText(chat.name(), std::strlen(chat.name()), info->chat_template);
+    ModelDesc desc;
+    TensorIndex tensors;
+    const Status described = readModelDesc(file, allocator, reasons.log(), &desc, &tensors);
+    if (described.passing()) {
+      return log.fail(described.code(), "%s", info->missing[0]);
+    }
+    if (described.ok()) {
+      describeContext(desc, info);
+    }
+    ORIEL_TRY(readTokenizer(file, allocator, reasons.log(), log, info));
+    ORIEL_TRY(source.expectUnchanged(log));
+    info->runs = described.ok() && info->missing_count == 0 ? 1 : 0;
+  }
+  return info->runs != 0 ? tryToPlan(path, options, reasons.log(), log, info) : Status(kOk);
+}
+
+void writeTensorTypes(const FileInfo& info, JsonWriter* out) {
+  out->object("tensor_types");
+  for (uint32_t i = 0; i < info.tensor_type_count; ++i) {
+    out->whole(info.tensor_types[i].name, info.tensor_types[i].tensors);
+  }
+  out->end();
+  out->object("tensor_sizes");
+  for (uint32_t i = 0; i < info.tensor_type_count; ++i) {
+    const TensorTypeInfo& type = info.tensor_types[i];
+    out->object(type.name);
+    out->whole("tensors", type.tensors);
+    out->whole("parameters", type.parameters);
+    out->whole("bytes", type.bytes);
+    out->end();
+  }
+  out->end();
+}
+
+void writeFile(const FileInfo& info, JsonWriter* out) {
+  out->object();
+  out->text("name", info.name);
+  out->text("architecture", info.architecture);
+  out->text("size_label", info.size_label);
+  out->text("license", info.license);
+  out->whole("n_layers", info.n_layers);
+  out->whole("n_heads", info.n_heads);
+  out->whole("n_kv_heads", info.n_kv_heads);
+  out->whole("head_dim", info.head_dim);
+  out->whole("n_embd", info.n_embd);
+  out->whole("n_ff", info.n_ff);
+  out->whole("n_vocab", info.n_vocab);
+  out->whole("n_experts", info.n_experts);
+  out->whole("context_train", info.context_train);
+  out->text("rope_scaling", info.rope_scaling);
+  writeGroups(info.groups, info.group_count, false, out);
+  out->whole("window_train", info.window_train);
+  out->whole("parameters", info.parameters);
+  out->whole("file_bytes", info.file_bytes);
+  out->whole("tensor_count", info.tensor_count);
+  writeTensorTypes(info, out);
+  out->text("tokenizer", info.tokenizer);
+  out->text("chat_template", info.chat_template);
+  info.bos_id < 0 ? out->null("bos_id") : out->signedWhole("bos_id", info.bos_id);
+  info.eos_id < 0 ? out->null("eos_id") : out->signedWhole("eos_id", info.eos_id);
+  out->flag("add_bos", info.add_bos != 0);
+  out->flag("runs", info.runs != 0);
+  out->list("missing");
+  for (uint32_t i = 0; i < info.missing_count; ++i) {
+    out->text(nullptr, info.missing[i]);
+  }
+  out->end();
+  out->end();
+}
+
 }  // namespace
 }  // namespace oriel_internal
 
 using namespace oriel_internal;
 
-oriel_status oriel_inspect(const char* path, const oriel_options* given, FileInfo* out) {
-  LoadOptions options;
-  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
-    return read.code();
-  }
-  if (const Status checked = checkResult(out, "oriel_file_info", logOf(options)); !checked.ok()) {
-    return checked.code();
-  }
-  if (path == nullptr) {
+oriel_status oriel_file_describe(const char* path, const oriel_options* given, char* json,
+                                 size_t capacity, size_t* needed) {
+  if (path == nullptr || !validBuffer(json, capacity, needed)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Log log = logOf(options);
-  if (const Status status = checkAllocator(options, log); !status.ok()) {
+  *needed = 0;
+  CallOptions options;
+  FileInfo info = {};
+  Status status = takeModelOptions(given, &options);
+  status = status.ok() ? inspectFile(path, options, &info) : status;
+  if (!status.ok()) {
     return status.code();
   }
-  const oriel_allocator& allocator = allocatorOf(options);
-  FileInfo info = {};
-  Reasons reasons(&info, path);
-  {
-    ModelFile source;
-    if (const Status status = source.open(path, allocator, log); !status.ok()) {
-      return status.code();
-    }
-    const GgufFile& file = source.gguf();
-    info.struct_size = sizeof(info);
-    info.file_bytes = source.bytes();
-    readText(file, "general.architecture", info.architecture);
-    readText(file, "general.name", info.name);
-    readText(file, "general.size_label", info.size_label);
-    readText(file, "general.license", info.license);
-    readShape(file, &info);
-    countTensors(file, &info);
-    ChatTemplate chat = recogniseChat(file);
-    if (const Status status = settleChat(allocator, {}, log, &chat); !status.ok()) {
-      return status.code();
-    }
-    copyText(chat.name(), std::strlen(chat.name()), info.chat_template);
-    ModelDesc desc;
-    TensorIndex tensors;
-    const Status described = readModelDesc(file, allocator, reasons.log(), &desc, &tensors);
-    if (described.passing()) {
-      return log.fail(described.code(), "%s", info.missing[0]).code();
-    }
-    if (described.ok()) {
-      describeContext(desc, &info);
-    }
-    if (const Status status = readTokenizer(file, allocator, reasons.log(), log, &info);
-        !status.ok()) {
-      return status.code();
-    }
-    if (const Status status = source.expectUnchanged(log); !status.ok()) {
-      return status.code();
-    }
-    info.runs = described.ok() && info.missing_count == 0 ? 1 : 0;
-  }
-  if (info.runs != 0) {
-    // What else loading would find wrong.
-    LoadOptions plan_options = {};
-    plan_options.struct_size = sizeof(plan_options);
-    plan_options.log = reasons.log().callback;
-    plan_options.log_user = reasons.log().user;
-    plan_options.allocator = options.allocator;
-    plan_options.calibration_file = "";  // whether it runs does not depend on it
-    PreparedModel prepared;
-    const Status status = prepareModel(path, plan_options, &prepared);
-    if (status.passing()) {
-      return log.fail(status.code(), "%s", info.missing[0]).code();
-    }
-    info.runs = status.ok() ? 1 : 0;
-  }
-  writeResult(info, out);
-  return ORIEL_OK;
+  JsonWriter out(json, capacity);
+  writeFile(info, &out);
+  return out.finish(needed);
 }

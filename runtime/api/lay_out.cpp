@@ -21,7 +21,8 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
     parts->draft_source.init(options.draft_model, hash, arena);
   }
   parts->wish.init(options, arena);
-  parts->recall_folder = takeRecallFolder(options, prepared.recall, arena);
+  parts->recall = prepared.recall;
+  parts->recall.folder = takeRecallFolder(options, prepared.recall, arena);
   parts->on_file = takeWeightsOnFile(parts->plan, path, log, arena);
   parts->executor_memory = takeExecutorMemory(parts->plan, arena);
   return kOk;

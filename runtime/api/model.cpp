@@ -58,7 +58,6 @@ void describeFile(const PreparedModel& prepared, oriel_model* model) {
   const GgufFile& file = prepared.source.gguf();
   const ModelDesc& desc = prepared.desc;
   const Tokenizer& tokenizer = *model->tokenizer;
-  info.struct_size = sizeof(info);
   GgufString text;
   if (file.getString("general.architecture", &text)) {
     copyText(text.data, text.bytes, info.architecture);
@@ -122,21 +121,10 @@ void logPlan(const PlanResult& plan, const char* device, const Log& log) {
             plan.sink_tokens, plan.chunk_tokens);
 }
 
-// Everything after the model's block exists. What it made so far is undone by oriel_model_free.
-Status loadInto(const LoadOptions& options, const char* path, PreparedModel* prepared,
-                LoadProgress* progress, Arena* arena, oriel_model* model) {
-  const StopCheck stop = progress->stop();
-  const Log log = logOf(options);
-  model->device_log.init({options.log, options.log_user, &model->device_error});
-  const Log shared = model->device_log.log();
-  const GgufFile& file = prepared->source.gguf();
-  const bool has_device = options.device != DeviceKind::kNone;
-  uint64_t hash = 0;
-  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
-  if (prepared->constraints) {
-    ORIEL_TRY(
-        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
-  }
+}  // namespace
+
+Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
+                 oriel_model* model) {
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);
   ORIEL_TRY(settleChat(model->allocator, stop, log, &model->chat));
@@ -156,12 +144,32 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     }
   }
   model->reply_forms = replyFormsOf(model->chat);
+  return kOk;
+}
+
+namespace {
+
+// Everything after the model's block exists. What it made so far is undone by oriel_model_free.
+Status loadInto(const LoadOptions& options, const char* path, PreparedModel* prepared,
+                LoadProgress* progress, Arena* arena, oriel_model* model) {
+  const StopCheck stop = progress->stop();
+  const Log log = logOf(options);
+  model->device_log.init({options.log, options.log_user, &model->device_error});
+  const Log shared = model->device_log.log();
+  const GgufFile& file = prepared->source.gguf();
+  const bool has_device = options.device != DeviceKind::kNone;
+  uint64_t hash = 0;
+  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
+  if (prepared->constraints) {
+    ORIEL_TRY(
+        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
+  }
+  ORIEL_TRY(buildChat(file, stop, log, arena, model));
   describeFile(*prepared, model);
   if (has_device) {
     model->desc = prepared->desc;
     model->session_host_bytes = prepared->session_host_bytes;
     model->transcript_bytes = prepared->transcript_bytes;
-    model->recall = prepared->recall;
     model->plan_result = planResult(*prepared);
     const Budget& budget = prepared->budget;
     ORIEL_TRY(layOutModel(*prepared, model->desc, {budget.cache, budget.formats, budget.chunk},
@@ -169,7 +177,6 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     if (arena->exhausted()) {
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
-    model->recall.folder = model->recall_folder;
     model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Session::runTogether);
     hash = model->source.headerHash();
     progress->total = std::max<uint64_t>(uploadBytes(model->plan), 1);
@@ -298,7 +305,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   if (out != nullptr) {
     *out = nullptr;
   }
-  LoadOptions options;
+  CallOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }
@@ -351,46 +358,3 @@ void oriel_model_free(oriel_model* model) {
   release(allocator, model, bytes);
 }
 
-oriel_status oriel_model_get_info(const oriel_model* model, ModelInfo* info) {
-  if (model == nullptr || !validResult(info)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  const std::lock_guard<std::mutex> lock(model->device_mutex);
-  writeResult(model->info, info);
-  return ORIEL_OK;
-}
-
-oriel_status oriel_model_get_plan(const oriel_model* model, PlanResult* plan) {
-  if (model == nullptr || !validResult(plan)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  writeResult(model->plan_result, plan);
-  return ORIEL_OK;
-}
-
-oriel_status oriel_model_get_layer_formats(const oriel_model* model, oriel_layer_formats* layers,
-                                           size_t capacity, size_t* needed) {
-  if (model == nullptr || needed == nullptr || (layers == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  *needed = model->desc.n_layers;
-  if (*needed > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  const CacheFormats& formats = model->plan.formats;
-  for (uint32_t layer = 0; layer < model->desc.n_layers; ++layer) {
-    const uint32_t owner = model->desc.layers[layer].memory_of;
-    layers[layer] = {ORIEL_KV_AUTO, ORIEL_KV_AUTO};
-    if (isRounded(model->desc, owner)) {
-      layers[layer] = {publicFormat(formats.keys(owner)), publicFormat(formats.values(owner))};
-    }
-  }
-  return ORIEL_OK;
-}

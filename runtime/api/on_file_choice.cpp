@@ -19,7 +19,7 @@ class OnFileChoice {
         planner_(planner),
         prepared_(prepared),
         request_(request),
-        mode_(rawEnum(options.on_file)),
+        mode_(options.on_file),
         experts_(expertLimits(prepared->desc)) {}
 
   Status run() {
@@ -179,7 +179,7 @@ class OnFileChoice {
   const OnFilePlanner& planner_;
   PreparedModel* const prepared_;
   BudgetRequest request_;
-  const int mode_;
+  const Offload mode_;
   const ExpertLimits experts_;
   Budget least_;  ///< of the number of slots that needs the least memory
   uint32_t least_slots_ = 0;

@@ -1,59 +1,48 @@
 // The table of options as JSON.
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
 
-#include "options/option_table.h"
-#include "oriel/oriel.h"
+#include "api/describe.h"
 
 namespace oriel_internal {
 namespace {
-
-/// Text into a caller's buffer, as far as there is room; counts all of it.
-class TextWriter {
- public:
-  TextWriter(char* text, size_t capacity) : text_(text), capacity_(capacity) {}
-
-  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
-    char part[512];  // a row's longest member
-    va_list arguments;
-    va_start(arguments, format);
-    const int n = std::vsnprintf(part, sizeof(part), format, arguments);
-    va_end(arguments);
-    const auto bytes = static_cast<size_t>(n);
-    if (used_ + bytes < capacity_) {
-      std::memcpy(text_ + used_, part, bytes + 1);
-    }
-    used_ += bytes;
-  }
-  size_t used() const { return used_; }
-
- private:
-  char* const text_;
-  const size_t capacity_;
-  size_t used_ = 0;
-};
 
 bool hasRange(const OptionRow& row) {
   return row.type == OptionType::kCount || row.type == OptionType::kNumber ||
          row.type == OptionType::kList;
 }
 
-// The table's texts have nothing that JSON escapes (tests/unit/test_settings.cpp).
-void writeRow(const OptionRow& row, TextWriter* out) {
-  out->add("{\"name\": \"%s\", \"flag\": \"", row.name);
-  for (const char* c = row.flag != nullptr ? row.flag : row.name; *c != '\0'; ++c) {
-    out->add("%c", *c == '_' ? '-' : *c);
+// The program's spelling: '-' for '_'.
+void writeFlag(const OptionRow& row, JsonWriter* out) {
+  char flag[64];
+  copyText(row.flag != nullptr ? row.flag : row.name,
+           std::strlen(row.flag != nullptr ? row.flag : row.name), flag);
+  for (char* c = flag; *c != '\0'; ++c) {
+    *c = *c == '_' ? '-' : *c;
   }
-  out->add("\", \"scope\": \"%s\", \"layer\": \"%s\", \"type\": \"%s\", \"default\": \"%s\"",
-           scopeName(row.scope), layerName(row.layer), typeName(row.type), row.standard);
+  out->text("flag", flag);
+}
+
+void writeRow(const OptionRow& row, JsonWriter* out) {
+  out->object();
+  out->text("name", row.name);
+  writeFlag(row, out);
+  out->text("scope", scopeName(row.scope));
+  out->text("layer", layerName(row.layer));
+  out->text("type", typeName(row.type));
+  out->text("default", row.standard);
   if (hasRange(row)) {
-    out->add(", \"least\": %.17g, \"most\": %.17g", row.least, row.most);
+    out->real("least", row.least);
+    out->real("most", row.most);
   }
-  for (const OptionWord* word = row.words; word != nullptr && word->word != nullptr; ++word) {
-    out->add("%s\"%s\"", word == row.words ? ", \"choices\": [" : ", ", word->word);
+  if (row.words != nullptr) {
+    out->list("choices");
+    for (const OptionWord* word = row.words; word->word != nullptr; ++word) {
+      out->text(nullptr, word->word);
+    }
+    out->end();
   }
-  out->add("%s, \"help\": \"%s\"}", row.words != nullptr ? "]" : "", row.help);
+  out->text("help", row.help);
+  out->end();
 }
 
 }  // namespace
@@ -62,16 +51,18 @@ void writeRow(const OptionRow& row, TextWriter* out) {
 using namespace oriel_internal;
 
 oriel_status oriel_option_list(char* json, size_t capacity, size_t* needed) {
-  if (needed == nullptr || (json == nullptr && capacity != 0)) {
+  if (!validBuffer(json, capacity, needed)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  TextWriter out(json, capacity);
-  out.add("{\"options\": [");
+  JsonWriter out(json, capacity);
+  out.object();
+  out.list("options");
   for (size_t i = 0; i < kOptionCount; ++i) {
-    out.add("%s", i == 0 ? "" : ", ");
-    writeRow(kOptions[i], &out);
+    if (kOptions[i].layer != OptionLayer::kTests) {
+      writeRow(kOptions[i], &out);
+    }
   }
-  out.add("]}");
-  *needed = out.used() + 1;
-  return *needed <= capacity ? ORIEL_OK : ORIEL_ERROR_BUFFER_TOO_SMALL;
+  out.end();
+  out.end();
+  return out.finish(needed);
 }

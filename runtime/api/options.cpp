@@ -74,20 +74,69 @@ Status refuseStruct(const char* type, size_t struct_size, StructShape shape, con
                   struct_size, type);
 }
 
-// The log stands where the first version of the struct had it, so a size that was forgotten hides it from nobody. Where
-// the size is no size at all, the struct was never filled: nothing in it is used.
-Status takeModelOptions(const LoadOptions* given, LoadOptions* options) {
-  const bool read = readOptions<LoadOptions>(given, options);
+namespace {
+
+// The device's text as the row of the table reads it.
+Status takeDevice(const char* device, const Log& log, LoadOptions* options) {
+  const oriel_setting setting = {"device", device};
+  return device == nullptr ? kOk
+                           : applySettings(OptionScope::kLoad, &setting, 1, log, options, nullptr);
+}
+
+}  // namespace
+
+// Where the size is no size at all, the struct was never filled: nothing in it is used, but the log of a size that was
+// forgotten.
+Status takeModelOptions(const oriel_options* given, CallOptions* options) {
+  *options = {};
+  oriel_options front;
+  const bool read = readOptions(given, &front);
+  options->log = front.log;
+  options->log_user = front.log_user;
+  options->error_line = front.error_line;
+  options->error_line_bytes = front.error_line_bytes;
   if (wantsLine(*options)) {
     options->error_line[0] = '\0';
   }
-  if (read) {
-    return applySettings(OptionScope::kLoad, options->settings, options->setting_count,
-                         logOf(*options), options, &options->lists);
+  const Log log = logOf(*options);
+  if (!read) {
+    const bool forgotten = given->struct_size == 0;
+    return refuseStruct("oriel_options", given->struct_size, shapeOf<oriel_options>(),
+                        forgotten ? Log{given->log, given->log_user} : log);
   }
-  const bool forgotten = given->struct_size == 0;
-  return refuseStruct("oriel_options", given->struct_size, shapeOf<LoadOptions>(),
-                      forgotten ? Log{given->log, given->log_user} : logOf(*options));
+  options->memory_bytes = front.memory_bytes;
+  options->window_tokens = front.window_tokens;
+  options->sessions = front.sessions;
+  options->cpu_threads = front.threads;
+  options->cache_dir = front.cache_folder;
+  options->system_prompt = front.system_prompt;
+  options->progress = front.progress;
+  options->progress_user = front.progress_user;
+  options->allocator = front.allocator;
+  options->calibration = front.calibration;
+  options->speed = front.speed;
+  ORIEL_TRY(takeDevice(front.device, log, options));
+  ORIEL_TRY(applySettings(OptionScope::kLoad, front.settings, front.setting_count, log, options,
+                          &options->lists));
+  if (options->system_prompt != nullptr) {
+    options->system_prompt_bytes = std::strlen(options->system_prompt);
+  }
+  return kOk;
+}
+
+Status takeSessionOptions(const oriel_session_options* given, const Log& log,
+                          SessionSettings* settings) {
+  *settings = {};
+  oriel_session_options front;
+  ORIEL_TRY(takeOptions(given, "oriel_session_options", log, &front));
+  ChatSettings& chat = settings->chat;
+  chat.chat_template = front.chat_template;
+  chat.tools = front.tools;
+  chat.tools_bytes = front.tools != nullptr ? std::strlen(front.tools) : 0;
+  settings->progress = front.progress;
+  settings->progress_user = front.progress_user;
+  return applySettings(OptionScope::kSession, front.settings, front.setting_count, log, settings,
+                       nullptr);
 }
 
 }  // namespace oriel_internal

@@ -7,26 +7,19 @@
 
 using namespace oriel_internal;
 
-oriel_status oriel_chat_add_json(oriel_session* session, const char* json, size_t bytes) {
-  if (session == nullptr || (json == nullptr && bytes != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return callAlone(session, [&] { return session->session->chatAddJson(json, bytes); });
-}
-
 namespace {
 
-Status parseReply(const oriel_model& model, const ChatSettings* given, bool inside_thought,
+Status parseReply(const oriel_model& model, const oriel_session_options* given, bool inside_thought,
                   const char* text, size_t bytes, oriel_part_fn on_part, void* user) {
   // The template need not know of tools that it is only asked about.
-  ChatSettings chosen;
-  ORIEL_TRY(takeOptions(given, "oriel_chat_options", model.log, &chosen));
-  chosen.struct_size = sizeof(chosen);
+  SessionSettings session;
+  ORIEL_TRY(takeSessionOptions(given, model.log, &session));
+  ChatSettings& chosen = session.chat;
   const JsonText tools = {chosen.tools, chosen.tools_bytes};
   chosen.tools = nullptr;
   chosen.tools_bytes = 0;
   ChatChoice choice;
-  ORIEL_TRY(readChat(model, &chosen, &choice));
+  ORIEL_TRY(readChat(model, chosen, &choice));
   size_t bad = 0;
   if (!isValidUtf8(text, bytes, &bad)) {
     return model.log.fail(ORIEL_ERROR_TEXT, "the reply is not UTF-8 at byte %zu: convert it", bad);

@@ -18,16 +18,8 @@ StateChoice publicStateFormat(StateFormat format) {
   return StateChoice::kAuto;
 }
 
-oriel_refusal publicRefusal(Refusal refusal) {
-  switch (refusal) {
-    case Refusal::kNot:
-      break;
-    case Refusal::kQuality:
-      return ORIEL_REFUSED_QUALITY;
-    case Refusal::kSpeed:
-      return ORIEL_REFUSED_SPEED;
-  }
-  return ORIEL_REFUSED_NOT;
+const char* refusalText(Refusal refusal) {
+  return refusal == Refusal::kQuality ? "quality" : refusal == Refusal::kSpeed ? "speed" : nullptr;
 }
 
 StepSeconds publicCost(const StepCost& cost) {
@@ -129,7 +121,6 @@ PlanResult planResult(const PreparedModel& prepared) {
   const Budget& budget = prepared.budget;
   const ModelDesc& desc = prepared.desc;
   PlanResult plan = {};
-  plan.struct_size = sizeof(plan);
   // Without the weights nobody can say.
   plan.fits = budget.fits && !prepared.weights_unknown ? 1 : 0;
   plan.memory_bytes = prepared.memory_bytes;
@@ -145,13 +136,13 @@ PlanResult planResult(const PreparedModel& prepared) {
   static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
     if (budget.formats.keysRaised(layer)) {
-      ++plan.raised_layers;
       uint64_t* why =
           budget.formats.raisedByNorm(layer) ? plan.raised_by_norm : plan.raised_by_bias;
       why[layer / 64] |= uint64_t{1} << (layer % 64);
     }
   }
   static_assert(sizeof(plan.window_shares) == kMaxLayers, "a number for each layer");
+  plan.layer_count = desc.n_layers;
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
     plan.window_shares[layer] = static_cast<uint8_t>(desc.viewOf(layer).parts);
   }
@@ -211,7 +202,7 @@ PlanResult planResult(const PreparedModel& prepared) {
     out.total_bytes = choice.bytes.total();
     out.minimum_bytes = prepared.weights_unknown ? 0 : choice.minimum_bytes;
     out.loss_nats = choice.loss;
-    out.refused = publicRefusal(choice.refused);
+    out.refused = refusalText(choice.refused);
     out.decode_tokens_per_s = choice.decode_tokens_per_s;
   }
   plan.state_format =

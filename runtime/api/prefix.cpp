@@ -4,16 +4,15 @@
 
 using namespace oriel_internal;
 
-oriel_status oriel_prefix_set(oriel_session* handle) {
-  if (handle == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
+namespace {
+
+oriel_status setPrefix(oriel_session* handle) {
   return callAlone(handle, [&]() -> Status {
     oriel_model& model = *handle->model;
     Prefix* const prefix = model.prefix;
     if (prefix == nullptr) {
       return handle->log.fail(ORIEL_ERROR_STATE,
-                              "the model has no room for a prefix: load it with prefix_tokens");
+                              "the model has no room for a prefix: load it with \"prefix_tokens\"");
     }
     const Session& session = *handle->session;
     if (session.cache().window != model.plan.cache.window) {
@@ -27,7 +26,7 @@ oriel_status oriel_prefix_set(oriel_session* handle) {
       return handle->log.fail(
           ORIEL_ERROR_CONTEXT,
           "the session holds %llu tokens and there is room for a prefix of 1 to %u: load the model "
-          "with prefix_tokens %llu",
+          "with \"prefix_tokens\" %llu",
           static_cast<unsigned long long>(session.position()), prefix->capacity,
           static_cast<unsigned long long>(session.position()));
     }
@@ -45,10 +44,7 @@ oriel_status oriel_prefix_set(oriel_session* handle) {
   });
 }
 
-oriel_status oriel_prefix_clear(oriel_model* model) {
-  if (model == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
+oriel_status clearPrefix(oriel_model* model) {
   const Asking asking(*model);
   if (refusedInside(model)) {
     return ORIEL_ERROR_STATE;
@@ -77,28 +73,17 @@ oriel_status oriel_prefix_clear(oriel_model* model) {
   return model->log
       .fail(ORIEL_ERROR_STATE, model->prefix == nullptr
                                    ? "the model has no room for a prefix: load it with "
-                                     "prefix_tokens"
+                                     "\"prefix_tokens\""
                                    : "the model has sessions that begin behind the prefix: "
                                      "destroy them first")
       .code();
 }
 
-oriel_status oriel_prefix_get_info(const oriel_model* model, oriel_prefix_info* out) {
-  if (model == nullptr || !validResult(out)) {
+}  // namespace
+
+oriel_status oriel_prefix_set(oriel_model* model, oriel_session* session) {
+  if (model == nullptr || (session != nullptr && session->model != model)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  oriel_prefix_info info = {};
-  info.struct_size = sizeof(info);
-  info.bytes = model->plan_result.prefix_bytes;
-  info.capacity = model->plan_result.prefix_tokens;
-  if (model->prefix != nullptr) {
-    const DeviceTurn turn(&model->share, model->plan.sessionCount());
-    if (!turn.status().ok()) {
-      return turn.status().code();
-    }
-    info.tokens = model->prefix->tokens;
-    info.trained = model->prefix->trained ? 1 : 0;
-  }
-  writeResult(info, out);
-  return ORIEL_OK;
+  return session != nullptr ? setPrefix(session) : clearPrefix(model);
 }

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "api/api.h"
+#include "api/describe.h"
 #include "api/calibration.h"
 #include "api/on_file.h"
 #include "api/on_file_choice.h"
@@ -39,21 +39,11 @@ bool readWanted(const oriel_kv_format& wanted, bool* fixed, KvFormat* format) {
 }
 
 // As readWanted; f32 as long as nobody chooses.
-bool readWantedState(const StateChoice& wanted, bool* fixed, StateFormat* format) {
-  *format = StateFormat::kF32;
-  *fixed = rawEnum(wanted) != StateChoice::kAuto;
-  switch (rawEnum(wanted)) {
-    case StateChoice::kAuto:
-    case StateChoice::kF32:
-      return true;
-    case StateChoice::kF16:
-      *format = StateFormat::kF16;
-      return true;
-    case StateChoice::kInt8:
-      *format = StateFormat::kInt8;
-      return true;
-  }
-  return false;
+void readWantedState(StateChoice wanted, bool* fixed, StateFormat* format) {
+  *fixed = wanted != StateChoice::kAuto;
+  *format = wanted == StateChoice::kF16    ? StateFormat::kF16
+            : wanted == StateChoice::kInt8 ? StateFormat::kInt8
+                                           : StateFormat::kF32;
 }
 
 // False for what no measurement can give.
@@ -131,25 +121,13 @@ Status checkAllocator(const LoadOptions& options, const Log& log) {
 
 Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* request) {
   *request = BudgetRequest();
-  const int device = rawEnum(options.device);
-  if (device < DeviceKind::kAuto || device > DeviceKind::kNone) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "device kind %d is not known: use one of oriel_device_kind", device);
-  }
-  const int on_file = rawEnum(options.on_file);
-  if (on_file < Offload::kAuto || on_file > Offload::kAll) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "what stays on file, %d, is not known: use one of oriel_on_file", on_file);
-  }
   ORIEL_TRY(checkDeviceTrust(options, log));
   ORIEL_TRY(checkAllocator(options, log));
   if (!readWanted(options.k_format, &request->fixed_k, &request->formats.k) ||
       !readWanted(options.v_format, &request->fixed_v, &request->formats.v)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
   }
-  if (!readWantedState(options.state_format, &request->fixed_state, &request->formats.state)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a format of states is not known: use f32, f16 or int8");
-  }
+  readWantedState(options.state_format, &request->fixed_state, &request->formats.state);
   if (activationBits(options) != 16 && activationBits(options) != 8) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "activations of %u bits are not known: use 16 or 8",
                     options.activation_bits);
@@ -337,11 +315,6 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
-  if (options.device != DeviceKind::kNone) {
-    uint32_t prefix_tokens = 0;
-    ORIEL_TRY(countPrefix(path, options, log, &prefix_tokens));
-    ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
-  }
   prepared->transcript_bytes = options.transcript_bytes;
   prepared->drafts = options.draft_tokens != 0        ? options.draft_tokens
                      : options.draft_model != nullptr ? kModelDrafts
@@ -350,6 +323,11 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log, stop));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
+  if (options.device != DeviceKind::kNone) {
+    uint32_t prefix_tokens = 0;
+    ORIEL_TRY(countPrefix(file, options, stop, log, &prefix_tokens));
+    ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
+  }
 
   Arena model_arena;
   (void)model_arena.take<uint8_t>(sizeof(oriel_model));
@@ -424,15 +402,16 @@ void takeWindowProfile(PreparedModel* prepared) {
 
 using namespace oriel_internal;
 
-oriel_status oriel_plan_file(const char* path, const oriel_options* given, PlanResult* plan) {
-  LoadOptions options;
+namespace {
+
+/// use(plan) with the plan for a file.
+template <typename Use>
+oriel_status planFile(const char* path, const oriel_options* given, const Use& use) {
+  CallOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }
-  if (const Status checked = checkResult(plan, "oriel_plan", logOf(options)); !checked.ok()) {
-    return checked.code();
-  }
-  if (path == nullptr || rawEnum(options.device) == DeviceKind::kNone) {
+  if (path == nullptr || options.device == DeviceKind::kNone) {
     return ORIEL_ERROR_ARGUMENT;
   }
   PreparedModel prepared;
@@ -440,9 +419,34 @@ oriel_status oriel_plan_file(const char* path, const oriel_options* given, PlanR
   if (status.ok()) {
     status = prepared.source.expectUnchanged(logOf(options));
   }
-  if (status.ok()) {
-    warnBeyondTraining(prepared, logOf(options));
-    writeResult(planResult(prepared), plan);
+  if (!status.ok()) {
+    return status.code();
   }
-  return status.code();
+  warnBeyondTraining(prepared, logOf(options));
+  return use(planResult(prepared));
+}
+
+}  // namespace
+
+oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel_plan* plan) {
+  if (!validResult(plan)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return planFile(path, given, [&](const PlanResult& result) {
+    writeResult(publicPlan(result), plan);
+    return ORIEL_OK;
+  });
+}
+
+oriel_status oriel_plan_describe(const char* path, const oriel_options* given, char* json,
+                                 size_t capacity, size_t* needed) {
+  if (!validBuffer(json, capacity, needed)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  return planFile(path, given, [&](const PlanResult& result) {
+    JsonWriter out(json, capacity);
+    writePlanObject(nullptr, result, &out);
+    return out.finish(needed);
+  });
 }

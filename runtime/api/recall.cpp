@@ -67,7 +67,7 @@ Status readRecall(const LoadOptions& options, const ModelDesc& desc, const Log& 
     return options.recall_tokens == 0
                ? Status(kOk)
                : log.fail(ORIEL_ERROR_ARGUMENT,
-                          "%u tokens are to come back and none are kept: give recall_bytes, too",
+                          "%u tokens are to come back and none are kept: give \"retrieval\" too",
                           options.recall_tokens);
   }
   if (options.recall_tokens > kMaxRecallTokens) {
@@ -79,7 +79,7 @@ Status readRecall(const LoadOptions& options, const ModelDesc& desc, const Log& 
       options.prefix_file != nullptr) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "turns come back to slots that a prefix of all sessions has: leave out the "
-                    "prefix or recall_bytes");
+                    "prefix or \"retrieval\"");
   }
   if (!canRecall(desc)) {
     log.write(ORIEL_LOG_WARNING,
@@ -146,38 +146,18 @@ Status checkRecallFolder(const LoadOptions& options, const RecallSettings& setti
   }
   return log.fail(ORIEL_ERROR_ARGUMENT,
                   folder == nullptr
-                      ? "turns are to be kept in a file and no folder is given: set recall_dir"
-                      : "the name of the folder for turns is too long: set another recall_dir");
+                      ? "turns are to be kept in a file and no folder is given: set \"retrieval_folder\""
+                      : "the name of the folder for turns is too long: set another \"retrieval_folder\"");
 }
 
 }  // namespace oriel_internal
 
 using namespace oriel_internal;
 
-oriel_status oriel_session_recall(oriel_session* handle, const char* text, size_t bytes) {
+oriel_status oriel_session_retrieve(oriel_session* handle, const char* text, size_t bytes) {
   if (handle == nullptr || (text == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&] { return handle->session->recall(text, bytes); });
 }
 
-oriel_status oriel_session_get_recalled(const oriel_session* handle, int32_t* ids, size_t capacity,
-                                        size_t* needed) {
-  if (handle == nullptr || needed == nullptr || (ids == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  const Look look(handle);
-  if (look.refused()) {
-    return ORIEL_ERROR_STATE;
-  }
-  const Session& session = *handle->session;
-  *needed = session.recalledTokens();
-  if (*needed > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  for (uint32_t i = 0; i < *needed; ++i) {
-    ids[i] = session.recalledToken(i);
-  }
-  return ORIEL_OK;
-}

@@ -7,6 +7,14 @@
 namespace oriel_internal {
 namespace {
 
+struct RecoverOptions {
+  DeviceKind device = DeviceKind::kAuto;
+  uint32_t device_number = 0;
+  bool in_batches = false;
+  oriel_progress_fn progress = nullptr;
+  void* progress_user = nullptr;
+};
+
 /// Of a device that was tried: another may do better. A file that is gone is gone for all of them.
 bool mayBeTheDevice(const Status& status) {
   return status.lost() || status.code() == ORIEL_ERROR_NO_DEVICE ||
@@ -15,7 +23,7 @@ bool mayBeTheDevice(const Status& status) {
 
 class Recovery {
  public:
-  Recovery(oriel_session* handle, const oriel_recover_options& options)
+  Recovery(oriel_session* handle, const RecoverOptions& options)
       : handle_(*handle), model_(*handle->model), options_(options) {}
 
   Status run(oriel_recovered* result);
@@ -42,7 +50,7 @@ class Recovery {
 
   oriel_session& handle_;
   oriel_model& model_;
-  const oriel_recover_options& options_;
+  const RecoverOptions& options_;
   DeviceChoices choices_;
   uint32_t tried_ = 0;
   bool chosen_ = false;
@@ -226,7 +234,7 @@ void Recovery::describe(oriel_recovered* result) const {
   const std::lock_guard<std::mutex> lock(model_.device_mutex);
   const ModelInfo& info = model_.info;
   result->struct_size = sizeof(*result);
-  result->device = isCpuName(info.device) ? DeviceKind::kCpu : DeviceKind::kVulkan;
+  result->on_cpu = isCpuName(info.device) ? 1 : 0;
   result->same_device =
       std::strcmp(info.device, old_name_) == 0 && std::strcmp(info.driver, old_driver_) == 0 ? 1
                                                                                              : 0;
@@ -237,17 +245,16 @@ void Recovery::describe(oriel_recovered* result) const {
   result->exact = read_.exact ? 1 : 0;
 }
 
-bool validDevice(const oriel_recover_options& options) {
-  const int device = rawEnum(options.device);
-  return device >= DeviceKind::kAuto && device < DeviceKind::kNone &&
-         (options.device_number == 0 || device == DeviceKind::kVulkan);
-}
-
-Status readRecover(const oriel_recover_options* given, const oriel_recovered* out, const Log& log,
-                   oriel_recover_options* options) {
-  ORIEL_TRY(takeOptions(given, "oriel_recover_options", log, options));
-  ORIEL_TRY(out != nullptr ? checkResult(out, "oriel_recovered", log) : kOk);
-  return validDevice(*options) ? kOk : Status(ORIEL_ERROR_ARGUMENT);
+Status readDevice(const char* device, const Log& log, RecoverOptions* options) {
+  LoadOptions read = {};
+  const oriel_setting setting = {"device", device != nullptr ? device : "auto"};
+  ORIEL_TRY(applySettings(OptionScope::kLoad, &setting, 1, log, &read, nullptr));
+  if (read.device == DeviceKind::kNone) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a session cannot recover on no device: name one");
+  }
+  options->device = read.device;
+  options->device_number = read.device_number;
+  return kOk;
 }
 
 }  // namespace
@@ -255,9 +262,9 @@ Status readRecover(const oriel_recover_options* given, const oriel_recovered* ou
 
 using namespace oriel_internal;
 
-oriel_status oriel_session_recover(oriel_session* handle, const oriel_recover_options* given,
-                                   oriel_recovered* out) {
-  if (handle == nullptr) {
+oriel_status oriel_session_recover(oriel_session* handle, const char* device, uint32_t flags,
+                                   oriel_progress_fn progress, void* user, oriel_recovered* out) {
+  if (handle == nullptr || (flags & ~ORIEL_RECOVER_IN_BATCHES) != 0) {
     return ORIEL_ERROR_ARGUMENT;
   }
   if (refusedInside(handle->model)) {
@@ -266,8 +273,13 @@ oriel_status oriel_session_recover(oriel_session* handle, const oriel_recover_op
   if (!beginCall(handle)) {
     return refuseCall(handle);
   }
-  oriel_recover_options options;
-  if (const Status read = readRecover(given, out, handle->log, &options); !read.ok()) {
+  RecoverOptions options;
+  options.in_batches = (flags & ORIEL_RECOVER_IN_BATCHES) != 0;
+  options.progress = progress;
+  options.progress_user = user;
+  Status read = out != nullptr ? checkResult(out, "oriel_recovered", handle->log) : kOk;
+  read = read.ok() ? readDevice(device, handle->log, &options) : read;
+  if (!read.ok()) {
     return endCall(handle, read);
   }
   oriel_recovered recovered = {};

@@ -44,43 +44,16 @@ Status readTemplateText(const ChatTemplate& chat, const char* text, size_t bytes
   return kOk;
 }
 
-/// Messages of either kind as a list of JSON values.
+/// Messages as a list of JSON values.
 struct Conversation {
   const JsonValue* json = nullptr;
-  const oriel_message* messages = nullptr;  ///< null: there is only `json`
   size_t count = 0;
-  size_t bytes = 0;
 };
-
-Status checkMessages(const oriel_message* messages, size_t count, size_t* bytes) {
-  for (size_t i = 0; i < count; ++i) {
-    if (messages[i].role == nullptr ||
-        (messages[i].text == nullptr && messages[i].text_bytes != 0)) {
-      return ORIEL_ERROR_ARGUMENT;
-    }
-    *bytes += messages[i].text_bytes;
-  }
-  return kOk;
-}
-
-Status listMessages(const oriel_message* messages, size_t count, const Log& log, Scratch* scratch,
-                    Conversation* out) {
-  JsonBuilder make(scratch);
-  JsonMade* const list = make.list();
-  for (size_t i = 0; i < count; ++i) {
-    make.append(list, make.message({messages[i].role, std::strlen(messages[i].role)},
-                                   {messages[i].text, messages[i].text_bytes}));
-  }
-  *out = {list, messages, count, 0};
-  return scratch->failed() ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                                      "no memory for a conversation of %zu messages", count)
-                           : kOk;
-}
 
 /// The first messages of JSON as a format takes them.
 Status plainMessages(const JsonValue& list, size_t count, const ChatChoice& choice, const Log& log,
-                     Scratch* scratch, oriel_message** out) {
-  *out = scratch->take<oriel_message>(uint64_t{count} + 1);
+                     Scratch* scratch, ChatMessage** out) {
+  *out = scratch->take<ChatMessage>(uint64_t{count} + 1);
   size_t n = 0;
   for (const JsonValue* one = list.first(); one != nullptr && n < count && *out != nullptr;
        one = one->next()) {
@@ -153,13 +126,9 @@ Status outOfMemory(const Log& log, size_t bytes) {
 Status renderByFormat(const oriel_model& model, const ChatChoice& choice,
                       const Conversation& conversation, bool generation, bool writes_bos,
                       Scratch* scratch, Rendered* out) {
-  const oriel_message* messages = conversation.messages;
-  if (messages == nullptr && conversation.count != 0) {
-    oriel_message* plain = nullptr;
-    ORIEL_TRY(
-        plainMessages(*conversation.json, conversation.count, choice, model.log, scratch, &plain));
-    messages = plain;
-  }
+  ChatMessage* messages = nullptr;
+  ORIEL_TRY(
+      plainMessages(*conversation.json, conversation.count, choice, model.log, scratch, &messages));
   RenderedConversation sized;
   const auto render = [&] {
     return renderConversation(choice.chat, choice.options, messages, conversation.count, generation,
@@ -199,33 +168,24 @@ Status renderByTemplate(const oriel_model& model, const ChatChoice& choice,
   return kOk;
 }
 
-/// Calls use(conversation, scratch) with messages that were given in either form.
+/// Calls use(conversation, scratch) with the messages.
 template <typename Use>
-oriel_status withConversation(const oriel_model& model, const ChatChoice& choice,
-                              const oriel_message* messages, size_t count, const char* json,
-                              size_t json_bytes, const Use& use) {
-  size_t given = json_bytes;
-  if (const Status status = checkMessages(messages, count, &given); !status.ok()) {
-    return status.code();
-  }
-  Scratch scratch(model.allocator, templateScratchBytes(given + choice.settings.bytes()) +
-                                       count * (4 * sizeof(JsonMade) + 4 * sizeof(TextRange)));
+oriel_status withConversation(const oriel_model& model, const ChatChoice& choice, const char* json,
+                              size_t bytes, const Use& use) {
+  Scratch scratch(model.allocator, templateScratchBytes(bytes + choice.settings.bytes()));
   Conversation conversation;
-  Status status;
-  if (json != nullptr) {
-    status = parseJson(json, json_bytes, "the messages", model.log, &scratch, &conversation.json);
-    if (status.ok() && !conversation.json->isArray()) {
-      status = model.log.fail(ORIEL_ERROR_ARGUMENT,
-                              "the messages are no list: write [{\"role\": \"user\", \"content\": "
-                              "\"Hello\"}]");
-    }
-    for (const JsonValue* one = status.ok() ? conversation.json->first() : nullptr;
-         one != nullptr && status.ok(); one = one->next()) {
-      status = checkMessage(*one, model.log);
-      ++conversation.count;
-    }
-  } else {
-    status = listMessages(messages, count, model.log, &scratch, &conversation);
+  const char* const text = bytes != 0 ? json : "[]";
+  Status status = parseJson(text, bytes != 0 ? bytes : 2, "the messages", model.log, &scratch,
+                            &conversation.json);
+  if (status.ok() && !conversation.json->isArray()) {
+    status = model.log.fail(ORIEL_ERROR_ARGUMENT,
+                            "the messages are no list: write [{\"role\": \"user\", \"content\": "
+                            "\"Hello\"}]");
+  }
+  for (const JsonValue* one = status.ok() ? conversation.json->first() : nullptr;
+       one != nullptr && status.ok(); one = one->next()) {
+    status = checkMessage(*one, model.log);
+    ++conversation.count;
   }
   if (status.ok()) {
     status = use(conversation, &scratch);
@@ -239,17 +199,11 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
   return status.code();
 }
 
-oriel_status renderText(const oriel_model* model, const ChatSettings* options,
-                        const oriel_message* messages, size_t count, const char* json,
-                        size_t json_bytes, bool generation, char* text, size_t capacity,
+oriel_status renderText(const oriel_model* model, const ChatChoice& choice, const char* json,
+                        size_t bytes, bool generation, char* text, size_t capacity,
                         size_t* needed) {
-  *needed = 0;
-  ChatChoice choice;
-  if (const Status status = readChat(*model, options, &choice); !status.ok()) {
-    return status.code();
-  }
   return withConversation(
-      *model, choice, messages, count, json, json_bytes,
+      *model, choice, json, bytes,
       [&](const Conversation& conversation, Scratch* scratch) -> Status {
         Rendered out;
         ORIEL_TRY(
@@ -336,7 +290,7 @@ Status writeTurns(const oriel_model& model, const ChatChoice& choice, const Json
   TurnPlace place;
   const JsonValue* next = messages.first();
   if (by_format != 0) {
-    const Conversation plain = {&messages, nullptr, by_format, 0};
+    const Conversation plain = {&messages, by_format};
     Rendered text;
     ORIEL_TRY(renderByFormat(model, choice, plain, false, false, scratch, &text));
     ORIEL_TRY(ids->add(text, true, choice.chat.begin[0] != '\0'));
@@ -372,21 +326,20 @@ Status writeTurns(const oriel_model& model, const ChatChoice& choice, const Json
 /// Messages before the first that a format cannot write.
 size_t plainCount(const Conversation& conversation) {
   size_t n = 0;
-  const JsonValue* one = conversation.messages == nullptr ? conversation.json->first() : nullptr;
-  while (one != nullptr && isPlainMessage(*one)) {
-    one = one->next();
+  for (const JsonValue* one = conversation.json->first(); one != nullptr && isPlainMessage(*one);
+       one = one->next()) {
     ++n;
   }
-  return conversation.messages == nullptr ? n : conversation.count;
+  return n;
 }
 
-oriel_status renderIds(const oriel_model* model, const ChatSettings* options,
-                       const oriel_message* messages, size_t count, const char* json,
-                       size_t json_bytes, bool generation, uint32_t flags, int32_t* ids,
+}  // namespace
+
+oriel_status oriel_internal::renderIds(const oriel_model* model, const ChatSettings& chat, const char* json,
+                       size_t bytes, bool generation, uint32_t flags, int32_t* ids,
                        size_t capacity, size_t* needed) {
-  *needed = 0;
   ChatChoice choice;
-  if (const Status status = readChat(*model, options, &choice); !status.ok()) {
+  if (const Status status = readChat(*model, chat, &choice); !status.ok()) {
     return status.code();
   }
   const bool as_session = (flags & ORIEL_TEXT_BOS) != 0;
@@ -394,7 +347,7 @@ oriel_status renderIds(const oriel_model* model, const ChatSettings* options,
     return status.code();
   }
   return withConversation(
-      *model, choice, messages, count, json, json_bytes,
+      *model, choice, json, bytes,
       [&](const Conversation& conversation, Scratch* scratch) -> Status {
         IdWriter out(*model, ids, capacity);
         size_t by_format = 0;
@@ -418,17 +371,13 @@ oriel_status renderIds(const oriel_model* model, const ChatSettings* options,
       });
 }
 
-}  // namespace
-
 ReplyForms oriel_internal::replyFormsOf(const ChatTemplate& chat) {
   return chat.jinja != nullptr ? formsOfTemplate(chat.jinja, chat.jinja_bytes)
                                : formsOfFormat(chat.name());
 }
 
-Status oriel_internal::readChat(const oriel_model& model, const ChatSettings* given,
+Status oriel_internal::readChat(const oriel_model& model, const ChatSettings& wanted,
                                 ChatChoice* choice) {
-  ChatSettings wanted;
-  ORIEL_TRY(takeOptions(given, "oriel_chat_options", model.log, &wanted));
   ORIEL_TRY(readDate(wanted.date, model.log, &choice->options.date));
   ORIEL_TRY(chooseChat(model.chat, wanted.chat_template, model.log, &choice->chat));
   ChatTemplate& chat = choice->chat;
@@ -464,62 +413,62 @@ Status oriel_internal::settleChoice(const oriel_model& model, ChatChoice* choice
   return kOk;
 }
 
-const char* oriel_chat_template(const oriel_model* model, const oriel_session_options* options) {
-  if (model == nullptr) {
-    return nullptr;
+namespace {
+
+constexpr uint32_t kRenderFlags = ORIEL_TEXT_BOS | ORIEL_RENDER_PROMPT | ORIEL_RENDER_NAME;
+
+// The name of the chat format, as text.
+oriel_status renderName(const oriel_model& model, ChatChoice choice, char* text, size_t capacity,
+                        size_t* needed) {
+  if (const Status status = settleChoice(model, &choice); !status.ok()) {
+    return status.code();
   }
-  const Asking asking(*model);
-  ChatChoice choice;
-  const bool known = readChat(*model, options, &choice).ok() && settleChoice(*model, &choice).ok();
-  return known ? choice.chat.name() : nullptr;
+  *needed = std::strlen(choice.chat.name());
+  if (*needed > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  std::copy_n(choice.chat.name(), *needed, text);
+  return ORIEL_OK;
 }
+
+}  // namespace
 
 oriel_status oriel_render(const oriel_model* model, const oriel_session_options* options,
-                          const oriel_message* messages, size_t count, int add_generation_prompt,
-                          char* text, size_t capacity, size_t* needed) {
-  if (model == nullptr || needed == nullptr || (messages == nullptr && count != 0) ||
-      (text == nullptr && capacity != 0)) {
+                          const char* json, size_t bytes, uint32_t flags, char* text,
+                          size_t capacity, size_t* needed) {
+  if (model == nullptr || needed == nullptr || (json == nullptr && bytes != 0) ||
+      (text == nullptr && capacity != 0) || (flags & ~kRenderFlags) != 0) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  *needed = 0;
   const Asking asking(*model);
-  return renderText(model, options, messages, count, nullptr, 0, add_generation_prompt != 0, text,
-                    capacity, needed);
-}
-
-oriel_status oriel_render_json(const oriel_model* model, const oriel_session_options* options,
-                               const char* json, size_t bytes, int add_generation_prompt,
-                               char* text, size_t capacity, size_t* needed) {
-  if (model == nullptr || needed == nullptr || json == nullptr ||
-      (text == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
+  SessionSettings settings;
+  ChatChoice choice;
+  Status status = takeSessionOptions(options, model->log, &settings);
+  status = status.ok() ? readChat(*model, settings.chat, &choice) : status;
+  if (!status.ok()) {
+    return status.code();
   }
-  const Asking asking(*model);
-  return renderText(model, options, nullptr, 0, json, bytes, add_generation_prompt != 0, text,
-                    capacity, needed);
+  return (flags & ORIEL_RENDER_NAME) != 0
+             ? renderName(*model, choice, text, capacity, needed)
+             : renderText(model, choice, json, bytes, (flags & ORIEL_RENDER_PROMPT) != 0, text,
+                          capacity, needed);
 }
 
 oriel_status oriel_render_tokens(const oriel_model* model, const oriel_session_options* options,
-                                 const oriel_message* messages, size_t count,
-                                 int add_generation_prompt, uint32_t flags, int32_t* ids,
+                                 const char* json, size_t bytes, uint32_t flags, int32_t* ids,
                                  size_t capacity, size_t* needed) {
-  if (model == nullptr || needed == nullptr || (messages == nullptr && count != 0) ||
-      (ids == nullptr && capacity != 0) || !validTextFlags(flags)) {
+  if (model == nullptr || needed == nullptr || (json == nullptr && bytes != 0) ||
+      (ids == nullptr && capacity != 0) ||
+      (flags & ~(ORIEL_TEXT_BOS | ORIEL_RENDER_PROMPT)) != 0) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  *needed = 0;
   const Asking asking(*model);
-  return renderIds(model, options, messages, count, nullptr, 0, add_generation_prompt != 0, flags,
-                   ids, capacity, needed);
-}
-
-oriel_status oriel_render_json_tokens(const oriel_model* model, const oriel_session_options* options,
-                                      const char* json, size_t bytes, int add_generation_prompt,
-                                      uint32_t flags, int32_t* ids, size_t capacity,
-                                      size_t* needed) {
-  if (model == nullptr || needed == nullptr || json == nullptr ||
-      (ids == nullptr && capacity != 0) || !validTextFlags(flags)) {
-    return ORIEL_ERROR_ARGUMENT;
+  SessionSettings settings;
+  if (const Status status = takeSessionOptions(options, model->log, &settings); !status.ok()) {
+    return status.code();
   }
-  const Asking asking(*model);
-  return renderIds(model, options, nullptr, 0, json, bytes, add_generation_prompt != 0, flags, ids,
-                   capacity, needed);
+  return renderIds(model, settings.chat, json, bytes, (flags & ORIEL_RENDER_PROMPT) != 0,
+                               flags, ids, capacity, needed);
 }

@@ -50,8 +50,9 @@ class ManyReply {
  private:
   Status open() {
     const oriel_model& model = *entry_.session->model;
-    ORIEL_TRY(readGenerateOptions(model, entry_.options, entry_.session->log, &settings_));
-    const Status read = readConstraint(model, entry_.options, &session_, &settings_);
+    ORIEL_TRY(takeReplyOptions(entry_.options, entry_.session->log, &choices_));
+    ORIEL_TRY(readGenerateOptions(model, choices_, entry_.session->log, &settings_));
+    const Status read = readConstraint(model, choices_, &session_, &settings_);
     read_ = read.ok() || read.code() == ORIEL_ERROR_CANCELLED;
     ORIEL_TRY(read);
     if (entry_.generate == 0) {
@@ -63,6 +64,7 @@ class ManyReply {
 
   oriel_reply& entry_;
   Session& session_;
+  ReplyChoices choices_;
   GenerateSettings settings_;
   oriel_generation result_ = {};
   Session::ReplyCall call_;

@@ -15,16 +15,18 @@ namespace {
 
 // Runs generate(settings, &result) between reading the options and writing the result.
 template <typename Generate>
-oriel_status generateWith(oriel_session* handle, const ReplyChoices* options,
+oriel_status generateWith(oriel_session* handle, const oriel_reply_options* options,
                           oriel_generation* out, const Generate& generate) {
   if (handle == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&]() -> Status {
     ORIEL_TRY(out != nullptr ? checkResult(out, "oriel_generation", handle->log) : kOk);
+    ReplyChoices choices;
+    ORIEL_TRY(takeReplyOptions(options, handle->log, &choices));
     GenerateSettings settings;
-    ORIEL_TRY(readGenerateOptions(*handle->model, options, handle->log, &settings));
-    const Status read = readConstraint(*handle->model, options, handle->session, &settings);
+    ORIEL_TRY(readGenerateOptions(*handle->model, choices, handle->log, &settings));
+    const Status read = readConstraint(*handle->model, choices, handle->session, &settings);
     if (!read.ok() && read.code() != ORIEL_ERROR_CANCELLED) {
       return read;
     }
@@ -40,45 +42,59 @@ oriel_status generateWith(oriel_session* handle, const ReplyChoices* options,
   });
 }
 
-// Of TurnMarks, or of StateSlots; null: none.
-template <typename Positions>
-oriel_status listPositions(const Positions* from, uint64_t* out, size_t capacity, size_t* needed) {
-  *needed = from != nullptr ? from->count() : 0;
-  if (*needed > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+Status backToMark(oriel_session* handle, const char* name, bool reads) {
+  const Bookmark* const mark = handle->session->marks().find(name);
+  if (mark == nullptr) {
+    return handle->log.fail(ORIEL_ERROR_ARGUMENT,
+                            "there is no mark named %.31s: oriel_session_describe lists them", name);
   }
-  for (uint32_t i = 0; i < *needed; ++i) {
-    out[i] = from->at(i);
-  }
-  return ORIEL_OK;
+  ORIEL_TRY(handle->session->goBackTo(mark->position, reads));
+  // What was read again has no marks.
+  return handle->session->marks().find(name) != nullptr ? Status(kOk) : handle->session->mark(name);
 }
 
-// What the session itself says; what the device says waits for others. False: refused.
-bool describeSession(const oriel_session* handle, oriel_stats* stats) {
-  const Look look(handle);
-  if (look.refused()) {
-    return false;
+Status backByTurns(oriel_session* handle, uint64_t turns, bool reads) {
+  const TurnMarks& starts = handle->session->turns();
+  if (turns == 0 || turns > starts.count()) {
+    return handle->log.fail(ORIEL_ERROR_CONTEXT,
+                            "cannot go back %llu turns, %u are known: ask for one of them",
+                            static_cast<unsigned long long>(turns), starts.count());
   }
-  const Session& session = *handle->session;
-  stats->position = session.position();
-  stats->window_used = session.windowUsed();
-  stats->window_capacity = handle->model->plan.cache.sinks + session.cache().window;
-  stats->tokens_recalled = session.recalledTokens();
-  stats->tokens_kept = session.keptTokens();
-  stats->evicted =
-      stats->position -
-      std::min(stats->window_used - std::min(stats->tokens_recalled, stats->window_used),
-               static_cast<uint32_t>(std::min<uint64_t>(stats->position, UINT32_MAX)));
-  stats->submissions = session.submissions();
-  stats->rows_wanted = session.rows().wanted();
-  stats->rows_read = session.rows().reads();
-  stats->tokens_read_again = session.readAgain();
-  stats->tokens_drafted = session.drafts().drafted;
-  stats->tokens_accepted = session.drafts().accepted;
-  return true;
+  return handle->session->goBackTo(starts.at(starts.count() - static_cast<uint32_t>(turns)), reads);
 }
 
 }  // namespace
+
+// What the session itself says; then what the device says, which waits for others.
+bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) {
+  const oriel_model& model = *handle->model;
+  {
+    const Look look(handle);
+    if (look.refused()) {
+      return false;
+    }
+    const Session& session = *handle->session;
+    const SessionView view = session.view();
+    const uint32_t recalled = session.recalledTokens();
+    stats->position = view.position;
+    stats->first_visible = view.first_visible;
+    stats->first_stored = view.first_stored;
+    stats->sinks_used = view.sinks_used;
+    stats->turn_count = view.turn_count;
+    stats->window_used = session.windowUsed();
+    stats->window_capacity = model.plan.cache.sinks + session.cache().window;
+    const uint64_t seen = stats->window_used - std::min(recalled, stats->window_used);
+    stats->evicted = stats->position - std::min(seen, stats->position);
+  }
+  {
+    const std::lock_guard<std::mutex> lock(model.device_mutex);
+    for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
+      stats->device_bytes += model.executor->allocatedBytes(static_cast<ArenaKind>(kind));
+    }
+  }
+  stats->host_bytes = model.host_bytes + handle->host_bytes;
+  return true;
+}
 
 oriel_status oriel_session_reset(oriel_session* handle) {
   return handle == nullptr ? ORIEL_ERROR_ARGUMENT : callAlone(handle, [&] {
@@ -87,9 +103,20 @@ oriel_status oriel_session_reset(oriel_session* handle) {
   });
 }
 
-oriel_status oriel_session_rewind(oriel_session* handle, uint64_t position) {
-  return handle == nullptr ? ORIEL_ERROR_ARGUMENT
-                           : callAlone(handle, [&] { return handle->session->rewind(position); });
+oriel_status oriel_session_go_back(oriel_session* handle, oriel_back target, uint64_t number,
+                                   const char* mark, uint32_t flags) {
+  const int kind = rawEnum(target);
+  if (handle == nullptr || kind < ORIEL_BACK_TO_POSITION || kind > ORIEL_BACK_TO_MARK ||
+      (kind == ORIEL_BACK_TO_MARK) != (mark != nullptr) || (flags & ~ORIEL_READ_AGAIN) != 0) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const bool reads = (flags & ORIEL_READ_AGAIN) != 0;
+  return callAlone(handle, [&] {
+    return kind == ORIEL_BACK_TO_MARK    ? backToMark(handle, mark, reads)
+           : kind == ORIEL_BACK_BY_TURNS ? backByTurns(handle, number, reads)
+           : reads                       ? handle->session->goBackTo(number, true)
+                                         : handle->session->rewind(number);
+  });
 }
 
 void oriel_session_cancel(oriel_session* handle) {
@@ -98,11 +125,15 @@ void oriel_session_cancel(oriel_session* handle) {
   }
 }
 
-oriel_status oriel_session_append(oriel_session* handle, const int32_t* ids, size_t count) {
+oriel_status oriel_session_append(oriel_session* handle, const int32_t* ids, size_t count,
+                                  oriel_logits_fn on_logits, void* user) {
   if (handle == nullptr || (ids == nullptr && count != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle, [&] { return handle->session->append(ids, count); });
+  return callAlone(handle, [&] {
+    return on_logits != nullptr ? handle->session->evaluate(ids, count, on_logits, user)
+                                : handle->session->append(ids, count);
+  });
 }
 
 oriel_status oriel_session_append_text(oriel_session* handle, const char* text, size_t bytes,
@@ -129,14 +160,6 @@ oriel_status oriel_session_logits(oriel_session* handle, const float** logits, s
   });
 }
 
-oriel_status oriel_session_evaluate(oriel_session* handle, const int32_t* ids, size_t count,
-                                    oriel_logits_fn on_logits, void* user) {
-  if (handle == nullptr || (ids == nullptr && count != 0) || on_logits == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return callAlone(handle, [&] { return handle->session->evaluate(ids, count, on_logits, user); });
-}
-
 oriel_status oriel_session_generate(oriel_session* handle, const oriel_reply_options* options,
                                     oriel_token_fn on_token, void* user, oriel_generation* out) {
   return generateWith(handle, options, out,
@@ -147,10 +170,13 @@ oriel_status oriel_session_generate(oriel_session* handle, const oriel_reply_opt
 
 oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char* text,
                             size_t bytes) {
-  if (handle == nullptr || role == nullptr || (text == nullptr && bytes != 0)) {
+  if (handle == nullptr || (text == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&]() -> Status {
+    if (role == nullptr) {
+      return handle->session->chatAddJson(text, bytes);
+    }
     ORIEL_TRY(handle->session->chatAdd(role, text, bytes));
     warnOfRole(handle->session->context().chat, role, std::strlen(role), 0, handle->log);
     return kOk;
@@ -163,72 +189,6 @@ oriel_status oriel_chat_reply(oriel_session* handle, const oriel_reply_options* 
                       [&](const GenerateSettings& settings, oriel_generation* result) {
                         return handle->session->chatReply(settings, on_token, user, result);
                       });
-}
-
-oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* out) {
-  if (handle == nullptr || !validResult(out)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  const oriel_model& model = *handle->model;
-  const Session& session = *handle->session;
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
-  if (!describeSession(handle, &stats)) {
-    return ORIEL_ERROR_STATE;
-  }
-  {
-    const std::lock_guard<std::mutex> lock(model.device_mutex);
-    for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-      stats.device_bytes += model.executor->allocatedBytes(static_cast<ArenaKind>(kind));
-    }
-  }
-  stats.host_bytes = model.host_bytes + handle->host_bytes;
-  const DeviceTurn turn(model.on_file != nullptr ? &model.share : nullptr, session.context().index,
-                        DeviceShare::Claim::kBrief);
-  if (model.on_file != nullptr && turn.status().ok()) {
-    stats.expert_hits = model.on_file->experts.hits();
-    stats.expert_misses = model.on_file->experts.misses();
-  }
-  writeResult(stats, out);
-  return ORIEL_OK;
-}
-
-oriel_status oriel_session_get_view(const oriel_session* handle, SessionView* out) {
-  if (handle == nullptr || !validResult(out)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  const Look look(handle);
-  if (look.refused()) {
-    return ORIEL_ERROR_STATE;
-  }
-  writeResult(handle->session->view(), out);
-  return ORIEL_OK;
-}
-
-oriel_status oriel_session_get_turns(const oriel_session* handle, uint64_t* starts, size_t capacity,
-                                     size_t* needed) {
-  if (handle == nullptr || needed == nullptr || (starts == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  const Look look(handle);
-  if (look.refused()) {
-    return ORIEL_ERROR_STATE;
-  }
-  return listPositions(&handle->session->turns(), starts, capacity, needed);
-}
-
-oriel_status oriel_session_get_checkpoints(const oriel_session* handle, uint64_t* positions,
-                                           size_t capacity, size_t* needed) {
-  if (handle == nullptr || needed == nullptr || (positions == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  const Look look(handle);
-  if (look.refused()) {
-    return ORIEL_ERROR_STATE;
-  }
-  return listPositions(handle->session->states(), positions, capacity, needed);
 }
 
 oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t first, int32_t* ids,

@@ -69,6 +69,9 @@ void takeDeviceLine(const oriel_model& model, uint32_t before, ErrorLine* line);
 /// What a call on the session returns that did not enter the gate. It has touched nothing of the session.
 oriel_status refuseAtGate(const oriel_session* handle);
 
+/// The numbers of a session. False: refused, and the line was given.
+bool readStats(const oriel_session* handle, oriel_stats* stats);
+
 /// `body()` as the only call on the session. After the device has failed once, ORIEL_ERROR_DEVICE instead.
 ///
 /// The gate comes first: who has closed it, and waited for the calls inside, has the sessions to itself.

@@ -11,12 +11,7 @@ namespace oriel_internal {
 namespace {
 
 // Of what decides how a prefix would have been written.
-uint64_t chatHash(const ChatSettings* chat) {
-  if (chat == nullptr) {
-    return 0;
-  }
-  ChatSettings options;
-  (void)readOptions(chat, &options);
+uint64_t chatHash(const ChatSettings& options) {
   uint64_t hash = 1;
   const auto add = [&](const char* text, size_t bytes) {
     const uint64_t length = text != nullptr ? bytes + 1 : 0;
@@ -29,8 +24,7 @@ uint64_t chatHash(const ChatSettings* chat) {
   add(options.documents, options.documents_bytes);
   add(options.variables, options.variables_bytes);
   const uint32_t flags = (options.no_thinking != 0 ? 1u : 0u) | (options.thinking != 0 ? 2u : 0u);
-  const ChatSettings none = {};
-  const bool is_default = name == nullptr && flags == 0 && options.tools == none.tools &&
+  const bool is_default = name == nullptr && flags == 0 && options.tools == nullptr &&
                           options.documents == nullptr && options.variables == nullptr;
   return is_default ? 0 : hashBytes(&flags, sizeof(flags), hash);
 }
@@ -72,12 +66,12 @@ Status claim(oriel_model* model, uint32_t window, bool exactly, uint32_t* index)
   if (!any) {
     return model->log.fail(ORIEL_ERROR_CONTEXT,
                            "no session of the model has a window of %u tokens, the longest has %u: "
-                           "ask for less, or plan for it (session_windows)",
+                           "ask for less, or plan for it (\"session_windows\")",
                            window, model->plan.cache.window);
   }
   return model->log.fail(ORIEL_ERROR_STATE,
                          "the model already has its %u session%s: destroy or reset one, or load it "
-                         "with more (LoadOptions.sessions)",
+                         "with more (\"sessions\")",
                          count, count == 1 ? "" : "s");
 }
 
@@ -233,11 +227,17 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   return makeSession(model, context, options.first_position, options.split_turns == 0, seed, out);
 }
 
-Status createFree(oriel_model* model, const SessionSettings& options, oriel_session** out) {
+Status createFree(oriel_model* model, const SessionSettings& given, oriel_session** out) {
   uint32_t index = 0;
-  ORIEL_TRY(claim(model, options.window_tokens, false, &index));
-  const Status status = createSession(model, options, index, out);
-  if (!status.ok()) {
+  ORIEL_TRY(claim(model, given.window_tokens, false, &index));
+  SessionSettings options = given;
+  SessionTexts* texts = nullptr;
+  Status status = SessionTexts::copy(model->allocator, model->log, &options, &texts);
+  status = status.ok() ? createSession(model, options, index, out) : status;
+  if (status.ok()) {
+    (*out)->texts = texts;
+  } else {
+    SessionTexts::drop(model->allocator, texts);
     model->sessions[index].store(0);
   }
   return status;
@@ -289,7 +289,9 @@ Status forkSession(oriel_session* source, oriel_session** out) {
   seed.chat_hash = source->chat_hash;
   const Status status =
       makeSession(model, context, from.firstPosition(), from.keepsWholeTurns(), seed, out);
-  if (!status.ok()) {
+  if (status.ok()) {
+    (*out)->texts = SessionTexts::share(source->texts);
+  } else {
     model->sessions[context.index].store(0);
   }
   return status;
@@ -298,24 +300,6 @@ Status forkSession(oriel_session* source, oriel_session** out) {
 }  // namespace oriel_internal
 
 using namespace oriel_internal;
-
-namespace {
-
-Status takeSessionOptions(const SessionSettings* given, const Log& log,
-                          SessionSettings* settings) {
-  SessionSettings& session = settings->session;
-  ORIEL_TRY(takeOptions(given, "oriel_session_options", log, &session));
-  if (session.setting_count == 0) {
-    return kOk;
-  }
-  ORIEL_TRY(takeOptions(session.chat, "oriel_chat_options", log, &settings->chat));
-  settings->chat.struct_size = sizeof(settings->chat);
-  session.chat = &settings->chat;
-  return applySettings(OptionScope::kSession, session.settings, session.setting_count, log,
-                       settings, nullptr);
-}
-
-}  // namespace
 
 oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
                                   oriel_session** out) {
@@ -326,11 +310,10 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
     return ORIEL_ERROR_ARGUMENT;
   }
   const Asking asking(*model);
-  SessionSettings settings;
-  if (const Status read = takeSessionOptions(given, model->log, &settings); !read.ok()) {
+  SessionSettings options;
+  if (const Status read = takeSessionOptions(given, model->log, &options); !read.ok()) {
     return read.code();
   }
-  const SessionSettings& options = settings.session;
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }
@@ -343,8 +326,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   if (options.forget_evicted != 0 && options.split_turns != 0) {
     return model->log
         .fail(ORIEL_ERROR_ARGUMENT,
-              "states forget whole turns: leave out split_turns (--evict tokens) or forget_evicted "
-              "(--forget)")
+              "states forget whole turns: give \"evict\" or \"forget\", not both")
         .code();
   }
   if (refusedInside(model)) {
@@ -382,9 +364,11 @@ void oriel_session_destroy(oriel_session* handle) {
   if (sessionsOf(*model) == 1 && (model->prefix == nullptr || model->prefix->tokens == 0)) {
     model->trimmed.spill.remove();  // nothing is left that it would be for
   }
+  SessionTexts* const texts = handle->texts;
   handle->session->~Session();
   handle->~oriel_session();
   wipe(handle, bytes);
   release(model->allocator, handle, bytes);
+  SessionTexts::drop(model->allocator, texts);
   model->sessions[index].store(0);
 }

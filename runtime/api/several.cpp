@@ -1,6 +1,8 @@
 #include "api/several.h"
 
+#include "base/scratch.h"
 #include "exec/prefix_file.h"
+#include "json/json.h"
 #include "oriel/advanced.h"
 
 namespace oriel_internal {
@@ -40,22 +42,84 @@ namespace {
 
 constexpr char kSystem[] = "system";
 
+// [{"role": "system", "content": ...}]
+Status systemMessage(const LoadOptions& options, const Log& log, Scratch* scratch, JsonText* json) {
+  struct Room {
+    char* to;
+    size_t used;
+  } room = {scratch->takeText(6 * options.system_prompt_bytes + 64), 0};
+  if (room.to == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for the system prompt: free some");
+  }
+  const JsonSink sink = {[](const char* text, size_t bytes, void* user) {
+                           Room& self = *static_cast<Room*>(user);
+                           std::memcpy(self.to + self.used, text, bytes);
+                           self.used += bytes;
+                         },
+                         &room};
+  constexpr char kBegin[] = "[{\"role\": \"system\", \"content\": ";
+  sink.write(kBegin, sizeof(kBegin) - 1, &room);
+  writeJsonString({options.system_prompt, options.system_prompt_bytes}, sink);
+  sink.write("}]", 2, &room);
+  *json = {room.to, room.used};
+  return kOk;
+}
+
+/// A model's tokenizer and chat template alone.
+class TextsOnly {
+ public:
+  explicit TextsOnly(const oriel_allocator& allocator) : allocator_(allocator) {}
+  ~TextsOnly() {
+    if (block_ != nullptr) {
+      model_->~oriel_model();
+      release(allocator_, block_, bytes_);
+    }
+  }
+  TextsOnly(const TextsOnly&) = delete;
+  TextsOnly& operator=(const TextsOnly&) = delete;
+
+  Status init(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
+              const Log& log) {
+    Arena measure;
+    (void)measure.take<uint8_t>(sizeof(oriel_model));
+    Tokenizer* tokenizer = nullptr;
+    ORIEL_TRY(Tokenizer::build(file, log, &measure, &tokenizer, stop));
+    ChatTemplate chat = recogniseChat(file);
+    keepTemplate(&measure, &chat);
+    bytes_ = measure.used();
+    block_ = allocateZeroed(allocator_, bytes_);
+    if (block_ == nullptr) {
+      return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                      "the system refused %llu bytes: close other programs",
+                      static_cast<unsigned long long>(bytes_));
+    }
+    Arena arena(block_, bytes_);
+    model_ = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
+    model_->allocator = allocator_;
+    model_->log = {options.log, options.log_user, &model_->last_error};
+    ORIEL_TRY(Tokenizer::build(file, log, &arena, &model_->tokenizer, stop));
+    return buildChat(file, stop, log, &arena, model_);
+  }
+  const oriel_model* model() const { return model_; }
+
+ private:
+  const oriel_allocator allocator_;
+  oriel_model* model_ = nullptr;
+  void* block_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
 // In the model's own chat format, as a session would write it.
-Status countSystemPrompt(const char* path, const LoadOptions& options, const Log& log,
-                         uint32_t* tokens) {
-  LoadOptions glance = {};
-  glance.struct_size = sizeof(glance);
-  glance.device = DeviceKind::kNone;
-  glance.allocator = options.allocator;
-  glance.log = options.log;
-  glance.log_user = options.log_user;
-  oriel_model* model = nullptr;
-  ORIEL_TRY(oriel_model_load(path, &glance, &model));
-  const oriel_message message = {kSystem, options.system_prompt, options.system_prompt_bytes};
+Status countSystemPrompt(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
+                         const Log& log, uint32_t* tokens) {
+  TextsOnly texts(allocatorOf(options));
+  ORIEL_TRY(texts.init(file, options, stop, log));
+  Scratch scratch(allocatorOf(options), 16 * options.system_prompt_bytes + (1u << 16));
+  JsonText json;
+  ORIEL_TRY(systemMessage(options, log, &scratch, &json));
   size_t count = 0;
-  const oriel_status status =
-      oriel_render_tokens(model, nullptr, &message, 1, 0, ORIEL_TEXT_BOS, nullptr, 0, &count);
-  oriel_model_free(model);
+  const oriel_status status = renderIds(texts.model(), ChatSettings(), json.data, json.bytes, false,
+                                        ORIEL_TEXT_BOS, nullptr, 0, &count);
   if (status != ORIEL_OK && status != ORIEL_ERROR_BUFFER_TOO_SMALL) {
     return status;
   }
@@ -87,13 +151,8 @@ Status countFile(const LoadOptions& options, const Log& log, uint32_t* tokens) {
   if (trained) {
     return countPrefixFile(options.prefix_file, allocatorOf(options), log, tokens);
   }
-  oriel_snapshot_info info = {};
-  info.struct_size = sizeof(info);
-  if (const oriel_status status =
-          oriel_snapshot_inspect_file(options.prefix_file, options.log, options.log_user, &info);
-      status != ORIEL_OK) {
-    return status;
-  }
+  SnapshotSize info;
+  ORIEL_TRY(measureSnapshotFile(options.prefix_file, log, &info));
   if (info.position == 0 || info.position != info.tokens_held || info.position > kMaxWindow) {
     return log.fail(ORIEL_ERROR_CONTEXT,
                     "%.600s has %llu tokens and holds %llu of them: a prefix is a conversation "
@@ -113,14 +172,14 @@ Status readTrained(const char* path, oriel_model* model) {
 
 Status readPrefix(const LoadOptions& options, oriel_session* session) {
   return options.prefix_file != nullptr
-             ? oriel_session_restore_file(session, options.prefix_file)
+             ? oriel_session_restore(session, options.prefix_file, 0, nullptr)
              : oriel_chat_add(session, kSystem, options.system_prompt, options.system_prompt_bytes);
 }
 
 }  // namespace
 
-Status countPrefix(const char* path, const LoadOptions& options, const Log& log,
-                   uint32_t* tokens) {
+Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
+                   const Log& log, uint32_t* tokens) {
   *tokens = options.prefix_tokens;
   if (options.prefix_tokens > kMaxWindow) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a prefix of %u tokens is out of range: at most %u",
@@ -133,7 +192,7 @@ Status countPrefix(const char* path, const LoadOptions& options, const Log& log,
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a prefix is a system prompt, a file or a number of tokens: give one of them");
   }
-  return has_text                         ? countSystemPrompt(path, options, log, tokens)
+  return has_text                         ? countSystemPrompt(file, options, stop, log, tokens)
          : options.prefix_file != nullptr ? countFile(options, log, tokens)
                                           : Status(kOk);
 }
@@ -150,7 +209,7 @@ Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_mo
     return readTrained(options.prefix_file, model);
   }
   ORIEL_TRY(progress->tell());
-  SessionSettings session_options = {};
+  oriel_session_options session_options = {};
   session_options.struct_size = sizeof(session_options);
   struct Asked {
     const LoadProgress* progress;
@@ -169,7 +228,7 @@ Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_mo
     status = ORIEL_ERROR_CANCELLED;  // too late for the session, not for the load
   }
   if (status == ORIEL_OK) {
-    status = oriel_prefix_set(session);
+    status = oriel_prefix_set(model, session);
   }
   oriel_session_destroy(session);
   return status;

@@ -9,11 +9,18 @@ namespace oriel_internal {
 Status readSessions(const LoadOptions& options, uint32_t prefix_tokens, const Log& log,
                     PreparedModel* prepared, BudgetRequest* request);
 
-/// Tokens of the prefix that the options give by themselves, as a text or a file; else LoadOptions.prefix_tokens.
-Status countPrefix(const char* path, const LoadOptions& options, const Log& log,
-                   uint32_t* tokens);
+/// Tokens of the prefix: of the system prompt, of the prefix file, or LoadOptions.prefix_tokens. `file`: the model's.
+Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
+                   const Log& log, uint32_t* tokens);
 
 /// Makes that prefix, once the model is loaded.
 Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_model* model);
+
+/// Tokens of a saved conversation; of one that is not readable 0.
+struct SnapshotSize {
+  uint64_t position = 0;
+  uint64_t tokens_held = 0;
+};
+Status measureSnapshotFile(const char* path, const Log& log, SnapshotSize* size);
 
 }  // namespace oriel_internal

@@ -1,6 +1,10 @@
 // Sessions as bytes and files.
 #include "oriel/advanced.h"
 
+#include <cstdio>
+
+#include "api/describe.h"
+#include "api/several.h"
 #include "api/session_call.h"
 #include "exec/snapshot.h"
 
@@ -106,41 +110,72 @@ bool validRestore(uint32_t flags, const oriel_restored* result) {
          (result == nullptr || validResult(result));
 }
 
-Status inspect(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log,
-               oriel_snapshot_info* out) {
+/// use(begin, bytes of it, bytes of the file, log) with the beginning of a file.
+template <typename Use>
+Status withBeginning(const char* path, const Log& log, const Use& use) {
+  NamingLog named(log, path);
+  InputFile file;
+  ORIEL_TRY(openFile(path, log, &file));
+  uint8_t begin[kDescriptionBytes];
+  const uint64_t bytes = std::min<uint64_t>(file.bytes(), sizeof(begin));
+  ORIEL_TRY(file.read(0, begin, bytes, log));
+  return use(begin, bytes, file.bytes(), named.log());
+}
+
+uint64_t heldIn(const SnapshotHeader& header) {
+  return heldTokens(shapeOf(header), header.state.position, header.state.stored,
+                    header.state.carried.held_from)
+      .count();
+}
+
+Status describe(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log,
+                JsonWriter* out) {
   SnapshotDescription described;
   ORIEL_TRY(describeSnapshot(begin, bytes, total_bytes, log, &described));
   const SnapshotHeader& header = described.header;
-  oriel_snapshot_info info = {};
-  info.version = header.version;
-  info.readable = described.readable ? 1 : 0;
-  info.bytes = total_bytes;
+  out->object();
+  out->whole("version", header.version);
+  out->flag("readable", described.readable);
   if (described.readable) {
-    copyText(header.model, std::strlen(header.model), info.model);
-    copyText(header.architecture, std::strlen(header.architecture), info.architecture);
-    copyText(header.chat, std::strlen(header.chat), info.chat_template);
-    info.model_hash = header.model_hash;
-    info.position = header.state.position;
-    info.tokens_held = heldTokens(shapeOf(header), header.state.position, header.state.stored,
-                                  header.state.carried.held_from)
-                           .count();
-    info.turns = header.n_turns;
-    info.messages = header.messages;
-    info.window_tokens = header.window;
-    info.sink_tokens = header.sink_room;
-    info.chunk_tokens = header.chunk_tokens;
-    info.k_format = publicFormat(static_cast<KvFormat>(header.k_format));
-    info.v_format = publicFormat(static_cast<KvFormat>(header.v_format));
-    info.saved_at = header.saved_at;
+    char hash[20];
+    std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(header.model_hash));
+    out->text("model", header.model);
+    out->text("architecture", header.architecture);
+    out->text("model_hash", hash);
+    out->whole("position", header.state.position);
+    out->whole("tokens_held", heldIn(header));
+    out->whole("turns", header.n_turns);
+    out->whole("messages", header.messages);
+    out->whole("window_tokens", header.window);
+    out->whole("sink_tokens", header.sink_room);
+    out->whole("chunk_tokens", header.chunk_tokens);
+    out->text("k_format", kvFormatText(publicFormat(static_cast<KvFormat>(header.k_format))));
+    out->text("v_format", kvFormatText(publicFormat(static_cast<KvFormat>(header.v_format))));
+    out->text("chat_template", header.chat);
+    header.saved_at != 0 ? out->signedWhole("saved_at", header.saved_at) : out->null("saved_at");
   }
-  writeResult(info, out);
+  out->whole("bytes", total_bytes);
+  out->end();
   return kOk;
 }
 
 }  // namespace
 
-oriel_status oriel_session_save(oriel_session* handle, void* data, size_t capacity,
-                                size_t* needed) {
+Status oriel_internal::measureSnapshotFile(const char* path, const Log& log, SnapshotSize* size) {
+  return withBeginning(
+      path, log,
+      [&](const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& named) -> Status {
+        SnapshotDescription described;
+        ORIEL_TRY(describeSnapshot(begin, bytes, total_bytes, named, &described));
+        if (described.readable) {
+          *size = {described.header.state.position, heldIn(described.header)};
+        }
+        return kOk;
+      });
+}
+
+oriel_status oriel_snapshot_save(oriel_session* handle, void* data, size_t capacity,
+                                 size_t* needed) {
   if (handle == nullptr || needed == nullptr || (data == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
@@ -152,12 +187,8 @@ oriel_status oriel_session_save(oriel_session* handle, void* data, size_t capaci
   });
 }
 
-oriel_status oriel_session_restore(oriel_session* handle, const void* data, size_t bytes) {
-  return oriel_session_restore_as(handle, data, bytes, 0, nullptr);
-}
-
-oriel_status oriel_session_restore_as(oriel_session* handle, const void* data, size_t bytes,
-                                      uint32_t flags, oriel_restored* result) {
+oriel_status oriel_snapshot_restore(oriel_session* handle, const void* data, size_t bytes,
+                                    uint32_t flags, oriel_restored* result) {
   if (handle == nullptr || data == nullptr || !validRestore(flags, result)) {
     return ORIEL_ERROR_ARGUMENT;
   }
@@ -165,11 +196,7 @@ oriel_status oriel_session_restore_as(oriel_session* handle, const void* data, s
                    [&] { return restoreBytes(*handle, data, bytes, flags, handle->log, result); });
 }
 
-oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
-  return oriel_session_save_file_as(handle, path, 0);
-}
-
-oriel_status oriel_session_save_file_as(oriel_session* handle, const char* path, uint32_t flags) {
+oriel_status oriel_session_save(oriel_session* handle, const char* path, uint32_t flags) {
   if (handle == nullptr || path == nullptr ||
       (flags & ~(ORIEL_SAVE_NEW | ORIEL_SAVE_OVERWRITE)) != 0) {
     return ORIEL_ERROR_ARGUMENT;
@@ -177,38 +204,30 @@ oriel_status oriel_session_save_file_as(oriel_session* handle, const char* path,
   return callAlone(handle, [&] { return saveFile(*handle, path, flags); });
 }
 
-oriel_status oriel_session_restore_file(oriel_session* handle, const char* path) {
-  return oriel_session_restore_file_as(handle, path, 0, nullptr);
-}
-
-oriel_status oriel_session_restore_file_as(oriel_session* handle, const char* path, uint32_t flags,
-                                           oriel_restored* result) {
+oriel_status oriel_session_restore(oriel_session* handle, const char* path, uint32_t flags,
+                                   oriel_restored* result) {
   if (handle == nullptr || path == nullptr || !validRestore(flags, result)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&] { return restoreFile(*handle, path, flags, result); });
 }
 
-oriel_status oriel_snapshot_inspect(const void* data, size_t bytes, oriel_log_fn log,
-                                    void* log_user, oriel_snapshot_info* info) {
-  if ((data == nullptr && bytes != 0) || !validResult(info)) {
+oriel_status oriel_snapshot_describe(const char* path, const void* data, size_t bytes,
+                                     const oriel_options* given, char* json, size_t capacity,
+                                     size_t* needed) {
+  if ((path == nullptr) == (data == nullptr) || !validBuffer(json, capacity, needed)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return inspect(data, bytes, bytes, Log{log, log_user}, info).code();
-}
-
-oriel_status oriel_snapshot_inspect_file(const char* path, oriel_log_fn log, void* log_user,
-                                         oriel_snapshot_info* info) {
-  if (path == nullptr || !validResult(info)) {
-    return ORIEL_ERROR_ARGUMENT;
+  *needed = 0;
+  CallOptions options;
+  Status status = takeModelOptions(given, &options);
+  JsonWriter out(json, capacity);
+  if (status.ok()) {
+    const auto write = [&](const void* begin, uint64_t count, uint64_t total, const Log& log) {
+      return describe(begin, count, total, log, &out);
+    };
+    status = path != nullptr ? withBeginning(path, logOf(options), write)
+                             : write(data, bytes, bytes, logOf(options));
   }
-  const Log lines{log, log_user};
-  NamingLog named(lines, path);
-  InputFile file;
-  Status status = openFile(path, lines, &file);
-  uint8_t begin[kDescriptionBytes];
-  const uint64_t bytes = std::min<uint64_t>(file.isOpen() ? file.bytes() : 0, sizeof(begin));
-  status = status.ok() ? file.read(0, begin, bytes, lines) : status;
-  status = status.ok() ? inspect(begin, bytes, file.bytes(), named.log(), info) : status;
-  return status.code();
+  return status.ok() ? out.finish(needed) : status.code();
 }

@@ -1,4 +1,4 @@
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 
 #include "base/version.h"
 

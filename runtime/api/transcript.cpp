@@ -39,24 +39,6 @@ oriel_status exportTo(const Transcript& transcript, char* json, size_t capacity,
 
 }  // namespace
 
-oriel_status oriel_transcript_get_info(const oriel_session* handle, oriel_transcript_info* out) {
-  if (handle == nullptr || !validResult(out)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  const Look look(handle);
-  if (look.refused()) {
-    return ORIEL_ERROR_STATE;
-  }
-  const Transcript& transcript = handle->session->transcript();
-  oriel_transcript_info info = {};
-  info.messages = transcript.messages();
-  info.dropped = transcript.dropped();
-  info.bytes = transcript.bytes();
-  info.capacity = transcript.capacity();
-  writeResult(info, out);
-  return ORIEL_OK;
-}
-
 oriel_status oriel_transcript_export(const oriel_session* handle, char* json, size_t capacity,
                                      size_t* needed) {
   if (handle == nullptr || needed == nullptr || (json == nullptr && capacity != 0)) {
@@ -76,7 +58,7 @@ oriel_status oriel_transcript_export(const oriel_session* handle, char* json, si
   return handle->log
       .fail(ORIEL_ERROR_STATE,
             "the session keeps no transcript: load the model with room for one "
-            "(LoadOptions.transcript_bytes)")
+            "(\"transcript\")")
       .code();
 }
 

@@ -146,7 +146,7 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
     if (!session.isFresh() && !session.transcript().keeps()) {
       return log_.fail(ORIEL_ERROR_STATE,
                        "a session keeps no transcript to be built again from: load the model "
-                       "with transcript_bytes, or trim to the cache");
+                       "with \"transcript\", or trim to the cache");
     }
     return session.isFresh() || session.isTranscribed()
                ? Status(kOk)
@@ -475,29 +475,3 @@ oriel_status oriel_pause(oriel_model* model) {
   });
 }
 
-oriel_status oriel_model_get_resident(const oriel_model* model, oriel_resident* out) {
-  if (model == nullptr || !validResult(out)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  oriel_resident resident = {};
-  resident.struct_size = sizeof(resident);
-  const Gate::Control control(&model->gate);  // or this thread has it: nothing changes meanwhile
-  resident.level = model->trimmed.level;
-  resident.paused = model->trimmed.paused ? 1 : 0;
-  resident.host_bytes = model->host_bytes;
-  for (const auto& handle : model->handles) {
-    resident.host_bytes += handle.load() != nullptr ? handle.load()->host_bytes : 0;
-  }
-  resident.total_bytes = resident.host_bytes;
-  if (model->executor != nullptr) {
-    const auto bytes = [&](ArenaKind kind) { return model->executor->allocatedBytes(kind); };
-    resident.weights_bytes = bytes(ArenaKind::kWeights);
-    resident.kv_bytes = bytes(ArenaKind::kCache);
-    resident.activation_bytes = bytes(ArenaKind::kActivations);
-    resident.staging_bytes = bytes(ArenaKind::kIo);
-    resident.total_bytes += resident.weights_bytes + resident.kv_bytes + resident.activation_bytes +
-                            resident.staging_bytes;
-  }
-  writeResult(resident, out);
-  return ORIEL_OK;
-}

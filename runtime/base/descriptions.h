@@ -6,6 +6,8 @@
 
 namespace oriel_internal {
 
+constexpr uint32_t kMostGroups = 8;  ///< of layers that see the same tokens
+
 enum class GroupKind : uint32_t {
   kSession,      ///< keys and values of the session's sinks and window
   kSliding,      ///< keys and values of the last window_tokens tokens, and no sinks
@@ -48,7 +50,7 @@ struct StepSeconds {
   struct {
     uint32_t window_tokens;
     double s_per_token;
-  } groups[kMaxViews];
+  } groups[kMostGroups];
 };
 
 /// docs/describe.md, "Plan".
@@ -79,7 +81,7 @@ struct PlanResult {
   uint32_t weights_unknown;
   uint64_t kv_window_bytes;
   uint32_t group_count;
-  LayerGroup groups[kMaxViews];
+  LayerGroup groups[kMostGroups];
   uint64_t raised_by_bias[8];  ///< layer i in bit i % 64 of word i / 64
   uint64_t raised_by_norm[8];
   uint8_t window_shares[kMaxLayers];
@@ -131,7 +133,7 @@ struct ModelInfo {
   uint32_t add_bos;
   char rope_scaling[16];
   uint32_t group_count;
-  LayerGroup groups[kMaxViews];
+  LayerGroup groups[kMostGroups];
   uint32_t window_train;
   uint32_t pipelines;
   uint32_t pipelines_from_cache;  ///< UINT32_MAX: unknown
@@ -168,7 +170,7 @@ struct FileInfo {
   char missing[4][512];
   char rope_scaling[16];
   uint32_t group_count;
-  LayerGroup groups[kMaxViews];
+  LayerGroup groups[kMostGroups];
   uint32_t window_train;
 };
 
@@ -193,7 +195,7 @@ struct SessionView {
   uint64_t first_stored;
   uint32_t sinks_used;
   uint32_t turn_count;
-  uint64_t group_first_visible[kMaxViews];
+  uint64_t group_first_visible[kMostGroups];
 };
 
 }  // namespace oriel_internal

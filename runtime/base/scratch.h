@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "base/checked.h"
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 
 namespace oriel_internal {
 

@@ -1,7 +1,7 @@
 // Errors as values. Every fallible function inside Oriel returns a Status; outputs come last.
 #pragma once
 
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 
 namespace oriel_internal {
 

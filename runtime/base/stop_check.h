@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 
 namespace oriel_internal {
 

@@ -1,7 +1,7 @@
 // The version that oriel.h names, as text.
 #pragma once
 
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 
 #define ORIEL_TEXT_OF_(value) #value
 #define ORIEL_TEXT_OF(value) ORIEL_TEXT_OF_(value)

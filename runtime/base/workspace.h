@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 
 namespace oriel_internal {
 

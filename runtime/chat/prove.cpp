@@ -11,11 +11,11 @@ namespace {
 constexpr size_t kMostProbeMessages = 5;
 
 struct Probe {
-  oriel_message messages[kMostProbeMessages];
+  ChatMessage messages[kMostProbeMessages];
   size_t count;
 };
 
-constexpr oriel_message say(const char* role, const char* text) {
+constexpr ChatMessage say(const char* role, const char* text) {
   size_t bytes = 0;
   while (text[bytes] != '\0') {
     ++bytes;
@@ -23,11 +23,11 @@ constexpr oriel_message say(const char* role, const char* text) {
   return {role, text, bytes};
 }
 
-constexpr oriel_message kSystem = say("system", " Be brief.\n");
-constexpr oriel_message kUser = say("user", "  What is two and two?\n");
-constexpr oriel_message kAnswer = say("assistant", " Four.\n");
-constexpr oriel_message kThoughtful = say("assistant", "<think>\nOne more.\n</think>\n\nFive.");
-constexpr oriel_message kMore = say("user", "Und drei?");
+constexpr ChatMessage kSystem = say("system", " Be brief.\n");
+constexpr ChatMessage kUser = say("user", "  What is two and two?\n");
+constexpr ChatMessage kAnswer = say("assistant", " Four.\n");
+constexpr ChatMessage kThoughtful = say("assistant", "<think>\nOne more.\n</think>\n\nFive.");
+constexpr ChatMessage kMore = say("user", "Und drei?");
 
 constexpr Probe kProbes[] = {
     {{kUser}, 1},
@@ -110,7 +110,7 @@ class Prover {
     JsonBuilder make(&scratch_);
     JsonMade* const list = make.list();
     for (size_t i = 0; i < probe.count; ++i) {
-      const oriel_message& one = probe.messages[i];
+      const ChatMessage& one = probe.messages[i];
       make.append(list,
                   make.message({one.role, std::strlen(one.role)}, {one.text, one.text_bytes}));
     }
@@ -166,7 +166,7 @@ Status settleChat(const oriel_allocator& allocator, const StopCheck& stop, const
   if (prover.tooMuch()) {
     log.write(ORIEL_LOG_WARNING,
               "the model's chat template takes too many steps for short conversations: name a "
-              "format (ChatSettings.chat_template, --template)");
+              "format (\"template\")");
   }
   return scratch.noMemory()
              ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,

@@ -204,7 +204,7 @@ Status TemplateRun::render(const JsonValue& messages, bool generation, const Log
   if (settings_.text.bytes > kMaxChatTemplateBytes) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "the model's chat template has more than %zu bytes: name a format "
-                    "(ChatSettings.chat_template, --template)",
+                    "(\"template\")",
                     kMaxChatTemplateBytes);
   }
   if (scratch_->failed()) {

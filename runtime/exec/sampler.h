@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/choices.h"
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/wipe.h"

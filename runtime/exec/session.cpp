@@ -485,7 +485,6 @@ void Session::markTurn(uint64_t start) {
 
 SessionView Session::view() const {
   SessionView view = {};
-  view.struct_size = sizeof(view);
   view.position = position_;
   view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache_.sinks));
   view.first_visible = view.sinks_used;

@@ -1,6 +1,7 @@
 // A conversation in progress: feeds tokens to an executor, keeps the position, chooses what comes next.
 #pragma once
 
+#include "base/descriptions.h"
 #include "base/workspace.h"
 #include "chat/turn.h"
 #include "exec/call_cancel.h"

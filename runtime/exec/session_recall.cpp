@@ -537,7 +537,7 @@ Status Session::recall(const char* text, size_t bytes) {
   if (recall_ == nullptr) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "nothing is kept of what left the window: load the model with "
-                             "recall_bytes");
+                             "\"retrieval\"");
   }
   ORIEL_TRY(saveBlocks());
   recall_->query = {};

@@ -177,7 +177,7 @@ Status Session::readTranscript(uint64_t position) {
   if (!transcript_.keeps()) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "the session keeps no transcript to read again: load the model with "
-                             "room for one (transcript_bytes)");
+                             "room for one (\"transcript\")");
   }
   ORIEL_TRY(checkCancelled());
   ORIEL_TRY(checkStored(position));

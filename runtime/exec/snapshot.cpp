@@ -489,7 +489,7 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
     std::snprintf(
         refusal, capacity,
         "the snapshot's layers share its window in another way than this session's: ask for "
-        "the same (LoadOptions.window_shares), or let what fits be carried over");
+        "the same (\"window_shares\"), or let what fits be carried over");
     return SnapshotFit::kCarries;
   }
   std::snprintf(refusal, capacity,

@@ -64,9 +64,10 @@ constexpr OptionWord kToolWords[] = {{"free", ToolChoice::kFree},
 
 #define LOAD(field) offsetof(LoadOptions, field), 0, 0
 #define LOAD_LIST(field, count, room) \
-  offsetof(LoadOptions, field), offsetof(LoadOptions, count), offsetof(SettingLists, room)
+  offsetof(LoadOptions, field), offsetof(LoadOptions, count), offsetof(LoadLists, room)
 #define SESSION(field) offsetof(SessionSettings, field), 0, 0
 #define REPLY(field) offsetof(ReplyChoices, field), 0, 0
+#define REPLY_LIST(field) offsetof(ReplyChoices, field), offsetof(ReplyChoices, field##_count), 0
 
 }  // namespace
 
@@ -89,6 +90,8 @@ const OptionRow kOptions[] = {
      "none", 0, 0, nullptr, "Folder for compiled kernels and measurements"},
     {"system_prompt", "system", Scope::kLoad, Type::kText, Layer::kFront, Store::kSizedText, LOAD(system_prompt),
      "none", 0, 0, nullptr, "System message that every session begins with, processed once"},
+    {"min_speed", nullptr, Scope::kLoad, Type::kNumber, Layer::kAdvanced, Store::kDouble, LOAD(min_tokens_per_s),
+     "0", 0, 1e9, nullptr, "Least predicted tokens/s with a full window; needs a device whose speed is known"},
     {"min_window", nullptr, Scope::kLoad, Type::kCount, Layer::kAdvanced, Store::kU32, LOAD(min_window_tokens),
      "0", 0, kMostTokens, nullptr, "Least window; cache formats that cannot hold it are not chosen"},
     {"sinks", nullptr, Scope::kLoad, Type::kCount, Layer::kAdvanced, Store::kU32, LOAD(sink_tokens),
@@ -163,12 +166,17 @@ const OptionRow kOptions[] = {
      "none", 0, 0, nullptr, "JSON object with more variables of the template"},
     {"date", nullptr, Scope::kSession, Type::kCount, Layer::kAdvanced, Store::kU32, SESSION(chat.date),
      "20240726", 0, 99991231, nullptr, "Date for templates that tell one: year * 10000 + month * 100 + day"},
-    {"evict", nullptr, Scope::kSession, Type::kChoice, Layer::kAdvanced, Store::kU32, SESSION(session.split_turns),
+    {"evict", nullptr, Scope::kSession, Type::kChoice, Layer::kAdvanced, Store::kU32, SESSION(split_turns),
      "turns", 0, 0, kEvictWords, "What a full window evicts at once: a turn, or a token"},
-    {"forget", nullptr, Scope::kSession, Type::kFlag, Layer::kAdvanced, Store::kU32, SESSION(session.forget_evicted),
+    {"forget", nullptr, Scope::kSession, Type::kFlag, Layer::kAdvanced, Store::kU32, SESSION(forget_evicted),
      "false", 0, 1, kFlagWords, "Models with recurrent layers reply from what is in the window alone"},
-    {"session_window", nullptr, Scope::kSession, Type::kCount, Layer::kAdvanced, Store::kU32, SESSION(session.window_tokens),
+    {"session_window", nullptr, Scope::kSession, Type::kCount, Layer::kAdvanced, Store::kU32, SESSION(window_tokens),
      "the longest", 0, kMostTokens, nullptr, "Takes the free session with the shortest window of at least N tokens"},
+
+    {"assumed_tokens", nullptr, Scope::kSession, Type::kCount, Layer::kLaboratory, Store::kU64, SESSION(assumed_tokens),
+     "0", 0, 4611686018427387904.0, nullptr, "Begins after N tokens of zeros, to measure speed at a depth"},
+    {"first_position", nullptr, Scope::kSession, Type::kCount, Layer::kTests, Store::kU64, SESSION(first_position),
+     "0", 0, 4611686018427387904.0, nullptr, "Rotary position of the first token"},
 
     // ---- A reply ----
     {"max_tokens", "tokens", Scope::kReply, Type::kCount, Layer::kFront, Store::kU32, REPLY(max_tokens),
@@ -183,7 +191,7 @@ const OptionRow kOptions[] = {
      "none", 0, 0, nullptr, "GBNF grammar that the reply is a text of"},
     {"tool_choice", nullptr, Scope::kReply, Type::kChoice, Layer::kFront, Store::kU32, REPLY(tool_choice),
      "free", 0, 0, kToolWords, "How the reply may call tools: as it likes, with valid arguments, it must, or not at all"},
-    {"greedy", nullptr, Scope::kReply, Type::kFlag, Layer::kAdvanced, Store::kU32, REPLY(greedy),
+    {"greedy", nullptr, Scope::kReply, Type::kFlag, Layer::kFront, Store::kU32, REPLY(greedy),
      "false", 0, 1, kFlagWords, "Always the most likely token"},
     {"top_k", nullptr, Scope::kReply, Type::kCount, Layer::kAdvanced, Store::kU32, REPLY(top_k),
      "40", 0, kMost32, kNoneIsMost, "Choose among the K most likely tokens; 0: all"},
@@ -203,6 +211,10 @@ const OptionRow kOptions[] = {
      "0", 0, kMost32, nullptr, "Least tokens of the reply"},
     {"ignore_stop", nullptr, Scope::kReply, Type::kFlag, Layer::kAdvanced, Store::kU32, REPLY(ignore_stop),
      "false", 0, 1, kFlagWords, "Generate stop tokens like any other"},
+    {"stop", nullptr, Scope::kReply, Type::kList, Layer::kFront, Store::kTextList, REPLY_LIST(stop),
+     "none", 1, 256, nullptr, "Texts of 1 to 256 bytes that end the reply and are not shown; give the name once for each"},
+    {"logit_bias", nullptr, Scope::kReply, Type::kList, Layer::kAdvanced, Store::kBiasList, REPLY_LIST(logit_bias),
+     "none", 0, kMost32, nullptr, "ID:VALUE, added to a token's logit; -inf: never"},
     {"trigger", nullptr, Scope::kReply, Type::kText, Layer::kAdvanced, Store::kText, REPLY(trigger),
      "none", 0, 0, nullptr, "The schema or grammar holds only after this text"},
     {"top_logprobs", "logprobs", Scope::kReply, Type::kCount, Layer::kAdvanced, Store::kLogprobs, REPLY(top_logprobs),

@@ -9,7 +9,12 @@ namespace oriel_internal {
 
 enum class OptionScope : uint8_t { kLoad, kSession, kReply };
 enum class OptionType : uint8_t { kBytes, kCount, kNumber, kChoice, kFlag, kText, kList, kFile };
-enum class OptionLayer : uint8_t { kFront, kAdvanced, kLaboratory };
+enum class OptionLayer : uint8_t {
+  kFront,
+  kAdvanced,
+  kLaboratory,
+  kTests,  ///< not listed
+};
 
 /// Which fields of the scope's struct a value becomes.
 enum class OptionStore : uint8_t {
@@ -21,15 +26,21 @@ enum class OptionStore : uint8_t {
   kSizedText,    ///< a pointer, and the bytes in the field that follows it
   kFormats,      ///< keys' and values' formats, which follow each other
   kDevice,       ///< the kind, and the number of "vulkan:N" in the field that follows it
-  kThinking,     ///< ChatSettings.thinking and .no_thinking
+  kThinking,     ///< SessionSettings.chat.thinking and .no_thinking
   kTemperature,  ///< 0 is greedy
   kLogprobs,     ///< ReplyChoices.top_logprobs and .logprobs
-  kByteList,     ///< a pointer into SettingLists, and a count
+  kByteList,     ///< numbers: a pointer into LoadLists, and a count
   kU32List,
+  kTextList,     ///< an array of pointers, and a count
+  kBiasList,     ///< an array of LogitBias, and a count
 };
 
 /// A word that stands for a number.
 struct OptionWord {
+  template <typename Value>
+  constexpr OptionWord(const char* text, Value number)
+      : word(text), value(static_cast<double>(number)) {}
+
   const char* word;
   double value;
 };
@@ -43,7 +54,7 @@ struct OptionRow {
   OptionStore store;
   size_t offset;         ///< bytes, of the field in the scope's struct
   size_t count_offset;   ///< bytes, of a list's count
-  size_t room_offset;    ///< bytes, of a list's elements in SettingLists
+  size_t room_offset;    ///< bytes, of a list's elements in LoadLists
   const char* standard;  ///< the default, as people read it
   double least;          ///< of numbers; of lists, of each element
   double most;
@@ -56,6 +67,7 @@ constexpr double kEmptyText = 1;
 
 extern const OptionRow kOptions[];
 extern const size_t kOptionCount;
+constexpr size_t kMostOptions = 128;
 
 const char* scopeName(OptionScope scope);
 const char* typeName(OptionType type);

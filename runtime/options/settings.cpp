@@ -1,8 +1,12 @@
 #include "options/settings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <utility>
+
+#include "base/decimal.h"
 
 namespace oriel_internal {
 namespace {
@@ -81,28 +85,6 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
                   value, used == 0 ? "a text" : allowed);
 }
 
-// Decimal digits, a point, an exponent, whatever the locale. *end is behind it.
-bool readNumber(const char* text, const char** end, double* value) {
-  const bool minus = *text == '-';
-  text += minus ? 1 : 0;
-  double digits = 0;
-  double scale = 1;
-  bool any = false;
-  bool behind_point = false;
-  for (; (*text >= '0' && *text <= '9') || (*text == '.' && !behind_point); ++text) {
-    if (*text == '.') {
-      behind_point = true;
-      continue;
-    }
-    digits = digits * 10 + (*text - '0');
-    scale *= behind_point ? 10 : 1;
-    any = true;
-  }
-  *value = (minus ? -digits : digits) / scale;
-  *end = text;
-  return any;
-}
-
 bool readWhole(const char* text, const char** end, uint64_t* value) {
   *value = 0;
   const char* at = text;
@@ -131,7 +113,7 @@ bool sameWord(const char* a, const char* b) {
 bool readBytes(const char* text, uint64_t* bytes) {
   double number = 0;
   const char* unit = text;
-  if (*text == '-' || !readNumber(text, &unit, &number)) {
+  if (*text == '-' || !readDecimal(text, &unit, &number)) {
     return false;
   }
   const bool is_whole = std::find(text, unit, '.') == unit;
@@ -159,8 +141,13 @@ bool readBytes(const char* text, uint64_t* bytes) {
 
 class Setting {
  public:
-  Setting(const OptionRow& row, const char* value, void* options, SettingLists* lists)
-      : row_(row), value_(value), options_(static_cast<uint8_t*>(options)), lists_(lists) {}
+  /// `first`: a list begins anew.
+  Setting(const OptionRow& row, const char* value, bool first, void* options, LoadLists* lists)
+      : row_(row),
+        value_(value),
+        first_(first),
+        options_(static_cast<uint8_t*>(options)),
+        lists_(lists) {}
 
   bool apply() {
     switch (row_.store) {
@@ -176,6 +163,10 @@ class Setting {
         return list<uint8_t>(kMaxLayers);
       case OptionStore::kU32List:
         return list<uint32_t>(kMaxSessions);
+      case OptionStore::kTextList:
+        return append<const char*>(kMostStops, value_);
+      case OptionStore::kBiasList:
+        return bias();
       default:
         return row_.type == OptionType::kNumber ? real() : whole();
     }
@@ -223,7 +214,7 @@ class Setting {
     const char* end = value_;
     if (const OptionWord* const known = word()) {
       value = known->value;
-    } else if (!readNumber(value_, &end, &value) || *end != '\0' || value < row_.least ||
+    } else if (!readDecimal(value_, &end, &value) || *end != '\0' || value < row_.least ||
                value > row_.most) {
       return false;
     }
@@ -275,9 +266,44 @@ class Setting {
   }
 
   template <typename T>
+  T get(size_t offset) const {
+    T value;
+    std::memcpy(&value, options_ + offset, sizeof(value));
+    return value;
+  }
+
+  // One more element of an array in the options.
+  template <typename T>
+  bool append(size_t most, const T& element) {
+    const size_t count = first_ ? 0 : get<size_t>(row_.count_offset);
+    if (count < most) {
+      put(row_.offset + count * sizeof(T), element);
+      put(row_.count_offset, count + 1);
+    }
+    return count < most;
+  }
+
+  // "ID:VALUE"
+  bool bias() {
+    uint64_t id = 0;
+    double value = 0;
+    const char* at = value_;
+    if (!readWhole(at, &at, &id) || id > INT32_MAX || *at != ':') {
+      return false;
+    }
+    ++at;
+    const bool never = std::strcmp(at, "-inf") == 0;
+    if (!never && (!readDecimal(at, &at, &value) || *at != '\0')) {
+      return false;
+    }
+    const float number = never ? -INFINITY : static_cast<float>(value);
+    return append<LogitBias>(kMostBiases, {static_cast<int32_t>(id), number});
+  }
+
+  template <typename T>
   bool list(uint32_t most) {
     T* const room = reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(lists_) + row_.room_offset);
-    uint32_t count = 0;
+    uint32_t count = first_ ? 0 : get<uint32_t>(row_.count_offset);
     const char* at = value_;
     for (uint64_t value = 0; count < most; ++at) {
       if (!readWhole(at, &at, &value) || static_cast<double>(value) > row_.most) {
@@ -295,17 +321,19 @@ class Setting {
 
   const OptionRow& row_;
   const char* const value_;
+  const bool first_;
   uint8_t* const options_;
-  SettingLists* const lists_;
+  LoadLists* const lists_;
 };
 
 }  // namespace
 
 Status applySettings(OptionScope scope, const oriel_setting* settings, size_t count, const Log& log,
-                     void* options, SettingLists* lists) {
+                     void* options, LoadLists* lists) {
   if (settings == nullptr && count != 0) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no settings, but a count: give both");
   }
+  bool seen[kMostOptions] = {};
   for (size_t i = 0; i < count; ++i) {
     const oriel_setting& given = settings[i];
     if (given.name == nullptr || given.value == nullptr) {
@@ -319,11 +347,141 @@ Status applySettings(OptionScope scope, const oriel_setting* settings, size_t co
     if (row == kOptions + kOptionCount) {
       return refuseName(scope, given.name, log);
     }
-    if (!Setting(*row, given.value, options, lists).apply()) {
+    const bool first = !std::exchange(seen[row - kOptions], true);
+    if (!Setting(*row, given.value, first, options, lists).apply()) {
       return refuseValue(*row, given.value, log);
     }
   }
   return kOk;
+}
+
+namespace {
+
+constexpr size_t kMostShown = 256;  ///< bytes of a text
+
+/// A value in a struct of options as text.
+class Shown {
+ public:
+  Shown(const OptionRow& row, const void* options)
+      : row_(row), options_(static_cast<const uint8_t*>(options)) {}
+
+  const char* text() const { return text_; }
+  /// False: the default.
+  bool read() {
+    switch (row_.store) {
+      case OptionStore::kText:
+      case OptionStore::kSizedText: {
+        const auto text = get<const char*>(row_.offset);
+        return text != nullptr && print("%.*s", static_cast<int>(kMostShown), text);
+      }
+      case OptionStore::kFloat:
+      case OptionStore::kTemperature:
+        return real(get<float>(row_.offset), 9);
+      case OptionStore::kDouble:
+        return real(get<double>(row_.offset), 17);
+      case OptionStore::kDevice:
+        return device();
+      case OptionStore::kByteList:
+        return list<uint8_t>();
+      case OptionStore::kU32List:
+        return list<uint32_t>();
+      case OptionStore::kTextList:
+      case OptionStore::kBiasList:
+        return false;  // of replies, which are over
+      default:
+        return whole();
+    }
+  }
+
+ private:
+  template <typename T>
+  T get(size_t offset) const {
+    T value;
+    std::memcpy(&value, options_ + offset, sizeof(value));
+    return value;
+  }
+
+  template <typename... Values>
+  bool print(const char* format, Values... values) {
+    const size_t room = sizeof(text_) - used_;
+    const int n = std::snprintf(text_ + used_, room, format, values...);
+    used_ += std::min(static_cast<size_t>(std::max(n, 0)), room - 1);
+    return true;
+  }
+
+  bool word(double value) {
+    for (const OptionWord* word = row_.words; word != nullptr && word->word != nullptr; ++word) {
+      if (word->value == value) {
+        return print("%s", word->word);
+      }
+    }
+    return false;
+  }
+
+  bool real(double value, int digits) {
+    if (value == 0) {
+      return false;
+    }
+    if (!word(value)) {
+      print("%.*g", digits, value);
+      std::replace(text_, text_ + used_, ',', '.');  // a locale's
+    }
+    return true;
+  }
+
+  bool device() {
+    const auto kind = get<DeviceKind>(row_.offset);
+    const auto number = get<uint32_t>(row_.offset + sizeof(kind));
+    return number != 0 ? print("vulkan:%u", number - 1)
+                       : kind != DeviceKind::kAuto && word(static_cast<double>(kind));
+  }
+
+  bool whole() {
+    uint64_t value = row_.store == OptionStore::kU64 ? get<uint64_t>(row_.offset)
+                                                     : get<uint32_t>(row_.offset);
+    if (row_.store == OptionStore::kFormats) {
+      value = value * 256 + get<uint32_t>(row_.offset + sizeof(uint32_t));
+    } else if (row_.store == OptionStore::kThinking) {
+      value = value != 0                                                       ? 1
+              : get<uint32_t>(offsetof(SessionSettings, chat.no_thinking)) != 0 ? 2
+                                                                               : 0;
+    }
+    return value != 0 && (word(static_cast<double>(value)) ||
+                          print("%llu", static_cast<unsigned long long>(value)));
+  }
+
+  template <typename T>
+  bool list() {
+    const auto* const values = get<const T*>(row_.offset);
+    const auto count = get<uint32_t>(row_.count_offset);
+    for (uint32_t i = 0; values != nullptr && i < count; ++i) {
+      print(i == 0 ? "%u" : ",%u", static_cast<uint32_t>(values[i]));
+    }
+    return values != nullptr && count != 0;
+  }
+
+  const OptionRow& row_;
+  const uint8_t* const options_;
+  char text_[4 * kMaxLayers] = "";
+  size_t used_ = 0;
+};
+
+}  // namespace
+
+void writeSettings(OptionScope scope, const void* options, const JsonSink& sink) {
+  bool first = true;
+  for (size_t i = 0; i < kOptionCount; ++i) {
+    const OptionRow& row = kOptions[i];
+    Shown shown(row, options);
+    if (row.scope != scope || row.layer == OptionLayer::kTests || !shown.read()) {
+      continue;
+    }
+    sink.write(", ", first ? 0 : 2, sink.user);
+    first = false;
+    writeJsonString(row.name, sink);
+    sink.write(": ", 2, sink.user);
+    writeJsonString(shown.text(), sink);
+  }
 }
 
 }  // namespace oriel_internal

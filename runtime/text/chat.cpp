@@ -497,7 +497,7 @@ Status renderReplyEnd(const ChatTemplate& chat, RenderedText* out) {
 
 namespace {
 
-Status checkOrder(const ChatFormat& format, const oriel_message* messages, size_t count,
+Status checkOrder(const ChatFormat& format, const ChatMessage* messages, size_t count,
                   const Log& log) {
   const size_t first = std::strcmp(messages[0].role, "system") == 0 ? 1 : 0;
   for (size_t i = first; i < count && format.alternates; ++i) {
@@ -515,7 +515,7 @@ Status checkOrder(const ChatFormat& format, const oriel_message* messages, size_
 }  // namespace
 
 Status renderConversation(const ChatTemplate& chat, ChatOptions options,
-                          const oriel_message* messages, size_t count, bool generation,
+                          const ChatMessage* messages, size_t count, bool generation,
                           bool writes_bos, const Log& log, RenderedConversation* out) {
   out->needed = 0;
   out->n_literals = 0;
@@ -539,7 +539,7 @@ Status renderConversation(const ChatTemplate& chat, ChatOptions options,
     place.begins = place.leads = false;
   };
   // Too small a buffer still has to be measured to its end.
-  const auto add = [&](const oriel_message& message) -> Status {
+  const auto add = [&](const ChatMessage& message) -> Status {
     RenderedText piece = pieceHere();
     const Status status = renderMessage(chat, options, place, message.role, message.text,
                                         message.text_bytes, log, &piece);

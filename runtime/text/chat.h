@@ -141,6 +141,12 @@ void keepTemplate(Arena* arena, ChatTemplate* chat);
 /// neither.
 Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, ChatTemplate* out);
 
+struct ChatMessage {
+  const char* role;  ///< ends in NUL
+  const char* text;
+  size_t text_bytes;
+};
+
 /// What the app may choose.
 struct ChatOptions {
   bool thinking = true;
@@ -213,7 +219,7 @@ struct RenderedConversation {
 /// As the template renders it: with `generation` the assistant's turn is opened at the end. Without
 /// messages: what stands before the first. ORIEL_ERROR_BUFFER_TOO_SMALL as everywhere.
 Status renderConversation(const ChatTemplate& chat, ChatOptions options,
-                          const oriel_message* messages, size_t count, bool generation,
+                          const ChatMessage* messages, size_t count, bool generation,
                           bool writes_bos, const Log& log, RenderedConversation* out);
 
 /// True if `part` is in a template's text. In `part`, ' matches either quote and a line feed also the

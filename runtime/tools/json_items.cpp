@@ -63,7 +63,7 @@ using namespace oriel_internal;
 
 oriel_status oriel_json_read(const char* json, size_t bytes, const char* what,
                              const oriel_options* given, oriel_json_fn on_item, void* user) {
-  LoadOptions options;
+  CallOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }

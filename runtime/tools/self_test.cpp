@@ -142,7 +142,7 @@ using namespace oriel_internal;
 oriel_status oriel_self_test(const oriel_options* given, oriel_check_fn on_check,
                              oriel_candidate_fn on_candidate, void* user,
                              oriel_self_test_result* out) {
-  LoadOptions options;
+  CallOptions options;
   if (const Status read = takeModelOptions(given, &options); !read.ok()) {
     return read.code();
   }

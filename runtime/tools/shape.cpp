@@ -1,6 +1,8 @@
 #include "tools/shape.h"
 
-#include "api/api.h"
+#include <cstring>
+
+#include "api/describe.h"
 #include "api/calibration.h"
 #include "api/on_file_choice.h"
 #include "api/recall.h"
@@ -14,34 +16,29 @@ namespace {
 constexpr uint64_t kHostBytesPerEntry = 56;
 constexpr uint64_t kHostBytesPerLayer = 4096;
 
-bool readWeights(oriel_weight_format format, WeightType* type) {
-  switch (format) {
-    case ORIEL_WEIGHTS_DEFAULT:
-    case ORIEL_WEIGHTS_Q4_0:
-      *type = WeightType::kQ4_0;
-      return true;
-    case ORIEL_WEIGHTS_Q8_0:
-      *type = WeightType::kQ8_0;
-      return true;
-    case ORIEL_WEIGHTS_F16:
-      *type = WeightType::kF16;
-      return true;
-  }
-  return false;
+bool readWeights(const char* format, WeightType* type) {
+  *type = std::strcmp(format, "q8_0") == 0  ? WeightType::kQ8_0
+          : std::strcmp(format, "f16") == 0 ? WeightType::kF16
+                                            : WeightType::kQ4_0;
+  return *type != WeightType::kQ4_0 || std::strcmp(format, "q4_0") == 0;
 }
 
 }  // namespace
 
-Status readShape(const char* name, oriel_weight_format weights, const Log& log,
-                 const ModelShape** shape, WeightType* type) {
+Status readShape(const char* text, const Log& log, const ModelShape** shape, WeightType* type) {
+  const char* const colon = std::strrchr(text, ':');
+  const size_t bytes = colon != nullptr ? static_cast<size_t>(colon - text) : std::strlen(text);
+  char name[64];
+  copyText(text, bytes, name);
   *shape = findShape(name);
   if (*shape == nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "no shape of the name %s is known: take one of the list (oriel plan --list)",
                     name);
   }
-  if (!readWeights(weights, type)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a weight format is not known: use Q4_0, Q8_0 or F16");
+  if (!readWeights(colon != nullptr ? colon + 1 : "q4_0", type)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "the weight format %s is not known: use q4_0, q8_0 or f16",
+                    colon + 1);
   }
   return kOk;
 }
@@ -80,12 +77,11 @@ struct ShapePlanner {
   }
 };
 
-Status prepareShape(const char* name, oriel_weight_format weights, const LoadOptions& options,
-                    PreparedModel* prepared) {
+Status prepareShape(const char* name, const LoadOptions& options, PreparedModel* prepared) {
   const Log log = logOf(options);
   const ModelShape* shape = nullptr;
   WeightType type = WeightType::kQ4_0;
-  ORIEL_TRY(readShape(name, weights, log, &shape, &type));
+  ORIEL_TRY(readShape(name, log, &shape, &type));
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   if (options.calibration == nullptr && options.calibration_file != nullptr &&
@@ -128,71 +124,68 @@ Status prepareShape(const char* name, oriel_weight_format weights, const LoadOpt
   return kOk;
 }
 
+void writeShape(const ModelShape& shape, JsonWriter* out) {
+  const ShapeLayers& layers = shape.layers;
+  const uint64_t parameters = shapeParameters(shape);
+  out->object();
+  out->text("name", shape.name);
+  out->text("architecture", shape.architecture);
+  out->whole("n_layers", shape.n_layers);
+  out->whole("n_heads", shape.n_heads);
+  out->whole("n_kv_heads", shape.n_kv_heads);
+  out->whole("head_dim", shape.head_dim);
+  out->whole("n_embd", shape.n_embd);
+  out->whole("n_ff", shape.n_ff);
+  out->whole("n_vocab", shape.n_vocab);
+  out->whole("context_train", shape.context_train);
+  out->whole("local_layers", shape.count("s"));
+  out->whole("local_window_tokens", layers.sliding_window);
+  out->whole("shared_layers", layers.shared_layers);
+  out->whole("latent_dim", layers.latent_dim != 0 ? layers.latent_dim + layers.rope_dim : 0);
+  out->whole("convolution_layers", shape.count("c"));
+  out->whole("state_layers", shape.count("rb"));
+  out->whole("state_bytes", memoryGrowth(modelDescOf(shape), CacheFormats()).fixed_bytes);
+  out->whole("n_experts", layers.experts.count);
+  out->whole("n_experts_used", layers.experts.used);
+  parameters != 0 ? out->whole("parameters", parameters) : out->null("parameters");
+  out->end();
+}
+
 }  // namespace
 }  // namespace oriel_internal
 
 using namespace oriel_internal;
 
-oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t* needed) {
-  if (needed == nullptr || (shapes == nullptr && capacity != 0)) {
+oriel_status oriel_shape_list(char* json, size_t capacity, size_t* needed) {
+  if (!validBuffer(json, capacity, needed)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  *needed = knownShapeCount();
-  if (capacity < *needed) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  JsonWriter out(json, capacity);
+  out.object();
+  out.list("shapes");
+  for (uint32_t i = 0; i < knownShapeCount(); ++i) {
+    writeShape(knownShape(i), &out);
   }
-  // An app may know a shorter or a longer struct: entries lie as far apart as its own.
-  const size_t stride = shapes[0].struct_size;
-  if (!validResult(shapes)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  for (uint32_t i = 0; i < *needed; ++i) {
-    const ModelShape& shape = knownShape(i);
-    oriel_shape_info info = {};
-    copyText(shape.name, std::strlen(shape.name), info.name);
-    info.n_layers = shape.n_layers;
-    info.n_heads = shape.n_heads;
-    info.n_kv_heads = shape.n_kv_heads;
-    info.head_dim = shape.head_dim;
-    info.n_embd = shape.n_embd;
-    info.n_ff = shape.n_ff;
-    info.n_vocab = shape.n_vocab;
-    info.context_train = shape.context_train;
-    const ShapeLayers& layers = shape.layers;
-    info.sliding_layers = shape.count("s");
-    info.sliding_window_tokens = layers.sliding_window;
-    info.shared_layers = layers.shared_layers;
-    info.latent_dim = layers.latent_dim != 0 ? layers.latent_dim + layers.rope_dim : 0;
-    info.parameters = shapeParameters(shape);
-    copyText(shape.architecture, std::strlen(shape.architecture), info.architecture);
-    info.convolution_layers = shape.count("c");
-    info.state_layers = shape.count("rb");
-    info.state_bytes = memoryGrowth(modelDescOf(shape), CacheFormats()).fixed_bytes;
-    info.n_experts = layers.experts.count;
-    info.n_experts_used = layers.experts.used;
-    uint8_t* out = reinterpret_cast<uint8_t*>(shapes) + i * stride;
-    writeResult(info, reinterpret_cast<oriel_shape_info*>(out));
-  }
-  return ORIEL_OK;
+  out.end();
+  out.end();
+  return out.finish(needed);
 }
 
-oriel_status oriel_plan_shape(const char* name, oriel_weight_format weights,
-                              const oriel_options* given, PlanResult* plan) {
-  LoadOptions options;
-  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
-    return read.code();
-  }
-  if (const Status checked = checkResult(plan, "oriel_plan", logOf(options)); !checked.ok()) {
-    return checked.code();
-  }
-  if (name == nullptr) {
+oriel_status oriel_shape_describe(const char* shape, const oriel_options* given, char* json,
+                                  size_t capacity, size_t* needed) {
+  if (shape == nullptr || !validBuffer(json, capacity, needed)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  *needed = 0;
+  CallOptions options;
   PreparedModel prepared;
-  const Status status = prepareShape(name, weights, options, &prepared);
-  if (status.ok()) {
-    warnBeyondTraining(prepared, logOf(options));
-    writeResult(planResult(prepared), plan);
+  Status status = takeModelOptions(given, &options);
+  status = status.ok() ? prepareShape(shape, options, &prepared) : status;
+  if (!status.ok()) {
+    return status.code();
   }
-  return status.code();
+  warnBeyondTraining(prepared, logOf(options));
+  JsonWriter out(json, capacity);
+  writePlanObject(nullptr, planResult(prepared), &out);
+  return out.finish(needed);
 }

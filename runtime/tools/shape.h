@@ -6,8 +6,7 @@
 
 namespace oriel_internal {
 
-/// A known shape by name, and the type of its matrices.
-Status readShape(const char* name, oriel_weight_format weights, const Log& log,
-                 const ModelShape** shape, WeightType* type);
+/// A known shape and the type of its matrices, by "NAME" or "NAME:FORMAT".
+Status readShape(const char* text, const Log& log, const ModelShape** shape, WeightType* type);
 
 }  // namespace oriel_internal

@@ -1,4 +1,6 @@
-#include "api/api.h"
+#include "api/describe.h"
+#include "base/decimal.h"
+#include "base/scratch.h"
 #include "speed/file_speed.h"
 #include "speed/measure_speed.h"
 #include "tools/shape.h"
@@ -45,7 +47,7 @@ oriel_speed publicSpeed(const DeviceSpeed& measured) {
   for (; speed.weight_count < measured.weight_count; ++speed.weight_count) {
     const WeightSpeed& rate = measured.weights[speed.weight_count];
     speed.weights[speed.weight_count] = {
-        rate.tensor_type, 0, rate.decode_ns, rate.chunk_ns, rate.chunk_token_ns, rate.head_ns};
+        rate.tensor_type, rate.decode_ns, rate.chunk_ns, rate.chunk_token_ns, rate.head_ns};
   }
   for (; speed.cache_count < measured.cache_count; ++speed.cache_count) {
     const CacheSpeed& rate = measured.caches[speed.cache_count];
@@ -59,21 +61,57 @@ oriel_speed publicSpeed(const DeviceSpeed& measured) {
   return speed;
 }
 
-StepCost stepCostOf(const StepSeconds& given) {
-  StepCost cost;
-  cost.tokens = given.tokens;
-  cost.overhead_s = given.overhead_s;
-  cost.weights_s = given.weights_s;
-  cost.weights_once_s = given.weights_once_s;
-  cost.head_s = given.head_s;
-  cost.n_views = std::min<uint32_t>(given.group_count, kMaxViews);
-  for (uint32_t i = 0; i < cost.n_views; ++i) {
-    cost.seen[i] = {given.groups[i].window_tokens, given.groups[i].s_per_token};
+// What oriel_plan_predict needs of a plan's JSON.
+struct PlanCost {
+  double visible = 0;
+  StepCost decode;
+  StepCost prefill;
+};
+
+double numberOf(const JsonValue& object, const char* name) {
+  const JsonValue* const value = object.find(name);
+  char digits[40] = "";
+  if (value != nullptr && value->isNumber()) {
+    copyText(value->text().data, value->text().bytes, digits);
   }
-  return cost;
+  const char* end = digits;
+  double number = 0;
+  return readDecimal(digits, &end, &number) ? number : 0;
 }
 
-Status measure(const SpeedTarget& target, const LoadOptions& options, oriel_speed* speed) {
+bool readStep(const JsonValue& plan, const char* name, StepCost* cost) {
+  const JsonValue* const step = plan.find(name);
+  const JsonValue* const groups = step != nullptr ? step->find("groups") : nullptr;
+  if (groups == nullptr || !groups->isArray()) {
+    return false;
+  }
+  cost->tokens = static_cast<uint32_t>(numberOf(*step, "tokens"));
+  cost->overhead_s = numberOf(*step, "overhead_s");
+  cost->weights_s = numberOf(*step, "weights_s");
+  cost->weights_once_s = numberOf(*step, "weights_once_s");
+  cost->head_s = numberOf(*step, "head_s");
+  for (const JsonValue* one = groups->first(); one != nullptr && cost->n_views < kMaxViews;
+       one = one->next()) {
+    cost->seen[cost->n_views++] = {static_cast<uint32_t>(numberOf(*one, "window_tokens")),
+                                   numberOf(*one, "s_per_token")};
+  }
+  return cost->tokens != 0;
+}
+
+oriel_status readCost(const char* json, size_t bytes, PlanCost* cost) {
+  Scratch scratch(defaultAllocator(), kJsonBytesPerByte * bytes + kJsonBaseBytes);
+  const JsonValue* plan = nullptr;
+  if (!parseJson(json, bytes, "the plan", Log(), &scratch, &plan).ok()) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  cost->visible = numberOf(*plan, "sink_tokens") + numberOf(*plan, "window_tokens");
+  return readStep(*plan, "decode", &cost->decode) && readStep(*plan, "prefill", &cost->prefill)
+             ? ORIEL_OK
+             : ORIEL_ERROR_STATE;
+}
+
+Status measure(const SpeedTarget& target, bool again, const LoadOptions& options,
+               oriel_speed* speed) {
   DeviceChoice choice;
   choice.options = &options;
   choice.allocator = allocatorOf(options);
@@ -81,39 +119,39 @@ Status measure(const SpeedTarget& target, const LoadOptions& options, oriel_spee
   const char* const cache_dir =
       options.cpu_threads == 0 ? folderOrNone(options.cache_dir) : nullptr;
   DeviceSpeed measured;
-  ORIEL_TRY(measureSpeed({makeExecutor, &choice}, target, cache_dir, options.measure_again != 0,
+  ORIEL_TRY(measureSpeed({makeExecutor, &choice}, target, cache_dir, again,
                          {options.progress, options.progress_user}, choice.allocator,
                          logOf(options), &measured));
   *speed = publicSpeed(measured);
   return kOk;
 }
 
-Status measureFile(const char* path, const LoadOptions& options, oriel_speed* speed) {
+Status measureFile(const char* path, bool again, const LoadOptions& options, oriel_speed* speed) {
   const Log log = logOf(options);
   ORIEL_TRY(checkDevice(options));
   if (path == nullptr) {
-    return measure(anySpeedTarget(), options, speed);
+    return measure(anySpeedTarget(), again, options, speed);
   }
   ModelFile source;
   ModelDesc desc;
   TensorIndex tensors;
   ORIEL_TRY(source.open(path, allocatorOf(options), log));
   ORIEL_TRY(readModelDesc(source.gguf(), allocatorOf(options), log, &desc, &tensors));
-  ORIEL_TRY(measure(speedTargetOf(desc, workOf(tensors, desc, PlanTotals())), options, speed));
+  ORIEL_TRY(
+      measure(speedTargetOf(desc, workOf(tensors, desc, PlanTotals())), again, options, speed));
   ORIEL_TRY(
       measureFileSpeed(source, tensors, desc, allocatorOf(options), log, &speed->file_bytes_per_s));
   return source.expectUnchanged(log);
 }
 
-Status measureShape(const char* name, oriel_weight_format weights, const LoadOptions& options,
-                    oriel_speed* speed) {
+Status measureShape(const char* name, bool again, const LoadOptions& options, oriel_speed* speed) {
   const ModelShape* shape = nullptr;
   WeightType type = WeightType::kQ4_0;
   ORIEL_TRY(checkDevice(options));
-  ORIEL_TRY(readShape(name, weights, logOf(options), &shape, &type));
+  ORIEL_TRY(readShape(name, logOf(options), &shape, &type));
   const ModelDesc desc = modelDescOf(*shape);
   const WorkShape work = workOf(*shape, desc, type);
-  return measure(work.known ? speedTargetOf(desc, work) : anySpeedTarget(), options, speed);
+  return measure(work.known ? speedTargetOf(desc, work) : anySpeedTarget(), again, options, speed);
 }
 
 }  // namespace
@@ -121,55 +159,38 @@ Status measureShape(const char* name, oriel_weight_format weights, const LoadOpt
 
 using namespace oriel_internal;
 
-oriel_status oriel_speed_measure(const char* path, const oriel_options* given, oriel_speed* speed) {
-  LoadOptions options;
-  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
-    return read.code();
-  }
-  if (const Status checked = checkResult(speed, "oriel_speed", logOf(options)); !checked.ok()) {
-    return checked.code();
-  }
-  oriel_speed measured;
-  const Status status = measureFile(path, options, &measured);
-  if (status.ok()) {
-    writeResult(measured, speed);
-  }
-  return status.code();
-}
-
-oriel_status oriel_speed_measure_shape(const char* name, oriel_weight_format weights,
-                                       const oriel_options* given, oriel_speed* speed) {
-  LoadOptions options;
-  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
-    return read.code();
-  }
-  if (const Status checked = checkResult(speed, "oriel_speed", logOf(options)); !checked.ok()) {
-    return checked.code();
-  }
-  if (name == nullptr) {
+oriel_status oriel_speed_measure(const char* path, const char* shape, int again,
+                                 const oriel_options* given, oriel_speed* speed) {
+  if (path != nullptr && shape != nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  CallOptions options;
   oriel_speed measured;
-  const Status status = measureShape(name, weights, options, &measured);
+  Status status = takeModelOptions(given, &options);
+  status = status.ok() ? checkResult(speed, "oriel_speed", logOf(options)) : status;
+  if (status.ok()) {
+    status = shape != nullptr ? measureShape(shape, again != 0, options, &measured)
+                              : measureFile(path, again != 0, options, &measured);
+  }
   if (status.ok()) {
     writeResult(measured, speed);
   }
   return status.code();
 }
 
-oriel_status oriel_plan_predict(const PlanResult* given, uint64_t depth_tokens,
+oriel_status oriel_plan_predict(const char* json, size_t bytes, uint64_t depth_tokens,
                                 uint32_t prompt_tokens, oriel_prediction* out) {
-  PlanResult plan;
-  if (given == nullptr || !readOptions(given, &plan) || !validResult(out)) {
+  if (json == nullptr || !validResult(out)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (plan.decode.tokens == 0 || plan.prefill.tokens == 0) {
-    return ORIEL_ERROR_STATE;
+  PlanCost plan;
+  if (const oriel_status read = readCost(json, bytes, &plan); read != ORIEL_OK) {
+    return read;
   }
-  const double visible = static_cast<double>(plan.sink_tokens) + plan.window_tokens;
+  const double visible = plan.visible;
   const double depth = std::min(static_cast<double>(depth_tokens), visible);
   oriel_prediction prediction = {};
-  const StepCost decode = stepCostOf(plan.decode);
+  const StepCost& decode = plan.decode;
   const double seconds = stepSeconds(decode, depth) + decode.head_s;
   prediction.decode_tokens_per_s = seconds > 0 ? 1 / seconds : 0;
   const double weights = decode.weights_s + decode.head_s;
@@ -188,7 +209,7 @@ oriel_status oriel_plan_predict(const PlanResult* given, uint64_t depth_tokens,
     const double seen = std::min(depth + done + (tokens + 1) / 2.0, visible);
     // Once the window is full all whole chunks take the same.
     const uint32_t alike = seen < visible ? 1 : (prompt - done) / tokens;
-    StepCost cost = stepCostOf(plan.prefill);
+    StepCost cost = plan.prefill;
     const double share = static_cast<double>(tokens) / plan.prefill.tokens;
     // A shorter last chunk still unpacks all weights.
     for (StepCost::Seen& group : cost.seen) {

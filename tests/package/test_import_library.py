@@ -14,7 +14,7 @@ import tempfile
 from package import SOURCE, run
 
 PROGRAM = r"""
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 __declspec(dllimport) void __stdcall ExitProcess(unsigned);
 __declspec(dllimport) void *__stdcall GetStdHandle(unsigned);
 __declspec(dllimport) int __stdcall WriteFile(void *, const void *, unsigned, unsigned *, void *);

@@ -186,6 +186,7 @@ ORIEL_API oriel_status oriel_detokenize(const oriel_model *model, const int32_t 
                                         char *text, size_t capacity, size_t *needed);
 
 #define ORIEL_RENDER_PROMPT 4u /* end with the opening of the assistant's turn */
+#define ORIEL_RENDER_NAME 8u   /* the name of the chat format instead */
 
 /* The text of a conversation, without a NUL. json: messages as in oriel_chat_add; empty: the text before the first
  * message. The options give template, tools and other chat options; NULL: the model's own. */

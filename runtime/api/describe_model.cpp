@@ -1,0 +1,276 @@
+#include "api/describe.h"
+#include "api/session_call.h"
+#include "options/settings.h"
+
+namespace oriel_internal {
+namespace {
+
+void writeFile(const ModelInfo& info, JsonWriter* out) {
+  out->text("architecture", info.architecture);
+  out->text("name", info.name);
+  out->text("tokenizer", info.tokenizer);
+  out->text("chat_template", info.chat_template);
+  out->text("tensor_types", info.tensor_types);
+  out->text("rope_scaling", info.rope_scaling);
+  out->whole("n_layers", info.n_layers);
+  out->whole("n_heads", info.n_heads);
+  out->whole("n_kv_heads", info.n_kv_heads);
+  out->whole("head_dim", info.head_dim);
+  out->whole("n_embd", info.n_embd);
+  out->whole("n_ff", info.n_ff);
+  out->whole("n_vocab", info.n_vocab);
+  out->whole("context_train", info.context_train);
+  out->whole("window_train", info.window_train);
+  out->whole("parameters", info.parameters);
+  out->whole("file_bytes", info.file_bytes);
+  info.bos_id < 0 ? out->null("bos_id") : out->signedWhole("bos_id", info.bos_id);
+  info.eos_id < 0 ? out->null("eos_id") : out->signedWhole("eos_id", info.eos_id);
+  out->flag("add_bos", info.add_bos != 0);
+  writeGroups(info.groups, info.group_count, false, out);
+}
+
+void writeDevice(const ModelInfo& info, JsonWriter* out) {
+  out->text("device", info.device);
+  out->text("driver", info.driver);
+  out->text("device_trust", info.device_trust);
+  out->whole("pipelines", info.pipelines);
+  info.pipelines_from_cache == UINT32_MAX
+      ? out->null("pipelines_from_cache")
+      : out->whole("pipelines_from_cache", info.pipelines_from_cache);
+  out->real("pipelines_ms", info.pipelines_ms);
+}
+
+void writeLayerFormats(const oriel_model& model, JsonWriter* out) {
+  const CacheFormats& formats = model.plan.formats;
+  out->list("layers");
+  for (uint32_t layer = 0; model.executor != nullptr && layer < model.desc.n_layers; ++layer) {
+    const uint32_t owner = model.desc.layers[layer].memory_of;
+    out->object();
+    if (isRounded(model.desc, owner)) {
+      out->text("k_format", kvFormatText(publicFormat(formats.keys(owner))));
+      out->text("v_format", kvFormatText(publicFormat(formats.values(owner))));
+    } else {
+      out->null("k_format");
+      out->null("v_format");
+    }
+    out->end();
+  }
+  out->end();
+}
+
+Status writePrefix(const oriel_model& model, JsonWriter* out) {
+  uint32_t tokens = 0;
+  bool trained = false;
+  if (model.prefix != nullptr) {
+    const DeviceTurn turn(&model.share, model.plan.sessionCount());
+    ORIEL_TRY(turn.status());
+    tokens = model.prefix->tokens;
+    trained = model.prefix->trained;
+  }
+  out->object("prefix");
+  out->whole("tokens", tokens);
+  out->whole("capacity", model.plan_result.prefix_tokens);
+  out->whole("bytes", model.plan_result.prefix_bytes);
+  out->flag("trained", trained);
+  out->end();
+  return kOk;
+}
+
+void writeResident(const oriel_model& model, JsonWriter* out) {
+  static const char* const kLevels[] = {"none", "scratch", "weights", "cache", "all"};
+  const Gate::Control control(&model.gate);  // or this thread has it: nothing changes meanwhile
+  uint64_t host = model.host_bytes;
+  for (const auto& handle : model.handles) {
+    host += handle.load() != nullptr ? handle.load()->host_bytes : 0;
+  }
+  const auto bytes = [&](ArenaKind kind) {
+    return model.executor != nullptr ? model.executor->allocatedBytes(kind) : 0;
+  };
+  const uint64_t weights = bytes(ArenaKind::kWeights);
+  const uint64_t cache = bytes(ArenaKind::kCache);
+  const uint64_t activations = bytes(ArenaKind::kActivations);
+  const uint64_t staging = bytes(ArenaKind::kIo);
+  out->object("resident");
+  out->text("level", kLevels[static_cast<uint32_t>(model.trimmed.level)]);
+  out->flag("paused", model.trimmed.paused);
+  out->whole("weights_bytes", weights);
+  out->whole("kv_bytes", cache);
+  out->whole("activation_bytes", activations);
+  out->whole("staging_bytes", staging);
+  out->whole("host_bytes", host);
+  out->whole("total_bytes", host + weights + cache + activations + staging);
+  out->end();
+}
+
+template <typename Positions>
+void writePositions(const char* name, const Positions* from, JsonWriter* out) {
+  out->list(name);
+  for (uint32_t i = 0; from != nullptr && i < from->count(); ++i) {
+    out->whole(nullptr, from->at(i));
+  }
+  out->end();
+}
+
+void writeOptions(OptionScope scope, const void* options, JsonWriter* out) {
+  out->object("options");
+  writeSettings(scope, options, out->sink());
+  out->end();
+}
+
+void writeMarks(const Bookmarks& marks, JsonWriter* out) {
+  out->list("marks");
+  for (uint32_t i = 0; i < marks.count(); ++i) {
+    out->object();
+    out->text("name", marks.at(i).name);
+    out->whole("position", marks.at(i).position);
+    out->end();
+  }
+  out->end();
+}
+
+void writeTranscript(const Transcript& transcript, JsonWriter* out) {
+  out->object("transcript");
+  out->whole("messages", transcript.messages());
+  out->whole("dropped", transcript.dropped());
+  out->whole("bytes", transcript.bytes());
+  out->whole("capacity", transcript.capacity());
+  out->end();
+}
+
+void writeStats(const oriel_stats& stats, JsonWriter* out) {
+  out->whole("position", stats.position);
+  out->whole("evicted", stats.evicted);
+  out->whole("first_visible", stats.first_visible);
+  out->whole("first_stored", stats.first_stored);
+  out->whole("sinks_used", stats.sinks_used);
+  out->whole("window_used", stats.window_used);
+  out->whole("window_capacity", stats.window_capacity);
+  out->whole("device_bytes", stats.device_bytes);
+  out->whole("host_bytes", stats.host_bytes);
+}
+
+void writeSession(const oriel_session& handle, JsonWriter* out) {
+  const Session& session = *handle.session;
+  const SessionView view = session.view();
+  out->list("group_first_visible");
+  for (uint32_t i = 0; i < handle.model->desc.n_views; ++i) {
+    out->whole(nullptr, view.group_first_visible[i]);
+  }
+  out->end();
+  writePositions("turns", &session.turns(), out);
+  writePositions("checkpoints", session.states(), out);
+  writeMarks(session.marks(), out);
+  writeTranscript(session.transcript(), out);
+  out->whole("submissions", session.submissions());
+  out->whole("rows_wanted", session.rows().wanted());
+  out->whole("rows_read", session.rows().reads());
+  out->whole("tokens_read_again", session.readAgain());
+  out->whole("tokens_drafted", session.drafts().drafted);
+  out->whole("tokens_accepted", session.drafts().accepted);
+  out->whole("tokens_kept", session.keptTokens());
+  out->whole("tokens_recalled", session.recalledTokens());
+  out->list("recalled_ids");
+  for (uint32_t i = 0; i < session.recalledTokens(); ++i) {
+    out->signedWhole(nullptr, session.recalledToken(i));
+  }
+  out->end();
+  out->text("chat_template", session.context().chat.name());
+  const SessionSettings none = {};
+  writeOptions(OptionScope::kSession, handle.texts != nullptr ? &handle.texts->settings : &none, out);
+}
+
+// What experts on file were read: the device's.
+void writeExperts(const oriel_session& handle, JsonWriter* out) {
+  const oriel_model& model = *handle.model;
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  const DeviceTurn turn(model.on_file != nullptr ? &model.share : nullptr,
+                        handle.session->context().index, DeviceShare::Claim::kBrief);
+  if (model.on_file != nullptr && turn.status().ok()) {
+    hits = model.on_file->experts.hits();
+    misses = model.on_file->experts.misses();
+  }
+  out->whole("expert_hits", hits);
+  out->whole("expert_misses", misses);
+}
+
+}  // namespace
+}  // namespace oriel_internal
+
+using namespace oriel_internal;
+
+oriel_status oriel_model_get_plan(const oriel_model* model, oriel_plan* plan) {
+  if (model == nullptr || !validResult(plan)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  if (model->executor == nullptr) {
+    return withoutWeights(*model);
+  }
+  writeResult(publicPlan(model->plan_result), plan);
+  return ORIEL_OK;
+}
+
+oriel_status oriel_model_describe(const oriel_model* model, char* json, size_t capacity,
+                                  size_t* needed) {
+  if (model == nullptr || !validBuffer(json, capacity, needed)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  JsonWriter out(json, capacity);
+  out.object();
+  {
+    const std::lock_guard<std::mutex> lock(model->device_mutex);
+    writeFile(model->info, &out);
+    writeDevice(model->info, &out);
+  }
+  writeLayerFormats(*model, &out);
+  if (const Status status = writePrefix(*model, &out); !status.ok()) {
+    return status.code();
+  }
+  writeResident(*model, &out);
+  if (model->executor != nullptr) {
+    writePlanObject("plan", model->plan_result, &out);
+  } else {
+    out.null("plan");
+  }
+  writeOptions(OptionScope::kLoad, &model->wish.asked(), &out);
+  out.end();
+  return out.finish(needed);
+}
+
+oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* out) {
+  if (handle == nullptr || !validResult(out)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  oriel_stats stats = {};
+  if (!readStats(handle, &stats)) {
+    return ORIEL_ERROR_STATE;
+  }
+  writeResult(stats, out);
+  return ORIEL_OK;
+}
+
+oriel_status oriel_session_describe(const oriel_session* handle, char* json, size_t capacity,
+                                    size_t* needed) {
+  if (handle == nullptr || !validBuffer(json, capacity, needed)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  oriel_stats stats = {};
+  if (!readStats(handle, &stats)) {
+    return ORIEL_ERROR_STATE;
+  }
+  JsonWriter out(json, capacity);
+  out.object();
+  writeStats(stats, &out);
+  {
+    const Look look(handle);
+    if (look.refused()) {
+      return ORIEL_ERROR_STATE;
+    }
+    writeSession(*handle, &out);
+  }
+  writeExperts(*handle, &out);
+  out.end();
+  return out.finish(needed);
+}
