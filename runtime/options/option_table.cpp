@@ -14,7 +14,7 @@ using Store = OptionStore;
 
 constexpr double kMostTokens = 4194304;
 constexpr double kMost32 = UINT32_MAX;
-constexpr double kMost64 = 1.8e19;
+constexpr double kMost64 = 18446744073709551615.0;
 
 constexpr OptionWord kFlagWords[] = {{"true", 1}, {"false", 0}, {"1", 1}, {"0", 0}, {nullptr, 0}};
 constexpr OptionWord kNoneIsMost[] = {{"0", kMost32}, {nullptr, 0}};
@@ -206,7 +206,7 @@ const OptionRow kOptions[] = {
     {"frequency_penalty", nullptr, Scope::kReply, Type::kNumber, Layer::kAdvanced, Store::kFloat, REPLY(frequency_penalty),
      "0", -10, 10, nullptr, "Taken from it for each time that the token occurs"},
     {"repeat_window", nullptr, Scope::kReply, Type::kCount, Layer::kAdvanced, Store::kU32, REPLY(repeat_window),
-     "64", 0, 256, nullptr, "Tokens that the three penalties look back"},
+     "64", 1, 256, nullptr, "Tokens that the three penalties look back"},
     {"min_tokens", nullptr, Scope::kReply, Type::kCount, Layer::kAdvanced, Store::kU32, REPLY(min_tokens),
      "0", 0, kMost32, nullptr, "Least tokens of the reply"},
     {"ignore_stop", nullptr, Scope::kReply, Type::kFlag, Layer::kAdvanced, Store::kU32, REPLY(ignore_stop),

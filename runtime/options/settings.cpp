@@ -139,6 +139,23 @@ bool readBytes(const char* text, uint64_t* bytes) {
   return product < 1.8e19;
 }
 
+// "k16v8" as kFormats stores it.
+bool readFormats(const char* text, uint64_t* formats) {
+  constexpr std::pair<const char*, uint64_t> kBits[] = {
+      {"16", ORIEL_KV_F16}, {"8", ORIEL_KV_INT8}, {"4", ORIEL_KV_INT4}};
+  for (const auto& [keys, k] : kBits) {
+    for (const auto& [values, v] : kBits) {
+      char pair[8];
+      (void)std::snprintf(pair, sizeof(pair), "k%sv%s", keys, values);
+      if (sameWord(pair, text)) {
+        *formats = k * 256 + v;
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 class Setting {
  public:
   /// `first`: a list begins anew.
@@ -234,6 +251,8 @@ class Setting {
     const char* end = value_;
     if (const OptionWord* const known = word()) {
       value = static_cast<uint64_t>(known->value);
+    } else if (row_.store == OptionStore::kFormats && readFormats(value_, &value)) {
+      // a pair that only measurements take
     } else if (row_.type == OptionType::kChoice || row_.type == OptionType::kFlag) {
       return false;
     } else if (row_.type == OptionType::kBytes ? !readBytes(value_, &value)

@@ -202,7 +202,7 @@ void Chat::mark(const std::string& name) {
   const oriel_status status = oriel_session_mark(session().get(), name.c_str());
   if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT) {
     tell("oriel: " +
-         (status == ORIEL_ERROR_CONTEXT
+         std::string(status == ORIEL_ERROR_CONTEXT
               ? "there are 16 marks already: give one of their names, which moves it"
               : "a mark's name has at most 31 bytes") +
          "\n");

@@ -11,7 +11,7 @@ namespace cli {
 namespace {
 
 constexpr char kDefault[] = "default";
-using Takes = ChatSetting::Takes;
+using For = ChatSetting::Takes;
 
 bool isFlag(const Json& row) { return row["type"] == "flag"; }
 
@@ -26,22 +26,22 @@ std::string ofItself(const ChatSetting& setting, const Json& row) {
 
 const std::vector<ChatSetting>& chatSettings() {
   static const std::vector<ChatSetting> settings = {
-      {"temperature", "temperature", Takes::kNext},
-      {"top-k", "top_k", Takes::kNext},
-      {"top-p", "top_p", Takes::kNext},
-      {"min-p", "min_p", Takes::kNext},
-      {"repeat-penalty", "repeat_penalty", Takes::kNext},
-      {"presence-penalty", "presence_penalty", Takes::kNext},
-      {"frequency-penalty", "frequency_penalty", Takes::kNext},
-      {"repeat-window", "repeat_window", Takes::kNext},
-      {"seed", "seed", Takes::kNext},
-      {"greedy", "greedy", Takes::kNext},
-      {"tokens", "max_tokens", Takes::kNext},
-      {"min-tokens", "min_tokens", Takes::kNext},
-      {"think", "thinking", Takes::kFormat},
-      {"memory", "memory", Takes::kModel},
-      {"window", "window", Takes::kModel},
-      {"kv", "kv", Takes::kModel}};
+      {"temperature", "temperature", For::kNext},
+      {"top-k", "top_k", For::kNext},
+      {"top-p", "top_p", For::kNext},
+      {"min-p", "min_p", For::kNext},
+      {"repeat-penalty", "repeat_penalty", For::kNext},
+      {"presence-penalty", "presence_penalty", For::kNext},
+      {"frequency-penalty", "frequency_penalty", For::kNext},
+      {"repeat-window", "repeat_window", For::kNext},
+      {"seed", "seed", For::kNext},
+      {"greedy", "greedy", For::kNext},
+      {"tokens", "max_tokens", For::kNext},
+      {"min-tokens", "min_tokens", For::kNext},
+      {"think", "thinking", For::kFormat},
+      {"memory", "memory", For::kModel},
+      {"window", "window", For::kModel},
+      {"kv", "kv", For::kModel}};
   return settings;
 }
 

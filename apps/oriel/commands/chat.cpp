@@ -85,17 +85,16 @@ Command addChatCommand(CLI::App* program) {
   addFlagOf(app, "prefix_file", common, "Sessions")->excludes(system);
   addCommonOptions(app, common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
-  return {app, [options] {
-            CommonOptions& common = options->common;
-            const bool has_tools = common.session.has("tools");
-            checkReplyOptions(common, common.json, has_tools);
+  return {app, [options, common] {
+            const bool has_tools = common->session.has("tools");
+            checkReplyOptions(*common, common->json, has_tools);
             checkToolOptions(options->allowed_tools, has_tools);
-            if (constrains(common.reply)) {
-              common.load.set("constraints", "true");
+            if (constrains(common->reply)) {
+              common->load.set("constraints", "true");
             }
             // Somebody is talking now; scripts that want the same every day say --date.
-            if (!common.session.has("date")) {
-              common.session.set("date", today());
+            if (!common->session.has("date")) {
+              common->session.set("date", today());
             }
             const uint32_t pinned_tokens = pinnedTokens(options.get());
             shareSystem(options.get(), pinned_tokens);

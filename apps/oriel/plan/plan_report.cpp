@@ -26,8 +26,6 @@ std::string sizeIn(const Json& object, const char* field) {
   return formatSize(numberIn(object, field));
 }
 
-namespace cli {
-namespace {
 
 std::string bytesByPurpose(const Json& plan) {
   const uint64_t total = numberIn(plan, "total_bytes");

@@ -48,7 +48,7 @@ void setSetting(const std::string& name, const Json& value, ChatOptions* options
   const std::string text = value.is_string()    ? value.get<std::string>()
                            : value.is_boolean() ? (value.get<bool>() ? "on" : "off")
                                                 : value.dump();
-  const std::string why_not = setting->set(text, options);
+  const std::string why_not = setChat(*setting, text, options);
   if (!why_not.empty()) {
     refuse(name + ": " + why_not);
   }

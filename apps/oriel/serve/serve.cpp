@@ -61,7 +61,7 @@ void planSystem(ServiceOptions* service) {
     throw Failure{kExitFailed,
                   "the model has no chat format, and --system needs one: name it with --template"};
   }
-  const Json system = {{{"role", "system"}, {"content", service->system}}};
+  const Json system = Json::array({Json{{"role", "system"}, {"content", service->system}}});
   common.load.set("prefix_tokens",
                   text_only.renderedIds(common.session, system, ORIEL_TEXT_BOS).size());
 }
