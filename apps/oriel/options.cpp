@@ -23,8 +23,8 @@ constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
 constexpr uint32_t kSinks = 4;
 
 /// Options that the program sets by itself, or by flags of some commands.
-constexpr const char* kOwn[] = {"cache_folder", "system_prompt", "constraints",
-                                "transcript",   "prefix_tokens", "prefix_file"};
+constexpr const char* kOwn[] = {"cache_folder", "system_prompt",   "constraints",  "transcript",
+                                "sessions",     "session_windows", "prefix_tokens", "prefix_file"};
 /// Options of sessions and replies that every command takes.
 constexpr const char* kOfAll[] = {
     "evict", "forget",         "seed",             "greedy",            "temperature",  "top_k", "top_p",

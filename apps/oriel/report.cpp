@@ -41,7 +41,7 @@ Json predictedFields(const Json& plan, const PredictedAt& at) {
   json["time_crossover_tokens"] =
       known && decode.crossover_tokens > 0 ? Json(decode.crossover_tokens) : Json(nullptr);
   json["crossover_tokens"] = plan["crossover_tokens"];
-  json["expert_hit_rate"] = plan["expert_hit_rate"];
+  json["expert_hit_rate"] = numberIn(plan, "expert_count") != 0 ? plan["expert_hit_rate"] : Json();
   json["file_ms_per_token"] = known ? Json(1e3 * realIn(plan, "file_s")) : Json(nullptr);
   json["loss_nats"] = plan["loss_nats"];
   json["calibrated"] = plan["calibrated"];

@@ -1,6 +1,7 @@
 #include "setting_flags.h"
 
 #include <algorithm>
+#include <vector>
 
 #include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 #include "described.h"
 #include "failure.h"
 #include "options.h"
+#include "shell/option_table.h"
 #include "sizes.h"
 #include "validators.h"
 
@@ -76,7 +78,6 @@ const char* typeNameOf(const Json& row) {
   const std::string type = row["type"];
   return type == "bytes"  ? "SIZE"
          : type == "file" ? "FILE"
-         : type == "list" ? "N,..."
          : isNumber(row)  ? "N"
                           : "WORD";
 }
@@ -184,37 +185,29 @@ CLI::Option* addFlagOf(CLI::App* command, const std::string& name, CommonOptions
   if (row["type"] == "flag") {
     return command->add_flag_callback(flag, [set] { set("true"); }, help)->group(group);
   }
-  CLI::Option* const option = command->add_option_function<std::string>(flag, set, help)
-                                  ->type_name(typeNameOf(row))
-                                  ->group(group);
-  const bool repeats = row["type"] == "list" || name == "enable_features";
-  return repeats ? option->join(',') : option;
+  if (row["type"] == "list" || name == "enable_features") {
+    const auto set_all = [set](const std::vector<std::string>& texts) {
+      std::string all;
+      for (const std::string& text : texts) {
+        all += (&text == &texts.front() ? "" : ",") + text;
+      }
+      set(all);
+    };
+    return command->add_option_function<std::vector<std::string>>(flag, set_all, help)
+        ->allow_extra_args(false)
+        ->type_name(name == "enable_features" ? "NAME" : "N,...")
+        ->group(group);
+  }
+  return command->add_option_function<std::string>(flag, set, help)
+      ->type_name(typeNameOf(row))
+      ->group(group);
 }
 
 std::string withFlags(const std::string& line) {
   std::string text = line;
-  bool is_about_options = false;
-  for (size_t begin = 0; (begin = text.find('"', begin)) != std::string::npos;) {
-    const size_t end = text.find('"', begin + 1);
-    if (end == std::string::npos) {
-      break;
-    }
-    const std::string name = text.substr(begin + 1, end - begin - 1);
-    const Json& table = optionTable();
-    const auto row = std::find_if(table.begin(), table.end(),
-                                  [&](const Json& each) { return each["name"] == name; });
-    for (const char* const before : {"option ", "options "}) {
-      const std::string word = before;
-      is_about_options = is_about_options || (begin >= word.size() &&
-                                              text.compare(begin - word.size(), word.size(), word) == 0);
-    }
-    if (row == table.end() || !is_about_options) {
-      begin = end + 1;
-      continue;
-    }
-    const std::string flag = "--" + (*row)["flag"].get<std::string>();
-    text.replace(begin, end + 1 - begin, flag);
-    begin += flag.size();
+  for (const Json& row : optionTable()) {
+    text = replaced(text, "\"" + row["name"].get<std::string>() + "\"",
+                    "--" + row["flag"].get<std::string>());
   }
   return text;
 }

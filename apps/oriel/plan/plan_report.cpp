@@ -494,6 +494,7 @@ Json planJson(const PlanSource& source, const Json& plan, const oriel_speed* spe
     json["arch"] = source.name();
   }
   json.update(plan);
+  json["state_bytes"] = numberIn(plan, "sessions") * stateBytes(plan["groups"]);
   json["context_train"] = plan["context_train_tokens"];
   json["beyond_trained_tokens"] = beyondTrained(plan);
   json["kv_growth_bytes_per_token"] = plan["kv_bytes_per_token"];
