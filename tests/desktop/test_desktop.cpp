@@ -222,13 +222,12 @@ TEST(DesktopEngine, a_file_is_written_before_its_chat_or_the_program_ends) {
 void saveSnapshot(const std::string& path, int turns, uint32_t transcript_bytes) {
   PlanSettings settings = settingsFor(40u << 20);
   oriel::Options options = libraryOptions(settings);
-  options.transcript_bytes = transcript_bytes;
+  options.set("transcript", transcript_bytes);
   oriel_model* model = nullptr;
   ASSERT_EQ(oriel_model_load(kModel.c_str(), &options, &model), ORIEL_OK);
   oriel_session* session = nullptr;
   ASSERT_EQ(oriel_session_create(model, nullptr, &session), ORIEL_OK);
   const oriel::ReplyOptions greedy = libraryOptions(greedyFor(20));
-  greedy.struct_size = sizeof(greedy);
   const std::string text = "My name is Ada.";
   for (int i = 0; i < turns; i++) {
     ASSERT_EQ(oriel_chat_add(session, "user", text.data(), text.size()), ORIEL_OK);
