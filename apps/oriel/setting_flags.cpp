@@ -28,7 +28,7 @@ std::string joined(const Json& words) {
 bool isNumber(const Json& row) { return row.contains("least"); }
 
 uint64_t most(const Json& row) {
-  const double value = row.value("most", 1.8e19);  // sizes have no such field
+  const double value = row.value("most", 18446744073709551615.0);  // sizes have no such field
   return value < 18446744073709551615.0 ? static_cast<uint64_t>(value) : UINT64_MAX;
 }
 

@@ -494,6 +494,10 @@ Json planJson(const PlanSource& source, const Json& plan, const oriel_speed* spe
     json["arch"] = source.name();
   }
   json.update(plan);
+  if (numberIn(plan, "state_bytes") == 0) {  // no state to go back to
+    json.erase("state_slots");
+    json.erase("checkpoints");
+  }
   json["state_bytes"] = numberIn(plan, "sessions") * stateBytes(plan["groups"]);
   json["context_train"] = plan["context_train_tokens"];
   json["beyond_trained_tokens"] = beyondTrained(plan);

@@ -25,12 +25,14 @@ std::vector<std::string> wordsOf(const std::string& option) {
     }
     return words;
   }
-  for (const Json& row : optionTable()) {
-    if (option == "--" + row["flag"].get<std::string>() && row["type"] != "flag") {
-      for (const Json& word : cli::wordsOf(row)) {
-        if (word.get<std::string>().find(':') == std::string::npos) {  // vulkan:N
-          words.push_back(word);
-        }
+  const Json& table = optionTable();
+  const auto row = std::find_if(table.begin(), table.end(), [&](const Json& each) {
+    return option == "--" + each["flag"].get<std::string>();
+  });
+  if (row != table.end() && (*row)["type"] != "flag") {
+    for (const Json& word : cli::wordsOf(*row)) {
+      if (word.get<std::string>().find(':') == std::string::npos) {  // vulkan:N
+        words.push_back(word);
       }
     }
   }
