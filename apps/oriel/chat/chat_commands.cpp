@@ -218,7 +218,8 @@ void Chat::goBack(const std::string& name) {
   std::string names;
   uint64_t to = 0;
   bool found = false;
-  for (const Json& mark : session().describe()["marks"]) {
+  const Json now = session().describe();
+  for (const Json& mark : now["marks"]) {
     names += (names.empty() ? "" : ", ") + oneLine(textIn(mark, "name"));
     if (mark["name"] == name) {
       to = numberIn(mark, "position");
