@@ -176,8 +176,8 @@ void Model::describe() {
 
 oriel_status Model::recover(oriel_session* session) {
   diagnostics_.hush(true);
-  const oriel_status status = oriel_session_recover(session, nullptr, 0, Diagnostics::onProgress,
-                                                    &diagnostics_, nullptr);
+  const oriel_status status =
+      oriel_session_recover(session, nullptr, 0, Diagnostics::onProgress, &diagnostics_, nullptr);
   diagnostics_.hush(false);
   describe();
   return status;

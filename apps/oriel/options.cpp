@@ -23,12 +23,12 @@ constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
 constexpr uint32_t kSinks = 4;
 
 /// Options that the program sets by itself, or by flags of some commands.
-constexpr const char* kOwn[] = {"cache_folder", "system_prompt",   "constraints",  "transcript",
+constexpr const char* kOwn[] = {"cache_folder", "system_prompt",   "constraints",   "transcript",
                                 "sessions",     "session_windows", "prefix_tokens", "prefix_file"};
 /// Options of sessions and replies that every command takes.
 constexpr const char* kOfAll[] = {
-    "evict", "forget",         "seed",             "greedy",            "temperature",  "top_k", "top_p",
-    "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "repeat_window"};
+    "evict", "forget", "seed",           "greedy",           "temperature",       "top_k",
+    "top_p", "min_p",  "repeat_penalty", "presence_penalty", "frequency_penalty", "repeat_window"};
 
 bool isIn(const char* const* begin, const char* const* end, const std::string& name) {
   return std::find(begin, end, name) != end;
@@ -45,10 +45,10 @@ std::pair<const char*, Uses> placeOf(const Json& row) {
   if (row["scope"] == "session") {
     return {"Memory", Uses::kSampling};
   }
-  return is_device ? std::pair("Device", Uses::kDevice)
-                   : std::pair("Memory", name == "min_speed" || name == "calibration"
-                                             ? Uses::kModel
-                                             : Uses::kMemory);
+  return is_device
+             ? std::pair("Device", Uses::kDevice)
+             : std::pair("Memory", name == "min_speed" || name == "calibration" ? Uses::kModel
+                                                                                : Uses::kMemory);
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->add_flag("--no-cache", options->no_cache,
                  "Keep neither compiled kernels nor measurements in the user's cache folder")
       ->group((static_cast<unsigned>(uses) & static_cast<unsigned>(Uses::kDevice)) != 0 ? "Device"
-                                                                                      : "");
+                                                                                        : "");
   const char* const output = "Output";
   command->add_flag("--json", options->json, "One JSON object on one line instead of text")
       ->group(output);
@@ -109,7 +109,7 @@ oriel::Options memoryOptions(const CommonOptions& options, uint32_t pinned_token
 
 oriel::ReplyOptions replyOptions(const Settings& reply) {
   Settings settings = reply;
-  settings.erase("seed");  // the field holds every number
+  settings.erase("seed");        // the field holds every number
   if (settings.has("greedy")) {  // whatever the temperature is
     settings.set("temperature", "0");
   }

@@ -76,10 +76,7 @@ bool isDevice(const Json& row, const std::string& value) {
 
 const char* typeNameOf(const Json& row) {
   const std::string type = row["type"];
-  return type == "bytes"  ? "SIZE"
-         : type == "file" ? "FILE"
-         : isNumber(row)  ? "N"
-                          : "WORD";
+  return type == "bytes" ? "SIZE" : type == "file" ? "FILE" : isNumber(row) ? "N" : "WORD";
 }
 
 }  // namespace
@@ -97,11 +94,12 @@ const Json& optionTable() {
 
 const Json& optionRow(const std::string& name) {
   const Json& table = optionTable();
-  const auto found =
-      std::find_if(table.begin(), table.end(), [&](const Json& row) { return row["name"] == name; });
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const Json& row) { return row["name"] == name; });
   if (found == table.end()) {
-    throw Failure{kExitFailed, "the library has no option " + name + ": use the one that came "
-                               "with this program"};
+    throw Failure{kExitFailed, "the library has no option " + name +
+                                   ": use the one that came "
+                                   "with this program"};
   }
   return *found;
 }
@@ -128,7 +126,7 @@ std::string allowedValues(const Json& row) {
 }
 
 Settings& settingsOf(const Json& row, CommonOptions* options) {
-  return row["scope"] == "load" ? options->load
+  return row["scope"] == "load"      ? options->load
          : row["scope"] == "session" ? options->session
                                      : options->reply;
 }
@@ -183,7 +181,10 @@ CLI::Option* addFlagOf(CLI::App* command, const std::string& name, CommonOptions
     settingsOf(row, options).set(name, text);
   };
   if (row["type"] == "flag") {
-    return command->add_flag_callback(flag, [set] { set("true"); }, help)->group(group);
+    return command
+        ->add_flag_callback(
+            flag, [set] { set("true"); }, help)
+        ->group(group);
   }
   if (row["type"] == "list" || name == "enable_features") {
     const auto set_all = [set](const std::vector<std::string>& texts) {

@@ -178,7 +178,9 @@ oriel_status Conversation::readAgain(const std::vector<Message>& messages) {
 oriel_status Conversation::recover() {
   stopping_ = false;
   const Reading reading(this);
-  return session_ == nullptr ? ORIEL_OK : oriel_session_recover(session_, nullptr, 0, nullptr, nullptr, nullptr);
+  return session_ == nullptr
+             ? ORIEL_OK
+             : oriel_session_recover(session_, nullptr, 0, nullptr, nullptr, nullptr);
 }
 
 oriel_status Conversation::restore(const std::string& path, std::vector<Message>* messages,

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
 #include <oriel/advanced.h>
+#include <nlohmann/json.hpp>
 
 namespace desktop {
 
@@ -12,8 +12,7 @@ using Json = nlohmann::json;
 
 /// As a describe call has it (docs/describe.md); null where it fails.
 template <typename Object>
-Json described(const Object* object,
-               oriel_status (*call)(const Object*, char*, size_t, size_t*)) {
+Json described(const Object* object, oriel_status (*call)(const Object*, char*, size_t, size_t*)) {
   std::string text(1 << 14, '\0');
   size_t needed = 0;
   oriel_status status = call(object, text.data(), text.size(), &needed);

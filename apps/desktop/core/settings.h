@@ -16,12 +16,13 @@ struct PlanSettings {
   uint32_t window_tokens = 0;
   std::string kv = "auto";      ///< the cache's formats, as the option "kv"
   std::string device = "auto";  ///< as the option "device"
-  std::string system_prompt;  ///< shared by all chats
+  std::string system_prompt;    ///< shared by all chats
 };
 
 inline bool operator==(const PlanSettings& a, const PlanSettings& b) {
   return a.model_path == b.model_path && a.memory_bytes == b.memory_bytes && a.chats == b.chats &&
-         a.window_tokens == b.window_tokens && a.kv == b.kv && a.device == b.device && a.system_prompt == b.system_prompt;
+         a.window_tokens == b.window_tokens && a.kv == b.kv && a.device == b.device &&
+         a.system_prompt == b.system_prompt;
 }
 inline bool operator!=(const PlanSettings& a, const PlanSettings& b) { return !(a == b); }
 

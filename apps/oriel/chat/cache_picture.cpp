@@ -143,7 +143,9 @@ char formatLetter(const Json& layer, const char* side) {
 }
 
 /// Of keys or values alone.
-const char* colourOf(const std::string& format) { return formatColour(formatsName(format, format)); }
+const char* colourOf(const std::string& format) {
+  return formatColour(formatsName(format, format));
+}
 
 std::string partCounts(const std::vector<Segment>& segments) {
   std::string text;
@@ -314,9 +316,8 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
     text += std::to_string(cache.sliding_layers) + " layers see the last " +
             std::to_string(cache.sliding_seen) + " tokens only\n";
   }
-  const bool some_without =
-      std::any_of(cache.layers.begin(), cache.layers.end(),
-                  [](const Json& layer) { return layer.is_null(); });
+  const bool some_without = std::any_of(cache.layers.begin(), cache.layers.end(),
+                                        [](const Json& layer) { return layer.is_null(); });
   return text + "one letter a layer: F f16, 8 int8, 4 int4" +
          (some_without ? ", . no keys and values; " : "; ") + formatSize(cache.kv_bytes) +
          (cache.of_several ? " for all conversations\n" : "\n");

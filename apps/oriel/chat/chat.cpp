@@ -36,9 +36,7 @@ Chat::Chat(const ChatOptions& options, uint32_t pinned_tokens)
   options_.common.load.set("memory", model_.plan().memory_bytes);  // what is free changes
 }
 
-ConversationStart Chat::beginning() const {
-  return {options_.common, options_.system};
-}
+ConversationStart Chat::beginning() const { return {options_.common, options_.system}; }
 
 /// Until the input ends; returns the exit code.
 int Chat::run() {
@@ -100,11 +98,11 @@ void Chat::tellModel() const {
   const oriel_plan& plan = model_.plan();
   const std::string name = model_.text("name");
   tell(bold(oneLine(name.empty() ? model_.text("architecture") : name)) + " on " +
-       oneLine(model_.text("device")) + "\n" +
-       formatSize(plan.total_bytes) + " of " + formatSize(plan.memory_bytes) +
-       " used; remembers the last " + std::to_string(plan.window_tokens) + " tokens, and forgets " +
+       oneLine(model_.text("device")) + "\n" + formatSize(plan.total_bytes) + " of " +
+       formatSize(plan.memory_bytes) + " used; remembers the last " +
+       std::to_string(plan.window_tokens) + " tokens, and forgets " +
        (options_.common.session.is("evict", "tokens") ? "the oldest token by token"
-                                    : "whole turns, the oldest first") +
+                                                      : "whole turns, the oldest first") +
        (conversations_.capacity() > 1 ? "; room for " + std::to_string(conversations_.capacity()) +
                                             " conversations, /new begins another"
                                       : "") +

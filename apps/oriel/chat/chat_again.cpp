@@ -22,11 +22,10 @@ void checkFits(const ChatOptions& options, uint32_t pinned_tokens) {
   const PlanSource source = PlanSource::ofFile(modelPath(options.common));
   const Json plan = source.plan(plan_options, diagnostics);
   if (!plannedFits(plan)) {
-    throw Failure{kExitDoesNotFit, source.title() + " does not fit in " +
-                                       formatSize(numberIn(plan, "memory_bytes")) +
-                                       ": it needs at least " +
-                                       suggestSize(numberIn(plan, "minimum_bytes")) +
-                                       "; /set memory gives more"};
+    throw Failure{kExitDoesNotFit,
+                  source.title() + " does not fit in " +
+                      formatSize(numberIn(plan, "memory_bytes")) + ": it needs at least " +
+                      suggestSize(numberIn(plan, "minimum_bytes")) + "; /set memory gives more"};
   }
 }
 
@@ -51,8 +50,9 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change) {
   try {
     const uint32_t pinned = change == Change::kFormat ? pinned_tokens_ : pinnedTokens(&next);
     shareSystem(&next, pinned);
-    const bool loads = change == Change::kModel || pinned > model_.plan().sink_tokens ||
-                       next.common.load.text("prefix_tokens") != before.common.load.text("prefix_tokens");
+    const bool loads =
+        change == Change::kModel || pinned > model_.plan().sink_tokens ||
+        next.common.load.text("prefix_tokens") != before.common.load.text("prefix_tokens");
     if (loads) {
       checkFits(next, pinned);
     }

@@ -203,8 +203,8 @@ void Chat::mark(const std::string& name) {
   if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT) {
     tell("oriel: " +
          std::string(status == ORIEL_ERROR_CONTEXT
-              ? "there are 16 marks already: give one of their names, which moves it"
-              : "a mark's name has at most 31 bytes") +
+                         ? "there are 16 marks already: give one of their names, which moves it"
+                         : "a mark's name has at most 31 bytes") +
          "\n");
     return;
   }

@@ -70,9 +70,9 @@ std::string shown(const ChatSetting& setting, const ChatOptions& options) {
     return formatSize(settings.number(setting.option));
   }
   const std::string value = settings.text(setting.option);
-  return isFlag(row)              ? "on"
+  return isFlag(row)               ? "on"
          : row["type"] == "number" ? formatted("%g", settings.real(setting.option))
-                                  : value;
+                                   : value;
 }
 
 std::string setChat(const ChatSetting& setting, const std::string& text, ChatOptions* options) {

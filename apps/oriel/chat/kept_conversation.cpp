@@ -31,8 +31,7 @@ std::string said(const Session& session, oriel_status status) {
 }
 
 /// Whether less is seen of it than before: the window is shorter, and too short.
-bool seesLess(const oriel_restored& how, const Json& file,
-              const oriel_stats& now) {
+bool seesLess(const oriel_restored& how, const Json& file, const oriel_stats& now) {
   const uint64_t room =
       file.is_null() ? 0 : numberIn(file, "window_tokens") + numberIn(file, "sink_tokens");
   return how.how != ORIEL_RESTORED_READ &&

@@ -3,7 +3,6 @@
 
 #include <string>
 
-
 #include "model_handle.h"
 
 namespace cli {

@@ -335,7 +335,8 @@ int runBench(const BenchOptions& options) {
   const oriel_speed speed = deviceSpeed(common, modelPath(common).c_str(), nullptr, /*again=*/true);
   if (speed.kernels_changed != 0) {  // what is predicted is not what was loaded
     CommonOptions again = common;
-    again.load.set("memory", model->plan().memory_bytes);  // by default what is free now would be less
+    again.load.set("memory",
+                   model->plan().memory_bytes);  // by default what is free now would be less
     model.reset();
     model.emplace(again, Load::kDevice);
     measured = measureAll(options, *model, ids);

@@ -137,7 +137,8 @@ class Measuring {
       CommonOptions single = withFormats(options_.common, plan_, loss.kv());
       single.load.set("state", loss.state);
       if (loss.state != std::string("f32")) {
-        single.load.set("prefill_batch", "1");  // as in replies: a chunk rounds states once, however long it is
+        single.load.set("prefill_batch",
+                        "1");  // as in replies: a chunk rounds states once, however long it is
       }
       const Model rounded(single, Load::kDevice);
       loss.divergence =
@@ -257,8 +258,8 @@ class Measuring {
     const uint32_t sinks = whole->load.count("sinks", 4);
     const uint32_t window = whole->load.count("window");
     if (window == 0 || window == ORIEL_WINDOW_MAX) {
-      whole->load.set("window", std::min<size_t>(
-                                    std::max(context, sinks + kShortestWindow) - sinks, ids_.size()));
+      whole->load.set("window", std::min<size_t>(std::max(context, sinks + kShortestWindow) - sinks,
+                                                 ids_.size()));
     }
   }
 

@@ -33,16 +33,16 @@ uint32_t pinnedTokens(ChatOptions* options) {
   if (!options->system.empty()) {
     before.push_back({{"role", "system"}, {"content", options->system}});
   }
-  const auto count = static_cast<uint32_t>(
-      text_only.renderedIds(common.session, before, ORIEL_TEXT_BOS).size());
+  const auto count =
+      static_cast<uint32_t>(text_only.renderedIds(common.session, before, ORIEL_TEXT_BOS).size());
   if (options->system.empty() && !options->load.empty()) {
     const Json kept = inspectKept(options->load);
     return !kept.is_null() && !common.load.has("sinks") ? countIn(kept, "sink_tokens") : 0;
   }
   if (options->system.empty()) {
-    const Json plan = count <= 1 ? Json()
-                                 : PlanSource::ofFile(modelPath(common))
-                                       .tryPlan(memoryOptions(common, count));
+    const Json plan =
+        count <= 1 ? Json()
+                   : PlanSource::ofFile(modelPath(common)).tryPlan(memoryOptions(common, count));
     if (plan.is_null()) {
       return 0;
     }

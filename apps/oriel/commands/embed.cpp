@@ -49,9 +49,8 @@ Embedding embed(const Model& model, const Session& session, oriel_pooling poolin
   size_t needed = 0;
   const CancelOnInterrupt cancel(session.get());
   const oriel_status status = session.cancellable([&] {
-    return oriel_embed(session.get(), pooling, 0, text.data(), text.size(),
-                       embedding.values.data(), embedding.values.size(), &needed,
-                       &embedding.tokens);
+    return oriel_embed(session.get(), pooling, 0, text.data(), text.size(), embedding.values.data(),
+                       embedding.values.size(), &needed, &embedding.tokens);
   });
   if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT ||
       status == ORIEL_ERROR_TEXT) {

@@ -177,8 +177,8 @@ void describe(const Model& model, const Json& json,
                   "cache        keys %s, values %s%s; window %u\n"
                   "against f16  KL %.6f nats a token (at most %.4f)\n"
                   "agreement    %.2f %% have the same first choice\n",
-                  textIn(plan, "k_format").c_str(), textIn(plan, "v_format").c_str(),
-                  state.c_str(), model.plan().window_tokens, json["kl_mean"].get<double>(),
+                  textIn(plan, "k_format").c_str(), textIn(plan, "v_format").c_str(), state.c_str(),
+                  model.plan().window_tokens, json["kl_mean"].get<double>(),
                   json["kl_max"].get<double>(), 100 * json["top1_agreement"].get<double>());
     text += line;
     if (!json["reference_nll_mean"].is_null()) {
@@ -252,8 +252,9 @@ int runEval(const EvalOptions& options) {
     const CancelOnInterrupt cancel(session.get());
     const float* logits = nullptr;
     size_t count = 0;
-    session.check(session.cancellable(
-        [&] { return oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr); }));
+    session.check(session.cancellable([&] {
+      return oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr);
+    }));
     session.check(oriel_session_logits(session.get(), &logits, &count));
     scoring.last.assign(logits, logits + count);
     file.write(logits, count);

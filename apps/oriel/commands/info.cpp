@@ -34,7 +34,7 @@ constexpr size_t kIndent = 15;
 struct FileReport {
   std::string path;
   Json info;
-  Json here;  ///< with --memory, or what a load takes by default; only of files that run
+  Json here;         ///< with --memory, or what a load takes by default; only of files that run
   Json comfortable;  ///< null: cannot be planned
 };
 
@@ -167,7 +167,8 @@ void describe(const FileReport& report) {
                                  ? "not known here; gets plain \"User:\" and \"Assistant:\" lines"
                                  : textIn(info, "chat_template"));
   text += row("trained on", trainedLine(info));
-  if (const std::string scaling = textIn(info, "rope_scaling"); scaling != "none" && !scaling.empty()) {
+  if (const std::string scaling = textIn(info, "rope_scaling");
+      scaling != "none" && !scaling.empty()) {
     text += row("RoPE scaling", scaling);
   }
   text += row("licence", orNone("license")) + "\n";
@@ -262,7 +263,8 @@ void describe(const std::string& path, const Json& info) {
   text += row("saved", info["saved_at"].is_null() ? "not stated" : timeName(info["saved_at"]));
   text += row("conversation", countOf(numberIn(info, "position"), "token") + ", " +
                                   countOf(numberIn(info, "turns"), "turn"));
-  text += row("holds", countOf(numberIn(info, "tokens_held"), "token") + " in " + formatsName(info));
+  text +=
+      row("holds", countOf(numberIn(info, "tokens_held"), "token") + " in " + formatsName(info));
   text += row("transcript", messages != 0 ? countOf(messages, "message") : "none");
   text += row("window", countOf(numberIn(info, "window_tokens"), "token") + ", " +
                             countOf(numberIn(info, "sink_tokens"), "sink") + ", batches of " +
@@ -273,12 +275,12 @@ void describe(const std::string& path, const Json& info) {
 
 /// The fields of what cannot be read are there, too.
 Json snapshotFields(const Json& info) {
-  Json json = {{"snapshot", true},     {"version", 0},       {"readable", false},
-               {"model", ""},          {"architecture", ""}, {"model_hash", std::string(16, '0')},
-               {"bytes", 0},           {"position", 0},      {"tokens_held", 0},
-               {"turns", 0},           {"messages", 0},      {"window_tokens", 0},
-               {"sink_tokens", 0},     {"chunk_tokens", 0},  {"k_format", nullptr},
-               {"v_format", nullptr},  {"chat_template", ""}, {"saved_at", nullptr}};
+  Json json = {{"snapshot", true},    {"version", 0},        {"readable", false},
+               {"model", ""},         {"architecture", ""},  {"model_hash", std::string(16, '0')},
+               {"bytes", 0},          {"position", 0},       {"tokens_held", 0},
+               {"turns", 0},          {"messages", 0},       {"window_tokens", 0},
+               {"sink_tokens", 0},    {"chunk_tokens", 0},   {"k_format", nullptr},
+               {"v_format", nullptr}, {"chat_template", ""}, {"saved_at", nullptr}};
   json.update(info);
   return json;
 }

@@ -48,8 +48,9 @@ Models named(const Models& models, const std::string& text) {
     const PublishedModel& published = *model.published;
     bool is_whole = false;
     bool is_part = false;
-    for (const std::string& name : {bare(published.id), bare(published.name), bare(published.shape),
-                                    bare(published.file), bare(textIn(model.shape, "architecture"))}) {
+    for (const std::string& name :
+         {bare(published.id), bare(published.name), bare(published.shape), bare(published.file),
+          bare(textIn(model.shape, "architecture"))}) {
       is_whole = is_whole || name == wanted;
       is_part = is_part || name.find(wanted) != std::string::npos;
     }
@@ -79,8 +80,7 @@ Models chosen(const ModelsOptions& options) {
                                 [&](const ListedModel& model) { return !fits(model); }),
                  models.end());
     if (models.empty()) {
-      throw Failure{kExitDoesNotFit, "none of these models fits in " +
-                                         formatSize(memory) +
+      throw Failure{kExitDoesNotFit, "none of these models fits in " + formatSize(memory) +
                                          ": `oriel models` says what each takes"};
     }
   }

@@ -31,10 +31,9 @@ int onPart(const oriel_part* part, void* user) {
 ReplyParts readReply(const Model& model, const ParseOptions& options, const std::string& reply) {
   const auto session = options.common.session.as<oriel::SessionOptions>();
   ReplyParts parts;
-  model.diagnostics().check(
-      oriel_parse_reply(model.get(), &session, options.inside_thought ? 1 : 0, reply.data(),
-                        reply.size(), onPart, &parts),
-      Diagnostics::Blame::kOptions);
+  model.diagnostics().check(oriel_parse_reply(model.get(), &session, options.inside_thought ? 1 : 0,
+                                              reply.data(), reply.size(), onPart, &parts),
+                            Diagnostics::Blame::kOptions);
   return parts;
 }
 
@@ -86,7 +85,9 @@ Command addParseCommand(CLI::App* program) {
   addTemplateOption(app, &options->common);
   app->add_option_function<std::string>(
          "--tools",
-         [options](const std::string& path) { options->common.session.set("tools", readAll(path)); },
+         [options](const std::string& path) {
+           options->common.session.set("tools", readAll(path));
+         },
          "The tools that the model knew, as a JSON list in the OpenAI form: they say which "
          "arguments are texts where a form does not tell (default: told by their look)")
       ->type_name("FILE");

@@ -102,10 +102,10 @@ int runPlan(const PlanOptions& options) {
                       formatSize(numberIn(plan, "total_bytes")) + ", which the rest takes"};
   }
   if (!plannedFits(plan)) {
-    throw Failure{kExitDoesNotFit,
-                  source.name() + " does not fit in " + plan["memory_bytes"].dump() +
-                      " bytes: give at least " + plan["minimum_bytes"].dump() + " (--memory " +
-                      suggestSize(numberIn(plan, "minimum_bytes")) + ")"};
+    throw Failure{kExitDoesNotFit, source.name() + " does not fit in " +
+                                       plan["memory_bytes"].dump() + " bytes: give at least " +
+                                       plan["minimum_bytes"].dump() + " (--memory " +
+                                       suggestSize(numberIn(plan, "minimum_bytes")) + ")"};
   }
   return kExitDone;
 }

@@ -132,8 +132,9 @@ class Run {
     model_.hush(true);  // tellWhatIsLost() says more
     if (chat_) {
       const std::string messages = messagesText(prompt_.messages);
-      session_.check(session_.cancellable(
-          [&] { return oriel_chat_add(session_.get(), nullptr, messages.data(), messages.size()); }));
+      session_.check(session_.cancellable([&] {
+        return oriel_chat_add(session_.get(), nullptr, messages.data(), messages.size());
+      }));
     } else if (prompt_.from_ids) {
       session_.append(prompt_.ids.data(), prompt_.ids.size());
     } else {
@@ -354,8 +355,7 @@ Command addRunCommand(CLI::App* program) {
       ->type_name("N")
       ->transform(wholeNumber(1, UINT32_MAX));
   app->get_option("--samples")->excludes(app->get_option("--batch"));
-  addFlagOf(app, "ignore_stop", &options->common, "Options")
-      ->excludes(app->get_option("--batch"));
+  addFlagOf(app, "ignore_stop", &options->common, "Options")->excludes(app->get_option("--batch"));
   addReplyOptions(app, &options->common);
   addChatFormatOptions(app, &options->common);
   addCommonOptions(app, &options->common, Uses::kSampling);

@@ -93,7 +93,8 @@ int run(ServeOptions options) {
     }
   }
   if (options.service.most_tokens == 0) {
-    options.service.most_tokens = std::max(kMostTokens, options.service.common.reply.count("max_tokens"));
+    options.service.most_tokens =
+        std::max(kMostTokens, options.service.common.reply.count("max_tokens"));
   }
   if (!options.service.common.session.has("date")) {
     options.service.common.session.set("date", today());

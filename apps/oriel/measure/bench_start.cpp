@@ -54,7 +54,8 @@ Json cancelLatency(const std::vector<int32_t>& ids, uint32_t times, Session* ses
       asked = Clock::now();
       oriel_session_cancel(session->get());
     });
-    const oriel_status status = oriel_session_append(session->get(), ids.data(), ids.size(), nullptr, nullptr);
+    const oriel_status status =
+        oriel_session_append(session->get(), ids.data(), ids.size(), nullptr, nullptr);
     const Clock::time_point ended = Clock::now();
     canceller.join();
     if (status == ORIEL_ERROR_CANCELLED) {

@@ -51,8 +51,7 @@ void evaluateRows(const Session& session, const int32_t* ids, size_t count, cons
     const bool goes_on = (*static_cast<const RowFn*>(user))(index, logits, n_vocab);
     return goes_on && interrupts() == 0 ? 0 : 1;
   };
-  session.check(
-      oriel_session_append(session.get(), ids, count, pass, const_cast<RowFn*>(&on_row)));
+  session.check(oriel_session_append(session.get(), ids, count, pass, const_cast<RowFn*>(&on_row)));
   if (interrupts() != 0) {
     throw Failure{kExitCancelled, ""};
   }

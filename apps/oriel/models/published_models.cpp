@@ -24,9 +24,8 @@ uint64_t memoryFor(const PublishedModel& model, uint32_t tokens, uint64_t* on_fi
   options.window_tokens = tokens - kSinks;
   options.set("sinks", kSinks);
   options.set("kv", "k8v4");
-  const Json plan = model.file_bytes == 0
-                        ? Json()
-                        : PlanSource::ofShape(model.shape, "q4_0").tryPlan(options);
+  const Json plan =
+      model.file_bytes == 0 ? Json() : PlanSource::ofShape(model.shape, "q4_0").tryPlan(options);
   if (plan.is_null() || plan["fits"] != true) {
     return 0;
   }
@@ -43,9 +42,9 @@ std::vector<ListedModel> publishedModels() {
   std::vector<ListedModel> models;
   for (const PublishedModel* const listed : catalogue()) {
     const PublishedModel& published = *listed;
-    const auto shape = std::find_if(
-        shapes.begin(), shapes.end(),
-        [&](const Json& each) { return each["name"] == published.shape; });
+    const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const Json& each) {
+      return each["name"] == published.shape;
+    });
     if (shape == shapes.end()) {
       continue;  // tests look for such a row
     }

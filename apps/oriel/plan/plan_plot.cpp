@@ -131,7 +131,8 @@ void drawBars(const Json& plan, Svg* svg) {
       svg->rect({kBarsX, y + 3}, width, 22, row.colour);
     }
     svg->text({kBarsX + (unknown ? 0 : width + 8), y + 18},
-              unknown ? "not known" : formatSize(numberIn(plan, row.field)), Svg::Anchor::kStart, 12);
+              unknown ? "not known" : formatSize(numberIn(plan, row.field)), Svg::Anchor::kStart,
+              12);
     y += 44;
   }
 }

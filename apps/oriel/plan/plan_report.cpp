@@ -26,7 +26,6 @@ std::string sizeIn(const Json& object, const char* field) {
   return formatSize(numberIn(object, field));
 }
 
-
 std::string bytesByPurpose(const Json& plan) {
   const uint64_t total = numberIn(plan, "total_bytes");
   constexpr size_t kBarColumn = 28;
@@ -39,8 +38,7 @@ std::string bytesByPurpose(const Json& plan) {
       continue;
     }
     const uint64_t bytes = numberIn(plan, field);
-    const double share =
-        total == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(total);
+    const double share = total == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(total);
     text += formatted("  %-12s%12s  ", name, formatSize(bytes).c_str()) + bar(share, bar_columns) +
             "\n";
   }
@@ -89,10 +87,9 @@ std::string expertLines(const Json& plan) {
       countIn(plan, "expert_slots"), countIn(plan, "expert_count"),
       100 * realIn(plan, "expert_hit_rate"));
   const double seconds = realIn(plan, "file_s");
-  return seconds > 0
-             ? text + formatted("              reading the others takes %.0f ms a token\n",
-                                1e3 * seconds)
-             : text;
+  return seconds > 0 ? text + formatted("              reading the others takes %.0f ms a token\n",
+                                        1e3 * seconds)
+                     : text;
 }
 
 bool sharesWindow(const Json& plan) {
@@ -135,8 +132,7 @@ uint32_t bitsOf(const Json& choice) {
   const auto bits = [](const std::string& format) {
     return format == "f16" ? 16 : format == "int8" ? 8 : 4;
   };
-  return static_cast<uint32_t>(bits(textIn(choice, "k_format")) +
-                               bits(textIn(choice, "v_format")));
+  return static_cast<uint32_t>(bits(textIn(choice, "k_format")) + bits(textIn(choice, "v_format")));
 }
 
 /// Why one pair of formats was or was not taken.
@@ -243,8 +239,9 @@ std::pair<Json, uint64_t> kvBytesPerToken(const Json& shape, const char* formats
   options.memory_bytes = 1;
   options.set("kv", formats);
   const Json plan = PlanSource::ofShape(shape["name"], "").tryPlan(options);
-  return plan.is_null() ? std::pair(Json(), uint64_t{0})
-                        : std::pair(plan["kv_bytes_per_token"], slidingLayers(plan["groups"]).bytes);
+  return plan.is_null()
+             ? std::pair(Json(), uint64_t{0})
+             : std::pair(plan["kv_bytes_per_token"], slidingLayers(plan["groups"]).bytes);
 }
 
 std::string groupLine(const Json& plan, const Json& group) {
@@ -266,9 +263,9 @@ std::string groupLine(const Json& plan, const Json& group) {
     return "  convolve    " + layers + "need the last " + window + " tokens and hold " + bytes +
            "\n";
   }
-  return "  state       " + layers + "keep a state of " + sizeIn(group, "bytes_per_token") + " in " +
-         group["ring_tokens"].dump() + " slots, " + bytes + " in " + textIn(plan, "state_format") +
-         "\n";
+  return "  state       " + layers + "keep a state of " + sizeIn(group, "bytes_per_token") +
+         " in " + group["ring_tokens"].dump() + " slots, " + bytes + " in " +
+         textIn(plan, "state_format") + "\n";
 }
 
 std::string layerList(const Json& layers) {
@@ -347,7 +344,8 @@ std::string speedTable(const Json& plan, const oriel_speed& speed) {
 bool hasAttention(const Json& plan) {
   const Json& groups = plan["groups"];
   return groups.empty() || std::any_of(groups.begin(), groups.end(), [](const Json& group) {
-           return group["layers"] != 0 && (group["kind"] == "session" || group["kind"] == "sliding");
+           return group["layers"] != 0 &&
+                  (group["kind"] == "session" || group["kind"] == "sliding");
          });
 }
 
@@ -458,8 +456,9 @@ std::string describePlan(const PlanSource& source, const Settings& load, const o
   if (attends) {
     const double loss = realIn(plan, "loss_nats");
     text += "  why         " + why(plan, load) + "\n";
-    text += formatted("  loss        %.4f nats a token, expected by %s\n", loss,
-                      plan["calibrated"] == true ? "measurements of this model" : "published priors");
+    text +=
+        formatted("  loss        %.4f nats a token, expected by %s\n", loss,
+                  plan["calibrated"] == true ? "measurements of this model" : "published priors");
     text += loss < 0 ? "              (below 0: with less to see some layers did better)\n" : "";
   }
   if (unknown) {
@@ -535,14 +534,17 @@ std::string describeShapes(const Json& shapes) {
                {"K4V4", true}});
   for (const Json& shape : shapes) {
     const auto [f16, sliding] = kvBytesPerToken(shape, "f16");
-    const auto bytes = [](const Json& value) { return std::to_string(value.is_null() ? 0 : value.get<uint64_t>()); };
+    const auto bytes = [](const Json& value) {
+      return std::to_string(value.is_null() ? 0 : value.get<uint64_t>());
+    };
     const std::string state_bytes = shape["state_bytes"].dump();
     std::string note;
     if (numberIn(shape, "latent_dim") != 0) {
       note = "one vector of " + shape["latent_dim"].dump() + " values";
     } else if (numberIn(shape, "local_layers") != 0) {
-      note = "and " + std::to_string(sliding) + " bytes in f16 for " + shape["local_layers"].dump() +
-             " layers that see " + shape["local_window_tokens"].dump() + " tokens";
+      note = "and " + std::to_string(sliding) + " bytes in f16 for " +
+             shape["local_layers"].dump() + " layers that see " +
+             shape["local_window_tokens"].dump() + " tokens";
     } else if (numberIn(shape, "state_layers") != 0) {
       note = "and " + state_bytes + " bytes for the states of " + shape["state_layers"].dump() +
              " layers, in two versions";
@@ -550,16 +552,16 @@ std::string describeShapes(const Json& shapes) {
       note = "and " + state_bytes + " bytes for " + shape["convolution_layers"].dump() +
              " layers of short convolutions";
     }
-    table.row({textIn(shape, "name"), shape["n_layers"].dump(),
-               shape["n_heads"].dump() + "/" + shape["n_kv_heads"].dump() + "/" +
-                   shape["head_dim"].dump(),
-               shape["context_train"].dump(),
-               shape["parameters"].is_null()
-                   ? "?"
-                   : formatted("%.2fB", realIn(shape, "parameters") / 1e9),
-               bytes(f16), bytes(kvBytesPerToken(shape, "k8v4").first),
-               bytes(kvBytesPerToken(shape, "k4v4").first)},
-              note);
+    table.row(
+        {textIn(shape, "name"), shape["n_layers"].dump(),
+         shape["n_heads"].dump() + "/" + shape["n_kv_heads"].dump() + "/" +
+             shape["head_dim"].dump(),
+         shape["context_train"].dump(),
+         shape["parameters"].is_null() ? "?"
+                                       : formatted("%.2fB", realIn(shape, "parameters") / 1e9),
+         bytes(f16), bytes(kvBytesPerToken(shape, "k8v4").first),
+         bytes(kvBytesPerToken(shape, "k4v4").first)},
+        note);
   }
   return table.text(resultColumns()) +
          "\nf16, K8V4 and K4V4 are bytes of cache a token; heads are query/KV/head_dim. "

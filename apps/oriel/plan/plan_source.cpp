@@ -23,9 +23,8 @@ PlanSource PlanSource::ofShape(std::string name, std::string weights) {
 
 oriel_status PlanSource::planTo(const oriel::Options& options, Json* plan) const {
   return described(plan, [&](char* json, size_t capacity, size_t* needed) {
-    return is_shape_
-               ? oriel_shape_describe(shape().c_str(), &options, json, capacity, needed)
-               : oriel_plan_describe(name_.c_str(), &options, json, capacity, needed);
+    return is_shape_ ? oriel_shape_describe(shape().c_str(), &options, json, capacity, needed)
+                     : oriel_plan_describe(name_.c_str(), &options, json, capacity, needed);
   });
 }
 

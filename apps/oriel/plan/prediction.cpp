@@ -17,8 +17,8 @@ double cacheBytes(const Json& plan, double depth) {
   for (const Json& group : plan["groups"]) {
     const double most = realIn(group, "window_tokens") +
                         (group["kind"] == "session" ? realIn(plan, "sink_tokens") : 0);
-    bytes += realIn(group, "bytes_per_token") *
-             (group["kind"] == "state" ? 1 : std::min(depth, most));
+    bytes +=
+        realIn(group, "bytes_per_token") * (group["kind"] == "state" ? 1 : std::min(depth, most));
   }
   return bytes;
 }
@@ -48,8 +48,7 @@ Json predictedPlan(const Json& loaded, const CommonOptions& options, const oriel
 }
 
 double decodeBytes(const Json& plan, double depth) {
-  return realIn(plan, "weights_read_bytes_per_token") + cacheBytes(plan, depth) +
-         storedBytes(plan);
+  return realIn(plan, "weights_read_bytes_per_token") + cacheBytes(plan, depth) + storedBytes(plan);
 }
 
 double prefillBytes(const Json& plan, double depth, uint32_t prompt_tokens) {

@@ -47,7 +47,7 @@ struct Stage {
   uint32_t window = 0;
   std::vector<Place> places;
   bool fits = true;
-  Json loaded;  ///< null: not yet
+  Json loaded;                  ///< null: not yet
   std::vector<Json> predicted;  ///< the same, with each of the rates so far
 };
 

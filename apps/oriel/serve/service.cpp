@@ -307,8 +307,8 @@ Settings Service::sampling(const ReplyRequest& request, uint32_t choice) const {
   options.set("seed", nextSeed(seed, choice));
   options.set("max_tokens", mostTokens(request));
   for (const auto& [id, bias] : request.biases) {
-    options.add("logit_bias", std::to_string(id) + ":" +
-                                  (bias <= -100 ? "-inf" : formatted("%.9g", bias)));
+    options.add("logit_bias",
+                std::to_string(id) + ":" + (bias <= -100 ? "-inf" : formatted("%.9g", bias)));
   }
   for (const std::string& text : request.stop) {
     options.add("stop", text);

@@ -23,7 +23,7 @@ namespace cli {
 class ReplyWriter;
 
 struct ServiceOptions {
-  CommonOptions common;  ///< how replies are sampled where a request does not say
+  CommonOptions common;    ///< how replies are sampled where a request does not say
   std::string system;      ///< begins every conversation; empty: none
   std::string model_name;  ///< as clients see it
   uint32_t queue = 32;

@@ -98,7 +98,8 @@ uint64_t Slot::evicted() const { return stats().evicted; }
 /// Nothing happens where the device works.
 void Slot::recover(const Call& call) {
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
-  const oriel_status status = oriel_session_recover(session_, nullptr, 0, nullptr, nullptr, nullptr);
+  const oriel_status status =
+      oriel_session_recover(session_, nullptr, 0, nullptr, nullptr, nullptr);
   *call.device_lost = status != ORIEL_OK && status != ORIEL_ERROR_STATE;
   check(status, guard);
 }
@@ -254,8 +255,8 @@ ReplyOutcome Slot::finish(ReplyOutcome outcome, const Watcher::Guard& guard, ori
   return outcome;
 }
 
-ReplyOutcome Slot::chat(const ReplyRequest& request, const Settings& options,
-                        const ReplySink& sink, const Call& call) {
+ReplyOutcome Slot::chat(const ReplyRequest& request, const Settings& options, const ReplySink& sink,
+                        const Call& call) {
   open(request.form, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;

@@ -63,8 +63,8 @@ class Slot {
   /// Creates the session; one whose device was lost is recovered. Throws ApiError.
   void open(const ChatForm& form, const Call& call);
   /// A reply to the messages, or behind the ids. Throws ApiError; one that was cut short is an outcome.
-  ReplyOutcome chat(const ReplyRequest& request, const Settings& options,
-                    const ReplySink& sink, const Call& call);
+  ReplyOutcome chat(const ReplyRequest& request, const Settings& options, const ReplySink& sink,
+                    const Call& call);
   ReplyOutcome complete(const std::vector<int32_t>& ids, const Settings& options,
                         const ReplySink& sink, const Call& call);
   /// The vector of a text. Forgets what was held.
