@@ -23,7 +23,7 @@ constexpr Choice kFormats[] = {{"chosen by the plan", "auto"},
 constexpr Choice kDevices[] = {{"chosen", "auto"}, {"Vulkan", "vulkan"}, {"CPU", "cpu"}};
 
 template <size_t kCount>
-void drawChoices(const char* id, const Choice (&choices)[kCount], std::string* value) {
+void combo(const char* id, const Choice (&choices)[kCount], std::string* value) {
   const auto now = std::find_if(std::begin(choices), std::end(choices),
                                 [&](const Choice& choice) { return *value == choice.value; });
   if (ImGui::BeginCombo(id, now == std::end(choices) ? value->c_str() : now->name)) {
@@ -169,9 +169,9 @@ void MemoryPanel::drawChoices(const Context& context) {
     ImGui::SetTooltip("tokens; 0: the largest that fits");
   }
   label("Cache");
-  drawChoices("##format", kFormats, &wanted_.kv);
+  combo("##format", kFormats, &wanted_.kv);
   label("Device");
-  drawChoices("##device", kDevices, &wanted_.device);
+  combo("##device", kDevices, &wanted_.device);
 }
 
 }  // namespace desktop
