@@ -170,10 +170,12 @@ CLI::Option* addFlagOf(CLI::App* command, const std::string& name, CommonOptions
                        const char* group) {
   const Json& row = optionRow(name);
   const std::string flag = "--" + row["flag"].get<std::string>();
-  const std::string help =
-      row["help"].get<std::string>() +
-      (isNumber(row) || wordsOf(row).empty() ? "" : ": " + joined(wordsOf(row))) +
-      " (default: " + row["default"].get<std::string>() + ")";
+  const Json words = isNumber(row) ? Json::array() : wordsOf(row);
+  const bool is_flag = row["type"] == "flag";
+  const std::string help = row["help"].get<std::string>() +
+                           (is_flag ? ""
+                                    : (words.empty() ? "" : ": " + joined(words)) +
+                                          " (default: " + row["default"].get<std::string>() + ")");
   const auto set = [&row, options, name, flag](std::string text) {
     if (const std::string why_not = checkValue(row, &text); !why_not.empty()) {
       throw CLI::ValidationError(flag, why_not);
