@@ -12,27 +12,32 @@
 namespace oriel_internal::test::test_settings {
 namespace {
 
-LoadOptions emptyLoad() {
-  LoadOptions options;
+struct Load : LoadOptions {
+  LoadLists lists;
+};
+
+Load emptyLoad() {
+  Load options;
   std::memset(static_cast<void*>(&options), 0, sizeof(options));
   return options;
 }
 
-Status give(LoadOptions* options, const char* name, const char* value, CapturedLog* log) {
+Status give(Load* options, const char* name, const char* value, CapturedLog* log) {
   const oriel_setting setting = {name, value};
-  return applySettings(OptionScope::kLoad, &setting, 1, log->log(), options, &options->lists);
+  return applySettings(OptionScope::kLoad, &setting, 1, log->log(),
+                       static_cast<LoadOptions*>(options), &options->lists);
 }
 
 std::string refusal(const char* name, const char* value) {
   CapturedLog log;
-  LoadOptions options = emptyLoad();
+  Load options = emptyLoad();
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, give(&options, name, value, &log).code()) << name << value;
   return log.errors();
 }
 
 std::string replyRefusal(const char* name, const char* value) {
   CapturedLog log;
-  oriel_generate_options options = {};
+  ReplyChoices options = {};
   const oriel_setting setting = {name, value};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             applySettings(OptionScope::kReply, &setting, 1, log.log(), &options, nullptr).code());
@@ -61,8 +66,9 @@ std::string someValue(const OptionRow& row) {
 TEST(Settings, every_row_takes_a_value_and_changes_its_fields_alone) {
   struct All {
     LoadOptions load;
+    LoadLists lists;
     SessionSettings session;
-    oriel_generate_options reply;
+    ReplyChoices reply;
   };
   for (size_t i = 0; i < kOptionCount; ++i) {
     const OptionRow& row = kOptions[i];
@@ -71,14 +77,14 @@ TEST(Settings, every_row_takes_a_value_and_changes_its_fields_alone) {
     void* const options = row.scope == OptionScope::kLoad      ? static_cast<void*>(&all.load)
                           : row.scope == OptionScope::kSession ? static_cast<void*>(&all.session)
                                                                : static_cast<void*>(&all.reply);
-    const size_t bytes = row.scope == OptionScope::kLoad      ? sizeof(oriel_options)
+    const size_t bytes = row.scope == OptionScope::kLoad      ? sizeof(all.load)
                          : row.scope == OptionScope::kSession ? sizeof(all.session)
                                                               : sizeof(all.reply);
     const std::string value = someValue(row);
     const oriel_setting setting = {row.name, value.c_str()};
     CapturedLog log;
     ASSERT_EQ(ORIEL_OK,
-              applySettings(row.scope, &setting, 1, log.log(), options, &all.load.lists).code())
+              applySettings(row.scope, &setting, 1, log.log(), options, &all.lists).code())
         << row.name << ": " << log.errors();
     std::vector<uint8_t> after(bytes);
     std::memcpy(after.data(), options, bytes);
@@ -94,7 +100,7 @@ TEST(Settings, every_row_takes_a_value_and_changes_its_fields_alone) {
 
 TEST(Settings, values_become_what_fields_say) {
   CapturedLog log;
-  LoadOptions options = emptyLoad();
+  Load options = emptyLoad();
   EXPECT_TRUE(give(&options, "memory", "300MB", &log).ok());
   EXPECT_EQ(300'000'000u, options.memory_bytes);
   EXPECT_TRUE(give(&options, "memory", "1.5GiB", &log).ok());
@@ -109,10 +115,10 @@ TEST(Settings, values_become_what_fields_say) {
   EXPECT_EQ(ORIEL_KV_INT8, options.k_format);
   EXPECT_EQ(ORIEL_KV_INT4, options.v_format);
   EXPECT_TRUE(give(&options, "device", "vulkan:2", &log).ok());
-  EXPECT_EQ(ORIEL_DEVICE_VULKAN, options.device);
+  EXPECT_EQ(DeviceKind::kVulkan, options.device);
   EXPECT_EQ(3u, options.device_number);
   EXPECT_TRUE(give(&options, "device", "cpu", &log).ok());
-  EXPECT_EQ(ORIEL_DEVICE_CPU, options.device);
+  EXPECT_EQ(DeviceKind::kCpu, options.device);
   EXPECT_EQ(0u, options.device_number);
   EXPECT_TRUE(give(&options, "calibration", "none", &log).ok());
   EXPECT_STREQ("", options.calibration_file);
@@ -126,7 +132,7 @@ TEST(Settings, values_become_what_fields_say) {
   EXPECT_TRUE(give(&options, "constraints", "true", &log).ok());
   EXPECT_EQ(1u, options.constraints);
 
-  oriel_generate_options reply = {};
+  ReplyChoices reply = {};
   const oriel_setting cold[] = {{"temperature", "0"}, {"min_p", "0"}, {"top_p", "0.9"}};
   EXPECT_TRUE(applySettings(OptionScope::kReply, cold, 3, log.log(), &reply, nullptr).ok());
   EXPECT_EQ(1u, reply.greedy);
@@ -138,7 +144,7 @@ TEST(Settings, values_become_what_fields_say) {
   EXPECT_TRUE(applySettings(OptionScope::kSession, chat, 2, log.log(), &session, nullptr).ok());
   EXPECT_EQ(1u, session.chat.no_thinking);
   EXPECT_EQ(0u, session.chat.thinking);
-  EXPECT_EQ(1u, session.session.split_turns);
+  EXPECT_EQ(1u, session.split_turns);
   EXPECT_EQ("", log.errors());
 }
 
