@@ -253,7 +253,9 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
     setFormats(&options, GetParam().k, GetParam().v);
     return options;
   }
-  uint32_t ring() const { return planOf(model_->loaded).count("ring_tokens"); }
+  uint32_t ring() const {
+    return static_cast<uint32_t>(planOf(model_->loaded).count("ring_tokens"));
+  }
   /// After a reply that ended where another token had been begun.
   void expectOneDropped(uint64_t asked) {
     const WatchingExecutor& executor = *model_->executor;
