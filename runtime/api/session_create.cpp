@@ -317,12 +317,6 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }
-  if (options.first_position > kMaxFirstPosition || options.assumed_tokens > kMaxFirstPosition) {
-    return model->log
-        .fail(ORIEL_ERROR_ARGUMENT,
-              "a session's first position is out of range: begin at 2^62 at most")
-        .code();
-  }
   if (options.forget_evicted != 0 && options.split_turns != 0) {
     return model->log
         .fail(ORIEL_ERROR_ARGUMENT,

@@ -32,8 +32,6 @@
 
 namespace oriel_internal::test {
 
-inline bool onVulkan() { return targetDevice() == ORIEL_DEVICE_VULKAN; }
-
 class KernelRig {
  public:
   /// Any 32-bit word the kernels would hardly write by themselves; what outputs hold before a run.

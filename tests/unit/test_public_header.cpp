@@ -25,7 +25,7 @@ TEST(PublicHeader, an_older_app_gets_defaults_for_fields_it_does_not_know) {
   oriel_options given = {};
   given.struct_size = offsetof(oriel_options, sink_tokens);  // an app that ends before it
   given.window_tokens = 7;
-  given.sink_tokens = 99;  // what happens to lie behind that app's struct
+  given.set("sinks", 99);  // what happens to lie behind that app's struct
   oriel_options read;
   ASSERT_TRUE(readOptions(&given, &read));
   EXPECT_EQ(7u, read.window_tokens);

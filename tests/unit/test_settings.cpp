@@ -39,56 +39,135 @@ std::string replyRefusal(const char* name, const char* value) {
   return log.errors();
 }
 
-// A value that the row allows, and is not its default.
-std::string someValue(const OptionRow& row) {
-  if (row.words != nullptr && row.type != OptionType::kCount && row.type != OptionType::kNumber) {
-    return row.words[0].word;
+struct All {
+  LoadOptions load;
+  SessionSettings session;
+  oriel_generate_options reply;
+};
+
+struct ByField {
+  const char* name;
+  const char* value;
+  void (*set)(All* all, const char* value);
+};
+
+#define SETS(name, value, statement)         \
+  {                                          \
+    name, value, [](All* a, const char* v) { \
+      (void)v;                               \
+      statement;                             \
+    }                                        \
   }
-  switch (row.type) {
-    case OptionType::kBytes:
-      return "64MiB";
-    case OptionType::kNumber:
-      return "0.5";
-    case OptionType::kList:
-      return "1,0,1";
-    case OptionType::kCount:
-      return row.most < 7 ? "1" : "7";
-    default:
-      return "text";
+
+// Each option, a value, and the fields that it stands for.
+const ByField kByField[] = {
+    SETS("memory", "64MiB", a->load.memory_bytes = 64u << 20),
+    SETS("window", "max", a->load.window_tokens = ORIEL_WINDOW_MAX),
+    SETS("sessions", "3", a->load.sessions = 3),
+    SETS("device", "cpu", a->load.device = ORIEL_DEVICE_CPU),
+    SETS("threads", "5", a->load.cpu_threads = 5),
+    SETS("cache_folder", "f", a->load.cache_dir = v),
+    SETS("system_prompt", "Hi", (a->load.system_prompt = v, a->load.system_prompt_bytes = 2)),
+    SETS("min_window", "9", a->load.min_window_tokens = 9),
+    SETS("sinks", "7", a->load.sink_tokens = 7),
+    SETS("kv", "k8v4", (a->load.k_format = ORIEL_KV_INT8, a->load.v_format = ORIEL_KV_INT4)),
+    SETS("state", "int8", a->load.state_format = ORIEL_STATE_INT8),
+    SETS("offload", "rows", a->load.on_file = ORIEL_ON_FILE_ROWS),
+    SETS("expert_slots", "7", a->load.expert_slots = 7),
+    SETS("checkpoints", "0", a->load.checkpoints = UINT32_MAX),
+    SETS("speculate", "4", a->load.draft_tokens = 4),
+    SETS("draft_model", "f", a->load.draft_model = v),
+    SETS("retrieval", "1MB", a->load.recall_bytes = 1000000),
+    SETS("retrieval_tokens", "64", a->load.recall_tokens = 64),
+    SETS("retrieval_folder", "f", a->load.recall_dir = v),
+    SETS("calibration", "f", a->load.calibration_file = v),
+    SETS("prefill_batch", "16", a->load.chunk_tokens = 16),
+    SETS("transcript", "4096", a->load.transcript_bytes = 4096),
+    SETS("constraints", "true", a->load.constraints = 1),
+    SETS("session_windows", "9,8",
+         (a->load.session_windows = a->load.lists.session_windows,
+          a->load.session_window_count = 2)),
+    SETS("prefix_tokens", "7", a->load.prefix_tokens = 7),
+    SETS("prefix_file", "f", a->load.prefix_file = v),
+    SETS("activation_bits", "8", a->load.activation_bits = 8),
+    SETS("device_timeout_ms", "9", a->load.device_timeout_ms = 9),
+    SETS("device_test", "never", a->load.device_test = ORIEL_DEVICE_TEST_NEVER),
+    SETS("enable_features", "f", a->load.enabled_features = v),
+    SETS("disable_features", "f", a->load.disabled_features = v),
+    SETS("window_shares", "1,2",
+         (a->load.window_shares = a->load.lists.window_shares, a->load.window_share_count = 2)),
+    SETS("f16_layers", "0,1",
+         (a->load.f16_layers = a->load.lists.f16_layers, a->load.f16_layer_count = 2)),
+    SETS("template", "gemma3", a->session.chat.chat_template = v),
+    SETS("thinking", "on", a->session.chat.thinking = 1),
+    SETS("tools", "[]", (a->session.chat.tools = v, a->session.chat.tools_bytes = 2)),
+    SETS("documents", "[]", (a->session.chat.documents = v, a->session.chat.documents_bytes = 2)),
+    SETS("template_variables", "{}",
+         (a->session.chat.variables = v, a->session.chat.variables_bytes = 2)),
+    SETS("date", "20260102", a->session.chat.date = 20260102),
+    SETS("evict", "tokens", a->session.session.split_turns = 1),
+    SETS("forget", "true", a->session.session.forget_evicted = 1),
+    SETS("session_window", "9", a->session.session.window_tokens = 9),
+    SETS("max_tokens", "9", a->reply.max_tokens = 9),
+    SETS("temperature", "0.5", a->reply.temperature = 0.5f),
+    SETS("seed", "18446744073709551615", a->reply.seed = UINT64_MAX),
+    SETS("schema", "{}", (a->reply.json_schema = v, a->reply.json_schema_bytes = 2)),
+    SETS("grammar", "ab", (a->reply.grammar = v, a->reply.grammar_bytes = 2)),
+    SETS("tool_choice", "required", a->reply.tool_choice = ORIEL_TOOLS_REQUIRED),
+    SETS("greedy", "true", a->reply.greedy = 1),
+    SETS("top_k", "0", a->reply.top_k = UINT32_MAX),
+    SETS("top_p", "0.5", a->reply.top_p = 0.5f),
+    SETS("min_p", "0", a->reply.min_p = -1.0f),
+    SETS("repeat_penalty", "1.5", a->reply.repeat_penalty = 1.5f),
+    SETS("presence_penalty", "-2", a->reply.presence_penalty = -2.0f),
+    SETS("frequency_penalty", "2", a->reply.frequency_penalty = 2.0f),
+    SETS("repeat_window", "9", a->reply.repeat_window = 9),
+    SETS("min_tokens", "9", a->reply.min_tokens = 9),
+    SETS("ignore_stop", "true", a->reply.ignore_stop = 1),
+    SETS("trigger", "t", a->reply.trigger = v),
+    SETS("top_logprobs", "3", (a->reply.logprobs = 1, a->reply.top_logprobs = 3)),
+    SETS("draft", "never", a->reply.draft = ORIEL_DRAFT_NEVER),
+};
+
+const ByField* byField(const OptionRow& row) {
+  for (const ByField& one : kByField) {
+    if (std::strcmp(one.name, row.name) == 0) {
+      return &one;
+    }
   }
+  return nullptr;
 }
 
-TEST(Settings, every_row_takes_a_value_and_changes_its_fields_alone) {
-  struct All {
-    LoadOptions load;
-    SessionSettings session;
-    oriel_generate_options reply;
-  };
+void* structOf(OptionScope scope, All* all) {
+  return scope == OptionScope::kLoad      ? static_cast<void*>(&all->load)
+         : scope == OptionScope::kSession ? static_cast<void*>(&all->session)
+                                          : static_cast<void*>(&all->reply);
+}
+
+TEST(Settings, every_row_sets_what_its_fields_set) {
+  EXPECT_EQ(kOptionCount, sizeof(kByField) / sizeof(kByField[0]));
   for (size_t i = 0; i < kOptionCount; ++i) {
     const OptionRow& row = kOptions[i];
+    const ByField* const expected = byField(row);
+    ASSERT_NE(nullptr, expected) << row.name;
     All all;
-    std::memset(static_cast<void*>(&all), 0xAB, sizeof(all));
-    void* const options = row.scope == OptionScope::kLoad      ? static_cast<void*>(&all.load)
-                          : row.scope == OptionScope::kSession ? static_cast<void*>(&all.session)
-                                                               : static_cast<void*>(&all.reply);
-    const size_t bytes = row.scope == OptionScope::kLoad      ? sizeof(oriel_options)
-                         : row.scope == OptionScope::kSession ? sizeof(all.session)
-                                                              : sizeof(all.reply);
-    const std::string value = someValue(row);
-    const oriel_setting setting = {row.name, value.c_str()};
+    std::memset(static_cast<void*>(&all), 0, sizeof(all));
+    const oriel_setting setting = {row.name, expected->value};
     CapturedLog log;
-    ASSERT_EQ(ORIEL_OK,
-              applySettings(row.scope, &setting, 1, log.log(), options, &all.load.lists).code())
+    ASSERT_TRUE(
+        applySettings(row.scope, &setting, 1, log.log(), structOf(row.scope, &all), &all.load.lists)
+            .ok())
         << row.name << ": " << log.errors();
-    std::vector<uint8_t> after(bytes);
-    std::memcpy(after.data(), options, bytes);
-    size_t changed = 0;
-    for (const uint8_t byte : after) {
-      changed += byte != 0xAB ? 1 : 0;
-    }
-    EXPECT_GE(changed, 1u) << row.name;
-    EXPECT_LE(changed, 16u) << row.name;
-    EXPECT_NE(0xAB, after[row.offset]) << row.name;
+    const auto bytesOf = [](const All& one) {
+      return std::vector<uint8_t>(reinterpret_cast<const uint8_t*>(&one),
+                                  reinterpret_cast<const uint8_t*>(&one) + sizeof(one));
+    };
+    const std::vector<uint8_t> by_name = bytesOf(all);
+    const SettingLists lists = all.load.lists;
+    std::memset(static_cast<void*>(&all), 0, sizeof(all));
+    expected->set(&all, expected->value);
+    all.load.lists = lists;
+    EXPECT_EQ(by_name, bytesOf(all)) << row.name;
   }
 }
 
