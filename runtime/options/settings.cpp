@@ -104,6 +104,10 @@ bool readWhole(const char* text, const char** end, uint64_t* value) {
   return at != text;
 }
 
+uint64_t mostOf(const OptionRow& row) {
+  return row.most < 18446744073709551615.0 ? static_cast<uint64_t>(row.most) : UINT64_MAX;
+}
+
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool sameWord(const char* a, const char* b) {
@@ -263,7 +267,7 @@ class Setting {
     } else if (row_.type == OptionType::kBytes ? !readBytes(value_, &value)
                                                : !readWhole(value_, &end, &value) || *end != '\0') {
       return false;
-    } else if (static_cast<double>(value) < row_.least || static_cast<double>(value) > row_.most) {
+    } else if (static_cast<double>(value) < row_.least || value > mostOf(row_)) {
       return false;
     }
     const auto small = static_cast<uint32_t>(value);

@@ -17,7 +17,9 @@ TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_log
     SCOPED_TRACE(c.top_k);
     ReplyOptions sampling = options();
     sampling.greedy = c.greedy;
-    sampling.set("top_k", c.top_k);
+    if (c.top_k != 0) {
+      sampling.set("top_k", c.top_k);
+    }
     sampling.set("repeat_penalty", c.repeat_penalty);
     model_->executor->hidden = false;
     const std::vector<int32_t> ids = draw(sampling);
