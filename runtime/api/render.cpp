@@ -177,6 +177,13 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
   const char* const text = bytes != 0 ? json : "[]";
   Status status = parseJson(text, bytes != 0 ? bytes : 2, "the messages", model.log, &scratch,
                             &conversation.json);
+  if (status.ok() && conversation.json->isObject()) {
+    JsonBuilder make(&scratch);
+    JsonMade* const list = make.list();
+    make.append(list, make.copyOf(*conversation.json));
+    conversation.json = list;
+    status = list != nullptr ? kOk : outOfMemory(model.log, bytes);
+  }
   if (status.ok() && !conversation.json->isArray()) {
     status = model.log.fail(ORIEL_ERROR_ARGUMENT,
                             "the messages are no list: write [{\"role\": \"user\", \"content\": "

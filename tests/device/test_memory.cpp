@@ -136,27 +136,28 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
     uint32_t window, sinks, chunk;
     oriel_kv_format k, v;
   };
+  constexpr uint32_t kDefault = UINT32_MAX;  // of sinks
   std::vector<Case> cases = {
-      {testModel("q4_0"), 1000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO},
+      {testModel("q4_0"), 1000000, 0, kDefault, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO},
       {testModel("mha"), 64u << 20, 100, 7, 33, ORIEL_KV_F16, ORIEL_KV_F16},
-      {kTrained, 12000001, 0, UINT32_MAX, 0, ORIEL_KV_F16, ORIEL_KV_F16},
+      {kTrained, 12000001, 0, 0, 0, ORIEL_KV_F16, ORIEL_KV_F16},
       {ORIEL_TEST_DATA "/models/gemma3.gguf", 5000000, 50, 4, 9, ORIEL_KV_INT8, ORIEL_KV_INT4},
   };
   if (!onVulkan()) {
     for (const char* name : {"f32", "f16", "bf16", "q8_0", "q4_0", "mha", "mqa"}) {
-      cases.push_back({testModel(name), 5000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
+      cases.push_back({testModel(name), 5000000, 0, kDefault, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
       cases.push_back({testModel(name), 64u << 20, 1, 1, 1, ORIEL_KV_F16, ORIEL_KV_F16});
       cases.push_back({testModel(name), 64u << 20, 3000, 50, 512, ORIEL_KV_INT8, ORIEL_KV_INT4});
       cases.push_back(
-          {testModel(name), 64u << 20, 129, UINT32_MAX, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
+          {testModel(name), 64u << 20, 129, 0, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
     }
     for (const char* name : {"gemma3", "qwen3", "smollm3", "phi3", "llama3-rope"}) {
       const std::string path = std::string(ORIEL_TEST_DATA "/models/") + name + ".gguf";
-      cases.push_back({path, 5000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
+      cases.push_back({path, 5000000, 0, kDefault, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
       cases.push_back({path, 64u << 20, 7, 1, 3, ORIEL_KV_INT8, ORIEL_KV_INT4});
-      cases.push_back({path, 64u << 20, 300, UINT32_MAX, 17, ORIEL_KV_INT4, ORIEL_KV_F16});
+      cases.push_back({path, 64u << 20, 300, 0, 17, ORIEL_KV_INT4, ORIEL_KV_F16});
     }
-    cases.push_back({kTrained, 1u << 30, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
+    cases.push_back({kTrained, 1u << 30, 0, kDefault, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
   }
   for (const Case& c : cases) {
     SCOPED_TRACE(c.path + " in " + std::to_string(c.memory_bytes) + " bytes, window " +
@@ -165,7 +166,9 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
     CapturedLog log;
     Options options = budgetOptions(ledger, &log, c.memory_bytes);
     options.window_tokens = c.window;
-    options.set("sinks", c.sinks);
+    if (c.sinks != kDefault) {
+      options.set("sinks", c.sinks);
+    }
     options.set("prefill_batch", c.chunk);
     setFormats(&options, c.k, c.v);
     expectExactly(c.path, options, ledger, 10);
@@ -232,23 +235,31 @@ TEST(Memory, a_load_stopped_by_the_app_gives_everything_back) {
 }
 
 /// A conversation that runs past a small window, a reset, and `text_bytes` (up to 2000) of a new one.
+// Everything that can be asked of a reply: none of it ends this one.
+const ReplyOptions& talkOptions() {
+  static const ReplyOptions made = [] {
+    ReplyOptions options;
+    options.seed = 5;
+    options.set("ignore_stop", true);
+    options.set("repeat_penalty", 1.1f);
+    static const char* const stops[] = {"Nobody says this.", "\xE2\x82\xAC\xE2\x82\xAC"};
+    options.stop = stops;
+    options.stop_count = 2;
+    addBiases(&options, {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}});
+    options.set("presence_penalty", 0.2f);
+    options.set("frequency_penalty", 0.1f);
+    options.set("repeat_window", 256);
+    options.set("min_tokens", 3);
+    options.set("top_logprobs", 20);
+    return options;
+  }();
+  return made;
+}
+
 void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
-  ReplyOptions options;
+  oriel_reply_options options = talkOptions();
   options.max_tokens = decode_tokens;
-  options.seed = 5;
-  options.set("ignore_stop", true);
-  options.set("repeat_penalty", 1.1f);
   oriel_session* session = loaded.session.get();
-  // Everything that can be asked of a reply: none of it ends this one.
-  static const char* const stops[] = {"Nobody says this.", "\xE2\x82\xAC\xE2\x82\xAC"};
-  options.stop = stops;
-  options.stop_count = 2;
-  addBiases(&options, {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}});
-  options.set("presence_penalty", 0.2f);
-  options.set("frequency_penalty", 0.1f);
-  options.set("repeat_window", 256);
-  options.set("min_tokens", 3);
-  options.set("top_logprobs", 20);
   static char message[2001];
   for (size_t i = 0; i < 2000; ++i) {
     message[i] = i % 7 == 6 ? ' ' : static_cast<char>('a' + i % 26);
@@ -297,6 +308,7 @@ TEST(Memory, generating_takes_nothing_from_the_heap) {
     std::free(block);
     ASSERT_EQ(1u, count.calls()) << "the counter does not count";
   }
+  (void)talkOptions();
   const MallocCount count;
   talk(loaded, 300, 2000);
   EXPECT_EQ(0u, count.calls());
