@@ -55,7 +55,7 @@ ReplyOptions greedily(uint32_t tokens) {
   options.max_tokens = tokens;
   options.greedy = 1;
   options.seed = 1;  // which snapshots have, too
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   return options;
 }
 
@@ -145,7 +145,7 @@ oriel_status reply(World& world, const ReplyOptions& options) {
 
 oriel_status answer(World& world) {
   ReplyOptions options = greedily(4);
-  options.ignore_stop = 0;
+  options.set("ignore_stop", false);
   options.schema = kSchema;
   return reply(world, options);
 }

@@ -138,7 +138,7 @@ void planWith(const char* calibration, CalibrationFault fault) {
               (status == ORIEL_OK && fault == CalibrationFault::kNone))
       << status;
   if (status == ORIEL_OK) {
-    EXPECT_EQ(1u, plan.calibrated);
+    EXPECT_EQ(1u, plan.all.at("calibrated"));
     EXPECT_TRUE(std::isfinite(plan.loss_nats)) << plan.loss_nats;
   }
 }

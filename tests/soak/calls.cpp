@@ -241,7 +241,7 @@ void Soak::givenBack() {
                      [&] { return oriel_trim(model_, level, folder); }) == ORIEL_OK) {
     oriel_resident resident = sized<oriel_resident>();
     (void)oriel_model_get_resident(model_, &resident);
-    ledger_.check("what stays is what was said", resident.total_bytes <= plan_.trim_bytes[level],
+    ledger_.check("what stays is what was said", resident.total_bytes <= plan_.trimBytes(level),
                   std::to_string(resident.total_bytes));
   }
   if (ledger_.expect("resume", {}, [&] { return oriel_resume(model_, nullptr, nullptr); }) ==
