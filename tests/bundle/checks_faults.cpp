@@ -89,7 +89,7 @@ void checkDamagedCache(const Device& device, CheckList* list) {
   const std::string folder = device.scratch + "/pipelines";
   fs::create_directories(fs::u8path(folder));
   Options options = device.options();
-  options.cache_dir = folder.c_str();
+  options.cache_folder = folder.c_str();
   const std::vector<int32_t> ids = test::someIds(20, 384);
   const auto want = evaluate(open(device.model(kModel), options), ids);
   int files = 0;
@@ -129,7 +129,7 @@ void checkCancel(const Device& device, CheckList* list) {
     return 0;
   };
   ReplyOptions options = test::greedyOptions(kManyTokens);
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   const oriel_status status =
       oriel_session_generate(loaded.session.get(), &options, on_token, &started, nullptr);
   if (started.canceller.joinable()) {
@@ -147,8 +147,8 @@ void checkCancel(const Device& device, CheckList* list) {
 
 void checkFaults(const Device& device, CheckList* list) {
   const std::string group = "faults";
-  const auto refused = [&](const std::string& name, const std::string& path,
-                           const Options& options, oriel_status wanted) {
+  const auto refused = [&](const std::string& name, const std::string& path, const Options& options,
+                           oriel_status wanted) {
     list->run(group, name, [&] { list->status(tryToLoad(path, options), wanted); });
   };
   refused("a file that is not there", device.scratch + "/none.gguf", device.options(),
@@ -169,8 +169,7 @@ void checkFaults(const Device& device, CheckList* list) {
   options.memory_bytes = 100000;
   refused("too little memory", device.model(kModel), options, ORIEL_ERROR_MEMORY_BUDGET);
   options = device.options();
-  options.device = "vulkan";
-  options.device_number = 99;
+  options.device = "vulkan:98";
   refused("a device that is not there", device.model(kModel), options, ORIEL_ERROR_NO_DEVICE);
 
   list->run(group, "memory that is refused", [&] { checkRefusedMemory(device, list); });

@@ -23,10 +23,11 @@ void clearLastError() { last_error.clear(); }
 Options Device::options() const {
   Options options;
   options.memory_bytes = 256u << 20;
-  options.device = kind;
-  options.device_number = number;
-  options.device_timeout_ms = test::deviceTimeoutMs();
-  options.disabled_features = disabled.c_str();
+  options.device = option.c_str();
+  options.set("device_timeout_ms", test::deviceTimeoutMs());
+  if (!disabled.empty()) {
+    options.set("disable_features", disabled);
+  }
   options.log = keepError;
   return options;
 }
@@ -57,20 +58,20 @@ std::vector<float> logits(const Loaded& loaded) {
 }
 
 void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
-  require(oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr), "appending");
+  require(oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr),
+          "appending");
 }
 
 std::vector<std::vector<float>> evaluate(const Loaded& loaded, const std::vector<int32_t>& ids) {
   std::vector<std::vector<float>> rows;
-  require(
-      oriel_session_append(loaded.session.get(), ids.data(), ids.size(), test::keepRow, &rows),
-      "evaluating");
+  require(oriel_session_append(loaded.session.get(), ids.data(), ids.size(), test::keepRow, &rows),
+          "evaluating");
   return rows;
 }
 
 std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens) {
   ReplyOptions options = test::greedyOptions(tokens);
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   std::vector<int32_t> ids;
   require(oriel_session_generate(loaded.session.get(), &options, test::keepId, &ids, nullptr),
           "generating");

@@ -10,14 +10,16 @@
 namespace oriel_internal::bundle {
 
 using test::Loaded;
+using test::Options;
+using test::ReplyOptions;
+using test::SessionOptions;
 
 struct Device {
-  const char* kind = "cpu";
-  uint32_t number = 0;   ///< as in Options.device_number
-  std::string data;      ///< the bundle's folder
-  std::string scratch;   ///< a folder of this run's own, removed at the end
-  std::string disabled;  ///< optional Vulkan features to do without, as in Options
-  std::string only;      ///< a group, or a group/ and how a model's name begins; "": everything
+  std::string option = "cpu";  ///< as in Options.device
+  std::string data;            ///< the bundle's folder
+  std::string scratch;         ///< a folder of this run's own, removed at the end
+  std::string disabled;        ///< optional Vulkan features to do without, as in Options
+  std::string only;  ///< a group, or a group/ and how a model's name begins; "": everything
 
   std::string model(const std::string& name) const { return data + "/models/" + name + ".gguf"; }
   bool wants(const std::string& group) const {

@@ -95,36 +95,19 @@ Json system() {
   return {{"os", os}, {"processor", processor}, {"pointer_bits", 8 * sizeof(void*)}};
 }
 
-std::vector<oriel_device_info> listDevices() {
-  std::vector<oriel_device_info> devices(32);
-  for (oriel_device_info& device : devices) {
-    device = {};
-    device.struct_size = sizeof(device);
-  }
-  size_t needed = 0;
-  require(oriel_device_list(nullptr, nullptr, devices.data(), devices.size(), &needed),
-          "listing devices");
-  devices.resize(needed);
-  return devices;
-}
-
-Json describe(const oriel_device_info& info, size_t index) {
-  const bool is_cpu = std::strcmp(info.kind, "cpu") == 0;
-  return {{"option", is_cpu ? "cpu" : "vulkan:" + std::to_string(index)},
-          {"name", info.name},
-          {"driver", info.driver},
-          {"kind", info.kind},
-          {"usable", info.usable != 0},
-          {"reason", info.reason},
-          {"features", info.features},
-          {"memory_bytes", info.memory_bytes}};
-}
-
 Json listAsJson() {
+  std::vector<char> text(1 << 16);
+  size_t needed = 0;
+  require(oriel_device_describe(nullptr, 0, text.data(), text.size(), &needed), "listing devices");
   Json list = Json::array();
-  const std::vector<oriel_device_info> devices = listDevices();
-  for (size_t i = 0; i < devices.size(); ++i) {
-    list.push_back(describe(devices[i], i));
+  for (const Json& device : Json::parse(text.data())["devices"]) {
+    Json entry = {{"option", device["kind"] == "cpu" ? std::string("cpu")
+                                                     : "vulkan:" + std::to_string(list.size())}};
+    for (const char* name :
+         {"name", "driver", "kind", "usable", "reason", "features", "memory_bytes"}) {
+      entry[name] = device.at(name);
+    }
+    list.push_back(entry);
   }
   return list;
 }
@@ -133,10 +116,7 @@ Json listAsJson() {
 Json chooseDevice(const std::string& option, Device* device) {
   for (const Json& entry : listAsJson()) {
     if (entry["option"] == option) {
-      if (option != "cpu") {
-        device->kind = "vulkan";
-        device->number = 1 + static_cast<uint32_t>(std::stoul(option.substr(7)));
-      }
+      device->option = option;
       return entry;
     }
   }
@@ -155,9 +135,8 @@ void checkOnly(const Device& device) {
 /// The library reads the names with all other options, for any model.
 void checkDisabled(const Device& device) {
   const Options options = device.options();
-  oriel_plan plan = ORIEL_PLAN_INIT;
-  if (oriel_plan_shape("llama-3.2-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan) ==
-      ORIEL_ERROR_ARGUMENT) {
+  size_t needed = 0;
+  if (oriel_shape_describe("llama-3.2-1b", &options, nullptr, 0, &needed) == ORIEL_ERROR_ARGUMENT) {
     throw WrongUsage(lastError());
   }
 }

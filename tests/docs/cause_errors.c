@@ -19,10 +19,22 @@ static void say(oriel_status status) {
 }
 
 static oriel_options base(void) {
-  oriel_options options = {.struct_size = sizeof(options), .memory_bytes = 16u << 20, .log = onLog};
-  options.device = ORIEL_DEVICE_CPU;
-  options.cpu_threads = 1;
+  oriel_options options = ORIEL_OPTIONS_INIT;
+  options.memory_bytes = 16u << 20;
+  options.log = onLog;
+  options.device = "cpu";
+  options.threads = 1;
   return options;
+}
+
+static oriel_setting setting;
+
+/* One option by name. */
+static void set(oriel_options* options, const char* name, const char* value) {
+  setting.name = name;
+  setting.value = value;
+  options->settings = &setting;
+  options->setting_count = 1;
 }
 
 /* A load that must fail. */
@@ -52,22 +64,20 @@ static void loading(const char* model, const char* folder) {
   options.memory_bytes = 1u << 20;
   refuse(model, options);
   options = base();
-  options.sink_tokens = 8;
   options.window_tokens = 5000000;
   refuse(model, options);
   options = base();
   options.window_tokens = 200;
-  options.pinned_tokens = 300;
+  set(&options, "sinks", "2000");
   refuse(model, options);
   options = base();
-  options.device = ORIEL_DEVICE_VULKAN;
-  options.device_number = 99;
+  options.device = "vulkan:98";
   refuse(model, options);
   options = base();
   options.progress = stopLoading;
   refuse(model, options);
   options = base();
-  options.disabled_features = "warp_drive";
+  set(&options, "disable_features", "warp_drive");
   refuse(model, options);
 }
 
@@ -89,10 +99,10 @@ static void damaged(const char* model, const char* folder) {
 
 static void tooSlow(const char* model) {
   oriel_options options = base();
-  oriel_speed speed = {.struct_size = sizeof(speed)};
-  if (oriel_speed_measure(model, &options, &speed) != ORIEL_OK) exit(2);
+  oriel_speed speed = ORIEL_INIT(oriel_speed);
+  if (oriel_speed_measure(model, NULL, 0, &options, &speed) != ORIEL_OK) exit(2);
   options.speed = &speed;
-  options.min_tokens_per_s = 1e9;
+  set(&options, "min_speed", "1e9");
   refuse(model, options);
 }
 
@@ -132,16 +142,16 @@ static void talking(const char* path, const char* folder) {
   say(oriel_session_generate(session, NULL, NULL, NULL, NULL));
   say(oriel_chat_add(session, "wizard", "Hi", 2));
   say(oriel_chat_add(session, "user", "\xff", 1));
-  const oriel_generate_options schema = {
-      .struct_size = sizeof(schema), .json_schema = "{}", .json_schema_bytes = 2};
+  oriel_reply_options schema = ORIEL_REPLY_OPTIONS_INIT;
+  schema.schema = "{}";
   if (oriel_chat_add(session, "user", "Hello!", 6) != ORIEL_OK) exit(2);
   say(oriel_chat_reply(session, &schema, NULL, NULL, NULL));
   say(oriel_chat_reply(session, NULL, callBack, session, NULL));
-  say(goBackTo(session, 100000));
+  say(oriel_session_go_back(session, ORIEL_BACK_TO_POSITION, 100000, NULL, 0));
   for (int i = 0; i < 20; ++i) {
     if (oriel_session_append_text(session, "The fox met the bear. ", 22, 0) != ORIEL_OK) exit(2);
   }
-  say(goBackTo(session, 20));
+  say(oriel_session_go_back(session, ORIEL_BACK_TO_POSITION, 20, NULL, 0));
   char small[16];
   size_t needed = 0;
   say(oriel_snapshot_save(session, small, sizeof(small), &needed));

@@ -146,7 +146,7 @@ std::vector<Fault> Runner::faults() const {
       }
     }
   }
-  if (device_.kind == "vulkan") {
+  if (device_.vulkan) {
     for (const VulkanCall& call : vulkanCalls()) {
       if (call.name == "vkDestroyInstance") {
         continue;  // without it nobody can destroy the instance that was made
@@ -178,7 +178,7 @@ std::vector<int32_t> Runner::proof() {
   options.max_tokens = 4;
   options.greedy = 1;
   options.seed = 1;
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   const auto keep = [](const oriel_token_event* event, void* user) {
     static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
     return 0;
@@ -299,7 +299,7 @@ Outcome Runner::run(const Fault& fault) {
   }
   const Twin& twin = twins_[fault.phase];
   Right right = rightOf(fault);
-  if (device_.kind == "vulkan" && fault.kind == FaultKind::kAllocation &&
+  if (device_.vulkan && fault.kind == FaultKind::kAllocation &&
       is(fault.phase, "load")) {
     right.may_go_on = true;  // its kernels are tested, and used untested where that cannot be
   }

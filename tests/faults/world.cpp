@@ -55,7 +55,7 @@ ReplyOptions greedily(uint32_t tokens) {
   options.max_tokens = tokens;
   options.greedy = 1;
   options.seed = 1;  // which snapshots have, too
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   return options;
 }
 
@@ -71,11 +71,13 @@ oriel_status loadAnew(World& world) {
 }
 
 oriel_status describe(World& world) {
-  oriel_file_info info = ORIEL_INIT(oriel_file_info);
-  oriel_status status = oriel_inspect(world.device.model.c_str(), &world.options, &info);
+  std::vector<char> json(1 << 16);
+  size_t needed = 0;
+  oriel_status status = oriel_file_describe(world.device.model.c_str(), &world.options, json.data(),
+                                            json.size(), &needed);
   // As an app has a file that a user picked.
   const std::string handed = "/dev/fd/" + std::to_string(world.model_descriptor);
-  status = status != ORIEL_OK ? status : oriel_inspect(handed.c_str(), &world.options, &info);
+  status = status != ORIEL_OK ? status : oriel_file_describe(handed.c_str(), &world.options, json.data(), json.size(), &needed);
   if (status != ORIEL_OK) {
     return status;
   }
@@ -117,13 +119,12 @@ constexpr char kSchema[] = R"({"type": "object", "properties": {
 
 // A message that was not added is as if it had never been said.
 oriel_status chat(World& world) {
-  oriel_transcript_info said = ORIEL_INIT(oriel_transcript_info);
-  (void)oriel_transcript_get_info(world.session, &said);
+  const uint32_t said = world.session->session->transcript().messages();
   const std::string word(1500, 'a');  // what it takes to encode it is borrowed
-  const oriel_status status = said.messages != 0
+  const oriel_status status = said != 0
                                   ? ORIEL_OK
                                   : oriel_chat_add(world.session, "user", word.data(), word.size());
-  if (status != ORIEL_OK || said.messages > 1) {
+  if (status != ORIEL_OK || said > 1) {
     return status;
   }
   constexpr char kMessage[] = "[{\"role\": \"user\", \"content\": \"Hello\"}]";
@@ -145,7 +146,7 @@ oriel_status reply(World& world, const ReplyOptions& options) {
 
 oriel_status answer(World& world) {
   ReplyOptions options = greedily(4);
-  options.ignore_stop = 0;
+  options.set("ignore_stop", false);
   options.schema = kSchema;
   return reply(world, options);
 }
@@ -188,14 +189,14 @@ oriel_status convert(World& world) {
   std::vector<char> text(8192);
   size_t needed = 0;
   const std::string word(1500, 'b');
-  const oriel_message message = {"user", word.data(), word.size()};
+  const std::string message = R"({"role": "user", "content": ")" + word + "\"}";
   constexpr char kJson[] = "[{\"role\": \"user\", \"content\": \"Hello\"}]";
   const auto part = [](const oriel_part*, void*) { return 0; };
   oriel_status status =
       oriel_tokenize(world.model, word.data(), word.size(), 0, ids.data(), ids.size(), &needed);
   status = status != ORIEL_OK
                ? status
-               : oriel_render_tokens(world.model, nullptr, &message, 1, 1, ORIEL_TEXT_BOS,
+               : oriel_render_tokens(world.model, nullptr, message.data(), message.size(), ORIEL_RENDER_PROMPT | ORIEL_TEXT_BOS,
                                      ids.data(), ids.size(), &needed);
   status = status != ORIEL_OK ? status
                               : oriel_render(world.model, nullptr, kJson, sizeof(kJson) - 1, ORIEL_RENDER_PROMPT, text.data(), text.size(), &needed);
@@ -235,7 +236,7 @@ oriel_status reset(World& world) { return oriel_session_reset(world.session); }
 
 // A driver says so in the middle of a step; the CPU never is, and is only called lost.
 oriel_status lose(World& world) {
-  if (world.device.kind == "cpu") {
+  if (!world.device.vulkan) {
     world.model->device_lost = true;
     world.session->lost = true;
     return ORIEL_OK;
@@ -249,9 +250,8 @@ oriel_status lose(World& world) {
 
 // On the kind of device that was lost: else whatever fails would only be the reason to take another.
 oriel_status recover(World& world) {
-  oriel_recover_options options = ORIEL_INIT(oriel_recover_options);
-  options.device = world.device.kind;
-  return oriel_session_recover(world.session, &options, nullptr);
+  return oriel_session_recover(world.session, world.device.vulkan ? "vulkan" : "cpu", 0, nullptr,
+                               nullptr, nullptr);
 }
 
 oriel_status destroy(World& world) {
@@ -267,7 +267,7 @@ oriel_status destroy(World& world) {
 
 const std::vector<Phase>& phases() {
   static const std::vector<Phase> all = {
-      {"describe", {}, describe, false, "`oriel_inspect`, `oriel_plan_file`"},
+      {"describe", {}, describe, false, "`oriel_file_describe`, `oriel_plan_file`"},
       {"load", {}, loadAnew, false, "`oriel_model_load`, the cache folder is empty"},
       {"load again", {"load"}, load, false, "`oriel_model_load`, with what the first load kept"},
       {"create", {"load"}, create, false, "`oriel_session_create`"},
@@ -341,31 +341,28 @@ World::World(const Device& on)
     : device(on), model_descriptor(::open(on.model.c_str(), O_RDONLY | O_CLOEXEC)) {
   FileFaults::all().know(model_descriptor, "model");
   clearFolders();
-  options.struct_size = sizeof(options);
   options.memory_bytes = 64u << 20;
   // On the CPU as long that the cache has whole large pages.
-  options.window_tokens = device.kind == "cpu" ? 4096 : 200;
-  options.chunk_tokens = kBatch;
+  options.window_tokens = !device.vulkan ? 4096 : 200;
+  options.set("prefill_batch", kBatch);
   if (device.recall) {
     options.window_tokens = kRecallWindow;
-    options.sink_tokens = kRecallSinks;
-    options.recall_bytes = 4u << 20;
-    options.recall_tokens = 48;
-    recall_ = path("recall");
-    options.recall_dir = recall_.c_str();
+    options.set("sinks", kRecallSinks);
+    options.set("retrieval", 4u << 20).set("retrieval_tokens", 48);
+    options.set("retrieval_folder", path("recall"));
   }
   options.set("kv", "f16");
-  options.device = device.kind;
-  options.device_timeout_ms = device.timeout_ms;
-  options.on_file = device.on_file;
+  options.device = device.vulkan ? "vulkan" : "cpu";
+  options.set("device_timeout_ms", device.timeout_ms);
+  options.set("offload", device.on_file);
   options.sessions = 2;
-  options.constraints = 1;
-  options.transcript_bytes = 8192;
+  options.set("constraints", true);
+  options.set("transcript", 8192);
   options.log = log.log().callback;
   options.log_user = log.log().user;
   options.allocator = ledger.allocator();
   cache_ = path("cache");
-  options.cache_dir = cache_.c_str();
+  options.cache_folder = cache_.c_str();
 }
 
 World::~World() {

@@ -8,12 +8,13 @@
 #include "oriel/advanced.h"
 #include "support/captured_log.h"
 #include "support/ledger.h"
+#include "support/options.h"
 
 namespace oriel_internal::test {
 
 /// What a matrix runs on.
 struct Device {
-  const char* kind = "cpu";
+  bool vulkan = false;  ///< else the CPU
   std::string model;
   const char* on_file = "none";
   bool recall = false;  ///< turns that left the window come back

@@ -78,7 +78,7 @@ void checkLiterals(const test::Piece& piece, const std::string& said) {
 void renderWhole(const ChatTemplate& chat, const ChatOptions& options,
                  const std::vector<test::ChatMessage>& messages, bool generation) {
   Watch watch;
-  const std::vector<oriel_message> list = test::messageList(messages);
+  const std::vector<oriel_internal::ChatMessage> list = test::messageList(messages);
   std::vector<TextRange> ranges(2 * list.size() + 1);
   RenderedConversation out;
   const auto render = [&] {

@@ -25,15 +25,21 @@ const std::vector<uint8_t>& targetBytes() {
   return bytes;
 }
 
+using test::Options;
+using test::ReplyOptions;
+
 Options optionsOf(uint32_t choices, const char* draft, Watch* watch) {
   Options options;
   options.device = "cpu";
-  options.cpu_threads = 1;
+  options.threads = 1;
   options.memory_bytes = (choices & 1) != 0 ? kMemory : 2 << 20;
   options.window_tokens = (choices & 2) != 0 ? 24 : 100;
-  setFormats(&options, static_cast<oriel_kv_format>((choices >> 2) % 4), static_cast<oriel_kv_format>((choices >> 4) % 4));
-  options.draft_tokens = (choices >> 6) % 4;
-  options.draft_model = draft;
+  test::setFormats(&options, static_cast<oriel_kv_format>((choices >> 2) % 4),
+                   static_cast<oriel_kv_format>((choices >> 4) % 4));
+  options.set("speculate", (choices >> 6) % 4);
+  if (draft != nullptr) {
+    options.set("draft_model", draft);
+  }
   const Log log = watch->log();
   options.log = log.callback;
   options.log_user = log.user;
@@ -51,8 +57,8 @@ std::vector<int32_t> reply(oriel_model* model, Watch* watch) {
   const int32_t prompt[] = {5, 9, 40, 41, 9, 5};
   EXPECT_EQ(ORIEL_OK, watch->ended(oriel_session_append(made, prompt, std::size(prompt), nullptr, nullptr)));
   ReplyOptions options = test::greedyOptions(kTokens);
-  options.ignore_stop = 1;
-  options.draft = "always";
+  options.set("ignore_stop", true);
+  options.set("draft", "always");
   std::vector<int32_t> ids;
   (void)watch->ended(oriel_session_generate(made, &options, test::keepId, &ids, nullptr));
   return ids;

@@ -7,7 +7,7 @@
 #include "fuzz/model_input.h"
 #include "gguf/model_file.h"
 #include "oriel/advanced.h"
-#include "support/owners.h"
+#include "support/describe.h"
 #include "support/random_llama.h"
 
 namespace oriel_internal::fuzz::fuzz_prefix {
@@ -65,16 +65,18 @@ GgufParts prefixOf(uint32_t tokens) {
   return takeGgufApart(bytes.data(), bytes.size());
 }
 
+using test::Options;
+using test::ReplyOptions;
+
 /// Loads the model with the prefix and generates behind it.
 class Behind {
  public:
   Behind(const char* prefix, uint64_t prefix_bytes) : prefix_bytes_(prefix_bytes) {
-    options_.struct_size = sizeof(options_);
     options_.device = "cpu";
-    options_.cpu_threads = 1;
+    options_.threads = 1;
     options_.memory_bytes = kMemory;
     options_.window_tokens = 16;
-    options_.prefix_file = prefix;
+    options_.set("prefix_file", prefix);
     const Log log = watch_.log();
     options_.log = log.callback;
     options_.log_user = log.user;
@@ -95,9 +97,8 @@ class Behind {
     if (!behind) {
       return 0;
     }
-    oriel_prefix_info info = ORIEL_INIT(oriel_prefix_info);
-    EXPECT_EQ(ORIEL_OK, watch_.ended(oriel_prefix_get_info(behind.get(), &info)));
-    EXPECT_EQ(1u, info.trained);
+    const test::Json prefix = test::describe(behind)["prefix"];
+    EXPECT_EQ(true, prefix.at("trained"));
     oriel_session* made = nullptr;
     EXPECT_EQ(ORIEL_OK, watch_.ended(oriel_session_create(behind.get(), nullptr, &made)));
     const test::SessionPtr session(made);
@@ -105,13 +106,13 @@ class Behind {
     std::vector<int32_t> ids;
     (void)watch_.ended(oriel_session_append_text(session.get(), "a ball", 6, 0));
     (void)watch_.ended(oriel_session_generate(session.get(), &three, test::keepId, &ids, nullptr));
-    return info.tokens;
+    return prefix.at("tokens");
   }
 
  private:
   const uint64_t prefix_bytes_;
   Watch watch_;
-  Options options_ = {};
+  Options options_;
 };
 
 // What the model has room for, side by side.

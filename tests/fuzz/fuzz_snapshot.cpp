@@ -59,7 +59,7 @@ void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
   oriel_stats view = ORIEL_INIT(oriel_stats);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &view));
   const uint64_t back = view.position - std::min<uint64_t>(view.position, hash % 12);
-  (void)watch->ended(goBackTo(session->get(), back));
+  (void)watch->ended(test::goBackTo(session->get(), back));
   checkText(*session);
   (void)session->save();
 }
@@ -114,15 +114,19 @@ const InputPath& snapshotPath() {
   return path;
 }
 
-oriel_snapshot_info inspect(const std::vector<uint8_t>& bytes, bool as_file, Watch* watch) {
-  oriel_snapshot_info info = ORIEL_INIT(oriel_snapshot_info);
+test::Json inspect(const std::vector<uint8_t>& bytes, bool as_file, Watch* watch) {
+  Options options;
   const Log log = watch->log();
-  const oriel_status status = watch->ended(
-      as_file ? oriel_snapshot_inspect_file(snapshotPath().c_str(), log.callback, log.user, &info)
-              : oriel_snapshot_inspect(bytes.data(), bytes.size(), log.callback, log.user, &info));
+  options.log = log.callback;
+  options.log_user = log.user;
+  std::vector<char> text(1 << 14);  // names are cut, and escaped
+  size_t needed = 0;
+  const oriel_status status = watch->ended(oriel_snapshot_describe(
+      as_file ? snapshotPath().c_str() : nullptr, as_file ? nullptr : bytes.data(),
+      as_file ? 0 : bytes.size(), &options, text.data(), text.size(), &needed));
   EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_FORMAT) << status;
-  EXPECT_TRUE(status == ORIEL_OK || info.readable == 0);
-  return info;
+  return status == ORIEL_OK ? test::Json::parse(text.data())
+                            : test::Json({{"readable", false}, {"bytes", 0}});
 }
 
 /// Only what saving has made is saved over, unless that is asked for.
@@ -179,13 +183,13 @@ ORIEL_FUZZ(snapshot) {
     snapshotPath().write(exact);
   }
   Watch watch;
-  const oriel_snapshot_info info = inspect(exact, as_file, &watch);
-  if (info.readable != 0) {
+  const test::Json info = inspect(exact, as_file, &watch);
+  if (info.at("readable")) {
     pastFirstCheck();
   }
   // Reading a conversation again takes a model's time for each of its bytes: long ones are left to few inputs.
   const uint32_t hash = hashOf(data, size);
-  const bool reads = (wishes & kRead) != 0 && (info.bytes < 30000 || hash % 8 == 0);
+  const bool reads = (wishes & kRead) != 0 && (info.at("bytes") < 30000 || hash % 8 == 0);
   const uint32_t flags =
       ((wishes & kExact) != 0 ? ORIEL_RESTORE_EXACT : 0) | (reads ? ORIEL_RESTORE_READ : 0);
   oriel_restored result = ORIEL_INIT(oriel_restored);

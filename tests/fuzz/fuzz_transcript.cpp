@@ -24,11 +24,15 @@ std::string exported(const SmallSession& session) {
   return json;
 }
 
-oriel_transcript_info infoOf(const SmallSession& session) {
-  oriel_transcript_info info = ORIEL_INIT(oriel_transcript_info);
-  EXPECT_EQ(ORIEL_OK, oriel_transcript_get_info(session.get(), &info));
-  EXPECT_LE(info.bytes, info.capacity);
-  return info;
+struct Info {
+  uint64_t messages;
+  uint64_t dropped;
+};
+
+Info infoOf(const SmallSession& session) {
+  const test::Json transcript = test::describe(session.get())["transcript"];
+  EXPECT_LE(transcript.at("bytes"), transcript.at("capacity"));
+  return {transcript.at("messages"), transcript.at("dropped")};
 }
 
 uint64_t positionOf(const SmallSession& session) {
@@ -55,7 +59,7 @@ ORIEL_FUZZ(transcript) {
   EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_TEXT ||
               status == ORIEL_ERROR_UNSUPPORTED || status == ORIEL_ERROR_OUT_OF_MEMORY)
       << status;
-  const oriel_transcript_info info = infoOf(session);
+  const Info info = infoOf(session);
   const std::string json = exported(session);
   const nlohmann::json told = nlohmann::json::parse(json, nullptr, false);
   if (!told.is_discarded()) {  // numbers that no double holds
@@ -80,7 +84,7 @@ ORIEL_FUZZ(transcript) {
     if (position != 0) {
       EXPECT_EQ(ORIEL_ERROR_STATE,
                 watch.ended(oriel_transcript_import(session.get(), json.data(), json.size())));
-      (void)watch.ended(goBackTo(session.get(), position - position % 7));
+      (void)watch.ended(test::goBackTo(session.get(), position - position % 7));
       (void)exported(session);
       EXPECT_LE(infoOf(session).messages, info.messages);
     }

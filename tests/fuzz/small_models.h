@@ -11,17 +11,22 @@
 
 #include "fuzz/checks.h"
 #include "oriel/advanced.h"
+#include "support/describe.h"
 #include "support/ledger.h"
 #include "support/owners.h"
 #include "support/random_families.h"
 
 namespace oriel_internal::fuzz {
 
+using test::Options;
+using test::ReplyOptions;
+using test::SessionOptions;
+
 /// A model's window, formats, and what its sessions begin with.
 struct SmallLayout {
   uint32_t window;
   uint32_t chunk;
-  uint32_t sinks;  ///< UINT32_MAX: none
+  uint32_t sinks;
   oriel_kv_format k;
   oriel_kv_format v;
   uint32_t transcript_bytes;
@@ -34,10 +39,10 @@ struct SmallLayout {
 constexpr SmallLayout kSmallLayouts[] = {
     {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048},
     {40, 4, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, "int8"},
-    {12, 8, UINT32_MAX, ORIEL_KV_INT4, ORIEL_KV_INT4, 0, "f16"},
+    {12, 8, 0, ORIEL_KV_INT4, ORIEL_KV_INT4, 0, "f16"},
     {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 4096, "f32", nullptr, 2},
     {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048, "f32", "plain"},
-    {24, 8, 0, ORIEL_KV_F16, ORIEL_KV_F16, 300, "f32", nullptr, 1, 3},
+    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 300, "f32", nullptr, 1, 3},
     {64, 8, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, "f32", nullptr, 1, 0, 32}};
 constexpr size_t kSmallLayoutCount = sizeof(kSmallLayouts) / sizeof(kSmallLayouts[0]);
 /// Keys and values, windows by layer, columns, states, latents.
@@ -49,21 +54,19 @@ class SmallSession {
   SmallSession(const std::string& path, const SmallLayout& layout) {
     Options options;
     options.device = "cpu";
-    options.cpu_threads = 1;
+    options.threads = 1;
     options.memory_bytes = 64u << 20;
     options.window_tokens = layout.window;
-    options.chunk_tokens = layout.chunk;
-    options.sink_tokens = layout.sinks;
-    options.state_format = layout.state;
     options.sessions = layout.sessions;
-    options.prefix_tokens = layout.prefix;
     options.allocator = ledger_.allocator();
-    options.recall_tokens = layout.recall_tokens;
-    options.recall_bytes = layout.recall_tokens != 0 ? 1u << 20 : 0;
-    const std::string folder = std::filesystem::temp_directory_path().string();
-    options.recall_dir = layout.recall_tokens != 0 ? folder.c_str() : nullptr;
     setFormats(&options, layout.k, layout.v);
-    options.transcript_bytes = layout.transcript_bytes;
+    options.set("prefill_batch", layout.chunk).set("sinks", layout.sinks);
+    options.set("state", layout.state).set("prefix_tokens", layout.prefix);
+    options.set("transcript", layout.transcript_bytes);
+    if (layout.recall_tokens != 0) {
+      options.set("retrieval", 1u << 20).set("retrieval_tokens", layout.recall_tokens);
+      options.set("retrieval_folder", std::filesystem::temp_directory_path().string());
+    }
     options.log = [](oriel_log_level level, const char* message, void* user) {
       SmallSession& self = *static_cast<SmallSession*>(user);
       if (self.watch_ != nullptr) {
@@ -76,15 +79,13 @@ class SmallSession {
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << path;
     loaded_.model.reset(model);
     SessionOptions session_options;
-    oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
-    chat.chat_template = layout.chat;
-    session_options.chat = &chat;
+    session_options.chat_template = layout.chat;
     oriel_session* session = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
     loaded_.session.reset(session);
     if (layout.prefix != 0) {
       beginWith(layout.prefix);
-      EXPECT_EQ(ORIEL_OK, oriel_prefix_set(get()));
+      EXPECT_EQ(ORIEL_OK, oriel_prefix_set(model, get()));
       begun_.clear();
     }
   }

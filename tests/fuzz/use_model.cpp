@@ -6,6 +6,9 @@
 #include "support/owners.h"
 
 namespace oriel_internal::fuzz {
+
+using test::Options;
+using test::ReplyOptions;
 namespace {
 
 constexpr uint32_t kTokens = 3;
@@ -31,20 +34,22 @@ class App {
     Choices choices(bits);
     constexpr uint64_t kMemory[] = {64 << 20, 8 << 20, 1 << 20, 200000};
     constexpr uint32_t kWindows[] = {48, 0, 7, 300};
-    options_.struct_size = sizeof(options_);
     options_.device = "cpu";
-    options_.cpu_threads = 1;
+    options_.threads = 1;
     with_weights_ = !withoutWeights(choices.below(4));
     options_.memory_bytes = kMemory[choices.below(4)];
     options_.window_tokens = kWindows[choices.below(4)];
-    setFormats(&options_, static_cast<oriel_kv_format>(choices.below(4)));
-    options_.on_file = static_cast<const char*>(choices.below(4));
-    options_.state_format = static_cast<const char*>(choices.below(4));
-    options_.constraints = choices.below(2);
+    constexpr const char* kFormats[] = {"auto", "f16", "k8v8", "k4v16"};
+    constexpr const char* kOffload[] = {"auto", "none", "rows", "all"};
+    constexpr const char* kStates[] = {"auto", "f32", "f16", "int8"};
+    options_.set("kv", kFormats[choices.below(4)]);
+    options_.set("prefill_batch", (choices.below(4) + 2) % 4 * 8);
+    options_.set("offload", kOffload[choices.below(4)]);
+    options_.set("state", kStates[choices.below(4)]);
+    options_.set("constraints", choices.below(2));
     options_.sessions = choices.below(3);
-    options_.chunk_tokens = choices.below(3) * 8;
-    options_.checkpoints = choices.below(3);
-    options_.transcript_bytes = choices.below(2) * 1000;
+    options_.set("checkpoints", choices.below(3));
+    options_.set("transcript", choices.below(2) * 1000);
     if (!with_weights_) {
       options_.device = "none";
     }
@@ -132,7 +137,7 @@ class App {
   const char* const path_;
   const uint64_t file_bytes_;
   Watch watch_;
-  Options options_ = {};
+  Options options_;
   bool with_weights_ = true;
 };
 

@@ -160,9 +160,9 @@ void live(uint64_t rounds, const char* path, const std::string& folder) {
   options.memory_bytes = 64u << 20;
   options.window_tokens = 100;
   options.device = "cpu";
-  options.cpu_threads = 1;
-  options.on_file = "all";
-  options.transcript_bytes = 4000;
+  options.threads = 1;
+  options.set("offload", "all");
+  options.set("transcript", 4000);
   const Log log = watch.log();
   options.log = log.callback;
   options.log_user = log.user;

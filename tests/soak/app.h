@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <fstream>
 
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 #include "support/aligned.h"
 
 namespace oriel_internal::test {

@@ -50,9 +50,7 @@ void Soak::act() {
 }
 
 void Soak::create(oriel_session** session) {
-  SessionOptions options = sessionOptions();
-  const oriel_chat_options chat = chatOptions();
-  options.chat = &chat;
+  const SessionOptions options = sessionOptions();
   (void)ledger_.expect("create", {},
                        [&] { return oriel_session_create(model_, &options, session); });
 }
@@ -88,14 +86,14 @@ void Soak::say(oriel_session* session) {
 }
 
 ReplyOptions Soak::someOptions() {
-  ReplyOptions options = sized<ReplyOptions>();
+  ReplyOptions options;
   options.max_tokens = 1 + below(24);
   options.greedy = below(2);
   options.seed = 1 + below(1000);
   options.temperature = 1.5f;
-  options.repeat_penalty = below(2) == 0 ? 0 : 1.1f;
-  options.ignore_stop = below(2);
-  options.draft = below(2) == 0 ? "always" : "auto";
+  options.set("repeat_penalty", below(2) == 0 ? 1.0f : 1.1f);
+  options.set("ignore_stop", below(2));
+  options.set("draft", below(2) == 0 ? "always" : "auto");
   if (kind_->constrained && below(3) == 0) {
     static const char kSchema[] =
         R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"enum":["x","y"]}}})";
@@ -239,15 +237,23 @@ void Soak::givenBack() {
   // Conversations with parts that are no messages cannot be built again.
   if (ledger_.expect("trim", {ORIEL_ERROR_STATE},
                      [&] { return oriel_trim(model_, level, folder); }) == ORIEL_OK) {
-    oriel_resident resident = sized<oriel_resident>();
-    (void)oriel_model_get_resident(model_, &resident);
-    ledger_.check("what stays is what was said", resident.total_bytes <= plan_.trim_bytes[level],
-                  std::to_string(resident.total_bytes));
+    const nlohmann::json model = described();
+    const uint64_t stays = model["resident"]["total_bytes"];
+    ledger_.check("what stays is what was said",
+                  stays <= model["plan"]["trim_levels"][static_cast<size_t>(level)]["bytes"],
+                  std::to_string(stays));
   }
   if (ledger_.expect("resume", {}, [&] { return oriel_resume(model_, nullptr, nullptr); }) ==
       ORIEL_ERROR_DEVICE) {
     read_again_.insert(std::begin(sessions_), std::end(sessions_));
   }
+}
+
+nlohmann::json Soak::described() {
+  std::vector<char> text(1 << 16);
+  size_t needed = 0;
+  (void)oriel_model_describe(model_, text.data(), text.size(), &needed);
+  return nlohmann::json::parse(text.data());
 }
 
 void Soak::withoutMemory(oriel_session* session) {
@@ -294,11 +300,9 @@ void Soak::recoverAll() {
       continue;
     }
     const uint64_t position = stats(session).position;
-    oriel_recover_options options = sized<oriel_recover_options>();
-    options.device = "vulkan";
     oriel_recovered result = sized<oriel_recovered>();
     (void)ledger_.expect("recover", {},
-                         [&] { return oriel_session_recover(session, &options, &result); });
+                         [&] { return oriel_session_recover(session, "vulkan", 0, nullptr, nullptr, &result); });
     const uint64_t now = stats(session).position;
     const bool has_last = now == position + 1 && last_shown_.count(session) != 0 &&
                           lastToken(session) == last_shown_[session];

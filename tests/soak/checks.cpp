@@ -45,10 +45,10 @@ std::vector<uint8_t> Soak::saved(oriel_session* session) {
 }
 
 std::vector<int32_t> Soak::continuation(oriel_session* session) {
-  ReplyOptions options = sized<ReplyOptions>();
+  ReplyOptions options;
   options.max_tokens = 12;
   options.greedy = 1;
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   std::vector<int32_t> ids;
   const oriel_status status = oriel_session_generate(session, &options, keep, &ids, nullptr);
   cut(session, status, ids);
@@ -67,9 +67,7 @@ void Soak::compareWithTwin() {
     return;
   }
   ledger_.begin("twin");
-  SessionOptions options = sessionOptions();
-  const oriel_chat_options chat = chatOptions();
-  options.chat = &chat;
+  const SessionOptions options = sessionOptions();
   const oriel_status made = oriel_session_create(model_, &options, twin);
   ledger_.noteLoss(
       made);  // of a device that loseDevice() has taken from the next call that asks for it

@@ -1,7 +1,7 @@
 // The models that the soak talks with, one after the other, and what each is loaded with.
 #pragma once
 
-#include "oriel/oriel.h"
+#include "support/options.h"
 
 namespace oriel_internal::test {
 
@@ -20,9 +20,9 @@ inline constexpr SoakKind kSoakKinds[] = {
     {"plain", kBundled, [](Options*) {}},
     {"low-bit", kBundled,
      [](Options* options) {
-       setFormats(options, ORIEL_KV_INT8, ORIEL_KV_INT4);
+       options->set("kv", "k8v4");
      }},
-    {"recall", kBundled, [](Options* options) { options->recall_bytes = 512u << 10; }},
+    {"recall", kBundled, [](Options* options) { options->set("retrieval", 512u << 10); }},
     {"prefix", kBundled,
      [](Options* options) {
        options->system_prompt = kSoakPrompt;
@@ -30,22 +30,22 @@ inline constexpr SoakKind kSoakKinds[] = {
     {"guesses", kBundled,
      [](Options* options) {
        options->sessions = 1;
-       options->draft_tokens = 4;
+       options->set("speculate", 4);
      }},
     {"sliding", "tests/data/models/gemma3.gguf", [](Options*) {}},
     {"convolutions", "tests/data/models/lfm2-q4_0.gguf", [](Options*) {}, false, true},
-    {"states", "qwen35", [](Options* options) { options->checkpoints = 2; }, false, true},
+    {"states", "qwen35", [](Options* options) { options->set("checkpoints", 2); }, false, true},
     {"states-in-int8", "falcon-h1",
      [](Options* options) {
-       options->checkpoints = 1;
-       options->state_format = "int8";
+       options->set("checkpoints", 1);
+       options->set("state", "int8");
      },
      false, true},
     {"latents", "deepseek2", [](Options*) {}},
     {"experts-on-file", "tests/data/models/lfm2moe-q4_0.gguf",
-     [](Options* options) { options->on_file = "all"; }, false, true},
+     [](Options* options) { options->set("offload", "all"); }, false, true},
     {"forms", "tests/data/models/granite-nope.gguf",
-     [](Options* options) { options->constraints = 1; }, true},
+     [](Options* options) { options->set("constraints", true); }, true},
 };
 
 }  // namespace oriel_internal::test

@@ -83,14 +83,14 @@ bool Soak::load() {
   kind_ =
       settings_.kind != nullptr ? settings_.kind : &kSoakKinds[n_loaded_ % std::size(kSoakKinds)];
   ++n_loaded_;
-  Options options = sized<Options>();
-  options.device = settings_.device;
+  Options options;
+  options.device = settings_.vulkan ? "vulkan" : "cpu";
   options.memory_bytes = 96u << 20;
   options.window_tokens = 128;
-  options.chunk_tokens = 32;
+  options.set("prefill_batch", 32);
   options.sessions = kSessions;
-  options.transcript_bytes = 16384;
-  options.recall_dir = folder_.c_str();
+  options.set("transcript", 16384);
+  options.set("retrieval_folder", folder_);
   options.allocator = &memory_.table;
   options.log = &Soak::log;
   options.log_user = this;
@@ -138,18 +138,12 @@ void Soak::log(oriel_log_level level, const char* message, void* user) {
 
 // The same for all that there are at a time: a session goes on as its twin only where both split turns, or neither.
 SessionOptions Soak::sessionOptions() const {
-  SessionOptions options = sized<SessionOptions>();
-  options.split_turns = split_turns_;
-  options.forget_evicted = kind_->forgets && split_turns_ == 0 ? forgets_ : 0;
+  SessionOptions options;
+  options.set("evict", split_turns_ != 0 ? "tokens" : "turns");
+  options.set("forget", kind_->forgets && split_turns_ == 0 ? forgets_ : 0);
+  options.chat_template = isFile() ? nullptr : "plain";  // families have no format of their own
   options.progress = settings_.trace ? tellRead : nullptr;
   return options;
-}
-
-// Families of random models have no format of their own.
-oriel_chat_options Soak::chatOptions() const {
-  oriel_chat_options chat = sized<oriel_chat_options>();
-  chat.chat_template = isFile() ? nullptr : "plain";
-  return chat;
 }
 
 int Soak::tellRead(uint64_t done, uint64_t total, void*) {
@@ -182,13 +176,13 @@ int soak(int count, char** words) {
     } else if (name == "--layer") {
       layer = value;
     } else if (name == "--device" && value != "cpu") {
-      settings.device = "vulkan";
+      settings.vulkan = true;
       const std::string icd = value.substr(value.find('=') + 1);
       ::setenv("VK_ICD_FILENAMES", icd.c_str(), 1);
       ::setenv("VK_DRIVER_FILES", icd.c_str(), 1);
     }
   }
-  if (settings.device == "vulkan" && !layer.empty() &&
+  if (settings.vulkan && !layer.empty() &&
       loadFaultLayer(layer) == nullptr) {
     std::fprintf(stderr, "oriel_soak: the fault layer in %s cannot be loaded: build it first\n",
                  layer.c_str());

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 #include <string>
@@ -26,7 +27,7 @@ struct Settings {
   double seconds = 60;
   uint64_t seed = 1;
   bool trace = false;
-  const char* device = "cpu";
+  bool vulkan = false;  ///< else the CPU
   const SoakKind* kind = nullptr;  ///< nullptr: all, in turns
 };
 
@@ -50,7 +51,6 @@ class Soak {
   static void log(oriel_log_level level, const char* message, void* user);
   static int tellRead(uint64_t done, uint64_t total, void*);
   SessionOptions sessionOptions() const;
-  oriel_chat_options chatOptions() const;
 
   // What is done (calls.cpp).
   void act();
@@ -63,6 +63,7 @@ class Soak {
   void files(oriel_session* session);
   void damaged(oriel_session* session);
   void givenBack();
+  nlohmann::json described();  ///< the model
   void withoutMemory(oriel_session* session);
   void loseDevice();
   void recoverAll();

@@ -17,7 +17,7 @@ TEST_F(RestOfCalls, of_devices) {
   CapturedLog log;
   const std::string cache_dir = path("cache");
   Options options = makeOptions(&log);
-  options.cache_dir = cache_dir.c_str();
+  options.cache_folder = cache_dir.c_str();
   size_t count = 0;
   EXPECT_NE(ORIEL_ERROR_ARGUMENT, oriel_device_list_with(&options, nullptr, 0, &count))
       << log.errors();

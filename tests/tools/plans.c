@@ -6,8 +6,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int warnings;
+static char json[1 << 16]; /* of a plan or a model */
 
 static void onLog(oriel_log_level level, const char* message, void* user) {
   (void)user;
@@ -27,7 +29,7 @@ static void print(const char* name, const oriel_plan* plan) {
       "%llu, "
       "\"kv_bytes\": %llu, \"activation_bytes\": %llu, \"staging_bytes\": %llu, \"host_bytes\": "
       "%llu, "
-      "\"minimum_bytes\": %llu, \"window_tokens\": %u, \"sink_tokens\": %u, \"ring_tokens\": %u, "
+      "\"minimum_bytes\": %llu, \"window_tokens\": %u, \"sink_tokens\": %u, "
       "\"chunk_tokens\": %u, \"k_format\": \"%s\", \"v_format\": \"%s\", \"calibrated\": %s, "
       "\"loss_nats\": %.17g}, ",
       name, plan->fits ? "true" : "false", (unsigned long long)plan->memory_bytes,
@@ -35,33 +37,40 @@ static void print(const char* name, const oriel_plan* plan) {
       (unsigned long long)plan->kv_bytes, (unsigned long long)plan->activation_bytes,
       (unsigned long long)plan->staging_bytes, (unsigned long long)plan->host_bytes,
       (unsigned long long)plan->minimum_bytes, plan->window_tokens, plan->sink_tokens,
-      plan->ring_tokens, plan->chunk_tokens, formatName(plan->k_format), formatName(plan->v_format),
-      plan->calibrated ? "true" : "false", plan->loss_nats);
+      plan->prefill_batch_tokens, formatName(plan->k_format), formatName(plan->v_format),
+      strstr(json, "\"calibrated\": true") != NULL ? "true" : "false", plan->loss_nats);
 }
 
 int main(int argc, char** argv) {
-  oriel_options options = {0};
-  oriel_plan plan = {0};
+  oriel_options options = ORIEL_OPTIONS_INIT;
+  oriel_plan plan = ORIEL_PLAN_INIT;
+  oriel_setting calibration = {"calibration", NULL};
   oriel_model* model = NULL;
-  oriel_status status;
+  size_t needed = 0;
   if (argc < 3) {
     return 2;
   }
-  options.struct_size = sizeof(options);
   options.memory_bytes = strtoull(argv[2], NULL, 10);
-  options.device = ORIEL_DEVICE_CPU;
-  options.calibration_file = argc > 3 ? argv[3] : NULL;
+  options.device = "cpu";
+  if (argc > 3) {
+    calibration.value = argv[3];
+    options.settings = &calibration;
+    options.setting_count = 1;
+  }
   options.log = onLog;
-  plan.struct_size = sizeof(plan);
-  status = oriel_plan_file(argv[1], &options, &plan);
-  if (status != ORIEL_OK) {
+  if (oriel_plan_file(argv[1], &options, &plan) != ORIEL_OK) {
+    return 1;
+  }
+  warnings = 0; /* both calls plan, and say the same */
+  if (oriel_plan_describe(argv[1], &options, json, sizeof(json), &needed) != ORIEL_OK) {
     return 1;
   }
   printf("{");
   print("planned", &plan);
   if (plan.fits) {
     if (oriel_model_load(argv[1], &options, &model) != ORIEL_OK ||
-        oriel_model_get_plan(model, &plan) != ORIEL_OK) {
+        oriel_model_get_plan(model, &plan) != ORIEL_OK ||
+        oriel_model_describe(model, json, sizeof(json), &needed) != ORIEL_OK) {
       return 1;
     }
     print("loaded", &plan);
