@@ -76,7 +76,7 @@ void writeResident(const oriel_model& model, JsonWriter* out) {
   const bool paused = model.guard.phase() == Guard::Phase::kPaused;
   uint64_t host = model.host_bytes;
   for (uint32_t i = 0; i < kMaxSessions; ++i) {
-    host += model.guard.session(i) != nullptr ? sessionBlockBytes(model, i) : 0;
+    host += model.guard.entry(i).handle != nullptr ? sessionBlockBytes(model, i) : 0;
   }
   uint64_t bytes[kArenaKinds] = {};
   oriel_trim_level level;

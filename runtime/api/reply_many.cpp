@@ -124,10 +124,12 @@ oriel_status refuseAll(oriel_reply* replies, size_t count, Guard::Answer why) {
   const oriel_session* refused = replies->session;
   for (size_t i = 0; i < count; ++i) {
     const oriel_session* const session = entryOf(replies, i).session;
-    refused = guard.isBusy(session->index) ? session : refused;
+    refused = guard.entry(session->index).call != nullptr ? session : refused;
   }
   const uint32_t lines = refused->last_error.count();
-  const oriel_status code = refuseCall(refused, why);
+  const oriel_status code = why == Guard::Answer::kStopped
+                                ? refuse(*refused->model, refused->log, why).code()
+                                : refuseCall(refused, why);
   for (size_t i = 0; i < count && refused->last_error.count() != lines; ++i) {
     oriel_session* const session = entryOf(replies, i).session;
     if (why == Guard::Answer::kStopped && session != refused) {
@@ -170,7 +172,8 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
   }
   oriel_model& model = *replies->session->model;
   if (!validResult(replies)) {
-    return model.guard.isBusy(replies->session->index)
+    const Reading reading(model);
+    return model.guard.entry(replies->session->index).call != nullptr
                ? refuseCall(replies->session, Guard::Answer::kBusy)
                : refuseStruct("oriel_reply", replies->struct_size, shapeOf<oriel_reply>(),
                               replies->session->log)

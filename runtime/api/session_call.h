@@ -42,7 +42,7 @@ bool readStats(const oriel_session* handle, oriel_stats* stats);
 template <typename Visit>
 Status forEachSession(const oriel_model& model, const Visit& visit) {
   for (uint32_t i = 0; i < model.plan.sessionCount(); ++i) {
-    if (oriel_session* const handle = model.guard.session(i); handle != nullptr) {
+    if (oriel_session* const handle = model.guard.entry(i).handle; handle != nullptr) {
       ORIEL_TRY(visit(handle));
     }
   }

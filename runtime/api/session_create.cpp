@@ -51,7 +51,8 @@ Status claim(oriel_model* model, Guard::Call* call, uint32_t window, bool exactl
       const uint32_t has = windowOf(*model, i);
       const bool fits = exactly ? has == window : has >= window;
       any = any || fits;
-      if (fits && model->guard.isFree(i) && (best == count || suits(*model, window, i, best))) {
+      if (fits && model->guard.entry(i).isFree() &&
+          (best == count || suits(*model, window, i, best))) {
         best = i;
       }
     }
@@ -126,7 +127,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   handle->chat_hash = seed.chat_hash;
   handle->lost = lost;
   handle->unread = session->transcript().hasUnread();
-  model->guard.setSession(context.index, handle);
+  model->guard.setHandle(context.index, handle);
   *out = handle;
   return kOk;
 }
@@ -328,7 +329,7 @@ void oriel_session_destroy(oriel_session* handle) {
   }
   const uint64_t bytes = handle->host_bytes;
   (void)handle->session->forget();  // of a lost device what the host can reach
-  model->guard.setSession(index, nullptr);
+  model->guard.setHandle(index, nullptr);
   if (model->guard.takenCount() == 1 && (model->prefix == nullptr || model->prefix->tokens == 0)) {
     model->trimmed.spill.remove();  // nothing is left that it would be for
   }

@@ -372,7 +372,7 @@ Status Trimmer::clearFreeSessions() {
   const bool sinks_in_use = (model_.prefix != nullptr && model_.prefix->tokens != 0) ||
                             model_.guard.takenCount() != 0;
   for (uint32_t index = 0; index < plan_.sessionCount(); ++index) {
-    if (model_.guard.session(index) != nullptr) {
+    if (model_.guard.entry(index).handle != nullptr) {
       continue;
     }
     const CacheShape cache = sessionCache(plan_.cache, index);

@@ -226,19 +226,14 @@ void Guard::rest(bool (*cancelled)(const void* user), const void* user) {
 
 // ---- Sessions ------------------------------------------------------------------------------------
 
-oriel_session* Guard::session(uint32_t index) const {
+Guard::Entry Guard::entry(uint32_t session) const {
   const Lock lock(mutex_);
-  return entries_[index].handle;
+  return entries_[session];
 }
 
-void Guard::setSession(uint32_t index, oriel_session* session) {
+void Guard::setHandle(uint32_t session, oriel_session* handle) {
   const Lock lock(mutex_);
-  entries_[index].handle = session;
-}
-
-bool Guard::isFree(uint32_t index) const {
-  const Lock lock(mutex_);
-  return entries_[index].isFree();
+  entries_[session].handle = handle;
 }
 
 uint32_t Guard::takenCount() const {
@@ -247,16 +242,10 @@ uint32_t Guard::takenCount() const {
                                              [](const Entry& entry) { return !entry.isFree(); }));
 }
 
-bool Guard::isBusy(uint32_t index) const {
-  const Lock lock(mutex_);
-  return entries_[index].call != nullptr;
-}
-
 Guard::Answer Guard::mayEnd() const {
+  const bool used = takenCount() != 0;
   const Lock lock(mutex_);
-  const bool empty = std::all_of(std::begin(entries_), std::end(entries_),
-                                 [](const Entry& entry) { return entry.isFree(); });
-  return isInside() ? Answer::kInside : empty ? Answer::kEntered : Answer::kUsed;
+  return isInside() ? Answer::kInside : used ? Answer::kUsed : Answer::kEntered;
 }
 
 }  // namespace oriel_internal

@@ -101,23 +101,20 @@ class Guard {
 
   // Sessions, by index.
 
-  /// Null: it is not there.
-  oriel_session* session(uint32_t index) const;
-  void setSession(uint32_t index, oriel_session* session);
-  bool isFree(uint32_t index) const;
+  struct Entry {
+    oriel_session* handle = nullptr;  ///< null: it is not there, or being made
+    const Call* call = nullptr;       ///< that has the session; null: nobody
+    bool isFree() const { return handle == nullptr && call == nullptr; }
+  };
+  Entry entry(uint32_t session) const;
+  void setHandle(uint32_t session, oriel_session* handle);
   /// How many are there or are being made.
   uint32_t takenCount() const;
-  bool isBusy(uint32_t index) const;
   /// Whether the model may be freed: kEntered, or else kInside or kUsed.
   Answer mayEnd() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  struct Entry {
-    oriel_session* handle = nullptr;
-    const Call* call = nullptr;  ///< that has the session; null: nobody
-    bool isFree() const { return handle == nullptr && call == nullptr; }
-  };
 
   Answer admit(Lock* lock, Work work, uint64_t sessions);
   const Call* holderOf(uint64_t sessions) const;
