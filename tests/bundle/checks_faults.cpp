@@ -16,7 +16,7 @@ constexpr char kModel[] = "llama-q4_0";
 /// As good as without an end, but ends where cancelling is broken.
 constexpr uint32_t kManyTokens = 20000;
 
-oriel_status tryToLoad(const std::string& path, const oriel_options& options) {
+oriel_status tryToLoad(const std::string& path, const Options& options) {
   oriel_model* model = nullptr;
   const oriel_status status = oriel_model_load(path.c_str(), &options, &model);
   oriel_model_free(model);
@@ -65,7 +65,7 @@ void checkRefusedMemory(const Device& device, CheckList* list) {
   for (int blocks = 0; blocks < kMost; ++blocks) {
     RefusingAllocator refusing{blocks};
     const oriel_allocator allocator = refusing.allocator();
-    oriel_options options = device.options();
+    Options options = device.options();
     options.allocator = &allocator;
     const oriel_status status = tryToLoad(device.model(kModel), options);
     if (refusing.live != 0) {
@@ -88,7 +88,7 @@ void checkRefusedMemory(const Device& device, CheckList* list) {
 void checkDamagedCache(const Device& device, CheckList* list) {
   const std::string folder = device.scratch + "/pipelines";
   fs::create_directories(fs::u8path(folder));
-  oriel_options options = device.options();
+  Options options = device.options();
   options.cache_dir = folder.c_str();
   const std::vector<int32_t> ids = test::someIds(20, 384);
   const auto want = evaluate(open(device.model(kModel), options), ids);
@@ -128,7 +128,7 @@ void checkCancel(const Device& device, CheckList* list) {
     }
     return 0;
   };
-  oriel_generate_options options = test::greedyOptions(kManyTokens);
+  ReplyOptions options = test::greedyOptions(kManyTokens);
   options.ignore_stop = 1;
   const oriel_status status =
       oriel_session_generate(loaded.session.get(), &options, on_token, &started, nullptr);
@@ -148,7 +148,7 @@ void checkCancel(const Device& device, CheckList* list) {
 void checkFaults(const Device& device, CheckList* list) {
   const std::string group = "faults";
   const auto refused = [&](const std::string& name, const std::string& path,
-                           const oriel_options& options, oriel_status wanted) {
+                           const Options& options, oriel_status wanted) {
     list->run(group, name, [&] { list->status(tryToLoad(path, options), wanted); });
   };
   refused("a file that is not there", device.scratch + "/none.gguf", device.options(),
@@ -165,11 +165,11 @@ void checkFaults(const Device& device, CheckList* list) {
   write(bent, bytes);
   refused("a file of another kind", bent, device.options(), ORIEL_ERROR_FORMAT);
 
-  oriel_options options = device.options();
+  Options options = device.options();
   options.memory_bytes = 100000;
   refused("too little memory", device.model(kModel), options, ORIEL_ERROR_MEMORY_BUDGET);
   options = device.options();
-  options.device = ORIEL_DEVICE_VULKAN;
+  options.device = "vulkan";
   options.device_number = 99;
   refused("a device that is not there", device.model(kModel), options, ORIEL_ERROR_NO_DEVICE);
 

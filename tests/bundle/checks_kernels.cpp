@@ -31,9 +31,8 @@ void onCandidate(const oriel_candidate* candidate, void* user) {
 
 Json checkKernels(const Device& device, bool time_candidates, CheckList* list) {
   Sink sink{list};
-  oriel_self_test_result result = {};
-  result.struct_size = sizeof(result);
-  const oriel_options options = device.options();
+  oriel_self_test_result result = ORIEL_INIT(oriel_self_test_result);
+  const Options options = device.options();
   const oriel_status status =
       oriel_self_test(&options, onCheck, time_candidates ? onCandidate : nullptr, &sink, &result);
   if (status != ORIEL_OK) {

@@ -7,8 +7,8 @@ namespace {
 
 using nlohmann::json;
 
-oriel_options windowOptions(const Device& device, const json& run) {
-  oriel_options options = device.options();
+Options windowOptions(const Device& device, const json& run) {
+  Options options = device.options();
   const uint32_t sinks = run["sinks"];
   options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
   options.window_tokens = run["window"];
@@ -19,12 +19,11 @@ oriel_options windowOptions(const Device& device, const json& run) {
 /// The run's first position may be anything: only distances count.
 void checkRun(const Device& device, const json& file, const json& run, uint64_t first_position,
               CheckList* list) {
-  const oriel_options options = windowOptions(device, run);
+  const Options options = windowOptions(device, run);
   Loaded loaded = open(device.model(file["model"]), options);
   if (first_position != 0) {
     loaded.session.reset();
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
+    SessionOptions session_options;
     session_options.first_position = first_position;
     oriel_session* session = nullptr;
     require(oriel_session_create(loaded.model.get(), &session_options, &session), "creating");
@@ -43,11 +42,10 @@ void checkRun(const Device& device, const json& file, const json& run, uint64_t 
 /// but on average they must agree far better than the format with f16.
 void checkFormats(const Device& device, const json& file, oriel_kv_format k, oriel_kv_format v,
                   CheckList* list) {
-  oriel_options options = windowOptions(device, file["runs"][0]);
-  options.k_format = k;
-  options.v_format = v;
+  Options options = windowOptions(device, file["runs"][0]);
+  setFormats(&options, k, v);
   const auto here = evaluate(open(device.model(file["model"]), options), file["ids"]);
-  options.device = ORIEL_DEVICE_CPU;
+  options.device = "cpu";
   options.device_number = 0;
   const auto on_cpu = evaluate(open(device.model(file["model"]), options), file["ids"]);
   list->atMost(test::meanDivergence(on_cpu, here), 1e-4, "nats from the CPU");
@@ -65,7 +63,7 @@ void checkStreaming(const Device& device, CheckList* list) {
     list->run(group, name + ", from position 2^40",
               [&] { checkRun(device, file, run, uint64_t{1} << 40, list); });
   }
-  if (device.kind == ORIEL_DEVICE_CPU) {
+  if (device.kind == "cpu") {
     return;  // it would be compared with itself
   }
   const auto run_formats = [&](const char* name, oriel_kv_format k, oriel_kv_format v) {

@@ -20,9 +20,8 @@ void keepError(oriel_log_level level, const char* message, void*) {
 std::string lastError() { return last_error; }
 void clearLastError() { last_error.clear(); }
 
-oriel_options Device::options() const {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+Options Device::options() const {
+  Options options;
   options.memory_bytes = 256u << 20;
   options.device = kind;
   options.device_number = number;
@@ -39,7 +38,7 @@ void require(oriel_status status, const std::string& what) {
   }
 }
 
-Loaded open(const std::string& path, const oriel_options& options) {
+Loaded open(const std::string& path, const Options& options) {
   Loaded loaded;
   oriel_model* model = nullptr;
   require(oriel_model_load(path.c_str(), &options, &model), "loading");
@@ -58,19 +57,19 @@ std::vector<float> logits(const Loaded& loaded) {
 }
 
 void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
-  require(oriel_session_append(loaded.session.get(), ids.data(), ids.size()), "appending");
+  require(oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr), "appending");
 }
 
 std::vector<std::vector<float>> evaluate(const Loaded& loaded, const std::vector<int32_t>& ids) {
   std::vector<std::vector<float>> rows;
   require(
-      oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), test::keepRow, &rows),
+      oriel_session_append(loaded.session.get(), ids.data(), ids.size(), test::keepRow, &rows),
       "evaluating");
   return rows;
 }
 
 std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens) {
-  oriel_generate_options options = test::greedyOptions(tokens);
+  ReplyOptions options = test::greedyOptions(tokens);
   options.ignore_stop = 1;
   std::vector<int32_t> ids;
   require(oriel_session_generate(loaded.session.get(), &options, test::keepId, &ids, nullptr),

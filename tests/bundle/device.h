@@ -12,11 +12,11 @@ namespace oriel_internal::bundle {
 using test::Loaded;
 
 struct Device {
-  oriel_device_kind kind = ORIEL_DEVICE_CPU;
-  uint32_t number = 0;   ///< as in oriel_options.device_number
+  const char* kind = "cpu";
+  uint32_t number = 0;   ///< as in Options.device_number
   std::string data;      ///< the bundle's folder
   std::string scratch;   ///< a folder of this run's own, removed at the end
-  std::string disabled;  ///< optional Vulkan features to do without, as in oriel_options
+  std::string disabled;  ///< optional Vulkan features to do without, as in Options
   std::string only;      ///< a group, or a group/ and how a model's name begins; "": everything
 
   std::string model(const std::string& name) const { return data + "/models/" + name + ".gguf"; }
@@ -27,7 +27,7 @@ struct Device {
     return only.find('/') == std::string::npos || ("models/" + name).rfind(only, 0) == 0;
   }
   /// 256 MiB, no cache folder, the log kept in lastError().
-  oriel_options options() const;
+  Options options() const;
 };
 
 /// The error line logged last; empty when nothing failed since `clear`.
@@ -35,7 +35,7 @@ std::string lastError();
 void clearLastError();
 
 /// Opens a model with a session, or throws std::runtime_error with the reason.
-Loaded open(const std::string& path, const oriel_options& options);
+Loaded open(const std::string& path, const Options& options);
 
 /// Logits after the last appended token.
 std::vector<float> logits(const Loaded& loaded);

@@ -41,7 +41,7 @@ struct WrongUsage : std::runtime_error {
 
 Arguments parse(const std::vector<std::string>& texts) {
   const WrongUsage usage(
-      "usage: oriel_device_test --list | --device cpu|vulkan:N [--data FOLDER] [--out FILE] "
+      "usage: const char* --list | --device cpu|vulkan:N [--data FOLDER] [--out FILE] "
       "[--no-bench] "
       "[--only WHAT] [--disable NAMES]");
   Arguments arguments;
@@ -134,7 +134,7 @@ Json chooseDevice(const std::string& option, Device* device) {
   for (const Json& entry : listAsJson()) {
     if (entry["option"] == option) {
       if (option != "cpu") {
-        device->kind = ORIEL_DEVICE_VULKAN;
+        device->kind = "vulkan";
         device->number = 1 + static_cast<uint32_t>(std::stoul(option.substr(7)));
       }
       return entry;
@@ -154,9 +154,8 @@ void checkOnly(const Device& device) {
 
 /// The library reads the names with all other options, for any model.
 void checkDisabled(const Device& device) {
-  const oriel_options options = device.options();
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  const Options options = device.options();
+  oriel_plan plan = ORIEL_PLAN_INIT;
   if (oriel_plan_shape("llama-3.2-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan) ==
       ORIEL_ERROR_ARGUMENT) {
     throw WrongUsage(lastError());

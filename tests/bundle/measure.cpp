@@ -44,15 +44,14 @@ Json temperatures() {
 
 /// From opening the file to the first token, in a process that has used the device before.
 Json start(const Device& device, const std::string& path, const std::string& cache) {
-  oriel_options options = device.options();
+  Options options = device.options();
   options.cache_dir = cache.c_str();
   const Clock::time_point begin = Clock::now();
   const Loaded loaded = open(path, options);
   append(loaded, {1});
   greedy(loaded, 1);
   Json figures = {{"ms", msSince(begin)}};
-  oriel_model_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_model_info info = ORIEL_INIT(oriel_model_info);
   require(oriel_model_get_info(loaded.model.get(), &info), "reading the model's info");
   figures["pipelines"] = info.pipelines;
   figures["pipelines_ms"] = info.pipelines_ms;
@@ -79,7 +78,7 @@ Json measure(const Device& device) {
   }
   figures["pipeline_file_bytes"] = cache_bytes;
 
-  oriel_options options = device.options();
+  Options options = device.options();
   options.window_tokens = 1024;
   const Loaded loaded = open(path, options);
   const std::vector<int32_t> prompt = test::someIds(kPromptTokens, 2048);
@@ -100,8 +99,7 @@ Json measure(const Device& device) {
   }
   figures["prefill_tokens_per_s"] = median(prefill);
   figures["decode_tokens_per_s"] = median(decode);
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
+  oriel_stats stats = ORIEL_STATS_INIT;
   require(oriel_session_get_stats(loaded.session.get(), &stats), "reading stats");
   figures["device_bytes"] = stats.device_bytes;
   figures["host_bytes"] = stats.host_bytes;

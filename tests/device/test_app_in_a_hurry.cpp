@@ -15,7 +15,7 @@ Struct sized() {
   return made;
 }
 
-ModelPtr loadModel(const oriel_options& options, const char* path = kTrained) {
+ModelPtr loadModel(const Options& options, const char* path = kTrained) {
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));
   return ModelPtr(model);
@@ -33,9 +33,9 @@ const char* const kAngles =
 class RoomForAPrefix : public ScratchFolder {
  protected:
   RoomForAPrefix() {
-    oriel_options options = cpuOptions(&log_);
+    Options options = cpuOptions(&log_);
     options.sessions = 2;
-    options.prefix_tokens = 60;
+    options.set("prefix_tokens", 60);
     model_ = loadModel(options);
   }
   SessionPtr sessionOf(const std::vector<int32_t>& ids) {
@@ -67,22 +67,22 @@ TEST_F(RoomForAPrefix, is_of_one_session_which_is_not_forked) {
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_fork(session.get(), &fork));
   EXPECT_EQ(nullptr, fork);
   EXPECT_NE(nullptr, std::strstr(oriel_session_last_error(session.get()), "oriel_prefix_set"));
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(session.get()));
+  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(model_.get(), session.get()));
   EXPECT_EQ(ORIEL_OK, oriel_session_fork(session.get(), &fork));
   oriel_session_destroy(fork);
 }
 
 TEST_F(RoomForAPrefix, no_session_is_said_to_have_less_than_the_prefix) {
   const SessionPtr first = sessionOf(ids_);
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(first.get()));
+  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(model_.get(), first.get()));
   EXPECT_EQ(ORIEL_OK, append(first, {400}));
   const std::vector<float> expected = logitsOf(first);
-  auto options = sized<oriel_session_options>();
-  options.assumed_tokens = 3;
+  auto options = sized<SessionOptions>();
+  options.set("assumed_tokens", 3);
   oriel_session* other = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(model_.get(), &options, &other));
   EXPECT_EQ(nullptr, other);
-  options.assumed_tokens = 33;
+  options.set("assumed_tokens", 33);
   EXPECT_EQ(ORIEL_OK, oriel_session_create(model_.get(), &options, &other));
   const SessionPtr second(other);
   EXPECT_EQ(ORIEL_OK, append(second, someIds(60, 900)));
@@ -92,14 +92,12 @@ TEST_F(RoomForAPrefix, no_session_is_said_to_have_less_than_the_prefix) {
 }
 
 TEST_F(RoomForAPrefix, a_session_of_another_day_begins_behind_it) {
-  auto chat = sized<oriel_chat_options>();
-  chat.date = 20240101;
-  auto options = sized<oriel_session_options>();
-  options.chat = &chat;
+  SessionOptions options;
+  options.set("date", 20240101);
   const SessionPtr first = newSession(model_, &options);
   EXPECT_EQ(ORIEL_OK, append(first, ids_));
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(first.get()));
-  chat.date = 20301231;
+  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(model_.get(), first.get()));
+  options.set("date", 20301231);
   EXPECT_EQ(ids_.size(), positionOf(newSession(model_, &options)));
 }
 
@@ -109,16 +107,14 @@ class HurriedChat : public ScratchFolder {
  protected:
   HurriedChat() {
     options_ = cpuOptions(&log_);
-    options_.transcript_bytes = 1 << 15;
-    options_.constraints = 1;
+    options_.set("transcript", 1 << 15);
+    options_.set("constraints", true);
     options_.sessions = 4;
     model_ = loadModel(options_);
   }
   SessionPtr chatWith(const char* chat_template) {
-    auto chat = sized<oriel_chat_options>();
-    chat.chat_template = chat_template;
-    auto options = sized<oriel_session_options>();
-    options.chat = &chat;
+    SessionOptions options;
+    options.chat_template = chat_template;
     options.progress = countProgress;
     options.progress_user = this;
     return newSession(model_, &options);
@@ -128,14 +124,14 @@ class HurriedChat : public ScratchFolder {
   }
   static std::vector<uint8_t> saved(const SessionPtr& session) {
     size_t needed = 0;
-    (void)oriel_session_save(session.get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(session.get(), nullptr, 0, &needed);
     std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
     return bytes;
   }
 
   CapturedLog log_;
-  oriel_options options_ = {};
+  Options options_ = {};
   ModelPtr model_;
   bool cancels_ = false;
 };
@@ -150,7 +146,7 @@ TEST_F(HurriedChat, a_snapshot_that_cannot_be_read_leaves_what_was_said) {
   ASSERT_EQ(ORIEL_OK, speak(own, oriel_chat_reply, 6).status);
   const std::string said = transcriptOf(own);
   const std::vector<int32_t> expected = generateIds(own, 8);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind_turns(own.get(), 1, 0));
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(own.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0));
 
   const SessionPtr again = chatWith(kBrackets);
   ASSERT_EQ(ORIEL_OK, say(again, "My important conversation."));
@@ -158,8 +154,7 @@ TEST_F(HurriedChat, a_snapshot_that_cannot_be_read_leaves_what_was_said) {
   ASSERT_EQ(said, transcriptOf(again));
   const uint64_t position = positionOf(again);
   const auto readSnapshot = [&] {
-    return oriel_session_restore_as(again.get(), snapshot.data(), snapshot.size(),
-                                    ORIEL_RESTORE_READ, nullptr);
+    return oriel_snapshot_restore(again.get(), snapshot.data(), snapshot.size(), ORIEL_RESTORE_READ, nullptr);
   };
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, readSnapshot());
   EXPECT_EQ(said, transcriptOf(again));
@@ -182,10 +177,10 @@ TEST_F(HurriedChat, two_templates_are_two_formats) {
   ASSERT_EQ(ORIEL_OK, say(angles, "first"));
   const std::vector<uint8_t> snapshot = saved(angles);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_restore(chatWith(kAngles).get(), snapshot.data(), snapshot.size()));
+            oriel_snapshot_restore(chatWith(kAngles).get(), snapshot.data(), snapshot.size(), 0, nullptr));
   const SessionPtr brackets = chatWith(kBrackets);
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
-            oriel_session_restore(brackets.get(), snapshot.data(), snapshot.size()));
+            oriel_snapshot_restore(brackets.get(), snapshot.data(), snapshot.size(), 0, nullptr));
   EXPECT_TRUE(log_.says("chat format jinja-")) << log_.errors();
 }
 
@@ -194,15 +189,13 @@ TEST_F(HurriedChat, a_reply_that_no_token_can_begin_is_asked_for_again) {
   ASSERT_EQ(ORIEL_OK, say(session, "Hello."));
   const uint64_t position = positionOf(session);
   const std::string said = transcriptOf(session);
-  std::vector<oriel_logit_bias> none;
+  std::vector<Bias> none;
   for (int32_t id = 0; id < 1024; ++id) {
     none.push_back({id, -std::numeric_limits<float>::infinity()});
   }
-  oriel_generate_options options = greedyOptions(5);
-  options.logit_bias = none.data();
-  options.logit_bias_count = static_cast<uint32_t>(none.size());
-  options.grammar = "root ::= \"a\"";
-  options.grammar_bytes = std::strlen(options.grammar);
+  ReplyOptions options = greedyOptions(5);
+  addBiases(&options, none);
+  options.set("grammar", "root ::= \"a\"");
   EXPECT_NE(ORIEL_OK, speak(session, oriel_chat_reply, options).status);
   EXPECT_EQ(position, positionOf(session));
   EXPECT_EQ(said, transcriptOf(session));
@@ -241,9 +234,9 @@ TEST_F(HurriedChat, a_folder_without_a_name_is_not_the_root) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_trim(model_.get(), ORIEL_TRIM_CACHE, ""));
   EXPECT_TRUE(log_.says("folder")) << log_.errors();
   EXPECT_EQ(ORIEL_OK, say(session, "Hello."));
-  oriel_options recalls = cpuOptions(&log_);
-  recalls.recall_bytes = 1 << 20;
-  recalls.recall_dir = "";
+  Options recalls = cpuOptions(&log_);
+  recalls.set("retrieval", 1 << 20);
+  recalls.set("retrieval_folder", "");
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTrained, &recalls, &model));
   EXPECT_EQ(nullptr, model);
@@ -253,7 +246,7 @@ TEST_F(HurriedChat, a_folder_without_a_name_is_not_the_root) {
 
 TEST(Hurried, what_a_failed_call_would_have_made_is_null) {
   int something = 0;
-  oriel_options unsized_options = {};
+  Options unsized_options = {};
   auto* model = reinterpret_cast<oriel_model*>(&something);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTrained, &unsized_options, &model));
   EXPECT_EQ(nullptr, model);
@@ -262,7 +255,7 @@ TEST(Hurried, what_a_failed_call_would_have_made_is_null) {
   EXPECT_EQ(nullptr, model);
   const Loaded loaded = load(kTrained, cpuOptions(nullptr));
   auto* session = reinterpret_cast<oriel_session*>(&something);
-  oriel_session_options unsized_session = {};
+  SessionOptions unsized_session = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_create(loaded.model.get(), &unsized_session, &session));
   EXPECT_EQ(nullptr, session);
@@ -273,7 +266,7 @@ TEST(Hurried, what_a_failed_call_would_have_made_is_null) {
 
 TEST(Hurried, a_struct_size_of_another_meaning_is_none) {
   const Loaded loaded = load(kTrained, cpuOptions(nullptr));
-  oriel_generate_options options = greedyOptions(1);
+  ReplyOptions options = greedyOptions(1);
   oriel_stats stats = {};
   for (const size_t size : {SIZE_MAX, SIZE_MAX / 2, size_t{1} << 20, size_t{3}, size_t{0}}) {
     options.struct_size = stats.struct_size = size;
@@ -291,24 +284,23 @@ TEST(Hurried, bits_that_are_no_flags_are_refused) {
   int32_t ids[64];
   char text[64];
   size_t needed = 0;
-  const oriel_message message = {"user", "x", 1};
+  const std::string message = messagesJson({{"user", "x"}});
   for (const uint32_t flags : {4u, 0x80000000u, UINT32_MAX}) {
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append_text(session, "x", 1, flags));
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
               oriel_tokenize(loaded.model.get(), "x", 1, flags, ids, 64, &needed));
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
               oriel_detokenize(loaded.model.get(), ids, 0, flags, text, 64, &needed));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 0,
-                                                        flags, ids, 64, &needed));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_return(session, "here", flags));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_rewind_turns(session, 1, flags));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), flags == 4 ? 8u : flags, ids, 64, &needed));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, "here", flags));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_go_back(session, ORIEL_BACK_BY_TURNS, 1, nullptr, flags));
   }
   EXPECT_EQ(2u, statsOf(loaded).position);
 }
 
 TEST(Hurried, an_empty_conversation_is_measured_without_a_buffer) {
   const Loaded loaded = load(kTrained, cpuOptions(nullptr));
-  auto chat = sized<oriel_chat_options>();
+  SessionOptions chat;
   chat.chat_template = "plain";
   size_t needed = 1;
   EXPECT_EQ(ORIEL_OK, oriel_render(loaded.model.get(), &chat, nullptr, 0, 0, nullptr, 0, &needed));
@@ -316,20 +308,22 @@ TEST(Hurried, an_empty_conversation_is_measured_without_a_buffer) {
 }
 
 TEST(Hurried, no_weights_no_layers) {
-  oriel_options options = cpuOptions(nullptr);
-  options.device = ORIEL_DEVICE_NONE;
+  Options options = cpuOptions(nullptr);
+  options.device = "none";
   const ModelPtr model = loadModel(options);
-  size_t needed = 77;
-  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_layer_formats(model.get(), nullptr, 0, &needed));
-  EXPECT_EQ(0u, needed);
+  oriel_plan plan = ORIEL_PLAN_INIT;
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_plan(model.get(), &plan));
+  const Json all = describe(model);
+  EXPECT_TRUE(all.at("layers").empty());
+  EXPECT_TRUE(all.at("plan").is_null());
 }
 
 TEST(Hurried, an_empty_system_prompt_is_no_prefix) {
   CapturedLog log;
-  oriel_options options = cpuOptions(&log);
+  Options options = cpuOptions(&log);
   const std::string folder = testing::TempDir();
-  options.recall_bytes = 1 << 20;
-  options.recall_dir = folder.c_str();
+  options.set("retrieval", 1 << 20);
+  options.set("retrieval_folder", folder);
   options.system_prompt = "";
   EXPECT_NE(nullptr, loadModel(options)) << log.errors();
 }
@@ -364,10 +358,10 @@ struct Closing {
 class ClosedWindow : public ScratchFolder {
  protected:
   ClosedWindow() {
-    oriel_options options = cpuOptions(nullptr);
+    Options options = cpuOptions(nullptr);
     options.log = Closing::onLog;
     options.log_user = &closing_;
-    options.prefix_tokens = 40;
+    options.set("prefix_tokens", 40);
     model_ = loadModel(options);
     closing_.model = model_.get();
   }
@@ -403,8 +397,8 @@ TEST_F(ClosedWindow, while_the_log_is_told_why_not) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_detokenize(model_.get(), &none, 1, 0, nullptr, 0, &needed));
   EXPECT_LE(1u, closing_.tried);
   closing_.tried = 0;
-  auto options = sized<oriel_session_options>();
-  options.first_position = UINT64_MAX;
+  auto options = sized<SessionOptions>();
+  options.set("first_position", UINT64_MAX);
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(model_.get(), &options, &session));
   expectThere(1);

@@ -158,9 +158,9 @@ TEST(LocalLayers, every_device_agrees_with_the_reference_executor_in_every_forma
   const std::vector<int32_t> ids = someIds(50, 320);
   for (const oriel_kv_format k : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
     for (const oriel_kv_format v : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
-      oriel_options options = windowOptions(3, 24, 8, k, v);
+      Options options = windowOptions(3, 24, 8, k, v);
       const auto got = evaluate(load(file.path(), options), ids);
-      options.device = ORIEL_DEVICE_CPU;
+      options.device = "cpu";
       const auto want = evaluate(load(file.path(), options), ids);
       for (size_t t = 0; t < ids.size(); ++t) {
         // As in test_cache_formats.cpp: a last bit upstream may tip a code.
@@ -172,31 +172,31 @@ TEST(LocalLayers, every_device_agrees_with_the_reference_executor_in_every_forma
 
 TEST(LocalLayers, their_rings_are_short_and_the_plan_says_so) {
   const TemporaryModel file(smallGemma());
-  const oriel_plan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
-  EXPECT_EQ(4u, plan.groups[1].layers);
-  EXPECT_EQ(ORIEL_LAYERS_SLIDING, plan.groups[1].kind);
-  EXPECT_EQ(8u, plan.groups[1].window_tokens);
-  EXPECT_EQ(8u + 16u - 1u, plan.groups[1].ring_tokens);
-  EXPECT_EQ(115u, plan.ring_tokens);
+  const FullPlan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
+  EXPECT_EQ(4u, plan["groups"][1]["layers"]);
+  EXPECT_EQ("sliding", plan["groups"][1]["kind"]);
+  EXPECT_EQ(8u, plan["groups"][1]["window_tokens"]);
+  EXPECT_EQ(8u + 16u - 1u, plan["groups"][1]["ring_tokens"]);
+  EXPECT_EQ(115u, plan.count("ring_tokens"));
   // Two KV heads of 16 in f16; keys and values.
   const auto side = [](uint64_t slots) { return (slots * 2 * 16 * 2 + 255) / 256 * 256; };
   EXPECT_EQ((2 * (side(4 + 115) + 4 * side(23)) + 4095) / 4096 * 4096, plan.kv_bytes);
   EXPECT_EQ(2u * 2 * 16 * 2, plan.kv_bytes_per_token) << "one layer grows";
-  EXPECT_EQ(4u * 8 * 2 * 2 * 16 * 2, plan.groups[1].bytes);
+  EXPECT_EQ(4u * 8 * 2 * 2 * 16 * 2, plan["groups"][1]["bytes"]);
   // A session that sees less than the local window: so do the local layers.
-  const oriel_plan narrow = planOf(load(file.path(), windowOptions(2, 4, 3)));
-  EXPECT_EQ(6u, narrow.groups[1].window_tokens);
-  EXPECT_EQ(8u, narrow.groups[1].ring_tokens);
+  const FullPlan narrow = planOf(load(file.path(), windowOptions(2, 4, 3)));
+  EXPECT_EQ(6u, narrow["groups"][1]["window_tokens"]);
+  EXPECT_EQ(8u, narrow["groups"][1]["ring_tokens"]);
 }
 
 TEST(LocalLayers, a_model_of_nothing_else_needs_no_more_memory_for_a_longer_window) {
   RandomLlama gemma = smallGemma();
   gemma.n_layers = 2;  // the first global layer would be the third
   const TemporaryModel file(gemma);
-  const oriel_plan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
-  EXPECT_EQ(2u, plan.groups[1].layers);
+  const FullPlan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
+  EXPECT_EQ(2u, plan["groups"][1]["layers"]);
   EXPECT_EQ(0u, plan.kv_bytes_per_token);
-  EXPECT_EQ(0u, plan.crossover_tokens);
+  EXPECT_EQ(0u, plan.count("crossover_tokens"));
   EXPECT_EQ(plan.kv_bytes, planOf(load(file.path(), windowOptions(4, 400, 16))).kv_bytes);
 }
 
@@ -209,20 +209,20 @@ TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
   // Before any wrap, between the wraps of local and global rings, and after both.
   for (const Case& c : {Case{ORIEL_KV_F16, 5}, Case{ORIEL_KV_F16, 150}, Case{ORIEL_KV_INT8, 40},
                         Case{ORIEL_KV_INT4, 150}}) {
-    const oriel_options options = windowOptions(4, 60, 8, c.format, c.format);
+    const Options options = windowOptions(4, 60, 8, c.format, c.format);
     const Loaded loaded = load(file.path(), options);
     mustAppend(loaded, someIds(c.tokens, 320));
     size_t needed = 0;
     EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-              oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
+              oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed));
     std::vector<uint8_t> bytes(needed);
     ASSERT_EQ(ORIEL_OK,
-              oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
     const auto expected = greedy(loaded, 70);
     const auto expected_logits = logitsOf(loaded);
     const Loaded fresh = load(file.path(), options);
     mustAppend(fresh, someIds(111, 300));
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.session.get(), bytes.data(), bytes.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(fresh.session.get(), bytes.data(), bytes.size(), 0, nullptr));
     EXPECT_EQ(expected, greedy(fresh, 70)) << "format " << c.format << " after " << c.tokens;
     EXPECT_EQ(expected_logits, logitsOf(fresh));
   }
@@ -231,12 +231,12 @@ TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
 TEST(LocalLayers, rewinding_stops_where_their_ring_has_been_overwritten) {
   const TemporaryModel file(smallGemma());
   const std::vector<int32_t> ids = someIds(60, 320);
-  const oriel_options options = windowOptions(4, 100, 6);
+  const Options options = windowOptions(4, 100, 6);
   const Loaded loaded = load(file.path(), options);
   mustAppend(loaded, ids);
   // The global layers still have everything; the local ones 8 + 5 tokens.
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 53));
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 54));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 53));
+  EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 54));
   mustAppend(loaded, {ids.begin() + 54, ids.end()});
   const auto again = logitsOf(loaded);
   const Loaded fresh = load(file.path(), options);
@@ -245,22 +245,19 @@ TEST(LocalLayers, rewinding_stops_where_their_ring_has_been_overwritten) {
   // While the local ring has never wrapped, anything goes.
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   mustAppend(loaded, {ids.begin(), ids.begin() + 13});
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 1));
+  EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 1));
 }
 
 TEST(LocalLayers, the_view_says_what_they_saw) {
   const TemporaryModel file(smallGemma());
   const Loaded loaded = load(file.path(), windowOptions(4, 20, 8));
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
   mustAppend(loaded, someIds(6, 320));
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
-  EXPECT_EQ(0u, view.group_first_visible[1]);
+  EXPECT_EQ(0u, describe(loaded)["group_first_visible"][1]);
   mustAppend(loaded, someIds(44, 320));
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
-  EXPECT_EQ(50u, view.position);
-  EXPECT_EQ(42u, view.group_first_visible[1]);
-  EXPECT_EQ(30u, view.first_visible);
+  Json view = describe(loaded);
+  EXPECT_EQ(50u, view["position"]);
+  EXPECT_EQ(42u, view["group_first_visible"][1]);
+  EXPECT_EQ(30u, view["first_visible"]);
 }
 
 TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
@@ -268,20 +265,18 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
   gemma.local_window = 90;
   gemma.chat_template = kChatMlTemplate;
   const TemporaryModel file(gemma);
-  oriel_options options = windowOptions(4, 100, 16);
-  options.device = ORIEL_DEVICE_CPU;  // nothing here but indices
+  Options options = windowOptions(4, 100, 16);
+  options.device = "cpu";  // nothing here but indices
   const Loaded loaded = load(file.path(), options);
   const std::string text =
       "in bytes";  // with its frame less than half the window: a turn is evicted as a whole
   uint32_t bounded = 0;
   for (int turn = 0; turn < 12; ++turn) {
     ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
-    oriel_view view = {};
-    view.struct_size = sizeof(view);
-    ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+    const oriel_stats view = statsOf(loaded);
     const uint64_t own = view.position > 90 ? view.position - 90 : 0;
     const bool evicted = view.position > 4 + 100;
-    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, view.group_first_visible[1])
+    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, describe(loaded)["group_first_visible"][1])
         << "turn " << turn;
     bounded += evicted && view.first_visible > own ? 1 : 0;
   }
@@ -295,11 +290,11 @@ TEST(Architectures, a_window_of_all_layers_bounds_the_window_that_is_chosen) {
   phi.architecture = "phi3";
   phi.local_window = 130;
   const TemporaryModel file(phi);
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 256u << 20;
   const Loaded loaded = load(file.path(), options);
   EXPECT_EQ(130u, planOf(loaded).window_tokens + planOf(loaded).sink_tokens);
-  EXPECT_EQ(1u, planOf(loaded).group_count);
+  EXPECT_EQ(1u, planOf(loaded)["groups"].size());
 }
 
 // ---- Key guard -----------------------------------------------------------------------------------
@@ -323,14 +318,12 @@ TEST(Architectures, wide_key_norms_get_more_bits_and_the_plan_says_which_and_why
       SCOPED_TRACE("gain " + std::to_string(c.gain) + " asked " + std::to_string(asked));
       const Loaded loaded = load(file.path(), windowOptions(4, 200, 8, asked, ORIEL_KV_F16));
       const oriel_kv_format want = asked == ORIEL_KV_INT8 ? c.int8_becomes : c.int4_becomes;
-      oriel_layer_formats layers[2];
-      size_t needed = 0;
-      ASSERT_EQ(ORIEL_OK, oriel_model_get_layer_formats(loaded.model.get(), layers, 2, &needed));
-      EXPECT_EQ(want, layers[0].k);
-      EXPECT_EQ(want, layers[1].k);
-      EXPECT_EQ(want == asked ? 0u : 3u, planOf(loaded).raised_by_norm[0]);
-      EXPECT_EQ(0u, planOf(loaded).raised_by_bias[0]);
-      EXPECT_EQ(want == asked ? 0u : 2u, planOf(loaded).raised_layers);
+      const Json layers = describe(loaded.model)["layers"];
+      EXPECT_EQ(formatName(want), layers.at(0).at("k_format"));
+      EXPECT_EQ(formatName(want), layers.at(1).at("k_format"));
+      const FullPlan plan = planOf(loaded);
+      EXPECT_EQ(want == asked ? Json::array() : Json({0, 1}), plan["raised_by_norm"]);
+      EXPECT_TRUE(plan["raised_by_bias"].empty());
       EXPECT_LT(meanDivergence(exact, evaluate(loaded, ids)), 0.05);
     }
   }

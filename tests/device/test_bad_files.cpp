@@ -26,13 +26,13 @@ GgufWriter goodFile(const TinyLlama& shape = TinyLlama()) {
 
 TEST_F(BadFiles, the_good_one_loads) {
   write(goodFile().build());
-  oriel_options options = makeOptions();
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = makeOptions();
+  options.device = "cpu";
   options.memory_bytes = 64u << 20;
   const Loaded loaded = load(path_, options);
   ASSERT_TRUE(loaded.session);
   const int32_t id = 1;
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), &id, 1));
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), &id, 1, nullptr, nullptr));
 }
 
 TEST_F(BadFiles, no_file_a_folder_and_nothing_in_it) {

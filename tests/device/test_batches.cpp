@@ -78,7 +78,7 @@ void expectSame(const std::string& path, const BatchSetting& setting,
 // On Vulkan divided as its device is and as a GPU, without optional features; on the CPU both executors.
 std::vector<BatchSetting> everyWay(const BatchSetting& setting) {
   BatchSetting other = setting;
-  if (targetDevice() == ORIEL_DEVICE_VULKAN) {
+  if (onVulkan()) {
     other.divide_as_gpu = true;
     other.disabled = "all";
   } else {
@@ -152,7 +152,7 @@ TEST(Batches, windows_that_are_split_give_the_bits_of_one_token_in_every_cache_f
   setting.chunk = 64;
   const Reading reading = {{0, 40, 256, 640, 20}, 2};
   for (const KvFormat k : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
-    if (targetDevice() == ORIEL_DEVICE_VULKAN &&
+    if (onVulkan() &&
         k == KvFormat::kInt4) {  // pipelines take long to compile
       continue;
     }
@@ -176,7 +176,7 @@ TEST(Batches, heads_that_share_no_whole_tile_give_the_bits_of_one_token) {
 }
 
 TEST(Batches, heads_of_no_whole_vectors_give_the_bits_of_one_token) {
-  if (targetDevice() == ORIEL_DEVICE_VULKAN) {
+  if (onVulkan()) {
     GTEST_SKIP() << "vectors of a CPU";
   }
   RandomLlama model;

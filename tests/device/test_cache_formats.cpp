@@ -19,14 +19,13 @@ struct Formats {
 
 constexpr oriel_kv_format kAll[] = {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4};
 
-oriel_options formatOptions(Formats formats, uint32_t sinks, uint32_t window, uint32_t chunk) {
-  oriel_options options = makeOptions();
+Options formatOptions(Formats formats, uint32_t sinks, uint32_t window, uint32_t chunk) {
+  Options options = makeOptions();
   options.memory_bytes = 256u << 20;
-  options.k_format = formats.k;
-  options.v_format = formats.v;
-  options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
+  setFormats(&options, formats.k, formats.v);
+  options.set("sinks", sinks);
   options.window_tokens = window;
-  options.chunk_tokens = chunk;
+  options.set("prefill_batch", chunk);
   return options;
 }
 
@@ -49,10 +48,10 @@ TEST(CacheFormats, every_device_agrees_with_the_reference_executor_in_every_form
         if (!usual && s.head_dim != 80 && (s.head_dim != 64 || !allCases())) {
           continue;
         }
-        const oriel_options options = formatOptions({k, v}, 3, 24, 8);
+        const Options options = formatOptions({k, v}, 3, 24, 8);
         const auto got = evaluate(load(file.path(), options), ids);
-        oriel_options reference = options;
-        reference.device = ORIEL_DEVICE_CPU;
+        Options reference = options;
+        reference.device = "cpu";
         const auto want = evaluate(load(file.path(), reference), ids);
         double worst = 0;
         double total = 0;

@@ -55,7 +55,7 @@ constexpr const char* kBundledModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel
 
 /// A model in a session on a CancellingExecutor.
 struct Cancellable : WatchedModel<CancellingExecutor> {
-  explicit Cancellable(const oriel_options& options, const char* path = kBundledModel)
+  explicit Cancellable(const Options& options, const char* path = kBundledModel)
       : WatchedModel(path, options) {
     if (executor != nullptr) {
       executor->session = session();
@@ -65,10 +65,10 @@ struct Cancellable : WatchedModel<CancellingExecutor> {
 
 class Cancel : public testing::Test {
  protected:
-  static oriel_options options() {
-    oriel_options options = makeOptions();
-    options.device = ORIEL_DEVICE_CPU;  // the rule is the session's
-    options.chunk_tokens = 2;
+  static Options options() {
+    Options options = makeOptions();
+    options.device = "cpu";  // the rule is the session's
+    options.set("prefill_batch", 2);
     options.window_tokens = 256;
     return options;
   }
@@ -80,12 +80,12 @@ class Cancel : public testing::Test {
 
 // The penalty must not remember tokens that are not there, nor the reply count them.
 TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
-  oriel_generate_options options = greedyOptions(40);
+  ReplyOptions options = greedyOptions(40);
   options.greedy = 0;
   options.seed = 5;
   options.temperature = 3;
-  options.repeat_penalty = 1.9f;
-  options.ignore_stop = 1;
+  options.set("repeat_penalty", 1.9f);
+  options.set("ignore_stop", true);
   const auto reply = [&](bool cancelled) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(session()));
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
@@ -97,8 +97,7 @@ TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
     }
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "And now?", 8));
     std::vector<int32_t> ids;
-    oriel_generation result = {};
-    result.struct_size = sizeof(result);
+    oriel_generation result = ORIEL_INIT(oriel_generation);
     EXPECT_EQ(ORIEL_OK, oriel_chat_reply(session(), &options, keepId, &ids, &result));
     ids.push_back(static_cast<int32_t>(result.prompt_tokens));
     return ids;
@@ -152,7 +151,7 @@ TEST_F(Cancel, of_a_call_that_has_nothing_more_to_begin_does_not_stop_the_next_o
   EXPECT_EQ(0u, model_.executor->runs_left);
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, {5, 6}));
   // A token callback that cancels behind the last token.
-  const oriel_generate_options one = greedyOptions(1);
+  const ReplyOptions one = greedyOptions(1);
   const auto cancel = [](const oriel_token_event*, void* session) {
     oriel_session_cancel(static_cast<oriel_session*>(session));
     return 0;
@@ -169,7 +168,7 @@ TEST_F(Cancel, stays_until_its_call_has_ended) {
     return 0;
   };
   EXPECT_EQ(ORIEL_ERROR_CANCELLED,
-            oriel_session_evaluate(session(), ids.data(), ids.size(), cancel, session()));
+            oriel_session_append(session(), ids.data(), ids.size(), cancel, session()));
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, ids));
 }
 
@@ -196,7 +195,7 @@ TEST_F(Cancel, from_a_second_thread_never_ends_another_call_than_the_one_that_ra
   for (uint32_t at = 1; at <= n_rounds; ++at) {
     begun.store(at);
     const int32_t id = 7;
-    const oriel_status status = oriel_session_append(session(), &id, 1);
+    const oriel_status status = oriel_session_append(session(), &id, 1, nullptr, nullptr);
     if (at % 2 == 0) {
       cancelled += status == ORIEL_ERROR_CANCELLED ? 1 : 0;
       wrong += status == ORIEL_OK || status == ORIEL_ERROR_CANCELLED ? 0 : 1;
@@ -222,18 +221,18 @@ class CancelPrefill : public testing::TestWithParam<Kind> {
   struct Wrapped : Cancellable {
     explicit Wrapped(const std::string& path) : Cancellable(options(), path.c_str()) {
       for (const int32_t id : someIds(kBefore, 300)) {
-        EXPECT_EQ(ORIEL_OK, oriel_session_append(session(), &id, 1));
+        EXPECT_EQ(ORIEL_OK, oriel_session_append(session(), &id, 1, nullptr, nullptr));
       }
     }
-    static oriel_options options() {
-      oriel_options options = makeOptions();
-      options.chunk_tokens = kChunk;
+    static Options options() {
+      Options options = makeOptions();
+      options.set("prefill_batch", kChunk);
       options.window_tokens = kWindow;
       return options;
     }
     oriel_status append(uint32_t count) {
       const std::vector<int32_t> ids(count, 77);
-      return oriel_session_append(session(), ids.data(), ids.size());
+      return oriel_session_append(session(), ids.data(), ids.size(), nullptr, nullptr);
     }
   };
 
@@ -293,10 +292,10 @@ TEST_P(CancelPrefill, leaves_the_logits_of_an_evaluation) {
 TEST_P(CancelPrefill, does_not_let_go_back_to_what_its_chunk_may_have_overwritten) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(wrapped.session(), kBefore - 1));
+  ASSERT_EQ(ORIEL_OK, goBackTo(wrapped.session(), kBefore - 1));
   wrapped.executor->cancel_before_piece = 3;
   ASSERT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(kChunk));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(wrapped.session(), kBefore - 2));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(wrapped.session(), kBefore - 2));
   EXPECT_EQ(kBefore - 1, statsOf(wrapped.loaded).position);
 }
 

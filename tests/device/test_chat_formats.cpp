@@ -67,19 +67,18 @@ const std::string& talkativeModel() {
   return model.path();
 }
 
-oriel_options windowOf(uint32_t tokens) {
-  oriel_options options = makeOptions();
+Options windowOf(uint32_t tokens) {
+  Options options = makeOptions();
   options.memory_bytes = 64u << 20;
   options.window_tokens = tokens;
-  options.chunk_tokens = 16;
-  options.k_format = ORIEL_KV_F16;
-  options.v_format = ORIEL_KV_F16;
+  options.set("prefill_batch", 16);
+  options.set("kv", "f16");
   return options;
 }
 
 class Talk {
  public:
-  Talk(const oriel_options& options, const std::string& format,
+  Talk(const Options& options, const std::string& format,
        const std::string& path = talkativeModel())
       : format_(format) {
     oriel_model* model = nullptr;
@@ -91,10 +90,7 @@ class Talk {
   oriel_status restart(const std::string& format) {
     format_ = format;
     loaded.session.reset();
-    const oriel_chat_options chat = chatOptions();
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
-    session_options.chat = &chat;
+    const SessionOptions session_options = chatOptions();
     oriel_session* session = nullptr;
     const oriel_status status =
         oriel_session_create(loaded.model.get(), &session_options, &session);
@@ -110,10 +106,9 @@ class Talk {
 
   /// Ids of a greedy reply.
   std::vector<int32_t> reply(uint32_t tokens, oriel_stop_reason* reason = nullptr) {
-    const oriel_generate_options options = greedyOptions(tokens);
+    const ReplyOptions options = greedyOptions(tokens);
     std::vector<int32_t> ids;
-    oriel_generation result = {};
-    result.struct_size = sizeof(result);
+    oriel_generation result = ORIEL_INIT(oriel_generation);
     EXPECT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), &options, keepId, &ids, &result));
     ids.resize(result.tokens);
     if (reason != nullptr) {
@@ -123,15 +118,15 @@ class Talk {
   }
 
   std::vector<int32_t> rendered(const std::vector<Line>& lines, bool generation) const {
-    std::vector<oriel_message> list;
+    Json list = Json::array();
     for (const Line& line : lines) {
-      list.push_back({line.role.c_str(), line.text.data(), line.text.size()});
+      list.push_back({{"role", line.role}, {"content", line.text}});
     }
-    const oriel_chat_options chat = chatOptions();
+    const std::string json = lines.empty() ? "" : list.dump();
+    const SessionOptions chat = chatOptions();
     std::vector<int32_t> ids(8192);
     size_t needed = 0;
-    EXPECT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), &chat, list.data(), list.size(),
-                                            generation ? 1 : 0, ORIEL_TEXT_BOS, ids.data(),
+    EXPECT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), &chat, json.data(), json.size(), ORIEL_TEXT_BOS | (generation ? ORIEL_RENDER_PROMPT : 0), ids.data(),
                                             ids.size(), &needed))
         << format_;
     ids.resize(needed);
@@ -141,27 +136,21 @@ class Talk {
   /// What the model makes of the whole conversation at once.
   std::vector<float> logitsAfter(const std::vector<int32_t>& ids) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
     return logitsOf(loaded);
   }
 
   uint64_t position() const { return statsOf(loaded).position; }
 
   std::vector<uint64_t> turns() const {
-    std::vector<uint64_t> starts(256);
-    size_t needed = 0;
-    EXPECT_EQ(ORIEL_OK,
-              oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(), &needed));
-    starts.resize(needed);
-    return starts;
+    return describe(loaded.session)["turns"];
   }
 
   Loaded loaded;
 
  private:
-  oriel_chat_options chatOptions() const {
-    oriel_chat_options chat = {};
-    chat.struct_size = sizeof(chat);
+  SessionOptions chatOptions() const {
+    SessionOptions chat;
     chat.chat_template = format_.c_str();
     return chat;
   }
@@ -272,11 +261,11 @@ TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had
     EXPECT_EQ(talk.reply(3), first);
     talk.add("user", "Something else?");
     talk.reply(3);
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(talk.loaded.session.get(), talk.turns().back()));
+    ASSERT_EQ(ORIEL_OK, goBackTo(talk.loaded.session.get(), talk.turns().back()));
     talk.add("user", "Two?");
     EXPECT_EQ(talk.reply(5), want) << format;
     // And the first question of all, right behind the system text.
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(talk.loaded.session.get(), talk.turns().front()));
+    ASSERT_EQ(ORIEL_OK, goBackTo(talk.loaded.session.get(), talk.turns().front()));
     talk.add("user", "One?");
     EXPECT_EQ(talk.reply(3), first) << format;
   }
@@ -285,14 +274,14 @@ TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had
 TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened) {
   // With the system text in the first user's turn, what is left after eviction is the template's
   // rendering of that text and the turns that are seen.
-  oriel_options options = windowOf(96);
+  Options options = windowOf(96);
   const std::string system = "Be brief.";
   uint32_t pinned = 0;
   {
     Talk measure(options, "gemma3");
     pinned = static_cast<uint32_t>(measure.rendered({{"system", system}}, false).size());
   }
-  options.pinned_tokens = pinned;
+  options.set("sinks", std::max<uint32_t>(4, pinned));
   Talk talk(options, "gemma3");
   talk.add("system", system);
   ASSERT_EQ(talk.position(), pinned);
@@ -304,9 +293,8 @@ TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened
     talk.add("assistant", "Yes.");
     lines.push_back({"assistant", "Yes."});
   }
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_view(talk.loaded.session.get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(talk.loaded.session.get(), &view));
   ASSERT_GT(view.first_visible, pinned);
   const std::vector<uint64_t> turns = talk.turns();
   const auto first = std::find(turns.begin(), turns.end(), view.first_visible);
@@ -321,19 +309,18 @@ TEST(ChatFormats, a_snapshot_goes_on_inside_an_open_turn_and_in_the_same_format_
   talk.add("system", "Be brief.");
   std::vector<uint8_t> snapshot(1 << 20);
   size_t bytes = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(talk.loaded.session.get(), snapshot.data(),
-                                         snapshot.size(), &bytes));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(talk.loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
   talk.add("user", "One?");
   const std::vector<int32_t> want = talk.reply(4);
   const uint64_t position = talk.position();
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(talk.loaded.session.get()));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(talk.loaded.session.get(), snapshot.data(), bytes));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(talk.loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
   talk.add("user", "One?");
   EXPECT_EQ(talk.reply(4), want);
   EXPECT_EQ(talk.position(), position);
   ASSERT_EQ(ORIEL_OK, talk.restart("chatml"));
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
-            oriel_session_restore(talk.loaded.session.get(), snapshot.data(), bytes));
+            oriel_snapshot_restore(talk.loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
 }
 
 TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordinary) {
@@ -346,9 +333,9 @@ TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordina
     for (uint32_t end = kFirstWord; end < llama.n_vocab; ++end) {
       llama.renamed = {{end, "<end_of_turn>"}};
       const TemporaryModel named(llama);
-      oriel_options quick = windowOf(256);
+      Options quick = windowOf(256);
       quick.device =
-          ORIEL_DEVICE_CPU;  // for the search: a device may take a second to load a model
+          "cpu";  // for the search: a device may take a second to load a model
       Talk search(quick, "gemma3", named.path());
       (void)search.logitsAfter(search.rendered({{"user", "One?"}}, true));
       if (greedy(search.loaded, 1) != std::vector<int32_t>{static_cast<int32_t>(end)}) {
@@ -367,20 +354,25 @@ TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordina
 
 TEST(ChatFormats, wrong_chat_options_are_refused) {
   CapturedLog log;
-  oriel_options options = windowOf(64);
+  Options options = windowOf(64);
   options.log = log.log().callback;
   options.log_user = log.log().user;
   Talk talk(options, "chatml");
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, talk.restart("gemma9"));
   EXPECT_TRUE(log.says("use one of chatml"));
-  oriel_chat_options chat = {};
-  chat.struct_size = sizeof(chat);
+  SessionOptions chat;
+  oriel_session* session = nullptr;
   for (const uint32_t date : {1u, 20241301u, 20240100u, 20240132u, UINT32_MAX}) {
-    chat.date = date;
-    EXPECT_EQ(nullptr, oriel_chat_template(talk.loaded.model.get(), &chat)) << date;
+    chat.set("date", date);
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+              oriel_session_create(talk.loaded.model.get(), &chat, &session))
+        << date;
   }
-  chat.date = 20240101;
-  EXPECT_STREQ("chatml", oriel_chat_template(talk.loaded.model.get(), &chat));
+  chat.set("date", 20240101);
+  chat.chat_template = "chatml";
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(talk.loaded.model.get(), &chat, &session));
+  EXPECT_EQ("chatml", describe(session)["chat_template"]);
+  oriel_session_destroy(session);
   EXPECT_EQ(ORIEL_OK, talk.restart("chatml"));  // a refused session leaves room for another
 }
 

@@ -41,23 +41,22 @@ int note(const oriel_token_event* event, void* user) {
 
 class Constraints : public testing::Test {
  protected:
-  void loadWith(const char* path, oriel_options options) {
-    options.constraints = 1;
+  void loadWith(const char* path, Options options) {
+    options.set("constraints", true);
     loaded_ = test::load(path, options);
     ASSERT_TRUE(loaded_.session) << log_.errors();
   }
-  oriel_generate_options wild(uint64_t seed, uint32_t tokens = 200) {
-    oriel_generate_options options = {};
-    options.struct_size = sizeof(options);
+  ReplyOptions wild(uint64_t seed, uint32_t tokens = 200) {
+    ReplyOptions options;
     options.temperature = 1.5f;
-    options.top_k = UINT32_MAX;
-    options.top_p = 1;
-    options.min_p = -1;
+    options.set("top_k", 0);
+    options.set("top_p", 1);
+    options.set("min_p", 0);
     options.seed = seed;
     options.max_tokens = tokens;
     return options;
   }
-  Reply generate(const oriel_generate_options& options, const std::string& prompt = "So: ") {
+  Reply generate(const ReplyOptions& options, const std::string& prompt = "So: ") {
     Reply reply;
     reply.result.struct_size = sizeof(reply.result);
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
@@ -84,11 +83,10 @@ TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
   loadWith(kRandom, sessionOptions(&log_));
   int whole = 0;
   for (uint64_t seed = 1; seed <= 12; ++seed) {
-    oriel_generate_options options = wild(seed);
+    ReplyOptions options = wild(seed);
     options.greedy = seed == 1 ? 1 : 0;
-    options.repeat_penalty = seed % 3 == 0 ? 1.3f : 0;
-    options.json_schema = kSchema;
-    options.json_schema_bytes = std::strlen(kSchema);
+    options.set("repeat_penalty", seed % 3 == 0 ? 1.3f : 0);
+    options.schema = kSchema;
     const Reply reply = generate(options);
     ASSERT_EQ(ORIEL_OK, reply.status) << log_.errors();
     if (reply.result.stop_reason == ORIEL_STOP_TOKEN) {
@@ -104,33 +102,30 @@ TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
 
 TEST_F(Constraints, the_same_seed_writes_the_same_and_a_free_reply_is_free_again) {
   loadWith(kRandom, sessionOptions(&log_));
-  oriel_generate_options options = wild(5, 60);
+  ReplyOptions options = wild(5, 60);
   const std::string free_text = generate(options).text;
   const char* const grammar = "root ::= [a-z ]{10,20} \"!\"";
-  options.grammar = grammar;
-  options.grammar_bytes = std::strlen(grammar);
+  options.set("grammar", grammar);
   const Reply held = generate(options);
   EXPECT_EQ('!', held.text.back());
   EXPECT_EQ(std::string::npos, held.text.find_first_not_of("abcdefghijklmnopqrstuvwxyz !"));
   EXPECT_EQ(held.text, generate(options).text);
-  options.grammar = nullptr;
-  options.grammar_bytes = 0;
+  options.set("grammar", nullptr);
   EXPECT_EQ(free_text, generate(options).text);
 }
 
 TEST_F(Constraints, a_trigger_lets_it_take_hold) {
   loadWith(kRandom, sessionOptions(&log_));
-  oriel_generate_options options = wild(9, 150);
-  options.ignore_stop = 1;
+  ReplyOptions options = wild(9, 150);
+  options.set("ignore_stop", true);
   const std::string free_text = generate(options).text;
   // A letter that is sure to come.
   const size_t letter = free_text.find_first_of("abcdefghijklmnopqrstuvwxyz", free_text.size() / 4);
   ASSERT_LT(letter, free_text.size() / 2);
   const std::string trigger(1, free_text[letter]);
   const char* const grammar = "root ::= \"[\" [0-9]{3} \"]\"";
-  options.grammar = grammar;
-  options.grammar_bytes = std::strlen(grammar);
-  options.trigger = trigger.c_str();
+  options.set("grammar", grammar);
+  options.set("trigger", trigger);
   const Reply reply = generate(options);
   ASSERT_EQ(ORIEL_OK, reply.status) << log_.errors();
   const size_t at = reply.text.find(trigger);
@@ -143,9 +138,8 @@ TEST_F(Constraints, a_trigger_lets_it_take_hold) {
 TEST_F(Constraints, a_chat_reply_is_held_to_it) {
   loadWith(kTrained, sessionOptions(&log_));
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Tell me about a cat."));
-  oriel_generate_options options = wild(3, 100);
-  options.json_schema = kSchema;
-  options.json_schema_bytes = std::strlen(kSchema);
+  ReplyOptions options = wild(3, 100);
+  options.schema = kSchema;
   Reply reply;
   reply.result.struct_size = sizeof(reply.result);
   ASSERT_EQ(ORIEL_OK,
@@ -167,11 +161,9 @@ TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
   loadWith(kTrained, cpuOptions(&log_));
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Hello."));
   const uint64_t position = statsOf(loaded_).position;
-  oriel_generate_options options = wild(1, 4);
-  options.json_schema = schema.data();
-  options.json_schema_bytes = schema.size();
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
+  ReplyOptions options = wild(1, 4);
+  options.schema = schema.c_str();
+  oriel_generation result = ORIEL_INIT(oriel_generation);
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, cancelledBy(loaded_.session.get(), [&] {
               return oriel_chat_reply(loaded_.session.get(), &options, nullptr, nullptr, &result);
             }));
@@ -184,15 +176,15 @@ TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
 
 TEST_F(Constraints, the_plan_counts_what_they_take) {
   Ledger ledger;
-  oriel_options options = sessionOptions(&log_);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = sessionOptions(&log_);
+  options.device = "cpu";
   options.allocator = ledger.allocator();
-  const oriel_plan without = planOf(test::load(kRandom, options));
-  EXPECT_EQ(0u, without.constraint_bytes);
+  const FullPlan without = planOf(test::load(kRandom, options));
+  EXPECT_EQ(0u, without.count("constraint_bytes"));
   loadWith(kRandom, options);
-  const oriel_plan plan = planOf(loaded_);
-  EXPECT_GT(plan.constraint_bytes, 1u << 20);
-  EXPECT_EQ(without.host_bytes + plan.constraint_bytes, plan.host_bytes);
+  const FullPlan plan = planOf(loaded_);
+  EXPECT_GT(plan.count("constraint_bytes"), 1u << 20);
+  EXPECT_EQ(without.host_bytes + plan.count("constraint_bytes"), plan.host_bytes);
   EXPECT_EQ(plan.host_bytes, statsOf(loaded_).host_bytes);
   EXPECT_EQ(plan.total_bytes, ledger.live_bytes);
   loaded_.session.reset();
@@ -203,15 +195,14 @@ TEST_F(Constraints, nothing_is_allocated_from_one_token_to_the_next) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
   }
-  oriel_options options = sessionOptions(&log_);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = sessionOptions(&log_);
+  options.device = "cpu";
   loadWith(kRandom, options);
-  oriel_generate_options sampling = wild(4);
+  ReplyOptions sampling = wild(4);
   const char* const grammar =
       "root ::= \"[\" item (\",\" item){20,40} \"]\"\nitem ::= root | \"\\\"\" "
       "[^\"\\x00-\\x1F]{0,30} \"\\\"\"";
-  sampling.grammar = grammar;
-  sampling.grammar_bytes = std::strlen(grammar);
+  sampling.set("grammar", grammar);
   const std::string prompt = "x";
   ASSERT_EQ(ORIEL_OK,
             oriel_session_append_text(loaded_.session.get(), prompt.data(), 1, ORIEL_TEXT_BOS));
@@ -228,20 +219,18 @@ TEST_F(Constraints, neither_are_triggers_parts_stop_texts_and_log_probabilities)
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
   }
-  oriel_options options = sessionOptions(&log_);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = sessionOptions(&log_);
+  options.device = "cpu";
   loadWith(kRandom, options);
-  oriel_generate_options sampling = wild(7);
-  sampling.json_schema = kSchema;
-  sampling.json_schema_bytes = std::strlen(kSchema);
-  sampling.trigger = "e";
+  ReplyOptions sampling = wild(7);
+  sampling.schema = kSchema;
+  sampling.set("trigger", "e");
   const char* const stop[] = {"no such text at all", "nor this"};
   sampling.stop = stop;
   sampling.stop_count = 2;
-  sampling.logprobs = 1;
-  sampling.top_logprobs = 20;
-  sampling.min_tokens = 20;
-  sampling.ignore_stop = 1;
+  sampling.set("top_logprobs", 20);
+  sampling.set("min_tokens", 20);
+  sampling.set("ignore_stop", true);
   uint32_t parts = 0;
   sampling.part_user = &parts;
   sampling.on_part = [](const oriel_part*, void* user) {
@@ -271,8 +260,8 @@ TEST_F(ConstraintsOfBadFiles, a_tokenizer_that_cannot_be_built_is_said) {
   *(at + static_cast<std::ptrdiff_t>(key.size()) + 4) = int32s;
   const std::string model_path = write("model.gguf", std::string(bytes.begin(), bytes.end()));
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
-  options.constraints = 1;
+  Options options = makeOptions(&log);
+  options.set("constraints", true);
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_model_load(model_path.c_str(), &options, &model));
   EXPECT_EQ(1u, errorLines(log)) << log.errors();
@@ -301,12 +290,10 @@ TEST_F(Constraints, what_cannot_be_is_said) {
   };
   for (const Wrong& wrong : kWrong) {
     log_.clear();
-    oriel_generate_options options = wild(1, 5);
-    options.json_schema = wrong.schema;
-    options.json_schema_bytes = wrong.schema != nullptr ? std::strlen(wrong.schema) : 0;
-    options.grammar = wrong.grammar;
-    options.grammar_bytes = wrong.grammar != nullptr ? std::strlen(wrong.grammar) : 0;
-    options.trigger = wrong.trigger;
+    ReplyOptions options = wild(1, 5);
+    options.schema = wrong.schema;
+    options.set("grammar", wrong.grammar);
+    options.set("trigger", wrong.trigger);
     EXPECT_EQ(wrong.status, generate(options).status) << log_.errors();
     EXPECT_EQ(1u, errorLines(log_)) << log_.errors();
     EXPECT_TRUE(log_.says(wrong.says)) << log_.errors();
@@ -315,9 +302,8 @@ TEST_F(Constraints, what_cannot_be_is_said) {
   loaded_.model.reset();
   loaded_ = test::load(kRandom, sessionOptions(&log_));
   log_.clear();
-  oriel_generate_options options = wild(1, 5);
-  options.json_schema = kSchema;
-  options.json_schema_bytes = std::strlen(kSchema);
+  ReplyOptions options = wild(1, 5);
+  options.schema = kSchema;
   EXPECT_EQ(ORIEL_ERROR_STATE, generate(options).status);
   EXPECT_TRUE(log_.says("without constraints")) << log_.errors();
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "exec/snapshot.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/api.h"
 #include "support/files.h"
 #include "support/forged_snapshots.h"
@@ -15,9 +15,9 @@ namespace {
 const char* const kTiny = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
 
 // The rules are the session's: one device is enough.
-oriel_options onTheCpu(CapturedLog* log = nullptr) {
-  oriel_options options = makeOptions(log);
-  options.device = ORIEL_DEVICE_CPU;
+Options onTheCpu(CapturedLog* log = nullptr) {
+  Options options = makeOptions(log);
+  options.device = "cpu";
   options.window_tokens = 200;
   return options;
 }
@@ -25,10 +25,10 @@ oriel_options onTheCpu(CapturedLog* log = nullptr) {
 std::vector<uint8_t> savedSession(const Loaded& loaded) {
   size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-            oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
+            oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed));
   std::vector<uint8_t> bytes(needed);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
   return bytes;
 }
 
@@ -42,7 +42,7 @@ TEST(Contracts, a_forged_snapshot_with_a_valid_checksum_is_refused) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello!", 6));
   const std::vector<uint8_t> honest = savedSession(loaded);
   const auto restore = [&](const std::vector<uint8_t>& bytes) {
-    return oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size());
+    return oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr);
   };
   EXPECT_EQ(ORIEL_OK, restore(forged(honest, [](SessionState*) {})));
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
@@ -68,7 +68,7 @@ TEST(Contracts, forged_turns_and_ids_of_a_snapshot_are_refused) {
     std::vector<uint8_t> bytes = honest;
     std::memcpy(bytes.data() + offset, &value, sizeof(value));
     bytes = forged(bytes, [](SessionState*) {});
-    return oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size());
+    return oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr);
   };
   const size_t turns = endOfDescription(header);
   const size_t ids = turns + 3 * sizeof(uint64_t);
@@ -91,22 +91,20 @@ TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
   const std::vector<uint8_t> bytes = savedSession(loaded);
   Loaded other = load(kTiny, onTheCpu());
   other.session.reset();
-  oriel_session_options options = {};
-  options.struct_size = sizeof(options);
-  options.split_turns = 1;
+  SessionOptions options;
+  options.set("evict", "tokens");
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(other.model.get(), &options, &session));
   other.session.reset(session);
-  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_session_restore_as(session, bytes.data(), bytes.size(),
-                                                         ORIEL_RESTORE_EXACT, nullptr));
-  EXPECT_EQ(ORIEL_OK, oriel_session_restore(session, bytes.data(), bytes.size()))
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(session, bytes.data(), bytes.size(), ORIEL_RESTORE_EXACT, nullptr));
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(session, bytes.data(), bytes.size(), 0, nullptr))
       << "from one to the other it is carried over";
 }
 
 TEST(Contracts, editing_the_last_message_gives_the_same_conversation) {
   const Loaded loaded = load(kTiny, onTheCpu());
   oriel_session* session = loaded.session.get();
-  const oriel_generate_options options = greedyOptions(10);
+  const ReplyOptions options = greedyOptions(10);
   const auto say = [&](const char* text) {
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(session, "user", text, std::strlen(text)));
   };
@@ -115,7 +113,7 @@ TEST(Contracts, editing_the_last_message_gives_the_same_conversation) {
   const uint64_t after_reply = statsOf(loaded).position;
   say("My name is Ada.");
   const std::vector<float> want = logitsOf(loaded);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, after_reply));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session, after_reply));
   say("My name is Ada.");
   EXPECT_EQ(want, logitsOf(loaded));
 }
@@ -125,10 +123,9 @@ TEST(Contracts, a_reply_goes_on_past_its_end_when_told_to) {
   const auto reply = [&](uint32_t ignore_stop) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello!", 6));
-    oriel_generate_options options = greedyOptions(60);
-    options.ignore_stop = ignore_stop;
-    oriel_generation result = {};
-    result.struct_size = sizeof(result);
+    ReplyOptions options = greedyOptions(60);
+    options.set("ignore_stop", ignore_stop != 0);
+    oriel_generation result = ORIEL_INIT(oriel_generation);
     EXPECT_EQ(ORIEL_OK,
               oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, &result));
     return result;
@@ -140,23 +137,22 @@ TEST(Contracts, a_reply_goes_on_past_its_end_when_told_to) {
 }
 
 TEST(Contracts, a_long_system_prompt_is_pinned_as_far_as_the_trained_context_allows) {
-  oriel_options options = onTheCpu();
+  Options options = onTheCpu();
   options.window_tokens = 0;
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  options.pinned_tokens = 605;  // of 1024
+  oriel_plan plan = ORIEL_PLAN_INIT;
+  options.set("sinks", 605);  // of 1024
   EXPECT_EQ(ORIEL_OK, oriel_plan_file(kTiny, &options, &plan));
   EXPECT_EQ(605u, plan.sink_tokens);
   EXPECT_EQ(1024u - 605u, plan.window_tokens);
-  options.pinned_tokens = 1024 - 16;
+  options.set("sinks", 1024 - 16);
   EXPECT_EQ(ORIEL_OK, oriel_plan_file(kTiny, &options, &plan));
-  options.pinned_tokens = 1024 - 15;
+  options.set("sinks", 1024 - 15);
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_plan_file(kTiny, &options, &plan));
 }
 
 TEST(Contracts, a_load_that_the_app_stops_is_cancelled_and_no_error_is_logged) {
   CapturedLog log;
-  oriel_options options = onTheCpu(&log);
+  Options options = onTheCpu(&log);
   options.progress = [](uint64_t, uint64_t, void*) { return 1; };
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_model_load(kTiny, &options, &model));
@@ -166,20 +162,15 @@ TEST(Contracts, a_load_that_the_app_stops_is_cancelled_and_no_error_is_logged) {
 
 // 1 ms a chunk of 64 tokens, and another for what a full window of 1024 adds.
 TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  plan.sink_tokens = 4;
-  plan.window_tokens = 1020;
-  plan.decode.tokens = 1;
-  plan.decode.overhead_s = 1e-3;
-  plan.prefill.tokens = 64;
-  plan.prefill.overhead_s = 1e-3;
-  plan.prefill.group_count = 1;
-  plan.prefill.groups[0].s_per_token = 1e-3 / 1024;
+  Json step = {{"tokens", 1},     {"overhead_s", 1e-3}, {"weights_s", 0}, {"weights_once_s", 0},
+               {"head_s", 0},     {"groups", Json::array()}};
+  Json plan = {{"sink_tokens", 4}, {"window_tokens", 1020}, {"decode", step}, {"prefill", step}};
+  plan["prefill"]["tokens"] = 64;
+  plan["prefill"]["groups"] = Json::array({{{"window_tokens", 0}, {"s_per_token", 1e-3 / 1024}}});
   const auto seconds = [&](uint64_t depth, uint32_t tokens) {
-    oriel_prediction prediction = {};
-    prediction.struct_size = sizeof(prediction);
-    EXPECT_EQ(ORIEL_OK, oriel_plan_predict(&plan, depth, tokens, &prediction));
+    oriel_prediction prediction = ORIEL_INIT(oriel_prediction);
+    const std::string text = plan.dump();
+    EXPECT_EQ(ORIEL_OK, oriel_plan_predict(text.data(), text.size(), depth, tokens, &prediction));
     return tokens / prediction.prefill_tokens_per_s;
   };
   EXPECT_NEAR(2e-3, seconds(1024, 64), 1e-9);
@@ -188,28 +179,21 @@ TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
   EXPECT_NEAR(seconds(0, 1024) + seconds(1024, 640) + seconds(1024, 10), seconds(0, 1674), 1e-9);
   const double chunks = static_cast<double>(UINT32_MAX) / 64;
   EXPECT_NEAR(chunks * 2e-3, seconds(UINT64_MAX, UINT32_MAX), 1);
-  plan.prefill.tokens = 1;
+  plan["prefill"]["tokens"] = 1;
   EXPECT_GT(seconds(0, UINT32_MAX), 4e6);
 }
 
-TEST(Contracts, devices_are_listed_in_two_calls) {
-  size_t needed = 0;
-  ASSERT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_device_list(nullptr, nullptr, nullptr, 0, &needed));
-  ASSERT_GE(needed, 1u);
-  std::vector<oriel_device_info> devices(needed);
-  for (oriel_device_info& device : devices) {
-    device.struct_size = sizeof(device);
-  }
-  ASSERT_EQ(ORIEL_OK, oriel_device_list(nullptr, nullptr, devices.data(), devices.size(), &needed));
-  EXPECT_STREQ("cpu", devices.back().kind);
+TEST(Contracts, the_cpu_is_the_last_of_all_devices) {
+  const Json devices = describeDevices(Options());
+  ASSERT_FALSE(devices.empty());
+  EXPECT_EQ("cpu", devices.back().at("kind"));
 }
 
 TEST(Contracts, values_nobody_defined_are_refused) {
   oriel_model* model = nullptr;
   CapturedLog log;
-  oriel_options options = onTheCpu(&log);
-  const int unknown = 7;
-  std::memcpy(&options.device, &unknown, sizeof(options.device));
+  Options options = onTheCpu(&log);
+  options.device = "vulkano";
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTiny, &options, &model));
   options = onTheCpu(&log);
   const oriel_allocator half = {nullptr, nullptr, nullptr};
@@ -220,40 +204,31 @@ TEST(Contracts, values_nobody_defined_are_refused) {
 
 TEST(Contracts, messages_are_one_line_whatever_the_path) {
   CapturedLog log;
-  const oriel_options options = onTheCpu(&log);
+  const Options options = onTheCpu(&log);
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_IO, oriel_model_load("/no\nsuch\nfile", &options, &model));
   EXPECT_EQ(std::string::npos, log.errors().find('\n')) << log.errors();
 }
 
-oriel_model_info infoOn(oriel_device_kind device) {
-  oriel_options options = makeOptions();
+Json modelOn(const char* device) {
+  Options options = makeOptions();
   options.device = device;
-  const Loaded loaded = load(kTiny, options);
-  oriel_model_info info = {};
-  info.struct_size = sizeof(info);
-  EXPECT_EQ(ORIEL_OK, oriel_model_get_info(loaded.model.get(), &info));
-  return info;
+  return describe(load(kTiny, options).model);
 }
 
 TEST(Contracts, a_driver_that_is_the_same_processor_is_not_chosen_before_its_vector_instructions) {
-  oriel_device_info devices[8] = {};
-  for (oriel_device_info& device : devices) {
-    device.struct_size = sizeof(device);
-  }
-  size_t count = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_device_list(nullptr, nullptr, devices, 8, &count));
-  for (size_t i = 0; i < count; ++i) {
-    if (std::strcmp(devices[i].kind, "software") != 0 && std::strcmp(devices[i].kind, "cpu") != 0) {
-      GTEST_SKIP() << "there is a GPU: " << devices[i].name;
+  for (const Json& device : describeDevices(Options())) {
+    const std::string kind = device.at("kind");
+    if (kind != "software" && kind != "cpu") {
+      GTEST_SKIP() << "there is a GPU: " << device.at("name");
     }
   }
-  const oriel_model_info cpu = infoOn(ORIEL_DEVICE_CPU);
-  if (std::strstr(cpu.driver, "reference") != nullptr) {
+  Json cpu = modelOn("cpu");
+  if (cpu["driver"].get<std::string>().find("reference") != std::string::npos) {
     GTEST_SKIP() << "plain code only";
   }
-  EXPECT_STREQ(cpu.device, infoOn(ORIEL_DEVICE_AUTO).device);
-  EXPECT_STREQ(cpu.driver, infoOn(ORIEL_DEVICE_AUTO).driver);
+  EXPECT_EQ(cpu["device"], modelOn("auto")["device"]);
+  EXPECT_EQ(cpu["driver"], modelOn("auto")["driver"]);
 }
 
 }  // namespace

@@ -35,15 +35,15 @@ TEST_F(CpuExecutor, logits_do_not_depend_on_the_number_of_threads) {
       std::vector<std::vector<float>> first;
       std::vector<float> first_deep;
       for (const uint32_t threads : {1u, 2u}) {
-        oriel_options options = makeOptions();
-        options.cpu_threads = threads;
+        Options options = makeOptions();
+        options.threads = threads;
         options.window_tokens = window;
-        options.k_format = options.v_format = format;
+        setFormats(&options, format);
         const Loaded loaded = load(kModel, options);
         ASSERT_TRUE(loaded.session);
         const auto rows = evaluate(loaded, someIds(150, 2048));
         const std::vector<int32_t> more = someIds(window, 2048);
-        ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), more.data(), more.size()));
+        ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), more.data(), more.size(), nullptr, nullptr));
         ASSERT_EQ(3u, greedy(loaded, 3).size());
         const std::vector<float> deep = logitsOf(loaded);
         if (first.empty()) {
@@ -58,13 +58,13 @@ TEST_F(CpuExecutor, logits_do_not_depend_on_the_number_of_threads) {
 }
 
 TEST_F(CpuExecutor, more_threads_than_processors_are_not_an_error) {
-  oriel_options options = makeOptions();
-  options.cpu_threads = UINT32_MAX;
+  Options options = makeOptions();
+  options.threads = UINT32_MAX;
   options.window_tokens = 64;
   const Loaded loaded = load(kModel, options);
   ASSERT_TRUE(loaded.session);
   const std::vector<int32_t> ids = someIds(20, 2048);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
   EXPECT_EQ(8u, greedy(loaded, 8).size());
 }
 
@@ -147,23 +147,22 @@ TEST_F(CpuExecutor, chunks_are_multiplied_as_their_tokens_alone_with_activations
 TEST_F(CpuExecutor, a_model_reads_text_with_activations_of_8_bits_and_says_so) {
   std::vector<float> logits[2];
   for (const uint32_t bits : {16u, 8u}) {
-    oriel_options options = makeOptions();
+    Options options = makeOptions();
     options.window_tokens = 128;
-    options.activation_bits = bits;
+    options.set("activation_bits", bits);
     const Loaded loaded = load(kModel, options);
     ASSERT_TRUE(loaded.session);
-    oriel_plan plan = {};
-    plan.struct_size = sizeof(plan);
+    oriel_plan plan = ORIEL_PLAN_INIT;
     ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(loaded.model.get(), &plan));
-    EXPECT_EQ(bits, plan.activation_bits);
+    EXPECT_EQ(bits, plan.count("activation_bits"));
     const std::vector<int32_t> ids = someIds(40, 2048);
     const std::vector<std::vector<float>> rows = evaluate(loaded, ids);
     logits[bits == 8 ? 1 : 0] = rows.back();
   }
   EXPECT_NE(logits[0], logits[1]);
   EXPECT_LT(relativeL2(logits[0], logits[1]), 0.1);
-  oriel_options options = makeOptions();
-  options.activation_bits = 4;
+  Options options = makeOptions();
+  options.set("activation_bits", 4);
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kModel, &options, &model));
 }

@@ -65,9 +65,9 @@ TEST_P(Families, caches_of_few_bits_stay_near) {
 }
 
 TEST_P(Families, every_device_agrees_with_the_reference_executor) {
-  oriel_options options = windowOptions(3, 24, 8, ORIEL_KV_INT8, ORIEL_KV_INT4);
+  Options options = windowOptions(3, 24, 8, ORIEL_KV_INT8, ORIEL_KV_INT4);
   const auto got = evaluate(load(file_.path(), options), ids(50));
-  options.device = ORIEL_DEVICE_CPU;
+  options.device = "cpu";
   const auto want = evaluate(load(file_.path(), options), ids(50));
   ASSERT_EQ(want.size(), got.size());
   double mean = 0;

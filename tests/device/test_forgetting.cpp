@@ -64,9 +64,9 @@ void talk(const Loaded& loaded) {
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "What was it?"));
   EXPECT_FALSE(logitsOf(loaded).empty());
   size_t needed = 0;
-  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
   std::vector<uint8_t> snapshot(needed);
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), snapshot.data(), needed, &needed));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), needed, &needed));
 }
 
 struct Memory {
@@ -79,8 +79,8 @@ class ForgettingOnDevice : public testing::TestWithParam<Memory> {};
 
 TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
   CapturedLog log;
-  oriel_options options = sessionOptions(&log, 48, 8);
-  options.k_format = options.v_format = GetParam().format;
+  Options options = sessionOptions(&log, 48, 8);
+  setFormats(&options, GetParam().format);
   RandomLlama lfm2 = smallLfm2();
   lfm2.chat_template = kChatMlTemplate;
   const TemporaryModel random(lfm2);
@@ -113,8 +113,8 @@ TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
 
 TEST_P(ForgettingOnDevice, texts_that_became_vectors_leave_zeros) {
   CapturedLog log;
-  oriel_options options = sessionOptions(&log, 48, 8);
-  options.k_format = options.v_format = GetParam().format;
+  Options options = sessionOptions(&log, 48, 8);
+  setFormats(&options, GetParam().format);
   const TemporaryModel random(smallLfm2());
   const Loaded loaded = load(GetParam().convolved ? random.path() : kTrained, options);
   ASSERT_TRUE(loaded.session) << log.errors();
@@ -126,12 +126,11 @@ TEST_P(ForgettingOnDevice, texts_that_became_vectors_leave_zeros) {
       // What was gone back from is there, too, in an empty session.
       const std::vector<int32_t> ids = tokens(loaded, text + text, 0);
       ASSERT_EQ(ORIEL_OK, append(loaded, {ids.begin(), ids.begin() + 40}));
-      ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 0));
+      ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 0));
     }
     size_t needed = 0;
     const auto embed = [&] {
-      return oriel_embed(loaded.session.get(), nullptr, text.data(), text.size(), values.data(),
-                         values.size(), &needed, nullptr);
+      return oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0, text.data(), text.size(), values.data(), values.size(), &needed, nullptr);
     };
     EXPECT_EQ(end, end == ORIEL_OK ? embed() : cancelledBy(loaded.session.get(), embed));
     EXPECT_EQ(0u, leftOn(*loaded.model).all());
@@ -149,14 +148,14 @@ INSTANTIATE_TEST_SUITE_P(Formats, ForgettingOnDevice,
 TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
   SearchingAllocator memory;
   CapturedLog log;
-  oriel_options options = cpuOptions(&log, 60, 8);
+  Options options = cpuOptions(&log, 60, 8);
   options.allocator = memory.allocator();
   const std::string secret = "Quetzalcoatl-5591";
   memory.lookFor(secret);
   {
     Loaded loaded = load(kTrained, options);
     ASSERT_TRUE(loaded.session) << log.errors();
-    const oriel_plan plan = planOf(loaded);
+    const FullPlan plan = planOf(loaded);
     std::vector<int32_t> ids = tokens(loaded, secret, 0);
     ASSERT_LT(6u, ids.size());
     ids.erase(ids.begin());  // may be another one behind other text
@@ -175,14 +174,14 @@ TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
                 oriel_session_append_text(loaded.session.get(), letter.data(), letter.size(), 0));
       ASSERT_EQ(ORIEL_OK,
                 oriel_session_append_text(loaded.session.get(), secret.data(), secret.size(), 0));
-      ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
-      ASSERT_EQ(ORIEL_OK, oriel_session_restore_file(loaded.session.get(), path.c_str()));
+      ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
+      ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr));
       EXPECT_FALSE(tokens(loaded, letter, 0).empty());
-      const oriel_message message = {"user", letter.data(), letter.size()};
+      const std::string message = messagesJson({{"user", letter}});
       size_t needed = 0;
       EXPECT_EQ(
           ORIEL_ERROR_BUFFER_TOO_SMALL,
-          oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 1, 0, nullptr, 0, &needed));
+          oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), ORIEL_RENDER_PROMPT, nullptr, 0, &needed));
     };
     const uint32_t before = memory.released();
     sayAll();
@@ -208,7 +207,7 @@ TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
 TEST(Forgetting, the_memory_of_a_session_is_zeros_when_it_is_given_back) {
   SearchingAllocator memory;
   CapturedLog log;
-  oriel_options options = cpuOptions(&log, 60, 8);
+  Options options = cpuOptions(&log, 60, 8);
   options.allocator = memory.allocator();
   Loaded loaded = load(kTrained, options);
   ASSERT_TRUE(loaded.session) << log.errors();
@@ -258,9 +257,9 @@ struct StackCase {
 
 // One whose penalties look back at what was said.
 void replyWithPenalties(const Loaded& loaded) {
-  oriel_generate_options options = wildOptions(6, 3);
-  options.repeat_penalty = 1.1f;
-  options.repeat_window = 256;
+  ReplyOptions options = wildOptions(6, 3);
+  options.set("repeat_penalty", 1.1f);
+  options.set("repeat_window", 256);
   (void)oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr);
 }
 
@@ -283,17 +282,16 @@ const StackCase kStackCases[] = {
      [](const Loaded& loaded, const std::string& secret) {
        EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
        size_t needed = 0;
-       (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+       (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
        std::vector<uint8_t> snapshot(needed);
-       EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), snapshot.data(),
-                                              snapshot.size(), &needed));
-       EXPECT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), snapshot.data(), needed));
+       EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), snapshot.size(), &needed));
+       EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), snapshot.data(), needed, 0, nullptr));
      }},
     {"going back",
      [](const Loaded& loaded, const std::string& secret) {
        EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
        replyWithPenalties(loaded);
-       EXPECT_EQ(ORIEL_OK, oriel_session_rewind_turns(loaded.session.get(), 1, ORIEL_READ_AGAIN));
+       EXPECT_EQ(ORIEL_OK, oriel_session_go_back(loaded.session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, ORIEL_READ_AGAIN));
      }},
     {"a transcript",
      [](const Loaded& loaded, const std::string& secret) {
@@ -313,18 +311,18 @@ const StackCase kStackCases[] = {
          replyWithPenalties(loaded);
        }
        EXPECT_EQ(ORIEL_OK,
-                 oriel_session_recall(loaded.session.get(), secret.data(), secret.size()));
+                 oriel_session_retrieve(loaded.session.get(), secret.data(), secret.size()));
      }},
 };
 
 TEST(Forgetting, no_stack_says_which_tokens_were_read) {
   const std::string secret = "Quetzalcoatl-5591";
   const std::string folder = testing::TempDir();
-  oriel_options options = cpuOptions(nullptr, 96, 8);
-  options.cpu_threads = 1;
-  options.transcript_bytes = 1 << 16;
-  options.recall_bytes = 1 << 20;
-  options.recall_dir = folder.c_str();
+  Options options = cpuOptions(nullptr, 96, 8);
+  options.threads = 1;
+  options.set("transcript", 1 << 16);
+  options.set("retrieval", 1 << 20);
+  options.set("retrieval_folder", folder);
   enum class End { kReset, kDestroy, kFree };
   for (const StackCase& tested : kStackCases) {
     for (const End end : {End::kReset, End::kDestroy, End::kFree}) {

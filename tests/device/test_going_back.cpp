@@ -10,19 +10,19 @@ namespace {
 
 class GoingBack : public ScratchFolder {
  protected:
-  oriel_options options(uint32_t window = 128, uint32_t chunk = 32) {
-    oriel_options options = recoveryOptions(&log_, window, chunk);
+  Options options(uint32_t window = 128, uint32_t chunk = 32) {
+    Options options = recoveryOptions(&log_, window, chunk);
     options.sessions = 2;
     return options;
   }
   /// With recall.
-  oriel_options recalling(uint32_t window = 128, uint32_t chunk = 32) {
-    oriel_options recalling = options(window, chunk);
-    recalling.recall_bytes = 4u << 20;
-    recalling.recall_dir = dir_.c_str();
+  Options recalling(uint32_t window = 128, uint32_t chunk = 32) {
+    Options recalling = options(window, chunk);
+    recalling.set("retrieval", 4u << 20);
+    recalling.set("retrieval_folder", dir_);
     return recalling;
   }
-  SessionPtr open(const oriel_options& options, const oriel_session_options* how = nullptr) {
+  SessionPtr open(const Options& options, const SessionOptions* how = nullptr) {
     oriel_model* model = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model)) << log_.errors();
     model_.reset(model);
@@ -38,8 +38,7 @@ class GoingBack : public ScratchFolder {
     }
   }
   static oriel_stats statsOf(const SessionPtr& session) {
-    oriel_stats stats = {};
-    stats.struct_size = sizeof(stats);
+    oriel_stats stats = ORIEL_STATS_INIT;
     EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
     return stats;
   }
@@ -59,9 +58,9 @@ class GoingBack : public ScratchFolder {
 
   static std::vector<uint8_t> snapshotOf(const SessionPtr& session) {
     size_t needed = 0;
-    (void)oriel_session_save(session.get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(session.get(), nullptr, 0, &needed);
     std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
     return bytes;
   }
 
@@ -74,14 +73,13 @@ TEST_F(GoingBack, behind_the_sinks_what_was_held_before_counts_no_more) {
   const uint8_t shares[] = {64, 128, 128, 64, 64, 0};  // windows by layer have the sinks, too
   for (const bool by_layer : {false, true}) {
     SCOPED_TRACE(by_layer);
-    oriel_options some = options();
+    Options some = options();
     if (by_layer) {
-      some.window_shares = shares;
-      some.window_share_count = sizeof(shares);
+      some.set("window_shares", listText(shares));
     }
     const SessionPtr session = open(some);
     ASSERT_EQ(ORIEL_OK, append(session, someIds(2000, 400)));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 4));
+    ASSERT_EQ(ORIEL_OK, goBackTo(session.get(), 4));
     const std::vector<int32_t> more = someIds(40, 300);
     ASSERT_EQ(ORIEL_OK, append(session, more));
     const std::vector<int32_t> held = tokensFrom(session, 10);
@@ -90,7 +88,7 @@ TEST_F(GoingBack, behind_the_sinks_what_was_held_before_counts_no_more) {
     ASSERT_EQ(ORIEL_OK, append(session, {7}));
     ASSERT_EQ(ORIEL_OK, append(fork, {7}));
     EXPECT_EQ(logitsOf(session), logitsOf(fork));
-    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 30)) << log_.errors();
+    EXPECT_EQ(ORIEL_OK, goBackTo(session.get(), 30)) << log_.errors();
   }
 }
 
@@ -106,9 +104,9 @@ TEST_F(GoingBack, a_snapshot_is_held_as_it_says_whatever_was_there) {
   const SessionPtr session = open(options(100, 16));
   const SessionPtr fresh = newSession(model_);
   for (const auto& bytes : {far, near}) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), bytes.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), bytes.size(), 0, nullptr));
   }
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.get(), near.data(), near.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(fresh.get(), near.data(), near.size(), 0, nullptr));
   EXPECT_EQ(snapshotOf(fresh), snapshotOf(session));
   EXPECT_EQ(tokensFrom(fresh, 0), tokensFrom(session, 0));
 }
@@ -116,29 +114,28 @@ TEST_F(GoingBack, a_snapshot_is_held_as_it_says_whatever_was_there) {
 TEST_F(GoingBack, recall_keeps_what_is_said_behind_the_sinks) {
   const SessionPtr session = open(recalling());
   ASSERT_EQ(ORIEL_OK, append(session, someIds(1000, 400)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 4));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session.get(), 4));
   ASSERT_EQ(ORIEL_OK, append(session, someIds(400, 300)));
-  EXPECT_LE(350u, statsOf(session).tokens_kept);
+  EXPECT_LE(350u, countOf(session, "tokens_kept"));
 }
 
 TEST_F(GoingBack, a_reply_that_was_taken_back_is_no_place_to_be_inside_of) {
   const SessionPtr session = open(options(512));
   ASSERT_EQ(ORIEL_OK, say(session, "My name is Ann."));
-  oriel_generate_options long_one = greedyOptions(60);
-  long_one.ignore_stop = 1;
+  ReplyOptions long_one = greedyOptions(60);
+  long_one.set("ignore_stop", true);
   ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, long_one).status);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind_turns(session.get(), 1, 0));
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0));
   ASSERT_EQ(ORIEL_OK, say(session, "My name is Bob, and I live in the city of Rome, by the sea."));
   ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "here"));
   ASSERT_EQ(ORIEL_OK, say(session, "What is my name?"));
-  ASSERT_EQ(ORIEL_OK, oriel_session_return(session.get(), "here", 0));
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(session.get(), ORIEL_BACK_TO_MARK, 0, "here", 0));
   EXPECT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 5).status) << log_.errors();
 }
 
 TEST_F(GoingBack, a_message_that_was_cancelled_changes_nothing_of_the_next) {
   bool stops = false;
-  oriel_session_options how = {};
-  how.struct_size = sizeof(how);
+  SessionOptions how;
   how.progress = [](uint64_t, uint64_t, void* user) { return *static_cast<bool*>(user) ? 1 : 0; };
   how.progress_user = &stops;
   const SessionPtr session = open(options(512), &how);
@@ -170,8 +167,7 @@ TEST_F(GoingBack, a_reply_that_was_cancelled_while_something_came_back_leaves_no
   struct Stop {
     uint32_t in = 0;  // calls; 0: never
   } stop;
-  oriel_session_options how = {};
-  how.struct_size = sizeof(how);
+  SessionOptions how;
   how.progress = [](uint64_t, uint64_t, void* user) {
     uint32_t& in = static_cast<Stop*>(user)->in;
     return in != 0 && --in == 0 ? 1 : 0;
@@ -194,17 +190,15 @@ TEST_F(GoingBack, a_reply_that_was_cancelled_while_something_came_back_leaves_no
 }
 
 TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
-  oriel_options few = recalling(128, 64);
-  few.recall_bytes = 512u << 10;
-  few.k_format = few.v_format = ORIEL_KV_F16;
+  Options few = recalling(128, 64);
+  few.set("retrieval", 512u << 10);
+  few.set("kv", "f16");
   const SessionPtr session = open(few);
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model_.get(), &plan));
+  const FullPlan plan = planOf(model_.get());
   std::vector<std::string> words;
   std::vector<uint64_t> places;
   const auto letter = [](size_t n) { return static_cast<char>('a' + n % 26); };
-  while (positionOf(session) < 3 * plan.recall_file_tokens) {
+  while (positionOf(session) < 3 * plan.count("recall_file_tokens")) {
     const size_t n = words.size();
     words.push_back(std::string("zebra") + letter(n / 26) + letter(n));
     places.push_back(positionOf(session));
@@ -212,19 +206,17 @@ TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
     ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session.get(), text.data(), text.size(), 0));
   }
   const uint64_t end = positionOf(session);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), end - 60));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session.get(), end - 60));
   const std::vector<int32_t> all = tokensFrom(session, end - 120);
   for (size_t i = 0; i < words.size(); ++i) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_recall(session.get(), words[i].data(), words[i].size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_retrieve(session.get(), words[i].data(), words[i].size()));
     std::vector<char> text(1 << 14);
-    std::vector<int32_t> ids(1024);
-    size_t count = 0;
-    ASSERT_EQ(ORIEL_OK, oriel_session_get_recalled(session.get(), ids.data(), ids.size(), &count));
+    const std::vector<int32_t> ids = describe(session)["recalled_ids"];
     if (places[i] >= end - 60) {
       continue;  // it was taken back
     }
     size_t needed = 0;
-    ASSERT_EQ(ORIEL_OK, oriel_detokenize(model_.get(), ids.data(), count, 0, text.data(),
+    ASSERT_EQ(ORIEL_OK, oriel_detokenize(model_.get(), ids.data(), ids.size(), 0, text.data(),
                                          text.size(), &needed));
     // What comes back was said before the place, and not behind it.
     for (size_t k = 0; k < words.size(); ++k) {
@@ -236,13 +228,13 @@ TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
 }
 
 TEST_F(GoingBack, a_fork_without_sinks_has_what_came_back) {
-  oriel_options none = recalling();
-  none.sink_tokens = UINT32_MAX;
+  Options none = recalling();
+  none.set("sinks", 0);
   const SessionPtr session = open(none);
   tellFarBack(session);
   ASSERT_EQ(ORIEL_OK, say(session, "What is the name of my dog?"));
   ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 4).status);
-  ASSERT_LT(0u, statsOf(session).tokens_recalled);
+  ASSERT_LT(0u, countOf(session, "tokens_recalled"));
   const SessionPtr fork = forkOf(session);
   ASSERT_EQ(ORIEL_OK, append(session, {7}));
   ASSERT_EQ(ORIEL_OK, append(fork, {7}));
@@ -258,22 +250,20 @@ TEST_F(GoingBack, what_came_back_with_a_snapshot_is_gone_at_the_beginning) {
     tellFarBack(session);
     ASSERT_EQ(ORIEL_OK, say(session, "What is the name of my dog?"));
     ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 4).status);
-    ASSERT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
-    oriel_plan plan = {};
-    plan.struct_size = sizeof(plan);
-    ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model_.get(), &plan));
-    slots = plan.sink_tokens + plan.recall_tokens;
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
+    const FullPlan plan = planOf(model_.get());
+    slots = plan.sink_tokens + static_cast<uint32_t>(plan.count("recall_tokens"));
   }
-  oriel_options plain = options();
-  plain.sink_tokens = slots;
+  Options plain = options();
+  plain.set("sinks", slots);
   const SessionPtr session = open(plain);
   const std::vector<int32_t> ids = someIds(30, 300);
   ASSERT_EQ(ORIEL_OK, append(session, ids));
   const std::vector<float> fresh = logitsOf(session);
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), needed)) << log_.errors();
-  ASSERT_LT(0u, statsOf(session).tokens_recalled);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session.get(), 0));
-  EXPECT_EQ(0u, statsOf(session).tokens_recalled);
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), needed, 0, nullptr)) << log_.errors();
+  ASSERT_LT(0u, countOf(session, "tokens_recalled"));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session.get(), 0));
+  EXPECT_EQ(0u, countOf(session, "tokens_recalled"));
   ASSERT_EQ(ORIEL_OK, append(session, ids));
   EXPECT_EQ(fresh, logitsOf(session));
 }

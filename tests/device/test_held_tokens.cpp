@@ -6,10 +6,9 @@
 namespace oriel_internal::test::test_held_tokens {
 namespace {
 
-oriel_view viewOf(const Loaded& loaded) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+oriel_stats viewOf(const Loaded& loaded) {
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
   return view;
 }
 
@@ -40,7 +39,7 @@ std::vector<int32_t> range(const std::vector<int32_t>& ids, uint64_t begin, uint
 }
 
 void expectHeld(const Loaded& loaded, const std::vector<int32_t>& all) {
-  const oriel_view view = viewOf(loaded);
+  const oriel_stats view = viewOf(loaded);
   ASSERT_EQ(all.size(), view.position);
   if (view.first_stored > view.sinks_used) {
     EXPECT_EQ(range(all, 0, view.sinks_used), held(loaded, 0));
@@ -73,7 +72,7 @@ TEST(HeldTokens, are_the_sinks_and_the_ring_as_the_window_slides) {
   }
   // A rewind takes tokens away; what follows takes their numbers.
   const uint64_t back = all.size() - 4;
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), back));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), back));
   all.resize(back);
   expectHeld(loaded, all);
   ASSERT_EQ(ORIEL_OK, append(loaded, {77, 78}));
@@ -83,8 +82,8 @@ TEST(HeldTokens, are_the_sinks_and_the_ring_as_the_window_slides) {
 
 TEST(HeldTokens, without_sinks_and_in_an_empty_session) {
   CapturedLog log;
-  oriel_options options = cpuOptions(&log, 20, 8);
-  options.sink_tokens = UINT32_MAX;
+  Options options = cpuOptions(&log, 20, 8);
+  options.set("sinks", 0);
   const Loaded loaded = load(kRandom, options);
   EXPECT_EQ(ORIEL_OK, statusOf(loaded, 0));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, statusOf(loaded, 1));
@@ -103,12 +102,12 @@ TEST(HeldTokens, come_back_with_a_snapshot_and_go_with_a_reset) {
   const std::vector<int32_t> all = someIds(70, 500);
   ASSERT_EQ(ORIEL_OK, append(loaded, all));
   size_t needed = 0;
-  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
   std::vector<uint8_t> snapshot(needed);
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), snapshot.data(), needed, &needed));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), needed, &needed));
   const Loaded other = load(kRandom, cpuOptions(&log, 20, 8));
   ASSERT_EQ(ORIEL_OK, append(other, someIds(33, 400)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(other.session.get(), snapshot.data(), needed));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(), needed, 0, nullptr));
   expectHeld(other, all);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.session.get()));
   EXPECT_TRUE(held(other, 0).empty());
@@ -118,9 +117,8 @@ TEST(HeldTokens, of_a_session_that_only_assumes_them_are_unknown) {
   CapturedLog log;
   Loaded loaded = load(kRandom, cpuOptions(&log, 20, 8));
   loaded.session.reset();
-  oriel_session_options options = {};
-  options.struct_size = sizeof(options);
-  options.assumed_tokens = 1000;
+  SessionOptions options;
+  options.set("assumed_tokens", 1000);
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &options, &session));
   loaded.session.reset(session);

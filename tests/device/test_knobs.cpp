@@ -49,13 +49,13 @@ int note(const oriel_token_event* event, void* user) {
 class Knobs : public WatchedSession {
  protected:
   /// From the same prompt each time.
-  Reply reply(const oriel_generate_options& sampling) {
+  Reply reply(const ReplyOptions& sampling) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(), nullptr, nullptr));
     return more(sampling);
   }
-  Reply more(const oriel_generate_options& sampling) {
+  Reply more(const ReplyOptions& sampling) {
     Reply out;
     out.result.struct_size = sizeof(out.result);
     model_->executor->forgetCounts();
@@ -66,8 +66,8 @@ class Knobs : public WatchedSession {
   }
   uint64_t position() { return statsOf(model_->loaded).position; }
   /// As WatchedSession draws, or the best each time.
-  static std::vector<oriel_generate_options> bothWays() {
-    std::vector<oriel_generate_options> ways = {options(), options()};
+  static std::vector<ReplyOptions> bothWays() {
+    std::vector<ReplyOptions> ways = {options(), options()};
     ways[1].greedy = 1;
     return ways;
   }
@@ -76,7 +76,7 @@ class Knobs : public WatchedSession {
 // Wherever a stop text is taken from a reply, the same reply stops in front of it, and the session is as one that was
 // told to stop at that token.
 TEST_F(Knobs, a_reply_ends_in_front_of_a_stop_text) {
-  for (oriel_generate_options sampling : bothWays()) {
+  for (ReplyOptions sampling : bothWays()) {
     const Reply all = reply(sampling);
     const std::string text = all.text();
     ASSERT_EQ(kTokens, all.result.tokens);
@@ -99,7 +99,7 @@ TEST_F(Knobs, a_reply_ends_in_front_of_a_stop_text) {
       EXPECT_TRUE(std::equal(ids.begin(), ids.end(), all.ids().begin()));
       EXPECT_EQ(5 + ids.size(), position()) << "what ended it is part of the session";
       const std::vector<float> logits = logitsOf(model_->loaded);
-      oriel_generate_options counted = sampling;
+      ReplyOptions counted = sampling;
       counted.stop_count = 0;
       counted.max_tokens = cut.result.tokens;
       EXPECT_EQ(ids, reply(counted).ids());
@@ -115,7 +115,7 @@ TEST_F(Knobs, what_was_held_back_comes_when_the_reply_ends_otherwise) {
   const std::string text = all.text();
   size_t held = 0;
   for (uint32_t tokens = 1; tokens < kTokens; ++tokens) {
-    oriel_generate_options sampling = options();
+    ReplyOptions sampling = options();
     sampling.max_tokens = tokens;
     const std::string part = reply(sampling).text();
     if (part.size() < 3 || !isText(part.substr(part.size() - 2))) {
@@ -134,7 +134,7 @@ TEST_F(Knobs, what_was_held_back_comes_when_the_reply_ends_otherwise) {
 }
 
 TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_length) {
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   const Reply all = reply(sampling);
   const std::string first = all.events[0].text + all.events[1].text;
   ASSERT_TRUE(isText(first) && !first.empty());
@@ -142,41 +142,33 @@ TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_le
   sampling.stop = stops;
   sampling.stop_count = 1;
   EXPECT_LE(reply(sampling).result.tokens, 2u);
-  sampling.min_tokens = 3;
+  sampling.set("min_tokens", 3);
   EXPECT_GE(reply(sampling).result.tokens, 3u);
 
   // A stop token that would always be the best.
-  oriel_model_info info = {};
-  info.struct_size = sizeof(info);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_info(model_->loaded.model.get(), &info));
-  ASSERT_GE(info.eos_id, 0);
-  const oriel_logit_bias likely = {info.eos_id, 1000};
-  for (oriel_generate_options way : bothWays()) {
-    way.ignore_stop = 0;
-    way.logit_bias = &likely;
-    way.logit_bias_count = 1;
+  const int32_t eos_id = describe(model_->loaded.model)["eos_id"];
+  for (ReplyOptions way : bothWays()) {
+    way.set("ignore_stop", false);
+    addBiases(&way, {{eos_id, 1000}});
     EXPECT_EQ(0u, reply(way).result.tokens);
     for (const uint32_t least : {1u, 2u, 17u}) {
-      way.min_tokens = least;
+      way.set("min_tokens", least);
       const Reply late = reply(way);
       EXPECT_EQ(least, late.result.tokens);
       EXPECT_EQ(ORIEL_STOP_TOKEN, late.result.stop_reason);
       const std::vector<int32_t> ids = late.ids();
-      EXPECT_EQ(0, std::count(ids.begin(), ids.end(), info.eos_id));
+      EXPECT_EQ(0, std::count(ids.begin(), ids.end(), eos_id));
     }
-    way.ignore_stop = 1;  // a token like any other
-    EXPECT_EQ(std::vector<int32_t>(kTokens, info.eos_id), reply(way).ids());
+    way.set("ignore_stop", true);  // a token like any other
+    EXPECT_EQ(std::vector<int32_t>(kTokens, eos_id), reply(way).ids());
   }
 }
 
 TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
   const Reply plain = reply(options());
-  oriel_generate_options sampling = options();
-  const oriel_logit_bias bias = {7, -INFINITY};
-  sampling.logit_bias = &bias;
-  sampling.logit_bias_count = 1;
-  sampling.logprobs = 1;
-  sampling.top_logprobs = 20;
+  ReplyOptions sampling = options();
+  addBiases(&sampling, {{7, -INFINITY}});
+  sampling.set("top_logprobs", 20);
   const Reply told = reply(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
 
@@ -205,22 +197,23 @@ TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
     }
     EXPECT_NEAR(-std::log(total), told.events[t].top[0].logprob, 2e-3) << "the best";
   }
-  sampling.logit_bias_count = 0;
-  EXPECT_EQ(plain.ids(), reply(sampling).ids()) << "asking changes nothing";
-  sampling.logprobs = sampling.top_logprobs = 0;
-  EXPECT_EQ(0.0f, reply(sampling).events[0].logprob);
-  EXPECT_TRUE(reply(sampling).events[0].top.empty());
+  ReplyOptions unbiased = options();
+  unbiased.set("top_logprobs", 20);
+  EXPECT_EQ(plain.ids(), reply(unbiased).ids()) << "asking changes nothing";
+  EXPECT_EQ(0.0f, plain.events[0].logprob);
+  EXPECT_TRUE(plain.events[0].top.empty());
+  unbiased.set("top_logprobs", 0);
+  EXPECT_NE(0.0f, reply(unbiased).events[0].logprob) << "the token's own";
+  EXPECT_TRUE(reply(unbiased).events[0].top.empty());
 }
 
 TEST_F(Knobs, biases_and_penalties_read_the_best_tokens_only_where_they_are_enough) {
   const std::vector<int32_t> said = reply(options()).ids();
-  oriel_generate_options sampling = options();
-  sampling.presence_penalty = 0.5f;
-  sampling.frequency_penalty = 0.25f;
-  sampling.repeat_window = 256;
-  const oriel_logit_bias never = {said[0], -INFINITY};
-  sampling.logit_bias = &never;
-  sampling.logit_bias_count = 1;
+  ReplyOptions sampling = options();
+  sampling.set("presence_penalty", 0.5f);
+  sampling.set("frequency_penalty", 0.25f);
+  sampling.set("repeat_window", 256);
+  addBiases(&sampling, {{said[0], -INFINITY}});
   for (const uint32_t greedy : {0u, 1u}) {
     sampling.greedy = greedy;
     const std::vector<int32_t> ids = reply(sampling).ids();
@@ -235,43 +228,41 @@ TEST_F(Knobs, biases_and_penalties_read_the_best_tokens_only_where_they_are_enou
 
 TEST_F(Knobs, only_replies_that_take_the_best_whatever_it_is_go_ahead) {
   model_->executor->ahead = false;
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   sampling.greedy = 1;
   const auto askedAhead = [&] {
     (void)reply(sampling);
     return model_->executor->asked_ahead;
   };
   EXPECT_EQ(0u, askedAhead());
-  if (targetDevice() != ORIEL_DEVICE_VULKAN) {
+  if (!onVulkan()) {
     return;
   }
   model_->executor->ahead = true;
   EXPECT_EQ(kTokens - 1, askedAhead());
-  sampling.logprobs = 1;
-  EXPECT_EQ(0u, askedAhead()) << "its logits are read";
-  sampling.logprobs = 0;
-  sampling.presence_penalty = 1;
+  {
+    ReplyOptions told = sampling;
+    told.set("top_logprobs", 0);
+    (void)reply(told);
+    EXPECT_EQ(0u, model_->executor->asked_ahead) << "its logits are read";
+  }
+  sampling.set("presence_penalty", 1);
   EXPECT_EQ(0u, askedAhead());
-  sampling.presence_penalty = 0;
-  sampling.ignore_stop = 0;
-  sampling.min_tokens = 10;
+  sampling.set("presence_penalty", 0);
+  sampling.set("ignore_stop", false);
+  sampling.set("min_tokens", 10);
   EXPECT_EQ(askedAhead() + 10, reply(sampling).result.tokens) << "while stop tokens are held back";
 }
 
 TEST_F(Knobs, all_tokens_forbidden_is_an_error_that_says_so) {
-  std::vector<oriel_logit_bias> biases;
-  oriel_model_info info = {};
-  info.struct_size = sizeof(info);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_info(model_->loaded.model.get(), &info));
-  for (uint32_t id = 0; id < info.n_vocab; ++id) {
-    biases.push_back({static_cast<int32_t>(id), -INFINITY});
+  const int32_t n_vocab = describe(model_->loaded.model)["n_vocab"];
+  ASSERT_LE(n_vocab, 1024);
+  ReplyOptions sampling = options();
+  for (int32_t id = 0; id + 1 < n_vocab; ++id) {
+    addBiases(&sampling, {{id, -INFINITY}});
   }
-  ASSERT_LE(biases.size(), 1024u);
-  oriel_generate_options sampling = options();
-  sampling.logit_bias = biases.data();
-  sampling.logit_bias_count = biases.size() - 1;
-  EXPECT_EQ(std::vector<int32_t>(kTokens, biases.back().id), reply(sampling).ids());
-  sampling.logit_bias_count = biases.size();
+  EXPECT_EQ(std::vector<int32_t>(kTokens, n_vocab - 1), reply(sampling).ids());
+  addBiases(&sampling, {{n_vocab - 1, -INFINITY}});
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_generate(model_->session(), &sampling, nullptr, nullptr, nullptr));
   EXPECT_NE(std::string::npos, log_.errors().find("all are forbidden")) << log_.errors();
@@ -282,7 +273,7 @@ TEST_F(Knobs, a_stop_text_ends_the_turn_of_a_chat) {
   CapturedLog log;
   const Loaded loaded = test::load(kTrained, sessionOptions(&log));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Tell me a story."));
-  oriel_generate_options sampling = greedyOptions(40);
+  ReplyOptions sampling = greedyOptions(40);
   const Heard all = listen(oriel_chat_reply, loaded, sampling);
   ASSERT_GT(all.text.size(), 20u);
   const std::string stop = all.text.substr(10, 5);
@@ -301,18 +292,18 @@ TEST_F(Knobs, a_stop_text_ends_the_turn_of_a_chat) {
 
 // The window of repetition is longer than the older 64, and so is what a snapshot remembers.
 TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
-  oriel_generate_options sampling = options();
-  sampling.presence_penalty = 4;
-  sampling.repeat_window = 256;
+  ReplyOptions sampling = options();
+  sampling.set("presence_penalty", 4);
+  sampling.set("repeat_window", 256);
   sampling.max_tokens = 200;
   (void)reply(sampling);
   const std::vector<uint8_t> snapshot = save();
   sampling.greedy = 1;
   const std::vector<int32_t> expected = more(sampling).ids();
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
   EXPECT_EQ(expected, more(sampling).ids());
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
-  sampling.repeat_window = 64;
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
+  sampling.set("repeat_window", 64);
   EXPECT_NE(expected, more(sampling).ids());
 }
 
@@ -326,16 +317,8 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
   const char* const null[] = {nullptr};
   const char* const too_long[] = {long_stop.c_str()};
   const char* const broken[] = {"ab\xFF"};
-  const std::vector<oriel_logit_bias> many(1025, {1, 1});
-  const oriel_logit_bias outside = {100000, 1};
-  const oriel_logit_bias below = {-1, 1};
-  const oriel_logit_bias no_number = {1, nan};
-  const oriel_logit_bias always = {1, inf};
-  using Options = oriel_generate_options;
-  const auto biased = [](Options* o, const oriel_logit_bias* bias, size_t count) {
-    o->logit_bias = bias;
-    o->logit_bias_count = count;
-  };
+  const std::vector<Bias> many(1025, {1, 1});
+  using Options = ReplyOptions;
   const auto stopped = [](Options* o, const char* const* stop, size_t count) {
     o->stop = stop;
     o->stop_count = count;
@@ -345,32 +328,31 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
     std::function<void(Options*)> set;
     oriel_status status;
   } cases[] = {
-      {"presence penalty is 10.5", [](Options* o) { o->presence_penalty = 10.5f; }, ORIEL_OK},
-      {"presence penalty is", [&](Options* o) { o->presence_penalty = nan; }, ORIEL_OK},
-      {"frequency penalty is -11", [](Options* o) { o->frequency_penalty = -11; }, ORIEL_OK},
-      {"frequency penalty is", [&](Options* o) { o->frequency_penalty = inf; }, ORIEL_OK},
-      {"257 tokens of a window of repetition", [](Options* o) { o->repeat_window = 257; },
+      {"\"presence_penalty\" cannot be \"10.5\"",
+       [](Options* o) { o->set("presence_penalty", 10.5f); }, ORIEL_OK},
+      {"\"presence_penalty\"", [&](Options* o) { o->set("presence_penalty", nan); }, ORIEL_OK},
+      {"\"frequency_penalty\" cannot be \"-11\"",
+       [](Options* o) { o->set("frequency_penalty", -11); }, ORIEL_OK},
+      {"\"frequency_penalty\"", [&](Options* o) { o->set("frequency_penalty", inf); }, ORIEL_OK},
+      {"\"repeat_window\" cannot be \"257\"", [](Options* o) { o->set("repeat_window", 257); },
        ORIEL_OK},
-      {"21 log-probabilities",
-       [](Options* o) {
-         o->logprobs = 1;
-         o->top_logprobs = 21;
-       },
+      {"\"top_logprobs\" cannot be \"21\"", [](Options* o) { o->set("top_logprobs", 21); },
        ORIEL_OK},
-      {"without logprobs", [](Options* o) { o->top_logprobs = 1; }, ORIEL_OK},
-      {"49 tokens at least and 48 at most", [](Options* o) { o->min_tokens = 49; }, ORIEL_OK},
+      {"49 tokens at least and 48 at most", [](Options* o) { o->set("min_tokens", 49); }, ORIEL_OK},
       {"17 stop texts", [&](Options* o) { stopped(o, good, 17); }, ORIEL_OK},
       {"no stop texts, but a count", [&](Options* o) { stopped(o, nullptr, 1); }, ORIEL_OK},
       {"stop text 2 has no bytes", [&](Options* o) { stopped(o, empty, 2); }, ORIEL_OK},
       {"stop text 1 has no bytes", [&](Options* o) { stopped(o, null, 1); }, ORIEL_OK},
       {"stop text 1 has too many bytes", [&](Options* o) { stopped(o, too_long, 1); }, ORIEL_OK},
       {"UTF-8 at byte 2", [&](Options* o) { stopped(o, broken, 1); }, ORIEL_ERROR_TEXT},
-      {"1025 logit biases", [&](Options* o) { biased(o, many.data(), 1025); }, ORIEL_OK},
-      {"no logit biases, but a count", [&](Options* o) { biased(o, nullptr, 1); }, ORIEL_OK},
-      {"token 100000 is outside", [&](Options* o) { biased(o, &outside, 1); }, ORIEL_OK},
-      {"token -1 is outside", [&](Options* o) { biased(o, &below, 1); }, ORIEL_OK},
-      {"bias of token 1 is", [&](Options* o) { biased(o, &no_number, 1); }, ORIEL_OK},
-      {"bias of token 1 is inf", [&](Options* o) { biased(o, &always, 1); }, ORIEL_OK},
+      {"\"logit_bias\"", [&](Options* o) { addBiases(o, many); }, ORIEL_OK},
+      {"token 100000 is outside", [](Options* o) { o->set("logit_bias", "100000:1"); }, ORIEL_OK},
+      {"\"logit_bias\" cannot be \"-1:1\"", [](Options* o) { o->set("logit_bias", "-1:1"); },
+       ORIEL_OK},
+      {"\"logit_bias\" cannot be \"1:nan\"", [](Options* o) { o->set("logit_bias", "1:nan"); },
+       ORIEL_OK},
+      {"\"logit_bias\" cannot be \"1:inf\"", [](Options* o) { o->set("logit_bias", "1:inf"); },
+       ORIEL_OK},
   };
   (void)reply(options());
   const uint64_t before = position();
@@ -385,15 +367,14 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
     EXPECT_NE(std::string::npos, log_.errors().find(c.says)) << log_.errors();
   }
   EXPECT_EQ(before, position());
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   stopped(&sampling, good, 16);
-  biased(&sampling, many.data(), 1024);
-  sampling.presence_penalty = -10;
-  sampling.frequency_penalty = 10;
-  sampling.repeat_window = 256;
-  sampling.min_tokens = sampling.max_tokens;
-  sampling.logprobs = 1;
-  sampling.top_logprobs = 20;
+  addBiases(&sampling, {many.begin(), many.end() - 1});
+  sampling.set("presence_penalty", -10);
+  sampling.set("frequency_penalty", 10);
+  sampling.set("repeat_window", 256);
+  sampling.set("min_tokens", sampling.max_tokens);
+  sampling.set("top_logprobs", 20);
   EXPECT_EQ(kTokens, reply(sampling).result.tokens) << "the most that may be asked for";
 }
 

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/losing_executor.h"
 #include "support/sessions.h"
 
@@ -36,7 +36,7 @@ TEST_F(LastError, is_empty_before_the_first_and_then_what_the_log_was_told) {
   EXPECT_EQ("", of(model())) << "it was the session's";
   ASSERT_EQ(ORIEL_OK, append(loaded_, {1, 2, 3}));
   EXPECT_NE("", of(session())) << "until the next failure";
-  ASSERT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(session(), 100));
+  ASSERT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(session(), 100));
   EXPECT_EQ(lastLine(), of(session()));
   EXPECT_EQ(std::string::npos, of(session()).find("vocabulary"));
 }
@@ -47,21 +47,20 @@ TEST_F(LastError, is_kept_of_every_kind_of_failure) {
     EXPECT_EQ(lastLine(), of(session()));
     log_.clear();
   };
-  oriel_generate_options options = greedyOptions(1);
-  options.top_p = 2;
+  ReplyOptions options = greedyOptions(1);
+  options.set("top_p", 2);
   expectKept(ORIEL_ERROR_STATE,
              oriel_session_generate(session(), nullptr, nullptr, nullptr, nullptr));
   expectKept(ORIEL_ERROR_ARGUMENT,
              oriel_session_generate(session(), &options, nullptr, nullptr, nullptr));
   options = greedyOptions(1);
-  options.grammar = "root ::= [a]";
-  options.grammar_bytes = 12;
+  options.set("grammar", "root ::= [a]");
   expectKept(ORIEL_ERROR_STATE, oriel_chat_reply(session(), &options, nullptr, nullptr, nullptr));
-  expectKept(ORIEL_ERROR_ARGUMENT, oriel_chat_add_json(session(), "{", 1));
+  expectKept(ORIEL_ERROR_ARGUMENT, oriel_chat_add(session(), nullptr, "{", 1));
   expectKept(ORIEL_ERROR_TEXT, oriel_session_append_text(session(), "\xff", 1, 0));
-  expectKept(ORIEL_ERROR_FORMAT, oriel_session_restore(session(), "not one", 7));
-  expectKept(ORIEL_ERROR_IO, oriel_session_restore_file(session(), "/nowhere/at/all"));
-  expectKept(ORIEL_ERROR_IO, oriel_session_save_file(session(), "/nowhere/at/all"));
+  expectKept(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(session(), "not one", 7, 0, nullptr));
+  expectKept(ORIEL_ERROR_IO, oriel_session_restore(session(), "/nowhere/at/all", 0, nullptr));
+  expectKept(ORIEL_ERROR_IO, oriel_session_save(session(), "/nowhere/at/all", 0));
   int32_t id = 0;
   size_t needed = 0;
   expectKept(ORIEL_ERROR_CONTEXT, oriel_session_get_tokens(session(), 5, &id, 1, &needed));
@@ -85,16 +84,13 @@ TEST_F(LastError, stays_where_a_call_fails_without_a_line) {
   ASSERT_EQ(ORIEL_ERROR_ARGUMENT, append(loaded_, {-1}));
   const std::string line = of(session());
   size_t needed = 0;
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_session_save(session(), nullptr, 0, &needed));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(session(), nullptr, 1));
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_snapshot_save(session(), nullptr, 0, &needed));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(session(), nullptr, 1, nullptr, nullptr));
   const std::vector<int32_t> ids(64, 7);
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_session_evaluate(
-                                       session(), ids.data(), ids.size(),
-                                       [](size_t, const float*, size_t, void* self) {
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_session_append(session(), ids.data(), ids.size(), [](size_t, const float*, size_t, void* self) {
                                          oriel_session_cancel(static_cast<oriel_session*>(self));
                                          return 0;
-                                       },
-                                       session()));
+                                       }, session()));
   EXPECT_EQ(line, of(session()));
   EXPECT_STREQ("", oriel_session_last_error(nullptr));
   EXPECT_STREQ("", oriel_model_last_error(nullptr));
@@ -127,7 +123,7 @@ struct AppInTheLog {
 
 TEST(LastErrorOfTheLog, is_of_the_call_that_failed_and_not_of_those_that_its_log_made) {
   AppInTheLog app;
-  oriel_options options = cpuOptions(nullptr);
+  Options options = cpuOptions(nullptr);
   options.log = AppInTheLog::onLog;
   options.log_user = &app;
   const Loaded loaded = load(kRandom, options);
@@ -140,7 +136,7 @@ TEST(LastErrorOfTheLog, is_of_the_call_that_failed_and_not_of_those_that_its_log
 
 TEST(LastErrorOfTheLog, is_the_line_of_a_device_that_all_sessions_share) {
   AppInTheLog app;
-  oriel_options options = cpuOptions(nullptr);
+  Options options = cpuOptions(nullptr);
   options.log = AppInTheLog::onLog;
   options.log_user = &app;
   LosableModel losable(kRandom, options);
@@ -150,7 +146,7 @@ TEST(LastErrorOfTheLog, is_the_line_of_a_device_that_all_sessions_share) {
   losable.front->log = losable.model->device_log.log();
   losable.lose(Work::kRun, 1);
   const int32_t id = 1;
-  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(session, &id, 1));
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(session, &id, 1, nullptr, nullptr));
   ASSERT_EQ(2u, app.lines.size());
   EXPECT_NE(std::string::npos, app.lines[0].find("it was lost"));
   EXPECT_EQ(app.lines[0], app.last());

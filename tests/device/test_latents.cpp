@@ -126,7 +126,7 @@ TEST(Latents, a_token_takes_one_vector_in_the_format_of_keys) {
        {Row{ORIEL_KV_F16, ORIEL_KV_F16, 2 * 80}, Row{ORIEL_KV_INT8, ORIEL_KV_F16, 80 + 2 * 3},
         Row{ORIEL_KV_INT4, ORIEL_KV_INT8, 40 + 2 * 3},
         Row{ORIEL_KV_AUTO, ORIEL_KV_INT8, 80 + 2 * 3}}) {
-    const oriel_plan plan = planOf(load(file.path(), windowOptions(4, 40, 4, row.k, row.v)));
+    const FullPlan plan = planOf(load(file.path(), windowOptions(4, 40, 4, row.k, row.v)));
     EXPECT_EQ(2 * row.bytes, plan.kv_bytes_per_token);
     EXPECT_EQ(plan.k_format, plan.v_format);
   }
@@ -140,25 +140,25 @@ TEST(Latents, going_back_and_being_saved_change_nothing) {
                                 ids.begin() + static_cast<std::ptrdiff_t>(end));
   };
   for (const oriel_kv_format format : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
-    const oriel_options options = windowOptions(4, 24, 8, format, format);
+    const Options options = windowOptions(4, 24, 8, format, format);
     const Loaded loaded = load(file.path(), options);
     ASSERT_EQ(ORIEL_OK, append(loaded, ids));
     const std::vector<float> want = logitsOf(loaded);
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 56));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 56));
     ASSERT_EQ(ORIEL_OK, append(loaded, from(56, 60)));
     EXPECT_LT(relativeL2(logitsOf(loaded), want), 1e-3);
 
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded, from(0, 45)));
     size_t needed = 0;
-    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
     std::vector<uint8_t> bytes(needed);
     ASSERT_EQ(ORIEL_OK,
-              oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
     ASSERT_EQ(ORIEL_OK, append(loaded, from(45, 60)));
     const std::vector<float> went_on = logitsOf(loaded);
     const Loaded other = load(file.path(), options);
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(other.session.get(), bytes.data(), bytes.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), 0, nullptr));
     ASSERT_EQ(ORIEL_OK, append(other, from(45, 60)));
     EXPECT_EQ(went_on, logitsOf(other)) << "to the bit";
   }

@@ -1,7 +1,7 @@
 // A device that is lost in the middle of anything: one line, no waiting, and the conversation can be had back.
 #include <gtest/gtest.h>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/losing_executor.h"
 #include "support/sessions.h"
 #include "support/watched_model.h"
@@ -21,8 +21,8 @@ struct Place {
 };
 
 oriel_status draw(const Loaded& loaded, bool greedy) {
-  oriel_generate_options options = greedy ? greedyOptions(9) : wildOptions(9, 1);
-  options.ignore_stop = 1;
+  ReplyOptions options = greedy ? greedyOptions(9) : wildOptions(9, 1);
+  options.set("ignore_stop", true);
   return oriel_session_generate(loaded.session.get(), &options, nullptr, nullptr, nullptr);
 }
 
@@ -42,30 +42,27 @@ const Place kPlaces[] = {
     {"evaluate", Work::kRun, 1,
      [](const Loaded& l) {
        const std::vector<int32_t> ids = someIds(20, 400);
-       return oriel_session_evaluate(
-           l.session.get(), ids.data(), ids.size(),
-           [](size_t, const float*, size_t, void*) { return 0; }, nullptr);
+       return oriel_session_append(l.session.get(), ids.data(), ids.size(), [](size_t, const float*, size_t, void*) { return 0; }, nullptr);
      },
      50},
     {"save", Work::kRead, 3,
      [](const Loaded& l) {
        std::vector<uint8_t> room(1 << 22);
        size_t needed = 0;
-       return oriel_session_save(l.session.get(), room.data(), room.size(), &needed);
+       return oriel_snapshot_save(l.session.get(), room.data(), room.size(), &needed);
      },
      50},
     {"save_file", Work::kRead, 1,
      [](const Loaded& l) {
-       return oriel_session_save_file(l.session.get(),
-                                      (testing::TempDir() + "oriel-lost.bin").c_str());
+       return oriel_session_save(l.session.get(), (testing::TempDir() + "oriel-lost.bin").c_str(), 0);
      },
      50},
     {"restore", Work::kWrite, 4,
      [](const Loaded& l) {
        std::vector<uint8_t> room(1 << 22);
        size_t needed = 0;
-       EXPECT_EQ(ORIEL_OK, oriel_session_save(l.session.get(), room.data(), room.size(), &needed));
-       return oriel_session_restore(l.session.get(), room.data(), needed);
+       EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(l.session.get(), room.data(), room.size(), &needed));
+       return oriel_snapshot_restore(l.session.get(), room.data(), needed, 0, nullptr);
      },
      50},
     {"reset", Work::kForget, 1,
@@ -99,17 +96,17 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
     std::vector<uint8_t> room(1 << 22);
     const auto ignore = [](size_t, const float*, size_t, void*) { return 0; };
     for (const oriel_status status :
-         {oriel_session_append(session, &id, 1), oriel_session_append_text(session, "x", 1, 0),
-          oriel_session_rewind(session, 3), oriel_session_reset(session),
+         {oriel_session_append(session, &id, 1, nullptr, nullptr), oriel_session_append_text(session, "x", 1, 0),
+          goBackTo(session, 3), oriel_session_reset(session),
           oriel_session_logits(session, &logits, &needed),
-          oriel_session_evaluate(session, &id, 1, ignore, nullptr), draw(loaded, true),
+          oriel_session_append(session, &id, 1, ignore, nullptr), draw(loaded, true),
           draw(loaded, false), add(loaded, "user", "Hello"),
           oriel_chat_reply(session, nullptr, nullptr, nullptr, nullptr),
-          oriel_session_save(session, room.data(), room.size(), &needed),
-          oriel_session_save(session, nullptr, 0, &needed),
-          oriel_session_save_file(session, "/nowhere/at/all"),
-          oriel_session_restore(session, room.data(), room.size()),
-          oriel_session_restore_file(session, "/nowhere/at/all")}) {
+          oriel_snapshot_save(session, room.data(), room.size(), &needed),
+          oriel_snapshot_save(session, nullptr, 0, &needed),
+          oriel_session_save(session, "/nowhere/at/all", 0),
+          oriel_snapshot_restore(session, room.data(), room.size(), 0, nullptr),
+          oriel_session_restore(session, "/nowhere/at/all", 0, nullptr)}) {
       EXPECT_EQ(ORIEL_ERROR_DEVICE, status);
     }
     EXPECT_EQ(0u, executor.asked_since) << "nothing is asked of a lost device";
@@ -117,10 +114,7 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
 
     const oriel_stats stats = statsOf(loaded);
     EXPECT_EQ(place.tokens, stats.position);
-    oriel_view view = {};
-    view.struct_size = sizeof(view);
-    EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session, &view));
-    EXPECT_EQ(ORIEL_OK, oriel_session_get_turns(session, nullptr, 0, &needed));
+    EXPECT_EQ(stats.position, describe(session)["position"]);
     std::vector<int32_t> ids(stats.position);
     EXPECT_EQ(ORIEL_OK, oriel_session_get_tokens(session, 0, ids.data(), ids.size(), &needed));
     ASSERT_EQ(ids.size(), needed);
@@ -147,8 +141,8 @@ INSTANTIATE_TEST_SUITE_P(While, LostDevice, testing::ValuesIn(kPlaces),
 
 TEST(LostDevice, leaves_what_was_said_to_go_on_from) {
   CapturedLog log;
-  oriel_options options = sessionOptions(&log, 300, 16);
-  options.transcript_bytes = 16384;
+  Options options = sessionOptions(&log, 300, 16);
+  options.set("transcript", 16384);
   WatchedModel<LosingExecutor> model(kTrained, options);
   ASSERT_NE(nullptr, model.session()) << log.errors();
   const Loaded& loaded = model.loaded;
@@ -173,8 +167,8 @@ TEST(LostDevice, leaves_what_was_said_to_go_on_from) {
   EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_transcript_import(model.session(), text.data(), text.size()));
   EXPECT_EQ(0u, executor.asked_since);
 
-  oriel_options on_cpu = cpuOptions(&log, 300, 16);
-  on_cpu.transcript_bytes = 16384;
+  Options on_cpu = cpuOptions(&log, 300, 16);
+  on_cpu.set("transcript", 16384);
   const Loaded next = load(kTrained, on_cpu);
   ASSERT_EQ(ORIEL_OK, oriel_transcript_import(next.session.get(), text.data(), text.size()));
   ASSERT_EQ(ORIEL_OK, add(next, "user", "What is my name?"));

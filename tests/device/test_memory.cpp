@@ -14,7 +14,7 @@
 #endif
 
 #include "device/count_mallocs.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/api.h"
 #include "support/ledger.h"
 
@@ -28,22 +28,21 @@ std::string testModel(const std::string& name) {
   return ORIEL_TEST_DATA "/models/llama-" + name + ".gguf";
 }
 
-oriel_options budgetOptions(const Ledger& ledger, CapturedLog* log, uint64_t memory_bytes) {
-  oriel_options options = makeOptions(log);
+Options budgetOptions(const Ledger& ledger, CapturedLog* log, uint64_t memory_bytes) {
+  Options options = makeOptions(log);
   options.memory_bytes = memory_bytes;
   options.allocator = ledger.allocator();
   return options;
 }
 
-oriel_plan planFile(const std::string& path, const oriel_options& options) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+oriel_plan planFile(const std::string& path, const Options& options) {
+  oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan)) << path;
   return plan;
 }
 
 /// Loads, makes a session, takes a few steps and generates some tokens.
-void expectExactly(const std::string& path, const oriel_options& options, const Ledger& ledger,
+void expectExactly(const std::string& path, const Options& options, const Ledger& ledger,
                    uint32_t steps) {
   const oriel_plan plan = planFile(path, options);
   ASSERT_EQ(1u, plan.fits);
@@ -54,7 +53,7 @@ void expectExactly(const std::string& path, const oriel_options& options, const 
   {
     const Loaded loaded = load(path, options);
     ASSERT_TRUE(loaded.session);
-    const oriel_plan done = planOf(loaded);
+    const FullPlan done = planOf(loaded);
     EXPECT_EQ(plan.total_bytes, done.total_bytes);
     EXPECT_EQ(plan.host_bytes, done.host_bytes);
     EXPECT_EQ(plan.window_tokens, done.window_tokens);
@@ -62,7 +61,7 @@ void expectExactly(const std::string& path, const oriel_options& options, const 
     EXPECT_EQ(plan.host_bytes, stats.host_bytes);
     EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
     // The CPU's arenas are host memory, too.
-    const bool cpu = options.device == ORIEL_DEVICE_CPU;
+    const bool cpu = !onVulkan();
     EXPECT_EQ(cpu ? plan.total_bytes : plan.host_bytes, ledger.live_bytes);
     // The file's header and what weights were read into had gone before the rest was taken. On a GPU that rest
     // is the device's.
@@ -70,7 +69,7 @@ void expectExactly(const std::string& path, const oriel_options& options, const 
     const uint64_t peak = ledger.peak_bytes;
     EXPECT_TRUE(!cpu || peak == ledger.live_bytes) << peak;
     const std::vector<int32_t> prompt(40, 7);
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(), nullptr, nullptr));
     EXPECT_EQ(steps, greedy(loaded, steps).size());
     EXPECT_EQ(peak, ledger.peak_bytes);
     EXPECT_EQ(stats.device_bytes, statsOf(loaded).device_bytes);
@@ -99,13 +98,13 @@ uint64_t residentBytes() {
 }
 
 TEST(Memory, what_is_not_used_yet_is_not_touched) {
-  oriel_options options = makeOptions();
-  if (options.device != ORIEL_DEVICE_CPU || residentBytes() == 0) {
+  Options options = makeOptions();
+  if (onVulkan() || residentBytes() == 0) {
     GTEST_SKIP() << "the memory of a device, or a system that does not say what is resident";
   }
   options.memory_bytes = uint64_t{8} << 30;
   options.window_tokens = 2000000;
-  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.set("kv", "f16");
   const uint64_t before = residentBytes();
   const auto more = [&] { return std::max(before, residentBytes()) - before; };
   uint64_t cache_bytes = 0;
@@ -116,7 +115,7 @@ TEST(Memory, what_is_not_used_yet_is_not_touched) {
     ASSERT_GT(cache_bytes, uint64_t{400} << 20);
     EXPECT_LT(more(), cache_bytes / 4) << "loaded";
     const std::vector<int32_t> prompt(40, 7);
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(), nullptr, nullptr));
     EXPECT_LT(more(), cache_bytes / 4) << "with a few tokens";
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     EXPECT_LT(more(), cache_bytes / 4) << "after a reset";
@@ -141,7 +140,7 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
       {kTrained, 12000001, 0, UINT32_MAX, 0, ORIEL_KV_F16, ORIEL_KV_F16},
       {ORIEL_TEST_DATA "/models/gemma3.gguf", 5000000, 50, 4, 9, ORIEL_KV_INT8, ORIEL_KV_INT4},
   };
-  if (targetDevice() == ORIEL_DEVICE_CPU) {
+  if (!onVulkan()) {
     for (const char* name : {"f32", "f16", "bf16", "q8_0", "q4_0", "mha", "mqa"}) {
       cases.push_back({testModel(name), 5000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
       cases.push_back({testModel(name), 64u << 20, 1, 1, 1, ORIEL_KV_F16, ORIEL_KV_F16});
@@ -162,12 +161,11 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
                  std::to_string(c.window));
     Ledger ledger;
     CapturedLog log;
-    oriel_options options = budgetOptions(ledger, &log, c.memory_bytes);
+    Options options = budgetOptions(ledger, &log, c.memory_bytes);
     options.window_tokens = c.window;
-    options.sink_tokens = c.sinks;
-    options.chunk_tokens = c.chunk;
-    options.k_format = c.k;
-    options.v_format = c.v;
+    options.set("sinks", c.sinks);
+    options.set("prefill_batch", c.chunk);
+    setFormats(&options, c.k, c.v);
     expectExactly(c.path, options, ledger, 10);
     EXPECT_EQ("", log.errors());
   }
@@ -177,9 +175,8 @@ void expectTightMinimum(const std::string& path, oriel_kv_format format) {
   SCOPED_TRACE(path + (format == ORIEL_KV_AUTO ? ", any format" : ", f16"));
   Ledger ledger;
   CapturedLog log;
-  oriel_options options = budgetOptions(ledger, &log, 1);
-  options.k_format = format;
-  options.v_format = format;
+  Options options = budgetOptions(ledger, &log, 1);
+  setFormats(&options, format);
   const uint64_t minimum = planFile(path, options).minimum_bytes;
   options.memory_bytes = minimum;
   expectExactly(path, options, ledger, 80);
@@ -205,7 +202,7 @@ void expectTightMinimum(const std::string& path, oriel_kv_format format) {
 TEST(Memory, the_minimum_is_enough_and_one_byte_less_is_refused) {
   expectTightMinimum(kSmall, ORIEL_KV_F16);
   expectTightMinimum(kSmall, ORIEL_KV_AUTO);
-  if (targetDevice() == ORIEL_DEVICE_CPU) {
+  if (!onVulkan()) {
     for (const std::string& path :
          {testModel("q4_0"), testModel("f16"), testModel("mha"), std::string(kTrained)}) {
       expectTightMinimum(path, ORIEL_KV_F16);
@@ -217,7 +214,7 @@ TEST(Memory, the_minimum_is_enough_and_one_byte_less_is_refused) {
 TEST(Memory, a_load_stopped_by_the_app_gives_everything_back) {
   Ledger ledger;
   CapturedLog log;
-  oriel_options options = budgetOptions(ledger, &log, 64u << 20);
+  Options options = budgetOptions(ledger, &log, 64u << 20);
   int calls = 0;
   options.progress_user = &calls;
   options.progress = [](uint64_t done, uint64_t total, void* user) {
@@ -234,26 +231,22 @@ TEST(Memory, a_load_stopped_by_the_app_gives_everything_back) {
 
 /// A conversation that runs past a small window, a reset, and `text_bytes` (up to 2000) of a new one.
 void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
+  ReplyOptions options;
   options.max_tokens = decode_tokens;
   options.seed = 5;
-  options.ignore_stop = 1;
-  options.repeat_penalty = 1.1f;
+  options.set("ignore_stop", true);
+  options.set("repeat_penalty", 1.1f);
   oriel_session* session = loaded.session.get();
   // Everything that can be asked of a reply: none of it ends this one.
   static const char* const stops[] = {"Nobody says this.", "\xE2\x82\xAC\xE2\x82\xAC"};
-  static const oriel_logit_bias biases[] = {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}};
   options.stop = stops;
   options.stop_count = 2;
-  options.logit_bias = biases;
-  options.logit_bias_count = 3;
-  options.presence_penalty = 0.2f;
-  options.frequency_penalty = 0.1f;
-  options.repeat_window = 256;
-  options.min_tokens = 3;
-  options.logprobs = 1;
-  options.top_logprobs = 20;
+  addBiases(&options, {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}});
+  options.set("presence_penalty", 0.2f);
+  options.set("frequency_penalty", 0.1f);
+  options.set("repeat_window", 256);
+  options.set("min_tokens", 3);
+  options.set("top_logprobs", 20);
   static char message[2001];
   for (size_t i = 0; i < 2000; ++i) {
     message[i] = i % 7 == 6 ? ' ' : static_cast<char>('a' + i % 26);
@@ -263,7 +256,7 @@ void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
   ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session, message, text_bytes, ORIEL_TEXT_SPECIAL));
   options.max_tokens = 5;
-  options.logprobs = options.top_logprobs = 0;
+  options.set("top_logprobs", 0);
   ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session, &options, nullptr, nullptr, nullptr));
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, text_bytes));
 }
@@ -271,7 +264,7 @@ void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
 TEST(Memory, generating_takes_nothing_from_the_app) {
   Ledger ledger;
   CapturedLog log;
-  oriel_options options = budgetOptions(ledger, &log, 64u << 20);
+  Options options = budgetOptions(ledger, &log, 64u << 20);
   options.window_tokens = 50;
   const Loaded loaded = load(kSmall, options);
   ASSERT_TRUE(loaded.session);
@@ -289,8 +282,8 @@ TEST(Memory, generating_takes_nothing_from_the_heap) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
   }
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = makeOptions(&log);
+  options.device = "cpu";
   options.memory_bytes = 64u << 20;
   options.window_tokens = 50;
   options.log = [](oriel_log_level, const char*, void*) {};  // keeping a line takes from the heap
@@ -310,8 +303,8 @@ TEST(Memory, generating_takes_nothing_from_the_heap) {
 TEST(Memory, long_text_borrows_and_gives_back_and_may_be_refused) {
   Ledger ledger;
   CapturedLog log;
-  oriel_options options = budgetOptions(ledger, &log, 64u << 20);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = budgetOptions(ledger, &log, 64u << 20);
+  options.device = "cpu";
   options.window_tokens = 50;
   const Loaded loaded = load(kSmall, options);
   ASSERT_TRUE(loaded.session);
@@ -333,8 +326,8 @@ TEST(Memory, long_text_borrows_and_gives_back_and_may_be_refused) {
 TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
   Ledger ledger;
   CapturedLog log;
-  oriel_options options = budgetOptions(ledger, &log, 64u << 20);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = budgetOptions(ledger, &log, 64u << 20);
+  options.device = "cpu";
   options.window_tokens = 50;
   const Loaded loaded = load(kSmall, options);
   ASSERT_TRUE(loaded.session);
@@ -361,10 +354,10 @@ TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
 
 TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = makeOptions(&log);
+  options.device = "cpu";
   options.window_tokens = 50;
-  options.chunk_tokens = 48;
+  options.set("prefill_batch", 48);
   const Loaded loaded = load(kSmall, options);
   std::string text;
   while (text.size() < 20000) {
@@ -375,23 +368,22 @@ TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   ASSERT_EQ(ORIEL_OK, oriel_tokenize(loaded.model.get(), text.data(), text.size(), 0, ids.data(),
                                      ids.size(), &count));
   ids.resize(count);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
   const std::vector<float> expected = logitsOf(loaded);
-  const uint64_t steps = statsOf(loaded).submissions;
+  const uint64_t steps = countOf(loaded, "submissions");
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
   EXPECT_EQ(count, statsOf(loaded).position);
-  EXPECT_EQ(2 * steps, statsOf(loaded).submissions);
+  EXPECT_EQ(2 * steps, countOf(loaded, "submissions"));
   EXPECT_EQ(expected, logitsOf(loaded));
 
   // A long message stays where it is between its frame.
-  const oriel_message message = {"user", text.data(), text.size()};
+  const std::string message = Json({{"role", "user"}, {"content", text}}).dump();
   ids.resize(text.size());
-  ASSERT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 0,
-                                          ORIEL_TEXT_BOS, ids.data(), ids.size(), &count));
+  ASSERT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), ORIEL_TEXT_BOS, ids.data(), ids.size(), &count));
   ids.resize(count);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
   const std::vector<float> of_message = logitsOf(loaded);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
@@ -404,10 +396,9 @@ TEST(Memory, a_pipeline_cache_costs_the_app_nothing) {
   for (int i = 0; i < 2; ++i) {  // written, then read
     Ledger ledger;
     CapturedLog log;
-    oriel_options options = budgetOptions(ledger, &log, 3000000);
-    options.cache_dir = folder.c_str();
-    options.k_format = ORIEL_KV_F16;
-    options.v_format = ORIEL_KV_F16;
+    Options options = budgetOptions(ledger, &log, 3000000);
+    options.cache_folder = folder.c_str();
+    options.set("kv", "f16");
     expectExactly(kSmall, options, ledger, 3);
     EXPECT_EQ("", log.errors());
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/count_mallocs.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/files.h"
 #include "support/ledger.h"
 #include "support/scratch_folder.h"
@@ -23,13 +23,13 @@
 namespace oriel_internal::test::test_on_file {
 namespace {
 
-oriel_options onFileOptions(CapturedLog* log, oriel_on_file on_file, uint32_t chunk = 0) {
-  oriel_options options = makeOptions(log);
+Options onFileOptions(CapturedLog* log, const char* on_file, uint32_t chunk = 0) {
+  Options options = makeOptions(log);
   options.memory_bytes = 64u << 20;
   options.window_tokens = 200;
-  options.chunk_tokens = chunk;
-  options.k_format = options.v_format = ORIEL_KV_F16;
-  options.on_file = on_file;
+  options.set("prefill_batch", chunk);
+  options.set("kv", "f16");
+  options.set("offload", on_file);
   return options;
 }
 
@@ -39,7 +39,7 @@ struct Said {
   std::vector<int32_t> ids;
 };
 
-Said talk(const std::string& path, const oriel_options& options) {
+Said talk(const std::string& path, const Options& options) {
   Said said;
   const Loaded loaded = load(path, options);
   if (!loaded.session) {
@@ -53,7 +53,7 @@ Said talk(const std::string& path, const oriel_options& options) {
   for (const std::vector<float>& row : evaluate(loaded, someIds(20, 299))) {
     said.logits.push_back(row);
   }
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), statsOf(loaded).position - 1));
+  EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), statsOf(loaded).position - 1));
   EXPECT_EQ(ORIEL_OK, append(loaded, {5}));
   said.logits.push_back(logitsOf(loaded));
   return said;
@@ -75,19 +75,18 @@ TEST(RowsOnFile, give_the_bits_of_rows_that_are_held) {
       continue;
     }
     CapturedLog log;
-    const Said held = talk(path, onFileOptions(&log, ORIEL_ON_FILE_NONE, chunk));
-    const Said on_file = talk(path, onFileOptions(&log, ORIEL_ON_FILE_AUTO, chunk));
+    const Said held = talk(path, onFileOptions(&log, "none", chunk));
+    const Said on_file = talk(path, onFileOptions(&log, "auto", chunk));
     expectSame(held, on_file, "chunk " + std::to_string(chunk));
     EXPECT_EQ("", log.errors());
   }
 }
 
-void expectPlanned(const std::string& path, const oriel_options& given) {
+void expectPlanned(const std::string& path, const Options& given) {
   Ledger ledger;
-  oriel_options options = given;
+  Options options = given;
   options.allocator = ledger.allocator();
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
   ASSERT_EQ(1u, plan.fits);
   {
@@ -96,7 +95,7 @@ void expectPlanned(const std::string& path, const oriel_options& given) {
     const oriel_stats stats = statsOf(loaded);
     EXPECT_EQ(plan.host_bytes, stats.host_bytes);
     EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
-    const bool cpu = options.device == ORIEL_DEVICE_CPU;
+    const bool cpu = !onVulkan();
     EXPECT_EQ(cpu ? plan.total_bytes : plan.host_bytes, ledger.live_bytes);
     EXPECT_LE(ledger.peak_bytes, plan.total_bytes) << "more was taken for a while";
     ledger.refuse_all = true;
@@ -105,8 +104,8 @@ void expectPlanned(const std::string& path, const oriel_options& given) {
     const std::vector<int32_t> more = someIds(150, 300);
     const MallocCount mallocs;
     EXPECT_EQ(ORIEL_OK, append(loaded, more));
-    oriel_generate_options generate = greedyOptions(200);
-    generate.ignore_stop = 1;
+    ReplyOptions generate = greedyOptions(200);
+    generate.set("ignore_stop", true);
     EXPECT_EQ(ORIEL_OK,
               oriel_session_generate(loaded.session.get(), &generate, nullptr, nullptr, nullptr));
     if (cpu && canCountMallocs()) {
@@ -120,8 +119,8 @@ void expectPlanned(const std::string& path, const oriel_options& given) {
 TEST(RowsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
   CapturedLog log;
-  const oriel_options held = onFileOptions(&log, ORIEL_ON_FILE_NONE);
-  const oriel_options on_file = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
+  const Options held = onFileOptions(&log, "none");
+  const Options on_file = onFileOptions(&log, "auto");
   expectPlanned(path, held);
   expectPlanned(path, on_file);
   EXPECT_EQ("", log.errors());
@@ -160,7 +159,7 @@ void expectRefused(const Loaded& loaded, CapturedLog* log, const std::vector<int
   const std::vector<int32_t> other = someIds(4, 290);
   std::vector<std::vector<float>> rows;
   EXPECT_EQ(ORIEL_ERROR_IO,
-            oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), keepRow, &rows));
+            oriel_session_append(loaded.session.get(), ids.data(), ids.size(), keepRow, &rows));
   EXPECT_EQ(1u, errorLines(*log)) << log->errors();
   EXPECT_TRUE(rows.empty());
   EXPECT_EQ(position, statsOf(loaded).position);
@@ -174,7 +173,7 @@ TEST_F(RowsOnChangedFile, are_refused_unless_they_are_in_memory) {
     SCOPED_TRACE(cut ? "cut off" : "written to");
     const std::string file = copyOf(model);
     CapturedLog log;
-    const Loaded loaded = load(file, onFileOptions(&log, ORIEL_ON_FILE_AUTO));
+    const Loaded loaded = load(file, onFileOptions(&log, "auto"));
     ASSERT_TRUE(loaded.session);
     ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3, 4}));
     cut ? cutOff(file) : touch(file);
@@ -189,8 +188,8 @@ TEST_F(RowsOnChangedFile, are_read_from_a_file_that_was_removed) {
   ORIEL_NEED_DATA(model, "models/gemma4-e-q8_0.gguf");
   const std::string file = copyOf(model);
   CapturedLog log;
-  const Said held = talk(file, onFileOptions(&log, ORIEL_ON_FILE_NONE));
-  const Loaded loaded = load(file, onFileOptions(&log, ORIEL_ON_FILE_AUTO));
+  const Said held = talk(file, onFileOptions(&log, "none"));
+  const Loaded loaded = load(file, onFileOptions(&log, "auto"));
   ASSERT_TRUE(loaded.session);
   std::filesystem::remove(file);
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(61, 300)));
@@ -202,11 +201,11 @@ TEST_F(RowsOnChangedFile, are_read_from_a_file_that_was_removed) {
 TEST_F(RowsOnChangedFile, are_read_from_a_descriptor_that_the_app_has_closed) {
   ORIEL_NEED_DATA(model, "models/gemma4-e-q8_0.gguf");
   CapturedLog log;
-  const Said held = talk(model, onFileOptions(&log, ORIEL_ON_FILE_NONE));
+  const Said held = talk(model, onFileOptions(&log, "none"));
   const int fd = ::open(model.c_str(), O_RDONLY);
   ASSERT_GE(fd, 0);
   std::string name = "/dev/fd/" + std::to_string(fd);
-  const Loaded loaded = load(name, onFileOptions(&log, ORIEL_ON_FILE_AUTO));
+  const Loaded loaded = load(name, onFileOptions(&log, "auto"));
   ASSERT_TRUE(loaded.session);
   ::close(fd);
   name.assign(name.size(), '?');  // the path is the app's, too
@@ -216,25 +215,25 @@ TEST_F(RowsOnChangedFile, are_read_from_a_descriptor_that_the_app_has_closed) {
 }
 #endif
 
-void expectSameSnapshots(const std::string& path, oriel_on_file other) {
+void expectSameSnapshots(const std::string& path, const char* other) {
   CapturedLog log;
   std::vector<uint8_t> snapshot;
   std::vector<float> logits;
-  for (const oriel_on_file on_file : {ORIEL_ON_FILE_NONE, other}) {
+  for (const char* on_file : {"none", other}) {
     const Loaded loaded = load(path, onFileOptions(&log, on_file));
     ASSERT_TRUE(loaded.session);
     oriel_session* const session = loaded.session.get();
     if (snapshot.empty()) {
       ASSERT_EQ(ORIEL_OK, append(loaded, someIds(30, 300)));
       size_t needed = 0;
-      ASSERT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_session_save(session, nullptr, 0, &needed));
+      ASSERT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_snapshot_save(session, nullptr, 0, &needed));
       snapshot.resize(needed);
-      ASSERT_EQ(ORIEL_OK, oriel_session_save(session, snapshot.data(), needed, &needed));
+      ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session, snapshot.data(), needed, &needed));
       ASSERT_EQ(ORIEL_OK, append(loaded, {9, 8, 7}));
       logits = logitsOf(loaded);
       continue;
     }
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session, snapshot.data(), snapshot.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session, snapshot.data(), snapshot.size(), 0, nullptr));
     ASSERT_EQ(ORIEL_OK, append(loaded, {9, 8, 7}));
     EXPECT_EQ(logits, logitsOf(loaded)) << "held here, on file there";
   }
@@ -243,12 +242,12 @@ void expectSameSnapshots(const std::string& path, oriel_on_file other) {
 
 TEST(RowsOnFile, leave_snapshots_as_they_are) {
   ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
-  expectSameSnapshots(path, ORIEL_ON_FILE_AUTO);
+  expectSameSnapshots(path, "auto");
 }
 
 TEST(ExpertsOnFileOrNot, leave_snapshots_as_they_are) {
   ORIEL_NEED_DATA(path, "models/lfm2moe-q4_0.gguf");
-  expectSameSnapshots(path, ORIEL_ON_FILE_ALL);
+  expectSameSnapshots(path, "all");
 }
 
 // --- Experts --------------------------------------------------------------------------------------
@@ -264,7 +263,7 @@ TEST_P(ExpertsOnFile, give_the_bits_of_experts_that_are_held_in_any_number_of_sl
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
   // On Vulkan an ordinary run has the fewest slots, some, and all.
-  const bool all = targetDevice() == ORIEL_DEVICE_CPU || allCases();
+  const bool all = !onVulkan() || allCases();
   const uint32_t some = (model.used + model.count) / 2;
   size_t number = 0;
   for (const uint32_t chunk : {0u, 1u, 7u}) {
@@ -272,13 +271,13 @@ TEST_P(ExpertsOnFile, give_the_bits_of_experts_that_are_held_in_any_number_of_sl
       continue;
     }
     CapturedLog log;
-    const Said held = talk(path, onFileOptions(&log, ORIEL_ON_FILE_NONE, chunk));
+    const Said held = talk(path, onFileOptions(&log, "none", chunk));
     for (uint32_t slots = model.used; slots <= model.count; ++slots) {
       if (!all && slots != model.used && slots != some && slots != model.count) {
         continue;
       }
-      oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_ALL, chunk);
-      options.expert_slots = slots;
+      Options options = onFileOptions(&log, "all", chunk);
+      options.set("expert_slots", slots);
       const std::string where = std::to_string(slots) + " slots, chunk " + std::to_string(chunk);
       expectSame(held, talk(path, options), where);
     }
@@ -292,8 +291,8 @@ TEST_P(ExpertsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   CapturedLog log;
   for (uint32_t slots = model.used; slots <= model.count; ++slots) {
     SCOPED_TRACE(std::to_string(slots) + " slots");
-    oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-    options.expert_slots = slots;
+    Options options = onFileOptions(&log, "auto");
+    options.set("expert_slots", slots);
     expectPlanned(path, options);
   }
   EXPECT_EQ("", log.errors());
@@ -304,26 +303,26 @@ TEST_P(ExpertsOnFile, are_counted) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
   CapturedLog log;
-  oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-  options.expert_slots = model.count;
+  Options options = onFileOptions(&log, "auto");
+  options.set("expert_slots", model.count);
   const Loaded loaded = load(path, options);
   ASSERT_TRUE(loaded.session);
-  EXPECT_EQ(0u, statsOf(loaded).expert_hits + statsOf(loaded).expert_misses);
+  EXPECT_EQ(0u, countOf(loaded, "expert_hits") + countOf(loaded, "expert_misses"));
   ASSERT_EQ(ORIEL_OK, append(loaded, {7}));
-  const uint64_t first = statsOf(loaded).expert_misses;
+  const uint64_t first = countOf(loaded, "expert_misses");
   EXPECT_GT(first, 0u);
   EXPECT_EQ(0u, first % model.used);
-  EXPECT_EQ(0u, statsOf(loaded).expert_hits);
+  EXPECT_EQ(0u, countOf(loaded, "expert_hits"));
   for (int i = 0; i < 3; ++i) {  // the same again: all are there
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded, {7}));
-    EXPECT_EQ(first, statsOf(loaded).expert_misses);
+    EXPECT_EQ(first, countOf(loaded, "expert_misses"));
   }
-  EXPECT_EQ(3 * first, statsOf(loaded).expert_hits);
+  EXPECT_EQ(3 * first, countOf(loaded, "expert_hits"));
   // With a slot for every expert none is read twice.
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(100, 300)));
   (void)greedy(loaded, 60);
-  EXPECT_LE(statsOf(loaded).expert_misses, first / model.used * model.count);
+  EXPECT_LE(countOf(loaded, "expert_misses"), first / model.used * model.count);
 }
 
 TEST_P(ExpertsOnFile, take_no_number_of_slots_that_cannot_be) {
@@ -331,15 +330,15 @@ TEST_P(ExpertsOnFile, take_no_number_of_slots_that_cannot_be) {
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
   for (const uint32_t slots : {model.used - 1, model.count + 1, UINT32_MAX}) {
     CapturedLog log;
-    oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-    options.expert_slots = slots;
+    Options options = onFileOptions(&log, "auto");
+    options.set("expert_slots", slots);
     oriel_model* none = nullptr;
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(path.c_str(), &options, &none)) << slots;
     EXPECT_EQ(1u, errorLines(log)) << log.errors();
   }
   CapturedLog log;
-  oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_ROWS);
-  options.expert_slots = model.used;
+  Options options = onFileOptions(&log, "rows");
+  options.set("expert_slots", model.used);
   oriel_model* none = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(path.c_str(), &options, &none));
 }
@@ -362,24 +361,22 @@ TEST_P(ExpertsOfSomeBytes, are_as_many_as_the_memory_has_room_for) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
   CapturedLog log;
-  oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO, 8);
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
-  EXPECT_EQ(0u, plan.expert_slots) << "there is room for all";
-  EXPECT_EQ(0u, plan.on_file_bytes);
-  EXPECT_EQ(model.count, plan.expert_count);
+  Options options = onFileOptions(&log, "auto", 8);
+  FullPlan plan = planOf(path, options);
+  EXPECT_EQ(0u, plan.count("expert_slots")) << "there is room for all";
+  EXPECT_EQ(0u, plan.count("on_file_bytes"));
+  EXPECT_EQ(model.count, plan.count("expert_count"));
   const uint64_t held = plan.total_bytes;
-  uint32_t before = UINT32_MAX;
+  uint64_t before = UINT32_MAX;
   for (uint64_t memory = held - 1; plan.fits != 0; memory = plan.total_bytes - 1) {
     options.memory_bytes = memory;
-    ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
+    plan = planOf(path, options);
     if (plan.fits != 0) {
       EXPECT_LE(plan.total_bytes, memory);
-      EXPECT_LE(plan.expert_slots, before);
-      EXPECT_GE(plan.expert_slots, model.used);
-      EXPECT_GT(plan.on_file_bytes, 0u);
-      before = plan.expert_slots;
+      EXPECT_LE(plan.count("expert_slots"), before);
+      EXPECT_GE(plan.count("expert_slots"), model.used);
+      EXPECT_GT(plan.count("on_file_bytes"), 0u);
+      before = plan.count("expert_slots");
       expectPlanned(path, options);
     }
   }
@@ -409,16 +406,16 @@ TEST_F(ExpertsOnChangedFile, are_refused_and_the_session_stays) {
     SCOPED_TRACE(cut ? "cut off" : "written to");
     const std::string file = copyOf(model);
     CapturedLog log;
-    oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-    options.expert_slots = 2;
+    Options options = onFileOptions(&log, "auto");
+    options.set("expert_slots", 2);
     const Loaded loaded = load(file, options);
     ASSERT_TRUE(loaded.session);
     ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3, 4}));
     cut ? cutOff(file) : touch(file);
     expectRefused(loaded, &log, someIds(40, 300));
     log.clear();
-    oriel_generate_options generate = greedyOptions(20);
-    generate.ignore_stop = 1;
+    ReplyOptions generate = greedyOptions(20);
+    generate.set("ignore_stop", true);
     EXPECT_EQ(ORIEL_ERROR_IO,
               oriel_session_generate(loaded.session.get(), &generate, nullptr, nullptr, nullptr));
     EXPECT_EQ(1u, errorLines(log)) << log.errors();
@@ -431,8 +428,8 @@ TEST_F(ExpertsOnChangedFile, come_from_the_file_again_once_it_can_be_read) {
   ORIEL_NEED_DATA(model, "models/qwen3moe-q4_0.gguf");
   const std::string file = copyOf(model);
   CapturedLog log;
-  oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
-  options.expert_slots = 3;
+  Options options = onFileOptions(&log, "auto");
+  options.set("expert_slots", 3);
   const Said expected = talk(file, options);
   const Loaded loaded = load(file, options);
   ASSERT_TRUE(loaded.session);

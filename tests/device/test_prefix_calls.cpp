@@ -9,19 +9,15 @@ namespace oriel_internal::test::test_prefix_calls {
 namespace {
 
 uint32_t prefixTokensOf(const ModelPtr& model) {
-  oriel_prefix_info info = {};
-  info.struct_size = sizeof(info);
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_get_info(model.get(), &info));
-  return info.tokens;
+  return describe(model)["prefix"]["tokens"];
 }
 
 class PrefixCalls : public testing::TestWithParam<uint32_t> {
  protected:
-  oriel_options options() {
-    oriel_options options = recoveryOptions(&log);
+  Options options() {
+    Options options = recoveryOptions(&log);
     options.sessions = GetParam();
     options.system_prompt = "You are a pirate.";
-    options.system_prompt_bytes = 17;
     return options;
   }
   CapturedLog log;
@@ -48,14 +44,14 @@ TEST_P(PrefixCalls, no_session_begins_behind_a_prefix_that_is_being_cleared) {
     return;  // there a session waits for its turn on the device
   }
   oriel_model* loaded = nullptr;
-  const oriel_options with = options();
+  const Options with = options();
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded)) << log.errors();
   const ModelPtr model(loaded);
   ASSERT_LT(0u, prefixTokensOf(model));
   Executor* const executor = model->executor;
   Creating creating(model.get());
   model->executor = &creating;
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_clear(model.get()));
+  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), nullptr));
   model->executor = executor;
   EXPECT_EQ(ORIEL_ERROR_STATE, creating.status);
   const SessionPtr too_early(creating.made);
@@ -75,7 +71,7 @@ TEST_P(PrefixCalls, a_device_that_is_lost_in_a_clear_leaves_the_prefix_to_be_rec
   const std::vector<float> before = logitsOf(session);
   session.reset();
   losing.lose(Work::kForget, 1);
-  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_prefix_clear(losing.model.get()));
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_prefix_set(losing.model.get(), nullptr));
   EXPECT_EQ(tokens, prefixTokensOf(losing.model));
   session = newSession(losing.model);
   (void)recoveredOf(session.get());
@@ -83,7 +79,7 @@ TEST_P(PrefixCalls, a_device_that_is_lost_in_a_clear_leaves_the_prefix_to_be_rec
   ASSERT_EQ(ORIEL_OK, say(session, "Who are you?"));
   EXPECT_EQ(before, logitsOf(session));
   session.reset();
-  EXPECT_EQ(ORIEL_OK, oriel_prefix_clear(losing.model.get()));
+  EXPECT_EQ(ORIEL_OK, oriel_prefix_set(losing.model.get(), nullptr));
   EXPECT_EQ(0u, prefixTokensOf(losing.model));
 }
 

@@ -13,7 +13,7 @@
 #include "base/half.h"
 #include "exec/prefix_file.h"
 #include "kv/kv_side.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
@@ -30,7 +30,7 @@ const char* const kQuestions = ORIEL_TEST_DATA "/prefix/test.json";
 const char* const kTrainedPrefix = ORIEL_TEST_DATA "/prefix/page.gguf";
 constexpr uint32_t kF16 = 1;
 
-oriel_options optionsOf(CapturedLog* log) { return sessionOptions(log, 512, 16); }
+Options optionsOf(CapturedLog* log) { return sessionOptions(log, 512, 16); }
 
 uint64_t fingerprintOf(const std::string& path) {
   CapturedLog log;
@@ -60,9 +60,9 @@ class PrefixRoom {
 /// A model with room for a prefix, and a session.
 class Behind {
  public:
-  Behind(const std::string& path, oriel_options options, uint32_t tokens)
+  Behind(const std::string& path, Options options, uint32_t tokens)
       : fingerprint(fingerprintOf(path)) {
-    options.prefix_tokens = tokens;
+    options.set("prefix_tokens", tokens);
     loaded = load(path, options);
   }
 
@@ -85,7 +85,7 @@ class Behind {
   /// A new session behind nothing.
   void standAlone() {
     loaded.session.reset();
-    ASSERT_EQ(ORIEL_OK, oriel_prefix_clear(&model()));
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(&model(), nullptr));
     begin();
   }
 
@@ -165,10 +165,9 @@ class PrefixFile : public testing::Test {
 TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
   CapturedLog log;
   // A window of 64: what follows evicts tokens, and sees the prefix as sinks.
-  oriel_options options = optionsOf(&log);
+  Options options = optionsOf(&log);
   options.window_tokens = 64;
-  options.k_format = ORIEL_KV_INT8;
-  options.v_format = ORIEL_KV_INT4;
+  options.set("kv", "k8v4");
   const std::vector<int32_t> more = someIds(130, 512);
   std::vector<std::vector<float>> want;
   {
@@ -396,7 +395,7 @@ std::string lowered(std::string text) {
 Score scoreOf(const Behind& behind) {
   const uint64_t here = statsOf(behind.loaded).position;
   const auto goBack = [&] {
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(behind.loaded.session.get(), here));
+    ASSERT_EQ(ORIEL_OK, goBackTo(behind.loaded.session.get(), here));
   };
   Score score;
   size_t count = 0;
@@ -471,7 +470,7 @@ TEST_F(PrefixFile, is_followed_by_a_message_like_any_turn) {
   // Another one behind the answer, and the same again behind the prefix alone.
   ASSERT_EQ(ORIEL_OK, add(behind.loaded, "user", text));
   EXPECT_EQ(heard.text, listen(oriel_chat_reply, behind.loaded, greedyOptions(60)).text);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(behind.loaded.session.get(), 32));
+  ASSERT_EQ(ORIEL_OK, goBackTo(behind.loaded.session.get(), 32));
   ASSERT_EQ(ORIEL_OK, add(behind.loaded, "user", text));
   EXPECT_EQ(heard.ids, listen(oriel_chat_reply, behind.loaded, greedyOptions(60)).ids);
   EXPECT_EQ("", log.errors());
@@ -497,13 +496,13 @@ TEST_F(PrefixFile, has_tokens_whose_ids_nobody_knows_and_that_stay) {
   ASSERT_EQ(ORIEL_OK, oriel_session_get_tokens(behind.loaded.session.get(), 0, ids, 32, &n));
   EXPECT_EQ(std::vector<int32_t>(32, TokenIds::kUnknown), std::vector<int32_t>(ids, ids + n));
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(5, 512)));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(behind.loaded.session.get(), 31));
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(behind.loaded.session.get(), 32));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(behind.loaded.session.get(), 31));
+  EXPECT_EQ(ORIEL_OK, goBackTo(behind.loaded.session.get(), 32));
 }
 
 TEST_F(PrefixFile, is_there_for_all_sessions_and_after_a_reset) {
   CapturedLog log;
-  oriel_options options = optionsOf(&log);
+  Options options = optionsOf(&log);
   options.sessions = 2;
   Behind behind(kTrained, options, 32);
   const nlohmann::json question = readJson(kQuestions)[0];
@@ -523,11 +522,9 @@ TEST_F(PrefixFile, is_there_for_all_sessions_and_after_a_reset) {
   EXPECT_EQ(first, answer(other));
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(behind.loaded.session.get()));
   EXPECT_EQ(first, answer(behind.loaded));
-  oriel_prefix_info info = {};
-  info.struct_size = sizeof(info);
-  ASSERT_EQ(ORIEL_OK, oriel_prefix_get_info(&behind.model(), &info));
-  EXPECT_EQ(1u, info.trained);
-  EXPECT_EQ(32u, info.tokens);
+  Json prefix = describe(&behind.model())["prefix"];
+  EXPECT_EQ(true, prefix["trained"]);
+  EXPECT_EQ(32u, prefix["tokens"]);
   EXPECT_EQ("", log.errors());
 }
 

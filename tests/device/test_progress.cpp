@@ -14,11 +14,10 @@ class Progress : public testing::Test {
  protected:
   void SetUp() override {
     oriel_model* model = nullptr;
-    const oriel_options options = cpuOptions(&log_, 300, 16);
+    const Options options = cpuOptions(&log_, 300, 16);
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
     loaded_.model.reset(model);
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
+    SessionOptions session_options;
     session_options.progress = [](uint64_t done, uint64_t total, void* user) {
       auto* const self = static_cast<Progress*>(user);
       self->told_.emplace_back(done, total);
@@ -90,7 +89,7 @@ TEST_F(Progress, is_of_messages_and_of_what_opens_a_reply) {
   const Told message = expectSound(begin);
   EXPECT_EQ(position(), message.front().second) << "exactly";
   begin = position();
-  const oriel_generate_options few = greedyOptions(5);
+  const ReplyOptions few = greedyOptions(5);
   ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session(), &few, nullptr, nullptr, nullptr));
   const uint64_t opening = told_.back().second;
   EXPECT_LT(0u, opening);
@@ -103,7 +102,7 @@ TEST_F(Progress, of_a_list_of_messages_is_of_all_of_them) {
   const std::string json = R"([{"role": "user", "content": ")" + words + words +
                            R"("}, {"role": "assistant", "content": ")" + words +
                            R"("}, {"role": "user", "content": ")" + words + words + R"("}])";
-  ASSERT_EQ(ORIEL_OK, oriel_chat_add_json(session(), json.data(), json.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), nullptr, json.data(), json.size()));
   const Told told = expectSound(0);
   EXPECT_GT(told.front().second, position() / 2) << "those to come are estimated";
 }
@@ -132,8 +131,7 @@ TEST_F(Progress, that_says_stop_takes_a_message_back) {
   stop_at_ = 1;
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Hello"));
   told_.clear();
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
+  oriel_generation result = ORIEL_INIT(oriel_generation);
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_chat_reply(session(), nullptr, nullptr, nullptr, &result));
   EXPECT_EQ(ORIEL_STOP_CANCELLED, result.stop_reason);
   EXPECT_EQ(0u, result.tokens);
@@ -186,7 +184,7 @@ struct LoadWatch {
   uint64_t asks_after_weights = 0;
 };
 
-oriel_status loadOnce(oriel_options options, const Ledger& ledger, LoadWatch* told) {
+oriel_status loadOnce(Options options, const Ledger& ledger, LoadWatch* told) {
   options.allocator = ledger.allocator();
   options.progress = LoadWatch::onProgress;
   options.progress_user = told;
@@ -200,7 +198,7 @@ oriel_status loadOnce(oriel_options options, const Ledger& ledger, LoadWatch* to
 TEST(LoadProgress, begins_before_anything_is_taken_and_covers_every_phase) {
   Ledger ledger;
   LoadWatch told(&ledger);
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 64u << 20;
   ASSERT_EQ(ORIEL_OK, loadOnce(options, ledger, &told));
   EXPECT_EQ(0u, told.taken_before_first);
@@ -213,15 +211,15 @@ TEST(LoadProgress, begins_before_anything_is_taken_and_covers_every_phase) {
 
 // Where the app's allocator may give anything, arenas are zeroed by hand.
 TEST(LoadProgress, goes_on_while_memory_is_zeroed) {
-  oriel_options options = makeOptions();
-  if (options.device != ORIEL_DEVICE_CPU) {
+  Options options = makeOptions();
+  if (onVulkan()) {
     GTEST_SKIP() << "the driver zeroes";
   }
   Ledger ledger;
   const auto asks = [&](uint32_t window) {
     options.memory_bytes = uint64_t{2} << 30;
     options.window_tokens = window;
-    options.k_format = options.v_format = ORIEL_KV_F16;
+    options.set("kv", "f16");
     LoadWatch told(&ledger);
     EXPECT_EQ(ORIEL_OK, loadOnce(options, ledger, &told));
     return told.asks_before_weights;
@@ -235,15 +233,14 @@ TEST(LoadProgress, goes_on_while_memory_is_zeroed) {
 
 TEST(LoadProgress, a_load_that_is_stopped_at_any_ask_leaves_nothing_behind) {
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
+  Options options = makeOptions(&log);
   options.memory_bytes = 64u << 20;
-  options.constraints = 1;
+  options.set("constraints", true);
   options.system_prompt = "You are kind, and you know a lot about hedgehogs.";
-  options.system_prompt_bytes = std::string(options.system_prompt).size();
   Ledger ledger;
   LoadWatch all(&ledger);
   ASSERT_EQ(ORIEL_OK, loadOnce(options, ledger, &all));
-  const bool is_cpu = options.device == ORIEL_DEVICE_CPU;
+  const bool is_cpu = !onVulkan();
   const uint64_t step = is_cpu ? 1 : std::max<uint64_t>(all.asks / 12, 1);
   for (uint64_t k = 1; k <= all.asks; k += step) {
     LoadWatch told(&ledger);

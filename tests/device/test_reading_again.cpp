@@ -17,9 +17,8 @@ struct Stop {
   uint32_t at = 0;
   uint32_t told = 0;
 
-  oriel_session_options options() {
-    oriel_session_options options = {};
-    options.struct_size = sizeof(options);
+  SessionOptions options() {
+    SessionOptions options;
     options.progress = [](uint64_t, uint64_t, void* user) {
       Stop& self = *static_cast<Stop*>(user);
       return ++self.told == self.at ? 1 : 0;
@@ -31,9 +30,9 @@ struct Stop {
 
 class ReadingAgain : public ScratchFolder {
  protected:
-  oriel_options options() {
-    oriel_options options = sessionOptions(&log, 48, 8);
-    options.transcript_bytes = 32768;
+  Options options() {
+    Options options = sessionOptions(&log, 48, 8);
+    options.set("transcript", 32768);
     return options;
   }
   static void exchange(const SessionPtr& session, const std::string& text) {
@@ -49,11 +48,11 @@ class ReadingAgain : public ScratchFolder {
     for (uint32_t i = 0; i < 6; ++i) {
       exchange(session, "Tell me a story.");
     }
-    ASSERT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_return(session.get(), "x", 0));
+    ASSERT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_go_back(session.get(), ORIEL_BACK_TO_MARK, 0, "x", 0));
     log.lines.clear();
   }
   static oriel_status goBack(const SessionPtr& session) {
-    return oriel_session_return(session.get(), "x", ORIEL_READ_AGAIN);
+    return oriel_session_go_back(session.get(), ORIEL_BACK_TO_MARK, 0, "x", ORIEL_READ_AGAIN);
   }
   static void expectSame(const SessionPtr& expected, const SessionPtr& session) {
     EXPECT_EQ(positionOf(expected), positionOf(session));
@@ -61,11 +60,8 @@ class ReadingAgain : public ScratchFolder {
     EXPECT_EQ(logitsOf(expected), logitsOf(session));
     EXPECT_EQ(generateIds(expected, 8), generateIds(session, 8));
   }
-  static oriel_trim_level levelOf(const ModelPtr& model) {
-    oriel_resident resident = {};
-    resident.struct_size = sizeof(resident);
-    EXPECT_EQ(ORIEL_OK, oriel_model_get_resident(model.get(), &resident));
-    return resident.level;
+  static std::string levelOf(const ModelPtr& model) {
+    return describe(model)["resident"]["level"];
   }
   static oriel_status resume(const ModelPtr& model) {
     return oriel_resume(model.get(), nullptr, nullptr);
@@ -77,7 +73,7 @@ class ReadingAgain : public ScratchFolder {
 
 TEST_F(ReadingAgain, the_transcript_keeps_what_a_cancel_left_unread) {
   Stop stop;
-  const oriel_session_options watched = stop.options();
+  const SessionOptions watched = stop.options();
   Twins twins(kTrained, options(), &watched);
   ASSERT_TRUE(twins.ok());
   twins.both([this](const SessionPtr& session) { talk(session); });
@@ -100,24 +96,20 @@ TEST_F(ReadingAgain, the_transcript_keeps_what_a_cancel_left_unread) {
 
 TEST_F(ReadingAgain, the_mark_that_is_gone_to_stays) {
   oriel_model* loaded = nullptr;
-  const oriel_options with = options();
+  const Options with = options();
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded));
   const ModelPtr model(loaded);
   const SessionPtr session = newSession(model);
   talk(session);
   ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "behind"));
   ASSERT_EQ(ORIEL_OK, goBack(session));
-  oriel_mark marks[ORIEL_MARKS];
-  size_t count = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_marks(session.get(), marks, ORIEL_MARKS, &count));
-  ASSERT_EQ(1u, count);
-  EXPECT_STREQ("x", marks[0].name);
-  EXPECT_EQ(positionOf(session), marks[0].position);
+  EXPECT_EQ(Json::array({{{"name", "x"}, {"position", positionOf(session)}}}),
+            describe(session)["marks"]);
 }
 
 TEST_F(ReadingAgain, a_cancel_at_the_beginning_changes_nothing_that_was_said) {
   Stop stop;
-  const oriel_session_options watched = stop.options();
+  const SessionOptions watched = stop.options();
   Twins twins(kTrained, options(), &watched);
   ASSERT_TRUE(twins.ok());
   talk(twins.mine);
@@ -137,7 +129,7 @@ TEST_F(ReadingAgain, a_cancel_at_the_beginning_changes_nothing_that_was_said) {
 
 TEST_F(ReadingAgain, memory_that_is_refused_costs_no_text) {
   Ledger ledger;
-  oriel_options with = options();
+  Options with = options();
   with.allocator = ledger.allocator();
   Twins twins(kTrained, with);
   ASSERT_TRUE(twins.ok());
@@ -195,19 +187,19 @@ TEST_F(ReadingAgain, a_device_that_is_lost_before_it_begins_costs_nothing) {
   ASSERT_TRUE(twins.ok());
   twins.both([this](const SessionPtr& session) { talk(session); });
   twins.losing.lose(Work::kForget, 1);
-  ASSERT_EQ(ORIEL_ERROR_DEVICE, oriel_session_rewind_turns(twins.mine.get(), 7, ORIEL_READ_AGAIN));
+  ASSERT_EQ(ORIEL_ERROR_DEVICE, oriel_session_go_back(twins.mine.get(), ORIEL_BACK_BY_TURNS, 7, nullptr, ORIEL_READ_AGAIN));
   (void)recoveredOf(twins.mine.get());
   expectSame(twins.other, twins.mine);
   EXPECT_EQ(ORIEL_OK, goBack(twins.mine));
 }
 
 TEST_F(ReadingAgain, the_folder_of_what_comes_back_may_be_gone) {
-  oriel_options with = options();
+  Options with = options();
   with.window_tokens = 128;
-  with.recall_bytes = 4u << 20;
+  with.set("retrieval", 4u << 20);
   const std::string folder = path("recall");
   std::filesystem::create_directories(folder);
-  with.recall_dir = folder.c_str();
+  with.set("retrieval_folder", folder);
   oriel_model* loaded = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded)) << log.errors();
   const ModelPtr model(loaded);
@@ -224,14 +216,14 @@ TEST_F(ReadingAgain, the_folder_of_what_comes_back_may_be_gone) {
 }
 
 TEST_F(ReadingAgain, what_a_prefix_holds_is_not_read_once_more) {
-  oriel_options with = options();
-  with.prefix_tokens = 24;
+  Options with = options();
+  with.set("prefix_tokens", 24);
   oriel_model* loaded = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded)) << log.errors();
   const ModelPtr model(loaded);
   const SessionPtr session = newSession(model);
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session.get(), "system", "Be kind.", 8));
-  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(session.get())) << log.errors();
+  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), session.get())) << log.errors();
   const uint64_t prefix = positionOf(session);
   ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
   ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "x"));
@@ -248,7 +240,7 @@ TEST_F(ReadingAgain, what_a_prefix_holds_is_not_read_once_more) {
 
 TEST_F(ReadingAgain, no_refused_memory_leaves_a_session_behind_tokens_that_are_gone) {
   Ledger ledger;
-  oriel_options with = options();
+  Options with = options();
   with.allocator = ledger.allocator();
   Twins twins(kTrained, with);
   ASSERT_TRUE(twins.ok());
@@ -272,7 +264,7 @@ TEST_F(ReadingAgain, no_refused_memory_leaves_a_session_behind_tokens_that_are_g
       break;
     }
     EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY, status);
-    if (levelOf(model) == ORIEL_TRIM_NONE) {
+    if (levelOf(model) == "none") {
       ++there;
       EXPECT_LT(positionOf(twins.mine), positionOf(twins.other));
     }
@@ -287,7 +279,7 @@ TEST_F(ReadingAgain, no_refused_memory_leaves_a_session_behind_tokens_that_are_g
 TEST_F(ReadingAgain, a_device_that_is_lost_in_a_resume_costs_no_conversation) {
   for (const uint32_t after : {1u, 4u}) {
     SCOPED_TRACE(after);
-    oriel_options with = options();
+    Options with = options();
     with.sessions = 2;
     LosableModel losing(kTrained, with);
     SessionPtr sessions[] = {newSession(losing.model), newSession(losing.model)};
@@ -328,7 +320,7 @@ struct Slow {
 
 TEST_F(ReadingAgain, a_call_that_is_being_refused_costs_no_conversation) {
   Slow slow;
-  oriel_options with = options();
+  Options with = options();
   with.log = Slow::write;
   with.log_user = &slow;
   oriel_model* loaded = nullptr;

@@ -1,4 +1,4 @@
-// Turns that left the window and come back (oriel_options.recall_bytes), against sessions that never lost them.
+// Turns that left the window and come back (Options.recall_bytes), against sessions that never lost them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,12 +49,12 @@ TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
     ASSERT_GE(came.size(), 16u);
     ASSERT_LE(came.size(), 48u);
 
-    oriel_options plain = options(tested.kv);
-    plain.recall_bytes = plain.recall_tokens = 0;
-    plain.sink_tokens = kSinks + static_cast<uint32_t>(came.size());
+    Options plain = options(tested.kv);
+    plain.set("retrieval", 0).set("retrieval_tokens", 0);
+    plain.set("sinks", kSinks + static_cast<uint32_t>(came.size()));
     const Loaded never = load(file.path(), plain);
     ASSERT_EQ(ORIEL_OK, append(never, tokens(loaded, "Once upon a time", 0)));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(never.session.get(), kSinks));
+    ASSERT_EQ(ORIEL_OK, goBackTo(never.session.get(), kSinks));
     ASSERT_EQ(ORIEL_OK, append(never, came));
     ASSERT_EQ(ORIEL_OK, append(never, before));
 
@@ -67,10 +67,10 @@ TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
     }
     EXPECT_LT(worst, tested.most);
 
-    plain.sink_tokens = kSinks;
+    plain.set("sinks", kSinks);
     const Loaded lost = load(file.path(), plain);
     ASSERT_EQ(ORIEL_OK, append(lost, tokens(loaded, "Once upon a time", 0)));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(lost.session.get(), kSinks));
+    ASSERT_EQ(ORIEL_OK, goBackTo(lost.session.get(), kSinks));
     ASSERT_EQ(ORIEL_OK, append(lost, before));
     const auto without = evaluate(lost, after);
     EXPECT_GT(relativeL2(without.back(), want.back()), 2 * tested.most) << "it makes no difference";
@@ -89,9 +89,8 @@ TEST_F(Recall, finds_the_words_that_were_said_and_nothing_where_none_were) {
                                        text.size(), &needed));
   text.resize(needed);
   EXPECT_NE(std::string::npos, text.find("secret word")) << text;
-  const oriel_stats stats = statsOf(loaded);
-  EXPECT_EQ(ids.size(), stats.tokens_recalled);
-  EXPECT_GT(stats.tokens_kept, 200u);
+  EXPECT_EQ(ids.size(), countOf(loaded, "tokens_recalled"));
+  EXPECT_GT(countOf(loaded, "tokens_kept"), 200u);
   ASSERT_EQ(ORIEL_OK, recall(loaded, "zebra"));
   EXPECT_EQ(ids, recalled(loaded)) << "what was asked before may go on";
 }
@@ -103,7 +102,7 @@ TEST_F(Recall, going_back_finds_what_stood_there_before) {
   ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
   ASSERT_FALSE(recalled(a).empty());
   ASSERT_EQ(ORIEL_OK, append(a, someIds(5, 200)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(a.session.get(), place));
+  ASSERT_EQ(ORIEL_OK, goBackTo(a.session.get(), place));
   EXPECT_TRUE(recalled(a).empty());
   ASSERT_EQ(ORIEL_OK, append(a, someIds(6, 201)));
   ASSERT_EQ(ORIEL_OK, append(b, someIds(6, 201)));
@@ -116,7 +115,7 @@ TEST_F(Recall, going_back_finds_what_stood_there_before) {
   ASSERT_EQ(ORIEL_OK, recall(a, "number 111"));
   ASSERT_NE(first, recalled(a));
   ASSERT_EQ(ORIEL_OK, append(a, someIds(1, 203)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(a.session.get(), second_place + 1));
+  ASSERT_EQ(ORIEL_OK, goBackTo(a.session.get(), second_place + 1));
   EXPECT_EQ(first, recalled(a));
   ASSERT_EQ(ORIEL_OK, recall(b, "secret"));
   ASSERT_EQ(ORIEL_OK, append(b, someIds(1, 202)));
@@ -131,17 +130,17 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   ASSERT_EQ(ORIEL_OK, append(a, someIds(5, 200)));
   const std::vector<uint8_t> bytes = save(a);
   const Loaded b = load(kRandom, options({ORIEL_KV_INT8, ORIEL_KV_INT4}));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(b.session.get(), bytes.data(), bytes.size()))
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(b.session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log_.errors();
   EXPECT_EQ(recalled(a), recalled(b));
   EXPECT_EQ(bytes, save(b));
   EXPECT_EQ(greedy(a, 90), greedy(b, 90));  // past the window once more
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
   // In a session without room for it the rest goes on.
-  oriel_options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
-  plain.recall_bytes = plain.recall_tokens = 0;
+  Options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
+  plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const Loaded c = load(kRandom, plain);
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(c.session.get(), bytes.data(), bytes.size()))
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(c.session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log_.errors();
   EXPECT_TRUE(recalled(c).empty());
   EXPECT_EQ(statsOf(b).position - 90, statsOf(c).position);
@@ -154,7 +153,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
 }
 
 TEST_F(Recall, a_fork_has_all_of_it) {
-  oriel_options two = options();
+  Options two = options();
   two.sessions = 2;
   const Loaded a = told(kRandom, two);
   ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
@@ -174,10 +173,10 @@ TEST_F(Recall, a_fork_has_all_of_it) {
 }
 
 TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_with_it_there) {
-  oriel_options small = options();
-  small.recall_tokens = 32;
+  Options small = options();
+  small.set("retrieval_tokens", 32);
   small.window_tokens = 150;
-  small.chunk_tokens = 64;  // so far it goes back
+  small.set("prefill_batch", 64);  // so far it goes back
   const Loaded a = load(kTrained, small);
   const auto talk = [](const Loaded& loaded) {
     for (uint32_t i = 0; i < 12; ++i) {
@@ -194,10 +193,8 @@ TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_wit
   ASSERT_FALSE(recalled(a).empty());
   EXPECT_GT(statsOf(a).position, asked);
   // What was said is there once, with its turns; going back to before the question finds it as it was.
-  size_t turns = 0;
-  (void)oriel_session_get_turns(a.session.get(), nullptr, 0, &turns);
-  EXPECT_EQ(13u, turns);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind_turns(a.session.get(), 1, 0)) << log_.errors();
+  EXPECT_EQ(13u, statsOf(a).turn_count);
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(a.session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0)) << log_.errors();
   EXPECT_TRUE(recalled(a).empty());
   ASSERT_EQ(ORIEL_OK, add(a, "user", "Which fish is number 1?"));
   EXPECT_EQ(heard.ids, listen(&oriel_chat_reply, a, greedyOptions(6)).ids);
@@ -210,17 +207,13 @@ TEST_F(Recall, stands_there_again_after_a_lost_device) {
   const Twins twins(file.path(), options());
   ASSERT_TRUE(twins.ok()) << log_.errors();
   const auto recalledBy = [](const SessionPtr& session) {
-    std::vector<int32_t> ids(64);
-    size_t needed = 0;
-    EXPECT_EQ(ORIEL_OK, oriel_session_get_recalled(session.get(), ids.data(), ids.size(), &needed));
-    ids.resize(needed);
-    return ids;
+    return describe(session)["recalled_ids"].get<std::vector<int32_t>>();
   };
   const std::string fact = "Once upon a time the secret word was smakufu, they said. " + filler();
   const std::string question = "secret";
   twins.both([&](const SessionPtr& session) {
     ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session.get(), fact.data(), fact.size(), 0));
-    ASSERT_EQ(ORIEL_OK, oriel_session_recall(session.get(), question.data(), question.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_retrieve(session.get(), question.data(), question.size()));
     ASSERT_EQ(ORIEL_OK, append(session, someIds(9, 250)));
   });
   ASSERT_FALSE(recalledBy(twins.mine).empty());
@@ -241,7 +234,7 @@ TEST_F(Recall, a_reset_forgets_and_files_go_with_their_sessions) {
     ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(a.session.get()));
     EXPECT_TRUE(recalled(a).empty());
-    EXPECT_EQ(0u, statsOf(a).tokens_kept);
+    EXPECT_EQ(0u, countOf(a, "tokens_kept"));
     ASSERT_EQ(ORIEL_OK, appendText(a, filler()));
     ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
     EXPECT_TRUE(recalled(a).empty());
@@ -251,30 +244,30 @@ TEST_F(Recall, a_reset_forgets_and_files_go_with_their_sessions) {
 
 TEST_F(Recall, planned_bytes_are_allocated_bytes) {
   const Loaded with = load(kRandom, options());
-  const oriel_plan plan = planOf(with);
+  const FullPlan plan = planOf(with);
   const oriel_stats stats = statsOf(with);
-  EXPECT_EQ(48u, plan.recall_tokens);
+  EXPECT_EQ(48u, plan.count("recall_tokens"));
   EXPECT_EQ(kSinks, plan.sink_tokens);
   EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
-  EXPECT_LE(plan.recall_file_bytes, 4u << 20);
-  EXPECT_EQ(0u, plan.recall_file_tokens % 16);
-  oriel_options plain = options();
-  plain.recall_bytes = plain.recall_tokens = 0;
+  EXPECT_LE(plan.count("recall_file_bytes"), 4u << 20);
+  EXPECT_EQ(0u, plan.count("recall_file_tokens") % 16);
+  Options plain = options();
+  plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const Loaded without = load(kRandom, plain);
   const uint64_t more = plan.total_bytes - planOf(without).total_bytes;
   // Beside the slots and the index: ids of the slots, the folder's name, splits of attention.
-  EXPECT_GE(more, plan.recall_memory_bytes - 4096);
-  EXPECT_LE(more, plan.recall_memory_bytes + 16384);
+  EXPECT_GE(more, plan.count("recall_memory_bytes") - 4096);
+  EXPECT_LE(more, plan.count("recall_memory_bytes") + 16384);
 }
 
 TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
-  if (!canCountMallocs() || targetDevice() != ORIEL_DEVICE_CPU) {
+  if (!canCountMallocs() || onVulkan()) {
     GTEST_SKIP() << "SKIPPED: mallocs are counted on the CPU, without sanitizers";
   }
   const Loaded a = told(kRandom, options());
   (void)greedy(a, 2);
-  oriel_generate_options many = greedyOptions(200);
-  many.ignore_stop = 1;
+  ReplyOptions many = greedyOptions(200);
+  many.set("ignore_stop", true);
   const MallocCount count;
   EXPECT_EQ(ORIEL_OK, oriel_session_generate(a.session.get(), &many, nullptr, nullptr, nullptr));
   EXPECT_EQ(ORIEL_OK, recall(a, "secret"));
@@ -283,24 +276,24 @@ TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
 
 TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
   oriel_model* model = nullptr;
-  oriel_options wrong = options();
-  wrong.recall_dir = nullptr;
+  Options wrong = options();
+  wrong.set("retrieval_folder", nullptr);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
-  wrong.recall_tokens = 5000;
+  wrong.set("retrieval_tokens", 5000);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
-  wrong.recall_bytes = 100;
+  wrong.set("retrieval", 100);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
-  wrong.recall_bytes = 0;
+  wrong.set("retrieval", 0);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
-  wrong.prefix_tokens = 8;
+  wrong.set("prefix_tokens", 8);
   EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, oriel_model_load(kRandom, &wrong, &model));
   EXPECT_EQ(5u, errorLines(log_));
   wrong = options();
-  wrong.recall_dir = "/no/such/folder";
+  wrong.set("retrieval_folder", "/no/such/folder");
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &wrong, &model));
   const ModelPtr owner(model);
   oriel_session* session = nullptr;
@@ -319,22 +312,22 @@ TEST_F(Recall, is_left_out_where_a_model_cannot) {
       const TemporaryModel file(family.model);
       const Loaded loaded = load(file.path(), options());
       ASSERT_TRUE(loaded.session) << family.name;
-      EXPECT_EQ(0u, planOf(loaded).recall_tokens) << family.name;
+      EXPECT_EQ(0u, planOf(loaded).count("recall_tokens")) << family.name;
       EXPECT_EQ(0u, files());
     }
   }
 }
 
 TEST_F(Recall, the_trained_model_knows_again_what_it_was_told_far_behind_its_window) {
-  if (targetDevice() != ORIEL_DEVICE_CPU) {
+  if (onVulkan()) {
     GTEST_SKIP() << "SKIPPED: on software devices this takes long; the tests above have the parts";
   }
   const auto ask = [&](bool keeps) {
-    oriel_options asked = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
+    Options asked = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
     asked.window_tokens = 200;
-    asked.recall_tokens = 128;
+    asked.set("retrieval_tokens", 128);
     if (!keeps) {
-      asked.recall_bytes = asked.recall_tokens = 0;
+      asked.set("retrieval", 0).set("retrieval_tokens", 0);
     }
     const Loaded loaded = load(kTrained, asked);
     EXPECT_EQ(ORIEL_OK, add(loaded, "user", "My password is smakufu, remember it."));

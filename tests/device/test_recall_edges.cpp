@@ -17,9 +17,9 @@ namespace {
 
 class RecallEdges : public Recall {
  protected:
-  Loaded restored(const oriel_options& options, const std::vector<uint8_t>& bytes) {
+  Loaded restored(const Options& options, const std::vector<uint8_t>& bytes) {
     Loaded loaded = load(kRandom, options);
-    EXPECT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size()))
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr))
         << log_.errors();
     return loaded;
   }
@@ -52,10 +52,10 @@ TEST_F(RecallEdges, nothing_has_come_back_in_front_of_the_window) {
     const Loaded a = restored(options(), bytes);
     const Loaded b = load(kRandom, options());
     ASSERT_FALSE(recalled(a).empty());
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(a.session.get(), place)) << log_.errors();
+    ASSERT_EQ(ORIEL_OK, goBackTo(a.session.get(), place)) << log_.errors();
     EXPECT_TRUE(recalled(a).empty());
     ASSERT_EQ(ORIEL_OK, appendText(b, "Once upon a time the secret word was smakufu"));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(b.session.get(), place));
+    ASSERT_EQ(ORIEL_OK, goBackTo(b.session.get(), place));
     ASSERT_EQ(ORIEL_OK, append(a, someIds(12, 208)));
     ASSERT_EQ(ORIEL_OK, append(b, someIds(12, 208)));
     EXPECT_TRUE(logitsOf(a) == logitsOf(b));
@@ -76,15 +76,15 @@ TEST_F(RecallEdges, without_its_file_a_session_goes_on) {
   ASSERT_EQ(ORIEL_OK, appendText(a, filler()));
   ASSERT_EQ(ORIEL_OK, recall(a, "number 37"));
   EXPECT_TRUE(recalled(a).empty());
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(a.session.get(), bytes.data(), bytes.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(a.session.get(), bytes.data(), bytes.size(), 0, nullptr));
   EXPECT_EQ(recalled(saved), recalled(a));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(a.session.get(), 0));
+  ASSERT_EQ(ORIEL_OK, goBackTo(a.session.get(), 0));
   EXPECT_TRUE(recalled(a).empty());
 }
 
 TEST_F(RecallEdges, a_reset_leaves_no_token_in_memory) {
   SearchingAllocator memory;
-  oriel_options searched = options();
+  Options searched = options();
   searched.allocator = memory.allocator();
   const Loaded a = told(kRandom, searched);
   std::vector<int32_t> ids = tokens(a, "There went another day with nothing", 0);
@@ -103,9 +103,9 @@ TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
 #if !defined(__linux__)
   GTEST_SKIP() << "SKIPPED: where files without a name are found is known of Linux alone";
 #endif
-  oriel_options two = options();
+  Options two = options();
   two.sessions = 2;
-  two.recall_bytes = 64u << 20;
+  two.set("retrieval", 64u << 20);
   const Loaded a = told(kRandom, two);
   const uint64_t bytes = onDisk();
   ASSERT_LT(0u, bytes);
@@ -123,19 +123,18 @@ TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
   std::vector<float> values(4096);
   size_t needed = 0;
   const std::string text = "There went another day with nothing new, and one more of those.";
-  ASSERT_EQ(ORIEL_OK, oriel_embed(a.session.get(), nullptr, text.data(), text.size(), values.data(),
-                                  values.size(), &needed, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_embed(a.session.get(), ORIEL_POOLING_AUTO, 0, text.data(), text.size(), values.data(), values.size(), &needed, nullptr));
   EXPECT_EQ(0u, onDisk());
 }
 
 // Where the opening of a reply has taken the place of what its first tokens see it is not read again: what comes back is
 // seen from behind it on.
 TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
-  oriel_options small = options();
+  Options small = options();
   small.window_tokens = 64;
-  small.chunk_tokens = 1;
-  oriel_options plain = small;
-  plain.recall_bytes = plain.recall_tokens = 0;
+  small.set("prefill_batch", 1);
+  Options plain = small;
+  plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const auto talk = [](const Loaded& loaded) {
     for (uint32_t i = 0; i < 12; ++i) {
       EXPECT_EQ(ORIEL_OK,
@@ -156,11 +155,11 @@ TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
 
 // A message that is read again is kept as it was read then.
 TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
-  oriel_options two = options();
+  Options two = options();
   two.sessions = 2;
   two.window_tokens = 96;
-  two.chunk_tokens = 64;
-  two.recall_tokens = 128;
+  two.set("prefill_batch", 64);
+  two.set("retrieval_tokens", 128);
   const Loaded a = load(kTrained, two);
   const auto say = [&a](const std::string& text) {
     EXPECT_EQ(ORIEL_OK, add(a, "user", text));
@@ -199,7 +198,7 @@ TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
 // Nor do its words where another message follows in the same turn.
 TEST_F(RecallEdges, a_message_that_is_refused_asks_for_nothing) {
   Ledger ledger;
-  oriel_options counted = options();
+  Options counted = options();
   counted.allocator = ledger.allocator();
   counted.sessions = 2;
   const Loaded a = load(kTrained, counted);
@@ -225,31 +224,31 @@ TEST_F(RecallEdges, a_message_that_is_refused_asks_for_nothing) {
 }
 
 TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {
-  oriel_options tiny = options();
+  Options tiny = options();
   tiny.window_tokens = 31;
   const Loaded loaded = load(kRandom, tiny);
   ASSERT_TRUE(loaded.session) << log_.errors();
-  EXPECT_EQ(0u, planOf(loaded).recall_tokens);
+  EXPECT_EQ(0u, planOf(loaded).count("recall_tokens"));
   EXPECT_TRUE(warned("give it at least 32"));
   EXPECT_EQ(0u, files());
 }
 
 // Slots for what comes back leave a window that is chosen the least that turns can leave.
 TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_back) {
-  oriel_options open = options();
+  Options open = options();
   open.window_tokens = 0;
-  open.recall_tokens = 0;
+  open.set("retrieval_tokens", 0);
   const uint32_t context = planOf(load(kRandom, open)).context_train_tokens;
   ASSERT_LT(100u, context);
-  open.recall_tokens = context - kRecallSinks - 20;
+  open.set("retrieval_tokens", context - kRecallSinks - 20);
   const Loaded a = told(kRandom, open);
   EXPECT_TRUE(warned("leave no window in a context of"));
-  EXPECT_EQ(context - kRecallSinks - 32, planOf(a).recall_tokens);
+  EXPECT_EQ(context - kRecallSinks - 32, planOf(a).count("recall_tokens"));
   EXPECT_EQ(32u, planOf(a).window_tokens);
   ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
   EXPECT_FALSE(recalled(a).empty());
-  open.sink_tokens = context - 40;
-  EXPECT_EQ(0u, planOf(load(kRandom, open)).recall_tokens);
+  open.set("sinks", context - 40);
+  EXPECT_EQ(0u, planOf(load(kRandom, open)).count("recall_tokens"));
   EXPECT_TRUE(warned("has no room for them"));
 }
 

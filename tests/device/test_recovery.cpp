@@ -16,7 +16,7 @@ TEST(Recovery, goes_on_to_the_bit_whatever_the_layers_remember) {
     const char* const few[] = {"qwen35", "gemma2", "lfm2", "deepseek2", "qwen3moe"};
     const size_t place =
         static_cast<size_t>(std::find(std::begin(few), std::end(few), family.name) - few);
-    if (targetDevice() == ORIEL_DEVICE_VULKAN &&
+    if (onVulkan() &&
         (place == std::size(few) || isOthersTurn(place, false))) {
       continue;
     }
@@ -49,8 +49,8 @@ TEST(Recovery, low_bit_caches_are_rounded_alike) {
     if (isOthersTurn(number++, false)) {
       continue;
     }
-    oriel_options options = recoveryOptions(nullptr);
-    options.k_format = options.v_format = format;
+    Options options = recoveryOptions(nullptr);
+    setFormats(&options, format);
     const Parted parted(options);
     EXPECT_EQ(1u, recoveredOf(parted.twins->mine.get()).exact);
     parted.twins->expectSame();
@@ -60,7 +60,7 @@ TEST(Recovery, low_bit_caches_are_rounded_alike) {
 TEST(Recovery, a_cut_reply_keeps_what_was_shown) {
   for (const bool ahead : {false, true}) {
     SCOPED_TRACE(ahead);
-    if (ahead && targetDevice() == ORIEL_DEVICE_VULKAN) {
+    if (ahead && onVulkan()) {
       continue;  // what stands in for going ahead here knows only devices that do not
     }
     CapturedLog log;
@@ -94,8 +94,8 @@ TEST(Recovery, once_the_window_has_moved_on_the_transcript_is_read_through_it) {
   for (const uint32_t sinks : {0u, 4u, 24u}) {
     SCOPED_TRACE(sinks);
     CapturedLog log;
-    oriel_options options = recoveryOptions(&log, 48, 8);
-    options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
+    Options options = recoveryOptions(&log, 48, 8);
+    options.set("sinks", sinks);
     Twins twins(kTrained, options);
     ASSERT_TRUE(twins.ok()) << log.errors();
     twins.both([](const SessionPtr& session) {
@@ -117,7 +117,7 @@ TEST(Recovery, once_the_window_has_moved_on_the_transcript_is_read_through_it) {
 
 // In each part of a message: what opens it, its text, what closes it.
 TEST(Recovery, the_first_token_that_is_held_may_stand_anywhere) {
-  const uint32_t steps = allCases() ? 1 : targetDevice() == ORIEL_DEVICE_CPU ? 3 : 7;
+  const uint32_t steps = allCases() ? 1 : !onVulkan() ? 3 : 7;
   for (uint32_t tokens = 1; tokens <= 28; tokens += steps) {
     SCOPED_TRACE(tokens);
     CapturedLog log;
@@ -126,8 +126,8 @@ TEST(Recovery, the_first_token_that_is_held_may_stand_anywhere) {
     twins.both([&](const SessionPtr& session) {
       for (const uint32_t n : {6u, 4u, 30u + tokens}) {
         ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story."));
-        oriel_generate_options options = greedyOptions(n);
-        options.ignore_stop = 1;
+        ReplyOptions options = greedyOptions(n);
+        options.set("ignore_stop", true);
         ASSERT_EQ(n, speak(session, oriel_chat_reply, options).ids.size());
       }
     });
@@ -161,8 +161,8 @@ TEST(Recovery, a_transcript_that_lacks_something_is_not_read) {
   for (const bool dropped : {true, false}) {
     SCOPED_TRACE(dropped);
     CapturedLog log;
-    oriel_options options = recoveryOptions(&log, 48, 8);
-    options.transcript_bytes = dropped ? 400 : 32768;
+    Options options = recoveryOptions(&log, 48, 8);
+    options.set("transcript", dropped ? 400 : 32768);
     Twins twins(kTrained, options);
     ASSERT_TRUE(twins.ok()) << log.errors();
     twins.both([&](const SessionPtr& session) {
@@ -204,7 +204,7 @@ TEST(Recovery, turns_marks_and_rewinds_are_there_again) {
   EXPECT_EQ(transcriptOf(twins.other), transcriptOf(twins.mine));
   EXPECT_EQ(logitsOf(twins.other), logitsOf(twins.mine));
   twins.both([](const SessionPtr& session) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_return(session.get(), "here", 0));
+    ASSERT_EQ(ORIEL_OK, oriel_session_go_back(session.get(), ORIEL_BACK_TO_MARK, 0, "here", 0));
     ASSERT_EQ(ORIEL_OK, say(session, "What is my name?"));
   });
   twins.expectSame();
@@ -212,11 +212,10 @@ TEST(Recovery, turns_marks_and_rewinds_are_there_again) {
 
 TEST(Recovery, each_session_is_recovered_behind_the_one_prefix) {
   CapturedLog log;
-  oriel_options options = recoveryOptions(&log, 160, 16);
+  Options options = recoveryOptions(&log, 160, 16);
   options.sessions = 3;
   const std::string prompt = "You are a kind assistant.";
   options.system_prompt = prompt.data();
-  options.system_prompt_bytes = prompt.size();
   Twins twins(kTrained, options);
   ASSERT_TRUE(twins.ok()) << log.errors();
   const SessionPtr mine = newSession(twins.losing.model);
@@ -248,17 +247,11 @@ TEST(Recovery, each_session_is_recovered_behind_the_one_prefix) {
 TEST(Recovery, goes_on_on_the_cpu) {
   const Parted parted;
   const Twins& twins = *parted.twins;
-  oriel_recover_options options = {};
-  options.struct_size = sizeof(options);
-  options.device = ORIEL_DEVICE_CPU;
-  const oriel_recovered result = recoveredOf(twins.mine.get(), ORIEL_OK, &options);
-  EXPECT_EQ(ORIEL_DEVICE_CPU, result.device);
+  const oriel_recovered result = recoveredOf(twins.mine.get(), ORIEL_OK, "cpu");
+  EXPECT_EQ(1u, result.on_cpu);
   EXPECT_STREQ("CPU", result.device_name);
-  EXPECT_EQ(targetDevice() == ORIEL_DEVICE_CPU ? 1u : 0u, result.same_device);
-  oriel_model_info info = {};
-  info.struct_size = sizeof(info);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_info(twins.losing.model.get(), &info));
-  EXPECT_STREQ("CPU", info.device);
+  EXPECT_EQ(!onVulkan() ? 1u : 0u, result.same_device);
+  EXPECT_EQ("CPU", describe(twins.losing.model)["device"]);
   parted.expectSameAnswer();
 }
 
@@ -272,10 +265,7 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
     uint32_t after;
     bool stop;
   };
-  oriel_recover_options options = {};
-  options.struct_size = sizeof(options);
-  options.device = ORIEL_DEVICE_CPU;  // one device, so that nothing else is tried
-  options.progress = [](uint64_t done, uint64_t, void* user) {
+  const auto watch = [](uint64_t done, uint64_t, void* user) {
     Losing& self = *static_cast<Losing*>(user);
     if (self.twins->losing.front == nullptr && done != 0) {
       self.twins->losing.watch();
@@ -283,24 +273,24 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
     }
     return self.stop ? 1 : 0;
   };
+  const auto recover = [&](Losing* losing) {  // one device, so that nothing else is tried
+    return oriel_session_recover(twins.mine.get(), "cpu", 0, watch, losing, nullptr);
+  };
   for (const auto& [work, after] : {std::pair(Work::kForget, 1u), std::pair(Work::kRun, 1u),
                                     std::pair(Work::kRun, 3u), std::pair(Work::kRun, 9u)}) {
     SCOPED_TRACE(after);
     Losing losing = {&twins, work, after, false};
-    options.progress_user = &losing;
     const std::string said = transcriptOf(twins.mine);
-    (void)recoveredOf(twins.mine.get(), ORIEL_ERROR_DEVICE, &options);
+    EXPECT_EQ(ORIEL_ERROR_DEVICE, recover(&losing));
     EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "Hello?"));
     EXPECT_EQ(said, transcriptOf(twins.mine));
     EXPECT_EQ(positionOf(twins.other), positionOf(twins.mine));
   }
   Losing stopped = {&twins, Work::kNothing, 1, true};
-  options.progress_user = &stopped;
-  (void)recoveredOf(twins.mine.get(), ORIEL_ERROR_CANCELLED, &options);
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, recover(&stopped));
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins.mine, "Hello?"));
-  options.progress = nullptr;
-  EXPECT_EQ(1u, recoveredOf(twins.mine.get(), ORIEL_OK, &options).exact);
-  if (targetDevice() == ORIEL_DEVICE_CPU) {
+  EXPECT_EQ(1u, recoveredOf(twins.mine.get(), ORIEL_OK, "cpu").exact);
+  if (!onVulkan()) {
     twins.expectSame();
   }
   EXPECT_EQ(0u, recoveredOf(twins.mine.get()).tokens_read) << "nothing is lost";
@@ -308,10 +298,8 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
 
 TEST(Recovery, in_batches_is_the_same_but_for_rounding) {
   const Parted parted;
-  oriel_recover_options options = {};
-  options.struct_size = sizeof(options);
-  options.in_batches = 1;
-  EXPECT_EQ(0u, recoveredOf(parted.twins->mine.get(), ORIEL_OK, &options).exact);
+  EXPECT_EQ(0u, recoveredOf(parted.twins->mine.get(), ORIEL_OK, nullptr, ORIEL_RECOVER_IN_BATCHES)
+                    .exact);
   parted.expectSameAnswer();
 }
 

@@ -16,8 +16,8 @@ class RecoveryCalls : public ScratchFolder {
  protected:
   void SetUp() override { open(kTrained); }
   void open(const std::string& path) {
-    oriel_options options = sessionOptions(&log, 200, 16);
-    options.transcript_bytes = 16384;
+    Options options = sessionOptions(&log, 200, 16);
+    options.set("transcript", 16384);
     options.sessions = 2;
     losing = std::make_unique<LosableModel>(path, options);
     losing->front->log = log.log();
@@ -36,7 +36,7 @@ class RecoveryCalls : public ScratchFolder {
   oriel_status say(const char* text) const {
     return oriel_chat_add(session.get(), "user", text, std::strlen(text));
   }
-  oriel_status recover() const { return oriel_session_recover(session.get(), nullptr, nullptr); }
+  oriel_status recover() const { return oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, nullptr); }
   std::vector<float> logits() const {
     const float* values = nullptr;
     size_t count = 0;
@@ -55,25 +55,23 @@ class RecoveryCalls : public ScratchFolder {
 };
 
 TEST_F(RecoveryCalls, what_is_no_request_is_refused) {
-  oriel_recover_options options = {};
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(nullptr, nullptr, nullptr));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
-  options.struct_size = sizeof(options);
-  options.device = ORIEL_DEVICE_NONE;
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
-  options.device = ORIEL_DEVICE_CPU;
-  options.device_number = 1;
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), &options, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(nullptr, nullptr, 0, nullptr, nullptr, nullptr));
+  for (const char* device : {"none", "cpu:1", "vulkan:x", ""}) {
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+              oriel_session_recover(session.get(), device, 0, nullptr, nullptr, nullptr))
+        << device;
+  }
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_session_recover(session.get(), nullptr, 2, nullptr, nullptr, nullptr));
   oriel_recovered result = {};
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), nullptr, &result));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result));
 }
 
 TEST_F(RecoveryCalls, a_session_that_is_not_lost_is_left_alone) {
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   const std::vector<float> before = logits();
-  oriel_recovered result = {};
-  result.struct_size = sizeof(result);
-  ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, &result));
+  oriel_recovered result = ORIEL_INIT(oriel_recovered);
+  ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result));
   EXPECT_EQ(0u, result.tokens_read);
   EXPECT_EQ(1u, result.exact);
   EXPECT_EQ(1u, result.same_device);
@@ -89,14 +87,14 @@ TEST_F(RecoveryCalls, not_from_inside_a_callback_of_the_models) {
     oriel_session* sessions[2];
     oriel_status statuses[2];
   } asked = {{session.get(), other.get()}, {}};
-  oriel_generate_options options = greedyOptions(2);
+  ReplyOptions options = greedyOptions(2);
   ASSERT_EQ(ORIEL_OK, oriel_chat_reply(
                           session.get(), &options,
                           [](const oriel_token_event*, void* user) {
                             Asked& self = *static_cast<Asked*>(user);
                             for (uint32_t i = 0; i < 2; ++i) {
                               self.statuses[i] =
-                                  oriel_session_recover(self.sessions[i], nullptr, nullptr);
+                                  oriel_session_recover(self.sessions[i], nullptr, 0, nullptr, nullptr, nullptr);
                             }
                             return 0;
                           },
@@ -130,9 +128,8 @@ TEST_F(RecoveryCalls, the_models_file_may_be_gone_and_come_back) {
   EXPECT_EQ(1u, errorLines(log)) << log.errors();
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say("Hello?"));
   other = makeSession();
-  EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_recover(other.get(), nullptr, nullptr));
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
+  EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_recover(other.get(), nullptr, 0, nullptr, nullptr, nullptr));
+  oriel_stats stats = ORIEL_STATS_INIT;
   ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
   EXPECT_EQ(0u, stats.device_bytes);
   size_t needed = 0;
@@ -143,7 +140,7 @@ TEST_F(RecoveryCalls, the_models_file_may_be_gone_and_come_back) {
   fs::rename(path.string() + ".away", path);
   ASSERT_EQ(ORIEL_OK, recover()) << log.errors();
   EXPECT_EQ(before, logits());
-  EXPECT_EQ(ORIEL_OK, oriel_session_recover(other.get(), nullptr, nullptr));
+  EXPECT_EQ(ORIEL_OK, oriel_session_recover(other.get(), nullptr, 0, nullptr, nullptr, nullptr));
 }
 
 TEST_F(RecoveryCalls, what_was_trimmed_is_taken_again) {
@@ -158,15 +155,11 @@ TEST_F(RecoveryCalls, what_was_trimmed_is_taken_again) {
     losing->lose(Work::kTakeAgain, 1);
     EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_resume(losing->model.get(), nullptr, nullptr));
     EXPECT_EQ(ORIEL_ERROR_STATE, say("Hello?"));
-    oriel_recovered result = {};
-    result.struct_size = sizeof(result);
-    ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, &result)) << log.errors();
+    oriel_recovered result = ORIEL_INIT(oriel_recovered);
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result)) << log.errors();
     EXPECT_EQ(level == ORIEL_TRIM_CACHE, result.tokens_read == 0) << "the cache was in a file";
     EXPECT_EQ(before, logits());
-    oriel_resident resident = {};
-    resident.struct_size = sizeof(resident);
-    ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(losing->model.get(), &resident));
-    EXPECT_EQ(ORIEL_TRIM_NONE, resident.level);
+    EXPECT_EQ("none", describe(losing->model)["resident"]["level"]);
     losing->watch()->log = log.log();
   }
 }
@@ -195,7 +188,7 @@ TEST_F(RecoveryCalls, where_no_session_is_left_a_new_one_recovers_the_device) {
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   const std::vector<float> after = logits();
   session.reset();
-  EXPECT_EQ(ORIEL_OK, oriel_session_recover(other.get(), nullptr, nullptr));
+  EXPECT_EQ(ORIEL_OK, oriel_session_recover(other.get(), nullptr, 0, nullptr, nullptr, nullptr));
   session = makeSession();
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   EXPECT_EQ(after, logits());
@@ -232,17 +225,17 @@ TEST_F(RecoveryCalls, sessions_recover_at_the_same_time) {
   other = makeSession();
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   const std::vector<int32_t> ids = someIds(40, 400);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), ids.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), ids.size(), nullptr, nullptr));
   const std::vector<float> before = logits();
   loseIt();
-  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(other.get(), ids.data(), 1));
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(other.get(), ids.data(), 1, nullptr, nullptr));
   oriel_status status = ORIEL_ERROR_INTERNAL;
-  std::thread second([&] { status = oriel_session_recover(other.get(), nullptr, nullptr); });
+  std::thread second([&] { status = oriel_session_recover(other.get(), nullptr, 0, nullptr, nullptr, nullptr); });
   EXPECT_EQ(ORIEL_OK, recover());
   second.join();
   EXPECT_EQ(ORIEL_OK, status);
   EXPECT_EQ(before, logits());
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), 1));
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(other.get(), ids.data(), 1, nullptr, nullptr));
 }
 
 }  // namespace

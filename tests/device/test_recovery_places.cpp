@@ -27,12 +27,10 @@ struct Form {
   const char* grammar;
 };
 
-oriel_generate_options heldTo(const Form& form, uint32_t tokens) {
-  oriel_generate_options options = greedyOptions(tokens);
-  options.json_schema = form.schema;
-  options.json_schema_bytes = form.schema != nullptr ? std::strlen(form.schema) : 0;
-  options.grammar = form.grammar;
-  options.grammar_bytes = form.grammar != nullptr ? std::strlen(form.grammar) : 0;
+ReplyOptions heldTo(const Form& form, uint32_t tokens) {
+  ReplyOptions options = greedyOptions(tokens);
+  options.schema = form.schema;
+  options.set("grammar", form.grammar);
   return options;
 }
 
@@ -41,8 +39,8 @@ TEST(RecoveryPlaces, a_reply_that_is_held_to_a_form) {
     for (const uint32_t after : {3u, 9u, 14u}) {
       SCOPED_TRACE(after);
       CapturedLog log;
-      oriel_options options = recoveryOptions(&log);
-      options.constraints = 1;
+      Options options = recoveryOptions(&log);
+      options.set("constraints", true);
       Twins twins(kTrained, options);
       ASSERT_TRUE(twins.ok()) << log.errors();
       twins.both([](const SessionPtr& session) {
@@ -73,33 +71,31 @@ TEST(RecoveryPlaces, many_replies_at_once) {
   constexpr uint32_t kSessions = 4;
   const uint32_t windows[kSessions] = {0, 0, 48, 0};
   CapturedLog log;
-  oriel_options options = recoveryOptions(&log, 160, 8);
+  Options options = recoveryOptions(&log, 160, 8);
   options.sessions = kSessions;
-  options.session_windows = windows;
-  options.session_window_count = kSessions;
-  options.constraints = 1;
+  options.set("session_windows", listText(windows));
+  options.set("constraints", true);
   LosableModel losing(kTrained, options);
   oriel_model* loaded = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &loaded));
   const ModelPtr model(loaded);
   std::vector<SessionPtr> mine, others;
   for (uint32_t i = 0; i < kSessions; ++i) {
-    oriel_session_options of = {};
-    of.struct_size = sizeof(of);
-    of.window_tokens = windows[i];
+    SessionOptions of;
+    of.set("session_window", windows[i]);
     mine.push_back(newSession(losing.model, &of));
     others.push_back(newSession(model, &of));
   }
   const auto optionsOf = [](uint32_t i, uint32_t tokens) {
-    oriel_generate_options each = i == 1   ? wildOptions(tokens, 5)
+    ReplyOptions each = i == 1   ? wildOptions(tokens, 5)
                                   : i == 3 ? heldTo({kSchema, nullptr}, tokens)
                                            : greedyOptions(tokens);
-    each.ignore_stop = i == 3 ? 0 : 1;
+    each.set("ignore_stop", !(i == 3));
     return each;
   };
   for (const bool first : {true, false}) {
     SCOPED_TRACE(first);
-    std::vector<oriel_generate_options> asked;
+    std::vector<ReplyOptions> asked;
     std::vector<Said> said(kSessions);
     std::vector<oriel_reply> replies(kSessions);
     for (uint32_t i = 0; i < kSessions; ++i) {
@@ -146,15 +142,15 @@ const Copying kCopies[] = {
      [](const SessionPtr& session, const std::string&) {
        std::vector<uint8_t> room(1 << 22);
        size_t needed = 0;
-       return oriel_session_save(session.get(), room.data(), room.size(), &needed);
+       return oriel_snapshot_save(session.get(), room.data(), room.size(), &needed);
      }},
     {"save_file", Work::kRead, 3,
      [](const SessionPtr& session, const std::string& other) {
-       return oriel_session_save_file(session.get(), other.c_str());
+       return oriel_session_save(session.get(), other.c_str(), 0);
      }},
     {"restore", Work::kWrite, 3,
      [](const SessionPtr& session, const std::string& other) {
-       return oriel_session_restore_file(session.get(), other.c_str());
+       return oriel_session_restore(session.get(), other.c_str(), 0, nullptr);
      }},
     {"fork", Work::kCopy, 1,
      [](const SessionPtr& session, const std::string&) {
@@ -170,7 +166,7 @@ class RecoveryOfCopies : public ScratchFolder, public testing::WithParamInterfac
 TEST_P(RecoveryOfCopies, leaves_the_conversation_or_the_copy_whole) {
   const Copying& copying = GetParam();
   CapturedLog log;
-  oriel_options options = recoveryOptions(&log);
+  Options options = recoveryOptions(&log);
   options.sessions = 2;
   Twins twins(kTrained, options);
   ASSERT_TRUE(twins.ok()) << log.errors();
@@ -179,7 +175,7 @@ TEST_P(RecoveryOfCopies, leaves_the_conversation_or_the_copy_whole) {
     const SessionPtr elsewhere = newSession(twins.model);
     ASSERT_EQ(ORIEL_OK, say(elsewhere, "Tell me a story about a dog and a cat."));
     ASSERT_EQ(ORIEL_OK, speak(elsewhere, oriel_chat_reply, 20).status);
-    ASSERT_EQ(ORIEL_OK, oriel_session_save_file(elsewhere.get(), file.c_str()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_save(elsewhere.get(), file.c_str(), 0));
   }
   twins.both([](const SessionPtr& session) {
     ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
@@ -193,7 +189,7 @@ TEST_P(RecoveryOfCopies, leaves_the_conversation_or_the_copy_whole) {
   ASSERT_EQ(ORIEL_OK, oriel_session_fork(twins.mine.get(), &fork)) << "its place is free again";
   const SessionPtr forked(fork);
   twins.expectSame();
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore_file(forked.get(), file.c_str())) << "a whole file";
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(forked.get(), file.c_str(), 0, nullptr)) << "a whole file";
 }
 
 INSTANTIATE_TEST_SUITE_P(While, RecoveryOfCopies, testing::ValuesIn(kCopies),
@@ -210,9 +206,9 @@ TEST(RecoveryPlaces, behind_what_came_from_a_snapshot) {
   size_t needed = 0;
   ASSERT_EQ(ORIEL_OK, say(twins.other, "My name is Ada."));
   ASSERT_EQ(ORIEL_OK, speak(twins.other, oriel_chat_reply, 12).status);
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(twins.other.get(), bytes.data(), bytes.size(), &needed));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(twins.other.get(), bytes.data(), bytes.size(), &needed));
   twins.both([&](const SessionPtr& session) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), needed));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), needed, 0, nullptr));
     ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story."));
     ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
   });
@@ -258,18 +254,18 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
   LosableModel losing(kTrained, recoveryOptions(&log, 48, 8));
   ASSERT_NE(nullptr, losing.model);
   const SessionPtr session = newSession(losing.model);
-  oriel_generate_options options = greedyOptions(60);
-  options.ignore_stop = 1;
+  ReplyOptions options = greedyOptions(60);
+  options.set("ignore_stop", true);
   for (const char* const text : {"Tell me a story.", "Another."}) {
     ASSERT_EQ(ORIEL_OK, say(session, text));
     ASSERT_EQ(60u, speak(session, oriel_chat_reply, options).ids.size());
   }
   std::vector<uint8_t> bytes(1 << 22);
   size_t needed = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
   bytes.resize(needed);
   bytes = withLongReply(bytes);
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), bytes.size()))
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log.errors();
   const uint64_t position = positionOf(session);
   EXPECT_LT(uint64_t{1} << 62, position);
@@ -291,14 +287,14 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_is_no_conversation) {
   }
   std::vector<uint8_t> bytes(1 << 22);
   size_t needed = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
   bytes.resize(needed);
   const std::string role = "\"user\"";
   const auto at = std::search(bytes.begin(), bytes.end(), role.begin(), role.end());
   ASSERT_NE(bytes.end(), at);
   at[1] = '7';
   makeSumsTrue(&bytes);
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(session.get(), bytes.data(), bytes.size()))
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log.errors();
   const uint64_t position = positionOf(session);
   losing.lose(Work::kRun, 1);
@@ -311,7 +307,7 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_is_no_conversation) {
 // A fork shares nothing that the device has, and is lost with it.
 TEST(RecoveryPlaces, a_session_and_its_fork) {
   CapturedLog log;
-  oriel_options options = recoveryOptions(&log);
+  Options options = recoveryOptions(&log);
   options.sessions = 2;
   Twins twins(kTrained, options);
   ASSERT_TRUE(twins.ok()) << log.errors();
@@ -343,8 +339,8 @@ TEST(RecoveryOnFile, weights_that_stay_in_their_file_are_found_again) {
     SCOPED_TRACE(name);
     ORIEL_NEED_DATA(path, name);
     CapturedLog log;
-    oriel_options options = recoveryOptions(&log, 120, 8);
-    options.on_file = ORIEL_ON_FILE_ALL;
+    Options options = recoveryOptions(&log, 120, 8);
+    options.set("offload", "all");
     Twins twins(path, options);
     ASSERT_TRUE(twins.ok()) << log.errors();
     twins.both([](const SessionPtr& session) {
@@ -371,9 +367,9 @@ class RecoveryBehindAPrefix : public ScratchFolder {
 
 TEST_F(RecoveryBehindAPrefix, that_was_trained_it_is_read_from_its_file) {
   CapturedLog log;
-  oriel_options options = recoveryOptions(&log, 300, 16);
+  Options options = recoveryOptions(&log, 300, 16);
   options.sessions = 2;
-  options.prefix_file = prefix_.c_str();
+  options.set("prefix_file", prefix_);
   Twins twins(kTrained, options);
   ASSERT_TRUE(twins.ok()) << log.errors();
   const SessionPtr second = newSession(twins.losing.model);
@@ -408,19 +404,18 @@ TEST_F(RecoveryBehindAPrefix, that_was_trained_it_is_read_from_its_file) {
 TEST_F(RecoveryBehindAPrefix, that_a_session_made_the_longest_window_reads_it_again) {
   const uint32_t windows[] = {200, 96};
   CapturedLog log;
-  oriel_options options = recoveryOptions(&log, 200, 16);
+  Options options = recoveryOptions(&log, 200, 16);
   options.sessions = 2;
-  options.session_windows = windows;
-  options.session_window_count = 2;
-  options.prefix_tokens = 64;
+  options.set("session_windows", listText(windows));
+  options.set("prefix_tokens", 64);
   Twins twins(kTrained, options);
   ASSERT_TRUE(twins.ok()) << log.errors();
-  oriel_session_options of = {};
-  of.struct_size = sizeof(of);
-  of.window_tokens = 96;
-  const auto begin = [](const SessionPtr& session) {
+  SessionOptions of;
+  of.set("session_window", 96);
+  const auto begin = [&](const SessionPtr& session) {
+    const ModelPtr& model = session == twins.mine ? twins.losing.model : twins.model;
     ASSERT_EQ(ORIEL_OK, append(session, someIds(40, 400)));
-    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(session.get()));
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), session.get()));
     ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story."));
     ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 10).status);
   };

@@ -13,13 +13,13 @@ namespace {
 class RunningAhead : public WatchedSession {
  protected:
   void SetUp() override {
-    if (targetDevice() != ORIEL_DEVICE_VULKAN) {
+    if (!onVulkan()) {
       GTEST_SKIP() << "the CPU executor does not run ahead";
     }
     WatchedSession::SetUp();
   }
-  static oriel_generate_options greedyOptions() {
-    oriel_generate_options options = WatchedSession::options();
+  static ReplyOptions greedyOptions() {
+    ReplyOptions options = WatchedSession::options();
     options.greedy = 1;
     return options;
   }
@@ -41,7 +41,7 @@ class RunningAhead : public WatchedSession {
     for (size_t i = 0; i < tokens; ++i) {
       ids[i] = static_cast<int32_t>((i + 3) * 31 % 300);
     }
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(model_->session(), ids.data(), ids.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(model_->session(), ids.data(), ids.size(), nullptr, nullptr));
   }
   /// A reply that is cancelled at its third token, so that what was begun of a fourth is dropped.
   std::vector<int32_t> cancelledReply() {
@@ -57,7 +57,7 @@ class RunningAhead : public WatchedSession {
       }
       return 0;
     };
-    const oriel_generate_options sampling = greedyOptions();
+    const ReplyOptions sampling = greedyOptions();
     EXPECT_EQ(ORIEL_ERROR_CANCELLED,
               oriel_session_generate(model_->session(), &sampling, note, &reply, nullptr));
     EXPECT_LE(3u, reply.ids.size());  // the last event may carry the rest of a character
@@ -67,7 +67,7 @@ class RunningAhead : public WatchedSession {
   /// The same twice, once ahead of the host: gives and leaves behind the same both times.
   template <typename Work>
   void expectTheSame(const Work& work, uint32_t next_tokens = kTokens) {
-    oriel_generate_options after = greedyOptions();
+    ReplyOptions after = greedyOptions();
     after.max_tokens = next_tokens;
     model_->executor->ahead = false;
     model_->executor->forgetCounts();
@@ -82,7 +82,7 @@ class RunningAhead : public WatchedSession {
     EXPECT_EQ(logits, logitsOf(model_->loaded));
     EXPECT_EQ(snapshot, save()) << "cache, position, what can be taken back";
     EXPECT_EQ(next, goOn(after));
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
     EXPECT_EQ(next, goOn(after));
   }
 };
@@ -111,11 +111,11 @@ TEST_F(RunningAhead, gives_the_same_tokens_where_layers_keep_states) {
     RandomLlama random = family.model;
     random.tied_output = false;  // else the next token is often the last one again
     const TemporaryModel file(random);
-    oriel_options options = makeOptions(&log_);
+    Options options = makeOptions(&log_);
     options.window_tokens = 64;
-    options.chunk_tokens = 8;
+    options.set("prefill_batch", 8);
     load(file.path(), options);
-    oriel_generate_options sampling = greedyOptions();
+    ReplyOptions sampling = greedyOptions();
     sampling.max_tokens = 200;
     expectTheSame([&] { return draw(sampling); });
     (void)draw(sampling);
@@ -130,12 +130,11 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   const auto answer = [&] {
     EXPECT_EQ(ORIEL_OK,
               oriel_chat_add(model_->session(), "user", question.data(), question.size()));
-    oriel_generate_options sampling = greedyOptions();
-    sampling.ignore_stop = 0;
+    ReplyOptions sampling = greedyOptions();
+    sampling.set("ignore_stop", false);
     sampling.max_tokens = 150;
     std::vector<int32_t> ids;
-    oriel_generation result = {};
-    result.struct_size = sizeof(result);
+    oriel_generation result = ORIEL_INIT(oriel_generation);
     model_->executor->forgetCounts();
     EXPECT_EQ(ORIEL_OK, oriel_chat_reply(model_->session(), &sampling, keepId, &ids, &result));
     stopped = result.stop_reason == ORIEL_STOP_TOKEN;
@@ -181,7 +180,7 @@ TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
     expectTheSame([&] {
       EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
       const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
-      EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size()));
+      EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(), nullptr, nullptr));
       Stop stop = {model_->session(), cancels, {}};
       const auto note = [](const oriel_token_event* event, void* user) {
         Stop* const self = static_cast<Stop*>(user);
@@ -191,7 +190,7 @@ TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
         }
         return self->ids.size() == 10 && !self->cancels ? 1 : 0;
       };
-      const oriel_generate_options sampling = greedyOptions();
+      const ReplyOptions sampling = greedyOptions();
       EXPECT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_OK,
                 oriel_session_generate(model_->session(), &sampling, note, &stop, nullptr));
       EXPECT_EQ(15u, position());
@@ -202,11 +201,11 @@ TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
 
 TEST_F(RunningAhead, does_not_where_the_next_token_is_drawn_or_penalised) {
   model_->executor->ahead = true;
-  oriel_generate_options sampling = options();
+  ReplyOptions sampling = options();
   (void)draw(sampling);
   EXPECT_EQ(0u, model_->executor->asked_ahead);
   sampling.greedy = 1;
-  sampling.repeat_penalty = 1.1f;
+  sampling.set("repeat_penalty", 1.1f);
   (void)draw(sampling);
   EXPECT_EQ(0u, model_->executor->asked_ahead);
 }
@@ -230,7 +229,7 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
   static constexpr uint32_t kWindow = 12;
 
   void SetUp() override {
-    if (targetDevice() != ORIEL_DEVICE_VULKAN) {
+    if (!onVulkan()) {
       GTEST_SKIP() << "the CPU executor does not run ahead";
     }
     loadCase(2);
@@ -242,17 +241,16 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
     const TemporaryModel file(model);
     load(file.path(), optionsOf(chunk));
   }
-  oriel_options optionsOf(uint32_t chunk) {
-    oriel_options options = makeOptions(&log_);
+  Options optionsOf(uint32_t chunk) {
+    Options options = makeOptions(&log_);
     options.memory_bytes = 64u << 20;
-    options.sink_tokens = kSinks;
+    options.set("sinks", kSinks);
     options.window_tokens = kWindow;
-    options.chunk_tokens = chunk;
-    options.k_format = GetParam().k;
-    options.v_format = GetParam().v;
+    options.set("prefill_batch", chunk);
+    setFormats(&options, GetParam().k, GetParam().v);
     return options;
   }
-  uint32_t ring() const { return planOf(model_->loaded).ring_tokens; }
+  uint32_t ring() const { return planOf(model_->loaded).count("ring_tokens"); }
   /// After a reply that ended where another token had been begun.
   void expectOneDropped(uint64_t asked) {
     const WatchingExecutor& executor = *model_->executor;
@@ -267,7 +265,7 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
 };
 
 TEST_P(RunningAheadFull, goes_on_however_often_the_ring_wraps) {
-  oriel_generate_options sampling = greedyOptions();
+  ReplyOptions sampling = greedyOptions();
   sampling.max_tokens = 5 * ring();
   uint32_t begun = 0;
   expectTheSame(
@@ -302,7 +300,7 @@ TEST_P(RunningAheadFull, leaves_the_same_session_wherever_in_the_ring_a_step_is_
 }
 
 TEST_P(RunningAheadFull, drops_the_step_of_a_stop_token) {
-  oriel_generate_options sampling = greedyOptions();
+  ReplyOptions sampling = greedyOptions();
   sampling.max_tokens = 24;
   begin(50);
   std::vector<int32_t> endless = goOn(sampling);
@@ -315,7 +313,7 @@ TEST_P(RunningAheadFull, drops_the_step_of_a_stop_token) {
   }
   ASSERT_GT(end, 0u) << "always the same token";
   loadCase(endless[end]);
-  sampling.ignore_stop = 0;
+  sampling.set("ignore_stop", false);
   for (int attempt = 0; attempt < 3 && dropped_ == 0; ++attempt) {
     expectTheSame(
         [&] {
@@ -335,8 +333,8 @@ TEST_P(RunningAheadFull, goes_back_as_far_whether_a_step_was_dropped_or_not) {
   expectTheSame([&] {
     begin(50);
     const std::vector<int32_t> ids = cancelledReply();
-    EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(model_->session(), 53 - chunk));
-    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(model_->session(), 53 - chunk + 1));
+    EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(model_->session(), 53 - chunk));
+    EXPECT_EQ(ORIEL_OK, goBackTo(model_->session(), 53 - chunk + 1));
     append(1);
     return ids;
   });
@@ -350,7 +348,7 @@ TEST_P(RunningAheadFull, does_not_where_the_ring_has_no_slack) {
     model_->executor->forgetCounts();
     const std::vector<int32_t> ids = cancelledReply();
     EXPECT_EQ(0u, model_->executor->asked_ahead);
-    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(model_->session(), 52));
+    EXPECT_EQ(ORIEL_OK, goBackTo(model_->session(), 52));
     append(1);
     return ids;
   });

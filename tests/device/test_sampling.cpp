@@ -15,10 +15,10 @@ TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_log
   for (const Case& c :
        {Case{1, 0, 1}, Case{1, 0, 1.3f}, Case{0, 0, 1}, Case{0, 64, 1.3f}, Case{0, 2, 5}}) {
     SCOPED_TRACE(c.top_k);
-    oriel_generate_options sampling = options();
+    ReplyOptions sampling = options();
     sampling.greedy = c.greedy;
-    sampling.top_k = c.top_k;
-    sampling.repeat_penalty = c.repeat_penalty;
+    sampling.set("top_k", c.top_k);
+    sampling.set("repeat_penalty", c.repeat_penalty);
     model_->executor->hidden = false;
     const std::vector<int32_t> ids = draw(sampling);
     EXPECT_EQ(0u, model_->executor->logits_asked);
@@ -33,29 +33,29 @@ TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_log
 }
 
 TEST_F(Sampling, asks_for_all_logits_where_any_token_may_be_drawn) {
-  oriel_generate_options sampling = options();
-  sampling.top_k = UINT32_MAX;
+  ReplyOptions sampling = options();
+  sampling.set("top_k", 0);
   (void)draw(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
-  sampling.top_k = 65;
+  sampling.set("top_k", 65);
   (void)draw(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
-  sampling.top_k = 40;
-  sampling.repeat_penalty = 0.9f;
+  sampling.set("top_k", 40);
+  sampling.set("repeat_penalty", 0.9f);
   (void)draw(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
 }
 
 // The executor's best tokens are then of another step than the session's logits.
 TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
-  const oriel_generate_options sampling = options();
+  const ReplyOptions sampling = options();
   (void)draw(sampling);
   const std::vector<uint8_t> snapshot = save();
   const std::vector<float> logits = logitsOf(model_->loaded);
   const std::vector<int32_t> ids = goOn(sampling);
   EXPECT_EQ(0u, model_->executor->logits_asked);
   EXPECT_NE(logits, logitsOf(model_->loaded));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
   EXPECT_EQ(logits, logitsOf(model_->loaded));
   EXPECT_EQ(ids, goOn(sampling));
   EXPECT_EQ(1u, model_->executor->logits_asked);

@@ -46,15 +46,14 @@ int onProgress(uint64_t done, uint64_t total, void* user) {
 
 TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_it_is) {
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
+  Options options = makeOptions(&log);
   Steps steps;
   // A driver in software that has nothing in its cache compiles all kernels, some within one step.
-  options.device_timeout_ms = std::max(options.device_timeout_ms, 240000u);
+  options.set("device_timeout_ms", std::max(deviceTimeoutMs(), 240000u));
   options.progress = onProgress;
   options.progress_user = &steps;
   Findings findings;
-  oriel_self_test_result result = {};
-  result.struct_size = sizeof(result);
+  oriel_self_test_result result = ORIEL_INIT(oriel_self_test_result);
   ASSERT_EQ(ORIEL_OK, oriel_self_test(&options, onCheck, nullptr, &findings, &result))
       << log.errors();
   EXPECT_GT(steps.total, 1u);
@@ -67,7 +66,7 @@ TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_i
     EXPECT_NE(check.result, ORIEL_CHECK_FAILED) << name << ": " << check.error;
     EXPECT_EQ(check.result == ORIEL_CHECK_SKIPPED, check.reason[0] != '\0') << name;
   }
-  const bool vulkan = targetDevice() == ORIEL_DEVICE_VULKAN;
+  const bool vulkan = onVulkan();
   for (const char* name :
        {"embed_q4_k", vulkan ? "matmul_q6_k of a chunk (float)" : "matmul_q6_k of a chunk",
         "attention_int8_int4", "rope_append_int4 (keys)", "gated_activation (gelu)",
@@ -140,14 +139,13 @@ TEST(SelfTest, fails_kernels_of_which_one_value_is_off_or_no_number) {
 }
 
 TEST(SelfTest, ends_when_asked_to) {
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.progress = onProgress;
   Steps some;
   some.stop_at = 1;
   options.progress_user = &some;
   Findings findings;
-  oriel_self_test_result untouched = {};
-  untouched.struct_size = sizeof(untouched);
+  oriel_self_test_result untouched = ORIEL_INIT(oriel_self_test_result);
   ASSERT_EQ(ORIEL_ERROR_CANCELLED,
             oriel_self_test(&options, onCheck, onCandidate, &findings, &untouched));
   EXPECT_EQ(some.done, 1u);
@@ -157,18 +155,17 @@ TEST(SelfTest, ends_when_asked_to) {
 }
 
 TEST(SelfTest, keeps_the_fastest_candidates_in_the_cache_folder) {
-  if (targetDevice() != ORIEL_DEVICE_VULKAN) {
+  if (!onVulkan()) {
     GTEST_SKIP() << "the target is not Vulkan";
   }
   const fs::path folder =
       fs::temp_directory_path() / ("oriel-self-test-" + std::to_string(getpid()));
   fs::create_directories(folder);
   const std::string path = folder.string();
-  oriel_options options = makeOptions();
-  options.cache_dir = path.c_str();
+  Options options = makeOptions();
+  options.cache_folder = path.c_str();
   Findings findings;
-  oriel_self_test_result result = {};
-  result.struct_size = sizeof(result);
+  oriel_self_test_result result = ORIEL_INIT(oriel_self_test_result);
   ASSERT_EQ(ORIEL_OK, oriel_self_test(&options, onCheck, onCandidate, &findings, &result));
   std::map<std::string, std::pair<double, double>> fastest_and_chosen;
   for (const oriel_candidate& candidate : findings.candidates) {

@@ -31,8 +31,8 @@ TEST(Session, another_thread_can_cancel_and_the_session_goes_on_as_if_nothing_ha
     }
     oriel_session_cancel(loaded.session.get());
   });
-  oriel_generate_options endless = greedyOptions(0);
-  endless.ignore_stop = 1;
+  ReplyOptions endless = greedyOptions(0);
+  endless.set("ignore_stop", true);
   progress.heard.result.struct_size = sizeof(oriel_generation);
   const oriel_status status = oriel_session_generate(
       loaded.session.get(), &endless,
@@ -69,8 +69,7 @@ TEST(Session, a_cancelled_evaluation_keeps_the_chunks_before) {
     return 0;
   };
   EXPECT_EQ(ORIEL_ERROR_CANCELLED,
-            oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), cancel,
-                                   loaded.session.get()));
+            oriel_session_append(loaded.session.get(), ids.data(), ids.size(), cancel, loaded.session.get()));
   EXPECT_EQ(16u, statsOf(loaded).position);
   EXPECT_EQ(ORIEL_OK, append(loaded, {1}));
 }
@@ -80,13 +79,10 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
   const Loaded loaded = load(kRandom, cpuOptions(&log, 200, 16));
   const std::vector<int32_t> ids(100, 7);
   std::vector<size_t> shown;
-  EXPECT_EQ(ORIEL_OK, oriel_session_evaluate(
-                          loaded.session.get(), ids.data(), ids.size(),
-                          [](size_t index, const float*, size_t, void* user) {
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), [](size_t index, const float*, size_t, void* user) {
                             static_cast<std::vector<size_t>*>(user)->push_back(index);
                             return index == 20 ? 1 : 0;
-                          },
-                          &shown));
+                          }, &shown));
   EXPECT_EQ(21u, shown.size());
   EXPECT_EQ(20u, shown.back());
   EXPECT_EQ(32u, statsOf(loaded).position);
@@ -99,9 +95,7 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
   // The last of a chunk's is the session's.
   EXPECT_EQ(
       ORIEL_OK,
-      oriel_session_evaluate(
-          loaded.session.get(), ids.data(), ids.size(),
-          [](size_t index, const float*, size_t, void*) { return index == 15 ? 1 : 0; }, nullptr));
+      oriel_session_append(loaded.session.get(), ids.data(), ids.size(), [](size_t index, const float*, size_t, void*) { return index == 15 ? 1 : 0; }, nullptr));
   EXPECT_EQ(48u, statsOf(loaded).position);
   EXPECT_EQ(ORIEL_OK, oriel_session_logits(loaded.session.get(), &logits, &count));
 }
@@ -110,11 +104,10 @@ TEST(Session, a_callback_stops_after_the_token_it_was_shown) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
   ASSERT_EQ(ORIEL_OK, append(loaded, {5, 6}));
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
+  oriel_generation result = ORIEL_INIT(oriel_generation);
   int seen = 0;
-  oriel_generate_options options = greedyOptions(50);
-  options.ignore_stop = 1;
+  ReplyOptions options = greedyOptions(50);
+  options.set("ignore_stop", true);
   ASSERT_EQ(ORIEL_OK, oriel_session_generate(
                           loaded.session.get(), &options,
                           [](const oriel_token_event*, void* user) {
@@ -139,8 +132,8 @@ TEST(Session, a_callback_that_stopped_is_not_called_again_with_the_rest_of_a_cha
   for (uint64_t seed = 1; seed <= 50 && !calls.stopped; ++seed) {
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded, {5, 6}));
-    oriel_generate_options options = greedyOptions(50);
-    options.ignore_stop = 1;
+    ReplyOptions options = greedyOptions(50);
+    options.set("ignore_stop", true);
     options.greedy = 0;
     options.temperature = 5;
     options.seed = seed;
@@ -164,8 +157,8 @@ TEST(Session, max_tokens_is_exact) {
   const Loaded loaded = load(kRandom, cpuOptions(&log));
   ASSERT_EQ(ORIEL_OK, append(loaded, {5}));
   for (const uint32_t n : {1u, 2u, 17u}) {
-    oriel_generate_options options = greedyOptions(n);
-    options.ignore_stop = 1;
+    ReplyOptions options = greedyOptions(n);
+    options.set("ignore_stop", true);
     const uint64_t before = statsOf(loaded).position;
     const Heard heard = listen(oriel_session_generate, loaded, options);
     EXPECT_EQ(ORIEL_OK, heard.status);
@@ -186,8 +179,8 @@ TEST(Session, a_stop_token_ends_a_generation_unless_told_otherwise) {
 
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, append(loaded, {5}));
-  oriel_generate_options through = wildOptions(stopped.result.tokens + 20, 3);
-  through.ignore_stop = 1;
+  ReplyOptions through = wildOptions(stopped.result.tokens + 20, 3);
+  through.set("ignore_stop", true);
   const Heard whole = listen(oriel_session_generate, loaded, through);
   ASSERT_EQ(ORIEL_STOP_LENGTH, whole.result.stop_reason);
   ASSERT_EQ(stopped.result.tokens + 20, whole.ids.size());
@@ -198,8 +191,8 @@ TEST(Session, a_stop_token_ends_a_generation_unless_told_otherwise) {
 
 TEST(Session, stats_follow_the_window_as_it_fills_and_slides) {
   CapturedLog log;
-  oriel_options options = cpuOptions(&log, 20, 8);
-  options.sink_tokens = 4;
+  Options options = cpuOptions(&log, 20, 8);
+  options.set("sinks", 4);
   const Loaded loaded = load(kRandom, options);
   EXPECT_EQ(24u, statsOf(loaded).window_capacity);
   EXPECT_EQ(0u, statsOf(loaded).window_used);
@@ -209,7 +202,7 @@ TEST(Session, stats_follow_the_window_as_it_fills_and_slides) {
     EXPECT_EQ(n, stats.position);
     EXPECT_EQ(std::min<uint64_t>(n, 24), stats.window_used);
     EXPECT_EQ(n - std::min<uint64_t>(n, 24), stats.evicted);
-    EXPECT_EQ(n, stats.submissions);
+    EXPECT_EQ(n, countOf(loaded, "submissions"));
   }
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   EXPECT_EQ(0u, statsOf(loaded).position);
@@ -223,9 +216,9 @@ TEST(Session, reset_and_a_new_session_start_afresh_and_seeds_reproduce) {
   const std::vector<int32_t> prompt = {9, 8, 7, 6, 5, 4, 3, 9, 8, 7, 6, 5};
   const auto speak = [&](uint64_t seed) {
     EXPECT_EQ(ORIEL_OK, append(loaded, prompt));
-    oriel_generate_options options = wildOptions(50, seed);
-    options.ignore_stop = 1;
-    options.repeat_penalty = 1.3f;  // remembers tokens: a reset must forget them
+    ReplyOptions options = wildOptions(50, seed);
+    options.set("ignore_stop", true);
+    options.set("repeat_penalty", 1.3f);  // remembers tokens: a reset must forget them
     return listen(oriel_session_generate, loaded, options).ids;
   };
   const std::vector<int32_t> first = speak(11);
@@ -264,7 +257,7 @@ TEST(Session, events_show_the_text_of_the_ids) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, cpuOptions(&log));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Tell me a story."));
-  oriel_generate_options options = greedyOptions(60);
+  ReplyOptions options = greedyOptions(60);
   options.seed = 4;
   options.greedy = 0;
   const Heard heard = listen(oriel_chat_reply, loaded, options);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
 
@@ -16,28 +16,27 @@ using Owned = SessionPtr;
 
 // On Vulkan, where kernels take long to compile, a few that differ in what they remember.
 std::vector<FamilyParam> families() {
-  return targetDevice() == ORIEL_DEVICE_VULKAN
+  return onVulkan()
              ? familyParams({"gemma2", "lfm2", "qwen35", "deepseek2", "qwen3moe"})
              : familyParams();
 }
 
-Model loadModel(const std::string& path, const oriel_options& options) {
+Model loadModel(const std::string& path, const Options& options) {
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << path;
   return Model(model);
 }
 
 Owned newSession(const Model& model, uint32_t window = 0) {
-  oriel_session_options options = {};
-  options.struct_size = sizeof(options);
-  options.window_tokens = window;
+  SessionOptions options;
+  options.set("session_window", window);
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), &options, &session));
   return Owned(session);
 }
 
 void append(const Owned& session, const std::vector<int32_t>& ids) {
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
 }
 
 std::vector<float> logitsOf(const Owned& session) {
@@ -48,8 +47,8 @@ std::vector<float> logitsOf(const Owned& session) {
 }
 
 std::vector<int32_t> greedyOf(const Owned& session, uint32_t tokens) {
-  oriel_generate_options options = greedyOptions(tokens);
-  options.ignore_stop = 1;
+  ReplyOptions options = greedyOptions(tokens);
+  options.set("ignore_stop", true);
   std::vector<int32_t> ids;
   EXPECT_EQ(ORIEL_OK, oriel_session_generate(session.get(), &options, keepId, &ids, nullptr));
   ids.resize(tokens);
@@ -58,9 +57,9 @@ std::vector<int32_t> greedyOf(const Owned& session, uint32_t tokens) {
 
 std::vector<uint8_t> snapshotOf(const Owned& session) {
   size_t needed = 0;
-  (void)oriel_session_save(session.get(), nullptr, 0, &needed);
+  (void)oriel_snapshot_save(session.get(), nullptr, 0, &needed);
   std::vector<uint8_t> bytes(needed);
-  EXPECT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
   return bytes;
 }
 
@@ -78,7 +77,7 @@ class SeveralSessions : public testing::TestWithParam<FamilyParam> {
 
 TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
   constexpr uint32_t kSessions = 3;
-  oriel_options options = sessionOptions(nullptr, 48, 8);
+  Options options = sessionOptions(nullptr, 48, 8);
   options.sessions = kSessions;
   const Model model = loadModel(file_.path(), options);
   ASSERT_TRUE(model);
@@ -102,7 +101,7 @@ TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
     sessions[s].reset();
   }
   // Alone in the same model, and in one for itself.
-  oriel_options one = sessionOptions(nullptr, 48, 8);
+  Options one = sessionOptions(nullptr, 48, 8);
   for (uint32_t s = 0; s < kSessions; ++s) {
     const Model other = loadModel(file_.path(), one);
     for (const Model* of : {&model, &other}) {
@@ -122,9 +121,9 @@ TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
 TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
   constexpr uint32_t kSessions = 3, kPrefix = 21;
   const std::vector<int32_t> prefix = someIds(kPrefix, 9);
-  oriel_options options = sessionOptions(nullptr, 40, 8);
+  Options options = sessionOptions(nullptr, 40, 8);
   options.sessions = kSessions;
-  options.prefix_tokens = kPrefix + 3;  // more room than it needs
+  options.set("prefix_tokens", kPrefix + 3);  // more room than it needs
   const Model model = loadModel(file_.path(), options);
   ASSERT_TRUE(model);
   Owned sessions[kSessions];
@@ -133,12 +132,12 @@ TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
   oriel_session* second = nullptr;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_create(model.get(), nullptr, &second))
       << "before the prefix is made";
-  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(sessions[0].get()));
+  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), sessions[0].get()));
   for (uint32_t s = 1; s < kSessions; ++s) {
     sessions[s] = newSession(model);
   }
-  oriel_options one = sessionOptions(nullptr, 40, 8);
-  one.sink_tokens = kPrefix;
+  Options one = sessionOptions(nullptr, 40, 8);
+  one.set("sinks", kPrefix);
   const Loaded alone = load(file_.path(), one);
   for (uint32_t again = 0; again < 2; ++again) {
     for (uint32_t s = 0; s < kSessions; ++s) {
@@ -150,24 +149,23 @@ TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
       ASSERT_EQ(ORIEL_OK, append(alone, someIds(5 + 4 * s, s + again)));
       EXPECT_EQ(greedy(alone, 60), greedyOf(sessions[s], 60)) << s;
       EXPECT_EQ(logitsOf(alone), logitsOf(sessions[s])) << s;
-      ASSERT_EQ(ORIEL_OK, oriel_session_rewind(alone.session.get(), statsOf(alone).position - 1));
+      ASSERT_EQ(ORIEL_OK, goBackTo(alone.session.get(), statsOf(alone).position - 1));
     }
     for (uint32_t s = 0; s < kSessions; ++s) {
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(sessions[s].get()));
-      oriel_stats stats = {};
-      stats.struct_size = sizeof(stats);
+      oriel_stats stats = ORIEL_STATS_INIT;
       ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(sessions[s].get(), &stats));
       EXPECT_EQ(kPrefix, stats.position);
-      EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(sessions[s].get(), kPrefix - 1));
+      EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(sessions[s].get(), kPrefix - 1));
     }
   }
 }
 
 TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
   for (const bool shares : {false, true}) {
-    oriel_options options = sessionOptions(nullptr, 48, 8);
+    Options options = sessionOptions(nullptr, 48, 8);
     options.sessions = 2;
-    options.prefix_tokens = shares ? 12 : 0;
+    options.set("prefix_tokens", shares ? 12 : 0);
     const Model model = loadModel(file_.path(), options);
     ASSERT_TRUE(model);
     for (const uint32_t tokens : {6u, 30u, 120u}) {
@@ -175,7 +173,7 @@ TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
       Owned source = newSession(model);
       if (shares) {
         append(source, someIds(11, 5));
-        ASSERT_EQ(ORIEL_OK, oriel_prefix_set(source.get()));
+        ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), source.get()));
       }
       append(source, someIds(tokens, 1));
       oriel_session* made = nullptr;
@@ -193,7 +191,7 @@ TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
       if (shares) {
         source.reset();
         fork.reset();
-        ASSERT_EQ(ORIEL_OK, oriel_prefix_clear(model.get()));
+        ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), nullptr));
       }
     }
   }

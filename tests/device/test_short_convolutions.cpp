@@ -15,10 +15,10 @@ constexpr uint32_t kSinks = 4;
 
 class ShortConvolutions : public testing::Test {
  protected:
-  Loaded fresh(const oriel_options& options) const { return load(file_.path(), options); }
+  Loaded fresh(const Options& options) const { return load(file_.path(), options); }
   static std::vector<int32_t> ids(size_t count) { return someIds(count, 320); }
   /// The logits of a session that has read these and nothing else.
-  std::vector<float> logitsAfter(const oriel_options& options,
+  std::vector<float> logitsAfter(const Options& options,
                                  const std::vector<int32_t>& tokens) const {
     const Loaded loaded = fresh(options);
     EXPECT_EQ(ORIEL_OK, append(loaded, tokens));
@@ -26,14 +26,14 @@ class ShortConvolutions : public testing::Test {
   }
   static std::vector<uint8_t> save(const Loaded& loaded) {
     size_t needed = 0;
-    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
     std::vector<uint8_t> bytes(needed);
     EXPECT_EQ(ORIEL_OK,
-              oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
     return bytes;
   }
   static oriel_status restore(const Loaded& loaded, const std::vector<uint8_t>& bytes) {
-    return oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size());
+    return oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr);
   }
 
   TemporaryModel file_{smallLfm2()};
@@ -61,10 +61,10 @@ TEST_F(ShortConvolutions, see_the_same_however_the_text_is_cut) {
 }
 
 TEST_F(ShortConvolutions, take_no_bytes_for_a_longer_window) {
-  const oriel_plan narrow = planOf(fresh(windowOptions(kSinks, 100, 16)));
+  const FullPlan narrow = planOf(fresh(windowOptions(kSinks, 100, 16)));
   // Two layers of attention, two heads of 16 in f16, keys and values.
   EXPECT_EQ(2u * 2 * 16 * 2 * 2, narrow.kv_bytes_per_token);
-  const oriel_plan wide = planOf(fresh(windowOptions(kSinks, 356, 16)));
+  const FullPlan wide = planOf(fresh(windowOptions(kSinks, 356, 16)));
   EXPECT_EQ(256 * narrow.kv_bytes_per_token, wide.kv_bytes - narrow.kv_bytes);
 }
 
@@ -74,20 +74,20 @@ TEST_F(ShortConvolutions, rewinding_gives_back_their_columns_or_is_refused) {
   const std::vector<int32_t> all = ids(60);
   constexpr uint32_t kChunk = 6;
   for (const uint32_t window : {100u, 20u}) {  // before anything is evicted, and after
-    const oriel_options options = windowOptions(kSinks, window, kChunk);
+    const Options options = windowOptions(kSinks, window, kChunk);
     const std::vector<float> want = logitsAfter(options, all);
     for (size_t back = 1; back < all.size(); ++back) {
       const size_t position = all.size() - back;
       const Loaded loaded = fresh(options);
       ASSERT_EQ(ORIEL_OK, append(loaded, all));
-      const oriel_status status = oriel_session_rewind(loaded.session.get(), position);
+      const oriel_status status = goBackTo(loaded.session.get(), position);
       if (back <= kChunk) {
         EXPECT_EQ(ORIEL_OK, status) << back << " tokens back, window " << window;
       }
       if (status == ORIEL_OK) {
         // Other tokens first: what they leave in the columns must go as well.
         ASSERT_EQ(ORIEL_OK, append(loaded, {7, 8}));
-        ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), position));
+        ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), position));
         ASSERT_EQ(ORIEL_OK, append(loaded, part(all, position, all.size())));
         EXPECT_LT(relativeL2(logitsOf(loaded), want), 1e-3) << back << " tokens back";
       } else {
@@ -100,11 +100,11 @@ TEST_F(ShortConvolutions, rewinding_gives_back_their_columns_or_is_refused) {
 }
 
 TEST_F(ShortConvolutions, rewinding_within_the_first_tokens_gives_back_the_zeros_before_them) {
-  const oriel_options options = windowOptions(kSinks, 20, 8);
+  const Options options = windowOptions(kSinks, 20, 8);
   for (const uint64_t position : {1u, 2u, 3u}) {
     const Loaded loaded = fresh(options);
     ASSERT_EQ(ORIEL_OK, append(loaded, ids(5)));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), position));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), position));
     ASSERT_EQ(ORIEL_OK, append(loaded, {9, 10, 11}));
     std::vector<int32_t> same = part(ids(5), 0, position);
     same.insert(same.end(), {9, 10, 11});
@@ -113,12 +113,12 @@ TEST_F(ShortConvolutions, rewinding_within_the_first_tokens_gives_back_the_zeros
 }
 
 TEST_F(ShortConvolutions, start_from_zeros_after_going_back_to_the_beginning_or_starting_anew) {
-  const oriel_options options = windowOptions(kSinks, 20, 8);
+  const Options options = windowOptions(kSinks, 20, 8);
   const std::vector<float> want = logitsAfter(options, {5, 6, 7});
   Loaded loaded = fresh(options);
   for (const bool rewinds : {true, false}) {
     ASSERT_EQ(ORIEL_OK, append(loaded, ids(50)));
-    ASSERT_EQ(ORIEL_OK, rewinds ? oriel_session_rewind(loaded.session.get(), 0)
+    ASSERT_EQ(ORIEL_OK, rewinds ? goBackTo(loaded.session.get(), 0)
                                 : oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded, {5, 6, 7}));
     EXPECT_EQ(want, logitsOf(loaded)) << (rewinds ? "rewound" : "reset");
@@ -134,7 +134,7 @@ TEST_F(ShortConvolutions, start_from_zeros_after_going_back_to_the_beginning_or_
 // ---- Cancelling ----------------------------------------------------------------------------------
 
 TEST_F(ShortConvolutions, a_reply_that_was_cut_short_leaves_what_its_tokens_left) {
-  const oriel_options options = windowOptions(kSinks, 24, 8);
+  const Options options = windowOptions(kSinks, 24, 8);
   for (const bool greedily : {true, false}) {
     const Loaded loaded = fresh(options);
     ASSERT_EQ(ORIEL_OK, append(loaded, ids(40)));
@@ -150,10 +150,10 @@ TEST_F(ShortConvolutions, a_reply_that_was_cut_short_leaves_what_its_tokens_left
       }
       return 0;
     };
-    oriel_generate_options endless = greedyOptions(0);
+    ReplyOptions endless = greedyOptions(0);
     endless.greedy = greedily ? 1 : 0;
     endless.seed = 1;
-    endless.ignore_stop = 1;
+    endless.set("ignore_stop", true);
     ASSERT_EQ(ORIEL_ERROR_CANCELLED, oriel_session_generate(loaded.session.get(), &endless,
                                                             cancel_at_three, &reply, nullptr));
     ASSERT_EQ(43u, statsOf(loaded).position);
@@ -166,7 +166,7 @@ TEST_F(ShortConvolutions, a_reply_that_was_cut_short_leaves_what_its_tokens_left
 }
 
 TEST_F(ShortConvolutions, a_cancelled_evaluation_keeps_the_columns_of_the_chunks_before) {
-  const oriel_options options = windowOptions(kSinks, 100, 16);
+  const Options options = windowOptions(kSinks, 100, 16);
   const Loaded loaded = fresh(options);
   const std::vector<int32_t> all = ids(60);
   const auto cancel = [](size_t index, const float*, size_t, void* user) {
@@ -176,8 +176,7 @@ TEST_F(ShortConvolutions, a_cancelled_evaluation_keeps_the_columns_of_the_chunks
     return 0;
   };
   ASSERT_EQ(ORIEL_ERROR_CANCELLED,
-            oriel_session_evaluate(loaded.session.get(), all.data(), all.size(), cancel,
-                                   loaded.session.get()));
+            oriel_session_append(loaded.session.get(), all.data(), all.size(), cancel, loaded.session.get()));
   ASSERT_EQ(16u, statsOf(loaded).position);
   ASSERT_EQ(ORIEL_OK, append(loaded, part(all, 16, 60)));
   EXPECT_LT(relativeL2(logitsOf(loaded), logitsAfter(options, all)), 1e-3);
@@ -195,7 +194,7 @@ TEST_F(ShortConvolutions, a_snapshot_goes_on_to_the_bit) {
        {Case{ORIEL_KV_F16, 1}, Case{ORIEL_KV_F16, 2}, Case{ORIEL_KV_F16, 40},
         Case{ORIEL_KV_F16, 150}, Case{ORIEL_KV_INT8, 150}, Case{ORIEL_KV_INT4, 150}}) {
     SCOPED_TRACE(std::to_string(c.tokens) + " tokens, format " + std::to_string(c.format));
-    const oriel_options options = windowOptions(kSinks, 60, 8, c.format, c.format);
+    const Options options = windowOptions(kSinks, 60, 8, c.format, c.format);
     const Loaded loaded = fresh(options);
     ASSERT_EQ(ORIEL_OK, append(loaded, ids(c.tokens)));
     const std::vector<uint8_t> snapshot = save(loaded);
@@ -211,7 +210,7 @@ TEST_F(ShortConvolutions, a_snapshot_goes_on_to_the_bit) {
 }
 
 TEST_F(ShortConvolutions, a_snapshot_of_an_empty_session_has_zeros_before_it) {
-  const oriel_options options = windowOptions(kSinks, 60, 8);
+  const Options options = windowOptions(kSinks, 60, 8);
   const Loaded loaded = fresh(options);
   const std::vector<uint8_t> empty = save(loaded);
   ASSERT_EQ(ORIEL_OK, append(loaded, ids(40)));
@@ -229,7 +228,7 @@ TEST_F(ShortConvolutions, a_snapshot_says_nothing_of_what_was_taken_back) {
     ASSERT_EQ(ORIEL_OK, append(loaded, ids(16)));
     ASSERT_EQ(ORIEL_OK, append(loaded, ids(96)));
     ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(5, id)));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 112));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 112));
     ASSERT_EQ(ORIEL_OK, append(loaded, {7}));
     snapshots.push_back(save(loaded));
   }
@@ -243,7 +242,7 @@ TEST_F(ShortConvolutions, a_snapshot_says_nothing_of_what_was_taken_back) {
 }
 
 TEST_F(ShortConvolutions, after_a_snapshot_it_goes_back_as_far_as_before) {
-  const oriel_options options = windowOptions(kSinks, 24, 8);
+  const Options options = windowOptions(kSinks, 24, 8);
   const std::vector<int32_t> all = ids(100);
   const Loaded loaded = fresh(options);
   ASSERT_EQ(ORIEL_OK, append(loaded, all));
@@ -251,7 +250,7 @@ TEST_F(ShortConvolutions, after_a_snapshot_it_goes_back_as_far_as_before) {
   const std::vector<float> want = logitsOf(loaded);
   for (uint64_t back = 1; back <= 8; ++back) {
     ASSERT_EQ(ORIEL_OK, restore(loaded, snapshot));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 100 - back)) << back;
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 100 - back)) << back;
     ASSERT_EQ(ORIEL_OK, append(loaded, part(all, 100 - back, 100)));
     EXPECT_LT(relativeL2(logitsOf(loaded), want), 1e-3) << back;
   }
@@ -293,18 +292,15 @@ void expectTurnsOfTheDefinition(RandomLlama model) {
     ASSERT_EQ(ORIEL_OK, oriel_session_get_tokens(loaded.session.get(), read, tokens.data(),
                                                  tokens.size(), &needed));
     ASSERT_EQ(tokens.size(), needed);
-    std::vector<uint64_t> starts(static_cast<size_t>(turn + 1));
-    ASSERT_EQ(ORIEL_OK,
-              oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(), &needed));
+    const std::vector<uint64_t> starts = describe(loaded)["turns"];
     std::vector<double> want;
     for (const int32_t id : tokens) {
       ++read;
       want = reference.step(id, kSinks, read - firstVisible(starts, read, kWindow));
     }
     EXPECT_LT(relativeL2(logitsOf(loaded), want), 2.5e-3) << "turn " << turn;
-    oriel_view view = {};
-    view.struct_size = sizeof(view);
-    ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+    oriel_stats view = ORIEL_INIT(oriel_stats);
+    ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
     EXPECT_EQ(position <= kSinks + kWindow ? kSinks : firstVisible(starts, position, kWindow),
               view.first_visible);
     evictions += std::count(starts.begin() + 1, starts.end(), view.first_visible) != 0 ? 1 : 0;

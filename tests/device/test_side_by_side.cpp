@@ -16,9 +16,8 @@ const char* const kSchema =
         "age": {"type": "integer", "minimum": 0, "maximum": 150}}, "required": ["name", "age"],
         "additionalProperties": false})";
 
-oriel_generate_options sampled(uint64_t seed, uint32_t tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
+ReplyOptions sampled(uint64_t seed, uint32_t tokens) {
+  ReplyOptions options;
   options.temperature = 1.2f;
   options.seed = seed;
   options.max_tokens = tokens;
@@ -38,23 +37,22 @@ std::vector<Part> differentParts(size_t count) {
       case 1:
         part.options.stop = stops;
         part.options.stop_count = 2;
-        part.options.min_tokens = 12;
+        part.options.set("min_tokens", 12);
         break;
       case 2:
-        part.options.json_schema = kSchema;
-        part.options.json_schema_bytes = std::string(kSchema).size();
+        part.options.schema = kSchema;
         break;
       case 3:
-        part.options.top_k = UINT32_MAX;  // all logits are read
-        part.options.top_p = 1;
-        part.options.min_p = -1;
+        part.options.set("top_k", 0);  // all logits are read
+        part.options.set("top_p", 1);
+        part.options.set("min_p", 0);
         part.window = 48;
         break;
       case 4:
         part.message.clear();
         part.prompt = someIds(37 + i, 500);
-        part.options.ignore_stop = 1;
-        part.options.logprobs = 1;
+        part.options.set("ignore_stop", true);
+        part.options.set("top_logprobs", 0);
         break;
       default:
         break;
@@ -63,19 +61,18 @@ std::vector<Part> differentParts(size_t count) {
   return parts;
 }
 
-oriel_options severalOptions(uint32_t sessions, uint32_t window = 96, uint32_t chunk = 16) {
-  oriel_options options = sessionOptions(nullptr, window, chunk);
+Options severalOptions(uint32_t sessions, uint32_t window = 96, uint32_t chunk = 16) {
+  Options options = sessionOptions(nullptr, window, chunk);
   options.sessions = sessions;
   return options;
 }
 
 TEST(SideBySide, each_says_what_it_says_alone) {
   constexpr uint32_t kSessions = 6;
-  oriel_options options = severalOptions(kSessions);
+  Options options = severalOptions(kSessions);
   const uint32_t windows[kSessions] = {0, 0, 0, 48, 0, 0};
-  options.session_windows = windows;
-  options.session_window_count = kSessions;
-  options.constraints = 1;
+  options.set("session_windows", listText(windows));
+  options.set("constraints", true);
   const Sessions sessions(kTrained, options, differentParts(kSessions));
   ASSERT_TRUE(sessions.model());
   const std::vector<Outcome> alone = sessions.oneAfterTheOther();
@@ -109,7 +106,7 @@ TEST(SideBySide, more_sessions_than_a_step_takes) {
 }
 
 std::vector<FamilyParam> families() {
-  return targetDevice() == ORIEL_DEVICE_VULKAN ? familyParams({"lfm2", "qwen35"}) : familyParams();
+  return onVulkan() ? familyParams({"lfm2", "qwen35"}) : familyParams();
 }
 
 class SideBySideFamilies : public testing::TestWithParam<FamilyParam> {};
@@ -121,7 +118,7 @@ TEST_P(SideBySideFamilies, each_says_what_it_says_alone) {
   for (uint32_t i = 0; i < kSessions; ++i) {
     parts[i].prompt = someIds(20 + 9 * i, static_cast<int32_t>(GetParam()->model.n_vocab));
     parts[i].options = i % 2 == 0 ? greedyOptions(24 + i) : sampled(i, 20 + i);
-    parts[i].options.ignore_stop = 1;
+    parts[i].options.set("ignore_stop", true);
     parts[i].options.seed = 1 + i;
   }
   const Sessions sessions(file.path(), severalOptions(kSessions, 40, 8), parts);
@@ -174,7 +171,7 @@ class CountingExecutor final : public ForwardingExecutor {
 /// The same sessions, on an executor that is watched.
 class Watched {
  public:
-  Watched(const oriel_options& options, uint32_t count) {
+  Watched(const Options& options, uint32_t count) {
     oriel_model* model = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
     model_.reset(model);
@@ -205,8 +202,8 @@ class Watched {
 
 oriel_status generateOn(oriel_session* session, uint32_t tokens, oriel_token_fn on_token = nullptr,
                         void* user = nullptr) {
-  oriel_generate_options options = greedyOptions(tokens);
-  options.ignore_stop = 1;
+  ReplyOptions options = greedyOptions(tokens);
+  options.set("ignore_stop", true);
   return oriel_session_generate(session, &options, on_token, user, nullptr);
 }
 
@@ -223,11 +220,11 @@ void onThreads(const std::vector<std::function<void()>>& acts) {
 TEST(SideBySide, tokens_of_one_call_are_computed_in_one_step) {
   Watched watched(severalOptions(4), 4);
   std::vector<oriel_reply> replies(4);
-  oriel_generate_options options = greedyOptions(20);
-  options.ignore_stop = 1;
+  ReplyOptions options = greedyOptions(20);
+  options.set("ignore_stop", true);
   const std::vector<int32_t> ids = someIds(20, 500);
   for (size_t i = 0; i < replies.size(); ++i) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size(), nullptr, nullptr));
     replies[i].struct_size = sizeof(oriel_reply);
     replies[i].session = watched.sessions[i].get();
     replies[i].options = &options;
@@ -239,7 +236,7 @@ TEST(SideBySide, tokens_of_one_call_are_computed_in_one_step) {
   EXPECT_EQ(0u, watched.executor->singles);
   // Two end sooner, the last one goes on alone.
   watched.executor->batches = 0;
-  oriel_generate_options shorter = options;
+  ReplyOptions shorter = options;
   shorter.max_tokens = 5;
   replies[1].options = replies[2].options = replies[3].options = &shorter;
   ASSERT_EQ(ORIEL_OK, oriel_reply_many(replies.data(), replies.size()));
@@ -253,7 +250,7 @@ TEST(SideBySide, threads_meet) {
   Watched watched(severalOptions(2), 2);
   const std::vector<int32_t> ids = someIds(20, 500);
   for (const SessionPtr& session : watched.sessions) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
   }
   watched.executor->singles = 0;
   onThreads({[&] { EXPECT_EQ(ORIEL_OK, generateOn(watched.sessions[0].get(), kTokens)); },
@@ -266,7 +263,7 @@ TEST(SideBySide, threads_meet) {
 TEST(SideBySide, a_long_prompt_holds_nobody_up) {
   Watched watched(severalOptions(2, 96, 8), 2);
   const std::vector<int32_t> ids = someIds(8, 500);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[0].get(), ids.data(), ids.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[0].get(), ids.data(), ids.size(), nullptr, nullptr));
   std::atomic<bool> reads{true};
   std::atomic<uint32_t> tokens{0};
   const auto count = [](const oriel_token_event*, void* user) -> int {
@@ -280,8 +277,7 @@ TEST(SideBySide, a_long_prompt_holds_nobody_up) {
                }
                const std::vector<int32_t> prompt = someIds(1600, 500);  // 200 batches
                before = tokens.load();
-               EXPECT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[1].get(), prompt.data(),
-                                                        prompt.size()));
+               EXPECT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[1].get(), prompt.data(), prompt.size(), nullptr, nullptr));
                after = tokens.load();
                reads = false;
              },
@@ -336,10 +332,10 @@ TEST(SideBySide, a_lost_device_is_lost_for_all) {
     Watched watched(severalOptions(kSessions), kSessions);
     const std::vector<int32_t> ids = someIds(20, 500);
     std::vector<oriel_reply> replies(kSessions);
-    oriel_generate_options options = greedyOptions(0);
-    options.ignore_stop = 1;
+    ReplyOptions options = greedyOptions(0);
+    options.set("ignore_stop", true);
     for (size_t i = 0; i < kSessions; ++i) {
-      ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size()));
+      ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size(), nullptr, nullptr));
       replies[i].struct_size = sizeof(oriel_reply);
       replies[i].session = watched.sessions[i].get();
       replies[i].options = &options;
@@ -378,7 +374,7 @@ TEST(SideBySide, rows_of_an_evaluation_stay_what_they_are_while_others_go_on) {
     std::vector<std::vector<float>> rows;
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(sessions[0]));
     EXPECT_EQ(ORIEL_OK,
-              oriel_session_evaluate(sessions[0], ids.data(), ids.size(), keepRow, &rows));
+              oriel_session_append(sessions[0], ids.data(), ids.size(), keepRow, &rows));
     return rows;
   };
   const std::vector<std::vector<float>> alone = evaluate();
@@ -414,13 +410,12 @@ TEST(SideBySide, a_callback_may_use_another_session) {
   Watched watched(severalOptions(2), 2);
   const std::vector<int32_t> ids = someIds(20, 500);
   for (const SessionPtr& session : watched.sessions) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
   }
   Calling calling = {watched.sessions[1].get()};
   EXPECT_EQ(ORIEL_OK, generateOn(watched.sessions[0].get(), 6, Calling::onToken, &calling));
   EXPECT_EQ(6u, calling.calls);
-  EXPECT_EQ(ORIEL_OK, oriel_session_evaluate(watched.sessions[0].get(), ids.data(), 5,
-                                             Calling::onLogits, &calling));
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[0].get(), ids.data(), 5, Calling::onLogits, &calling));
   EXPECT_EQ(11u, calling.calls);
 }
 
@@ -433,7 +428,7 @@ TEST(SideBySide, many_replies_are_refused_as_a_whole) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_reply_many(nullptr, 1));
   oriel_reply replies[2] = {};
   replies[0].struct_size = replies[1].struct_size = sizeof(oriel_reply);
-  const oriel_generate_options few = greedyOptions(4);  // of its own accord it may not end
+  const ReplyOptions few = greedyOptions(4);  // of its own accord it may not end
   replies[0].options = replies[1].options = &few;
   replies[0].session = replies[1].session = sessions[0];
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_reply_many(replies, 2)) << "one session twice";
@@ -522,7 +517,7 @@ TEST(SideBySide, of_replies_that_rest_any_can_be_cancelled) {
   std::vector<Part> parts(2, differentParts(1)[0]);
   for (Part& part : parts) {
     part.options.max_tokens = 0;
-    part.options.ignore_stop = 1;
+    part.options.set("ignore_stop", true);
   }
   const Sessions sessions(kTrained, severalOptions(2), parts);
   ASSERT_TRUE(sessions.model());

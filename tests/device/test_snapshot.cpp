@@ -10,7 +10,7 @@
 #include <random>
 
 #include "exec/snapshot_format.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/api.h"
 #include "support/files.h"
 #include "support/forged_snapshots.h"
@@ -25,30 +25,29 @@ const char* const kOther = ORIEL_TEST_DATA "/models/llama-mha.gguf";
 
 using Bytes = std::vector<uint8_t>;
 
-oriel_options snapshotOptions(CapturedLog* log, uint32_t window = 200,
+Options snapshotOptions(CapturedLog* log, uint32_t window = 200,
                               oriel_kv_format format = ORIEL_KV_F16) {
-  oriel_options options = makeOptions(log);
+  Options options = makeOptions(log);
   options.memory_bytes = 64u << 20;
   options.window_tokens = window;
-  options.chunk_tokens = 16;
-  options.k_format = format;
-  options.v_format = format;
+  options.set("prefill_batch", 16);
+  setFormats(&options, format);
   return options;
 }
 
 Bytes save(const Loaded& loaded) {
   size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-            oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
+            oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed));
   Bytes bytes(needed);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
   EXPECT_EQ(bytes.size(), needed);
   return bytes;
 }
 
 oriel_status restore(const Loaded& loaded, const Bytes& bytes) {
-  return oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size());
+  return oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr);
 }
 
 /// Ids below `vocabulary`, always the same ones.
@@ -62,7 +61,7 @@ std::vector<int32_t> someIds(size_t count, int32_t vocabulary, uint32_t seed = 1
 }
 
 /// Saves at token 700 and lets a freshly loaded model go on.
-void expectToGoOn(const char* path, const oriel_options& options, const CapturedLog& log) {
+void expectToGoOn(const char* path, const Options& options, const CapturedLog& log) {
   Bytes snapshot;
   std::vector<int32_t> expected;
   std::vector<float> expected_logits;
@@ -88,8 +87,8 @@ void expectToGoOn(const char* path, const oriel_options& options, const Captured
 
 TEST(Snapshot, a_fresh_model_goes_on_to_the_bit_from_token_700) {
   CapturedLog log;
-  oriel_options options = snapshotOptions(&log);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options = snapshotOptions(&log);
+  options.device = "cpu";
   expectToGoOn(kTrained, options, log);
 }
 
@@ -117,11 +116,11 @@ INSTANTIATE_TEST_SUITE_P(Snapshot, SnapshotFormats,
 // Going back into the sinks leaves the whole ring to tokens that come a second time.
 TEST(Snapshot, holds_what_was_said_after_going_back_to_the_sinks) {
   CapturedLog log;
-  const oriel_options options = snapshotOptions(&log, 24);
+  const Options options = snapshotOptions(&log, 24);
   for (const size_t again : {10u, 30u, 60u}) {  // less than the ring, into its wrap, past it
     const Loaded loaded = load(kSmall, options);
     mustAppend(loaded, someIds(300, 200));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 2));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 2));
     mustAppend(loaded, someIds(again, 200, 2));
     const Bytes snapshot = save(loaded);
     const Loaded fresh = load(kSmall, options);
@@ -141,7 +140,7 @@ TEST(Snapshot, says_nothing_of_what_was_taken_back) {
     mustAppend(loaded, someIds(16, 200));  // in the same chunks both times
     mustAppend(loaded, someIds(96, 200));
     mustAppend(loaded, someIds(5, 200, seed));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 112));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 112));
     mustAppend(loaded, {7});
     snapshots.push_back(save(loaded));
   }
@@ -159,7 +158,7 @@ TEST(Snapshot, through_a_file_it_is_the_same) {
   const Loaded loaded = load(kSmall, snapshotOptions(&log));
   ASSERT_TRUE(loaded.session);
   mustAppend(loaded, someIds(50, 200));
-  ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
   // But for when it was saved, which only files say, and sums.
   Bytes file = readBytes(path);
   ASSERT_GE(file.size(), sizeof(SnapshotHeader));
@@ -171,26 +170,26 @@ TEST(Snapshot, through_a_file_it_is_the_same) {
   EXPECT_EQ(save(loaded), file);
   const std::vector<int32_t> expected = greedy(loaded, 40);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore_file(loaded.session.get(), path.c_str()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr));
   EXPECT_EQ(expected, greedy(loaded, 40));
   EXPECT_EQ("", log.errors());
 
   EXPECT_EQ(ORIEL_ERROR_IO,
-            oriel_session_restore_file(loaded.session.get(), (path + ".is-not-there").c_str()));
+            oriel_session_restore(loaded.session.get(), (path + ".is-not-there").c_str(), 0, nullptr));
   EXPECT_EQ(ORIEL_ERROR_IO,
-            oriel_session_save_file(loaded.session.get(), (path + "/is-no-folder").c_str()));
+            oriel_session_save(loaded.session.get(), (path + "/is-no-folder").c_str(), 0));
   std::remove(path.c_str());
 }
 
 TEST(Snapshot, a_conversation_goes_on_with_its_turns) {
   CapturedLog log;
-  const oriel_options options = snapshotOptions(&log, 64);
+  const Options options = snapshotOptions(&log, 64);
   const Loaded loaded = load(kSmall, options);
   ASSERT_TRUE(loaded.session);
   for (const char* text : {"One", "Two", "Three", "Four", "Five", "Six"}) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
   }
-  const oriel_generate_options few = greedyOptions(5);
+  const ReplyOptions few = greedyOptions(5);
   ASSERT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), &few, nullptr, nullptr, nullptr));
   const Bytes snapshot = save(loaded);
   const Loaded other = load(kSmall, options);
@@ -244,7 +243,7 @@ TEST(Snapshot, a_buffer_that_is_too_small_is_not_written) {
   Bytes bytes(save(loaded).size() - 1, 0x5a);
   size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
   EXPECT_EQ(bytes.size() + 1, needed);
   EXPECT_EQ(Bytes(bytes.size(), 0x5a), bytes);
 }
@@ -254,7 +253,7 @@ TEST(Snapshot, a_buffer_that_is_too_small_is_not_written) {
 /// A session that must stay as it is, whatever it is given.
 class Guarded {
  public:
-  Guarded(const char* model, const oriel_options& options) : loaded_(load(model, options)) {
+  Guarded(const char* model, const Options& options) : loaded_(load(model, options)) {
     mustAppend(loaded_, someIds(21, 200));
     before_ = save(loaded_);
   }
@@ -339,8 +338,7 @@ TEST(Snapshot, of_another_model_is_refused_and_of_another_cache_where_it_must_be
   const auto refuses = [&](const Bytes& bytes, const std::vector<std::string>& words) {
     log.clear();
     EXPECT_EQ(ORIEL_ERROR_FORMAT,
-              oriel_session_restore_as(loaded.session.get(), bytes.data(), bytes.size(),
-                                       ORIEL_RESTORE_EXACT, nullptr));
+              oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), ORIEL_RESTORE_EXACT, nullptr));
     EXPECT_EQ(1u, log.lines.size());
     for (const std::string& word : words) {
       EXPECT_TRUE(log.says(word)) << word << " in: " << log.errors();
@@ -354,13 +352,13 @@ TEST(Snapshot, of_another_model_is_refused_and_of_another_cache_where_it_must_be
   refuses(Guarded(kSmall, snapshotOptions(&log, 199)).saved(),
           {"window of 199 tokens", "window of 200 tokens", "ask for the same"});
   refuses(Guarded(kSmall, snapshotOptions(&log, 200, ORIEL_KV_INT8)).saved(), {"K8V8", "f16"});
-  oriel_options other = snapshotOptions(&log);
-  other.sink_tokens = 5;
+  Options other = snapshotOptions(&log);
+  other.set("sinks", 5);
   refuses(Guarded(kSmall, other).saved(), {"5 sinks", "4 sinks"});
   other = snapshotOptions(&log);
-  other.chunk_tokens = 8;
+  other.set("prefill_batch", 8);
   refuses(Guarded(kSmall, other).saved(), {"batches of 8", "batches of 16"});
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_restore(nullptr, "", 0));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_snapshot_restore(nullptr, "", 0, 0, nullptr));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ namespace {
 void expectNotRestored(const Loaded& loaded, CapturedLog* log, const std::string& path,
                        oriel_status status, const char* word) {
   log->clear();
-  EXPECT_EQ(status, oriel_session_restore_file(loaded.session.get(), path.c_str()));
+  EXPECT_EQ(status, oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr));
   EXPECT_TRUE(log->says(word)) << log->errors();
   EXPECT_TRUE(log->says(path)) << "the file has no name in: " << log->errors();
   EXPECT_EQ(std::string::npos, log->errors().find('\n'));
@@ -37,7 +37,7 @@ TEST(SnapshotFile, in_a_file_that_is_none_is_refused_by_name) {
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(50, 200)));
   std::remove(path.c_str());
   expectNotRestored(loaded, &log, path, ORIEL_ERROR_IO, "not there");
-  ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
   const std::vector<uint8_t> whole = readBytes(path);
   const auto write = [&](const std::vector<uint8_t>& bytes) {
     std::ofstream(path, std::ios::binary)
@@ -56,7 +56,7 @@ TEST(SnapshotFile, in_a_file_that_is_none_is_refused_by_name) {
   expectNotRestored(loaded, &log, path, ORIEL_ERROR_FORMAT, "damaged");
   write(whole);
   log.clear();
-  EXPECT_EQ(ORIEL_OK, oriel_session_restore_file(loaded.session.get(), path.c_str()));
+  EXPECT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr));
   EXPECT_EQ("", log.errors());
   std::remove(path.c_str());
 }
@@ -68,7 +68,7 @@ TEST(SnapshotFile, that_is_cut_off_while_it_is_restored_is_refused) {
   const Loaded loaded = load(kRandom, cpuOptions(&log));
   ASSERT_TRUE(loaded.session);
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(100, 200)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
   const std::vector<uint8_t> whole = readBytes(path);
   std::atomic<bool> ends{false};
   std::thread changing([&] {
@@ -81,14 +81,14 @@ TEST(SnapshotFile, that_is_cut_off_while_it_is_restored_is_refused) {
   int restored = 0;
   int refused = 0;
   for (int i = 0; i < 300; ++i) {
-    const oriel_status status = oriel_session_restore_file(loaded.session.get(), path.c_str());
+    const oriel_status status = oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr);
     restored += status == ORIEL_OK ? 1 : 0;
     refused += status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ? 1 : 0;
   }
   ends = true;
   changing.join();
   EXPECT_EQ(300, restored + refused);
-  EXPECT_EQ(ORIEL_OK, oriel_session_restore_file(loaded.session.get(), path.c_str()));
+  EXPECT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr));
   std::remove(path.c_str());
 }
 
@@ -101,7 +101,7 @@ TEST(SnapshotFile, replaces_no_other_file) {
   const auto saveOver = [&](const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
     log.clear();
-    return oriel_session_save_file(loaded.session.get(), path.c_str());
+    return oriel_session_save(loaded.session.get(), path.c_str(), 0);
   };
   for (const std::string text : {"a letter to a friend", "x", "ORIELSN", "GGUF"}) {
     EXPECT_EQ(ORIEL_ERROR_IO, saveOver(text));
@@ -111,8 +111,8 @@ TEST(SnapshotFile, replaces_no_other_file) {
   }
   EXPECT_EQ(ORIEL_OK, saveOver(""));  // as apps make one for a file to be
   EXPECT_EQ(ORIEL_OK, saveOver("ORIELSNP of another version"));
-  EXPECT_EQ(ORIEL_OK, oriel_session_restore_file(loaded.session.get(), path.c_str()));
-  EXPECT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
+  EXPECT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr));
+  EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
   std::remove(path.c_str());
 }
 
@@ -125,7 +125,7 @@ TEST(SnapshotFile, is_its_owners_alone_and_stays_so) {
   std::remove(path.c_str());
   const mode_t before = ::umask(0);
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
     struct stat info = {};
     EXPECT_EQ(0, ::stat(path.c_str(), &info));
     EXPECT_EQ(0600u, info.st_mode & 0777u);
@@ -142,7 +142,7 @@ TEST(SnapshotFile, is_in_no_folder_that_was_not_there) {
   ASSERT_TRUE(loaded.session);
   const std::string folder = testing::TempDir() + "oriel-no-such-folder";
   EXPECT_EQ(ORIEL_ERROR_IO,
-            oriel_session_save_file(loaded.session.get(), (folder + "/kept").c_str()));
+            oriel_session_save(loaded.session.get(), (folder + "/kept").c_str(), 0));
   EXPECT_TRUE(log.says("its folder is not there") && log.says(folder)) << log.errors();
   EXPECT_FALSE(fileExists(folder));
 }
@@ -151,7 +151,7 @@ TEST(SnapshotFile, is_in_no_folder_that_was_not_there) {
 TEST(SnapshotFile, borrows_memory_only_for_what_begins_as_one) {
   CapturedLog log;
   const std::string path = testing::TempDir() + "oriel-snapshot-large.bin";
-  oriel_options options = cpuOptions(&log);
+  Options options = cpuOptions(&log);
   static size_t largest;
   static const oriel_allocator counting = {
       [](size_t bytes, void*) -> void* {
@@ -167,11 +167,11 @@ TEST(SnapshotFile, borrows_memory_only_for_what_begins_as_one) {
   largest = 0;
   expectNotRestored(loaded, &log, path, ORIEL_ERROR_FORMAT, "not a session snapshot");
   EXPECT_EQ(0u, largest);
-  ASSERT_EQ(ORIEL_ERROR_IO, oriel_session_save_file(loaded.session.get(), path.c_str()));
+  ASSERT_EQ(ORIEL_ERROR_IO, oriel_session_save(loaded.session.get(), path.c_str(), 0));
   std::remove(path.c_str());
-  ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
   largest = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore_file(loaded.session.get(), path.c_str()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr));
   EXPECT_GE(largest, readBytes(path).size()) << "not with the app's allocator";
   std::remove(path.c_str());
 }

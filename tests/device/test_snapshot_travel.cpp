@@ -7,7 +7,7 @@
 #include <random>
 
 #include "exec/snapshot_format.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/distances.h"
 #include "support/files.h"
 #include "support/forged_snapshots.h"
@@ -29,44 +29,29 @@ struct Layout {
 };
 
 // What is carried over is the host's work, whatever the device: most of it is tried on the CPU.
-oriel_options optionsOf(const Layout& layout, CapturedLog* log) {
-  oriel_options options = cpuOptions(log, layout.window, layout.chunk);
-  options.k_format = layout.k;
-  options.v_format = layout.v;
-  options.sink_tokens = layout.sinks == 0 ? UINT32_MAX : layout.sinks;
+Options optionsOf(const Layout& layout, CapturedLog* log) {
+  Options options = cpuOptions(log, layout.window, layout.chunk);
+  setFormats(&options, layout.k, layout.v);
+  options.set("sinks", layout.sinks);
   return options;
 }
 
 Bytes save(const Loaded& loaded) {
   size_t needed = 0;
-  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
   Bytes bytes(needed);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
   return bytes;
 }
 
 oriel_restored restored(const Loaded& loaded, const Bytes& bytes, uint32_t flags = 0) {
-  oriel_restored result = {};
-  result.struct_size = sizeof(result);
-  EXPECT_EQ(ORIEL_OK, oriel_session_restore_as(loaded.session.get(), bytes.data(), bytes.size(),
-                                               flags, &result));
+  oriel_restored result = ORIEL_INIT(oriel_restored);
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), flags, &result));
   return result;
 }
 
-oriel_view viewOf(const Loaded& loaded) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
-  return view;
-}
-
-oriel_snapshot_info inspected(const Bytes& bytes) {
-  oriel_snapshot_info info = {};
-  info.struct_size = sizeof(info);
-  EXPECT_EQ(ORIEL_OK, oriel_snapshot_inspect(bytes.data(), bytes.size(), nullptr, nullptr, &info));
-  return info;
-}
+Json inspected(const Bytes& bytes) { return describeSnapshot(bytes.data(), bytes.size()); }
 
 /// A conversation in the words that the model was trained on, of so many tokens at least, and what follows.
 struct Talk {
@@ -110,7 +95,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   const Talk talk = talkOf(unbroken, 700, 200);
   ASSERT_EQ(ORIEL_OK, append(unbroken, talk.before));
   const Bytes snapshot = save(unbroken);
-  const oriel_view before = viewOf(unbroken);
+  const oriel_stats before = statsOf(unbroken);
   const Loaded wider = at(twice);
   ASSERT_EQ(ORIEL_OK, append(wider, someIds(333, 200)));  // what was there before must not matter
   const oriel_restored result = restored(wider, snapshot);
@@ -119,7 +104,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   EXPECT_EQ(0u, result.tokens_dropped);
   EXPECT_EQ(inspected(snapshot).tokens_held, result.tokens_held);
   EXPECT_EQ(logitsOf(unbroken), logitsOf(wider)) << "of the last token";
-  const oriel_view after = viewOf(wider);
+  const oriel_stats after = statsOf(wider);
   EXPECT_EQ(before.position, after.position);
   EXPECT_EQ(before.first_visible, after.first_visible) << "as the unbroken one";
   // A few tokens: nearly all of what either sees is the same.
@@ -128,7 +113,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   EXPECT_LT(kl, 0.01);
   // Nothing goes until the wider window is full.
   ASSERT_EQ(ORIEL_OK, append(wider, {talk.after.begin() + 8, talk.after.begin() + 150}));
-  EXPECT_EQ(before.first_visible, viewOf(wider).first_visible);
+  EXPECT_EQ(before.first_visible, statsOf(wider).first_visible);
   EXPECT_EQ(350u, statsOf(wider).window_used - 4u);
 }
 
@@ -145,12 +130,12 @@ TEST_F(SnapshotTravel, k8v4_into_half_the_window_goes_on_as_one_that_always_had_
     const Loaded narrower = at(half);
     const oriel_restored result = restored(narrower, snapshot);
     EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
-    EXPECT_EQ(inspected(snapshot).tokens_held, result.tokens_held + result.tokens_dropped);
+    EXPECT_EQ(inspected(snapshot)["tokens_held"], result.tokens_held + result.tokens_dropped);
     EXPECT_EQ(std::min<uint64_t>(tokens, 4 + 200 + 15), result.tokens_held);
     const Loaded always = at(half);
     ASSERT_EQ(ORIEL_OK, append(always, talk.before));
-    EXPECT_EQ(viewOf(always).first_visible, viewOf(narrower).first_visible);
-    EXPECT_EQ(viewOf(always).first_stored, viewOf(narrower).first_stored);
+    EXPECT_EQ(statsOf(always).first_visible, statsOf(narrower).first_visible);
+    EXPECT_EQ(statsOf(always).first_stored, statsOf(narrower).first_stored);
     const double kl = divergence(always, narrower, talk.after);
     EXPECT_LT(kl, 0.01);
     const std::vector<int32_t> reply = greedy(narrower, 20);
@@ -188,7 +173,7 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
     EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
     EXPECT_EQ(1u, result.rounded);
     EXPECT_EQ(0u, result.tokens_dropped);
-    EXPECT_EQ(viewOf(unbroken).first_visible, viewOf(other).first_visible);
+    EXPECT_EQ(statsOf(unbroken).first_visible, statsOf(other).first_visible);
     const double kl = divergence(unbroken, other, talk.after);
     EXPECT_LT(kl, way.most);
     RecordProperty("kl", std::to_string(kl));
@@ -199,7 +184,7 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
 TEST_F(SnapshotTravel, on_this_device_as_on_any) {
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8, int4 = ORIEL_KV_INT4;
   const auto here = [&](const Layout& layout) {
-    oriel_options options = optionsOf(layout, &log_);
+    Options options = optionsOf(layout, &log_);
     options.device = targetDevice();
     return load(kTrained, options);
   };
@@ -267,10 +252,10 @@ TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
       EXPECT_EQ(0u, result.tokens_dropped);
       const Loaded always = at(to);
       ASSERT_EQ(ORIEL_OK, append(always, talk.before));
-      EXPECT_EQ(viewOf(always).first_visible, viewOf(other).first_visible);
+      EXPECT_EQ(statsOf(always).first_visible, statsOf(other).first_visible);
       EXPECT_LT(divergence(always, other, talk.after), 0.001);
       // And back to the beginning: everything is there.
-      ASSERT_EQ(ORIEL_OK, oriel_session_rewind(other.session.get(), 0));
+      ASSERT_EQ(ORIEL_OK, goBackTo(other.session.get(), 0));
     }
   }
 }
@@ -292,9 +277,9 @@ TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
     ASSERT_EQ(ORIEL_OK, append(other, someIds(900, 200)));
     const oriel_restored result = restored(other, snapshot);
     EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
-    EXPECT_EQ(inspected(snapshot).tokens_held, result.tokens_held + result.tokens_dropped);
-    EXPECT_EQ(std::min(sinks, 4u), viewOf(other).sinks_used);
-    EXPECT_EQ(viewOf(saved).first_visible, viewOf(other).first_visible);
+    EXPECT_EQ(inspected(snapshot)["tokens_held"], result.tokens_held + result.tokens_dropped);
+    EXPECT_EQ(std::min(sinks, 4u), statsOf(other).sinks_used);
+    EXPECT_EQ(statsOf(saved).first_visible, statsOf(other).first_visible);
     const Bytes again = save(other);
     if (sinks >= 4) {
       EXPECT_EQ(0u, result.tokens_dropped);
@@ -309,10 +294,10 @@ TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
     EXPECT_EQ(again, save(second));
     (void)restored(other, again);
     EXPECT_EQ(evaluate(other, talk.after), evaluate(second, talk.after));
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(other.session.get(), 0));
+    ASSERT_EQ(ORIEL_OK, goBackTo(other.session.get(), 0));
     const Loaded fresh = at(to);
     EXPECT_EQ(evaluate(fresh, talk.before), evaluate(other, talk.before));
-    EXPECT_EQ(std::min(sinks, 400u), viewOf(other).sinks_used);
+    EXPECT_EQ(std::min(sinks, 400u), statsOf(other).sinks_used);
   }
 }
 
@@ -337,7 +322,7 @@ TEST_F(SnapshotTravel, what_it_carried_it_saves_and_restores_to_the_bit) {
   third.window = 500;
   const Loaded last = at(third);
   (void)restored(last, again);
-  EXPECT_EQ(viewOf(saved).first_visible, viewOf(last).first_visible);
+  EXPECT_EQ(statsOf(saved).first_visible, statsOf(last).first_visible);
 }
 
 // What was not held is not seen, and there is no going back to where it would be.
@@ -355,14 +340,14 @@ TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
     uint64_t least = 400;
     for (uint64_t back = 1; back < 100; ++back) {
       (void)restored(other, snapshot);
-      const oriel_status status = oriel_session_rewind(other.session.get(), 400 - back);
+      const oriel_status status = goBackTo(other.session.get(), 400 - back);
       ASSERT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_CONTEXT);
       least = status == ORIEL_OK ? 400 - back : least;
-      const oriel_status saved_status = oriel_session_rewind(saved.session.get(), 400 - back);
+      const oriel_status saved_status = goBackTo(saved.session.get(), 400 - back);
       EXPECT_TRUE(status != ORIEL_OK || saved_status == ORIEL_OK || to.window < 100)
           << "the saved one could not " << back;
       ASSERT_EQ(ORIEL_OK,
-                oriel_session_restore(saved.session.get(), snapshot.data(), snapshot.size()));
+                oriel_snapshot_restore(saved.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
     }
     EXPECT_LE(least, 400u - 5u) << "a little is always possible";
     // What it goes on with from there is no matter of what lay in the slots before.
@@ -371,12 +356,12 @@ TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
     ASSERT_EQ(ORIEL_OK, append(dirty, someIds(999, 200)));
     (void)restored(dirty, snapshot);
     for (const Loaded* one : {&other, &dirty}) {
-      ASSERT_EQ(ORIEL_OK, oriel_session_rewind(one->session.get(), least));
+      ASSERT_EQ(ORIEL_OK, goBackTo(one->session.get(), least));
     }
     EXPECT_EQ(evaluate(other, talk.after), evaluate(dirty, talk.after));
     // Into the sinks, and on past everything.
     for (const Loaded* one : {&other, &dirty}) {
-      ASSERT_EQ(ORIEL_OK, oriel_session_rewind(one->session.get(), 3));
+      ASSERT_EQ(ORIEL_OK, goBackTo(one->session.get(), 3));
     }
     const Loaded fresh = at(to);
     ASSERT_EQ(ORIEL_OK, append(fresh, {talk.before.begin(), talk.before.begin() + 3}));
@@ -396,9 +381,9 @@ TEST_F(SnapshotTravel, tokens_that_are_gone_are_not_listed) {
   ASSERT_EQ(ORIEL_OK, append(saved, talk.before));
   const Loaded other = at(wide);
   (void)restored(other, save(saved));
-  const uint64_t first = viewOf(other).first_stored;
+  const uint64_t first = statsOf(other).first_stored;
   EXPECT_EQ(400u - 115u, first);
-  EXPECT_EQ(viewOf(saved).first_stored, first);
+  EXPECT_EQ(statsOf(saved).first_stored, first);
   std::vector<int32_t> ids(400);
   size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_get_tokens(other.session.get(), first - 1,
@@ -413,13 +398,16 @@ TEST_F(SnapshotTravel, tokens_that_are_gone_are_not_listed) {
 TEST_F(SnapshotTravel, of_every_family) {
   struct Way {
     Layout from, to;
-    oriel_state_format from_state, to_state;
+    const char* from_state;
+    const char* to_state;
     size_t tokens;  ///< when it is saved
     double
         most;  ///< of a reference that always had the layout it goes to, but for what was rounded
   };
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8;
-  const oriel_state_format s32 = ORIEL_STATE_F32, s16 = ORIEL_STATE_F16, s8 = ORIEL_STATE_INT8;
+  const char* const s32 = "f32";
+  const char* const s16 = "f16";
+  const char* const s8 = "int8";
   const Way ways[] = {
       // Rings of another length that have wrapped.
       {{40, f16, f16, 8}, {40, f16, f16, 5}, s32, s32, 100, 0.002},
@@ -448,9 +436,9 @@ TEST_F(SnapshotTravel, of_every_family) {
       }
       const Way& way = ways[w];
       SCOPED_TRACE(w);
-      const auto open = [&](const Layout& layout, oriel_state_format state) {
-        oriel_options options = optionsOf(layout, &log_);
-        options.state_format = state;
+      const auto open = [&](const Layout& layout, const char* state) {
+        Options options = optionsOf(layout, &log_);
+        options.set("state", state);
         return load(file.path(), options);
       };
       const Loaded saved = open(way.from, way.from_state);
@@ -478,59 +466,57 @@ TEST_F(SnapshotTravel, of_every_family) {
 // ---- What a snapshot says of itself --------------------------------------------------------------
 
 TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
-  oriel_options options = optionsOf({150, ORIEL_KV_INT8, ORIEL_KV_INT4, 16}, &log_);
-  options.transcript_bytes = 4096;
+  Options options = optionsOf({150, ORIEL_KV_INT8, ORIEL_KV_INT4, 16}, &log_);
+  options.set("transcript", 4096);
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(5)).status);
   const Bytes bytes = save(loaded);
-  const oriel_snapshot_info info = inspected(bytes);
-  EXPECT_EQ(kSnapshotVersion, info.version);
-  EXPECT_EQ(1u, info.readable);
-  oriel_model_info model = {};
-  model.struct_size = sizeof(model);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_info(loaded.model.get(), &model));
-  EXPECT_STREQ(model.name, info.model);
-  EXPECT_STREQ(model.architecture, info.architecture);
-  EXPECT_STREQ(model.chat_template, info.chat_template);
-  EXPECT_NE(0u, info.model_hash);
-  EXPECT_EQ(bytes.size(), info.bytes);
-  EXPECT_EQ(statsOf(loaded).position, info.position);
-  EXPECT_EQ(statsOf(loaded).position, info.tokens_held);
-  EXPECT_EQ(1u, info.turns);
-  EXPECT_EQ(2u, info.messages);
-  EXPECT_EQ(150u, info.window_tokens);
-  EXPECT_EQ(4u, info.sink_tokens);
-  EXPECT_EQ(16u, info.chunk_tokens);
-  EXPECT_EQ(ORIEL_KV_INT8, info.k_format);
-  EXPECT_EQ(ORIEL_KV_INT4, info.v_format);
-  EXPECT_EQ(0, info.saved_at) << "only files say when";
+  Json info = inspected(bytes);
+  EXPECT_EQ(kSnapshotVersion, info["version"]);
+  EXPECT_EQ(true, info["readable"]);
+  Json model = describe(loaded.model);
+  EXPECT_EQ(model["name"], info["model"]);
+  EXPECT_EQ(model["architecture"], info["architecture"]);
+  EXPECT_EQ(model["chat_template"], info["chat_template"]);
+  EXPECT_EQ(16u, info["model_hash"].get<std::string>().size());
+  EXPECT_EQ(bytes.size(), info["bytes"]);
+  EXPECT_EQ(statsOf(loaded).position, info["position"]);
+  EXPECT_EQ(statsOf(loaded).position, info["tokens_held"]);
+  EXPECT_EQ(1u, info["turns"]);
+  EXPECT_EQ(2u, info["messages"]);
+  EXPECT_EQ(150u, info["window_tokens"]);
+  EXPECT_EQ(4u, info["sink_tokens"]);
+  EXPECT_EQ(16u, info["chunk_tokens"]);
+  EXPECT_EQ("int8", info["k_format"]);
+  EXPECT_EQ("int4", info["v_format"]);
+  EXPECT_TRUE(info["saved_at"].is_null()) << "only files say when";
 
   const std::string path = testing::TempDir() + "oriel-travel-inspect.bin";
-  ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
-  oriel_snapshot_info of_file = {};
-  of_file.struct_size = sizeof(of_file);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_inspect_file(path.c_str(), nullptr, nullptr, &of_file));
-  EXPECT_GT(of_file.saved_at, 1700000000);
-  of_file.saved_at = 0;
-  EXPECT_EQ(0, std::memcmp(&info, &of_file, sizeof(info)));
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
+  const auto describe_file = [&](char* text, size_t capacity, size_t* needed) {
+    return oriel_snapshot_describe(path.c_str(), nullptr, 0, nullptr, text, capacity, needed);
+  };
+  Json of_file = described(describe_file);
+  EXPECT_GT(of_file["saved_at"], 1700000000);
+  of_file["saved_at"] = nullptr;
+  EXPECT_EQ(info, of_file);
   std::remove(path.c_str());
-  EXPECT_EQ(ORIEL_ERROR_IO, oriel_snapshot_inspect_file(path.c_str(), nullptr, nullptr, &of_file));
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_IO, describe_file(nullptr, 0, &needed));
   log_.clear();
-  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_inspect("GGUF and more", 13, log_.log().callback,
-                                                       log_.log().user, &of_file));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT,
+            oriel_snapshot_describe(nullptr, "GGUF and more", 13, &options, nullptr, 0, &needed));
   EXPECT_TRUE(log_.says("not a session snapshot")) << log_.errors();
   // Of another version it is known that it is one.
   Bytes older = bytes;
   older[kSnapshotMagicBytes] = 6;
-  const oriel_snapshot_info old_info = inspected(older);
-  EXPECT_EQ(6u, old_info.version);
-  EXPECT_EQ(0u, old_info.readable);
+  EXPECT_EQ(Json({{"version", 6}, {"readable", false}, {"bytes", bytes.size()}}), inspected(older));
 }
 
 TEST_F(SnapshotTravel, its_messages_come_with_it) {
-  oriel_options options = optionsOf({150}, &log_);
-  options.transcript_bytes = 4096;
+  Options options = optionsOf({150}, &log_);
+  options.set("transcript", 4096);
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   const Bytes bytes = save(loaded);
@@ -546,8 +532,8 @@ TEST_F(SnapshotTravel, its_messages_come_with_it) {
 
 // Another model: its text is read again where that was asked for, and refused by name else.
 TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
-  oriel_options options = cpuOptions(&log_, 300);
-  options.transcript_bytes = 4096;
+  Options options = cpuOptions(&log_, 300);
+  options.set("transcript", 4096);
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(5)).status);
@@ -557,8 +543,7 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   const Bytes before = save(other);
   for (const uint32_t flags : {0u, ORIEL_RESTORE_EXACT, ORIEL_RESTORE_EXACT | ORIEL_RESTORE_READ}) {
     log_.clear();
-    EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_session_restore_as(other.session.get(), bytes.data(),
-                                                           bytes.size(), flags, nullptr));
+    EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), flags, nullptr));
     EXPECT_TRUE(log_.says("another model")) << log_.errors();
     EXPECT_TRUE(log_.says("transcript be read again")) << log_.errors();
     EXPECT_EQ(before, save(other));
@@ -568,29 +553,28 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   EXPECT_GT(result.tokens_read, 5u);
   EXPECT_EQ(statsOf(other).position, result.tokens_read);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
-            oriel_session_restore_as(other.session.get(), bytes.data(), bytes.size(), 4, nullptr));
+            oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), 4, nullptr));
   // Where there are none there is nothing to read.
   const Loaded bare = load(kTrained, cpuOptions(&log_, 300));
   ASSERT_EQ(ORIEL_OK, add(bare, "user", "Hello there."));
   const Bytes silent = save(bare);
   log_.clear();
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
-            oriel_session_restore_as(other.session.get(), silent.data(), silent.size(),
-                                     ORIEL_RESTORE_READ, nullptr));
+            oriel_snapshot_restore(other.session.get(), silent.data(), silent.size(), ORIEL_RESTORE_READ, nullptr));
   EXPECT_TRUE(log_.says("no transcript")) << log_.errors();
 }
 
 // ---- Bytes from anybody --------------------------------------------------------------------------
 
 TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
-  oriel_options options = cpuOptions(&log_, 64);
-  options.transcript_bytes = 2048;
+  Options options = cpuOptions(&log_, 64);
+  options.set("transcript", 2048);
   const Loaded loaded = load(kRandom, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(100, 200)));
   const Bytes honest = save(loaded);
   options.window_tokens = 100;
-  options.k_format = ORIEL_KV_INT8;
+  options.set("kv", "k8v16");
   const Loaded other = load(kRandom, options);
   ASSERT_EQ(ORIEL_RESTORED_CARRIED, restored(other, honest).how);
   std::mt19937 random(3);
@@ -599,16 +583,16 @@ TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
   const size_t described = sizeof(header) + header.n_memories * sizeof(SnapshotMemory);
   const uint8_t kValues[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
   const auto tryOn = [&](const Bytes& bytes) {
-    oriel_snapshot_info info = {};
-    info.struct_size = sizeof(info);
-    (void)oriel_snapshot_inspect(bytes.data(), bytes.size(), nullptr, nullptr, &info);
+    char text[4096];
+    size_t needed = 0;
+    (void)oriel_snapshot_describe(nullptr, bytes.data(), bytes.size(), nullptr, text, sizeof(text),
+                                  &needed);
     log_.clear();
     for (const Loaded* one : {&loaded, &other}) {
-      const oriel_status status = oriel_session_restore_as(
-          one->session.get(), bytes.data(), bytes.size(), ORIEL_RESTORE_READ, nullptr);
+      const oriel_status status = oriel_snapshot_restore(one->session.get(), bytes.data(), bytes.size(), ORIEL_RESTORE_READ, nullptr);
       if (status == ORIEL_OK) {
         (void)append(*one, {1, 2, 3});
-        (void)oriel_session_rewind(one->session.get(), statsOf(*one).position / 2);
+        (void)goBackTo(one->session.get(), statsOf(*one).position / 2);
         (void)save(*one);
       }
     }
@@ -646,7 +630,7 @@ TEST_F(SnapshotTravel, files_are_new_or_replaced_as_asked) {
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(5, 200)));
   const auto saveAs = [&](uint32_t flags) {
     log_.clear();
-    return oriel_session_save_file_as(session, path.c_str(), flags);
+    return oriel_session_save(session, path.c_str(), flags);
   };
   EXPECT_EQ(ORIEL_OK, saveAs(ORIEL_SAVE_NEW));
   const Bytes first = readBytes(path);
@@ -659,7 +643,7 @@ TEST_F(SnapshotTravel, files_are_new_or_replaced_as_asked) {
   EXPECT_EQ(ORIEL_ERROR_IO, saveAs(ORIEL_SAVE_NEW));
   EXPECT_EQ(20u, readBytes(path).size());
   EXPECT_EQ(ORIEL_OK, saveAs(ORIEL_SAVE_OVERWRITE));
-  EXPECT_EQ(ORIEL_OK, oriel_session_restore_file_as(session, path.c_str(), 0, nullptr));
+  EXPECT_EQ(ORIEL_OK, oriel_session_restore(session, path.c_str(), 0, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, saveAs(4));
   std::remove(path.c_str());
 }

@@ -29,12 +29,12 @@ class SpeedOnDevice : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   oriel_speed measure(const char* path) {
-    oriel_options options = makeOptions(&log_);
-    options.cache_dir = folder_.c_str();
+    Options options = makeOptions(&log_);
+    options.cache_folder = folder_.c_str();
     oriel_speed speed;
     std::memset(static_cast<void*>(&speed), 0, sizeof(speed));
     speed.struct_size = sizeof(speed);
-    EXPECT_EQ(ORIEL_OK, oriel_speed_measure(path, &options, &speed)) << log_.errors();
+    EXPECT_EQ(ORIEL_OK, oriel_speed_measure(path, nullptr, 0, &options, &speed)) << log_.errors();
     return speed;
   }
   std::string file() const {
@@ -50,21 +50,27 @@ class SpeedOnDevice : public testing::Test {
   std::string folder_;
 };
 
-oriel_plan planWith(const oriel_speed* speed, double least = 0, oriel_status expected = ORIEL_OK) {
-  oriel_options options = makeOptions();
+Options withSpeed(const oriel_speed* speed, double least = 0) {
+  Options options = makeOptions();
   options.memory_bytes = 32u << 20;
   options.speed = speed;
-  options.min_tokens_per_s = least;
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  EXPECT_EQ(expected, oriel_plan_file(kModel, &options, &plan));
-  return plan;
+  options.set("min_speed", least);
+  return options;
 }
 
-oriel_prediction predictionAt(const oriel_plan& plan, uint64_t depth) {
-  oriel_prediction prediction = {};
-  prediction.struct_size = sizeof(prediction);
-  EXPECT_EQ(ORIEL_OK, oriel_plan_predict(&plan, depth, 0, &prediction));
+void expectPlan(oriel_status expected, const oriel_speed* speed, double least) {
+  const Options options = withSpeed(speed, least);
+  oriel_plan plan = ORIEL_PLAN_INIT;
+  EXPECT_EQ(expected, oriel_plan_file(kModel, &options, &plan));
+  size_t needed = 0;
+  EXPECT_EQ(expected == ORIEL_OK ? ORIEL_ERROR_BUFFER_TOO_SMALL : expected,
+            oriel_plan_describe(kModel, &options, nullptr, 0, &needed));
+}
+
+oriel_prediction predictionAt(const FullPlan& plan, uint64_t depth) {
+  oriel_prediction prediction = ORIEL_INIT(oriel_prediction);
+  const std::string text = plan.all.dump();
+  EXPECT_EQ(ORIEL_OK, oriel_plan_predict(text.data(), text.size(), depth, 0, &prediction));
   return prediction;
 }
 
@@ -88,39 +94,35 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   EXPECT_EQ(0, std::memcmp(&first, &kept, sizeof(first))) << "read, not measured";
 
   // Unless it is to be measured again: that asks whether to go on.
-  oriel_options options = makeOptions(&log_);
-  options.cache_dir = folder_.c_str();
+  Options options = makeOptions(&log_);
+  options.cache_folder = folder_.c_str();
   options.progress = [](uint64_t, uint64_t, void*) { return 1; };
-  oriel_speed stopped = {};
-  stopped.struct_size = sizeof(stopped);
-  EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, &options, &stopped));
-  options.measure_again = 1;
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
+  oriel_speed stopped = ORIEL_INIT(oriel_speed);
+  EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 1, &options, &stopped));
   // Or of other features in use.
-  options.measure_again = 0;
-  if (options.device == ORIEL_DEVICE_VULKAN && options.disabled_features == nullptr) {
-    options.disabled_features = "all";
-    EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
+  if (onVulkan() && disabledFeatures() == nullptr) {
+    options.set("disable_features", "all");
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));
   }
 
   // Plans predict with it.
-  const oriel_plan plan = planWith(&first);
+  const FullPlan plan = planOf(kModel, withSpeed(&first));
   const oriel_prediction shallow = predictionAt(plan, 16);
   const oriel_prediction deep = predictionAt(plan, plan.sink_tokens + plan.window_tokens);
   EXPECT_GE(shallow.decode_tokens_per_s, deep.decode_tokens_per_s);
   EXPECT_GT(deep.decode_tokens_per_s, 0);
   EXPECT_GT(deep.prefill_tokens_per_s, 0);
   EXPECT_EQ(deep.decode_tokens_per_s, predictionAt(plan, UINT64_MAX).decode_tokens_per_s);
-  planWith(&first, deep.decode_tokens_per_s * 0.9);
-  planWith(&first, 1e9, ORIEL_ERROR_SPEED);
-  planWith(nullptr, 1, ORIEL_ERROR_ARGUMENT);
-  oriel_prediction none = {};
-  none.struct_size = sizeof(none);
-  const oriel_plan blind = planWith(nullptr);
-  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_plan_predict(&blind, 16, 0, &none));
+  expectPlan(ORIEL_OK, &first, deep.decode_tokens_per_s * 0.9);
+  expectPlan(ORIEL_ERROR_SPEED, &first, 1e9);
+  expectPlan(ORIEL_ERROR_ARGUMENT, nullptr, 1);
+  oriel_prediction none = ORIEL_INIT(oriel_prediction);
+  const std::string blind = describePlan(kModel, withSpeed(nullptr)).dump();
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_plan_predict(blind.data(), blind.size(), 16, 0, &none));
   oriel_speed broken = first;
   broken.submit_ns = -1;
-  planWith(&broken, 0, ORIEL_ERROR_ARGUMENT);
+  expectPlan(ORIEL_ERROR_ARGUMENT, &broken, 0);
 
   std::vector<uint8_t> bytes = readBytes(file());
   bytes[bytes.size() / 2] ^= 1;
@@ -136,8 +138,8 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
 
 TEST_F(SpeedOnDevice, measuring_tells_how_far_it_is_and_ends_when_told_to_keeping_nothing) {
   uint64_t last = 0;
-  oriel_options options = makeOptions(&log_);
-  options.cache_dir = folder_.c_str();
+  Options options = makeOptions(&log_);
+  options.cache_folder = folder_.c_str();
   options.progress = [](uint64_t done, uint64_t total, void* user) {
     EXPECT_LT(*static_cast<uint64_t*>(user), done);
     EXPECT_LE(done, total);
@@ -145,9 +147,8 @@ TEST_F(SpeedOnDevice, measuring_tells_how_far_it_is_and_ends_when_told_to_keepin
     return done == 2 ? 1 : 0;
   };
   options.progress_user = &last;
-  oriel_speed speed = {};
-  speed.struct_size = sizeof(speed);
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &speed));
+  oriel_speed speed = ORIEL_INIT(oriel_speed);
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 0, &options, &speed));
   EXPECT_EQ(2u, last);
   EXPECT_EQ("", file());
 }

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/api.h"
 #include "support/distances.h"
 #include "support/files.h"
@@ -13,14 +13,14 @@
 namespace oriel_internal::test::test_state_formats {
 namespace {
 
-oriel_options stateOptions(oriel_state_format format, CapturedLog* log = nullptr) {
-  oriel_options options = makeOptions(log);
+Options stateOptions(const char* format, CapturedLog* log = nullptr) {
+  Options options = makeOptions(log);
   options.memory_bytes = 64u << 20;
   options.window_tokens = 24;
-  options.chunk_tokens = 8;
-  options.k_format = options.v_format = ORIEL_KV_F16;
-  options.state_format = format;
-  options.checkpoints = UINT32_MAX;
+  options.set("prefill_batch", 8);
+  options.set("kv", "f16");
+  options.set("state", format);
+  options.set("checkpoints", 0);
   return options;
 }
 
@@ -39,17 +39,17 @@ TEST(StateFormats, fewer_bytes_cost_a_little_and_save_what_they_are_to) {
     const RandomLlama model = randomFamily(c.family);
     const TemporaryModel file(model);
     const std::vector<int32_t> ids = someIds(60, static_cast<int32_t>(model.n_vocab));
-    const Loaded exact = load(file.path(), stateOptions(ORIEL_STATE_F32));
-    const oriel_plan plan = planOf(exact);
-    EXPECT_EQ(ORIEL_STATE_F32, plan.state_format);
+    const Loaded exact = load(file.path(), stateOptions("f32"));
+    const FullPlan plan = planOf(exact);
+    EXPECT_EQ("f32", plan["state_format"]);
     const auto want = evaluate(exact, ids);
     double before = 0;
-    for (const oriel_state_format format : {ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
+    for (const char* format : {"f16", "int8"}) {
       SCOPED_TRACE(format);
       const Loaded rounded = load(file.path(), stateOptions(format));
-      const oriel_plan smaller = planOf(rounded);
-      EXPECT_EQ(format, smaller.state_format);
-      if (format == ORIEL_STATE_F16) {
+      const FullPlan smaller = planOf(rounded);
+      EXPECT_EQ(format, smaller["state_format"]);
+      if (std::string(format) == "f16") {
         const uint64_t saved = savedBytes(model, c.layers, 2);
         EXPECT_GE(plan.kv_bytes - smaller.kv_bytes, saved);
         EXPECT_LE(plan.kv_bytes - smaller.kv_bytes, saved * 11 / 10 + 4096) << "but for alignment";
@@ -61,7 +61,7 @@ TEST(StateFormats, fewer_bytes_cost_a_little_and_save_what_they_are_to) {
       }
       EXPECT_GT(total, 1e-6) << "is the format used at all?";
       EXPECT_GT(total, 2 * before) << "fewer bits must cost more";
-      EXPECT_LT(total, format == ORIEL_STATE_F16 ? 0.01 : 0.1);
+      EXPECT_LT(total, std::string(format) == "f16" ? 0.01 : 0.1);
       before = total;
     }
   }
@@ -70,36 +70,34 @@ TEST(StateFormats, fewer_bytes_cost_a_little_and_save_what_they_are_to) {
 TEST(StateFormats, models_without_states_do_without_a_format) {
   const std::string path = ORIEL_TEST_DATA "/models/llama-q8_0.gguf";
   const std::vector<int32_t> ids = someIds(20, 384);
-  const Loaded plain = load(path, stateOptions(ORIEL_STATE_AUTO));
-  const Loaded asked = load(path, stateOptions(ORIEL_STATE_INT8));
-  EXPECT_EQ(ORIEL_STATE_AUTO, planOf(asked).state_format);
+  const Loaded plain = load(path, stateOptions("auto"));
+  const Loaded asked = load(path, stateOptions("int8"));
+  EXPECT_TRUE(planOf(asked)["state_format"].is_null());
   EXPECT_EQ(planOf(plain).total_bytes, planOf(asked).total_bytes);
   EXPECT_EQ(evaluate(plain, ids), evaluate(asked, ids));
   CapturedLog log;
-  oriel_options options = stateOptions(ORIEL_STATE_F16, &log);
-  const int unknown = 4;
-  std::memcpy(&options.state_format, &unknown, sizeof(unknown));
+  Options options = stateOptions("f16", &log);
+  options.set("state", "int4");
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(path.c_str(), &options, &model));
-  EXPECT_TRUE(log.says("f32, f16 or int8"));
+  EXPECT_TRUE(log.says("auto, f32, f16 or int8"));
 }
 
 TEST(StateFormats, a_snapshot_is_exact_in_sessions_of_its_format_alone) {
   const TemporaryModel file(randomFamily("qwen35"));
   const std::vector<int32_t> ids = someIds(40, 200);
-  for (const oriel_state_format format : {ORIEL_STATE_F32, ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
+  for (const char* format : {"f32", "f16", "int8"}) {
     const Loaded loaded = load(file.path(), stateOptions(format));
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
     size_t bytes = 0;
-    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &bytes);
+    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &bytes);
     std::vector<uint8_t> snapshot(bytes);
-    ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), snapshot.data(), bytes, &bytes));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), bytes, &bytes));
     const std::vector<int32_t> next = greedy(loaded, 20);
-    for (const oriel_state_format other : {ORIEL_STATE_F32, ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
+    for (const char* other : {"f32", "f16", "int8"}) {
       const Loaded fresh = load(file.path(), stateOptions(other));
       EXPECT_EQ(other == format ? ORIEL_OK : ORIEL_ERROR_FORMAT,
-                oriel_session_restore_as(fresh.session.get(), snapshot.data(), bytes,
-                                         ORIEL_RESTORE_EXACT, nullptr))
+                oriel_snapshot_restore(fresh.session.get(), snapshot.data(), bytes, ORIEL_RESTORE_EXACT, nullptr))
           << format << " into " << other;
       if (other == format) {
         EXPECT_EQ(next, greedy(fresh, 20));

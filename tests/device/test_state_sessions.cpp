@@ -26,24 +26,20 @@ class StateSessions : public testing::TestWithParam<const char*> {
     ORIEL_SKIP_WITHOUT(!path_.empty(), GetParam());
   }
 
-  static oriel_options optionsOf(uint32_t checkpoints, uint32_t window = 400) {
-    oriel_options options = windowOptions(4, window, 8);
-    options.checkpoints = checkpoints == 0 ? UINT32_MAX : checkpoints;
+  static Options optionsOf(uint32_t checkpoints, uint32_t window = 400) {
+    Options options = windowOptions(4, window, 8);
+    options.set("checkpoints", checkpoints);
     return options;
   }
   Loaded fresh(uint32_t checkpoints, uint32_t window = 400, bool forgets = false) const {
-    const oriel_options options = optionsOf(checkpoints, window);
+    const Options options = optionsOf(checkpoints, window);
     Loaded loaded;
     oriel_model* model = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path_.c_str(), &options, &model));
     loaded.model.reset(model);
-    oriel_chat_options chat = {};
-    chat.struct_size = sizeof(chat);
-    chat.chat_template = "mistral-v1";  // control tokens end its replies, in every vocabulary
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
-    session_options.chat = &chat;
-    session_options.forget_evicted = forgets ? 1 : 0;
+    SessionOptions session_options;
+    session_options.chat_template = "mistral-v1";  // control tokens end replies in any vocabulary
+    session_options.set("forget", forgets);
     oriel_session* session = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
     loaded.session.reset(session);
@@ -51,26 +47,21 @@ class StateSessions : public testing::TestWithParam<const char*> {
   }
   static std::vector<int32_t> ids(size_t count) { return someIds(count, 250); }
   static oriel_status rewind(const Loaded& loaded, uint64_t position) {
-    return oriel_session_rewind(loaded.session.get(), position);
+    return goBackTo(loaded.session.get(), position);
   }
   static void turn(const Loaded& loaded, const std::string& text) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
     reply(loaded, 6);
   }
   static void reply(const Loaded& loaded, uint32_t tokens) {
-    oriel_generate_options options = greedyOptions(tokens);
-    options.ignore_stop = 1;
+    ReplyOptions options = greedyOptions(tokens);
+    options.set("ignore_stop", true);
     options.seed = 1;
     ASSERT_EQ(ORIEL_OK,
               oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr));
   }
   static std::vector<uint64_t> checkpoints(const Loaded& loaded) {
-    std::vector<uint64_t> positions(32);
-    size_t count = 0;
-    EXPECT_EQ(ORIEL_OK, oriel_session_get_checkpoints(loaded.session.get(), positions.data(),
-                                                      positions.size(), &count));
-    positions.resize(count);
-    return positions;
+    return describe(loaded)["checkpoints"];
   }
   static std::vector<int32_t> held(const Loaded& loaded, uint64_t first) {
     std::vector<int32_t> tokens(1000);
@@ -90,15 +81,15 @@ std::vector<int32_t> head(const std::vector<int32_t>& all, size_t count) {
 }
 
 TEST_P(StateSessions, take_their_checkpoints_bytes_and_no_others) {
-  const oriel_plan none = planOf(fresh(0));
-  const oriel_plan three = planOf(fresh(3));
-  EXPECT_EQ(2u, none.state_slots);
-  EXPECT_EQ(0u, none.checkpoints);
-  EXPECT_EQ(5u, three.state_slots);
-  EXPECT_EQ(3u, three.checkpoints);
-  EXPECT_EQ(5 * none.state_bytes, 2 * three.state_bytes);
+  const FullPlan none = planOf(fresh(0));
+  const FullPlan three = planOf(fresh(3));
+  EXPECT_EQ(2u, none.count("state_slots"));
+  EXPECT_EQ(0u, none.count("checkpoints"));
+  EXPECT_EQ(5u, three.count("state_slots"));
+  EXPECT_EQ(3u, three.count("checkpoints"));
+  EXPECT_EQ(5 * none.count("state_bytes"), 2 * three.count("state_bytes"));
   // Memories begin on 256 bytes.
-  EXPECT_NEAR(static_cast<double>(three.state_bytes - none.state_bytes),
+  EXPECT_NEAR(static_cast<double>(three.count("state_bytes") - none.count("state_bytes")),
               static_cast<double>(three.kv_bytes - none.kv_bytes), 64 * 256 + 4096);
   EXPECT_EQ(none.activation_bytes, three.activation_bytes);
   EXPECT_EQ(none.host_bytes, three.host_bytes);
@@ -130,15 +121,13 @@ TEST_P(StateSessions, edit_the_last_turn_by_reading_that_turn_alone) {
   const Loaded loaded = fresh(2);
   turn(loaded, "What is the name of the big dog in the house?");
   turn(loaded, "And of the cat?");
-  size_t count = 0;
-  uint64_t starts[8] = {};
-  ASSERT_EQ(ORIEL_OK, oriel_session_get_turns(loaded.session.get(), starts, 8, &count));
-  ASSERT_EQ(2u, count);
+  const std::vector<uint64_t> starts = describe(loaded)["turns"];
+  ASSERT_EQ(2u, starts.size());
   ASSERT_EQ(2u, checkpoints(loaded).size()) << "where the message and its reply begin";
   ASSERT_EQ(ORIEL_OK, rewind(loaded, checkpoints(loaded)[1]));
-  EXPECT_EQ(0u, statsOf(loaded).tokens_read_again);
+  EXPECT_EQ(0u, countOf(loaded, "tokens_read_again"));
   ASSERT_EQ(ORIEL_OK, rewind(loaded, starts[1]));
-  EXPECT_EQ(starts[1] - checkpoints(loaded)[0], statsOf(loaded).tokens_read_again);
+  EXPECT_EQ(starts[1] - checkpoints(loaded)[0], countOf(loaded, "tokens_read_again"));
   turn(loaded, "Who lives there?");
 
   const Loaded other = fresh(2);
@@ -150,10 +139,10 @@ TEST_P(StateSessions, edit_the_last_turn_by_reading_that_turn_alone) {
 TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkpoints) {
   const auto save = [](const Loaded& loaded) {
     size_t needed = 0;
-    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
     std::vector<uint8_t> bytes(needed);
     EXPECT_EQ(ORIEL_OK,
-              oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
     return bytes;
   };
   const Loaded loaded = fresh(3, 60);
@@ -162,7 +151,7 @@ TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkp
   }
   const std::vector<uint8_t> snapshot = save(loaded);
   const Loaded other = fresh(0, 60);
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(other.session.get(), snapshot.data(), snapshot.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
   EXPECT_EQ(snapshot, save(other));
   for (const Loaded* one : {&loaded, &other}) {
     turn(*one, "Six.");
@@ -176,13 +165,12 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
   for (const bool forgets : {false, true}) {
     const Loaded loaded = fresh(1, 160, forgets);
     const auto viewNow = [&] {
-      oriel_view view = {};
-      view.struct_size = sizeof(view);
-      EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+      oriel_stats view = ORIEL_INIT(oriel_stats);
+      EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
       return view;
     };
     // Until the reply itself pushes nothing out: what it saw at its beginning it sees at its end.
-    oriel_view view = {};
+    oriel_stats view = {};
     for (uint64_t before = 0; view.first_visible < 40 || view.first_visible != before;) {
       ASSERT_LT(view.position, 2000u);
       ASSERT_EQ(ORIEL_OK, add(loaded, "user", view.position % 2 == 0 ? "A dog?" : "The big cat."));
@@ -190,7 +178,7 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
       reply(loaded, 3);
       view = viewNow();
     }
-    EXPECT_EQ(forgets, statsOf(loaded).tokens_read_again != 0);
+    EXPECT_EQ(forgets, countOf(loaded, "tokens_read_again") != 0);
     std::vector<int32_t> seen = head(held(loaded, 0), view.sinks_used);
     const std::vector<int32_t> rest = held(loaded, view.first_visible);
     seen.insert(seen.end(), rest.begin(), rest.end());
@@ -205,9 +193,8 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
 TEST_P(StateSessions, forget_whole_turns_or_not_at_all) {
   Loaded loaded = fresh(0);
   loaded.session.reset();
-  oriel_session_options options = {};
-  options.struct_size = sizeof(options);
-  options.split_turns = options.forget_evicted = 1;
+  SessionOptions options;
+  options.set("evict", "tokens").set("forget", true);
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(loaded.model.get(), &options, &session));
 }

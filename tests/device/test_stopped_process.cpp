@@ -39,19 +39,19 @@ class StoppingExecutor final : public ForwardingExecutor {
 
 TEST(StoppedProcess, a_session_on_the_cpu_goes_on_where_it_was) {
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
-  options.device = ORIEL_DEVICE_CPU;
-  options.device_timeout_ms = kTimeoutMs;
+  Options options = makeOptions(&log);
+  options.device = "cpu";
+  options.set("device_timeout_ms", kTimeoutMs);
   options.window_tokens = 64;
-  options.chunk_tokens = 16;
+  options.set("prefill_batch", 16);
   WatchedModel<StoppingExecutor> model(ORIEL_TEST_DATA "/models/llama-mqa.gguf", options);
   ASSERT_NE(nullptr, model.session()) << log.errors();
   const std::vector<int32_t> ids = someIds(40, 500);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size(), nullptr, nullptr));
   const std::vector<float> expected = logitsOf(model.loaded);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(model.session()));
   model.executor->stop_at = 12;  // between two operations of the first chunk
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size()))
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size(), nullptr, nullptr))
       << log.errors();
   EXPECT_EQ(1u, model.executor->stopped);
   EXPECT_EQ(expected, logitsOf(model.loaded));

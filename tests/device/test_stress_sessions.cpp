@@ -11,7 +11,7 @@
 #include <shared_mutex>
 #include <thread>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
 
@@ -37,12 +37,9 @@ struct Slot {
 
 class Schedule {
  public:
-  Schedule(oriel_model* model, const oriel_chat_options& chat,
+  Schedule(oriel_model* model, const SessionOptions& options,
            std::array<Slot, kThreads * kSlots>* slots, uint32_t thread)
-      : model_(model), slots_(*slots), own_(thread * kSlots), random_(4711 + thread) {
-    options_.struct_size = sizeof(options_);
-    options_.chat = &chat;
-  }
+      : model_(model), slots_(*slots), own_(thread * kSlots), random_(4711 + thread), options_(options) {}
 
   void run(uint32_t count) {
     for (uint32_t i = 0; i < count && !testing::Test::HasFailure(); ++i) {
@@ -136,33 +133,32 @@ class Schedule {
       return;
     }
     const std::vector<int32_t> ids = someIds(1 + below(20), 250);
-    expect("append", oriel_session_append(session, ids.data(), ids.size()),
+    expect("append", oriel_session_append(session, ids.data(), ids.size(), nullptr, nullptr),
            {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE});
   }
-  oriel_generate_options options() {
-    oriel_generate_options options = greedyOptions(1 + below(8));
+  ReplyOptions options() {
+    ReplyOptions options = greedyOptions(1 + below(8));
     options.greedy = below(2);
     options.seed = below(1000);
     if (below(4) == 0) {  // all logits are read
       options.greedy = 0;
-      options.top_k = UINT32_MAX;
-      options.logprobs = 1;
+      options.set("top_k", 0);
+      options.set("top_logprobs", 0);
     }
     return options;
   }
   void reply(oriel_session* session) {
-    const oriel_generate_options how = options();
+    const ReplyOptions how = options();
     expect("reply",
            (below(2) == 0 ? oriel_chat_reply : oriel_session_generate)(session, &how, nullptr,
                                                                        nullptr, nullptr),
            {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE});
   }
   void replyToAll() {
-    const oriel_generate_options how = options();
+    const ReplyOptions how = options();
     std::vector<oriel_reply> replies;
     for (uint32_t i = 0; i < kSlots; ++i) {
-      oriel_reply reply = {};
-      reply.struct_size = sizeof(reply);
+      oriel_reply reply = ORIEL_INIT(oriel_reply);
       reply.session = slots_[own_ + i].session;
       reply.options = &how;
       reply.generate = below(2);
@@ -177,8 +173,7 @@ class Schedule {
     }
   }
   void goBack(oriel_session* session) {
-    oriel_stats stats = {};
-    stats.struct_size = sizeof(stats);
+    oriel_stats stats = ORIEL_STATS_INIT;
     expect("get_stats", oriel_session_get_stats(session, &stats), {});
     switch (below(4)) {
       case 0:
@@ -186,14 +181,14 @@ class Schedule {
                {ORIEL_ERROR_STATE, ORIEL_ERROR_UNSUPPORTED});
         return;
       case 1:
-        expect("return", oriel_session_return(session, "one", 0),
+        expect("return", oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, "one", 0),
                {ORIEL_ERROR_ARGUMENT, ORIEL_ERROR_CONTEXT, ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE,
                 ORIEL_ERROR_UNSUPPORTED});
         return;
       default:
         const uint64_t back = below(6);
         expect("rewind",
-               oriel_session_rewind(session, stats.position > back ? stats.position - back : 0),
+               goBackTo(session, stats.position > back ? stats.position - back : 0),
                {ORIEL_ERROR_CONTEXT, ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE});
     }
   }
@@ -201,14 +196,14 @@ class Schedule {
     if (snapshot_.empty() || below(2) == 0) {
       std::vector<uint8_t> room(8 << 20);
       size_t needed = 0;
-      const oriel_status status = oriel_session_save(session, room.data(), room.size(), &needed);
+      const oriel_status status = oriel_snapshot_save(session, room.data(), room.size(), &needed);
       expect("save", status, {ORIEL_ERROR_STATE});
       if (status == ORIEL_OK) {
         snapshot_.assign(room.begin(), room.begin() + static_cast<ptrdiff_t>(needed));
       }
       return;
     }
-    expect("restore", oriel_session_restore(session, snapshot_.data(), snapshot_.size()),
+    expect("restore", oriel_snapshot_restore(session, snapshot_.data(), snapshot_.size(), 0, nullptr),
            {ORIEL_ERROR_STATE});
   }
   void look(oriel_session* session) {
@@ -222,9 +217,7 @@ class Schedule {
     EXPECT_EQ(sum, sum);
     const std::vector<int32_t> ids = someIds(3, 250);
     expect("evaluate",
-           oriel_session_evaluate(
-               session, ids.data(), ids.size(),
-               [](size_t, const float*, size_t, void*) { return 0; }, nullptr),
+           oriel_session_append(session, ids.data(), ids.size(), [](size_t, const float*, size_t, void*) { return 0; }, nullptr),
            {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE});
   }
   // Conversations that are read again from transcripts may be cancelled, or no longer fit.
@@ -243,22 +236,21 @@ class Schedule {
   oriel_model* const model_;
   std::array<Slot, kThreads * kSlots>& slots_;
   const uint32_t own_;
-  oriel_session_options options_ = {};
+  SessionOptions options_ = {};
   std::mt19937 random_;
   std::vector<uint8_t> snapshot_;
 };
 
 // `format`: of turns; null: the model says it.
 void stress(const char* path, const char* format) {
-  oriel_options options = sessionOptions(nullptr, 48, 8);
+  Options options = sessionOptions(nullptr, 48, 8);
   options.sessions = kSessions;
-  options.cpu_threads = 2;
-  options.transcript_bytes = 1 << 14;
+  options.threads = 2;
+  options.set("transcript", 1 << 14);
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));
   const ModelPtr owner(model);
-  oriel_chat_options chat = {};
-  chat.struct_size = sizeof(chat);
+  SessionOptions chat;
   chat.chat_template = format;
   std::array<Slot, kThreads * kSlots> slots;
   std::vector<std::thread> threads;

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "api/api.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
 
@@ -42,8 +42,7 @@ void letOthersRun() {
 }
 
 uint64_t positionOf(const oriel_session* session) {
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
+  oriel_stats stats = ORIEL_STATS_INIT;
   while (oriel_session_get_stats(session, &stats) == ORIEL_ERROR_STATE) {
     std::this_thread::yield();  // a call of another thread
   }
@@ -64,8 +63,7 @@ struct Intruders {
           size_t count = 0;
           const oriel_status status = oriel_session_logits(session, &logits, &count);
           wrong = wrong || (status != ORIEL_OK && status != ORIEL_ERROR_STATE);
-          oriel_stats stats = {};
-          stats.struct_size = sizeof(stats);
+          oriel_stats stats = ORIEL_STATS_INIT;
           (void)oriel_session_get_stats(session, &stats);
         }
       });
@@ -88,18 +86,14 @@ struct Intruders {
 
 TEST(ThreadGaps, no_conversation_is_lost_in_a_thousand_rounds_of_trim_and_resume) {
   constexpr uint32_t kRounds = 1000;
-  oriel_options options = cpuOptions(nullptr);
-  options.cpu_threads = 1;
-  options.transcript_bytes = 1 << 14;
+  Options options = cpuOptions(nullptr);
+  options.threads = 1;
+  options.set("transcript", 1 << 14);
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
   const ModelPtr model_owner(model);
-  oriel_chat_options chat = {};
-  chat.struct_size = sizeof(chat);
-  chat.chat_template = "mistral-v1";
-  oriel_session_options chats = {};
-  chats.struct_size = sizeof(chats);
-  chats.chat = &chat;
+  SessionOptions chats;
+  chats.chat_template = "mistral-v1";
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &chats, &session));
   const SessionPtr owner(session);
@@ -172,8 +166,8 @@ LateWorker* LateWorker::late = nullptr;
 
 TEST(ThreadGaps, a_late_worker_does_not_read_the_block_that_is_being_filled) {
   const TemporaryModel file(randomFamily("mamba2"));
-  oriel_options options = cpuOptions(nullptr);
-  options.cpu_threads = 2;
+  Options options = cpuOptions(nullptr);
+  options.threads = 2;
   LateWorker late;  // before the model: its worker may be held until the end
   const Loaded loaded = load(file.path(), options);
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(4, 250)));
@@ -182,8 +176,8 @@ TEST(ThreadGaps, a_late_worker_does_not_read_the_block_that_is_being_filled) {
   late.caller = std::this_thread::get_id();
   LateWorker::late = &late;
   const Widened widened(LateWorker::widen);
-  oriel_generate_options forever = greedyOptions(UINT32_MAX);
-  forever.ignore_stop = 1;
+  ReplyOptions forever = greedyOptions(UINT32_MAX);
+  forever.set("ignore_stop", true);
   EXPECT_EQ(ORIEL_OK, oriel_session_generate(loaded.session.get(), &forever, LateWorker::onToken,
                                              nullptr, nullptr));
   late.released = true;

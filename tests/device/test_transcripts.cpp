@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/sessions.h"
 
 namespace oriel_internal::test::test_transcripts {
@@ -12,9 +12,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-oriel_options keeping(CapturedLog* log, uint32_t bytes = 65536, uint32_t window = 400) {
-  oriel_options options = cpuOptions(log, window);
-  options.transcript_bytes = bytes;
+Options keeping(CapturedLog* log, uint32_t bytes = 65536, uint32_t window = 400) {
+  Options options = cpuOptions(log, window);
+  options.set("transcript", bytes);
   return options;
 }
 
@@ -29,12 +29,7 @@ std::string exported(oriel_session* session) {
 }
 Json messagesOf(const Loaded& loaded) { return Json::parse(exported(loaded.session.get())); }
 
-oriel_transcript_info infoOf(const Loaded& loaded) {
-  oriel_transcript_info info = {};
-  info.struct_size = sizeof(info);
-  EXPECT_EQ(ORIEL_OK, oriel_transcript_get_info(loaded.session.get(), &info));
-  return info;
-}
+Json infoOf(const Loaded& loaded) { return describe(loaded)["transcript"]; }
 
 oriel_status import(const Loaded& loaded, const std::string& json) {
   return oriel_transcript_import(loaded.session.get(), json.data(), json.size());
@@ -64,12 +59,12 @@ TEST(Transcripts, hold_what_was_said_and_nothing_without_room) {
                          message("assistant", first), message("user", "What is my name?"),
                          message("assistant", second)};
   EXPECT_EQ(expected, messagesOf(loaded));
-  const oriel_transcript_info info = infoOf(loaded);
-  EXPECT_EQ(5u, info.messages);
-  EXPECT_EQ(0u, info.dropped);
-  EXPECT_EQ(65536u, info.capacity);
-  EXPECT_LE(exported(loaded.session.get()).size(), info.bytes + 6);
-  EXPECT_EQ(65536u, planOf(loaded).transcript_bytes);
+  Json info = infoOf(loaded);
+  EXPECT_EQ(5u, info["messages"]);
+  EXPECT_EQ(0u, info["dropped"]);
+  EXPECT_EQ(65536u, info["capacity"]);
+  EXPECT_LE(exported(loaded.session.get()).size(), info["bytes"].get<size_t>() + 6);
+  EXPECT_EQ(65536u, planOf(loaded).count("transcript_bytes"));
 
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   EXPECT_EQ("[]", exported(loaded.session.get()));
@@ -77,7 +72,7 @@ TEST(Transcripts, hold_what_was_said_and_nothing_without_room) {
   CapturedLog other_log;
   const Loaded bare = load(kTrained, cpuOptions(&other_log, 400));
   ASSERT_EQ(ORIEL_OK, add(bare, "user", "Hello"));
-  EXPECT_EQ(0u, infoOf(bare).messages);
+  EXPECT_EQ(0u, infoOf(bare)["messages"]);
   EXPECT_EQ(planOf(bare).host_bytes + 65536, planOf(loaded).host_bytes);
   size_t needed = 7;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_transcript_export(bare.session.get(), nullptr, 0, &needed));
@@ -90,7 +85,7 @@ TEST(Transcripts, hold_messages_in_the_openai_form_as_they_came) {
   const Json messages = {message("user", "One"), message("assistant", "Two"),
                          message("user", "Three")};
   const std::string text = messages.dump();
-  ASSERT_EQ(ORIEL_OK, oriel_chat_add_json(loaded.session.get(), text.data(), text.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), nullptr, text.data(), text.size()));
   EXPECT_EQ(messages, messagesOf(loaded));
 }
 
@@ -104,23 +99,23 @@ TEST(Transcripts, drop_the_oldest_but_the_system_message) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
     all.push_back(message("user", text));
     const Json kept = messagesOf(loaded);
-    const oriel_transcript_info info = infoOf(loaded);
-    ASSERT_EQ(info.messages, kept.size());
-    ASSERT_EQ(all.size() + 1, info.messages + info.dropped);
-    ASSERT_LE(info.bytes, info.capacity);
+    Json info = infoOf(loaded);
+    ASSERT_EQ(info["messages"], kept.size());
+    ASSERT_EQ(all.size() + 1, info["messages"].get<size_t>() + info["dropped"].get<size_t>());
+    ASSERT_LE(info["bytes"], info["capacity"]);
     ASSERT_EQ(message("system", "Be kind."), kept[0]);
     for (size_t k = 1; k < kept.size(); ++k) {
       EXPECT_EQ(all[all.size() - kept.size() + k], kept[k]);
     }
   }
-  EXPECT_GT(infoOf(loaded).dropped, 4u);
-  EXPECT_GT(infoOf(loaded).messages, 3u);
+  EXPECT_GT(infoOf(loaded)["dropped"], 4u);
+  EXPECT_GT(infoOf(loaded)["messages"], 3u);
   // What is larger than the room goes, and takes nothing with it.
   const Json before = messagesOf(loaded);
-  const uint32_t dropped = infoOf(loaded).dropped;
+  const uint32_t dropped = infoOf(loaded)["dropped"];
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(800, 'b')));
   EXPECT_EQ(before, messagesOf(loaded));
-  EXPECT_EQ(dropped + 1, infoOf(loaded).dropped);
+  EXPECT_EQ(dropped + 1, infoOf(loaded)["dropped"]);
 }
 
 TEST(Transcripts, lose_a_message_that_is_taken_back) {
@@ -133,26 +128,26 @@ TEST(Transcripts, lose_a_message_that_is_taken_back) {
   const uint64_t answered = statsOf(loaded).position;
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "And more?"));
   ASSERT_EQ(3u, messagesOf(loaded).size());
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, answered));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session, answered));
   EXPECT_EQ(Json({message("user", "Tell me something long."), message("assistant", told)}),
             messagesOf(loaded));
   // Into the reply: what is left of it.
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, answered - 4));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session, answered - 4));
   const Json part = messagesOf(loaded);
   ASSERT_EQ(2u, part.size());
   const std::string left = part[1]["content"];
   EXPECT_LT(left.size(), told.size());
   EXPECT_GT(left.size(), 0u);
   EXPECT_EQ(told.substr(0, left.size()), left);
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, asked));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session, asked));
   EXPECT_EQ(Json({message("user", "Tell me something long.")}), messagesOf(loaded));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, 0));
+  ASSERT_EQ(ORIEL_OK, goBackTo(session, 0));
   EXPECT_EQ("[]", exported(session));
 }
 
 TEST(Transcripts, build_a_conversation_again) {
   CapturedLog log;
-  const oriel_options options = keeping(&log);
+  const Options options = keeping(&log);
   const Loaded loaded = load(kTrained, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "system", "You are a helpful assistant."));
   for (const char* const text : {"My name is Ada.", "I have a red cat.", "It likes fish."}) {
@@ -191,7 +186,7 @@ TEST(Transcripts, build_a_conversation_again) {
 
 TEST(Transcripts, say_how_far_they_are_read_and_stop_when_told) {
   CapturedLog log;
-  const oriel_options options = keeping(&log);
+  const Options options = keeping(&log);
   oriel_model* made = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &made));
   Loaded loaded;
@@ -200,8 +195,7 @@ TEST(Transcripts, say_how_far_they_are_read_and_stop_when_told) {
     std::vector<std::pair<uint64_t, uint64_t>> seen;
     size_t stop_at = 0;
   } steps;
-  oriel_session_options session_options = {};
-  session_options.struct_size = sizeof(session_options);
+  SessionOptions session_options;
   session_options.progress = [](uint64_t done, uint64_t total, void* user) {
     Steps& self = *static_cast<Steps*>(user);
     self.seen.emplace_back(done, total);

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/ledger.h"
 #include "support/random_families.h"
 #include "support/scratch_folder.h"
@@ -31,26 +31,22 @@ constexpr oriel_trim_level kGiving[] = {ORIEL_TRIM_SCRATCH, ORIEL_TRIM_WEIGHTS, 
 uint32_t rounds() {
   const char* const wanted = std::getenv("ORIEL_TRIM_ROUNDS");
   return wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted))
-                           : (targetDevice() == ORIEL_DEVICE_CPU || allCases() ? 4 : 2);
+                           : (!onVulkan() || allCases() ? 4 : 2);
 }
 
-oriel_resident residentOf(const Loaded& loaded) {
-  oriel_resident resident = {};
-  resident.struct_size = sizeof(resident);
-  EXPECT_EQ(ORIEL_OK, oriel_model_get_resident(loaded.model.get(), &resident));
-  return resident;
-}
+Json residentOf(const Loaded& loaded) { return describe(loaded.model)["resident"]; }
 
 void expectAt(const Loaded& loaded, oriel_trim_level level) {
-  const oriel_plan plan = planOf(loaded);
-  const oriel_resident resident = residentOf(loaded);
-  EXPECT_EQ(level, resident.level);
-  EXPECT_EQ(plan.trim_bytes[level], resident.total_bytes);
-  EXPECT_EQ(level >= ORIEL_TRIM_WEIGHTS ? 0 : plan.weights_bytes, resident.weights_bytes);
-  EXPECT_EQ(level >= ORIEL_TRIM_CACHE ? 0 : plan.kv_bytes, resident.kv_bytes);
-  EXPECT_EQ(level >= ORIEL_TRIM_SCRATCH ? 0 : plan.activation_bytes, resident.activation_bytes);
-  EXPECT_EQ(level >= ORIEL_TRIM_SCRATCH ? 0 : plan.staging_bytes, resident.staging_bytes);
-  EXPECT_EQ(plan.host_bytes, resident.host_bytes);
+  const FullPlan plan = planOf(loaded);
+  static const char* const kLevels[] = {"none", "scratch", "weights", "cache", "all"};
+  Json resident = residentOf(loaded);
+  EXPECT_EQ(kLevels[level], resident["level"]);
+  EXPECT_EQ(plan.trimBytes(level), resident["total_bytes"]);
+  EXPECT_EQ(level >= ORIEL_TRIM_WEIGHTS ? 0 : plan.weights_bytes, resident["weights_bytes"]);
+  EXPECT_EQ(level >= ORIEL_TRIM_CACHE ? 0 : plan.kv_bytes, resident["kv_bytes"]);
+  EXPECT_EQ(level >= ORIEL_TRIM_SCRATCH ? 0 : plan.activation_bytes, resident["activation_bytes"]);
+  EXPECT_EQ(level >= ORIEL_TRIM_SCRATCH ? 0 : plan.staging_bytes, resident["staging_bytes"]);
+  EXPECT_EQ(plan.host_bytes, resident["host_bytes"]);
 }
 
 /// Whether the file that is open while the cache is in it can be seen.
@@ -85,14 +81,14 @@ std::string reply(const Loaded& loaded, const std::string& message, uint64_t see
 TEST_F(TrimOnDevice, every_level_and_back_again_and_again_keeps_bytes_and_words) {
   Ledger ledger;
   CapturedLog log;
-  oriel_options options = sessionOptions(&log, 64, 8);
-  options.k_format = ORIEL_KV_INT8;
+  Options options = sessionOptions(&log, 64, 8);
+  options.set("kv", "k8v16");
   options.allocator = ledger.allocator();
   const Loaded loaded = load(kTrained, options);
   const Loaded other = load(kTrained, options);
-  const oriel_plan plan = planOf(loaded);
-  EXPECT_EQ(plan.total_bytes, plan.trim_bytes[ORIEL_TRIM_NONE]);
-  EXPECT_EQ(plan.host_bytes, plan.trim_bytes[ORIEL_TRIM_ALL]);
+  const FullPlan plan = planOf(loaded);
+  EXPECT_EQ(plan.total_bytes, plan.trimBytes(ORIEL_TRIM_NONE));
+  EXPECT_EQ(plan.host_bytes, plan.trimBytes(ORIEL_TRIM_ALL));
   expectAt(loaded, ORIEL_TRIM_NONE);
   for (uint32_t round = 0; round < rounds(); ++round) {
     for (const oriel_trim_level level : kGiving) {
@@ -101,8 +97,8 @@ TEST_F(TrimOnDevice, every_level_and_back_again_and_again_keeps_bytes_and_words)
       const uint64_t before = ledger.live_bytes;
       ASSERT_EQ(ORIEL_OK, trim(loaded, level)) << log.errors();
       expectAt(loaded, level);
-      if (options.device == ORIEL_DEVICE_CPU) {
-        EXPECT_EQ(before - plan.total_bytes + plan.trim_bytes[level], ledger.live_bytes);
+      if (!onVulkan()) {
+        EXPECT_EQ(before - plan.total_bytes + plan.trimBytes(level), ledger.live_bytes);
       }
       EXPECT_EQ(kKeepsItsName && level == ORIEL_TRIM_CACHE ? 1u : 0u, filesInFolder());
       ledger.peak_bytes = ledger.live_bytes;
@@ -154,8 +150,8 @@ TEST_F(TrimOnDevice, going_back_after_a_trim_is_what_it_was_before_it) {
       ASSERT_EQ(ORIEL_OK, resume(loaded)) << log.errors();
     }
     const uint64_t back = statsOf(loaded).position - 5;
-    EXPECT_EQ(oriel_session_rewind(other.session.get(), back),
-              oriel_session_rewind(loaded.session.get(), back));
+    EXPECT_EQ(goBackTo(other.session.get(), back),
+              goBackTo(loaded.session.get(), back));
     EXPECT_EQ(statsOf(other).position, statsOf(loaded).position);
     const std::vector<int32_t> more = {5, 6, 7};
     ASSERT_EQ(ORIEL_OK, append(loaded, more));
@@ -172,7 +168,7 @@ TEST_F(TrimOnDevice, calls_that_need_the_device_say_what_to_do_and_others_work) 
   for (const bool pauses : {true, false}) {
     ASSERT_EQ(ORIEL_OK,
               pauses ? oriel_pause(loaded.model.get()) : trim(loaded, ORIEL_TRIM_WEIGHTS));
-    EXPECT_EQ(pauses ? 1u : 0u, residentOf(loaded).paused);
+    EXPECT_EQ(pauses, residentOf(loaded)["paused"]);
     log.lines.clear();
     EXPECT_EQ(ORIEL_ERROR_STATE, add(loaded, "user", "Hello?"));
     EXPECT_EQ(1u, errorLines(log));
@@ -185,7 +181,7 @@ TEST_F(TrimOnDevice, calls_that_need_the_device_say_what_to_do_and_others_work) 
     ASSERT_EQ(ORIEL_OK, resume(loaded));
     EXPECT_EQ(ORIEL_OK, add(loaded, "user", "Hello again!"));
     ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(3)).status);
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), position));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), position));
   }
 }
 
@@ -199,7 +195,6 @@ TEST_F(TrimOnDevice, arguments_are_checked) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_trim(model, static_cast<oriel_trim_level>(5), nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_resume(nullptr, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_pause(nullptr));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_get_resident(model, nullptr));
   EXPECT_EQ(ORIEL_OK, oriel_trim(model, ORIEL_TRIM_NONE, nullptr));
   const std::string gone = path("is not there");
   EXPECT_EQ(ORIEL_ERROR_IO, oriel_trim(model, ORIEL_TRIM_CACHE, gone.c_str()));
@@ -216,7 +211,7 @@ TEST_F(TrimOnDevice, arguments_are_checked) {
 TEST_F(TrimOnDevice, a_trimmed_model_loses_its_session_and_gets_another) {
   CapturedLog log;
   Ledger ledger;
-  oriel_options options = sessionOptions(&log);
+  Options options = sessionOptions(&log);
   options.allocator = ledger.allocator();
   Loaded loaded = load(kTrained, options);
   const Loaded fresh = load(kTrained, options);
@@ -256,8 +251,8 @@ TEST_F(TrimOnDevice, a_conversation_that_is_kept_nowhere_is_not_given_up) {
 
 TEST_F(TrimOnDevice, conversations_are_built_again_from_their_transcripts) {
   CapturedLog log;
-  oriel_options options = sessionOptions(&log);
-  options.transcript_bytes = 8192;
+  Options options = sessionOptions(&log);
+  options.set("transcript", 8192);
   const Loaded loaded = load(kTrained, options);
   const Loaded other = load(kTrained, options);
   for (const Loaded* of : {&loaded, &other}) {
@@ -287,8 +282,8 @@ TEST_F(TrimOnDevice, conversations_are_built_again_from_their_transcripts) {
 
 TEST_F(TrimOnDevice, what_was_paused_first_is_built_again_too) {
   CapturedLog log;
-  oriel_options options = sessionOptions(&log);
-  options.transcript_bytes = 8192;
+  Options options = sessionOptions(&log);
+  options.set("transcript", 8192);
   const Loaded loaded = load(kTrained, options);
   const Loaded other = load(kTrained, options);
   for (const Loaded* of : {&loaded, &other}) {
@@ -300,7 +295,7 @@ TEST_F(TrimOnDevice, what_was_paused_first_is_built_again_too) {
     ASSERT_EQ(ORIEL_OK, resume(*of));  // of the one that was paused: once it waited for itself
   }
   EXPECT_EQ(statsOf(other).position, statsOf(loaded).position);
-  EXPECT_EQ(0u, residentOf(loaded).paused);
+  EXPECT_EQ(false, residentOf(loaded)["paused"]);
 }
 
 TEST_F(TrimOnDevice, weights_come_from_the_file_that_was_loaded_or_not_at_all) {
@@ -396,7 +391,7 @@ TEST_F(TrimOnDevice, the_cache_on_disk_has_no_name_and_any_change_is_noticed) {
 TEST_F(TrimOnDevice, memory_that_is_refused_leaves_the_model_trimmed_until_there_is_some) {
   CapturedLog log;
   Ledger ledger;
-  oriel_options options = sessionOptions(&log);
+  Options options = sessionOptions(&log);
   options.allocator = ledger.allocator();
   const Loaded loaded = load(kTrained, options);
   const Loaded other = load(kTrained, options);
@@ -419,7 +414,7 @@ TEST_F(TrimOnDevice, memory_that_is_refused_leaves_the_model_trimmed_until_there
       expectAt(loaded, level);
       EXPECT_EQ(trimmed, ledger.live_bytes);
     }
-    if (options.device == ORIEL_DEVICE_CPU || level >= ORIEL_TRIM_WEIGHTS) {
+    if (!onVulkan() || level >= ORIEL_TRIM_WEIGHTS) {
       EXPECT_GT(refused, 0u);
     }
     expectAt(loaded, ORIEL_TRIM_NONE);
@@ -450,9 +445,9 @@ TEST_F(TrimOnDevice, a_resume_shows_progress_and_can_be_stopped) {
 
 TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_have) {
   CapturedLog log;
-  oriel_options options = sessionOptions(&log, 64, 8);
+  Options options = sessionOptions(&log, 64, 8);
   options.sessions = 3;
-  options.prefix_tokens = 16;
+  options.set("prefix_tokens", 16);
   struct Several {
     ModelPtr model;
     SessionPtr sessions[3];
@@ -463,7 +458,7 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
       return {values, values + count};
     }
     void append(int which, const std::vector<int32_t>& ids) const {
-      EXPECT_EQ(ORIEL_OK, oriel_session_append(sessions[which].get(), ids.data(), ids.size()));
+      EXPECT_EQ(ORIEL_OK, oriel_session_append(sessions[which].get(), ids.data(), ids.size(), nullptr, nullptr));
     }
     void create(int which) {
       oriel_session* session = nullptr;
@@ -477,24 +472,19 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
     one.model.reset(model);
     one.create(0);
     one.append(0, {5, 6, 7, 8, 9, 10, 11});
-    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(one.sessions[0].get())) << log.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model, one.sessions[0].get())) << log.errors();
     one.create(1);
     one.create(2);
     for (int which = 0; which < 3; ++which) {
       one.append(which, {20 + which, 30, 40, 50});
     }
   }
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(both[0].model.get(), &plan));
+  const FullPlan plan = planOf(both[0].model.get());
   const std::string folder = folder_.string();
   for (const oriel_trim_level level : kGiving) {
     ASSERT_EQ(ORIEL_OK, oriel_trim(both[0].model.get(), level,
                                    level == ORIEL_TRIM_CACHE ? folder.c_str() : nullptr));
-    oriel_resident resident = {};
-    resident.struct_size = sizeof(resident);
-    ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(both[0].model.get(), &resident));
-    EXPECT_EQ(plan.trim_bytes[level], resident.total_bytes);
+    EXPECT_EQ(plan.trimBytes(level), describe(both[0].model)["resident"]["total_bytes"]);
     if (level == ORIEL_TRIM_CACHE) {  // what is gone meanwhile does not come back
       both[0].sessions[1].reset();
       both[1].sessions[1].reset();
@@ -521,10 +511,9 @@ class Replying {
  public:
   Replying(const Loaded& loaded, uint32_t tokens, uint64_t seed) {
     thread_ = std::thread([&loaded, tokens, seed, this] {
-      oriel_generate_options options = wildOptions(tokens, seed);
-      options.ignore_stop = 1;
-      oriel_generation result = {};
-      result.struct_size = sizeof(result);
+      ReplyOptions options = wildOptions(tokens, seed);
+      options.set("ignore_stop", true);
+      oriel_generation result = ORIEL_INIT(oriel_generation);
       status_ = oriel_chat_reply(loaded.session.get(), &options, &Replying::take, this, &result);
       const std::lock_guard<std::mutex> lock(mutex_);
       ended_ = true;
@@ -582,8 +571,8 @@ TEST_F(TrimOnDevice, a_paused_reply_waits_between_two_tokens_and_goes_on_as_if_n
     ASSERT_EQ(ORIEL_OK, add(*one, "user", "Tell me a story."));
   }
   constexpr uint32_t kTokens = 120;
-  oriel_generate_options options = wildOptions(kTokens, 7);
-  options.ignore_stop = 1;
+  ReplyOptions options = wildOptions(kTokens, 7);
+  options.set("ignore_stop", true);
   const std::string expected = listen(oriel_chat_reply, other, options).text;
 
   Replying replying(loaded, kTokens, 7);
@@ -648,7 +637,7 @@ TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
     oriel_model* model;
     oriel_status statuses[3];
   } seen = {loaded.model.get(), {}};
-  oriel_generate_options options = greedyOptions(2);
+  ReplyOptions options = greedyOptions(2);
   const auto tries = [](const oriel_token_event*, void* user) {
     Seen* const in = static_cast<Seen*>(user);
     in->statuses[0] = oriel_trim(in->model, ORIEL_TRIM_SCRATCH, nullptr);
@@ -674,10 +663,10 @@ TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
       self.model = nullptr;  // what is refused has lines, too
       self.statuses = {oriel_trim(model, ORIEL_TRIM_SCRATCH, nullptr), oriel_pause(model),
                        oriel_resume(model, nullptr, nullptr),
-                       oriel_session_recover(self.session, nullptr, nullptr)};
+                       oriel_session_recover(self.session, nullptr, 0, nullptr, nullptr, nullptr)};
     }
   } from_log;
-  oriel_options logs = sessionOptions(&log);
+  Options logs = sessionOptions(&log);
   logs.log = FromLog::write;
   logs.log_user = &from_log;
   const Loaded other = load(kTrained, logs);
@@ -686,7 +675,7 @@ TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
     from_log.model = other.model.get();
     oriel_session* made = nullptr;
     EXPECT_EQ(ORIEL_ERROR_STATE, creates ? oriel_session_create(other.model.get(), nullptr, &made)
-                                         : oriel_prefix_clear(other.model.get()));
+                                         : oriel_prefix_set(other.model.get(), nullptr));
     EXPECT_EQ(std::vector<oriel_status>(4, ORIEL_ERROR_STATE), from_log.statuses);
   }
   // Nor from inside the progress of a resume.

@@ -10,25 +10,14 @@
 namespace oriel_internal::test::test_turns {
 namespace {
 
-oriel_view viewOf(const Loaded& loaded) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
-  return view;
-}
-
 std::vector<uint64_t> turnsOf(const Loaded& loaded) {
-  size_t needed = 0;
-  (void)oriel_session_get_turns(loaded.session.get(), nullptr, 0, &needed);
-  std::vector<uint64_t> starts(needed);
-  EXPECT_EQ(ORIEL_OK,
-            oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(), &needed));
-  EXPECT_EQ(starts.size(), viewOf(loaded).turn_count);
+  const std::vector<uint64_t> starts = describe(loaded)["turns"];
+  EXPECT_EQ(starts.size(), statsOf(loaded).turn_count);
   return starts;
 }
 
 oriel_status reply(const Loaded& loaded, uint32_t max_tokens) {
-  const oriel_generate_options options = greedyOptions(max_tokens);
+  const ReplyOptions options = greedyOptions(max_tokens);
   return oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr);
 }
 
@@ -42,27 +31,26 @@ std::string message(uint32_t turn) {
 }
 
 uint32_t pinnedTokens(const std::string& system) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.device = ORIEL_DEVICE_NONE;
+  Options options;
+  options.device = "none";
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
   const ModelPtr owner(model);
-  const oriel_message only = {"system", system.data(), system.size()};
+  const std::string only = messagesJson({{"system", system}});
   size_t count = 0;
-  (void)oriel_render_tokens(model, nullptr, &only, 1, 0, ORIEL_TEXT_BOS, nullptr, 0, &count);
+  (void)oriel_render_tokens(model, nullptr, only.data(), only.size(), ORIEL_TEXT_BOS, nullptr, 0, &count);
   return static_cast<uint32_t>(count);
 }
 
 TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   CapturedLog log;
   const std::string system = "You are a kind and patient helper.";
-  oriel_options options = cpuOptions(&log, 256, 32);
-  options.pinned_tokens = pinnedTokens(system);
+  Options options = cpuOptions(&log, 256, 32);
+  options.set("sinks", pinnedTokens(system));
   const Loaded loaded = load(kTrained, options);
   ASSERT_TRUE(loaded.session);
   const uint32_t sinks = planOf(loaded).sink_tokens;
-  ASSERT_EQ(options.pinned_tokens, sinks);
+  ASSERT_EQ(pinnedTokens(system), sinks);
   ASSERT_EQ(ORIEL_OK, add(loaded, "system", system));
   ASSERT_EQ(sinks, statsOf(loaded).position);
 
@@ -71,7 +59,7 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   for (uint32_t turn = 0; turn < 200; ++turn) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", message(turn)));
     starts.push_back(turnsOf(loaded).back());
-    const oriel_view view = viewOf(loaded);
+    const oriel_stats view = statsOf(loaded);
     EXPECT_EQ(sinks, view.sinks_used);
     EXPECT_LE(view.position - view.first_visible, 256u);
     EXPECT_LE(view.first_stored, view.first_visible);
@@ -95,20 +83,19 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
 
 TEST(Turns, split_turns_evicts_token_by_token) {
   CapturedLog log;
-  const oriel_options options = cpuOptions(&log, 64);
+  const Options options = cpuOptions(&log, 64);
   oriel_model* model = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
   Loaded loaded;
   loaded.model.reset(model);
-  oriel_session_options session_options = {};
-  session_options.struct_size = sizeof(session_options);
-  session_options.split_turns = 1;
+  SessionOptions session_options;
+  session_options.set("evict", "tokens");
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
   loaded.session.reset(session);
   for (uint32_t turn = 0; turn < 60; ++turn) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Turn " + std::to_string(turn)));
-    const oriel_view view = viewOf(loaded);
+    const oriel_stats view = statsOf(loaded);
     EXPECT_EQ(std::min<uint64_t>(view.position - view.sinks_used, 64),
               view.position - view.first_visible);
   }
@@ -118,7 +105,7 @@ TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(300, 'a')));
-  const oriel_view view = viewOf(loaded);
+  const oriel_stats view = statsOf(loaded);
   EXPECT_EQ(32u, view.position - view.first_visible);
 }
 
@@ -171,7 +158,7 @@ TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
       if (turn % 4 == 1) {
         ASSERT_EQ(ORIEL_OK, reply(loaded, 5));
       }
-      const oriel_view view = viewOf(loaded);
+      const oriel_stats view = statsOf(loaded);
       ASSERT_EQ(firstVisible(turnsOf(loaded), view.position, view.sinks_used, kWindow),
                 view.first_visible)
           << "turn " << turn;
@@ -193,21 +180,20 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
   const std::string document = words(110);
   std::vector<float> expected;
   for (const uint32_t split : {1u, 0u}) {  // of such a turn both see the same
-    const oriel_options options = sessionOptions(&log, kWindow, 16);
+    const Options options = sessionOptions(&log, kWindow, 16);
     oriel_model* model = nullptr;
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
     Loaded loaded;
     loaded.model.reset(model);
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
-    session_options.split_turns = split;
+    SessionOptions session_options;
+    session_options.set("evict", split != 0 ? "tokens" : "turns");
     oriel_session* session = nullptr;
     ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
     loaded.session.reset(session);
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", document));
     ASSERT_EQ(ORIEL_OK, reply(loaded, 10));
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", "What is in it?"));
-    const oriel_view view = viewOf(loaded);
+    const oriel_stats view = statsOf(loaded);
     ASSERT_GT(view.position - view.sinks_used, uint64_t{kWindow});
     EXPECT_EQ(view.position - kWindow, view.first_visible);
     ASSERT_EQ(ORIEL_OK, reply(loaded, 10));
@@ -217,12 +203,12 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
 
     // Through a snapshot, too.
     size_t bytes = 0;
-    (void)oriel_session_save(session, nullptr, 0, &bytes);
+    (void)oriel_snapshot_save(session, nullptr, 0, &bytes);
     std::vector<uint8_t> snapshot(bytes);
-    ASSERT_EQ(ORIEL_OK, oriel_session_save(session, snapshot.data(), snapshot.size(), &bytes));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session, snapshot.data(), snapshot.size(), &bytes));
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
-    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session, snapshot.data(), bytes));
-    EXPECT_EQ(viewOf(loaded).position - kWindow, viewOf(loaded).first_visible);
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session, snapshot.data(), bytes, 0, nullptr));
+    EXPECT_EQ(statsOf(loaded).position - kWindow, statsOf(loaded).first_visible);
     EXPECT_EQ(expected, logitsOf(loaded));
   }
 }
@@ -235,7 +221,7 @@ TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
     std::vector<uint64_t> seen_from;
     for (const uint32_t n : {80u, 5u, 20u, 90u, 10u, 10u, 60u, 3u, 70u, 2u}) {
       ASSERT_EQ(ORIEL_OK, add(loaded, "user", words(n)));
-      seen_from.push_back(viewOf(loaded).first_visible);
+      seen_from.push_back(statsOf(loaded).first_visible);
     }
     expected = expected.empty() ? seen_from : expected;
     EXPECT_EQ(expected, seen_from);
@@ -245,20 +231,16 @@ TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
 TEST(Turns, the_view_of_a_new_session_is_empty) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
-  const oriel_view view = viewOf(loaded);
+  const oriel_stats view = statsOf(loaded);
   EXPECT_EQ(0u, view.position);
   EXPECT_EQ(0u, view.first_visible);
   EXPECT_EQ(0u, view.first_stored);
   EXPECT_EQ(0u, view.sinks_used);
   EXPECT_EQ(std::vector<uint64_t>(), turnsOf(loaded));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_get_view(nullptr, nullptr));
-  std::vector<oriel_layer_formats> layers(8);
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_OK, oriel_model_get_layer_formats(loaded.model.get(), layers.data(),
-                                                    layers.size(), &needed));
-  for (size_t i = 0; i < needed; ++i) {
-    EXPECT_EQ(ORIEL_KV_F16, layers[i].k);
-    EXPECT_EQ(ORIEL_KV_F16, layers[i].v);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_get_stats(nullptr, nullptr));
+  for (const Json& layer : describe(loaded.model)["layers"]) {
+    EXPECT_EQ("f16", layer.at("k_format"));
+    EXPECT_EQ("f16", layer.at("v_format"));
   }
 }
 
@@ -277,7 +259,7 @@ TEST(Rewind, the_same_text_again_gives_the_same_logits) {
   const uint64_t start = turnsOf(loaded).back();
 
   ASSERT_EQ(ORIEL_OK, reply(loaded, 8));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), start));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), start));
   EXPECT_EQ(start, statsOf(loaded).position);
   EXPECT_EQ(1u, turnsOf(loaded).size());
   const float* logits = nullptr;
@@ -288,10 +270,10 @@ TEST(Rewind, the_same_text_again_gives_the_same_logits) {
   EXPECT_EQ(position, statsOf(loaded).position);
   EXPECT_LT(relativeL2(expected, logitsOf(loaded)), 1e-5);
 
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 0));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 0));
   EXPECT_EQ(0u, statsOf(loaded).position);
   EXPECT_EQ(std::vector<uint64_t>(), turnsOf(loaded));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 1));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 1));
 }
 
 TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
@@ -306,12 +288,12 @@ TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
   const std::vector<std::vector<float>> rows = evaluate(loaded, ids);
   const uint64_t end = ids.size();
   log.clear();
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), end - chunk - 1));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), end - chunk - 1));
   EXPECT_TRUE(log.says("go back"));
   EXPECT_EQ(end, statsOf(loaded).position);
   EXPECT_EQ(rows.back(), logitsOf(loaded));  // nothing has changed
 
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), end - chunk));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), end - chunk));
   // One token at a time adds in another order than a chunk does, so that the CPU rounds some activations to
   // neighbouring integers (as in Streaming.chunk_size_does_not_change_what_is_seen).
   for (uint64_t t = end - chunk; t < end; ++t) {
@@ -327,11 +309,11 @@ TEST(Rewind, to_the_beginning_makes_everything_possible_that_was_at_first) {
   ASSERT_EQ(ORIEL_OK, append(loaded, ids));
   const std::vector<float> expected = logitsOf(loaded);
   ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 7)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 0));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 0));
   ASSERT_EQ(ORIEL_OK, append(loaded, ids));
   EXPECT_EQ(expected, logitsOf(loaded));
-  EXPECT_EQ(viewOf(loaded).sinks_used, viewOf(loaded).first_stored);
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 10));
+  EXPECT_EQ(statsOf(loaded).sinks_used, statsOf(loaded).first_stored);
+  EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 10));
 }
 
 // A device may have begun with the token that would have followed. That it counts on all of them makes
@@ -349,9 +331,9 @@ TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_les
     for (const uint32_t tokens : {0u, 1u}) {  // until it is cancelled; as many as were asked for
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
       ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 5)));
-      oriel_generate_options options = greedyOptions(tokens);
+      ReplyOptions options = greedyOptions(tokens);
       options.greedy = greedily ? 1 : 0;
-      options.ignore_stop = 1;
+      options.set("ignore_stop", true);
       options.seed = 1;
       ASSERT_EQ(tokens == 0 ? ORIEL_ERROR_CANCELLED : ORIEL_OK,
                 oriel_session_generate(session, &options, tokens == 0 ? cancel_at_once : nullptr,
@@ -359,9 +341,9 @@ TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_les
       ASSERT_EQ(301u, statsOf(loaded).position);
       const uint32_t most = greedily && tokens == 0 ? chunk - 1 : chunk;
       log.clear();
-      EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(session, 301 - most - 1));
+      EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(session, 301 - most - 1));
       EXPECT_TRUE(log.says("back " + std::to_string(most) + " tokens at most"));
-      EXPECT_EQ(ORIEL_OK, oriel_session_rewind(session, 301 - most));
+      EXPECT_EQ(ORIEL_OK, goBackTo(session, 301 - most));
     }
   }
 }
@@ -372,21 +354,21 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   const uint32_t chunk = 16;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 64, chunk));
   ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 5)));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 290));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 300 - chunk));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 290));
+  ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 300 - chunk));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
   ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
 
   // Nor through a snapshot.
   size_t bytes = 0;
-  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &bytes);
+  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &bytes);
   std::vector<uint8_t> snapshot(bytes);
   ASSERT_EQ(ORIEL_OK,
-            oriel_session_save(loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), snapshot.data(), bytes));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
-  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 300 - chunk));
+            oriel_snapshot_save(loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
+  EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 300 - chunk));
 }
 
 TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
@@ -401,7 +383,7 @@ TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
   ASSERT_EQ(3u, turns.size());
   EXPECT_FALSE(logitsOf(loaded).empty());
   for (size_t left = 2; left > 0; --left) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), turns[left]));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), turns[left]));
     EXPECT_EQ(
         std::vector<uint64_t>(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(left)),
         turnsOf(loaded));

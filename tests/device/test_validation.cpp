@@ -30,23 +30,23 @@ TEST(Validation, a_whole_life_loads_prefills_slides_evaluates_resets_and_loads_a
   std::vector<int32_t> first_life;
   for (int life = 0; life < 2; ++life) {  // the second finds the pipelines of the first
     CapturedLog log;
-    oriel_options options = makeOptions(&log);
+    Options options = makeOptions(&log);
     options.memory_bytes = 64u << 20;
     options.window_tokens = 24;
-    options.chunk_tokens = 8;
-    options.cache_dir = cache.path();
+    options.set("prefill_batch", 8);
+    options.cache_folder = cache.path();
     const Loaded loaded = load(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf", options);
     ASSERT_TRUE(loaded.session) << log.errors();
     std::vector<int32_t> prompt;
     for (int32_t i = 0; i < 21; ++i) {  // two whole chunks and a part of one
       prompt.push_back(300 + i * 7);
     }
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(), nullptr, nullptr));
     const std::vector<int32_t> ids = greedy(loaded, 20);  // past the window
     EXPECT_GT(statsOf(loaded).evicted, 0u);
     EXPECT_EQ(prompt.size(), evaluate(loaded, prompt).size());
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(), nullptr, nullptr));
     EXPECT_EQ(ids, greedy(loaded, 20));
     if (life == 0) {
       first_life = ids;

@@ -1,9 +1,9 @@
-// Layers that see less of the session's window than others (oriel_options.window_shares), against their definition.
+// Layers that see less of the session's window than others (Options.window_shares), against their definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/api.h"
 #include "support/distances.h"
 #include "support/files.h"
@@ -24,21 +24,19 @@ struct Layout {
 };
 
 Loaded loadAs(const Layout& layout) {
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 256u << 20;
-  options.sink_tokens = layout.sinks == 0 ? UINT32_MAX : layout.sinks;
+  options.set("sinks", layout.sinks);
   options.window_tokens = layout.window;
-  options.chunk_tokens = layout.chunk;
-  options.window_shares = layout.shares.empty() ? nullptr : layout.shares.data();
-  options.window_share_count = static_cast<uint32_t>(layout.shares.size());
+  options.set("prefill_batch", layout.chunk);
+  if (!layout.shares.empty()) {
+    options.set("window_shares", listText(layout.shares));
+  }
   return load(layout.model, options);
 }
 
 uint32_t layersOf(const std::string& model) {
-  oriel_file_info info = {};
-  info.struct_size = sizeof(info);
-  EXPECT_EQ(ORIEL_OK, oriel_inspect(model.c_str(), nullptr, &info));
-  return info.n_layers;
+  return describeFile(model, Options())["n_layers"];
 }
 
 // Eighths that differ from layer to layer, the last layer sees all.
@@ -118,33 +116,32 @@ TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes)
   layout.shares.assign(n_layers, 128);
   layout.shares.back() = 0;
   const Loaded part = loadAs(layout);
-  const oriel_plan of_whole = planOf(whole);
-  const oriel_plan of_part = planOf(part);
-  ASSERT_EQ(2u, of_part.group_count);
-  EXPECT_EQ(1u, of_part.groups[0].layers);
-  EXPECT_EQ(40u, of_part.groups[0].window_tokens);
-  EXPECT_EQ(n_layers - 1, of_part.groups[1].layers);
-  EXPECT_EQ(20u, of_part.groups[1].window_tokens);
-  EXPECT_EQ(ORIEL_LAYERS_SESSION, of_part.groups[1].kind);
-  EXPECT_EQ(of_part.kv_window_bytes, of_part.groups[0].bytes + of_part.groups[1].bytes);
-  EXPECT_EQ(of_whole.kv_window_bytes * (n_layers + 1), of_part.kv_window_bytes * 2 * n_layers);
+  const FullPlan of_whole = planOf(whole);
+  const FullPlan of_part = planOf(part);
+  ASSERT_EQ(2u, of_part["groups"].size());
+  EXPECT_EQ(1u, of_part["groups"][0]["layers"]);
+  EXPECT_EQ(40u, of_part["groups"][0]["window_tokens"]);
+  EXPECT_EQ(n_layers - 1, of_part["groups"][1]["layers"]);
+  EXPECT_EQ(20u, of_part["groups"][1]["window_tokens"]);
+  EXPECT_EQ("session", of_part["groups"][1]["kind"]);
+  EXPECT_EQ(of_part.count("kv_bytes_at"), of_part["groups"][0]["bytes"].get<uint64_t>() + of_part["groups"][1]["bytes"].get<uint64_t>());
+  EXPECT_EQ(of_whole.count("kv_bytes_at") * (n_layers + 1), of_part.count("kv_bytes_at") * 2 * n_layers);
   EXPECT_EQ(40u, of_part.window_tokens);
 }
 
 Bytes save(const Loaded& loaded) {
   size_t needed = 0;
-  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
   Bytes bytes(needed);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
   return bytes;
 }
 
 oriel_restored restore(const Loaded& loaded, const Bytes& bytes) {
-  oriel_restored result = {};
-  result.struct_size = sizeof(result);
+  oriel_restored result = ORIEL_INIT(oriel_restored);
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_restore_as(loaded.session.get(), bytes.data(), bytes.size(), 0, &result));
+            oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, &result));
   return result;
 }
 
@@ -163,9 +160,8 @@ TEST(SharedWindow, a_snapshot_goes_on_to_the_bit) {
 
 // Tokens that the session's layers saw behind the sinks, with the latest one.
 size_t seenBehindSinks(const Loaded& loaded) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
   return static_cast<size_t>(view.position - view.first_visible);
 }
 
@@ -210,34 +206,31 @@ TEST(SharedWindow, going_back_is_as_if_it_had_not_been_read) {
   (void)evaluate(a, ids);
   (void)evaluate(b, ids);
   (void)evaluate(b, someIds(5, 256));
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(b.session.get(), 80));
+  ASSERT_EQ(ORIEL_OK, goBackTo(b.session.get(), 80));
   EXPECT_EQ(evaluate(a, {7}), evaluate(b, {7}));
 }
 
 TEST(SharedWindow, sessions_that_decode_together_write_what_each_writes_alone) {
   Layout layout;
   layout.shares = mixedShares(layersOf(layout.model));
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 256u << 20;
   options.window_tokens = layout.window;
-  options.window_shares = layout.shares.data();
-  options.window_share_count = static_cast<uint32_t>(layout.shares.size());
+  options.set("window_shares", listText(layout.shares));
   options.sessions = 2;
   const uint32_t windows[] = {0, 24};
-  options.session_windows = windows;
-  options.session_window_count = 2;
+  options.set("session_windows", listText(windows));
   const Loaded loaded = load(layout.model, options);
   ASSERT_TRUE(loaded.session);
   const std::vector<int32_t> ids = someIds(90, 512);
   (void)evaluate(loaded, ids);
-  oriel_session_options of_second = {};
-  of_second.struct_size = sizeof(of_second);
-  of_second.window_tokens = 24;
+  SessionOptions of_second;
+  of_second.set("session_window", 24);
   oriel_session* second = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &of_second, &second));
   SessionPtr owned(second);
   std::vector<std::vector<float>> rows;
-  ASSERT_EQ(ORIEL_OK, oriel_session_evaluate(second, ids.data(), ids.size(), keepRow, &rows));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(second, ids.data(), ids.size(), keepRow, &rows));
   Layout alone = layout;
   alone.window = 24;
   const Loaded of_its_own = loadAs(alone);
@@ -251,9 +244,8 @@ TEST(SharedWindow, another_number_of_shares_than_layers_is_refused) {
   Layout layout;
   const Shares shares(layersOf(layout.model) + 1, 0);
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
-  options.window_shares = shares.data();
-  options.window_share_count = static_cast<uint32_t>(shares.size());
+  Options options = makeOptions(&log);
+  options.set("window_shares", listText(shares));
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(layout.model.c_str(), &options, &model));
   EXPECT_TRUE(log.says("one for each")) << log.errors();

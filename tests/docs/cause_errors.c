@@ -1,6 +1,6 @@
 /* Causes every status that can be had without a broken device, and prints "STATUS: line" for each, the line as the
  * log gets it ("-" where there is none): cause_errors MODEL.gguf EMPTY_FOLDER. docs/errors.md quotes them. */
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 #include <oriel/tools.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,16 +137,16 @@ static void talking(const char* path, const char* folder) {
   if (oriel_chat_add(session, "user", "Hello!", 6) != ORIEL_OK) exit(2);
   say(oriel_chat_reply(session, &schema, NULL, NULL, NULL));
   say(oriel_chat_reply(session, NULL, callBack, session, NULL));
-  say(oriel_session_rewind(session, 100000));
+  say(goBackTo(session, 100000));
   for (int i = 0; i < 20; ++i) {
     if (oriel_session_append_text(session, "The fox met the bear. ", 22, 0) != ORIEL_OK) exit(2);
   }
-  say(oriel_session_rewind(session, 20));
+  say(goBackTo(session, 20));
   char small[16];
   size_t needed = 0;
-  say(oriel_session_save(session, small, sizeof(small), &needed));
-  say(oriel_session_restore(session, "no snapshot", 11));
-  say(oriel_session_save_file(session, writeFile(folder, "notes.txt", "mine", 4)));
+  say(oriel_snapshot_save(session, small, sizeof(small), &needed));
+  say(oriel_snapshot_restore(session, "no snapshot", 11, 0, NULL));
+  say(oriel_session_save(session, writeFile(folder, "notes.txt", "mine", 4), 0));
   if (oriel_trim(model, ORIEL_TRIM_WEIGHTS, NULL) != ORIEL_OK) exit(2);
   say(oriel_session_generate(session, NULL, NULL, NULL, NULL));
   oriel_model_free(model); /* its session is there: refused */

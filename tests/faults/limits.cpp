@@ -109,8 +109,7 @@ std::string goesOnAs(World* twin, World* world) {
   world->generated.clear();
   std::string problems;
   for (World* const each : {twin, world}) {
-    oriel_generate_options options = {};
-    options.struct_size = sizeof(options);
+    ReplyOptions options;
     options.max_tokens = 8;
     options.greedy = options.ignore_stop = 1;
     const auto keep = [](const oriel_token_event* event, void* user) {
@@ -125,19 +124,17 @@ std::string goesOnAs(World* twin, World* world) {
 }
 
 struct Recovering {
-  oriel_device_kind device = ORIEL_DEVICE_AUTO;
+  const char* device = "auto";
   uint32_t number = 0;
-  oriel_device_kind comes = ORIEL_DEVICE_VULKAN;
+  const char* comes = "vulkan";
   bool same = true;
 };
 
 std::string recoversTo(const Recovering& way, World* world) {
-  oriel_recover_options options = {};
-  options.struct_size = sizeof(options);
+  oriel_recover_options options = ORIEL_INIT(oriel_recover_options);
   options.device = way.device;
   options.device_number = way.number;
-  oriel_recovered recovered = {};
-  recovered.struct_size = sizeof(recovered);
+  oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
   world->log.clear();
   const oriel_status status = oriel_session_recover(world->session, &options, &recovered);
   return unless(status == ORIEL_OK && errorsOf(*world) == 0, "does not recover") +
@@ -159,13 +156,13 @@ std::string hangs(const Device& device, bool comes_back) {
   faultLayer()->delayFences(600000);
   const int32_t id = 5;
   problems +=
-      unless(oriel_session_append(world.session, &id, 1) == ORIEL_ERROR_TIMEOUT, "no timeout");
+      unless(oriel_session_append(world.session, &id, 1, nullptr, nullptr) == ORIEL_ERROR_TIMEOUT, "no timeout");
   if (comes_back) {
     faultLayer()->clear();
     problems += recoversTo({}, &world);
   } else {
     const double begin_ms = nowMs();
-    problems += recoversTo({ORIEL_DEVICE_AUTO, 0, ORIEL_DEVICE_CPU, false}, &world);
+    problems += recoversTo({"auto", 0, "cpu", false}, &world);
     problems += unless(nowMs() - begin_ms < hasty.timeout_ms, "waits for what never comes");
     faultLayer()->clear();
   }
@@ -187,9 +184,9 @@ std::string otherDevices(const Device& device) {
   std::string problems = unless(doesAll(twin, {"load", "create", "prefill", "decode"}) &&
                                     doesAll(world, {"load again", "create", "prefill", "decode"}),
                                 "does not load");
-  for (const Recovering& way : {Recovering{ORIEL_DEVICE_VULKAN, 2, ORIEL_DEVICE_VULKAN, false},
-                                Recovering{ORIEL_DEVICE_VULKAN, 1, ORIEL_DEVICE_VULKAN, false},
-                                Recovering{ORIEL_DEVICE_CPU, 0, ORIEL_DEVICE_CPU, false}}) {
+  for (const Recovering& way : {Recovering{"vulkan", 2, "vulkan", false},
+                                Recovering{"vulkan", 1, "vulkan", false},
+                                Recovering{"cpu", 0, "cpu", false}}) {
     problems += unless(does(world, "lose") == ORIEL_OK, "cannot be lost");
     problems += recoversTo(way, &world);
     problems += goesOnAs(&twin, &world);

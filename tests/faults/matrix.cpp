@@ -67,7 +67,7 @@ bool readOptions(int argc, char** argv, Options* options) {
       const std::string device = value();
       const bool vulkan = device.rfind("vulkan=", 0) == 0;
       options->icd = vulkan ? device.substr(7) : "";
-      options->device.kind = vulkan ? ORIEL_DEVICE_VULKAN : ORIEL_DEVICE_CPU;
+      options->device.kind = vulkan ? "vulkan" : "cpu";
     } else if (name == "--model") {
       options->device.model = value();
     } else if (name == "--layer") {
@@ -83,7 +83,7 @@ bool readOptions(int argc, char** argv, Options* options) {
     } else if (name == "--results") {
       options->results = value();
     } else if (name == "--on-file") {
-      options->device.on_file = ORIEL_ON_FILE_ALL;
+      options->device.on_file = "all";
     } else if (name == "--recall") {
       options->device.recall = true;
     } else if (name == "--list") {

@@ -146,7 +146,7 @@ std::vector<Fault> Runner::faults() const {
       }
     }
   }
-  if (device_.kind == ORIEL_DEVICE_VULKAN) {
+  if (device_.kind == "vulkan") {
     for (const VulkanCall& call : vulkanCalls()) {
       if (call.name == "vkDestroyInstance") {
         continue;  // without it nobody can destroy the instance that was made
@@ -174,8 +174,7 @@ std::vector<int32_t> Runner::proof() {
   if (world.position() == 0 && !works("prefill")) {
     return ids;
   }
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
+  ReplyOptions options;
   options.max_tokens = 4;
   options.greedy = 1;
   options.seed = 1;
@@ -215,8 +214,7 @@ void Runner::expectLost(Outcome* outcome) {
   const float* logits = nullptr;
   size_t count = 0;
   oriel_session* another = nullptr;
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
+  ReplyOptions options;
   options.max_tokens = 1;
   if (world.trimmed()) {
     add(&outcome->problems, runPhase(phaseNumber("resume")) == ORIEL_ERROR_DEVICE &&
@@ -227,7 +225,7 @@ void Runner::expectLost(Outcome* outcome) {
   }
   if (world.session == nullptr) {
     add(&outcome->problems, oriel_session_create(world.model, nullptr, &another) == ORIEL_OK &&
-                                    oriel_session_append(another, &id, 1) == ORIEL_ERROR_DEVICE &&
+                                    oriel_session_append(another, &id, 1, nullptr, nullptr) == ORIEL_ERROR_DEVICE &&
                                     errorLines(world) == 0 && callsOfVulkan() == calls
                                 ? ""
                                 : "a session of the lost model is not made, or not lost at once");
@@ -236,10 +234,10 @@ void Runner::expectLost(Outcome* outcome) {
   }
   bool right = true;
   for (const oriel_status status :
-       {oriel_session_append(world.session, &id, 1),
+       {oriel_session_append(world.session, &id, 1, nullptr, nullptr),
         oriel_session_generate(world.session, &options, nullptr, nullptr, nullptr),
         oriel_session_logits(world.session, &logits, &count),
-        oriel_session_save_file(world.session, world.path("snapshots/lost").c_str()),
+        oriel_session_save(world.session, world.path("snapshots/lost").c_str(), 0),
         oriel_session_reset(world.session), oriel_session_fork(world.session, &another)}) {
     right = right && status == ORIEL_ERROR_DEVICE;
   }
@@ -301,7 +299,7 @@ Outcome Runner::run(const Fault& fault) {
   }
   const Twin& twin = twins_[fault.phase];
   Right right = rightOf(fault);
-  if (device_.kind == ORIEL_DEVICE_VULKAN && fault.kind == FaultKind::kAllocation &&
+  if (device_.kind == "vulkan" && fault.kind == FaultKind::kAllocation &&
       is(fault.phase, "load")) {
     right.may_go_on = true;  // its kernels are tested, and used untested where that cannot be
   }

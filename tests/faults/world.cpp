@@ -50,9 +50,8 @@ int keep(const oriel_token_event* event, void* user) {
   return 0;
 }
 
-oriel_generate_options greedily(uint32_t tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
+ReplyOptions greedily(uint32_t tokens) {
+  ReplyOptions options;
   options.max_tokens = tokens;
   options.greedy = 1;
   options.seed = 1;  // which snapshots have, too
@@ -72,8 +71,7 @@ oriel_status loadAnew(World& world) {
 }
 
 oriel_status describe(World& world) {
-  oriel_file_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_file_info info = ORIEL_INIT(oriel_file_info);
   oriel_status status = oriel_inspect(world.device.model.c_str(), &world.options, &info);
   // As an app has a file that a user picked.
   const std::string handed = "/dev/fd/" + std::to_string(world.model_descriptor);
@@ -81,8 +79,7 @@ oriel_status describe(World& world) {
   if (status != ORIEL_OK) {
     return status;
   }
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   return oriel_plan_file(world.device.model.c_str(), &world.options, &plan);
 }
 
@@ -96,7 +93,7 @@ oriel_status prefill(World& world) {
   for (uint64_t i = world.position(); i < kPromptTokens; ++i) {
     ids.push_back(promptId(i));
   }
-  return ids.empty() ? ORIEL_OK : oriel_session_append(world.session, ids.data(), ids.size());
+  return ids.empty() ? ORIEL_OK : oriel_session_append(world.session, ids.data(), ids.size(), nullptr, nullptr);
 }
 
 oriel_status decode(World& world) {
@@ -105,7 +102,7 @@ oriel_status decode(World& world) {
     return ORIEL_OK;
   }
   world.generated.resize(done);  // a token that was shown last need not have been committed
-  const oriel_generate_options options = greedily(kReplyTokens - static_cast<uint32_t>(done));
+  const ReplyOptions options = greedily(kReplyTokens - static_cast<uint32_t>(done));
   return oriel_session_generate(world.session, &options, keep, &world.generated, nullptr);
 }
 
@@ -120,8 +117,7 @@ constexpr char kSchema[] = R"({"type": "object", "properties": {
 
 // A message that was not added is as if it had never been said.
 oriel_status chat(World& world) {
-  oriel_transcript_info said = {};
-  said.struct_size = sizeof(said);
+  oriel_transcript_info said = ORIEL_INIT(oriel_transcript_info);
   (void)oriel_transcript_get_info(world.session, &said);
   const std::string word(1500, 'a');  // what it takes to encode it is borrowed
   const oriel_status status = said.messages != 0
@@ -131,13 +127,13 @@ oriel_status chat(World& world) {
     return status;
   }
   constexpr char kMessage[] = "[{\"role\": \"user\", \"content\": \"Hello\"}]";
-  return oriel_chat_add_json(world.session, kMessage, sizeof(kMessage) - 1);
+  return oriel_chat_add(world.session, nullptr, kMessage, sizeof(kMessage) - 1);
 }
 
 // What there is of a reply that failed is taken back first, as an app does it.
-oriel_status reply(World& world, const oriel_generate_options& options) {
+oriel_status reply(World& world, const ReplyOptions& options) {
   if (world.position() != world.reply_begin && world.reply_begin != 0) {
-    const oriel_status status = oriel_session_rewind(world.session, world.reply_begin);
+    const oriel_status status = goBackTo(world.session, world.reply_begin);
     if (status != ORIEL_OK) {
       return status;
     }
@@ -148,10 +144,9 @@ oriel_status reply(World& world, const oriel_generate_options& options) {
 }
 
 oriel_status answer(World& world) {
-  oriel_generate_options options = greedily(4);
+  ReplyOptions options = greedily(4);
   options.ignore_stop = 0;
-  options.json_schema = kSchema;
-  options.json_schema_bytes = sizeof(kSchema) - 1;
+  options.schema = kSchema;
   return reply(world, options);
 }
 
@@ -160,7 +155,7 @@ oriel_status tell(World& world) {
   if (!world.device.recall) {
     return ORIEL_OK;
   }
-  const oriel_generate_options options = greedily(2);
+  const ReplyOptions options = greedily(2);
   oriel_status status = ORIEL_OK;
   for (const std::string& said :
        {std::string("The secret word was smakufu, they said."), filler()}) {
@@ -185,8 +180,7 @@ oriel_status embed(World& world) {
   std::vector<float> values(4096);
   size_t needed = 0;
   constexpr char kText[] = "A hedgehog saw three others.";
-  return oriel_embed(world.session, nullptr, kText, sizeof(kText) - 1, values.data(), values.size(),
-                     &needed, nullptr);
+  return oriel_embed(world.session, ORIEL_POOLING_AUTO, 0, kText, sizeof(kText) - 1, values.data(), values.size(), &needed, nullptr);
 }
 
 oriel_status convert(World& world) {
@@ -204,8 +198,7 @@ oriel_status convert(World& world) {
                : oriel_render_tokens(world.model, nullptr, &message, 1, 1, ORIEL_TEXT_BOS,
                                      ids.data(), ids.size(), &needed);
   status = status != ORIEL_OK ? status
-                              : oriel_render_json(world.model, nullptr, kJson, sizeof(kJson) - 1, 1,
-                                                  text.data(), text.size(), &needed);
+                              : oriel_render(world.model, nullptr, kJson, sizeof(kJson) - 1, ORIEL_RENDER_PROMPT, text.data(), text.size(), &needed);
   return status != ORIEL_OK
              ? status
              : oriel_parse_reply(world.model, nullptr, 0, word.data(), word.size(), part, nullptr);
@@ -215,20 +208,19 @@ oriel_status convert(World& world) {
 oriel_status save(World& world) {
   const std::string kept = world.path("snapshots/kept"), alias = world.path("snapshots/alias");
   std::filesystem::remove(world.path("snapshots/new"));
-  oriel_status status = oriel_session_save_file_as(
-      world.session, world.path("snapshots/new").c_str(), ORIEL_SAVE_NEW);
-  status = status != ORIEL_OK ? status : oriel_session_save_file(world.session, kept.c_str());
+  oriel_status status = oriel_session_save(world.session, world.path("snapshots/new").c_str(), ORIEL_SAVE_NEW);
+  status = status != ORIEL_OK ? status : oriel_session_save(world.session, kept.c_str(), 0);
   std::error_code there;
   std::filesystem::create_symlink(kept, alias, there);
-  status = status != ORIEL_OK ? status : oriel_session_save_file(world.session, alias.c_str());
+  status = status != ORIEL_OK ? status : oriel_session_save(world.session, alias.c_str(), 0);
   const std::string leads = world.path("snapshots/leads");
   std::filesystem::remove(world.path("snapshots/first"));
   std::filesystem::create_symlink("first", leads, there);
-  return status != ORIEL_OK ? status : oriel_session_save_file(world.session, leads.c_str());
+  return status != ORIEL_OK ? status : oriel_session_save(world.session, leads.c_str(), 0);
 }
 
 oriel_status restore(World& world) {
-  return oriel_session_restore_file(world.session, world.path("snapshots/kept").c_str());
+  return oriel_session_restore(world.session, world.path("snapshots/kept").c_str(), 0, nullptr);
 }
 
 oriel_status fork(World& world) { return oriel_session_fork(world.session, &world.fork); }
@@ -243,22 +235,21 @@ oriel_status reset(World& world) { return oriel_session_reset(world.session); }
 
 // A driver says so in the middle of a step; the CPU never is, and is only called lost.
 oriel_status lose(World& world) {
-  if (world.device.kind == ORIEL_DEVICE_CPU) {
+  if (world.device.kind == "cpu") {
     world.model->device_lost = true;
     world.session->lost = true;
     return ORIEL_OK;
   }
   const int32_t id = promptId(0);
   loseAtNextSubmission();
-  const oriel_status status = oriel_session_append(world.session, &id, 1);
+  const oriel_status status = oriel_session_append(world.session, &id, 1, nullptr, nullptr);
   faultLayer()->clear();
   return status == ORIEL_ERROR_DEVICE ? ORIEL_OK : ORIEL_ERROR_INTERNAL;
 }
 
 // On the kind of device that was lost: else whatever fails would only be the reason to take another.
 oriel_status recover(World& world) {
-  oriel_recover_options options = {};
-  options.struct_size = sizeof(options);
+  oriel_recover_options options = ORIEL_INIT(oriel_recover_options);
   options.device = world.device.kind;
   return oriel_session_recover(world.session, &options, nullptr);
 }
@@ -353,7 +344,7 @@ World::World(const Device& on)
   options.struct_size = sizeof(options);
   options.memory_bytes = 64u << 20;
   // On the CPU as long that the cache has whole large pages.
-  options.window_tokens = device.kind == ORIEL_DEVICE_CPU ? 4096 : 200;
+  options.window_tokens = device.kind == "cpu" ? 4096 : 200;
   options.chunk_tokens = kBatch;
   if (device.recall) {
     options.window_tokens = kRecallWindow;
@@ -363,7 +354,7 @@ World::World(const Device& on)
     recall_ = path("recall");
     options.recall_dir = recall_.c_str();
   }
-  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.set("kv", "f16");
   options.device = device.kind;
   options.device_timeout_ms = device.timeout_ms;
   options.on_file = device.on_file;
@@ -407,15 +398,13 @@ void World::end() {
 }
 
 uint64_t World::position() const {
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
+  oriel_stats stats = ORIEL_STATS_INIT;
   return session != nullptr && oriel_session_get_stats(session, &stats) == ORIEL_OK ? stats.position
                                                                                     : 0;
 }
 
 bool World::trimmed() const {
-  oriel_resident resident = {};
-  resident.struct_size = sizeof(resident);
+  oriel_resident resident = ORIEL_INIT(oriel_resident);
   return model != nullptr && oriel_model_get_resident(model, &resident) == ORIEL_OK &&
          resident.level != ORIEL_TRIM_NONE;
 }
@@ -426,16 +415,16 @@ bool World::lost() {
   if (model != nullptr && session == nullptr) {
     oriel_status status = oriel_session_create(model, nullptr, &probe);
     if (status == ORIEL_OK) {  // one that can recover the device
-      status = oriel_session_save(probe, nullptr, 0, &needed);
+      status = oriel_snapshot_save(probe, nullptr, 0, &needed);
       oriel_session_destroy(probe);
     }
     return status == ORIEL_ERROR_DEVICE;
   }
   oriel_status status =
-      session == nullptr ? ORIEL_OK : oriel_session_save(session, nullptr, 0, &needed);
+      session == nullptr ? ORIEL_OK : oriel_snapshot_save(session, nullptr, 0, &needed);
   if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
     std::vector<uint8_t> room(needed);
-    status = oriel_session_save(session, room.data(), room.size(), &needed);
+    status = oriel_snapshot_save(session, room.data(), room.size(), &needed);
   }
   return status == ORIEL_ERROR_DEVICE;
 }
@@ -445,9 +434,9 @@ Point World::point() {
   point.position = position();
   size_t needed = 0;
   if (session != nullptr &&
-      oriel_session_save(session, nullptr, 0, &needed) == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+      oriel_snapshot_save(session, nullptr, 0, &needed) == ORIEL_ERROR_BUFFER_TOO_SMALL) {
     point.snapshot.resize(needed);
-    if (oriel_session_save(session, point.snapshot.data(), needed, &needed) != ORIEL_OK) {
+    if (oriel_snapshot_save(session, point.snapshot.data(), needed, &needed) != ORIEL_OK) {
       point.snapshot.clear();
     }
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/captured_log.h"
 #include "support/ledger.h"
 
@@ -13,9 +13,9 @@ namespace oriel_internal::test {
 
 /// What a matrix runs on.
 struct Device {
-  oriel_device_kind kind = ORIEL_DEVICE_CPU;
+  const char* kind = "cpu";
   std::string model;
-  oriel_on_file on_file = ORIEL_ON_FILE_NONE;
+  const char* on_file = "none";
   bool recall = false;  ///< turns that left the window come back
   std::string folder;   ///< of this process: everything that is written
   uint32_t timeout_ms = 0;
@@ -57,7 +57,7 @@ class World {
   const int model_descriptor;  ///< of its file
   Ledger ledger;
   CapturedLog log;
-  oriel_options options = {};
+  Options options = {};
   oriel_model* model = nullptr;
   oriel_session* session = nullptr;
   oriel_session* fork = nullptr;

@@ -123,17 +123,15 @@ struct ModelOnDisk {
 
 void planWith(const char* calibration, CalibrationFault fault) {
   Watch watch;
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.device = ORIEL_DEVICE_CPU;
+  Options options;
+  options.device = "cpu";
   options.memory_bytes = 2 << 20;
   options.calibration_file = calibration;
   const Log log = watch.log();
   options.log = log.callback;
   options.log_user = log.user;
   options.allocator = watch.allocator();
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   const oriel_status status =
       watch.ended(oriel_plan_file(ModelOnDisk::get().path.c_str(), &options, &plan));
   EXPECT_TRUE(status == ORIEL_ERROR_FORMAT ||

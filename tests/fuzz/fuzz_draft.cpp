@@ -3,7 +3,7 @@
 
 #include "fuzz/checks.h"
 #include "fuzz/model_input.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/owners.h"
 #include "support/random_draft.h"
 #include "support/random_families.h"
@@ -25,15 +25,13 @@ const std::vector<uint8_t>& targetBytes() {
   return bytes;
 }
 
-oriel_options optionsOf(uint32_t choices, const char* draft, Watch* watch) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.device = ORIEL_DEVICE_CPU;
+Options optionsOf(uint32_t choices, const char* draft, Watch* watch) {
+  Options options;
+  options.device = "cpu";
   options.cpu_threads = 1;
   options.memory_bytes = (choices & 1) != 0 ? kMemory : 2 << 20;
   options.window_tokens = (choices & 2) != 0 ? 24 : 100;
-  options.k_format = static_cast<oriel_kv_format>((choices >> 2) % 4);
-  options.v_format = static_cast<oriel_kv_format>((choices >> 4) % 4);
+  setFormats(&options, static_cast<oriel_kv_format>((choices >> 2) % 4), static_cast<oriel_kv_format>((choices >> 4) % 4));
   options.draft_tokens = (choices >> 6) % 4;
   options.draft_model = draft;
   const Log log = watch->log();
@@ -51,10 +49,10 @@ std::vector<int32_t> reply(oriel_model* model, Watch* watch) {
   }
   const test::SessionPtr session(made);
   const int32_t prompt[] = {5, 9, 40, 41, 9, 5};
-  EXPECT_EQ(ORIEL_OK, watch->ended(oriel_session_append(made, prompt, std::size(prompt))));
-  oriel_generate_options options = test::greedyOptions(kTokens);
+  EXPECT_EQ(ORIEL_OK, watch->ended(oriel_session_append(made, prompt, std::size(prompt), nullptr, nullptr)));
+  ReplyOptions options = test::greedyOptions(kTokens);
   options.ignore_stop = 1;
-  options.draft = ORIEL_DRAFT_ALWAYS;
+  options.draft = "always";
   std::vector<int32_t> ids;
   (void)watch->ended(oriel_session_generate(made, &options, test::keepId, &ids, nullptr));
   return ids;
@@ -73,9 +71,8 @@ ORIEL_FUZZ(draft) {
   for (const bool guesses : {false, true}) {
     Watch watch;
     {
-      oriel_options options = optionsOf(input.choices, guesses ? draft.c_str() : nullptr, &watch);
-      oriel_plan plan = {};
-      plan.struct_size = sizeof(plan);
+      Options options = optionsOf(input.choices, guesses ? draft.c_str() : nullptr, &watch);
+      oriel_plan plan = ORIEL_PLAN_INIT;
       const oriel_status planned = watch.ended(oriel_plan_file(model.c_str(), &options, &plan));
       oriel_model* loaded = nullptr;
       const oriel_status status = watch.ended(oriel_model_load(model.c_str(), &options, &loaded));

@@ -6,7 +6,7 @@
 #include "fuzz/checks.h"
 #include "fuzz/model_input.h"
 #include "gguf/model_file.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/owners.h"
 #include "support/random_llama.h"
 
@@ -70,7 +70,7 @@ class Behind {
  public:
   Behind(const char* prefix, uint64_t prefix_bytes) : prefix_bytes_(prefix_bytes) {
     options_.struct_size = sizeof(options_);
-    options_.device = ORIEL_DEVICE_CPU;
+    options_.device = "cpu";
     options_.cpu_threads = 1;
     options_.memory_bytes = kMemory;
     options_.window_tokens = 16;
@@ -95,14 +95,13 @@ class Behind {
     if (!behind) {
       return 0;
     }
-    oriel_prefix_info info = {};
-    info.struct_size = sizeof(info);
+    oriel_prefix_info info = ORIEL_INIT(oriel_prefix_info);
     EXPECT_EQ(ORIEL_OK, watch_.ended(oriel_prefix_get_info(behind.get(), &info)));
     EXPECT_EQ(1u, info.trained);
     oriel_session* made = nullptr;
     EXPECT_EQ(ORIEL_OK, watch_.ended(oriel_session_create(behind.get(), nullptr, &made)));
     const test::SessionPtr session(made);
-    const oriel_generate_options three = test::greedyOptions(3);
+    const ReplyOptions three = test::greedyOptions(3);
     std::vector<int32_t> ids;
     (void)watch_.ended(oriel_session_append_text(session.get(), "a ball", 6, 0));
     (void)watch_.ended(oriel_session_generate(session.get(), &three, test::keepId, &ids, nullptr));
@@ -112,7 +111,7 @@ class Behind {
  private:
   const uint64_t prefix_bytes_;
   Watch watch_;
-  oriel_options options_ = {};
+  Options options_ = {};
 };
 
 // What the model has room for, side by side.

@@ -119,7 +119,7 @@ void checkRequest(const cli::ReplyRequest& request) {
       EXPECT_TRUE(id >= 0 && static_cast<uint32_t>(id) < kVocabulary);
     }
   }
-  for (const oriel_logit_bias& bias : request.biases) {
+  for (const Bias& bias : request.biases) {
     EXPECT_TRUE(bias.id >= 0 && static_cast<uint32_t>(bias.id) < kVocabulary);
   }
   EXPECT_GE(request.choices, 1u);

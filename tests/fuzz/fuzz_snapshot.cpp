@@ -46,7 +46,7 @@ void checkText(const SmallSession& session) {
 /// Goes on as any session: a token, a message and a reply, and back.
 void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
   const int32_t id = static_cast<int32_t>(hash % 300);
-  const oriel_status appended = watch->ended(oriel_session_append(session->get(), &id, 1));
+  const oriel_status appended = watch->ended(oriel_session_append(session->get(), &id, 1, nullptr, nullptr));
   EXPECT_EQ(ORIEL_OK, appended);
   const oriel_status added = watch->ended(session->add("user", "Hi"));
   EXPECT_TRUE(added == ORIEL_OK || added == ORIEL_ERROR_STATE || added == ORIEL_ERROR_ARGUMENT ||
@@ -56,42 +56,37 @@ void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
   EXPECT_TRUE(replied == ORIEL_OK || replied == ORIEL_ERROR_STATE ||
               replied == ORIEL_ERROR_UNSUPPORTED || replied == ORIEL_ERROR_DEVICE)
       << replied;
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &view));
   const uint64_t back = view.position - std::min<uint64_t>(view.position, hash % 12);
-  (void)watch->ended(oriel_session_rewind(session->get(), back));
+  (void)watch->ended(goBackTo(session->get(), back));
   checkText(*session);
   (void)session->save();
 }
 
 /// What was restored is built again: from its transcript, and as one whose device was lost.
 void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &view));
   const bool has_unread = session->get()->session->transcript().hasUnread();
   session->get()->model->device_lost = true;
   session->get()->lost = true;
-  oriel_recovered recovered = {};
-  recovered.struct_size = sizeof(recovered);
-  const oriel_status status = oriel_session_recover(session->get(), nullptr, &recovered);
+  oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
+  const oriel_status status = oriel_session_recover(session->get(), nullptr, 0, nullptr, nullptr, &recovered);
   EXPECT_EQ(ORIEL_OK, status) << watch->errors();
   watch->ended(status);
-  oriel_view after = {};
-  after.struct_size = sizeof(after);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &after));
+  oriel_stats after = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &after));
   EXPECT_TRUE(view.position == after.position || has_unread)  // which is read then
       << view.position << " and " << after.position;
-  (void)watch->ended(oriel_session_rewind_turns(session->get(), 1 + hash % 3, ORIEL_READ_AGAIN));
+  (void)watch->ended(oriel_session_go_back(session->get(), ORIEL_BACK_BY_TURNS, 1 + hash % 3, nullptr, ORIEL_READ_AGAIN));
   checkText(*session);
 }
 
 void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t hash) {
   Watch watch;
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session->get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &view));
   EXPECT_LE(view.first_visible, view.position);
   EXPECT_LE(result.tokens_held, view.position);
   EXPECT_LE(result.rounded, 1u);
@@ -99,10 +94,8 @@ void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t ha
   const std::string saved = session->save();
   session->tell(&watch);
   // What was carried over is a session as it saves itself.
-  oriel_restored again = {};
-  again.struct_size = sizeof(again);
-  const oriel_status restored = oriel_session_restore_as(session->get(), saved.data(), saved.size(),
-                                                         ORIEL_RESTORE_EXACT, &again);
+  oriel_restored again = ORIEL_INIT(oriel_restored);
+  const oriel_status restored = oriel_snapshot_restore(session->get(), saved.data(), saved.size(), ORIEL_RESTORE_EXACT, &again);
   EXPECT_EQ(ORIEL_OK, restored) << watch.errors();
   watch.ended(restored);
   EXPECT_EQ(ORIEL_RESTORED_EXACTLY, again.how);
@@ -122,8 +115,7 @@ const InputPath& snapshotPath() {
 }
 
 oriel_snapshot_info inspect(const std::vector<uint8_t>& bytes, bool as_file, Watch* watch) {
-  oriel_snapshot_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_snapshot_info info = ORIEL_INIT(oriel_snapshot_info);
   const Log log = watch->log();
   const oriel_status status = watch->ended(
       as_file ? oriel_snapshot_inspect_file(snapshotPath().c_str(), log.callback, log.user, &info)
@@ -140,15 +132,14 @@ void saveOver(SmallSession* session, const std::vector<uint8_t>& there, uint32_t
   Watch watch;
   session->tell(&watch);
   const oriel_status status =
-      watch.ended(oriel_session_save_file_as(session->get(), snapshotPath().c_str(), flags));
+      watch.ended(oriel_session_save(session->get(), snapshotPath().c_str(), flags));
   const bool is_snapshot = there.size() >= sizeof(kSnapshotMagic) &&
                            std::memcmp(there.data(), kSnapshotMagic, sizeof(kSnapshotMagic)) == 0;
   const bool may = flags == ORIEL_SAVE_OVERWRITE || (flags == 0 && is_snapshot);
   EXPECT_EQ(may ? ORIEL_OK : ORIEL_ERROR_IO, status);
   if (may) {
     const std::string saved = session->save();
-    const oriel_status restored = oriel_session_restore_file_as(
-        session->get(), snapshotPath().c_str(), ORIEL_RESTORE_EXACT, nullptr);
+    const oriel_status restored = oriel_session_restore(session->get(), snapshotPath().c_str(), ORIEL_RESTORE_EXACT, nullptr);
     EXPECT_EQ(ORIEL_OK, restored) << watch.errors();
     watch.ended(restored);
     EXPECT_EQ(saved, session->save());
@@ -197,14 +188,13 @@ ORIEL_FUZZ(snapshot) {
   const bool reads = (wishes & kRead) != 0 && (info.bytes < 30000 || hash % 8 == 0);
   const uint32_t flags =
       ((wishes & kExact) != 0 ? ORIEL_RESTORE_EXACT : 0) | (reads ? ORIEL_RESTORE_READ : 0);
-  oriel_restored result = {};
-  result.struct_size = sizeof(result);
+  oriel_restored result = ORIEL_INIT(oriel_restored);
   session.tell(&watch);
   session.refuseMemory((wishes & kNoMemory) != 0);
   const oriel_status status = watch.ended(
       as_file
-          ? oriel_session_restore_file_as(session.get(), snapshotPath().c_str(), flags, &result)
-          : oriel_session_restore_as(session.get(), exact.data(), exact.size(), flags, &result));
+          ? oriel_session_restore(session.get(), snapshotPath().c_str(), flags, &result)
+          : oriel_snapshot_restore(session.get(), exact.data(), exact.size(), flags, &result));
   session.refuseMemory(false);
   session.tell(nullptr);
   if (status == ORIEL_OK) {
@@ -434,7 +424,7 @@ void recallSomething(SmallSession* session) {
     append("another day with nothing new, number " + std::to_string(37 * i) + ". ");
   }
   const std::string question = "what was the secret word smakufu?";
-  EXPECT_EQ(ORIEL_OK, oriel_session_recall(session->get(), question.data(), question.size()));
+  EXPECT_EQ(ORIEL_OK, oriel_session_retrieve(session->get(), question.data(), question.size()));
 }
 
 }  // namespace
@@ -498,8 +488,7 @@ namespace {
 bool isTaken(const std::string& input) {
   SmallSession& session = smallModels().session(static_cast<uint8_t>(input[0]) % kSmallModelCount,
                                                 static_cast<uint8_t>(input[1]) % kSmallLayoutCount);
-  return oriel_session_restore_as(session.get(), input.data() + kHead, input.size() - kHead, 0,
-                                  nullptr) == ORIEL_OK;
+  return oriel_snapshot_restore(session.get(), input.data() + kHead, input.size() - kHead, 0, nullptr) == ORIEL_OK;
 }
 
 // Both versions are reached, and what the mutator makes of them is not refused at the door.

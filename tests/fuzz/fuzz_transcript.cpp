@@ -25,17 +25,15 @@ std::string exported(const SmallSession& session) {
 }
 
 oriel_transcript_info infoOf(const SmallSession& session) {
-  oriel_transcript_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_transcript_info info = ORIEL_INIT(oriel_transcript_info);
   EXPECT_EQ(ORIEL_OK, oriel_transcript_get_info(session.get(), &info));
   EXPECT_LE(info.bytes, info.capacity);
   return info;
 }
 
 uint64_t positionOf(const SmallSession& session) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session.get(), &view));
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &view));
   return view.position;
 }
 
@@ -82,7 +80,7 @@ ORIEL_FUZZ(transcript) {
     if (position != 0) {
       EXPECT_EQ(ORIEL_ERROR_STATE,
                 watch.ended(oriel_transcript_import(session.get(), json.data(), json.size())));
-      (void)watch.ended(oriel_session_rewind(session.get(), position - position % 7));
+      (void)watch.ended(goBackTo(session.get(), position - position % 7));
       (void)exported(session);
       EXPECT_LE(infoOf(session).messages, info.messages);
     }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fuzz/checks.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/ledger.h"
 #include "support/owners.h"
 #include "support/random_families.h"
@@ -25,7 +25,7 @@ struct SmallLayout {
   oriel_kv_format k;
   oriel_kv_format v;
   uint32_t transcript_bytes;
-  oriel_state_format state = ORIEL_STATE_AUTO;
+  const char* state = "auto";
   const char* chat = nullptr;  ///< null: the model's own
   uint32_t sessions = 1;
   uint32_t prefix = 0;         ///< tokens, held once for all sessions
@@ -33,12 +33,12 @@ struct SmallLayout {
 };
 constexpr SmallLayout kSmallLayouts[] = {
     {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048},
-    {40, 4, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, ORIEL_STATE_INT8},
-    {12, 8, UINT32_MAX, ORIEL_KV_INT4, ORIEL_KV_INT4, 0, ORIEL_STATE_F16},
-    {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 4096, ORIEL_STATE_F32, nullptr, 2},
-    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048, ORIEL_STATE_F32, "plain"},
-    {24, 8, 0, ORIEL_KV_F16, ORIEL_KV_F16, 300, ORIEL_STATE_F32, nullptr, 1, 3},
-    {64, 8, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, ORIEL_STATE_F32, nullptr, 1, 0, 32}};
+    {40, 4, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, "int8"},
+    {12, 8, UINT32_MAX, ORIEL_KV_INT4, ORIEL_KV_INT4, 0, "f16"},
+    {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 4096, "f32", nullptr, 2},
+    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048, "f32", "plain"},
+    {24, 8, 0, ORIEL_KV_F16, ORIEL_KV_F16, 300, "f32", nullptr, 1, 3},
+    {64, 8, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, "f32", nullptr, 1, 0, 32}};
 constexpr size_t kSmallLayoutCount = sizeof(kSmallLayouts) / sizeof(kSmallLayouts[0]);
 /// Keys and values, windows by layer, columns, states, latents.
 constexpr size_t kSmallModelCount = 5;
@@ -47,9 +47,8 @@ constexpr size_t kSmallModelCount = 5;
 class SmallSession {
  public:
   SmallSession(const std::string& path, const SmallLayout& layout) {
-    oriel_options options = {};
-    options.struct_size = sizeof(options);
-    options.device = ORIEL_DEVICE_CPU;
+    Options options;
+    options.device = "cpu";
     options.cpu_threads = 1;
     options.memory_bytes = 64u << 20;
     options.window_tokens = layout.window;
@@ -63,8 +62,7 @@ class SmallSession {
     options.recall_bytes = layout.recall_tokens != 0 ? 1u << 20 : 0;
     const std::string folder = std::filesystem::temp_directory_path().string();
     options.recall_dir = layout.recall_tokens != 0 ? folder.c_str() : nullptr;
-    options.k_format = layout.k;
-    options.v_format = layout.v;
+    setFormats(&options, layout.k, layout.v);
     options.transcript_bytes = layout.transcript_bytes;
     options.log = [](oriel_log_level level, const char* message, void* user) {
       SmallSession& self = *static_cast<SmallSession*>(user);
@@ -77,10 +75,8 @@ class SmallSession {
     oriel_model* model = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << path;
     loaded_.model.reset(model);
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
-    oriel_chat_options chat = {};
-    chat.struct_size = sizeof(chat);
+    SessionOptions session_options;
+    oriel_chat_options chat = ORIEL_INIT(oriel_chat_options);
     chat.chat_template = layout.chat;
     session_options.chat = &chat;
     oriel_session* session = nullptr;
@@ -102,9 +98,9 @@ class SmallSession {
 
   std::string save() const {
     size_t needed = 0;
-    (void)oriel_session_save(get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(get(), nullptr, 0, &needed);
     std::string bytes(needed, '\0');
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(get(), bytes.data(), bytes.size(), &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(get(), bytes.data(), bytes.size(), &needed));
     EXPECT_EQ(bytes.size(), needed);
     return bytes;
   }
@@ -113,12 +109,11 @@ class SmallSession {
     std::string& known = begun_[tokens];
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(get()));
     if (!known.empty()) {
-      EXPECT_EQ(ORIEL_OK, oriel_session_restore_as(get(), known.data(), known.size(),
-                                                   ORIEL_RESTORE_EXACT, nullptr));
+      EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(get(), known.data(), known.size(), ORIEL_RESTORE_EXACT, nullptr));
       return;
     }
     const std::vector<int32_t> ids = test::someIds(tokens, 300);
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(get(), ids.data(), ids.size()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(get(), ids.data(), ids.size(), nullptr, nullptr));
     known = save();
   }
   /// Memory that calls borrow is refused.
@@ -127,7 +122,7 @@ class SmallSession {
     return oriel_chat_add(get(), role.c_str(), text.data(), text.size());
   }
   oriel_status reply(uint32_t tokens) const {
-    const oriel_generate_options options = test::greedyOptions(tokens);
+    const ReplyOptions options = test::greedyOptions(tokens);
     return oriel_chat_reply(get(), &options, nullptr, nullptr, nullptr);
   }
 

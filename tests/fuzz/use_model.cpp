@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/owners.h"
 
 namespace oriel_internal::fuzz {
@@ -32,22 +32,21 @@ class App {
     constexpr uint64_t kMemory[] = {64 << 20, 8 << 20, 1 << 20, 200000};
     constexpr uint32_t kWindows[] = {48, 0, 7, 300};
     options_.struct_size = sizeof(options_);
-    options_.device = ORIEL_DEVICE_CPU;
+    options_.device = "cpu";
     options_.cpu_threads = 1;
     with_weights_ = !withoutWeights(choices.below(4));
     options_.memory_bytes = kMemory[choices.below(4)];
     options_.window_tokens = kWindows[choices.below(4)];
-    options_.k_format = static_cast<oriel_kv_format>(choices.below(4));
-    options_.v_format = static_cast<oriel_kv_format>(choices.below(4));
-    options_.on_file = static_cast<oriel_on_file>(choices.below(4));
-    options_.state_format = static_cast<oriel_state_format>(choices.below(4));
+    setFormats(&options_, static_cast<oriel_kv_format>(choices.below(4)));
+    options_.on_file = static_cast<const char*>(choices.below(4));
+    options_.state_format = static_cast<const char*>(choices.below(4));
     options_.constraints = choices.below(2);
     options_.sessions = choices.below(3);
     options_.chunk_tokens = choices.below(3) * 8;
     options_.checkpoints = choices.below(3);
     options_.transcript_bytes = choices.below(2) * 1000;
     if (!with_weights_) {
-      options_.device = ORIEL_DEVICE_NONE;
+      options_.device = "none";
     }
     const Log log = watch_.log();
     options_.log = log.callback;
@@ -60,9 +59,8 @@ class App {
   }
 
   oriel_status plan(bool* fits) {
-    options_.device = ORIEL_DEVICE_CPU;  // there is nothing to plan for without one
-    oriel_plan plan = {};
-    plan.struct_size = sizeof(plan);
+    options_.device = "cpu";  // there is nothing to plan for without one
+    oriel_plan plan = ORIEL_PLAN_INIT;
     const oriel_status status = watch_.ended(oriel_plan_file(path_, &options_, &plan));
     if (status == ORIEL_OK) {
       EXPECT_EQ(plan.total_bytes, plan.weights_bytes + plan.kv_bytes + plan.activation_bytes +
@@ -113,10 +111,10 @@ class App {
     const size_t bytes = sizeof(kText) - 1;
     const uint32_t flags = ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS;
     if (watch_.ended(oriel_session_append_text(session.get(), kText, bytes, flags)) == ORIEL_OK) {
-      oriel_generate_options drawn = test::greedyOptions(kTokens);
+      ReplyOptions drawn = test::greedyOptions(kTokens);
       drawn.greedy = 0;
       drawn.seed = 1;
-      for (const oriel_generate_options& options : {test::greedyOptions(kTokens), drawn}) {
+      for (const ReplyOptions& options : {test::greedyOptions(kTokens), drawn}) {
         std::vector<int32_t> ids;
         if (watch_.ended(oriel_session_generate(session.get(), &options, test::keepId, &ids,
                                                 nullptr)) != ORIEL_OK) {
@@ -125,7 +123,7 @@ class App {
       }
     }
     if (watch_.ended(oriel_chat_add(session.get(), "user", kText, bytes)) == ORIEL_OK) {
-      const oriel_generate_options reply = test::greedyOptions(kTokens);
+      const ReplyOptions reply = test::greedyOptions(kTokens);
       std::vector<int32_t> ids;
       (void)watch_.ended(oriel_chat_reply(session.get(), &reply, test::keepId, &ids, nullptr));
     }
@@ -134,7 +132,7 @@ class App {
   const char* const path_;
   const uint64_t file_bytes_;
   Watch watch_;
-  oriel_options options_ = {};
+  Options options_ = {};
   bool with_weights_ = true;
 };
 

@@ -108,8 +108,7 @@ class Layer {
   template <typename Push>
   void add(StepList list, OpKind kind, const Push& push, const std::vector<BufferRef>& bindings) {
     Op& op = rig.add(list, kind, push, bindings);
-    op.k_format = k_;
-    op.v_format = v_;
+    setFormats(&op, k_, v_);
   }
 
   RopeAppendPush appendPush() const {

@@ -29,7 +29,7 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
   ASSERT_FALSE(prompts.empty());
   int excepted = 0;
   for (const uint32_t chunk : {0u, 1u, 7u}) {
-    oriel_options options = makeOptions();
+    Options options = makeOptions();
     options.memory_bytes = 256u << 20;
     options.chunk_tokens = chunk;
     const Loaded loaded = load(model, options);
@@ -38,7 +38,7 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
     for (const nlohmann::json& prompt : prompts) {
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
       const std::vector<int32_t> ids = prompt["ids"];
-      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
       const nlohmann::json& exact = prompt["exact"];
       const double distance =
           relativeL2(logitsOf(loaded), base64As<float>(exact["logits_f32_b64"]));
@@ -108,9 +108,9 @@ TEST(Logits, odd_shapes_equal_the_float64_reference) {
     llama.n_ff = s.n_ff;
     llama.tied_output = s.tied;
     const TemporaryModel file(llama);
-    oriel_options options = makeOptions();
+    Options options = makeOptions();
     options.memory_bytes = 256u << 20;
-    options.k_format = options.v_format = ORIEL_KV_F16;
+    options.set("kv", "f16");
     const std::vector<int32_t> ids = someIds(40, static_cast<int32_t>(llama.n_vocab));
     const auto rows = evaluate(load(file.path(), options), ids);
     Float64Model reference(file.path());

@@ -91,7 +91,7 @@ TEST_P(LowBit, logits_are_those_of_the_same_numbers_in_f32) {
   const File low_bit(pair.low_bit);
   const File expanded(pair.expanded);
   const std::vector<int32_t> ids = someIds(24, 300);
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 256u << 20;
   options.chunk_tokens = 7;
   const auto got = evaluate(load(low_bit.path(), options), ids);

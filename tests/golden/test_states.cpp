@@ -50,16 +50,16 @@ TEST_P(States, equal_the_float64_reference) {
   ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
   const nlohmann::json prompts = readJson(golden)["prompts"];
   for (const uint32_t chunk : {0u, 1u, 7u}) {
-    oriel_options options = makeOptions();
+    Options options = makeOptions();
     options.memory_bytes = 256u << 20;
     options.chunk_tokens = chunk;
-    options.k_format = options.v_format = ORIEL_KV_F16;
+    options.set("kv", "f16");
     const Loaded loaded = load(path, options);
     ASSERT_TRUE(loaded.session);
     for (const nlohmann::json& prompt : prompts) {
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
       const std::vector<int32_t> ids = prompt["ids"];
-      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
       (void)logitsOf(loaded);
       const nlohmann::json& state = prompt["exact"]["recurrent_state"];
       const uint32_t layer = state["layer"], head = state["head"];

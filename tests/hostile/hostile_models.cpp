@@ -22,7 +22,7 @@
 #include "fuzz/checks.h"
 #include "fuzz/gguf_parts.h"
 #include "fuzz/use_model.h"
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/model_mutants.h"
 #include "support/owners.h"
 #include "support/random_families.h"
@@ -156,13 +156,12 @@ int use(uint32_t choices, const char* path) {
 // One app while somebody writes to its files. Whatever a call says, it says in one line.
 void live(uint64_t rounds, const char* path, const std::string& folder) {
   fuzz::Watch watch;
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+  Options options;
   options.memory_bytes = 64u << 20;
   options.window_tokens = 100;
-  options.device = ORIEL_DEVICE_CPU;
+  options.device = "cpu";
   options.cpu_threads = 1;
-  options.on_file = ORIEL_ON_FILE_ALL;
+  options.on_file = "all";
   options.transcript_bytes = 4000;
   const Log log = watch.log();
   options.log = log.callback;
@@ -179,17 +178,17 @@ void live(uint64_t rounds, const char* path, const std::string& folder) {
     }
     const SessionPtr session(made);
     for (const oriel_trim_level level : {ORIEL_TRIM_CACHE, ORIEL_TRIM_WEIGHTS, ORIEL_TRIM_ALL}) {
-      const oriel_generate_options reply = greedyOptions(6);
+      const ReplyOptions reply = greedyOptions(6);
       if (watch.ended(oriel_chat_add(made, "user", "Where is it?", 12)) == ORIEL_OK) {
         (void)watch.ended(oriel_chat_reply(made, &reply, nullptr, nullptr, nullptr));
       }
-      (void)watch.ended(oriel_session_save_file(made, kept.c_str()));
+      (void)watch.ended(oriel_session_save(made, kept.c_str(), 0));
       const bool to_file = level == ORIEL_TRIM_CACHE;
       if (watch.ended(oriel_trim(loaded, level, to_file ? folder.c_str() : nullptr)) == ORIEL_OK &&
           watch.ended(oriel_resume(loaded, nullptr, nullptr)) != ORIEL_OK) {
         break;  // it stays trimmed
       }
-      (void)watch.ended(oriel_session_restore_file(made, kept.c_str()));
+      (void)watch.ended(oriel_session_restore(made, kept.c_str(), 0, nullptr));
     }
   }
   watch.expectPeakBelow(options.memory_bytes + 2 * (8 << 20));

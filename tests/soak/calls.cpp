@@ -50,7 +50,7 @@ void Soak::act() {
 }
 
 void Soak::create(oriel_session** session) {
-  oriel_session_options options = sessionOptions();
+  SessionOptions options = sessionOptions();
   const oriel_chat_options chat = chatOptions();
   options.chat = &chat;
   (void)ledger_.expect("create", {},
@@ -87,20 +87,19 @@ void Soak::say(oriel_session* session) {
   }
 }
 
-oriel_generate_options Soak::someOptions() {
-  oriel_generate_options options = sized<oriel_generate_options>();
+ReplyOptions Soak::someOptions() {
+  ReplyOptions options = sized<ReplyOptions>();
   options.max_tokens = 1 + below(24);
   options.greedy = below(2);
   options.seed = 1 + below(1000);
   options.temperature = 1.5f;
   options.repeat_penalty = below(2) == 0 ? 0 : 1.1f;
   options.ignore_stop = below(2);
-  options.draft = below(2) == 0 ? ORIEL_DRAFT_ALWAYS : ORIEL_DRAFT_AUTO;
+  options.draft = below(2) == 0 ? "always" : "auto";
   if (kind_->constrained && below(3) == 0) {
     static const char kSchema[] =
         R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"enum":["x","y"]}}})";
-    options.json_schema = kSchema;
-    options.json_schema_bytes = sizeof(kSchema) - 1;
+    options.schema = kSchema;
   }
   return options;
 }
@@ -109,7 +108,7 @@ void Soak::reply(oriel_session* session) {
   if (below(4) != 0) {
     say(session);
   }
-  const oriel_generate_options options = someOptions();
+  const ReplyOptions options = someOptions();
   std::vector<int32_t> ids;
   const uint64_t before = stats(session).position;
   const oriel_status status =
@@ -123,7 +122,7 @@ void Soak::reply(oriel_session* session) {
 }
 
 void Soak::replyToAll() {
-  const oriel_generate_options options = someOptions();
+  const ReplyOptions options = someOptions();
   std::vector<oriel_reply> replies;
   std::vector<int32_t> shown[kSessions];
   for (oriel_session* session : sessions_) {
@@ -172,12 +171,12 @@ void Soak::goBack(oriel_session* session) {
       return;
     case 1:
       (void)ledger_.expect("return", {ORIEL_ERROR_ARGUMENT, ORIEL_ERROR_CONTEXT},
-                           [&] { return oriel_session_return(session, "here", below(2)); });
+                           [&] { return oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, "here", below(2)); });
       return;
     default: {
       const uint32_t flags = below(2);
       const oriel_status status = ledger_.expect("rewind_turns", {ORIEL_ERROR_CONTEXT}, [&] {
-        return oriel_session_rewind_turns(session, 1 + below(2), flags);
+        return oriel_session_go_back(session, ORIEL_BACK_BY_TURNS, 1 + below(2), nullptr, flags);
       });
       if (flags == ORIEL_READ_AGAIN && status == ORIEL_ERROR_DEVICE) {
         read_again_.insert(session);
@@ -195,7 +194,7 @@ void Soak::files(oriel_session* session) {
     const std::string nowhere = folder_ + "/none/at/all";
     const oriel_status status =
         ledger_.expect("save_file where there is no folder", {ORIEL_ERROR_IO},
-                       [&] { return oriel_session_save_file(session, nowhere.c_str()); });
+                       [&] { return oriel_session_save(session, nowhere.c_str(), 0); });
     ledger_.check("is refused", status == ORIEL_ERROR_IO || ledger_.lost,
                   oriel_status_text(status));
     return;
@@ -203,11 +202,11 @@ void Soak::files(oriel_session* session) {
   const std::string path = folder_ + "/" + kind_->name + std::to_string(below(3));
   if (below(2) == 0 || !std::filesystem::exists(path)) {
     (void)ledger_.expect("save_file", {},
-                         [&] { return oriel_session_save_file(session, path.c_str()); });
+                         [&] { return oriel_session_save(session, path.c_str(), 0); });
   } else {
     // Of a session that split its turns otherwise, maybe, or another place of the sampler's: any session takes it.
     (void)ledger_.expect("restore_file", {},
-                         [&] { return oriel_session_restore_file(session, path.c_str()); });
+                         [&] { return oriel_session_restore(session, path.c_str(), 0, nullptr); });
   }
 }
 
@@ -225,7 +224,7 @@ void Soak::damaged(oriel_session* session) {
   const oriel_status status =
       ledger_.expect("restore of what is damaged",
                      {ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED, ORIEL_ERROR_ARGUMENT},
-                     [&] { return oriel_session_restore(session, bytes.data(), bytes.size()); });
+                     [&] { return oriel_snapshot_restore(session, bytes.data(), bytes.size(), 0, nullptr); });
   ledger_.check("is refused", status != ORIEL_OK, "");
   const std::vector<uint8_t> after = saved(session);
   ledger_.check("the session is as it was", ledger_.lost || after == before, "");
@@ -257,12 +256,12 @@ void Soak::withoutMemory(oriel_session* session) {
   switch (below(3)) {
     case 0:
       (void)ledger_.expect("save_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
-                           [&] { return oriel_session_save_file(session, path.c_str()); });
+                           [&] { return oriel_session_save(session, path.c_str(), 0); });
       break;
     case 1:
       if (std::filesystem::exists(path)) {
         (void)ledger_.expect("restore_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
-                             [&] { return oriel_session_restore_file(session, path.c_str()); });
+                             [&] { return oriel_session_restore(session, path.c_str(), 0, nullptr); });
       }
       break;
     default: {
@@ -296,7 +295,7 @@ void Soak::recoverAll() {
     }
     const uint64_t position = stats(session).position;
     oriel_recover_options options = sized<oriel_recover_options>();
-    options.device = ORIEL_DEVICE_VULKAN;
+    options.device = "vulkan";
     oriel_recovered result = sized<oriel_recovered>();
     (void)ledger_.expect("recover", {},
                          [&] { return oriel_session_recover(session, &options, &result); });

@@ -15,8 +15,8 @@ void Soak::look() {
       continue;
     }
     const oriel_stats is = stats(session);
-    oriel_view view = sized<oriel_view>();
-    (void)oriel_session_get_view(session, &view);
+    oriel_stats view = sized<oriel_stats>();
+    (void)oriel_session_get_stats(session, &view);
     size_t ids = 0;
     (void)oriel_session_get_tokens(session, 0, nullptr, 0, &ids);
     ledger_.check("the window is not longer than it may be", is.window_used <= is.window_capacity,
@@ -36,16 +36,16 @@ void Soak::look() {
 
 std::vector<uint8_t> Soak::saved(oriel_session* session) {
   size_t needed = 0;
-  (void)oriel_session_save(session, nullptr, 0, &needed);
+  (void)oriel_snapshot_save(session, nullptr, 0, &needed);
   std::vector<uint8_t> bytes(needed);
-  const oriel_status status = oriel_session_save(session, bytes.data(), bytes.size(), &needed);
+  const oriel_status status = oriel_snapshot_save(session, bytes.data(), bytes.size(), &needed);
   bytes.resize(status == ORIEL_OK ? needed : 0);
   ledger_.noteLoss(status);
   return bytes;
 }
 
 std::vector<int32_t> Soak::continuation(oriel_session* session) {
-  oriel_generate_options options = sized<oriel_generate_options>();
+  ReplyOptions options = sized<ReplyOptions>();
   options.max_tokens = 12;
   options.greedy = 1;
   options.ignore_stop = 1;
@@ -67,7 +67,7 @@ void Soak::compareWithTwin() {
     return;
   }
   ledger_.begin("twin");
-  oriel_session_options options = sessionOptions();
+  SessionOptions options = sessionOptions();
   const oriel_chat_options chat = chatOptions();
   options.chat = &chat;
   const oriel_status made = oriel_session_create(model_, &options, twin);
@@ -79,7 +79,7 @@ void Soak::compareWithTwin() {
   }
   const std::vector<uint8_t> bytes = saved(session);
   if (!bytes.empty()) {
-    const oriel_status status = oriel_session_restore(*twin, bytes.data(), bytes.size());
+    const oriel_status status = oriel_snapshot_restore(*twin, bytes.data(), bytes.size(), 0, nullptr);
     ledger_.noteLoss(status);
     const std::vector<int32_t> here = continuation(session);
     const std::vector<int32_t> there = continuation(*twin);

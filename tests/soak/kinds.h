@@ -8,7 +8,7 @@ namespace oriel_internal::test {
 struct SoakKind {
   const char* name;
   const char* model;  ///< a file in the source tree, or a family of random models
-  void (*set)(oriel_options*);
+  void (*set)(Options*);
   bool constrained = false;  ///< replies may be held to a form
   bool forgets = false;      ///< sessions may forget what was evicted
 };
@@ -17,37 +17,35 @@ inline constexpr char kSoakPrompt[] = "You are a kind assistant. Tell the truth.
 inline constexpr char kBundled[] = "models/oriel-tiny/oriel-tiny-q8_0.gguf";
 
 inline constexpr SoakKind kSoakKinds[] = {
-    {"plain", kBundled, [](oriel_options*) {}},
+    {"plain", kBundled, [](Options*) {}},
     {"low-bit", kBundled,
-     [](oriel_options* options) {
-       options->k_format = ORIEL_KV_INT8;
-       options->v_format = ORIEL_KV_INT4;
+     [](Options* options) {
+       setFormats(options, ORIEL_KV_INT8, ORIEL_KV_INT4);
      }},
-    {"recall", kBundled, [](oriel_options* options) { options->recall_bytes = 512u << 10; }},
+    {"recall", kBundled, [](Options* options) { options->recall_bytes = 512u << 10; }},
     {"prefix", kBundled,
-     [](oriel_options* options) {
+     [](Options* options) {
        options->system_prompt = kSoakPrompt;
-       options->system_prompt_bytes = sizeof(kSoakPrompt) - 1;
      }},
     {"guesses", kBundled,
-     [](oriel_options* options) {
+     [](Options* options) {
        options->sessions = 1;
        options->draft_tokens = 4;
      }},
-    {"sliding", "tests/data/models/gemma3.gguf", [](oriel_options*) {}},
-    {"convolutions", "tests/data/models/lfm2-q4_0.gguf", [](oriel_options*) {}, false, true},
-    {"states", "qwen35", [](oriel_options* options) { options->checkpoints = 2; }, false, true},
+    {"sliding", "tests/data/models/gemma3.gguf", [](Options*) {}},
+    {"convolutions", "tests/data/models/lfm2-q4_0.gguf", [](Options*) {}, false, true},
+    {"states", "qwen35", [](Options* options) { options->checkpoints = 2; }, false, true},
     {"states-in-int8", "falcon-h1",
-     [](oriel_options* options) {
+     [](Options* options) {
        options->checkpoints = 1;
-       options->state_format = ORIEL_STATE_INT8;
+       options->state_format = "int8";
      },
      false, true},
-    {"latents", "deepseek2", [](oriel_options*) {}},
+    {"latents", "deepseek2", [](Options*) {}},
     {"experts-on-file", "tests/data/models/lfm2moe-q4_0.gguf",
-     [](oriel_options* options) { options->on_file = ORIEL_ON_FILE_ALL; }, false, true},
+     [](Options* options) { options->on_file = "all"; }, false, true},
     {"forms", "tests/data/models/granite-nope.gguf",
-     [](oriel_options* options) { options->constraints = 1; }, true},
+     [](Options* options) { options->constraints = 1; }, true},
 };
 
 }  // namespace oriel_internal::test

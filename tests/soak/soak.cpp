@@ -83,7 +83,7 @@ bool Soak::load() {
   kind_ =
       settings_.kind != nullptr ? settings_.kind : &kSoakKinds[n_loaded_ % std::size(kSoakKinds)];
   ++n_loaded_;
-  oriel_options options = sized<oriel_options>();
+  Options options = sized<Options>();
   options.device = settings_.device;
   options.memory_bytes = 96u << 20;
   options.window_tokens = 128;
@@ -137,8 +137,8 @@ void Soak::log(oriel_log_level level, const char* message, void* user) {
 }
 
 // The same for all that there are at a time: a session goes on as its twin only where both split turns, or neither.
-oriel_session_options Soak::sessionOptions() const {
-  oriel_session_options options = sized<oriel_session_options>();
+SessionOptions Soak::sessionOptions() const {
+  SessionOptions options = sized<SessionOptions>();
   options.split_turns = split_turns_;
   options.forget_evicted = kind_->forgets && split_turns_ == 0 ? forgets_ : 0;
   options.progress = settings_.trace ? tellRead : nullptr;
@@ -182,13 +182,13 @@ int soak(int count, char** words) {
     } else if (name == "--layer") {
       layer = value;
     } else if (name == "--device" && value != "cpu") {
-      settings.device = ORIEL_DEVICE_VULKAN;
+      settings.device = "vulkan";
       const std::string icd = value.substr(value.find('=') + 1);
       ::setenv("VK_ICD_FILENAMES", icd.c_str(), 1);
       ::setenv("VK_DRIVER_FILES", icd.c_str(), 1);
     }
   }
-  if (settings.device == ORIEL_DEVICE_VULKAN && !layer.empty() &&
+  if (settings.device == "vulkan" && !layer.empty() &&
       loadFaultLayer(layer) == nullptr) {
     std::fprintf(stderr, "oriel_soak: the fault layer in %s cannot be loaded: build it first\n",
                  layer.c_str());

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "soak/app.h"
 #include "soak/kinds.h"
 #include "soak/ledger.h"
@@ -26,7 +26,7 @@ struct Settings {
   double seconds = 60;
   uint64_t seed = 1;
   bool trace = false;
-  oriel_device_kind device = ORIEL_DEVICE_CPU;
+  const char* device = "cpu";
   const SoakKind* kind = nullptr;  ///< nullptr: all, in turns
 };
 
@@ -49,7 +49,7 @@ class Soak {
   bool isFile() const { return std::string(kind_->model).find('/') != std::string::npos; }
   static void log(oriel_log_level level, const char* message, void* user);
   static int tellRead(uint64_t done, uint64_t total, void*);
-  oriel_session_options sessionOptions() const;
+  SessionOptions sessionOptions() const;
   oriel_chat_options chatOptions() const;
 
   // What is done (calls.cpp).
@@ -68,7 +68,7 @@ class Soak {
   void recoverAll();
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
   std::string someText();
-  oriel_generate_options someOptions();
+  ReplyOptions someOptions();
   void cut(const oriel_session* session, oriel_status status, const std::vector<int32_t>& shown);
   int32_t lastToken(oriel_session* session);
   template <typename Call>

@@ -1,6 +1,6 @@
 // Public functions that no device test calls, for the measurement of their stacks.
 #include <gtest/gtest.h>
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 #include <oriel/tools.h>
 
 #include "support/api.h"
@@ -16,7 +16,7 @@ class RestOfCalls : public ScratchFolder {};
 TEST_F(RestOfCalls, of_devices) {
   CapturedLog log;
   const std::string cache_dir = path("cache");
-  oriel_options options = makeOptions(&log);
+  Options options = makeOptions(&log);
   options.cache_dir = cache_dir.c_str();
   size_t count = 0;
   EXPECT_NE(ORIEL_ERROR_ARGUMENT, oriel_device_list_with(&options, nullptr, 0, &count))
@@ -26,7 +26,7 @@ TEST_F(RestOfCalls, of_devices) {
 
 TEST_F(RestOfCalls, of_json) {
   CapturedLog log;
-  const oriel_options options = makeOptions(&log);
+  const Options options = makeOptions(&log);
   std::string deep = "7";
   for (int i = 0; i < 63; ++i) {
     deep = "{\"a\": [1, \"text\"], \"b\": " + deep + "}";
@@ -39,7 +39,7 @@ TEST_F(RestOfCalls, of_json) {
 
 TEST_F(RestOfCalls, of_shapes_and_files) {
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
+  Options options = makeOptions(&log);
   size_t count = 0;
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_shape_list(nullptr, 0, &count));
   std::vector<oriel_shape_info> shapes(count);
@@ -49,19 +49,16 @@ TEST_F(RestOfCalls, of_shapes_and_files) {
   ASSERT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), count, &count));
   const char* latent = nullptr;  // whose attention takes most
   for (const oriel_shape_info& shape : shapes) {
-    oriel_plan plan = {};
-    plan.struct_size = sizeof(plan);
+    oriel_plan plan = ORIEL_PLAN_INIT;
     EXPECT_EQ(ORIEL_OK, oriel_plan_shape(shape.name, ORIEL_WEIGHTS_Q4_0, &options, &plan))
         << log.errors();
     latent = shape.latent_dim != 0 && latent == nullptr ? shape.name : latent;
   }
   ASSERT_NE(nullptr, latent);
-  oriel_speed speed = {};
-  speed.struct_size = sizeof(speed);
+  oriel_speed speed = ORIEL_INIT(oriel_speed);
   EXPECT_EQ(ORIEL_OK, oriel_speed_measure_shape(latent, ORIEL_WEIGHTS_Q4_0, &options, &speed))
       << log.errors();
-  oriel_file_info info = {};
-  info.struct_size = sizeof(info);
+  oriel_file_info info = ORIEL_INIT(oriel_file_info);
   EXPECT_EQ(ORIEL_OK, oriel_inspect(kModel, &options, &info)) << log.errors();
   EXPECT_NE(nullptr, oriel_status_text(ORIEL_OK));
   EXPECT_NE(nullptr, oriel_version());
@@ -69,7 +66,7 @@ TEST_F(RestOfCalls, of_shapes_and_files) {
 
 TEST_F(RestOfCalls, of_marks_and_snapshots) {
   CapturedLog log;
-  oriel_options options = makeOptions(&log);
+  Options options = makeOptions(&log);
   options.memory_bytes = uint64_t{200} << 20;
   options.window_tokens = 64;
   oriel_model* model = nullptr;
@@ -77,17 +74,16 @@ TEST_F(RestOfCalls, of_marks_and_snapshots) {
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session)) << log.errors();
   const std::vector<int32_t> tokens = {7, 8, 9};
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(session, tokens.data(), tokens.size())) << log.errors();
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(session, tokens.data(), tokens.size(), nullptr, nullptr)) << log.errors();
   EXPECT_EQ(ORIEL_OK, oriel_session_mark(session, "here")) << log.errors();
   size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_session_get_marks(session, nullptr, 0, &needed));
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_session_save(session, nullptr, 0, &needed));
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_snapshot_save(session, nullptr, 0, &needed));
   std::vector<uint8_t> snapshot(needed);
-  EXPECT_EQ(ORIEL_OK, oriel_session_save(session, snapshot.data(), snapshot.size(), &needed));
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session, snapshot.data(), snapshot.size(), &needed));
   const std::string file = path("snapshot");
-  EXPECT_EQ(ORIEL_OK, oriel_session_save_file(session, file.c_str())) << log.errors();
-  oriel_snapshot_info info = {};
-  info.struct_size = sizeof(info);
+  EXPECT_EQ(ORIEL_OK, oriel_session_save(session, file.c_str(), 0)) << log.errors();
+  oriel_snapshot_info info = ORIEL_INIT(oriel_snapshot_info);
   EXPECT_EQ(ORIEL_OK,
             oriel_snapshot_inspect(snapshot.data(), snapshot.size(), nullptr, nullptr, &info));
   EXPECT_EQ(ORIEL_OK, oriel_snapshot_inspect_file(file.c_str(), nullptr, nullptr, &info));

@@ -34,15 +34,14 @@ int fail(const char* what, int status) {
 }
 
 int useModel(const char* device, const char* path, uint32_t threads) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.device = std::strcmp(device, "cpu") == 0 ? ORIEL_DEVICE_CPU : ORIEL_DEVICE_VULKAN;
+  Options options;
+  options.device = std::strcmp(device, "cpu") == 0 ? "cpu" : "vulkan";
   options.cpu_threads = threads;
   options.memory_bytes = uint64_t{200} << 20;
   options.window_tokens = 256;
   options.chunk_tokens = 32;
   options.calibration_file = "";
-  options.device_test = ORIEL_DEVICE_TEST_NEVER;
+  options.device_test = "never";
   oriel_model* model = nullptr;
   if (const oriel_status status = oriel_model_load(path, &options, &model); status != ORIEL_OK) {
     return fail("load", status);
@@ -56,12 +55,11 @@ int useModel(const char* device, const char* path, uint32_t threads) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     tokens[i] = static_cast<int32_t>(i % 50 + 5);
   }
-  oriel_generate_options generate = {};
-  generate.struct_size = sizeof(generate);
+  ReplyOptions generate;
   generate.max_tokens = kTokens;
   generate.ignore_stop = 1;
   generate.greedy = 1;
-  if (const oriel_status status = oriel_session_append(session, tokens.data(), tokens.size());
+  if (const oriel_status status = oriel_session_append(session, tokens.data(), tokens.size(), nullptr, nullptr);
       status != ORIEL_OK) {
     return fail("append", status);
   }

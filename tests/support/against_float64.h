@@ -13,16 +13,15 @@
 namespace oriel_internal::test {
 
 /// `sinks` 0: none. `chunk` 0: what the library chooses.
-inline oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
+inline Options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
                                    oriel_kv_format k = ORIEL_KV_F16,
                                    oriel_kv_format v = ORIEL_KV_F16) {
-  oriel_options options = makeOptions();
+  Options options = makeOptions();
   options.memory_bytes = 256u << 20;
-  options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
+  options.set("sinks", sinks);
   options.window_tokens = window;
-  options.chunk_tokens = chunk;
-  options.k_format = k;
-  options.v_format = v;
+  options.set("prefill_batch", chunk);
+  setFormats(&options, k, v);
   return options;
 }
 

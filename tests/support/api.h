@@ -8,18 +8,20 @@
 
 #include "oriel/tools.h"
 #include "support/captured_log.h"
+#include "support/describe.h"
 #include "support/owners.h"
 #include "support/target.h"
 
 namespace oriel_internal::test {
 
 /// Options for the device under test, logging to `log` when given.
-inline oriel_options makeOptions(CapturedLog* log = nullptr) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+inline Options makeOptions(CapturedLog* log = nullptr) {
+  Options options;
   options.device = targetDevice();
-  options.device_timeout_ms = deviceTimeoutMs();
-  options.disabled_features = disabledFeatures();
+  options.set("device_timeout_ms", deviceTimeoutMs());
+  if (disabledFeatures() != nullptr) {
+    options.set("disable_features", disabledFeatures());
+  }
   if (log != nullptr) {
     options.log = log->log().callback;
     options.log_user = log->log().user;
@@ -27,16 +29,15 @@ inline oriel_options makeOptions(CapturedLog* log = nullptr) {
   return options;
 }
 
-inline Loaded load(const std::string& path, const oriel_options& options,
+inline Loaded load(const std::string& path, const Options& options,
                    uint64_t first_position = 0) {
   Loaded loaded;
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << path;
   loaded.model.reset(model);
   if (model != nullptr) {
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
-    session_options.first_position = first_position;
+    SessionOptions session_options;
+    session_options.set("first_position", first_position);
     oriel_session* session = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
     loaded.session.reset(session);
@@ -44,16 +45,10 @@ inline Loaded load(const std::string& path, const oriel_options& options,
   return loaded;
 }
 
-inline oriel_plan planOf(const Loaded& loaded) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  EXPECT_EQ(ORIEL_OK, oriel_model_get_plan(loaded.model.get(), &plan));
-  return plan;
-}
+inline FullPlan planOf(const Loaded& loaded) { return planOf(loaded.model.get()); }
 
 inline oriel_stats statsOf(const Loaded& loaded) {
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
+  oriel_stats stats = ORIEL_STATS_INIT;
   EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &stats));
   return stats;
 }
@@ -70,13 +65,13 @@ inline std::vector<std::vector<float>> evaluate(const Loaded& loaded,
                                                 const std::vector<int32_t>& ids) {
   std::vector<std::vector<float>> rows;
   EXPECT_EQ(ORIEL_OK,
-            oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), keepRow, &rows));
+            oriel_session_append(loaded.session.get(), ids.data(), ids.size(), keepRow, &rows));
   return rows;
 }
 
 inline std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens) {
-  oriel_generate_options options = greedyOptions(tokens);
-  options.ignore_stop = 1;
+  ReplyOptions options = greedyOptions(tokens);
+  options.set("ignore_stop", true);
   std::vector<int32_t> ids;
   EXPECT_EQ(ORIEL_OK,
             oriel_session_generate(loaded.session.get(), &options, keepId, &ids, nullptr));

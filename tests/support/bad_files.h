@@ -32,8 +32,8 @@ class BadFiles : public testing::Test {
                      uint64_t memory_bytes = 64u << 20) {
     Ledger ledger;
     CapturedLog log;
-    oriel_options options = makeOptions(&log);
-    options.device = ORIEL_DEVICE_CPU;
+    Options options = makeOptions(&log);
+    options.device = "cpu";
     options.memory_bytes = memory_bytes;
     options.allocator = ledger.allocator();
     oriel_model* model = nullptr;
@@ -46,8 +46,7 @@ class BadFiles : public testing::Test {
       return;
     }
     log.clear();
-    oriel_plan plan = {};
-    plan.struct_size = sizeof(plan);
+    oriel_plan plan = ORIEL_PLAN_INIT;
     EXPECT_EQ(status, oriel_plan_file(path.c_str(), &options, &plan));
     expectOneLine(log, culprit);
     EXPECT_EQ(0u, ledger.live_bytes);
@@ -59,10 +58,9 @@ class BadFiles : public testing::Test {
   /// As wrong or as more than this build can do.
   void expectRefused(const GgufWriter& file, const std::string& culprit) {
     write(file.build());
-    oriel_options options = makeOptions();
-    options.device = ORIEL_DEVICE_CPU;
-    oriel_plan plan = {};
-    plan.struct_size = sizeof(plan);
+    Options options = makeOptions();
+    options.device = "cpu";
+    oriel_plan plan = ORIEL_PLAN_INIT;
     const oriel_status status = oriel_plan_file(path_.c_str(), &options, &plan);
     EXPECT_TRUE(status == ORIEL_ERROR_FORMAT || status == ORIEL_ERROR_UNSUPPORTED)
         << oriel_status_text(status);

@@ -66,7 +66,7 @@ class BatchRig {
   BatchRig& operator=(const BatchRig&) = delete;
 
   Status load(const std::string& path) {
-    oriel_options options = makeOptions(&log);
+    Options options = makeOptions(&log);
     options.memory_bytes = 4ull << 30;
     options.window_tokens = 64;
     ORIEL_TRY(prepareModel(path.c_str(), options, &prepared_));
@@ -187,7 +187,7 @@ class BatchRig {
     options.cpu_simd_level = setting_.simd_level;
     options.cpu_threads = setting_.threads;
 #ifdef ORIEL_VULKAN
-    if (targetDevice() == ORIEL_DEVICE_VULKAN) {
+    if (onVulkan()) {
       return createVulkanExecutor(plan, options, memory, &executor);
     }
 #endif

@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
     if (!useDriver(target)) {
       return 1;
     }
-    oriel_internal::test::setTargetDevice(ORIEL_DEVICE_VULKAN);
+    oriel_internal::test::setTarget(true);
   }
   // Which tests there are depends on the target: only now may they be registered.
   testing::InitGoogleTest(&argc, argv);

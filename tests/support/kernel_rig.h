@@ -32,7 +32,6 @@
 
 namespace oriel_internal::test {
 
-inline bool onVulkan() { return targetDevice() == ORIEL_DEVICE_VULKAN; }
 
 class KernelRig {
  public:

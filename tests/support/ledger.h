@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <map>
 
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 #include "support/aligned.h"
 
 namespace oriel_internal::test {

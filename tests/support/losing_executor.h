@@ -126,7 +126,7 @@ class LosableModel {
   std::vector<std::unique_ptr<Block>> blocks_;  // outlive the model
 
  public:
-  LosableModel(const std::string& path, const oriel_options& options) {
+  LosableModel(const std::string& path, const Options& options) {
     oriel_model* loaded = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &loaded)) << path;
     model.reset(loaded);

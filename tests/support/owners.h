@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "oriel/oriel.h"
+#include "support/options.h"
 
 namespace oriel_internal::test {
 
@@ -36,12 +36,15 @@ inline int keepRow(size_t, const float* logits, size_t n, void* user) {
 }
 
 /// The most likely token each time, at most `max_tokens` times (0: without end), until a stop token.
-inline oriel_generate_options greedyOptions(uint32_t max_tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
+inline ReplyOptions greedyOptions(uint32_t max_tokens) {
+  ReplyOptions options;
   options.max_tokens = max_tokens;
   options.greedy = 1;
   return options;
+}
+
+inline oriel_status goBackTo(oriel_session* session, uint64_t position) {
+  return oriel_session_go_back(session, ORIEL_BACK_TO_POSITION, position, nullptr, 0);
 }
 
 /// `n` ids below `n_vocab`, always the same.

@@ -7,7 +7,7 @@
 
 namespace oriel_internal::test {
 
-/// For oriel_options.device_timeout_ms: the library's own 60 s times ORIEL_TEST_PATIENCE, a variable of
+/// For the option device_timeout_ms: the library's own 60 s times ORIEL_TEST_PATIENCE, a variable of
 /// the environment. In an emulator a driver takes minutes to compile kernels at the first dispatch.
 inline uint32_t deviceTimeoutMs() {
   const char* text = std::getenv("ORIEL_TEST_PATIENCE");

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
 
@@ -33,39 +33,31 @@ inline std::string filler() {
 
 class Recall : public ScratchFolder {
  protected:
-  oriel_options options(RecallKv kv = {ORIEL_KV_F16, ORIEL_KV_F16}) {
-    oriel_options options = sessionOptions(&log_, kRecallWindow, 8);
-    options.sink_tokens = kRecallSinks;
-    options.k_format = kv.k;
-    options.v_format = kv.v;
-    options.recall_bytes = 4u << 20;
-    options.recall_tokens = 48;
-    options.recall_dir = dir_.c_str();
+  Options options(RecallKv kv = {ORIEL_KV_F16, ORIEL_KV_F16}) {
+    Options options = sessionOptions(&log_, kRecallWindow, 8);
+    setFormats(&options, kv.k, kv.v);
+    options.set("sinks", kRecallSinks);
+    options.set("retrieval", 4u << 20).set("retrieval_tokens", 48).set("retrieval_folder", dir_);
     return options;
   }
   static oriel_status appendText(const Loaded& loaded, const std::string& text) {
     return oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0);
   }
   static oriel_status recall(const Loaded& loaded, const std::string& text) {
-    return oriel_session_recall(loaded.session.get(), text.data(), text.size());
+    return oriel_session_retrieve(loaded.session.get(), text.data(), text.size());
   }
   static std::vector<int32_t> recalled(const Loaded& loaded) {
-    size_t needed = 0;
-    (void)oriel_session_get_recalled(loaded.session.get(), nullptr, 0, &needed);
-    std::vector<int32_t> ids(needed);
-    EXPECT_EQ(ORIEL_OK,
-              oriel_session_get_recalled(loaded.session.get(), ids.data(), ids.size(), &needed));
-    return ids;
+    return describe(loaded.session)["recalled_ids"];
   }
   static std::vector<uint8_t> save(const Loaded& loaded) {
     size_t needed = 0;
-    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
     std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), bytes.data(), needed, &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), bytes.data(), needed, &needed));
     return bytes;
   }
   /// One that has a fact far behind its window.
-  Loaded told(const std::string& model, const oriel_options& options) {
+  Loaded told(const std::string& model, const Options& options) {
     Loaded loaded = load(model, options);
     EXPECT_EQ(ORIEL_OK,
               appendText(loaded, "Once upon a time the secret word was smakufu, they said. "));

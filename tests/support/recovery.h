@@ -9,23 +9,22 @@
 #include <string>
 #include <vector>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/losing_executor.h"
 #include "support/sessions.h"
 
 namespace oriel_internal::test {
 
 inline oriel_recovered recoveredOf(oriel_session* session, oriel_status expected = ORIEL_OK,
-                                   const oriel_recover_options* options = nullptr) {
-  oriel_recovered result = {};
-  result.struct_size = sizeof(result);
-  EXPECT_EQ(expected, oriel_session_recover(session, options, &result))
+                                   const char* device = nullptr, uint32_t flags = 0) {
+  oriel_recovered result = ORIEL_INIT(oriel_recovered);
+  EXPECT_EQ(expected, oriel_session_recover(session, device, flags, nullptr, nullptr, &result))
       << oriel_session_last_error(session);
   return result;
 }
 
 inline SessionPtr newSession(const ModelPtr& model,
-                             const oriel_session_options* options = nullptr) {
+                             const SessionOptions* options = nullptr) {
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), options, &session))
       << oriel_model_last_error(model.get());
@@ -40,7 +39,7 @@ inline std::vector<float> logitsOf(const SessionPtr& session) {
 }
 
 inline oriel_status append(const SessionPtr& session, const std::vector<int32_t>& ids) {
-  return oriel_session_append(session.get(), ids.data(), ids.size());
+  return oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr);
 }
 
 inline oriel_status say(const SessionPtr& session, const std::string& text) {
@@ -62,18 +61,17 @@ inline int keepSaid(const oriel_token_event* event, void* user) {
   return 0;
 }
 
-inline Said speak(const SessionPtr& session, Speak how, const oriel_generate_options& options) {
+inline Said speak(const SessionPtr& session, Speak how, const ReplyOptions& options) {
   Said said;
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
+  oriel_generation result = ORIEL_INIT(oriel_generation);
   said.status = how(session.get(), &options, keepSaid, &said, &result);
   said.ids.resize(std::min<size_t>(said.ids.size(), result.tokens));
   return said;
 }
 
 inline Said speak(const SessionPtr& session, Speak how, uint32_t tokens, uint64_t seed = 0) {
-  oriel_generate_options options = seed == 0 ? greedyOptions(tokens) : wildOptions(tokens, seed);
-  options.ignore_stop = how == oriel_session_generate ? 1 : 0;
+  ReplyOptions options = seed == 0 ? greedyOptions(tokens) : wildOptions(tokens, seed);
+  options.set("ignore_stop", how == oriel_session_generate);
   return speak(session, how, options);
 }
 
@@ -83,28 +81,17 @@ inline std::vector<int32_t> generateIds(const SessionPtr& session, uint32_t toke
 }
 
 inline uint64_t positionOf(const SessionPtr& session) {
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
+  oriel_stats stats = ORIEL_STATS_INIT;
   EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
   return stats.position;
 }
 
 inline std::vector<uint64_t> checkpointsOf(const SessionPtr& session) {
-  std::vector<uint64_t> positions(64);
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_checkpoints(session.get(), positions.data(),
-                                                    positions.size(), &needed));
-  positions.resize(needed);
-  return positions;
+  return describe(session)["checkpoints"];
 }
 
 inline std::vector<uint64_t> turnsOf(const SessionPtr& session) {
-  std::vector<uint64_t> starts(256);
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_OK,
-            oriel_session_get_turns(session.get(), starts.data(), starts.size(), &needed));
-  starts.resize(needed);
-  return starts;
+  return describe(session)["turns"];
 }
 
 inline std::string transcriptOf(const SessionPtr& session) {
@@ -116,22 +103,19 @@ inline std::string transcriptOf(const SessionPtr& session) {
 
 /// What a model holds that has not been used since it was recovered.
 inline void expectWithinPlan(const ModelPtr& model) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model.get(), &plan));
-  oriel_resident resident = {};
-  resident.struct_size = sizeof(resident);
-  ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(model.get(), &resident));
-  EXPECT_LE(resident.total_bytes, plan.total_bytes);
-  EXPECT_EQ(plan.weights_bytes, resident.weights_bytes);
-  EXPECT_EQ(plan.kv_bytes, resident.kv_bytes);
+  Json resident = describe(model)["resident"];
+  EXPECT_LE(resident["total_bytes"], plan.total_bytes);
+  EXPECT_EQ(plan.weights_bytes, resident["weights_bytes"]);
+  EXPECT_EQ(plan.kv_bytes, resident["kv_bytes"]);
 }
 
 /// The same model twice; one loses its device.
 class Twins {
  public:
-  Twins(const std::string& path, const oriel_options& options,
-        const oriel_session_options* session_options = nullptr)
+  Twins(const std::string& path, const Options& options,
+        const SessionOptions* session_options = nullptr)
       : losing(path, options) {
     oriel_model* loaded = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &loaded));
@@ -163,15 +147,15 @@ class Twins {
   SessionPtr other;
 };
 
-inline oriel_options recoveryOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
-  oriel_options options = sessionOptions(log, window, chunk);
-  options.transcript_bytes = 32768;
+inline Options recoveryOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
+  Options options = sessionOptions(log, window, chunk);
+  options.set("transcript", 32768);
   return options;
 }
 
 /// Twins that were told a name and have answered. One has lost its device since.
 struct Parted {
-  explicit Parted(const oriel_options& with) : options(with) {
+  explicit Parted(const Options& with) : options(with) {
     options.log = log.log().callback;
     options.log_user = log.log().user;
     twins = std::make_unique<Twins>(kTrained, options);
@@ -196,7 +180,7 @@ struct Parted {
   }
 
   CapturedLog log;
-  oriel_options options;
+  Options options;
   std::unique_ptr<Twins> twins;
 };
 

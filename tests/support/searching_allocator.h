@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "oriel/oriel.h"
+#include "oriel/advanced.h"
 #include "support/aligned.h"
 
 namespace oriel_internal::test {

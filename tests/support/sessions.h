@@ -18,19 +18,18 @@ namespace oriel_internal::test {
 inline const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
 inline const char* const kRandom = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
 
-inline oriel_options sessionOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
-  oriel_options options = makeOptions(log);
+inline Options sessionOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
+  Options options = makeOptions(log);
   options.memory_bytes = 64u << 20;
   options.window_tokens = window;
-  options.chunk_tokens = chunk;
-  options.k_format = ORIEL_KV_F16;
-  options.v_format = ORIEL_KV_F16;
+  options.set("prefill_batch", chunk);
+  options.set("kv", "f16");
   return options;
 }
 
-inline oriel_options cpuOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
-  oriel_options options = sessionOptions(log, window, chunk);
-  options.device = ORIEL_DEVICE_CPU;
+inline Options cpuOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
+  Options options = sessionOptions(log, window, chunk);
+  options.device = "cpu";
   return options;
 }
 
@@ -54,18 +53,24 @@ struct Message {
   std::string text;
 };
 
+inline std::string messagesJson(const std::vector<Message>& messages) {
+  Json list = Json::array();
+  for (const Message& message : messages) {
+    list.push_back({{"role", message.role}, {"content", message.text}});
+  }
+  return list.dump();
+}
+
 inline std::string rendered(const Loaded& loaded, const std::vector<Message>& messages,
                             bool generation_prompt) {
-  std::vector<oriel_message> list;
-  for (const Message& message : messages) {
-    list.push_back({message.role.c_str(), message.text.data(), message.text.size()});
-  }
+  const std::string json = messages.empty() ? "" : messagesJson(messages);
+  const uint32_t flags = generation_prompt ? ORIEL_RENDER_PROMPT : 0;
   size_t needed = 0;
-  (void)oriel_render(loaded.model.get(), nullptr, list.data(), list.size(), generation_prompt,
-                     nullptr, 0, &needed);
+  (void)oriel_render(loaded.model.get(), nullptr, json.data(), json.size(), flags, nullptr, 0,
+                     &needed);
   std::string text(needed, '\0');
-  EXPECT_EQ(ORIEL_OK, oriel_render(loaded.model.get(), nullptr, list.data(), list.size(),
-                                   generation_prompt, text.data(), text.size(), &needed));
+  EXPECT_EQ(ORIEL_OK, oriel_render(loaded.model.get(), nullptr, json.data(), json.size(), flags,
+                                   text.data(), text.size(), &needed));
   return text;
 }
 
@@ -74,7 +79,7 @@ inline oriel_status add(const Loaded& loaded, const std::string& role, const std
 }
 
 inline oriel_status append(const Loaded& loaded, const std::vector<int32_t>& ids) {
-  return oriel_session_append(loaded.session.get(), ids.data(), ids.size());
+  return oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr);
 }
 
 inline void mustAppend(const Loaded& loaded, const std::vector<int32_t>& ids) {
@@ -104,14 +109,12 @@ oriel_status cancelledBy(oriel_session* session, const Call& call) {
 }
 
 /// Everything sampled alike: a random walk through the vocabulary, stop tokens included.
-inline oriel_generate_options wildOptions(uint32_t max_tokens, uint64_t seed) {
-  oriel_generate_options options = greedyOptions(max_tokens);
+inline ReplyOptions wildOptions(uint32_t max_tokens, uint64_t seed) {
+  ReplyOptions options = greedyOptions(max_tokens);
   options.greedy = 0;
   options.seed = seed;
   options.temperature = 100;
-  options.top_k = UINT32_MAX;
-  options.top_p = 1;
-  options.min_p = -1;
+  options.set("top_k", 0).set("top_p", 1).set("min_p", 0);
   return options;
 }
 
@@ -138,7 +141,7 @@ inline int hear(const oriel_token_event* event, void* user) {
 
 using Generate = decltype(&oriel_session_generate);
 
-inline Heard listen(Generate call, const Loaded& loaded, const oriel_generate_options& options) {
+inline Heard listen(Generate call, const Loaded& loaded, const ReplyOptions& options) {
   Heard heard;
   heard.result.struct_size = sizeof(heard.result);
   heard.status = call(loaded.session.get(), &options, hear, &heard, &heard.result);

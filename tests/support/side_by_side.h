@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 #include "support/sessions.h"
 
 namespace oriel_internal::test {
@@ -44,21 +44,20 @@ inline void expectEqual(const Outcome& alone, const Outcome& other, size_t i) {
 struct Part {
   std::string message;          ///< of a user, who gets an answer; "": none
   std::vector<int32_t> prompt;  ///< else what goes on
-  oriel_generate_options options = {};
+  ReplyOptions options = {};
   uint32_t window = 0;
 };
 
 class Sessions {
  public:
-  Sessions(const std::string& path, const oriel_options& options, std::vector<Part> parts)
+  Sessions(const std::string& path, const Options& options, std::vector<Part> parts)
       : parts_(std::move(parts)) {
     oriel_model* model = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << path;
     model_.reset(model);
     for (size_t i = 0; i < parts_.size() && model != nullptr; ++i) {
-      oriel_session_options of = {};
-      of.struct_size = sizeof(of);
-      of.window_tokens = parts_[i].window;
+      SessionOptions of;
+      of.set("session_window", parts_[i].window);
       oriel_session* session = nullptr;
       EXPECT_EQ(ORIEL_OK, oriel_session_create(model, &of, &session));
       sessions_.emplace_back(session);
@@ -77,7 +76,7 @@ class Sessions {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(session));
     EXPECT_EQ(ORIEL_OK,
               part.message.empty()
-                  ? oriel_session_append(session, part.prompt.data(), part.prompt.size())
+                  ? oriel_session_append(session, part.prompt.data(), part.prompt.size(), nullptr, nullptr)
                   : oriel_chat_add(session, "user", part.message.data(), part.message.size()));
   }
   void reply(size_t i, Outcome* outcome, oriel_token_fn on_token = addToOutcome) const {
@@ -92,9 +91,9 @@ class Sessions {
     EXPECT_EQ(ORIEL_OK, oriel_session_logits(session, &logits, &count));
     outcome->logits.assign(logits, logits + count);
     size_t needed = 0;
-    (void)oriel_session_save(session, nullptr, 0, &needed);
+    (void)oriel_snapshot_save(session, nullptr, 0, &needed);
     outcome->snapshot.resize(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(session, outcome->snapshot.data(), needed, &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session, outcome->snapshot.data(), needed, &needed));
   }
 
   std::vector<Outcome> oneAfterTheOther() const {

@@ -9,14 +9,16 @@
 
 namespace oriel_internal::test {
 
-inline oriel_device_kind& targetDeviceSlot() {
-  static oriel_device_kind device = ORIEL_DEVICE_CPU;
-  return device;
+inline bool& targetSlot() {
+  static bool on_vulkan = false;
+  return on_vulkan;
 }
-inline void setTargetDevice(oriel_device_kind device) { targetDeviceSlot() = device; }
+inline void setTarget(bool on_vulkan) { targetSlot() = on_vulkan; }
+inline bool onVulkan() { return targetSlot(); }
+/// For Options.device.
+inline const char* targetDevice() { return onVulkan() ? "vulkan" : "cpu"; }
 /// Optional Vulkan features that the whole run does without: the environment's ORIEL_DISABLE.
 inline const char* disabledFeatures() { return std::getenv("ORIEL_DISABLE"); }
-inline oriel_device_kind targetDevice() { return targetDeviceSlot(); }
 /// Every case of the tests that have more than an ordinary run has time for: the environment's ORIEL_TEST_ALL
 /// (scripts/test.sh --all sets it).
 inline bool allCases() { return std::getenv("ORIEL_TEST_ALL") != nullptr; }
@@ -26,7 +28,7 @@ inline bool allCases() { return std::getenv("ORIEL_TEST_ALL") != nullptr; }
 inline bool isOthersTurn(size_t number, bool second_path) {
   const char* const share = std::getenv("ORIEL_TEST_SHARE");
   const size_t own = (share != nullptr ? std::strtoul(share, nullptr, 10) : 0) + second_path;
-  return targetDevice() == ORIEL_DEVICE_VULKAN && !allCases() && number % 3 != own % 3;
+  return onVulkan() && !allCases() && number % 3 != own % 3;
 }
 
 }  // namespace oriel_internal::test

@@ -14,7 +14,7 @@ namespace oriel_internal::test {
 template <class Watcher>
 struct WatchedModel {
   /// `executor` and session() are null where the model could not be loaded, which is a failure.
-  WatchedModel(const char* path, const oriel_options& options) {
+  WatchedModel(const char* path, const Options& options) {
     oriel_model* model = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));
     if (model == nullptr) {

@@ -55,43 +55,42 @@ class WatchedSession : public testing::Test {
   void SetUp() override { load(64); }
 
   void load(uint32_t window, const char* path = ORIEL_TEST_DATA "/models/llama-q8_0.gguf") {
-    oriel_options options = makeOptions(&log_);
+    Options options = makeOptions(&log_);
     options.window_tokens = window;
-    options.chunk_tokens = 8;
+    options.set("prefill_batch", 8);
     load(path, options);
   }
-  void load(const std::string& path, const oriel_options& options) {
+  void load(const std::string& path, const Options& options) {
     model_.reset();
     model_ = std::make_unique<WatchedModel<WatchingExecutor>>(path.c_str(), options);
     ASSERT_NE(nullptr, model_->session()) << log_.errors();
   }
 
-  static oriel_generate_options options() {
-    oriel_generate_options options = {};
-    options.struct_size = sizeof(options);
+  static ReplyOptions options() {
+    ReplyOptions options;
     options.max_tokens = kTokens;
-    options.ignore_stop = 1;
+    options.set("ignore_stop", true);
     options.seed = 3;
     options.temperature = 3.0f;  // so that every token was a choice
     return options;
   }
 
-  std::vector<int32_t> draw(const oriel_generate_options& sampling) {
+  std::vector<int32_t> draw(const ReplyOptions& sampling) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(), nullptr, nullptr));
     return goOn(sampling);
   }
 
   std::vector<uint8_t> save() {
     size_t needed = 0;
-    (void)oriel_session_save(model_->session(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(model_->session(), nullptr, 0, &needed);
     std::vector<uint8_t> snapshot(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_session_save(model_->session(), snapshot.data(), needed, &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(model_->session(), snapshot.data(), needed, &needed));
     return snapshot;
   }
 
-  std::vector<int32_t> goOn(const oriel_generate_options& sampling) {
+  std::vector<int32_t> goOn(const ReplyOptions& sampling) {
     std::vector<int32_t> ids;
     model_->executor->forgetCounts();
     EXPECT_EQ(ORIEL_OK, oriel_session_generate(model_->session(), &sampling, keepId, &ids, nullptr))

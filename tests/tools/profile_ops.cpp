@@ -211,9 +211,8 @@ void print(const char* title, const std::vector<Times>& times, const std::vector
 }
 
 int profile(const Options& given) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.device = ORIEL_DEVICE_VULKAN;
+  Options options;
+  options.device = "vulkan";
   options.memory_bytes = 16ull << 30;
   options.window_tokens = given.window;
   options.chunk_tokens = given.chunk;

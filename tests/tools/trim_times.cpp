@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "oriel/sessions.h"
+#include "oriel/advanced.h"
 
 namespace {
 
@@ -36,8 +36,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "oriel_trim_times MODEL [cpu|vulkan] [ROUNDS] [CACHE_FOLDER]\n");
     return 2;
   }
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+  Options options;
   const bool cpu = argc < 3 || std::strcmp(argv[2], "cpu") == 0;
   options.device = cpu ? ORIEL_DEVICE_CPU : ORIEL_DEVICE_VULKAN;
   const int rounds = argc > 3 ? std::max(std::atoi(argv[3]), 1) : 5;

@@ -18,8 +18,7 @@ struct Planned {
 };
 
 Planned planWith(const oriel_calibration* calibration, CapturedLog* log = nullptr) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+  Options options;
   options.memory_bytes = 64u << 20;
   options.window_tokens = 100;
   options.calibration = calibration;
@@ -34,8 +33,7 @@ Planned planWith(const oriel_calibration* calibration, CapturedLog* log = nullpt
 }
 
 oriel_calibration blank() {
-  oriel_calibration calibration = {};
-  calibration.struct_size = sizeof(calibration);
+  oriel_calibration calibration = ORIEL_INIT(oriel_calibration);
   return calibration;
 }
 

@@ -1,4 +1,4 @@
-// Sessions that forget what was evicted (oriel_session_options.forget_evicted): a reply follows from what attention sees
+// Sessions that forget what was evicted (SessionOptions.forget_evicted): a reply follows from what attention sees
 // when it begins, and from nothing else. The made-up recurrent model beside that definition.
 #include <algorithm>
 

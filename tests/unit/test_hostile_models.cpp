@@ -60,14 +60,14 @@ class Attempt {
     options_.struct_size = sizeof(options_);
     options_.memory_bytes = memory_bytes;
     options_.window_tokens = 48;
-    options_.device = ORIEL_DEVICE_CPU;
+    options_.device = "cpu";
     options_.cpu_threads = 1;
     options_.log = log_.log().callback;
     options_.log_user = log_.log().user;
     options_.allocator = ledger_.allocator();
   }
 
-  oriel_options& options() { return options_; }
+  Options& options() { return options_; }
   /// Whether the last call that was made failed with a line that says so.
   bool saidLast(const std::string& part) const { return said_.find(part) != std::string::npos; }
 
@@ -102,7 +102,7 @@ class Attempt {
     const oriel_status status = expectOneLine(oriel_model_load(path_.c_str(), &options_, &loaded));
     EXPECT_EQ(status == ORIEL_OK, loaded != nullptr);
     const ModelPtr model(loaded);
-    if (!model || options_.device == ORIEL_DEVICE_NONE) {
+    if (!model || options_.device == "none") {
       return status;
     }
     oriel_session* made = nullptr;
@@ -114,8 +114,8 @@ class Attempt {
     const std::string text = "Where is the red ball? \xc3\xa4\xe2\x82\xac <|im_end|> 12";
     if (expectOneLine(oriel_session_append_text(session.get(), text.data(), text.size(),
                                                 ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS)) == ORIEL_OK) {
-      oriel_generate_options greedily = greedyOptions(4);
-      oriel_generate_options drawn = greedyOptions(4);
+      ReplyOptions greedily = greedyOptions(4);
+      ReplyOptions drawn = greedyOptions(4);
       drawn.greedy = 0;
       drawn.seed = 1;
       for (const auto& generate : {greedily, drawn}) {
@@ -128,7 +128,7 @@ class Attempt {
     }
     if (expectOneLine(oriel_chat_add(session.get(), "user", text.data(), text.size())) ==
         ORIEL_OK) {
-      const oriel_generate_options reply = greedyOptions(3);
+      const ReplyOptions reply = greedyOptions(3);
       std::vector<int32_t> ids;
       (void)expectOneLine(oriel_chat_reply(session.get(), &reply, keepId, &ids, nullptr));
     }
@@ -138,7 +138,7 @@ class Attempt {
   std::string path_;
   CapturedLog log_;
   Ledger ledger_;
-  oriel_options options_ = {};
+  Options options_ = {};
   std::string said_;
 };
 
@@ -205,7 +205,7 @@ class Meddler {
   Meddler(std::string path, uint64_t when) : path_(std::move(path)), when_(when) {}
 
   /// Occasions: whenever memory is asked for, and whenever weights have arrived.
-  void watch(oriel_options* options) {
+  void watch(Options* options) {
     inner_ = *options->allocator;
     outer_ = {&Meddler::allocate, &Meddler::release, this};
     options->allocator = &outer_;
@@ -351,7 +351,7 @@ TEST_F(HostileModels, any_number_of_loads_end_well_while_another_thread_writes) 
   for (uint64_t i = 0; caught < count && nowMs() < end_ms; ++i) {
     SCOPED_TRACE(i);
     Attempt attempt(path_, 64 << 20);
-    attempt.options().device = i % 4 == 0 ? ORIEL_DEVICE_NONE : ORIEL_DEVICE_CPU;
+    attempt.options().device = i % 4 == 0 ? "none" : "cpu";
     const oriel_status status = attempt.run();
     EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ||
                 status == ORIEL_ERROR_UNSUPPORTED)

@@ -94,7 +94,7 @@ TEST(Includes, the_core_has_its_own_types_beside_those_of_the_c_api) {
   }
   const std::set<std::string> public_names(
       std::sregex_token_iterator(header.begin(), header.end(), name), std::sregex_token_iterator());
-  ASSERT_EQ(1u, public_names.count("oriel_options"));
+  ASSERT_EQ(1u, public_names.count("Options"));
   int lines = 0;
   for (const auto& entry :
        fs::recursive_directory_iterator(fs::path(ORIEL_SOURCE_DIR) / "runtime")) {

@@ -24,8 +24,7 @@ struct Inspected {
 Inspected inspectFile(const std::string& path) {
   Inspected result;
   result.info.struct_size = sizeof(result.info);
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+  Options options;
   options.log = result.log.log().callback;
   options.log_user = result.log.log().user;
   result.status = oriel_inspect(path.c_str(), &options, &result.info);
@@ -54,20 +53,17 @@ TEST(Inspect, memory_that_is_refused_says_nothing_of_a_model) {
       Ledger ledger;
       ledger.refuse_nth = nth;
       CapturedLog log;
-      oriel_options options = {};
-      options.struct_size = sizeof(options);
+      Options options;
       options.log = log.log().callback;
       options.log_user = log.log().user;
       options.allocator = ledger.allocator();
-      options.device = ORIEL_DEVICE_NONE;
-      oriel_file_info file = {};
-      file.struct_size = sizeof(file);
+      options.device = "none";
+      oriel_file_info file = ORIEL_INIT(oriel_file_info);
       oriel_model* model = nullptr;
       const oriel_status status = load ? oriel_model_load(kModel, &options, &model)
                                        : oriel_inspect(kModel, &options, &file);
       if (status == ORIEL_OK) {
-        oriel_model_info info = {};
-        info.struct_size = sizeof(info);
+        oriel_model_info info = ORIEL_INIT(oriel_model_info);
         EXPECT_TRUE(load ? oriel_model_get_info(model, &info) == ORIEL_OK && info.n_layers == 2
                          : file.runs == 1);
         EXPECT_EQ("", log.errors());

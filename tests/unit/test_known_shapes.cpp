@@ -478,17 +478,15 @@ TEST(KnownShapes, local_layers_take_a_ring_of_their_own_window_and_no_sinks) {
 
 // ---- Through the public API -----------------------------------------------------------------------
 
-oriel_options optionsOf(uint64_t memory_bytes) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+Options optionsOf(uint64_t memory_bytes) {
+  Options options;
   options.memory_bytes = memory_bytes;
   return options;
 }
 
-oriel_plan planOf(const char* name, const oriel_options& options,
+oriel_plan planOf(const char* name, const Options& options,
                   oriel_weight_format weights = ORIEL_WEIGHTS_DEFAULT) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(ORIEL_OK, oriel_plan_shape(name, weights, &options, &plan)) << name;
   return plan;
 }
@@ -502,7 +500,7 @@ TEST(KnownShapes, every_shape_listed_can_be_planned_for) {
   }
   ASSERT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), shapes.size(), &needed));
   for (const oriel_shape_info& shape : shapes) {
-    const oriel_plan plan = planOf(shape.name, optionsOf(uint64_t{1} << 42));
+    const FullPlan plan = planOf(shape.name, optionsOf(uint64_t{1} << 42));
     // Of a model whose weights are not described nobody can say whether it fits.
     const bool described = shape.parameters != 0;
     const auto mayFit = [&](uint64_t minimum) {
@@ -525,7 +523,7 @@ TEST(KnownShapes, every_shape_listed_can_be_planned_for) {
 }
 
 TEST(KnownShapes, weights_grow_with_their_format) {
-  const oriel_options options = optionsOf(uint64_t{1} << 40);
+  const Options options = optionsOf(uint64_t{1} << 40);
   const uint64_t q4 = planOf("smollm2-135m", options, ORIEL_WEIGHTS_Q4_0).weights_bytes;
   EXPECT_EQ(q4, planOf("smollm2-135m", options).weights_bytes);
   EXPECT_LT(q4, planOf("smollm2-135m", options, ORIEL_WEIGHTS_Q8_0).weights_bytes);
@@ -533,10 +531,9 @@ TEST(KnownShapes, weights_grow_with_their_format) {
 }
 
 TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   test::CapturedLog log;
-  oriel_options options = optionsOf(1 << 30);
+  Options options = optionsOf(1 << 30);
   options.log = log.log().callback;
   options.log_user = log.log().user;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
@@ -546,17 +543,16 @@ TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
 }
 
 TEST(KnownShapes, a_latent_has_one_format_which_is_that_of_keys) {
-  oriel_options options = optionsOf(uint64_t{1} << 40);
-  options.k_format = ORIEL_KV_INT8;
-  options.v_format = ORIEL_KV_INT4;
-  const oriel_plan plan = planOf("deepseek-v3", options);
+  Options options = optionsOf(uint64_t{1} << 40);
+  options.set("kv", "k8v4");
+  const FullPlan plan = planOf("deepseek-v3", options);
   EXPECT_EQ(ORIEL_KV_INT8, plan.k_format);
   EXPECT_EQ(ORIEL_KV_INT8, plan.v_format);
 }
 
 TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
-  const oriel_options plenty = optionsOf(uint64_t{1} << 40);
-  const auto windowOf = [](const char* name, oriel_options options, uint32_t window) {
+  const Options plenty = optionsOf(uint64_t{1} << 40);
+  const auto windowOf = [](const char* name, Options options, uint32_t window) {
     options.window_tokens = window;
     return planOf(name, options).window_tokens;
   };
@@ -566,29 +562,29 @@ TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
   EXPECT_LT(130000u, windowOf("llama-3.2-1b", plenty, ORIEL_WINDOW_MAX));  // but for a ring
   EXPECT_EQ(20000u, windowOf("llama-3.2-1b", plenty, 20000));
   // What is left then goes to the precision of the cache.
-  const oriel_options some = optionsOf(uint64_t{1} << 30);
+  const Options some = optionsOf(uint64_t{1} << 30);
   EXPECT_EQ(ORIEL_KV_F16, planOf("llama-3.2-1b", some).k_format);
-  oriel_options all = some;
+  Options all = some;
   all.window_tokens = ORIEL_WINDOW_MAX;
   EXPECT_NE(ORIEL_KV_F16, planOf("llama-3.2-1b", all).k_format);
   // Where memory does not allow it, as much as fits.
-  const oriel_options little = optionsOf(720u << 20);
+  const Options little = optionsOf(720u << 20);
   EXPECT_LT(windowOf("llama-3.2-1b", little, 0), ORIEL_WINDOW_DEFAULT);
   EXPECT_EQ(windowOf("llama-3.2-1b", little, ORIEL_WINDOW_MAX),
             windowOf("llama-3.2-1b", little, 0));
   // A least window goes beyond the default, and pinned text does not take from it.
-  oriel_options least = plenty;
+  Options least = plenty;
   least.min_window_tokens = 10000;
   EXPECT_EQ(10000u, windowOf("llama-3.2-1b", least, 0));
   EXPECT_LT(130000u, windowOf("llama-3.2-1b", least, ORIEL_WINDOW_MAX));
-  oriel_options pinned = plenty;
+  Options pinned = plenty;
   pinned.pinned_tokens = 9000;
   EXPECT_EQ(ORIEL_WINDOW_DEFAULT, windowOf("llama-3.2-1b", pinned, 0));
 }
 
 TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
   test::CapturedLog log;
-  oriel_options options = optionsOf(uint64_t{1} << 40);
+  Options options = optionsOf(uint64_t{1} << 40);
   options.log = log.log().callback;
   options.log_user = log.log().user;
   const auto warned = [&log](const std::string& text) {
@@ -602,7 +598,7 @@ TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
     EXPECT_FALSE(warned("trained on")) << window;
   }
   options.window_tokens = 8192 - 3;
-  const oriel_plan plan = planOf("smollm2-135m", options);
+  const FullPlan plan = planOf("smollm2-135m", options);
   EXPECT_TRUE(warned("longer than the 8192 that the model was trained on"));
   EXPECT_TRUE(warned("at most 8188"));
   char loss[32];
@@ -611,17 +607,17 @@ TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
 }
 
 TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
-  oriel_options options = optionsOf(200u << 20);
-  options.k_format = options.v_format = ORIEL_KV_F16;
-  const oriel_plan free = planOf("smollm2-135m", options);
+  Options options = optionsOf(200u << 20);
+  options.set("kv", "f16");
+  const FullPlan free = planOf("smollm2-135m", options);
   ASSERT_EQ(1u, free.fits);
   options.min_window_tokens = free.window_tokens;
   EXPECT_EQ(free.window_tokens, planOf("smollm2-135m", options).window_tokens);
   // What f16 cannot hold, a smaller format may.
   options.min_window_tokens = free.window_tokens * 3;
   EXPECT_EQ(0u, planOf("smollm2-135m", options).fits);
-  options.k_format = options.v_format = ORIEL_KV_AUTO;
-  const oriel_plan rounded = planOf("smollm2-135m", options);
+  setFormats(&options, ORIEL_KV_AUTO);
+  const FullPlan rounded = planOf("smollm2-135m", options);
   EXPECT_EQ(1u, rounded.fits);
   EXPECT_GE(rounded.window_tokens, options.min_window_tokens);
   // Past the trained context only because it was asked for.
@@ -630,8 +626,7 @@ TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
   options.min_window_tokens = 10000;
   EXPECT_EQ(10000u, planOf("smollm2-135m", options).window_tokens);
   options.window_tokens = 9999;
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_plan_shape("smollm2-135m", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
 }

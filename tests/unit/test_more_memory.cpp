@@ -15,26 +15,25 @@ namespace {
 constexpr uint32_t kSizes = 100;  ///< in either spacing
 constexpr uint64_t kPlenty = uint64_t{1} << 42;
 
-oriel_plan planOf(const char* name, const oriel_options& options, uint64_t memory_bytes) {
-  oriel_options now = options;
+oriel_plan planOf(const char* name, const Options& options, uint64_t memory_bytes) {
+  Options now = options;
   now.struct_size = sizeof(now);
   now.memory_bytes = memory_bytes;
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(ORIEL_OK, oriel_plan_shape(name, ORIEL_WEIGHTS_DEFAULT, &now, &plan)) << name;
   return plan;
 }
 
 /// What takes most: the longest window in the dearest formats, all experts held.
-uint64_t mostBytes(const char* name, oriel_options options) {
-  options.k_format = options.v_format = ORIEL_KV_F16;
-  options.on_file = options.on_file == ORIEL_ON_FILE_AUTO ? ORIEL_ON_FILE_ROWS : options.on_file;
+uint64_t mostBytes(const char* name, Options options) {
+  options.set("kv", "f16");
+  options.on_file = options.on_file == "auto" ? "rows" : options.on_file;
   options.expert_slots = 0;
   return planOf(name, options, kPlenty).total_bytes;
 }
 
 /// Sizes lie dense at the least, where a few kilobytes decide, and end beyond what all takes.
-std::vector<uint64_t> sizesOf(const char* name, const oriel_options& options) {
+std::vector<uint64_t> sizesOf(const char* name, const Options& options) {
   const uint64_t least = planOf(name, options, 1).minimum_bytes;
   const double range = 1.05 * static_cast<double>(mostBytes(name, options) - least);
   constexpr double kFirst = 65536;
@@ -50,11 +49,11 @@ std::vector<uint64_t> sizesOf(const char* name, const oriel_options& options) {
 }
 
 template <typename Check>
-void sweep(const char* name, const oriel_options& options, const Check& check) {
+void sweep(const char* name, const Options& options, const Check& check) {
   oriel_plan last = {};
   last.loss_nats = 1e300;
   for (const uint64_t memory : sizesOf(name, options)) {
-    const oriel_plan plan = planOf(name, options, memory);
+    const FullPlan plan = planOf(name, options, memory);
     ASSERT_EQ(1u, plan.fits) << name << " in " << memory;
     ASSERT_LE(plan.total_bytes, memory) << name;
     check(last, plan);
@@ -65,10 +64,10 @@ void sweep(const char* name, const oriel_options& options, const Check& check) {
   }
 }
 
-void expectNeverWorse(const char* name, const oriel_options& options) {
+void expectNeverWorse(const char* name, const Options& options) {
   SCOPED_TRACE(std::string(name) + ", window " + std::to_string(options.window_tokens) +
                ", on file " + std::to_string(static_cast<int>(options.on_file)));
-  sweep(name, options, [](const oriel_plan& last, const oriel_plan& plan) {
+  sweep(name, options, [](const FullPlan& last, const FullPlan& plan) {
     ASSERT_LE(plan.loss_nats, last.loss_nats)
         << plan.memory_bytes << " bytes: " << plan.expert_slots << " slots, window "
         << plan.window_tokens << "; " << last.memory_bytes << " bytes: " << last.expert_slots
@@ -79,8 +78,7 @@ void expectNeverWorse(const char* name, const oriel_options& options) {
 std::vector<oriel_shape_info> shapesWithExperts() {
   size_t count = 0;
   (void)oriel_shape_list(nullptr, 0, &count);
-  oriel_shape_info empty = {};
-  empty.struct_size = sizeof(empty);
+  oriel_shape_info empty = ORIEL_INIT(oriel_shape_info);
   std::vector<oriel_shape_info> shapes(count, empty);
   EXPECT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), shapes.size(), &count));
   const auto others = [](const oriel_shape_info& shape) {
@@ -93,28 +91,28 @@ std::vector<oriel_shape_info> shapesWithExperts() {
 
 TEST(MoreMemory, is_never_worse_for_a_mixture_of_experts) {
   for (const oriel_shape_info& shape : shapesWithExperts()) {
-    expectNeverWorse(shape.name, oriel_options());
+    expectNeverWorse(shape.name, Options());
   }
 }
 
 TEST(MoreMemory, is_never_worse_for_experts_beside_a_window_that_was_asked_for) {
   for (const oriel_shape_info& shape : shapesWithExperts()) {
-    oriel_options options = {};
+    Options options = {};
     options.window_tokens = 2000;
     expectNeverWorse(shape.name, options);
   }
 }
 
 TEST(MoreMemory, is_never_worse_for_experts_that_all_stay_on_file) {
-  oriel_options options = {};
-  options.on_file = ORIEL_ON_FILE_ALL;
+  Options options = {};
+  options.on_file = "all";
   expectNeverWorse("olmoe-1b-7b", options);
   options.window_tokens = 600;
   expectNeverWorse("granite-4.0-h-tiny", options);
 }
 
 TEST(MoreMemory, is_never_worse_for_dense_and_hybrid_models) {
-  oriel_options options = {};
+  Options options = {};
   for (const char* name : {"smollm2-135m", "gemma-3-1b", "gemma-4-e2b", "qwen3.5-0.8b"}) {
     expectNeverWorse(name, options);
   }
@@ -146,7 +144,7 @@ struct ByLayer {
   oriel_calibration calibration = {};
 };
 
-bool sharesWindow(const oriel_plan& plan) {
+bool sharesWindow(const FullPlan& plan) {
   return std::any_of(plan.window_shares, std::end(plan.window_shares),
                      [](uint8_t share) { return share != 0; });
 }
@@ -155,12 +153,12 @@ bool sharesWindow(const oriel_plan& plan) {
 uint32_t risesOf(const char* name, uint32_t n_layers, uint32_t window) {
   const ByLayer measured(n_layers);
   SCOPED_TRACE(std::string(name) + ", window " + std::to_string(window));
-  oriel_options options = {};
+  Options options = {};
   options.window_tokens = window;
   options.calibration = &measured.calibration;
   uint32_t rises = 0;
   uint32_t by_layer = 0;
-  sweep(name, options, [&](const oriel_plan& last, const oriel_plan& plan) {
+  sweep(name, options, [&](const FullPlan& last, const FullPlan& plan) {
     by_layer += sharesWindow(plan) ? 1 : 0;
     ASSERT_FALSE(rises != 0 && sharesWindow(plan)) << plan.memory_bytes;
     if (plan.loss_nats > last.loss_nats) {

@@ -54,14 +54,12 @@ TEST(StateBytes, plans_say_what_states_and_tokens_of_a_window_take) {
   } rows[] = {
       {"qwen3.5-0.8b", 19.3, 12288}, {"qwen3.5-2b", 19.3, 12288}, {"qwen3.5-4b", 50.3, 32768}};
   for (const auto& row : rows) {
-    oriel_options options = {};
-    options.struct_size = sizeof(options);
-    options.device = ORIEL_DEVICE_NONE;
+    Options options;
+    options.device = "none";
     options.memory_bytes = uint64_t{16} << 30;
     options.window_tokens = 32768;
-    options.k_format = options.v_format = ORIEL_KV_F16;
-    oriel_plan plan = {};
-    plan.struct_size = sizeof(plan);
+    options.set("kv", "f16");
+    oriel_plan plan = ORIEL_PLAN_INIT;
     ASSERT_EQ(ORIEL_OK, oriel_plan_shape(row.name, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
     EXPECT_EQ(row.bytes_per_token, plan.kv_bytes_per_token) << row.name;
     ASSERT_EQ(2u, plan.group_count);

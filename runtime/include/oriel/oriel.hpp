@@ -12,7 +12,7 @@
  *  - Calls return a Result: value() gives the value or throws oriel::Error. An app without exceptions tests the Result and
  *    reads status() and error(); value() of a failed Result then ends the program.
  *  - A Session keeps its Model alive. A Model keeps the callables of its options alive.
- *  - An exception from a callable ends the call and is thrown again by it.
+ *  - An exception from the callable of reply() ends the reply and is thrown again. Other callables must not throw.
  *  - The thread rules of oriel.h hold. Session::cancel may be called from any thread.
  */
 #ifndef ORIEL_ORIEL_HPP_
@@ -20,6 +20,7 @@
 
 #include <oriel/advanced.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -35,13 +36,9 @@
 
 namespace oriel {
 
-class Error : public std::runtime_error {
- public:
-  Error(oriel_status status, const std::string &line) : std::runtime_error(line), status_(status) {}
-  oriel_status status() const { return status_; }
-
- private:
-  oriel_status status_;
+struct Error : std::runtime_error {
+  Error(oriel_status code, const std::string &line) : std::runtime_error(line), status(code) {}
+  oriel_status status;
 };
 
 struct Done {}; /* the value of calls without one */
@@ -53,11 +50,9 @@ class [[nodiscard]] Result {
   Result(T value) : value_(std::move(value)) {}
   Result(oriel_status status, const char *line)
       : status_(status), error_(line != nullptr && *line != '\0' ? line : oriel_status_text(status)) {}
-
   explicit operator bool() const { return value_.has_value(); }
   oriel_status status() const { return status_; }
   const std::string &error() const { return error_; }
-  T &operator*() { return *value_; }
   T *operator->() { return &*value_; }
   T value() && { return std::move(check()); }
   T &value() & { return check(); }
@@ -82,7 +77,6 @@ class [[nodiscard]] Result {
 
 using LogFunction = std::function<void(oriel_log_level, std::string_view)>;
 using ProgressFunction = std::function<bool(uint64_t done, uint64_t total)>; /* false cancels */
-
 /* A C struct of options that owns its settings. Its public fields may be set as in C. */
 template <typename Struct>
 class OptionsOf : public Struct {
@@ -99,25 +93,19 @@ class OptionsOf : public Struct {
 
   /* Sets an option by name, in text form. Replaces an earlier value. */
   OptionsOf &set(std::string_view name, std::string_view value) {
-    for (auto &[have, text] : texts_) {
-      if (have == name) {
-        text = value;
-        bind();
-        return *this;
-      }
-    }
+    texts_.erase(std::remove_if(texts_.begin(), texts_.end(), [&](const auto &one) { return one.first == name; }),
+                 texts_.end());
     return add(name, value);
   }
   OptionsOf &set(std::string_view name, const char *value) { return set(name, std::string_view(value)); }
   template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
   OptionsOf &set(std::string_view name, Number value) {
-    if constexpr (std::is_same_v<Number, bool>) {
-      return set(name, std::string_view(value ? "true" : "false"));
-    } else if constexpr (std::is_integral_v<Number>) {
+    if constexpr (std::is_integral_v<Number>) { /* a bool is 1 or 0 */
       return set(name, std::string_view(std::to_string(value)));
     } else {
       char text[64];
       std::snprintf(text, sizeof(text), "%.17g", static_cast<double>(value));
+      std::replace(text, text + sizeof(text), ',', '.'); /* some locales' decimal point */
       return set(name, std::string_view(text));
     }
   }
@@ -129,26 +117,27 @@ class OptionsOf : public Struct {
   }
   /* The callables live as long as the object that is made with these options. */
   OptionsOf &onLog(LogFunction function) {
-    auto kept = std::make_shared<LogFunction>(std::move(function));
     this->log = [](oriel_log_level level, const char *line, void *user) {
       (*static_cast<LogFunction *>(user))(level, line);
     };
-    this->log_user = kept.get();
-    kept_.push_back(std::move(kept));
+    this->log_user = keep(std::move(function));
     return *this;
   }
   OptionsOf &onProgress(ProgressFunction function) {
-    auto kept = std::make_shared<ProgressFunction>(std::move(function));
     this->progress = [](uint64_t done, uint64_t total, void *user) -> int {
       return (*static_cast<ProgressFunction *>(user))(done, total) ? 0 : 1;
     };
-    this->progress_user = kept.get();
-    kept_.push_back(std::move(kept));
+    this->progress_user = keep(std::move(function));
     return *this;
   }
   const std::vector<std::shared_ptr<void>> &kept() const { return kept_; }
 
  private:
+  template <typename Function>
+  void *keep(Function function) {
+    kept_.push_back(std::make_shared<Function>(std::move(function)));
+    return kept_.back().get();
+  }
   void bind() {
     view_.clear();
     for (const auto &[name, value] : texts_) {
@@ -191,9 +180,8 @@ class Session {
  public:
   explicit Session(std::shared_ptr<oriel_model> model = nullptr, oriel_session *session = nullptr,
                    std::vector<std::shared_ptr<void>> kept = {})
-      : model_(std::move(model)), kept_(std::move(kept)), session_(session) {}
+      : session_(session, Destroy{std::move(model), std::move(kept)}) {}
   oriel_session *get() const { return session_.get(); }
-
   Result<> add(std::string_view role, std::string_view text) {
     return done(oriel_chat_add(get(), std::string(role).c_str(), text.data(), text.size()));
   }
@@ -258,14 +246,14 @@ class Session {
   }
 
  private:
-  struct Destroy {
+  struct Destroy { /* keeps what the session needs until it is gone */
+    std::shared_ptr<oriel_model> model;
+    std::vector<std::shared_ptr<void>> kept;
     void operator()(oriel_session *session) const { oriel_session_destroy(session); }
   };
   Result<> done(oriel_status status) { return resultOf(status, Done{}, oriel_session_last_error(get())); }
 
-  std::shared_ptr<oriel_model> model_;
-  std::vector<std::shared_ptr<void>> kept_;
-  std::unique_ptr<oriel_session, Destroy> session_; /* destroyed first */
+  std::unique_ptr<oriel_session, Destroy> session_;
 };
 
 class Model {
@@ -281,7 +269,6 @@ class Model {
     return resultOf(status, Model(model, options.kept()), options.error_line);
   }
   oriel_model *get() const { return model_.get(); }
-
   Result<Session> session(const SessionOptions &options = {}) {
     oriel_session *session = nullptr;
     const oriel_status status = oriel_session_create(get(), &options, &session);
@@ -298,7 +285,6 @@ class Model {
   Result<> trim(oriel_trim_level level, const std::string &folder = {}) {
     return done(oriel_trim(get(), level, folder.empty() ? nullptr : folder.c_str()));
   }
-  Result<> pause() { return done(oriel_pause(get())); }
   Result<> resume() { return done(oriel_resume(get(), nullptr, nullptr)); }
 
  private:

@@ -33,10 +33,9 @@ struct Executor : Status {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+  Options options;
   options.memory_bytes = 64u << 20;
-  options.device = ORIEL_DEVICE_CPU;
+  options.device = "cpu";
   bool answered = false;
   {
     oriel::Session session;

@@ -1,0 +1,116 @@
+// What the describe calls return (docs/describe.md), parsed.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "oriel/tools.h"
+#include "support/options.h"
+#include "support/owners.h"
+
+namespace oriel_internal::test {
+
+using Json = nlohmann::json;
+
+/// The text of a call that fills a buffer: `call(text, capacity, &needed)`. "" where it fails, which is a failure.
+template <typename Call>
+std::string filledText(const Call& call) {
+  size_t needed = 0;
+  oriel_status status = call(nullptr, size_t{0}, &needed);
+  std::string text;
+  while (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    text.resize(needed);
+    status = call(text.data(), text.size(), &needed);
+  }
+  EXPECT_EQ(ORIEL_OK, status);
+  if (status != ORIEL_OK || needed == 0) {
+    return "";
+  }
+  EXPECT_EQ('\0', text[needed - 1]);
+  text.resize(needed - 1);
+  return text;
+}
+
+/// The same, parsed. An empty object where the call fails.
+template <typename Call>
+Json described(const Call& call) {
+  const std::string text = filledText(call);
+  return text.empty() ? Json::object() : Json::parse(text);
+}
+
+inline Json describe(const oriel_model* model) {
+  return described([&](char* text, size_t capacity, size_t* needed) {
+    return oriel_model_describe(model, text, capacity, needed);
+  });
+}
+inline Json describe(const oriel_session* session) {
+  return described([&](char* text, size_t capacity, size_t* needed) {
+    return oriel_session_describe(session, text, capacity, needed);
+  });
+}
+inline Json describe(const ModelPtr& model) { return describe(model.get()); }
+inline Json describe(const SessionPtr& session) { return describe(session.get()); }
+
+inline Json describe(const Loaded& loaded) { return describe(loaded.session); }
+
+/// A counter of a session.
+template <typename Session>
+uint64_t countOf(const Session& session, const char* name) {
+  return describe(session).at(name);
+}
+
+inline Json describePlan(const std::string& path, const Options& options) {
+  return described([&](char* text, size_t capacity, size_t* needed) {
+    return oriel_plan_describe(path.c_str(), &options, text, capacity, needed);
+  });
+}
+inline Json describeShape(const std::string& shape, const Options& options) {
+  return described([&](char* text, size_t capacity, size_t* needed) {
+    return oriel_shape_describe(shape.c_str(), &options, text, capacity, needed);
+  });
+}
+inline Json describeFile(const std::string& path, const Options& options) {
+  return described([&](char* text, size_t capacity, size_t* needed) {
+    return oriel_file_describe(path.c_str(), &options, text, capacity, needed);
+  });
+}
+inline Json describeDevices(const Options& options, uint32_t flags = 0) {
+  return described([&](char* text, size_t capacity, size_t* needed) {
+    return oriel_device_describe(&options, flags, text, capacity, needed);
+  })["devices"];
+}
+inline Json describeSnapshot(const void* data, size_t bytes) {
+  return described([&](char* text, size_t capacity, size_t* needed) {
+    return oriel_snapshot_describe(nullptr, data, bytes, nullptr, text, capacity, needed);
+  });
+}
+
+/// A plan's struct, and its JSON.
+struct FullPlan : oriel_plan {
+  Json all;
+
+  const Json& operator[](const char* name) const { return all.at(name); }
+  uint64_t count(const char* name) const { return all.at(name); }
+  double number(const char* name) const { return all.at(name); }
+  /// What stays after oriel_trim.
+  uint64_t trimBytes(oriel_trim_level level) const {
+    return all.at("trim_levels").at(static_cast<size_t>(level)).at("bytes");
+  }
+};
+inline FullPlan planOf(const oriel_model* model) {
+  FullPlan plan = {ORIEL_PLAN_INIT, {}};
+  EXPECT_EQ(ORIEL_OK, oriel_model_get_plan(model, &plan));
+  plan.all = describe(model)["plan"];
+  return plan;
+}
+/// Of a plan that can be made.
+inline FullPlan planOf(const std::string& path, const Options& options) {
+  FullPlan plan = {ORIEL_PLAN_INIT, {}};
+  EXPECT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
+  plan.all = describePlan(path, options);
+  return plan;
+}
+
+}  // namespace oriel_internal::test
