@@ -1,5 +1,7 @@
 #include "api/session_call.h"
 
+#include "base/test_gap.h"
+
 namespace oriel_internal {
 namespace {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "api/api.h"
-#include "base/test_gap.h"
 
 namespace oriel_internal {
 

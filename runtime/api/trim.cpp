@@ -5,6 +5,7 @@
 #include "api/session_call.h"
 #include "base/hash.h"
 #include "base/path_copy.h"
+#include "base/test_gap.h"
 #include "exec/load_weights.h"
 #include "exec/session_memory.h"
 #include "os/os.h"
