@@ -1,8 +1,10 @@
-"""Builds the shared library and puts it, and the bundled model, into the wheel.
+"""Builds the shared library and puts it, the bundled model and the types of its options into the wheel.
 
 ORIEL_LIBRARY: a library that is there already, instead of building one. ORIEL_CMAKE_ARGS: more arguments for CMake.
 """
 
+import ctypes
+import json
 import os
 import re
 import shlex
@@ -21,6 +23,9 @@ except ImportError:  # setuptools before 70
     from wheel.bdist_wheel import bdist_wheel
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import stubs  # noqa: E402
+
 # A source distribution has the tree inside; a checkout has it around this folder.
 ROOT = HERE / "source" if (HERE / "source").is_dir() else HERE.parent
 LIBRARY = {"win32": "oriel.dll", "darwin": "liboriel.dylib"}.get(sys.platform, "liboriel.so")
@@ -62,11 +67,22 @@ def built_library(build):
     return next((build / "python").rglob(LIBRARY))
 
 
+def option_list(library):
+    """The options of a built library."""
+    write = ctypes.CDLL(str(library)).oriel_option_list
+    needed = ctypes.c_size_t()
+    write(None, ctypes.c_size_t(), ctypes.byref(needed))
+    text = ctypes.create_string_buffer(needed.value)
+    write(text, needed, ctypes.byref(needed))
+    return json.loads(text.value)["options"]
+
+
 class BuildPy(build_py):
     def run(self):
         super().run()
         package = Path(self.build_lib) / "oriel"
         shutil.copy(built_library(Path(self.get_finalized_command("build").build_temp) / "cmake"), package / LIBRARY)
+        stubs.write(option_list(package / LIBRARY), package, package)
         shutil.copy(ROOT / "LICENSE", package)
         need("cmake", "cmake")
         notices = ["-P", str(ROOT / "cmake/notices.cmake"), str(package / "THIRD_PARTY_NOTICES.txt"), *PARTS]
@@ -105,7 +121,8 @@ class SourceDistribution(sdist):
                 shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__", "tests"))
             else:
                 shutil.copy(ROOT / name, target)
-        shutil.copy(HERE / "CMakeLists.txt", base_dir)
+        for name in ("CMakeLists.txt", "stubs.py"):
+            shutil.copy(HERE / name, base_dir)
 
 
 setup(

@@ -40,6 +40,7 @@ if [[ $part != test ]]; then
   done
   echo '{ "type": "commonjs" }' >web/dist/package.json
   node web/make_worker.mjs || oriel_fail "making the worker failed"
+  node web/make_types.mjs || oriel_fail "making the option types failed"
   cp LICENSE build/wasm/THIRD_PARTY_NOTICES.txt web/
   oriel_complete_notices web/THIRD_PARTY_NOTICES.txt || oriel_fail "licences are missing: see above"
   (cd web && npm pack --silent --pack-destination ../build/web) || oriel_fail "npm pack failed"

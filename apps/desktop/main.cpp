@@ -26,10 +26,8 @@ constexpr const char* kUsage =
     "  --size WxH        of the window\n"
     "  --state FILE      what the window shows, as JSON, for tests\n";
 
-bool readDevice(const std::string& name, oriel_device_kind* device) {
-  *device = name == "cpu"      ? ORIEL_DEVICE_CPU
-            : name == "vulkan" ? ORIEL_DEVICE_VULKAN
-                               : ORIEL_DEVICE_AUTO;
+bool readDevice(const std::string& name, std::string* device) {
+  *device = name;
   return name == "cpu" || name == "vulkan" || name == "auto";
 }
 

@@ -3,7 +3,7 @@
  *   printf 'ann Hello!\nbob What is your name?\n\nann Good bye!\n' | conversations MODEL.gguf
  *
  * A line is NAME TEXT. An empty line, and the end, answers everybody who has said something since the last one. */
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,8 +52,9 @@ static Guest* find(Guest* guests, const char* name, oriel_model* model) {
 }
 
 static oriel_status answerAll(Guest* guests) {
-  const oriel_generate_options options = {
-      .struct_size = sizeof(options), .greedy = 1, .max_tokens = 60};
+  oriel_reply_options options = ORIEL_REPLY_OPTIONS_INIT;
+  options.greedy = 1;
+  options.max_tokens = 60;
   oriel_reply replies[GUESTS] = {{0}};
   size_t count = 0;
   for (size_t i = 0; i < GUESTS; ++i) {
@@ -90,8 +91,7 @@ int main(int argc, char** argv) {
                                  .memory_bytes = 64u << 20,
                                  .log = onLog,
                                  .sessions = GUESTS,
-                                 .system_prompt = kSystem,
-                                 .system_prompt_bytes = sizeof(kSystem) - 1};
+                                 .system_prompt = kSystem};
   static Guest guests[GUESTS];
   oriel_model* model = NULL;
   char line[1024];

@@ -1,5 +1,5 @@
 /* The shortest whole program: hello MODEL.gguf */
-#include <oriel/sessions.h>
+#include <oriel/oriel.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +11,9 @@ static int print(const oriel_token_event* event, void* user) {
 int main(int argc, char** argv) {
   const char* path = argc > 1 ? argv[1] : "model.gguf";
   const char* text = "What is your name?";
-  oriel_options options = {.struct_size = sizeof(options)};
-  options.memory_bytes = 64u << 20;
   char line[1024] = "";
+  oriel_options options = ORIEL_OPTIONS_INIT;
+  options.memory_bytes = 64u << 20;
   options.error_line = line;
   options.error_line_bytes = sizeof(line);
   oriel_model* model = NULL;

@@ -15,7 +15,7 @@ static int onToken(const oriel_token_event* event, void* user) {
 }
 
 int main(int argc, char** argv) {
-  oriel_options options = {0};
+  oriel_options options = ORIEL_OPTIONS_INIT;
   oriel_model* model = NULL;
   oriel_session* session = NULL;
   oriel_status status;
@@ -24,7 +24,6 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: minimal MODEL.gguf TEXT\n");
     return 2;
   }
-  options.struct_size = sizeof(options);
   options.memory_bytes = 64u << 20; /* never more than this, however long the conversation */
   options.log = onLog;
 

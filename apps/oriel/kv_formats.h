@@ -3,15 +3,16 @@
 
 #include <string>
 
-#include <oriel/oriel.h>
+#include "output.h"
 
 namespace cli {
 
-struct CommonOptions;
+/// "K8V4", "f16": as --kv spells it, in the case people write, of "int8" and "int4", "f16" and "f16".
+std::string formatsName(const std::string& k, const std::string& v);
+/// Of a plan, a choice or a snapshot.
+std::string formatsName(const Json& object);
 
-/// As --kv takes it; false: there is no such format.
-bool parseKvFormat(const std::string& text, CommonOptions* options);
-/// "K8V4", "f16": as --kv spells it, in the case people write.
-std::string formatsName(oriel_kv_format k, oriel_kv_format v);
+/// The pairs that may be chosen, as --kv takes them, from large to small.
+constexpr const char* kFormatPairs[] = {"f16", "k8v8", "k8v4", "k4v4"};
 
 }  // namespace cli

@@ -2,38 +2,36 @@
 
 #include <chrono>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <system_error>
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include "failure.h"
+#include "reply/messages.h"
+#include "setting_flags.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
 
 namespace cli {
-namespace {
-
-std::vector<oriel_message> messageList(const std::vector<Message>& messages) {
-  std::vector<oriel_message> list;
-  list.reserve(messages.size());
-  for (const Message& message : messages) {
-    list.push_back({message.role.c_str(), message.text.data(), message.text.size()});
-  }
-  return list;
-}
-
-}  // namespace
-
 std::string cacheFolder(const CommonOptions& options) {
   const std::filesystem::path folder = options.no_cache ? "" : userCacheFolder();
   return !folder.empty() && makePrivateFolder(folder) ? folder.u8string() : "";
 }
 
+std::string driverFolder(const CommonOptions& options) {
+  return options.no_cache ? "" : userCacheFolder().u8string();
+}
+
 namespace {
+
+void setCacheFolder(const std::string& folder, Settings* load) {
+  if (!folder.empty()) {
+    load->set("cache_folder", folder);
+  }
+}
 
 // Files that go with a session: in the cache folder, or where nothing can be written there in the system's folder for such.
 std::string folderForTurns(const std::string& cache) {
@@ -61,7 +59,7 @@ void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) 
   auto* self = static_cast<Diagnostics*>(user);
   const std::lock_guard<std::mutex> hold(self->lock_);
   if (level == ORIEL_LOG_ERROR) {
-    self->last_error_ = oneLine(message);
+    self->last_error_ = oneLine(withFlags(message));
     return;  // printed when the failed call is checked
   }
   const bool is_warning = level == ORIEL_LOG_WARNING;
@@ -70,6 +68,16 @@ void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) 
     tellText(dim(std::string("oriel: ") + (is_warning ? "warning: " : "") + oneLine(message)) +
              "\n");
   }
+}
+
+void Diagnostics::listen(oriel_options* options) const {
+  options->log = onLog;
+  options->log_user = const_cast<Diagnostics*>(this);
+}
+
+void Diagnostics::watch(oriel_options* options) const {
+  options->progress = onProgress;
+  options->progress_user = const_cast<Diagnostics*>(this);
 }
 
 int Diagnostics::onProgress(uint64_t done, uint64_t total, void* user) {
@@ -119,39 +127,37 @@ void Model::loadAgain(const CommonOptions& options, uint32_t pinned_tokens) {
 
 void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens) {
   const std::string path = modelPath(options);
-  const std::string cache = load == Load::kDevice ? cacheFolder(options) : "";
-  const std::string turns =
-      load == Load::kDevice && options.recall_bytes != 0 ? folderForTurns(cache) : "";
-  oriel_options library_options = planOptions(options);
-  library_options.pinned_tokens = pinned_tokens;
-  library_options.log = Diagnostics::onLog;
-  library_options.log_user = &diagnostics_;
-  const bool needs_speed = load == Load::kDevice && options.min_tokens_per_s > 0;
-  const std::optional<oriel_speed> speed =
-      needs_speed ? std::optional(deviceSpeed(path, options)) : std::nullopt;
-  library_options.speed = speed ? &*speed : nullptr;
+  CommonOptions given = options;
+  std::optional<oriel_speed> speed;
   if (load != Load::kDevice) {
-    library_options.min_tokens_per_s = 0;
-    library_options.device = ORIEL_DEVICE_NONE;
-    library_options.device_number = 0;
-    library_options.constraints = 0;
-    library_options.prefix_file = nullptr;
+    for (const char* const name : {"min_speed", "constraints", "prefix_file"}) {
+      given.load.erase(name);
+    }
+    given.load.set("device", "none");
   } else {
-    catchInterrupts();
-    library_options.progress = Diagnostics::onProgress;
-    library_options.progress_user = &diagnostics_;
-    library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();
-    library_options.recall_dir = turns.empty() ? nullptr : turns.c_str();
+    const std::string cache = cacheFolder(options);
+    setCacheFolder(cache, &given.load);
+    if (options.load.number("retrieval") != 0 && !options.load.has("retrieval_folder")) {
+      given.load.set("retrieval_folder", folderForTurns(cache));
+    }
+    if (options.load.real("min_speed") > 0) {
+      speed = deviceSpeed(options, path.c_str(), nullptr);
+    }
   }
+  oriel::Options library_options = planOptions(given, pinned_tokens);
+  diagnostics_.listen(&library_options);
+  if (load == Load::kDevice) {
+    catchInterrupts();
+    diagnostics_.watch(&library_options);
+  }
+  library_options.speed = speed ? &*speed : nullptr;
   const auto start = std::chrono::steady_clock::now();
   diagnostics_.check(oriel_model_load(path.c_str(), &library_options, &model_),
                      Diagnostics::Blame::kOptions);
   load_ms_ =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  info_.struct_size = sizeof(info_);
-  plan_.struct_size = sizeof(plan_);
   try {
-    diagnostics_.check(oriel_model_get_info(model_, &info_));
+    describe();
     if (load == Load::kDevice) {
       diagnostics_.check(oriel_model_get_plan(model_, &plan_));
     }
@@ -162,144 +168,109 @@ void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens
   }
 }
 
+void Model::describe() {
+  diagnostics_.check(described(&info_, [this](char* text, size_t capacity, size_t* needed) {
+    return oriel_model_describe(model_, text, capacity, needed);
+  }));
+}
+
 oriel_status Model::recover(oriel_session* session) {
-  oriel_recover_options options = {};
-  options.struct_size = sizeof(options);
-  options.progress = Diagnostics::onProgress;
-  options.progress_user = &diagnostics_;
   diagnostics_.hush(true);
-  const oriel_status status = oriel_session_recover(session, &options, nullptr);
+  const oriel_status status =
+      oriel_session_recover(session, nullptr, 0, Diagnostics::onProgress, &diagnostics_, nullptr);
   diagnostics_.hush(false);
-  diagnostics_.check(oriel_model_get_info(model_, &info_));
+  describe();
   return status;
 }
 
 Model::~Model() { oriel_model_free(model_); }
 
-std::vector<int32_t> Model::tokenize(std::string_view text, uint32_t flags) const {
-  size_t needed = 0;
-  // One id a byte is enough for all but the smallest texts (a BOS, a space put first).
-  std::vector<int32_t> ids(text.size() + 8);
-  oriel_status status =
-      oriel_tokenize(model_, text.data(), text.size(), flags, ids.data(), ids.size(), &needed);
-  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    ids.resize(needed);
-    status =
-        oriel_tokenize(model_, text.data(), text.size(), flags, ids.data(), ids.size(), &needed);
+std::string Model::chatFormat(const Settings& session) const {
+  const std::string given = session.text("template");
+  if (given.empty()) {
+    return text("chat_template");
   }
-  diagnostics_.check(status);
-  ids.resize(needed);
-  return ids;
-}
-
-std::string Model::detokenize(const std::vector<int32_t>& ids, uint32_t flags) const {
-  size_t needed = 0;
-  std::string text(ids.size() * 16 + 16, '\0');
-  oriel_status status =
-      oriel_detokenize(model_, ids.data(), ids.size(), flags, text.data(), text.size(), &needed);
-  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    text.resize(needed);
-    status =
-        oriel_detokenize(model_, ids.data(), ids.size(), flags, text.data(), text.size(), &needed);
+  if (given.find('{') != std::string::npos) {
+    return "jinja";
   }
-  diagnostics_.check(status);
-  text.resize(needed);
-  return text;
-}
-
-std::string Model::chatFormat(const ChatFormatOptions& options) const {
-  const oriel_chat_options chat = chatOptions(options);
-  const char* const name = oriel_chat_template(model_, &chat);
-  diagnostics_.check(name == nullptr ? ORIEL_ERROR_ARGUMENT : ORIEL_OK,
-                     Diagnostics::Blame::kOptions);
-  return name;
+  const auto options = session.as<oriel::SessionOptions>();
+  size_t needed = 0;
+  const oriel_status status = oriel_render(model_, &options, nullptr, 0, 0, nullptr, 0, &needed);
+  if (status != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    diagnostics_.check(status, Diagnostics::Blame::kOptions);
+  }
+  return given;
 }
 
 namespace {
 
-/// What render(buffer, capacity, needed) writes, however long it is.
-template <typename Buffer, typename Render>
-Buffer whole(Buffer buffer, const Diagnostics& diagnostics, const Render& render) {
+/// What call(buffer, capacity, needed) writes, however long it is.
+template <typename Buffer, typename Call>
+Buffer whole(Buffer buffer, const Diagnostics& diagnostics, const Call& call) {
   size_t needed = 0;
-  oriel_status status = render(buffer.data(), buffer.size(), &needed);
+  oriel_status status = call(buffer.data(), buffer.size(), &needed);
   if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
     buffer.resize(needed);
-    status = render(buffer.data(), buffer.size(), &needed);
+    status = call(buffer.data(), buffer.size(), &needed);
   }
   diagnostics.check(status);
   buffer.resize(needed);
   return buffer;
 }
 
+/// "": the text before the first message.
+std::string textOf(const Json& messages) { return messages.empty() ? "" : messagesText(messages); }
+
 }  // namespace
 
-std::string Model::render(const ChatFormatOptions& options, const std::vector<Message>& messages,
-                          bool generation_prompt) const {
-  const std::vector<oriel_message> list = messageList(messages);
-  const oriel_chat_options chat = chatOptions(options);
-  return whole(std::string(4096, '\0'), diagnostics_, [&](char* text, size_t room, size_t* needed) {
-    return oriel_render(model_, &chat, list.data(), list.size(), generation_prompt ? 1 : 0, text,
-                        room, needed);
-  });
-}
-
-std::vector<int32_t> Model::renderedIds(const ChatFormatOptions& options,
-                                        const std::vector<Message>& messages,
-                                        bool generation_prompt, uint32_t flags) const {
-  const std::vector<oriel_message> list = messageList(messages);
-  const oriel_chat_options chat = chatOptions(options);
-  return whole(std::vector<int32_t>(1024), diagnostics_,
+std::vector<int32_t> Model::tokenize(std::string_view text, uint32_t flags) const {
+  // One id a byte is enough for all but the smallest texts (a BOS, a space put first).
+  return whole(std::vector<int32_t>(text.size() + 8), diagnostics_,
                [&](int32_t* ids, size_t room, size_t* needed) {
-                 return oriel_render_tokens(model_, &chat, list.data(), list.size(),
-                                            generation_prompt ? 1 : 0, flags, ids, room, needed);
+                 return oriel_tokenize(model_, text.data(), text.size(), flags, ids, room, needed);
                });
 }
 
-std::string Model::renderJson(const ChatFormatOptions& options, const std::string& messages,
-                              bool generation_prompt) const {
-  const oriel_chat_options chat = chatOptions(options);
+std::string Model::detokenize(const std::vector<int32_t>& ids, uint32_t flags) const {
+  return whole(std::string(ids.size() * 16 + 16, '\0'), diagnostics_,
+               [&](char* text, size_t room, size_t* needed) {
+                 return oriel_detokenize(model_, ids.data(), ids.size(), flags, text, room, needed);
+               });
+}
+
+std::string Model::render(const Settings& session, const Json& messages, uint32_t flags) const {
+  const auto options = session.as<oriel::SessionOptions>();
+  const std::string list = textOf(messages);
   return whole(std::string(4096, '\0'), diagnostics_, [&](char* text, size_t room, size_t* needed) {
-    return oriel_render_json(model_, &chat, messages.data(), messages.size(),
-                             generation_prompt ? 1 : 0, text, room, needed);
+    return oriel_render(model_, &options, list.data(), list.size(), flags, text, room, needed);
   });
 }
 
-std::vector<int32_t> Model::renderedJsonIds(const ChatFormatOptions& options,
-                                            const std::string& messages, bool generation_prompt,
-                                            uint32_t flags) const {
-  const oriel_chat_options chat = chatOptions(options);
-  return whole(
-      std::vector<int32_t>(1024), diagnostics_, [&](int32_t* ids, size_t room, size_t* needed) {
-        return oriel_render_json_tokens(model_, &chat, messages.data(), messages.size(),
-                                        generation_prompt ? 1 : 0, flags, ids, room, needed);
-      });
+std::vector<int32_t> Model::renderedIds(const Settings& session, const Json& messages,
+                                        uint32_t flags) const {
+  const auto options = session.as<oriel::SessionOptions>();
+  const std::string list = textOf(messages);
+  return whole(std::vector<int32_t>(1024), diagnostics_,
+               [&](int32_t* ids, size_t room, size_t* needed) {
+                 return oriel_render_tokens(model_, &options, list.data(), list.size(), flags, ids,
+                                            room, needed);
+               });
 }
 
-Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens,
-                 bool split_turns, bool forget)
-    : diagnostics_(model.diagnostics()), split_turns_(split_turns), forget_(forget) {
-  open(model, chat, assumed_tokens);
+Session::Session(const Model& model, const Settings& options) : diagnostics_(model.diagnostics()) {
+  open(model, options);
 }
 
-Session::Session(Fork fork)
-    : diagnostics_(fork.of.diagnostics_),
-      split_turns_(fork.of.split_turns_),
-      forget_(fork.of.forget_),
-      reading_(fork.of.reading_) {
+Session::Session(Fork fork) : diagnostics_(fork.of.diagnostics_), reading_(fork.of.reading_) {
   check(oriel_session_fork(fork.of.get(), &session_));
 }
 
-void Session::open(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens) {
-  const oriel_chat_options chat_options = chatOptions(chat);
-  oriel_session_options options = {};
-  options.struct_size = sizeof(options);
-  options.chat = &chat_options;
-  options.assumed_tokens = assumed_tokens;
-  options.split_turns = split_turns_ ? 1 : 0;
-  options.forget_evicted = forget_ ? 1 : 0;
-  options.progress = onReading;
-  options.progress_user = reading_.get();
-  check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
+void Session::open(const Model& model, const Settings& options) {
+  auto library_options = options.as<oriel::SessionOptions>();
+  library_options.progress = onReading;
+  library_options.progress_user = reading_.get();
+  check(oriel_session_create(model.get(), &library_options, &session_),
+        Diagnostics::Blame::kOptions);
 }
 
 int Session::onReading(uint64_t done, uint64_t total, void* user) {
@@ -326,11 +297,13 @@ void Session::close() {
 void Session::reset() { check(oriel_session_reset(session_)); }
 
 void Session::append(const int32_t* ids, size_t count) {
-  check(cancellable([&] { return oriel_session_append(session_, ids, count); }));
+  check(cancellable([&] { return oriel_session_append(session_, ids, count, nullptr, nullptr); }));
 }
 
-bool Session::tryRewind(uint64_t position) {
-  const oriel_status status = cancellable([&] { return oriel_session_rewind(session_, position); });
+bool Session::tryGoBack(uint64_t position) {
+  const oriel_status status = cancellable([&] {
+    return oriel_session_go_back(session_, ORIEL_BACK_TO_POSITION, position, nullptr, 0);
+  });
   if (status != ORIEL_ERROR_CONTEXT) {
     check(status);
   }
@@ -338,35 +311,31 @@ bool Session::tryRewind(uint64_t position) {
 }
 
 oriel_stats Session::stats() const {
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
+  oriel_stats stats = ORIEL_STATS_INIT;
   check(oriel_session_get_stats(session_, &stats));
   return stats;
 }
 
-oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure) {
-  catchInterrupts();
-  Diagnostics diagnostics(options.verbose, true, "measuring the device");
-  const std::string cache = cacheFolder(options);
-  oriel_options library_options = planOptions(options);
-  library_options.min_tokens_per_s = 0;
-  library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();
-  library_options.log = Diagnostics::onLog;
-  library_options.log_user = &diagnostics;
-  library_options.progress = Diagnostics::onProgress;
-  library_options.progress_user = &diagnostics;
-  oriel_speed speed = {};
-  speed.struct_size = sizeof(speed);
-  diagnostics.check(measure(library_options, &speed));
-  return speed;
+Json Session::describe() const {
+  Json json;
+  check(described(&json, [this](char* text, size_t capacity, size_t* needed) {
+    return oriel_session_describe(session_, text, capacity, needed);
+  }));
+  return json;
 }
 
-oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options, bool again) {
-  const auto measure = [&path, again](oriel_options library_options, oriel_speed* speed) {
-    library_options.measure_again = again ? 1 : 0;
-    return oriel_speed_measure(path.c_str(), &library_options, speed);
-  };
-  return deviceSpeed(options, measure);
+oriel_speed deviceSpeed(const CommonOptions& options, const char* path, const char* shape,
+                        bool again) {
+  catchInterrupts();
+  Diagnostics diagnostics(options.verbose, true, "measuring the device");
+  CommonOptions given = options;
+  setCacheFolder(cacheFolder(options), &given.load);
+  oriel::Options library_options = memoryOptions(given);
+  diagnostics.listen(&library_options);
+  diagnostics.watch(&library_options);
+  oriel_speed speed = ORIEL_INIT(oriel_speed);
+  diagnostics.check(oriel_speed_measure(path, shape, again ? 1 : 0, &library_options, &speed));
+  return speed;
 }
 
 }  // namespace cli

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,9 +10,11 @@
 #include <vector>
 
 #include <oriel/tools.h>
+#include <oriel/oriel.hpp>
 
+#include "described.h"
 #include "options.h"
-#include "reply/chat_options.h"
+#include "output.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 
@@ -26,6 +27,9 @@ class Diagnostics {
   Diagnostics(const Diagnostics&) = delete;
   Diagnostics& operator=(const Diagnostics&) = delete;
 
+  /// The call with these options tells it what goes wrong, and shows a bar that Ctrl-C stops.
+  void listen(oriel_options* options) const;
+  void watch(oriel_options* options) const;
   /// For oriel_log_fn; `user` is the object.
   static void onLog(oriel_log_level level, const char* message, void* user);
   /// For oriel_progress_fn; draws the bar, and stops what is going on after Ctrl-C.
@@ -51,12 +55,6 @@ class Diagnostics {
   mutable ProgressBar progress_;  ///< until the call is checked
 };
 
-/// One message of a conversation.
-struct Message {
-  std::string role;
-  std::string text;
-};
-
 enum class Load {
   kText,    ///< header and tokenizer only; needs no device
   kGlance,  ///< the same without warnings: the file is about to be loaded as a whole
@@ -80,46 +78,41 @@ class Model {
   const Diagnostics& diagnostics() const { return diagnostics_; }
   /// While a prompt is read whose loss the program tells itself, with the options that would hold all of it.
   void hush(bool on) { diagnostics_.hush(on); }
-  const oriel_model_info& info() const { return info_; }
-  /// Only with Load::kDevice.
+  /// As oriel_model_describe has it: numbers, texts and all.
+  const Json& info() const { return info_; }
+  uint32_t number(const char* field) const { return countIn(info_, field); }
+  std::string text(const char* field) const { return textIn(info_, field); }
+  /// Only with Load::kDevice: the numbers, and all.
   const oriel_plan& plan() const { return plan_; }
+  const Json& wholePlan() const { return info_["plan"]; }
   double loadMs() const { return load_ms_; }
   /// Name of the format that conversations get; "none" without one.
-  std::string chatFormat(const ChatFormatOptions& options) const;
+  std::string chatFormat(const Settings& session) const;
 
   /// `flags` are ORIEL_TEXT_...
   std::vector<int32_t> tokenize(std::string_view text, uint32_t flags) const;
   std::string detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
-  std::string render(const ChatFormatOptions& options, const std::vector<Message>& messages,
-                     bool generation_prompt) const;
-  /// Ids of a rendered conversation: the template's control tokens are recognised, those that
-  /// somebody wrote inside a message are not. With ORIEL_TEXT_BOS in `flags` what a new session appends
-  /// for these messages.
-  std::vector<int32_t> renderedIds(const ChatFormatOptions& options,
-                                   const std::vector<Message>& messages, bool generation_prompt,
+  /// Of messages as a JSON list. `flags` are ORIEL_RENDER_...
+  std::string render(const Settings& session, const Json& messages, uint32_t flags) const;
+  /// The ids: the template's control tokens are recognised, those that somebody wrote inside a message are not. With
+  /// ORIEL_TEXT_BOS what a new session reads for these messages.
+  std::vector<int32_t> renderedIds(const Settings& session, const Json& messages,
                                    uint32_t flags) const;
-  /// The same of messages as JSON.
-  std::string renderJson(const ChatFormatOptions& options, const std::string& messages,
-                         bool generation_prompt) const;
-  std::vector<int32_t> renderedJsonIds(const ChatFormatOptions& options,
-                                       const std::string& messages, bool generation_prompt,
-                                       uint32_t flags) const;
 
  private:
   void load(const CommonOptions& options, Load load, uint32_t pinned_tokens);
+  void describe();
 
   Diagnostics diagnostics_;
   oriel_model* model_ = nullptr;
-  oriel_model_info info_ = {};
-  oriel_plan plan_ = {};
+  Json info_;
+  oriel_plan plan_ = ORIEL_PLAN_INIT;
   double load_ms_ = 0;
 };
 
 class Session {
  public:
-  /// As if `assumed_tokens` had been appended, `split_turns`, `forget`: oriel_session_options.
-  explicit Session(const Model& model, const ChatFormatOptions& chat = {},
-                   uint64_t assumed_tokens = 0, bool split_turns = false, bool forget = false);
+  explicit Session(const Model& model, const Settings& options = {});
   /// Goes on from where the other is (oriel_session_fork). Throws Failure.
   struct Fork {
     const Session& of;
@@ -131,14 +124,16 @@ class Session {
 
   void close();
   /// A new one, of the model that the first was of, which may have been loaded again since.
-  void open(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens = 0);
+  void open(const Model& model, const Settings& options);
 
   oriel_session* get() const { return session_; }
   void reset();
   void append(const int32_t* ids, size_t count);
-  /// Goes back, as oriel_session_rewind; false: what the text before sees is gone.
-  bool tryRewind(uint64_t position);
+  /// Goes back; false: what the text before sees is gone.
+  bool tryGoBack(uint64_t position);
   oriel_stats stats() const;
+  /// As oriel_session_describe has it.
+  Json describe() const;
   void check(oriel_status status, Diagnostics::Blame blame = Diagnostics::Blame::kData) const {
     diagnostics_.check(status, blame);
   }
@@ -157,19 +152,18 @@ class Session {
   static int onReading(uint64_t done, uint64_t total, void* user);
 
   const Diagnostics& diagnostics_;
-  const bool split_turns_;
-  const bool forget_;
   oriel_session* session_ = nullptr;
   std::shared_ptr<Reading> reading_ = std::make_shared<Reading>();
 };
 
-/// Rates of the device that the options name; measured, or kept in the user's cache folder. Throws Failure.
-using SpeedMeasurer = std::function<oriel_status(const oriel_options&, oriel_speed*)>;
-oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure);
-/// For this file. Not kept ones, if `again`: the device may be warmer or busier than it was then.
-oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options, bool again = false);
+/// Rates of the device that the options name for a file, or for a shape: measured, or kept in the user's cache folder. Not
+/// kept ones, if `again`: the device may be warmer or busier than it was then. Throws Failure.
+oriel_speed deviceSpeed(const CommonOptions& options, const char* path, const char* shape,
+                        bool again = false);
 
 /// The user's cache folder, made if need be; empty when there is none to be had, or --no-cache says so.
 std::string cacheFolder(const CommonOptions& options);
+/// The same, not made: where verdicts about drivers are.
+std::string driverFolder(const CommonOptions& options);
 
 }  // namespace cli

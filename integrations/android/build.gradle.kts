@@ -24,8 +24,28 @@ tasks.configureEach {
     }
 }
 
+// OrielOption.java: the options' names, for editors, as ../options/option_names.cmake writes them. That takes a C++
+// compiler for this machine, or -Poriel.program=FOLDER/oriel; without either there are no constants, only names as text.
+val optionNames = layout.buildDirectory.dir("generated/oriel")
+val cmakeVersion = "3.22.1"
+val writeOptionNames = tasks.register<Exec>("writeOptionNames") {
+    val script = file("../options/option_names.cmake")
+    inputs.files(script, "../options/print_options.cpp", "../../runtime/options/option_table.cpp")
+    outputs.dir(optionNames)
+    val cmake = androidComponents.sdkComponents.sdkDirectory.get().file("cmake/$cmakeVersion/bin/cmake").asFile.path
+    val program = providers.gradleProperty("oriel.program").map { listOf("-DPROGRAM=$it") }.getOrElse(emptyList())
+    val to = optionNames.get().file("dev/oriel/OrielOption.java").asFile.path
+    commandLine(listOf(cmake, "-DLANGUAGE=java", "-DTO=$to") + program + listOf("-P", script.path))
+}
+tasks.configureEach {
+    if (name.startsWith("compile") && (name.endsWith("JavaWithJavac") || name.endsWith("Kotlin"))) {
+        dependsOn(writeOptionNames)
+    }
+}
+
 android {
     sourceSets["main"].resources.srcDir(notices)
+    sourceSets["main"].java.srcDir(optionNames)
     namespace = "dev.oriel"
     compileSdk = 35
     ndkVersion = "27.2.12479018"
@@ -63,7 +83,7 @@ android {
     externalNativeBuild {
         cmake {
             path = file("src/main/cpp/CMakeLists.txt")
-            version = "3.22.1"
+            version = cmakeVersion
         }
     }
 

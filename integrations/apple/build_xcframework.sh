@@ -17,8 +17,11 @@ headers=$build/include
 rm -rf "$headers" "$build/COriel.xcframework"
 # Xcode copies what all packages have into one folder: the module map needs a folder of its own.
 mkdir -p "$headers/oriel" "$headers/COriel"
-cp "$root/runtime/include/oriel/"{oriel,sessions}.h "$headers/oriel/"
+cp "$root/runtime/include/oriel/"{oriel,advanced}.h "$headers/oriel/"
 cp module.modulemap "$headers/COriel/"
+
+# The options' names, for editors.
+cmake -DLANGUAGE=swift -DTO="$PWD/Sources/Oriel/OptionNames.swift" -P ../options/option_names.cmake
 
 options=(-DORIEL_VULKAN="$vulkan")
 if [[ $vulkan == ON ]]; then

@@ -1,8 +1,8 @@
 """Plots the window that fits, and the loss that it is expected to cost, against memory.
 
-    python3 window_against_memory.py [MODEL or ARCH] [FILE]
+    python3 window_against_memory.py [MODEL or SHAPE] [FILE]
 
-MODEL is a GGUF file (default: the bundled model), ARCH the name of a published model (oriel.shapes()). FILE ends in .svg,
+MODEL is a GGUF file (default: the bundled model), SHAPE the name of a published model (oriel.shapes()). FILE ends in .svg,
 or, with matplotlib installed, in what that can write. Default: window_against_memory.svg.
 """
 
@@ -14,7 +14,7 @@ from typing import List, Optional, Tuple
 
 import oriel
 
-COLOURS = {"f16": "#d55e00", "K8V8": "#0072b2", "K8V4": "#009e73", "K4V4": "#cc79a7"}
+COLOURS = {"f16": "#d55e00", "k8v8": "#0072b2", "k8v4": "#009e73", "k4v4": "#cc79a7"}
 
 
 def plans_of(model: Optional[str], points: int = 40) -> List[oriel.Plan]:
@@ -22,10 +22,10 @@ def plans_of(model: Optional[str], points: int = 40) -> List[oriel.Plan]:
     known = {shape.name for shape in oriel.shapes()}
 
     def planned(memory: int) -> oriel.Plan:
-        return oriel.plan(arch=model, memory=memory) if model in known else oriel.plan(model, memory=memory)
+        return oriel.plan(shape=model, memory=memory) if model in known else oriel.plan(model, memory=memory)
 
     least = planned(1 << 20)
-    first = least.minimum_bytes or least.total_bytes
+    first: int = least.minimum_bytes or least.total_bytes
     last = max(planned(1 << 46).total_bytes, first + (1 << 16))
     memories = [int(math.exp(math.log(first) + index * math.log(last / first) / (points - 1))) + 1 for index in range(points)]
     return [plan for plan in map(planned, memories) if plan.planned_fits]

@@ -10,7 +10,9 @@
 `oriel.Model()` without a path is the small model that comes with the package. Logs go to the logger "oriel".
 """
 
-from ._devices import devices, forget_devices, self_test
+from ._about import devices, inspect, inspect_snapshot, self_test, shapes
+from ._described import Described
+from ._draw import format_size
 from ._errors import (
     ArgumentError, BudgetError, Cancelled, ContextError, DeviceError, DeviceTimeoutError, Error, FileError, FormatError,
     NoDeviceError, OutOfMemoryError, SpeedError, StateError, TextError, UnsupportedError,
@@ -18,26 +20,16 @@ from ._errors import (
 from ._library import VERSION as __version__
 from ._library import bundled_model
 from ._model import Model
-from ._options import Calibration
-from ._plan import Plan, Speed, inspect, measure_speed, plan, shapes
+from ._options import Calibration, options
+from ._plan import Plan, Speed, measure_speed, plan
 from ._reply import Parsed, Reply, ToolCall, reply_many
-from ._results import (
-    Check, DeviceInfo, FileInfo, Generation, LayerFormats, LayerGroup, Mark, ModelInfo, PlanChoice, Prediction,
-    PrefixInfo, Recovered, Resident, Restored, ShapeInfo, SnapshotInfo, Stats, StepCost, StepGroupCost, TensorType,
-    TranscriptInfo, View,
-)
 from ._session import Score, Session
-from ._sizes import format_size, parse_size
-from ._snapshots import inspect_snapshot
 from ._stream import Part, Token
 
 __all__ = [
-    "ArgumentError", "BudgetError", "Calibration", "Cancelled", "Check", "ContextError", "DeviceError", "DeviceInfo",
-    "DeviceTimeoutError", "Error", "FileError", "FileInfo", "FormatError", "Generation", "LayerFormats", "LayerGroup",
-    "Mark", "Model", "ModelInfo", "NoDeviceError", "OutOfMemoryError", "Parsed", "Part", "Plan", "PlanChoice",
-    "Prediction", "PrefixInfo", "Recovered", "Reply", "Resident", "Restored", "Score", "Session", "ShapeInfo",
-    "SnapshotInfo", "Speed", "SpeedError", "StateError", "Stats", "StepCost", "StepGroupCost", "TensorType",
-    "TextError", "Token", "ToolCall", "TranscriptInfo", "UnsupportedError", "View", "__version__", "bundled_model",
-    "devices", "forget_devices", "format_size", "inspect", "inspect_snapshot", "measure_speed", "parse_size", "plan",
-    "reply_many", "self_test", "shapes",
+    "ArgumentError", "BudgetError", "Calibration", "Cancelled", "ContextError", "Described", "DeviceError",
+    "DeviceTimeoutError", "Error", "FileError", "FormatError", "Model", "NoDeviceError", "OutOfMemoryError", "Parsed",
+    "Part", "Plan", "Reply", "Score", "Session", "Speed", "SpeedError", "StateError", "TextError", "Token", "ToolCall",
+    "UnsupportedError", "__version__", "bundled_model", "devices", "format_size", "inspect", "inspect_snapshot",
+    "measure_speed", "options", "plan", "reply_many", "self_test", "shapes",
 ]

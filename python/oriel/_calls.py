@@ -1,4 +1,4 @@
-"""How C functions are called: errors raised, callbacks that may raise, waits that Ctrl-C ends."""
+"""Calls of C functions: errors, exceptions in callbacks, Ctrl-C."""
 
 import ctypes
 import logging
@@ -8,24 +8,20 @@ import threading
 from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _abi
-from ._errors import BufferTooSmallError, StateError, error_of
+from ._errors import ArgumentError, BufferTooSmallError, StateError, error_of, in_python
 from ._library import LIBRARY
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("oriel")
 LOGGER.addHandler(logging.NullHandler())
-LEVELS = {
-    _abi.oriel_log_level.ORIEL_LOG_ERROR: logging.ERROR,
-    _abi.oriel_log_level.ORIEL_LOG_WARNING: logging.WARNING,
-    _abi.oriel_log_level.ORIEL_LOG_INFO: logging.INFO,
-}
+LEVELS = {_abi.LOG_ERROR: logging.ERROR, _abi.LOG_WARNING: logging.WARNING, _abi.LOG_INFO: logging.INFO}
 Log = Callable[[int, str], object]
 Progress = Callable[[int, int], Optional[bool]]
 PathLike = Union[str, "os.PathLike[str]"]
 
 
 class _Running(threading.local):
-    """Of the call that runs on this thread: its error line, and what a callback of it raised."""
+    """State of the running call of this thread: its error line, and the exception of a callback."""
 
     line: str = ""
     error: Optional[BaseException] = None
@@ -39,7 +35,7 @@ running = _Running()
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Calls a function that returns a status. Raises what a callback raised before what the status says."""
+    """Calls a function that returns a status. An exception of a callback is raised in place of the status."""
     function = getattr(LIBRARY, name, None)
     if function is None:
         raise StateError(f"this build of the shared library has no {name}: use the wheel's")
@@ -59,7 +55,7 @@ def call(name: str, *arguments: Any) -> None:
 
 
 def fill(kind: Any, name: str, *arguments: Any, guess: int = 256) -> Any:
-    """An array that a function fills, as long as it says."""
+    """An array that a function fills."""
     capacity = guess
     while True:
         array = (kind * capacity)()
@@ -71,26 +67,30 @@ def fill(kind: Any, name: str, *arguments: Any, guess: int = 256) -> Any:
             capacity = needed.value
 
 
+def line_of(line: Optional[bytes]) -> str:
+    return in_python((line or b"").decode("utf-8", "replace"))
+
+
 def log_callback(log: Optional[Log]) -> Any:
-    """Every line to `log`, or to the logger "oriel"; errors are kept for the exception, too."""
+    """Passes lines to `log`, or to the logger "oriel", and keeps error lines for the exception."""
     tell = log or LOGGER.log
 
     def on_log(level: int, message: bytes, _user: object) -> None:
         try:
-            text = message.decode("utf-8", "replace")
-            if level == _abi.oriel_log_level.ORIEL_LOG_ERROR:
+            text = line_of(message)
+            if level == _abi.LOG_ERROR:
                 running.line = text
-            tell(LEVELS.get(_abi.oriel_log_level(level), logging.DEBUG), text)
+            tell(LEVELS.get(level, logging.DEBUG), text)
         except BaseException as error:
             running.keep(error)
 
-    return _abi.oriel_log_fn(on_log)
+    return _abi.log_fn(on_log)
 
 
 def progress_callback(progress: Optional[Progress]) -> Any:
     """Stops when `progress` raises or returns False."""
     if progress is None:
-        return _abi.oriel_progress_fn()
+        return _abi.progress_fn()
     told = progress
 
     def on_progress(done: int, total: int, _user: object) -> int:
@@ -100,7 +100,7 @@ def progress_callback(progress: Optional[Progress]) -> Any:
             running.keep(error)
             return 1
 
-    return _abi.oriel_progress_fn(on_progress)
+    return _abi.progress_fn(on_progress)
 
 
 def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
@@ -141,7 +141,7 @@ def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
 
 
 def _end(done: threading.Event, cancel: Callable[[], object]) -> None:
-    """Waits for a call that is cancelled, through further interrupts: what it works on is in use until then."""
+    """Waits until a cancelled call has returned, also through further interrupts: until then it uses its buffers."""
     while True:
         try:
             while not done.is_set():  # a cancel that comes before the call has begun is for none
@@ -174,24 +174,19 @@ def text_bytes(text: Union[str, bytes], what: str = "text") -> bytes:
 def path_bytes(path: PathLike) -> bytes:
     encoded = os.fspath(path).encode("utf-8", "surrogateescape") if not isinstance(path, bytes) else path
     if b"\0" in encoded:
-        raise ValueError("a path has no NUL")
+        raise ArgumentError("a path contains a NUL: remove it")
     return encoded
 
 
 def id_array(ids: Sequence[int]) -> Tuple[Any, int]:
-    """Ids as C has them. Of numpy's integers, too."""
+    """Ids as a C array. Accepts numpy's integers."""
     count = len(ids)
     limit = 1 << 31
     values = [operator.index(value) for value in ids]
     for value in values:
         if not -limit <= value < limit:
-            raise ValueError(f"{value} is no token")
+            raise ArgumentError(f"{value} is not a token: give ids of 32 bits")
     return (ctypes.c_int32 * count)(*values), count
-
-
-def address(data: bytes) -> Optional[int]:
-    """Where `data` lies; the caller keeps it alive."""
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
 
 
 def outside_calls(what: str) -> None:

@@ -1,4 +1,4 @@
-"""The C objects behind Model and Session: who may call them when, and the order in which they go."""
+"""The C objects behind Model and Session: turns of callers, and the order of destruction."""
 
 import ctypes
 import os
@@ -7,18 +7,19 @@ import time
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Set, TypeVar, Union
 
+from . import _abi
 from ._calls import call, fill, running, same_process
+from ._described import Described, described
 from ._errors import StateError
 from ._library import LIBRARY
 from ._stream import Stream
 
-S = TypeVar("S")
 T = TypeVar("T")
 BUSY = "the session is in a call already: use it from one thread at a time, or load the model with sessions=2"
 
 
 def _free(opened: List[int], handle: int, users: Dict[object, int], pid: int, _keep: Any) -> None:
-    """Where nobody closed it. When the interpreter ends a thread may be in a call: then the process gives it back."""
+    """Frees a model that was not closed. At the end of the interpreter a thread may be in a call; then the process frees it."""
     opened.clear()
     if os.getpid() == pid and not users:
         LIBRARY.oriel_model_free(handle)
@@ -67,11 +68,11 @@ class ModelCore:
 
         return self.using(filled_array)
 
-    def filled(self, struct: S, name: str) -> S:
-        return self.using(lambda handle: filled(struct, name, handle))
+    def described(self) -> Described:
+        return self.using(lambda handle: described("oriel_model_describe", handle))
 
     def close(self) -> None:
-        """No call begins any more; those that run end, the sessions', too, which are closed."""
+        """Refuses new calls, cancels and closes the sessions, and waits for running calls."""
         if os.getpid() != self.pid:
             self._opened.clear()
             return
@@ -93,7 +94,7 @@ class ModelCore:
 
 
 class Turn:
-    """Of a call that changes a session or asks something of it."""
+    """The turn of a call on a session."""
 
     ended = False
 
@@ -188,7 +189,7 @@ class SessionCore:
         self._turns.pop(stream, None)
 
     def ask(self, question: Callable[[int], T]) -> T:
-        """For calls that change nothing; they work while a reply of this thread's waits, too."""
+        """For getters. They work while a reply of this thread waits."""
         self.use()  # first: in a forked child nobody answers, and nobody gives the turn back
 
         def asked() -> T:
@@ -246,7 +247,9 @@ class SessionCore:
         self.model.sessions.discard(self)
 
 
-def filled(struct: S, name: str, *arguments: Any) -> S:
-    """A struct that a function fills."""
-    call(name, *arguments, ctypes.byref(struct))  # type: ignore[arg-type]
-    return struct
+def position_of(handle: int) -> int:
+    """Tokens so far."""
+    stats = _abi.new(_abi.Stats)
+    call("oriel_session_get_stats", handle, ctypes.byref(stats))
+    position: int = stats.position
+    return position

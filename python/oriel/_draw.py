@@ -3,18 +3,29 @@
 from html import escape
 from typing import TYPE_CHECKING, List, Optional
 
-from . import _abi
-from ._results import LayerGroup, PlanChoice, formats_name
-from ._sizes import format_size
+from ._described import Described
 
 if TYPE_CHECKING:
     from ._plan import Plan
 
 BAR_COLUMNS = 32
+WINDOW_DEFAULT = 8192  # tokens
 BITS = {"f16": 16, "int8": 8, "int4": 4}
 EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 # Okabe and Ito's colours, which people who see red and green alike can tell apart.
 COLOURS = {"weights": "#0072b2", "cache": "#009e73", "activations": "#e69f00", "staging": "#cc79a7", "host": "#56b4e9"}
+
+
+def format_size(size: int) -> str:
+    """ "10.3 MiB" """
+    if size < 1024:
+        return f"{size} B"
+    value, unit = size / 1024, 0
+    units = ("KiB", "MiB", "GiB", "TiB")
+    while value >= 1023.95 and unit < 3:
+        value /= 1024
+        unit += 1
+    return f"{value:.1f} {units[unit]}"
 
 
 def bar(share: float, columns: int = BAR_COLUMNS) -> str:
@@ -24,20 +35,29 @@ def bar(share: float, columns: int = BAR_COLUMNS) -> str:
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8]
 
 
-def _name(choice: PlanChoice) -> str:
-    return formats_name(choice.k_format, choice.v_format)
+def _name(choice: Described) -> str:
+    """ "f16", "K8V4", as the program writes them."""
+    return formats_name(choice).upper().replace("F16", "f16")
 
 
-def verdict(plan: "Plan", choice: PlanChoice) -> str:
+def formats_name(formats: Described) -> str:
+    """ "f16", "k8v4", as the option "kv" has them."""
+    keys, values = formats.k_format, formats.v_format
+    if keys is None:
+        return "none"
+    return "f16" if keys == values == "f16" else f"k{keys[3:]}v{values[3:]}"
+
+
+def verdict(plan: "Plan", choice: Described) -> str:
     if choice.refused == "quality":
         return "never chosen: it failed the calibration of this model"
     if choice.refused == "speed":
         return "slower than was asked for"
-    least = choice.total_bytes if plan.weights_unknown else choice.minimum_bytes
-    fits = choice.total_bytes <= plan.memory_bytes if plan.weights_unknown else choice.fits
+    least = choice.total_bytes if plan.fits is None else choice.minimum_bytes
+    fits = choice.total_bytes <= plan.memory_bytes if plan.fits is None else choice.fits
     if not fits:
         return f"does not fit: {least - plan.memory_bytes} bytes short"
-    if choice == plan.choice:
+    if choice is plan.choice:
         return "chosen: the least expected loss"
     cost = f"{choice.loss_nats - plan.loss_nats:.4f} worse: "
     more = choice.window_tokens - plan.window_tokens
@@ -53,7 +73,7 @@ def verdict(plan: "Plan", choice: PlanChoice) -> str:
 def _why(plan: "Plan") -> str:
     if not plan.planned_fits:
         return "the smallest plan with these options; it needs more than was given"
-    beyond = plan.sink_tokens + plan.window_tokens - plan.context_train_tokens
+    beyond = plan.sink_tokens + plan.window_tokens - (plan.context_train_tokens or 0)
     if plan.context_train_tokens and beyond > 0:
         return (f"the window was given, {beyond} tokens more than the {plan.context_train_tokens} that the model was\n"
                 "              trained on: replies get worse there")
@@ -61,7 +81,7 @@ def _why(plan: "Plan") -> str:
         return "the window was given"
     if plan.context_train_tokens and plan.sink_tokens + plan.window_tokens >= plan.context_train_tokens:
         return f"the model was trained on {plan.context_train_tokens} tokens, and all of them fit"
-    if plan.window_tokens == _abi.ORIEL_WINDOW_DEFAULT:
+    if plan.window_tokens == WINDOW_DEFAULT:
         return (f"the default; window=\"max\" for more of the {plan.context_train_tokens} tokens that\n"
                 "              the model was trained on")
     # A token more is rounded up in every layer.
@@ -76,7 +96,7 @@ def _attends(plan: "Plan") -> bool:
 
 def title(plan: "Plan") -> str:
     memory = format_size(plan.memory_bytes)
-    if plan.weights_unknown:
+    if plan.fits is None:
         return f"whether {plan.title} fits in {memory} is not known"
     return f"{plan.title} {'fits' if plan.fits else 'does not fit'} in {memory}"
 
@@ -84,14 +104,14 @@ def title(plan: "Plan") -> str:
 def _bars(plan: "Plan") -> List[str]:
     lines = []
     for name, size in plan.parts:
-        if name == "weights" and plan.weights_unknown:
+        if size is None:
             lines.append(f"  {name:<12}{'not known':>12}")
             continue
         share = size / plan.total_bytes if plan.total_bytes else 0
         lines.append(f"  {name:<12}{format_size(size):>12}  {bar(share)}")
     if plan.constraint_bytes:
         lines.append(f"  {'':<12}{format_size(plan.constraint_bytes):>12}  of host, for schemas and grammars")
-    total = "the rest" if plan.weights_unknown else "total"
+    total = "the rest" if plan.fits is None else "total"
     lines.append(f"  {total:<12}{format_size(plan.total_bytes):>12}  ({plan.total_bytes} bytes)")
     if plan.on_file_bytes:
         size_text = format_size(plan.on_file_bytes)
@@ -99,7 +119,7 @@ def _bars(plan: "Plan") -> List[str]:
     return lines
 
 
-def _group(plan: "Plan", group: LayerGroup) -> Optional[str]:
+def _group(plan: "Plan", group: Described) -> Optional[str]:
     size = format_size(group.bytes)
     each = " a session" if plan.sessions > 1 else ""
     if group.kind == "session":
@@ -138,7 +158,7 @@ def _facts(plan: "Plan") -> List[str]:
     if attends:
         lines.append(f"  window      the last {plan.window_tokens} tokens and the first {plan.sink_tokens} (sinks)")
         per_token = format_size(plan.kv_bytes_per_token)
-        lines.append(f"  cache       {plan.kv}: keys {plan.k_format}, values {plan.v_format}, {per_token} a token")
+        lines.append(f"  cache       {_name(plan)}: keys {plan.k_format}, values {plan.v_format}, {per_token} a token")
     else:
         lines.append("  window      none, no layer attends: states follow from all tokens")
     lines += _sessions(plan)
@@ -151,9 +171,9 @@ def _facts(plan: "Plan") -> List[str]:
         lines.append(f"  loss        {plan.loss_nats:.4f} nats a token, expected by {source}")
         if plan.loss_nats < 0:
             lines.append("              (below 0: with less to see some layers did better)")
-    if not plan.weights_unknown:
+    if not plan.fits is None:
         lines.append(f"  least       {format_size(plan.minimum_bytes)} ({plan.minimum_bytes} bytes)")
-    if plan.decode.tokens:
+    if plan.decode:
         lines.append(f"  speed       {plan.predict().decode_tokens_per_s:.1f} tokens/s predicted, with the window full")
     return lines
 
@@ -163,14 +183,14 @@ def text(plan: "Plan") -> str:
     if _attends(plan):
         lines += ["", f"  formats     {'window':>10}  {'loss':>8}"]
         for choice in plan.choices:
-            mark = ">" if choice == plan.choice else " "
+            mark = ">" if choice is plan.choice else " "
             row = f"  {mark} {_name(choice):<10}{choice.window_tokens:>10}  {choice.loss_nats:>8.4f}"
             lines.append(f"{row}  {verdict(plan, choice)}")
     return "\n".join(lines)
 
 
 def svg(plan: "Plan") -> str:
-    """One bar as long as the memory: what each part takes, and what is left."""
+    """One bar as long as the memory, with its parts."""
     width, bar_top, bar_height, left = 640.0, 34, 30, 10.0
     room = max(plan.memory_bytes, plan.total_bytes, 1)
     scale = (width - 2 * left) / room
@@ -182,7 +202,8 @@ def svg(plan: "Plan") -> str:
         f'<rect x="{left}" y="{bar_top}" width="{width - 2 * left:.1f}" height="{bar_height}" fill="#8882"/>',
     ]
     at = left
-    for name, size in plan.parts:
+    parts = [(name, size or 0) for name, size in plan.parts]
+    for name, size in parts:
         out.append(
             f'<rect x="{at:.2f}" y="{bar_top}" width="{size * scale:.2f}" height="{bar_height}" fill="{COLOURS[name]}">'
             f"<title>{name}: {format_size(size)}</title></rect>"
@@ -191,13 +212,13 @@ def svg(plan: "Plan") -> str:
     if plan.total_bytes > plan.memory_bytes:
         edge = left + plan.memory_bytes * scale
         out.append(f'<path d="M{edge:.1f} {bar_top - 4}v{bar_height + 8}" stroke="#d55e00" stroke-width="2"/>')
-    for index, (name, size) in enumerate(plan.parts):
+    for index, (name, known) in enumerate(plan.parts):
         x = left + index % 3 * 210
         y = 84 + index // 3 * 18
-        label = f"{name} {'not known' if name == 'weights' and plan.weights_unknown else format_size(size)}"
+        label = f"{name} {'not known' if known is None else format_size(known)}"
         out.append(f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{COLOURS[name]}"/>')
         out.append(f'<text x="{x + 16}" y="{y}" fill="#777">{label}</text>')
-    window = f"window {plan.window_tokens} tokens in {plan.kv}, expected loss {plan.loss_nats:.4f} nats a token"
+    window = f"window {plan.window_tokens} tokens in {_name(plan)}, expected loss {plan.loss_nats:.4f} nats a token"
     if not _attends(plan):
         window = "no layer attends: states follow from all tokens"
     out.append(f'<text x="{left}" y="130" fill="#777">{window}</text></svg>')
@@ -205,13 +226,13 @@ def svg(plan: "Plan") -> str:
 
 
 def html(plan: "Plan") -> str:
-    """The bar, and what was weighed."""
+    """The bar, and the table of formats."""
     if not _attends(plan):
         return f"<div>{svg(plan)}</div>"
     rows = []
     for choice in plan.choices:
         cells = (_name(choice), str(choice.window_tokens), f"{choice.loss_nats:.4f}", verdict(plan, choice))
-        tag = "th" if choice == plan.choice else "td"
+        tag = "th" if choice is plan.choice else "td"
         rows.append("<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>")
     head = "".join(f"<th>{name}</th>" for name in ("formats", "window", "loss", "why"))
     return f"<div>{svg(plan)}<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"

@@ -11,12 +11,12 @@ from . import _abi
 
 HERE = Path(__file__).resolve().parent
 NAMES = {"win32": ("oriel.dll", "liboriel.dll"), "darwin": ("liboriel.dylib",)}.get(
-    sys.platform, ("liboriel.so", f"liboriel.so.{_abi.ORIEL_VERSION_MAJOR}.{_abi.ORIEL_VERSION_MINOR}")
+    sys.platform, ("liboriel.so", f"liboriel.so.{_abi.VERSION}")
 )
 
 
 def _candidates() -> Iterator[str]:
-    """What ORIEL_LIBRARY names, and nothing else; else the package's own; else the system's."""
+    """Only the library that ORIEL_LIBRARY names, if it is set. Else the package's own, then the system's."""
     named = os.environ.get("ORIEL_LIBRARY")
     if named:
         yield named
@@ -57,9 +57,10 @@ def _load() -> ctypes.CDLL:
     library = _open()
     _declare(library)
     version: str = library.oriel_version().decode("ascii")
-    wanted = f"{_abi.ORIEL_VERSION_MAJOR}.{_abi.ORIEL_VERSION_MINOR}"
-    if version.rsplit(".", 1)[0] != wanted:
-        raise ImportError(f"the shared library is Oriel {version}, and this package is for {wanted}: install one of them anew")
+    if version.rsplit(".", 1)[0] != _abi.VERSION:
+        raise ImportError(
+            f"the shared library is Oriel {version} and this package is for {_abi.VERSION}: install the same version of both"
+        )
     return library
 
 

@@ -1,85 +1,50 @@
 """A model in memory."""
 
 import ctypes
-import datetime
 import os
 from typing import Any, Callable, List, Optional, Sequence, Union
 
 from . import _abi
 from ._calls import (
-    Log, PathLike, Progress, call, id_array, interruptible, outside_calls, path_bytes, progress_callback, running, text_bytes,
-    until,
+    Log, PathLike, Progress, call, id_array, interruptible, line_of, outside_calls, path_bytes, progress_callback, running,
+    text_bytes, until,
 )
 from ._core import ModelCore, SessionCore
-from ._errors import StateError
+from ._described import Described
+from ._errors import ArgumentError, StateError
 from ._library import LIBRARY, bundled_model
-from ._options import Calibration, Json, chat_options, json_bytes, model_options, one_of, session_options
-from ._plan import Plan, Speed, chosen, plan_of
+from ._options import Json, json_bytes, load_options, one_of, session_options, takes
+from ._plan import Plan, Speed, window_given
 from ._reply import Parsed
-from ._results import TRIM_LEVELS, LayerFormats, ModelInfo, PrefixInfo, Resident, new, result_of
 from ._session import Message, Session
-from ._sizes import Size
 from ._stream import part_of
 from ._vectors import Floats
 
+TRIM_LEVELS = ("none", "scratch", "weights", "cache", "all")
+
 
 class Model:
-    """A GGUF model inside `memory` bytes: its weights, and room for `sessions` conversations. May be used from several
-    threads. `with` closes it, and its sessions, at the end.
+    """A GGUF model: its weights, and memory for `sessions` conversations, within `memory` bytes. May be used from several
+    threads. `with` closes it, and its sessions, at the end. None as path: the bundled model.
 
-    Sizes are bytes, "300MB" or "300MiB". What is left out is chosen; docs/python.md has the list.
+    Sizes are bytes, "300MB" or "300MiB". An option that is missing or None has its default. `oriel.options()` lists them.
     """
 
+    @takes("load")
     def __init__(
         self,
         path: Optional[PathLike] = None,
         *,
-        memory: Optional[Size] = None,
-        window: Union[int, str, None] = None,
-        min_window: Optional[int] = None,
-        sinks: Optional[int] = None,
-        pinned: Optional[int] = None,
-        chunk: Optional[int] = None,
-        kv: Optional[str] = "auto",
-        k_format: Optional[str] = None,
-        v_format: Optional[str] = None,
-        f16_layers: Optional[Sequence[bool]] = None,
-        window_shares: Sequence[int] = (),
-        state_format: Optional[str] = "auto",
-        device: Optional[str] = "auto",
-        device_timeout_ms: Optional[int] = None,
-        disabled_features: Sequence[str] = (),
-        enabled_features: Sequence[str] = (),
-        device_test: Optional[str] = "auto",
-        threads: Optional[int] = None,
-        activation_bits: Optional[int] = 16,
-        cache_dir: Optional[PathLike] = None,
-        calibration: Union[Calibration, PathLike, None] = None,
         speed: Optional[Speed] = None,
-        min_tokens_per_s: Optional[float] = None,
-        on_file: Optional[str] = "auto",
-        expert_slots: Optional[int] = None,
-        checkpoints: Optional[int] = None,
-        draft_tokens: int = 0,
-        recall: Optional[Size] = None,
-        recall_tokens: Optional[int] = None,
-        recall_dir: Optional[PathLike] = None,
-        draft_model: Optional[PathLike] = None,
-        constraints: bool = False,
-        sessions: int = 1,
-        session_windows: Sequence[int] = (),
-        prefix_tokens: Optional[int] = None,
-        system_prompt: Optional[str] = None,
-        prefix_file: Optional[PathLike] = None,
-        transcript: Optional[Size] = None,
         log: Optional[Log] = None,
         progress: Optional[Progress] = None,
+        **options: Any,
     ) -> None:
-        held = model_options(**chosen(locals(), model_options))
-        self._title = os.path.basename(os.fspath(bundled_model() if path is None else path))
-        self._window_given = window not in (None, "max")
+        """Loads a model file."""
         stopped: List[bool] = []
-        held.struct.progress = progress_callback(until(stopped, progress))
+        held = load_options(options, speed=speed, log=log, progress=until(stopped, progress))
+        self._title: str = os.path.basename(os.fspath(bundled_model() if path is None else path))
+        self._window_given: bool = window_given(options)
         where = path_bytes(bundled_model() if path is None else path)
         made = ctypes.c_void_p()
         load = lambda: call("oriel_model_load", where, ctypes.byref(held.struct), ctypes.byref(made))  # noqa: E731
@@ -89,7 +54,7 @@ class Model:
             if made.value:  # it was loaded, and then something else failed
                 LIBRARY.oriel_model_free(made)
             raise
-        self._core = ModelCore(made.value or 0, held)
+        self._core: ModelCore = ModelCore(made.value or 0, held)
 
     # ---- Life
 
@@ -98,8 +63,8 @@ class Model:
         return self._core.closed
 
     def close(self) -> None:
-        """Closes its sessions, running calls of theirs are cancelled, and gives all memory back. Waits for other calls on
-        the model; new ones are StateError."""
+        """Cancels running calls of its sessions, closes them, and gives all memory back. Waits for other calls on the
+        model; new ones are StateError."""
         outside_calls("a model")
         self._core.close()
 
@@ -125,63 +90,39 @@ class Model:
     # ---- What it is
 
     @property
-    def info(self) -> ModelInfo:
-        return result_of(ModelInfo, self._core.filled(new(_abi.oriel_model_info), "oriel_model_get_info"))
+    def info(self) -> Described:
+        """File, device, plan, `options` in force, `layers`, `prefix` and `resident` memory (docs/describe.md)."""
+        return self._core.described()
 
     @property
     def plan(self) -> Plan:
-        """The plan that was carried out."""
-        struct = self._core.filled(new(_abi.oriel_plan), "oriel_model_get_plan")
-        return plan_of(struct, self._title, self._window_given)
-
-    @property
-    def layer_formats(self) -> List[LayerFormats]:
-        """How the cache of each layer is stored."""
-        found = self._core.fill(_abi.oriel_layer_formats, "oriel_model_get_layer_formats")
-        return [result_of(LayerFormats, layer) for layer in found]
-
-    @property
-    def resident(self) -> Resident:
-        """What is allocated now."""
-        return result_of(Resident, self._core.filled(new(_abi.oriel_resident), "oriel_model_get_resident"))
-
-    @property
-    def prefix(self) -> PrefixInfo:
-        return result_of(PrefixInfo, self._core.filled(new(_abi.oriel_prefix_info), "oriel_prefix_get_info"))
+        """The plan that this model allocated."""
+        fields = self.info.plan
+        if fields is None:
+            raise StateError('a model with device="none" has no plan: load it on another device')
+        return Plan(fields, self._title, self._window_given)
 
     @property
     def last_error(self) -> str:
-        """The line of the last call on the model that failed."""
-        line = self._core.using(LIBRARY.oriel_model_last_error)
-        return (line or b"").decode("utf-8", "replace")
+        """The line of the last failed call on the model."""
+        return line_of(self._core.using(LIBRARY.oriel_model_last_error))
 
     # ---- Conversations
 
+    @takes("session")
     def session(
         self,
         *,
         system: Optional[str] = None,
         messages: Union[Message, Sequence[Message], None] = None,
-        chat_template: Optional[str] = None,
-        thinking: Optional[bool] = None,
-        date: Union[datetime.date, int, None] = None,
-        tools: Optional[Json] = None,
-        documents: Optional[Json] = None,
-        variables: Optional[Json] = None,
-        window: Union[int, str, None] = None,
-        split_turns: bool = False,
-        forget_evicted: bool = False,
-        first_position: int = 0,
-        assumed_tokens: int = 0,
         progress: Optional[Progress] = None,
+        **options: Any,
     ) -> Session:
-        """A conversation. It begins with a system message, or a list of messages, if given. `tools`: a list in the
-        OpenAI form. `thinking`: True or False tells models that can think; None leaves it to the template.
-        `progress(done, total)`: of the tokens that a call reads; it cancels by returning False."""
-        chat = chat_options(**chosen(locals(), chat_options))
-        held = session_options(chat, **chosen(locals(), session_options))
-        options = ctypes.byref(held.struct)
-        session = self._new_session(lambda model, made: call("oriel_session_create", model, options, made), held)
+        """A conversation. It begins with a system message, or a list of messages, if given. `progress(done, total)`
+        counts the tokens that a call reads; it cancels by returning False."""
+        held = session_options(options, progress)
+        struct = ctypes.byref(held.struct)
+        session = self._new_session(lambda model, made: call("oriel_session_create", model, struct, made), held)
         try:
             if system is not None:
                 session.add("system", system)
@@ -201,7 +142,7 @@ class Model:
                 make(model, ctypes.byref(made))
                 return Session(self, SessionCore(self._core, made.value or 0, keep))
             except BaseException:
-                if made.value:  # Ctrl-C came behind the call
+                if made.value:  # Ctrl-C came after the call
                     known = [core for core in list(self._core.sessions) if core.handle == made.value]
                     (known or [SessionCore(self._core, made.value, keep)])[0].close()
                 raise
@@ -214,95 +155,49 @@ class Model:
             return session.embed(text, pooling=pooling, normalise=normalise)
 
     def clear_prefix(self) -> None:
-        """Overwrites the prefix with zeros. The model must have no session."""
-        self._core.call("oriel_prefix_clear")
+        """Removes the prefix of `Session.make_prefix`. The model must have no session."""
+        self._core.call("oriel_prefix_set", None)
 
     # ---- Text
 
     def tokenize(self, text: Union[str, bytes], *, special: bool = False, bos: bool = False) -> List[int]:
-        """Ids. `special`: control tokens written in the text become their ids. `bos`: first, if the model asks for it."""
+        """Ids. `special`: control tokens in the text become their ids. `bos`: begin with BOS if the model asks for it."""
         data = text_bytes(text)
-        flags = (_abi.ORIEL_TEXT_SPECIAL if special else 0) | (_abi.ORIEL_TEXT_BOS if bos else 0)
+        flags = (_abi.TEXT_SPECIAL if special else 0) | (_abi.TEXT_BOS if bos else 0)
         return list(self._core.fill(ctypes.c_int32, "oriel_tokenize", data, len(data), flags, guess=len(data) + 1))
 
     def detokenize_bytes(self, ids: Sequence[int], *, special: bool = False) -> bytes:
-        flags = _abi.ORIEL_TEXT_SPECIAL if special else 0
+        flags = _abi.TEXT_SPECIAL if special else 0
         array, count = id_array(ids)
         return bytes(self._core.fill(ctypes.c_char, "oriel_detokenize", array, count, flags, guess=16 * count + 1))
 
     def detokenize(self, ids: Sequence[int], *, special: bool = False, errors: str = "replace") -> str:
-        """The text of ids. `special`: control tokens are written out. `errors`: of bytes that are no character."""
+        """The text of ids. `special`: control tokens are written out. `errors`: for bytes that are not UTF-8."""
         return self.detokenize_bytes(ids, special=special).decode("utf-8", errors)
 
-    def chat_template(self, chat_template: Optional[str] = None) -> str:
-        """The name of the chat format in use: of the model's own, or of the one given."""
-        held = chat_options(chat_template=chat_template)
-
-        def ask(model: int) -> Optional[bytes]:
-            name: Optional[bytes] = LIBRARY.oriel_chat_template(model, ctypes.byref(held.struct))
-            return name
-
-        name = self._core.using(ask)
-        if name is None:
-            raise ValueError(f"{chat_template!r} is no chat format")
-        return name.decode("utf-8")
-
-    def render(
-        self,
-        messages: Json,
-        *,
-        add_generation_prompt: bool = True,
-        chat_template: Optional[str] = None,
-        thinking: Optional[bool] = None,
-        date: Union[datetime.date, int, None] = None,
-        tools: Optional[Json] = None,
-        documents: Optional[Json] = None,
-        variables: Optional[Json] = None,
-    ) -> str:
-        """The text that messages in the OpenAI form become."""
-        held = chat_options(**chosen(locals(), chat_options))
-        data = json_bytes(messages)
-        text = self._core.fill(
-            ctypes.c_char, "oriel_render_json", ctypes.byref(held.struct), data, len(data), int(add_generation_prompt),
-            guess=4096,
-        )
+    @takes("session")
+    def render(self, messages: Json, *, add_generation_prompt: bool = True, **options: Any) -> str:
+        """The text of messages in the OpenAI form, in the chat format of the model or of the options."""
+        held, data = session_options(options), json_bytes(messages)
+        flags = _abi.RENDER_PROMPT if add_generation_prompt else 0
+        arguments = ctypes.byref(held.struct), data, len(data), flags
+        text = self._core.fill(ctypes.c_char, "oriel_render", *arguments, guess=4096)
         return bytes(text).decode("utf-8", "replace")
 
+    @takes("session")
     def render_tokens(
-        self,
-        messages: Json,
-        *,
-        add_generation_prompt: bool = True,
-        bos: bool = False,
-        chat_template: Optional[str] = None,
-        thinking: Optional[bool] = None,
-        date: Union[datetime.date, int, None] = None,
-        tools: Optional[Json] = None,
-        documents: Optional[Json] = None,
-        variables: Optional[Json] = None,
+        self, messages: Json, *, add_generation_prompt: bool = True, bos: bool = False, **options: Any
     ) -> List[int]:
-        """The ids that they become. `bos`: those that a new session appends; else those of the text."""
-        held = chat_options(**chosen(locals(), chat_options))
-        data = json_bytes(messages)
-        flags = _abi.ORIEL_TEXT_BOS if bos else 0
-        return list(
-            self._core.fill(
-                ctypes.c_int32, "oriel_render_json_tokens", ctypes.byref(held.struct), data, len(data),
-                int(add_generation_prompt), flags, guess=1024,
-            )
-        )
+        """The ids of that text. `bos`: the ids that a new session reads."""
+        held, data = session_options(options), json_bytes(messages)
+        flags = (_abi.RENDER_PROMPT if add_generation_prompt else 0) | (_abi.TEXT_BOS if bos else 0)
+        arguments = ctypes.byref(held.struct), data, len(data), flags
+        return list(self._core.fill(ctypes.c_int32, "oriel_render_tokens", *arguments, guess=1024))
 
-    def parse(
-        self,
-        text: Union[str, bytes],
-        *,
-        inside_thought: bool = False,
-        chat_template: Optional[str] = None,
-        tools: Optional[Json] = None,
-    ) -> Parsed:
-        """What the whole text of a reply means: its answer, thought and calls."""
-        held = chat_options(chat_template=chat_template, tools=tools)
-        data = text_bytes(text)
+    @takes("session")
+    def parse(self, text: Union[str, bytes], *, inside_thought: bool = False, **options: Any) -> Parsed:
+        """The answer, the thought and the tool calls of a finished reply's text."""
+        held, data = session_options(options), text_bytes(text)
         parsed = Parsed()
 
         def on_part(part: Any, _user: object) -> int:
@@ -313,9 +208,8 @@ class Model:
                 running.keep(error)
                 return 1
 
-        callback = _abi.oriel_part_fn(on_part)
-        options = ctypes.byref(held.struct)
-        self._core.call("oriel_parse_reply", options, int(inside_thought), data, len(data), callback, None)
+        arguments = ctypes.byref(held.struct), int(inside_thought), data, len(data)
+        self._core.call("oriel_parse_reply", *arguments, _abi.part_fn(on_part), None)
         return parsed
 
     # ---- Memory given back
@@ -324,16 +218,16 @@ class Model:
         """Gives memory back until `resume`: "scratch", "weights", "cache" (to a file in `folder`) or "all"."""
         code = one_of("level", level, TRIM_LEVELS)
         if (folder is not None) != (level.lower() == "cache"):
-            raise ValueError('folder is for the level "cache" alone, and needed there')
+            raise ArgumentError('folder= belongs to the level "cache": give it there and only there')
         where = None if folder is None else path_bytes(folder)
         self._wait(lambda: self._core.call("oriel_trim", code, where))
 
     def pause(self) -> None:
-        """Lets the device rest: running calls wait until `resume`, new ones are StateError."""
+        """Leaves the device idle until `resume`: running calls wait, new ones are StateError."""
         self._wait(lambda: self._core.call("oriel_pause"))
 
     def resume(self, progress: Optional[Progress] = None) -> None:
-        """Takes everything again, and ends a pause."""
+        """Ends `trim` and `pause`."""
         stopped: List[bool] = []
         callback = progress_callback(until(stopped, progress))
         work = lambda: self._core.call("oriel_resume", callback, None)  # noqa: E731

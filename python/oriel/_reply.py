@@ -7,15 +7,18 @@ import json
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from . import _abi
-from ._calls import call, interruptible
+from ._calls import call, interruptible, line_of
+from ._core import position_of
+from ._described import Described, of_struct
 from ._errors import Cancelled, Error, StateError, error_of
 from ._library import LIBRARY
 from ._options import Held
-from ._results import Generation, new, result_of
 from ._stream import Events, Part, Sink, Step, Stream, Token
 
 if TYPE_CHECKING:
     from ._session import Session
+
+STOP_REASONS = ("length", "stop_token", "callback", "cancelled", "stop_text")
 
 
 class ToolCall(NamedTuple):
@@ -105,23 +108,27 @@ class Reply(Parsed):
     def _work(self) -> Callable[[Sink], None]:
         """What the stream's thread does. It must not hold this object, which closes the stream when it goes."""
         core, held, prepare, chat = self._session._core, self._held, self._prepare, self._chat
-        result = new(_abi.oriel_generation)
-        result.stop_reason = _abi.oriel_stop_reason.ORIEL_STOP_CALLBACK
+        result = _abi.new(_abi.Generation)
+        result.stop_reason = _abi.STOP_CALLBACK
         self._native = result
 
         def work(sink: Sink) -> None:
             handle = core.use()
             events = Events(sink)
+            added = Added(handle)
             try:
-                prepare(handle)
+                added.by(prepare)
                 _attach(held, events, chat)
                 name = "oriel_chat_reply" if chat else "oriel_session_generate"
                 call(name, handle, ctypes.byref(held.struct), events.on_token, None, ctypes.byref(result))
             except Cancelled:
-                result.stop_reason = _abi.oriel_stop_reason.ORIEL_STOP_CANCELLED
+                result.stop_reason = _abi.STOP_CANCELLED
+                raise
+            except Error:
+                added.take_back()
                 raise
             finally:
-                held.struct.on_part = _abi.oriel_part_fn()
+                held.struct.on_part = _abi.part_fn()
                 if events.rest:
                     sink((None, list(events.rest)))
 
@@ -131,7 +138,7 @@ class Reply(Parsed):
         token, parts = step
         if token is not None:
             self.token_ids.append(token.id)
-            if self._held.struct.logprobs:
+            if self._held.given.get("top_logprobs") is not None:
                 self.logprobs.append(token)
             if not self._chat:
                 parts = [Part("text", token.text, 0)] if token.text else []
@@ -248,15 +255,17 @@ class Reply(Parsed):
         return json.loads(self.text)
 
     @property
-    def generation(self) -> Generation:
-        """How it went. Raises StateError before the end."""
+    def generation(self) -> Described:
+        """Counts, times and the `stop_reason`: "length", "stop_token", "stop_text", "callback" (closed) or "cancelled".
+        Raises StateError before the end."""
         if not self.finished:
             raise StateError("the reply is not at its end: read it, or close it")
-        return result_of(Generation, self._native)
+        return of_struct(self._native, stop_reason=STOP_REASONS)
 
     @property
     def stop_reason(self) -> str:
-        return self.generation.stop_reason
+        reason: str = self.generation.stop_reason
+        return reason
 
     def close(self) -> None:
         """Ends the reply behind what was seen last."""
@@ -286,6 +295,25 @@ def _attach(held: Held, events: Events, chat: bool) -> None:
         held.struct.on_part = events.on_part
 
 
+class Added:
+    """The messages that a reply adds. They are removed if the reply is refused, unless that needs evicted tokens."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        self.first = self.end = position_of(handle)
+
+    def by(self, prepare: Callable[[int], None]) -> None:
+        prepare(self.handle)
+        self.end = position_of(self.handle)
+
+    def take_back(self) -> None:
+        try:
+            if self.first < self.end == position_of(self.handle):
+                call("oriel_session_go_back", self.handle, _abi.BACK_TO_POSITION, self.first, None, 0)
+        except Error:
+            pass
+
+
 def reply_many(replies: Iterable[Reply], on_piece: Optional[Callable[[Reply, str], object]] = None) -> List[Reply]:
     """Runs replies of one model's sessions, each of another session, side by side: tokens of several are computed in one
     step. `on_piece` sees the text as it comes. Returns when all have ended, and raises the first error, if any."""
@@ -307,7 +335,7 @@ def _cancel_all(replies: List[Reply]) -> None:
 
 
 def _run_many(replies: List[Reply], on_piece: Optional[Callable[[Reply, str], object]]) -> None:
-    array = (_abi.oriel_reply * len(replies))()
+    array = (_abi.Reply * len(replies))()
     keep = []
     for entry, reply in zip(array, replies):
 
@@ -318,10 +346,11 @@ def _run_many(replies: List[Reply], on_piece: Optional[Callable[[Reply, str], ob
             return False
 
         handle = reply._session._core.use()
-        reply._prepare(handle)
+        added = Added(handle)
+        added.by(reply._prepare)
         events = Events(sink)
         _attach(reply._held, events, reply._chat)
-        keep.append((events, sink))
+        keep.append((events, sink, added))
         entry.struct_size = ctypes.sizeof(entry)
         entry.session = handle
         entry.options = ctypes.pointer(reply._held.struct)
@@ -333,18 +362,19 @@ def _run_many(replies: List[Reply], on_piece: Optional[Callable[[Reply, str], ob
     except Cancelled:
         pass
     except Error:
+        for _, _, added in keep:
+            added.take_back()
         _raise_first(array)
         raise
     finally:
         for reply in replies:
-            reply._held.struct.on_part = _abi.oriel_part_fn()
-        for events, sink in keep:
+            reply._held.struct.on_part = _abi.part_fn()
+        for events, sink, _ in keep:
             if events.rest:
                 sink((None, events.rest))
 
 
 def _raise_first(array: Any) -> None:
     for entry in array:
-        if entry.status not in (_abi.oriel_status.ORIEL_OK, _abi.oriel_status.ORIEL_ERROR_CANCELLED):
-            line = (LIBRARY.oriel_session_last_error(entry.session) or b"").decode("utf-8", "replace")
-            raise error_of(entry.status, line)
+        if entry.status not in (0, Cancelled.status):
+            raise error_of(entry.status, line_of(LIBRARY.oriel_session_last_error(entry.session)))

@@ -6,19 +6,19 @@ import math
 import operator
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _abi
 from ._calls import (
-    PathLike, Progress, call, fill, id_array, interruptible, outside_calls, path_bytes, progress_callback, running, text_bytes,
+    PathLike, Progress, call, fill, id_array, interruptible, line_of, outside_calls, path_bytes, progress_callback, running,
+    text_bytes,
 )
-from ._core import SessionCore, filled
-from ._errors import BufferTooSmallError, StateError
+from ._core import SessionCore, position_of
+from ._described import Described, described, of_struct
+from ._errors import ArgumentError, BufferTooSmallError, StateError
 from ._library import LIBRARY
-from ._options import POOLINGS, Json, generate_options, json_bytes, number, one_of, take_device
-from ._plan import chosen
+from ._options import POOLINGS, Json, c_string, json_bytes, one_of, reply_options, takes, whole
 from ._reply import Reply
-from ._results import Mark, Recovered, Restored, Stats, TranscriptInfo, View, new, result_of
 from ._vectors import Floats, floats, negative_log_likelihood, rows
 
 if TYPE_CHECKING:
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, Any]
 Said = Union[str, Message, Sequence[Message], None]
+RESTORED_HOW = ("exactly", "carried", "read")
 
 
 class Score(NamedTuple):
-    """`nll[i]`: nats of token i + 1 given those before; `mean` of them, NaN where there are none."""
+    """`nll[i]`: nats of token i + 1 after the tokens before it; their `mean`, NaN if there are none."""
 
     nll: List[float]
     mean: float
@@ -38,12 +39,12 @@ class Score(NamedTuple):
 
 class Session:
     """One conversation on a model: `model.session()`. From one thread at a time, another call is a StateError;
-    `cancel` works from every thread. While a reply is being read, what only asks (`stats`, `view`, ...) works between
-    two pieces."""
+    `cancel` works from every thread. While a reply is being read, getters (`stats`, `messages`, ...) work between two
+    pieces."""
 
     def __init__(self, model: "Model", core: SessionCore) -> None:
-        self._model = model
-        self._core = core
+        self._model: "Model" = model
+        self._core: SessionCore = core
         self._finalizer = weakref.finalize(self, core.close)
 
     @property
@@ -55,7 +56,7 @@ class Session:
         return self._core.handle is None
 
     def close(self) -> None:
-        """Ends it: all memory that held the conversation becomes zeros. Ends a running call first."""
+        """Cancels a running call, ends the session and zeros its memory."""
         outside_calls("a session")
         self._core.close()
         self._finalizer.detach()
@@ -68,7 +69,7 @@ class Session:
         self.close()
 
     def __reduce__(self) -> Any:
-        raise TypeError("a session cannot be pickled: save() gives bytes that another session can restore()")
+        raise TypeError("a session cannot be pickled: save() returns bytes for restore()")
 
     def __repr__(self) -> str:
         if self.closed:
@@ -92,95 +93,53 @@ class Session:
         """`add("user", "Hello")`; or one message, or a list of them, in the OpenAI form: {"role", "content", ...}."""
         self._changing(_adding(role if text is None else {"role": role, "content": text}))
 
-    def reply(
-        self,
-        said: Said = None,
-        *,
-        max_tokens: Optional[int] = None,
-        min_tokens: Optional[int] = 0,
-        temperature: Optional[float] = None,
-        greedy: bool = False,
-        seed: Optional[int] = None,
-        top_k: Optional[int] = None,
-        top_p: Optional[float] = None,
-        min_p: Optional[float] = None,
-        repeat_penalty: Optional[float] = None,
-        presence_penalty: Optional[float] = 0,
-        frequency_penalty: Optional[float] = 0,
-        repeat_window: Optional[int] = None,
-        ignore_stop: bool = False,
-        stop: Union[str, Sequence[str], None] = (),
-        logit_bias: Optional[Mapping[int, float]] = None,
-        logprobs: Optional[int] = None,
-        schema: Optional[Json] = None,
-        grammar: Optional[str] = None,
-        trigger: Optional[str] = None,
-        tool_choice: Optional[str] = "free",
-        draft: Optional[str] = "auto",
-    ) -> Reply:
-        """The assistant's reply to `said`: a user's text, messages in the OpenAI form, or None for what was added.
+    @takes("reply")
+    def reply(self, said: Said = None, **options: Any) -> Reply:
+        """The assistant's reply to `said`: a user's text, messages in the OpenAI form, or None for the added messages.
 
-        Begins when it is first read. `temperature=0` is greedy; without `seed` each reply is another. `stop`: texts
-        that end it. `schema`: a JSON schema, or `grammar`: GBNF, that it is held to (load with constraints=True).
-        `tool_choice`: "free", "checked", "required" or "none". `draft`: "auto", "always" or "never", where the model
-        was loaded with draft_tokens.
-        """
-        held = generate_options(**chosen(locals(), generate_options))
+        Begins when it is first read. `schema` and `grammar` need a model that was loaded with constraints=True."""
         prepare = _nothing if said is None else _adding({"role": "user", "content": said} if isinstance(said, str) else said)
-        return Reply(self, held, prepare, True)
+        return Reply(self, reply_options(options), prepare, True)
 
-    def generate(
+    @takes("reply")
+    def generate(self, text: Optional[str] = None, *, special: bool = False, bos: bool = True, **options: Any) -> Reply:
+        """Continues the content of the session without a chat format. `text` is appended first, as `append` does."""
+        return Reply(self, reply_options(options), _nothing if text is None else _appending(text, special, bos), False)
+
+    def append(
         self,
-        text: Optional[str] = None,
+        text: Union[str, Sequence[int]],
         *,
         special: bool = False,
         bos: bool = True,
-        max_tokens: Optional[int] = None,
-        min_tokens: Optional[int] = 0,
-        temperature: Optional[float] = None,
-        greedy: bool = False,
-        seed: Optional[int] = None,
-        top_k: Optional[int] = None,
-        top_p: Optional[float] = None,
-        min_p: Optional[float] = None,
-        repeat_penalty: Optional[float] = None,
-        presence_penalty: Optional[float] = 0,
-        frequency_penalty: Optional[float] = 0,
-        repeat_window: Optional[int] = None,
-        ignore_stop: bool = False,
-        stop: Union[str, Sequence[str], None] = (),
-        logit_bias: Optional[Mapping[int, float]] = None,
-        logprobs: Optional[int] = None,
-        schema: Optional[Json] = None,
-        grammar: Optional[str] = None,
-        trigger: Optional[str] = None,
-        draft: Optional[str] = "auto",
-    ) -> Reply:
-        """Goes on from what the session holds, `text` appended first (as `append` does), without a chat format."""
-        held = generate_options(**chosen(locals(), generate_options))
-        return Reply(self, held, _nothing if text is None else _appending(text, special, bos), False)
-
-    def append(self, text: Union[str, Sequence[int]], *, special: bool = False, bos: bool = True) -> None:
-        """Text or ids, without a chat format. `special`: control tokens written in the text become their ids. `bos`: a
-        text that begins the session gets a BOS if the model asks for one."""
+        on_logits: Optional[Callable[[int, Floats], Optional[bool]]] = None,
+    ) -> None:
+        """Reads text or ids, without a chat format. `special`: control tokens in the text become their ids. `bos`: a text
+        at the beginning of the session gets a BOS if the model asks for one. `on_logits(index, row)` gets the logits
+        after each id; it stops by returning False."""
         if isinstance(text, str):
+            if on_logits is not None:
+                raise TypeError("on_logits= needs ids: use model.tokenize()")
             self._changing(_appending(text, special, bos))
+        elif on_logits is None:
+            self._change("oriel_session_append", *id_array(text), None, None)
         else:
-            self._change("oriel_session_append", *id_array(text))
+            told = on_logits
+            self._evaluate(text, lambda index, pointer, count: told(index, floats(pointer, count)) is False)
 
     def cancel(self) -> None:
-        """Ends the running call, from any thread. A reply then ends with stop_reason "cancelled"; other calls raise
-        Cancelled. Without a running call nothing happens."""
+        """Cancels the running call, from any thread. A reply then ends with stop_reason "cancelled"; other calls raise
+        Cancelled. Without a running call this has no effect."""
         self._core.cancel()
 
     def reset(self) -> None:
-        """Back to an empty session; what held the conversation becomes zeros."""
+        """Empties the session and zeros its memory."""
         self._change("oriel_session_reset")
 
     # ---- Numbers
 
     def logits(self) -> Floats:
-        """Those behind the last token, one for each token of the vocabulary: a copy."""
+        """The logits after the last token, one for each token of the vocabulary: a copy."""
 
         def read(handle: int) -> Floats:
             pointer, count = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t()
@@ -189,27 +148,17 @@ class Session:
 
         return self._core.change(read)
 
-    def evaluate(self, ids: Sequence[int], on_logits: Optional[Callable[[int, Floats], Optional[bool]]] = None) -> Any:
-        """Appends ids and returns the logits behind each: numpy: (ids, vocabulary); else a list of rows. With
-        `on_logits(index, row)` rows go there, and nothing is returned; it stops by returning False."""
+    def evaluate(self, ids: Sequence[int]) -> Any:
+        """Appends ids and returns the logits after each: numpy: (ids, vocabulary); else a list of rows."""
         table: List[Any] = []
-
-        def see(index: int, pointer: Any, count: int) -> bool:
-            row = floats(pointer, count)
-            if on_logits is not None:
-                return on_logits(index, row) is False
-            table.append(row)
-            return False
-
-        self._evaluate(ids, see)
-        return rows(table) if on_logits is None else None
+        self.append(ids, on_logits=lambda _index, row: table.append(row))
+        return rows(table)
 
     def score(self, text: Union[str, Sequence[int]]) -> Score:
-        """How surprised the model is: text (without BOS) or ids, teacher-forced, as `oriel eval` has it. What the
-        session holds comes before."""
+        """The perplexity of text (without BOS) or ids after the content of the session, as `oriel eval` measures it."""
         ids = self._model.tokenize(text) if isinstance(text, str) else [operator.index(value) for value in text]
         if not ids:
-            raise ValueError("there is no token to score: give at least one")
+            raise ArgumentError("there is no token to score: give at least one")
         nll: List[float] = []
 
         def see(index: int, pointer: Any, count: int) -> bool:
@@ -219,7 +168,7 @@ class Session:
 
         n_vocab = self._model.info.n_vocab
         if any(not 0 <= value < n_vocab for value in ids):
-            raise ValueError(f"ids are from 0 to {n_vocab - 1}")
+            raise ArgumentError(f"an id is not in the vocabulary: give ids from 0 to {n_vocab - 1}")
         self._evaluate(ids, see)
         mean = sum(nll) / len(nll) if nll else float("nan")
         return Score(nll, mean, _exp(mean))
@@ -232,112 +181,73 @@ class Session:
                 running.keep(error)
                 return 1
 
-        self._change("oriel_session_evaluate", *id_array(ids), _abi.oriel_logits_fn(on_logits), None)
+        self._change("oriel_session_append", *id_array(ids), _abi.logits_fn(on_logits), None)
 
     def embed(self, text: str, *, pooling: str = "auto", normalise: bool = True) -> Floats:
         """The vector of a text. The session must be empty, and is again afterwards. `pooling`: "auto" (as the file
         says), "mean", "last" or "first"."""
-        options = new(_abi.oriel_embed_options)
-        options.pooling = one_of("pooling", pooling, POOLINGS)
-        options.not_normalised = int(not normalise)
-        data = text_bytes(text)
+        code, flags, data = one_of("pooling", pooling, POOLINGS), 0 if normalise else _abi.EMBED_RAW, text_bytes(text)
         count = self._model.info.n_embd
         values, needed = (ctypes.c_float * count)(), ctypes.c_size_t()
-        self._change("oriel_embed", ctypes.byref(options), data, len(data), values, count, ctypes.byref(needed), None)
+        self._change("oriel_embed", code, flags, data, len(data), values, count, ctypes.byref(needed), None)
         return floats(values, count)
 
     # ---- What it holds
 
     @property
-    def stats(self) -> Stats:
-        return self._core.ask(lambda handle: result_of(Stats, filled(new(_abi.oriel_stats), "oriel_session_get_stats", handle)))
-
-    @property
-    def view(self) -> View:
-        """What of the conversation is where, to draw it."""
-        return self._core.ask(lambda handle: result_of(View, filled(new(_abi.oriel_view), "oriel_session_get_view", handle)))
+    def stats(self) -> Described:
+        """Positions, `turns`, `marks`, `transcript`, counters and the `options` in force (docs/describe.md)."""
+        return self._core.ask(lambda handle: described("oriel_session_describe", handle))
 
     @property
     def position(self) -> int:
-        """Tokens committed so far."""
-        return self.stats.position
+        """Tokens so far."""
+        return self._core.ask(position_of)
 
     def token_ids(self, first: int = 0) -> List[int]:
-        """Ids that the session's memory holds from number `first` on, as far as they follow each other."""
-        number("first", first, 0, (1 << 64) - 1)
+        """Ids of consecutive stored tokens from position `first`."""
+        whole("first", first, 0, (1 << 64) - 1)
         return self._core.ask(lambda handle: list(fill(ctypes.c_int32, "oriel_session_get_tokens", handle, first)))
-
-    @property
-    def turns(self) -> List[int]:
-        """The first token of each user's turn."""
-        return self._core.ask(lambda handle: list(fill(ctypes.c_uint64, "oriel_session_get_turns", handle)))
-
-    @property
-    def checkpoints(self) -> List[int]:
-        """Where `rewind` leads at once, in models that keep a state."""
-        return self._core.ask(lambda handle: list(fill(ctypes.c_uint64, "oriel_session_get_checkpoints", handle)))
 
     @property
     def last_error(self) -> str:
         """The line of its last failed call, "" if none failed."""
-
-        def question(handle: int) -> str:
-            return (LIBRARY.oriel_session_last_error(handle) or b"").decode("utf-8", "replace")
-
-        return self._core.ask(question)
+        return self._core.ask(lambda handle: line_of(LIBRARY.oriel_session_last_error(handle)))
 
     # ---- Going back, and forks
 
-    def rewind(self, position: int) -> None:
-        """Forgets all tokens from `position` on."""
-        self._change("oriel_session_rewind", number("position", position, 0, (1 << 64) - 1))
-
-    def rewind_turns(self, turns: int = 1, *, read_again: bool = False) -> None:
-        """To where the `turns`-th turn before the end began. `read_again`: from the transcript, where memory does not
-        hold the way back."""
-        flags = _abi.ORIEL_READ_AGAIN if read_again else 0
-        self._change("oriel_session_rewind_turns", number("turns", turns, 1, 0xFFFFFFFF), flags)
-
-    def recall(self, text: str) -> None:
-        """Brings back what the text asks for of the turns that left the window, as `add` does for messages of a user."""
-        data = text.encode()
-        self._change("oriel_session_recall", data, len(data))
-
-    @property
-    def recalled(self) -> List[int]:
-        """Ids of the tokens that came back and are seen."""
-        return self._core.ask(lambda handle: list(fill(ctypes.c_int32, "oriel_session_get_recalled", handle)))
+    def go_back(
+        self, position: Optional[int] = None, *, turns: Optional[int] = None, mark: Optional[str] = None, read_again: bool = False
+    ) -> None:
+        """Removes the tokens from `position` on, the last `turns`, or all after a `mark`. `read_again`: if the memory
+        lacks the target, reads the transcript again."""
+        given = [(kind, value) for kind, value in enumerate((position, turns, mark)) if value is not None]
+        if len(given) != 1:
+            raise TypeError("go_back() takes a position, turns= or mark=: give one of them")
+        kind, flags = given[0][0], _abi.READ_AGAIN if read_again else 0
+        number = 0 if mark is not None else whole("position" if turns is None else "turns=", given[0][1], 0, (1 << 64) - 1)
+        name = None if mark is None else c_string("mark=", mark)
+        self._change("oriel_session_go_back", kind, number, name, flags)
 
     def mark(self, name: str) -> None:
-        """Names the place where the session is, for `return_to`."""
-        self._change("oriel_session_mark", _name(name))
+        """Names the current position, for `go_back(mark=name)`."""
+        self._change("oriel_session_mark", c_string("the name of a mark", name))
 
-    def return_to(self, name: str, *, read_again: bool = False) -> None:
-        self._change("oriel_session_return", _name(name), _abi.ORIEL_READ_AGAIN if read_again else 0)
-
-    @property
-    def marks(self) -> List[Mark]:
-        found: List[_abi.oriel_mark] = self._core.ask(
-            lambda handle: list(fill(_abi.oriel_mark, "oriel_session_get_marks", handle, guess=_abi.ORIEL_MARKS))
-        )
-        return [result_of(Mark, mark) for mark in found]
+    def retrieve(self, text: str) -> None:
+        """Retrieves evicted turns that share words with `text`, as `add` does for messages of a user (load with
+        retrieval="64MB")."""
+        data = text_bytes(text)
+        self._change("oriel_session_retrieve", data, len(data))
 
     def fork(self) -> "Session":
-        """A second session that goes on from here, to the bit. The model needs room for it: sessions=2."""
+        """A second session that continues from here bit for bit. The model needs memory for it: sessions=2."""
         return self._model._new_session(lambda _model, made: self._change("oriel_session_fork", made), self._core.keep)
 
     def make_prefix(self) -> None:
-        """What this session holds becomes what every session of the model begins with (load with prefix_tokens)."""
-        self._change("oriel_prefix_set")
+        """Makes the content of this session the beginning of every session of the model (load with prefix_tokens)."""
+        self._changing(lambda handle: self._model._core.call("oriel_prefix_set", handle))
 
     # ---- Transcripts and snapshots
-
-    @property
-    def transcript_info(self) -> TranscriptInfo:
-        def question(handle: int) -> TranscriptInfo:
-            return result_of(TranscriptInfo, filled(new(_abi.oriel_transcript_info), "oriel_transcript_get_info", handle))
-
-        return self._core.ask(question)
 
     @property
     def messages(self) -> List[Dict[str, Any]]:
@@ -347,71 +257,58 @@ class Session:
         return found
 
     def read_messages(self, messages: Json) -> None:
-        """Builds a conversation again in this empty session."""
+        """Reads a conversation into this empty session."""
         data = json_bytes(messages)
         self._change("oriel_transcript_import", data, len(data))
 
     def save(self) -> bytes:
-        """The session as bytes."""
+        """A snapshot as bytes."""
 
         def write(handle: int) -> bytes:
             needed = ctypes.c_size_t()
-            _needs_more("oriel_session_save", handle, None, 0, ctypes.byref(needed))
+            try:
+                call("oriel_snapshot_save", handle, None, 0, ctypes.byref(needed))
+            except BufferTooSmallError:
+                pass
             data = ctypes.create_string_buffer(needed.value)
-            call("oriel_session_save", handle, data, needed.value, ctypes.byref(needed))
+            call("oriel_snapshot_save", handle, data, needed.value, ctypes.byref(needed))
             return bytes(data.raw[: needed.value])
 
         return self._core.change(write)
 
     def save_file(self, path: PathLike, *, new_only: bool = False, overwrite: bool = False) -> None:
-        """A snapshot in a file, whole or not at all. Replaces snapshots only: `new_only` not even those, `overwrite` any
-        file."""
-        flags = (_abi.ORIEL_SAVE_NEW if new_only else 0) | (_abi.ORIEL_SAVE_OVERWRITE if overwrite else 0)
-        self._change("oriel_session_save_file_as", path_bytes(path), flags)
+        """A snapshot in a file, which may replace another snapshot. `new_only`: fails if the file exists. `overwrite`: may
+        replace any file."""
+        flags = (_abi.SAVE_NEW if new_only else 0) | (_abi.SAVE_OVERWRITE if overwrite else 0)
+        self._change("oriel_session_save", path_bytes(path), flags)
 
-    def restore(self, data: Union[bytes, bytearray, memoryview], *, exact: bool = False, read: bool = False) -> Restored:
-        """Goes on from a snapshot. What fits is carried over; `exact`: or it is refused. `read`: where nothing can be
-        carried over, its transcript is read again."""
-        copy = bytes(data)
-        return self._restore("oriel_session_restore_as", (copy, len(copy)), exact, read)
+    def restore(
+        self, snapshot: Union[bytes, bytearray, memoryview, PathLike], *, exact: bool = False, read: bool = False
+    ) -> Described:
+        """Replaces the conversation by a snapshot: the bytes of `save`, or a file by its path. `exact`: only with the same
+        layout. `read`: reads the transcript again if the cache cannot be carried over. The result tells `how`:
+        "exactly", "carried" or "read"."""
+        flags = (_abi.RESTORE_EXACT if exact else 0) | (_abi.RESTORE_READ if read else 0)
+        restored = _abi.new(_abi.Restored)
+        if isinstance(snapshot, (bytes, bytearray, memoryview)):
+            data = bytes(snapshot)
+            self._change("oriel_snapshot_restore", data, len(data), flags, ctypes.byref(restored))
+        else:
+            self._change("oriel_session_restore", path_bytes(snapshot), flags, ctypes.byref(restored))
+        return of_struct(restored, how=RESTORED_HOW)
 
-    def restore_file(self, path: PathLike, *, exact: bool = False, read: bool = False) -> Restored:
-        return self._restore("oriel_session_restore_file_as", (path_bytes(path),), exact, read)
-
-    def _restore(self, name: str, source: Tuple[Any, ...], exact: bool, read: bool) -> Restored:
-        flags = (_abi.ORIEL_RESTORE_EXACT if exact else 0) | (_abi.ORIEL_RESTORE_READ if read else 0)
-        restored = new(_abi.oriel_restored)
-        self._change(name, *source, flags, ctypes.byref(restored))
-        return result_of(Restored, restored)
-
-    def recover(self, device: str = "auto", *, in_batches: bool = False, progress: Optional[Progress] = None) -> Recovered:
-        """After a DeviceError: goes on where it was, on a device that is made anew: the one that was lost, else another,
-        else the CPU. `in_batches`: faster, rounded differently. `progress`: of weights. Each session of the model is
-        recovered by itself."""
-        options, recovered = new(_abi.oriel_recover_options), new(_abi.oriel_recovered)
-        take_device(options, device)
-        options.in_batches = int(in_batches)
-        options.progress = progress_callback(progress)
-        self._change("oriel_session_recover", ctypes.byref(options), ctypes.byref(recovered))
-        return result_of(Recovered, recovered)
+    def recover(self, device: Optional[str] = None, *, in_batches: bool = False, progress: Optional[Progress] = None) -> Described:
+        """After a DeviceError: rebuilds the device and reads the conversation again, on the lost device, else another,
+        else the CPU. `in_batches`: faster, rounds differently. `progress`: of weights. Recover each session."""
+        recovered = _abi.new(_abi.Recovered)
+        where = None if device is None else c_string("device=", device)
+        flags = _abi.RECOVER_IN_BATCHES if in_batches else 0
+        self._change("oriel_session_recover", where, flags, progress_callback(progress), None, ctypes.byref(recovered))
+        return of_struct(recovered)
 
 
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
-
-
-def _name(name: str) -> bytes:
-    data = text_bytes(name, "a mark's name")
-    if b"\0" in data:
-        raise ValueError("a mark's name has no NUL")
-    return data
-
-
-def _needs_more(name: str, *arguments: Any) -> None:
-    try:
-        call(name, *arguments)
-    except BufferTooSmallError:
-        pass
 
 
 def _nothing(_handle: int) -> None:
@@ -419,30 +316,22 @@ def _nothing(_handle: int) -> None:
 
 
 def _adding(said: Union[str, Message, Sequence[Message], None]) -> Callable[[int], None]:
-    """Of a message or a list of them. Plain ones go the short way, which also takes text that is not JSON's."""
+    """A plain message is passed as text, which may be invalid UTF-8, and others as JSON."""
     if said is None or isinstance(said, (str, bytes, bytearray, int, float)):
         raise TypeError('a message is add("user", "text"), {"role": ..., "content": ...} or a list of those')
     if isinstance(said, Mapping) and set(said) == {"role", "content"} and isinstance(said["content"], str):
-        role, text = _role(said["role"]), text_bytes(said["content"])
+        role, text = c_string("a role", said["role"]), text_bytes(said["content"])
         return lambda handle: call("oriel_chat_add", handle, role, text, len(text))
     data = json_bytes(said)
-    return lambda handle: call("oriel_chat_add_json", handle, data, len(data))
-
-
-def _role(role: Any) -> bytes:
-    data = text_bytes(role, "a role")
-    if b"\0" in data:
-        raise ValueError("a role has no NUL")
-    return data
+    return lambda handle: call("oriel_chat_add", handle, None, data, len(data))
 
 
 def _appending(text: str, special: bool, bos: bool) -> Callable[[int], None]:
     data = text_bytes(text)
-    flags = _abi.ORIEL_TEXT_SPECIAL if special else 0
+    flags = _abi.TEXT_SPECIAL if special else 0
 
     def append(handle: int) -> None:
-        stats = filled(new(_abi.oriel_stats), "oriel_session_get_stats", handle)
-        first = _abi.ORIEL_TEXT_BOS if bos and stats.position == 0 else 0
+        first = _abi.TEXT_BOS if bos and position_of(handle) == 0 else 0
         call("oriel_session_append_text", handle, data, len(data), flags | first)
 
     return append

@@ -1,4 +1,4 @@
-"""A push callback turned into a pull: a thread in the C call, which stands still while nobody asks for more."""
+"""Turns a push callback into a pull: a thread runs the C call and waits in the callback for the next pull."""
 
 import collections
 import ctypes
@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 
 class Token(NamedTuple):
-    """One token. `top`: the most likely ones as (id, logprob), with the option `logprobs`."""
+    """One token. `top`: the most likely ones as (id, logprob), with the option `top_logprobs`."""
 
     id: int
     text: str
@@ -78,8 +78,8 @@ class Events:
                 running.keep(error)
                 return 1
 
-        self.on_part = _abi.oriel_part_fn(on_part)
-        self.on_token = _abi.oriel_token_fn(on_token)
+        self.on_part = _abi.part_fn(on_part)
+        self.on_token = _abi.token_fn(on_token)
 
 
 class _End(NamedTuple):
@@ -127,7 +127,7 @@ class Stream:
         self._reader = None if task is None else weakref.ref(task)
 
     def left_by(self, other: "Stream") -> bool:
-        """Nobody waits for a step, and who read this begins `other`, or has ended."""
+        """No thread waits for a step, and the reader of this stream begins `other`, or has ended."""
         if self._puller is not None or self.owner != other.owner:
             return False
         task = None if self._reader is None else self._reader()
@@ -153,7 +153,7 @@ class Stream:
         self.hold(run)
 
     def _take_work(self) -> Optional[Callable[[Sink], None]]:
-        """Once: who has it runs it, or keeps it from being run."""
+        """The work, once: the caller runs it or drops it."""
         try:
             return self._work.pop()
         except IndexError:
@@ -200,7 +200,7 @@ class Stream:
             return None
 
     def close(self) -> None:
-        """Ends the generation behind the step that was pulled last."""
+        """Ends the generation after the step that was pulled last."""
         if os.getpid() != self.core.pid:  # a forked child has neither the thread nor whoever holds the lock
             self.ended = True
             return
@@ -222,7 +222,7 @@ class Stream:
             self.ended = True
 
     def interrupt(self) -> None:
-        """Ends a pull that waits on another thread. One that comes before the call has begun is for none: repeat it."""
+        """Ends a pull that waits on another thread. Has no effect before the call has begun: repeat it."""
         self._stopping = True
         if self._entered:
             self.core.cancel()

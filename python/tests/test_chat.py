@@ -101,15 +101,15 @@ class Chat(unittest.TestCase):
             never = chat.reply("Hello!")
             never.close()
             self.assertEqual(never.text, "")
-            self.assertEqual(chat.transcript_info.messages, 2)
+            self.assertEqual(chat.stats.transcript.messages, 2)
 
     def test_session_may_be_asked_inside_the_loop(self):
         with self.model.session(system="Be brief.") as chat:
             last = 0
             for _ in chat.reply("Tell me a story.", max_tokens=6):
                 self.assertGreater(chat.stats.position, last)
-                last = chat.view.position
-                self.assertEqual(chat.turns, [chat.turns[0]])
+                last = chat.position
+                self.assertEqual(len(chat.stats.turns), 1)
                 self.assertEqual(chat.messages[-1]["role"], "assistant")
                 self.assertEqual(chat.last_error, "")
                 self.assertIn("Session", repr(chat))
@@ -137,7 +137,7 @@ class Chat(unittest.TestCase):
         with self.model.session() as chat:
             chat.append("Once upon a time")
             logits = [float(value) for value in chat.logits()]
-            token = next(chat.generate(greedy=True, logprobs=3, max_tokens=1).tokens())
+            token = next(chat.generate(greedy=True, top_logprobs=3, max_tokens=1).tokens())
         order = sorted(range(len(logits)), key=lambda index: -logits[index])
         total = math.log(math.fsum(math.exp(value) for value in logits))
         self.assertEqual(token.id, order[0])
@@ -162,12 +162,12 @@ class Chat(unittest.TestCase):
         tool = {"name": "add", "description": "Adds.", "parameters": {
             "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}}
         hermes = self.model.parse('<think>hm</think>Well. <tool_call>\n{"name": "add", "arguments": {"a": 2}}\n</tool_call>',
-                                  tools=[tool], chat_template="chatml")
+                                  tools=[tool], template="chatml")
         self.assertEqual(hermes.thought, "hm")
         self.assertEqual(hermes.text.strip(), "Well.")
         self.assertEqual(hermes.tool_calls, [oriel.ToolCall("add", {"a": 2}, hermes.tool_calls[0].arguments_text)])
         template = "{% for tool in tools %}<tool_call>{{ tool | tojson }}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}"
-        with self.model.session(tools=[tool], chat_template=template) as chat:
+        with self.model.session(tools=[tool], template=template) as chat:
             reply = chat.reply("Add.", tool_choice="required", seed=1, max_tokens=60)
             kinds = [part.kind for part in reply.parts()]
         self.assertEqual([kind for kind in kinds if kind != "call_arguments"], ["call_begun", "call_ended"])
@@ -257,18 +257,18 @@ class Chat(unittest.TestCase):
             chat.reply("Hello!", seed=1).run()
             chat.add("user", "Tell me a story.")
             chat.mark("here")
-            self.assertEqual(chat.marks, [oriel.Mark("here", chat.position)])
+            self.assertEqual(chat.stats.marks, [{"name": "here", "position": chat.position}])
             with chat.fork() as twin:
                 texts = [each.reply(seed=3).text for each in (chat, twin)]
             self.assertEqual(*texts)
-            chat.return_to("here")
+            chat.go_back(mark="here")
             self.assertEqual(chat.reply(seed=3).text, texts[0])
-            turns = chat.turns
-            chat.rewind_turns()
+            turns = chat.stats.turns
+            chat.go_back(turns=1)
             self.assertEqual(chat.position, turns[-1])
             with self.assertRaises(oriel.ArgumentError):
-                chat.return_to("nowhere")
-            chat.rewind(2)
+                chat.go_back(mark="nowhere")
+            chat.go_back(2)
             self.assertEqual(chat.position, 2)
 
     def test_snapshots(self):
@@ -287,7 +287,7 @@ class Chat(unittest.TestCase):
     def test_thinking_is_passed_on(self):
         template = "{% if enable_thinking is defined %}[{{ enable_thinking }}]{% endif %}"
         for thinking, said in ((None, ""), (True, "[True]"), (False, "[False]")):
-            self.assertEqual(self.model.render([], chat_template=template, thinking=thinking, add_generation_prompt=False), said)
+            self.assertEqual(self.model.render([], template=template, thinking=thinking, add_generation_prompt=False), said)
 
     def test_nothing_is_pickled(self):
         with self.model.session() as chat:

@@ -1,5 +1,5 @@
-"""Lines that say what is wrong where an app would see nothing: structs without their size, loads without a log, roles that
-a template does not know, parts of messages that are no text."""
+"""Error lines where an app would see nothing: structs without their size, loads without a log, unknown roles, messages with
+parts that are not text."""
 
 import ctypes
 import logging
@@ -9,16 +9,10 @@ from support import ON_CPU, TINY
 
 import oriel
 from oriel import _abi
+from oriel._errors import ArgumentError, BudgetError, FileError, StateError
 from oriel._library import LIBRARY
 
-STATUS = _abi.oriel_status
-OF_MODEL = ("oriel_model_load", "oriel_plan_file", "oriel_inspect")
-
-
-def sized(kind):
-    struct = kind()
-    struct.struct_size = ctypes.sizeof(struct)
-    return struct
+OF_MODEL = ("oriel_model_load", "oriel_plan_describe", "oriel_file_describe")
 
 
 class Native:
@@ -26,20 +20,22 @@ class Native:
 
     def __init__(self):
         self.lines = []
-        self.log = _abi.oriel_log_fn(lambda level, line, user: level == 0 and self.lines.append(line.decode()))
+        self.log = _abi.log_fn(lambda level, line, user: level == 0 and self.lines.append(line.decode()))
 
     def options(self):
-        options = sized(_abi.oriel_options)
-        options.device = _abi.oriel_device_kind.ORIEL_DEVICE_CPU
+        options = _abi.new(_abi.Options)
+        options.device = b"cpu"
         options.memory_bytes = 16 << 20
         options.log = self.log
         return options
 
     def of_model(self, name, path, options):
         """The status of a call that takes a path and options."""
-        out = {"oriel_model_load": ctypes.c_void_p, "oriel_plan_file": lambda: sized(_abi.oriel_plan),
-               "oriel_inspect": lambda: sized(_abi.oriel_file_info)}[name]()
-        return getattr(LIBRARY, name)(str(path).encode(), ctypes.byref(options), ctypes.byref(out))
+        path, at = str(path).encode(), ctypes.byref(options)
+        if name == "oriel_model_load":
+            return LIBRARY.oriel_model_load(path, at, ctypes.byref(ctypes.c_void_p()))
+        room = 1 << 16
+        return getattr(LIBRARY, name)(path, at, ctypes.create_string_buffer(room), room, ctypes.byref(ctypes.c_size_t()))
 
 
 class Sizes(unittest.TestCase):
@@ -49,7 +45,7 @@ class Sizes(unittest.TestCase):
         self.native = Native()
 
     def said(self, status, kind, size=0):
-        self.assertEqual(status, STATUS.ORIEL_ERROR_ARGUMENT)
+        self.assertEqual(status, ArgumentError.status)
         self.assertEqual(self.native.lines, [f"{kind}.struct_size is {size}: set it to sizeof({kind})"])
         self.native.lines.clear()
 
@@ -61,37 +57,24 @@ class Sizes(unittest.TestCase):
                 self.said(self.native.of_model(name, TINY, options), "oriel_options")
         options = self.native.options()
         options.struct_size = 0
-        needed = ctypes.c_size_t()
-        self.said(LIBRARY.oriel_device_list_with(ctypes.byref(options), None, 0, ctypes.byref(needed)), "oriel_options")
-        self.said(LIBRARY.oriel_device_forget(ctypes.byref(options)), "oriel_options")
-        for name, kind, before in (("oriel_speed_measure", _abi.oriel_speed, (str(TINY).encode(),)),
-                                   ("oriel_speed_measure_shape", _abi.oriel_speed, (b"llama-3.2-1b", 0)),
-                                   ("oriel_plan_shape", _abi.oriel_plan, (b"llama-3.2-1b", 0)),
-                                   ("oriel_self_test", _abi.oriel_self_test_result, ())):
-            function = getattr(LIBRARY, name, None)
-            if function is None:
-                continue  # the laboratory is not in every build
-            out = sized(kind)
-            behind = (_abi.oriel_check_fn(), _abi.oriel_candidate_fn(), None) if name == "oriel_self_test" else ()
-            with self.subTest(name):
-                self.said(function(*before, ctypes.byref(options), *behind, ctypes.byref(out)), "oriel_options")
+        at, needed = ctypes.byref(options), ctypes.byref(ctypes.c_size_t())
+        self.said(LIBRARY.oriel_device_describe(at, 0, None, 0, needed), "oriel_options")
+        self.said(LIBRARY.oriel_snapshot_describe(None, b"x", 1, at, None, 0, needed), "oriel_options")
+        self.said(LIBRARY.oriel_shape_describe(b"llama-3.2-1b", at, None, 0, needed), "oriel_options")
+        speed, result = _abi.new(_abi.Speed), _abi.new(_abi.SelfTestResult)
+        self.said(LIBRARY.oriel_speed_measure(None, b"llama-3.2-1b", 0, at, ctypes.byref(speed)), "oriel_options")
+        self.said(LIBRARY.oriel_self_test(at, None, None, None, ctypes.byref(result)), "oriel_options")
 
     def test_structs_in_options(self):
-        for field, kind in (("calibration", _abi.oriel_calibration), ("speed", _abi.oriel_speed)):
+        for field, kind in (("calibration", _abi.Calibration), ("speed", _abi.Speed)):
             options = self.native.options()
             inner = kind()
             setattr(options, field, ctypes.pointer(inner))
             with self.subTest(field):
-                status = self.native.of_model("oriel_plan_file", TINY, options)
-                self.assertEqual(status, STATUS.ORIEL_ERROR_ARGUMENT)
+                status = self.native.of_model("oriel_plan_describe", TINY, options)
+                self.assertEqual(status, ArgumentError.status)
                 kind = f"oriel_{field}"
                 self.assertIn(f"{kind}.struct_size is 0: set it to sizeof({kind})", self.native.lines[-1])
-
-    def test_results(self):
-        options, plan, info = self.native.options(), _abi.oriel_plan(), _abi.oriel_file_info()
-        path = str(TINY).encode()
-        self.said(LIBRARY.oriel_plan_file(path, ctypes.byref(options), ctypes.byref(plan)), "oriel_plan")
-        self.said(LIBRARY.oriel_inspect(path, ctypes.byref(options), ctypes.byref(info)), "oriel_file_info")
 
     def test_structs_of_calls_on_objects(self):
         def log(level, line):
@@ -101,37 +84,29 @@ class Sizes(unittest.TestCase):
         with oriel.Model(TINY, sessions=2, log=log, **dict(ON_CPU, memory="30MB")) as model, model.session() as chat:
             handle, loaded = chat._core.handle, model._core._handle
             made, needed = ctypes.c_void_p(), ctypes.c_size_t()
-            values = (ctypes.c_float * 4)()
             at = ctypes.byref
-            generation = sized(_abi.oriel_generation)
-            no_token = _abi.oriel_token_fn()
+            generation = _abi.new(_abi.Generation)
+            no_token = _abi.token_fn()
             for name in ("oriel_chat_reply", "oriel_session_generate"):
                 function = getattr(LIBRARY, name)
-                self.said(function(handle, at(_abi.oriel_generate_options()), no_token, None, at(generation)),
-                          "oriel_generate_options")
-                self.said(function(handle, None, no_token, None, at(_abi.oriel_generation())), "oriel_generation")
-            self.said(LIBRARY.oriel_embed(handle, at(_abi.oriel_embed_options()), b"x", 1, values, 4, at(needed), None),
-                      "oriel_embed_options")
-            self.said(LIBRARY.oriel_session_recover(handle, at(_abi.oriel_recover_options()), None), "oriel_recover_options")
-            self.said(LIBRARY.oriel_session_recover(handle, None, at(_abi.oriel_recovered())), "oriel_recovered")
-            self.said(LIBRARY.oriel_session_create(loaded, at(_abi.oriel_session_options()), at(made)), "oriel_session_options")
-            self.said(LIBRARY.oriel_render(loaded, at(_abi.oriel_chat_options()), None, 0, 0, None, 0, at(needed)),
-                      "oriel_chat_options")
-            reply = _abi.oriel_reply()
+                self.said(function(handle, at(_abi.ReplyOptions()), no_token, None, at(generation)), "oriel_reply_options")
+                self.said(function(handle, None, no_token, None, at(_abi.Generation())), "oriel_generation")
+            self.said(LIBRARY.oriel_session_recover(handle, None, 0, None, None, at(_abi.Recovered())), "oriel_recovered")
+            self.said(LIBRARY.oriel_session_create(loaded, at(_abi.SessionOptions()), at(made)), "oriel_session_options")
+            self.said(LIBRARY.oriel_render(loaded, at(_abi.SessionOptions()), b"[]", 2, 0, None, 0, at(needed)),
+                      "oriel_session_options")
+            reply = _abi.Reply()
             reply.session = handle
             self.said(LIBRARY.oriel_reply_many(at(reply), 1), "oriel_reply")
-            options = sized(_abi.oriel_session_options)
-            options.chat = ctypes.pointer(_abi.oriel_chat_options())
-            self.said(LIBRARY.oriel_session_create(loaded, at(options), at(made)), "oriel_chat_options")
 
     def test_fields_of_a_newer_version(self):
         class Newer(ctypes.Structure):
-            _fields_ = [("options", _abi.oriel_options), ("field", ctypes.c_uint64)]
+            _fields_ = [("options", _abi.Options), ("field", ctypes.c_uint64)]
 
         newer = Newer(self.native.options(), 1)
         newer.options.struct_size = ctypes.sizeof(newer)
         status = LIBRARY.oriel_model_load(str(TINY).encode(), ctypes.byref(newer.options), ctypes.byref(ctypes.c_void_p()))
-        self.assertEqual(status, STATUS.ORIEL_ERROR_ARGUMENT)
+        self.assertEqual(status, ArgumentError.status)
         self.assertIn("oriel_options has fields that this version of Oriel does not know", self.native.lines[0])
 
 
@@ -148,41 +123,42 @@ class WithoutALog(unittest.TestCase):
     def test_it_is_the_line_of_the_log(self):
         for has_log in (True, False):
             if not has_log:
-                self.options.log = _abi.oriel_log_fn()
+                self.options.log = _abi.log_fn()
             for name in OF_MODEL:
                 with self.subTest(name, has_log=has_log):
                     self.native.lines.clear()
-                    self.assertEqual(self.native.of_model(name, "missing.gguf", self.options), STATUS.ORIEL_ERROR_IO)
+                    self.assertEqual(self.native.of_model(name, "missing.gguf", self.options), FileError.status)
                     line = self.buffer.value.decode()
                     self.assertIn("missing.gguf", line)
                     self.assertEqual(self.native.lines, [line] if has_log else [])
 
     def test_a_budget(self):
         self.options.memory_bytes = 64
-        self.assertEqual(self.native.of_model("oriel_model_load", TINY, self.options), STATUS.ORIEL_ERROR_MEMORY_BUDGET)
+        self.assertEqual(self.native.of_model("oriel_model_load", TINY, self.options), BudgetError.status)
         self.assertEqual([self.buffer.value.decode()], self.native.lines)
 
     def test_a_prefix_that_the_new_model_refuses(self):
         """Its own log has the line."""
-        self.options.log = _abi.oriel_log_fn()
-        self.options.prefix_file = b"missing.prefix"
-        self.assertNotEqual(self.native.of_model("oriel_model_load", TINY, self.options), STATUS.ORIEL_OK)
+        self.options.log = _abi.log_fn()
+        self.options.settings = ctypes.pointer(_abi.Setting(b"prefix_file", b"missing.prefix"))
+        self.options.setting_count = 1
+        self.assertNotEqual(self.native.of_model("oriel_model_load", TINY, self.options), 0)
         self.assertIn("missing.prefix", self.buffer.value.decode())
 
     def test_success_leaves_it_empty(self):
         for name in OF_MODEL[1:]:
             self.buffer.value = b"from before"
-            self.assertEqual(self.native.of_model(name, TINY, self.options), STATUS.ORIEL_OK)
+            self.assertEqual(self.native.of_model(name, TINY, self.options), 0)
             self.assertEqual(self.buffer.value, b"")
 
     def test_it_is_not_used_after_the_call(self):
         model, session = ctypes.c_void_p(), ctypes.c_void_p()
         at = ctypes.byref
-        self.assertEqual(LIBRARY.oriel_model_load(str(TINY).encode(), at(self.options), at(model)), STATUS.ORIEL_OK)
-        self.assertEqual(LIBRARY.oriel_session_create(model, None, at(session)), STATUS.ORIEL_OK)
+        self.assertEqual(LIBRARY.oriel_model_load(str(TINY).encode(), at(self.options), at(model)), 0)
+        self.assertEqual(LIBRARY.oriel_session_create(model, None, at(session)), 0)
         self.buffer.value = b"the app's again"
-        self.assertEqual(LIBRARY.oriel_chat_reply(session, None, _abi.oriel_token_fn(), None, None), STATUS.ORIEL_ERROR_STATE)
-        self.assertEqual(LIBRARY.oriel_session_create(model, None, at(ctypes.c_void_p())), STATUS.ORIEL_ERROR_STATE)
+        self.assertEqual(LIBRARY.oriel_chat_reply(session, None, _abi.token_fn(), None, None), StateError.status)
+        self.assertEqual(LIBRARY.oriel_session_create(model, None, at(ctypes.c_void_p())), StateError.status)
         self.assertEqual(self.buffer.value, b"the app's again")
         LIBRARY.oriel_session_destroy(session)
         LIBRARY.oriel_model_free(model)
@@ -192,7 +168,7 @@ class WithoutALog(unittest.TestCase):
         for room in range(1, 12):
             self.options.error_line_bytes = room
             self.buffer.value = b"x" * 100
-            self.assertEqual(self.native.of_model("oriel_model_load", path, self.options), STATUS.ORIEL_ERROR_IO)
+            self.assertEqual(self.native.of_model("oriel_model_load", path, self.options), FileError.status)
             self.assertLess(len(self.buffer.value), room)
             self.buffer.value.decode("utf-8")
             self.assertEqual(self.buffer.raw[room:20], b"x" * (20 - room))
@@ -224,7 +200,7 @@ class Messages(unittest.TestCase):
     def test_a_role_that_the_template_does_not_name(self):
         for template in (self.GENERIC, None):
             self.lines.clear()
-            with self.subTest(template), self.model.session(chat_template=template) as chat:
+            with self.subTest(template), self.model.session(template=template) as chat:
                 chat.add("asistant", "Hello!")
                 self.assertEqual(len(self.lines), 1, self.lines)
                 self.assertIn('"asistant"', self.lines[0])
@@ -232,13 +208,13 @@ class Messages(unittest.TestCase):
                 self.assertEqual(len(self.lines), 2, self.lines)
                 self.assertTrue(self.lines[1].startswith('message 2 has the role "developer"'), self.lines)
         self.lines.clear()
-        with self.model.session(chat_template="chatml") as chat:
+        with self.model.session(template="chatml") as chat:
             chat.add("asistant", "Hello!")
         self.assertEqual(len(self.lines), 1, self.lines)
 
     def test_roles_that_it_names(self):
         for template in (self.NAMING, self.GENERIC, "chatml", None):
-            with self.model.session(chat_template=template) as chat:
+            with self.model.session(template=template) as chat:
                 chat.add("user", "Hi")
                 chat.add("assistant", "Hi")
                 if template == self.NAMING:
@@ -247,13 +223,13 @@ class Messages(unittest.TestCase):
 
     def test_rendering_says_which_message_is_left_out(self):
         messages = [{"role": "user", "content": "Hi"}, {"role": "asistant", "content": "Hello!"}]
-        text = self.model.render(messages, chat_template=self.NAMING)
+        text = self.model.render(messages, template=self.NAMING)
         self.assertNotIn("Hello!", text)
         self.assertEqual([line.split(",")[0] for line in self.lines],
                          ["the chat template leaves out message 2",
                           'message 2 has the role "asistant"'])
         self.lines.clear()
-        self.model.render(messages[:1] + [{"role": "assistant", "content": "Hello!"}], chat_template=self.NAMING)
+        self.model.render(messages[:1] + [{"role": "assistant", "content": "Hello!"}], template=self.NAMING)
         self.assertEqual(self.lines, [])
 
     PARTS = {
@@ -267,7 +243,7 @@ class Messages(unittest.TestCase):
                 content = [{"type": "text", "text": "What is this?"}, part]
                 wanted = f'{what} are not supported.*"{kind}"'
                 for template in (None, self.GENERIC, "chatml"):
-                    with self.subTest(kind, template=template), self.model.session(chat_template=template) as chat:
+                    with self.subTest(kind, template=template), self.model.session(template=template) as chat:
                         for message in ({"role": "user", "content": content}, {"role": "user", "content": part}):
                             with self.assertRaisesRegex(oriel.UnsupportedError, wanted):
                                 chat.add(message)
@@ -275,7 +251,7 @@ class Messages(unittest.TestCase):
                                 chat.reply([message], max_tokens=1).run()
                             self.assertEqual(chat.position, 0)
                             with self.assertRaisesRegex(oriel.UnsupportedError, wanted):
-                                self.model.render([message], chat_template=template)
+                                self.model.render([message], template=template)
 
 
 if __name__ == "__main__":

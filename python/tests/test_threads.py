@@ -149,7 +149,7 @@ class Threads(unittest.TestCase):
             self.assertTrue(chat.reply("Hello!", max_tokens=2).text)
 
     def test_ctrl_c_ends_measurements(self):
-        def speed(_path, _arch, _weights, held):
+        def speed(_path, _shape, _again, held):
             """In place of a measurement, whose parts take seconds."""
             for part in range(50):
                 if held.struct.progress(part, 50, None):
@@ -175,7 +175,7 @@ class Threads(unittest.TestCase):
                 with self.model.session(system="Be brief.") as chat:
                     for _ in chat.reply("Hello!", max_tokens=4, stop="zzz", logit_bias={5: 1}):
                         pass
-                    for _ in chat.reply("Tell me a story.", logprobs=2):
+                    for _ in chat.reply("Tell me a story.", top_logprobs=2):
                         break
                     chat.save()
                 if index % 10 == 0:
@@ -347,7 +347,7 @@ class Process(unittest.TestCase):
             def tell():
                 return chat.reply("Tell me a story.", ignore_stop=True, max_tokens=1000000)
             for call in (lambda: [None for piece in tell()], lambda: tell().text,
-                         lambda: chat.evaluate([300 + index % 700 for index in range(200000)], lambda index, row: None),
+                         lambda: chat.append([300 + index % 700 for index in range(200000)], on_logits=lambda index, row: None),
                          lambda: chat.append([300 + index % 700 for index in range(400000)])):
                 model = oriel.Model(device="cpu", memory="16MB")
                 chat = model.session()
@@ -472,7 +472,7 @@ class Process(unittest.TestCase):
                     ended.append(True)
             try:
                 with chat:
-                    chat.evaluate(range(300, 900), see)
+                    chat.append(range(300, 900), on_logits=see)
             except KeyboardInterrupt:
                 print(ended, chat.closed)
             killer.join()
@@ -529,7 +529,7 @@ class Process(unittest.TestCase):
                     time.sleep(0.6)
             def evaluate():
                 try:
-                    chat.evaluate(range(300, 900), see)
+                    chat.append(range(300, 900), on_logits=see)
                 except oriel.Cancelled:
                     print("cancelled")
             thread = threading.Thread(target=evaluate)

@@ -1,6 +1,7 @@
 """What docs/python.md has a user do: a wheel, a clean environment, the examples, the page's own lines."""
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from support import ROOT, TINY
 
 MISSING = [name for name in ("pip", "setuptools", "wheel", "venv")
            if subprocess.run([sys.executable, "-c", f"import {name}"], capture_output=True).returncode]
+MYPY = shutil.which("mypy", path="/usr/bin") or shutil.which("mypy")
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("ORIEL_", "PYTHON"))}
 
 
@@ -53,6 +55,7 @@ class Wheel(unittest.TestCase):
         run(sys.executable, "-m", "venv", "--without-pip", top / "env")
         cls.python = top / "env" / "bin" / "python"
         run(*pip, "--python", cls.python, "install", "--no-index", cls.wheel, env=CLEAN)
+        (cls.package,) = (top / "env").glob("lib/python3*/site-packages/oriel")
 
     @classmethod
     def tearDownClass(cls):
@@ -91,6 +94,32 @@ class Wheel(unittest.TestCase):
             said = run(self.python, "-c", script, cwd=folder, env=CLEAN)
         self.assertIn("fits in 10.3 MiB", said)
 
+    def test_types_name_every_option(self):
+        """The .pyi files of the wheel against the list of the library."""
+        stubs = {name: ast.parse((self.package / f"_{name}.pyi").read_text(encoding="utf-8")) for name in ("model", "session", "plan")}
+        rows = json.loads(run(self.python, "-c", "import json, oriel; print(json.dumps(oriel.options()))", env=CLEAN))
+        for name, function, scope in (("model", "__init__", "load"), ("plan", "plan", "load"), ("model", "session", "session"),
+                                      ("session", "reply", "reply"), ("session", "generate", "reply")):
+            (node,) = [item for item in ast.walk(stubs[name]) if isinstance(item, ast.FunctionDef) and item.name == function]
+            keywords = {item.arg for item in node.args.kwonlyargs}
+            for row in rows:
+                self.assertEqual(row["name"] in keywords, row["scope"] == scope, (function, row["name"]))
+                if row["scope"] == scope:
+                    self.assertIn(f"{row['name']}: {row['help']}", ast.get_docstring(node))
+
+    @unittest.skipUnless(MYPY, "mypy is not installed")
+    def test_mypy_finds_wrong_options(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "app.py").write_text(APP, encoding="utf-8")
+            done = subprocess.run([MYPY, "--strict", "--cache-dir", "cache", "--python-executable", self.python, "app.py"],
+                                  cwd=folder, capture_output=True, text=True)
+            own = subprocess.run([MYPY, "--strict", "--cache-dir", "cache", self.package], cwd=folder, capture_output=True, text=True)
+        self.assertEqual(own.returncode, 0, own.stdout)
+        wrong = {int(number) for number in re.findall(r"^app\.py:(\d+): error:", done.stdout, flags=re.M)}
+        lines = {number for number, line in enumerate(APP.splitlines(), 1) if line.endswith("# wrong")}
+        self.assertEqual(wrong, lines, done.stdout)
+        self.assertIn('did you mean "temperature"', done.stdout)
+
     def test_a_source_distribution_has_the_sources(self):
         top = Path(self.folder.name)
         tree = top / "tree"
@@ -101,19 +130,31 @@ class Wheel(unittest.TestCase):
         (archive,) = (top / "sdist").iterdir()
         shutil.unpack_archive(archive, top / "unpacked", **({"filter": "data"} if sys.version_info >= (3, 12) else {}))
         (unpacked,) = (top / "unpacked").iterdir()
-        for name in ("CMakeLists.txt", "setup.py", "oriel/_abi.py", "source/CMakeLists.txt", "source/cmake/exports.cmake",
+        for name in ("CMakeLists.txt", "setup.py", "stubs.py", "oriel/_abi.py", "source/CMakeLists.txt", "source/cmake/exports.cmake",
                      "source/runtime/CMakeLists.txt", "source/runtime/include/oriel/oriel.h"):
             self.assertTrue((unpacked / name).is_file(), name)
 
 
+APP = """import oriel
+
+with oriel.Model("model.gguf", memory="300MB", kv="k8v4", device="vulkan:1", window="max", speculate=4) as model:
+    with model.session(thinking=False, tools=[{"name": "a"}]) as chat:
+        print(chat.reply("Hello!", temperature=0, schema={"type": "object"}).text, model.plan.total_bytes)
+        chat.reply("Hello!", temperatur=0)  # wrong
+        chat.reply("Hello!", tool_choice="auto")  # wrong
+oriel.Model("model.gguf", memry="300MB")  # wrong
+oriel.Model("model.gguf", kv="k2v2")  # wrong
+oriel.plan("model.gguf", memory=[1])  # wrong
+"""
+
+
 class Types(unittest.TestCase):
     def test_hints_are_complete(self):
-        program = shutil.which("mypy", path="/usr/bin") or shutil.which("mypy")
-        if program is None:
+        if MYPY is None:
             self.skipTest("mypy is not installed")
         with tempfile.TemporaryDirectory() as cache:
             done = subprocess.run(
-                [program, "--strict", "--cache-dir", cache, "oriel", "make_abi.py", "examples/window_against_memory.py"],
+                [MYPY, "--strict", "--cache-dir", cache, "oriel", "stubs.py", "examples/window_against_memory.py"],
                 cwd=ROOT / "python", capture_output=True, text=True,
             )
         self.assertEqual(done.returncode, 0, done.stdout)

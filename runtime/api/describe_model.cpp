@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iterator>
 #include <numeric>
 
@@ -177,6 +178,37 @@ void writeSession(const oriel_session& handle, JsonWriter* out) {
   writeOptions(OptionScope::kSession, handle.texts != nullptr ? &handle.texts->settings : &none, out);
 }
 
+// The load's options with the values that are in force.
+void writeLoadOptions(const oriel_model& model, JsonWriter* out) {
+  LoadOptions shown = model.wish.asked();
+  const PlanResult& plan = model.plan_result;
+  shown.recall_dir = model.recall.folder;
+  shown.draft_model = model.draft_source.path();
+  const auto differs = [](const auto* values, uint32_t count) {
+    return std::any_of(values, values + count, [&](auto value) { return value != values[0]; });
+  };
+  if (plan.window_shares[0] != 0 || differs(plan.window_shares, plan.layer_count)) {
+    shown.window_shares = plan.window_shares;
+    shown.window_share_count = plan.layer_count;
+  }
+  if (differs(plan.session_windows, plan.sessions)) {
+    shown.session_windows = plan.session_windows;
+    shown.session_window_count = plan.sessions;
+  }
+  uint8_t f16[kMaxLayers] = {};
+  for (uint32_t layer = 0; model.executor != nullptr && layer < model.desc.n_layers; ++layer) {
+    const uint32_t owner = model.desc.layers[layer].memory_of;
+    f16[layer] = isRounded(model.desc, owner) &&
+                 model.plan.formats.keys(owner) == KvFormat::kF16 &&
+                 model.plan.formats.values(owner) == KvFormat::kF16;
+  }
+  if (differs(f16, model.desc.n_layers)) {
+    shown.f16_layers = f16;
+    shown.f16_layer_count = model.desc.n_layers;
+  }
+  writeOptions(OptionScope::kLoad, &shown, out);
+}
+
 void writeExperts(const WeightsOnFile* on_file, JsonWriter* out) {
   out->whole("expert_hits", on_file != nullptr ? on_file->experts.hits() : 0);
   out->whole("expert_misses", on_file != nullptr ? on_file->experts.misses() : 0);
@@ -223,7 +255,7 @@ oriel_status oriel_model_describe(const oriel_model* model, char* json, size_t c
   } else {
     out.null("plan");
   }
-  writeOptions(OptionScope::kLoad, &model->wish.asked(), &out);
+  writeLoadOptions(*model, &out);
   out.end();
   return out.finish(needed);
 }

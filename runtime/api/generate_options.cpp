@@ -14,14 +14,6 @@ constexpr uint32_t kDefaultTopK = 40;
 constexpr float kDefaultTopP = 0.95f;
 constexpr float kDefaultMinP = 0.05f;
 constexpr uint32_t kDefaultRepeatWindow = 64;
-constexpr float kMostPenalty = 10;
-
-Status checkRange(const char* name, float value, float least, float most, const Log& log) {
-  return std::isfinite(value) && value >= least && value <= most
-             ? kOk
-             : log.fail(ORIEL_ERROR_ARGUMENT, "the %s is %g: give one from %g to %g", name,
-                        double{value}, double{least}, double{most});
-}
 
 Status checkCount(const char* what, uint64_t count, uint64_t most, const Log& log) {
   return count <= most ? kOk
@@ -31,40 +23,12 @@ Status checkCount(const char* what, uint64_t count, uint64_t most, const Log& lo
 }
 
 Status checkNumbers(const ReplyChoices& options, const Log& log) {
-  ORIEL_TRY(checkRange("temperature", options.temperature, 0, 100, log));
-  ORIEL_TRY(checkRange("top-p", options.top_p, 0, 1, log));
-  ORIEL_TRY(checkRange("min-p", options.min_p, -1, 1, log));
-  ORIEL_TRY(checkRange("repeat penalty", options.repeat_penalty, 0, 100, log));
-  ORIEL_TRY(
-      checkRange("presence penalty", options.presence_penalty, -kMostPenalty, kMostPenalty, log));
-  ORIEL_TRY(
-      checkRange("frequency penalty", options.frequency_penalty, -kMostPenalty, kMostPenalty, log));
-  ORIEL_TRY(checkCount("tokens of a window of repetition", options.repeat_window,
-                       SamplerState::kRecentTokens, log));
-  ORIEL_TRY(
-      checkCount("log-probabilities of a token", options.top_logprobs, Logprobs::kMostTop, log));
   if (options.max_tokens != 0 && options.min_tokens > options.max_tokens) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a reply cannot have %u tokens at least and %u at most: ask for fewer or more",
                     options.min_tokens, options.max_tokens);
   }
   return kOk;
-}
-
-Status readDraft(const DraftChoice& given, const Log& log, DraftUse* use) {
-  switch (given) {
-    case DraftChoice::kAuto:
-      *use = DraftUse::kAsItPays;
-      return kOk;
-    case DraftChoice::kAlways:
-      *use = DraftUse::kAlways;
-      return kOk;
-    case DraftChoice::kNever:
-      *use = DraftUse::kNever;
-      return kOk;
-  }
-  return log.fail(ORIEL_ERROR_ARGUMENT, "when to guess, %d, is not known: use one of oriel_draft",
-                  rawEnum(given));
 }
 
 Status checkStopText(const char* text, size_t number, const Log& log) {
@@ -132,6 +96,7 @@ Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyC
   options->stop_count = front.stop_count;
   ORIEL_TRY(applySettings(OptionScope::kReply, front.settings, front.setting_count, log, options,
                           nullptr));
+  ORIEL_TRY(checkRanges(OptionScope::kReply, options, log));
   const auto bytesOf = [](const char* text) { return text != nullptr ? std::strlen(text) : 0; };
   options->json_schema_bytes = bytesOf(options->json_schema);
   options->grammar_bytes = bytesOf(options->grammar);
@@ -143,7 +108,9 @@ Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options
   ORIEL_TRY(checkNumbers(options, log));
   ORIEL_TRY(checkStopTexts(options, log));
   ORIEL_TRY(checkBiases(options, model.desc.n_vocab, log));
-  ORIEL_TRY(readDraft(options.draft, log, &settings->drafts));
+  settings->drafts = options.draft == DraftChoice::kAlways  ? DraftUse::kAlways
+                     : options.draft == DraftChoice::kNever ? DraftUse::kNever
+                                                            : DraftUse::kAsItPays;
   const auto orDefault = [](auto value, auto by_default) {
     return value != 0 ? value : by_default;
   };

@@ -14,22 +14,22 @@ bool hasRange(const OptionRow& row) {
 // The program's spelling: '-' for '_'.
 void writeFlag(const OptionRow& row, JsonWriter* out) {
   char flag[64];
-  copyText(row.flag != nullptr ? row.flag : row.name,
-           std::strlen(row.flag != nullptr ? row.flag : row.name), flag);
+  const char* const written = row.flag()[0] != '\0' ? row.flag() : row.name();
+  copyText(written, std::strlen(written), flag);
   for (char* c = flag; *c != '\0'; ++c) {
     *c = *c == '_' ? '-' : *c;
   }
-  out->text("flag", flag);
+  out->text("flag", std::strcmp(flag, "-") == 0 ? "" : flag);
 }
 
 void writeRow(const OptionRow& row, JsonWriter* out) {
   out->object();
-  out->text("name", row.name);
+  out->text("name", row.name());
   writeFlag(row, out);
   out->text("scope", scopeName(row.scope));
   out->text("layer", layerName(row.layer));
   out->text("type", typeName(row.type));
-  out->text("default", row.standard);
+  out->text("default", row.standard());
   if (hasRange(row)) {
     out->real("least", row.least);
     out->real("most", row.most);
@@ -41,7 +41,7 @@ void writeRow(const OptionRow& row, JsonWriter* out) {
     }
     out->end();
   }
-  out->text("help", row.help);
+  out->text("help", row.help());
   out->end();
 }
 

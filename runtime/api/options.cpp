@@ -118,6 +118,7 @@ Status takeModelOptions(const oriel_options* given, CallOptions* options) {
   ORIEL_TRY(takeDevice(front.device, log, options));
   ORIEL_TRY(applySettings(OptionScope::kLoad, front.settings, front.setting_count, log, options,
                           &options->lists));
+  ORIEL_TRY(checkRanges(OptionScope::kLoad, options, log));
   if (options->system_prompt != nullptr) {
     options->system_prompt_bytes = std::strlen(options->system_prompt);
   }

@@ -132,9 +132,6 @@ Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* re
     return log.fail(ORIEL_ERROR_ARGUMENT, "activations of %u bits are not known: use 16 or 8",
                     options.activation_bits);
   }
-  if (options.transcript_bytes > Transcript::kMostBytes) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a transcript has at most 2^30 bytes: ask for fewer");
-  }
   ORIEL_TRY(options.calibration != nullptr
                 ? checkResult(options.calibration, "oriel_calibration", log)
                 : kOk);
@@ -142,8 +139,7 @@ Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* re
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a constant of the calibration is negative or not a number: measure again");
   }
-  if (!std::isfinite(options.min_tokens_per_s) || options.min_tokens_per_s < 0 ||
-      (options.min_tokens_per_s > 0 && options.speed == nullptr)) {
+  if (options.min_tokens_per_s > 0 && options.speed == nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a least speed needs the rates of the device: measure them with "
                     "oriel_speed_measure");
@@ -154,13 +150,7 @@ Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* re
   request->most_window = whole ? kMaxWindow : kDefaultWindow;
   request->min_window = options.min_window_tokens;
   request->sinks = sinksOf(options);
-  request->pinned = options.pinned_tokens;
   request->chunk = options.chunk_tokens;
-  if (options.draft_tokens > Drafter::kMost) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "%u guesses in a step are out of range: ask for at most %u",
-                    options.draft_tokens, Drafter::kMost);
-  }
   if (options.draft_model != nullptr && options.sessions > 1) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a draft model guesses for one session, not for %u: leave it out, or ask for "

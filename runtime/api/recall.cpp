@@ -39,7 +39,7 @@ uint32_t recallBesideWindow(const LoadOptions& options, const ModelDesc& desc, c
     return wanted;  // which is as long as was asked for
   }
   const uint32_t context = chosenContext(desc);
-  const uint32_t sinks = std::max(sinksOf(options), options.pinned_tokens);
+  const uint32_t sinks = sinksOf(options);
   const uint64_t taken = uint64_t{sinks} + kLeastRecallWindow;
   const uint32_t room = context > taken ? static_cast<uint32_t>(context - taken) : 0;
   if (wanted <= room) {
@@ -69,11 +69,6 @@ Status readRecall(const LoadOptions& options, const ModelDesc& desc, const Log& 
                : log.fail(ORIEL_ERROR_ARGUMENT,
                           "%u tokens are to come back and none are kept: give \"retrieval\" too",
                           options.recall_tokens);
-  }
-  if (options.recall_tokens > kMaxRecallTokens) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "%u tokens that come back are out of range: ask for at most %u",
-                    options.recall_tokens, kMaxRecallTokens);
   }
   if (options.prefix_tokens != 0 || options.system_prompt_bytes != 0 ||
       options.prefix_file != nullptr) {

@@ -249,10 +249,6 @@ Status createTrimmed(oriel_model* model, Guard::Call* call, const SessionSetting
 }
 
 Status checkSession(const oriel_model& model, const SessionSettings& options) {
-  if (options.first_position > kMaxFirstPosition || options.assumed_tokens > kMaxFirstPosition) {
-    return model.log.fail(ORIEL_ERROR_ARGUMENT,
-                          "a session's first position is out of range: begin at 2^62 at most");
-  }
   if (options.forget_evicted != 0 && options.split_turns != 0) {
     return model.log.fail(ORIEL_ERROR_ARGUMENT,
                           "states forget whole turns: give \"evict\" or \"forget\", not both");

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/wipe.h"
+#include "base/workspace.h"
 
 namespace oriel_internal {
 namespace {

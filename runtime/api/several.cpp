@@ -11,23 +11,12 @@ Status readSessions(const LoadOptions& options, uint32_t prefix_tokens, const Lo
                     PreparedModel* prepared, BudgetRequest* request) {
   SessionWindows& sessions = prepared->sessions;
   sessions.count = std::max(options.sessions, 1u);
-  if (sessions.count > kMaxSessions || options.session_window_count > sessions.count) {
+  if (options.session_window_count > sessions.count) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "%u sessions and windows for %u of them are out of range: ask for at most %u, "
-                    "and for no more windows",
-                    sessions.count, options.session_window_count, kMaxSessions);
+                    "there are %u sessions and windows for %u: give \"session_windows\" for no more",
+                    sessions.count, options.session_window_count);
   }
-  if (options.session_window_count != 0 && options.session_windows == nullptr) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "the windows of sessions are missing: give them");
-  }
-  for (uint32_t i = 0; i < options.session_window_count; ++i) {
-    sessions.windows[i] = options.session_windows[i];
-    if (sessions.windows[i] > kMaxWindow) {
-      return log.fail(ORIEL_ERROR_ARGUMENT,
-                      "a window of %u tokens is out of range: ask for at most %u",
-                      sessions.windows[i], kMaxWindow);
-    }
-  }
+  std::copy_n(options.session_windows, options.session_window_count, sessions.windows);
   sessions.share_sinks = prefix_tokens != 0;
   request->pinned = std::max(request->pinned, prefix_tokens);
   // All sinks are the prefix's.
@@ -183,10 +172,6 @@ Status readPrefix(const LoadOptions& options, oriel_session* session) {
 Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
                    const Log& log, uint32_t* tokens) {
   *tokens = options.prefix_tokens;
-  if (options.prefix_tokens > kMaxWindow) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a prefix of %u tokens is out of range: at most %u",
-                    options.prefix_tokens, kMaxWindow);
-  }
   const bool has_text = options.system_prompt != nullptr && options.system_prompt_bytes != 0;
   if ((has_text ? 1 : 0) + (options.prefix_file != nullptr ? 1 : 0) +
           (options.prefix_tokens != 0 ? 1 : 0) >

@@ -46,7 +46,6 @@ struct LoadOptions {
   uint64_t memory_bytes;
   uint32_t window_tokens;  ///< ORIEL_WINDOW_MAX: the trained context
   uint32_t sink_tokens;    ///< UINT32_MAX: none
-  uint32_t pinned_tokens;  ///< sinks grow to cover them
   uint32_t chunk_tokens;   ///< prefill batch
   oriel_kv_format k_format;
   oriel_kv_format v_format;

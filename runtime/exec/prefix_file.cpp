@@ -17,7 +17,7 @@ namespace {
 constexpr char kFormat[] = "oriel-prefix";
 constexpr uint64_t kVersion = 1;
 /// Read and written at a time.
-constexpr uint64_t kPieceBytes = 64 << 10;
+constexpr uint64_t kPrefixPieceBytes = 64 << 10;
 constexpr uint64_t kF16Bytes = 2;
 
 // The number of `key`, at most UINT32_MAX.
@@ -177,7 +177,7 @@ template <typename Visit>
 Status readSide(const ModelFile& file, const GgufTensor& tensor, const PrefixTarget& target,
                 void* room, const Log& log, uint64_t* sum, const Visit& visit) {
   const uint64_t head_bytes = tensor.dims[0] * tensor.dims[1] * kF16Bytes;
-  const uint64_t most = std::min<uint64_t>(kPieceBytes, target.plan.upload.size_bytes / 2);
+  const uint64_t most = std::min<uint64_t>(kPrefixPieceBytes, target.plan.upload.size_bytes / 2);
   for (uint64_t head = 0; head < tensor.dims[2]; ++head) {
     for (uint64_t done = 0; done < head_bytes; done += most) {
       const uint64_t bytes = std::min(most, head_bytes - done);
@@ -283,8 +283,8 @@ Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& l
   }
   const auto nothing = [](const GgufTensor&, const Memory&, const BufferRef&) { return kOk; };
   ORIEL_TRY(forEachSide(file.gguf(), target, tokens, named.log(), nothing));
-  Scratch scratch(target.allocator, 2 * kPieceBytes);
-  void* const room = scratch.takeText(kPieceBytes);
+  Scratch scratch(target.allocator, 2 * kPrefixPieceBytes);
+  void* const room = scratch.takeText(kPrefixPieceBytes);
   if (room == nullptr) {
     return named.log().fail(ORIEL_ERROR_OUT_OF_MEMORY,
                             "no memory to read the prefix: close other programs");

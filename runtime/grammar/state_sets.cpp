@@ -12,9 +12,8 @@ namespace {
 constexpr uint32_t stateOf(uint32_t place) { return place & 0xFFFF; }
 constexpr uint32_t stackOf(uint32_t place) { return place >> 16; }
 
-/// To put a place into a table or a list, or to follow an edge that takes nothing.
+/// To put a place into a table or a list.
 constexpr uint64_t kStepsOfPlace = 8;
-constexpr uint64_t kStepsOfEdge = 4;
 /// Parts of what memory is left, in 64ths.
 constexpr size_t kPlacesPart = 12;
 constexpr size_t kStacksPart = 8;

@@ -46,20 +46,25 @@ struct OptionWord {
 };
 
 struct OptionRow {
-  const char* name;
-  const char* flag;  ///< the program's spelling; null: the name, with '-' for '_'
+  const char* texts;  ///< the four below, each ends in NUL: one pointer is one relocation
   OptionScope scope;
   OptionType type;
   OptionLayer layer;
   OptionStore store;
-  size_t offset;         ///< bytes, of the field in the scope's struct
-  size_t count_offset;   ///< bytes, of a list's count
-  size_t room_offset;    ///< bytes, of a list's elements in LoadLists
-  const char* standard;  ///< the default, as people read it
-  double least;          ///< of numbers; of lists, of each element
+  uint32_t offset;        ///< bytes, of the field in the scope's struct
+  uint32_t count_offset;  ///< bytes, of a list's count
+  uint32_t room_offset;   ///< bytes, of a list's elements in LoadLists
+  double least;           ///< of numbers; of lists, of each element
   double most;
   const OptionWord* words;  ///< ends with a null word; null: none
-  const char* help;         ///< one line
+
+  const char* name() const { return texts; }
+  const char* flag() const { return text(1); }      ///< the program's; "": the name, with '-' for '_'; "-": none
+  const char* standard() const { return text(2); }  ///< the default, as people read it
+  const char* help() const { return text(3); }      ///< one line
+
+ private:
+  const char* text(uint32_t number) const;
 };
 
 constexpr double kNullText = 0;

@@ -35,8 +35,8 @@ Status refuseName(OptionScope scope, const char* name, const Log& log) {
   const OptionRow* best = nullptr;
   uint32_t least = 4;  // a third of a longer name is another name
   for (size_t i = 0; i < kOptionCount && std::strlen(name) <= kLongestName; ++i) {
-    const uint32_t edits = distance(name, kOptions[i].name);
-    if (edits < least && edits * 3 <= std::strlen(kOptions[i].name)) {
+    const uint32_t edits = distance(name, kOptions[i].name());
+    if (edits < least && edits * 3 <= std::max<size_t>(std::strlen(kOptions[i].name()), 3)) {
       best = &kOptions[i];
       least = edits;
     }
@@ -47,7 +47,7 @@ Status refuseName(OptionScope scope, const char* name, const Log& log) {
   }
   if (best != nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%.40s\" is not known: did you mean \"%s\"?",
-                    name, best->name);
+                    name, best->name());
   }
   return log.fail(ORIEL_ERROR_ARGUMENT,
                   "the option \"%.40s\" is not known: `oriel options` lists them", name);
@@ -70,9 +70,14 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
     const bool last = word[1].word == nullptr && !is_number;
     add(word == row.words ? "" : last ? " or " : ", ", word->word);
   }
-  if (is_number) {
-    char range[80];
-    std::snprintf(range, sizeof(range), "%s from %.10g to %.10g",
+  if (row.store == OptionStore::kBiasList) {
+    add("", "ID:VALUE, a token's id and a number or -inf");
+  } else if (row.store == OptionStore::kTextList) {
+    add("", "at most 16 texts");
+  } else if (is_number) {
+    char range[128];
+    std::snprintf(range, sizeof(range),
+                  row.type == OptionType::kNumber ? "%s from %.10g to %.10g" : "%s from %.0f to %.0f",
                   row.type == OptionType::kNumber  ? "a number"
                   : row.type == OptionType::kCount ? "a whole number"
                                                    : "whole numbers, separated by commas,",
@@ -81,7 +86,7 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
   } else if (row.type == OptionType::kBytes) {
     add("", "bytes, 300MB (10^6) or 300MiB (2^20)");
   }
-  return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%s\" cannot be \"%.60s\": give %s", row.name,
+  return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%s\" cannot be \"%.60s\": give %s", row.name(),
                   value, used == 0 ? "a text" : allowed);
 }
 
@@ -137,6 +142,23 @@ bool readBytes(const char* text, uint64_t* bytes) {
   const double product = number * factor;
   *bytes = product < 1.8e19 ? static_cast<uint64_t>(product) : 0;
   return product < 1.8e19;
+}
+
+// "k16v8" as kFormats stores it.
+bool readFormats(const char* text, uint64_t* formats) {
+  constexpr std::pair<const char*, uint64_t> kBits[] = {
+      {"16", ORIEL_KV_F16}, {"8", ORIEL_KV_INT8}, {"4", ORIEL_KV_INT4}};
+  for (const auto& [keys, k] : kBits) {
+    for (const auto& [values, v] : kBits) {
+      char pair[8];
+      (void)std::snprintf(pair, sizeof(pair), "k%sv%s", keys, values);
+      if (sameWord(pair, text)) {
+        *formats = k * 256 + v;
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 class Setting {
@@ -234,6 +256,8 @@ class Setting {
     const char* end = value_;
     if (const OptionWord* const known = word()) {
       value = static_cast<uint64_t>(known->value);
+    } else if (row_.store == OptionStore::kFormats && readFormats(value_, &value)) {
+      // a pair that only measurements take
     } else if (row_.type == OptionType::kChoice || row_.type == OptionType::kFlag) {
       return false;
     } else if (row_.type == OptionType::kBytes ? !readBytes(value_, &value)
@@ -342,7 +366,7 @@ Status applySettings(OptionScope scope, const oriel_setting* settings, size_t co
     }
     const OptionRow* const row =
         std::find_if(kOptions, kOptions + kOptionCount, [&](const OptionRow& one) {
-          return one.scope == scope && std::strcmp(one.name, given.name) == 0;
+          return one.scope == scope && std::strcmp(one.name(), given.name) == 0;
         });
     if (row == kOptions + kOptionCount) {
       return refuseName(scope, given.name, log);
@@ -366,6 +390,27 @@ class Shown {
       : row_(row), options_(static_cast<const uint8_t*>(options)) {}
 
   const char* text() const { return text_; }
+  /// Of a number: 0, a word's, or one that the row allows.
+  bool allowed() {
+    double value = 0;
+    switch (row_.store) {
+      case OptionStore::kU32:
+        value = get<uint32_t>(row_.offset);
+        break;
+      case OptionStore::kU64:
+        value = static_cast<double>(get<uint64_t>(row_.offset));
+        break;
+      case OptionStore::kFloat:
+      case OptionStore::kTemperature:
+        value = get<float>(row_.offset);
+        break;
+      default:
+        break;
+    }
+    const bool single = row_.store == OptionStore::kFloat || row_.store == OptionStore::kTemperature;
+    const double least = single ? double{static_cast<float>(row_.least)} : row_.least;
+    return value == 0 || word(value) || (value >= least && value <= row_.most);
+  }
   /// False: the default.
   bool read() {
     switch (row_.store) {
@@ -468,6 +513,18 @@ class Shown {
 
 }  // namespace
 
+Status checkRanges(OptionScope scope, const void* options, const Log& log) {
+  for (size_t i = 0; i < kOptionCount; ++i) {
+    const OptionRow& row = kOptions[i];
+    if (row.scope == scope && !Shown(row, options).allowed()) {
+      Shown shown(row, options);
+      (void)shown.read();
+      return refuseValue(row, shown.text(), log);
+    }
+  }
+  return kOk;
+}
+
 void writeSettings(OptionScope scope, const void* options, const JsonSink& sink) {
   bool first = true;
   for (size_t i = 0; i < kOptionCount; ++i) {
@@ -478,7 +535,7 @@ void writeSettings(OptionScope scope, const void* options, const JsonSink& sink)
     }
     sink.write(", ", first ? 0 : 2, sink.user);
     first = false;
-    writeJsonString(row.name, sink);
+    writeJsonString(row.name(), sink);
     sink.write(": ", 2, sink.user);
     writeJsonString(shown.text(), sink);
   }

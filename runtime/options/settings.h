@@ -14,6 +14,9 @@ namespace oriel_internal {
 Status applySettings(OptionScope scope, const oriel_setting* settings, size_t count, const Log& log,
                      void* options, LoadLists* lists);
 
+/// Refuses numbers that the rows do not allow: those of front fields come unchecked.
+Status checkRanges(OptionScope scope, const void* options, const Log& log);
+
 /// The values in `options` as members of a JSON object, {"window": "4096", ...}: those that differ from the default.
 /// A text that is longer than 256 bytes is cut. The tests' rows are left out.
 void writeSettings(OptionScope scope, const void* options, const JsonSink& sink);

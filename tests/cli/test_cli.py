@@ -60,6 +60,31 @@ def test_usage():
               one_line_failure(result, 2) and result.out == b"", result)
 
 
+def test_a_refused_value_is_told_by_the_flag_that_was_written():
+    for flag, value, allowed in (("--kv", "k9v9", "auto, f16, k8v8, k8v4 or k4v4"),
+                                 ("--state", "f64", "auto, f32, f16 or int8"),
+                                 ("--on-file", "some", "auto, none, rows or all"),
+                                 ("--activations", "4", "16 or 8"),
+                                 ("--threads", "0", "from 1 to 1024"),
+                                 ("--prefill-batch", "513", "from 0 to 512"),
+                                 ("--recall-tokens", "1025", "from 0 to 1024"),
+                                 ("--f16-layers", "1,2", "from 0 to 1"),
+                                 ("--window-shares", "1,,2", "from 0 to 255")):
+        result = oriel("plan", SMALL, flag, value)
+        line = result.err.decode()
+        check(f"{flag} {value}", one_line_failure(result, 2) and line.startswith(f"oriel: {flag}: ")
+              and allowed in line and (f"'{value}'" in line or "," in value), result)
+    failed = oriel("plan", SMALL, "--expert-slot", "3")
+    check("the nearest flag is named", one_line_failure(failed, 2) and b"--expert-slots" in failed.err, failed)
+
+
+def test_the_table_of_options():
+    rows = json_of("options", "options")["options"]
+    check("every row is described", all({"name", "scope", "type", "default", "help"} <= set(row) for row in rows), rows)
+    text = succeeds("options as text", "options").out.decode()
+    check("the text has every row", all(f"  {row['name']} (" in text for row in rows), text)
+
+
 def test_numbers_are_decimal():
     run = json_of("run --tokens 010", "run", SMALL, "--prompt", "x", "--tokens", "010", "--ignore-stop",
                   *FIXED, "--seed", "3")

@@ -84,7 +84,7 @@ PlanSettings settingsFor(uint64_t bytes) {
   PlanSettings settings;
   settings.model_path = kModel;
   settings.memory_bytes = bytes;
-  settings.device = ORIEL_DEVICE_CPU;
+  settings.device = "cpu";
   settings.chats = 2;
   return settings;
 }
@@ -138,7 +138,7 @@ TEST(DesktopRecovery, both_chats_go_on_on_the_same_device_or_on_the_cpu) {
   std::remove(marker);
   const ReplySettings greedy = greedyFor(12);
   std::string want;
-  for (const oriel_device_kind device : {ORIEL_DEVICE_CPU, ORIEL_DEVICE_VULKAN}) {
+  for (const std::string device : {"cpu", "vulkan"}) {
     Engine engine([] {});
     PlanSettings settings = settingsFor(40u << 20);
     settings.device = device;
@@ -152,7 +152,7 @@ TEST(DesktopRecovery, both_chats_go_on_on_the_same_device_or_on_the_cpu) {
     engine.send(first, "My name is Ada.", greedy);
     engine.send(second, "Hello!", greedy);
     engine.wait();
-    if (device == ORIEL_DEVICE_CPU) {
+    if (device == "cpu") {
       engine.send(first, "What is my name?", greedy);
       engine.wait();
       want = engine.state().chats.at(0).messages.back().text;
@@ -221,20 +221,19 @@ TEST(DesktopEngine, a_file_is_written_before_its_chat_or_the_program_ends) {
 /// A snapshot of a program that keeps no transcripts, or short ones.
 void saveSnapshot(const std::string& path, int turns, uint32_t transcript_bytes) {
   PlanSettings settings = settingsFor(40u << 20);
-  oriel_options options = libraryOptions(settings);
-  options.transcript_bytes = transcript_bytes;
+  oriel::Options options = libraryOptions(settings);
+  options.set("transcript", transcript_bytes);
   oriel_model* model = nullptr;
   ASSERT_EQ(oriel_model_load(kModel.c_str(), &options, &model), ORIEL_OK);
   oriel_session* session = nullptr;
   ASSERT_EQ(oriel_session_create(model, nullptr, &session), ORIEL_OK);
-  oriel_generate_options greedy = libraryOptions(greedyFor(20));
-  greedy.struct_size = sizeof(greedy);
+  const oriel::ReplyOptions greedy = libraryOptions(greedyFor(20));
   const std::string text = "My name is Ada.";
   for (int i = 0; i < turns; i++) {
     ASSERT_EQ(oriel_chat_add(session, "user", text.data(), text.size()), ORIEL_OK);
     ASSERT_EQ(oriel_chat_reply(session, &greedy, nullptr, nullptr, nullptr), ORIEL_OK);
   }
-  ASSERT_EQ(oriel_session_save_file_as(session, path.c_str(), ORIEL_SAVE_OVERWRITE), ORIEL_OK);
+  ASSERT_EQ(oriel_session_save(session, path.c_str(), ORIEL_SAVE_OVERWRITE), ORIEL_OK);
   oriel_session_destroy(session);
   oriel_model_free(model);
 }

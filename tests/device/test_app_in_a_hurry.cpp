@@ -154,7 +154,8 @@ TEST_F(HurriedChat, a_snapshot_that_cannot_be_read_leaves_what_was_said) {
   ASSERT_EQ(said, transcriptOf(again));
   const uint64_t position = positionOf(again);
   const auto readSnapshot = [&] {
-    return oriel_snapshot_restore(again.get(), snapshot.data(), snapshot.size(), ORIEL_RESTORE_READ, nullptr);
+    return oriel_snapshot_restore(again.get(), snapshot.data(), snapshot.size(), ORIEL_RESTORE_READ,
+                                  nullptr);
   };
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, readSnapshot());
   EXPECT_EQ(said, transcriptOf(again));
@@ -176,8 +177,8 @@ TEST_F(HurriedChat, two_templates_are_two_formats) {
   const SessionPtr angles = chatWith(kAngles);
   ASSERT_EQ(ORIEL_OK, say(angles, "first"));
   const std::vector<uint8_t> snapshot = saved(angles);
-  EXPECT_EQ(ORIEL_OK,
-            oriel_snapshot_restore(chatWith(kAngles).get(), snapshot.data(), snapshot.size(), 0, nullptr));
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(chatWith(kAngles).get(), snapshot.data(),
+                                             snapshot.size(), 0, nullptr));
   const SessionPtr brackets = chatWith(kBrackets);
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
             oriel_snapshot_restore(brackets.get(), snapshot.data(), snapshot.size(), 0, nullptr));
@@ -291,9 +292,13 @@ TEST(Hurried, bits_that_are_no_flags_are_refused) {
               oriel_tokenize(loaded.model.get(), "x", 1, flags, ids, 64, &needed));
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
               oriel_detokenize(loaded.model.get(), ids, 0, flags, text, 64, &needed));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), flags == 4 ? 8u : flags, ids, 64, &needed));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, "here", flags));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_go_back(session, ORIEL_BACK_BY_TURNS, 1, nullptr, flags));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+              oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(),
+                                  flags == 4 ? 8u : flags, ids, 64, &needed));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+              oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, "here", flags));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+              oriel_session_go_back(session, ORIEL_BACK_BY_TURNS, 1, nullptr, flags));
   }
   EXPECT_EQ(2u, statsOf(loaded).position);
 }

@@ -222,7 +222,8 @@ TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
     const auto expected_logits = logitsOf(loaded);
     const Loaded fresh = load(file.path(), options);
     mustAppend(fresh, someIds(111, 300));
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(fresh.session.get(), bytes.data(), bytes.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_snapshot_restore(fresh.session.get(), bytes.data(), bytes.size(), 0, nullptr));
     EXPECT_EQ(expected, greedy(fresh, 70)) << "format " << c.format << " after " << c.tokens;
     EXPECT_EQ(expected_logits, logitsOf(fresh));
   }
@@ -276,7 +277,8 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
     const oriel_stats view = statsOf(loaded);
     const uint64_t own = view.position > 90 ? view.position - 90 : 0;
     const bool evicted = view.position > 4 + 100;
-    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, describe(loaded)["group_first_visible"][1])
+    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own,
+              describe(loaded)["group_first_visible"][1])
         << "turn " << turn;
     bounded += evicted && view.first_visible > own ? 1 : 0;
   }

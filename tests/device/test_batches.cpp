@@ -152,8 +152,7 @@ TEST(Batches, windows_that_are_split_give_the_bits_of_one_token_in_every_cache_f
   setting.chunk = 64;
   const Reading reading = {{0, 40, 256, 640, 20}, 2};
   for (const KvFormat k : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
-    if (onVulkan() &&
-        k == KvFormat::kInt4) {  // pipelines take long to compile
+    if (onVulkan() && k == KvFormat::kInt4) {  // pipelines take long to compile
       continue;
     }
     setting.k = k;

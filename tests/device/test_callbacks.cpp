@@ -78,7 +78,8 @@ const std::vector<Call>& everyCall() {
        [](Caller* on) { return oriel_chat_add(on->session, "user", "x", 1); }},
       {"oriel_chat_add of JSON", Rule::kRefused,
        [](Caller* on) {
-         return oriel_chat_add(on->session, nullptr, kMessage, std::char_traits<char>::length(kMessage));
+         return oriel_chat_add(on->session, nullptr, kMessage,
+                               std::char_traits<char>::length(kMessage));
        }},
       {"oriel_chat_reply", Rule::kRefused,
        [](Caller* on) {
@@ -86,7 +87,9 @@ const std::vector<Call>& everyCall() {
        }},
       {"oriel_embed", Rule::kRefused,
        [](Caller* on) {
-         return oriel_embed(on->session, ORIEL_POOLING_AUTO, 0, "x", 1, reinterpret_cast<float*>(on->room.data()), 1 << 20, &on->needed, nullptr);
+         return oriel_embed(on->session, ORIEL_POOLING_AUTO, 0, "x", 1,
+                            reinterpret_cast<float*>(on->room.data()), 1 << 20, &on->needed,
+                            nullptr);
        }},
       {"oriel_session_append", Rule::kRefused,
        [](Caller* on) { return oriel_session_append(on->session, &kId, 1, nullptr, nullptr); }},
@@ -161,11 +164,14 @@ const std::vector<Call>& everyCall() {
        }},
       {"oriel_render", Rule::kAnswered,
        [](Caller* on) {
-         return oriel_render(on->model, nullptr, kList, std::char_traits<char>::length(kList), ORIEL_RENDER_PROMPT, on->text(), 4096, &on->needed);
+         return oriel_render(on->model, nullptr, kList, std::char_traits<char>::length(kList),
+                             ORIEL_RENDER_PROMPT, on->text(), 4096, &on->needed);
        }},
       {"oriel_render_tokens", Rule::kAnswered,
        [](Caller* on) {
-         return oriel_render_tokens(on->model, nullptr, kList, std::char_traits<char>::length(kList), ORIEL_RENDER_PROMPT, on->ids(), 4096, &on->needed);
+         return oriel_render_tokens(on->model, nullptr, kList,
+                                    std::char_traits<char>::length(kList), ORIEL_RENDER_PROMPT,
+                                    on->ids(), 4096, &on->needed);
        }},
       {"oriel_parse_reply", Rule::kAnswered,
        [](Caller* on) {
@@ -187,9 +193,13 @@ const std::vector<Call>& everyCall() {
       {"oriel_session_mark", Rule::kRefused,
        [](Caller* on) { return oriel_session_mark(on->session, "here"); }},
       {"oriel_session_go_back to a mark", Rule::kRefused,
-       [](Caller* on) { return oriel_session_go_back(on->session, ORIEL_BACK_TO_MARK, 0, "here", 0); }},
+       [](Caller* on) {
+         return oriel_session_go_back(on->session, ORIEL_BACK_TO_MARK, 0, "here", 0);
+       }},
       {"oriel_session_go_back by turns", Rule::kRefused,
-       [](Caller* on) { return oriel_session_go_back(on->session, ORIEL_BACK_BY_TURNS, 1, nullptr, 0); }},
+       [](Caller* on) {
+         return oriel_session_go_back(on->session, ORIEL_BACK_BY_TURNS, 1, nullptr, 0);
+       }},
       {"oriel_session_fork", Rule::kRefused,
        [](Caller* on) {
          oriel_session* fork = nullptr;
@@ -214,7 +224,9 @@ const std::vector<Call>& everyCall() {
        [](Caller* on) { return oriel_trim(on->model, ORIEL_TRIM_SCRATCH, nullptr); }},
       {"oriel_pause", Rule::kRefusedInside, [](Caller* on) { return oriel_pause(on->model); }},
       {"oriel_session_recover", Rule::kRefused,
-       [](Caller* on) { return oriel_session_recover(on->session, nullptr, 0, nullptr, nullptr, nullptr); }},
+       [](Caller* on) {
+         return oriel_session_recover(on->session, nullptr, 0, nullptr, nullptr, nullptr);
+       }},
       {"oriel_resume", Rule::kRefusedInside,
        [](Caller* on) { return oriel_resume(on->model, nullptr, nullptr); }},
   };
@@ -409,7 +421,8 @@ TEST_F(Callbacks, a_progress_callback_may_ask_but_change_nothing) {
 
 TEST_F(Callbacks, the_logs_callback_may_ask_but_change_nothing) {
   const int32_t wrong = -1;
-  expectNothingChanges(&on_log_, [&] { return oriel_session_append(session(), &wrong, 1, nullptr, nullptr); });
+  expectNothingChanges(
+      &on_log_, [&] { return oriel_session_append(session(), &wrong, 1, nullptr, nullptr); });
 }
 
 TEST_F(Callbacks, what_may_be_asked_is_answered) {
@@ -524,7 +537,8 @@ TEST(CallbacksOfTheLog, may_not_change_the_session_and_do_not_go_round_for_ever)
   app.loaded.model.swap(loaded.model);
   app.loaded.session.swap(loaded.session);
   const int32_t wrong = -1;
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(app.loaded.session.get(), &wrong, 1, nullptr, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_session_append(app.loaded.session.get(), &wrong, 1, nullptr, nullptr));
   EXPECT_LE(1u, app.lines);
   EXPECT_GE(8u, app.lines);
   EXPECT_EQ(ORIEL_OK, append(app.loaded, {1, 2}));

@@ -126,8 +126,9 @@ class Talk {
     const SessionOptions chat = chatOptions();
     std::vector<int32_t> ids(8192);
     size_t needed = 0;
-    EXPECT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), &chat, json.data(), json.size(), ORIEL_TEXT_BOS | (generation ? ORIEL_RENDER_PROMPT : 0), ids.data(),
-                                            ids.size(), &needed))
+    EXPECT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), &chat, json.data(), json.size(),
+                                            ORIEL_TEXT_BOS | (generation ? ORIEL_RENDER_PROMPT : 0),
+                                            ids.data(), ids.size(), &needed))
         << format_;
     ids.resize(needed);
     return ids;
@@ -136,15 +137,14 @@ class Talk {
   /// What the model makes of the whole conversation at once.
   std::vector<float> logitsAfter(const std::vector<int32_t>& ids) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
     return logitsOf(loaded);
   }
 
   uint64_t position() const { return statsOf(loaded).position; }
 
-  std::vector<uint64_t> turns() const {
-    return describe(loaded.session)["turns"];
-  }
+  std::vector<uint64_t> turns() const { return describe(loaded.session)["turns"]; }
 
   Loaded loaded;
 
@@ -309,12 +309,14 @@ TEST(ChatFormats, a_snapshot_goes_on_inside_an_open_turn_and_in_the_same_format_
   talk.add("system", "Be brief.");
   std::vector<uint8_t> snapshot(1 << 20);
   size_t bytes = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(talk.loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(talk.loaded.session.get(), snapshot.data(),
+                                          snapshot.size(), &bytes));
   talk.add("user", "One?");
   const std::vector<int32_t> want = talk.reply(4);
   const uint64_t position = talk.position();
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(talk.loaded.session.get()));
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(talk.loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_snapshot_restore(talk.loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
   talk.add("user", "One?");
   EXPECT_EQ(talk.reply(4), want);
   EXPECT_EQ(talk.position(), position);
@@ -334,8 +336,7 @@ TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordina
       llama.renamed = {{end, "<end_of_turn>"}};
       const TemporaryModel named(llama);
       Options quick = windowOf(256);
-      quick.device =
-          "cpu";  // for the search: a device may take a second to load a model
+      quick.device = "cpu";  // for the search: a device may take a second to load a model
       Talk search(quick, "gemma3", named.path());
       (void)search.logitsAfter(search.rendered({{"user", "One?"}}, true));
       if (greedy(search.loaded, 1) != std::vector<int32_t>{static_cast<int32_t>(end)}) {
@@ -364,8 +365,7 @@ TEST(ChatFormats, wrong_chat_options_are_refused) {
   oriel_session* session = nullptr;
   for (const uint32_t date : {1u, 20241301u, 20240100u, 20240132u, UINT32_MAX}) {
     chat.set("date", date);
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
-              oriel_session_create(talk.loaded.model.get(), &chat, &session))
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(talk.loaded.model.get(), &chat, &session))
         << date;
   }
   chat.set("date", 20240101);

@@ -96,7 +96,8 @@ TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(other.model.get(), &options, &session));
   other.session.reset(session);
-  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(session, bytes.data(), bytes.size(), ORIEL_RESTORE_EXACT, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(session, bytes.data(), bytes.size(),
+                                                       ORIEL_RESTORE_EXACT, nullptr));
   EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(session, bytes.data(), bytes.size(), 0, nullptr))
       << "from one to the other it is carried over";
 }
@@ -162,8 +163,8 @@ TEST(Contracts, a_load_that_the_app_stops_is_cancelled_and_no_error_is_logged) {
 
 // 1 ms a chunk of 64 tokens, and another for what a full window of 1024 adds.
 TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
-  Json step = {{"tokens", 1},     {"overhead_s", 1e-3}, {"weights_s", 0}, {"weights_once_s", 0},
-               {"head_s", 0},     {"groups", Json::array()}};
+  Json step = {{"tokens", 1},         {"overhead_s", 1e-3}, {"weights_s", 0},
+               {"weights_once_s", 0}, {"head_s", 0},        {"groups", Json::array()}};
   Json plan = {{"sink_tokens", 4}, {"window_tokens", 1020}, {"decode", step}, {"prefill", step}};
   plan["prefill"]["tokens"] = 64;
   plan["prefill"]["groups"] = Json::array({{{"window_tokens", 0}, {"s_per_token", 1e-3 / 1024}}});

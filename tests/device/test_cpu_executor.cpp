@@ -43,7 +43,8 @@ TEST_F(CpuExecutor, logits_do_not_depend_on_the_number_of_threads) {
         ASSERT_TRUE(loaded.session);
         const auto rows = evaluate(loaded, someIds(150, 2048));
         const std::vector<int32_t> more = someIds(window, 2048);
-        ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), more.data(), more.size(), nullptr, nullptr));
+        ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), more.data(), more.size(),
+                                                 nullptr, nullptr));
         ASSERT_EQ(3u, greedy(loaded, 3).size());
         const std::vector<float> deep = logitsOf(loaded);
         if (first.empty()) {
@@ -64,7 +65,8 @@ TEST_F(CpuExecutor, more_threads_than_processors_are_not_an_error) {
   const Loaded loaded = load(kModel, options);
   ASSERT_TRUE(loaded.session);
   const std::vector<int32_t> ids = someIds(20, 2048);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
   EXPECT_EQ(8u, greedy(loaded, 8).size());
 }
 
@@ -152,9 +154,7 @@ TEST_F(CpuExecutor, a_model_reads_text_with_activations_of_8_bits_and_says_so) {
     options.set("activation_bits", bits);
     const Loaded loaded = load(kModel, options);
     ASSERT_TRUE(loaded.session);
-    oriel_plan plan = ORIEL_PLAN_INIT;
-    ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(loaded.model.get(), &plan));
-    EXPECT_EQ(bits, plan.count("activation_bits"));
+    EXPECT_EQ(bits, planOf(loaded).count("activation_bits"));
     const std::vector<int32_t> ids = someIds(40, 2048);
     const std::vector<std::vector<float>> rows = evaluate(loaded, ids);
     logits[bits == 8 ? 1 : 0] = rows.back();

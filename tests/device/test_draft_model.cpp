@@ -374,14 +374,17 @@ TEST_F(DraftModel, the_plan_says_what_it_takes_to_the_byte) {
   ASSERT_TRUE(loaded.session) << log_.errors();
   const FullPlan plan = planOf(loaded);
   EXPECT_EQ(kDrafts, plan.count("draft_tokens"));
-  EXPECT_GE(plan.count("draft_weights_bytes"), 4ull * 48 * (320 + 128 + 64 + 3 * (4 * 16 + 3 * 80)));
+  EXPECT_GE(plan.count("draft_weights_bytes"),
+            4ull * 48 * (320 + 128 + 64 + 3 * (4 * 16 + 3 * 80)));
   EXPECT_GE(plan.weights_bytes, without.weights_bytes + plan.count("draft_weights_bytes") / 2);
   EXPECT_EQ(without.kv_bytes, plan.kv_bytes) << "it has no cache of its own";
-  EXPECT_EQ(without.count("weights_read_bytes_per_token"), plan.count("weights_read_bytes_per_token"));
+  EXPECT_EQ(without.count("weights_read_bytes_per_token"),
+            plan.count("weights_read_bytes_per_token"));
   const oriel_stats stats = statsOf(loaded);
   EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
   wanted.set("speculate", 0);
-  EXPECT_EQ(3u, planOf(load(file.path(), wanted)).count("draft_tokens")) << "where no number is given";
+  EXPECT_EQ(3u, planOf(load(file.path(), wanted)).count("draft_tokens"))
+      << "where no number is given";
   // What the cap has no room for is refused.
   wanted.memory_bytes = plan.minimum_bytes - 1;
   oriel_model* model = nullptr;
@@ -465,7 +468,8 @@ TEST_F(DraftModel, a_device_that_is_lost_leaves_what_was_shown) {
     const Written cut = generate(made, sampling, "always");
     ASSERT_EQ(ORIEL_ERROR_DEVICE, cut.status);
     oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
-    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, 0, nullptr, nullptr, &recovered)) << log_.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, 0, nullptr, nullptr, &recovered))
+        << log_.errors();
     EXPECT_EQ(1u, recovered.exact);
     sampling.max_tokens = static_cast<uint32_t>(cut.ids.size());
     EXPECT_EQ(generate(plain, sampling, "auto").ids, cut.ids);

@@ -51,8 +51,7 @@ class Drafts : public testing::Test {
     ASSERT_EQ(ORIEL_OK, append(loaded, repeating(tokens))) << log_.errors();
   }
   /// The same reply with guesses as without, and logits behind it. How many were right.
-  uint32_t expectSame(const Loaded& plain, const Loaded& guessing,
-                      const ReplyOptions& sampling) {
+  uint32_t expectSame(const Loaded& plain, const Loaded& guessing, const ReplyOptions& sampling) {
     const Written expected = generate(plain, sampling, "auto");
     const Written got = generate(guessing, sampling, "always");
     EXPECT_EQ(expected.status, got.status) << log_.errors();
@@ -225,12 +224,12 @@ TEST_F(Drafts, snapshots_are_the_same_whatever_was_guessed) {
     (void)generate(loaded, few(4, 40), "auto");
     EXPECT_TRUE(snapshot == save(loaded));
     const Loaded other = load(kRandom, options(kDrafts, window));
-    ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_restore(other.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(),
+                                               snapshot.size(), 0, nullptr));
     EXPECT_EQ(on.ids, generate(other, few(5, 30), "always").ids);
     const Loaded plain = load(kRandom, options(0, window));
-    ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_restore(plain.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(plain.session.get(), snapshot.data(),
+                                               snapshot.size(), 0, nullptr));
     EXPECT_EQ(on.ids, generate(plain, few(5, 30), "auto").ids);
   }
 }
@@ -263,7 +262,8 @@ TEST_F(Drafts, behind_a_prefix) {
     wanted.set("prefix_tokens", 12);
     Loaded loaded = load(kRandom, wanted);
     EXPECT_EQ(ORIEL_OK, append(loaded, repeating(12)));
-    EXPECT_EQ(ORIEL_OK, oriel_prefix_set(loaded.model.get(), loaded.session.get())) << log_.errors();
+    EXPECT_EQ(ORIEL_OK, oriel_prefix_set(loaded.model.get(), loaded.session.get()))
+        << log_.errors();
     EXPECT_EQ(ORIEL_OK, append(loaded, repeating(9)));
     return loaded;
   };
@@ -335,7 +335,8 @@ TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
     }
     EXPECT_EQ(ORIEL_ERROR_DEVICE, cut.status);
     oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
-    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, 0, nullptr, nullptr, &recovered)) << log_.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, 0, nullptr, nullptr, &recovered))
+        << log_.errors();
     EXPECT_EQ(1u, recovered.exact);
     sampling.max_tokens = static_cast<uint32_t>(cut.ids.size());
     const Written expected = generate(plain, sampling, "auto");
@@ -376,7 +377,8 @@ TEST_F(Drafts, a_device_that_is_lost_behind_the_last_guess_leaves_the_text_in_th
     ASSERT_EQ(ORIEL_ERROR_DEVICE, status);
     ++lost;
     losing.mend();
-    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, 0, nullptr, nullptr, nullptr)) << log_.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(made, nullptr, 0, nullptr, nullptr, nullptr))
+        << log_.errors();
     std::string expected;
     for (uint32_t i = 0; i < tokens; ++i) {
       expected += " dog";
@@ -419,8 +421,8 @@ TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
   const std::vector<uint8_t> snapshot = save(guessing);
   uint32_t drafted = 0;
   for (uint32_t i = 0; i < draws; ++i) {
-    ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_restore(guessing.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(guessing.session.get(), snapshot.data(),
+                                               snapshot.size(), 0, nullptr));
     sampling.seed = 1000 + i;
     const Written written = generate(guessing, sampling, "always");
     ASSERT_EQ(ORIEL_OK, written.status);

@@ -30,8 +30,8 @@ Embedded embed(const Loaded& loaded, const std::string& text,
   const uint32_t flags = normalised ? 0 : ORIEL_EMBED_RAW;
   Embedded embedded;
   size_t needed = 0;
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-            oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0, "a", 1, nullptr, 0, &needed, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0,
+                                                      "a", 1, nullptr, 0, &needed, nullptr));
   embedded.values.resize(needed);
   embedded.status = oriel_embed(loaded.session.get(), pooling, flags, text.data(), text.size(),
                                 embedded.values.data(), needed, &needed, &embedded.tokens);
@@ -173,7 +173,8 @@ TEST(Embedding, sessions_are_empty_before_and_afterwards) {
   const std::vector<float> logits = logitsOf(loaded);
   size_t needed = 0;
   std::vector<float> values(4096);
-  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0, "a", 1, values.data(), values.size(), &needed, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0, "a", 1,
+                                           values.data(), values.size(), &needed, nullptr));
   EXPECT_EQ(prompt.size(), statsOf(loaded).position);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   const Embedded first = embed(loaded, kText);
@@ -207,7 +208,8 @@ TEST(Embedding, refusals_leave_the_session_as_it_was) {
   size_t needed = 0;
   std::vector<float> values(4096);
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, cancelledBy(loaded.session.get(), [&] {
-              return oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0, text.data(), text.size(), values.data(), values.size(), &needed, nullptr);
+              return oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0, text.data(),
+                                 text.size(), values.data(), values.size(), &needed, nullptr);
             }));
   EXPECT_EQ(ORIEL_OK, embed(loaded, text).status);
 }

@@ -130,7 +130,8 @@ TEST_P(ForgettingOnDevice, texts_that_became_vectors_leave_zeros) {
     }
     size_t needed = 0;
     const auto embed = [&] {
-      return oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0, text.data(), text.size(), values.data(), values.size(), &needed, nullptr);
+      return oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, 0, text.data(), text.size(),
+                         values.data(), values.size(), &needed, nullptr);
     };
     EXPECT_EQ(end, end == ORIEL_OK ? embed() : cancelledBy(loaded.session.get(), embed));
     EXPECT_EQ(0u, leftOn(*loaded.model).all());
@@ -179,9 +180,9 @@ TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
       EXPECT_FALSE(tokens(loaded, letter, 0).empty());
       const std::string message = messagesJson({{"user", letter}});
       size_t needed = 0;
-      EXPECT_EQ(
-          ORIEL_ERROR_BUFFER_TOO_SMALL,
-          oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), ORIEL_RENDER_PROMPT, nullptr, 0, &needed));
+      EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
+                oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(),
+                                    ORIEL_RENDER_PROMPT, nullptr, 0, &needed));
     };
     const uint32_t before = memory.released();
     sayAll();
@@ -284,14 +285,17 @@ const StackCase kStackCases[] = {
        size_t needed = 0;
        (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
        std::vector<uint8_t> snapshot(needed);
-       EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), snapshot.size(), &needed));
-       EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), snapshot.data(), needed, 0, nullptr));
+       EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(),
+                                               snapshot.size(), &needed));
+       EXPECT_EQ(ORIEL_OK,
+                 oriel_snapshot_restore(loaded.session.get(), snapshot.data(), needed, 0, nullptr));
      }},
     {"going back",
      [](const Loaded& loaded, const std::string& secret) {
        EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
        replyWithPenalties(loaded);
-       EXPECT_EQ(ORIEL_OK, oriel_session_go_back(loaded.session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, ORIEL_READ_AGAIN));
+       EXPECT_EQ(ORIEL_OK, oriel_session_go_back(loaded.session.get(), ORIEL_BACK_BY_TURNS, 1,
+                                                 nullptr, ORIEL_READ_AGAIN));
      }},
     {"a transcript",
      [](const Loaded& loaded, const std::string& secret) {

@@ -104,7 +104,8 @@ TEST_F(GoingBack, a_snapshot_is_held_as_it_says_whatever_was_there) {
   const SessionPtr session = open(options(100, 16));
   const SessionPtr fresh = newSession(model_);
   for (const auto& bytes : {far, near}) {
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), bytes.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_snapshot_restore(session.get(), bytes.data(), bytes.size(), 0, nullptr));
   }
   ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(fresh.get(), near.data(), near.size(), 0, nullptr));
   EXPECT_EQ(snapshotOf(fresh), snapshotOf(session));
@@ -260,7 +261,8 @@ TEST_F(GoingBack, what_came_back_with_a_snapshot_is_gone_at_the_beginning) {
   const std::vector<int32_t> ids = someIds(30, 300);
   ASSERT_EQ(ORIEL_OK, append(session, ids));
   const std::vector<float> fresh = logitsOf(session);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), needed, 0, nullptr)) << log_.errors();
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), needed, 0, nullptr))
+      << log_.errors();
   ASSERT_LT(0u, countOf(session, "tokens_recalled"));
   ASSERT_EQ(ORIEL_OK, goBackTo(session.get(), 0));
   EXPECT_EQ(0u, countOf(session, "tokens_recalled"));

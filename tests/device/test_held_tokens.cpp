@@ -107,7 +107,8 @@ TEST(HeldTokens, come_back_with_a_snapshot_and_go_with_a_reset) {
   ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), needed, &needed));
   const Loaded other = load(kRandom, cpuOptions(&log, 20, 8));
   ASSERT_EQ(ORIEL_OK, append(other, someIds(33, 400)));
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(), needed, 0, nullptr));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_snapshot_restore(other.session.get(), snapshot.data(), needed, 0, nullptr));
   expectHeld(other, all);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.session.get()));
   EXPECT_TRUE(held(other, 0).empty());

@@ -52,7 +52,8 @@ class Knobs : public WatchedSession {
   Reply reply(const ReplyOptions& sampling) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(), nullptr, nullptr));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(),
+                                             nullptr, nullptr));
     return more(sampling);
   }
   Reply more(const ReplyOptions& sampling) {
@@ -300,9 +301,11 @@ TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
   const std::vector<uint8_t> snapshot = save();
   sampling.greedy = 1;
   const std::vector<int32_t> expected = more(sampling).ids();
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0,
+                                             nullptr));
   EXPECT_EQ(expected, more(sampling).ids());
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0,
+                                             nullptr));
   sampling.set("repeat_window", 64);
   EXPECT_NE(expected, more(sampling).ids());
 }

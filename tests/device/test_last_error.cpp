@@ -87,10 +87,13 @@ TEST_F(LastError, stays_where_a_call_fails_without_a_line) {
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_snapshot_save(session(), nullptr, 0, &needed));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(session(), nullptr, 1, nullptr, nullptr));
   const std::vector<int32_t> ids(64, 7);
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_session_append(session(), ids.data(), ids.size(), [](size_t, const float*, size_t, void* self) {
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_session_append(
+                                       session(), ids.data(), ids.size(),
+                                       [](size_t, const float*, size_t, void* self) {
                                          oriel_session_cancel(static_cast<oriel_session*>(self));
                                          return 0;
-                                       }, session()));
+                                       },
+                                       session()));
   EXPECT_EQ(line, of(session()));
   EXPECT_STREQ("", oriel_session_last_error(nullptr));
   EXPECT_STREQ("", oriel_model_last_error(nullptr));

@@ -158,7 +158,8 @@ TEST(Latents, going_back_and_being_saved_change_nothing) {
     ASSERT_EQ(ORIEL_OK, append(loaded, from(45, 60)));
     const std::vector<float> went_on = logitsOf(loaded);
     const Loaded other = load(file.path(), options);
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), 0, nullptr));
     ASSERT_EQ(ORIEL_OK, append(other, from(45, 60)));
     EXPECT_EQ(went_on, logitsOf(other)) << "to the bit";
   }

@@ -42,7 +42,9 @@ const Place kPlaces[] = {
     {"evaluate", Work::kRun, 1,
      [](const Loaded& l) {
        const std::vector<int32_t> ids = someIds(20, 400);
-       return oriel_session_append(l.session.get(), ids.data(), ids.size(), [](size_t, const float*, size_t, void*) { return 0; }, nullptr);
+       return oriel_session_append(
+           l.session.get(), ids.data(), ids.size(),
+           [](size_t, const float*, size_t, void*) { return 0; }, nullptr);
      },
      50},
     {"save", Work::kRead, 3,
@@ -54,7 +56,8 @@ const Place kPlaces[] = {
      50},
     {"save_file", Work::kRead, 1,
      [](const Loaded& l) {
-       return oriel_session_save(l.session.get(), (testing::TempDir() + "oriel-lost.bin").c_str(), 0);
+       return oriel_session_save(l.session.get(), (testing::TempDir() + "oriel-lost.bin").c_str(),
+                                 0);
      },
      50},
     {"restore", Work::kWrite, 4,
@@ -96,9 +99,9 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
     std::vector<uint8_t> room(1 << 22);
     const auto ignore = [](size_t, const float*, size_t, void*) { return 0; };
     for (const oriel_status status :
-         {oriel_session_append(session, &id, 1, nullptr, nullptr), oriel_session_append_text(session, "x", 1, 0),
-          goBackTo(session, 3), oriel_session_reset(session),
-          oriel_session_logits(session, &logits, &needed),
+         {oriel_session_append(session, &id, 1, nullptr, nullptr),
+          oriel_session_append_text(session, "x", 1, 0), goBackTo(session, 3),
+          oriel_session_reset(session), oriel_session_logits(session, &logits, &needed),
           oriel_session_append(session, &id, 1, ignore, nullptr), draw(loaded, true),
           draw(loaded, false), add(loaded, "user", "Hello"),
           oriel_chat_reply(session, nullptr, nullptr, nullptr, nullptr),

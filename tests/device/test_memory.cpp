@@ -69,7 +69,8 @@ void expectExactly(const std::string& path, const Options& options, const Ledger
     const uint64_t peak = ledger.peak_bytes;
     EXPECT_TRUE(!cpu || peak == ledger.live_bytes) << peak;
     const std::vector<int32_t> prompt(40, 7);
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(),
+                                             nullptr, nullptr));
     EXPECT_EQ(steps, greedy(loaded, steps).size());
     EXPECT_EQ(peak, ledger.peak_bytes);
     EXPECT_EQ(stats.device_bytes, statsOf(loaded).device_bytes);
@@ -115,7 +116,8 @@ TEST(Memory, what_is_not_used_yet_is_not_touched) {
     ASSERT_GT(cache_bytes, uint64_t{400} << 20);
     EXPECT_LT(more(), cache_bytes / 4) << "loaded";
     const std::vector<int32_t> prompt(40, 7);
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(),
+                                             nullptr, nullptr));
     EXPECT_LT(more(), cache_bytes / 4) << "with a few tokens";
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     EXPECT_LT(more(), cache_bytes / 4) << "after a reset";
@@ -368,7 +370,8 @@ TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   ASSERT_EQ(ORIEL_OK, oriel_tokenize(loaded.model.get(), text.data(), text.size(), 0, ids.data(),
                                      ids.size(), &count));
   ids.resize(count);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
   const std::vector<float> expected = logitsOf(loaded);
   const uint64_t steps = countOf(loaded, "submissions");
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
@@ -380,10 +383,13 @@ TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   // A long message stays where it is between its frame.
   const std::string message = Json({{"role", "user"}, {"content", text}}).dump();
   ids.resize(text.size());
-  ASSERT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(), ORIEL_TEXT_BOS, ids.data(), ids.size(), &count));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_render_tokens(loaded.model.get(), nullptr, message.data(), message.size(),
+                                ORIEL_TEXT_BOS, ids.data(), ids.size(), &count));
   ids.resize(count);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
   const std::vector<float> of_message = logitsOf(loaded);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));

@@ -8,9 +8,7 @@
 namespace oriel_internal::test::test_prefix_calls {
 namespace {
 
-uint32_t prefixTokensOf(const ModelPtr& model) {
-  return describe(model)["prefix"]["tokens"];
-}
+uint32_t prefixTokensOf(const ModelPtr& model) { return describe(model)["prefix"]["tokens"]; }
 
 class PrefixCalls : public testing::TestWithParam<uint32_t> {
  protected:

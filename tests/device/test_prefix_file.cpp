@@ -394,9 +394,7 @@ std::string lowered(std::string text) {
 // The session stands where a question may follow.
 Score scoreOf(const Behind& behind) {
   const uint64_t here = statsOf(behind.loaded).position;
-  const auto goBack = [&] {
-    ASSERT_EQ(ORIEL_OK, goBackTo(behind.loaded.session.get(), here));
-  };
+  const auto goBack = [&] { ASSERT_EQ(ORIEL_OK, goBackTo(behind.loaded.session.get(), here)); };
   Score score;
   size_t count = 0;
   for (const nlohmann::json& q : readJson(kQuestions)) {

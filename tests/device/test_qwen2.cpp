@@ -19,7 +19,8 @@ TEST(Qwen2, logits_equal_the_float64_reference) {
   for (const nlohmann::json& prompt : readJson(golden)["prompts"]) {
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     const std::vector<int32_t> ids = prompt["ids"];
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
     EXPECT_LT(relativeL2(logitsOf(loaded), base64As<float>(prompt["exact"]["logits_f32_b64"])),
               1e-2);
   }

@@ -48,7 +48,8 @@ class ReadingAgain : public ScratchFolder {
     for (uint32_t i = 0; i < 6; ++i) {
       exchange(session, "Tell me a story.");
     }
-    ASSERT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_go_back(session.get(), ORIEL_BACK_TO_MARK, 0, "x", 0));
+    ASSERT_EQ(ORIEL_ERROR_CONTEXT,
+              oriel_session_go_back(session.get(), ORIEL_BACK_TO_MARK, 0, "x", 0));
     log.lines.clear();
   }
   static oriel_status goBack(const SessionPtr& session) {
@@ -60,9 +61,7 @@ class ReadingAgain : public ScratchFolder {
     EXPECT_EQ(logitsOf(expected), logitsOf(session));
     EXPECT_EQ(generateIds(expected, 8), generateIds(session, 8));
   }
-  static std::string levelOf(const ModelPtr& model) {
-    return describe(model)["resident"]["level"];
-  }
+  static std::string levelOf(const ModelPtr& model) { return describe(model)["resident"]["level"]; }
   static oriel_status resume(const ModelPtr& model) {
     return oriel_resume(model.get(), nullptr, nullptr);
   }
@@ -187,7 +186,8 @@ TEST_F(ReadingAgain, a_device_that_is_lost_before_it_begins_costs_nothing) {
   ASSERT_TRUE(twins.ok());
   twins.both([this](const SessionPtr& session) { talk(session); });
   twins.losing.lose(Work::kForget, 1);
-  ASSERT_EQ(ORIEL_ERROR_DEVICE, oriel_session_go_back(twins.mine.get(), ORIEL_BACK_BY_TURNS, 7, nullptr, ORIEL_READ_AGAIN));
+  ASSERT_EQ(ORIEL_ERROR_DEVICE, oriel_session_go_back(twins.mine.get(), ORIEL_BACK_BY_TURNS, 7,
+                                                      nullptr, ORIEL_READ_AGAIN));
   (void)recoveredOf(twins.mine.get());
   expectSame(twins.other, twins.mine);
   EXPECT_EQ(ORIEL_OK, goBack(twins.mine));

@@ -130,7 +130,8 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   ASSERT_EQ(ORIEL_OK, append(a, someIds(5, 200)));
   const std::vector<uint8_t> bytes = save(a);
   const Loaded b = load(kRandom, options({ORIEL_KV_INT8, ORIEL_KV_INT4}));
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(b.session.get(), bytes.data(), bytes.size(), 0, nullptr))
+  ASSERT_EQ(ORIEL_OK,
+            oriel_snapshot_restore(b.session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log_.errors();
   EXPECT_EQ(recalled(a), recalled(b));
   EXPECT_EQ(bytes, save(b));
@@ -140,7 +141,8 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   Options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
   plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const Loaded c = load(kRandom, plain);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(c.session.get(), bytes.data(), bytes.size(), 0, nullptr))
+  ASSERT_EQ(ORIEL_OK,
+            oriel_snapshot_restore(c.session.get(), bytes.data(), bytes.size(), 0, nullptr))
       << log_.errors();
   EXPECT_TRUE(recalled(c).empty());
   EXPECT_EQ(statsOf(b).position - 90, statsOf(c).position);
@@ -194,7 +196,8 @@ TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_wit
   EXPECT_GT(statsOf(a).position, asked);
   // What was said is there once, with its turns; going back to before the question finds it as it was.
   EXPECT_EQ(13u, statsOf(a).turn_count);
-  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(a.session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0)) << log_.errors();
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(a.session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0))
+      << log_.errors();
   EXPECT_TRUE(recalled(a).empty());
   ASSERT_EQ(ORIEL_OK, add(a, "user", "Which fish is number 1?"));
   EXPECT_EQ(heard.ids, listen(&oriel_chat_reply, a, greedyOptions(6)).ids);

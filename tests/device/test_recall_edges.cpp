@@ -19,7 +19,8 @@ class RecallEdges : public Recall {
  protected:
   Loaded restored(const Options& options, const std::vector<uint8_t>& bytes) {
     Loaded loaded = load(kRandom, options);
-    EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr))
+    EXPECT_EQ(ORIEL_OK,
+              oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr))
         << log_.errors();
     return loaded;
   }
@@ -76,7 +77,8 @@ TEST_F(RecallEdges, without_its_file_a_session_goes_on) {
   ASSERT_EQ(ORIEL_OK, appendText(a, filler()));
   ASSERT_EQ(ORIEL_OK, recall(a, "number 37"));
   EXPECT_TRUE(recalled(a).empty());
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(a.session.get(), bytes.data(), bytes.size(), 0, nullptr));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_snapshot_restore(a.session.get(), bytes.data(), bytes.size(), 0, nullptr));
   EXPECT_EQ(recalled(saved), recalled(a));
   ASSERT_EQ(ORIEL_OK, goBackTo(a.session.get(), 0));
   EXPECT_TRUE(recalled(a).empty());
@@ -123,7 +125,8 @@ TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
   std::vector<float> values(4096);
   size_t needed = 0;
   const std::string text = "There went another day with nothing new, and one more of those.";
-  ASSERT_EQ(ORIEL_OK, oriel_embed(a.session.get(), ORIEL_POOLING_AUTO, 0, text.data(), text.size(), values.data(), values.size(), &needed, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_embed(a.session.get(), ORIEL_POOLING_AUTO, 0, text.data(), text.size(),
+                                  values.data(), values.size(), &needed, nullptr));
   EXPECT_EQ(0u, onDisk());
 }
 

@@ -16,8 +16,7 @@ TEST(Recovery, goes_on_to_the_bit_whatever_the_layers_remember) {
     const char* const few[] = {"qwen35", "gemma2", "lfm2", "deepseek2", "qwen3moe"};
     const size_t place =
         static_cast<size_t>(std::find(std::begin(few), std::end(few), family.name) - few);
-    if (onVulkan() &&
-        (place == std::size(few) || isOthersTurn(place, false))) {
+    if (onVulkan() && (place == std::size(few) || isOthersTurn(place, false))) {
       continue;
     }
     const TemporaryModel file(family.model);
@@ -298,8 +297,8 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
 
 TEST(Recovery, in_batches_is_the_same_but_for_rounding) {
   const Parted parted;
-  EXPECT_EQ(0u, recoveredOf(parted.twins->mine.get(), ORIEL_OK, nullptr, ORIEL_RECOVER_IN_BATCHES)
-                    .exact);
+  EXPECT_EQ(
+      0u, recoveredOf(parted.twins->mine.get(), ORIEL_OK, nullptr, ORIEL_RECOVER_IN_BATCHES).exact);
   parted.expectSameAnswer();
 }
 

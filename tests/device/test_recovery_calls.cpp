@@ -36,7 +36,9 @@ class RecoveryCalls : public ScratchFolder {
   oriel_status say(const char* text) const {
     return oriel_chat_add(session.get(), "user", text, std::strlen(text));
   }
-  oriel_status recover() const { return oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, nullptr); }
+  oriel_status recover() const {
+    return oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, nullptr);
+  }
   std::vector<float> logits() const {
     const float* values = nullptr;
     size_t count = 0;
@@ -55,7 +57,8 @@ class RecoveryCalls : public ScratchFolder {
 };
 
 TEST_F(RecoveryCalls, what_is_no_request_is_refused) {
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(nullptr, nullptr, 0, nullptr, nullptr, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_session_recover(nullptr, nullptr, 0, nullptr, nullptr, nullptr));
   for (const char* device : {"none", "cpu:1", "vulkan:x", ""}) {
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
               oriel_session_recover(session.get(), device, 0, nullptr, nullptr, nullptr))
@@ -64,7 +67,8 @@ TEST_F(RecoveryCalls, what_is_no_request_is_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_recover(session.get(), nullptr, 2, nullptr, nullptr, nullptr));
   oriel_recovered result = {};
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result));
 }
 
 TEST_F(RecoveryCalls, a_session_that_is_not_lost_is_left_alone) {
@@ -93,8 +97,8 @@ TEST_F(RecoveryCalls, not_from_inside_a_callback_of_the_models) {
                           [](const oriel_token_event*, void* user) {
                             Asked& self = *static_cast<Asked*>(user);
                             for (uint32_t i = 0; i < 2; ++i) {
-                              self.statuses[i] =
-                                  oriel_session_recover(self.sessions[i], nullptr, 0, nullptr, nullptr, nullptr);
+                              self.statuses[i] = oriel_session_recover(self.sessions[i], nullptr, 0,
+                                                                       nullptr, nullptr, nullptr);
                             }
                             return 0;
                           },
@@ -128,7 +132,8 @@ TEST_F(RecoveryCalls, the_models_file_may_be_gone_and_come_back) {
   EXPECT_EQ(1u, errorLines(log)) << log.errors();
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say("Hello?"));
   other = makeSession();
-  EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_recover(other.get(), nullptr, 0, nullptr, nullptr, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_IO,
+            oriel_session_recover(other.get(), nullptr, 0, nullptr, nullptr, nullptr));
   oriel_stats stats = ORIEL_STATS_INIT;
   ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
   EXPECT_EQ(0u, stats.device_bytes);
@@ -156,7 +161,8 @@ TEST_F(RecoveryCalls, what_was_trimmed_is_taken_again) {
     EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_resume(losing->model.get(), nullptr, nullptr));
     EXPECT_EQ(ORIEL_ERROR_STATE, say("Hello?"));
     oriel_recovered result = ORIEL_INIT(oriel_recovered);
-    ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result)) << log.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result))
+        << log.errors();
     EXPECT_EQ(level == ORIEL_TRIM_CACHE, result.tokens_read == 0) << "the cache was in a file";
     EXPECT_EQ(before, logits());
     EXPECT_EQ("none", describe(losing->model)["resident"]["level"]);
@@ -230,7 +236,8 @@ TEST_F(RecoveryCalls, sessions_recover_at_the_same_time) {
   loseIt();
   EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_session_append(other.get(), ids.data(), 1, nullptr, nullptr));
   oriel_status status = ORIEL_ERROR_INTERNAL;
-  std::thread second([&] { status = oriel_session_recover(other.get(), nullptr, 0, nullptr, nullptr, nullptr); });
+  std::thread second(
+      [&] { status = oriel_session_recover(other.get(), nullptr, 0, nullptr, nullptr, nullptr); });
   EXPECT_EQ(ORIEL_OK, recover());
   second.join();
   EXPECT_EQ(ORIEL_OK, status);

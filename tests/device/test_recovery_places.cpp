@@ -88,8 +88,8 @@ TEST(RecoveryPlaces, many_replies_at_once) {
   }
   const auto optionsOf = [](uint32_t i, uint32_t tokens) {
     ReplyOptions each = i == 1   ? wildOptions(tokens, 5)
-                                  : i == 3 ? heldTo({kSchema, nullptr}, tokens)
-                                           : greedyOptions(tokens);
+                        : i == 3 ? heldTo({kSchema, nullptr}, tokens)
+                                 : greedyOptions(tokens);
     each.set("ignore_stop", !(i == 3));
     return each;
   };
@@ -189,7 +189,8 @@ TEST_P(RecoveryOfCopies, leaves_the_conversation_or_the_copy_whole) {
   ASSERT_EQ(ORIEL_OK, oriel_session_fork(twins.mine.get(), &fork)) << "its place is free again";
   const SessionPtr forked(fork);
   twins.expectSame();
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(forked.get(), file.c_str(), 0, nullptr)) << "a whole file";
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(forked.get(), file.c_str(), 0, nullptr))
+      << "a whole file";
 }
 
 INSTANTIATE_TEST_SUITE_P(While, RecoveryOfCopies, testing::ValuesIn(kCopies),

@@ -41,7 +41,8 @@ class RunningAhead : public WatchedSession {
     for (size_t i = 0; i < tokens; ++i) {
       ids[i] = static_cast<int32_t>((i + 3) * 31 % 300);
     }
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(model_->session(), ids.data(), ids.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_append(model_->session(), ids.data(), ids.size(), nullptr, nullptr));
   }
   /// A reply that is cancelled at its third token, so that what was begun of a fourth is dropped.
   std::vector<int32_t> cancelledReply() {
@@ -82,7 +83,8 @@ class RunningAhead : public WatchedSession {
     EXPECT_EQ(logits, logitsOf(model_->loaded));
     EXPECT_EQ(snapshot, save()) << "cache, position, what can be taken back";
     EXPECT_EQ(next, goOn(after));
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(),
+                                               0, nullptr));
     EXPECT_EQ(next, goOn(after));
   }
 };
@@ -180,7 +182,8 @@ TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
     expectTheSame([&] {
       EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
       const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
-      EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(), nullptr, nullptr));
+      EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(),
+                                               nullptr, nullptr));
       Stop stop = {model_->session(), cancels, {}};
       const auto note = [](const oriel_token_event* event, void* user) {
         Stop* const self = static_cast<Stop*>(user);
@@ -250,7 +253,9 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
     setFormats(&options, GetParam().k, GetParam().v);
     return options;
   }
-  uint32_t ring() const { return planOf(model_->loaded).count("ring_tokens"); }
+  uint32_t ring() const {
+    return static_cast<uint32_t>(planOf(model_->loaded).count("ring_tokens"));
+  }
   /// After a reply that ended where another token had been begun.
   void expectOneDropped(uint64_t asked) {
     const WatchingExecutor& executor = *model_->executor;

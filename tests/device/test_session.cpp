@@ -68,8 +68,8 @@ TEST(Session, a_cancelled_evaluation_keeps_the_chunks_before) {
     }
     return 0;
   };
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED,
-            oriel_session_append(loaded.session.get(), ids.data(), ids.size(), cancel, loaded.session.get()));
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_session_append(loaded.session.get(), ids.data(),
+                                                        ids.size(), cancel, loaded.session.get()));
   EXPECT_EQ(16u, statsOf(loaded).position);
   EXPECT_EQ(ORIEL_OK, append(loaded, {1}));
 }
@@ -79,10 +79,13 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
   const Loaded loaded = load(kRandom, cpuOptions(&log, 200, 16));
   const std::vector<int32_t> ids(100, 7);
   std::vector<size_t> shown;
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), [](size_t index, const float*, size_t, void* user) {
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(
+                          loaded.session.get(), ids.data(), ids.size(),
+                          [](size_t index, const float*, size_t, void* user) {
                             static_cast<std::vector<size_t>*>(user)->push_back(index);
                             return index == 20 ? 1 : 0;
-                          }, &shown));
+                          },
+                          &shown));
   EXPECT_EQ(21u, shown.size());
   EXPECT_EQ(20u, shown.back());
   EXPECT_EQ(32u, statsOf(loaded).position);
@@ -95,7 +98,9 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
   // The last of a chunk's is the session's.
   EXPECT_EQ(
       ORIEL_OK,
-      oriel_session_append(loaded.session.get(), ids.data(), ids.size(), [](size_t index, const float*, size_t, void*) { return index == 15 ? 1 : 0; }, nullptr));
+      oriel_session_append(
+          loaded.session.get(), ids.data(), ids.size(),
+          [](size_t index, const float*, size_t, void*) { return index == 15 ? 1 : 0; }, nullptr));
   EXPECT_EQ(48u, statsOf(loaded).position);
   EXPECT_EQ(ORIEL_OK, oriel_session_logits(loaded.session.get(), &logits, &count));
 }

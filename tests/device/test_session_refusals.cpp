@@ -58,7 +58,8 @@ TEST(Session, ids_outside_the_vocabulary_are_refused_and_nothing_changes) {
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, append(loaded, ids));
     EXPECT_EQ(1u, errorLines(log));
     EXPECT_TRUE(log.says(std::to_string(bad)));
-    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), ignore, nullptr));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+              oriel_session_append(loaded.session.get(), ids.data(), ids.size(), ignore, nullptr));
     EXPECT_EQ(3u, statsOf(loaded).position);
     EXPECT_EQ(before, logitsOf(loaded));
   }
@@ -208,10 +209,12 @@ TEST(Session, null_arguments_are_refused) {
   oriel_model_free(nullptr);
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(loaded.session.get(), nullptr, 1, nullptr, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_session_append(loaded.session.get(), nullptr, 1, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append_text(loaded.session.get(), nullptr, 1, 0));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_chat_add(loaded.session.get(), "user", nullptr, 1));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_chat_add(loaded.session.get(), nullptr, "", 0)) << "no JSON";
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_chat_add(loaded.session.get(), nullptr, "", 0))
+      << "no JSON";
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_logits(loaded.session.get(), nullptr, nullptr));
 }
 

@@ -16,9 +16,8 @@ using Owned = SessionPtr;
 
 // On Vulkan, where kernels take long to compile, a few that differ in what they remember.
 std::vector<FamilyParam> families() {
-  return onVulkan()
-             ? familyParams({"gemma2", "lfm2", "qwen35", "deepseek2", "qwen3moe"})
-             : familyParams();
+  return onVulkan() ? familyParams({"gemma2", "lfm2", "qwen35", "deepseek2", "qwen3moe"})
+                    : familyParams();
 }
 
 Model loadModel(const std::string& path, const Options& options) {
@@ -36,7 +35,8 @@ Owned newSession(const Model& model, uint32_t window = 0) {
 }
 
 void append(const Owned& session, const std::vector<int32_t>& ids) {
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
 }
 
 std::vector<float> logitsOf(const Owned& session) {

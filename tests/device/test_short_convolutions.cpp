@@ -18,8 +18,7 @@ class ShortConvolutions : public testing::Test {
   Loaded fresh(const Options& options) const { return load(file_.path(), options); }
   static std::vector<int32_t> ids(size_t count) { return someIds(count, 320); }
   /// The logits of a session that has read these and nothing else.
-  std::vector<float> logitsAfter(const Options& options,
-                                 const std::vector<int32_t>& tokens) const {
+  std::vector<float> logitsAfter(const Options& options, const std::vector<int32_t>& tokens) const {
     const Loaded loaded = fresh(options);
     EXPECT_EQ(ORIEL_OK, append(loaded, tokens));
     return logitsOf(loaded);
@@ -175,8 +174,8 @@ TEST_F(ShortConvolutions, a_cancelled_evaluation_keeps_the_columns_of_the_chunks
     }
     return 0;
   };
-  ASSERT_EQ(ORIEL_ERROR_CANCELLED,
-            oriel_session_append(loaded.session.get(), all.data(), all.size(), cancel, loaded.session.get()));
+  ASSERT_EQ(ORIEL_ERROR_CANCELLED, oriel_session_append(loaded.session.get(), all.data(),
+                                                        all.size(), cancel, loaded.session.get()));
   ASSERT_EQ(16u, statsOf(loaded).position);
   ASSERT_EQ(ORIEL_OK, append(loaded, part(all, 16, 60)));
   EXPECT_LT(relativeL2(logitsOf(loaded), logitsAfter(options, all)), 1e-3);

@@ -224,7 +224,8 @@ TEST(SideBySide, tokens_of_one_call_are_computed_in_one_step) {
   options.set("ignore_stop", true);
   const std::vector<int32_t> ids = someIds(20, 500);
   for (size_t i = 0; i < replies.size(); ++i) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size(),
+                                             nullptr, nullptr));
     replies[i].struct_size = sizeof(oriel_reply);
     replies[i].session = watched.sessions[i].get();
     replies[i].options = &options;
@@ -250,7 +251,8 @@ TEST(SideBySide, threads_meet) {
   Watched watched(severalOptions(2), 2);
   const std::vector<int32_t> ids = someIds(20, 500);
   for (const SessionPtr& session : watched.sessions) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
   }
   watched.executor->singles = 0;
   onThreads({[&] { EXPECT_EQ(ORIEL_OK, generateOn(watched.sessions[0].get(), kTokens)); },
@@ -263,7 +265,8 @@ TEST(SideBySide, threads_meet) {
 TEST(SideBySide, a_long_prompt_holds_nobody_up) {
   Watched watched(severalOptions(2, 96, 8), 2);
   const std::vector<int32_t> ids = someIds(8, 500);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[0].get(), ids.data(), ids.size(), nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[0].get(), ids.data(), ids.size(),
+                                           nullptr, nullptr));
   std::atomic<bool> reads{true};
   std::atomic<uint32_t> tokens{0};
   const auto count = [](const oriel_token_event*, void* user) -> int {
@@ -277,7 +280,8 @@ TEST(SideBySide, a_long_prompt_holds_nobody_up) {
                }
                const std::vector<int32_t> prompt = someIds(1600, 500);  // 200 batches
                before = tokens.load();
-               EXPECT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[1].get(), prompt.data(), prompt.size(), nullptr, nullptr));
+               EXPECT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[1].get(), prompt.data(),
+                                                        prompt.size(), nullptr, nullptr));
                after = tokens.load();
                reads = false;
              },
@@ -335,7 +339,8 @@ TEST(SideBySide, a_lost_device_is_lost_for_all) {
     ReplyOptions options = greedyOptions(0);
     options.set("ignore_stop", true);
     for (size_t i = 0; i < kSessions; ++i) {
-      ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size(), nullptr, nullptr));
+      ASSERT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[i].get(), ids.data(), ids.size(),
+                                               nullptr, nullptr));
       replies[i].struct_size = sizeof(oriel_reply);
       replies[i].session = watched.sessions[i].get();
       replies[i].options = &options;
@@ -373,8 +378,7 @@ TEST(SideBySide, rows_of_an_evaluation_stay_what_they_are_while_others_go_on) {
   const auto evaluate = [&] {
     std::vector<std::vector<float>> rows;
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(sessions[0]));
-    EXPECT_EQ(ORIEL_OK,
-              oriel_session_append(sessions[0], ids.data(), ids.size(), keepRow, &rows));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(sessions[0], ids.data(), ids.size(), keepRow, &rows));
     return rows;
   };
   const std::vector<std::vector<float>> alone = evaluate();
@@ -411,12 +415,14 @@ TEST(SideBySide, a_callback_may_wait_for_a_thread_that_uses_another_session) {
   Watched watched(severalOptions(2), 2);
   const std::vector<int32_t> ids = someIds(20, 500);
   for (const SessionPtr& session : watched.sessions) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
   }
   Calling calling = {watched.sessions[1].get()};
   EXPECT_EQ(ORIEL_OK, generateOn(watched.sessions[0].get(), 6, Calling::onToken, &calling));
   EXPECT_EQ(6u, calling.calls);
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[0].get(), ids.data(), 5, Calling::onLogits, &calling));
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(watched.sessions[0].get(), ids.data(), 5,
+                                           Calling::onLogits, &calling));
   EXPECT_EQ(11u, calling.calls);
 }
 

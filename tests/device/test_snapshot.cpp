@@ -26,7 +26,7 @@ const char* const kOther = ORIEL_TEST_DATA "/models/llama-mha.gguf";
 using Bytes = std::vector<uint8_t>;
 
 Options snapshotOptions(CapturedLog* log, uint32_t window = 200,
-                              oriel_kv_format format = ORIEL_KV_F16) {
+                        oriel_kv_format format = ORIEL_KV_F16) {
   Options options = makeOptions(log);
   options.memory_bytes = 64u << 20;
   options.window_tokens = window;
@@ -174,8 +174,8 @@ TEST(Snapshot, through_a_file_it_is_the_same) {
   EXPECT_EQ(expected, greedy(loaded, 40));
   EXPECT_EQ("", log.errors());
 
-  EXPECT_EQ(ORIEL_ERROR_IO,
-            oriel_session_restore(loaded.session.get(), (path + ".is-not-there").c_str(), 0, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_restore(loaded.session.get(),
+                                                  (path + ".is-not-there").c_str(), 0, nullptr));
   EXPECT_EQ(ORIEL_ERROR_IO,
             oriel_session_save(loaded.session.get(), (path + "/is-no-folder").c_str(), 0));
   std::remove(path.c_str());
@@ -338,7 +338,8 @@ TEST(Snapshot, of_another_model_is_refused_and_of_another_cache_where_it_must_be
   const auto refuses = [&](const Bytes& bytes, const std::vector<std::string>& words) {
     log.clear();
     EXPECT_EQ(ORIEL_ERROR_FORMAT,
-              oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), ORIEL_RESTORE_EXACT, nullptr));
+              oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(),
+                                     ORIEL_RESTORE_EXACT, nullptr));
     EXPECT_EQ(1u, log.lines.size());
     for (const std::string& word : words) {
       EXPECT_TRUE(log.says(word)) << word << " in: " << log.errors();

@@ -81,7 +81,8 @@ TEST(SnapshotFile, that_is_cut_off_while_it_is_restored_is_refused) {
   int restored = 0;
   int refused = 0;
   for (int i = 0; i < 300; ++i) {
-    const oriel_status status = oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr);
+    const oriel_status status =
+        oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr);
     restored += status == ORIEL_OK ? 1 : 0;
     refused += status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ? 1 : 0;
   }

@@ -47,7 +47,8 @@ Bytes save(const Loaded& loaded) {
 
 oriel_restored restored(const Loaded& loaded, const Bytes& bytes, uint32_t flags = 0) {
   oriel_restored result = ORIEL_INIT(oriel_restored);
-  EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), flags, &result));
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(),
+                                             flags, &result));
   return result;
 }
 
@@ -102,7 +103,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
   EXPECT_EQ(0u, result.rounded) << "the formats are the same";
   EXPECT_EQ(0u, result.tokens_dropped);
-  EXPECT_EQ(inspected(snapshot).tokens_held, result.tokens_held);
+  EXPECT_EQ(inspected(snapshot)["tokens_held"], result.tokens_held);
   EXPECT_EQ(logitsOf(unbroken), logitsOf(wider)) << "of the last token";
   const oriel_stats after = statsOf(wider);
   EXPECT_EQ(before.position, after.position);
@@ -346,8 +347,8 @@ TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
       const oriel_status saved_status = goBackTo(saved.session.get(), 400 - back);
       EXPECT_TRUE(status != ORIEL_OK || saved_status == ORIEL_OK || to.window < 100)
           << "the saved one could not " << back;
-      ASSERT_EQ(ORIEL_OK,
-                oriel_snapshot_restore(saved.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
+      ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(saved.session.get(), snapshot.data(),
+                                                 snapshot.size(), 0, nullptr));
     }
     EXPECT_LE(least, 400u - 5u) << "a little is always possible";
     // What it goes on with from there is no matter of what lay in the slots before.
@@ -543,7 +544,8 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   const Bytes before = save(other);
   for (const uint32_t flags : {0u, ORIEL_RESTORE_EXACT, ORIEL_RESTORE_EXACT | ORIEL_RESTORE_READ}) {
     log_.clear();
-    EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), flags, nullptr));
+    EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(other.session.get(), bytes.data(),
+                                                         bytes.size(), flags, nullptr));
     EXPECT_TRUE(log_.says("another model")) << log_.errors();
     EXPECT_TRUE(log_.says("transcript be read again")) << log_.errors();
     EXPECT_EQ(before, save(other));
@@ -559,8 +561,8 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   ASSERT_EQ(ORIEL_OK, add(bare, "user", "Hello there."));
   const Bytes silent = save(bare);
   log_.clear();
-  EXPECT_EQ(ORIEL_ERROR_FORMAT,
-            oriel_snapshot_restore(other.session.get(), silent.data(), silent.size(), ORIEL_RESTORE_READ, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(other.session.get(), silent.data(),
+                                                       silent.size(), ORIEL_RESTORE_READ, nullptr));
   EXPECT_TRUE(log_.says("no transcript")) << log_.errors();
 }
 
@@ -589,7 +591,8 @@ TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
                                   &needed);
     log_.clear();
     for (const Loaded* one : {&loaded, &other}) {
-      const oriel_status status = oriel_snapshot_restore(one->session.get(), bytes.data(), bytes.size(), ORIEL_RESTORE_READ, nullptr);
+      const oriel_status status = oriel_snapshot_restore(one->session.get(), bytes.data(),
+                                                         bytes.size(), ORIEL_RESTORE_READ, nullptr);
       if (status == ORIEL_OK) {
         (void)append(*one, {1, 2, 3});
         (void)goBackTo(one->session.get(), statsOf(*one).position / 2);

@@ -88,7 +88,8 @@ TEST(StateFormats, a_snapshot_is_exact_in_sessions_of_its_format_alone) {
   const std::vector<int32_t> ids = someIds(40, 200);
   for (const char* format : {"f32", "f16", "int8"}) {
     const Loaded loaded = load(file.path(), stateOptions(format));
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
     size_t bytes = 0;
     (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &bytes);
     std::vector<uint8_t> snapshot(bytes);
@@ -97,7 +98,8 @@ TEST(StateFormats, a_snapshot_is_exact_in_sessions_of_its_format_alone) {
     for (const char* other : {"f32", "f16", "int8"}) {
       const Loaded fresh = load(file.path(), stateOptions(other));
       EXPECT_EQ(other == format ? ORIEL_OK : ORIEL_ERROR_FORMAT,
-                oriel_snapshot_restore(fresh.session.get(), snapshot.data(), bytes, ORIEL_RESTORE_EXACT, nullptr))
+                oriel_snapshot_restore(fresh.session.get(), snapshot.data(), bytes,
+                                       ORIEL_RESTORE_EXACT, nullptr))
           << format << " into " << other;
       if (other == format) {
         EXPECT_EQ(next, greedy(fresh, 20));

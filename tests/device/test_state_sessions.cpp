@@ -151,7 +151,8 @@ TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkp
   }
   const std::vector<uint8_t> snapshot = save(loaded);
   const Loaded other = fresh(0, 60);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(), snapshot.size(),
+                                             0, nullptr));
   EXPECT_EQ(snapshot, save(other));
   for (const Loaded* one : {&loaded, &other}) {
     turn(*one, "Six.");

@@ -47,11 +47,13 @@ TEST(StoppedProcess, a_session_on_the_cpu_goes_on_where_it_was) {
   WatchedModel<StoppingExecutor> model(ORIEL_TEST_DATA "/models/llama-mqa.gguf", options);
   ASSERT_NE(nullptr, model.session()) << log.errors();
   const std::vector<int32_t> ids = someIds(40, 500);
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size(), nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_append(model.session(), ids.data(), ids.size(), nullptr, nullptr));
   const std::vector<float> expected = logitsOf(model.loaded);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(model.session()));
   model.executor->stop_at = 12;  // between two operations of the first chunk
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size(), nullptr, nullptr))
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_append(model.session(), ids.data(), ids.size(), nullptr, nullptr))
       << log.errors();
   EXPECT_EQ(1u, model.executor->stopped);
   EXPECT_EQ(expected, logitsOf(model.loaded));

@@ -156,7 +156,8 @@ void expectGreedyTokensOfTheReference(const std::string& name, size_t least_own)
   for (const nlohmann::json& run : reference["runs"]) {
     const Loaded loaded = load(model, windowOptions(run["sinks"], run["window"], 0));
     ASSERT_TRUE(loaded.session);
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(),
+                                             nullptr, nullptr));
     const std::vector<int32_t> want = run["greedy"];
     const std::vector<double> margins = run["greedy_margin"];
     ASSERT_EQ(600u, want.size());

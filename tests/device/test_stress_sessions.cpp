@@ -39,7 +39,11 @@ class Schedule {
  public:
   Schedule(oriel_model* model, const SessionOptions& options,
            std::array<Slot, kThreads * kSlots>* slots, uint32_t thread)
-      : model_(model), slots_(*slots), own_(thread * kSlots), random_(4711 + thread), options_(options) {}
+      : model_(model),
+        slots_(*slots),
+        own_(thread * kSlots),
+        options_(options),
+        random_(4711 + thread) {}
 
   void run(uint32_t count) {
     for (uint32_t i = 0; i < count && !testing::Test::HasFailure(); ++i) {
@@ -187,8 +191,7 @@ class Schedule {
         return;
       default:
         const uint64_t back = below(6);
-        expect("rewind",
-               goBackTo(session, stats.position > back ? stats.position - back : 0),
+        expect("rewind", goBackTo(session, stats.position > back ? stats.position - back : 0),
                {ORIEL_ERROR_CONTEXT, ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE});
     }
   }
@@ -203,7 +206,8 @@ class Schedule {
       }
       return;
     }
-    expect("restore", oriel_snapshot_restore(session, snapshot_.data(), snapshot_.size(), 0, nullptr),
+    expect("restore",
+           oriel_snapshot_restore(session, snapshot_.data(), snapshot_.size(), 0, nullptr),
            {ORIEL_ERROR_STATE});
   }
   void look(oriel_session* session) {
@@ -217,7 +221,9 @@ class Schedule {
     EXPECT_EQ(sum, sum);
     const std::vector<int32_t> ids = someIds(3, 250);
     expect("evaluate",
-           oriel_session_append(session, ids.data(), ids.size(), [](size_t, const float*, size_t, void*) { return 0; }, nullptr),
+           oriel_session_append(
+               session, ids.data(), ids.size(),
+               [](size_t, const float*, size_t, void*) { return 0; }, nullptr),
            {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE});
   }
   // Conversations that are read again from transcripts may be cancelled, or no longer fit.
@@ -236,7 +242,7 @@ class Schedule {
   oriel_model* const model_;
   std::array<Slot, kThreads * kSlots>& slots_;
   const uint32_t own_;
-  SessionOptions options_ = {};
+  const SessionOptions options_;
   std::mt19937 random_;
   std::vector<uint8_t> snapshot_;
 };

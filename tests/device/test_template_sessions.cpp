@@ -33,8 +33,7 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
     chat_.chat_template = text;
     loaded_.session.reset();
     oriel_session* made = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded_.model.get(), &chat_, &made))
-        << log_.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded_.model.get(), &chat_, &made)) << log_.errors();
     loaded_.session.reset(made);
   }
   oriel_status addJson(const std::string& json) {
@@ -58,11 +57,12 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
   std::vector<int32_t> renderedIds(const std::string& json) {
     size_t sized = 0;
     EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-              oriel_render_tokens(loaded_.model.get(), &chat_, json.data(), json.size(), ORIEL_TEXT_BOS, nullptr, 0, &sized));
+              oriel_render_tokens(loaded_.model.get(), &chat_, json.data(), json.size(),
+                                  ORIEL_TEXT_BOS, nullptr, 0, &sized));
     std::vector<int32_t> ids(sized + 100);
     size_t needed = 0;
-    EXPECT_EQ(ORIEL_OK,
-              oriel_render_tokens(loaded_.model.get(), &chat_, json.data(), json.size(), ORIEL_TEXT_BOS, ids.data(), ids.size(), &needed))
+    EXPECT_EQ(ORIEL_OK, oriel_render_tokens(loaded_.model.get(), &chat_, json.data(), json.size(),
+                                            ORIEL_TEXT_BOS, ids.data(), ids.size(), &needed))
         << log_.errors();
     EXPECT_EQ(needed, sized);
     ids.resize(needed);
@@ -109,8 +109,8 @@ TEST_P(TemplateSessions, a_snapshot_goes_on_behind_a_reply_that_was_cut) {
   };
   const std::vector<int32_t> once = goOn();
   useTemplate(kMarks);
-  ASSERT_EQ(ORIEL_OK,
-            oriel_snapshot_restore(loaded_.session.get(), snapshot.data(), snapshot.size(), 0, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded_.session.get(), snapshot.data(),
+                                             snapshot.size(), 0, nullptr));
   EXPECT_EQ(once, goOn());
 }
 
@@ -162,8 +162,8 @@ TEST_P(TemplateSessions, variables_that_oriel_sets_are_refused) {
   chat_.set("template_variables", R"({"messages": []})");
   char text[200];
   size_t needed = 0;
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
-            oriel_render(loaded_.model.get(), &chat_, messages.data(), messages.size(), 0, text, sizeof(text), &needed));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_render(loaded_.model.get(), &chat_, messages.data(),
+                                               messages.size(), 0, text, sizeof(text), &needed));
   EXPECT_TRUE(log_.says("\"messages\", which Oriel sets: leave it out")) << log_.errors();
   log_.clear();
   loaded_.session.reset();
@@ -188,7 +188,8 @@ TEST(LongTemplates, are_refused_when_they_would_be_run) {
     std::vector<char> text(bytes + 100);
     size_t needed = 0;
     EXPECT_EQ(bytes > kMaxChatTemplateBytes ? ORIEL_ERROR_UNSUPPORTED : ORIEL_OK,
-              oriel_render(loaded.model.get(), &chat, messages.data(), messages.size(), ORIEL_RENDER_PROMPT, text.data(), text.size(), &needed));
+              oriel_render(loaded.model.get(), &chat, messages.data(), messages.size(),
+                           ORIEL_RENDER_PROMPT, text.data(), text.size(), &needed));
     const bool told = std::any_of(log.lines.begin(), log.lines.end(), [](const auto& line) {
       return line.text.find("knows no tools") != std::string::npos;
     });

@@ -150,8 +150,7 @@ TEST_F(TrimOnDevice, going_back_after_a_trim_is_what_it_was_before_it) {
       ASSERT_EQ(ORIEL_OK, resume(loaded)) << log.errors();
     }
     const uint64_t back = statsOf(loaded).position - 5;
-    EXPECT_EQ(goBackTo(other.session.get(), back),
-              goBackTo(loaded.session.get(), back));
+    EXPECT_EQ(goBackTo(other.session.get(), back), goBackTo(loaded.session.get(), back));
     EXPECT_EQ(statsOf(other).position, statsOf(loaded).position);
     const std::vector<int32_t> more = {5, 6, 7};
     ASSERT_EQ(ORIEL_OK, append(loaded, more));
@@ -458,7 +457,8 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
       return {values, values + count};
     }
     void append(int which, const std::vector<int32_t>& ids) const {
-      EXPECT_EQ(ORIEL_OK, oriel_session_append(sessions[which].get(), ids.data(), ids.size(), nullptr, nullptr));
+      EXPECT_EQ(ORIEL_OK, oriel_session_append(sessions[which].get(), ids.data(), ids.size(),
+                                               nullptr, nullptr));
     }
     void create(int which) {
       oriel_session* session = nullptr;

@@ -38,7 +38,8 @@ uint32_t pinnedTokens(const std::string& system) {
   const ModelPtr owner(model);
   const std::string only = messagesJson({{"system", system}});
   size_t count = 0;
-  (void)oriel_render_tokens(model, nullptr, only.data(), only.size(), ORIEL_TEXT_BOS, nullptr, 0, &count);
+  (void)oriel_render_tokens(model, nullptr, only.data(), only.size(), ORIEL_TEXT_BOS, nullptr, 0,
+                            &count);
   return static_cast<uint32_t>(count);
 }
 
@@ -366,7 +367,8 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   std::vector<uint8_t> snapshot(bytes);
   ASSERT_EQ(ORIEL_OK,
             oriel_snapshot_save(loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
+  ASSERT_EQ(ORIEL_OK,
+            oriel_snapshot_restore(loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
   EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 300 - chunk));
 }

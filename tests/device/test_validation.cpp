@@ -41,12 +41,14 @@ TEST(Validation, a_whole_life_loads_prefills_slides_evaluates_resets_and_loads_a
     for (int32_t i = 0; i < 21; ++i) {  // two whole chunks and a part of one
       prompt.push_back(300 + i * 7);
     }
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(),
+                                             nullptr, nullptr));
     const std::vector<int32_t> ids = greedy(loaded, 20);  // past the window
     EXPECT_GT(statsOf(loaded).evicted, 0u);
     EXPECT_EQ(prompt.size(), evaluate(loaded, prompt).size());
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(), nullptr, nullptr));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size(),
+                                             nullptr, nullptr));
     EXPECT_EQ(ids, greedy(loaded, 20));
     if (life == 0) {
       first_life = ids;

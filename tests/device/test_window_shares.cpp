@@ -35,9 +35,7 @@ Loaded loadAs(const Layout& layout) {
   return load(layout.model, options);
 }
 
-uint32_t layersOf(const std::string& model) {
-  return describeFile(model, Options())["n_layers"];
-}
+uint32_t layersOf(const std::string& model) { return describeFile(model, Options())["n_layers"]; }
 
 // Eighths that differ from layer to layer, the last layer sees all.
 Shares mixedShares(uint32_t n_layers) {
@@ -124,8 +122,10 @@ TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes)
   EXPECT_EQ(n_layers - 1, of_part["groups"][1]["layers"]);
   EXPECT_EQ(20u, of_part["groups"][1]["window_tokens"]);
   EXPECT_EQ("session", of_part["groups"][1]["kind"]);
-  EXPECT_EQ(of_part.count("kv_bytes_at"), of_part["groups"][0]["bytes"].get<uint64_t>() + of_part["groups"][1]["bytes"].get<uint64_t>());
-  EXPECT_EQ(of_whole.count("kv_bytes_at") * (n_layers + 1), of_part.count("kv_bytes_at") * 2 * n_layers);
+  EXPECT_EQ(of_part.count("kv_bytes_at"), of_part["groups"][0]["bytes"].get<uint64_t>() +
+                                              of_part["groups"][1]["bytes"].get<uint64_t>());
+  EXPECT_EQ(of_whole.count("kv_bytes_at") * (n_layers + 1),
+            of_part.count("kv_bytes_at") * 2 * n_layers);
   EXPECT_EQ(40u, of_part.window_tokens);
 }
 

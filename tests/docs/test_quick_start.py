@@ -16,7 +16,7 @@ CMAKE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2])
 ANSWER = r"[A-Za-z]{2,}"  # it is sampled
 PAGES = ["quick-start", "lifecycle", "memory", "errors"]
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
-AROUND = """#include <oriel/sessions.h>
+AROUND = """#include <oriel/advanced.h>
 #include <stdio.h>
 #include <string.h>
 static void complain(oriel_log_level level, const char* line, void* user) { (void)level; (void)line; (void)user; }

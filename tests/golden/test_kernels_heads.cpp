@@ -108,7 +108,8 @@ class Layer {
   template <typename Push>
   void add(StepList list, OpKind kind, const Push& push, const std::vector<BufferRef>& bindings) {
     Op& op = rig.add(list, kind, push, bindings);
-    setFormats(&op, k_, v_);
+    op.k_format = k_;
+    op.v_format = v_;
   }
 
   RopeAppendPush appendPush() const {

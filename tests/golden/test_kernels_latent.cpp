@@ -213,7 +213,7 @@ TEST_P(Kernels, latent_append_completes_queries_and_remembers_latents_and_keys) 
       for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
         Op& op =
             rig.add(list, OpKind::kLatentAppend, push, {from_heads, queries, memory, from_vectors});
-        setFormats(&op, format);
+        op.k_format = op.v_format = format;
       }
       load(&rig);
       const uint32_t slots[kChunk] = {2, kSinks, kSinks + kRing - 1, 0};
@@ -349,7 +349,7 @@ TEST_P(Kernels, latent_attention_is_the_softmax_weighted_sum_of_what_each_token_
           c.sinks,       c.sinks,      c.ring,     c.splits,     c.split_slots, scale};
       for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
         Op& op = rig.add(list, OpKind::kLatentAttention, push, {in, out, memory});
-        setFormats(&op, format);
+        op.k_format = op.v_format = format;
         if (c.splits != 1) {
           rig.add(list, OpKind::kAttentionMerge,
                   AttentionMergePush{shape.n_heads, shape.latent, shape.n_heads * shape.latent,

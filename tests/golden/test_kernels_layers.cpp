@@ -127,7 +127,7 @@ struct MeanLayer {
     attend.view = append.view;
     const auto add = [&](OpKind kind, const auto& push, const std::vector<BufferRef>& bindings) {
       Op& op = rig->add(StepList::kChunk, kind, push, bindings);
-      setFormats(&op, format);
+      op.k_format = op.v_format = format;
     };
     add(OpKind::kRopeAppend, append, {qkv, queries, keys, values});
     add(OpKind::kAttention, attend, {queries, out, keys, values});
@@ -222,7 +222,7 @@ TEST_P(Kernels, attention_reads_nothing_behind_the_cache) {
     const BufferRef queries = rig.input(std::vector<float>(kChunk * 2 * kDim, 1.0f));
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       Op& op = rig.add(list, OpKind::kAttention, push, {queries, out, keys, values});
-      setFormats(&op, format);
+      op.k_format = op.v_format = format;
     }
     load(&rig);
     ASSERT_EQ(rig.plan.cache_bytes, values.offset_bytes + 4 * words);
@@ -314,7 +314,8 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
                                              rig.input(v_words)};
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       Op& op = rig.add(list, OpKind::kAttention, push, bindings);
-      setFormats(&op, shape.k, shape.v);
+      op.k_format = shape.k;
+      op.v_format = shape.v;
       if (shape.splits > 1) {
         rig.add(list, OpKind::kAttentionMerge,
                 AttentionMergePush{shape.n_heads, d, width, shape.splits, push.split_slots, 0},
@@ -386,7 +387,7 @@ TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
       push.rotation_stride = rig.rotationStride();
       Op& op = rig.add(StepList::kDecode, OpKind::kRopeAppend, push,
                        {rig.input(qkv), rig.output(2 * d), keys, values});
-      setFormats(&op, format);
+      op.k_format = op.v_format = format;
       load(&rig);
       rig.header().n_tokens = 1;
       rig.view(0).slot = kSinks + kSlot;
@@ -434,7 +435,7 @@ TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_witho
       push.sink_rotation = rig.rotationWord(1);
       Op& op = rig.add(StepList::kDecode, OpKind::kRopeAppend, push,
                        {rig.input(qkv), queries, keys, values});
-      setFormats(&op, format);
+      op.k_format = op.v_format = format;
       load(&rig);
       rig.header().n_tokens = 1;
       rig.view(0).slot = 0;

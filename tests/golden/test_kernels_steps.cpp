@@ -245,7 +245,8 @@ TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
                                              rig.input(v_words)};
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       Op& op = rig.add(list, OpKind::kAttention, push, bindings);
-      setFormats(&op, shape.k, shape.v);
+      op.k_format = shape.k;
+      op.v_format = shape.v;
       if (split) {
         rig.add(list, OpKind::kAttentionMerge,
                 AttentionMergePush{shape.n_heads, d, width, shape.splits, push.split_slots, 0},
@@ -331,12 +332,14 @@ struct SharedLayer {
                         stride, 1.0f, 0, 0},
               {weights, qkv});
       Op* op = &rig.add(list, OpKind::kRopeAppend, append, {qkv, queries, keys, values});
-      setFormats(op, k, v);
+      op->k_format = k;
+      op->v_format = v;
       attend.splits = list == StepList::kDecode ? splits : 1;
       attend.split_slots = (kSinks + longest + attend.splits - 1) / attend.splits;
       op = &rig.add(list, OpKind::kAttention, attend,
                     {queries, attend.splits > 1 ? partials : out, keys, values});
-      setFormats(op, k, v);
+      op->k_format = k;
+      op->v_format = v;
       if (attend.splits > 1) {
         rig.add(list, OpKind::kAttentionMerge,
                 AttentionMergePush{kHeads, d, attend.out_stride, splits, attend.split_slots, 0},
@@ -491,7 +494,7 @@ TEST_P(Kernels, norms_after_rope_multiply_queries_and_keys_before_they_are_round
                                                rig.input(norms)};
       for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
         Op& op = rig.add(list, OpKind::kRopeAppend, push, bindings);
-        setFormats(&op, format);
+        op.k_format = op.v_format = format;
       }
       load(&rig);
       const auto angle = [&](uint32_t t, uint32_t table, uint32_t pair) {

@@ -31,14 +31,15 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
   for (const uint32_t chunk : {0u, 1u, 7u}) {
     Options options = makeOptions();
     options.memory_bytes = 256u << 20;
-    options.chunk_tokens = chunk;
+    options.set("prefill_batch", chunk);
     const Loaded loaded = load(model, options);
     ASSERT_TRUE(loaded.session);
     size_t compared = 0;
     for (const nlohmann::json& prompt : prompts) {
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
       const std::vector<int32_t> ids = prompt["ids"];
-      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(),
+                                               nullptr, nullptr));
       const nlohmann::json& exact = prompt["exact"];
       const double distance =
           relativeL2(logitsOf(loaded), base64As<float>(exact["logits_f32_b64"]));

@@ -93,7 +93,7 @@ TEST_P(LowBit, logits_are_those_of_the_same_numbers_in_f32) {
   const std::vector<int32_t> ids = someIds(24, 300);
   Options options = makeOptions();
   options.memory_bytes = 256u << 20;
-  options.chunk_tokens = 7;
+  options.set("prefill_batch", 7);
   const auto got = evaluate(load(low_bit.path(), options), ids);
   const auto want = evaluate(load(expanded.path(), options), ids);
   ASSERT_EQ(ids.size(), want.size());

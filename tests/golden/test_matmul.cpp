@@ -322,12 +322,13 @@ class MatmulChoiceOf : public MatmulChoice {
       SCOPED_TRACE(name);
       ORIEL_NEED_DATA(model, "models/" + name + ".gguf");
       ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
-      oriel_options options = makeOptions();
+      Options options = makeOptions();
       options.memory_bytes = 256u << 20;
-      options.chunk_tokens = use == MatmulUse::kVector ? 1 : 0;  // 1: every token is one vector
-      options.cache_dir = folder.c_str();
+      options.set("prefill_batch",
+                  use == MatmulUse::kVector ? 1 : 0);  // 1: every token is one vector
+      options.cache_folder = folder.c_str();
       const Loaded with_kind = oriel_internal::test::load(model, options);
-      options.disabled_features = "all";
+      options.set("disable_features", "all");
       const Loaded in_float = oriel_internal::test::load(model, options);
       ASSERT_TRUE(with_kind.session && in_float.session);
       const nlohmann::json prompts = readJson(golden)["prompts"];
@@ -338,7 +339,8 @@ class MatmulChoiceOf : public MatmulChoice {
         std::vector<float> logits[2];
         for (const Loaded* loaded : {&with_kind, &in_float}) {
           ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded->session.get()));
-          ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded->session.get(), ids.data(), ids.size()));
+          ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded->session.get(), ids.data(), ids.size(),
+                                                   nullptr, nullptr));
           logits[loaded == &in_float] = logitsOf(*loaded);
         }
         const std::vector<float> exact = base64As<float>(prompt["exact"]["logits_f32_b64"]);

@@ -52,14 +52,15 @@ TEST_P(States, equal_the_float64_reference) {
   for (const uint32_t chunk : {0u, 1u, 7u}) {
     Options options = makeOptions();
     options.memory_bytes = 256u << 20;
-    options.chunk_tokens = chunk;
+    options.set("prefill_batch", chunk);
     options.set("kv", "f16");
     const Loaded loaded = load(path, options);
     ASSERT_TRUE(loaded.session);
     for (const nlohmann::json& prompt : prompts) {
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
       const std::vector<int32_t> ids = prompt["ids"];
-      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(),
+                                               nullptr, nullptr));
       (void)logitsOf(loaded);
       const nlohmann::json& state = prompt["exact"]["recurrent_state"];
       const uint32_t layer = state["layer"], head = state["head"];

@@ -299,7 +299,7 @@ TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
   options.log = log.log();
   EXPECT_EQ(listVulkanDevices(options, nullptr, 0, &needed).code(), ORIEL_ERROR_BUFFER_TOO_SMALL);
   ASSERT_GT(needed, 0u);
-  std::vector<oriel_device_info> devices(needed);
+  std::vector<DeviceInfo> devices(needed);
   ASSERT_TRUE(listVulkanDevices(options, devices.data(), needed, &needed).ok());
   for (size_t i = 0; i < needed; ++i) {
     std::printf("device %zu: %s | %s | %s | %s | usable %u %s | %llu bytes\n", i + 1,

@@ -9,7 +9,7 @@ import java.util.List;
 /** What goes right. */
 class Chatting extends Checks {
   static void a_reply_is_the_reference_and_arrives_in_pieces() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       List<String> pieces = new ArrayList<>();
       OrielReply reply = session.chat(ABILITY, greedy(0), pieces::add);
       expectEqual(ABILITY_REPLY, reply.text);
@@ -19,12 +19,13 @@ class Chatting extends Checks {
       expect(reply.tokens >= pieces.size(), "fewer tokens than pieces");
       expect(reply.promptTokens > 5 && reply.timeToFirstTokenMs > 0 && reply.tokensPerSecond > 0,
           "no figures");
+      expectEqual(0, reply.promptTokensEvicted);
       expectEqual(SUM_REPLY, session.chat(SUM, greedy(0), null).text);
     }
   }
 
   static void a_listener_stops_a_reply() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       OrielReply reply = session.chat(ABILITY, greedy(0), piece -> false);
       expectEqual(OrielReply.Stop.LISTENER, reply.stop);
       expectEqual(1, reply.tokens);
@@ -34,7 +35,7 @@ class Chatting extends Checks {
 
   static void a_listener_that_stopped_is_not_called_again() {
     // Random weights write parts of characters, of which a rest may be left when a reply ends.
-    try (OrielSession session = Oriel.open(RANDOM, MEMORY, options())) {
+    try (OrielModel model = Oriel.load(RANDOM, options()); OrielSession session = model.session()) {
       for (int pieces = 1; pieces <= 40; ++pieces) {
         session.reset();
         session.append("A");
@@ -46,8 +47,68 @@ class Chatting extends Checks {
     }
   }
 
+  static void tokens_that_the_window_was_too_short_for_are_told() {
+    OrielOptions options = options().set("window", 64);
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
+      OrielReply reply = session.chat("word ".repeat(200), greedy(1), null);
+      expect(reply.promptTokens > 200, reply.promptTokens + " tokens");
+      expect(reply.promptTokensEvicted > 100, reply.promptTokensEvicted + " tokens were evicted");
+      expect(reply.promptTokensEvicted < reply.promptTokens, "all were");
+    }
+  }
+
+  static void sessions_of_one_model_do_not_meet() throws Exception {
+    OrielModel model = Oriel.load(TINY, options().set("sessions", 3));
+    try (OrielSession a = model.session(); OrielSession b = model.session()) {
+      Task[] tasks = {new Task(() -> expectEqual(ABILITY_REPLY, a.chat(ABILITY, greedy(0), null).text)),
+          new Task(() -> expectEqual(SUM_REPLY, b.chat(SUM, greedy(0), null).text))};
+      for (Task task : tasks) {
+        task.join();
+      }
+      try (OrielSession fork = a.fork()) {
+        expectEqual(a.stats().position, fork.stats().position);
+        expectEqual(a.chat(SUM, greedy(0), null).text, fork.chat(SUM, greedy(0), null).text);
+        expectFails(OrielException.Status.STATE, () -> model.session().close());
+      }
+      model.session().close();
+    } finally {
+      model.close();
+    }
+  }
+
+  static void what_a_session_read_may_begin_all() {
+    try (OrielModel model = Oriel.load(TINY, options().set("prefix_tokens", 64))) {
+      try (OrielSession first = model.session()) {
+        first.add("system", "You are a pirate.");
+        model.setPrefix(first);
+      }
+      try (OrielSession session = model.session()) {
+        expect(session.stats().position > 0, "nothing stands before it");
+      }
+      model.setPrefix(null);
+      try (OrielSession session = model.session()) {
+        expectEqual(0L, session.stats().position);
+      }
+    }
+  }
+
+  static void marks_and_turns_are_ways_back() throws Exception {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      session.mark("start");
+      session.chat(SUM, greedy(0), null);
+      long one = session.stats().position;
+      session.chat(ABILITY, greedy(4), null);
+      expectEqual(2, session.stats().turns);
+      session.undoTurns(1);
+      expect(session.stats().position - one < 5, "more stays than the end of the first reply");
+      session.goBackTo("start");
+      expectEqual(0L, session.stats().position);
+      expectFails(OrielException.Status.ARGUMENT, () -> session.goBackTo("elsewhere"));
+    }
+  }
+
   static void reset_begins_anew() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       session.chat("Tell me a story about a robot in the harbour.", greedy(20), null);
       session.reset();
       expectEqual(0L, session.stats().position);
@@ -56,21 +117,20 @@ class Chatting extends Checks {
   }
 
   static void rewinding_allows_another_answer() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       OrielReply first = session.chat(ABILITY, greedy(0), null);
-      session.rewind(0);
+      session.goBackTo(0);
       expectEqual(first.text, session.chat(ABILITY, greedy(0), null).text);
     }
   }
 
   static void a_system_prompt_is_pinned_and_survives_reset() {
     OrielOptions options = options();
-    options.systemPrompt = "You are a pirate who knows everything about the sea and its \u26f5.";
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    options.set("system_prompt", "You are a pirate who knows everything about the sea and its \u26f5.");
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       long pinned = session.stats().position;
       expect(pinned > 10, "the system prompt is not there");
-      expect(session.plan().sinkTokens >= pinned, "the system prompt can be forgotten");
-      expectEqual(session.plan().sinkTokens, Oriel.plan(TINY, MEMORY, options).sinkTokens);
+      expectEqual(model.plan().totalBytes, Oriel.plan(TINY, options).totalBytes);
       session.chat(ABILITY, greedy(8), null);
       session.reset();
       expectEqual(pinned, session.stats().position);
@@ -80,13 +140,16 @@ class Chatting extends Checks {
   static void saved_conversations_go_on_to_the_letter() throws Exception {
     Path file = temporary(".snapshot \uD83D\uDCBE");
     String expected;
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       session.chat("Tell me a story about a robot in the harbour.", greedy(20), null);
       session.save(file.toString());
       expected = session.chat("What is its name?", greedy(20), null).text;
     }
-    try (OrielSession session = open()) {
-      session.restore(file.toString());
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      OrielRestored restored = session.restore(file.toString());
+      expectEqual(OrielRestored.How.EXACTLY, restored.how);
+      expect(restored.tokensHeld > 0 && restored.tokensDropped == 0, "figures");
+      expectEqual("Oriel Tiny", member(Oriel.describeSnapshot(file.toString()), "model"));
       expectEqual(expected, session.chat("What is its name?", greedy(20), null).text);
     }
   }
@@ -94,15 +157,15 @@ class Chatting extends Checks {
   static void a_saved_conversation_goes_on_in_another_window() throws Exception {
     Path file = temporary(".snapshot");
     long position;
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       session.chat("Tell me a story about a robot in the harbour.", greedy(20), null);
       position = session.stats().position;
       session.save(file.toString());
     }
     OrielOptions other = options();
-    other.windowTokens = 100;
-    try (OrielSession session = Oriel.open(TINY, MEMORY, other)) {
-      session.restore(file.toString());
+    other.set("window", 100);
+    try (OrielModel model = Oriel.load(TINY, other); OrielSession session = model.session()) {
+      expectEqual(OrielRestored.How.CARRIED, session.restore(file.toString()).how);
       expectEqual(position, session.stats().position);
       expect(!session.chat("What is its name?", greedy(20), null).text.isEmpty(), "it does not go on");
     }
@@ -110,7 +173,7 @@ class Chatting extends Checks {
 
   static void a_damaged_conversation_is_refused_and_nothing_is_lost() throws Exception {
     Path file = temporary(".snapshot");
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       session.chat(ABILITY, greedy(8), null);
       session.save(file.toString());
       byte[] bytes = Files.readAllBytes(file);
@@ -122,8 +185,9 @@ class Chatting extends Checks {
     }
   }
 
-  static void two_sessions_of_one_file_do_not_meet() throws Exception {
-    try (OrielSession a = open(); OrielSession b = open()) {
+  static void two_models_of_one_file_do_not_meet() throws Exception {
+    try (OrielModel first = load(); OrielModel second = load(); OrielSession a = first.session();
+        OrielSession b = second.session()) {
       Task[] tasks = {
           new Task(() -> expectEqual(ABILITY_REPLY, a.chat(ABILITY, greedy(0), null).text)),
           new Task(() -> expectEqual(SUM_REPLY, b.chat(SUM, greedy(0), null).text))};
@@ -134,7 +198,7 @@ class Chatting extends Checks {
   }
 
   static void calls_of_two_threads_take_turns() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       Body body = () -> {
         for (int i = 0; i < 5; ++i) {
           expect(!session.chat(SUM, greedy(4), null).text.isEmpty(), "an empty reply");
@@ -152,9 +216,9 @@ class Chatting extends Checks {
     try (FileInputStream file = new FileInputStream(copy.toFile())) {
       Files.delete(copy);
       int fd = numberOf(file.getFD());
-      expectEqual("llama", Oriel.inspect(Oriel.pathOf(fd)).architecture);
+      expectEqual("llama", member(Oriel.describeFile(Oriel.pathOf(fd)), "architecture"));
       for (int i = 0; i < 2; ++i) {
-        try (OrielSession session = Oriel.open(fd, MEMORY, options())) {
+        try (OrielModel model = Oriel.load(fd, options()); OrielSession session = model.session()) {
           expectEqual(SUM_REPLY, session.chat(SUM, greedy(0), null).text);
         }
       }
@@ -171,15 +235,15 @@ class Chatting extends Checks {
       last[1] = total;
       return true;
     };
-    Oriel.open(TINY, MEMORY, options).close();
+    Oriel.load(TINY, options).close();
     expect(last[1] > 4000000, "no progress");
     expectEqual(last[1], last[0]);
   }
 
   static void the_plan_is_what_is_allocated() {
-    OrielPlan before = Oriel.plan(TINY, MEMORY, options());
-    try (OrielSession session = open()) {
-      OrielPlan plan = session.plan();
+    OrielPlan before = Oriel.plan(TINY, options());
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      OrielPlan plan = model.plan();
       OrielStats stats = session.stats();
       expect(plan.fits && before.fits, "it fits");
       expectEqual(MEMORY, plan.memoryBytes);
@@ -188,93 +252,87 @@ class Chatting extends Checks {
           + plan.stagingBytes + plan.hostBytes);
       expectEqual(plan.totalBytes - plan.hostBytes, stats.deviceBytes);
       expect(stats.hostBytes <= plan.hostBytes, "more host memory than planned");
-      expect(!session.device().isEmpty(), "no device");
+      expect(!member(model.describe(), "device").isEmpty(), "no device");
+      expectEqual(Long.toString(plan.totalBytes), member(Oriel.describePlan(TINY, options()), "total_bytes"));
     }
-    OrielPlan small = Oriel.plan(TINY, 1 << 20, options());
+    OrielPlan small = Oriel.plan(TINY, options().set("memory", 1 << 20));
     expect(!small.fits && small.minimumBytes > 1 << 20, "1 MiB cannot do");
-    expect(Oriel.plan(TINY, small.minimumBytes, options()).fits, "minimumBytes does not do");
+    expect(Oriel.plan(TINY, options().set("memory", small.minimumBytes)).fits, "minimumBytes does not do");
   }
 
   static void options_reach_their_places() {
     OrielOptions options = options();
-    options.windowTokens = 123;
-    options.sinkTokens = 7;
-    options.chunkTokens = 9;
-    options.keyFormat = OrielOptions.KvFormat.INT8;
-    options.valueFormat = OrielOptions.KvFormat.INT4;
-    OrielPlan plan = Oriel.plan(TINY, MEMORY, options);
+    options.set("window", 123);
+    options.set("sinks", 7);
+    options.set("prefill_batch", 9);
+    options.set("kv", "k8v4");
+    OrielPlan plan = Oriel.plan(TINY, options);
     expectEqual(123, plan.windowTokens);
     expectEqual(7, plan.sinkTokens);
-    expectEqual(9, plan.chunkTokens);
-    expectEqual(OrielOptions.KvFormat.INT8, plan.keyFormat);
-    expectEqual(OrielOptions.KvFormat.INT4, plan.valueFormat);
-    options.sinkTokens = OrielOptions.NO_SINKS;
-    expectEqual(0, Oriel.plan(TINY, MEMORY, options).sinkTokens);
+    expectEqual(9, plan.prefillBatchTokens);
+    expectEqual(OrielPlan.KvFormat.INT8, plan.keyFormat);
+    expectEqual(OrielPlan.KvFormat.INT4, plan.valueFormat);
+    options.set("sinks", 0);
+    expectEqual(0, Oriel.plan(TINY, options).sinkTokens);
     options = options();
-    options.minWindowTokens = 4096;
-    expect(Oriel.plan(TINY, 64 << 20, options).windowTokens >= 4096, "shorter than asked for");
+    options.set("min_window", 4096);
+    options.set("memory", "64MiB");
+    expect(Oriel.plan(TINY, options).windowTokens >= 4096, "shorter than asked for");
   }
 
   static void features_to_do_without_are_known_by_name() throws Exception {
     OrielOptions options = options();
-    options.disabledFeatures = "subgroup,integer_dot";
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    options.set("disable_features", "subgroup,integer_dot");
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
     }
     // Names are looked at where there can be Vulkan devices.
-    options.device = OrielOptions.Device.VULKAN;
-    options.disabledFeatures = "no-such-feature";
+    options.set("device", "vulkan");
+    options.set("disable_features", "no-such-feature");
     OrielException e =
-        expectThrows(OrielException.class, () -> Oriel.open(TINY, MEMORY, options));
+        expectThrows(OrielException.class, () -> Oriel.load(TINY, options));
     expect(e.getMessage().contains("no-such-feature") && e.getMessage().contains("subgroup")
         || e.getMessage().contains("this build has no Vulkan"), e.getMessage());
   }
 
-  static void sampling_reaches_its_places() {
-    try (OrielSession session = open()) {
-      OrielSampling sampling = new OrielSampling();
-      sampling.maxTokens = 12;
-      sampling.temperature = 5;
-      sampling.topK = -1;
-      sampling.topP = 1;
-      sampling.minP = -1;
-      sampling.seed = 1;
-      String wild = again(session, sampling);
-      expectEqual(wild, again(session, sampling));
-      sampling.seed = 2;
-      expect(!wild.equals(again(session, sampling)), "the seed changes nothing");
+  static void reply_options_reach_their_places() {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      OrielReplyOptions options = new OrielReplyOptions().set("max_tokens", 12).set("temperature", 5)
+          .set("top_k", 0).set("top_p", 1).set("min_p", 0).set("seed", 1);
+      String wild = again(session, options);
+      expectEqual(wild, again(session, options));
+      options.set("seed", 2);
+      expect(!wild.equals(again(session, options)), "the seed changes nothing");
       // Each of these alone makes it the most likely token.
-      sampling.topK = 1;
-      expect(ABILITY_REPLY.startsWith(again(session, sampling)), "topK");
-      sampling.topK = -1;
-      sampling.topP = 1e-6f;
-      expect(ABILITY_REPLY.startsWith(again(session, sampling)), "topP");
-      sampling.topP = 1;
-      sampling.minP = 1;
-      expect(ABILITY_REPLY.startsWith(again(session, sampling)), "minP");
-      sampling.minP = -1;
-      sampling.temperature = 1e-6f;
-      expect(ABILITY_REPLY.startsWith(again(session, sampling)), "temperature");
-      sampling.repeatPenalty = 100;
-      expect(!ABILITY_REPLY.startsWith(again(session, sampling)), "repeatPenalty");
+      options.set("top_k", 1);
+      expect(ABILITY_REPLY.startsWith(again(session, options)), "top_k");
+      options.set("top_k", 0).set("top_p", 0.0001);
+      expect(ABILITY_REPLY.startsWith(again(session, options)), "top_p");
+      options.set("top_p", 1).set("min_p", 1);
+      expect(ABILITY_REPLY.startsWith(again(session, options)), "min_p");
+      options.set("min_p", 0).set("temperature", 1e-6);
+      expect(ABILITY_REPLY.startsWith(again(session, options)), "temperature");
+      options.set("repeat_penalty", 100);
+      expect(!ABILITY_REPLY.startsWith(again(session, options)), "repeat_penalty");
     }
   }
 
-  private static String again(OrielSession session, OrielSampling sampling) {
+  private static String again(OrielSession session, OrielReplyOptions sampling) {
     session.reset();
     return session.chat(ABILITY, sampling, null).text;
   }
 
   static void a_file_tells_what_it_is() {
-    OrielFileInfo info = Oriel.inspect(TINY);
-    expectEqual("llama", info.architecture);
-    expectEqual("chatml", info.chatTemplate);
-    expectEqual(Long.valueOf(new java.io.File(TINY).length()), info.fileBytes);
-    expect(info.runs && info.missing.isEmpty() && info.layers > 0 && info.vocabulary > 1000
-        && info.contextTrainTokens > 0 && info.parameters > 3000000, "figures");
-    OrielFileInfo no_weights = Oriel.inspect(SOURCE + "/tests/data/tokenizer/vocab-bpe2048.gguf");
-    expect(!no_weights.runs, "a file without weights runs");
-    expect(no_weights.missing.size() > 0 && no_weights.missing.get(0).contains(": "), "no reason");
+    String info = Oriel.describeFile(TINY);
+    expectEqual("llama", member(info, "architecture"));
+    expectEqual("chatml", member(info, "chat_template"));
+    expectEqual(Long.toString(new java.io.File(TINY).length()), member(info, "file_bytes"));
+    expectEqual("true", member(info, "runs"));
+    expect(Long.parseLong(member(info, "parameters")) > 3000000, info);
+    String no_weights = Oriel.describeFile(SOURCE + "/tests/data/tokenizer/vocab-bpe2048.gguf");
+    expectEqual("false", member(no_weights, "runs"));
+    expect(no_weights.matches(".*\"missing\": *\\[\"[^\"]+: [^\"]+\".*"), no_weights);
+    expect(Oriel.describeDevices(options()).contains("\"cpu\""), "no CPU");
     expect(Oriel.version().matches("[0-9]+\\.[0-9]+\\.[0-9]+"), Oriel.version());
   }
 }

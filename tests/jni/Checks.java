@@ -11,6 +11,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.nio.file.StandardCopyOption;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** What the checks have in common; `main` runs the one that is named. */
 class Checks {
@@ -67,6 +69,13 @@ class Checks {
     throw new AssertionError("nothing was thrown; expected " + type.getName());
   }
 
+  /** The first value of a member of JSON that the library wrote, as text; of a list or an object its beginning. */
+  static String member(String json, String name) {
+    Matcher found = Pattern.compile("\"" + name + "\": *(\"(?:[^\"\\\\]|\\\\.)*\"|[^,}\\]]*)").matcher(json);
+    expect(found.find(), "no " + name + " in " + json);
+    return found.group(1).replaceAll("^\"|\"$", "");
+  }
+
   /** The message must have what happened and what to do. */
   static String expectFails(OrielException.Status status, Body body) throws Exception {
     OrielException e = expectThrows(OrielException.class, body);
@@ -76,21 +85,16 @@ class Checks {
   }
 
   static OrielOptions options() {
-    OrielOptions options = new OrielOptions();
-    options.device = OrielOptions.Device.valueOf(System.getProperty("oriel.device", "CPU"));
-    options.cpuThreads = 2;
-    return options;
+    return new OrielOptions().set("memory", MEMORY).set("threads", 2)
+        .set("device", System.getProperty("oriel.device", "cpu"));
   }
 
-  static OrielSession open() {
-    return Oriel.open(TINY, MEMORY, options());
+  static OrielModel load() {
+    return Oriel.load(TINY, options());
   }
 
-  static OrielSampling greedy(int maxTokens) {
-    OrielSampling sampling = new OrielSampling();
-    sampling.greedy = true;
-    sampling.maxTokens = maxTokens;
-    return sampling;
+  static OrielReplyOptions greedy(int maxTokens) {
+    return new OrielReplyOptions().set("greedy", true).set("max_tokens", maxTokens);
   }
 
   /** A thread whose exception `join` throws. */

@@ -15,11 +15,13 @@ class Closing extends Checks {
   private static final String LONG = "word ".repeat(1500);
 
   /** An embedding that is under way in `task`, and rests; it has to undo what it did. */
-  private static OrielSession restingEmbedding(String model, Task[] task) throws Exception {
+  private static OrielModel restingEmbedding(String path, Task[] task) throws Exception {
     OrielOptions options = options();
-    options.chunkTokens = 1;
-    options.windowTokens = 2000;
-    OrielSession session = Oriel.open(model, 200 << 20, options);
+    options.set("prefill_batch", 1);
+    options.set("window", 2000);
+    options.set("memory", 200 << 20);
+    OrielModel model = Oriel.load(path, options);
+    OrielSession session = model.session();
     CountDownLatch begun = new CountDownLatch(1);
     task[0] = new Task(() -> {
       begun.countDown();
@@ -28,45 +30,48 @@ class Closing extends Checks {
     });
     begun.await();
     sleep(150);
-    session.pause();
+    model.pause();
     expect(task[0].isAlive(), "it was over before it could be paused");
-    return session;
+    return model;
   }
 
   static void a_call_that_rests_and_has_to_undo_something_is_closed() throws Exception {
     Task[] embedding = new Task[1];
-    OrielSession session = restingEmbedding(TINY, embedding);
-    new Task(session::close).join();
+    OrielModel model = restingEmbedding(TINY, embedding);
+    new Task(model::close).join();
     embedding[0].join();
-    expectThrows(IllegalStateException.class, session::resume);
+    expectThrows(IllegalStateException.class, model::resume);
   }
 
   static void what_it_needs_for_that_is_taken_back_or_close_says_why() throws Exception {
     Path copy = copyOf(TINY);
     Task[] embedding = new Task[1];
-    OrielSession session = restingEmbedding(copy.toString(), embedding);
-    session.trim(OrielTrim.WEIGHTS, null);
+    OrielModel model = restingEmbedding(copy.toString(), embedding);
+    model.trim(OrielTrim.WEIGHTS, null);
     Path away = copy.resolveSibling(copy.getFileName() + ".away");
     Files.move(copy, away);
-    new Task(() -> expectFails(IO, session::close)).join();
+    new Task(() -> expectFails(IO, model::close)).join();
     expect(embedding[0].isAlive(), "it ended without its device");
     Files.move(away, copy);
-    new Task(session::close).join();
+    new Task(model::close).join();
     embedding[0].join();
   }
 
   /** A message for which turns come back: `then` is called at its piece `at`, in the listener or beside it. */
   private static void askAgain(int at, boolean inListener, Then then) throws Exception {
     Path folder = Files.createTempDirectory("oriel-closing");
+    OrielModel[] model = new OrielModel[1];
     OrielSession[] session = new OrielSession[1];
     CountDownLatch there = new CountDownLatch(1);
     AtomicInteger pieces = new AtomicInteger(Integer.MIN_VALUE);
     OrielOptions options = options();
-    options.windowTokens = 120;
-    options.chunkTokens = 1;
-    options.recallBytes = 1 << 20;
-    options.cacheDir = folder.toString();
-    options.readingAgain = (done, total) -> {
+    options.set("window", 120);
+    options.set("prefill_batch", 1);
+    options.set("retrieval", 1 << 20);
+    options.set("cache_folder", folder.toString());
+    options.set("memory", 64 << 20);
+    OrielSessionOptions heard = new OrielSessionOptions();
+    heard.progress = (done, total) -> {
       if (pieces.incrementAndGet() == at) {
         there.countDown();
         sleep(30);
@@ -76,7 +81,8 @@ class Closing extends Checks {
       }
       return true;
     };
-    session[0] = Oriel.open(TINY, 64 << 20, options);
+    model[0] = Oriel.load(TINY, options);
+    session[0] = model[0].session(heard);
     for (int i = 0; i < 8; ++i) {
       session[0].chat("My name is Ada and I live in Oslo, number " + i + ".", greedy(10), null);
     }
@@ -95,7 +101,7 @@ class Closing extends Checks {
       then.run(session[0]);
     }
     asking.join();
-    session[0].close();
+    model[0].close();
     Files.delete(folder);
   }
 
@@ -106,7 +112,7 @@ class Closing extends Checks {
   static void a_message_that_rests_while_turns_come_back_is_closed() throws Exception {
     for (int at = 23; at < 28; ++at) { // turns have begun to come back
       askAgain(at, false, session -> {
-        session.pause();
+        session.model().pause();
         session.close();
       });
     }
@@ -116,7 +122,7 @@ class Closing extends Checks {
     for (int at = 23; at < 28; ++at) { // turns have begun to come back
       Task[] pausing = new Task[1];
       askAgain(at, true, session -> {
-        pausing[0] = new Task(session::pause);
+        pausing[0] = new Task(session.model()::pause);
         sleep(30);
         session.close();
       });
@@ -127,30 +133,35 @@ class Closing extends Checks {
   }
 
   static void closing_in_the_listener_of_a_resume_ends_it() throws Exception {
-    OrielSession session = open();
-    session.trim(OrielTrim.WEIGHTS, null);
+    OrielModel model = load();
+    OrielSession session = model.session();
+    model.trim(OrielTrim.WEIGHTS, null);
     AtomicInteger calls = new AtomicInteger();
     new Task(() -> {
-      OrielException e = expectThrows(OrielException.class, () -> session.resume((done, total) -> {
+      OrielException e = expectThrows(OrielException.class, () -> model.resume((done, total) -> {
         calls.incrementAndGet();
         session.close();
+        model.close();
         return true;
       }));
       expectEqual(CANCELLED, e.status());
     }).join();
     expectEqual(1, calls.get());
-    expectThrows(IllegalStateException.class, session::resume);
+    expectThrows(IllegalStateException.class, model::resume);
+    expectThrows(IllegalStateException.class, session::stats);
     session.close();
+    model.close();
   }
 
   static void closing_ends_a_resume() throws Exception {
-    OrielSession session = open();
-    session.trim(OrielTrim.WEIGHTS, null);
+    OrielModel model = load();
+    OrielSession session = model.session();
+    model.trim(OrielTrim.WEIGHTS, null);
     CountDownLatch reading = new CountDownLatch(1);
     CountDownLatch closing = new CountDownLatch(1);
     AtomicInteger calls = new AtomicInteger();
     Task resuming = new Task(() -> {
-      OrielException e = expectThrows(OrielException.class, () -> session.resume((done, total) -> {
+      OrielException e = expectThrows(OrielException.class, () -> model.resume((done, total) -> {
         reading.countDown();
         await(closing);
         sleep(100);
@@ -161,42 +172,17 @@ class Closing extends Checks {
     reading.await();
     Task closer = new Task(() -> {
       closing.countDown();
-      session.close();
+      model.close();
     });
     closer.join();
     resuming.join();
     expect(calls.get() <= 2, calls.get() + " pieces were read");
   }
 
-  static void a_call_that_is_cancelled_before_it_begins_says_so() throws Exception {
-    try (OrielSession session = open()) {
-      AtomicBoolean done = new AtomicBoolean();
-      Task cancelling = new Task(() -> {
-        while (!done.get()) {
-          session.cancel();
-        }
-      });
-      int cancelled = 0;
-      long end = System.nanoTime() + 30_000_000_000L;
-      while (cancelled < 3 && System.nanoTime() < end) {
-        try {
-          session.stats();
-        } catch (OrielException e) {
-          expectEqual(CANCELLED, e.status());
-          expectEqual("cancelled", e.getMessage());
-          ++cancelled;
-        }
-      }
-      done.set(true);
-      cancelling.join();
-      expect(cancelled > 0, "never at the right moment");
-    }
-  }
-
   static void a_call_that_a_close_meets_is_cancelled_or_refused() throws Exception {
     for (int i = 0; i < 100; ++i) {
-      OrielSession session =
-          Oriel.open(SOURCE + "/tests/data/models/llama-q2_k.gguf", MEMORY, options());
+      OrielModel model = Oriel.load(SOURCE + "/tests/data/models/llama-q2_k.gguf", options());
+      OrielSession session = model.session();
       CountDownLatch asking = new CountDownLatch(1);
       Task task = new Task(() -> {
         try {
@@ -211,8 +197,9 @@ class Closing extends Checks {
         }
       });
       asking.await();
-      session.close();
+      (i % 2 == 0 ? session : (AutoCloseable) model).close();
       task.join();
+      model.close();
     }
   }
 
@@ -220,15 +207,16 @@ class Closing extends Checks {
     OrielSession[] session = new OrielSession[1];
     AtomicBoolean pauses = new AtomicBoolean();
     Task[] pausing = new Task[1];
-    OrielOptions options = options();
-    options.readingAgain = (done, total) -> {
+    OrielSessionOptions heard = new OrielSessionOptions();
+    OrielModel model = load();
+    heard.progress = (done, total) -> {
       if (done == total && pauses.getAndSet(false)) {
-        pausing[0] = new Task(session[0]::pause);
+        pausing[0] = new Task(model::pause);
         sleep(200); // so that it comes before the reply
       }
       return true;
     };
-    session[0] = Oriel.open(TINY, MEMORY, options);
+    session[0] = model.session(heard);
     try {
       session[0].chat(SUM, greedy(0), null);
       long position = session[0].stats().position;
@@ -236,34 +224,86 @@ class Closing extends Checks {
       expectFails(STATE, () -> session[0].chat(ABILITY, greedy(0), null));
       pausing[0].join();
       expectFails(STATE, () -> session[0].chat(ABILITY, greedy(0), null));
-      session[0].resume();
+      model.resume();
       expectEqual(position, session[0].stats().position);
       session[0].reset();
       expectEqual(ABILITY_REPLY, session[0].chat(ABILITY, greedy(0), null).text);
     } finally {
-      session[0].close();
+      model.close();
     }
   }
 
-  static void a_system_prompt_that_a_reset_could_not_read_comes_later() throws Exception {
-    AtomicInteger stops = new AtomicInteger();
-    OrielOptions options = options();
-    options.systemPrompt = "You are a pirate.";
-    options.chunkTokens = 1;
-    options.readingAgain = (done, total) -> stops.decrementAndGet() < 0;
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
-      long whole = session.stats().position;
-      String reply = session.chat(ABILITY, greedy(0), null).text;
-      stops.set(2);
-      expectEqual(CANCELLED, expectThrows(OrielException.class, session::reset).status());
-      expectEqual(CANCELLED, expectThrows(OrielException.class, session::stats).status());
-      expectEqual(0, stops.get());
-      expectEqual(1, session.tokenize("a").length); // which needs no conversation
-      session.pause();
-      expectFails(STATE, session::stats);
-      session.resume();
-      expectEqual(whole, session.stats().position);
-      expectEqual(reply, session.chat(ABILITY, greedy(0), null).text);
+  static void a_model_closes_its_sessions() throws Exception {
+    OrielModel model = Oriel.load(TINY, options().set("sessions", 3));
+    OrielSession[] sessions = {model.session(), model.session(), model.session()};
+    CountDownLatch speaking = new CountDownLatch(2);
+    Task[] replying = new Task[2];
+    for (int i = 0; i < 2; ++i) {
+      OrielSession session = sessions[i];
+      boolean[] spoke = new boolean[1];
+      replying[i] = new Task(() -> expectEqual(OrielReply.Stop.CANCELLED,
+          session.chat(ABILITY, greedy(0).set("ignore_stop", true), piece -> {
+            if (!spoke[0]) {
+              spoke[0] = true;
+              speaking.countDown();
+            }
+            return true;
+          }).stop));
+    }
+    speaking.await();
+    model.close();
+    for (Task task : replying) {
+      task.join();
+    }
+    for (OrielSession session : sessions) {
+      expectThrows(IllegalStateException.class, session::stats);
+      session.close();
+    }
+    expectThrows(IllegalStateException.class, model::plan);
+    expectThrows(IllegalStateException.class, model::session);
+  }
+
+  static void closing_one_session_leaves_the_others_paused() throws Exception {
+    try (OrielModel model = Oriel.load(TINY, options().set("sessions", 2))) {
+      OrielSession[] sessions = {model.session(), model.session()};
+      CountDownLatch speaking = new CountDownLatch(2);
+      OrielReply[] replies = new OrielReply[2];
+      Task[] tasks = new Task[2];
+      for (int i = 0; i < 2; ++i) {
+        int at = i;
+        boolean[] spoke = new boolean[1];
+        tasks[i] = new Task(() -> replies[at] =
+            sessions[at].chat(ABILITY, greedy(200).set("ignore_stop", true), piece -> {
+              if (!spoke[0]) {
+                spoke[0] = true;
+                speaking.countDown();
+              }
+              return true;
+            }));
+      }
+      speaking.await();
+      model.pause();
+      new Task(sessions[0]::close).join();
+      tasks[0].join();
+      expectEqual(OrielReply.Stop.CANCELLED, replies[0].stop);
+      expect(tasks[1].isAlive(), "the other reply went on");
+      expect(model.describe().contains("\"paused\": true"), "the pause ended");
+      model.resume();
+      tasks[1].join();
+      expectEqual(OrielReply.Stop.LENGTH, replies[1].stop);
+    }
+  }
+
+  static void a_listener_may_close_another_session() throws Exception {
+    try (OrielModel model = Oriel.load(TINY, options().set("sessions", 2)); OrielSession session = model.session()) {
+      OrielSession other = model.session();
+      OrielReply reply = session.chat(SUM, greedy(0), piece -> {
+        other.close();
+        return true;
+      });
+      expectEqual(SUM_REPLY, reply.text);
+      expectThrows(IllegalStateException.class, other::stats);
+      model.session().close(); // its place is free
     }
   }
 

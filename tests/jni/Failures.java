@@ -12,7 +12,6 @@ import java.io.FileOutputStream;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -20,12 +19,12 @@ import java.util.concurrent.atomic.AtomicBoolean;
 class Failures extends Checks {
   static void a_missing_file_is_named() throws Exception {
     String path = "/no/such/\uD83D\uDCBE \u00fc.gguf";
-    for (Body body : new Body[] {() -> Oriel.open(path, MEMORY, options()),
-        () -> Oriel.plan(path, MEMORY, options()), () -> Oriel.inspect(path)}) {
+    for (Body body : new Body[] {() -> Oriel.load(path, options()),
+        () -> Oriel.plan(path, options()), () -> Oriel.describeFile(path), () -> Oriel.describePlan(path, options())}) {
       String message = expectFails(IO, body);
       expect(message.contains(path), message);
     }
-    expectFails(IO, () -> Oriel.open(987654, MEMORY, options()));
+    expectFails(IO, () -> Oriel.load(987654, options()));
   }
 
   static void a_truncated_model_is_refused() throws Exception {
@@ -33,60 +32,58 @@ class Failures extends Checks {
     try (FileChannel file = new FileOutputStream(copy.toFile(), true).getChannel()) {
       file.truncate(file.size() - 1000);
     }
-    expectFails(FORMAT, () -> Oriel.open(copy.toString(), MEMORY, options()));
+    expectFails(FORMAT, () -> Oriel.load(copy.toString(), options()));
     try (FileChannel file = new FileOutputStream(copy.toFile(), true).getChannel()) {
       file.truncate(100);
     }
-    expectFails(FORMAT, () -> Oriel.open(copy.toString(), MEMORY, options()));
-    expectFails(FORMAT, () -> Oriel.inspect(copy.toString()));
+    expectFails(FORMAT, () -> Oriel.load(copy.toString(), options()));
+    expectFails(FORMAT, () -> Oriel.describeFile(copy.toString()));
   }
 
   static void too_little_memory_says_how_much_would_do() throws Exception {
-    String message = expectFails(MEMORY_BUDGET, () -> Oriel.open(TINY, 1 << 20, options()));
+    String message = expectFails(MEMORY_BUDGET, () -> Oriel.load(TINY, options().set("memory", 1 << 20)));
     expect(message.matches(".*[0-9].*"), message);
   }
 
   static void wrong_arguments_are_told() throws Exception {
-    expectThrows(IllegalArgumentException.class, () -> Oriel.open(TINY, -1, options()));
+    expectFails(ARGUMENT, () -> Oriel.load(TINY, options().set("memory", -1)));
     OrielOptions options = options();
-    options.windowTokens = -5;
-    expectThrows(IllegalArgumentException.class, () -> Oriel.open(TINY, MEMORY, options));
-    options.windowTokens = 1 << 30;
-    expectFails(ARGUMENT, () -> Oriel.open(TINY, MEMORY, options));
-    options.windowTokens = 0;
-    options.chatTemplate = "no-such-format";
-    expectFails(ARGUMENT, () -> Oriel.open(TINY, MEMORY, options));
-    expectThrows(NullPointerException.class, () -> Oriel.open(null, MEMORY, options()));
-    expectThrows(IllegalArgumentException.class, () -> Oriel.open("a\0b", MEMORY, options()));
-    try (OrielSession session = open()) {
+    options.set("window", -5);
+    expectFails(ARGUMENT, () -> Oriel.load(TINY, options));
+    options.set("window", 1 << 30);
+    expectFails(ARGUMENT, () -> Oriel.load(TINY, options));
+    expectThrows(NullPointerException.class, () -> Oriel.load(null, options()));
+    expectThrows(IllegalArgumentException.class, () -> Oriel.load("a\0b", options()));
+    try (OrielModel model = load()) {
+      expectFails(ARGUMENT, () -> model.session(new OrielSessionOptions().set("template", "no-such-format")));
+      OrielSession session = model.session();
       expectThrows(NullPointerException.class, () -> session.chat(null));
       expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
-      expectFails(ARGUMENT, () -> session.detokenize(new int[] {-1}));
-      expectThrows(IllegalArgumentException.class, () -> session.rewind(-1));
-      OrielSampling sampling = new OrielSampling();
-      sampling.temperature = -1;
+      expectFails(ARGUMENT, () -> model.detokenize(new int[] {-1}));
+      expectThrows(IllegalArgumentException.class, () -> session.goBackTo(-1));
+      OrielReplyOptions sampling = new OrielReplyOptions();
+      sampling.set("temperature", -1);
       expectFails(ARGUMENT, () -> session.chat("Hi", sampling, null));
     }
   }
 
   static void null_is_refused_by_name() throws Exception {
-    expectNull("path", () -> Oriel.open(null, MEMORY, options()));
-    expectNull("path", () -> Oriel.plan(null, MEMORY, options()));
-    expectNull("path", () -> Oriel.inspect(null));
-    expectNull("options", () -> Oriel.open(TINY, MEMORY, null));
-    expectNull("options", () -> Oriel.plan(TINY, MEMORY, null));
-    OrielOptions options = options();
-    options.device = null;
-    expectNull("device", () -> Oriel.open(TINY, MEMORY, options));
-    try (OrielSession session = open()) {
+    expectNull("path", () -> Oriel.load(null, options()));
+    expectNull("path", () -> Oriel.plan(null, options()));
+    expectNull("path", () -> Oriel.describeFile(null));
+    expectNull("options", () -> Oriel.load(TINY, null));
+    expectNull("options", () -> Oriel.plan(TINY, null));
+    expectNull("device", () -> options().set("device", null));
+    expectNull("name", () -> options().set(null, "x"));
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       expectNull("text", () -> session.chat(null));
       expectNull("role", () -> session.add(null, "text"));
       expectNull("text", () -> session.add("user", null));
       expectNull("text", () -> session.append(null));
       expectNull("path", () -> session.save(null));
       expectNull("path", () -> session.restore(null));
-      expectNull("text", () -> session.tokenize(null));
-      expectNull("ids", () -> session.detokenize(null));
+      expectNull("text", () -> model.tokenize(null));
+      expectNull("ids", () -> model.detokenize(null));
       expectEqual(0L, session.stats().position);
       expect(!session.chat("Hi", null, null).text.isEmpty(), "the session is of no use any more");
     }
@@ -97,14 +94,14 @@ class Failures extends Checks {
   }
 
   static void a_message_with_wrong_sampling_is_not_said() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       session.chat(SUM, greedy(0), null);
       long position = session.stats().position;
-      OrielSampling hot = new OrielSampling();
-      hot.temperature = -1;
+      OrielReplyOptions hot = new OrielReplyOptions();
+      hot.set("temperature", -1);
       expectFails(ARGUMENT, () -> session.chat(ABILITY, hot, null));
       expectEqual(position, session.stats().position);
-      expectThrows(IllegalArgumentException.class, () -> session.chat(ABILITY, greedy(-1), null));
+      expectFails(ARGUMENT, () -> session.chat(ABILITY, greedy(-1), null));
       expectEqual(position, session.stats().position);
       session.reset();
       expectFails(ARGUMENT, () -> session.chat(ABILITY, hot, null));
@@ -117,15 +114,14 @@ class Failures extends Checks {
     OrielOptions options = options();
     options.log = (level, line) -> lines.add(level + " " + line);
     String message =
-        expectFails(MEMORY_BUDGET, () -> Oriel.open(TINY, 1 << 20, options));
+        expectFails(MEMORY_BUDGET, () -> Oriel.load(TINY, options.set("memory", 1 << 20)));
     expectEqual(List.of("ERROR " + message), lines);
     lines.clear();
-    message = expectFails(IO, () -> Oriel.plan("/no/such.gguf", MEMORY, options));
+    message = expectFails(IO, () -> Oriel.plan("/no/such.gguf", options));
     expectEqual(List.of("ERROR " + message), lines);
     lines.clear();
-    options.systemPrompt = "Be brief.";
-    options.chatTemplate = "{{ messages[0].content }}";
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    options.set("memory", MEMORY).set("system_prompt", "Be brief.");
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       expectEqual(List.of(), lines);
       // The listener is the session's for as long as it is open, whatever becomes of the options.
       options.log = null;
@@ -136,12 +132,12 @@ class Failures extends Checks {
   }
 
   static void calls_that_fail_at_once_have_their_own_lines() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       AtomicBoolean done = new AtomicBoolean();
       Task trimming = new Task(() -> {
         while (!done.get()) {
           String message =
-              expectFails(IO, () -> session.trim(OrielTrim.CACHE, "/is/not/there"));
+              expectFails(IO, () -> model.trim(OrielTrim.CACHE, "/is/not/there"));
           expect(message.contains("/is/not/there"), message);
         }
       });
@@ -161,12 +157,12 @@ class Failures extends Checks {
     OrielOptions options = options();
     options.log = (level, line) -> {
       try {
-        expectFails(IO, () -> Oriel.inspect("/no/such.gguf"));
+        expectFails(IO, () -> Oriel.describeFile("/no/such.gguf"));
       } catch (Exception e) {
         throw new AssertionError(e);
       }
     };
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       String message = expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
       expect(message.contains("a role is"), message);
     }
@@ -179,9 +175,10 @@ class Failures extends Checks {
       ++calls[0];
       throw new IllegalStateException("mine");
     };
-    expectFails(MEMORY_BUDGET, () -> Oriel.open(TINY, 1 << 20, options));
+    expectFails(MEMORY_BUDGET, () -> Oriel.load(TINY, options.set("memory", 1 << 20)));
     expectEqual(1, calls[0]);
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    options.set("memory", MEMORY);
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
       expectEqual(2, calls[0]);
       expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
@@ -190,19 +187,14 @@ class Failures extends Checks {
 
   static void a_full_heap_is_an_error() {
     // -Xcheck:jni warns of calls that are made while an exception waits; the test fails by that line.
-    expect(Oriel.inspect(TINY).runs, "it does not run"); // and all classes are loaded
-    byte[] path = Utf8.path(TINY, "path");
-    byte[][] texts = new byte[OrielFileInfo.TEXTS][];
-    long[] numbers = new long[OrielFileInfo.NUMBERS];
-    byte[][] error = new byte[1][];
-    byte[][] paths = {path, Utf8.path("/no/such.gguf", "path")};
+    Oriel.describeFile(TINY); // and all classes are loaded
+    byte[] none = new byte[0];
+    byte[][] paths = {Utf8.path(TINY, "path"), Utf8.path("/no/such.gguf", "path")};
     boolean[] full = new boolean[2];
     Object[] filled = null;
     for (int i = 0; i < 2; ++i) {
       // The collector may still find something after the heap was full: then that is filled, too.
       for (int attempt = 0; attempt < 50 && !full[i]; ++attempt) {
-        Arrays.fill(texts, null);
-        Arrays.fill(error, null);
         int size = 1 << 20;
         while (size > 0) {
           try {
@@ -212,7 +204,9 @@ class Failures extends Checks {
           }
         }
         try {
-          Native.inspect(paths[i], numbers, texts, error);
+          Native.describe(Native.FILE, paths[i], none, null);
+        } catch (OrielException e) {
+          // the collector has found something
         } catch (OutOfMemoryError e) {
           full[i] = true;
         }
@@ -221,11 +215,11 @@ class Failures extends Checks {
     boolean was_filled = filled != null;
     filled = null;
     expect(was_filled && full[0] && full[1], "the heap was not full");
-    expect(Oriel.inspect(TINY).runs, "it does not run any more");
+    expectEqual("true", member(Oriel.describeFile(TINY), "runs"));
   }
 
   static void generating_from_nothing_is_refused() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       expectFails(STATE, () -> session.generate(greedy(1), null));
       session.append("Once");
       expectEqual(1, session.generate(greedy(1), null).tokens);
@@ -234,31 +228,35 @@ class Failures extends Checks {
 
   static void a_system_prompt_longer_than_the_window_is_refused() throws Exception {
     OrielOptions options = options();
-    options.systemPrompt = "word ".repeat(100);
-    options.windowTokens = 32;
-    expectFails(CONTEXT, () -> Oriel.open(TINY, MEMORY, options));
+    options.set("system_prompt", "word ".repeat(100));
+    options.set("window", 32);
+    expectFails(CONTEXT, () -> Oriel.load(TINY, options));
   }
 
   static void loading_can_be_stopped() throws Exception {
     OrielOptions options = options();
     options.progress = (done, total) -> false;
     OrielException e =
-        expectThrows(OrielException.class, () -> Oriel.open(TINY, MEMORY, options));
+        expectThrows(OrielException.class, () -> Oriel.load(TINY, options));
     expectEqual(CANCELLED, e.status());
     RuntimeException mine = new RuntimeException("mine");
     options.progress = (done, total) -> {
       throw mine;
     };
-    expect(mine == expectThrows(RuntimeException.class, () -> Oriel.open(TINY, MEMORY, options)),
+    expect(mine == expectThrows(RuntimeException.class, () -> Oriel.load(TINY, options)),
         "another exception");
   }
 
   static void a_closed_session_says_so() throws Exception {
-    OrielSession session = open();
+    OrielModel model = load();
+    OrielSession session = model.session();
     session.close();
     String message =
         expectThrows(IllegalStateException.class, () -> session.chat("Hi")).getMessage();
     expect(message.contains("closed"), message);
-    expectEqual(MEMORY, session.plan().memoryBytes); // what was read at the start stays
+    expectEqual(MEMORY, model.plan().memoryBytes); // that of the model stays open
+    model.close();
+    message = expectThrows(IllegalStateException.class, model::plan).getMessage();
+    expect(message.contains("closed"), message);
   }
 }

@@ -9,7 +9,7 @@ import dev.oriel.Checks.TINY
 import dev.oriel.Checks.expect
 import dev.oriel.Checks.expectEqual
 import dev.oriel.Checks.greedy
-import dev.oriel.Checks.open
+import dev.oriel.Checks.load
 import dev.oriel.Checks.options
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.CoroutineScope
@@ -28,9 +28,12 @@ object Flows {
 
     @JvmStatic
     fun a_flow_is_the_reply_in_pieces() = within {
-        openOriel(TINY, MEMORY, options()).use { session ->
-            val pieces = session.chatFlow(ABILITY, greedy(0)).toList()
+        loadOriel(TINY, options()).use { model ->
+            val session = model.session()
+            var evicted = -1
+            val pieces = session.chatFlow(ABILITY, greedy(0)) { evicted = it.promptTokensEvicted }.toList()
             expectEqual(ABILITY_REPLY, pieces.joinToString(""))
+            expectEqual(0, evicted)
             expect(pieces.size > 10, "only ${pieces.size} pieces")
             expectEqual(SUM_REPLY, session.chatFlow(SUM, greedy(0)).toList().joinToString(""))
         }
@@ -38,7 +41,8 @@ object Flows {
 
     @JvmStatic
     fun a_flow_can_be_collected_again() = within {
-        open().use { session ->
+        load().use { model ->
+            val session = model.session()
             val flow = session.chatFlow(SUM, greedy(0))
             expectEqual(SUM_REPLY, flow.toList().joinToString(""))
             session.reset()
@@ -74,7 +78,8 @@ object Flows {
     /** Else the listener, which waits for it, would wait for ever. */
     @JvmStatic
     fun a_flow_that_waits_for_its_turn_gives_up_when_cancelled() = within {
-        open().use { session ->
+        load().use { model ->
+            val session = model.session()
             var heard = false
             session.chat(ABILITY, greedy(1)) { _ ->
                 heard = true
@@ -96,11 +101,12 @@ object Flows {
 
     @JvmStatic
     fun failures_are_thrown_where_it_is_collected() = within {
-        val session = open()
-        session.close()
+        val model = load()
+        val session = model.session()
+        model.close()
         val closed = expectThrown<IllegalStateException> { session.chatFlow(SUM).toList() }
         expect(closed.message!!.contains("closed"), closed.message!!)
-        val failure = expectThrown<OrielException> { openOriel("/no/such.gguf", MEMORY) }
+        val failure = expectThrown<OrielException> { loadOriel("/no/such.gguf") }
         expect(failure.message!!.contains("/no/such.gguf"), failure.message!!)
     }
 
@@ -115,24 +121,25 @@ object Flows {
 
     @JvmStatic
     fun opening_that_is_cancelled_leaves_nothing_open() = within {
-        open().close()
+        load().close()
         val before = Checks.residentBytes()
         repeat(30) {
             val begun = CompletableDeferred<Unit>()
             val job = launch(Dispatchers.Default) {
                 begun.complete(Unit)
-                openOriel(TINY, MEMORY, options()).close()
+                loadOriel(TINY, options()).close()
             }
             begun.await()
             job.cancelAndJoin()
         }
         val more = Checks.residentBytes() - before
-        expect(more < 6 * MEMORY, "$more bytes more after 30 sessions")
+        expect(more < 6 * MEMORY, "$more bytes more after 30 models")
     }
 
     /** A reply runs ahead of who collects it, so on a busy machine it may be over in time: it has many tries. */
     private fun endsEarly(stop: suspend CoroutineScope.(OrielSession) -> Unit) = within {
-        open().use { session ->
+        load().use { model ->
+            val session = model.session()
             session.chat(STORY, greedy(0), null)
             val whole = session.stats().position
             val early = (1..50).any {

@@ -4,10 +4,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 
 /** Everything by which a reply is shaped or looked into, and texts as vectors. */
 class Knobs extends Checks {
@@ -18,7 +15,7 @@ class Knobs extends Checks {
     Path other = folder.resolve("other.verdict");
     Files.write(kept, new byte[] {1});
     Files.write(other, new byte[] {1});
-    Oriel.forgetDevices(folder.toString());
+    Oriel.forgetDevices(new OrielOptions().set("cache_folder", folder.toString()));
     boolean hasVulkan = System.getProperty("oriel.vulkan", "1").equals("1");
     expectEqual(!hasVulkan, Files.exists(kept));
     expect(Files.exists(other), "a file of somebody else's is gone");
@@ -29,10 +26,10 @@ class Knobs extends Checks {
   }
 
   static void a_stop_text_ends_the_reply_and_is_not_shown() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       String text = ABILITY_REPLY.substring(5, 12);
-      OrielSampling sampling = greedy(0);
-      sampling.stop = Arrays.asList("never written \u26f5", text);
+      OrielReplyOptions sampling = greedy(0);
+      sampling.add("stop", "never written \u26f5").add("stop", text);
       List<String> pieces = new ArrayList<>();
       OrielReply reply = session.chat(ABILITY, sampling, pieces::add);
       expectEqual(OrielReply.Stop.TEXT, reply.stop);
@@ -42,67 +39,63 @@ class Knobs extends Checks {
   }
 
   static void wrong_stop_texts_are_refused_and_the_message_is_not_said() throws Exception {
-    try (OrielSession session = open()) {
-      OrielSampling sampling = greedy(4);
-      sampling.stop = Collections.singletonList("");
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      OrielReplyOptions sampling = greedy(4);
+      sampling.set("stop", "");
       expectFails(OrielException.Status.ARGUMENT, () -> session.chat(ABILITY, sampling, null));
-      sampling.stop = Collections.nCopies(17, "x");
+      sampling.unset("stop");
+      for (int i = 0; i < 17; ++i) {
+        sampling.add("stop", "x");
+      }
       expectFails(OrielException.Status.ARGUMENT, () -> session.chat(ABILITY, sampling, null));
-      sampling.stop = Collections.singletonList("a\0b");
+      sampling.set("stop", "a\0b");
       expectThrows(
           IllegalArgumentException.class, () -> session.chat(ABILITY, sampling, null));
-      sampling.stop = Collections.nCopies(16, "\u26f5");
+      sampling.set("stop", "\u26f5");
       expectEqual(0L, session.stats().position);
       session.chat(ABILITY, sampling, null);
     }
   }
 
   static void a_bias_forbids_and_forces_tokens() throws Exception {
-    try (OrielSession session = open()) {
-      int first = session.tokenize(ABILITY_REPLY)[0];
-      Map<Integer, Float> bias = new HashMap<>();
-      OrielSampling sampling = greedy(8);
-      sampling.logitBias = bias;
-      bias.put(first, Float.NEGATIVE_INFINITY);
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      int first = model.tokenize(ABILITY_REPLY)[0];
+      OrielReplyOptions sampling = greedy(8);
+      sampling.set("logit_bias", first + ":-inf");
       expect(!ABILITY_REPLY.startsWith(again(session, sampling).text), "the bias changes nothing");
-      bias.clear();
-      bias.put(first, 1000f);
-      bias.put(first + 1, -1000f);
-      String forced = session.detokenize(new int[] {first, first, first});
+      sampling.set("logit_bias", first + ":1000").add("logit_bias", (first + 1) + ":-1000");
+      String forced = model.detokenize(new int[] {first, first, first});
       expect(again(session, sampling).text.startsWith(forced.substring(0, 2)), "not forced");
-      bias.put(-7, 1f);
+      sampling.add("logit_bias", "-7:1");
       expectFails(OrielException.Status.ARGUMENT, () -> again(session, sampling));
-      bias.clear();
-      bias.put(first, null);
-      expectThrows(NullPointerException.class, () -> again(session, sampling));
     }
   }
 
   static void penalties_and_their_window_reach_their_places() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       String plain = again(session, greedy(40)).text;
-      OrielSampling presence = greedy(40);
-      presence.presencePenalty = 10;
+      OrielReplyOptions presence = greedy(40);
+      presence.set("presence_penalty", 10);
       expect(!plain.equals(again(session, presence).text), "presencePenalty");
-      OrielSampling frequency = greedy(40);
-      frequency.frequencyPenalty = 10;
+      OrielReplyOptions frequency = greedy(40);
+      frequency.set("frequency_penalty", 10);
       expect(!plain.equals(again(session, frequency).text), "frequencyPenalty");
-      presence.presencePenalty = 11;
+      presence.set("presence_penalty", 11);
       expectFails(OrielException.Status.ARGUMENT, () -> again(session, presence));
-      OrielSampling window = greedy(4);
-      window.repeatWindow = 257;
+      OrielReplyOptions window = greedy(4);
+      window.set("repeat_window", 257);
       expectFails(OrielException.Status.ARGUMENT, () -> again(session, window));
     }
   }
 
   static void min_tokens_and_ignore_stop_go_on_past_the_end() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       int tokens = again(session, greedy(0)).tokens;
-      OrielSampling longer = greedy(tokens + 20);
-      longer.minTokens = tokens + 5;
+      OrielReplyOptions longer = greedy(tokens + 20);
+      longer.set("min_tokens", tokens + 5);
       expect(again(session, longer).tokens >= tokens + 5, "minTokens");
-      OrielSampling endless = greedy(tokens + 20);
-      endless.ignoreStop = true;
+      OrielReplyOptions endless = greedy(tokens + 20);
+      endless.set("ignore_stop", true);
       OrielReply reply = again(session, endless);
       expectEqual(tokens + 20, reply.tokens);
       expectEqual(OrielReply.Stop.LENGTH, reply.stop);
@@ -110,13 +103,13 @@ class Knobs extends Checks {
   }
 
   static void log_probabilities_come_with_the_tokens() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       expectEqual(0, again(session, greedy(12)).logprobs.size());
       session.reset();
       OrielReply heard = session.chat(ABILITY, greedy(12), new OrielListener() {});
       expectEqual(0, heard.logprobs.size());
-      OrielSampling sampling = greedy(12);
-      sampling.topLogprobs = 3;
+      OrielReplyOptions sampling = greedy(12);
+      sampling.set("top_logprobs", 3);
       OrielReply reply = again(session, sampling);
       expectEqual(12, reply.tokens);
       expectEqual(12, reply.logprobs.size());
@@ -134,7 +127,7 @@ class Knobs extends Checks {
   }
 
   static void a_listener_may_hear_of_every_token() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       List<OrielToken> tokens = new ArrayList<>();
       StringBuilder text = new StringBuilder();
       OrielReply reply = session.chat(ABILITY, greedy(9), new OrielListener() {
@@ -179,9 +172,9 @@ class Knobs extends Checks {
   }
 
   static void a_text_becomes_a_vector() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       OrielEmbedding cat = session.embed("A cat sleeps.");
-      expect(cat.tokens >= session.tokenize("A cat sleeps.").length, "tokens");
+      expect(cat.tokens >= model.tokenize("A cat sleeps.").length, "tokens");
       expect(Math.abs(length(cat.values) - 1) < 1e-5, "its length is " + length(cat.values));
       expect(Arrays.equals(cat.values, session.embed("A cat sleeps.").values), "another vector");
       expectEqual(0L, session.stats().position);
@@ -199,48 +192,45 @@ class Knobs extends Checks {
 
   static void later_options_reach_their_places() throws Exception {
     OrielOptions options = options();
-    options.calibrationFile = "/no/such.json";
-    expectFails(OrielException.Status.IO, () -> Oriel.plan(TINY, MEMORY, options));
-    options.calibrationFile = "";
-    OrielPlan plan = Oriel.plan(TINY, MEMORY, options);
-    expectEqual(OrielOptions.StateFormat.AUTO, plan.stateFormat);
-    expectEqual(0L, plan.onFileBytes);
-    expectEqual(0L, plan.constraintBytes);
-    expectEqual(0L, plan.draftBytes);
-    options.draftTokens = 7;
-    OrielPlan guessing = Oriel.plan(TINY, MEMORY, options);
-    expectEqual(7, guessing.draftTokens);
-    expect(guessing.draftBytes > 0, "bytes of guesses");
-    expectEqual(0L, guessing.draftWeightsBytes);
-    options.draftModel = "/no/such.gguf";
-    expectFails(OrielException.Status.IO, () -> Oriel.plan(TINY, MEMORY, options));
-    options.draftModel = TINY; // guesses for nobody
-    expectFails(OrielException.Status.UNSUPPORTED, () -> Oriel.plan(TINY, MEMORY, options));
-    options.draftModel = null;
-    options.draftTokens = 16;
-    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, MEMORY, options));
-    options.draftTokens = 3;
-    options.checkpoints = 33;
-    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, MEMORY, options));
-    options.checkpoints = OrielOptions.NO_CHECKPOINTS;
-    options.onFile = OrielOptions.OnFile.ALL;
-    options.stateFormat = OrielOptions.StateFormat.INT8;
-    options.splitTurns = true;
-    options.forgetEvicted = true; // not both
-    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.open(TINY, MEMORY, options));
-    options.splitTurns = false;
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
-      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
-      OrielStats stats = session.stats();
-      expect(stats.submissions > 10 && stats.expertMisses == 0 && stats.rowsRead == 0
-          && stats.tokensReadAgain == 0, "figures");
+    options.set("calibration", "/no/such.json");
+    expectFails(OrielException.Status.IO, () -> Oriel.plan(TINY, options));
+    options.set("calibration", "none");
+    String plan = Oriel.describePlan(TINY, options);
+    expectEqual("null", member(plan, "state_format"));
+    expectEqual("0", member(plan, "on_file_bytes"));
+    expectEqual("0", member(plan, "constraint_bytes"));
+    expectEqual("0", member(plan, "draft_bytes"));
+    options.set("speculate", 7);
+    String guessing = Oriel.describePlan(TINY, options);
+    expectEqual("7", member(guessing, "draft_tokens"));
+    expect(!member(guessing, "draft_bytes").equals("0"), "bytes of guesses");
+    expectEqual("0", member(guessing, "draft_weights_bytes"));
+    options.set("draft_model", "/no/such.gguf");
+    expectFails(OrielException.Status.IO, () -> Oriel.plan(TINY, options));
+    options.set("draft_model", TINY); // guesses for nobody
+    expectFails(OrielException.Status.UNSUPPORTED, () -> Oriel.plan(TINY, options));
+    options.unset("draft_model");
+    options.set("speculate", 16);
+    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, options));
+    options.set("speculate", 3);
+    options.set("checkpoints", 33);
+    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, options));
+    options.set("checkpoints", 0).set("offload", "all").set("state", "int8");
+    OrielSessionOptions forgets = new OrielSessionOptions().set("evict", "tokens").set("forget", true); // not both
+    try (OrielModel model = Oriel.load(TINY, options)) {
+      expectFails(OrielException.Status.ARGUMENT, () -> model.session(forgets));
+      try (OrielSession session = model.session(forgets.unset("evict"))) {
+        expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
+        String told = session.describe();
+        expect(Long.parseLong(member(told, "submissions")) > 10, told);
+        for (String name : new String[] {"expert_misses", "rows_read", "tokens_read_again"}) {
+          expectEqual("0", member(told, name));
+        }
+      }
     }
-    options.onFile = null;
-    expectEqual("onFile", expectThrows(NullPointerException.class,
-        () -> Oriel.open(TINY, MEMORY, options)).getMessage());
   }
 
-  private static OrielReply again(OrielSession session, OrielSampling sampling) {
+  private static OrielReply again(OrielSession session, OrielReplyOptions sampling) {
     session.reset();
     return session.chat(ABILITY, sampling, null);
   }

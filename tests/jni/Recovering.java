@@ -17,13 +17,13 @@ class Recovering extends Checks {
     Files.deleteIfExists(LOST);
     OrielReply want;
     String device;
-    try (OrielSession session = open()) {
-      device = session.device();
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      device = member(model.describe(), "device");
       session.chat("My name is Ada.", greedy(12), null);
       want = answer(session);
     }
     for (boolean works : new boolean[] {true, false}) {
-      try (OrielSession session = open()) {
+      try (OrielModel model = load(); OrielSession session = model.session()) {
         session.chat("My name is Ada.", greedy(12), null);
         long position = session.stats().position;
         Files.createFile(LOST);
@@ -35,13 +35,15 @@ class Recovering extends Checks {
           Files.delete(LOST);
         }
         long[] read = new long[2];
-        String now = session.recover((done, total) -> {
+        OrielRecovered now = session.recover((done, total) -> {
           read[0] = done;
           read[1] = total;
           return true;
         });
         Files.deleteIfExists(LOST);
-        expectEqual(works ? device : "CPU", now);
+        expectEqual(works ? device : "CPU", now.device);
+        expectEqual(works, now.sameDevice);
+        expectEqual(!works, now.onCpu);
         expect(read[1] > 0 && read[0] == read[1], "weights: " + read[0] + " of " + read[1]);
         expectEqual(position, session.stats().position);
         expectEqual(want.text, answer(session).text);
@@ -51,7 +53,7 @@ class Recovering extends Checks {
 
   static void one_that_is_stopped_may_be_made_again() throws Exception {
     Files.deleteIfExists(LOST);
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       session.chat("My name is Ada.", greedy(12), null);
       Files.createFile(LOST);
       expectThrows(OrielException.class, () -> answer(session));

@@ -12,12 +12,14 @@ class Structured extends Checks {
       + "<|im_end|>\n{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
       + "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
+  private static final OrielSessionOptions PLAIN = new OrielSessionOptions();
+
   private static String user(String text) {
     return "[{\"role\": \"user\", \"content\": \"" + text + "\"}]";
   }
 
   static void messages_as_json_are_messages() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       session.addJson(user(ABILITY));
       OrielReply reply = session.reply(greedy(0), null);
       expectEqual(ABILITY_REPLY, reply.text);
@@ -30,38 +32,41 @@ class Structured extends Checks {
   }
 
   static void conversations_are_rendered() throws Exception {
-    try (OrielSession session = open()) {
-      String text = session.render(user("Gr\u00fc\u00dfe \u26f5"), true);
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      String text = model.render(user("Gr\u00fc\u00dfe \u26f5"), true, PLAIN);
       expect(text.contains("<|im_start|>user\nGr\u00fc\u00dfe \u26f5<|im_end|>\n"), text);
       expect(text.endsWith("<|im_start|>assistant\n"), text);
-      expect(!session.render(user("Hi"), false).contains("assistant"), "a prompt all the same");
-      int[] ids = session.renderTokens(user(ABILITY), true);
+      expect(!model.render(user("Hi"), false, PLAIN).contains("assistant"), "a prompt all the same");
+      int[] ids = model.renderTokens(user(ABILITY), true, PLAIN);
       session.chat(ABILITY, greedy(1), null);
       expect(ids.length < session.stats().position, "too many tokens");
-      expectEqual(0, session.renderTokens("[]", false).length - session.tokenize(
-          session.render("[]", false)).length);
-      expectFails(OrielException.Status.ARGUMENT, () -> session.render("{", true));
+      expectEqual(0, model.renderTokens("[]", false, PLAIN).length - model.tokenize(
+          model.render("[]", false, PLAIN)).length);
+      expectFails(OrielException.Status.ARGUMENT, () -> model.render("{", true, PLAIN));
     }
   }
 
   static void tools_are_told_for_as_long_as_the_session_lives() {
-    OrielOptions options = options();
-    options.chatTemplate = TEMPLATE;
-    options.tools = TOOLS;
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
-      options.tools = null;
+    OrielSessionOptions options = new OrielSessionOptions().set("template", TEMPLATE).set("tools", TOOLS);
+    try (OrielModel model = load(); OrielSession session = model.session(options)) {
+      int[] with = model.renderTokens(user("Hi"), false, options);
+      expect(with.length > 50 + model.renderTokens(user("Hi"), false, PLAIN).length, "no tools");
+      String text = model.render(user("Hi"), true, options);
+      expect(text.contains("Tells the weather."), text);
+      options.unset("tools");
       for (int i = 0; i < 50; ++i) {
         byte[] garbage = new byte[1 << 16];
         expect(garbage[i] == 0, "memory");
         System.gc();
-        String text = session.render(user("Hi"), true);
-        expect(text.contains("Tells the weather."), text);
+        session.reset();
+        session.add("user", "Hi");
+        expect(session.stats().position > with.length - 5, "the tools are gone");
       }
     }
   }
 
   static void a_reply_is_told_apart() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       OrielReply reply = session.chat(ABILITY, greedy(0), null);
       expectEqual(ABILITY_REPLY, reply.parsed.text);
       expectEqual("", reply.parsed.thought);

@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /** Cancelling and closing, from everywhere. */
 class Threads extends Checks {
   static void cancel_from_another_thread_ends_a_reply() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       CountDownLatch speaking = new CountDownLatch(1);
       CountDownLatch cancelled = new CountDownLatch(1);
       Task other = new Task(() -> {
@@ -30,9 +30,9 @@ class Threads extends Checks {
 
   static void cancel_while_a_message_is_read_takes_it_back() throws Exception {
     OrielOptions options = options();
-    options.chunkTokens = 1;
-    options.windowTokens = 200;
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    options.set("prefill_batch", 1);
+    options.set("window", 200);
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       String half = "word ".repeat(60);
       AtomicBoolean spoke = new AtomicBoolean();
       AtomicBoolean done = new AtomicBoolean();
@@ -51,7 +51,7 @@ class Threads extends Checks {
   }
 
   static void a_cancel_that_came_too_late_does_not_hit_the_next_call() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       for (int i = 0; i < 3; ++i) {
         // After the last token there is nothing left to cancel.
         OrielReply reply = session.chat(ABILITY, greedy(1), piece -> {
@@ -75,14 +75,15 @@ class Threads extends Checks {
   static void a_cancel_between_a_message_and_its_reply_stops_the_reply() {
     OrielSession[] session = new OrielSession[1];
     AtomicBoolean cancels = new AtomicBoolean();
-    OrielOptions options = options();
-    options.readingAgain = (done, total) -> {
+    OrielSessionOptions heard = new OrielSessionOptions();
+    heard.progress = (done, total) -> {
       if (cancels.get() && done == total) {
         session[0].cancel(); // of the message everything is read, and the reply has not begun
       }
       return true;
     };
-    session[0] = Oriel.open(TINY, MEMORY, options);
+    OrielModel model = load();
+    session[0] = model.session(heard);
     try {
       cancels.set(true);
       OrielReply reply = session[0].chat(ABILITY, greedy(0), null);
@@ -93,12 +94,12 @@ class Threads extends Checks {
       session[0].reset();
       expectEqual(ABILITY_REPLY, session[0].chat(ABILITY, greedy(0), null).text);
     } finally {
-      session[0].close();
+      model.close();
     }
   }
 
   static void cancel_is_meant_for_one_listener() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       OrielText other = piece -> true;
       OrielText listener = new OrielText() {
         @Override
@@ -120,7 +121,8 @@ class Threads extends Checks {
   }
 
   static void close_from_another_thread_waits_for_the_reply() throws Exception {
-    OrielSession session = open();
+    OrielModel model = load();
+    OrielSession session = model.session();
     AtomicBoolean in_listener = new AtomicBoolean();
     AtomicBoolean overlapped = new AtomicBoolean();
     CountDownLatch speaking = new CountDownLatch(1);
@@ -146,20 +148,24 @@ class Threads extends Checks {
     expectEqual(OrielReply.Stop.CANCELLED, reply.stop);
     expectEqual(1, reply.tokens);
     expectClosed(session);
+    model.close();
   }
 
   static void close_from_its_own_listener_ends_the_reply() throws Exception {
-    OrielSession session = open();
+    OrielModel model = load();
+    OrielSession session = model.session();
     OrielReply reply = session.chat(ABILITY, greedy(0), piece -> {
       session.close();
       return true;
     });
     expectEqual(OrielReply.Stop.CANCELLED, reply.stop);
     expectClosed(session);
+    model.close();
   }
 
   static void a_call_that_waits_gives_up_when_the_session_closes() throws Exception {
-    OrielSession session = open();
+    OrielModel model = load();
+    OrielSession session = model.session();
     AtomicInteger refused = new AtomicInteger();
     Task[] waiting = new Task[1];
     session.chat(ABILITY, greedy(0), piece -> {
@@ -173,10 +179,11 @@ class Threads extends Checks {
     });
     waiting[0].join();
     expectEqual(1, refused.get());
+    model.close();
   }
 
   static void a_thread_that_waits_can_be_interrupted() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       OrielReply reply = session.chat(ABILITY, greedy(2), new OrielText() {
         private boolean tried;
 
@@ -202,7 +209,7 @@ class Threads extends Checks {
   }
 
   static void an_interrupted_thread_does_not_begin() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       Thread.currentThread().interrupt();
       expectThrows(CancellationException.class, () -> session.chat(SUM));
       expect(Thread.interrupted(), "the interruption was swallowed");
@@ -211,7 +218,7 @@ class Threads extends Checks {
   }
 
   static void calls_from_a_listener_are_refused() {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       OrielReply reply = session.chat(ABILITY, greedy(1), piece -> {
         try {
           expectThrows(IllegalStateException.class, session::stats);
@@ -225,7 +232,7 @@ class Threads extends Checks {
   }
 
   static void what_a_listener_throws_reaches_the_caller() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       RuntimeException mine = new RuntimeException("mine");
       AtomicInteger calls = new AtomicInteger();
       RuntimeException got = expectThrows(RuntimeException.class,
@@ -241,7 +248,8 @@ class Threads extends Checks {
 
   static void closing_twice_and_from_many_threads_is_fine() throws Exception {
     for (int i = 0; i < 10; ++i) {
-      OrielSession session = open();
+      OrielModel model = load();
+    OrielSession session = model.session();
       Task talk = new Task(() -> {
         try {
           session.chat(ABILITY, greedy(0), null);
@@ -258,6 +266,7 @@ class Threads extends Checks {
       session.close();
       session.cancel();
       expectClosed(session);
+      model.close();
     }
   }
 

@@ -9,16 +9,28 @@ import java.util.stream.Stream;
 
 /** Memory given back and taken again. */
 class Trimming extends Checks {
+  private static String resident(OrielModel model, String name) {
+    String json = model.describe();
+    return member(json.substring(json.indexOf("\"resident\"")), name);
+  }
+
+  private static String planned(OrielModel model, OrielTrim level) {
+    String json = model.describe();
+    int levels = json.indexOf("\"trim_levels\"");
+    int at = json.indexOf("\"level\": \"" + level.name().toLowerCase(), levels);
+    return member(json.substring(at), "bytes");
+  }
+
   static void every_level_leaves_what_the_plan_says_and_the_words_as_they_are() throws IOException {
     Path folder = Files.createTempDirectory("oriel-trim");
-    try (OrielSession session = open(); OrielSession other = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session(); OrielModel second = load();
+        OrielSession other = second.session()) {
       for (OrielTrim level : new OrielTrim[] {OrielTrim.SCRATCH, OrielTrim.WEIGHTS, OrielTrim.CACHE}) {
-        session.trim(level, level == OrielTrim.CACHE ? folder.toString() : null);
-        expectEqual(level, session.trimmed());
-        expectEqual(session.plan().trimBytes(level), session.residentBytes());
-        session.resume();
-        expectEqual(session.plan().totalBytes, session.residentBytes());
-        expectEqual(session.plan().totalBytes, session.plan().trimBytes(OrielTrim.NONE));
+        model.trim(level, level == OrielTrim.CACHE ? folder.toString() : null);
+        expectEqual(level.name().toLowerCase(), resident(model, "level"));
+        expectEqual(planned(model, level), resident(model, "total_bytes"));
+        model.resume();
+        expectEqual(Long.toString(model.plan().totalBytes), resident(model, "total_bytes"));
         expectEqual(other.chat(SUM, greedy(0), null).text, session.chat(SUM, greedy(0), null).text);
       }
       try (Stream<Path> left = Files.list(folder)) {
@@ -30,31 +42,31 @@ class Trimming extends Checks {
   }
 
   static void calls_meanwhile_say_what_to_do() throws Exception {
-    try (OrielSession session = open()) {
-      session.pause();
-      expect(session.isPaused(), "it is not paused");
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      model.pause();
+      expectEqual("true", resident(model, "paused"));
       OrielException e = expectThrows(OrielException.class, () -> session.chat(SUM));
       expectEqual(OrielException.Status.STATE, e.status());
       expect(e.getMessage().contains("oriel_resume"), e.getMessage());
-      session.trim(OrielTrim.WEIGHTS, null);
-      e = expectThrows(OrielException.class, () -> session.trim(OrielTrim.CACHE, "/is/not/there"));
+      model.trim(OrielTrim.WEIGHTS, null);
+      e = expectThrows(OrielException.class, () -> model.trim(OrielTrim.CACHE, "/is/not/there"));
       expectEqual(OrielException.Status.IO, e.status());
-      expectEqual(OrielTrim.WEIGHTS, session.trimmed());
+      expectEqual("weights", resident(model, "level"));
       AtomicInteger calls = new AtomicInteger();
-      e = expectThrows(OrielException.class, () -> session.resume((done, total) -> false));
+      e = expectThrows(OrielException.class, () -> model.resume((done, total) -> false));
       expectEqual(OrielException.Status.CANCELLED, e.status());
-      session.resume((done, total) -> {
+      model.resume((done, total) -> {
         calls.incrementAndGet();
         return true;
       });
       expect(calls.get() > 0, "no progress");
-      expect(!session.isPaused(), "it is still paused");
+      expectEqual("false", resident(model, "paused"));
       expectEqual(SUM_REPLY, session.chat(SUM, greedy(0), null).text);
     }
   }
 
   static void a_reply_waits_from_pause_to_resume() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       CountDownLatch speaking = new CountDownLatch(1);
       AtomicInteger pieces = new AtomicInteger();
       StringBuilder text = new StringBuilder();
@@ -64,23 +76,23 @@ class Trimming extends Checks {
         return true;
       }).text));
       speaking.await();
-      session.pause();
-      session.trim(OrielTrim.WEIGHTS, null);
+      model.pause();
+      model.trim(OrielTrim.WEIGHTS, null);
       int before = pieces.get();
       Thread.sleep(100);
       expectEqual(before, pieces.get());
-      session.resume();
+      model.resume();
       replying.join();
       expectEqual(ABILITY_REPLY, text.toString());
     }
   }
 
   static void a_listener_cannot_give_back_what_its_call_needs() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       OrielException[] refused = new OrielException[1];
       session.chat(SUM, greedy(1), piece -> {
         try {
-          session.trim(OrielTrim.SCRATCH, null);
+          model.trim(OrielTrim.SCRATCH, null);
         } catch (OrielException e) {
           refused[0] = e;
         }
@@ -93,26 +105,27 @@ class Trimming extends Checks {
 
   static void a_conversation_comes_back_from_its_transcript() throws Exception {
     OrielOptions options = options();
-    options.systemPrompt = "You are a pirate.";
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
+      session.chat(SUM, greedy(1), null);
       String message = expectFails(
-          OrielException.Status.STATE, () -> session.trim(OrielTrim.ALL, null));
+          OrielException.Status.STATE, () -> model.trim(OrielTrim.ALL, null));
       expect(message.contains("transcript"), message);
     }
-    options.transcriptBytes = -1;
-    expectThrows(IllegalArgumentException.class, () -> Oriel.open(TINY, MEMORY, options));
-    options.transcriptBytes = 4096;
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
-      expect(session.plan().transcriptBytes >= 4096, "transcriptBytes did not arrive");
+    options.set("transcript", -1);
+    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.load(TINY, options));
+    options.set("transcript", 4096);
+    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
+      expect(Long.parseLong(member(model.describe(), "transcript_bytes")) >= 4096, "it did not arrive");
+      session.add("system", "You are a pirate.");
       session.chat(SUM, greedy(0), null);
       session.chat(ABILITY, greedy(0), piece -> {
         session.cancel(); // which is over when the transcript is read
         return true;
       });
       long position = session.stats().position;
-      session.trim(OrielTrim.ALL, null);
-      expectEqual(session.plan().trimBytes(OrielTrim.ALL), session.residentBytes());
-      session.resume();
+      model.trim(OrielTrim.ALL, null);
+      expectEqual(planned(model, OrielTrim.ALL), resident(model, "total_bytes"));
+      model.resume();
       long now = session.stats().position;
       expect(Math.abs(now - position) < 8, position + " tokens became " + now);
       session.chat(ABILITY, greedy(0), null);
@@ -120,10 +133,13 @@ class Trimming extends Checks {
   }
 
   static void a_session_that_is_trimmed_or_waits_can_be_closed() throws Exception {
-    OrielSession session = open();
-    session.trim(OrielTrim.WEIGHTS, null);
+    OrielModel model = load();
+    OrielSession session = model.session();
+    model.trim(OrielTrim.WEIGHTS, null);
     session.close();
-    OrielSession waiting = open();
+    model.close();
+    OrielModel second = load();
+    OrielSession waiting = second.session();
     CountDownLatch speaking = new CountDownLatch(1);
     Task replying = new Task(() -> {
       OrielReply reply = waiting.chat(ABILITY, greedy(0), piece -> {
@@ -133,9 +149,9 @@ class Trimming extends Checks {
       expect(reply.stop != null, "it returned");
     });
     speaking.await();
-    waiting.pause();
-    waiting.close();
+    second.pause();
+    second.close();
     replying.join();
-    expectThrows(IllegalStateException.class, waiting::resume);
+    expectThrows(IllegalStateException.class, second::resume);
   }
 }

@@ -8,9 +8,9 @@ class Unicode extends Checks {
     String[] texts = {"plain", "", "gr\u00fc\u00df Gott",
         "\uD83D\uDE80 \uD83D\uDC69\u200D\uD83D\uDCBB",
         "a\0b\0", "\u0000", "\uDBFF\uDFFF", "e\u0301 \u05e9\u05dc\u05d5\u05dd \u6f22\u5b57"};
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       for (String text : texts) {
-        expectEqual(text, session.detokenize(session.tokenize(text)));
+        expectEqual(text, model.detokenize(model.tokenize(text)));
       }
       // A message with each of them is read as it is: NUL does not end it.
       long with_tail = positionAfter(session, "a\0\uD83D\uDE80 and a tail of several words");
@@ -23,10 +23,10 @@ class Unicode extends Checks {
     for (int i = 0; i < 5000; ++i) {
       text.appendCodePoint(0x1f300 + i % 500).append(i % 7 == 0 ? " " : "");
     }
-    try (OrielSession session = open()) {
-      int[] ids = session.tokenize(text.toString());
+    try (OrielModel model = load()) {
+      int[] ids = model.tokenize(text.toString());
       expect(ids.length > 5000, "only " + ids.length + " tokens");
-      expectEqual(text.toString(), session.detokenize(ids));
+      expectEqual(text.toString(), model.detokenize(ids));
     }
   }
 
@@ -39,14 +39,14 @@ class Unicode extends Checks {
   static void a_character_costs_its_utf8_bytes_as_c_counts_them() {
     // The vocabulary has single bytes for what it does not know: four for an emoji, where modified
     // UTF-8 would be six, and one for NUL, where it would be two.
-    try (OrielSession session = open()) {
-      expectEqual(1, session.tokenize("\0").length);
-      expect(session.tokenize("\uDBFF\uDFFF").length <= 4, "surrogates crossed one by one");
+    try (OrielModel model = load()) {
+      expectEqual(1, model.tokenize("\0").length);
+      expect(model.tokenize("\uDBFF\uDFFF").length <= 4, "surrogates crossed one by one");
     }
   }
 
   static void half_a_surrogate_pair_is_refused() throws Exception {
-    try (OrielSession session = open()) {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
       for (String text : new String[] {"\uD83D", "a\uDE80", "\uD83D b"}) {
         expectThrows(IllegalArgumentException.class, () -> session.chat(text));
       }
@@ -60,7 +60,7 @@ class Unicode extends Checks {
     String program = System.getProperty("oriel.program");
     String expected = outputOf(program, "run", RANDOM, "--raw", "--greedy", "--ignore-stop",
         "--device", "cpu", "--memory", "16MiB", "--tokens", "300", "--no-cache", "--prompt", "A");
-    try (OrielSession session = Oriel.open(RANDOM, MEMORY, options())) {
+    try (OrielModel model = Oriel.load(RANDOM, options()); OrielSession session = model.session()) {
       session.append("A");
       AtomicInteger cut = new AtomicInteger();
       OrielReply reply = session.generate(greedy(300), piece -> {

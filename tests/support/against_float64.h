@@ -14,8 +14,7 @@ namespace oriel_internal::test {
 
 /// `sinks` 0: none. `chunk` 0: what the library chooses.
 inline Options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
-                                   oriel_kv_format k = ORIEL_KV_F16,
-                                   oriel_kv_format v = ORIEL_KV_F16) {
+                             oriel_kv_format k = ORIEL_KV_F16, oriel_kv_format v = ORIEL_KV_F16) {
   Options options = makeOptions();
   options.memory_bytes = 256u << 20;
   options.set("sinks", sinks);

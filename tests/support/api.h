@@ -29,8 +29,7 @@ inline Options makeOptions(CapturedLog* log = nullptr) {
   return options;
 }
 
-inline Loaded load(const std::string& path, const Options& options,
-                   uint64_t first_position = 0) {
+inline Loaded load(const std::string& path, const Options& options, uint64_t first_position = 0) {
   Loaded loaded;
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << path;

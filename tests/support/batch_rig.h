@@ -69,7 +69,9 @@ class BatchRig {
     Options options = makeOptions(&log);
     options.memory_bytes = 4ull << 30;
     options.window_tokens = 64;
-    ORIEL_TRY(prepareModel(path.c_str(), options, &prepared_));
+    CallOptions taken;
+    ORIEL_TRY(takeModelOptions(&options, &taken));
+    ORIEL_TRY(prepareModel(path.c_str(), taken, &prepared_));
     sessions_.count = static_cast<uint32_t>(setting_.windows.size());
     sessions_.share_sinks = setting_.share_sinks;
     uint32_t longest = 0;

@@ -61,8 +61,9 @@ inline std::vector<std::string> formatNames() {
   return names;
 }
 
-inline std::vector<oriel_message> messageList(const std::vector<ChatMessage>& messages) {
-  std::vector<oriel_message> list;
+inline std::vector<oriel_internal::ChatMessage> messageList(
+    const std::vector<ChatMessage>& messages) {
+  std::vector<oriel_internal::ChatMessage> list;
   for (const ChatMessage& message : messages) {
     list.push_back({message.role.c_str(), message.text.data(), message.text.size()});
   }
@@ -74,7 +75,7 @@ inline std::string wholeText(const ChatTemplate& chat, const ChatOptions& option
                              const std::vector<ChatMessage>& messages, bool generation,
                              std::vector<TextRange>* literals = nullptr) {
   CapturedLog log;
-  const std::vector<oriel_message> list = messageList(messages);
+  const std::vector<oriel_internal::ChatMessage> list = messageList(messages);
   std::vector<TextRange> ranges(2 * list.size() + 1);
   RenderedConversation out;
   Status status = renderConversation(chat, options, list.data(), list.size(), generation, true,

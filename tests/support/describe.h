@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 
 #include "oriel/tools.h"
 #include "support/options.h"
@@ -18,8 +19,8 @@ using Json = nlohmann::json;
 template <typename Call>
 std::string filledText(const Call& call) {
   size_t needed = 0;
-  oriel_status status = call(nullptr, size_t{0}, &needed);
-  std::string text;
+  std::string text(8192, '\0');
+  oriel_status status = call(text.data(), text.size(), &needed);
   while (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
     text.resize(needed);
     status = call(text.data(), text.size(), &needed);
@@ -105,6 +106,40 @@ inline FullPlan planOf(const oriel_model* model) {
   plan.all = describe(model)["plan"];
   return plan;
 }
+inline oriel_kv_format formatOf(const Json& name) {
+  return name == "f16" ? ORIEL_KV_F16 : name == "int8" ? ORIEL_KV_INT8 : ORIEL_KV_INT4;
+}
+/// Of a published shape, which has no call that fills the struct. What is not known is 0.
+inline FullPlan planOfShape(const std::string& shape, const Options& options) {
+  FullPlan plan = {ORIEL_PLAN_INIT, describeShape(shape, options)};
+  const auto number = [&](const char* name, auto* out) {
+    const Json& value = plan.all.at(name);
+    *out = value.is_null() ? 0 : value.get<std::remove_pointer_t<decltype(out)>>();
+  };
+  plan.weights_unknown = plan.all.at("fits").is_null() ? 1 : 0;
+  plan.fits = plan.all.at("fits") == true ? 1 : 0;
+  number("memory_bytes", &plan.memory_bytes);
+  number("total_bytes", &plan.total_bytes);
+  number("weights_bytes", &plan.weights_bytes);
+  number("kv_bytes", &plan.kv_bytes);
+  number("activation_bytes", &plan.activation_bytes);
+  number("staging_bytes", &plan.staging_bytes);
+  number("host_bytes", &plan.host_bytes);
+  number("minimum_bytes", &plan.minimum_bytes);
+  number("kv_bytes_per_token", &plan.kv_bytes_per_token);
+  number("window_tokens", &plan.window_tokens);
+  number("sink_tokens", &plan.sink_tokens);
+  number("chunk_tokens", &plan.prefill_batch_tokens);
+  number("sessions", &plan.sessions);
+  number("context_train_tokens", &plan.context_train_tokens);
+  number("loss_nats", &plan.loss_nats);
+  plan.k_format = formatOf(plan.all.at("k_format"));
+  plan.v_format = formatOf(plan.all.at("v_format"));
+  return plan;
+}
+/// All published shapes.
+inline Json shapes() { return described(oriel_shape_list).at("shapes"); }
+
 /// Of a plan that can be made.
 inline FullPlan planOf(const std::string& path, const Options& options) {
   FullPlan plan = {ORIEL_PLAN_INIT, {}};

@@ -43,8 +43,8 @@ inline Written generate(oriel_session* session, ReplyOptions options, const char
   written.ids.resize(std::min<size_t>(written.ids.size(), written.result.tokens));
   return written;
 }
-inline Written generate(const Loaded& loaded, const ReplyOptions& options,
-                        const char* draft, size_t cancels_at = 0) {
+inline Written generate(const Loaded& loaded, const ReplyOptions& options, const char* draft,
+                        size_t cancels_at = 0) {
   return generate(loaded.session.get(), options, draft, cancels_at);
 }
 

@@ -32,7 +32,6 @@
 
 namespace oriel_internal::test {
 
-
 class KernelRig {
  public:
   /// Any 32-bit word the kernels would hardly write by themselves; what outputs hold before a run.

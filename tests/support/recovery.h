@@ -23,8 +23,7 @@ inline oriel_recovered recoveredOf(oriel_session* session, oriel_status expected
   return result;
 }
 
-inline SessionPtr newSession(const ModelPtr& model,
-                             const SessionOptions* options = nullptr) {
+inline SessionPtr newSession(const ModelPtr& model, const SessionOptions* options = nullptr) {
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), options, &session))
       << oriel_model_last_error(model.get());

@@ -76,7 +76,8 @@ class Sessions {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(session));
     EXPECT_EQ(ORIEL_OK,
               part.message.empty()
-                  ? oriel_session_append(session, part.prompt.data(), part.prompt.size(), nullptr, nullptr)
+                  ? oriel_session_append(session, part.prompt.data(), part.prompt.size(), nullptr,
+                                         nullptr)
                   : oriel_chat_add(session, "user", part.message.data(), part.message.size()));
   }
   void reply(size_t i, Outcome* outcome, oriel_token_fn on_token = addToOutcome) const {

@@ -78,7 +78,8 @@ class WatchedSession : public testing::Test {
   std::vector<int32_t> draw(const ReplyOptions& sampling) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(), nullptr, nullptr));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size(),
+                                             nullptr, nullptr));
     return goOn(sampling);
   }
 

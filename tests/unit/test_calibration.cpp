@@ -6,6 +6,7 @@
 
 #include "oriel/tools.h"
 #include "support/captured_log.h"
+#include "support/describe.h"
 
 namespace oriel_internal::test::test_calibration {
 namespace {
@@ -14,7 +15,7 @@ const char* const kModel = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
 
 struct Planned {
   oriel_status status = ORIEL_OK;
-  oriel_plan plan = {};
+  FullPlan plan = {ORIEL_PLAN_INIT, {}};
 };
 
 Planned planWith(const oriel_calibration* calibration, CapturedLog* log = nullptr) {
@@ -27,15 +28,14 @@ Planned planWith(const oriel_calibration* calibration, CapturedLog* log = nullpt
     options.log_user = log->log().user;
   }
   Planned planned;
-  planned.plan.struct_size = sizeof(planned.plan);
   planned.status = oriel_plan_file(kModel, &options, &planned.plan);
+  if (planned.status == ORIEL_OK) {
+    planned.plan.all = describePlan(kModel, options);
+  }
   return planned;
 }
 
-oriel_calibration blank() {
-  oriel_calibration calibration = ORIEL_INIT(oriel_calibration);
-  return calibration;
-}
+oriel_calibration blank() { return ORIEL_INIT(oriel_calibration); }
 
 TEST(Calibration, its_constants_are_the_expected_loss) {
   oriel_calibration calibration = blank();
@@ -43,20 +43,21 @@ TEST(Calibration, its_constants_are_the_expected_loss) {
   calibration.forget_power = 0.5;
   const Planned planned = planWith(&calibration);
   ASSERT_EQ(ORIEL_OK, planned.status);
-  EXPECT_EQ(1u, planned.plan.calibrated);
+  EXPECT_EQ(true, planned.plan["calibrated"]);
   EXPECT_EQ(ORIEL_KV_F16, planned.plan.k_format);
   EXPECT_NEAR(3 / std::sqrt(104.0), planned.plan.loss_nats, 1e-12);
 }
 
 TEST(Calibration, a_constant_of_zero_is_the_prior) {
   const Planned priors = planWith(nullptr);
-  EXPECT_EQ(0u, priors.plan.calibrated);
+  EXPECT_EQ(false, priors.plan["calibrated"]);
   const oriel_calibration calibration = blank();
   const Planned planned = planWith(&calibration);
-  EXPECT_EQ(1u, planned.plan.calibrated);
+  EXPECT_EQ(true, planned.plan["calibrated"]);
   EXPECT_EQ(priors.plan.loss_nats, planned.plan.loss_nats);
-  for (uint32_t i = 0; i < priors.plan.choice_count; ++i) {
-    EXPECT_EQ(priors.plan.choices[i].loss_nats, planned.plan.choices[i].loss_nats);
+  for (uint32_t i = 0; i < priors.plan["choices"].size(); ++i) {
+    EXPECT_EQ(priors.plan["choices"].at(i).at("loss_nats"),
+              planned.plan["choices"].at(i).at("loss_nats"));
   }
 }
 
@@ -88,12 +89,12 @@ TEST(Calibration, a_format_that_failed_is_never_chosen) {
   calibration.forget_power = 0.1;
   const Planned failed = planWith(&calibration);
   EXPECT_EQ(ORIEL_KV_F16, failed.plan.k_format);
-  ASSERT_EQ(4u, failed.plan.choice_count);
-  EXPECT_EQ(ORIEL_REFUSED_QUALITY, failed.plan.choices[0].refused);
-  EXPECT_EQ(ORIEL_REFUSED_QUALITY, failed.plan.choices[2].refused);
-  EXPECT_EQ(ORIEL_REFUSED_NOT, failed.plan.choices[3].refused);
+  ASSERT_EQ(4u, failed.plan["choices"].size());
+  EXPECT_EQ("quality", failed.plan["choices"].at(0).at("refused"));
+  EXPECT_EQ("quality", failed.plan["choices"].at(2).at("refused"));
+  EXPECT_TRUE(failed.plan["choices"].at(3).at("refused").is_null());
   calibration.kl_limit = 1;
-  EXPECT_EQ(ORIEL_REFUSED_NOT, planWith(&calibration).plan.choices[0].refused);
+  EXPECT_TRUE(planWith(&calibration).plan["choices"].at(0).at("refused").is_null());
 }
 
 TEST(Calibration, of_another_number_of_layers_is_refused) {

@@ -519,7 +519,7 @@ TEST(Chat, too_small_a_buffer_is_not_overrun) {
   EXPECT_STREQ(room, "untouched");
   EXPECT_EQ(out.needed, 33u);
   // Exactly as large as said, so that a sanitizer sees an overrun.
-  const std::vector<oriel_message> list = messageList(kTalk);
+  const std::vector<oriel_internal::ChatMessage> list = messageList(kTalk);
   for (const std::string& name : formatNames()) {
     const size_t needed = wholeText(formatNamed(name), {}, kTalk, true).size();
     for (size_t capacity = 0; capacity < needed; capacity += 7) {

@@ -57,11 +57,10 @@ std::string dataModel(const std::string& name) { return ORIEL_TEST_DATA "/models
 class Attempt {
  public:
   Attempt(std::string path, uint64_t memory_bytes) : path_(std::move(path)) {
-    options_.struct_size = sizeof(options_);
     options_.memory_bytes = memory_bytes;
     options_.window_tokens = 48;
     options_.device = "cpu";
-    options_.cpu_threads = 1;
+    options_.threads = 1;
     options_.log = log_.log().callback;
     options_.log_user = log_.log().user;
     options_.allocator = ledger_.allocator();
@@ -102,7 +101,7 @@ class Attempt {
     const oriel_status status = expectOneLine(oriel_model_load(path_.c_str(), &options_, &loaded));
     EXPECT_EQ(status == ORIEL_OK, loaded != nullptr);
     const ModelPtr model(loaded);
-    if (!model || options_.device == "none") {
+    if (!model || options_.device == std::string("none")) {
       return status;
     }
     oriel_session* made = nullptr;

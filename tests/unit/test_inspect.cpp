@@ -1,4 +1,4 @@
-// What oriel_inspect says of files that run and of files that do not.
+// What oriel_file_describe says of files that run and of files that do not.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "support/captured_log.h"
+#include "support/describe.h"
 #include "support/files.h"
 #include "support/ledger.h"
 #include "support/vocabulary.h"
@@ -17,17 +18,21 @@ const char* const kModel = ORIEL_TEST_DATA "/models/llama-q8_0.gguf";
 
 struct Inspected {
   oriel_status status = ORIEL_OK;
-  oriel_file_info info = {};
+  Json info;
   CapturedLog log;
 };
 
 Inspected inspectFile(const std::string& path) {
   Inspected result;
-  result.info.struct_size = sizeof(result.info);
   Options options;
   options.log = result.log.log().callback;
   options.log_user = result.log.log().user;
-  result.status = oriel_inspect(path.c_str(), &options, &result.info);
+  size_t needed = 0;
+  result.status = oriel_file_describe(path.c_str(), &options, nullptr, 0, &needed);
+  if (result.status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    result.status = ORIEL_OK;
+    result.info = describeFile(path, options);
+  }
   return result;
 }
 
@@ -58,14 +63,14 @@ TEST(Inspect, memory_that_is_refused_says_nothing_of_a_model) {
       options.log_user = log.log().user;
       options.allocator = ledger.allocator();
       options.device = "none";
-      oriel_file_info file = ORIEL_INIT(oriel_file_info);
       oriel_model* model = nullptr;
-      const oriel_status status = load ? oriel_model_load(kModel, &options, &model)
-                                       : oriel_inspect(kModel, &options, &file);
+      char text[8192];
+      size_t needed = 0;
+      const oriel_status status =
+          load ? oriel_model_load(kModel, &options, &model)
+               : oriel_file_describe(kModel, &options, text, sizeof(text), &needed);
       if (status == ORIEL_OK) {
-        oriel_model_info info = ORIEL_INIT(oriel_model_info);
-        EXPECT_TRUE(load ? oriel_model_get_info(model, &info) == ORIEL_OK && info.n_layers == 2
-                         : file.runs == 1);
+        EXPECT_EQ(2u, (load ? describe(model) : Json::parse(text)).at("n_layers"));
         EXPECT_EQ("", log.errors());
       } else {
         EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY, status);
@@ -85,27 +90,29 @@ TEST(Inspect, memory_that_is_refused_says_nothing_of_a_model) {
 TEST(Inspect, a_file_that_runs_is_described_in_full) {
   const Inspected got = inspectFile(kModel);
   ASSERT_EQ(ORIEL_OK, got.status);
-  const oriel_file_info& info = got.info;
-  EXPECT_STREQ("llama", info.architecture);
-  EXPECT_EQ(1u, info.runs);
-  EXPECT_EQ(0u, info.missing_count);
-  EXPECT_EQ(954656u, info.file_bytes);
-  EXPECT_EQ(2u, info.n_layers);
-  EXPECT_EQ(4u, info.n_heads);
-  EXPECT_EQ(2u, info.n_kv_heads);
-  EXPECT_EQ(64u, info.head_dim);
-  EXPECT_EQ(384u, info.n_vocab);
-  ASSERT_EQ(2u, info.tensor_type_count);
+  const Json& info = got.info;
+  EXPECT_EQ("llama", got.info.at("architecture"));
+  EXPECT_EQ(true, got.info.at("runs"));
+  EXPECT_EQ(0u, got.info.at("missing").size());
+  EXPECT_EQ(954656u, got.info.at("file_bytes"));
+  EXPECT_EQ(2u, got.info.at("n_layers"));
+  EXPECT_EQ(4u, got.info.at("n_heads"));
+  EXPECT_EQ(2u, got.info.at("n_kv_heads"));
+  EXPECT_EQ(64u, got.info.at("head_dim"));
+  EXPECT_EQ(384u, got.info.at("n_vocab"));
+  ASSERT_EQ(2u, info.at("tensor_types").size());
   uint64_t parameters = 0;
-  for (const oriel_tensor_type& type : info.tensor_types) {
-    parameters += type.parameters;
-    if (std::string(type.name) == "Q8_0") {
-      EXPECT_EQ(15u, type.tensors);
-      EXPECT_EQ(type.parameters / 32 * 34, type.bytes);
+  for (const auto& [name, type] : info.at("tensor_sizes").items()) {
+    EXPECT_EQ(type.at("tensors"), info.at("tensor_types").at(name));
+    const uint64_t of_type = type.at("parameters");
+    parameters += of_type;
+    if (name == "Q8_0") {
+      EXPECT_EQ(15u, type.at("tensors"));
+      EXPECT_EQ(of_type / 32 * 34, type.at("bytes"));
     }
   }
-  EXPECT_EQ(info.parameters, parameters);
-  EXPECT_EQ(20u, info.tensor_count);
+  EXPECT_EQ(info.at("parameters"), parameters);
+  EXPECT_EQ(20u, got.info.at("tensor_count"));
 }
 
 TEST(Inspect, a_file_that_does_not_run_is_described_and_what_it_lacks_is_said) {
@@ -122,25 +129,26 @@ TEST(Inspect, a_file_that_does_not_run_is_described_and_what_it_lacks_is_said) {
   file.addFloat32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
   const Inspected got = inspectBytes(file.build());
   ASSERT_EQ(ORIEL_OK, got.status) << got.log.errors();
-  EXPECT_STREQ("Telegraph", got.info.name);
-  EXPECT_STREQ("cc0-1.0", got.info.license);
-  EXPECT_EQ(3u, got.info.n_layers);
-  EXPECT_EQ(16u, got.info.head_dim);
-  EXPECT_EQ(4u, got.info.n_kv_heads);
-  EXPECT_EQ(2u, got.info.n_vocab);
-  EXPECT_EQ(0u, got.info.runs);
-  ASSERT_EQ(2u, got.info.missing_count);
-  EXPECT_NE(std::string(got.info.missing[0]).find("feed_forward_length"), std::string::npos);
-  EXPECT_NE(std::string(got.info.missing[1]).find("morse"), std::string::npos);
+  EXPECT_EQ("Telegraph", got.info.at("name"));
+  EXPECT_EQ("cc0-1.0", got.info.at("license"));
+  EXPECT_EQ(3u, got.info.at("n_layers"));
+  EXPECT_EQ(16u, got.info.at("head_dim"));
+  EXPECT_EQ(4u, got.info.at("n_kv_heads"));
+  EXPECT_EQ(2u, got.info.at("n_vocab"));
+  EXPECT_EQ(false, got.info.at("runs"));
+  ASSERT_EQ(2u, got.info.at("missing").size());
+  EXPECT_NE(got.info.at("missing").at(0).get<std::string>().find("feed_forward_length"),
+            std::string::npos);
+  EXPECT_NE(got.info.at("missing").at(1).get<std::string>().find("morse"), std::string::npos);
   EXPECT_EQ("", got.log.errors()) << "what is missing is the answer, not a failure";
 }
 
 TEST(Inspect, a_file_that_states_nothing_is_no_failure) {
   const Inspected got = inspectBytes(GgufWriter().build());
   ASSERT_EQ(ORIEL_OK, got.status) << got.log.errors();
-  EXPECT_STREQ("", got.info.architecture);
-  EXPECT_EQ(0u, got.info.runs);
-  EXPECT_GE(got.info.missing_count, 1u);
+  EXPECT_EQ("", got.info.at("architecture"));
+  EXPECT_EQ(false, got.info.at("runs"));
+  EXPECT_GE(got.info.at("missing").size(), 1u);
 }
 
 TEST(Inspect, every_truncation_is_a_failure_with_a_reason) {
@@ -150,17 +158,6 @@ TEST(Inspect, every_truncation_is_a_failure_with_a_reason) {
     EXPECT_NE(ORIEL_OK, got.status) << bytes;
     EXPECT_NE("", got.log.errors()) << bytes;
   }
-}
-
-TEST(Inspect, an_older_app_gets_as_much_as_it_knows) {
-  struct {
-    size_t struct_size;
-    char architecture[64];
-    char guard[8];
-  } old = {sizeof(size_t) + 64, "", "guard"};
-  ASSERT_EQ(ORIEL_OK, oriel_inspect(kModel, nullptr, reinterpret_cast<oriel_file_info*>(&old)));
-  EXPECT_STREQ("llama", old.architecture);
-  EXPECT_STREQ("guard", old.guard);
 }
 
 }  // namespace

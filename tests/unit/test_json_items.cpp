@@ -26,7 +26,7 @@ int hear(const oriel_json_item* item, void* user) {
 
 oriel_status read(const std::string& json, Heard* heard, std::string* line) {
   char room[200] = "";
-  Options options;
+  oriel_options options = ORIEL_OPTIONS_INIT;
   options.error_line = room;
   options.error_line_bytes = sizeof(room);
   const oriel_status status =

@@ -8,17 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/workspace.h"
 #include "budget/budget.h"
 #include "gguf/model_file.h"
 #include "model/architecture.h"
-#include "oriel/tools.h"
 #include "plan/memory_layout.h"
 #include "plan/weight_layout.h"
 #include "support/captured_log.h"
+#include "support/describe.h"
 #include "tools/shape_weights.h"
 
-namespace oriel_internal::test_known_shapes {
+namespace oriel_internal::test::test_known_shapes {
 namespace {
 
 CacheFormats formatsOf(KvFormat k, KvFormat v) {
@@ -260,7 +261,6 @@ TEST(KnownShapes, rows_are_consistent) {
     const ModelShape& shape = knownShape(i);
     EXPECT_TRUE(names.insert(shape.name).second) << shape.name;
     EXPECT_EQ(&shape, findShape(shape.name));
-    EXPECT_LT(std::string(shape.name).size(), sizeof(oriel_shape_info().name));
     EXPECT_EQ(0u, shape.n_heads % std::max(shape.n_kv_heads, 1u)) << shape.name;
     EXPECT_LT(shape.layers.shared_layers, shape.n_layers) << shape.name;
     EXPECT_EQ(shape.count("s") == 0, shape.layers.sliding_window == 0) << shape.name;
@@ -274,7 +274,7 @@ TEST(KnownShapes, rows_are_consistent) {
     forEachMemory(model, CacheShape(), kF16, [&](const Memory&) { ++memories; });
     EXPECT_EQ(shape.n_layers + shape.count("b") - shape.layers.shared_layers, memories)
         << shape.name;
-    test::CapturedLog log;
+    CapturedLog log;
     EXPECT_TRUE(checkMemories(model, log.log()).ok()) << shape.name << ": " << log.errors();
   }
   EXPECT_EQ(nullptr, findShape("no-such-model"));
@@ -381,7 +381,7 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
                                             std::pair{WeightType::kF16, TensorType::kF16}}) {
       for (const OnFile& on_file : {held, filed, slots}) {
         SCOPED_TRACE(std::string(shape.name) + (on_file.rows ? ", rows on file" : ""));
-        test::CapturedLog log;
+        CapturedLog log;
         const MadeUpFile file(shape, tensor_type, log.log());
         PlanTotals expected;
         const Status status =
@@ -415,7 +415,7 @@ TEST(KnownShapes, weights_of_files_are_counted_as_their_shapes_are) {
   uint32_t compared = 0;
   for (const auto& entry : files) {
     SCOPED_TRACE(entry.file);
-    test::CapturedLog log;
+    CapturedLog log;
     ModelFile source;
     ModelDesc model;
     PlanTotals expected;
@@ -484,62 +484,56 @@ Options optionsOf(uint64_t memory_bytes) {
   return options;
 }
 
-oriel_plan planOf(const char* name, const Options& options,
-                  oriel_weight_format weights = ORIEL_WEIGHTS_DEFAULT) {
-  oriel_plan plan = ORIEL_PLAN_INIT;
-  EXPECT_EQ(ORIEL_OK, oriel_plan_shape(name, weights, &options, &plan)) << name;
-  return plan;
+FullPlan planOf(const std::string& shape, const Options& options) {
+  return planOfShape(shape, options);
 }
 
 TEST(KnownShapes, every_shape_listed_can_be_planned_for) {
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_shape_list(nullptr, 0, &needed));
-  std::vector<oriel_shape_info> shapes(needed);
-  for (oriel_shape_info& shape : shapes) {
-    shape.struct_size = sizeof(shape);
-  }
-  ASSERT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), shapes.size(), &needed));
-  for (const oriel_shape_info& shape : shapes) {
-    const FullPlan plan = planOf(shape.name, optionsOf(uint64_t{1} << 42));
+  for (const Json& shape : shapes()) {
+    const std::string name = shape.at("name");
+    const FullPlan plan = planOf(name, optionsOf(uint64_t{1} << 42));
     // Of a model whose weights are not described nobody can say whether it fits.
-    const bool described = shape.parameters != 0;
-    const auto mayFit = [&](uint64_t minimum) {
-      return described && minimum <= SIZE_MAX ? 1u : 0u;
+    const bool described = !shape.at("parameters").is_null();
+    const auto mayFit = [&](const Json& of) {
+      const Json& minimum = of.at("minimum_bytes");
+      EXPECT_EQ(described, minimum.is_number()) << name;
+      return !described ? Json() : Json(minimum <= SIZE_MAX);
     };
-    EXPECT_EQ(mayFit(plan.minimum_bytes), plan.fits) << shape.name;
-    EXPECT_EQ(described, plan.minimum_bytes != 0) << shape.name;
-    for (uint32_t i = 0; i < plan.choice_count; ++i) {
-      EXPECT_EQ(mayFit(plan.choices[i].minimum_bytes), plan.choices[i].fits) << shape.name;
-      EXPECT_EQ(described, plan.choices[i].minimum_bytes != 0) << shape.name;
+    EXPECT_EQ(mayFit(plan.all), plan["fits"]) << name;
+    for (const Json& choice : plan["choices"]) {
+      EXPECT_EQ(mayFit(choice), choice.at("fits")) << name;
     }
-    EXPECT_TRUE(plan.total_bytes <= plan.memory_bytes || plan.minimum_bytes > SIZE_MAX)
-        << shape.name;
+    EXPECT_TRUE(plan.total_bytes <= plan.memory_bytes || plan.minimum_bytes > SIZE_MAX) << name;
     EXPECT_EQ(plan.total_bytes, plan.weights_bytes + plan.kv_bytes + plan.activation_bytes +
                                     plan.staging_bytes + plan.host_bytes);
-    EXPECT_EQ(shape.parameters == 0, plan.weights_unknown == 1) << shape.name;
-    EXPECT_EQ(shape.context_train, plan.context_train_tokens);
-    EXPECT_GE(plan.kv_bytes, plan.kv_window_bytes) << shape.name;
+    EXPECT_EQ(!described, plan.weights_unknown == 1) << name;
+    EXPECT_EQ(shape.at("context_train"), plan.context_train_tokens);
+    EXPECT_GE(plan.kv_bytes, plan.count("kv_bytes_at")) << name;
   }
 }
 
 TEST(KnownShapes, weights_grow_with_their_format) {
   const Options options = optionsOf(uint64_t{1} << 40);
-  const uint64_t q4 = planOf("smollm2-135m", options, ORIEL_WEIGHTS_Q4_0).weights_bytes;
+  const uint64_t q4 = planOf("smollm2-135m:q4_0", options).weights_bytes;
   EXPECT_EQ(q4, planOf("smollm2-135m", options).weights_bytes);
-  EXPECT_LT(q4, planOf("smollm2-135m", options, ORIEL_WEIGHTS_Q8_0).weights_bytes);
-  EXPECT_LT(2 * 134515008u, planOf("smollm2-135m", options, ORIEL_WEIGHTS_F16).weights_bytes);
+  EXPECT_LT(q4, planOf("smollm2-135m:q8_0", options).weights_bytes);
+  EXPECT_LT(2 * 134515008u, planOf("smollm2-135m:f16", options).weights_bytes);
 }
 
 TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
-  oriel_plan plan = ORIEL_PLAN_INIT;
-  test::CapturedLog log;
+  CapturedLog log;
   Options options = optionsOf(1 << 30);
   options.log = log.log().callback;
   options.log_user = log.log().user;
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
-            oriel_plan_shape("llama-9-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
-            oriel_plan_shape(nullptr, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+  size_t needed = 0;
+  for (const char* shape : {"llama-9-1b", "llama-3.2-1b:q9", "llama-3.2-1b:", "", ":q8_0"}) {
+    log.clear();
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_shape_describe(shape, &options, nullptr, 0, &needed));
+    EXPECT_EQ(1u, log.lines.size()) << shape << ": " << log.errors();
+  }
+  log.clear();
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_shape_describe(nullptr, &options, nullptr, 0, &needed));
+  EXPECT_EQ("", log.errors());
 }
 
 TEST(KnownShapes, a_latent_has_one_format_which_is_that_of_keys) {
@@ -558,7 +552,7 @@ TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
   };
   EXPECT_EQ(8192u - 4, windowOf("smollm2-135m", plenty, 0));
   EXPECT_EQ(8192u - 4, windowOf("smollm2-135m", plenty, ORIEL_WINDOW_MAX));
-  EXPECT_EQ(ORIEL_WINDOW_DEFAULT, windowOf("llama-3.2-1b", plenty, 0));
+  EXPECT_EQ(kDefaultWindow, windowOf("llama-3.2-1b", plenty, 0));
   EXPECT_LT(130000u, windowOf("llama-3.2-1b", plenty, ORIEL_WINDOW_MAX));  // but for a ring
   EXPECT_EQ(20000u, windowOf("llama-3.2-1b", plenty, 20000));
   // What is left then goes to the precision of the cache.
@@ -569,21 +563,21 @@ TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
   EXPECT_NE(ORIEL_KV_F16, planOf("llama-3.2-1b", all).k_format);
   // Where memory does not allow it, as much as fits.
   const Options little = optionsOf(720u << 20);
-  EXPECT_LT(windowOf("llama-3.2-1b", little, 0), ORIEL_WINDOW_DEFAULT);
+  EXPECT_LT(windowOf("llama-3.2-1b", little, 0), kDefaultWindow);
   EXPECT_EQ(windowOf("llama-3.2-1b", little, ORIEL_WINDOW_MAX),
             windowOf("llama-3.2-1b", little, 0));
   // A least window goes beyond the default, and pinned text does not take from it.
   Options least = plenty;
-  least.min_window_tokens = 10000;
+  least.set("min_window", 10000);
   EXPECT_EQ(10000u, windowOf("llama-3.2-1b", least, 0));
   EXPECT_LT(130000u, windowOf("llama-3.2-1b", least, ORIEL_WINDOW_MAX));
   Options pinned = plenty;
-  pinned.pinned_tokens = 9000;
-  EXPECT_EQ(ORIEL_WINDOW_DEFAULT, windowOf("llama-3.2-1b", pinned, 0));
+  pinned.set("sinks", 9000);
+  EXPECT_EQ(kDefaultWindow, windowOf("llama-3.2-1b", pinned, 0));
 }
 
 TEST(KnownShapes, a_window_beyond_the_trained_context_is_a_warning) {
-  test::CapturedLog log;
+  CapturedLog log;
   Options options = optionsOf(uint64_t{1} << 40);
   options.log = log.log().callback;
   options.log_user = log.log().user;
@@ -611,24 +605,24 @@ TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
   options.set("kv", "f16");
   const FullPlan free = planOf("smollm2-135m", options);
   ASSERT_EQ(1u, free.fits);
-  options.min_window_tokens = free.window_tokens;
+  options.set("min_window", free.window_tokens);
   EXPECT_EQ(free.window_tokens, planOf("smollm2-135m", options).window_tokens);
   // What f16 cannot hold, a smaller format may.
-  options.min_window_tokens = free.window_tokens * 3;
+  options.set("min_window", free.window_tokens * 3);
   EXPECT_EQ(0u, planOf("smollm2-135m", options).fits);
-  setFormats(&options, ORIEL_KV_AUTO);
+  options.set("kv", "auto");
   const FullPlan rounded = planOf("smollm2-135m", options);
   EXPECT_EQ(1u, rounded.fits);
-  EXPECT_GE(rounded.window_tokens, options.min_window_tokens);
+  EXPECT_GE(rounded.window_tokens, free.window_tokens * 3);
   // Past the trained context only because it was asked for.
   options = optionsOf(uint64_t{1} << 40);
   EXPECT_EQ(8192u, planOf("smollm2-135m", options).window_tokens + 4);
-  options.min_window_tokens = 10000;
+  options.set("min_window", 10000);
   EXPECT_EQ(10000u, planOf("smollm2-135m", options).window_tokens);
   options.window_tokens = 9999;
-  oriel_plan plan = ORIEL_PLAN_INIT;
+  size_t needed = 0;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
-            oriel_plan_shape("smollm2-135m", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+            oriel_shape_describe("smollm2-135m", &options, nullptr, 0, &needed));
 }
 
 // What the budgeter is for: with more memory never a worse plan, and precision grows with it.
@@ -686,4 +680,4 @@ TEST(KnownShapes, layers_with_a_window_of_their_own_take_rotations_of_their_own)
 }
 
 }  // namespace
-}  // namespace oriel_internal::test_known_shapes
+}  // namespace oriel_internal::test::test_known_shapes

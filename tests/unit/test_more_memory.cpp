@@ -7,35 +7,31 @@
 #include <string>
 #include <vector>
 
-#include "oriel/tools.h"
+#include "support/describe.h"
 
-namespace oriel_internal::test_more_memory {
+namespace oriel_internal::test::test_more_memory {
 namespace {
 
 constexpr uint32_t kSizes = 100;  ///< in either spacing
 constexpr uint64_t kPlenty = uint64_t{1} << 42;
 
-oriel_plan planOf(const char* name, const Options& options, uint64_t memory_bytes) {
+FullPlan planOf(const std::string& name, const Options& options, uint64_t memory_bytes) {
   Options now = options;
-  now.struct_size = sizeof(now);
   now.memory_bytes = memory_bytes;
-  oriel_plan plan = ORIEL_PLAN_INIT;
-  EXPECT_EQ(ORIEL_OK, oriel_plan_shape(name, ORIEL_WEIGHTS_DEFAULT, &now, &plan)) << name;
-  return plan;
+  return planOfShape(name, now);
 }
 
 /// What takes most: the longest window in the dearest formats, all experts held.
-uint64_t mostBytes(const char* name, Options options) {
-  options.set("kv", "f16");
-  options.on_file = options.on_file == "auto" ? "rows" : options.on_file;
-  options.expert_slots = 0;
+uint64_t mostBytes(const std::string& name, Options options, const std::string& offload) {
+  options.set("kv", "f16").set("offload", offload == "auto" ? "rows" : offload);
   return planOf(name, options, kPlenty).total_bytes;
 }
 
 /// Sizes lie dense at the least, where a few kilobytes decide, and end beyond what all takes.
-std::vector<uint64_t> sizesOf(const char* name, const Options& options) {
+std::vector<uint64_t> sizesOf(const std::string& name, const Options& options,
+                              const std::string& offload) {
   const uint64_t least = planOf(name, options, 1).minimum_bytes;
-  const double range = 1.05 * static_cast<double>(mostBytes(name, options) - least);
+  const double range = 1.05 * static_cast<double>(mostBytes(name, options, offload) - least);
   constexpr double kFirst = 65536;
   std::vector<uint64_t> sizes = {least};
   for (uint32_t i = 0; i < kSizes; ++i) {
@@ -49,10 +45,11 @@ std::vector<uint64_t> sizesOf(const char* name, const Options& options) {
 }
 
 template <typename Check>
-void sweep(const char* name, const Options& options, const Check& check) {
-  oriel_plan last = {};
+void sweep(const std::string& name, const Options& options, const Check& check,
+           const std::string& offload = "auto") {
+  FullPlan last;
   last.loss_nats = 1e300;
-  for (const uint64_t memory : sizesOf(name, options)) {
+  for (const uint64_t memory : sizesOf(name, options, offload)) {
     const FullPlan plan = planOf(name, options, memory);
     ASSERT_EQ(1u, plan.fits) << name << " in " << memory;
     ASSERT_LE(plan.total_bytes, memory) << name;
@@ -64,55 +61,53 @@ void sweep(const char* name, const Options& options, const Check& check) {
   }
 }
 
-void expectNeverWorse(const char* name, const Options& options) {
-  SCOPED_TRACE(std::string(name) + ", window " + std::to_string(options.window_tokens) +
-               ", on file " + std::to_string(static_cast<int>(options.on_file)));
-  sweep(name, options, [](const FullPlan& last, const FullPlan& plan) {
+void expectNeverWorse(const std::string& name, Options options,
+                      const std::string& offload = "auto") {
+  SCOPED_TRACE(name + ", window " + std::to_string(options.window_tokens) + ", offload " + offload);
+  options.set("offload", offload);
+  const auto check = [](const FullPlan& last, const FullPlan& plan) {
     ASSERT_LE(plan.loss_nats, last.loss_nats)
-        << plan.memory_bytes << " bytes: " << plan.expert_slots << " slots, window "
-        << plan.window_tokens << "; " << last.memory_bytes << " bytes: " << last.expert_slots
+        << plan.memory_bytes << " bytes: " << plan["expert_slots"] << " slots, window "
+        << plan.window_tokens << "; " << last.memory_bytes << " bytes: " << last["expert_slots"]
         << " slots, window " << last.window_tokens;
-  });
+  };
+  sweep(name, options, check, offload);
 }
 
-std::vector<oriel_shape_info> shapesWithExperts() {
-  size_t count = 0;
-  (void)oriel_shape_list(nullptr, 0, &count);
-  oriel_shape_info empty = ORIEL_INIT(oriel_shape_info);
-  std::vector<oriel_shape_info> shapes(count, empty);
-  EXPECT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), shapes.size(), &count));
-  const auto others = [](const oriel_shape_info& shape) {
-    return shape.n_experts == 0 || shape.parameters == 0;
-  };
-  shapes.erase(std::remove_if(shapes.begin(), shapes.end(), others), shapes.end());
-  EXPECT_GE(shapes.size(), 7u);
-  return shapes;
+std::vector<std::string> shapesWithExperts() {
+  std::vector<std::string> names;
+  for (const Json& shape : shapes()) {
+    if (shape.at("n_experts") != 0 && !shape.at("parameters").is_null()) {
+      names.push_back(shape.at("name"));
+    }
+  }
+  EXPECT_GE(names.size(), 7u);
+  return names;
 }
 
 TEST(MoreMemory, is_never_worse_for_a_mixture_of_experts) {
-  for (const oriel_shape_info& shape : shapesWithExperts()) {
-    expectNeverWorse(shape.name, Options());
+  for (const std::string& shape : shapesWithExperts()) {
+    expectNeverWorse(shape, Options());
   }
 }
 
 TEST(MoreMemory, is_never_worse_for_experts_beside_a_window_that_was_asked_for) {
-  for (const oriel_shape_info& shape : shapesWithExperts()) {
-    Options options = {};
+  for (const std::string& shape : shapesWithExperts()) {
+    Options options;
     options.window_tokens = 2000;
-    expectNeverWorse(shape.name, options);
+    expectNeverWorse(shape, options);
   }
 }
 
 TEST(MoreMemory, is_never_worse_for_experts_that_all_stay_on_file) {
-  Options options = {};
-  options.on_file = "all";
-  expectNeverWorse("olmoe-1b-7b", options);
+  Options options;
+  expectNeverWorse("olmoe-1b-7b", options, "all");
   options.window_tokens = 600;
-  expectNeverWorse("granite-4.0-h-tiny", options);
+  expectNeverWorse("granite-4.0-h-tiny", options, "all");
 }
 
 TEST(MoreMemory, is_never_worse_for_dense_and_hybrid_models) {
-  Options options = {};
+  Options options;
   for (const char* name : {"smollm2-135m", "gemma-3-1b", "gemma-4-e2b", "qwen3.5-0.8b"}) {
     expectNeverWorse(name, options);
   }
@@ -145,15 +140,15 @@ struct ByLayer {
 };
 
 bool sharesWindow(const FullPlan& plan) {
-  return std::any_of(plan.window_shares, std::end(plan.window_shares),
-                     [](uint8_t share) { return share != 0; });
+  const Json& shares = plan["window_shares"];
+  return std::any_of(shares.begin(), shares.end(), [](const Json& share) { return share != 0; });
 }
 
 /// How often more memory loses more.
-uint32_t risesOf(const char* name, uint32_t n_layers, uint32_t window) {
+uint32_t risesOf(const std::string& name, uint32_t n_layers, uint32_t window) {
   const ByLayer measured(n_layers);
-  SCOPED_TRACE(std::string(name) + ", window " + std::to_string(window));
-  Options options = {};
+  SCOPED_TRACE(name + ", window " + std::to_string(window));
+  Options options;
   options.window_tokens = window;
   options.calibration = &measured.calibration;
   uint32_t rises = 0;
@@ -180,4 +175,4 @@ TEST(MoreMemory, is_worse_at_most_once_where_windows_by_layer_end) {
 }
 
 }  // namespace
-}  // namespace oriel_internal::test_more_memory
+}  // namespace oriel_internal::test::test_more_memory

@@ -18,7 +18,7 @@ namespace {
 /// What is asked of a choice, as the app says it.
 struct Knobs {
   SamplerOptions options;
-  std::vector<Bias> biases;
+  std::vector<LogitBias> biases;
   std::vector<int32_t> recent;  ///< tokens accepted, in order
   std::vector<bool> allowed;    ///< empty: all
   std::set<int32_t> held;
@@ -77,7 +77,7 @@ std::vector<double> adjusted(const std::vector<float>& logits, const Knobs& knob
     logit = logit > 0 ? logit / knobs.options.repeat_penalty : logit * knobs.options.repeat_penalty;
     logit -= knobs.options.presence_penalty + n * double{knobs.options.frequency_penalty};
   }
-  for (const Bias& bias : knobs.biases) {
+  for (const LogitBias& bias : knobs.biases) {
     out[bias.id] += bias.bias;
   }
   for (size_t id = 0; id < out.size(); ++id) {

@@ -8,93 +8,184 @@
 
 #include "options/settings.h"
 #include "support/captured_log.h"
+#include "support/describe.h"
 
 namespace oriel_internal::test::test_settings {
 namespace {
 
-LoadOptions emptyLoad() {
-  LoadOptions options;
+struct Load : LoadOptions {
+  LoadLists lists;
+};
+
+Load emptyLoad() {
+  Load options;
   std::memset(static_cast<void*>(&options), 0, sizeof(options));
   return options;
 }
 
-Status give(LoadOptions* options, const char* name, const char* value, CapturedLog* log) {
+Status give(Load* options, const char* name, const char* value, CapturedLog* log) {
   const oriel_setting setting = {name, value};
-  return applySettings(OptionScope::kLoad, &setting, 1, log->log(), options, &options->lists);
+  return applySettings(OptionScope::kLoad, &setting, 1, log->log(),
+                       static_cast<LoadOptions*>(options), &options->lists);
 }
 
 std::string refusal(const char* name, const char* value) {
   CapturedLog log;
-  LoadOptions options = emptyLoad();
+  Load options = emptyLoad();
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, give(&options, name, value, &log).code()) << name << value;
   return log.errors();
 }
 
 std::string replyRefusal(const char* name, const char* value) {
   CapturedLog log;
-  oriel_generate_options options = {};
+  ReplyChoices options = {};
   const oriel_setting setting = {name, value};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             applySettings(OptionScope::kReply, &setting, 1, log.log(), &options, nullptr).code());
   return log.errors();
 }
 
-// A value that the row allows, and is not its default.
-std::string someValue(const OptionRow& row) {
-  if (row.words != nullptr && row.type != OptionType::kCount && row.type != OptionType::kNumber) {
-    return row.words[0].word;
+struct All {
+  Load load;
+  SessionSettings session;
+  ReplyChoices reply;
+};
+
+struct ByField {
+  const char* name;
+  const char* value;
+  void (*set)(All* all, const char* value);
+};
+
+#define SETS(name, value, statement)         \
+  {                                          \
+    name, value, [](All* a, const char* v) { \
+      (void)v;                               \
+      statement;                             \
+    }                                        \
   }
-  switch (row.type) {
-    case OptionType::kBytes:
-      return "64MiB";
-    case OptionType::kNumber:
-      return "0.5";
-    case OptionType::kList:
-      return "1,0,1";
-    case OptionType::kCount:
-      return row.most < 7 ? "1" : "7";
-    default:
-      return "text";
+
+// Each option, a value, and the fields that it stands for.
+const ByField kByField[] = {
+    SETS("memory", "64MiB", a->load.memory_bytes = 64u << 20),
+    SETS("window", "max", a->load.window_tokens = ORIEL_WINDOW_MAX),
+    SETS("sessions", "3", a->load.sessions = 3),
+    SETS("device", "cpu", a->load.device = DeviceKind::kCpu),
+    SETS("threads", "5", a->load.cpu_threads = 5),
+    SETS("cache_folder", "f", a->load.cache_dir = v),
+    SETS("system_prompt", "Hi", (a->load.system_prompt = v, a->load.system_prompt_bytes = 2)),
+    SETS("min_speed", "2.5", a->load.min_tokens_per_s = 2.5),
+    SETS("min_window", "9", a->load.min_window_tokens = 9),
+    SETS("sinks", "7", a->load.sink_tokens = 7),
+    SETS("kv", "k8v4", (a->load.k_format = ORIEL_KV_INT8, a->load.v_format = ORIEL_KV_INT4)),
+    SETS("state", "int8", a->load.state_format = StateChoice::kInt8),
+    SETS("offload", "rows", a->load.on_file = Offload::kRows),
+    SETS("expert_slots", "7", a->load.expert_slots = 7),
+    SETS("checkpoints", "0", a->load.checkpoints = UINT32_MAX),
+    SETS("speculate", "4", a->load.draft_tokens = 4),
+    SETS("draft_model", "f", a->load.draft_model = v),
+    SETS("retrieval", "1MB", a->load.recall_bytes = 1000000),
+    SETS("retrieval_tokens", "64", a->load.recall_tokens = 64),
+    SETS("retrieval_folder", "f", a->load.recall_dir = v),
+    SETS("calibration", "f", a->load.calibration_file = v),
+    SETS("prefill_batch", "16", a->load.chunk_tokens = 16),
+    SETS("transcript", "4096", a->load.transcript_bytes = 4096),
+    SETS("constraints", "true", a->load.constraints = 1),
+    SETS("session_windows", "9,8",
+         (a->load.session_windows = a->load.lists.session_windows,
+          a->load.session_window_count = 2)),
+    SETS("prefix_tokens", "7", a->load.prefix_tokens = 7),
+    SETS("prefix_file", "f", a->load.prefix_file = v),
+    SETS("activation_bits", "8", a->load.activation_bits = 8),
+    SETS("device_timeout_ms", "9", a->load.device_timeout_ms = 9),
+    SETS("device_test", "never", a->load.device_test = DeviceTest::kNever),
+    SETS("enable_features", "f", a->load.enabled_features = v),
+    SETS("disable_features", "f", a->load.disabled_features = v),
+    SETS("window_shares", "1,2",
+         (a->load.window_shares = a->load.lists.window_shares, a->load.window_share_count = 2)),
+    SETS("f16_layers", "0,1",
+         (a->load.f16_layers = a->load.lists.f16_layers, a->load.f16_layer_count = 2)),
+    SETS("template", "gemma3", a->session.chat.chat_template = v),
+    SETS("thinking", "on", a->session.chat.thinking = 1),
+    SETS("tools", "[]", (a->session.chat.tools = v, a->session.chat.tools_bytes = 2)),
+    SETS("documents", "[]", (a->session.chat.documents = v, a->session.chat.documents_bytes = 2)),
+    SETS("template_variables", "{}",
+         (a->session.chat.variables = v, a->session.chat.variables_bytes = 2)),
+    SETS("date", "20260102", a->session.chat.date = 20260102),
+    SETS("evict", "tokens", a->session.split_turns = 1),
+    SETS("forget", "true", a->session.forget_evicted = 1),
+    SETS("session_window", "9", a->session.window_tokens = 9),
+    SETS("assumed_tokens", "9", a->session.assumed_tokens = 9),
+    SETS("first_position", "9", a->session.first_position = 9),
+    SETS("max_tokens", "9", a->reply.max_tokens = 9),
+    SETS("temperature", "0.5", a->reply.temperature = 0.5f),
+    SETS("seed", "18446744073709551615", a->reply.seed = UINT64_MAX),
+    SETS("schema", "{}", (a->reply.json_schema = v, a->reply.json_schema_bytes = 2)),
+    SETS("grammar", "ab", (a->reply.grammar = v, a->reply.grammar_bytes = 2)),
+    SETS("tool_choice", "required", a->reply.tool_choice = ToolChoice::kRequired),
+    SETS("greedy", "true", a->reply.greedy = 1),
+    SETS("top_k", "0", a->reply.top_k = UINT32_MAX),
+    SETS("top_p", "0.5", a->reply.top_p = 0.5f),
+    SETS("min_p", "0", a->reply.min_p = -1.0f),
+    SETS("repeat_penalty", "1.5", a->reply.repeat_penalty = 1.5f),
+    SETS("presence_penalty", "-2", a->reply.presence_penalty = -2.0f),
+    SETS("frequency_penalty", "2", a->reply.frequency_penalty = 2.0f),
+    SETS("repeat_window", "9", a->reply.repeat_window = 9),
+    SETS("min_tokens", "9", a->reply.min_tokens = 9),
+    SETS("ignore_stop", "true", a->reply.ignore_stop = 1),
+    SETS("stop", "s", (a->reply.stop[0] = v, a->reply.stop_count = 1)),
+    SETS("logit_bias", "7:-1.5",
+         (a->reply.logit_bias[0] = {7, -1.5f}, a->reply.logit_bias_count = 1)),
+    SETS("trigger", "t", a->reply.trigger = v),
+    SETS("top_logprobs", "3", (a->reply.logprobs = 1, a->reply.top_logprobs = 3)),
+    SETS("draft", "never", a->reply.draft = DraftChoice::kNever),
+};
+
+const ByField* byField(const OptionRow& row) {
+  for (const ByField& one : kByField) {
+    if (std::strcmp(one.name, row.name()) == 0) {
+      return &one;
+    }
   }
+  return nullptr;
 }
 
-TEST(Settings, every_row_takes_a_value_and_changes_its_fields_alone) {
-  struct All {
-    LoadOptions load;
-    SessionSettings session;
-    oriel_generate_options reply;
-  };
+void* structOf(OptionScope scope, All* all) {
+  return scope == OptionScope::kLoad ? static_cast<void*>(static_cast<LoadOptions*>(&all->load))
+         : scope == OptionScope::kSession ? static_cast<void*>(&all->session)
+                                          : static_cast<void*>(&all->reply);
+}
+
+TEST(Settings, every_row_sets_what_its_fields_set) {
+  EXPECT_EQ(kOptionCount, sizeof(kByField) / sizeof(kByField[0]));
   for (size_t i = 0; i < kOptionCount; ++i) {
     const OptionRow& row = kOptions[i];
+    const ByField* const expected = byField(row);
+    ASSERT_NE(nullptr, expected) << row.name();
     All all;
-    std::memset(static_cast<void*>(&all), 0xAB, sizeof(all));
-    void* const options = row.scope == OptionScope::kLoad      ? static_cast<void*>(&all.load)
-                          : row.scope == OptionScope::kSession ? static_cast<void*>(&all.session)
-                                                               : static_cast<void*>(&all.reply);
-    const size_t bytes = row.scope == OptionScope::kLoad      ? sizeof(oriel_options)
-                         : row.scope == OptionScope::kSession ? sizeof(all.session)
-                                                              : sizeof(all.reply);
-    const std::string value = someValue(row);
-    const oriel_setting setting = {row.name, value.c_str()};
+    std::memset(static_cast<void*>(&all), 0, sizeof(all));
+    const oriel_setting setting = {row.name(), expected->value};
     CapturedLog log;
-    ASSERT_EQ(ORIEL_OK,
-              applySettings(row.scope, &setting, 1, log.log(), options, &all.load.lists).code())
-        << row.name << ": " << log.errors();
-    std::vector<uint8_t> after(bytes);
-    std::memcpy(after.data(), options, bytes);
-    size_t changed = 0;
-    for (const uint8_t byte : after) {
-      changed += byte != 0xAB ? 1 : 0;
-    }
-    EXPECT_GE(changed, 1u) << row.name;
-    EXPECT_LE(changed, 16u) << row.name;
-    EXPECT_NE(0xAB, after[row.offset]) << row.name;
+    ASSERT_TRUE(
+        applySettings(row.scope, &setting, 1, log.log(), structOf(row.scope, &all), &all.load.lists)
+            .ok())
+        << row.name() << ": " << log.errors();
+    const auto bytesOf = [](const All& one) {
+      return std::vector<uint8_t>(reinterpret_cast<const uint8_t*>(&one),
+                                  reinterpret_cast<const uint8_t*>(&one) + sizeof(one));
+    };
+    const std::vector<uint8_t> by_name = bytesOf(all);
+    const LoadLists lists = all.load.lists;
+    std::memset(static_cast<void*>(&all), 0, sizeof(all));
+    expected->set(&all, expected->value);
+    all.load.lists = lists;
+    EXPECT_EQ(by_name, bytesOf(all)) << row.name();
   }
 }
 
 TEST(Settings, values_become_what_fields_say) {
   CapturedLog log;
-  LoadOptions options = emptyLoad();
+  Load options = emptyLoad();
   EXPECT_TRUE(give(&options, "memory", "300MB", &log).ok());
   EXPECT_EQ(300'000'000u, options.memory_bytes);
   EXPECT_TRUE(give(&options, "memory", "1.5GiB", &log).ok());
@@ -109,10 +200,10 @@ TEST(Settings, values_become_what_fields_say) {
   EXPECT_EQ(ORIEL_KV_INT8, options.k_format);
   EXPECT_EQ(ORIEL_KV_INT4, options.v_format);
   EXPECT_TRUE(give(&options, "device", "vulkan:2", &log).ok());
-  EXPECT_EQ(ORIEL_DEVICE_VULKAN, options.device);
+  EXPECT_EQ(DeviceKind::kVulkan, options.device);
   EXPECT_EQ(3u, options.device_number);
   EXPECT_TRUE(give(&options, "device", "cpu", &log).ok());
-  EXPECT_EQ(ORIEL_DEVICE_CPU, options.device);
+  EXPECT_EQ(DeviceKind::kCpu, options.device);
   EXPECT_EQ(0u, options.device_number);
   EXPECT_TRUE(give(&options, "calibration", "none", &log).ok());
   EXPECT_STREQ("", options.calibration_file);
@@ -126,7 +217,7 @@ TEST(Settings, values_become_what_fields_say) {
   EXPECT_TRUE(give(&options, "constraints", "true", &log).ok());
   EXPECT_EQ(1u, options.constraints);
 
-  oriel_generate_options reply = {};
+  ReplyChoices reply = {};
   const oriel_setting cold[] = {{"temperature", "0"}, {"min_p", "0"}, {"top_p", "0.9"}};
   EXPECT_TRUE(applySettings(OptionScope::kReply, cold, 3, log.log(), &reply, nullptr).ok());
   EXPECT_EQ(1u, reply.greedy);
@@ -138,7 +229,7 @@ TEST(Settings, values_become_what_fields_say) {
   EXPECT_TRUE(applySettings(OptionScope::kSession, chat, 2, log.log(), &session, nullptr).ok());
   EXPECT_EQ(1u, session.chat.no_thinking);
   EXPECT_EQ(0u, session.chat.thinking);
-  EXPECT_EQ(1u, session.session.split_turns);
+  EXPECT_EQ(1u, session.split_turns);
   EXPECT_EQ("", log.errors());
 }
 
@@ -182,28 +273,34 @@ TEST(Settings, what_is_wrong_is_named_with_what_would_be_right) {
   EXPECT_NE("", refusal(nullptr, "1"));
 }
 
-TEST(Settings, the_list_is_json_with_a_row_for_each_option) {
-  size_t bytes = 0;
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_option_list(nullptr, 0, &bytes));
-  std::string text(bytes, '?');
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_option_list(&text[0], bytes - 1, &bytes));
-  ASSERT_EQ(ORIEL_OK, oriel_option_list(&text[0], bytes, &bytes));
-  EXPECT_EQ('\0', text.back());
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_option_list(nullptr, 0, nullptr));
-  text.pop_back();
-  size_t rows = 0;
-  for (size_t at = 0; (at = text.find("{\"name\": \"", at)) != std::string::npos; ++at) {
-    ++rows;
+TEST(Settings, the_list_is_json_with_a_row_for_each_option_that_is_no_hook_of_tests) {
+  Json list = described(oriel_option_list)["options"];
+  size_t at = 0;
+  for (size_t i = 0; i < kOptionCount; ++i) {
+    const OptionRow& row = kOptions[i];
+    if (row.layer == OptionLayer::kTests) {
+      continue;
+    }
+    const Json& one = list.at(at++);
+    EXPECT_EQ(row.name(), one.at("name"));
+    EXPECT_EQ(scopeName(row.scope), one.at("scope"));
+    EXPECT_EQ(layerName(row.layer), one.at("layer"));
+    EXPECT_EQ(typeName(row.type), one.at("type"));
+    EXPECT_EQ(row.standard(), one.at("default"));
+    EXPECT_EQ(row.help(), one.at("help"));
   }
-  EXPECT_EQ(kOptionCount, rows);
+  EXPECT_EQ(at, list.size());
+}
+
+TEST(Settings, names_are_unique_and_texts_need_no_escapes) {
   std::set<std::string> names;
   for (size_t i = 0; i < kOptionCount; ++i) {
     const OptionRow& row = kOptions[i];
-    EXPECT_TRUE(names.insert(std::string(scopeName(row.scope)) + row.name).second) << row.name;
-    for (const char* const part : {row.name, row.help, row.standard}) {
-      EXPECT_EQ(nullptr, std::strpbrk(part, "\"\\\n")) << row.name;
+    EXPECT_TRUE(names.insert(std::string(scopeName(row.scope)) + row.name()).second) << row.name();
+    for (const char* const part : {row.name(), row.help(), row.standard()}) {
+      EXPECT_EQ(nullptr, std::strpbrk(part, "\"\\\n")) << row.name();
     }
-    EXPECT_LT(std::strlen(row.help), 120u) << row.name;
+    EXPECT_LT(std::strlen(row.help()), 120u) << row.name();
   }
 }
 

@@ -3,11 +3,11 @@
 
 #include <cstring>
 
-#include "oriel/tools.h"
 #include "speed/measure_speed.h"
+#include "support/describe.h"
 #include "tools/shape_weights.h"
 
-namespace oriel_internal::test_state_shapes {
+namespace oriel_internal::test::test_state_shapes {
 namespace {
 
 /// Round numbers: 1 ns a Q4_0 weight, 2 ns a cached value (1 ns in a chunk).
@@ -59,14 +59,14 @@ TEST(StateBytes, plans_say_what_states_and_tokens_of_a_window_take) {
     options.memory_bytes = uint64_t{16} << 30;
     options.window_tokens = 32768;
     options.set("kv", "f16");
-    oriel_plan plan = ORIEL_PLAN_INIT;
-    ASSERT_EQ(ORIEL_OK, oriel_plan_shape(row.name, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+    const FullPlan plan = planOfShape(row.name, options);
     EXPECT_EQ(row.bytes_per_token, plan.kv_bytes_per_token) << row.name;
-    ASSERT_EQ(2u, plan.group_count);
-    EXPECT_EQ(ORIEL_LAYERS_STATE, plan.groups[1].kind);
-    const double state_mib = static_cast<double>(plan.groups[1].bytes_per_token) / (1 << 20);
+    ASSERT_EQ(2u, plan["groups"].size());
+    EXPECT_EQ("state", plan["groups"].at(1).at("kind"));
+    const uint64_t state = plan["groups"].at(1).at("bytes_per_token");
+    const double state_mib = static_cast<double>(state) / (1 << 20);
     EXPECT_NEAR(row.state_mib, state_mib, 0.05) << row.name;
-    EXPECT_EQ(plan.state_bytes, plan.groups[1].bytes_per_token * plan.state_slots) << row.name;
+    EXPECT_EQ(plan.count("state_bytes"), state * plan.count("state_slots")) << row.name;
     EXPECT_NE(0u, plan.weights_bytes) << row.name;
   }
 }
@@ -108,4 +108,4 @@ TEST(StateSpeed, a_model_without_attention_is_stood_for_by_layers_that_have_some
 }
 
 }  // namespace
-}  // namespace oriel_internal::test_state_shapes
+}  // namespace oriel_internal::test::test_state_shapes

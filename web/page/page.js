@@ -24,17 +24,19 @@ const mb = (bytes) => `${(bytes / 1e6).toFixed(bytes < 1e8 ? 1 : 0)} MB`;
 const bytesAt = (value) => Math.round(least * (most / least) ** (value / 1000));
 const valueAt = (bytes) => Math.round((1000 * Math.log(bytes / least)) / Math.log(most / least));
 
+const formats = ({ kFormat, vFormat }) => (kFormat === 'f16' ? kFormat : `k${kFormat.slice(3)}v${vFormat.slice(3)}`);
+
 function showPlan(plan) {
   const body = at('choices').tBodies[0];
   body.replaceChildren(...plan.choices.map((choice) => {
     const row = document.createElement('tr');
-    row.className = choice.kv === plan.kv && plan.fits ? 'chosen' : choice.fits ? '' : 'out';
-    const cells = [choice.kv, choice.fits ? `${choice.windowTokens}` : 'no room', choice.fits ? choice.lossNats.toFixed(4) : ''];
+    row.className = choice.chosen && plan.fits ? 'chosen' : choice.fits ? '' : 'out';
+    const cells = [formats(choice), choice.fits ? `${choice.windowTokens}` : 'no room', choice.fits ? choice.lossNats.toFixed(4) : ''];
     for (const cell of cells) row.insertCell().textContent = cell;
     return row;
   }));
   at('plan-note').textContent = plan.fits
-    ? `${plan.kv}: the last ${plan.windowTokens} tokens and the first ${plan.sinkTokens}; ${mb(plan.totalBytes)}, of which ${mb(plan.weightsBytes)} are weights. Loss is in nats a token.`
+    ? `${formats(plan)}: the last ${plan.windowTokens} tokens and the first ${plan.sinkTokens}; ${mb(plan.totalBytes)}, of which ${mb(plan.weightsBytes)} are weights. Loss is in nats a token.`
     : `Does not fit: at least ${mb(plan.minimumBytes)}.`;
   at('apply').disabled = !plan.fits || !!running || (model && model.plan.memoryBytes === plan.memoryBytes);
 }
@@ -103,7 +105,7 @@ async function tell() {
 // ---- The cache ----
 
 async function draw() {
-  const view = await chat.view();
+  const view = await chat.describe();
   const canvas = at('cache');
   const ratio = devicePixelRatio || 1;
   canvas.width = canvas.clientWidth * ratio;

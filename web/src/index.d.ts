@@ -1,33 +1,11 @@
+// Classes and results. The options of the library are in dist/options.d.ts, which make_types.mjs writes.
+import type * as Library from '../dist/options.js';
+
 export type Bytes = ArrayBuffer | SharedArrayBuffer | ArrayBufferView;
 /** A path (Node), a URL, bytes, or a Blob (a File that somebody picked). */
 export type Source = string | URL | Bytes | Blob;
-/** Bytes: 262144, '300MB' (10^6) or '300MiB' (2^20). */
-export type Size = number | string;
-export type CacheFormat = 'auto' | 'f16' | 'k8v8' | 'k8v4' | 'k4v4';
-
-export interface PlanOptions {
-  /** Hard cap for the model and its sessions. Default: 1 GiB, less where the browser says that the device has little. */
-  memory?: Size;
-  /**
-   * Tokens that are seen besides the sinks; 'max': the whole trained context, where it fits. Default: as many as fit,
-   * up to 8192 and the trained context.
-   */
-  window?: number | 'max';
-  minWindow?: number;
-  /** First tokens that are never forgotten. Default: 4. */
-  sinks?: number;
-  pinned?: number;
-  chunk?: number;
-  kv?: CacheFormat;
-  /** Replies can be held to a schema, a grammar or tools. Takes memory (`Plan.constraintBytes`). */
-  constraints?: boolean;
-  /** Conversations at a time. Default: 1. */
-  sessions?: number;
-  prefixTokens?: number;
-  systemPrompt?: string;
-  /** Room for the text of a session's messages. */
-  transcript?: Size;
-}
+export type PlanOptions = Library.LoadOptions;
+export type ChatOptions = Library.SessionOptions;
 
 export interface Progress {
   what: 'fetch' | 'load';
@@ -37,9 +15,7 @@ export interface Progress {
 }
 
 export interface LoadOptions extends PlanOptions {
-  /** Default: one for each processor, at most 8. 1 where memory cannot be shared. */
-  threads?: number;
-  /** What it throws ends the load; what `log` throws is dropped. */
+  /** An error that it throws ends the load. Errors that `log` throws are dropped. */
   progress?: (progress: Progress) => void;
   log?: (text: string, level: number) => void;
   logLevel?: 'warning' | 'info' | 'debug';
@@ -49,29 +25,7 @@ export interface LoadOptions extends PlanOptions {
   worker?: string | URL;
 }
 
-export interface LayerGroup {
-  kind: 'session' | 'sliding' | 'convolution' | 'state';
-  layers: number;
-  windowTokens: number;
-  ringTokens: number;
-  bytesPerToken: number;
-  bytes: number;
-}
-
-export interface PlanChoice {
-  kv: Exclude<CacheFormat, 'auto'>;
-  kFormat: string;
-  vFormat: string;
-  fits: boolean;
-  windowTokens: number;
-  chunkTokens: number;
-  /** 0: it is not; 1: it would lose too much. */
-  refused: number;
-  totalBytes: number;
-  minimumBytes: number;
-  lossNats: number;
-}
-
+/** The plan of docs/describe.md, with names in camelCase. */
 export interface Plan {
   fits: boolean;
   memoryBytes: number;
@@ -81,50 +35,38 @@ export interface Plan {
   activationBytes: number;
   stagingBytes: number;
   hostBytes: number;
-  /** The least memory that these options can run in. */
+  /** The smallest `memory` for these options. */
   minimumBytes: number;
-  kvBytesPerToken: number;
   windowTokens: number;
   sinkTokens: number;
-  ringTokens: number;
-  chunkTokens: number;
   contextTrainTokens: number;
-  kv: Exclude<CacheFormat, 'auto'>;
-  kFormat: string;
-  vFormat: string;
+  kFormat: 'f16' | 'int8' | 'int4';
+  vFormat: 'f16' | 'int8' | 'int4';
   lossNats: number;
-  choices: PlanChoice[];
-  groups: LayerGroup[];
-  onFileBytes: number;
-  stateBytes: number;
-  checkpoints: number;
-  constraintBytes: number;
-  sessions: number;
-  sessionBytes: number;
-  transcriptBytes: number;
+  [field: string]: any;
 }
 
-export interface ModelInfo {
+/** The model of docs/describe.md, with names in camelCase. */
+export interface ModelDescription {
   architecture: string;
   name: string;
-  tokenizer: string;
-  chatTemplate: string;
-  tensorTypes: string;
-  device: string;
-  driver: string;
-  nLayers: number;
-  nHeads: number;
-  nKvHeads: number;
-  headDim: number;
   nEmbd: number;
-  nFf: number;
   nVocab: number;
-  contextTrain: number;
   parameters: number;
-  fileBytes: number;
-  bosId: number;
-  eosId: number;
-  addBos: number;
+  plan: Plan;
+  /** Options in force. */
+  options: Record<string, string>;
+  [field: string]: any;
+}
+
+/** The session of docs/describe.md, with names in camelCase. */
+export interface SessionDescription {
+  position: number;
+  turns: number[];
+  marks: { name: string; position: number }[];
+  /** Options in force. */
+  options: Record<string, string>;
+  [field: string]: any;
 }
 
 export interface Message {
@@ -136,48 +78,13 @@ export interface Message {
   reasoning_content?: string;
 }
 
-export interface ChatOptions {
-  /** The name of a chat format, or a Jinja template. */
-  template?: string;
-  thinking?: boolean;
-  date?: Date | number;
-  tools?: object[] | string;
-  documents?: object[] | string;
-  variables?: object | string;
-}
-
 export interface SessionOptions extends ChatOptions {
+  /** A system message at the beginning, also after a reset. */
   system?: string;
-  splitTurns?: boolean;
-  forgetEvicted?: boolean;
 }
 
-export interface GenerateOptions {
+export interface GenerateOptions extends Library.ReplyOptions {
   signal?: AbortSignal;
-  maxTokens?: number;
-  minTokens?: number;
-  greedy?: boolean;
-  seed?: number;
-  temperature?: number;
-  /** 0: all. */
-  topK?: number;
-  topP?: number;
-  /** 0: off. */
-  minP?: number;
-  repeatPenalty?: number;
-  presencePenalty?: number;
-  frequencyPenalty?: number;
-  repeatWindow?: number;
-  ignoreStop?: boolean;
-  stop?: string | string[];
-  logprobs?: boolean;
-  topLogprobs?: number;
-  /** A JSON schema; the model is loaded with `constraints`. */
-  schema?: object | string;
-  /** GBNF. */
-  grammar?: string;
-  trigger?: string;
-  toolChoice?: 'free' | 'checked' | 'required' | 'none';
 }
 
 export interface ToolCall {
@@ -192,10 +99,15 @@ export interface ReplyResult {
   thought: string;
   toolCalls: ToolCall[];
   tokenIds: number[];
+  /** With the option topLogprobs. */
   logprobs: { id: number; logprob: number; top: { id: number; logprob: number }[] }[];
   stopReason: 'length' | 'token' | 'callback' | 'cancelled' | 'text';
   tokens: number;
   promptTokens: number;
+  /** Tokens of the prompt that did not fit the window. */
+  promptTokensEvicted: number;
+  tokensDrafted: number;
+  tokensAccepted: number;
   timeToFirstTokenMs: number;
   decodeTokensPerS: number;
 }
@@ -218,25 +130,17 @@ export interface Reply extends AsyncIterable<string> {
 
 export interface Stats {
   position: number;
-  windowUsed: number;
-  windowCapacity: number;
   evicted: number;
-  deviceBytes: number;
-  hostBytes: number;
-  submissions: number;
-  tokensReadAgain: number;
-  /** All memory of the module: the plan's, and what code, stacks and calls take. */
-  wasmBytes: number;
-}
-
-/** Tokens by their number: what is where in the cache. */
-export interface View {
-  position: number;
   firstVisible: number;
   firstStored: number;
   sinksUsed: number;
+  windowUsed: number;
+  windowCapacity: number;
   turnCount: number;
-  turns: number[];
+  deviceBytes: number;
+  hostBytes: number;
+  /** All memory of the module: the plan, code, stacks and borrowed memory. */
+  wasmBytes: number;
 }
 
 export interface Restored {
@@ -255,16 +159,24 @@ export interface Session {
   generate(options?: GenerateOptions): Reply;
   append(input: string | Iterable<number>, options?: { special?: boolean; bos?: boolean }): Promise<void>;
   score(ids: Iterable<number>): Promise<{ tokens: number; nll: number[]; nllMean: number }>;
-  embed(text: string, options?: { normalise?: boolean }): Promise<Float32Array>;
+  /** The session must be empty. `raw`: not scaled to length 1. */
+  embed(text: string, options?: { pooling?: 'auto' | 'mean' | 'last' | 'first'; raw?: boolean }): Promise<Float32Array>;
   stats(): Promise<Stats>;
-  view(): Promise<View>;
+  describe(): Promise<SessionDescription>;
   /** Ids from a position on: a whole number up to 2^53. */
   tokens(first?: number): Promise<number[]>;
   save(): Promise<Uint8Array>;
   restore(bytes: Bytes, options?: { exact?: boolean; read?: boolean }): Promise<Restored>;
   transcript(): Promise<Message[]>;
-  /** To a position, a whole number up to 2^53, or to where the `turns`-th turn before the end began. */
-  rewind(to: number | { turns: number }): Promise<void>;
+  /**
+   * Removes the tokens after a position, the last `turns`, or the tokens after a mark. `readAgain`: reads the transcript
+   * again if memory lacks the target.
+   */
+  goBack(to: number | { turns: number } | { mark: string }, options?: { readAgain?: boolean }): Promise<void>;
+  /** Names the current position for goBack. */
+  mark(name: string): Promise<void>;
+  /** A second session that continues from here. Takes a free session of the model. */
+  fork(): Session;
   /** Back to the beginning, with the system message. */
   reset(): Promise<void>;
   /** Cancels the session's replies. */
@@ -273,19 +185,24 @@ export interface Session {
 
 export interface Model {
   readonly plan: Plan;
-  readonly info: ModelInfo;
   readonly threads: number;
   readonly version: string;
   session(options?: SessionOptions): Session;
   tokenize(text: string, options?: { special?: boolean; bos?: boolean }): Promise<number[]>;
   detokenize(ids: Iterable<number>, options?: { special?: boolean }): Promise<string>;
   render(messages: Message[], options?: ChatOptions & { generationPrompt?: boolean }): Promise<string>;
-  inspectSnapshot(bytes: Bytes): Promise<Record<string, string | number>>;
+  describe(): Promise<ModelDescription>;
+  describeSnapshot(bytes: Bytes): Promise<Record<string, any>>;
+  /** Makes the session's content the beginning of all later sessions. null: removes it. Needs the option prefixTokens. */
+  setPrefix(session: Session | null): Promise<void>;
   dispose(): Promise<void>;
 }
 
 export interface Planner {
+  /** `options` are added to those of Oriel.planner. */
   plan(options?: PlanOptions): Promise<Plan>;
+  /** The contents of the file, and `missing`: the reasons if it cannot run. */
+  describe(): Promise<Record<string, any>>;
   dispose(): void;
 }
 

@@ -15,13 +15,14 @@ export class OrielError extends Error {
 }
 
 const ignore = () => {};
-const logLevels = { error: 0, warning: 1, info: 2, debug: 3 };
+const logLevels = { warning: 1, info: 2, debug: 3 };
 
 /** Requests to one worker, and what it tells meanwhile. */
 class Client {
   constructor(platform, options, threads) {
     this.waiting = new Map();
     this.next = 1;
+    this.nextSession = 1;
     this.options = options;
     this.threads = threads;
     this.shares = platform.shares();
@@ -31,11 +32,13 @@ class Client {
   }
 
   static async open(platform, source, options) {
-    const wish = options.threads || Math.min(platform.processors(), 8);
+    const level = logLevels[options.logLevel ?? 'warning'];
+    if (level === undefined) throw new OrielError(`logLevel is ${JSON.stringify(options.logLevel)}: give warning, info or debug`, 1);
+    const wish = Number(options.threads) || Math.min(platform.processors(), 8);
     const client = new Client(platform, options, platform.shares() ? wish : 1);
     const settings = {
       threads: client.threads, assets: platform.assets(options.assets),
-      logLevel: options.log ? logLevels[options.logLevel || 'warning'] : -1,
+      logLevel: options.log ? level : -1,
     };
     try {
       await client.ask('start', { source: platform.place(source), name: nameOf(source), settings });
@@ -103,19 +106,25 @@ function nameOf(source) {
   return (source && source.name) || 'the model';
 }
 
-/** Options that the worker takes; the rest is the client's. */
-function modelOptions({ memory, window, minWindow, sinks, pinned, chunk, kv, constraints, sessions, prefixTokens, systemPrompt, transcript }) {
-  return { memory: memory === undefined ? defaultMemory() : memory, window, minWindow, sinks, pinned, chunk, kv, constraints, sessions, prefixTokens, systemPrompt, transcript };
+/** Options of the library: the client keeps its own. */
+function modelOptions({ progress, log, logLevel, assets, worker, ...settings }) {
+  return { ...settings, memory: settings.memory ?? defaultMemory() };
 }
 
-/** Plans for one source, as often as wanted: a memory slider's other end. */
+/** Plans for one source, as often as asked, for example while a memory slider moves. */
 class Planner {
   #client;
-  constructor(client) {
+  #options;
+  constructor(client, options) {
     this.#client = client;
+    this.#options = options;
   }
-  plan(options = {}) {
-    return this.#client.ask('plan', modelOptions(options));
+  plan(options) {
+    return this.#client.ask('plan', modelOptions({ ...this.#options, ...options }));
+  }
+  /** The contents of the file, and the reasons if it cannot run. */
+  describe() {
+    return this.#client.ask('describeFile');
   }
   dispose() {
     this.#client.end(new OrielError('the planner was disposed of: open another', 12));
@@ -143,33 +152,31 @@ export function orielOn(platform) {
     static async plan(source, options = {}) {
       const planner = await Oriel.planner(source, options);
       try {
-        return await planner.plan(options);
+        return await planner.plan();
       } finally {
         planner.dispose();
       }
     }
 
     static async planner(source, options = {}) {
-      return new Planner(await Client.open(platform, source, { ...options, threads: 1 }));
+      return new Planner(await Client.open(platform, source, { ...options, threads: 1 }), options);
     }
   };
 }
 
 class Model {
   #client;
-  #nextSession = 1;
 
   constructor(client, loaded) {
     this.#client = client;
     this.plan = loaded.plan;
-    this.info = loaded.info;
     this.threads = loaded.threads;
     this.version = loaded.version;
   }
 
   /** A conversation. Its memory is there already: a model has as many as options.sessions said, else one. */
   session(options = {}) {
-    return new Session(this.#client, this.#nextSession++, options);
+    return new Session(this.#client, options.system, (id) => this.#client.ask('createSession', [id, options]));
   }
 
   tokenize(text, options) {
@@ -178,12 +185,19 @@ class Model {
   detokenize(ids, options) {
     return this.#client.ask('detokenize', [[...ids], options]);
   }
-  /** The text that a conversation becomes. */
-  render(messages, options = {}) {
-    return this.#client.ask('render', [messages, { ...options, date: dateOf(options.date) }]);
+  /** The text of a conversation. */
+  render(messages, options) {
+    return this.#client.ask('render', [messages, options]);
   }
-  inspectSnapshot(bytes) {
-    return this.#client.ask('inspectSnapshot', [bytes]);
+  describe() {
+    return this.#client.ask('describe', []);
+  }
+  describeSnapshot(bytes) {
+    return this.#client.ask('describeSnapshot', [bytes]);
+  }
+  /** Makes the session's content the beginning of all sessions. null: removes it. */
+  setPrefix(session) {
+    return this.#client.ask('setPrefix', [session && Session.idOf(session)]);
   }
 
   /** Ends the worker; everything of the model is gone with it. */
@@ -193,11 +207,6 @@ class Model {
   }
 }
 
-function dateOf(date) {
-  if (!(date instanceof Date)) return date;
-  return date.getFullYear() * 10000 + (date.getMonth() + 1) * 100 + date.getDate();
-}
-
 class Session {
   #client;
   #id;
@@ -205,12 +214,17 @@ class Session {
   #disposed = false;
   #replies = new Set();  // that are not over
 
-  constructor(client, id, options) {
+  /** make(id): asks the worker for it. */
+  constructor(client, system, make) {
     this.#client = client;
-    this.#id = id;
-    this.#ready = client.ask('createSession', [id, { ...options, date: dateOf(options.date) }]);
-    this.#ready.catch(ignore);  // the first call says it
-    this.system = options.system;
+    this.#id = client.nextSession++;
+    this.#ready = make(this.#id);
+    this.#ready.catch(ignore);  // the first call throws it
+    this.system = system;
+  }
+
+  static idOf(session) {
+    return session.#id;
   }
 
   async #live() {
@@ -255,8 +269,8 @@ class Session {
   stats() {
     return this.#ask('stats');
   }
-  view() {
-    return this.#ask('view');
+  describe() {
+    return this.#ask('describeSession');
   }
   tokens(first = 0) {
     return this.#ask('tokens', first);
@@ -270,8 +284,17 @@ class Session {
   transcript() {
     return this.#ask('transcript');
   }
-  rewind(to) {
-    return this.#ask('rewind', to);
+  /** Removes the tokens after a position, of the last {turns}, or after a {mark}. */
+  goBack(to, options) {
+    return this.#ask('goBack', to, options);
+  }
+  /** Names the current position. */
+  mark(name) {
+    return this.#ask('mark', name);
+  }
+  /** A second session that continues from here. */
+  fork() {
+    return new Session(this.#client, this.system, (id) => this.#ask('fork', id));
   }
   /** Back to the beginning, with the system message. */
   reset() {
@@ -321,8 +344,8 @@ class Reply {
       if (signal && signal.aborted && result.stopReason === 'cancelled') throw Object.assign(reasonOf(signal), { result });
       return result;
     } catch (error) {
-      this.#error = error;
-      throw error;
+      this.#error = signal && signal.aborted && error.code === 10 ? reasonOf(signal) : error;
+      throw this.#error;
     } finally {
       this.cancel();  // gives the address back
       this.#over = true;

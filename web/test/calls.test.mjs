@@ -15,7 +15,7 @@ describe('calls', { skip: noModule }, () => {
   let model;
   let chat;
   before(async () => {
-    model = await Oriel.load(file, { memory, ...layout, threads: 1, constraints: true, transcript: 8192, sessions: 2 });
+    model = await Oriel.load(file, { memory, ...layout, threads: 1, constraints: true, transcript: '8KB', sessions: 2 });
     chat = model.session();
   });
   after(() => model && model.dispose());
@@ -57,9 +57,10 @@ describe('calls', { skip: noModule }, () => {
   });
 
   test('a_system_message_that_fails_is_said_by_the_first_call', async () => {
-    for (const system of [42, 'Be kind. \ud83d', [{ type: 'image_url', image_url: { url: 'x' } }]]) {
+    const image = [{ type: 'image_url', image_url: { url: 'x' } }];
+    for (const [system, status] of [[42, 'argument'], ['Be kind. \ud83d', 'argument'], [image, 'unsupported']]) {
       const other = model.session({ system });
-      await assert.rejects(other.reply('Hello!', greedy).result, argument);
+      await assert.rejects(other.reply('Hello!', greedy).result, { status });
       await other.dispose();
     }
     const other = model.session({ system: 'Be kind.' });  // nothing is left of those
@@ -111,21 +112,52 @@ describe('calls', { skip: noModule }, () => {
     const wrong = [{ window: 2 ** 32 + 64 }, { window: 0.9 }, { window: -1 }, { transcript: '4295MB' }, { sessions: 2 ** 32 + 1 }];
     for (const options of wrong) await assert.rejects(Oriel.plan(file, { memory, ...options }), argument, JSON.stringify(options));
     assert.equal((await Oriel.plan(file, { memory, ...layout, sinks: 0 })).sinkTokens, 0);
+    assert.equal((await Oriel.plan(file, { memory, ...layout, transcript: '64KB' })).transcriptBytes, 64000);
   });
 
   test('going_back_wants_a_position_or_turns', async () => {
     await chat.reset();
     await chat.reply('Hello!', greedy).result;
     const ids = await chat.tokens();
-    for (const value of [undefined, null, {}, '5', NaN, -1, 0.5, 1e300, { turns: -1 }, { turns: 0.5 }, { turns: 2 ** 32 + 1 }, { turns: '1' }]) {
-      await assert.rejects(chat.rewind(value), argument, `${value}`);
+    for (const value of [undefined, null, {}, '5', NaN, -1, 0.5, 1e300, { turns: -1 }, { turns: 0.5 }, { turns: 1e300 }, { turns: '1' }, { mark: 'none' }, { mark: 5 }]) {
+      await assert.rejects(chat.goBack(value), argument, `${value}`);
     }
     for (const first of [-1, NaN, 'x', 0.5, null]) await assert.rejects(chat.tokens(first), argument, `${first}`);
     assert.deepEqual(await chat.tokens(), ids);
-    await chat.rewind(ids.length - 2);
+    await chat.goBack(ids.length - 2);
     assert.deepEqual(await chat.tokens(), ids.slice(0, -2));
-    await chat.rewind({ turns: 1 });
+    await chat.mark('here');
+    await chat.append('more');
+    await chat.goBack({ mark: 'here' });
+    assert.deepEqual(await chat.tokens(), ids.slice(0, -2));
+    await chat.goBack({ turns: 1 });
     assert.equal((await chat.stats()).position, 0);
+    await assert.rejects(chat.goBack(0, { again: true }), { status: 'argument', message: /"again".*readAgain/ });
+  });
+
+  test('a_fork_goes_on_by_itself', async () => {
+    await chat.reset();
+    await chat.reply('Hello!', greedy).result;
+    const ids = await chat.tokens();
+    const fork = chat.fork();
+    assert.deepEqual(await fork.tokens(), ids);
+    const { tokenIds } = await fork.reply('Who are you?', greedy).result;
+    assert.deepEqual(await chat.tokens(), ids);
+    assert.deepEqual((await chat.reply('Who are you?', greedy).result).tokenIds, tokenIds);
+    await assert.rejects(chat.fork().tokens(), { status: 'state' });  // there are two sessions
+    await fork.dispose();
+  });
+
+  test('a_prefix_begins_every_session', async () => {
+    const shared = await Oriel.load(file, { memory, ...layout, threads: 1, prefixTokens: 64 });
+    const first = shared.session();
+    await first.append('It is cold outside.');
+    await shared.setPrefix(first);
+    assert.ok((await shared.describe()).prefix.tokens > 0);
+    await first.dispose();
+    await shared.setPrefix(null);
+    assert.equal((await shared.describe()).prefix.tokens, 0);
+    await shared.dispose();
   });
 
   test('texts_arrive_as_they_were_written_or_not_at_all', async () => {
@@ -149,7 +181,7 @@ describe('calls', { skip: noModule }, () => {
     await chat.reset();
     assert.equal((await chat.restore(buffer)).how, 'exactly');
     assert.deepEqual(await chat.tokens(), ids);
-    assert.equal((await model.inspectSnapshot(buffer)).position, ids.length);
+    assert.equal((await model.describeSnapshot(buffer)).position, ids.length);
     for (const wrong of ['text', [1, 2], {}, undefined]) await assert.rejects(chat.restore(wrong), argument);
   });
 });

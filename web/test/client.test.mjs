@@ -11,15 +11,17 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Oriel, OrielError } from '../src/node.js';
 
 const require = createRequire(import.meta.url);
-const { whole, single, wholeText, jsonOf, decode, bytesFrom } = require('../src/engine/values.js');
-const { Structs } = require('../src/engine/structs.js');
-const { Engine, bytesOf } = require('../src/engine/engine.js');
+const { whole, wholeText, jsonOf, parse, settingsOf, flagsOf, decode, bytesFrom } = require('../src/engine/values.js');
+const { Engine } = require('../src/engine/engine.js');
 const { hostOf } = require('../src/engine/host.js');
 
 const folder = mkdtempSync(join(tmpdir(), 'oriel-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Answers everything with its name. A reply ends when it is told to stop; a model named 'exit' ends the worker. */
+/**
+ * Answers everything with its name and arguments. A reply ends when it is told to stop, and is an error if its message is
+ * 'unread'. A model named 'exit' ends the worker.
+ */
 const worker = new URL(`data:text/javascript,${encodeURIComponent(`
 import { parentPort as port } from 'node:worker_threads';
 let name;
@@ -32,7 +34,9 @@ port.on('message', ({ id, call, args }) => {
   }
   const answer = () => {
     const over = call !== 'reply' || Atomics.load(args.stop.word, 0);
-    if (over) port.postMessage({ id, value: call === 'reply' ? { stopReason: 'cancelled' } : { call } });
+    const unread = over && call === 'reply' && args.messages.content === 'unread';
+    if (unread) port.postMessage({ id, error: { status: 10, message: 'cancelled' } });
+    else if (over) port.postMessage({ id, value: call === 'reply' ? { stopReason: 'cancelled' } : { call, args } });
     else setTimeout(answer, 5);
   };
   answer();
@@ -64,6 +68,25 @@ test('one_signal_ends_all_its_replies', endless, async () => {
   stop.abort();
   for (const reply of replies) await assert.rejects(reply.result, { name: 'AbortError' });
   await model.dispose();
+});
+
+test('an_aborted_reply_throws_the_reason_also_while_reading', endless, async () => {
+  const model = await load();
+  for (const message of ['Hello!', 'unread']) {
+    const stop = new AbortController();
+    const reply = model.session().reply(message, { signal: stop.signal });
+    await model.session().stats();
+    const reason = new Error('mine');
+    stop.abort(reason);
+    await assert.rejects(reply.result, (error) => error === reason);
+  }
+  await model.dispose();
+});
+
+test('every_option_reaches_the_worker', endless, async () => {
+  const { args } = await Oriel.plan('model', { worker, log() {}, memory: '300MB', contextSize: 5, prefillBatch: 64 });
+  assert.deepEqual(args, { memory: '300MB', contextSize: 5, prefillBatch: 64 });
+  await assert.rejects(load({ logLevel: 'verbose' }), { status: 'argument', message: /"verbose": give warning/ });
 });
 
 test('dispose_ends_the_replies_of_a_session', endless, async () => {
@@ -107,7 +130,7 @@ test('a_module_that_trapped_is_not_called_again', endless, async () => {
   mkdirSync(join(folder, 'dist'));
   writeFileSync(join(folder, 'dist/oriel.wasm'), Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
   writeFileSync(join(folder, 'dist/oriel.js'), `let calls = 0;
-module.exports = async () => ({ _web_structs() { throw new WebAssembly.RuntimeError('trap ' + ++calls); } });`);
+module.exports = async () => ({ _malloc: () => 4096, _free() {}, _oriel_option_list() { throw new WebAssembly.RuntimeError('trap ' + ++calls); } });`);
   const planner = await Oriel.planner(new Uint8Array(8), { worker: pathToFileURL(join(folder, 'src/engine/node.js')) });
   for (let i = 0; i < 2; ++i) await assert.rejects(planner.plan(), { status: 'internal', message: /trap 1.*load the model again/ });
   planner.dispose();
@@ -124,25 +147,28 @@ test('addresses_above_2_gib_are_unsigned', (t) => {
   let free = 0x80000000;
   const freed = [];
   const module = {
-    _web_structs: () => 0x80000000 | 0, _web_struct_count: () => 0, _web_on_log: () => 0x80000010 | 0, _oriel_version: () => 0x80000200 | 0,
-    _malloc: () => (free += 4096) | 0, _free: (at) => freed.push(at),
+    _oriel_version: () => 0x80000200 | 0, _malloc: () => (free += 4096) | 0, _free: (at) => freed.push(at),
+    _web_model_load: (name, settings, count, place) => (put(place >>> 0, 0x80000700), 0),
   };
   const engine = new Engine(module, memory);
-  engine.structs.types.oriel_view = { bytes: 8, fields: [] };
+  const put = (at, word) => new DataView(memory.buffer).setUint32(at, word, true);
   new TextEncoder().encodeInto('0.1.0', bytes.subarray(0x80000200));
-  assert.equal(engine.structs.text(engine.m._oriel_version()), '0.1.0');
-  assert.equal(engine.m._web_on_log(), 0x80000010);
+  assert.equal(engine.text(engine.m._oriel_version()), '0.1.0');
+  assert.equal(engine.made((place) => engine.m._web_model_load(0, 0, 0, place)), 0x80000700);
+  freed.length = 0;
+  free = 0x80000000;
   const saved = engine.filled(1, (at, capacity, needed) => {
     if (at) bytes.fill(7, at, at + capacity);
-    else engine.structs.view().setUint32(needed, 3, true);
-    return 0;
+    else put(needed, 3);
+    return at ? 0 : 11;
   });
   assert.deepEqual(saved, Uint8Array.of(7, 7, 7));
   assert.deepEqual(freed, [0x80001000, 0x80002000]);
-  assert.throws(() => engine.structs.allocate(2 ** 32 + 8), { status: 6 });  // and not 8 bytes
+  assert.throws(() => engine.allocate(2 ** 32 + 8), { status: 6 });  // and not 8 bytes
 
   const heard = [];
-  engine.hooks = { log: (...given) => heard.push(given), token: (at) => heard.push(at), part: (at) => heard.push(at), logits: (...given) => heard.push(given) };
+  const hear = (...given) => heard.push(given);
+  engine.hooks = { log: hear, token: hear, part: hear, logits: hear };
   const host = hostOf(memory, () => engine);
   host.source = { size: 5e9, read: (offset, into) => heard.push([offset, into.byteOffset, into.byteLength]) };
   host.name = '0.1.0';
@@ -150,10 +176,12 @@ test('addresses_above_2_gib_are_unsigned', (t) => {
   assert.equal(host.size(file), 5e9);
   assert.equal(host.read(file, 4.5e9, 0x80000300 | 0, 16), 0);
   host.log(1, 0x80000200 | 0);
-  host.token(0x80000400 | 0);
-  host.part(0x80000500 | 0);
+  host.token(-5, 0x80000400 | 0, 2, -0.5, 1, 0x80000440 | 0);
+  host.part(1, 0, 0x80000500 | 0, 3);
   host.logits(2 ** 33, 0x80000600 | 0, 10);
-  assert.deepEqual(heard, [[4.5e9, 0x80000300, 16], [1, '0.1.0'], 0x80000400, 0x80000500, [2 ** 33, 0x80000600, 10]]);
+  host.number(0x80000200 | 0, 7);
+  assert.deepEqual(engine.numbers, { '0.1.0': 7 });
+  assert.deepEqual(heard, [[4.5e9, 0x80000300, 16], [1, '0.1.0'], [-5, 0x80000400, 2, -0.5, 1, 0x80000440], [1, 0, 0x80000500, 3], [2 ** 33, 0x80000600, 10]]);
 });
 
 test('what_cannot_be_read_is_io_and_what_is_no_model_an_argument', async () => {
@@ -168,23 +196,28 @@ const refused = (body) => assert.throws(body, { status: 1, message: /: give|: cu
 test('numbers_are_whole_and_in_range', () => {
   assert.equal(whole('n', 2 ** 53, 0, 2 ** 53), 2 ** 53);
   for (const value of [-1, 0.5, NaN, Infinity, 1e300, '5', null, undefined, {}, true]) refused(() => whole('n', value, 0, 2 ** 53));
-  const view = new DataView(new ArrayBuffer(8));
-  const put = (kind, value) => Structs.prototype.put(view, 0, kind, value, 'field');
-  put('u', 0xffffffff);
-  assert.equal(view.getUint32(0, true), 0xffffffff);
-  put('i', -(2 ** 31));
-  assert.equal(view.getInt32(0, true), -(2 ** 31));
-  put('q', 2 ** 63);
-  assert.equal(view.getBigUint64(0, true), 2n ** 63n);
-  put('f', 0.25);
-  assert.equal(view.getFloat32(0, true), 0.25);
-  for (const [kind, value] of [['u', 2 ** 32], ['u', 2 ** 32 + 3], ['u', 0.9], ['i', 2 ** 31], ['q', 0.5], ['q', 2 ** 64], ['q', -1]]) refused(() => put(kind, value));
-  for (const value of [NaN, 1e300, 1e-60, '0.5', {}]) refused(() => single('f', value));
 });
 
-test('sizes_are_bytes', () => {
-  for (const [size, bytes] of [[0, 0], [262144, 262144], [1e9 / 3, 333333333], ['300MB', 3e8], ['1.5 kiB', 1536]]) assert.equal(bytesOf(size), bytes);
-  for (const size of [0.5, '0.5', -1, NaN, Infinity, 1e300, 'much', {}]) assert.throws(() => bytesOf(size), { status: 1 });
+test('options_become_names_and_texts', () => {
+  const pairs = [
+    [{ memory: '300MB', kv: 'k8v4', prefillBatch: 64, f16Layers: [0, 1] }, ['memory', '300MB', 'kv', 'k8v4', 'prefill_batch', '64', 'f16_layers', '0,1']],
+    [{ greedy: true, minP: 1e-7, presencePenalty: -2.5e-9, topP: 0.95, seed: 2 ** 63 }, ['greedy', 'true', 'min_p', '0.0000001', 'presence_penalty', '-0.0000000025', 'top_p', '0.95', 'seed', '9223372036854775808']],
+    [{ stop: ['a', 'b'], tools: [{ type: 'function' }], schema: { a: 1 }, date: new Date(2026, 10, 5), trigger: 'x' },
+      ['stop', 'a', 'stop', 'b', 'tools', '[{"type":"function"}]', 'schema', '{"a":1}', 'date', '20261105', 'trigger', 'x']],
+    [{ window: undefined, kv: null, stop: [] }, []],
+    [{ seed: 2n ** 64n - 1n, temperature: NaN }, ['seed', '18446744073709551615', 'temperature', 'NaN']],
+  ];
+  for (const [options, texts] of pairs) assert.deepEqual(settingsOf(options), texts);
+  assert.throws(() => settingsOf({ max_tokens: 5 }), { status: 1, message: 'the option "max_tokens" is not known: did you mean "maxTokens"?' });
+  assert.equal(flagsOf({ special: true, bos: false }, { special: 1, bos: 2 }), 1);
+  for (const name of ['specials', 'toString']) assert.throws(() => flagsOf({ [name]: true }, { special: 1 }), { status: 1, message: /: give special/ });
+});
+
+test('names_of_the_library_become_camel_case', () => {
+  assert.deepEqual(parse('{"kv_bytes":1,"groups":[{"s_per_token":null}],"tensor_types":{"Q8_0":3}}'), { kvBytes: 1, groups: [{ sPerToken: null }], tensorTypes: { Q8_0: 3 } });
+  const engine = new Engine({}, new WebAssembly.Memory({ initial: 1 }));
+  for (const name of ['prefill_batch', 'max_token']) engine.known.add(name);
+  assert.equal(engine.spoken('the option "max_token" is bad: "get_weather" or "prefill_batch"'), 'the option "maxToken" is bad: "get_weather" or "prefillBatch"');
 });
 
 test('texts_are_whole_and_come_as_they_were', () => {

@@ -11,7 +11,7 @@ export const noNative = noModule || (existsSync(program) ? false : `${program} i
 /** Small random models of many families; not part of the package. */
 export const familyFolder = process.env.ORIEL_REFERENCE_DATA ? `${process.env.ORIEL_REFERENCE_DATA}/models` : `${root}../shared/golden/models`;
 export const noFamilies = existsSync(familyFolder) ? false : `${familyFolder} is not there`;
-export const layout = { window: 300, kv: 'k8v4', chunk: 24 };
+export const layout = { window: 300, kv: 'k8v4', prefillBatch: 24 };
 
 export function native(args, input) {
   const out = execFileSync(program, [...args, '--device', 'cpu', '--json'], { input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'ignore'] });

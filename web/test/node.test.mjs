@@ -94,7 +94,7 @@ for (const threads of [1, 2]) {
       const other = model.session();
       assert.equal((await other.restore(kept)).how, 'exactly');
       assert.deepEqual((await other.reply('Who are you?', { greedy: true }).result).tokenIds, next.tokenIds);
-      assert.ok((await model.inspectSnapshot(kept)).position > 0);
+      assert.ok((await model.describeSnapshot(kept)).position > 0);
       kept[kept.length >> 1] ^= 1;
       await assert.rejects(other.restore(kept), { status: 'format' });
       await other.dispose();
@@ -111,13 +111,15 @@ for (const threads of [1, 2]) {
 
     test('what_a_session_holds_is_told', async () => {
       const chat = model.session({ system: 'Be kind.' });
-      const { tokens } = await chat.reply('Hello!', { greedy: true, logprobs: true, topLogprobs: 3 }).result;
-      const view = await chat.view();
+      const { tokens, logprobs, promptTokensEvicted } = await chat.reply('Hello!', { greedy: true, topLogprobs: 3 }).result;
+      const told = await chat.describe();
       const stats = await chat.stats();
       assert.ok(tokens > 0);
-      assert.equal(view.turns.length, 1);
-      assert.equal(stats.position, view.position);
-      assert.equal((await chat.tokens()).length, view.position);
+      assert.equal(promptTokensEvicted, 0);
+      assert.deepEqual(logprobs.map(({ top }) => top.length), new Array(tokens).fill(3));
+      assert.equal(told.turns.length, 1);
+      assert.equal(stats.position, told.position);
+      assert.equal((await chat.tokens()).length, told.position);
       assert.deepEqual((await chat.transcript()).map((message) => message.role), ['system', 'user', 'assistant']);
       await chat.reset();
       await chat.dispose();
@@ -141,7 +143,7 @@ describe('models', { skip: noModule }, () => {
     assert.match(await model.render([{ role: 'user', content: 'Hi' }]), /Hi/);
     const chat = model.session();
     const vector = await chat.embed('A sentence.');
-    assert.equal(vector.length, model.info.nEmbd);
+    assert.equal(vector.length, (await model.describe()).nEmbd);
     assert.ok(Math.abs(vector.reduce((sum, value) => sum + value * value, 0) - 1) < 1e-4);
     await model.dispose();
     await assert.rejects(model.tokenize('gone'), { status: 'state' });

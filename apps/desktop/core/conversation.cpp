@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "described.h"
+
 namespace desktop {
 namespace {
 
@@ -111,8 +113,7 @@ std::unique_lock<std::mutex> Conversation::takeOver() {
 }
 
 oriel_status Conversation::open(oriel_model* model) {
-  oriel_session_options options = {};
-  options.struct_size = sizeof(options);
+  oriel_session_options options = ORIEL_SESSION_OPTIONS_INIT;
   options.progress = onReading;
   oriel_session* made = nullptr;
   const oriel_status status = oriel_session_create(model, &options, &made);
@@ -141,9 +142,9 @@ std::vector<char> Conversation::snapshot() {
   std::vector<char> bytes;
   size_t needed = 0;
   if (session_ != nullptr &&
-      oriel_session_save(session_, nullptr, 0, &needed) == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+      oriel_snapshot_save(session_, nullptr, 0, &needed) == ORIEL_ERROR_BUFFER_TOO_SMALL) {
     bytes.resize(needed);
-    if (oriel_session_save(session_, bytes.data(), bytes.size(), &needed) != ORIEL_OK) {
+    if (oriel_snapshot_save(session_, bytes.data(), bytes.size(), &needed) != ORIEL_OK) {
       bytes.clear();
     }
   }
@@ -153,10 +154,9 @@ std::vector<char> Conversation::snapshot() {
 std::string Conversation::carryIn(const std::vector<char>& bytes,
                                   const std::vector<Message>& messages) {
   const Reading reading(this);
-  oriel_restored restored = {};
-  restored.struct_size = sizeof(restored);
+  oriel_restored restored = ORIEL_INIT(oriel_restored);
   if (!bytes.empty() &&
-      oriel_session_restore_as(session_, bytes.data(), bytes.size(), 0, &restored) == ORIEL_OK) {
+      oriel_snapshot_restore(session_, bytes.data(), bytes.size(), 0, &restored) == ORIEL_OK) {
     return sentenceOf(restored);
   }
   if (!messages.empty() && readAgain(messages) == ORIEL_OK) {
@@ -178,16 +178,17 @@ oriel_status Conversation::readAgain(const std::vector<Message>& messages) {
 oriel_status Conversation::recover() {
   stopping_ = false;
   const Reading reading(this);
-  return session_ == nullptr ? ORIEL_OK : oriel_session_recover(session_, nullptr, nullptr);
+  return session_ == nullptr
+             ? ORIEL_OK
+             : oriel_session_recover(session_, nullptr, 0, nullptr, nullptr, nullptr);
 }
 
 oriel_status Conversation::restore(const std::string& path, std::vector<Message>* messages,
                                    std::string* how) {
   const Reading reading(this);
-  oriel_restored restored = {};
-  restored.struct_size = sizeof(restored);
+  oriel_restored restored = ORIEL_INIT(oriel_restored);
   const oriel_status status =
-      oriel_session_restore_file_as(session_, path.c_str(), ORIEL_RESTORE_READ, &restored);
+      oriel_session_restore(session_, path.c_str(), ORIEL_RESTORE_READ, &restored);
   if (status != ORIEL_OK) {
     return status;
   }
@@ -205,16 +206,14 @@ oriel_status Conversation::restore(const std::string& path, std::vector<Message>
 void Conversation::reply(const std::string& text, const ReplySettings& settings) {
   const std::unique_lock<std::mutex> held = hold();
   const Reading reading(this);
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
+  oriel_generation result = ORIEL_INIT(oriel_generation);
   oriel_status status = ORIEL_ERROR_STATE;
   if (stops()) {
     status = ORIEL_ERROR_CANCELLED;
   } else if (session_ != nullptr) {
     reply_began_s_ = nowSeconds();
     status = oriel_chat_add(session_, "user", text.data(), text.size());
-    oriel_generate_options options = libraryOptions(settings);
-    options.struct_size = sizeof(options);
+    const oriel::ReplyOptions options = libraryOptions(settings);
     if (status == ORIEL_OK) {
       status = oriel_chat_reply(session_, &options, onToken, this, &result);
     }
@@ -250,7 +249,7 @@ void Conversation::finish(oriel_status status, const oriel_generation& result) {
 void Conversation::writeFile(const std::string& path) {
   const std::unique_lock<std::mutex> held = hold();
   const oriel_status status =
-      session_ == nullptr ? ORIEL_ERROR_STATE : oriel_session_save_file(session_, path.c_str());
+      session_ == nullptr ? ORIEL_ERROR_STATE : oriel_session_save(session_, path.c_str(), 0);
   if (status != ORIEL_OK) {
     board_->fail(lastError());
     return;
@@ -266,26 +265,18 @@ void Conversation::showCache() {
 
 CacheState Conversation::cache() const {
   CacheState cache;
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
-  if (session_ == nullptr || oriel_session_get_view(session_, &view) != ORIEL_OK ||
-      oriel_session_get_stats(session_, &stats) != ORIEL_OK) {
+  const Json now = session_ == nullptr ? Json() : described(session_, oriel_session_describe);
+  if (now.is_null()) {
     return cache;
   }
-  cache.position = view.position;
-  cache.first_visible = view.first_visible;
-  cache.first_stored = view.first_stored;
-  cache.sinks_used = view.sinks_used;
-  cache.evicted = stats.evicted;
-  cache.window_used = stats.window_used;
-  cache.window_capacity = stats.window_capacity;
-  cache.turns.resize(256);
-  size_t count = 0;
-  const oriel_status status =
-      oriel_session_get_turns(session_, cache.turns.data(), cache.turns.size(), &count);
-  cache.turns.resize(status == ORIEL_OK ? std::min<size_t>(count, cache.turns.size()) : 0);
+  cache.position = now["position"];
+  cache.first_visible = now["first_visible"];
+  cache.first_stored = now["first_stored"];
+  cache.sinks_used = now["sinks_used"];
+  cache.evicted = now["evicted"];
+  cache.window_used = now["window_used"];
+  cache.window_capacity = now["window_capacity"];
+  cache.turns = now["turns"].get<std::vector<uint64_t>>();
   return cache;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include "board.h"
 #include "worker.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "described.h"
 #include "planner.h"
 #include "sizes.h"
 
@@ -143,13 +144,9 @@ void Engine::doGoOn() {
     }
     chat->showCache();
   }
-  oriel_model_info info = {};
-  info.struct_size = sizeof(info);
-  if (model_ != nullptr) {
-    (void)oriel_model_get_info(model_, &info);
-  }
+  const Json info = model_ == nullptr ? Json() : described(model_, oriel_model_describe);
   board_.edit([&](AppState& state) {
-    state.model.device = info.device;
+    state.model.device = info.is_null() ? "" : info["device"];
     state.error = reason;
     state.device_lost = !reason.empty();
   });
@@ -183,7 +180,7 @@ bool Engine::loadModel(const PlanSettings& settings) {
     state.model.phase = ModelPhase::kLoading;
     state.model.load_done = state.model.load_total = 0;
   });
-  oriel_options options = libraryOptions(settings);
+  oriel::Options options = libraryOptions(settings);
   last_error_.clear();
   last_error_.listen(&options);
   options.progress = onProgress;
@@ -198,18 +195,18 @@ bool Engine::loadModel(const PlanSettings& settings) {
     return false;
   }
   in_force_ = settings;
-  oriel_model_info info = {};
-  info.struct_size = sizeof(info);
-  (void)oriel_model_get_info(model_, &info);
+  const Json info = described(model_, oriel_model_describe);
   board_.edit([&](AppState& state) {
     state.model.phase = ModelPhase::kReady;
-    state.model.name = info.name[0] != '\0'
-                           ? info.name
-                           : std::filesystem::u8path(settings.model_path).stem().u8string();
-    state.model.device = info.device;
+    state.model.name = info["name"];
+    if (state.model.name.empty()) {
+      state.model.name = std::filesystem::u8path(settings.model_path).stem().u8string();
+    }
+    state.model.device = info["device"];
+    state.model.prefix_tokens = info["prefix"]["tokens"];
+    state.model.prefix_bytes = info["prefix"]["bytes"];
     state.model.settings = settings;
-    state.model.plan = {};
-    state.model.plan.struct_size = sizeof(oriel_plan);
+    state.model.plan = ORIEL_PLAN_INIT;
     (void)oriel_model_get_plan(model_, &state.model.plan);
   });
   return true;
@@ -349,12 +346,9 @@ void Engine::doRestore(const std::string& path) {
 }
 
 void Engine::showMemory() {
-  oriel_resident resident = {};
-  resident.struct_size = sizeof(resident);
-  if (model_ != nullptr) {
-    (void)oriel_model_get_resident(model_, &resident);
-  }
-  board_.edit([&](AppState& state) { state.model.allocated_bytes = resident.total_bytes; });
+  const Json info = model_ == nullptr ? Json() : described(model_, oriel_model_describe);
+  const uint64_t bytes = info.is_null() ? 0 : info["resident"]["total_bytes"].get<uint64_t>();
+  board_.edit([&](AppState& state) { state.model.allocated_bytes = bytes; });
 }
 
 Engine::Chat Engine::find(int id) const {

@@ -13,12 +13,11 @@ constexpr uint64_t kNoLimitBytes = uint64_t{1} << 46;
 
 uint64_t mostBytes(PlanSettings settings) {
   settings.memory_bytes = kNoLimitBytes;
-  if (settings.k_format == ORIEL_KV_AUTO) {
-    settings.k_format = settings.v_format = ORIEL_KV_F16;
+  if (settings.kv == "auto") {
+    settings.kv = "f16";
   }
-  const oriel_options options = libraryOptions(settings);
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
+  const oriel::Options options = libraryOptions(settings);
+  oriel_plan plan = ORIEL_PLAN_INIT;
   return oriel_plan_file(settings.model_path.c_str(), &options, &plan) == ORIEL_OK
              ? plan.total_bytes
              : 0;
@@ -30,9 +29,9 @@ PlanPreview planNow(const PlanSettings& settings) {
   PlanPreview preview;
   preview.settings = settings;
   LastError last_error;
-  oriel_options options = libraryOptions(settings);
+  oriel::Options options = libraryOptions(settings);
   last_error.listen(&options);
-  preview.plan.struct_size = sizeof(preview.plan);
+  preview.plan = ORIEL_PLAN_INIT;
   const oriel_status status = oriel_plan_file(settings.model_path.c_str(), &options, &preview.plan);
   preview.known = status == ORIEL_OK;
   if (!preview.known) {

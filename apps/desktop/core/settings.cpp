@@ -1,5 +1,7 @@
 #include "settings.h"
 
+#include <algorithm>
+
 namespace desktop {
 namespace {
 
@@ -21,33 +23,28 @@ std::string bitsOf(oriel_kv_format format) {
 
 }  // namespace
 
-oriel_options libraryOptions(const PlanSettings& settings) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+oriel::Options libraryOptions(const PlanSettings& settings) {
+  oriel::Options options;
   options.memory_bytes = settings.memory_bytes;
   options.window_tokens = settings.window_tokens;
-  options.k_format = settings.k_format;
-  options.v_format = settings.v_format;
-  options.device = settings.device;
   options.sessions = settings.chats;
-  options.transcript_bytes = kTranscriptBytes;
+  options.set("kv", settings.kv);
+  options.set("device", settings.device);
+  options.set("transcript", kTranscriptBytes);
   if (!settings.system_prompt.empty()) {
-    options.system_prompt = settings.system_prompt.data();
-    options.system_prompt_bytes = settings.system_prompt.size();
+    options.set("system_prompt", settings.system_prompt);
   }
   return options;
 }
 
-oriel_generate_options libraryOptions(const ReplySettings& settings) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.greedy = settings.temperature <= 0;
-  options.temperature = settings.temperature;
-  options.top_k = settings.top_k <= 0 ? UINT32_MAX : static_cast<uint32_t>(settings.top_k);
-  options.top_p = settings.top_p <= 0 ? 1e-6f : settings.top_p;
-  options.min_p = settings.min_p <= 0 ? -1 : settings.min_p;
-  options.repeat_penalty = settings.repeat_penalty;
-  options.max_tokens = settings.max_tokens <= 0 ? 0 : static_cast<uint32_t>(settings.max_tokens);
+oriel::ReplyOptions libraryOptions(const ReplySettings& settings) {
+  oriel::ReplyOptions options;
+  options.set("temperature", settings.temperature);
+  options.set("top_k", std::max(settings.top_k, 0));
+  options.set("top_p", std::max(settings.top_p, 1e-4f));
+  options.set("min_p", std::max(settings.min_p, 0.0f));
+  options.set("repeat_penalty", settings.repeat_penalty);
+  options.max_tokens = static_cast<uint32_t>(std::max(settings.max_tokens, 0));
   options.seed = static_cast<uint64_t>(settings.seed);
   return options;
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include <oriel/oriel.h>
+#include <oriel/oriel.hpp>
 
 namespace desktop {
 
@@ -14,21 +14,20 @@ struct PlanSettings {
   uint64_t memory_bytes = 0;  ///< 0: half of what the system has free
   uint32_t chats = 4;         ///< conversations that there is memory for
   uint32_t window_tokens = 0;
-  oriel_kv_format k_format = ORIEL_KV_AUTO;
-  oriel_kv_format v_format = ORIEL_KV_AUTO;
-  oriel_device_kind device = ORIEL_DEVICE_AUTO;
-  std::string system_prompt;  ///< shared by all chats
+  std::string kv = "auto";      ///< the cache's formats, as the option "kv"
+  std::string device = "auto";  ///< as the option "device"
+  std::string system_prompt;    ///< shared by all chats
 };
 
 inline bool operator==(const PlanSettings& a, const PlanSettings& b) {
   return a.model_path == b.model_path && a.memory_bytes == b.memory_bytes && a.chats == b.chats &&
-         a.window_tokens == b.window_tokens && a.k_format == b.k_format &&
-         a.v_format == b.v_format && a.device == b.device && a.system_prompt == b.system_prompt;
+         a.window_tokens == b.window_tokens && a.kv == b.kv && a.device == b.device &&
+         a.system_prompt == b.system_prompt;
 }
 inline bool operator!=(const PlanSettings& a, const PlanSettings& b) { return !(a == b); }
 
-/// The library's options for them. Its texts point into `settings`.
-oriel_options libraryOptions(const PlanSettings& settings);
+/// The library's options for them.
+oriel::Options libraryOptions(const PlanSettings& settings);
 
 struct ReplySettings {
   float temperature = 0.7f;
@@ -40,7 +39,7 @@ struct ReplySettings {
   int seed = 0;  ///< 0: taken from the clock
 };
 
-oriel_generate_options libraryOptions(const ReplySettings& settings);
+oriel::ReplyOptions libraryOptions(const ReplySettings& settings);
 
 /// "k8v4", "f16".
 std::string formatName(oriel_kv_format k, oriel_kv_format v);

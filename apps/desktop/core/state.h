@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <oriel/sessions.h>
-
 #include "settings.h"
 
 namespace desktop {
@@ -16,7 +14,7 @@ struct Message {
   std::string text;
 };
 
-/// Where the tokens of a conversation are (oriel_view).
+/// Where the tokens of a conversation are (oriel_session_describe).
 struct CacheState {
   uint64_t position = 0;
   uint64_t first_visible = 0;
@@ -55,6 +53,8 @@ struct ModelState {
   std::string device;
   PlanSettings settings;  ///< in force
   oriel_plan plan = {};
+  uint64_t prefix_tokens = 0;  ///< that all chats begin with, held once
+  uint64_t prefix_bytes = 0;
   uint64_t allocated_bytes = 0;  ///< what the library says it holds
 };
 

@@ -19,8 +19,7 @@ Json planJson(const oriel_plan& plan) {
           {"window_tokens", plan.window_tokens},
           {"format", formatName(plan.k_format, plan.v_format)},
           {"loss_nats", plan.loss_nats},
-          {"sessions", plan.sessions},
-          {"prefix_tokens", plan.prefix_tokens}};
+          {"sessions", plan.sessions}};
 }
 
 Json chatJson(const ChatState& chat) {
@@ -50,12 +49,14 @@ std::string stateJson(const AppState& state, const StateExtras& extras) {
   for (const ChatState& chat : state.chats) {
     chats.push_back(chatJson(chat));
   }
+  Json plan = planJson(state.model.plan);
+  plan["prefix_tokens"] = state.model.prefix_tokens;
   const Json json = {{"version", state.version},
                      {"frames", extras.frames},
                      {"phase", kPhases[static_cast<int>(state.model.phase)]},
                      {"model", state.model.name},
                      {"device", state.model.device},
-                     {"plan", planJson(state.model.plan)},
+                     {"plan", plan},
                      {"allocated_bytes", state.model.allocated_bytes},
                      {"resident_bytes", cli::residentBytes()},
                      {"preview", planJson(extras.preview.plan)},

@@ -299,10 +299,10 @@ void App::drawPrompt(const Context& context) {
   }
   context.name("prompt");
   ImGui::PushFont(context.frame->fonts().small());
-  const oriel_plan& plan = context.state.model.plan;
-  dimText(plan.prefix_tokens > 0 ? std::to_string(plan.prefix_tokens) + " tokens, held once in " +
-                                       cli::formatSize(plan.prefix_bytes) + " for all chats."
-                                 : "Every chat begins with it. Apply makes it count.");
+  const ModelState& model = context.state.model;
+  dimText(model.prefix_tokens > 0 ? std::to_string(model.prefix_tokens) + " tokens, held once in " +
+                                        cli::formatSize(model.prefix_bytes) + " for all chats."
+                                  : "Every chat begins with it. Apply makes it count.");
   ImGui::PopFont();
 }
 

@@ -10,16 +10,31 @@
 namespace desktop {
 namespace {
 
-struct FormatChoice {
+/// What is shown, and the value of the option.
+struct Choice {
   const char* name;
-  oriel_kv_format k, v;
+  const char* value;
 };
-constexpr FormatChoice kFormats[] = {{"chosen by the plan", ORIEL_KV_AUTO, ORIEL_KV_AUTO},
-                                     {"f16", ORIEL_KV_F16, ORIEL_KV_F16},
-                                     {"k8v8", ORIEL_KV_INT8, ORIEL_KV_INT8},
-                                     {"k8v4", ORIEL_KV_INT8, ORIEL_KV_INT4},
-                                     {"k4v4", ORIEL_KV_INT4, ORIEL_KV_INT4}};
-constexpr const char* kDevices[] = {"chosen", "Vulkan", "CPU"};
+constexpr Choice kFormats[] = {{"chosen by the plan", "auto"},
+                               {"f16", "f16"},
+                               {"k8v8", "k8v8"},
+                               {"k8v4", "k8v4"},
+                               {"k4v4", "k4v4"}};
+constexpr Choice kDevices[] = {{"chosen", "auto"}, {"Vulkan", "vulkan"}, {"CPU", "cpu"}};
+
+template <size_t kCount>
+void combo(const char* id, const Choice (&choices)[kCount], std::string* value) {
+  const auto now = std::find_if(std::begin(choices), std::end(choices),
+                                [&](const Choice& choice) { return *value == choice.value; });
+  if (ImGui::BeginCombo(id, now == std::end(choices) ? value->c_str() : now->name)) {
+    for (const Choice& choice : choices) {
+      if (ImGui::Selectable(choice.name)) {
+        *value = choice.value;
+      }
+    }
+    ImGui::EndCombo();
+  }
+}
 
 std::vector<Share> sharesOf(const oriel_plan& plan) {
   return {{"weights", plan.weights_bytes, theme().kinds[0]},
@@ -154,24 +169,9 @@ void MemoryPanel::drawChoices(const Context& context) {
     ImGui::SetTooltip("tokens; 0: the largest that fits");
   }
   label("Cache");
-  int format = 0;
-  for (int i = 0; i < static_cast<int>(std::size(kFormats)); i++) {
-    format = kFormats[i].k == wanted_.k_format && kFormats[i].v == wanted_.v_format ? i : format;
-  }
-  if (ImGui::BeginCombo("##format", kFormats[format].name)) {
-    for (const FormatChoice& choice : kFormats) {
-      if (ImGui::Selectable(choice.name)) {
-        wanted_.k_format = choice.k;
-        wanted_.v_format = choice.v;
-      }
-    }
-    ImGui::EndCombo();
-  }
+  combo("##format", kFormats, &wanted_.kv);
   label("Device");
-  int device = wanted_.device;
-  if (ImGui::Combo("##device", &device, kDevices, static_cast<int>(std::size(kDevices)))) {
-    wanted_.device = static_cast<oriel_device_kind>(device);
-  }
+  combo("##device", kDevices, &wanted_.device);
 }
 
 }  // namespace desktop

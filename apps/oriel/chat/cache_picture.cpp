@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "failure.h"
+#include "kv_formats.h"
 #include "plan/chart.h"
 #include "plan/svg.h"
-#include "report.h"
 #include "sizes.h"
 
 namespace cli {
@@ -28,19 +28,16 @@ struct Segment {
 
 /// The conversation from its first token, and the room left in the window behind it. No empty segments.
 std::vector<Segment> segmentsOf(const CacheView& cache) {
-  const oriel_view& view = cache.view;
-  const uint64_t pinned = std::min<uint64_t>(cache.pinned_tokens, view.sinks_used);
-  const uint64_t stored = std::min(view.first_stored, view.first_visible);
-  const uint64_t seen = view.position - view.first_visible;
-  const uint64_t capacity = uint64_t{cache.sink_tokens} + cache.window_tokens;
-  const uint64_t used = view.sinks_used + seen;
-  const uint64_t room = capacity - std::min(used, capacity);
+  const uint64_t pinned = std::min(cache.pinned_tokens, cache.sinks_used);
+  const uint64_t stored = std::min(cache.first_stored, cache.first_visible);
+  const uint64_t used = cache.sinks_used + cache.position - cache.first_visible;
+  const uint64_t room = cache.capacity - std::min(used, cache.capacity);
   const Segment all[] = {{Part::kPinned, 0, pinned},
-                         {Part::kSinks, pinned, view.sinks_used},
-                         {Part::kForgotten, view.sinks_used, stored},
-                         {Part::kHeld, stored, view.first_visible},
-                         {Part::kSeen, view.first_visible, view.position},
-                         {Part::kFree, view.position, view.position + room}};
+                         {Part::kSinks, pinned, cache.sinks_used},
+                         {Part::kForgotten, cache.sinks_used, stored},
+                         {Part::kHeld, stored, cache.first_visible},
+                         {Part::kSeen, cache.first_visible, cache.position},
+                         {Part::kFree, cache.position, cache.position + room}};
   std::vector<Segment> segments;
   for (const Segment& segment : all) {
     if (segment.end > segment.begin) {
@@ -139,11 +136,15 @@ const char* partColour(Part part) {
   return "none";
 }
 
-char formatLetter(oriel_kv_format format) {
-  return format == ORIEL_KV_INT8   ? '8'
-         : format == ORIEL_KV_INT4 ? '4'
-         : format == ORIEL_KV_F16  ? 'F'
-                                   : '.';
+/// `side` is "k_format" or "v_format".
+char formatLetter(const Json& layer, const char* side) {
+  const std::string format = layer.is_null() ? "" : textIn(layer, side);
+  return format == "int8" ? '8' : format == "int4" ? '4' : format == "f16" ? 'F' : '.';
+}
+
+/// Of keys or values alone.
+const char* colourOf(const std::string& format) {
+  return formatColour(formatsName(format, format));
 }
 
 std::string partCounts(const std::vector<Segment>& segments) {
@@ -232,17 +233,17 @@ void drawLayers(const CacheView& cache, double y, Svg* svg) {
   svg->text({kLeft, y + 15}, "keys", Svg::Anchor::kStart);
   svg->text({kLeft, y + 41}, "values", Svg::Anchor::kStart);
   double x = kLeft + 60;
-  for (const oriel_layer_formats& layer : cache.layers) {
-    if (layer.k != ORIEL_KV_AUTO) {  // has keys and values
-      svg->rect({x, y}, 0.9 * step, 20, formatColour(layer.k));
-      svg->rect({x, y + 26}, 0.9 * step, 20, formatColour(layer.v));
+  for (const Json& layer : cache.layers) {
+    if (!layer.is_null()) {  // has keys and values
+      svg->rect({x, y}, 0.9 * step, 20, colourOf(layer["k_format"]));
+      svg->rect({x, y + 26}, 0.9 * step, 20, colourOf(layer["v_format"]));
     }
     x += step;
   }
   x = kLeft;
-  for (const oriel_kv_format kind : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
-    svg->rect({x, y + 62}, 12, 12, formatColour(kind));
-    svg->text({x + 18, y + 73}, kvFormatName(kind), Svg::Anchor::kStart);
+  for (const char* const format : {"f16", "int8", "int4"}) {
+    svg->rect({x, y + 62}, 12, 12, colourOf(format));
+    svg->text({x + 18, y + 73}, format, Svg::Anchor::kStart);
     x += 70;
   }
   svg->text({x, y + 73}, "one column a layer; sinks are f16 everywhere", Svg::Anchor::kStart);
@@ -251,29 +252,27 @@ void drawLayers(const CacheView& cache, double y, Svg* svg) {
 }  // namespace
 
 CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinned_tokens) {
+  const Json now = session.describe();
+  const Json& plan = model.wholePlan();
   CacheView cache;
-  cache.view.struct_size = sizeof(cache.view);
-  session.check(oriel_session_get_view(session.get(), &cache.view));
-  cache.sink_tokens = model.plan().sink_tokens;
+  cache.position = numberIn(now, "position");
+  cache.first_visible = numberIn(now, "first_visible");
+  cache.first_stored = numberIn(now, "first_stored");
+  cache.sinks_used = numberIn(now, "sinks_used");
+  cache.capacity = numberIn(now, "window_capacity");
   cache.pinned_tokens = pinned_tokens;
-  cache.window_tokens = session.stats().window_capacity - model.plan().sink_tokens;
   cache.kv_bytes = model.plan().kv_bytes;
   cache.of_several = model.plan().sessions > 1;
-  for (uint32_t i = 0; i < model.plan().group_count; ++i) {
-    const oriel_layer_group& group = model.plan().groups[i];
-    if (group.kind == ORIEL_LAYERS_SLIDING) {
-      cache.sliding_layers += group.layers;
-      cache.sliding_seen =
-          std::max(cache.sliding_seen, cache.view.position - cache.view.group_first_visible[i]);
+  for (size_t i = 0; i < plan["groups"].size(); ++i) {
+    const Json& group = plan["groups"][i];
+    if (group["kind"] == "sliding") {
+      const auto first = now["group_first_visible"][i].get<uint64_t>();
+      cache.sliding_layers += numberIn(group, "layers");
+      cache.sliding_seen = std::max(cache.sliding_seen, cache.position - first);
     }
   }
-  size_t needed = 0;
-  cache.turns.resize(cache.view.turn_count);
-  session.check(
-      oriel_session_get_turns(session.get(), cache.turns.data(), cache.turns.size(), &needed));
-  cache.layers.resize(model.info().n_layers);
-  session.check(oriel_model_get_layer_formats(model.get(), cache.layers.data(), cache.layers.size(),
-                                              &needed));
+  cache.turns = now["turns"].get<std::vector<uint64_t>>();
+  cache.layers = model.info()["layers"];
   return cache;
 }
 
@@ -308,8 +307,8 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
                      (broken ? ", ╱╱ where tokens are left out" : "") + "\n";
   for (const bool keys : {true, false}) {
     text += keys ? "keys    " : "values  ";
-    for (const oriel_layer_formats& layer : cache.layers) {
-      text += formatLetter(keys ? layer.k : layer.v);
+    for (const Json& layer : cache.layers) {
+      text += formatLetter(layer, keys ? "k_format" : "v_format");
     }
     text += "\n";
   }
@@ -317,9 +316,8 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
     text += std::to_string(cache.sliding_layers) + " layers see the last " +
             std::to_string(cache.sliding_seen) + " tokens only\n";
   }
-  const bool some_without =
-      std::any_of(cache.layers.begin(), cache.layers.end(),
-                  [](const oriel_layer_formats& layer) { return layer.k == ORIEL_KV_AUTO; });
+  const bool some_without = std::any_of(cache.layers.begin(), cache.layers.end(),
+                                        [](const Json& layer) { return layer.is_null(); });
   return text + "one letter a layer: F f16, 8 int8, 4 int4" +
          (some_without ? ", . no keys and values; " : "; ") + formatSize(cache.kv_bytes) +
          (cache.of_several ? " for all conversations\n" : "\n");
@@ -327,11 +325,10 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
 
 std::string cacheSvg(const CacheView& cache) {
   const std::vector<Segment> segments = segmentsOf(cache);
-  const oriel_view& view = cache.view;
   Svg svg(kDrawn + 2 * kLeft, 296);
   svg.text({kLeft, 30},
-           std::to_string(view.position) + " tokens so far, the last one saw " +
-               std::to_string(view.position - view.first_visible + view.sinks_used) +
+           std::to_string(cache.position) + " tokens so far, the last one saw " +
+               std::to_string(cache.position - cache.first_visible + cache.sinks_used) +
                (cache.sliding_seen != 0 ? " (" + std::to_string(cache.sliding_seen) + " in " +
                                               std::to_string(cache.sliding_layers) + " layers)"
                                         : "") +

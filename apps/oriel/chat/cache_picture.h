@@ -5,23 +5,23 @@
 #include <string>
 #include <vector>
 
-#include <oriel/oriel.h>
-
 #include "model_handle.h"
 
 namespace cli {
 
 struct CacheView {
-  oriel_view view = {};
-  uint32_t sink_tokens = 0;  ///< those pinned among them
-  uint32_t pinned_tokens = 0;
-  uint32_t window_tokens = 0;
+  uint64_t position = 0;
+  uint64_t first_visible = 0;
+  uint64_t first_stored = 0;
+  uint64_t sinks_used = 0;
+  uint64_t pinned_tokens = 0;  ///< of the sinks
+  uint64_t capacity = 0;       ///< sinks and window
   uint64_t kv_bytes = 0;
   bool of_several = false;      ///< kv_bytes is of all conversations
-  uint32_t sliding_layers = 0;  ///< that see a short window of their own
+  uint64_t sliding_layers = 0;  ///< that see a short window of their own
   uint64_t sliding_seen = 0;    ///< tokens that the newest one saw in these
   std::vector<uint64_t> turns;  ///< first tokens of the user's turns, ascending
-  std::vector<oriel_layer_formats> layers;
+  Json layers;                  ///< as oriel_model_describe has them
 };
 
 CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinned_tokens);

@@ -33,12 +33,10 @@ Chat::Chat(const ChatOptions& options, uint32_t pinned_tokens)
       model_(options.common, Load::kDevice, pinned_tokens_),
       conversations_(beginning(), &model_),
       tools_(options_.allowed_tools) {
-  options_.common.memory_bytes = model_.plan().memory_bytes;  // what is free changes
+  options_.common.load.set("memory", model_.plan().memory_bytes);  // what is free changes
 }
 
-ConversationStart Chat::beginning() const {
-  return {options_.common, options_.chat, options_.system};
-}
+ConversationStart Chat::beginning() const { return {options_.common, options_.system}; }
 
 /// Until the input ends; returns the exit code.
 int Chat::run() {
@@ -98,13 +96,13 @@ int Chat::run() {
 
 void Chat::tellModel() const {
   const oriel_plan& plan = model_.plan();
-  const std::string name =
-      model_.info().name[0] != '\0' ? model_.info().name : model_.info().architecture;
-  tell(bold(oneLine(name)) + " on " + oneLine(model_.info().device) + "\n" +
-       formatSize(plan.total_bytes) + " of " + formatSize(plan.memory_bytes) +
-       " used; remembers the last " + std::to_string(plan.window_tokens) + " tokens, and forgets " +
-       (options_.common.split_turns ? "the oldest token by token"
-                                    : "whole turns, the oldest first") +
+  const std::string name = model_.text("name");
+  tell(bold(oneLine(name.empty() ? model_.text("architecture") : name)) + " on " +
+       oneLine(model_.text("device")) + "\n" + formatSize(plan.total_bytes) + " of " +
+       formatSize(plan.memory_bytes) + " used; remembers the last " +
+       std::to_string(plan.window_tokens) + " tokens, and forgets " +
+       (options_.common.session.is("evict", "tokens") ? "the oldest token by token"
+                                                      : "whole turns, the oldest first") +
        (conversations_.capacity() > 1 ? "; room for " + std::to_string(conversations_.capacity()) +
                                             " conversations, /new begins another"
                                       : "") +
@@ -225,7 +223,7 @@ bool Chat::giveResults(const std::vector<ToolCall>& calls) {
   const bool stopped = interrupts() != 0;
   spareCalls();  // that Ctrl-C stopped a tool
   const oriel_status added = session().cancellable(
-      [&] { return oriel_chat_add_json(session().get(), results.data(), results.size()); });
+      [&] { return oriel_chat_add(session().get(), nullptr, results.data(), results.size()); });
   if (added == ORIEL_ERROR_CANCELLED) {
     tell(interactive_
              ? "\n" + dim("stopped before the results were read; /reset starts afresh") + "\n"
@@ -242,14 +240,13 @@ Reply Chat::replyNow(const TurnsSeen& before, bool behind_results) {
   Reply reply;
   reply.streams = !json;
   reply.shows_work = interactive_ && !json && isTerminal(Stream::kErr);
-  reply.has_tools = !options_.chat.tools.empty();
-  reply.form_file = formFile(options_.reply, options_.chat);
+  reply.has_tools = options_.common.session.has("tools");
+  reply.form_file = formFile(options_.common);
   reply.at_each_token = [this] { input_.takeTypedAhead(); };
-  oriel_generate_options sampling = generateOptions(options_.common, options_.reply_tokens);
-  setReplyOptions(options_.reply, &sampling);
-  sampling.seed = nextSeed(sampling.seed, retries_);
-  if (behind_results && sampling.tool_choice == ORIEL_TOOLS_REQUIRED) {
-    sampling.tool_choice = ORIEL_TOOLS_CHECKED;
+  Settings sampling = options_.common.reply;
+  sampling.set("seed", nextSeed(sampling.number("seed"), retries_));
+  if (behind_results && sampling.is("tool_choice", "required")) {
+    sampling.set("tool_choice", "checked");
   }
   chatReply(session(), sampling, &reply);
   turn_.push_back(replyMessage(reply.parts));

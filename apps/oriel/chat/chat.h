@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include "chat/chat_commands.h"
 #include "chat/chat_input.h"
@@ -26,18 +26,19 @@ namespace cli {
 
 struct ChatOptions {
   CommonOptions common;
-  ChatFormatOptions chat;
-  ReplyOptions reply;
   std::vector<LocalTool> allowed_tools;
   std::string system;
   std::string load;  ///< a conversation to go on with; empty: none
-  uint32_t reply_tokens = 2048;
 };
+
+constexpr uint64_t kReplyTokens = 2048;
 
 /// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
 /// format puts in its place if there is memory for it. 0: nothing that counts. Memory by default is settled with it:
 /// what is free a moment later may be less. Throws Failure for a model without a chat format.
 uint32_t pinnedTokens(ChatOptions* options);
+/// Several conversations hold their system message once.
+void shareSystem(ChatOptions* options, uint32_t pinned_tokens);
 
 class Chat {
  public:
@@ -81,10 +82,10 @@ class Chat {
   void trackLoaded(bool done);
   void showStats() const;
   bool undo(uint32_t turns);
-  uint32_t rereads() const { return options_.common.transcript_bytes != 0 ? ORIEL_READ_AGAIN : 0; }
-  template <typename Call>
-  oriel_status goingBack(uint64_t to, const Call& call);
-  std::vector<oriel_mark> marks() const;
+  /// To a mark, or by so many turns; Ctrl-C stops it.
+  oriel_status tryBack(const char* mark, uint32_t turns) const;
+  /// The same; says why it did not come to that. `to` is the position that it goes to.
+  oriel_status goingBack(uint64_t to, const char* mark, uint32_t turns) const;
   void mark(const std::string& name);
   void goBack(const std::string& name);
 

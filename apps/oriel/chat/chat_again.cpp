@@ -16,19 +16,16 @@ namespace {
 
 /// Throws Failure where the model would not be loaded: nothing has been given up by then.
 void checkFits(const ChatOptions& options, uint32_t pinned_tokens) {
-  Diagnostics diagnostics(/*verbose=*/false, /*warns=*/false);
-  oriel_options plan_options = planOptions(options.common);
-  plan_options.pinned_tokens = pinned_tokens;
-  plan_options.min_tokens_per_s = 0;
-  plan_options.log = Diagnostics::onLog;
-  plan_options.log_user = &diagnostics;
+  const Diagnostics diagnostics(/*verbose=*/false, /*warns=*/false);
+  oriel::Options plan_options = memoryOptions(options.common, pinned_tokens);
+  diagnostics.listen(&plan_options);
   const PlanSource source = PlanSource::ofFile(modelPath(options.common));
-  const oriel_plan plan = source.plan(plan_options, diagnostics);
-  if (plan.fits == 0) {
-    throw Failure{kExitDoesNotFit, source.title() + " does not fit in " +
-                                       formatSize(plan.memory_bytes) + ": it needs at least " +
-                                       suggestSize(plan.minimum_bytes) +
-                                       "; /set memory gives more"};
+  const Json plan = source.plan(plan_options, diagnostics);
+  if (!plannedFits(plan)) {
+    throw Failure{kExitDoesNotFit,
+                  source.title() + " does not fit in " +
+                      formatSize(numberIn(plan, "memory_bytes")) + ": it needs at least " +
+                      suggestSize(numberIn(plan, "minimum_bytes")) + "; /set memory gives more"};
   }
 }
 
@@ -52,10 +49,10 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change) {
   bool closed = false;
   try {
     const uint32_t pinned = change == Change::kFormat ? pinned_tokens_ : pinnedTokens(&next);
-    const bool shares = next.common.sessions > 1 && !next.system.empty();
-    next.common.prefix_tokens = shares ? pinned : 0;
-    const bool loads = change == Change::kModel || pinned > model_.plan().sink_tokens ||
-                       next.common.prefix_tokens != before.common.prefix_tokens;
+    shareSystem(&next, pinned);
+    const bool loads =
+        change == Change::kModel || pinned > model_.plan().sink_tokens ||
+        next.common.load.text("prefix_tokens") != before.common.load.text("prefix_tokens");
     if (loads) {
       checkFits(next, pinned);
     }
@@ -108,7 +105,7 @@ void Chat::tellOpened(const Conversations::Opened& opened, double seconds) const
 }
 
 void Chat::setModel(const ChatCommand&, const std::string& name) {
-  if (!options_.common.prefix_file.empty()) {
+  if (options_.common.load.has("prefix_file")) {
     tell("oriel: the prefix of --prefix-file is of this model alone: start another chat\n");
     return;
   }
@@ -123,7 +120,7 @@ void Chat::setSystem(const ChatCommand&, const std::string& text) {
                                  : terminalSafe(options_.system) + "\n");
     return;
   }
-  if (!options_.common.prefix_file.empty()) {
+  if (options_.common.load.has("prefix_file")) {
     tell("oriel: the prefix of --prefix-file stands in its place: start another chat\n");
     return;
   }
@@ -144,7 +141,7 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
   if (name.empty()) {
     Table table({{"setting"}, {"is"}, {"may be", false, 1}});
     for (const ChatSetting& each : chatSettings()) {
-      table.row({each.name, each.show(options_), each.values});
+      table.row({each.name, shown(each, options_), allowedFor(each)});
     }
     cli::tell(table.text(noteColumns()));
     tell(dim("/set NAME VALUE changes one, /set NAME default is what it is by itself") + "\n");
@@ -161,12 +158,12 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
     return;
   }
   if (value_at == std::string::npos) {
-    tell(std::string(setting->name) + " is " + setting->show(options_) + "; it may be " +
-         setting->values + "\n");
+    tell(std::string(setting->name) + " is " + shown(*setting, options_) + "; it may be " +
+         allowedFor(*setting) + "\n");
     return;
   }
   ChatOptions next = options_;
-  const std::string why_not = setting->set(argument.substr(value_at), &next);
+  const std::string why_not = setChat(*setting, argument.substr(value_at), &next);
   if (!why_not.empty()) {
     tell("oriel: " + std::string(setting->name) + ": " + oneLine(why_not) + "\n");
     return;
@@ -178,28 +175,28 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
                                                    : Change::kFormat)) {
     return;
   }
-  tell(dim(std::string(setting->name) + " is " + setting->show(options_)) + "\n");
+  tell(dim(std::string(setting->name) + " is " + shown(*setting, options_)) + "\n");
 }
 
 void Chat::tellPlan(const ChatCommand&, const std::string& memory) {
-  oriel_options plan_options = planOptions(options_.common);
-  plan_options.pinned_tokens = pinned_tokens_;
-  plan_options.memory_bytes = model_.plan().memory_bytes;
-  plan_options.min_tokens_per_s = 0;
-  if (!memory.empty() && !parseSize(memory, &plan_options.memory_bytes)) {
+  CommonOptions wanted = options_.common;
+  uint64_t memory_bytes = model_.plan().memory_bytes;
+  if (!memory.empty() && !parseSize(memory, &memory_bytes)) {
     tell("oriel: '" + oneLine(memory) +
          "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)\n");
     return;
   }
+  wanted.load.set("memory", memory_bytes);
+  const oriel::Options plan_options = memoryOptions(wanted, pinned_tokens_);
   const PlanSource source = PlanSource::ofFile(modelPath(options_.common));
-  oriel_plan plan;
-  if (!source.tryPlan(plan_options, &plan)) {
+  const Json plan = source.tryPlan(plan_options);
+  if (plan.is_null()) {
     tell("oriel: " + source.title() +
          " cannot be planned for any longer: is the file still there?\n");
     return;
   }
-  tell(describePlan(source, plan_options, plan, neighboursOf(source, plan_options, plan)));
-  if (!memory.empty() && plan.fits != 0) {
+  tell(describePlan(source, wanted.load, nullptr, plan, neighboursOf(source, plan_options, plan)));
+  if (!memory.empty() && plannedFits(plan)) {
     tell(dim("/set memory " + memory + " makes it so") + "\n");
   }
 }

@@ -1,7 +1,6 @@
 #include "chat/chat_commands.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "chat/cache_picture.h"
 #include "chat/chat.h"
@@ -110,15 +109,10 @@ void Chat::trackLoaded(bool done) {
   }
   Said& said = conversations_.active().said;
   said.loseTrack();
-  size_t needed = 0;
-  if (oriel_transcript_export(session().get(), nullptr, 0, &needed) !=
-      ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    return;
-  }
-  std::string text(needed, '\0');
-  session().check(oriel_transcript_export(session().get(), text.data(), text.size(), &needed));
-  text.resize(needed - 1);
-  const Json list = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json list;
+  (void)described(&list, [&](char* text, size_t capacity, size_t* needed) {
+    return oriel_transcript_export(session().get(), text, capacity, needed);
+  });
   if (list.is_array() && !list.empty()) {
     said.take(list);
   }
@@ -131,15 +125,14 @@ void Chat::retry(const ChatCommand&, const std::string&) {
     tell(dim("there is no message to reply to again") + "\n");
     return;
   }
-  if (options_.common.greedy || options_.common.temperature == 0.0f) {
+  const Settings& sampling = options_.common.reply;
+  if (sampling.has("greedy") || sampling.real("temperature", 1) == 0) {
     tell("oriel: the same reply would come: /set greedy off, or /set temperature 0.7\n");
     return;
   }
-  const uint64_t begin =
-      turnsSeen(session()).starts.empty() ? 0 : turnsSeen(session()).starts.back();
-  const CancelOnInterrupt cancel(session().get());
-  oriel_status status = session().cancellable(
-      [&] { return oriel_session_rewind_turns(session().get(), 1, rereads()); });
+  const std::vector<uint64_t> starts = turnsSeen(session()).starts;
+  const uint64_t begin = starts.empty() ? 0 : starts.back();
+  oriel_status status = tryBack(nullptr, 1);
   if (status == ORIEL_ERROR_CONTEXT && conversations_.active().said.whole()) {
     status = conversations_.readAgain(/*left_out=*/1);
   }
@@ -170,19 +163,25 @@ bool Chat::undo(uint32_t turns) {
     return false;
   }
   const uint64_t begin = starts[starts.size() - turns];
-  const oriel_status status = goingBack(
-      begin, [&] { return oriel_session_rewind_turns(session().get(), turns, rereads()); });
+  const oriel_status status = goingBack(begin, nullptr, turns);
   if (status == ORIEL_OK) {
     conversations_.active().said.takeBack(turns);
   }
   return status == ORIEL_OK;
 }
 
-/// Says why it did not come to that.
-template <typename Call>
-oriel_status Chat::goingBack(uint64_t to, const Call& call) {
+oriel_status Chat::tryBack(const char* mark, uint32_t turns) const {
   const CancelOnInterrupt cancel(session().get());
-  const oriel_status status = session().cancellable(call);
+  const uint32_t flags = options_.common.load.number("transcript") != 0 ? ORIEL_READ_AGAIN : 0;
+  return session().cancellable([&] {
+    return oriel_session_go_back(session().get(),
+                                 mark != nullptr ? ORIEL_BACK_TO_MARK : ORIEL_BACK_BY_TURNS, turns,
+                                 mark, flags);
+  });
+}
+
+oriel_status Chat::goingBack(uint64_t to, const char* mark, uint32_t turns) const {
+  const oriel_status status = tryBack(mark, turns);
   if (status == ORIEL_ERROR_CONTEXT) {
     tell(dim("too late: some of what came before that message is stored no longer; /reset starts "
              "afresh") +
@@ -199,21 +198,13 @@ oriel_status Chat::goingBack(uint64_t to, const Call& call) {
   return status;
 }
 
-std::vector<oriel_mark> Chat::marks() const {
-  oriel_mark marks[ORIEL_MARKS] = {};
-  size_t count = 0;
-  session().check(oriel_session_get_marks(session().get(), marks, ORIEL_MARKS, &count));
-  return {marks, marks + count};
-}
-
 void Chat::mark(const std::string& name) {
   const oriel_status status = oriel_session_mark(session().get(), name.c_str());
   if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT) {
     tell("oriel: " +
-         (status == ORIEL_ERROR_CONTEXT
-              ? "there are " + std::to_string(ORIEL_MARKS) +
-                    " marks already: give one of their names, which moves it"
-              : std::string("a mark's name has at most 31 bytes")) +
+         std::string(status == ORIEL_ERROR_CONTEXT
+                         ? "there are 16 marks already: give one of their names, which moves it"
+                         : "a mark's name has at most 31 bytes") +
          "\n");
     return;
   }
@@ -227,10 +218,13 @@ void Chat::goBack(const std::string& name) {
   std::string names;
   uint64_t to = 0;
   bool found = false;
-  for (const oriel_mark& mark : marks()) {
-    names += (names.empty() ? "" : ", ") + oneLine(mark.name);
-    to = name == mark.name ? mark.position : to;
-    found = found || name == mark.name;
+  const Json now = session().describe();
+  for (const Json& mark : now["marks"]) {
+    names += (names.empty() ? "" : ", ") + oneLine(textIn(mark, "name"));
+    if (mark["name"] == name) {
+      to = numberIn(mark, "position");
+      found = true;
+    }
   }
   if (!found) {
     tell(names.empty()  ? "there are no marks: /mark NAME makes one\n"
@@ -238,8 +232,7 @@ void Chat::goBack(const std::string& name) {
                         : "there is no mark " + oneLine(name) + ": the marks are " + names + "\n");
     return;
   }
-  const oriel_status status =
-      goingBack(to, [&] { return oriel_session_return(session().get(), name.c_str(), rereads()); });
+  const oriel_status status = goingBack(to, name.c_str(), 0);
   if (status == ORIEL_OK) {
     conversations_.active().said.goBack(name);
     tell(dim("back at " + oneLine(name)) + "\n");
@@ -265,29 +258,23 @@ void Chat::draw(const ChatCommand&, const std::string& path) {
 }
 
 void Chat::showStats() const {
-  const oriel_stats stats = session().stats();
-  char text[512];
-  std::snprintf(
-      text, sizeof(text),
-      "window       %u of %u tokens\n"
-      "so far       %llu tokens, %llu of them forgotten\n"
-      "device       %s in %llu submissions\n"
-      "host         %s\n",
-      stats.window_used, stats.window_capacity, static_cast<unsigned long long>(stats.position),
-      static_cast<unsigned long long>(stats.evicted), formatSize(stats.device_bytes).c_str(),
-      static_cast<unsigned long long>(stats.submissions), formatSize(stats.host_bytes).c_str());
-  tell(text);
-  if (stats.tokens_read_again != 0) {
-    tell("read again   " + std::to_string(stats.tokens_read_again) +
-         " tokens, to go back or to forget\n");
+  const Json now = session().describe();
+  const auto counted = [&](const char* field) { return now[field].dump(); };
+  tell("window       " + counted("window_used") + " of " + counted("window_capacity") +
+       " tokens\nso far       " + counted("position") + " tokens, " + counted("evicted") +
+       " of them forgotten\ndevice       " + formatSize(numberIn(now, "device_bytes")) + " in " +
+       counted("submissions") + " submissions\nhost         " +
+       formatSize(numberIn(now, "host_bytes")) + "\n");
+  if (numberIn(now, "tokens_read_again") != 0) {
+    tell("read again   " + counted("tokens_read_again") + " tokens, to go back or to forget\n");
   }
-  if (stats.tokens_kept != 0) {
-    tell("kept         " + std::to_string(stats.tokens_kept) + " tokens in a file, " +
-         std::to_string(stats.tokens_recalled) + " of them came back\n");
+  if (numberIn(now, "tokens_kept") != 0) {
+    tell("kept         " + counted("tokens_kept") + " tokens in a file, " +
+         counted("tokens_recalled") + " of them came back\n");
   }
-  if (stats.tokens_drafted != 0) {
-    tell("guessed      " + std::to_string(stats.tokens_drafted) + " tokens, " +
-         std::to_string(stats.tokens_accepted) + " of them right\n");
+  if (numberIn(now, "tokens_drafted") != 0) {
+    tell("guessed      " + counted("tokens_drafted") + " tokens, " + counted("tokens_accepted") +
+         " of them right\n");
   }
 }
 

@@ -16,15 +16,18 @@ struct ChatSetting {
     kModel    ///< the plan: the model is loaded again
   };
   const char* name;
+  const char* option;  ///< the library's name
   Takes takes;
-  const char* values;  ///< that are allowed, for people
-  std::string (*show)(const ChatOptions& options);
-  /// What is wrong with the text; empty: it is set.
-  std::string (*set)(const std::string& text, ChatOptions* options);
 };
 
 const std::vector<ChatSetting>& chatSettings();
 /// Null: there is none of that name.
 const ChatSetting* chatSetting(const std::string& name);
+
+/// Values that it may have, and the one that it has, for people.
+std::string allowedFor(const ChatSetting& setting);
+std::string shown(const ChatSetting& setting, const ChatOptions& options);
+/// What is wrong with the text; empty: it is set.
+std::string setChat(const ChatSetting& setting, const std::string& text, ChatOptions* options);
 
 }  // namespace cli

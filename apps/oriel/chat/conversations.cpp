@@ -1,6 +1,6 @@
 #include "chat/conversations.h"
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include <algorithm>
 #include <utility>
@@ -45,14 +45,13 @@ std::unique_ptr<Session> Conversations::makeFirst() const {
   if (shares()) {
     session->check(
         oriel_chat_add(session->get(), "system", start_.system.data(), start_.system.size()));
-    session->check(oriel_prefix_set(session->get()));
+    session->check(oriel_prefix_set(model_.get(), session->get()));
   }
   return session;
 }
 
 std::unique_ptr<Session> Conversations::make() const {
-  return std::make_unique<Session>(model_, start_.chat, 0, start_.common.split_turns,
-                                   start_.common.forget);
+  return std::make_unique<Session>(model_, start_.common.session);
 }
 
 void Conversations::add(const std::string& name, std::unique_ptr<Session> session) {
@@ -179,7 +178,7 @@ std::string messagesOf(const Said& said, size_t begin, size_t end) {
 oriel_status readMessages(const Session& session, const std::string& list) {
   const CancelOnInterrupt cancel(session.get());
   return session.cancellable(
-      [&] { return oriel_chat_add_json(session.get(), list.data(), list.size()); });
+      [&] { return oriel_chat_add(session.get(), nullptr, list.data(), list.size()); });
 }
 
 }  // namespace
@@ -194,10 +193,10 @@ oriel_status Conversations::readAgain(size_t left_out) {
 void Conversations::keepAll() {
   for (const auto& each : list_) {
     size_t needed = 0;
-    (void)oriel_session_save(each->session->get(), nullptr, 0, &needed);
+    (void)oriel_snapshot_save(each->session->get(), nullptr, 0, &needed);
     each->kept.resize(needed);
     each->session->check(
-        oriel_session_save(each->session->get(), each->kept.data(), needed, &needed));
+        oriel_snapshot_save(each->session->get(), each->kept.data(), needed, &needed));
   }
 }
 
@@ -208,8 +207,8 @@ void Conversations::closeAll() {
 }
 
 bool Conversations::restored(Conversation* conversation) const {
-  return oriel_session_restore_as(conversation->session->get(), conversation->kept.data(),
-                                  conversation->kept.size(), 0, nullptr) == ORIEL_OK;
+  return oriel_snapshot_restore(conversation->session->get(), conversation->kept.data(),
+                                conversation->kept.size(), 0, nullptr) == ORIEL_OK;
 }
 
 /// The latest turns that three quarters of the window hold.
@@ -280,7 +279,7 @@ void Conversations::goOn(uint64_t end) {
   }
   tell("oriel: the device was lost: going on " + placeOf(model_) + "\n");
   // What was begun is done once more, from its beginning.
-  if (!session().tryRewind(end)) {
+  if (!session().tryGoBack(end)) {
     session().check(readAgain(0));
   }
 }

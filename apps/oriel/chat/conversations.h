@@ -9,7 +9,6 @@
 #include "chat/said.h"
 #include "model_handle.h"
 #include "options.h"
-#include "reply/chat_options.h"
 
 namespace cli {
 
@@ -27,7 +26,6 @@ struct Conversation {
 /// How every conversation of a chat begins.
 struct ConversationStart {
   CommonOptions common;
-  ChatFormatOptions chat;
   std::string system;
 };
 
@@ -41,7 +39,7 @@ class Conversations {
   Conversation& active() const { return *list_[active_]; }
   const std::vector<std::unique_ptr<Conversation>>& list() const { return list_; }
   /// There is memory for so many.
-  uint32_t capacity() const { return start_.common.sessions; }
+  uint32_t capacity() const { return start_.common.load.count("sessions", 1); }
 
   /// These say why not; empty: done. What is made is active then. `name` may be empty.
   std::string begin(const std::string& name);
@@ -72,7 +70,7 @@ class Conversations {
   void goOn(uint64_t end);
 
  private:
-  bool shares() const { return start_.common.prefix_tokens != 0; }
+  bool shares() const { return start_.common.load.number("prefix_tokens") != 0; }
   /// Where it does not begin behind it.
   void addSystem(const Session& session) const;
   /// The first makes the prefix, if there is to be one.

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include <oriel/advanced.h>
+
 #include "output.h"
 #include "sizes.h"
 #include "terminal/interrupt.h"
@@ -29,9 +31,9 @@ std::string said(const Session& session, oriel_status status) {
 }
 
 /// Whether less is seen of it than before: the window is shorter, and too short.
-bool seesLess(const oriel_restored& how, const std::optional<oriel_snapshot_info>& file,
-              const oriel_stats& now) {
-  const uint64_t room = file ? uint64_t{file->window_tokens} + file->sink_tokens : 0;
+bool seesLess(const oriel_restored& how, const Json& file, const oriel_stats& now) {
+  const uint64_t room =
+      file.is_null() ? 0 : numberIn(file, "window_tokens") + numberIn(file, "sink_tokens");
   return how.how != ORIEL_RESTORED_READ &&
          (how.tokens_dropped != 0 ||
           (room > now.window_capacity && now.position > now.window_capacity));
@@ -53,19 +55,20 @@ std::string described(const oriel_restored& how, bool less, const oriel_stats& n
 
 }  // namespace
 
-std::optional<oriel_snapshot_info> inspectKept(const std::string& path) {
-  oriel_snapshot_info info = {};
-  info.struct_size = sizeof(info);
-  const oriel_status status = oriel_snapshot_inspect_file(path.c_str(), nullptr, nullptr, &info);
-  return status == ORIEL_OK && info.readable != 0 ? std::optional(info) : std::nullopt;
+Json inspectKept(const std::string& path) {
+  Json info;
+  (void)described(&info, [&](char* text, size_t capacity, size_t* needed) {
+    return oriel_snapshot_describe(path.c_str(), nullptr, 0, nullptr, text, capacity, needed);
+  });
+  return !info.is_null() && info["readable"] == true ? info : Json();
 }
 
 std::string keepIn(const Session& session, const std::string& path, bool over) {
   const bool replaces = isFileWithContent(path);
   const oriel_status status =
-      oriel_session_save_file_as(session.get(), path.c_str(), over ? ORIEL_SAVE_OVERWRITE : 0);
+      oriel_session_save(session.get(), path.c_str(), over ? ORIEL_SAVE_OVERWRITE : 0);
   if (isTheFiles(status)) {
-    return said(session, status) + (replaces && !over && !inspectKept(path)
+    return said(session, status) + (replaces && !over && inspectKept(path).is_null()
                                         ? dim("/save! FILE writes over any file") + "\n"
                                         : "");
   }
@@ -76,12 +79,10 @@ std::string keepIn(const Session& session, const std::string& path, bool over) {
 }
 
 Taken goOnWith(const Session& session, const std::string& path, bool reads) {
-  oriel_restored how = {};
-  how.struct_size = sizeof(how);
+  oriel_restored how = ORIEL_INIT(oriel_restored);
   const CancelOnInterrupt cancel(session.get());
   const oriel_status status = session.cancellable([&] {
-    return oriel_session_restore_file_as(session.get(), path.c_str(),
-                                         reads ? ORIEL_RESTORE_READ : 0, &how);
+    return oriel_session_restore(session.get(), path.c_str(), reads ? ORIEL_RESTORE_READ : 0, &how);
   });
   Taken taken;
   taken.cancelled = status == ORIEL_ERROR_CANCELLED;
@@ -91,11 +92,10 @@ Taken goOnWith(const Session& session, const std::string& path, bool reads) {
   }
   if (isTheFiles(status)) {
     taken.text = said(session, status);
-    const std::optional<oriel_snapshot_info> info =
-        status == ORIEL_ERROR_FORMAT && !reads ? inspectKept(path) : std::nullopt;
-    if (info && info->messages != 0) {
-      taken.text +=
-          dim("/load! FILE reads its " + countOf(info->messages, "message") + " again") + "\n";
+    const Json info = status == ORIEL_ERROR_FORMAT && !reads ? inspectKept(path) : Json();
+    const uint64_t messages = info.is_null() ? 0 : numberIn(info, "messages");
+    if (messages != 0) {
+      taken.text += dim("/load! FILE reads its " + countOf(messages, "message") + " again") + "\n";
     }
     return taken;
   }

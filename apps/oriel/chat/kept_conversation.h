@@ -1,17 +1,14 @@
 // Conversations in files: what is said of saving one and of going on with one.
 #pragma once
 
-#include <optional>
 #include <string>
-
-#include <oriel/sessions.h>
 
 #include "model_handle.h"
 
 namespace cli {
 
-/// What the file says of itself; nothing where that cannot be read.
-std::optional<oriel_snapshot_info> inspectKept(const std::string& path);
+/// What the file says of itself (oriel_snapshot_describe); null where that cannot be read.
+Json inspectKept(const std::string& path);
 
 /// `over`: any file. What to tell.
 std::string keepIn(const Session& session, const std::string& path, bool over);

@@ -1,13 +1,13 @@
 #include "chat/lost_device.h"
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include "failure.h"
 
 namespace cli {
 
 bool deviceLost(const Session& session) {
-  const oriel_status status = oriel_session_append(session.get(), nullptr, 0);
+  const oriel_status status = oriel_session_append(session.get(), nullptr, 0, nullptr, nullptr);
   return status == ORIEL_ERROR_DEVICE || status == ORIEL_ERROR_TIMEOUT;
 }
 
@@ -25,7 +25,7 @@ void recover(const Session& session, Model* model) {
 }
 
 std::string placeOf(const Model& model) {
-  const std::string name = model.info().device;
+  const std::string name = model.text("device");
   return "on " + (name == "CPU" ? "the CPU" : oneLine(name));
 }
 

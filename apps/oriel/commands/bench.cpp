@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
@@ -105,8 +106,8 @@ Measured measureAll(const BenchOptions& options, const Model& model,
 Json measureTogether(const BenchOptions& options, uint64_t memory_bytes,
                      const std::vector<int32_t>& ids) {
   CommonOptions common = options.common;
-  common.sessions = options.sessions;
-  common.memory_bytes = memory_bytes;
+  common.load.set("sessions", options.sessions);
+  common.load.set("memory", memory_bytes);
   const Model model(common, Load::kDevice);
   const BenchLoad load = {options.prefill, options.decode, options.depth};
   (void)runTogetherOnce(model, load, ids);
@@ -151,9 +152,8 @@ Json runSoak(uint32_t tokens, const std::vector<int32_t>& ids, Session* session)
   soak.steps.reserve(tokens / kSoakStep);
   session->reset();
   session->append(ids.data(), 1);
-  const oriel_generate_options sampling = greedyOptions(tokens);
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
+  const oriel::ReplyOptions sampling = greedyOptions(tokens);
+  oriel_generation result = ORIEL_INIT(oriel_generation);
   soak.step_start = BenchClock::now();
   session->check(oriel_session_generate(session->get(), &sampling, onSoakToken, &soak, &result));
   Json list = Json::array();
@@ -245,7 +245,7 @@ void describe(const Json& json, const BenchOptions& options) {
 }
 
 /// `predicted`, `off` (how far the measured figures are from it) and `moved`.
-void addPrediction(const BenchOptions& options, const oriel_plan& plan, double read_bytes_per_s,
+void addPrediction(const BenchOptions& options, const Json& plan, double read_bytes_per_s,
                    Json* json) {
   const PredictedAt at = {options.depth + options.prefill + options.decode / 2.0, options.depth,
                           options.prefill};
@@ -304,8 +304,8 @@ Json loadedFields(const BenchOptions& options, const Model& model,
   const CancelOnInterrupt cancel(session.get());
   const oriel_plan& plan = model.plan();
   Json json;
-  json["device"] = model.info().device;
-  json["driver"] = model.info().driver;
+  json["device"] = model.info()["device"];
+  json["driver"] = model.info()["driver"];
   json["load_ms"] = model.loadMs();
   json["pipelines"] = pipelineFields(model.info());
   if (options.cancels > 0) {
@@ -328,14 +328,15 @@ int runBench(const BenchOptions& options) {
   }
   const CommonOptions& common = options.common;
   std::optional<Model> model(std::in_place, common, Load::kDevice);
-  const std::vector<int32_t> ids = arbitraryIds(options.prefill, model->info().n_vocab);
+  const std::vector<int32_t> ids = arbitraryIds(options.prefill, model->number("n_vocab"));
   Measured measured = measureAll(options, *model, ids);
   Json json = loadedFields(options, *model, ids);
   // Only now: what measuring the device takes is no part of what the process took.
-  const oriel_speed speed = deviceSpeed(modelPath(common), common, /*again=*/true);
+  const oriel_speed speed = deviceSpeed(common, modelPath(common).c_str(), nullptr, /*again=*/true);
   if (speed.kernels_changed != 0) {  // what is predicted is not what was loaded
     CommonOptions again = common;
-    again.memory_bytes = model->plan().memory_bytes;  // by default what is free now would be less
+    again.load.set("memory",
+                   model->plan().memory_bytes);  // by default what is free now would be less
     model.reset();
     model.emplace(again, Load::kDevice);
     measured = measureAll(options, *model, ids);
@@ -351,7 +352,7 @@ int runBench(const BenchOptions& options) {
   json["expert_hits"] = measured.expert_hits;
   json["expert_misses"] = measured.expert_misses;
   json["expert_hit_rate"] = expertHitRate(measured);
-  const oriel_plan predicted = predictedPlan(model->plan(), common, speed);
+  const Json predicted = predictedPlan(model->wholePlan(), common, speed);
   addPrediction(options, predicted, speed.read_bytes_per_s, &json);
   if (options.sessions > 1 && options.decode > 1) {
     const uint64_t memory_bytes = model->plan().memory_bytes;

@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "kv_formats.h"
 #include "measure/calibration.h"
 #include "measure/divergence.h"
 #include "measure/first_tokens.h"
@@ -17,8 +18,8 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "plan/plan_source.h"
 #include "reply/json_input.h"
-#include "report.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
 #include "text_input.h"
@@ -57,11 +58,13 @@ struct Forgetting {
 
 struct FormatLoss {
   const char* name;
-  oriel_kv_format k;
-  oriel_kv_format v;
-  oriel_state_format state;
+  const char* k;
+  const char* v;
+  const char* state;
   double oriel_calibration::*constant;
   Divergence divergence;
+
+  std::string kv() const { return lowerCase(formatsName(k, v)); }
 };
 
 /// Mean from entry `begin` on.
@@ -120,22 +123,22 @@ class Measuring {
 
   void run() {
     CommonOptions whole = options_.common;
-    whole.k_format = ORIEL_KV_F16;
-    whole.v_format = ORIEL_KV_F16;
-    whole.settings.emplace_back("state", "f32");
-    whole.calibration = "";  // what is there is about to be replaced
+    whole.load.set("kv", "f16");
+    whole.load.set("state", "f32");
+    whole.load.set("calibration", "none");  // what is there is about to be replaced
     prepare(&whole);
     const Model reference(whole, Load::kDevice);
-    plan_ = reference.plan();
-    device_ = reference.info().device;
-    if (plan_.state_format == ORIEL_STATE_AUTO) {
+    plan_ = reference.wholePlan();
+    device_ = reference.text("device");
+    if (plan_["state_format"].is_null()) {
       formats_.resize(kFormatsOfTokens);
     }
     for (FormatLoss& loss : formats_) {
-      CommonOptions single = withFormats(options_.common, plan_, loss.k, loss.v);
-      single.settings.emplace_back("state", stateFormatName(loss.state));
-      if (loss.state != ORIEL_STATE_F32) {
-        single.chunk_tokens = 1;  // as in replies: a chunk rounds states once, however long it is
+      CommonOptions single = withFormats(options_.common, plan_, loss.kv());
+      single.load.set("state", loss.state);
+      if (loss.state != std::string("f32")) {
+        single.load.set("prefill_batch",
+                        "1");  // as in replies: a chunk rounds states once, however long it is
       }
       const Model rounded(single, Load::kDevice);
       loss.divergence =
@@ -145,7 +148,7 @@ class Measuring {
     if (!options_.whole_model) {
       measureLayers(reference);
     }
-    measureForgetting(reference);
+    measureForgetting();
     if (!options_.whole_model && !forgetting_.empty()) {
       measureWindows(reference);
     }
@@ -158,17 +161,17 @@ class Measuring {
     Json json;
     json["tokens"] = ids_.size();
     json["device"] = device_;
-    json["window_tokens"] = plan_.window_tokens;
-    json["sink_tokens"] = plan_.sink_tokens;
+    json["window_tokens"] = plan_["window_tokens"];
+    json["sink_tokens"] = plan_["sink_tokens"];
     json["scored_from"] = scored_from_;
     json["layer_tokens"] = layer_tokens_;
     json["formats"] = Json::array();
     for (const FormatLoss& loss : formats_) {
       Json entry;
-      entry["k_format"] = kvFormatName(loss.k);
-      entry["v_format"] = kvFormatName(loss.v);
-      if (plan_.state_format != ORIEL_STATE_AUTO) {
-        entry["state_format"] = stateFormatName(loss.state);
+      entry["k_format"] = loss.k;
+      entry["v_format"] = loss.v;
+      if (!plan_["state_format"].is_null()) {
+        entry["state_format"] = loss.state;
       }
       entry["kl_mean"] = loss.divergence.kl_mean;
       entry["kl_max"] = loss.divergence.kl_max;
@@ -242,7 +245,7 @@ class Measuring {
     if (!options_.text_file.empty()) {
       ids_ = firstTokens(&*text_, header, options_.max_tokens);
     }
-    checkIds(ids_, header.info().n_vocab, inputName(options_.text_file + options_.tokens_file));
+    checkIds(ids_, header.number("n_vocab"), inputName(options_.text_file + options_.tokens_file));
     ids_.resize(std::min(ids_.size(), options_.max_tokens));
     if (ids_.size() < kLeastTokens) {
       throw Failure{kExitFailed, inputName(options_.text_file + options_.tokens_file) + " has " +
@@ -250,28 +253,28 @@ class Measuring {
                                      " tokens to measure with: give at least " +
                                      std::to_string(kLeastTokens)};
     }
-    const uint32_t context =
-        header.info().context_train != 0 ? header.info().context_train : kAssumedContext;
-    const uint32_t sinks = whole->sink_tokens.value_or(4);
-    if (whole->window_tokens == 0 || whole->window_tokens == ORIEL_WINDOW_MAX) {
-      whole->window_tokens = static_cast<uint32_t>(
-          std::min<size_t>(std::max(context, sinks + kShortestWindow) - sinks, ids_.size()));
+    const uint32_t trained = header.number("context_train");
+    const uint32_t context = trained != 0 ? trained : kAssumedContext;
+    const uint32_t sinks = whole->load.count("sinks", 4);
+    const uint32_t window = whole->load.count("window");
+    if (window == 0 || window == ORIEL_WINDOW_MAX) {
+      whole->load.set("window", std::min<size_t>(std::max(context, sinks + kShortestWindow) - sinks,
+                                                 ids_.size()));
     }
   }
 
   /// Layers that see the session's window: what they remember shrinks where they see less of it.
   std::vector<uint32_t> layersOfWindow(const Model& reference) const {
-    const uint32_t n_layers = reference.info().n_layers;
+    const uint32_t n_layers = reference.number("n_layers");
+    const PlanSource source = PlanSource::ofFile(modelPath(options_.common));
     std::vector<uint32_t> layers;
     for (uint32_t layer = 0; layer < n_layers; ++layer) {
-      CommonOptions shorter = withFormats(options_.common, plan_, ORIEL_KV_F16, ORIEL_KV_F16);
-      shorter.window_shares.assign(n_layers, 0);
-      shorter.window_shares[layer] = 1;
-      const oriel_options asked = planOptions(shorter);
-      oriel_plan plan = {};
-      plan.struct_size = sizeof(plan);
-      if (oriel_plan_file(modelPath(shorter).c_str(), &asked, &plan) == ORIEL_OK &&
-          plan.kv_window_bytes < plan_.kv_window_bytes) {
+      CommonOptions shorter = withFormats(options_.common, plan_, "f16");
+      std::vector<uint8_t> shares(n_layers, 0);
+      shares[layer] = 1;
+      shorter.load.setList("window_shares", shares);
+      const Json plan = source.tryPlan(planOptions(shorter));
+      if (!plan.is_null() && numberIn(plan, "kv_bytes_at") < numberIn(plan_, "kv_bytes_at")) {
         layers.push_back(layer);
       }
     }
@@ -280,14 +283,14 @@ class Measuring {
 
   /// All on the tokens of measureForgetting(), whose windows for all layers alike are part of the list.
   void measureWindows(const Model& reference) {
-    const uint32_t n_layers = reference.info().n_layers;
+    const uint32_t n_layers = reference.number("n_layers");
     size_t times = 0;
     windows_ = searchWindows(
-        n_layers, layersOfWindow(reference), plan_.window_tokens,
+        n_layers, layersOfWindow(reference), countIn(plan_, "window_tokens"),
         [&](uint32_t window, const std::vector<uint8_t>& shares) {
-          CommonOptions shorter = withFormats(options_.common, plan_, ORIEL_KV_F16, ORIEL_KV_F16);
-          shorter.window_tokens = window;
-          shorter.window_shares = shares;
+          CommonOptions shorter = withFormats(options_.common, plan_, "f16");
+          shorter.load.set("window", window);
+          shorter.load.setList("window_shares", shares);
           const Model model(shorter, Load::kDevice);
           return meanFrom(
               scoreTokens(Session(model), ids_, "windows by layer, " + std::to_string(++times)),
@@ -297,7 +300,7 @@ class Measuring {
       return;
     }
     const std::vector<uint8_t> alike(n_layers, 0);
-    windows_.push_back({plan_.window_tokens, alike, 0});
+    windows_.push_back({countIn(plan_, "window_tokens"), alike, 0});
     for (const Forgetting& point : forgetting_) {
       windows_.push_back({point.window_tokens, alike, point.loss_nats});
     }
@@ -306,7 +309,7 @@ class Measuring {
   /// One side in int4 in one group of layers, all others in f16. The error of int8 is the same at a
   /// sixteenth of the step, so that layers share it alike.
   void measureLayers(const Model& reference) {
-    const uint32_t n_layers = reference.info().n_layers;
+    const uint32_t n_layers = reference.number("n_layers");
     const uint32_t size = (n_layers + kMostGroups - 1) / kMostGroups;
     const std::vector<int32_t> ids(
         ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(std::max(
@@ -316,11 +319,10 @@ class Measuring {
     for (const bool keys : {true, false}) {
       for (uint32_t begin = 0; begin < n_layers; begin += size) {
         const uint32_t end = std::min(begin + size, n_layers);
-        CommonOptions single =
-            withFormats(options_.common, plan_, keys ? ORIEL_KV_INT4 : ORIEL_KV_F16,
-                        keys ? ORIEL_KV_F16 : ORIEL_KV_INT4);
-        single.f16_layers.assign(n_layers, 1);
-        std::fill(single.f16_layers.begin() + begin, single.f16_layers.begin() + end, uint8_t{0});
+        CommonOptions single = withFormats(options_.common, plan_, keys ? "k4v16" : "k16v4");
+        std::vector<uint8_t> in_f16(n_layers, 1);
+        std::fill(in_f16.begin() + begin, in_f16.begin() + end, uint8_t{0});
+        single.load.setList("f16_layers", in_f16);
         const Model rounded(single, Load::kDevice);
         const std::string label = std::string(keys ? "keys" : "values") + " of layer " +
                                   std::to_string(begin) + " of " + std::to_string(n_layers);
@@ -348,24 +350,24 @@ class Measuring {
   }
 
   /// Every window is scored on the same tokens: those before which the longest shortened one is full.
-  void measureForgetting(const Model& reference) {
+  void measureForgetting() {
     std::vector<uint32_t> windows;
+    const uint32_t sinks = countIn(plan_, "sink_tokens");
     for (uint32_t window = kShortestWindow;
-         window <= (plan_.sink_tokens + plan_.window_tokens) / 2 && window <= ids_.size() / 2;
+         window <= (sinks + countIn(plan_, "window_tokens")) / 2 && window <= ids_.size() / 2;
          window *= 2) {
       windows.push_back(window);
     }
     scored_from_ = windows.empty() ? 0 : windows.back();
     const double full = meanFrom(formats_[0].divergence.reference_nll, scored_from_);
     for (const uint32_t window : windows) {
-      CommonOptions shorter =
-          withFormats(options_.common, reference.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
-      shorter.window_tokens = window;
+      CommonOptions shorter = withFormats(options_.common, plan_, "f16");
+      shorter.load.set("window", window);
       const Model model(shorter, Load::kDevice);
       const std::vector<double> nll =
           scoreTokens(Session(model), ids_, "window " + std::to_string(window));
       const double mean = meanFrom(nll, scored_from_);
-      forgetting_.push_back({window, plan_.sink_tokens + window, mean, mean - full});
+      forgetting_.push_back({window, sinks + window, mean, mean - full});
     }
     forgets_ = fitForgetting(forgetting_, &result_);
   }
@@ -373,41 +375,16 @@ class Measuring {
   const CalibrateOptions& options_;
   std::optional<TextInput> text_;
   std::vector<int32_t> ids_;
-  oriel_plan plan_ = {};
+  Json plan_;
   std::string device_;
   static constexpr size_t kFormatsOfTokens = 4;  ///< the others are of states
   std::vector<FormatLoss> formats_ = {
-      {"keys int8",
-       ORIEL_KV_INT8,
-       ORIEL_KV_F16,
-       ORIEL_STATE_F32,
-       &oriel_calibration::keys_int8,
-       {}},
-      {"keys int4",
-       ORIEL_KV_INT4,
-       ORIEL_KV_F16,
-       ORIEL_STATE_F32,
-       &oriel_calibration::keys_int4,
-       {}},
-      {"values int8",
-       ORIEL_KV_F16,
-       ORIEL_KV_INT8,
-       ORIEL_STATE_F32,
-       &oriel_calibration::values_int8,
-       {}},
-      {"values int4",
-       ORIEL_KV_F16,
-       ORIEL_KV_INT4,
-       ORIEL_STATE_F32,
-       &oriel_calibration::values_int4,
-       {}},
-      {"state f16", ORIEL_KV_F16, ORIEL_KV_F16, ORIEL_STATE_F16, &oriel_calibration::state_f16, {}},
-      {"state int8",
-       ORIEL_KV_F16,
-       ORIEL_KV_F16,
-       ORIEL_STATE_INT8,
-       &oriel_calibration::state_int8,
-       {}}};
+      {"keys int8", "int8", "f16", "f32", &oriel_calibration::keys_int8, {}},
+      {"keys int4", "int4", "f16", "f32", &oriel_calibration::keys_int4, {}},
+      {"values int8", "f16", "int8", "f32", &oriel_calibration::values_int8, {}},
+      {"values int4", "f16", "int4", "f32", &oriel_calibration::values_int4, {}},
+      {"state f16", "f16", "f16", "f16", &oriel_calibration::state_f16, {}},
+      {"state int8", "f16", "f16", "int8", &oriel_calibration::state_int8, {}}};
   std::vector<oriel_layer_calibration> layers_;
   size_t layer_tokens_ = 0;
   std::vector<Forgetting> forgetting_;

@@ -1,8 +1,8 @@
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
 #include "chat/chat.h"
@@ -12,45 +12,53 @@
 #include "model_handle.h"
 #include "options.h"
 #include "plan/plan_source.h"
+#include "reply/chat_options.h"
 #include "reply/reply_options.h"
-#include "session_options.h"
+#include "setting_flags.h"
 #include "validators.h"
 
 namespace cli {
 
 uint32_t pinnedTokens(ChatOptions* options) {
-  if (!options->common.prefix_file.empty()) {
+  CommonOptions& common = options->common;
+  if (common.load.has("prefix_file")) {
     return 0;
   }
-  const Model text_only(options->common, Load::kGlance);
-  if (text_only.chatFormat(options->chat) == "none") {
+  const Model text_only(common, Load::kGlance);
+  if (text_only.chatFormat(common.session) == "none") {
     throw Failure{kExitFailed,
                   "the model has no chat format: name one with --template, or use oriel run --raw"};
   }
-  std::vector<Message> before;
+  Json before = Json::array();
   if (!options->system.empty()) {
-    before.push_back({"system", options->system});
+    before.push_back({{"role", "system"}, {"content", options->system}});
   }
-  const size_t count = text_only.renderedIds(options->chat, before, false, ORIEL_TEXT_BOS).size();
+  const auto count =
+      static_cast<uint32_t>(text_only.renderedIds(common.session, before, ORIEL_TEXT_BOS).size());
   if (options->system.empty() && !options->load.empty()) {
-    const std::optional<oriel_snapshot_info> kept = inspectKept(options->load);
-    return kept && !options->common.sink_tokens ? kept->sink_tokens : 0;
+    const Json kept = inspectKept(options->load);
+    return !kept.is_null() && !common.load.has("sinks") ? countIn(kept, "sink_tokens") : 0;
   }
   if (options->system.empty()) {
-    oriel_options plan_options = planOptions(options->common);
-    plan_options.pinned_tokens = static_cast<uint32_t>(count);
-    plan_options.min_tokens_per_s = 0;  // a question of memory
-    oriel_plan plan;
-    if (count <= 1 ||
-        !PlanSource::ofFile(modelPath(options->common)).tryPlan(plan_options, &plan)) {
+    const Json plan =
+        count <= 1 ? Json()
+                   : PlanSource::ofFile(modelPath(common)).tryPlan(memoryOptions(common, count));
+    if (plan.is_null()) {
       return 0;
     }
-    options->common.memory_bytes = plan.memory_bytes;
-    if (plan.fits == 0) {
+    common.load.set("memory", numberIn(plan, "memory_bytes"));
+    if (!plannedFits(plan)) {
       return 0;
     }
   }
-  return static_cast<uint32_t>(count);
+  return count;
+}
+
+void shareSystem(ChatOptions* options, uint32_t pinned_tokens) {
+  options->common.load.erase("prefix_tokens");
+  if (options->common.load.number("sessions", 1) > 1 && !options->system.empty()) {
+    options->common.load.set("prefix_tokens", pinned_tokens);
+  }
 }
 
 Command addChatCommand(CLI::App* program) {
@@ -65,28 +73,31 @@ Command addChatCommand(CLI::App* program) {
   app->add_option("--load", options->load, "Go on with a conversation that /save kept")
       ->type_name("FILE")
       ->check(notEmpty());
-  app->add_option("--tokens", options->reply_tokens,
-                  "Longest reply in tokens (default 2048; 0: until it ends by itself)")
-      ->type_name("N")
-      ->transform(wholeNumber(0, UINT32_MAX));
-  addReplyOptions(app, &options->reply);
+  CommonOptions* const common = &options->common;
+  addTokensOption(app, common, kReplyTokens,
+                  "Longest reply in tokens (default 2048; 0: until it ends by itself)");
+  addReplyOptions(app, common);
   addToolOptions(app, &options->allowed_tools);
-  addChatFormatOptions(app, &options->chat);
-  addSessionOptions(app, &options->common);
-  addPrefixFileOption(app, &options->common)->excludes(system);
-  addCommonOptions(app, &options->common, Uses::kSampling);
+  addChatFormatOptions(app, common);
+  for (const char* const name : {"sessions", "session_windows", "transcript"}) {
+    addFlagOf(app, name, common, "Sessions");
+  }
+  addFlagOf(app, "prefix_file", common, "Sessions")->excludes(system);
+  addCommonOptions(app, common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
-  return {app, [options] {
-            const bool has_tools = !options->chat.tools.empty();
-            checkReplyOptions(options->reply, options->common.json, has_tools);
+  return {app, [options, common] {
+            const bool has_tools = common->session.has("tools");
+            checkReplyOptions(*common, common->json, has_tools);
             checkToolOptions(options->allowed_tools, has_tools);
-            options->common.constraints = options->reply.constrain();
+            if (constrains(common->reply)) {
+              common->load.set("constraints", "true");
+            }
             // Somebody is talking now; scripts that want the same every day say --date.
-            options->chat.date = options->chat.date != 0 ? options->chat.date : today();
+            if (!common->session.has("date")) {
+              common->session.set("date", today());
+            }
             const uint32_t pinned_tokens = pinnedTokens(options.get());
-            // Several conversations hold their system message once.
-            const bool shares = options->common.sessions > 1 && !options->system.empty();
-            options->common.prefix_tokens = shares ? pinned_tokens : 0;
+            shareSystem(options.get(), pinned_tokens);
             return Chat(*options, pinned_tokens).run();
           }};
 }

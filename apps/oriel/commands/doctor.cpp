@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
@@ -122,14 +123,17 @@ std::string textOf(const oriel_self_test_result& result, const Findings& finding
 }
 
 int forgetDrivers(const CommonOptions& options) {
-  Diagnostics diagnostics(options.verbose);
-  const std::string cache = options.no_cache ? "" : userCacheFolder().u8string();
-  oriel_options library_options = planOptions(options);
-  library_options.cache_dir = cache.c_str();
-  library_options.log = Diagnostics::onLog;
-  library_options.log_user = &diagnostics;
+  const Diagnostics diagnostics(options.verbose);
+  const std::string cache = driverFolder(options);
   if (!cache.empty()) {
-    diagnostics.check(oriel_device_forget(&library_options));
+    CommonOptions given = options;
+    given.load.set("cache_folder", cache);
+    oriel::Options library_options = planOptions(given);
+    diagnostics.listen(&library_options);
+    Json devices;
+    diagnostics.check(described(&devices, [&](char* text, size_t capacity, size_t* needed) {
+      return oriel_device_describe(&library_options, ORIEL_DEVICE_FORGET, text, capacity, needed);
+    }));
   }
   if (options.json) {
     Json json;
@@ -148,16 +152,14 @@ int runDoctor(const DoctorOptions& options) {
   }
   catchInterrupts();
   Diagnostics diagnostics(options.common.verbose, true, "testing the device");
-  const std::string cache = cacheFolder(options.common);
-  oriel_options library_options = planOptions(options.common);
-  library_options.min_tokens_per_s = 0;
-  library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();
-  library_options.log = Diagnostics::onLog;
-  library_options.log_user = &diagnostics;
-  library_options.progress = Diagnostics::onProgress;
-  library_options.progress_user = &diagnostics;
-  oriel_self_test_result result = {};
-  result.struct_size = sizeof(result);
+  CommonOptions given = options.common;
+  if (const std::string cache = cacheFolder(given); !cache.empty()) {
+    given.load.set("cache_folder", cache);
+  }
+  oriel::Options library_options = memoryOptions(given);
+  diagnostics.listen(&library_options);
+  diagnostics.watch(&library_options);
+  oriel_self_test_result result = ORIEL_INIT(oriel_self_test_result);
   Findings findings;
   diagnostics.check(oriel_self_test(&library_options, onCheck,
                                     options.no_timing ? nullptr : onCandidate, &findings, &result),

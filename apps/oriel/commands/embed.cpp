@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
@@ -43,15 +44,12 @@ oriel_pooling poolingOf(const std::string& given) {
 // `line` counts from 1: errors name it.
 Embedding embed(const Model& model, const Session& session, oriel_pooling pooling,
                 const std::string& text, size_t line) {
-  oriel_embed_options options = {};
-  options.struct_size = sizeof(options);
-  options.pooling = pooling;
   Embedding embedding;
-  embedding.values.resize(model.info().n_embd);
+  embedding.values.resize(model.number("n_embd"));
   size_t needed = 0;
   const CancelOnInterrupt cancel(session.get());
   const oriel_status status = session.cancellable([&] {
-    return oriel_embed(session.get(), &options, text.data(), text.size(), embedding.values.data(),
+    return oriel_embed(session.get(), pooling, 0, text.data(), text.size(), embedding.values.data(),
                        embedding.values.size(), &needed, &embedding.tokens);
   });
   if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT ||

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
 #include "chat/cache_picture.h"
@@ -20,7 +21,6 @@
 #include "output.h"
 #include "plan/plan_source.h"
 #include "reply/json_input.h"
-#include "report.h"
 #include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
@@ -170,15 +170,15 @@ void describe(const Model& model, const Json& json,
     text += line;
   }
   if (json.contains("kl_mean")) {
-    const oriel_state_format format = model.plan().state_format;
+    const Json& plan = model.wholePlan();
     const std::string state =
-        format == ORIEL_STATE_AUTO ? "" : std::string(", states ") + stateFormatName(format);
+        plan["state_format"].is_null() ? "" : ", states " + textIn(plan, "state_format");
     std::snprintf(line, sizeof(line),
                   "cache        keys %s, values %s%s; window %u\n"
                   "against f16  KL %.6f nats a token (at most %.4f)\n"
                   "agreement    %.2f %% have the same first choice\n",
-                  kvFormatName(model.plan().k_format), kvFormatName(model.plan().v_format),
-                  state.c_str(), model.plan().window_tokens, json["kl_mean"].get<double>(),
+                  textIn(plan, "k_format").c_str(), textIn(plan, "v_format").c_str(), state.c_str(),
+                  model.plan().window_tokens, json["kl_mean"].get<double>(),
                   json["kl_max"].get<double>(), 100 * json["top1_agreement"].get<double>());
     text += line;
     if (!json["reference_nll_mean"].is_null()) {
@@ -209,14 +209,13 @@ void describe(const Model& model, const Json& json,
 /// The same file with a cache in f16 and the window that was chosen. `--memory` is for the model under test;
 /// this one takes what it needs beside it.
 CommonOptions referenceOptions(const EvalOptions& options, const Model& model) {
-  CommonOptions reference = withFormats(options.common, model.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
-  reference.window_shares.assign(model.plan().window_shares,
-                                 model.plan().window_shares + model.info().n_layers);
+  CommonOptions reference = withFormats(options.common, model.wholePlan(), "f16");
+  reference.load.setList("window_shares", model.wholePlan()["window_shares"]);
   reference.verbose = false;
-  reference.memory_bytes = uint64_t{1} << 62;
-  reference.memory_bytes = PlanSource::ofFile(modelPath(reference))
-                               .plan(planOptions(reference), model.diagnostics())
-                               .total_bytes;
+  reference.load.set("memory", uint64_t{1} << 62);
+  const Json plan =
+      PlanSource::ofFile(modelPath(reference)).plan(planOptions(reference), model.diagnostics());
+  reference.load.set("memory", numberIn(plan, "total_bytes"));
   return reference;
 }
 
@@ -227,7 +226,7 @@ int runEval(const EvalOptions& options) {
   const std::string input_name = inputName(input.path);
   const Model model(options.common, Load::kDevice);
   const std::vector<int32_t> ids = idsToScore(input, model, options.max_tokens);
-  checkIds(ids, model.info().n_vocab, input_name);
+  checkIds(ids, model.number("n_vocab"), input_name);
   LogitsFile file(options.logits_out);
   std::optional<ResultFile> picture;
   if (!options.picture.empty()) {
@@ -253,8 +252,9 @@ int runEval(const EvalOptions& options) {
     const CancelOnInterrupt cancel(session.get());
     const float* logits = nullptr;
     size_t count = 0;
-    session.check(session.cancellable(
-        [&] { return oriel_session_append(session.get(), ids.data(), ids.size()); }));
+    session.check(session.cancellable([&] {
+      return oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr);
+    }));
     session.check(oriel_session_logits(session.get(), &logits, &count));
     scoring.last.assign(logits, logits + count);
     file.write(logits, count);
@@ -279,11 +279,10 @@ int runEval(const EvalOptions& options) {
       json["top1_agreement"] = divergence->top1_agreement;
       json["reference_nll_mean"] = any ? Json(reference_mean) : Json(nullptr);
       json["reference_perplexity"] = any ? Json(std::exp(reference_mean)) : Json(nullptr);
-      json["k_format"] = kvFormatName(model.plan().k_format);
-      json["v_format"] = kvFormatName(model.plan().v_format);
-      json["state_format"] = stateFormatField(model.plan());
-      json["window_tokens"] = model.plan().window_tokens;
-      json["sink_tokens"] = model.plan().sink_tokens;
+      for (const char* const field :
+           {"k_format", "v_format", "state_format", "window_tokens", "sink_tokens"}) {
+        json[field] = model.wholePlan()[field];
+      }
     }
     if (options.per_token) {
       json["nll"] = scoring.nll;

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
@@ -18,7 +18,6 @@
 #include "output.h"
 #include "plan/layer_groups.h"
 #include "plan/plan_source.h"
-#include "report.h"
 #include "sizes.h"
 #include "system.h"
 #include "terminal/terminal.h"
@@ -34,38 +33,37 @@ constexpr size_t kIndent = 15;
 
 struct FileReport {
   std::string path;
-  oriel_file_info info = {};
-  oriel_plan here = {};  ///< with --memory, or what a load takes by default; only of files that run
-  oriel_plan comfortable = {};  ///< total_bytes 0: cannot be planned
+  Json info;
+  Json here;         ///< with --memory, or what a load takes by default; only of files that run
+  Json comfortable;  ///< null: cannot be planned
 };
 
 FileReport inspect(const CommonOptions& options) {
   const Diagnostics diagnostics(options.verbose);
   FileReport report;
   report.path = modelPath(options);
-  report.info.struct_size = sizeof(report.info);
-  oriel_options plan_options = planOptions(options);
-  plan_options.min_tokens_per_s = 0;
-  plan_options.log = Diagnostics::onLog;
-  plan_options.log_user = const_cast<Diagnostics*>(&diagnostics);
-  diagnostics.check(oriel_inspect(report.path.c_str(), &plan_options, &report.info),
+  oriel::Options plan_options = memoryOptions(options);
+  diagnostics.listen(&plan_options);
+  diagnostics.check(described(&report.info,
+                              [&](char* text, size_t capacity, size_t* needed) {
+                                return oriel_file_describe(report.path.c_str(), &plan_options, text,
+                                                           capacity, needed);
+                              }),
                     Diagnostics::Blame::kOptions);
-  if (report.info.runs == 0) {
+  if (report.info["runs"] == false) {
     return report;
   }
   const PlanSource source = PlanSource::ofFile(report.path);
   report.here = source.plan(plan_options, diagnostics);
-  oriel_options roomy = plan_options;
-  const uint32_t trained = report.info.context_train;
-  roomy.window_tokens = ORIEL_WINDOW_MAX;
+  CommonOptions roomy = options;
+  const uint64_t trained = numberIn(report.info, "context_train");
+  roomy.load.set("window", "max");
   if (trained == 0 || trained > kComfortableTokens) {
-    roomy.window_tokens = kComfortableTokens - report.here.sink_tokens;
+    roomy.load.set("window", kComfortableTokens - numberIn(report.here, "sink_tokens"));
   }
-  roomy.min_window_tokens = 0;
-  roomy.memory_bytes = UINT64_MAX / 2;
-  if (!source.tryPlan(roomy, &report.comfortable)) {
-    report.comfortable = {};
-  }
+  roomy.load.erase("min_window");
+  roomy.load.set("memory", UINT64_MAX / 2);
+  report.comfortable = source.tryPlan(memoryOptions(roomy));
   return report;
 }
 
@@ -85,186 +83,145 @@ std::string countName(uint64_t count) {
                     : std::to_string(count);
 }
 
-std::string architectureLine(const oriel_file_info& info) {
-  std::string line = info.architecture;
+std::string architectureLine(const Json& info) {
+  std::string line = textIn(info, "architecture");
   if (line.empty()) {
     return "not stated";
   }
-  if (info.n_layers != 0 && info.n_embd != 0) {
-    line += formatted(", %u layers of width %u", info.n_layers, info.n_embd);
+  if (numberIn(info, "n_layers") != 0 && numberIn(info, "n_embd") != 0) {
+    line += ", " + info["n_layers"].dump() + " layers of width " + info["n_embd"].dump();
   }
-  if (info.n_heads != 0) {
-    line += formatted(", %u heads of %u", info.n_heads, info.head_dim);
-    if (info.n_kv_heads != info.n_heads) {
-      line += formatted(" (%u for KV)", info.n_kv_heads);
+  if (numberIn(info, "n_heads") != 0) {
+    line += ", " + info["n_heads"].dump() + " heads of " + info["head_dim"].dump();
+    if (info["n_kv_heads"] != info["n_heads"]) {
+      line += " (" + info["n_kv_heads"].dump() + " for KV)";
     }
   }
-  if (info.n_experts != 0) {
-    line += formatted(", %u experts", info.n_experts);
+  if (numberIn(info, "n_experts") != 0) {
+    line += ", " + info["n_experts"].dump() + " experts";
   }
   return line;
 }
 
 /// Shares of all tensor bytes, largest first.
-std::string weightsLine(const oriel_file_info& info) {
-  std::vector<oriel_tensor_type> types(info.tensor_types,
-                                       info.tensor_types + info.tensor_type_count);
-  std::stable_sort(types.begin(), types.end(),
-                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  uint64_t total = 0;
-  for (const oriel_tensor_type& type : types) {
-    total += type.bytes;
+std::string weightsLine(const Json& info) {
+  std::vector<std::pair<std::string, Json>> types;
+  double total = 0;
+  for (const auto& [name, type] : info["tensor_sizes"].items()) {
+    types.emplace_back(name, type);
+    total += realIn(type, "bytes");
   }
+  std::stable_sort(types.begin(), types.end(), [](const auto& a, const auto& b) {
+    return numberIn(a.second, "bytes") > numberIn(b.second, "bytes");
+  });
   std::string line;
-  for (const oriel_tensor_type& type : types) {
-    const double share =
-        total == 0 ? 0 : 100.0 * static_cast<double>(type.bytes) / static_cast<double>(total);
-    line += formatted("%s%s %.*f%% (%u)", line.empty() ? "" : ", ", type.name,
-                      share >= 10 && share < 99.5 ? 0 : 1, share, type.tensors);
+  for (const auto& [name, type] : types) {
+    const double share = total == 0 ? 0 : 100 * realIn(type, "bytes") / total;
+    line += formatted("%s%s %.*f%% (%u)", line.empty() ? "" : ", ", name.c_str(),
+                      share >= 10 && share < 99.5 ? 0 : 1, share, countIn(type, "tensors"));
   }
-  return line.empty() ? "none"
-                      : line + (info.tensor_count == 1
-                                    ? " of 1 tensor"
-                                    : " of " + std::to_string(info.tensor_count) + " tensors");
+  return line.empty() ? "none" : line + " of " + countOf(numberIn(info, "tensor_count"), "tensor");
 }
 
-std::string planLine(const oriel_plan& plan) {
-  std::string line = formatSize(plan.total_bytes) + " remembers ";
-  const uint32_t tokens = plan.sink_tokens + plan.window_tokens;
-  line += tokens == plan.context_train_tokens
+std::string planLine(const Json& plan) {
+  std::string line = formatSize(numberIn(plan, "total_bytes")) + " remembers ";
+  const uint64_t tokens = numberIn(plan, "sink_tokens") + numberIn(plan, "window_tokens");
+  line += tokens == numberIn(plan, "context_train_tokens")
               ? "all " + std::to_string(tokens) + " tokens it was trained on"
               : std::to_string(tokens) + " tokens";
-  line += ", cache in " + formatsName(plan.k_format, plan.v_format);
-  if (plan.k_format == ORIEL_KV_F16 && plan.v_format == ORIEL_KV_F16) {
-    return line;
-  }
-  return line + " (keys " + kvFormatName(plan.k_format) + ", values " +
-         kvFormatName(plan.v_format) + ")";
+  const std::string formats = formatsName(plan);
+  line += ", cache in " + formats;
+  return formats == "f16" ? line
+                          : line + " (keys " + textIn(plan, "k_format") + ", values " +
+                                textIn(plan, "v_format") + ")";
 }
 
-std::string trainedLine(const oriel_file_info& info) {
-  if (info.context_train == 0) {
+std::string trainedLine(const Json& info) {
+  const uint64_t trained = numberIn(info, "context_train");
+  if (trained == 0) {
     return "contexts of unknown length";
   }
-  std::string line = "contexts of " + std::to_string(info.context_train) + " tokens";
-  line += groupsText(info.groups, info.group_count);
-  if (info.group_count < 2 && info.window_train != 0 && info.window_train < info.context_train) {
-    line += ", of which each sees the last " + std::to_string(info.window_train);
+  const uint64_t window = numberIn(info, "window_train");
+  std::string line = "contexts of " + std::to_string(trained) + " tokens";
+  line += groupsText(info["groups"]);
+  if (info["groups"].size() < 2 && window != 0 && window < trained) {
+    line += ", of which each sees the last " + std::to_string(window);
   }
   return line;
 }
 
 void describe(const FileReport& report) {
-  const oriel_file_info& info = report.info;
+  const Json& info = report.info;
   const std::filesystem::path path = std::filesystem::u8path(report.path);
-  const auto orNone = [](const char* text) {
-    return std::string(*text != '\0' ? text : "not stated");
+  const auto orNone = [&](const char* field) {
+    const std::string text = textIn(info, field);
+    return text.empty() ? "not stated" : text;
   };
-  std::string text = row("name", orNone(info.name));
-  text += row("file", path.filename().u8string() + ", " + formatSize(info.file_bytes));
+  std::string text = row("name", orNone("name"));
+  text += row("file", path.filename().u8string() + ", " + formatSize(numberIn(info, "file_bytes")));
   text += row("architecture", architectureLine(info));
-  text += row("parameters", countName(info.parameters));
+  text += row("parameters", countName(numberIn(info, "parameters")));
   text += row("weights", weightsLine(info));
-  text +=
-      row("tokenizer", orNone(info.tokenizer) + ", " + std::to_string(info.n_vocab) + " tokens");
-  text += row("chat format", std::string(info.chat_template) == "plain"
+  text += row("tokenizer", orNone("tokenizer") + ", " + info["n_vocab"].dump() + " tokens");
+  text += row("chat format", info["chat_template"] == "plain"
                                  ? "not known here; gets plain \"User:\" and \"Assistant:\" lines"
-                                 : info.chat_template);
+                                 : textIn(info, "chat_template"));
   text += row("trained on", trainedLine(info));
-  if (std::strcmp(info.rope_scaling, "none") != 0 && info.rope_scaling[0] != '\0') {
-    text += row("RoPE scaling", info.rope_scaling);
+  if (const std::string scaling = textIn(info, "rope_scaling");
+      scaling != "none" && !scaling.empty()) {
+    text += row("RoPE scaling", scaling);
   }
-  text += row("licence", orNone(info.license)) + "\n";
-  if (info.runs == 0) {
+  text += row("licence", orNone("license")) + "\n";
+  if (info["runs"] == false) {
     text += row("runs here", "no");
-    for (uint32_t i = 0; i < info.missing_count; ++i) {
-      text += row("", std::string("- ") + info.missing[i]);
+    for (const Json& missing : info["missing"]) {
+      text += row("", "- " + missing.get<std::string>());
     }
     printText(text);
     return;
   }
-  const oriel_plan& here = report.here;
-  text += row("runs here", here.fits != 0
-                               ? "yes"
-                               : "not in " + formatSize(here.memory_bytes) + ": give it at least " +
-                                     suggestSize(here.minimum_bytes) + " with --memory");
-  text += row("memory", formatSize(here.minimum_bytes) + " at the least");
-  if (report.comfortable.total_bytes != 0) {
-    text += row("", planLine(report.comfortable));
+  const Json& here = report.here;
+  const Json& comfortable = report.comfortable;
+  const uint64_t least = numberIn(here, "minimum_bytes");
+  const std::string memory = formatSize(numberIn(here, "memory_bytes"));
+  text += row("runs here", plannedFits(here) ? "yes"
+                                             : "not in " + memory + ": give it at least " +
+                                                   suggestSize(least) + " with --memory");
+  text += row("memory", formatSize(least) + " at the least");
+  if (!comfortable.is_null()) {
+    text += row("", planLine(comfortable));
   }
-  if (here.fits != 0 && here.total_bytes != report.comfortable.total_bytes) {
-    text += row("", "up to " + formatSize(here.memory_bytes) + " given here: " + planLine(here));
+  if (plannedFits(here) &&
+      (comfortable.is_null() || here["total_bytes"] != comfortable["total_bytes"])) {
+    text += row("", "up to " + memory + " given here: " + planLine(here));
   }
   printText(text);
 }
 
 // --- For programs --------------------------------------------------------------------------------
 
-Json planFields(const oriel_plan& plan) {
+Json planFields(const Json& plan) {
   Json json;
-  json["memory_bytes"] = plan.memory_bytes;
-  json["total_bytes"] = plan.total_bytes;
-  json["window_tokens"] = plan.window_tokens;
-  json["sink_tokens"] = plan.sink_tokens;
-  json["k_format"] = kvFormatName(plan.k_format);
-  json["v_format"] = kvFormatName(plan.v_format);
+  for (const char* const field :
+       {"memory_bytes", "total_bytes", "window_tokens", "sink_tokens", "k_format", "v_format"}) {
+    json[field] = plan[field];
+  }
   return json;
 }
 
 Json fields(const FileReport& report) {
-  const oriel_file_info& info = report.info;
-  Json json;
-  json["name"] = info.name;
-  json["architecture"] = info.architecture;
-  json["size_label"] = info.size_label;
-  json["license"] = info.license;
-  json["n_layers"] = info.n_layers;
-  json["n_heads"] = info.n_heads;
-  json["n_kv_heads"] = info.n_kv_heads;
-  json["head_dim"] = info.head_dim;
-  json["n_embd"] = info.n_embd;
-  json["n_ff"] = info.n_ff;
-  json["n_vocab"] = info.n_vocab;
-  json["n_experts"] = info.n_experts;
-  json["context_train"] = info.context_train;
-  json["rope_scaling"] = info.rope_scaling;
-  const SlidingLayers sliding = slidingLayers(info.groups, info.group_count);
+  Json json = report.info;
+  const SlidingLayers sliding = slidingLayers(json["groups"]);
   json["local_layers"] = sliding.layers;
   json["local_window_tokens"] = sliding.window_tokens;
-  json["groups"] = groupsJson(info.groups, info.group_count, false);
-  json["window_train"] = info.window_train;
-  json["parameters"] = info.parameters;
-  json["file_bytes"] = info.file_bytes;
-  json["tensor_count"] = info.tensor_count;
-  Json counts = Json::object();
-  Json sizes = Json::object();
-  for (uint32_t i = 0; i < info.tensor_type_count; ++i) {
-    const oriel_tensor_type& type = info.tensor_types[i];
-    counts[type.name] = type.tensors;
-    sizes[type.name] = {
-        {"tensors", type.tensors}, {"parameters", type.parameters}, {"bytes", type.bytes}};
-  }
-  json["tensor_types"] = counts;
-  json["tensor_sizes"] = sizes;
-  json["tokenizer"] = info.tokenizer;
-  json["chat_template"] = info.chat_template;
-  json["bos_id"] = info.bos_id < 0 ? Json(nullptr) : Json(info.bos_id);
-  json["eos_id"] = info.eos_id < 0 ? Json(nullptr) : Json(info.eos_id);
-  json["add_bos"] = info.add_bos != 0;
-  json["runs"] = info.runs != 0;
-  Json missing = Json::array();
-  for (uint32_t i = 0; i < info.missing_count; ++i) {
-    missing.push_back(info.missing[i]);
-  }
-  json["missing"] = missing;
-  const bool planned = info.runs != 0;
-  json["fits"] = planned && report.here.fits != 0;
-  json["minimum_bytes"] = planned ? Json(report.here.minimum_bytes) : Json(nullptr);
-  json["here"] = planned && report.here.fits != 0 ? planFields(report.here) : Json(nullptr);
-  json["comfortable"] =
-      report.comfortable.total_bytes != 0 ? planFields(report.comfortable) : Json(nullptr);
-  if (report.comfortable.total_bytes != 0) {
-    json["comfortable"]["memory_bytes"] = report.comfortable.total_bytes;
+  json.emplace("missing", Json::array());
+  const bool fits = !report.here.is_null() && plannedFits(report.here);
+  json["fits"] = fits;
+  json["minimum_bytes"] = report.here.is_null() ? Json() : report.here["minimum_bytes"];
+  json["here"] = fits ? planFields(report.here) : Json();
+  json["comfortable"] = report.comfortable.is_null() ? Json() : planFields(report.comfortable);
+  if (!report.comfortable.is_null()) {
+    json["comfortable"]["memory_bytes"] = report.comfortable["total_bytes"];
   }
   return json;
 }
@@ -291,62 +248,57 @@ std::string timeName(int64_t seconds) {
   return text;
 }
 
-void describe(const std::string& path, const oriel_snapshot_info& info) {
+void describe(const std::string& path, const Json& info) {
   const std::filesystem::path file = std::filesystem::u8path(path);
-  std::string text = row("snapshot", "of a conversation, version " + std::to_string(info.version));
-  text += row("file", file.filename().u8string() + ", " + formatSize(info.bytes));
-  if (info.readable == 0) {
+  std::string text = row("snapshot", "of a conversation, version " + info["version"].dump());
+  text += row("file", file.filename().u8string() + ", " + formatSize(numberIn(info, "bytes")));
+  if (info["readable"] == false) {
     printText(text + row("readable here", "no: made by another version of Oriel"));
     return;
   }
-  const std::string name = info.model;
+  const std::string name = textIn(info, "model");
+  const uint64_t messages = numberIn(info, "messages");
+  text += row("model", (name.empty() ? "of no name" : name) + " (" + textIn(info, "architecture") +
+                           ", " + textIn(info, "model_hash") + ")");
+  text += row("saved", info["saved_at"].is_null() ? "not stated" : timeName(info["saved_at"]));
+  text += row("conversation", countOf(numberIn(info, "position"), "token") + ", " +
+                                  countOf(numberIn(info, "turns"), "turn"));
   text +=
-      row("model", (name.empty() ? "of no name" : name) + " (" + info.architecture +
-                       formatted(", %016llx)", static_cast<unsigned long long>(info.model_hash)));
-  text += row("saved", info.saved_at != 0 ? timeName(info.saved_at) : "not stated");
-  text += row("conversation", countOf(info.position, "token") + ", " + countOf(info.turns, "turn"));
-  text += row("holds", countOf(info.tokens_held, "token") + " in " +
-                           formatsName(info.k_format, info.v_format));
-  text += row("transcript", info.messages != 0 ? countOf(info.messages, "message") : "none");
-  text += row("window", countOf(info.window_tokens, "token") + ", " +
-                            countOf(info.sink_tokens, "sink") + ", batches of " +
-                            std::to_string(info.chunk_tokens));
-  text += row("chat format", info.chat_template);
+      row("holds", countOf(numberIn(info, "tokens_held"), "token") + " in " + formatsName(info));
+  text += row("transcript", messages != 0 ? countOf(messages, "message") : "none");
+  text += row("window", countOf(numberIn(info, "window_tokens"), "token") + ", " +
+                            countOf(numberIn(info, "sink_tokens"), "sink") + ", batches of " +
+                            info["chunk_tokens"].dump());
+  text += row("chat format", textIn(info, "chat_template"));
   printText(text);
 }
 
-Json fields(const oriel_snapshot_info& info) {
-  Json json;
-  json["snapshot"] = true;
-  json["version"] = info.version;
-  json["readable"] = info.readable != 0;
-  json["model"] = info.model;
-  json["architecture"] = info.architecture;
-  json["model_hash"] = formatted("%016llx", static_cast<unsigned long long>(info.model_hash));
-  json["bytes"] = info.bytes;
-  json["position"] = info.position;
-  json["tokens_held"] = info.tokens_held;
-  json["turns"] = info.turns;
-  json["messages"] = info.messages;
-  json["window_tokens"] = info.window_tokens;
-  json["sink_tokens"] = info.sink_tokens;
-  json["chunk_tokens"] = info.chunk_tokens;
-  json["k_format"] = info.readable != 0 ? Json(kvFormatName(info.k_format)) : Json(nullptr);
-  json["v_format"] = info.readable != 0 ? Json(kvFormatName(info.v_format)) : Json(nullptr);
-  json["chat_template"] = info.chat_template;
-  json["saved_at"] = info.saved_at != 0 ? Json(info.saved_at) : Json(nullptr);
+/// The fields of what cannot be read are there, too.
+Json snapshotFields(const Json& info) {
+  Json json = {{"snapshot", true},    {"version", 0},        {"readable", false},
+               {"model", ""},         {"architecture", ""},  {"model_hash", std::string(16, '0')},
+               {"bytes", 0},          {"position", 0},       {"tokens_held", 0},
+               {"turns", 0},          {"messages", 0},       {"window_tokens", 0},
+               {"sink_tokens", 0},    {"chunk_tokens", 0},   {"k_format", nullptr},
+               {"v_format", nullptr}, {"chat_template", ""}, {"saved_at", nullptr}};
+  json.update(info);
   return json;
 }
 
 int runSnapshotInfo(const CommonOptions& options, const std::string& path) {
   const Diagnostics diagnostics(options.verbose);
-  oriel_snapshot_info info = {};
-  info.struct_size = sizeof(info);
-  diagnostics.check(oriel_snapshot_inspect_file(path.c_str(), Diagnostics::onLog,
-                                                const_cast<Diagnostics*>(&diagnostics), &info),
+  oriel::Options library_options;
+  diagnostics.listen(&library_options);
+  Json info;
+  diagnostics.check(described(&info,
+                              [&](char* text, size_t capacity, size_t* needed) {
+                                return oriel_snapshot_describe(path.c_str(), nullptr, 0,
+                                                               &library_options, text, capacity,
+                                                               needed);
+                              }),
                     Diagnostics::Blame::kOptions);
   if (options.json) {
-    printJson(fields(info));
+    printJson(snapshotFields(info));
   } else {
     describe(path, info);
   }

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
+#include "described.h"
 #include "failure.h"
 #include "models/model_store.h"
 #include "models/published_models.h"
@@ -47,8 +48,9 @@ Models named(const Models& models, const std::string& text) {
     const PublishedModel& published = *model.published;
     bool is_whole = false;
     bool is_part = false;
-    for (const std::string& name : {bare(published.id), bare(published.name), bare(published.shape),
-                                    bare(published.file), bare(model.shape.architecture)}) {
+    for (const std::string& name :
+         {bare(published.id), bare(published.name), bare(published.shape), bare(published.file),
+          bare(textIn(model.shape, "architecture"))}) {
       is_whole = is_whole || name == wanted;
       is_part = is_part || name.find(wanted) != std::string::npos;
     }
@@ -70,16 +72,15 @@ Models chosen(const ModelsOptions& options) {
                                     " is listed: `oriel models` names them"};
     }
   }
-  if (options.memory_bytes != 0) {
+  if (const uint64_t memory = options.load.number("memory"); memory != 0) {
     const auto fits = [&](const ListedModel& model) {
-      return model.memory_bytes_4096 != 0 && model.memory_bytes_4096 <= options.memory_bytes;
+      return model.memory_bytes_4096 != 0 && model.memory_bytes_4096 <= memory;
     };
     models.erase(std::remove_if(models.begin(), models.end(),
                                 [&](const ListedModel& model) { return !fits(model); }),
                  models.end());
     if (models.empty()) {
-      throw Failure{kExitDoesNotFit, "none of these models fits in " +
-                                         formatSize(options.memory_bytes) +
+      throw Failure{kExitDoesNotFit, "none of these models fits in " + formatSize(memory) +
                                          ": `oriel models` says what each takes"};
     }
   }
@@ -95,10 +96,10 @@ Json modelJson(const ListedModel& model) {
   Json json;
   json["id"] = published.id;
   json["name"] = published.name;
-  json["architecture"] = model.shape.architecture;
+  json["architecture"] = model.shape["architecture"];
   json["shape"] = published.shape;
-  json["parameters"] = model.shape.parameters;
-  json["context_train"] = model.shape.context_train;
+  json["parameters"] = numberIn(model.shape, "parameters");
+  json["context_train"] = model.shape["context_train"];
   json["file"] = published.file;
   json["file_bytes"] = knownOr(published.file_bytes);
   json["on_file_bytes"] = published.file_bytes != 0 ? Json(model.on_file_bytes) : Json(nullptr);
@@ -120,7 +121,7 @@ std::string sizeOr(uint64_t bytes, const char* otherwise) {
 }
 
 std::string parametersOf(const ListedModel& model) {
-  return formatted("%.2fB", static_cast<double>(model.shape.parameters) / 1e9);
+  return formatted("%.2fB", realIn(model.shape, "parameters") / 1e9);
 }
 
 std::string licenseOf(const PublishedModel& model) {
@@ -157,11 +158,11 @@ std::string describeModel(const ListedModel& model) {
   std::string text = std::string(published.name) + "\n\n";
   text += "  name        " + std::string(published.id) + "\n";
   text += "  model       " + parametersOf(model) + " parameters, architecture " +
-          model.shape.architecture +
-          formatted(", trained on %u tokens\n", model.shape.context_train);
-  if (model.shape.n_experts != 0) {
+          textIn(model.shape, "architecture") + ", trained on " +
+          model.shape["context_train"].dump() + " tokens\n";
+  if (numberIn(model.shape, "n_experts") != 0) {
     text += formatted("  experts     %u a layer, of which a token takes %u\n",
-                      model.shape.n_experts, model.shape.n_experts_used);
+                      countIn(model.shape, "n_experts"), countIn(model.shape, "n_experts_used"));
   }
   text += "  file        " + std::string(published.file) + "\n";
   text += "  page        " + std::string(published.page) + "\n";

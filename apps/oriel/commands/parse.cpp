@@ -1,6 +1,7 @@
 #include <memory>
 #include <string>
 
+#include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
@@ -8,7 +9,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
-#include "reply/json_input.h"
+#include "reply/chat_options.h"
 #include "reply/reply_parts.h"
 #include "system.h"
 #include "terminal/terminal.h"
@@ -19,8 +20,6 @@ namespace {
 
 struct ParseOptions {
   CommonOptions common;
-  ChatFormatOptions chat;
-  std::string tools_file;
   bool inside_thought = false;
 };
 
@@ -30,14 +29,9 @@ int onPart(const oriel_part* part, void* user) {
 }
 
 ReplyParts readReply(const Model& model, const ParseOptions& options, const std::string& reply) {
-  const std::string tools = options.tools_file.empty() ? "" : readAll(options.tools_file);
-  oriel_chat_options chat = chatOptions(options.chat);
-  if (!options.tools_file.empty()) {
-    chat.tools = tools.data();
-    chat.tools_bytes = tools.size();
-  }
+  const auto session = options.common.session.as<oriel::SessionOptions>();
   ReplyParts parts;
-  model.diagnostics().check(oriel_parse_reply(model.get(), &chat, options.inside_thought ? 1 : 0,
+  model.diagnostics().check(oriel_parse_reply(model.get(), &session, options.inside_thought ? 1 : 0,
                                               reply.data(), reply.size(), onPart, &parts),
                             Diagnostics::Blame::kOptions);
   return parts;
@@ -88,9 +82,12 @@ Command addParseCommand(CLI::App* program) {
   addModelOption(app, &options->common);
   app->footer(R"(The reply is read from stdin, with its control tokens written out. Example:
   oriel parse --template qwen3 --tools tools.json --json < reply.txt)");
-  addTemplateOption(app, &options->chat);
-  app->add_option(
-         "--tools", options->tools_file,
+  addTemplateOption(app, &options->common);
+  app->add_option_function<std::string>(
+         "--tools",
+         [options](const std::string& path) {
+           options->common.session.set("tools", readAll(path));
+         },
          "The tools that the model knew, as a JSON list in the OpenAI form: they say which "
          "arguments are texts where a form does not tell (default: told by their look)")
       ->type_name("FILE");

@@ -17,7 +17,7 @@
 #include "plan/plan_report.h"
 #include "plan/plan_source.h"
 #include "result_file.h"
-#include "session_options.h"
+#include "setting_flags.h"
 #include "sizes.h"
 #include "terminal/wrap.h"
 #include "validators.h"
@@ -27,32 +27,24 @@ namespace {
 
 struct PlanOptions : CommonOptions {
   std::string shape;
-  oriel_weight_format weights = ORIEL_WEIGHTS_DEFAULT;
+  std::string weights;
   std::string plot_path;
   bool list = false;
 };
 
 void setWeights(const std::string& text, PlanOptions* options) {
-  const struct {
-    const char* name;
-    oriel_weight_format format;
-  } formats[] = {
-      {"q4_0", ORIEL_WEIGHTS_Q4_0}, {"q8_0", ORIEL_WEIGHTS_Q8_0}, {"f16", ORIEL_WEIGHTS_F16}};
-  for (const auto& entry : formats) {
-    if (lowerCase(text) == entry.name) {
-      options->weights = entry.format;
-      return;
-    }
+  options->weights = lowerCase(text);
+  if (options->weights != "q4_0" && options->weights != "q8_0" && options->weights != "f16") {
+    throw CLI::ValidationError("--weights",
+                               "'" + text + "' is not a weight format: use q4_0, q8_0 or f16");
   }
-  throw CLI::ValidationError("--weights",
-                             "'" + text + "' is not a weight format: use q4_0, q8_0 or f16");
 }
 
 /// The name of the list that was meant.
 std::string shapeName(const std::string& given) {
   std::vector<std::string> names;
-  for (const oriel_shape_info& shape : knownShapes()) {
-    names.emplace_back(shape.name);
+  for (const Json& shape : knownShapes()) {
+    names.push_back(shape["name"]);
   }
   std::string name = lowerCase(given);
   if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -65,7 +57,7 @@ std::string shapeName(const std::string& given) {
 }
 
 int listShapes(const PlanOptions& options) {
-  const std::vector<oriel_shape_info> shapes = knownShapes();
+  const Json shapes = knownShapes();
   if (options.json) {
     printJson(shapesJson(shapes));
   } else {
@@ -78,43 +70,42 @@ int runPlan(const PlanOptions& options) {
   if (options.list) {
     return listShapes(options);
   }
-  Diagnostics diagnostics(options.verbose);
-  const std::string path = options.shape.empty() ? modelPath(options) : "";
+  const Diagnostics diagnostics(options.verbose);
   const PlanSource source = options.shape.empty()
-                                ? PlanSource::ofFile(path)
+                                ? PlanSource::ofFile(modelPath(options))
                                 : PlanSource::ofShape(shapeName(options.shape), options.weights);
-  oriel_options plan_options = planOptions(options);
-  plan_options.log = Diagnostics::onLog;
-  plan_options.log_user = &diagnostics;
+  oriel::Options plan_options = planOptions(options);
+  diagnostics.listen(&plan_options);
 
   std::optional<oriel_speed> speed;
-  if (options.min_tokens_per_s > 0 || (options.device_named && source.weightsKnown(plan_options))) {
+  if (options.load.real("min_speed") > 0 ||
+      (options.load.has("device") && source.weightsKnown(plan_options))) {
     speed = source.speed(options);
   }
   plan_options.speed = speed ? &*speed : nullptr;
 
-  const oriel_plan plan = source.plan(plan_options, diagnostics);
-  const std::vector<Neighbour> neighbours = neighboursOf(source, plan_options, plan);
+  const Json plan = source.plan(plan_options, diagnostics);
+  const std::vector<Json> neighbours = neighboursOf(source, plan_options, plan);
   if (!options.plot_path.empty()) {
-    writeResultFile(options.plot_path, plotPlan(source, plan_options, plan));
+    writeResultFile(options.plot_path, plotPlan(source, options, plan_options.speed, plan));
   }
   if (options.json) {
     printJson(planJson(source, plan, plan_options.speed, neighbours));
   } else {
-    printText(describePlan(source, plan_options, plan, neighbours));
+    printText(describePlan(source, options.load, plan_options.speed, plan, neighbours));
   }
-  if (plan.weights_unknown != 0) {
+  if (weightsUnknown(plan)) {
     throw Failure{kExitDoesNotFit,
                   "whether " + source.name() +
                       " fits is not known, as its weights are not described here: add the "
                       "size of its weights to " +
-                      formatSize(plan.total_bytes) + ", which the rest takes"};
+                      formatSize(numberIn(plan, "total_bytes")) + ", which the rest takes"};
   }
-  if (plan.fits == 0) {
-    throw Failure{kExitDoesNotFit,
-                  source.name() + " does not fit in " + std::to_string(plan.memory_bytes) +
-                      " bytes: give at least " + std::to_string(plan.minimum_bytes) +
-                      " (--memory " + suggestSize(plan.minimum_bytes) + ")"};
+  if (!plannedFits(plan)) {
+    throw Failure{kExitDoesNotFit, source.name() + " does not fit in " +
+                                       plan["memory_bytes"].dump() + " bytes: give at least " +
+                                       plan["minimum_bytes"].dump() + " (--memory " +
+                                       suggestSize(numberIn(plan, "minimum_bytes")) + ")"};
   }
   return kExitDone;
 }
@@ -142,13 +133,13 @@ Command addPlanCommand(CLI::App* program) {
   app->add_option("--plot", raw->plot_path, "Also draw window against memory for each cache format")
       ->type_name("FILE.svg")
       ->check(svgFile());
-  app->add_flag("--constraints", raw->constraints,
-                "With room for schemas and grammars, as run and chat have it with --schema, "
-                "--grammar or checked tools")
-      ->excludes(shape);
-  addSessionOptions(app, raw);
-  addPrefixTokensOption(app, raw);
-  addPrefixFileOption(app, raw)->excludes(shape)->excludes(app->get_option("--prefix-tokens"));
+  addFlagOf(app, "constraints", raw, "Memory")->excludes(shape);
+  for (const char* const name : {"sessions", "session_windows", "transcript", "prefix_tokens"}) {
+    addFlagOf(app, name, raw, "Sessions");
+  }
+  addFlagOf(app, "prefix_file", raw, "Sessions")
+      ->excludes(shape)
+      ->excludes(app->get_option("--prefix-tokens"));
   addCommonOptions(app, raw, Uses::kModel);
   return {app, [options] { return runPlan(*options); }};
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
@@ -9,6 +10,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "reply/chat_options.h"
 #include "reply/messages.h"
 #include "system.h"
 #include "terminal/terminal.h"
@@ -19,21 +21,21 @@ namespace {
 struct RenderOptions {
   CommonOptions common;
   std::string messages_file;
-  ChatFormatOptions chat;
   bool no_generation_prompt = false;
 };
 
 int runRender(const RenderOptions& options) {
-  const std::string messages = messagesText(readMessages(options.messages_file));
+  const Json messages = readMessages(options.messages_file);
   const Model model(options.common, Load::kText);
-  const bool prompt = !options.no_generation_prompt;
-  const std::string format = model.chatFormat(options.chat);
-  const std::string text = model.renderJson(options.chat, messages, prompt);
+  const uint32_t flags = options.no_generation_prompt ? 0 : ORIEL_RENDER_PROMPT;
+  const Settings& session = options.common.session;
+  const std::string format = model.chatFormat(session);
+  const std::string text = model.render(session, messages, flags);
   if (options.common.json) {
     Json json;
     json["text"] = text;
     json["template"] = format;
-    json["token_ids"] = model.renderedJsonIds(options.chat, messages, prompt, 0);
+    json["token_ids"] = model.renderedIds(session, messages, flags);
     printJson(json);
   } else {
     print(isTerminal(Stream::kOut) ? terminalSafe(text) : text);
@@ -57,7 +59,7 @@ Command addRenderCommand(CLI::App* program) {
       ->required();
   app->add_flag("--no-generation-prompt", options->no_generation_prompt,
                 "Do not open the assistant's turn at the end");
-  addChatFormatOptions(app, &options->chat);
+  addChatFormatOptions(app, &options->common);
   addCommonOptions(app, &options->common, Uses::kText);
   return {app, [options] { return runRender(*options); }};
 }

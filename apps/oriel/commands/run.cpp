@@ -18,11 +18,12 @@
 #include "options.h"
 #include "output.h"
 #include "reply/batch.h"
+#include "reply/chat_options.h"
 #include "reply/json_input.h"
 #include "reply/messages.h"
 #include "reply/reply.h"
 #include "reply/reply_options.h"
-#include "session_options.h"
+#include "setting_flags.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "text_input.h"
@@ -33,8 +34,6 @@ namespace {
 
 struct RunOptions {
   CommonOptions common;
-  ChatFormatOptions chat;
-  ReplyOptions reply;
   std::string word;  ///< behind MODEL
   std::string prompt;
   std::string prompt_file;
@@ -42,15 +41,13 @@ struct RunOptions {
   std::string messages_file;
   std::string batch_file;
   std::string system;
-  uint32_t tokens = 256;
   uint32_t samples = 1;
   bool raw = false;
-  bool ignore_stop = false;
 };
 
 /// Behind a prefix nothing begins.
 uint32_t rawFlags(const CommonOptions& options) {
-  return ORIEL_TEXT_SPECIAL | (options.prefix_file.empty() ? ORIEL_TEXT_BOS : 0u);
+  return ORIEL_TEXT_SPECIAL | (options.load.has("prefix_file") ? 0u : ORIEL_TEXT_BOS);
 }
 
 /// As text, as ids or as a conversation.
@@ -70,7 +67,8 @@ void tellWhatIsLost(const RunOptions& options, const Model& model, const Session
   const uint64_t lost = std::max(stats.evicted, beyond);
   if (lost != 0) {
     const uint64_t sinks = model.plan().sink_tokens;
-    tellLoss("the prompt", lost, tokens, tokens - std::min(tokens, sinks) + options.tokens,
+    tellLoss("the prompt", lost, tokens,
+             tokens - std::min(tokens, sinks) + options.common.reply.number("max_tokens"),
              options.common, model.plan());
   }
 }
@@ -83,15 +81,15 @@ class Run {
         prompt_(std::move(prompt)),
         model_(options.common, Load::kDevice),
         chat_(isChat()),
-        session_(model_, options.chat, 0, options.common.split_turns, options.common.forget),
+        session_(model_, options.common.session),
         cancel_(session_.get()) {
     if (chat_) {
-      prompt_.ids = model_.renderedJsonIds(options_.chat, messagesText(prompt_.messages), true,
-                                           ORIEL_TEXT_BOS);
+      prompt_.ids = model_.renderedIds(options_.common.session, prompt_.messages,
+                                       ORIEL_RENDER_PROMPT | ORIEL_TEXT_BOS);
     } else if (!prompt_.from_ids) {
       prompt_.ids = model_.tokenize(prompt_.text, rawFlags(options_.common));
     } else {
-      checkIds(prompt_.ids, model_.info().n_vocab, inputName(options_.tokens_file));
+      checkIds(prompt_.ids, model_.number("n_vocab"), inputName(options_.tokens_file));
     }
   }
 
@@ -116,7 +114,7 @@ class Run {
     if (options_.raw || prompt_.from_ids) {
       return false;
     }
-    if (model_.chatFormat(options_.chat) != "none") {
+    if (model_.chatFormat(options_.common.session) != "none") {
       return true;
     }
     if (prompt_.messages.size() > 1 || !options_.messages_file.empty()) {
@@ -134,8 +132,9 @@ class Run {
     model_.hush(true);  // tellWhatIsLost() says more
     if (chat_) {
       const std::string messages = messagesText(prompt_.messages);
-      session_.check(session_.cancellable(
-          [&] { return oriel_chat_add_json(session_.get(), messages.data(), messages.size()); }));
+      session_.check(session_.cancellable([&] {
+        return oriel_chat_add(session_.get(), nullptr, messages.data(), messages.size());
+      }));
     } else if (prompt_.from_ids) {
       session_.append(prompt_.ids.data(), prompt_.ids.size());
     } else {
@@ -151,12 +150,9 @@ class Run {
   /// To behind the prompt. Penalties remember what was taken back, and what the prompt saw may be gone: then it is read
   /// again.
   void goBack() {
-    const bool penalises = options_.common.repeat_penalty.value_or(1.0f) != 1.0f ||
-                           options_.common.presence_penalty != 0 ||
-                           options_.common.frequency_penalty != 0;
     // The logits of the last token are computed again; a chat's reply begins with tokens of its own.
     const uint64_t kept = chat_ ? behind_prompt_ : behind_prompt_ - 1;
-    const bool back = !penalises && session_.tryRewind(kept);
+    const bool back = !penalises(options_.common.reply) && session_.tryGoBack(kept);
     if (!back) {
       session_.reset();
       give();
@@ -167,16 +163,14 @@ class Run {
 
   /// False: cancelled.
   bool one(uint32_t sample) {
-    oriel_generate_options sampling = generateOptions(options_.common, options_.tokens);
-    setReplyOptions(options_.reply, &sampling);
-    sampling.ignore_stop = options_.ignore_stop ? 1 : 0;
-    sampling.seed = nextSeed(sampling.seed, sample);
+    Settings sampling = options_.common.reply;
+    sampling.set("seed", nextSeed(sampling.number("seed"), sample));
     const bool json = options_.common.json;
     Reply reply;
     reply.streams = !json;
     reply.shows_work = !json && isTerminal(Stream::kOut) && isTerminal(Stream::kErr);
-    reply.has_tools = chat_ && !options_.chat.tools.empty();
-    reply.form_file = formFile(options_.reply, options_.chat);
+    reply.has_tools = chat_ && options_.common.session.has("tools");
+    reply.form_file = formFile(options_.common);
     (chat_ ? chatReply : generate)(session_, sampling, &reply);
     if (json) {
       Json fields = replyFields(reply, session_.stats());
@@ -292,10 +286,7 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
 int runAll(const RunOptions& options) {
   ChatOptions each;
   each.common = options.common;
-  each.chat = options.chat;
-  each.reply = options.reply;
   each.system = options.system;
-  each.reply_tokens = options.tokens;
   return runBatch(options.batch_file, each);
 }
 
@@ -324,11 +315,9 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
                       R"(Many prompts, one JSON object on each line ({"prompt": "Hello"}); )"
                       "one object a line answers them in their order; - is stdin")
           ->type_name("FILE");
-  app->add_option("--sessions", options->common.sessions,
-                  "With --batch: so many at a time, each with a window of its own (default 1)")
-      ->type_name("N")
-      ->needs(batch)
-      ->transform(wholeNumber(1, 64));
+  addFlagOf(app, "sessions", &options->common, "Options")
+      ->description("With --batch: so many at a time, each with a window of its own (default 1)")
+      ->needs(batch);
   CLI::Option* const sources[] = {word, text, file, ids, messages, batch};
   for (CLI::Option* const* one = sources; one != std::end(sources); ++one) {
     for (CLI::Option* const* other = sources; other != one; ++other) {
@@ -357,28 +346,27 @@ Command addRunCommand(CLI::App* program) {
       "  oriel run \"Tell me a story.\" --tokens 100\n"
       "  oriel run model.gguf --system \"Answer in one word.\" < question.txt");
   addPromptOptions(app, options.get());
-  addPrefixFileOption(app, &options->common)->excludes(app->get_option("--system"));
-  app->add_option("--tokens", options->tokens,
-                  "Generate at most N tokens (default 256; 0: until it ends by itself)")
-      ->type_name("N")
-      ->transform(wholeNumber(0, UINT32_MAX));
+  addFlagOf(app, "prefix_file", &options->common, "Sessions")
+      ->excludes(app->get_option("--system"));
+  addTokensOption(app, &options->common, 256,
+                  "Generate at most N tokens (default 256; 0: until it ends by itself)");
   app->add_option("--samples", options->samples,
                   "So many replies to the same prompt, with seeds that follow each other")
       ->type_name("N")
       ->transform(wholeNumber(1, UINT32_MAX));
   app->get_option("--samples")->excludes(app->get_option("--batch"));
-  app->add_flag("--ignore-stop", options->ignore_stop,
-                "Go on past stop tokens, until there are --tokens")
-      ->excludes(app->get_option("--batch"));
-  addReplyOptions(app, &options->reply);
-  addChatFormatOptions(app, &options->chat);
+  addFlagOf(app, "ignore_stop", &options->common, "Options")->excludes(app->get_option("--batch"));
+  addReplyOptions(app, &options->common);
+  addChatFormatOptions(app, &options->common);
   addCommonOptions(app, &options->common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options, app] {
             const bool batch = !options->batch_file.empty();  // JSON, of lines that may name tools
-            checkReplyOptions(options->reply, batch || options->common.json,
-                              batch || !options->chat.tools.empty());
-            options->common.constraints = options->reply.constrain();
+            CommonOptions& common = options->common;
+            checkReplyOptions(common, batch || common.json, batch || common.session.has("tools"));
+            if (constrains(common.reply)) {
+              common.load.set("constraints", "true");
+            }
             if (batch) {
               return runAll(*options);
             }

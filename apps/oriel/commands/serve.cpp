@@ -9,7 +9,8 @@
 #include "failure.h"
 #include "options.h"
 #include "reply/chat_options.h"
-#include "session_options.h"
+#include "reply/reply_options.h"
+#include "setting_flags.h"
 #include "sizes.h"
 #include "validators.h"
 
@@ -92,10 +93,11 @@ int run(ServeOptions options) {
     }
   }
   if (options.service.most_tokens == 0) {
-    options.service.most_tokens = std::max(kMostTokens, options.service.reply_tokens);
+    options.service.most_tokens =
+        std::max(kMostTokens, options.service.common.reply.count("max_tokens"));
   }
-  if (options.service.chat.date == 0) {
-    options.service.chat.date = today();
+  if (!options.service.common.session.has("date")) {
+    options.service.common.session.set("date", today());
   }
   return runServer(std::move(options));
 }
@@ -105,7 +107,6 @@ int run(ServeOptions options) {
 Command addServeCommand(CLI::App* program) {
   auto options = std::make_shared<ServeOptions>();
   ServiceOptions* const service = &options->service;
-  service->common.sessions = 0;  // chosen
   CLI::App* app =
       program->add_subcommand("serve", "Answer OpenAI's clients, and browsers, on this machine");
   addModelOption(app, &service->common);
@@ -114,20 +115,18 @@ Command addServeCommand(CLI::App* program) {
       "  oriel serve model.gguf --port 8080 --memory 2GiB");
   app->add_option("--system", service->system,
                   "System message of every conversation; it is read once and held once");
-  app->add_option("--tokens", service->reply_tokens,
-                  "Longest reply where a request does not say (default 2048; 0: until it ends)")
-      ->type_name("N")
-      ->transform(wholeNumber(0, UINT32_MAX));
+  addTokensOption(app, &service->common, 2048,
+                  "Longest reply where a request does not say (default 2048; 0: until it ends)");
   app->add_option(
          "--max-tokens", service->most_tokens,
          "Most tokens of a request's replies together, whatever it asks for (default 65536)")
       ->type_name("N")
       ->transform(wholeNumber(1, INT32_MAX));
   addServerOptions(app, options.get());
-  addChatFormatOptions(app, &service->chat);
+  addChatFormatOptions(app, &service->common);
   app->remove_option(app->get_option("--tools"));  // requests have their own
-  addSessionsOption(app, &service->common,
-                    "Replies at a time, each with a cache of its own (default: 4, or what fits)");
+  addFlagOf(app, "sessions", &service->common, "Sessions")
+      ->description("Replies at a time, each with a cache of its own (default: 4, or what fits)");
   addCommonOptions(app, &service->common, Uses::kSampling);
   app->get_option("--json")->description("The address as one JSON object on one line");
   return {app, [options] { return run(*options); }};

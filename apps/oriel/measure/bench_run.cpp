@@ -1,5 +1,7 @@
 #include "measure/bench_run.h"
 
+#include <oriel/advanced.h>
+
 #include "terminal/interrupt.h"
 
 namespace cli {
@@ -33,17 +35,22 @@ std::vector<int32_t> arbitraryIds(size_t count, uint32_t n_vocab) {
   return ids;
 }
 
-oriel_generate_options greedyOptions(uint32_t max_tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
+oriel::ReplyOptions greedyOptions(uint32_t max_tokens) {
+  oriel::ReplyOptions options;
   options.max_tokens = max_tokens;
   options.greedy = 1;
-  options.ignore_stop = 1;
+  options.set("ignore_stop", true);
   return options;
 }
 
+Settings atDepth(uint64_t depth) {
+  Settings session;
+  session.set("assumed_tokens", depth);
+  return session;
+}
+
 BenchRun runBenchOnce(const Model& model, const BenchLoad& load, const std::vector<int32_t>& ids) {
-  Session session(model, {}, load.depth);
+  Session session(model, atDepth(load.depth));
   const CancelOnInterrupt cancel(session.get());
   BenchRun run;
   const BenchClock::time_point start = BenchClock::now();
@@ -52,20 +59,23 @@ BenchRun runBenchOnce(const Model& model, const BenchLoad& load, const std::vect
   if (load.decode == 0) {
     return run;
   }
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
-  const oriel_generate_options sampling = greedyOptions(load.decode);
+  oriel_generation result = ORIEL_INIT(oriel_generation);
+  const oriel::ReplyOptions sampling = greedyOptions(load.decode);
   BenchClock::time_point first;
-  const oriel_stats before = session.stats();
+  // Only where there are any: describing takes time.
+  const bool reads_experts = numberIn(model.wholePlan(), "expert_slots") != 0;
+  const Json before = reads_experts ? session.describe() : Json();
   session.check(session.cancellable([&] {
     return oriel_session_generate(session.get(), &sampling, onFirstToken, &first, &result);
   }));
   if (result.stop_reason == ORIEL_STOP_CANCELLED) {
     session.check(ORIEL_ERROR_CANCELLED);
   }
-  const oriel_stats after = session.stats();
-  run.expert_hits = after.expert_hits - before.expert_hits;
-  run.expert_misses = after.expert_misses - before.expert_misses;
+  if (reads_experts) {
+    const Json after = session.describe();
+    run.expert_hits = numberIn(after, "expert_hits") - numberIn(before, "expert_hits");
+    run.expert_misses = numberIn(after, "expert_misses") - numberIn(before, "expert_misses");
+  }
   const std::chrono::duration<double, std::milli> until_first = first - start;
   run.time_to_first_token_ms = until_first.count();
   if (result.tokens > 1) {

@@ -29,7 +29,10 @@ double secondsSince(BenchClock::time_point start);
 /// Ids that repeat nothing and are the same everywhere.
 std::vector<int32_t> arbitraryIds(size_t count, uint32_t n_vocab);
 
-oriel_generate_options greedyOptions(uint32_t max_tokens);
+oriel::ReplyOptions greedyOptions(uint32_t max_tokens);
+
+/// Of a session that is taken to hold so many tokens.
+Settings atDepth(uint64_t depth);
 
 /// The prompt (the first of `ids`), then decoding, in a new session.
 BenchRun runBenchOnce(const Model& model, const BenchLoad& load, const std::vector<int32_t>& ids);

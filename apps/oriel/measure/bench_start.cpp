@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <thread>
 
+#include <oriel/advanced.h>
+
 namespace cli {
 namespace {
 
@@ -16,12 +18,11 @@ double millisecondsSince(Clock::time_point start) {
 
 }  // namespace
 
-Json pipelineFields(const oriel_model_info& info) {
+Json pipelineFields(const Json& info) {
   Json fields;
-  fields["total"] = info.pipelines;
-  fields["from_cache"] =
-      info.pipelines_from_cache == UINT32_MAX ? Json(nullptr) : Json(info.pipelines_from_cache);
-  fields["compile_ms"] = info.pipelines_ms;
+  fields["total"] = info["pipelines"];
+  fields["from_cache"] = info["pipelines_from_cache"];
+  fields["compile_ms"] = info["pipelines_ms"];
   return fields;
 }
 
@@ -53,7 +54,8 @@ Json cancelLatency(const std::vector<int32_t>& ids, uint32_t times, Session* ses
       asked = Clock::now();
       oriel_session_cancel(session->get());
     });
-    const oriel_status status = oriel_session_append(session->get(), ids.data(), ids.size());
+    const oriel_status status =
+        oriel_session_append(session->get(), ids.data(), ids.size(), nullptr, nullptr);
     const Clock::time_point ended = Clock::now();
     canceller.join();
     if (status == ORIEL_ERROR_CANCELLED) {

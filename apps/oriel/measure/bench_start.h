@@ -11,7 +11,7 @@
 namespace cli {
 
 /// {total, from_cache (null: the driver does not say), compile_ms}
-Json pipelineFields(const oriel_model_info& info);
+Json pipelineFields(const Json& info);
 /// A line; empty where there are no pipelines.
 std::string describePipelines(const Json& fields);
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include "terminal/interrupt.h"
 
@@ -28,16 +28,15 @@ int onTogetherToken(const oriel_token_event*, void* user) {
 double runTogetherOnce(const Model& model, const BenchLoad& load, const std::vector<int32_t>& ids) {
   std::vector<std::unique_ptr<Session>> sessions;
   for (uint32_t i = 0; i < model.plan().sessions; ++i) {
-    sessions.push_back(std::make_unique<Session>(model, ChatFormatOptions(), load.depth));
+    sessions.push_back(std::make_unique<Session>(model, atDepth(load.depth)));
     const CancelOnInterrupt cancel(sessions.back()->get());
     sessions.back()->append(ids.data(), load.prefill);
   }
   Begun begun;
   begun.waiting = sessions.size();
-  const oriel_generate_options sampling = greedyOptions(load.decode);
-  std::vector<oriel_reply> replies(sessions.size());
+  const oriel::ReplyOptions sampling = greedyOptions(load.decode);
+  std::vector<oriel_reply> replies(sessions.size(), ORIEL_INIT(oriel_reply));
   for (size_t i = 0; i < replies.size(); ++i) {
-    replies[i].struct_size = sizeof(replies[i]);
     replies[i].session = sessions[i]->get();
     replies[i].options = &sampling;
     replies[i].on_token = onTogetherToken;

@@ -51,8 +51,7 @@ void evaluateRows(const Session& session, const int32_t* ids, size_t count, cons
     const bool goes_on = (*static_cast<const RowFn*>(user))(index, logits, n_vocab);
     return goes_on && interrupts() == 0 ? 0 : 1;
   };
-  session.check(
-      oriel_session_evaluate(session.get(), ids, count, pass, const_cast<RowFn*>(&on_row)));
+  session.check(oriel_session_append(session.get(), ids, count, pass, const_cast<RowFn*>(&on_row)));
   if (interrupts() != 0) {
     throw Failure{kExitCancelled, ""};
   }
@@ -116,19 +115,23 @@ Divergence measureDivergence(const Session& reference, const Session& test,
   return result;
 }
 
-CommonOptions withFormats(const CommonOptions& options, const oriel_plan& plan, oriel_kv_format k,
-                          oriel_kv_format v) {
+CommonOptions asPlanned(const CommonOptions& options, const Json& plan) {
   CommonOptions result = options;
-  result.window_tokens = plan.window_tokens;
-  result.min_window_tokens = 0;  // callers take shorter ones
-  result.sink_tokens = plan.sink_tokens;
-  result.chunk_tokens = plan.chunk_tokens;
-  result.min_tokens_per_s = 0;
-  result.calibration = "";  // nothing is left to be chosen
-  result.k_format = k;
-  result.v_format = v;
-  result.settings.emplace_back("state", "f32");
-  result.settings.emplace_back("activation_bits", "16");
+  result.load.erase("min_window");  // callers take shorter ones
+  result.load.erase("min_speed");
+  result.load.set("window", numberIn(plan, "window_tokens"));
+  result.load.set("sinks", numberIn(plan, "sink_tokens"));
+  result.load.set("prefill_batch", numberIn(plan, "chunk_tokens"));
+  return result;
+}
+
+CommonOptions withFormats(const CommonOptions& options, const Json& plan,
+                          const std::string& formats) {
+  CommonOptions result = asPlanned(options, plan);
+  result.load.set("calibration", "none");  // nothing is left to be chosen
+  result.load.set("kv", formats);
+  result.load.set("state", "f32");
+  result.load.set("activation_bits", "16");
   return result;
 }
 

@@ -43,8 +43,10 @@ Divergence measureDivergence(const Session& reference, const Session& test,
                              const std::vector<int32_t>& ids, const RowFn& on_row,
                              const std::string& label);
 
-/// The same model file with a cache in these formats, all else as in `plan`.
-CommonOptions withFormats(const CommonOptions& options, const oriel_plan& plan, oriel_kv_format k,
-                          oriel_kv_format v);
+/// Options that give the plan again: window, sinks, batch, and nothing left to be chosen but memory and formats.
+CommonOptions asPlanned(const CommonOptions& options, const Json& plan);
+/// The same model file with a cache in these formats ("k8v4"), all else as in `plan`.
+CommonOptions withFormats(const CommonOptions& options, const Json& plan,
+                          const std::string& formats);
 
 }  // namespace cli

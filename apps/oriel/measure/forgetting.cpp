@@ -20,17 +20,15 @@ std::string remedy(const CommonOptions& options, const oriel_plan& plan, uint64_
     return "";
   }
   CommonOptions longer = options;
-  longer.window_tokens = static_cast<uint32_t>(fits_training ? window_tokens : longest);
-  longer.min_window_tokens = 0;
-  oriel_options wanted = planOptions(longer);
-  wanted.min_tokens_per_s = 0;  // a question of memory
-  wanted.sink_tokens = plan.sink_tokens == 0 ? UINT32_MAX : plan.sink_tokens;
-  oriel_plan found;
-  if (!PlanSource::ofFile(modelPath(options)).tryPlan(wanted, &found)) {
+  longer.load.set("window", fits_training ? window_tokens : longest);
+  longer.load.set("sinks", plan.sink_tokens);
+  longer.load.erase("min_window");
+  const Json found = PlanSource::ofFile(modelPath(options)).tryPlan(memoryOptions(longer));
+  if (found.is_null()) {
     return "";
   }
-  const bool fits = found.minimum_bytes <= plan.memory_bytes;
-  const std::string memory = fits ? "" : " --memory " + suggestSize(found.minimum_bytes);
+  const uint64_t least = numberIn(found, "minimum_bytes");
+  const std::string memory = least <= plan.memory_bytes ? "" : " --memory " + suggestSize(least);
   return fits_training
              ? " (--window " + std::to_string(window_tokens) + memory + " holds all of it)"
              : " (--window max" + memory + " holds " + std::to_string(trained) +
@@ -48,17 +46,12 @@ void tellLoss(const std::string& what, uint64_t lost, uint64_t tokens, uint64_t 
 }
 
 TurnsSeen turnsSeen(const Session& session) {
-  oriel_view view = {};
-  view.struct_size = sizeof(view);
-  session.check(oriel_session_get_view(session.get(), &view));
+  const Json now = session.describe();
   TurnsSeen seen;
-  seen.position = view.position;
-  seen.first_seen = view.first_visible;
-  seen.sinks = view.sinks_used;
-  seen.starts.resize(view.turn_count);
-  size_t needed = 0;
-  session.check(
-      oriel_session_get_turns(session.get(), seen.starts.data(), seen.starts.size(), &needed));
+  seen.position = numberIn(now, "position");
+  seen.first_seen = numberIn(now, "first_visible");
+  seen.sinks = numberIn(now, "sinks_used");
+  seen.starts = now["turns"].get<std::vector<uint64_t>>();
   return seen;
 }
 

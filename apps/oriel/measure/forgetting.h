@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <oriel/oriel.h>
-
 #include "model_handle.h"
 #include "options.h"
 

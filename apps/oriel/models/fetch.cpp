@@ -8,8 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include <oriel/oriel.h>
+#include <oriel/oriel.hpp>
 
+#include "described.h"
 #include "failure.h"
 #include "models/address.h"
 #include "models/curl.h"
@@ -39,30 +40,24 @@ std::string exactly(uint64_t bytes) {
   return formatSize(bytes) + " (" + std::to_string(bytes) + " bytes)";
 }
 
-void keepLine(oriel_log_level level, const char* message, void* user) {
-  if (level == ORIEL_LOG_ERROR) {
-    *static_cast<std::string*>(user) = message;
-  }
-}
-
 bool isError(const HttpHead& head) { return head.status() >= 300; }
 
 }  // namespace
 
 std::string inspected(const std::string& path, std::string* missing) {
-  std::string line;
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.log = keepLine;
-  options.log_user = &line;
-  oriel_file_info info = {};
-  info.struct_size = sizeof(info);
-  const oriel_status status = oriel_inspect(path.c_str(), &options, &info);
+  char line[1024] = "";
+  oriel::Options options;
+  options.error_line = line;
+  options.error_line_bytes = sizeof(line);
+  Json info;
+  const oriel_status status = described(&info, [&](char* text, size_t capacity, size_t* needed) {
+    return oriel_file_describe(path.c_str(), &options, text, capacity, needed);
+  });
   if (status != ORIEL_OK) {
-    return terminalSafe(line.empty() ? oriel_status_text(status) : line);
+    return terminalSafe(*line == '\0' ? oriel_status_text(status) : line);
   }
-  if (info.runs == 0 && info.missing_count != 0) {
-    *missing = terminalSafe(info.missing[0]);
+  if (info["runs"] == false) {
+    *missing = terminalSafe(info["missing"][0].get<std::string>());
   }
   return "";
 }

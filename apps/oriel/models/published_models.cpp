@@ -1,10 +1,8 @@
 #include "models/published_models.h"
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
 
-#include "plan/plan_report.h"
 #include "plan/plan_source.h"
 
 namespace cli {
@@ -19,41 +17,34 @@ bool isMix(const std::string& name) {
   return name.find("_K_") != std::string::npos || name.find("_k_") != std::string::npos;
 }
 
-/// False when the shape cannot be planned for.
-bool planFor(const PublishedModel& model, uint32_t tokens, oriel_plan* plan) {
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
-  options.memory_bytes = kPlenty;
-  options.sink_tokens = kSinks;
-  options.window_tokens = tokens - kSinks;
-  options.k_format = ORIEL_KV_INT8;
-  options.v_format = ORIEL_KV_INT4;
-  return PlanSource::ofShape(model.shape, ORIEL_WEIGHTS_Q4_0).tryPlan(options, plan) &&
-         plan->fits != 0;
-}
-
-/// The plan of the shape with the file's weights instead of its own.
+/// The plan of the shape with the file's weights instead of its own; 0: it is not known.
 uint64_t memoryFor(const PublishedModel& model, uint32_t tokens, uint64_t* on_file_bytes) {
-  oriel_plan plan;
-  if (model.file_bytes == 0 || !planFor(model, tokens, &plan)) {
+  oriel::Options options;
+  options.memory_bytes = kPlenty;
+  options.window_tokens = tokens - kSinks;
+  options.set("sinks", kSinks);
+  options.set("kv", "k8v4");
+  const Json plan =
+      model.file_bytes == 0 ? Json() : PlanSource::ofShape(model.shape, "q4_0").tryPlan(options);
+  if (plan.is_null() || plan["fits"] != true) {
     return 0;
   }
-  *on_file_bytes = plan.on_file_bytes;
-  const uint64_t held = model.file_bytes - plan.on_file_bytes;
+  *on_file_bytes = numberIn(plan, "on_file_bytes");
+  const uint64_t held = model.file_bytes - *on_file_bytes;
   const uint64_t weights = isMix(model.file) ? held + held / kMixGrowth : held;
-  return plan.total_bytes - plan.weights_bytes + weights;
+  return numberIn(plan, "total_bytes") - numberIn(plan, "weights_bytes") + weights;
 }
 
 }  // namespace
 
 std::vector<ListedModel> publishedModels() {
-  const std::vector<oriel_shape_info> shapes = knownShapes();
+  const Json shapes = knownShapes();
   std::vector<ListedModel> models;
   for (const PublishedModel* const listed : catalogue()) {
     const PublishedModel& published = *listed;
-    const auto shape = std::find_if(
-        shapes.begin(), shapes.end(),
-        [&](const oriel_shape_info& each) { return std::strcmp(each.name, published.shape) == 0; });
+    const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const Json& each) {
+      return each["name"] == published.shape;
+    });
     if (shape == shapes.end()) {
       continue;  // tests look for such a row
     }
@@ -66,7 +57,7 @@ std::vector<ListedModel> publishedModels() {
   }
   const auto order = [](const ListedModel& model) {
     return std::make_tuple(model.memory_bytes_4096 == 0, model.memory_bytes_4096,
-                           model.shape.parameters);
+                           numberIn(model.shape, "parameters"));
   };
   std::stable_sort(models.begin(), models.end(),
                    [&](const ListedModel& a, const ListedModel& b) { return order(a) < order(b); });

@@ -3,16 +3,15 @@
 
 #include <vector>
 
-#include <oriel/tools.h>
-
 #include "models/catalogue.h"
+#include "output.h"
 
 namespace cli {
 
 /// A published model with what follows from its shape.
 struct ListedModel {
   const PublishedModel* published;
-  oriel_shape_info shape;
+  Json shape;
   uint64_t on_file_bytes = 0;  ///< of file_bytes, stay in the file
   /// For a window and sinks of so many tokens together; 0: file_bytes are not known.
   uint64_t memory_bytes_4096 = 0;

@@ -21,22 +21,13 @@ std::string numberLabel(double value, double step) {
 
 }  // namespace
 
-const char* formatColour(oriel_kv_format k, oriel_kv_format v) {
+const char* formatColour(const std::string& formats) {
   // People who see red and green alike can tell these apart (Okabe and Ito, Color Universal Design).
-  const struct {
-    oriel_kv_format k;
-    oriel_kv_format v;
-    const char* colour;
-  } colours[] = {{ORIEL_KV_F16, ORIEL_KV_F16, "#d55e00"},
-                 {ORIEL_KV_INT8, ORIEL_KV_INT8, "#0072b2"},
-                 {ORIEL_KV_INT8, ORIEL_KV_INT4, "#009e73"},
-                 {ORIEL_KV_INT4, ORIEL_KV_INT4, "#cc79a7"}};
-  for (const auto& entry : colours) {
-    if (entry.k == k && entry.v == v) {
-      return entry.colour;
-    }
-  }
-  return kQuietColour;
+  return formats == "f16"    ? "#d55e00"
+         : formats == "K8V8" ? "#0072b2"
+         : formats == "K8V4" ? "#009e73"
+         : formats == "K4V4" ? "#cc79a7"
+                             : kQuietColour;
 }
 
 std::vector<Point> Chart::at(const std::vector<Point>& points) const {

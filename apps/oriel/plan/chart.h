@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <oriel/oriel.h>
-
 #include "plan/svg.h"
 
 namespace cli {
@@ -37,9 +35,8 @@ struct Chart {
 
 constexpr const char* kQuietColour = "#666666";
 constexpr const char* kStrongColour = "#111111";
-/// A pair of cache formats, or the format of keys or values alone, has one colour in every drawing.
-const char* formatColour(oriel_kv_format k, oriel_kv_format v);
-inline const char* formatColour(oriel_kv_format format) { return formatColour(format, format); }
+/// A pair of cache formats ("K8V4") has one colour in every drawing.
+const char* formatColour(const std::string& formats);
 
 /// One row of entries from `next` to the right, which moves on.
 class Legend {

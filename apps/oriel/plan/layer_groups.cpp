@@ -3,83 +3,39 @@
 #include <algorithm>
 
 namespace cli {
-namespace {
 
-const char* kindName(oriel_layer_kind kind) {
-  switch (kind) {
-    case ORIEL_LAYERS_SESSION:
-      return "session";
-    case ORIEL_LAYERS_SLIDING:
-      return "sliding";
-    case ORIEL_LAYERS_CONVOLUTION:
-      return "convolution";
-    case ORIEL_LAYERS_STATE:
-      return "state";
-  }
-  return "?";
-}
-
-}  // namespace
-
-SlidingLayers slidingLayers(const oriel_layer_group* groups, uint32_t count) {
+SlidingLayers slidingLayers(const Json& groups) {
   SlidingLayers all;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (groups[i].kind == ORIEL_LAYERS_SLIDING) {
-      all.layers += groups[i].layers;
-      all.window_tokens = std::max(all.window_tokens, groups[i].window_tokens);
-      all.ring_tokens = std::max(all.ring_tokens, groups[i].ring_tokens);
-      all.bytes += groups[i].bytes;
+  for (const Json& group : groups) {
+    if (group["kind"] == "sliding") {
+      all.layers += group["layers"].get<uint64_t>();
+      all.window_tokens = std::max(all.window_tokens, group["window_tokens"].get<uint64_t>());
+      all.ring_tokens = std::max(all.ring_tokens, group.value("ring_tokens", uint64_t{0}));
+      all.bytes += group.value("bytes", uint64_t{0});
     }
   }
   return all;
 }
 
-uint64_t stateBytes(const oriel_layer_group* groups, uint32_t count) {
+uint64_t stateBytes(const Json& groups) {
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    const bool fixed =
-        groups[i].kind == ORIEL_LAYERS_CONVOLUTION || groups[i].kind == ORIEL_LAYERS_STATE;
-    bytes += fixed ? groups[i].bytes : 0;
+  for (const Json& group : groups) {
+    const bool fixed = group["kind"] == "convolution" || group["kind"] == "state";
+    bytes += fixed ? group["bytes"].get<uint64_t>() : 0;
   }
   return bytes;
 }
 
-Json groupsJson(const oriel_layer_group* groups, uint32_t count, bool bytes) {
-  Json list = Json::array();
-  for (uint32_t i = 0; i < count; ++i) {
-    Json entry;
-    entry["kind"] = kindName(groups[i].kind);
-    entry["layers"] = groups[i].layers;
-    entry["window_tokens"] = groups[i].window_tokens;
-    if (bytes) {
-      entry["ring_tokens"] = groups[i].ring_tokens;
-      entry["bytes_per_token"] = groups[i].bytes_per_token;
-      entry["bytes"] = groups[i].bytes;
-    }
-    list.push_back(entry);
-  }
-  return list;
-}
-
-std::string groupsText(const oriel_layer_group* groups, uint32_t count) {
+std::string groupsText(const Json& groups) {
   std::string text;
-  for (uint32_t i = 1; i < count; ++i) {
-    const std::string window = std::to_string(groups[i].window_tokens);
-    text += "; " + std::to_string(groups[i].layers);
-    switch (groups[i].kind) {
-      case ORIEL_LAYERS_SESSION:
-        text += " layers see the last " + window + " of the window";
-        break;
-      case ORIEL_LAYERS_SLIDING:
-        text += " layers see the last " + window;
-        break;
-      case ORIEL_LAYERS_CONVOLUTION:
-        text += " layers are convolutions of the last " + window;
-        break;
-      case ORIEL_LAYERS_STATE:
-        text += " layers keep a state";
-        break;
-    }
+  for (size_t i = 1; i < groups.size(); ++i) {
+    const Json& group = groups[i];
+    const std::string window = group["window_tokens"].dump();
+    text += "; " + group["layers"].dump() +
+            (group["kind"] == "session"       ? " layers see the last " + window + " of the window"
+             : group["kind"] == "sliding"     ? " layers see the last " + window
+             : group["kind"] == "convolution" ? " layers are convolutions of the last " + window
+                                              : " layers keep a state");
   }
   return text;
 }

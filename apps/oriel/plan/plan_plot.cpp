@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <vector>
 
 #include "kv_formats.h"
@@ -25,42 +26,36 @@ constexpr const char* kRule = "#888888";
 
 struct Curve {
   std::string name;
-  const char* colour;
-  oriel_kv_format k;
-  oriel_kv_format v;
   std::vector<Point> points;  // bytes, tokens
 };
 
-std::vector<Curve> curvesOf(const oriel_plan& plan) {
+std::vector<Curve> curvesOf(const Json& plan) {
   std::vector<Curve> curves;
-  for (uint32_t i = 0; i < plan.choice_count; ++i) {
-    const oriel_plan_choice& choice = plan.choices[i];
-    curves.push_back({formatsName(choice.k_format, choice.v_format),
-                      formatColour(choice.k_format, choice.v_format),
-                      choice.k_format,
-                      choice.v_format,
-                      {}});
+  for (const Json& choice : plan["choices"]) {
+    curves.push_back({formatsName(choice), {}});
   }
   return curves;
 }
 
-void addPoints(const oriel_plan& plan, uint64_t memory_bytes, std::vector<Curve>* curves) {
-  for (uint32_t i = 0; i < plan.choice_count && i < curves->size(); ++i) {
-    const oriel_plan_choice& choice = plan.choices[i];
-    if (plannedFits(plan, choice)) {
+void addPoints(const Json& plan, uint64_t memory_bytes, std::vector<Curve>* curves) {
+  const Json& choices = plan["choices"];
+  for (size_t i = 0; i < choices.size() && i < curves->size(); ++i) {
+    if (plannedFits(choices[i], memory_bytes)) {
       (*curves)[i].points.push_back(
-          {static_cast<double>(memory_bytes), static_cast<double>(choice.window_tokens)});
+          {static_cast<double>(memory_bytes), realIn(choices[i], "window_tokens")});
     }
   }
 }
 
 /// Axes around the memory given, as far as more of it changes anything.
-Chart chartOf(const oriel_plan& smallest, const oriel_plan& everything, uint64_t memory_bytes) {
-  double least = static_cast<double>(leastOf(smallest, smallest.choices[0]));
+Chart chartOf(const Json& smallest, const Json& everything, uint64_t memory_bytes) {
+  double least = std::numeric_limits<double>::infinity();
   double enough = 0;
-  for (uint32_t i = 0; i < smallest.choice_count; ++i) {
-    least = std::min(least, static_cast<double>(leastOf(smallest, smallest.choices[i])));
-    enough = std::max(enough, static_cast<double>(everything.choices[i].total_bytes));
+  for (const Json& choice : smallest["choices"]) {
+    least = std::min(least, static_cast<double>(leastOf(choice)));
+  }
+  for (const Json& choice : everything["choices"]) {
+    enough = std::max(enough, realIn(choice, "total_bytes"));
   }
   const double given = static_cast<double>(memory_bytes);
   double first = std::min(least, given);
@@ -98,7 +93,7 @@ void drawAxes(const Chart& chart, Svg* svg) {
 void drawLegend(const std::vector<Curve>& curves, bool has_chosen, bool has_limit, Svg* svg) {
   Legend legend({kPlot.x, kPlot.y - 16}, svg);
   for (const Curve& curve : curves) {
-    legend.line(curve.name, {curve.colour, 3, false});
+    legend.line(curve.name, {formatColour(curve.name), 3, false});
   }
   if (has_chosen) {
     legend.dot("chosen", "#ffffff", kStrongColour);
@@ -108,20 +103,20 @@ void drawLegend(const std::vector<Curve>& curves, bool has_chosen, bool has_limi
   }
 }
 
-void drawBars(const oriel_plan& plan, Svg* svg) {
+void drawBars(const Json& plan, Svg* svg) {
   const struct {
     const char* name;
-    uint64_t bytes;
+    const char* field;
     const char* colour;
   } rows[] = {
-      {"weights", plan.weights_bytes, "#4477aa"},
-      {"cache", plan.kv_bytes, "#66ccee"},
-      {"activations", plan.activation_bytes, "#228833"},
-      {"staging", plan.staging_bytes, "#ccbb44"},
-      {"host", plan.host_bytes, "#aa3377"},
-      {plan.weights_unknown != 0 ? "the rest" : "total", plan.total_bytes, "#555555"},
+      {"weights", "weights_bytes", "#4477aa"},
+      {"cache", "kv_bytes", "#66ccee"},
+      {"activations", "activation_bytes", "#228833"},
+      {"staging", "staging_bytes", "#ccbb44"},
+      {"host", "host_bytes", "#aa3377"},
+      {weightsUnknown(plan) ? "the rest" : "total", "total_bytes", "#555555"},
   };
-  const double longest = std::max(1.0, static_cast<double>(plan.total_bytes));
+  const double longest = std::max(1.0, realIn(plan, "total_bytes"));
   double y = kPlot.y + 12;
   svg->text({kBarsX - 84, kPlot.y - 12}, "bytes by purpose", Svg::Anchor::kStart, 13, "#333", true);
   for (const auto& row : rows) {
@@ -129,55 +124,55 @@ void drawBars(const oriel_plan& plan, Svg* svg) {
       svg->line({kBarsX - 84, y - 4}, {kBarsX + kBarsWidth + 90, y - 4}, {kRule, 1, false});
       y += 14;
     }
-    const bool unknown = &row == &rows[0] && plan.weights_unknown != 0;
-    const double width = std::max(1.0, static_cast<double>(row.bytes) / longest * kBarsWidth);
+    const bool unknown = plan[row.field].is_null();
+    const double width = std::max(1.0, realIn(plan, row.field) / longest * kBarsWidth);
     svg->text({kBarsX - 10, y + 18}, row.name, Svg::Anchor::kEnd);
     if (!unknown) {
       svg->rect({kBarsX, y + 3}, width, 22, row.colour);
     }
     svg->text({kBarsX + (unknown ? 0 : width + 8), y + 18},
-              unknown ? "not known" : formatSize(row.bytes), Svg::Anchor::kStart, 12);
+              unknown ? "not known" : formatSize(numberIn(plan, row.field)), Svg::Anchor::kStart,
+              12);
     y += 44;
   }
 }
 
 }  // namespace
 
-std::string plotPlan(const PlanSource& source, const oriel_options& options,
-                     const oriel_plan& plan) {
-  oriel_options open_options = options;
-  open_options.memory_bytes = plan.memory_bytes;
-  open_options.window_tokens = options.window_tokens == 0 ? 0 : ORIEL_WINDOW_MAX;
-  open_options.k_format = ORIEL_KV_AUTO;
-  open_options.v_format = ORIEL_KV_AUTO;
-  oriel_options most_options = open_options;
-  most_options.memory_bytes = uint64_t{1} << 60;
-  oriel_plan open = {};
-  oriel_plan everything = {};
-  oriel_options least_options = open_options;
-  least_options.memory_bytes = 1;
-  oriel_plan smallest = {};
+std::string plotPlan(const PlanSource& source, CommonOptions options, const oriel_speed* speed,
+                     const Json& plan) {
+  const uint64_t given_bytes = numberIn(plan, "memory_bytes");
+  options.load.set("window", options.load.number("window") == 0 ? "0" : "max");
+  options.load.erase("kv");
+  const auto planIn = [&](uint64_t memory_bytes) {
+    options.load.set("memory", memory_bytes);
+    oriel::Options library_options = planOptions(options);
+    library_options.speed = speed;
+    return source.tryPlan(library_options);
+  };
+  const Json open = planIn(given_bytes);
+  const Json everything = planIn(uint64_t{1} << 60);
+  const Json smallest = planIn(1);
   std::vector<Curve> curves;
   Chart chart = {kPlot, kPlotWidth, kPlotHeight};
-  if (source.tryPlan(open_options, &open) && source.tryPlan(most_options, &everything) &&
-      source.tryPlan(least_options, &smallest)) {
+  if (!open.is_null() && !everything.is_null() && !smallest.is_null()) {
     curves = curvesOf(open);
-    chart = chartOf(smallest, everything, plan.memory_bytes);
+    chart = chartOf(smallest, everything, given_bytes);
     std::vector<uint64_t> memory;
     for (int i = 0; i <= kSamples; ++i) {
       memory.push_back(
           static_cast<uint64_t>(chart.x_first + (chart.x_last - chart.x_first) * i / kSamples));
     }
-    for (uint32_t i = 0; i < smallest.choice_count; ++i) {
-      memory.push_back(leastOf(smallest, smallest.choices[i]));
+    for (const Json& choice : smallest["choices"]) {
+      memory.push_back(leastOf(choice));
     }
     std::sort(memory.begin(), memory.end());
     for (const uint64_t bytes : memory) {
-      open_options.memory_bytes = bytes;
       // To the library 0 bytes mean "choose".
-      if (bytes != 0 && static_cast<double>(bytes) <= chart.x_last &&
-          source.tryPlan(open_options, &open)) {
-        addPoints(open, bytes, &curves);
+      if (bytes != 0 && static_cast<double>(bytes) <= chart.x_last) {
+        if (const Json other = planIn(bytes); !other.is_null()) {
+          addPoints(other, bytes, &curves);
+        }
       }
     }
   }
@@ -187,38 +182,36 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
     }
   }
   chart.y_last =
-      std::max({1.0, chart.y_last, plannedFits(plan) ? double(plan.window_tokens) : 0.0}) * 1.06;
+      std::max({1.0, chart.y_last, plannedFits(plan) ? realIn(plan, "window_tokens") : 0.0}) * 1.06;
   if (!(chart.x_last > chart.x_first)) {
     chart.x_last = chart.x_first + 1;
   }
 
   Svg svg(kWidth, kHeight);
-  const std::string formats = formatsName(plan.k_format, plan.v_format);
-  const std::string given_size = shortSize(static_cast<double>(plan.memory_bytes));
-  const std::string window = formats + ", " + std::to_string(plan.window_tokens) + " tokens";
+  const double given = static_cast<double>(given_bytes);
+  const std::string window = formatsName(plan) + ", " + plan["window_tokens"].dump() + " tokens";
   const std::string title =
-      plan.weights_unknown != 0
-          ? source.title() + ", without its weights, in " + given_size + ": " + window
-      : plan.fits != 0 ? source.title() + " in " + given_size + ": " + window
-                       : source.title() + " does not fit in " + given_size + ": it needs " +
-                             formatSize(plan.minimum_bytes);
+      weightsUnknown(plan)
+          ? source.title() + ", without its weights, in " + shortSize(given) + ": " + window
+      : plannedFits(plan) ? source.title() + " in " + shortSize(given) + ": " + window
+                          : source.title() + " does not fit in " + shortSize(given) +
+                                ": it needs " + formatSize(numberIn(plan, "minimum_bytes"));
   svg.text({kPlot.x, 36}, title, Svg::Anchor::kStart, 18, "#111", true);
   drawAxes(chart, &svg);
   for (const Curve& curve : curves) {
     if (!curve.points.empty()) {
-      svg.polyline(chart.at(curve.points), {curve.colour, 2.5, false});
+      svg.polyline(chart.at(curve.points), {formatColour(curve.name), 2.5, false});
     }
   }
-  const double given = static_cast<double>(plan.memory_bytes);
   const bool has_limit = given >= chart.x_first && given <= chart.x_last;
   if (has_limit) {
     const double x = chart.at(given, 0).x;
     svg.line({x, kPlot.y}, {x, chart.bottom()}, {kStrongColour, 1.5, true});
   }
-  const double taken = static_cast<double>(plan.total_bytes);
+  const double taken = realIn(plan, "total_bytes");
   const bool has_chosen = plannedFits(plan) && taken >= chart.x_first && taken <= chart.x_last;
   if (has_chosen) {
-    svg.dot(chart.at(taken, plan.window_tokens), 6, "#ffffff", kStrongColour);
+    svg.dot(chart.at(taken, realIn(plan, "window_tokens")), 6, "#ffffff", kStrongColour);
   }
   drawLegend(curves, has_chosen, has_limit, &svg);
   drawBars(plan, &svg);

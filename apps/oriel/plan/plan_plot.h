@@ -9,7 +9,7 @@ namespace cli {
 
 /// An SVG document. `options` are those `plan` was made with; the window and the formats they fix are
 /// left open for the curves.
-std::string plotPlan(const PlanSource& source, const oriel_options& options,
-                     const oriel_plan& plan);
+std::string plotPlan(const PlanSource& source, CommonOptions options, const oriel_speed* speed,
+                     const Json& plan);
 
 }  // namespace cli

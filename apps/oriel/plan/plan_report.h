@@ -11,23 +11,18 @@
 
 namespace cli {
 
-/// What half, three quarters, one and a half times and twice the memory would be used for.
-struct Neighbour {
-  uint64_t memory_bytes = 0;
-  oriel_plan plan = {};
-};
-std::vector<Neighbour> neighboursOf(const PlanSource& source, const oriel_options& options,
-                                    const oriel_plan& plan);
+/// What half, three quarters, one and a half times and twice the memory would be used for: plans.
+std::vector<Json> neighboursOf(const PlanSource& source, const oriel::Options& options,
+                               const Json& plan);
 
-std::string describePlan(const PlanSource& source, const oriel_options& options,
-                         const oriel_plan& plan, const std::vector<Neighbour>& neighbours);
-/// `speed` null: no device was named.
-Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_speed* speed,
-              const std::vector<Neighbour>& neighbours);
+/// `load` are the options that the plan was made with. `speed` null: no device was named.
+std::string describePlan(const PlanSource& source, const Settings& load, const oriel_speed* speed,
+                         const Json& plan, const std::vector<Json>& neighbours);
+Json planJson(const PlanSource& source, const Json& plan, const oriel_speed* speed,
+              const std::vector<Json>& neighbours);
 
 /// The table of `oriel plan --list`.
-std::vector<oriel_shape_info> knownShapes();
-std::string describeShapes(const std::vector<oriel_shape_info>& shapes);
-Json shapesJson(const std::vector<oriel_shape_info>& shapes);
+std::string describeShapes(const Json& shapes);
+Json shapesJson(const Json& shapes);
 
 }  // namespace cli

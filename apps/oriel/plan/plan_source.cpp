@@ -13,47 +13,52 @@ PlanSource PlanSource::ofFile(std::string path) {
   return source;
 }
 
-PlanSource PlanSource::ofShape(std::string name, oriel_weight_format weights) {
+PlanSource PlanSource::ofShape(std::string name, std::string weights) {
   PlanSource source;
   source.name_ = std::move(name);
+  source.weights_ = std::move(weights);
   source.is_shape_ = true;
-  source.weights_ = weights;
   return source;
 }
 
-oriel_status PlanSource::planTo(const oriel_options& options, oriel_plan* plan) const {
-  *plan = {};
-  plan->struct_size = sizeof(*plan);
-  return is_shape_ ? oriel_plan_shape(name_.c_str(), weights_, &options, plan)
-                   : oriel_plan_file(name_.c_str(), &options, plan);
+oriel_status PlanSource::planTo(const oriel::Options& options, Json* plan) const {
+  return described(plan, [&](char* json, size_t capacity, size_t* needed) {
+    return is_shape_ ? oriel_shape_describe(shape().c_str(), &options, json, capacity, needed)
+                     : oriel_plan_describe(name_.c_str(), &options, json, capacity, needed);
+  });
 }
 
-oriel_plan PlanSource::plan(const oriel_options& options, const Diagnostics& diagnostics) const {
-  oriel_plan plan = {};
+Json PlanSource::plan(const oriel::Options& options, const Diagnostics& diagnostics) const {
+  Json plan;
   diagnostics.check(planTo(options, &plan), Diagnostics::Blame::kOptions);
   return plan;
 }
 
-oriel_speed PlanSource::speed(const CommonOptions& options) const {
-  const auto measure = [this](const oriel_options& library_options, oriel_speed* speed) {
-    return is_shape_ ? oriel_speed_measure_shape(name_.c_str(), weights_, &library_options, speed)
-                     : oriel_speed_measure(name_.c_str(), &library_options, speed);
-  };
-  return deviceSpeed(options, measure);
-}
-
-bool PlanSource::weightsKnown(const oriel_options& options) const {
-  oriel_plan plan;
-  return !is_shape_ || !tryPlan(options, &plan) || plan.weights_unknown == 0;
-}
-
-bool PlanSource::tryPlan(oriel_options options, oriel_plan* plan) const {
+Json PlanSource::tryPlan(oriel::Options options) const {
   options.log = nullptr;
-  return planTo(options, plan) == ORIEL_OK;
+  Json plan;
+  (void)planTo(options, &plan);
+  return plan;
+}
+
+oriel_speed PlanSource::speed(const CommonOptions& options) const {
+  return is_shape_ ? deviceSpeed(options, nullptr, shape().c_str())
+                   : deviceSpeed(options, name_.c_str(), nullptr);
+}
+
+bool PlanSource::weightsKnown(const oriel::Options& options) const {
+  const Json plan = is_shape_ ? tryPlan(options) : Json();
+  return plan.is_null() || !weightsUnknown(plan);
 }
 
 std::string PlanSource::title() const {
   return oneLine(is_shape_ ? name_ : std::filesystem::u8path(name_).filename().u8string());
+}
+
+Json knownShapes() {
+  Json list;
+  (void)described(&list, oriel_shape_list);
+  return list.is_null() ? Json::array() : list["shapes"];
 }
 
 }  // namespace cli

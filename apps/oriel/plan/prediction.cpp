@@ -3,64 +3,61 @@
 #include <algorithm>
 #include <string>
 
+#include "kv_formats.h"
+#include "measure/divergence.h"
 #include "plan/plan_source.h"
+#include "validators.h"
 
 namespace cli {
 namespace {
 
 /// Of the layers' memories: what is seen behind `depth` tokens.
-double cacheBytes(const oriel_plan& plan, double depth) {
+double cacheBytes(const Json& plan, double depth) {
   double bytes = 0;
-  for (uint32_t i = 0; i < plan.group_count; ++i) {
-    const oriel_layer_group& group = plan.groups[i];
-    const double most = static_cast<double>(group.window_tokens) +
-                        (group.kind == ORIEL_LAYERS_SESSION ? plan.sink_tokens : 0);
-    bytes += static_cast<double>(group.bytes_per_token) *
-             (group.kind == ORIEL_LAYERS_STATE ? 1 : std::min(depth, most));
+  for (const Json& group : plan["groups"]) {
+    const double most = realIn(group, "window_tokens") +
+                        (group["kind"] == "session" ? realIn(plan, "sink_tokens") : 0);
+    bytes +=
+        realIn(group, "bytes_per_token") * (group["kind"] == "state" ? 1 : std::min(depth, most));
   }
   return bytes;
 }
 
-double storedBytes(const oriel_plan& plan) {
+double storedBytes(const Json& plan) {
   double bytes = 0;
-  for (uint32_t i = 0; i < plan.group_count; ++i) {
-    bytes += static_cast<double>(plan.groups[i].bytes_per_token);
+  for (const Json& group : plan["groups"]) {
+    bytes += realIn(group, "bytes_per_token");
   }
   return bytes;
 }
 
 }  // namespace
 
-oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
-                         const oriel_speed& speed) {
-  oriel_options again = planOptions(options);
-  again.min_tokens_per_s = 0;
-  again.min_window_tokens = 0;
-  again.memory_bytes = loaded.memory_bytes;
-  again.window_tokens = loaded.window_tokens;
-  again.sink_tokens = loaded.sink_tokens == 0 ? UINT32_MAX : loaded.sink_tokens;
-  again.chunk_tokens = loaded.chunk_tokens;
-  again.k_format = loaded.k_format;
-  again.v_format = loaded.v_format;
-  again.expert_slots = loaded.expert_slots;
-  again.speed = &speed;
-  Diagnostics diagnostics(options.verbose, /*warns=*/false);  // the load did
-  again.log = Diagnostics::onLog;
-  again.log_user = &diagnostics;
-  return PlanSource::ofFile(modelPath(options)).plan(again, diagnostics);
+Json predictedPlan(const Json& loaded, const CommonOptions& options, const oriel_speed& speed) {
+  CommonOptions again = asPlanned(options, loaded);
+  again.load.set("memory", numberIn(loaded, "memory_bytes"));
+  again.load.set("kv", lowerCase(formatsName(loaded)));
+  if (const uint64_t slots = numberIn(loaded, "expert_slots"); slots != 0) {
+    again.load.set("expert_slots", slots);
+  }
+  oriel::Options library_options = planOptions(again);
+  library_options.speed = &speed;
+  const Diagnostics diagnostics(options.verbose, /*warns=*/false);  // the load did
+  diagnostics.listen(&library_options);
+  return PlanSource::ofFile(modelPath(options)).plan(library_options, diagnostics);
 }
 
-double decodeBytes(const oriel_plan& plan, double depth) {
-  return static_cast<double>(plan.weights_read_bytes_per_token) + cacheBytes(plan, depth) +
-         storedBytes(plan);
+double decodeBytes(const Json& plan, double depth) {
+  return realIn(plan, "weights_read_bytes_per_token") + cacheBytes(plan, depth) + storedBytes(plan);
 }
 
-double prefillBytes(const oriel_plan& plan, double depth, uint32_t prompt_tokens) {
-  const double head = static_cast<double>(plan.head_read_bytes);
-  const double layers = static_cast<double>(plan.weights_read_bytes_per_token) - head;
+double prefillBytes(const Json& plan, double depth, uint32_t prompt_tokens) {
+  const double head = realIn(plan, "head_read_bytes");
+  const double layers = realIn(plan, "weights_read_bytes_per_token") - head;
+  const uint32_t chunk = countIn(plan, "chunk_tokens");
   double bytes = head;
-  for (uint32_t done = 0; done < prompt_tokens; done += plan.chunk_tokens) {
-    const uint32_t tokens = std::min(plan.chunk_tokens, prompt_tokens - done);
+  for (uint32_t done = 0; done < prompt_tokens; done += chunk) {
+    const uint32_t tokens = std::min(chunk, prompt_tokens - done);
     bytes += layers + cacheBytes(plan, depth + done + tokens) + tokens * storedBytes(plan);
   }
   return bytes;

@@ -8,13 +8,12 @@
 namespace cli {
 
 /// The plan that the options' model was loaded with, as predicted with `speed`.
-oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
-                         const oriel_speed& speed);
+Json predictedPlan(const Json& loaded, const CommonOptions& options, const oriel_speed& speed);
 
 /// Least bytes that memory has to move: weights are read once a step, the keys and values that are seen once a
 /// step, those of its tokens written. At `depth` tokens, of which the window shows what it holds.
-double decodeBytes(const oriel_plan& plan, double depth);
+double decodeBytes(const Json& plan, double depth);
 /// Of a prompt of so many tokens in as many chunks as it takes, logits of the last included.
-double prefillBytes(const oriel_plan& plan, double depth, uint32_t prompt_tokens);
+double prefillBytes(const Json& plan, double depth, uint32_t prompt_tokens);
 
 }  // namespace cli

@@ -30,14 +30,6 @@ constexpr double kVisitSeconds = 0.04;
 constexpr double kSecondsPerMeasuring = 2;
 constexpr int kLineSteps = 48;
 
-struct Pair {
-  oriel_kv_format k, v;
-};
-constexpr Pair kPairs[] = {{ORIEL_KV_F16, ORIEL_KV_F16},
-                           {ORIEL_KV_INT8, ORIEL_KV_INT8},
-                           {ORIEL_KV_INT8, ORIEL_KV_INT4},
-                           {ORIEL_KV_INT4, ORIEL_KV_INT4}};
-
 /// A depth, and the rates of its runs.
 struct Place {
   uint64_t depth = 0;
@@ -51,39 +43,40 @@ struct Place {
 /// A model to load, and the depths at which it is measured.
 struct Stage {
   SweepKind kind = SweepKind::kDepth;
-  Pair pair = {};
+  std::string kv;
   uint32_t window = 0;
   std::vector<Place> places;
   bool fits = true;
-  std::optional<oriel_plan> loaded;
-  std::vector<oriel_plan> predicted;  ///< the same, with each of the rates so far
+  Json loaded;                  ///< null: not yet
+  std::vector<Json> predicted;  ///< the same, with each of the rates so far
 };
 
-std::vector<Pair> pairsOf(const CommonOptions& common) {
-  if (common.k_format != ORIEL_KV_AUTO) {
-    return {{common.k_format, common.v_format}};
+std::vector<std::string> pairsOf(const CommonOptions& common) {
+  const std::string kv = common.load.text("kv");
+  if (!kv.empty() && kv != "auto") {
+    return {kv};
   }
-  return {std::begin(kPairs), std::end(kPairs)};
+  return {std::begin(kFormatPairs), std::end(kFormatPairs)};
 }
 
 uint32_t windowOf(const CommonOptions& common, const std::string& path) {
-  if (common.window_tokens != 0 && common.window_tokens != ORIEL_WINDOW_MAX) {
-    return common.window_tokens;
+  const uint32_t given = common.load.count("window");
+  if (given != 0 && given != ORIEL_WINDOW_MAX) {
+    return given;
   }
-  oriel_options options = planOptions(common);
-  options.min_tokens_per_s = 0;
-  Diagnostics diagnostics(common.verbose);
-  options.log = Diagnostics::onLog;
-  options.log_user = &diagnostics;
-  const oriel_plan plan = PlanSource::ofFile(path).plan(options, diagnostics);
-  return plan.fits != 0 ? std::min(plan.window_tokens, kLongestWindow) : kLongestWindow;
+  oriel::Options options = memoryOptions(common);
+  const Diagnostics diagnostics(common.verbose);
+  diagnostics.listen(&options);
+  const Json plan = PlanSource::ofFile(path).plan(options, diagnostics);
+  return plannedFits(plan) ? std::min(countIn(plan, "window_tokens"), kLongestWindow)
+                           : kLongestWindow;
 }
 
-Stage stageOf(SweepKind kind, const Pair& pair, uint32_t window,
+Stage stageOf(SweepKind kind, const std::string& kv, uint32_t window,
               const std::vector<uint64_t>& depths) {
   Stage stage;
   stage.kind = kind;
-  stage.pair = pair;
+  stage.kv = kv;
   stage.window = window;
   for (const uint64_t depth : depths) {
     Place place;
@@ -100,12 +93,12 @@ std::vector<Stage> stagesOf(const CommonOptions& common, uint32_t window) {
   for (const double share : {0.0, 1.0, 0.25, 0.5, 0.0625, 0.75, 0.125}) {
     depths.push_back(static_cast<uint64_t>(share * window));
   }
-  const std::vector<Pair> pairs = pairsOf(common);
+  const std::vector<std::string> pairs = pairsOf(common);
   stages.reserve(pairs.size());
-  for (const Pair& pair : pairs) {
+  for (const std::string& pair : pairs) {
     stages.push_back(stageOf(SweepKind::kDepth, pair, window, depths));
   }
-  for (const Pair& pair : pairs) {
+  for (const std::string& pair : pairs) {
     if (&pair != &pairs.front() && &pair != &pairs.back()) {
       continue;  // between these two
     }
@@ -158,7 +151,7 @@ class Sweeper {
 
   Sweep take() {
     for (const Stage& stage : stages_) {
-      if (stage.kind == SweepKind::kDepth && stage.loaded) {
+      if (stage.kind == SweepKind::kDepth && !stage.loaded.is_null()) {
         sweep_.lines.push_back(lineOf(stage));
       }
     }
@@ -190,7 +183,7 @@ class Sweeper {
   void measureDevice() {
     progress_.clear();
     const BenchClock::time_point begin = BenchClock::now();
-    speeds_.push_back(deviceSpeed(path_, common_, /*again=*/true));
+    speeds_.push_back(deviceSpeed(common_, path_.c_str(), nullptr, /*again=*/true));
     measured_ = BenchClock::now();
     measuring_seconds_ = secondsSince(begin);
   }
@@ -200,15 +193,14 @@ class Sweeper {
       return;
     }
     CommonOptions common = common_;
-    common.window_tokens = stage->window;
-    common.k_format = stage->pair.k;
-    common.v_format = stage->pair.v;
-    common.min_tokens_per_s = 0;
-    common.min_window_tokens = 0;
-    common.calibration = "";  // nothing is left to be chosen
+    common.load.set("window", stage->window);
+    common.load.set("kv", stage->kv);
+    common.load.erase("min_speed");
+    common.load.erase("min_window");
+    common.load.set("calibration", "none");  // nothing is left to be chosen
     try {
       const Model model(common, Load::kDevice);
-      stage->loaded = model.plan();
+      stage->loaded = model.wholePlan();
       predictAgain(stage);
       for (Place& place : stage->places) {
         if (secondsLeft() > 0) {
@@ -234,7 +226,7 @@ class Sweeper {
     if (place->visits == 0) {
       place->load = loadOf(stage.predicted.back(), place->depth);
     }
-    const std::vector<int32_t> ids = arbitraryIds(place->load.prefill, model.info().n_vocab);
+    const std::vector<int32_t> ids = arbitraryIds(place->load.prefill, model.number("n_vocab"));
     const BenchClock::time_point begin = BenchClock::now();
     do {
       const BenchRun run = runBenchOnce(model, place->load, ids);
@@ -264,7 +256,7 @@ class Sweeper {
   }
 
   /// As many tokens as this point's share of the time allows.
-  BenchLoad loadOf(const oriel_plan& plan, uint64_t depth) const {
+  BenchLoad loadOf(const Json& plan, uint64_t depth) const {
     BenchLoad load = {options_.prefill, options_.decode, depth};
     oriel_prediction prediction;
     if (predict(plan, depth, options_.prefill, &prediction)) {
@@ -275,7 +267,7 @@ class Sweeper {
       };
       // A chunk that is not full costs more than its share.
       load.prefill = std::max(within(prediction.prefill_tokens_per_s, load.prefill),
-                              std::min(load.prefill, plan.chunk_tokens));
+                              std::min(load.prefill, countIn(plan, "chunk_tokens")));
       load.decode = within(prediction.decode_tokens_per_s, load.decode);
     }
     return load;
@@ -291,9 +283,9 @@ class Sweeper {
 
   /// With the rates that have come since.
   void predictAgain(Stage* stage) {
-    while (stage->loaded && stage->predicted.size() < speeds_.size()) {
+    while (stage->predicted.size() < speeds_.size()) {
       stage->predicted.push_back(
-          predictedPlan(*stage->loaded, common_, speeds_[stage->predicted.size()]));
+          predictedPlan(stage->loaded, common_, speeds_[stage->predicted.size()]));
     }
   }
 
@@ -316,7 +308,7 @@ class Sweeper {
       all.insert(all.end(), place.rates.begin(), place.rates.end());
     }
     PredictedLine line;
-    line.formats = formatsName(stage.loaded->k_format, stage.loaded->v_format);
+    line.formats = formatsName(stage.loaded);
     for (int i = 0; i <= kLineSteps; ++i) {
       const uint64_t depth = uint64_t{sweep_.deepest} * static_cast<uint32_t>(i) / kLineSteps;
       const double prefill =
@@ -332,17 +324,17 @@ class Sweeper {
   }
 
   static SweepPoint pointOf(const Stage& stage, const Place& place) {
-    const oriel_plan& plan = *stage.loaded;
+    const Json& plan = stage.loaded;
     const BenchLoad& load = place.load;
     const double shown = static_cast<double>(place.depth) + load.prefill + load.decode / 2.0;
     SweepPoint point;
     point.kind = stage.kind;
-    point.formats = formatsName(plan.k_format, plan.v_format);
-    point.window_tokens = plan.window_tokens;
+    point.formats = formatsName(plan);
+    point.window_tokens = countIn(plan, "window_tokens");
     point.depth_tokens = place.depth;
     point.prompt_tokens = load.prefill;
     point.generated_tokens = load.decode;
-    point.total_bytes = plan.total_bytes;
+    point.total_bytes = numberIn(plan, "total_bytes");
     point.prefill_tokens_per_s = medianOf(place.prefill);
     point.decode_tokens_per_s = medianOf(place.decode);
     point.prefill_bytes_per_token =

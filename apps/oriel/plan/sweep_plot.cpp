@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kv_formats.h"
 #include "plan/chart.h"
-#include "plan/plan_source.h"
 #include "plan/sweep.h"
 
 namespace cli {
@@ -18,19 +16,6 @@ constexpr double kLeft = 74;
 constexpr double kPanelStep = 374;
 constexpr double kDotRadius = 3.5;
 constexpr double kHeadRoom = 1.08;
-
-/// Each pair of formats keeps its colour, whichever are there.
-const char* colourOf(const std::string& formats) {
-  constexpr oriel_kv_format kFormats[] = {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4};
-  for (const oriel_kv_format k : kFormats) {
-    for (const oriel_kv_format v : kFormats) {
-      if (formatsName(k, v) == formats) {
-        return formatColour(k, v);
-      }
-    }
-  }
-  return kQuietColour;
-}
 
 struct Series {
   const char* colour;
@@ -57,7 +42,7 @@ std::vector<std::string> formatsOf(const Sweep& sweep) {
 Panel panelOf(const Sweep& sweep, SweepKind kind, bool decode) {
   Panel panel;
   for (const std::string& formats : formatsOf(sweep)) {
-    Series series = {colourOf(formats), {}, {}};
+    Series series = {formatColour(formats), {}, {}};
     for (const SweepPoint& point : sweep.points) {
       if (point.kind != kind || point.formats != formats) {
         continue;
@@ -140,7 +125,7 @@ std::string plotSweep(const Sweep& sweep) {
            true);
   Legend legend({kLeft, 62}, &svg);
   for (const std::string& formats : formatsOf(sweep)) {
-    legend.line(formats, {colourOf(formats), 3, false});
+    legend.line(formats, {formatColour(formats), 3, false});
   }
   legend.dot("measured", "#ffffff", kStrongColour);
   legend.line("predicted", {kStrongColour, 1.5, true});

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include "chat/chat.h"
 #include "failure.h"
@@ -28,7 +28,7 @@ struct Job {
 
   std::unique_ptr<BatchLine> line;
   std::unique_ptr<Session> session;
-  oriel_generate_options sampling = {};
+  oriel::ReplyOptions sampling;
   Reply reply;
   bool cancelled = false;
 };
@@ -41,15 +41,14 @@ using Jobs = std::vector<std::unique_ptr<Job>>;
 /// Reads the prompt into a session of its own.
 void prepare(const Model& model, Job* job) {
   const CommonOptions& common = job->line->options.common;
-  job->session = std::make_unique<Session>(model, job->line->options.chat, 0, common.split_turns,
-                                           common.forget);
+  job->session = std::make_unique<Session>(model, common.session);
   const CancelOnInterrupt cancel(job->session->get());
   const std::string messages = messagesText(job->line->messages);
-  job->session->check(job->session->cancellable(
-      [&] { return oriel_chat_add_json(job->session->get(), messages.data(), messages.size()); }));
-  job->sampling = generateOptions(common, job->line->options.reply_tokens);
-  setReplyOptions(job->line->options.reply, &job->sampling);
-  job->reply.has_tools = !job->line->options.chat.tools.empty();
+  job->session->check(job->session->cancellable([&] {
+    return oriel_chat_add(job->session->get(), nullptr, messages.data(), messages.size());
+  }));
+  job->reply.has_tools = common.session.has("tools");
+  job->sampling = turnOptions(common.reply, &job->reply);
   oriel_session* const session = job->session->get();
   job->reply.at_each_token = [session] {
     if (cancelPending()) {
@@ -102,18 +101,19 @@ bool printResult(Job* job) {
 
 int runBatch(const std::string& path, const ChatOptions& options) {
   const std::vector<WrittenLine> lines = batchLines(readAll(path));
-  ChatOptions loaded = options;
-  loaded.common.constraints =
-      std::any_of(lines.begin(), lines.end(), [&options](const WrittenLine& line) {
-        return readBatchLine(line, options)->options.reply.constrain();
-      });
-  const Model model(loaded.common, Load::kDevice);
-  if (model.chatFormat(options.chat) == "none") {
+  CommonOptions loaded = options.common;
+  if (std::any_of(lines.begin(), lines.end(), [&options](const WrittenLine& line) {
+        return constrains(readBatchLine(line, options)->options.common.reply);
+      })) {
+    loaded.load.set("constraints", "true");
+  }
+  const Model model(loaded, Load::kDevice);
+  if (model.chatFormat(loaded.session) == "none") {
     fail("the model has no chat format: name one with --template");
   }
   ProgressBar progress("answering");
   size_t failed = 0;
-  const size_t together = loaded.common.sessions;
+  const size_t together = loaded.load.number("sessions", 1);
   for (size_t first = 0; first < lines.size(); first += together) {
     const size_t last = std::min(first + together, lines.size());
     Jobs jobs;

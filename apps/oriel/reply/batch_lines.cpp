@@ -6,6 +6,7 @@
 #include "chat/chat_settings.h"
 #include "failure.h"
 #include "reply/messages.h"
+#include "setting_flags.h"
 #include "terminal/terminal.h"
 
 namespace cli {
@@ -20,20 +21,21 @@ std::string textOf(const std::string& name, const Json& value) {
   return value.get<std::string>();
 }
 
-void setStop(const Json& value, ReplyOptions* options) {
+void setStop(const Json& value, Settings* reply) {
   const Json list = value.is_string() ? Json::array({value}) : value;
   if (!list.is_array()) {
     refuse("stop is neither a text nor a list of texts");
   }
-  options->stop.clear();
+  reply->erase("stop");
   for (const Json& text : list) {
-    options->stop.push_back(textOf("stop", text));
+    reply->add("stop", textOf("stop", text));
   }
 }
 
-void setForm(const std::string& name, const Json& value, ReplyOptions* options) {
-  options->schema = name == "schema" ? value.dump() : "";
-  options->grammar = name == "grammar" ? textOf(name, value) : "";
+void setForm(const std::string& name, const Json& value, CommonOptions* options) {
+  options->reply.erase("schema");
+  options->reply.erase("grammar");
+  options->reply.set(name, name == "schema" ? value.dump() : textOf(name, value));
   options->form_file = name;
 }
 
@@ -46,14 +48,14 @@ void setSetting(const std::string& name, const Json& value, ChatOptions* options
   const std::string text = value.is_string()    ? value.get<std::string>()
                            : value.is_boolean() ? (value.get<bool>() ? "on" : "off")
                                                 : value.dump();
-  const std::string why_not = setting->set(text, options);
+  const std::string why_not = setChat(*setting, text, options);
   if (!why_not.empty()) {
     refuse(name + ": " + why_not);
   }
 }
 
 void setField(const std::string& name, const Json& value, BatchLine* line) {
-  ReplyOptions* const reply = &line->options.reply;
+  CommonOptions* const common = &line->options.common;
   if (name == "id") {
     line->id = value;
   } else if (name == "prompt") {
@@ -66,15 +68,17 @@ void setField(const std::string& name, const Json& value, BatchLine* line) {
   } else if (name == "system") {
     line->options.system = textOf(name, value);
   } else if (name == "stop") {
-    setStop(value, reply);
+    setStop(value, &common->reply);
   } else if (name == "schema" || name == "grammar") {
-    setForm(name, value, reply);
+    setForm(name, value, common);
   } else if (name == "tools") {
-    line->options.chat.tools = value.dump();
+    common->session.set("tools", value.dump());
   } else if (name == "tool_choice") {
-    if (!parseToolChoice(textOf(name, value), reply)) {
+    std::string choice = textOf(name, value);
+    if (!checkValue(optionRow(name), &choice).empty()) {
       refuse("tool_choice is none of free, checked, required and none");
     }
+    common->reply.set(name, choice);
   } else {
     setSetting(name, value, &line->options);
   }
@@ -97,7 +101,7 @@ void readLine(const std::string& text, BatchLine* line) {
   for (const auto& [name, value] : json.items()) {
     setField(name, value, line);
   }
-  if (json.contains("tool_choice") && line->options.chat.tools.empty()) {
+  if (json.contains("tool_choice") && !line->options.common.session.has("tools")) {
     refuse("the line has a \"tool_choice\" and there are no tools: add \"tools\"");
   }
   if (!line->options.system.empty()) {
@@ -107,11 +111,6 @@ void readLine(const std::string& text, BatchLine* line) {
     }
     line->messages.insert(line->messages.begin(),
                           Json{{"role", "system"}, {"content", line->options.system}});
-  }
-  ReplyOptions* const reply = &line->options.reply;
-  reply->stop_texts.clear();
-  for (const std::string& stop : reply->stop) {
-    reply->stop_texts.push_back(stop.c_str());
   }
 }
 

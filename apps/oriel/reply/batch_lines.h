@@ -10,7 +10,6 @@
 
 namespace cli {
 
-/// It stays where it is: its options point into each other.
 struct BatchLine {
   Json id;  ///< as it is told; the line's number where it has none
   ChatOptions options;

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "failure.h"
+#include "options.h"
 #include "output.h"
 #include "reply/json_input.h"
 #include "text_input.h"
@@ -21,26 +22,24 @@ constexpr uint64_t kMostTemplateBytes = 256 << 10;
 /// Tools with long descriptions have some 100 KiB, documents more.
 constexpr uint64_t kMostTemplateJsonBytes = 64 << 20;
 
-void setTemplate(const std::string& name, ChatFormatOptions* options) {
+void setTemplate(const std::string& name, CommonOptions* options) {
   const std::filesystem::path path = std::filesystem::u8path(name);
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     if (path.has_parent_path()) {
       throw CLI::ValidationError("--template", "there is no file " + name);
     }
-    options->chat_template = name;
-    options->template_file.clear();
+    options->session.set("template", name);
     return;
   }
   if (std::filesystem::file_size(path, error) > kMostTemplateBytes || error) {
     throw CLI::ValidationError("--template", name + " is too large for a chat template");
   }
-  options->chat_template = readAll(name);
-  options->template_file = name;
-  const bool is_text = options->chat_template.find('\0') == std::string::npos;
-  if (!is_text || options->chat_template.find('{') == std::string::npos) {
+  const std::string text = readAll(name);
+  if (text.find('\0') != std::string::npos || text.find('{') == std::string::npos) {
     throw CLI::ValidationError("--template", name + " holds no Jinja template");
   }
+  options->session.set("template", text);
 }
 
 std::string readTemplateJson(const std::string& path) {
@@ -72,17 +71,17 @@ unsigned daysOf(unsigned year, unsigned month) {
                                                                  : 31;
 }
 
-void setDate(const std::string& text, ChatFormatOptions* options) {
+void setDate(const std::string& text, CommonOptions* options) {
   unsigned year = 0;
   unsigned month = 0;
   unsigned day = 0;
   int used = 0;
   if (text == "today") {
-    options->date = today();
+    options->session.set("date", today());
   } else if (std::sscanf(text.c_str(), "%4u-%2u-%2u%n", &year, &month, &day, &used) == 3 &&
              static_cast<size_t>(used) == text.size() && year <= 9999 && month >= 1 &&
              month <= 12 && day >= 1 && day <= daysOf(year, month)) {
-    options->date = year * 10000 + month * 100 + day;
+    options->session.set("date", year * 10000 + month * 100 + day);
   } else {
     throw CLI::ValidationError("--date", "'" + text + "' is no date: write 2024-07-26, or today");
   }
@@ -90,7 +89,7 @@ void setDate(const std::string& text, ChatFormatOptions* options) {
 
 }  // namespace
 
-void addTemplateOption(CLI::App* command, ChatFormatOptions* options) {
+void addTemplateOption(CLI::App* command, CommonOptions* options) {
   command
       ->add_option_function<std::string>(
           "--template", [options](const std::string& text) { setTemplate(text, options); },
@@ -101,7 +100,7 @@ void addTemplateOption(CLI::App* command, ChatFormatOptions* options) {
       ->group(kGroup);
 }
 
-void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
+void addChatFormatOptions(CLI::App* command, CommonOptions* options) {
   addTemplateOption(command, options);
   command
       ->add_flag(
@@ -110,8 +109,7 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
             if (times == 0) {
               throw CLI::ValidationError("--think", "--think excludes --no-think");
             }
-            options->no_thinking = times < 0;
-            options->thinking = times > 0;
+            options->session.set("thinking", times < 0 ? "off" : "on");
           },
           "Whether a model that can think before it answers does so (default: as its template has "
           "it, which mostly is yes)")
@@ -120,7 +118,7 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
       ->add_option_function<std::string>(
           "--tools",
           [options](const std::string& path) {
-            options->tools = readTemplateJson(path);
+            options->session.set("tools", readTemplateJson(path));
             options->tools_file = path;
           },
           "Tools that the model may call, a JSON list in the OpenAI form; - is stdin")
@@ -129,14 +127,18 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
   command
       ->add_option_function<std::string>(
           "--documents",
-          [options](const std::string& path) { options->documents = readTemplateJson(path); },
+          [options](const std::string& path) {
+            options->session.set("documents", readTemplateJson(path));
+          },
           "Documents to answer from, a JSON list as the model's template wants it")
       ->type_name("FILE")
       ->group(kGroup);
   command
       ->add_option_function<std::string>(
           "--template-variables",
-          [options](const std::string& text) { options->variables = checkedVariables(text); },
+          [options](const std::string& text) {
+            options->session.set("template_variables", checkedVariables(text));
+          },
           R"(More variables of the template, a JSON object, e.g. '{"reasoning_effort": "low"}')")
       ->type_name("JSON")
       ->group(kGroup);
@@ -148,23 +150,6 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
           "the format's own)")
       ->type_name("DATE")
       ->group(kGroup);
-}
-
-oriel_chat_options chatOptions(const ChatFormatOptions& options) {
-  oriel_chat_options result = {};
-  result.struct_size = sizeof(result);
-  result.chat_template = options.chat_template.empty() ? nullptr : options.chat_template.c_str();
-  result.no_thinking = options.no_thinking ? 1 : 0;
-  result.thinking = options.thinking ? 1 : 0;
-  const auto give = [](const std::string& text, const char** data, size_t* bytes) {
-    *data = text.empty() ? nullptr : text.data();
-    *bytes = text.size();
-  };
-  give(options.tools, &result.tools, &result.tools_bytes);
-  give(options.documents, &result.documents, &result.documents_bytes);
-  give(options.variables, &result.variables, &result.variables_bytes);
-  result.date = options.date;
-  return result;
 }
 
 uint32_t today() {

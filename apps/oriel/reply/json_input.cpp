@@ -142,8 +142,7 @@ bool isId(const Json& value) {
 
 Json parseJson(const std::string& text, const std::string& what, size_t most_values) {
   char line[512] = "";
-  oriel_options options = {};
-  options.struct_size = sizeof(options);
+  oriel_options options = ORIEL_OPTIONS_INIT;
   options.error_line = line;
   options.error_line_bytes = sizeof(line);
   const size_t mark = text.compare(0, 3, kByteOrderMark) == 0 ? 3 : 0;

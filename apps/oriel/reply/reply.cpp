@@ -89,14 +89,12 @@ void checkReply(const Session& session, oriel_status status, const Reply& reply)
 
 using Generate = decltype(&oriel_session_generate);
 
-void run(Generate call, const Session& session, const oriel_generate_options& options,
+void run(Generate call, const Session& session, const oriel::ReplyOptions& options,
          oriel_token_fn on_token, Reply* reply) {
   reply->parts = {};
   reply->ids.clear();
   reply->logprobs.clear();
-  reply->wants_logprobs = options.logprobs != 0;
-  reply->result = {};
-  reply->result.struct_size = sizeof(reply->result);
+  reply->result = ORIEL_INIT(oriel_generation);
   const oriel_status status = session.cancellable(
       [&] { return call(session.get(), &options, on_token, reply, &reply->result); });
   reply->cancelled = status == ORIEL_ERROR_CANCELLED;
@@ -112,34 +110,29 @@ void run(Generate call, const Session& session, const oriel_generate_options& op
 
 }  // namespace
 
-void generate(const Session& session, const oriel_generate_options& options, Reply* reply) {
-  run(oriel_session_generate, session, options, onTextToken, reply);
+void generate(const Session& session, const Settings& options, Reply* reply) {
+  reply->wants_logprobs = options.has("top_logprobs");
+  run(oriel_session_generate, session, replyOptions(options), onTextToken, reply);
 }
 
-namespace {
-
-void readParts(oriel_generate_options* options, Reply* reply) {
-  options->on_part = onPart;
-  options->part_user = reply;
+oriel::ReplyOptions turnOptions(const Settings& options, Reply* reply) {
+  oriel::ReplyOptions turn = replyOptions(options);
+  turn.on_part = onPart;
+  turn.part_user = reply;
   if (!reply->has_tools) {
-    options->tool_choice = ORIEL_TOOLS_NONE;  // what looks like a call is text
+    turn.set("tool_choice", "none");
   }
+  reply->wants_logprobs = options.has("top_logprobs");
+  return turn;
 }
 
-}  // namespace
-
-void chatReply(const Session& session, const oriel_generate_options& options, Reply* reply) {
-  oriel_generate_options with_parts = options;
-  readParts(&with_parts, reply);
-  run(oriel_chat_reply, session, with_parts, onToken, reply);
+void chatReply(const Session& session, const Settings& options, Reply* reply) {
+  run(oriel_chat_reply, session, turnOptions(options, reply), onToken, reply);
 }
 
-oriel_reply replyOf(const Session& session, oriel_generate_options& options, Reply* reply) {
-  readParts(&options, reply);
-  reply->wants_logprobs = options.logprobs != 0;
-  reply->result.struct_size = sizeof(reply->result);
-  oriel_reply one = {};
-  one.struct_size = sizeof(one);
+oriel_reply replyOf(const Session& session, const oriel::ReplyOptions& options, Reply* reply) {
+  reply->result = ORIEL_INIT(oriel_generation);
+  oriel_reply one = ORIEL_INIT(oriel_reply);
   one.session = session.get();
   one.options = &options;
   one.on_token = onToken;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include "model_handle.h"
 #include "output.h"
@@ -37,12 +37,14 @@ struct Reply {
 };
 
 /// Continues the session's context; all is text.
-void generate(const Session& session, const oriel_generate_options& options, Reply* reply);
+void generate(const Session& session, const Settings& options, Reply* reply);
 /// The assistant's turn, read part by part.
-void chatReply(const Session& session, const oriel_generate_options& options, Reply* reply);
+void chatReply(const Session& session, const Settings& options, Reply* reply);
 
-/// Such a turn beside others, for oriel_reply_many. `options` is changed, and stays as `reply` does.
-oriel_reply replyOf(const Session& session, oriel_generate_options& options, Reply* reply);
+/// As a turn is asked for: what looks like a call is text where there are no tools.
+oriel::ReplyOptions turnOptions(const Settings& options, Reply* reply);
+/// Such a turn beside others, for oriel_reply_many.
+oriel_reply replyOf(const Session& session, const oriel::ReplyOptions& options, Reply* reply);
 
 /// Fields of a reply that `chat` and `run` share.
 Json replyFields(const Reply& reply, const oriel_stats& stats);

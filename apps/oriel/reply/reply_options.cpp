@@ -2,12 +2,14 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "failure.h"
 #include "output.h"
+#include "setting_flags.h"
 #include "text_input.h"
 #include "validators.h"
 
@@ -30,18 +32,15 @@ std::string withoutEscapes(const std::string& text) {
   return out;
 }
 
-void setStop(const std::vector<std::string>& texts, ReplyOptions* options) {
-  options->stop.clear();
-  options->stop_texts.clear();
+void setStop(const std::vector<std::string>& texts, CommonOptions* options) {
+  options->reply.erase("stop");
   for (const std::string& text : texts) {
-    options->stop.push_back(withoutEscapes(text));
-  }
-  for (const std::string& text : options->stop) {
-    options->stop_texts.push_back(text.c_str());
+    options->reply.add("stop", withoutEscapes(text));
   }
 }
 
-oriel_logit_bias biasOf(const std::string& text) {
+/// "42:-1.5" of "42=-1.5".
+std::string biasOf(const std::string& text) {
   const size_t equals = text.find('=');
   std::string id = text.substr(0, equals);
   const std::string value = equals != std::string::npos ? text.substr(equals + 1) : "";
@@ -52,86 +51,50 @@ oriel_logit_bias biasOf(const std::string& text) {
     throw CLI::ValidationError(
         "--logit-bias", "'" + text + "' is no bias: write ID=VALUE, e.g. 42=-1.5, or 42=-inf");
   }
-  return {static_cast<int32_t>(std::atol(id.c_str())), bias};
+  return id + ":" + (std::isfinite(bias) ? formatted("%.9g", static_cast<double>(bias)) : "-inf");
 }
 
-void setBiases(const std::vector<std::string>& texts, ReplyOptions* options) {
-  options->biases.clear();
+void setBiases(const std::vector<std::string>& texts, CommonOptions* options) {
+  options->reply.erase("logit_bias");
   for (const std::string& text : texts) {
-    options->biases.push_back(biasOf(text));
+    options->reply.add("logit_bias", biasOf(text));
   }
 }
 
 /// Schemas of large interfaces have some 100 KiB.
 constexpr uint64_t kMostFormBytes = 16 << 20;
 
-void readForm(const std::string& path, std::string* text, ReplyOptions* options) {
-  *text = readAll(path, kMostFormBytes);
+void readForm(const std::string& path, const char* name, CommonOptions* options) {
+  const std::string text = readAll(path, kMostFormBytes);
   options->form_file = inputName(path);
-  if (text->empty()) {
-    throw Failure{kExitFailed, options->form_file + " is empty: write what a reply has to be"};
+  if (text.empty() || text.find('\0') != std::string::npos) {
+    throw Failure{kExitFailed, options->form_file + (text.empty() ? " is empty" : " is no text") +
+                                   ": write what a reply has to be"};
   }
+  options->reply.set(name, text);
 }
 
-}  // namespace
-
-bool parseToolChoice(const std::string& text, ReplyOptions* options) {
-  static constexpr std::pair<const char*, oriel_tool_choice> kChoices[] = {
-      {"free", ORIEL_TOOLS_FREE},
-      {"checked", ORIEL_TOOLS_CHECKED},
-      {"required", ORIEL_TOOLS_REQUIRED},
-      {"none", ORIEL_TOOLS_NONE}};
-  for (const auto& [name, choice] : kChoices) {
-    if (text == name) {
-      options->tool_choice = choice;
-      options->tools_chosen = true;
-      return true;
-    }
-  }
-  return false;
-}
-
-namespace {
-
-void setToolChoice(const std::string& text, ReplyOptions* options) {
-  if (parseToolChoice(text, options)) {
-    return;
-  }
-  throw CLI::ValidationError("--tool-choice", "'" + text +
-                                                  "' is no choice: use free, checked, required or "
-                                                  "none");
-}
-
-void addFormOptions(CLI::App* command, ReplyOptions* options, const char* group) {
+void addFormOptions(CLI::App* command, CommonOptions* options, const char* group) {
   CLI::Option* const schema =
       command
           ->add_option_function<std::string>(
-              "--schema",
-              [options](const std::string& path) { readForm(path, &options->schema, options); },
+              "--schema", [options](const std::string& path) { readForm(path, "schema", options); },
               "The answer is JSON that is valid by the JSON schema in this file; - is stdin")
           ->type_name("FILE")
           ->group(group);
   command
       ->add_option_function<std::string>(
-          "--grammar",
-          [options](const std::string& path) { readForm(path, &options->grammar, options); },
+          "--grammar", [options](const std::string& path) { readForm(path, "grammar", options); },
           "The answer is a text of the GBNF grammar in this file; - is stdin")
       ->type_name("FILE")
       ->group(group)
       ->excludes(schema);
-  command
-      ->add_option_function<std::string>(
-          "--tool-choice", [options](const std::string& text) { setToolChoice(text, options); },
-          "How the model calls --tools: free (default: as it likes), checked (names and arguments "
-          "are held to the tools' schemas), required (the reply is such a call) or none (no call "
-          "is read)")
-      ->type_name("CHOICE")
-      ->group(group);
+  addFlagOf(command, "tool_choice", options, group);
 }
 
 }  // namespace
 
-void addReplyOptions(CLI::App* command, ReplyOptions* options) {
+void addReplyOptions(CLI::App* command, CommonOptions* options) {
   const char* const group = "Replies";
   addFormOptions(command, options, group);
   using Texts = std::vector<std::string>;
@@ -151,49 +114,30 @@ void addReplyOptions(CLI::App* command, ReplyOptions* options) {
       ->allow_extra_args(false)
       ->type_name("ID=VALUE")
       ->group(group);
-  command
-      ->add_option("--min-tokens", options->min_tokens,
-                   "Go on until there are N tokens: nothing stops the reply before")
-      ->type_name("N")
-      ->transform(wholeNumber(0, UINT32_MAX))
-      ->group(group);
-  command
-      ->add_option(
-          "--logprobs", options->logprobs,
-          "With --json: log-probabilities of each token and of the N most likely ones (0 to "
-          "20)")
-      ->type_name("N")
-      ->transform(wholeNumber(0, 20))
-      ->group(group);
+  addFlagOf(command, "min_tokens", options, group);
+  addFlagOf(command, "top_logprobs", options, group)
+      ->description(
+          "With --json: log-probabilities of each token and of the N most likely ones (0 to 20)");
 }
 
-void checkReplyOptions(const ReplyOptions& options, bool json, bool has_tools) {
-  if (options.logprobs && !json) {
+void addTokensOption(CLI::App* command, CommonOptions* options, uint64_t tokens,
+                     const char* description) {
+  options->reply.set("max_tokens", tokens);
+  addFlagOf(command, "max_tokens", options, "Options")->description(description);
+}
+
+void checkReplyOptions(const CommonOptions& options, bool json, bool has_tools) {
+  if (options.reply.has("top_logprobs") && !json) {
     throw Failure{kExitUsage, "--logprobs has no place in a text: give --json, too"};
   }
-  if (options.tools_chosen && !has_tools) {
+  if (options.reply.has("tool_choice") && !has_tools) {
     throw Failure{kExitUsage, "--tool-choice is about tools: name them by --tools FILE"};
   }
 }
 
-std::string formFile(const ReplyOptions& options, const ChatFormatOptions& chat) {
-  const bool by_tools = options.form_file.empty() && options.constrain();
-  return by_tools ? inputName(chat.tools_file) : options.form_file;
-}
-
-void setReplyOptions(const ReplyOptions& options, oriel_generate_options* out) {
-  out->stop = options.stop_texts.data();
-  out->stop_count = options.stop_texts.size();
-  out->logit_bias = options.biases.data();
-  out->logit_bias_count = options.biases.size();
-  out->min_tokens = options.min_tokens;
-  out->logprobs = options.logprobs ? 1 : 0;
-  out->top_logprobs = options.logprobs.value_or(0);
-  out->json_schema = options.schema.empty() ? nullptr : options.schema.data();
-  out->json_schema_bytes = options.schema.size();
-  out->grammar = options.grammar.empty() ? nullptr : options.grammar.data();
-  out->grammar_bytes = options.grammar.size();
-  out->tool_choice = options.tool_choice;
+std::string formFile(const CommonOptions& options) {
+  const bool by_tools = options.form_file.empty() && constrains(options.reply);
+  return by_tools ? inputName(options.tools_file) : options.form_file;
 }
 
 }  // namespace cli

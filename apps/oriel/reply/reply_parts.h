@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <oriel/oriel.h>
+#include <oriel/advanced.h>
 
 #include "output.h"
 

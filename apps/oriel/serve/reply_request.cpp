@@ -64,10 +64,7 @@ void readBiases(const Fields& fields, uint32_t n_vocab, ReplyRequest* request) {
     if (!(amount >= -100 && amount <= 100)) {
       throw wrongField("logit_bias", "numbers from -100 to 100");
     }
-    // As OpenAI has it: the ends forbid and demand.
-    request->biases.push_back(
-        {static_cast<int32_t>(number),
-         amount <= -100 ? -std::numeric_limits<float>::infinity() : static_cast<float>(amount)});
+    request->biases.emplace_back(static_cast<int32_t>(number), amount);
   }
 }
 
@@ -161,9 +158,9 @@ void readToolChoice(const Fields& fields, const std::vector<std::string>& names,
                    "tool_choice", "invalid_value", 0};
   }
   if (word == "auto") {
-    request->tool_choice = ORIEL_TOOLS_CHECKED;
+    request->tool_choice = "checked";
   } else if (word == "required") {
-    request->tool_choice = ORIEL_TOOLS_REQUIRED;
+    request->tool_choice = "required";
   } else if (word == "none") {
     *tools = Json::array();  // what it does not know it cannot call
   } else if (choice->is_object()) {
@@ -173,7 +170,7 @@ void readToolChoice(const Fields& fields, const std::vector<std::string>& names,
       throw wrongField("tool_choice.function.name", "the name of one of the tools");
     }
     *tools = Json::array({(*tools)[static_cast<size_t>(found - names.begin())]});
-    request->tool_choice = ORIEL_TOOLS_REQUIRED;
+    request->tool_choice = "required";
   } else {
     throw wrongField("tool_choice", "\"auto\", \"none\", \"required\" or a function");
   }
@@ -192,7 +189,7 @@ void readToolFields(const Fields& fields, ReplyRequest* request) {
   readToolChoice(fields, names, &tools, request);
   request->several_calls = fields.boolean("parallel_tool_calls").value_or(true);
   if (tools.empty()) {
-    request->tool_choice = ORIEL_TOOLS_NONE;
+    request->tool_choice = "none";
   } else {
     request->form.tools = dumped(tools);
   }

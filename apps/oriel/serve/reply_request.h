@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
-
-#include <oriel/oriel.h>
 
 #include "output.h"
 
@@ -59,11 +58,11 @@ struct ReplyRequest {
   std::optional<double> frequency_penalty;
   std::optional<uint64_t> seed;
   std::vector<std::string> stop;
-  std::vector<oriel_logit_bias> biases;
+  std::vector<std::pair<int32_t, double>> biases;  ///< ids, and numbers from -100 (never) to 100
   bool logprobs = false;
   uint32_t top_logprobs = 0;
   std::string schema;
-  oriel_tool_choice tool_choice = ORIEL_TOOLS_NONE;
+  const char* tool_choice = "none";  ///< the library's option
   bool several_calls = true;
 };
 

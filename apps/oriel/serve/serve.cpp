@@ -10,7 +10,7 @@
 #include <malloc.h>
 #endif
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include "failure.h"
 #include "output.h"
@@ -40,13 +40,14 @@ std::string nameOf(const std::string& path) {
 
 /// As many of the four as fit, if nobody said how many.
 void chooseSessions(CommonOptions* common) {
-  if (common->sessions != 0) {
+  if (common->load.has("sessions")) {
     return;
   }
   const PlanSource source = PlanSource::ofFile(modelPath(*common));
-  for (common->sessions = kSessions; common->sessions > 1; common->sessions /= 2) {
-    oriel_plan plan;
-    if (source.tryPlan(planOptions(*common), &plan) && plan.fits != 0) {
+  for (uint32_t sessions = kSessions;; sessions /= 2) {
+    common->load.set("sessions", sessions);
+    const Json plan = sessions == 1 ? Json() : source.tryPlan(planOptions(*common));
+    if (sessions == 1 || (!plan.is_null() && plannedFits(plan))) {
       return;
     }
   }
@@ -54,21 +55,22 @@ void chooseSessions(CommonOptions* common) {
 
 /// Where it is held once, for all sessions.
 void planSystem(ServiceOptions* service) {
-  const Model text_only(service->common, Load::kGlance);
-  if (text_only.chatFormat(service->chat) == "none") {
+  CommonOptions& common = service->common;
+  const Model text_only(common, Load::kGlance);
+  if (text_only.chatFormat(common.session) == "none") {
     throw Failure{kExitFailed,
                   "the model has no chat format, and --system needs one: name it with --template"};
   }
-  const std::vector<Message> system = {{"system", service->system}};
-  service->common.prefix_tokens = static_cast<uint32_t>(
-      text_only.renderedIds(service->chat, system, false, ORIEL_TEXT_BOS).size());
+  const Json system = Json::array({Json{{"role", "system"}, {"content", service->system}}});
+  common.load.set("prefix_tokens",
+                  text_only.renderedIds(common.session, system, ORIEL_TEXT_BOS).size());
 }
 
 void readSystem(const ServiceOptions& service, const Model& model) {
-  const Session session(model, service.chat, 0, service.common.split_turns, service.common.forget);
+  const Session session(model, service.common.session);
   session.check(
       oriel_chat_add(session.get(), "system", service.system.data(), service.system.size()));
-  session.check(oriel_prefix_set(session.get()));
+  session.check(oriel_prefix_set(model.get(), session.get()));
 }
 
 /// As a part of an address.
@@ -79,7 +81,7 @@ std::string bracketed(const std::string& address) {
 void announce(const ServeOptions& options, const Model& model, const Listener& listener) {
   const std::string url =
       "http://" + bracketed(listener.address) + ":" + std::to_string(listener.port);
-  const uint32_t sessions = options.service.common.sessions;
+  const uint32_t sessions = model.plan().sessions;
   if (options.service.common.json) {
     Json json;
     json["url"] = url;
@@ -149,7 +151,7 @@ int runServer(ServeOptions options) {
   // The address first: a port in use is known at once.
   Listener listener = listenOn(options.host, options.port);
   service_options.guard.loopback = listener.loopback;
-  service_options.common.constraints = true;
+  service_options.common.load.set("constraints", "true");
   if (service_options.model_name.empty()) {
     service_options.model_name = nameOf(modelPath(service_options.common));
   }

@@ -24,14 +24,16 @@ constexpr char kJson[] = "application/json";
 /// What a client's seed of 0 is here, where 0 is the clock's: a number that clients do not count up to.
 constexpr uint64_t kSeedZero = 0x9e3779b97f4a7c15;
 
+/// What the library takes.
+constexpr double kLeastTopP = 0.0001;
+
 /// A body that takes some MB to read.
 constexpr size_t kLargeBytes = 64 << 10;
 
 std::vector<std::unique_ptr<Slot>> makeSlots(const ServiceOptions& options, const Model& model) {
   std::vector<std::unique_ptr<Slot>> slots;
-  for (uint32_t i = 0; i < options.common.sessions; ++i) {
-    slots.push_back(std::make_unique<Slot>(model, options.chat, options.common.split_turns,
-                                           options.common.forget));
+  for (uint32_t i = 0; i < model.plan().sessions; ++i) {
+    slots.push_back(std::make_unique<Slot>(model, options.common.session));
   }
   return slots;
 }
@@ -240,8 +242,8 @@ Json Service::modelJson() const {
   json["owned_by"] = "oriel";
   json["oriel"]["window_tokens"] = model_.plan().window_tokens;
   json["oriel"]["sessions"] = slots_.count();
-  json["oriel"]["architecture"] = model_.info().architecture;
-  json["oriel"]["n_embd"] = model_.info().n_embd;
+  json["oriel"]["architecture"] = model_.info()["architecture"];
+  json["oriel"]["n_embd"] = model_.info()["n_embd"];
   return json;
 }
 
@@ -275,37 +277,49 @@ Json Service::bodyOf(const HttpRequest& request) const {
   }
 }
 
-oriel_generate_options Service::sampling(const ReplyRequest& request, uint32_t choice) const {
-  CommonOptions common = options_.common;
-  if (request.temperature) {
-    common.temperature = static_cast<float>(*request.temperature);
-    common.greedy = false;
-  }
-  const auto take = [](const std::optional<double>& from, auto* to) {
-    if (from) {
-      *to = static_cast<float>(*from);
+Settings Service::sampling(const ReplyRequest& request, uint32_t choice) const {
+  Settings options = options_.common.reply;
+  const auto take = [&options](const char* name, const std::optional<double>& value) {
+    if (value) {
+      options.setFloat(name, *value);
     }
   };
-  take(request.top_p, &common.top_p);
-  take(request.min_p, &common.min_p);
-  take(request.repeat_penalty, &common.repeat_penalty);
-  take(request.presence_penalty, &common.presence_penalty);
-  take(request.frequency_penalty, &common.frequency_penalty);
-  common.top_k = request.top_k ? request.top_k : common.top_k;
-  common.seed = request.seed.value_or(common.seed);
-  if (request.seed && common.seed == 0) {
-    common.seed = kSeedZero;
+  if (request.temperature) {
+    options.erase("greedy");
   }
-  common.seed = nextSeed(common.seed, choice);
-  oriel_generate_options options = generateOptions(common, mostTokens(request));
-  options.greedy = options.greedy != 0 || request.top_p == 0.0 ? 1 : 0;
-  options.logit_bias = request.biases.data();
-  options.logit_bias_count = request.biases.size();
-  options.logprobs = request.logprobs ? 1 : 0;
-  options.top_logprobs = request.logprobs ? std::max(request.top_logprobs, 1u) : 0;
-  options.json_schema = request.schema.empty() ? nullptr : request.schema.data();
-  options.json_schema_bytes = request.schema.size();
-  options.tool_choice = request.tool_choice;
+  take("temperature", request.temperature);
+  take("min_p", request.min_p);
+  take("repeat_penalty", request.repeat_penalty);
+  take("presence_penalty", request.presence_penalty);
+  take("frequency_penalty", request.frequency_penalty);
+  if (request.top_p == 0.0) {
+    options.set("greedy", "true");
+  } else if (request.top_p) {
+    options.setFloat("top_p", std::max(*request.top_p, kLeastTopP));
+  }
+  if (request.top_k) {
+    options.set("top_k", *request.top_k);
+  }
+  uint64_t seed = request.seed.value_or(options.number("seed"));
+  if (request.seed && seed == 0) {
+    seed = kSeedZero;
+  }
+  options.set("seed", nextSeed(seed, choice));
+  options.set("max_tokens", mostTokens(request));
+  for (const auto& [id, bias] : request.biases) {
+    options.add("logit_bias",
+                std::to_string(id) + ":" + (bias <= -100 ? "-inf" : formatted("%.9g", bias)));
+  }
+  for (const std::string& text : request.stop) {
+    options.add("stop", text);
+  }
+  if (request.logprobs) {
+    options.set("top_logprobs", std::max(request.top_logprobs, 1u));
+  }
+  if (!request.schema.empty()) {
+    options.set("schema", request.schema);
+  }
+  options.set("tool_choice", request.tool_choice);
   return options;
 }
 
@@ -313,7 +327,7 @@ oriel_generate_options Service::sampling(const ReplyRequest& request, uint32_t c
 uint32_t Service::mostTokens(const ReplyRequest& request) const {
   const size_t replies = std::max<size_t>(request.prompts.size(), 1) * request.choices;
   const uint32_t most = std::max(options_.most_tokens / static_cast<uint32_t>(replies), 1u);
-  const uint32_t wanted = request.max_tokens.value_or(options_.reply_tokens);
+  const uint32_t wanted = request.max_tokens.value_or(options_.common.reply.count("max_tokens"));
   return wanted == 0 ? most : std::min(most, wanted);
 }
 
@@ -396,7 +410,7 @@ auto Service::readBody(const HttpRequest& request, const Read& read) {
 }
 
 ReplyRequest Service::requestOf(const HttpRequest& request, bool is_chat) {
-  const uint32_t n_vocab = model_.info().n_vocab;
+  const uint32_t n_vocab = model_.number("n_vocab");
   return readBody(request, [&](const Json& body) {
     return is_chat ? readChatRequest(body, n_vocab) : readCompletionRequest(body, n_vocab);
   });
@@ -404,7 +418,7 @@ ReplyRequest Service::requestOf(const HttpRequest& request, bool is_chat) {
 
 EmbeddingRequest Service::embeddingRequestOf(const HttpRequest& request) {
   return readBody(request, [&](const Json& body) {
-    return readEmbeddingRequest(body, model_.info().n_vocab, model_.info().n_embd);
+    return readEmbeddingRequest(body, model_.number("n_vocab"), model_.number("n_embd"));
   });
 }
 
@@ -448,19 +462,13 @@ void Service::reply(const ReplyRequest& request, Exchange* exchange) {
 void Service::generate(const ReplyRequest& request,
                        const std::vector<std::vector<int32_t>>& prompts, ReplyWriter* writer,
                        Exchange* exchange) {
-  std::vector<const char*> stops;
-  for (const std::string& text : request.stop) {
-    stops.push_back(text.c_str());
-  }
   const auto lease =
       take([&](const Slot& slot) { return slot.match(request, prompts[0]); }, *exchange);
   const Slot::Call call = callOf(*exchange);
   uint32_t number = 0;
   for (const std::vector<int32_t>& ids : prompts) {
     for (uint32_t i = 0; i < request.choices; ++i, ++number) {
-      oriel_generate_options options = sampling(request, i);
-      options.stop = stops.data();
-      options.stop_count = stops.size();
+      const Settings options = sampling(request, i);
       const ReplySink sink = writer->sinkFor(number);
       const ReplyOutcome outcome = request.is_chat ? lease->chat(request, options, sink, call)
                                                    : lease->complete(ids, options, sink, call);

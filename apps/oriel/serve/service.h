@@ -23,12 +23,10 @@ namespace cli {
 class ReplyWriter;
 
 struct ServiceOptions {
-  CommonOptions common;  ///< how replies are sampled where a request does not say
-  ChatFormatOptions chat;
+  CommonOptions common;    ///< how replies are sampled where a request does not say
   std::string system;      ///< begins every conversation; empty: none
   std::string model_name;  ///< as clients see it
   uint32_t queue = 32;
-  uint32_t reply_tokens = 2048;
   uint32_t most_tokens = 0;  ///< of all replies to a request; 0: the command chooses
   std::chrono::seconds timeout{600};
   GuardOptions guard;
@@ -72,7 +70,7 @@ class Service {
   auto readBody(const HttpRequest& request, const Read& read);
   ReplyRequest requestOf(const HttpRequest& request, bool is_chat);
   EmbeddingRequest embeddingRequestOf(const HttpRequest& request);
-  oriel_generate_options sampling(const ReplyRequest& request, uint32_t choice) const;
+  Settings sampling(const ReplyRequest& request, uint32_t choice) const;
   uint32_t mostTokens(const ReplyRequest& request) const;
   void checkWithoutSystem() const;
   void leaveOutSystem(ReplyRequest* request) const;

@@ -1,6 +1,6 @@
 #include "serve/slot.h"
 
-#include <oriel/sessions.h>
+#include <oriel/advanced.h>
 
 #include <algorithm>
 #include <exception>
@@ -80,21 +80,14 @@ size_t commonIds(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   return static_cast<size_t>(end - a.begin());
 }
 
-bool penalises(const oriel_generate_options& options) {
-  return (options.repeat_penalty != 0 && options.repeat_penalty != 1) ||
-         options.presence_penalty != 0 || options.frequency_penalty != 0;
-}
-
 }  // namespace
 
-Slot::Slot(const Model& model, const ChatFormatOptions& base, bool split_turns, bool forget)
-    : model_(model), base_(base), split_turns_(split_turns), forget_(forget) {}
+Slot::Slot(const Model& model, const Settings& base) : model_(model), base_(base) {}
 
 Slot::~Slot() { oriel_session_destroy(session_); }
 
 oriel_stats Slot::stats() const {
-  oriel_stats stats = {};
-  stats.struct_size = sizeof(stats);
+  oriel_stats stats = ORIEL_STATS_INIT;
   oriel_session_get_stats(session_, &stats);
   return stats;
 }
@@ -105,7 +98,8 @@ uint64_t Slot::evicted() const { return stats().evicted; }
 /// Nothing happens where the device works.
 void Slot::recover(const Call& call) {
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
-  const oriel_status status = oriel_session_recover(session_, nullptr, nullptr);
+  const oriel_status status =
+      oriel_session_recover(session_, nullptr, 0, nullptr, nullptr, nullptr);
   *call.device_lost = status != ORIEL_OK && status != ORIEL_ERROR_STATE;
   check(status, guard);
 }
@@ -126,21 +120,18 @@ void Slot::open(const ChatForm& form, const Call& call) {
   held_.clear();
   ids_.clear();
   form_ = form;
-  chat_ = base_;
-  chat_.tools = form.tools;
+  Settings settings = base_;
+  settings.set("tools", form.tools);
+  if (form.tools.empty()) {
+    settings.erase("tools");
+  }
   if (!form.variables.empty()) {
-    chat_.variables = form.variables;
+    settings.set("template_variables", form.variables);
   }
   if (form.thinking) {
-    chat_.thinking = *form.thinking;
-    chat_.no_thinking = !*form.thinking;
+    settings.set("thinking", *form.thinking ? "on" : "off");
   }
-  const oriel_chat_options chat = chatOptions(chat_);
-  oriel_session_options options = {};
-  options.struct_size = sizeof(options);
-  options.chat = &chat;
-  options.split_turns = split_turns_ ? 1 : 0;
-  options.forget_evicted = forget_ ? 1 : 0;
+  const auto options = settings.as<oriel::SessionOptions>();
   const oriel_status status = oriel_session_create(model_.get(), &options, &session_);
   if (status != ORIEL_OK) {
     session_ = nullptr;
@@ -220,12 +211,16 @@ Slot::Match Slot::match(const ReplyRequest& request, const std::vector<int32_t>&
   return {kept, all - kept};
 }
 
+bool Slot::goBack(uint64_t position) {
+  return oriel_session_go_back(session_, ORIEL_BACK_TO_POSITION, position, nullptr, 0) == ORIEL_OK;
+}
+
 /// Returns how many tokens stay.
 uint64_t Slot::goBackTo(size_t messages) {
   if (messages != 0 && messages == held_.size()) {
     return position();
   }
-  if (messages != 0 && oriel_session_rewind(session_, held_[messages].turn_begin) == ORIEL_OK) {
+  if (messages != 0 && goBack(held_[messages].turn_begin)) {
     held_.resize(messages);
     return position();
   }
@@ -236,14 +231,15 @@ uint64_t Slot::goBackTo(size_t messages) {
 }
 
 void Slot::add(const ChatMessage& message, const Watcher::Guard& guard) {
-  check(oriel_chat_add_json(session_, message.json.data(), message.json.size()), guard);
+  check(oriel_chat_add(session_, nullptr, message.json.data(), message.json.size()), guard);
   uint64_t turn_begin = 0;
-  size_t count = 0;
   if (message.is_user) {
-    uint64_t starts[256];
-    const bool known =
-        oriel_session_get_turns(session_, starts, 256, &count) == ORIEL_OK && count != 0;
-    turn_begin = known ? starts[count - 1] : 0;
+    Json now;
+    (void)described(&now, [this](char* text, size_t capacity, size_t* needed) {
+      return oriel_session_describe(session_, text, capacity, needed);
+    });
+    const bool known = !now.is_null() && !now["turns"].empty();
+    turn_begin = known ? now["turns"].back().get<uint64_t>() : 0;
   }
   held_.push_back({message.key, turn_begin, position()});
 }
@@ -259,8 +255,8 @@ ReplyOutcome Slot::finish(ReplyOutcome outcome, const Watcher::Guard& guard, ori
   return outcome;
 }
 
-ReplyOutcome Slot::chat(const ReplyRequest& request, const oriel_generate_options& options,
-                        const ReplySink& sink, const Call& call) {
+ReplyOutcome Slot::chat(const ReplyRequest& request, const Settings& options, const ReplySink& sink,
+                        const Call& call) {
   open(request.form, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;
@@ -274,9 +270,9 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const oriel_generate_option
     for (size_t i = held_.size(); i < request.messages.size(); ++i) {
       add(request.messages[i], guard);
     }
-    outcome.result.struct_size = sizeof(outcome.result);
+    outcome.result = ORIEL_INIT(oriel_generation);
     Telling telling{sink, &outcome.parts};
-    oriel_generate_options with_parts = options;
+    oriel::ReplyOptions with_parts = replyOptions(options);
     with_parts.on_part = onPart;
     with_parts.part_user = &telling;
     held_.push_back({kUnknown, 0, 0});
@@ -298,7 +294,7 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const oriel_generate_option
   }
 }
 
-ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generate_options& options,
+ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const Settings& options,
                             const ReplySink& sink, const Call& call) {
   open({}, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
@@ -307,18 +303,20 @@ ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const oriel_generat
     // The last token's logits are computed again.
     size_t kept = std::min(commonIds(ids_, ids), ids.size() - 1);
     kept = penalises(options) && kept != ids_.size() ? 0 : kept;
-    if (kept == 0 || oriel_session_rewind(session_, begin_ + kept) != ORIEL_OK) {
+    if (kept == 0 || !goBack(begin_ + kept)) {
       forget();
       kept = 0;
     }
     changing_ = true;
     ids_ = ids;
     outcome.evicted = evicted();
-    check(oriel_session_append(session_, ids.data() + kept, ids.size() - kept), guard);
+    check(oriel_session_append(session_, ids.data() + kept, ids.size() - kept, nullptr, nullptr),
+          guard);
     Telling telling{sink, &outcome.parts};
-    outcome.result.struct_size = sizeof(outcome.result);
+    outcome.result = ORIEL_INIT(oriel_generation);
+    const oriel::ReplyOptions raw = replyOptions(options);
     const oriel_status status =
-        oriel_session_generate(session_, &options, onRawToken, &telling, &outcome.result);
+        oriel_session_generate(session_, &raw, onRawToken, &telling, &outcome.result);
     telling.rethrow();
     outcome.cached_tokens = kept;
     outcome.prompt_tokens = ids.size();
@@ -360,12 +358,12 @@ void Slot::forgetAfterFailure(const ApiError& error, const Call& call) {
 std::vector<float> Slot::embed(const RawPrompt& text, const Call& call, uint32_t* tokens) {
   open({}, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
-  std::vector<float> values(model_.info().n_embd);
+  std::vector<float> values(model_.number("n_embd"));
   forget();
   changing_ = true;
   size_t needed = 0;
-  check(oriel_embed(session_, nullptr, text.text.data(), text.text.size(), values.data(),
-                    values.size(), &needed, tokens),
+  check(oriel_embed(session_, ORIEL_POOLING_AUTO, 0, text.text.data(), text.text.size(),
+                    values.data(), values.size(), &needed, tokens),
         guard);
   changing_ = false;
   return values;

@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <oriel/oriel.h>
+#include <oriel/advanced.h>
 
 #include "model_handle.h"
-#include "reply/chat_options.h"
 #include "reply/reply_parts.h"
 #include "serve/api_error.h"
 #include "serve/reply_request.h"
@@ -39,7 +38,7 @@ struct ReplyOutcome {
 class Slot {
  public:
   /// `base` are the options of every session, and live longer.
-  Slot(const Model& model, const ChatFormatOptions& base, bool split_turns, bool forget);
+  Slot(const Model& model, const Settings& base);
   ~Slot();
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
@@ -64,9 +63,9 @@ class Slot {
   /// Creates the session; one whose device was lost is recovered. Throws ApiError.
   void open(const ChatForm& form, const Call& call);
   /// A reply to the messages, or behind the ids. Throws ApiError; one that was cut short is an outcome.
-  ReplyOutcome chat(const ReplyRequest& request, const oriel_generate_options& options,
-                    const ReplySink& sink, const Call& call);
-  ReplyOutcome complete(const std::vector<int32_t>& ids, const oriel_generate_options& options,
+  ReplyOutcome chat(const ReplyRequest& request, const Settings& options, const ReplySink& sink,
+                    const Call& call);
+  ReplyOutcome complete(const std::vector<int32_t>& ids, const Settings& options,
                         const ReplySink& sink, const Call& call);
   /// The vector of a text. Forgets what was held.
   std::vector<float> embed(const RawPrompt& text, const Call& call, uint32_t* tokens);
@@ -88,6 +87,7 @@ class Slot {
   void check(oriel_status status, const Watcher::Guard& guard) const;
   size_t common(const std::vector<ChatMessage>& messages) const;
   size_t keptMessages(const std::vector<ChatMessage>& messages) const;
+  bool goBack(uint64_t position);
   uint64_t goBackTo(size_t messages);
   void add(const ChatMessage& message, const Watcher::Guard& guard);
   oriel_stats stats() const;
@@ -96,10 +96,7 @@ class Slot {
   ReplyOutcome finish(ReplyOutcome outcome, const Watcher::Guard& guard, oriel_status status);
 
   const Model& model_;
-  const ChatFormatOptions& base_;
-  const bool split_turns_;
-  const bool forget_;
-  ChatFormatOptions chat_;
+  const Settings& base_;
   ChatForm form_;
   oriel_session* session_ = nullptr;
   uint64_t begin_ = 0;  ///< position of an empty session: behind the prefix

@@ -3,46 +3,41 @@
 #include <algorithm>
 #include <map>
 
-#include <oriel/tools.h>
 #include <CLI/CLI.hpp>
+
+#include "plan/plan_source.h"
+#include "setting_flags.h"
 
 namespace cli {
 namespace {
 
-std::vector<std::string> shapeNames() {
-  size_t count = 0;
-  (void)oriel_shape_list(nullptr, 0, &count);
-  oriel_shape_info unknown = {};
-  unknown.struct_size = sizeof(unknown);
-  std::vector<oriel_shape_info> shapes(count, unknown);
-  std::vector<std::string> names;
-  if (oriel_shape_list(shapes.data(), shapes.size(), &count) == ORIEL_OK) {
-    for (const oriel_shape_info& shape : shapes) {
-      names.emplace_back(shape.name);
-    }
-  }
-  return names;
-}
-
 /// Values that are words. The tests give each to the program.
 std::vector<std::string> wordsOf(const std::string& option) {
   static const std::map<std::string, std::vector<std::string>> kWords = {
-      {"--kv", {"auto", "f16", "k8v8", "k8v4", "k4v4"}},
-      {"--state", {"auto", "f32", "f16", "int8"}},
-      {"--on-file", {"auto", "none", "rows", "all"}},
-      {"--calibration", {"auto", "none"}},
-      {"--evict", {"turns", "tokens"}},
-      {"--device", {"auto", "cpu", "vulkan"}},
-      {"--tool-choice", {"free", "checked", "required", "none"}},
       {"--date", {"today"}},
       {"--weights", {"q4_0", "q8_0", "f16"}},
       {"--against", {"f16"}},
   };
+  std::vector<std::string> words;
   if (option == "--arch") {
-    return shapeNames();
+    for (const Json& shape : knownShapes()) {
+      words.push_back(shape["name"]);
+    }
+    return words;
+  }
+  const Json& table = optionTable();
+  const auto row = std::find_if(table.begin(), table.end(), [&](const Json& each) {
+    return option == "--" + each["flag"].get<std::string>();
+  });
+  if (row != table.end() && (*row)["type"] != "flag") {
+    for (const Json& word : cli::wordsOf(*row)) {
+      if (word.get<std::string>().find(':') == std::string::npos) {  // vulkan:N
+        words.push_back(word);
+      }
+    }
   }
   const auto found = kWords.find(option);
-  return found == kWords.end() ? std::vector<std::string>() : found->second;
+  return words.empty() && found != kWords.end() ? found->second : words;
 }
 
 Value valueOf(const std::string& value_name) {

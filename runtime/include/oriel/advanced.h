@@ -42,7 +42,7 @@ struct oriel_part {
 };
 
 /* All options as JSON: {"options": [{"name", "flag", "scope", "layer", "type", "default", "least", "most", "choices",
- * "help"}]}. scope: "load" (oriel_options), "session" or "reply". flag: the spelling of the program. */
+ * "help"}]}. scope: "load" (oriel_options), "session" or "reply". flag: the spelling of the program; "": it has none. */
 ORIEL_API oriel_status oriel_option_list(char *json, size_t capacity, size_t *needed);
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */

@@ -1,10 +1,8 @@
-// One instance of the module with at most one model: every call of the C API that the package makes, on the thread that
-// it blocks. worker.js is its only user.
+// One instance of the module with at most one model, and all calls of the C API. Calls block the thread of worker.js.
 'use strict';
 
 const { hostOf } = require('./host.js');
-const { Structs } = require('./structs.js');
-const { OrielFailure, whole, wholeText, jsonOf, unsigned, decode, bytesFrom } = require('./values.js');
+const { OrielFailure, whole, wholeText, jsonOf, camel, parse, settingsOf, flagsOf, unsigned, decode, bytesFrom } = require('./values.js');
 
 const PAGE = 65536;
 const MODULE_BYTES = 4 << 20;        // code's data and the caller's stack: INITIAL_MEMORY in CMakeLists.txt
@@ -12,36 +10,21 @@ const THREAD_BYTES = 512 << 10;      // stack and bookkeeping of a worker
 const BORROWED_BYTES = 32 << 20;     // what calls borrow: headers of files, long texts
 const MOST_PAGES = 65535;            // of 32 bits, but for the last: its end is no 32-bit address
 const MOST_BYTES = MOST_PAGES * PAGE;
-/** The most that a plan may have: with the module, 64 threads and what calls borrow it is all that can be addressed. */
+/** The largest plan: with the module, 64 threads and borrowed memory it fills the addresses. */
 const MOST_PLAN_BYTES = MOST_BYTES - MODULE_BYTES - 64 * THREAD_BYTES - BORROWED_BYTES;
-const MOST_TOKENS = 2 ** 53;         // a double holds every position up to there
-const FORMATS = { auto: 0, f16: 1, int8: 2, int4: 3 };
-const SIDES = { f16: 'f16', k8: 'int8', k4: 'int4', v8: 'int8', v4: 'int4' };
+const MOST_NUMBER = 2 ** 53;         // a double holds every position up to there
+const JSON_BYTES = 16384;            // first room for a description
 const STOPS = ['length', 'token', 'callback', 'cancelled', 'text'];
-const LAYERS = ['session', 'sliding', 'convolution', 'state'];
 const PARTS = ['text', 'thought', 'call', 'arguments', 'callEnd'];
-const FLAG_SPECIAL = 1;
-const FLAG_BOS = 2;
-
-/** '300MB', '300MiB' or a number of bytes. */
-function bytesOf(size) {
-  if (size === undefined || size === null) return undefined;
-  const match = /^\s*(\d+(?:\.\d+)?)\s*(?:([kMG])(i?)B|B)?\s*$/.exec(String(size));
-  const power = match && match[2] ? ' kMG'.indexOf(match[2]) : 0;
-  const bytes = match ? Number(match[1]) * (match[3] ? 1024 : 1000) ** power : NaN;
-  if (bytes >= 1 || bytes === 0) return Math.floor(bytes);
-  throw new OrielFailure(1, `${size} is no size: write 262144, 300MB or 300MiB`);
-}
-
-function formatsOf(kv) {
-  if (kv === undefined || kv === 'auto') return [undefined, undefined];
-  const match = /^(?:(f16)|(k[48])(v[48]))$/.exec(kv);
-  if (!match) throw new OrielFailure(1, `${kv} is no cache format: write auto, f16, k8v8, k8v4 or k4v4`);
-  return match[1] ? [FORMATS.f16, FORMATS.f16] : [FORMATS[SIDES[match[2]]], FORMATS[SIDES[match[3]]]];
-}
-
-/** 0 is a wish here, and the library's default there. */
-const orAll = (value, ofZero) => (value === 0 ? ofZero : value);
+const POOLINGS = ['auto', 'mean', 'last', 'first'];
+const RESTORED = ['exactly', 'carried', 'read'];
+const TO_POSITION = 0;
+const BY_TURNS = 1;
+const TO_MARK = 2;
+const TEXT_FLAGS = { special: 1, bos: 2 };
+const RENDER_PROMPT = 4;
+const TOO_SMALL = 11;
+const CANCELLED = 10;
 
 /** The module's functions. All return addresses, counts or statuses, never a negative number. */
 function callsOf(module) {
@@ -56,11 +39,12 @@ class Engine {
   constructor(module, memory) {
     this.m = callsOf(module);
     this.memory = memory;
-    this.structs = new Structs(this.m, () => memory.buffer);
     this.model = 0;
     this.sessions = new Map();
     this.lastError = '';
     this.hooks = {};
+    this.numbers = {};    // fields of the call's result
+    this.known = new Set();
   }
 
   /** `code` is a compiled WebAssembly.Module; `size` {initial, maximum} in bytes. */
@@ -87,6 +71,7 @@ class Engine {
     });
     engine = new Engine(module, memory);
     engine.host = host;
+    for (const { name } of engine.optionList()) engine.known.add(name);
     return engine;
   }
 
@@ -98,8 +83,33 @@ class Engine {
   // ---- Passing values ----
 
   fail(status, line) {
-    const s = this.structs;
-    throw new OrielFailure(status, line || this.lastError || s.text(this.m._oriel_status_text(status)));
+    throw new OrielFailure(status, line || this.lastError || this.text(this.m._oriel_status_text(status)));
+  }
+
+  /** A line of the library with option names as JavaScript writes them. */
+  spoken(line) {
+    return line.replace(/"[a-z0-9_]+"/g, (name) => (this.known.has(name.slice(1, -1)) ? camel(name) : name));
+  }
+
+  word(at) {
+    return new DataView(this.memory.buffer).getUint32(at, true);
+  }
+
+  /** A copy of memory. */
+  copy(at, bytes) {
+    return new Uint8Array(this.memory.buffer).slice(at, at + bytes);
+  }
+
+  /** A text that ends in NUL, or has `bytes`. */
+  text(at, bytes) {
+    const length = bytes === undefined ? new Uint8Array(this.memory.buffer).indexOf(0, at) - at : bytes;
+    return decode(this.copy(at, length));  // decoders refuse shared memory
+  }
+
+  allocate(bytes) {
+    const at = bytes < 2 ** 32 ? this.m._malloc(Math.max(bytes, 8)) : 0;
+    if (at === 0) throw new OrielFailure(6, 'no memory left in WebAssembly: give less text or more memory');
+    return at;
   }
 
   /** Frees what body() allocated through `keep` when it is over. */
@@ -122,7 +132,7 @@ class Engine {
   }
 
   bytesIn(data, keep) {
-    const at = keep(this.structs.allocate(data.byteLength + 1));
+    const at = keep(this.allocate(data.byteLength + 1));
     const memory = new Uint8Array(this.memory.buffer);
     memory.set(data, at);
     memory[at + data.byteLength] = 0;
@@ -134,15 +144,23 @@ class Engine {
     return { at: this.bytesIn(data, keep), bytes: data.byteLength };
   }
 
-  /** Of a text that ends in NUL there. */
+  /** A text that ends in NUL there. */
   nameIn(text, keep) {
     if (wholeText(text).includes('\0')) throw new OrielFailure(1, `${JSON.stringify(text)} has a NUL in it: check where it comes from`);
     return this.textIn(text, keep).at;
   }
 
-  /** Of a text that is JSON, or of a value that becomes some. */
-  jsonIn(value, keep) {
-    return value === undefined ? {} : this.textIn(typeof value === 'string' ? value : jsonOf(value), keep);
+  /** An array of pointers to texts. */
+  textsIn(texts, keep) {
+    const pointers = Uint32Array.from(texts, (text) => this.nameIn(text, keep));
+    return this.bytesIn(new Uint8Array(pointers.buffer), keep);
+  }
+
+  /** Arguments of a call: an array of oriel_setting, and its length. */
+  settingsIn(options, keep) {
+    const texts = settingsOf(options);
+    for (let i = 0; i < texts.length; i += 2) this.known.add(texts[i]);
+    return [this.textsIn(texts, keep), texts.length / 2];
   }
 
   idsIn(ids, keep) {
@@ -150,182 +168,138 @@ class Engine {
     return this.bytesIn(new Uint8Array(data.buffer), keep);
   }
 
-  /** fill(at, capacity, needed) -> status, of elements with so many bytes: a copy of what was filled. */
-  filled(size, fill) {
+  /** fill(at, capacity, needed) -> status, for elements of `size` bytes: a copy of them. `guess`: elements of the first try. */
+  filled(size, fill, guess = 0) {
     return this.with((keep) => {
-      const needed = keep(this.structs.make('oriel_view'));
-      let status = fill(0, 0, needed);
-      const count = this.structs.view().getUint32(needed, true);
-      if (status !== 0 && status !== 11) this.fail(status);
-      if (count === 0) return new Uint8Array(0);
-      const at = keep(this.structs.allocate(count * size));
-      status = fill(at, count, needed);
-      this.check(status);
-      return new Uint8Array(this.memory.buffer).slice(at, at + count * size);
+      const needed = keep(this.allocate(8));
+      for (let capacity = guess; ;) {
+        const at = capacity > 0 ? keep(this.allocate(capacity * size)) : 0;
+        const status = fill(at, capacity, needed);
+        const count = this.word(needed);
+        if (status === 0 && count <= capacity) return this.copy(at, count * size);
+        if ((status !== 0 && status !== TOO_SMALL) || count <= capacity) this.fail(status);
+        capacity = count;
+      }
     });
+  }
+
+  /** As `filled`, of a JSON text. */
+  described(fill) {
+    return parse(decode(this.filled(1, fill, JSON_BYTES)).replace(/\0$/, ''));
+  }
+
+  optionList() {
+    return this.described((...to) => this.m._oriel_option_list(...to)).options;
+  }
+
+  /** call(place) -> status, of a call that makes an object: the object's address. */
+  made(call) {
+    return this.with((keep) => {
+      const place = keep(this.allocate(8));
+      this.check(call(place));
+      return this.word(place);
+    });
+  }
+
+  /** The numbers that a call reports. */
+  reported(call) {
+    this.numbers = {};
+    this.lastError = '';
+    this.check(call());
+    return this.numbers;
   }
 
   // ---- Model ----
 
-  modelOptions(options, keep) {
-    const [k, v] = formatsOf(options.kv);
-    const system = options.systemPrompt === undefined ? null : this.textIn(options.systemPrompt, keep);
-    return keep(this.structs.make('oriel_options', {
-      memoryBytes: Math.min(bytesOf(options.memory), MOST_PLAN_BYTES),
-      windowTokens: options.window === 'max' ? 0xffffffff : options.window,
-      minWindowTokens: options.minWindow,
-      sinkTokens: orAll(options.sinks, 0xffffffff),
-      pinnedTokens: options.pinned,
-      chunkTokens: options.chunk,
-      kFormat: k,
-      vFormat: v,
-      device: 2,  // the CPU
-      cpuThreads: options.threads,
-      calibrationFile: this.nameIn('', keep),
-      constraints: options.constraints ? 1 : 0,
-      sessions: options.sessions,
-      prefixTokens: options.prefixTokens,
-      systemPrompt: system && system.at,
-      systemPromptBytes: system && system.bytes,
-      transcriptBytes: bytesOf(options.transcript),
-      log: this.m._web_on_log(),
-      progress: this.m._web_on_progress(),
-    }));
-  }
-
-  readPlan(at) {
-    const plan = this.structs.read('oriel_plan', at);
-    plan.fits = plan.fits !== 0;
-    plan.choices.length = plan.choiceCount;
-    plan.groups.length = plan.groupCount;
-    const names = ['auto', 'f16', 'int8', 'int4'];
-    for (const choice of [plan, ...plan.choices]) {
-      choice.kv = choice.kFormat === 1 && choice.vFormat === 1 ? 'f16'
-        : `k${choice.kFormat === 2 ? 8 : 4}v${choice.vFormat === 2 ? 8 : 4}`;
-      choice.kFormat = names[choice.kFormat];
-      choice.vFormat = names[choice.vFormat];
-    }
-    for (const choice of plan.choices) choice.fits = choice.fits !== 0;
-    for (const group of plan.groups) group.kind = LAYERS[group.kind];
-    return plan;
-  }
-
   plan(options) {
     return this.with((keep) => {
-      const plan = keep(this.structs.make('oriel_plan'));
       const name = this.nameIn(this.host.name, keep);
-      this.check(this.m._oriel_plan_file(name, this.modelOptions(options, keep), plan));
-      return this.readPlan(plan);
+      const settings = this.settingsIn(options, keep);
+      const plan = this.described((...to) => this.m._web_plan_describe(name, ...settings, ...to));
+      return plan.memoryBytes > MOST_PLAN_BYTES ? this.plan({ ...options, memory: MOST_PLAN_BYTES }) : plan;
+    });
+  }
+
+  describeFile() {
+    return this.with((keep) => {
+      const name = this.nameIn(this.host.name, keep);
+      return this.described((...to) => this.m._web_file_describe(name, ...to));
     });
   }
 
   load(options) {
     return this.with((keep) => {
-      const place = keep(this.structs.allocate(8));
       const name = this.nameIn(this.host.name, keep);
-      this.check(this.m._oriel_model_load(name, this.modelOptions(options, keep), place));
-      this.model = this.structs.view().getUint32(place, true);
-      const plan = keep(this.structs.make('oriel_plan'));
-      const info = keep(this.structs.make('oriel_model_info'));
-      this.check(this.m._oriel_model_get_plan(this.model, plan));
-      this.check(this.m._oriel_model_get_info(this.model, info));
-      const told = this.structs.read('oriel_model_info', info);
-      told.groups.length = told.groupCount;
-      for (const group of told.groups) group.kind = LAYERS[group.kind];
-      return { plan: this.readPlan(plan), info: told, version: this.structs.text(this.m._oriel_version()) };
+      const settings = this.settingsIn(options, keep);
+      this.model = this.made((place) => this.m._web_model_load(name, ...settings, place));
+      return { plan: this.describe().plan, version: this.text(this.m._oriel_version()) };
     });
   }
 
-  free() {
-    for (const id of [...this.sessions.keys()]) this.destroySession(id);
-    if (this.model) this.m._oriel_model_free(this.model);
-    this.model = 0;
+  describe() {
+    return this.described((...to) => this.m._oriel_model_describe(this.model, ...to));
   }
 
-  tokenize(text, { special = false, bos = false } = {}) {
+  tokenize(text, options = {}) {
+    const flags = flagsOf(options, TEXT_FLAGS);
     return this.with((keep) => {
       const from = this.textIn(text, keep);
-      const flags = (special ? FLAG_SPECIAL : 0) | (bos ? FLAG_BOS : 0);
-      const data = this.filled(4, (at, capacity, needed) =>
-        this.m._oriel_tokenize(this.model, from.at, from.bytes, flags, at, capacity, needed));
+      const data = this.filled(4, (...to) => this.m._oriel_tokenize(this.model, from.at, from.bytes, flags, ...to));
       return Array.from(new Int32Array(data.buffer));
     });
   }
 
-  detokenize(ids, { special = false } = {}) {
+  detokenize(ids, options = {}) {
+    const flags = flagsOf(options, { special: TEXT_FLAGS.special });
     return this.with((keep) => {
       const from = this.idsIn(ids, keep);
-      const data = this.filled(1, (at, capacity, needed) =>
-        this.m._oriel_detokenize(this.model, from, ids.length, special ? FLAG_SPECIAL : 0, at, capacity, needed));
-      return decode(data);
+      return decode(this.filled(1, (...to) => this.m._oriel_detokenize(this.model, from, ids.length, flags, ...to)));
     });
   }
 
-  render(messages, options = {}) {
+  render(messages, { generationPrompt = true, ...options } = {}) {
     return this.with((keep) => {
       const from = this.textIn(jsonOf(messages), keep);
-      const chat = this.chatOptions(options, keep);
-      const prompt = options.generationPrompt === false ? 0 : 1;
-      const data = this.filled(1, (at, capacity, needed) =>
-        this.m._oriel_render_json(this.model, chat, from.at, from.bytes, prompt, at, capacity, needed));
-      return decode(data).replace(/\0$/, '');
+      const settings = this.settingsIn(options, keep);
+      const flags = generationPrompt ? RENDER_PROMPT : 0;
+      return decode(this.filled(1, (...to) => this.m._web_render(this.model, ...settings, from.at, from.bytes, flags, ...to)));
     });
   }
 
-  inspectSnapshot(data) {
+  describeSnapshot(data) {
     const bytes = bytesFrom(data);
     return this.with((keep) => {
-      const info = keep(this.structs.make('oriel_snapshot_info'));
       const at = this.bytesIn(bytes, keep);
-      this.check(this.m._oriel_snapshot_inspect(at, bytes.byteLength, this.m._web_on_log(), 0, info));
-      return this.structs.read('oriel_snapshot_info', info);
+      return this.described((...to) => this.m._web_snapshot_describe(at, bytes.byteLength, ...to));
     });
+  }
+
+  /** `id`: a session, or null to remove the prefix. */
+  setPrefix(id) {
+    this.lastError = '';
+    this.check(this.m._oriel_prefix_set(this.model, id === null ? 0 : this.session(id)));
   }
 
   // ---- Session ----
 
-  chatOptions(options, keep) {
-    const [tools, documents, variables] = [options.tools, options.documents, options.variables].map((value) => this.jsonIn(value, keep));
-    return keep(this.structs.make('oriel_chat_options', {
-      chatTemplate: options.template && this.nameIn(options.template, keep),
-      noThinking: options.thinking === false ? 1 : 0,
-      thinking: options.thinking === true ? 1 : 0,
-      date: options.date,
-      tools: tools.at, toolsBytes: tools.bytes,
-      documents: documents.at, documentsBytes: documents.bytes,
-      variables: variables.at, variablesBytes: variables.bytes,
-    }));
-  }
-
-  /** Begins with a system message, where one is given, and so does each reset. */
+  /** `system`: a message that the session begins with, also after a reset. */
   createSession(id, { system, ...options }) {
-    const texts = [];  // stay until the session is destroyed
-    const keepTexts = (at) => {
-      texts.push(at);
-      return at;
-    };
-    try {
-      this.with((keep) => {
-        const session = keep(this.structs.make('oriel_session_options', {
-          splitTurns: options.splitTurns ? 1 : 0,
-          forgetEvicted: options.forgetEvicted ? 1 : 0,
-          chat: this.chatOptions(options, keepTexts),
-          progress: this.m._web_on_progress(),
-        }));
-        const place = keep(this.structs.allocate(8));
-        this.check(this.m._oriel_session_create(this.model, session, place));
-        this.sessions.set(id, { at: this.structs.view().getUint32(place, true), texts, system });
-      });
-    } catch (error) {
-      for (const at of texts) this.m._free(at);
-      throw error;
-    }
+    this.with((keep) => {
+      const settings = this.settingsIn(options, keep);
+      this.sessions.set(id, { at: this.made((place) => this.m._web_session_create(this.model, ...settings, place)), system });
+    });
     try {
       this.addSystem(id);
     } catch (error) {
       this.destroySession(id);
       throw error;
     }
+  }
+
+  fork(id, fork) {
+    this.lastError = '';
+    const from = this.session(id);
+    this.sessions.set(fork, { ...this.sessions.get(id), at: this.made((place) => this.m._oriel_session_fork(from, place)) });
   }
 
   addSystem(id) {
@@ -337,7 +311,6 @@ class Engine {
     const session = this.sessions.get(id);
     if (!session) return;
     this.m._oriel_session_destroy(session.at);
-    for (const at of session.texts) this.m._free(at);
     this.sessions.delete(id);
   }
 
@@ -350,53 +323,20 @@ class Engine {
   add(id, message) {
     this.with((keep) => {
       const json = this.textIn(jsonOf(message), keep);
-      this.check(this.m._oriel_chat_add_json(this.session(id), json.at, json.bytes));
+      this.check(this.m._oriel_chat_add(this.session(id), 0, json.at, json.bytes));
     });
   }
 
-  append(id, input, { special = false, bos = false } = {}) {
+  append(id, input, options = {}) {
+    const flags = flagsOf(options, TEXT_FLAGS);
     this.with((keep) => {
       if (typeof input === 'string') {
         const text = this.textIn(input, keep);
-        const flags = (special ? FLAG_SPECIAL : 0) | (bos ? FLAG_BOS : 0);
         this.check(this.m._oriel_session_append_text(this.session(id), text.at, text.bytes, flags));
       } else {
-        this.check(this.m._oriel_session_append(this.session(id), this.idsIn(input, keep), input.length));
+        this.check(this.m._web_append(this.session(id), this.idsIn(input, keep), input.length, 0));
       }
     });
-  }
-
-  generateOptions(options, keep) {
-    const schema = this.jsonIn(options.schema, keep);
-    const grammar = options.grammar === undefined ? {} : this.textIn(options.grammar, keep);
-    const stops = [].concat(options.stop || []).map((text) => this.nameIn(text, keep));
-    const choices = { free: 0, checked: 1, required: 2, none: 3 };
-    const choice = options.toolChoice === undefined ? 0 : choices[options.toolChoice];
-    if (choice === undefined) throw new OrielFailure(1, 'toolChoice is free, checked, required or none');
-    return keep(this.structs.make('oriel_generate_options', {
-      maxTokens: options.maxTokens,
-      greedy: options.greedy ? 1 : 0,
-      seed: options.seed,
-      temperature: orAll(options.temperature, 1e-6),
-      topK: orAll(options.topK, 0xffffffff),
-      topP: options.topP,
-      minP: orAll(options.minP, -1),
-      repeatPenalty: options.repeatPenalty,
-      presencePenalty: options.presencePenalty,
-      frequencyPenalty: options.frequencyPenalty,
-      repeatWindow: options.repeatWindow,
-      minTokens: options.minTokens,
-      ignoreStop: options.ignoreStop ? 1 : 0,
-      stop: stops.length ? this.bytesIn(new Uint8Array(Uint32Array.from(stops).buffer), keep) : 0,
-      stopCount: stops.length,
-      logprobs: options.logprobs || options.topLogprobs ? 1 : 0,
-      topLogprobs: options.topLogprobs,
-      jsonSchema: schema.at, jsonSchemaBytes: schema.bytes,
-      grammar: grammar.at, grammarBytes: grammar.bytes,
-      trigger: options.trigger === undefined ? 0 : this.nameIn(options.trigger, keep),
-      toolChoice: choice,
-      onPart: this.m._web_on_part(),
-    }));
   }
 
   /**
@@ -407,32 +347,24 @@ class Engine {
     const session = this.session(id);
     const { position } = this.stats(id);
     const answer = { text: '', thought: '', toolCalls: [], tokenIds: [], logprobs: [] };
-    let last = -1;
-    this.hooks.part = (at) => {
-      const part = this.structs.read('oriel_part', at);
-      const text = this.structs.text(part.text, part.textBytes);
-      const type = PARTS[part.kind];
-      if (type === 'text') answer.text += text;
-      if (type === 'thought') answer.thought += text;
-      if (type === 'call') answer.toolCalls[part.call] = { name: text, arguments: '', complete: false };
-      if (type === 'arguments') answer.toolCalls[part.call].arguments += text;
-      if (type === 'callEnd') answer.toolCalls[part.call].complete = true;
-      emit({ type, text, ...(part.kind >= 2 ? { call: part.call } : {}) });
+    this.hooks.part = (kind, call, at, bytes) => {
+      const text = this.text(at, bytes);
+      const type = PARTS[kind];
+      if (type === 'text' || type === 'thought') answer[type] += text;
+      if (type === 'call') answer.toolCalls[call] = { name: text, arguments: '', incomplete: true };
+      if (type === 'arguments') answer.toolCalls[call].arguments += text;
+      if (type === 'callEnd') delete answer.toolCalls[call].incomplete;
+      emit({ type, text, ...(type in answer ? {} : { call }) });
       return 0;
     };
-    this.hooks.token = (at) => {
-      const event = this.structs.read('oriel_token_event', at);
-      const text = this.structs.text(event.text, event.textBytes);
+    this.hooks.token = (tokenId, at, bytes, logprob, topCount, top) => {
+      const text = this.text(at, bytes);
       if (!chat) {
         answer.text += text;
         if (text) emit({ type: 'text', text });
       }
-      answer.tokenIds.push(event.id);
-      last = event.id;
-      if (options.logprobs || options.topLogprobs) {
-        const top = Array.from({ length: event.topCount }, (_, i) => this.structs.read('oriel_token_logprob', event.top + 8 * i));
-        answer.logprobs.push({ id: event.id, logprob: event.logprob, top });
-      }
+      answer.tokenIds.push(tokenId);
+      if (options.topLogprobs !== undefined) answer.logprobs.push({ id: tokenId, logprob, top: this.topTokens(top, topCount) });
       if (cancelled()) this.m._oriel_session_cancel(session);
       return 0;
     };
@@ -442,33 +374,34 @@ class Engine {
     };
     try {
       return this.with((keep) => {
-        const generation = keep(this.structs.make('oriel_generation'));
-        const how = this.generateOptions(options, keep);
-        const call = chat ? this.m._oriel_chat_reply : this.m._oriel_session_generate;
+        const settings = this.settingsIn(options, keep);
         if (messages) this.add(id, messages);
-        const status = call(session, how, this.m._web_on_token(), 0, generation);
-        const told = this.structs.read('oriel_generation', generation);
-        if (status !== 0 && status !== 10) this.fail(status);
-        if (told.tokens < answer.tokenIds.length) {  // the last event was of held back text
-          answer.tokenIds.length = told.tokens;
-          answer.logprobs.length = Math.min(answer.logprobs.length, told.tokens);
-        }
+        this.numbers = {};
+        const status = this.m._web_reply(session, chat ? 1 : 0, ...settings);
+        const told = this.numbers;
+        if (status !== CANCELLED) this.check(status);
+        answer.tokenIds.length = Math.min(answer.tokenIds.length, told.tokens);  // the last event may be of held back text
+        answer.logprobs.length = Math.min(answer.logprobs.length, told.tokens);
         for (const toolCall of answer.toolCalls) {
-          if (toolCall.complete) toolCall.arguments = JSON.parse(toolCall.arguments);
-          else toolCall.incomplete = true;
-          delete toolCall.complete;
+          if (!toolCall.incomplete) toolCall.arguments = JSON.parse(toolCall.arguments);
         }
-        return { ...answer, ...told, stopReason: status === 10 ? 'cancelled' : STOPS[told.stopReason], lastId: last };
+        return { ...answer, ...told, stopReason: status === CANCELLED ? 'cancelled' : STOPS[told.stopReason] };
       });
     } catch (error) {
-      if (error instanceof OrielFailure && last < 0 && this.stats(id).position > position) this.m._web_session_rewind(session, position);
+      const isUnsaid = error instanceof OrielFailure && answer.tokenIds.length === 0 && this.stats(id).position > position;
+      if (isUnsaid) this.m._web_go_back(session, TO_POSITION, position, 0, 0);
       throw error;
     } finally {
       this.hooks.token = this.hooks.part = this.hooks.progress = undefined;
     }
   }
 
-  /** Mean and single negative log-likelihoods of ids behind what the session holds. */
+  topTokens(at, count) {
+    const view = new DataView(this.memory.buffer);
+    return Array.from({ length: count }, (_, i) => ({ id: view.getInt32(at + 8 * i, true), logprob: view.getFloat32(at + 8 * i + 4, true) }));
+  }
+
+  /** Appends ids and gives their negative log-likelihoods. */
   score(id, ids) {
     const nll = [];
     this.hooks.logits = (index, at, count) => {
@@ -483,47 +416,36 @@ class Engine {
       return 0;
     };
     try {
-      this.with((keep) =>
-        this.check(this.m._oriel_session_evaluate(this.session(id), this.idsIn(ids, keep), ids.length, this.m._web_on_logits(), 0)));
+      this.with((keep) => this.check(this.m._web_append(this.session(id), this.idsIn(ids, keep), ids.length, 1)));
     } finally {
       this.hooks.logits = undefined;
     }
     return { tokens: ids.length, nll, nllMean: nll.reduce((a, b) => a + b, 0) / Math.max(nll.length, 1) };
   }
 
-  embed(id, text, { normalise = true } = {}) {
+  embed(id, text, { pooling = 'auto', ...options } = {}) {
+    const flags = flagsOf(options, { raw: 1 });
+    const how = POOLINGS.indexOf(pooling);
+    if (how < 0) throw new OrielFailure(1, `pooling is ${JSON.stringify(pooling)}: give ${POOLINGS.join(', ')}`);
     return this.with((keep) => {
       const from = this.textIn(text, keep);
-      const options = keep(this.structs.make('oriel_embed_options', { notNormalised: normalise ? 0 : 1 }));
-      const data = this.filled(4, (at, capacity, needed) =>
-        this.m._oriel_embed(this.session(id), options, from.at, from.bytes, at, capacity, needed, 0));
+      const data = this.filled(4, (...to) => this.m._oriel_embed(this.session(id), how, flags, from.at, from.bytes, ...to, 0));
       return new Float32Array(data.buffer);
     });
   }
 
-  read(id, name, call) {
-    return this.with((keep) => {
-      const at = keep(this.structs.make(name));
-      this.check(this.m[call](this.session(id), at));
-      return this.structs.read(name, at);
-    });
-  }
-
   stats(id) {
-    return { ...this.read(id, 'oriel_stats', '_oriel_session_get_stats'), wasmBytes: this.memory.buffer.byteLength };
+    const told = this.reported(() => this.m._web_get_stats(this.session(id)));
+    return { ...told, wasmBytes: this.memory.buffer.byteLength };
   }
 
-  view(id) {
-    const view = this.read(id, 'oriel_view', '_oriel_session_get_view');
-    const data = this.filled(8, (at, capacity, needed) =>
-      this.m._oriel_session_get_turns(this.session(id), at, capacity, needed));
-    return { ...view, turns: Array.from(new BigUint64Array(data.buffer), Number) };
+  describeSession(id) {
+    return this.described((...to) => this.m._oriel_session_describe(this.session(id), ...to));
   }
 
   tokens(id, first) {
-    whole('first', first, 0, MOST_TOKENS);
-    const data = this.filled(4, (at, capacity, needed) =>
-      this.m._web_session_get_tokens(this.session(id), first, at, capacity, needed));
+    whole('first', first, 0, MOST_NUMBER);
+    const data = this.filled(4, (...to) => this.m._web_get_tokens(this.session(id), first, ...to));
     return Array.from(new Int32Array(data.buffer));
   }
 
@@ -533,38 +455,45 @@ class Engine {
     this.addSystem(id);
   }
 
-  /** `to`: a position, or {turns}. */
-  rewind(id, to) {
-    this.lastError = '';
+  /** `to`: a position, {turns} or {mark}. */
+  goBack(id, to, options = {}) {
+    const flags = flagsOf(options, { readAgain: 1 });
+    const { turns, mark } = Object(to);
     const session = this.session(id);
-    this.check(to && to.turns !== undefined
-      ? this.m._oriel_session_rewind_turns(session, whole('turns', to.turns, 0, 2 ** 32 - 1), 0)
-      : this.m._web_session_rewind(session, whole('the position', to, 0, MOST_TOKENS)));
-  }
-
-  save(id) {
-    return this.filled(1, (at, capacity, needed) => this.m._oriel_session_save(this.session(id), at, capacity, needed));
-  }
-
-  restore(id, data, { exact = false, read = false } = {}) {
-    const bytes = bytesFrom(data);
-    return this.with((keep) => {
-      const restored = keep(this.structs.make('oriel_restored'));
-      const at = this.bytesIn(bytes, keep);
-      this.check(this.m._oriel_session_restore_as(this.session(id), at, bytes.byteLength, (exact ? 1 : 0) | (read ? 2 : 0), restored));
-      const told = this.structs.read('oriel_restored', restored);
-      return { ...told, how: ['exactly', 'carried', 'read'][told.how], rounded: told.rounded !== 0 };
+    this.with((keep) => {
+      let target = [TO_POSITION, 0, 0];
+      if (mark !== undefined) target = [TO_MARK, 0, this.nameIn(mark, keep)];
+      else if (turns !== undefined) target = [BY_TURNS, whole('turns', turns, 0, MOST_NUMBER), 0];
+      else target[1] = whole('the position', to, 0, MOST_NUMBER);
+      this.check(this.m._web_go_back(session, ...target, flags));
     });
   }
 
+  mark(id, name) {
+    this.with((keep) => this.check(this.m._oriel_session_mark(this.session(id), this.nameIn(name, keep))));
+  }
+
+  save(id) {
+    return this.filled(1, (...to) => this.m._oriel_snapshot_save(this.session(id), ...to));
+  }
+
+  restore(id, data, options = {}) {
+    const flags = flagsOf(options, { exact: 1, read: 2 });
+    const bytes = bytesFrom(data);
+    return this.with((keep) => {
+      const at = this.bytesIn(bytes, keep);
+      const told = this.reported(() => this.m._web_snapshot_restore(this.session(id), at, bytes.byteLength, flags));
+      return { ...told, how: RESTORED[told.how], rounded: told.rounded !== 0 };
+    });
+  }
+
+  /** In the OpenAI form, whose names stay. */
   transcript(id) {
-    const data = this.filled(1, (at, capacity, needed) =>
-      this.m._oriel_transcript_export(this.session(id), at, capacity, needed));
-    return JSON.parse(decode(data).replace(/\0$/, ''));
+    return JSON.parse(decode(this.filled(1, (...to) => this.m._oriel_transcript_export(this.session(id), ...to))).replace(/\0$/, ''));
   }
 }
 
-/** What a model with this plan runs in. */
+/** The module's memory for a plan, in bytes. */
 function memoryFor(plan, threads) {
   const initial = MODULE_BYTES + plan.totalBytes + threads * THREAD_BYTES;
   const maximum = Math.min(initial + plan.kvBytes + BORROWED_BYTES, MOST_BYTES);
@@ -573,4 +502,4 @@ function memoryFor(plan, threads) {
 }
 const memoryForPlans = { initial: MODULE_BYTES, maximum: 1 << 30 };
 
-module.exports = { Engine, memoryFor, memoryForPlans, bytesOf };
+module.exports = { Engine, memoryFor, memoryForPlans };

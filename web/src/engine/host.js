@@ -1,10 +1,10 @@
-// What the module calls: functions that read the model file, and the callbacks of the C API.
+// Functions that the module calls: reads of the model file, and the callbacks of the C API.
 'use strict';
 
-const { unsigned } = require('./values.js');
+const { camel, unsigned } = require('./values.js');
 
 /** Which arguments of a function are addresses. */
-const ADDRESSES = { open: [0], read: [2], log: [1], token: [0], part: [0], logits: [1] };
+const ADDRESSES = { open: [0], read: [2], log: [1], number: [0], token: [1, 5], part: [2], logits: [1] };
 
 /** `engineOf()`: the engine, once the module has started. The result is Module.orielHost of host_library.js. */
 function hostOf(memory, engineOf) {
@@ -12,13 +12,14 @@ function hostOf(memory, engineOf) {
   let next = 1;
   const tell = (level, text) => {
     const engine = engineOf();
+    text = engine.spoken(text);
     if (level === 0) engine.lastError = text;
     if (engine.hooks.log) engine.hooks.log(level, text);
   };
   const host = {
     source: null,
     open(name) {
-      if (!host.source || engineOf().structs.text(name) !== host.name) return -1;
+      if (!host.source || engineOf().text(name) !== host.name) return -1;
       files.set(next, host.source);
       return next++;
     },
@@ -33,11 +34,12 @@ function hostOf(memory, engineOf) {
         return -1;
       }
     },
-    log: (level, message) => tell(level, engineOf().structs.text(message)),
+    log: (level, message) => tell(level, engineOf().text(message)),
     progress: (done, total) => (engineOf().hooks.progress ? engineOf().hooks.progress(done, total) : 0),
-    token: (event) => engineOf().hooks.token(event),
-    part: (part) => engineOf().hooks.part(part),
-    logits: (index, logits, count) => engineOf().hooks.logits(index, logits, count),
+    token: (...args) => engineOf().hooks.token(...args),
+    part: (...args) => engineOf().hooks.part(...args),
+    logits: (...args) => engineOf().hooks.logits(...args),
+    number: (name, value) => (engineOf().numbers[camel(engineOf().text(name))] = value),
   };
   for (const [name, places] of Object.entries(ADDRESSES)) {
     const call = host[name];

@@ -1,4 +1,5 @@
-// What an app may pass: numbers, texts, JSON and bytes. What cannot be passed on as it is given is refused.
+// Values between JavaScript and the library: options, numbers, texts, JSON and bytes. A value that cannot be passed
+// unchanged is refused.
 'use strict';
 
 class OrielFailure extends Error {
@@ -14,13 +15,6 @@ const shown = (value) => (value && typeof value === 'object' ? 'an object' : typ
 function whole(name, value, least, most) {
   if (Number.isInteger(value) && value >= least && value <= most) return value;
   throw new OrielFailure(1, `${name} is ${shown(value)}: give a whole number from ${least} to ${most}`);
-}
-
-/** Refuses what a float cannot hold, or holds as 0, which means a default. */
-function single(name, value) {
-  const held = typeof value === 'number' ? Math.fround(value) : NaN;
-  if (Number.isFinite(held) && (held === 0) === (value === 0)) return held;
-  throw new OrielFailure(1, `${name} is ${shown(value)}: give a number that 32 bits can hold`);
 }
 
 /** Refuses halves of surrogate pairs rather than passing on something else than was written. */
@@ -43,6 +37,56 @@ function jsonOf(value) {
   }
 }
 
+/** window_tokens is windowTokens. */
+const camel = (name) => name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** JSON of the library, with names in camelCase. */
+function parse(text) {
+  const isObject = (value) => value && typeof value === 'object' && !Array.isArray(value);
+  const renamed = (object) => Object.fromEntries(Object.entries(object).map(([name, value]) => [camel(name), value]));
+  return JSON.parse(text, (_, value) => (isObject(value) ? renamed(value) : value));
+}
+
+/** All digits of a number: the library reads no exponents. */
+function digitsOf(number) {
+  if (Number.isInteger(number)) return BigInt(number).toString();
+  return String(number).replace(/^(-?)(\d)\.?(\d*)e-(\d+)$/, (_, sign, first, rest, power) => `${sign}0.${'0'.repeat(power - 1)}${first}${rest}`);
+}
+
+function settingOf(value) {
+  if (typeof value === 'number') return digitsOf(value);
+  if (value instanceof Date) return digitsOf(value.getFullYear() * 10000 + (value.getMonth() + 1) * 100 + value.getDate());
+  if (Array.isArray(value) && value.every((item) => typeof item === 'number')) return value.map(digitsOf).join(',');
+  return typeof value === 'object' ? jsonOf(value) : String(value);
+}
+
+/**
+ * Options as the library takes them: [name, value, name, value, ...]. undefined, null and an empty list leave the default.
+ * A list of texts gives the name once for each; other lists and objects become JSON.
+ */
+function settingsOf(options) {
+  const texts = [];
+  for (const [key, value] of Object.entries(options)) {
+    const name = snake(key);
+    if (camel(name) !== key) throw new OrielFailure(1, `the option ${JSON.stringify(key)} is not known: did you mean "${camel(name)}"?`);
+    if (value === undefined || value === null || value.length === 0 && Array.isArray(value)) continue;
+    const repeated = Array.isArray(value) && value.every((item) => typeof item === 'string');
+    for (const item of repeated ? value : [value]) texts.push(name, settingOf(item));
+  }
+  return texts;
+}
+
+/** `bits`: {name: bit}. The bits of options that are set. */
+function flagsOf(options, bits) {
+  let flags = 0;
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(bits, name)) throw new OrielFailure(1, `the option ${JSON.stringify(name)} is not known: give ${Object.keys(bits).join(' or ')}`);
+    if (value) flags |= bits[name];
+  }
+  return flags;
+}
+
 /** An address or a size of 32 bits, which WebAssembly passes to JavaScript as a signed number. */
 const unsigned = (word) => word >>> 0;
 
@@ -56,4 +100,4 @@ function bytesFrom(data) {
   throw new OrielFailure(1, `${shown(data)} is no bytes: give a Uint8Array or an ArrayBuffer`);
 }
 
-module.exports = { OrielFailure, whole, single, wholeText, jsonOf, unsigned, decode, bytesFrom };
+module.exports = { OrielFailure, whole, wholeText, jsonOf, camel, parse, settingsOf, flagsOf, unsigned, decode, bytesFrom };

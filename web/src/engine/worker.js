@@ -75,7 +75,11 @@ const calls = {
   },
 
   async plan(id, options) {
-    return (await planning()).plan({ ...options, threads: undefined });
+    return (await planning()).plan(options);
+  },
+
+  async describeFile() {
+    return (await planning()).describeFile();
   },
 
   async load(id, options) {
@@ -103,12 +107,7 @@ const calls = {
       source.close();
       source = null;
     }
-    return { ...loaded, threads, memory: { initial: engine.memory.buffer.byteLength } };
-  },
-
-  free() {
-    if (engine) engine.free();
-    engine = null;
+    return { ...loaded, threads };
   },
 
   reply(id, { session, chat, messages, options, stop }) {
@@ -117,8 +116,8 @@ const calls = {
     return engine.reply(session, { chat, messages }, options, (value) => send({ event: 'reply', id, value }), stopped);
   },
 };
-for (const name of ['createSession', 'destroySession', 'add', 'append', 'score', 'embed', 'stats', 'view', 'tokens', 'reset',
-  'rewind', 'save', 'restore', 'transcript', 'tokenize', 'detokenize', 'render', 'inspectSnapshot']) {
+for (const name of ['createSession', 'destroySession', 'fork', 'add', 'append', 'score', 'embed', 'stats', 'describeSession', 'tokens',
+  'reset', 'goBack', 'mark', 'save', 'restore', 'transcript', 'describe', 'tokenize', 'detokenize', 'render', 'describeSnapshot', 'setPrefix']) {
   calls[name] = (id, args) => engine[name](...args);
 }
 

@@ -1,40 +1,40 @@
 import COriel
 
-/// A stretch of a reply and what it is.
+/// A piece of a reply.
 public struct Part: Sendable {
   public enum Kind: UInt32, Sendable {
-    /// Of the answer.
+    /// A piece of the answer.
     case text = 0
-    /// What the model thinks before it answers.
+    /// Reasoning before the answer.
     case thought = 1
-    /// A tool call: the text is the tool's name.
+    /// A tool call begins; the text is the tool's name.
     case callBegun = 2
-    /// More of its arguments: joined they are one JSON object.
+    /// A piece of the arguments; joined they are one JSON object.
     case callArguments = 3
     /// The call is complete.
     case callEnded = 4
   }
 
   public let kind: Kind
-  /// Of a call: its number in the reply, from 0.
+  /// Number of the call in the reply, from 0.
   public let call: Int
   public let text: String
 }
 
-/// What a reply means.
+/// The parts of a reply.
 public struct Parsed: Sendable {
-  /// A tool that the model calls.
+  /// A tool call.
   public struct Call: Sendable {
     public let name: String
-    /// One JSON object; the beginning of one where the call is not complete.
+    /// A JSON object, cut off if the call is not complete.
     public fileprivate(set) var arguments = ""
-    /// False: the reply was cut off in it.
+    /// False: the reply ended inside the call.
     public fileprivate(set) var complete = false
   }
 
   /// The answer, without thought and calls.
   public private(set) var text = ""
-  /// Empty where there was none.
+  /// Empty: none.
   public private(set) var thought = ""
   public private(set) var calls: [Call] = []
 
@@ -55,55 +55,61 @@ public struct Parsed: Sendable {
 /// A token of a reply.
 public struct Token: Sendable {
   public let id: Int32
-  /// Whole characters that it completed; may be empty.
+  /// Whole characters, may be empty.
   public let text: String
-  /// By the model's own distribution, before anything of `Sampling`.
+  /// From the model's own distribution.
   public let logprob: Float
-  /// The most likely ones, best first.
+  /// The most likely tokens, best first.
   public let top: [(id: Int32, logprob: Float)]
 }
 
-/// How a reply ended, and what it was.
+/// A finished reply.
 public struct Reply: Sendable {
   public enum Stop: UInt32, Sendable {
-    /// maxTokens
+    /// max_tokens
     case length = 0
-    /// The model was done.
+    /// End of turn or text.
     case end = 1
     case listener = 2
     /// `cancel` or `close`.
     case cancelled = 3
-    /// One of `Sampling.stop`.
+    /// A text of the option stop.
     case text = 4
   }
 
-  /// All that was written, thoughts and calls as the model writes them.
+  /// The whole text, including the markers of thoughts and calls.
   public internal(set) var text = ""
-  /// What that means. Of a reply in a chat.
+  /// Answer, thought and calls. Only in a chat.
   public internal(set) var parsed = Parsed()
   public internal(set) var stop = Stop.cancelled
   public internal(set) var tokens: UInt32 = 0
+  /// Read for this reply.
   public internal(set) var promptTokens: UInt32 = 0
+  /// Those of promptTokens that did not fit into the window.
+  public internal(set) var promptTokensEvicted: UInt32 = 0
+  /// Verified guesses (option speculate), and correct ones.
+  public internal(set) var tokensDrafted: UInt32 = 0
+  public internal(set) var tokensAccepted: UInt32 = 0
   public internal(set) var timeToFirstTokenMs = 0.0
-  /// 0 with fewer than two tokens.
+  /// 0 for fewer than two tokens.
   public internal(set) var tokensPerSecond = 0.0
-  /// Every token with its log-probability; empty without `Sampling.logprobs`.
+  /// The tokens. Empty without the option top_logprobs.
   public internal(set) var logprobs: [Token] = []
 }
 
-/// What happens while a reply is generated.
+/// An event of a reply.
 public enum Event: Sendable {
-  /// Of all that is written, as `Reply.text`: whole characters, never empty.
+  /// Text as in `Reply.text`: whole characters, never empty.
   case text(String)
-  /// The answer, what is thought, and calls, told apart. In a chat.
+  /// Answer, thoughts and calls. Only in a chat.
   case part(Part)
-  /// With `Sampling.logprobs`.
+  /// With the option top_logprobs.
   case token(Token)
-  /// The last one.
+  /// The last event.
   case ended(Reply)
 }
 
-/// Hands a reply on, and puts it together.
+/// Forwards the events of a reply and joins them.
 final class Sink {
   private let onEvent: (Event) -> Void
   private let wantsTokens: Bool
@@ -128,14 +134,17 @@ final class Sink {
     return 0
   }
 
-  /// With what C says of it.
+  /// Completes the reply with the result of C.
   func finished(_ result: oriel_generation) -> Reply {
     reply.stop = Reply.Stop(rawValue: result.stop_reason.rawValue) ?? .end
     reply.tokens = result.tokens
     reply.promptTokens = result.prompt_tokens
+    reply.promptTokensEvicted = result.prompt_tokens_evicted
+    reply.tokensDrafted = result.tokens_drafted
+    reply.tokensAccepted = result.tokens_accepted
     reply.timeToFirstTokenMs = result.time_to_first_token_ms
     reply.tokensPerSecond = result.decode_tokens_per_s
-    // The last event may be the rest of a character.
+    // The last event may be the end of a character, not a token.
     reply.logprobs = Array(reply.logprobs.prefix(Int(result.tokens)))
     return reply
   }

@@ -6,43 +6,14 @@ import XCTest
 /// How replies are shaped and looked into, texts as vectors, and what a file and a session say of
 /// themselves.
 final class KnobsTests: XCTestCase {
-  private static let root = URL(fileURLWithPath: #filePath)
-    .appendingPathComponent("../../../../..").standardized
-  private let model = root.appendingPathComponent("models/oriel-tiny/oriel-tiny-q8_0.gguf").path
-  private let memory: UInt64 = 16 << 20
-  private let question = "What can you do?"
-  private var options: Options {
-    var options = Options()
-    options.device = .cpu
-    return options
-  }
-
-  private func greedy(_ maxTokens: UInt32 = 0) -> Sampling {
-    var sampling = Sampling()
-    sampling.greedy = true
-    sampling.maxTokens = maxTokens
-    return sampling
-  }
-
-  private func open(_ options: Options? = nil) async throws -> Session {
-    try await Session.open(path: model, memoryBytes: memory, options: options ?? self.options)
+  private func limited(_ maxTokens: UInt32 = 0) -> ReplyOptions {
+    ["greedy": true, "max_tokens": maxTokens]
   }
 
   /// In a new conversation.
-  private func again(_ session: Session, _ sampling: Sampling) async throws -> Reply {
+  private func again(_ session: Session, _ options: ReplyOptions) async throws -> Reply {
     try await session.reset()
-    return try await session.ask(question, sampling: sampling)
-  }
-
-  private func expect<Value>(
-    _ status: OrielError.Status, _ body: () async throws -> Value
-  ) async {
-    do {
-      _ = try await body()
-      XCTFail("nothing was thrown")
-    } catch {
-      XCTAssertEqual(status, (error as? OrielError)?.status, "\(error)")
-    }
+    return try await session.ask(question, options: options)
   }
 
   func testWhatAFolderSaysAgainstDriversIsForgotten() throws {
@@ -52,26 +23,26 @@ final class KnobsTests: XCTestCase {
     defer { try? FileManager.default.removeItem(at: folder) }
     let other = folder.appendingPathComponent("other.verdict")
     try Data([1]).write(to: other)
-    try Session.forgetDevices(cacheDirectory: folder.path)
+    _ = try Model.describeDevices(options: ["cache_folder": folder.path], forget: true)
     XCTAssertTrue(FileManager.default.fileExists(atPath: other.path))
   }
 
   func testARepliesEndIsTold() async throws {
     let session = try await open()
-    let whole = try await again(session, greedy())
+    let whole = try await again(session, limited())
     XCTAssertEqual(.end, whole.stop)
     XCTAssertGreaterThan(whole.tokens, 10)
     XCTAssertGreaterThan(whole.promptTokens, 5)
     XCTAssertGreaterThan(whole.timeToFirstTokenMs, 0)
     XCTAssertGreaterThan(whole.tokensPerSecond, 0)
-    let cut = try await again(session, greedy(3))
+    let cut = try await again(session, limited(3))
     XCTAssertEqual(.length, cut.stop)
     XCTAssertEqual(3, cut.tokens)
     XCTAssertTrue(whole.text.hasPrefix(cut.text))
     var streamed = ""
     var ends = 0
     try await session.reset()
-    for try await event in session.events(question, sampling: greedy()) {
+    for try await event in session.events(question, options: limited()) {
       switch event {
       case .text(let piece): streamed += piece
       case .ended(let reply):
@@ -89,7 +60,7 @@ final class KnobsTests: XCTestCase {
     var stop = Reply.Stop.end
     for _ in 0..<50 where stop != .cancelled {
       try await session.reset()
-      for try await event in session.events("Tell me a story.", sampling: greedy()) {
+      for try await event in session.events("Tell me a story.", options: limited()) {
         if case .text = event { session.cancel() }
         if case .ended(let reply) = event { stop = reply.stop }
       }
@@ -99,49 +70,49 @@ final class KnobsTests: XCTestCase {
 
   func testAStopTextEndsTheReplyAndIsNotShown() async throws {
     let session = try await open()
-    let whole = try await again(session, greedy()).text
+    let whole = try await again(session, limited()).text
     let begin = whole.index(whole.startIndex, offsetBy: 5)
     let text = String(whole[begin..<whole.index(begin, offsetBy: 7)])
-    var sampling = greedy()
-    sampling.stop = ["never written ⛵", text]
+    var sampling = limited()
+    sampling["stop"] = ["never written ⛵", text]
     let reply = try await again(session, sampling)
     XCTAssertEqual(.text, reply.stop)
     XCTAssertEqual(whole.components(separatedBy: text)[0], reply.text)
-    sampling.stop = [""]
-    await expect(.argument) { try await session.ask(self.question, sampling: sampling) }
+    sampling["stop"] = [""]
+    await expect(.argument) { try await session.ask(self.question, options: sampling) }
   }
 
   func testBiasesAndPenaltiesReachTheirPlaces() async throws {
     let session = try await open()
-    let plain = try await again(session, greedy(30)).text
-    let first = try await session.tokenize(plain)[0]
-    var sampling = greedy(30)
-    sampling.logitBias = [first: -.infinity]
+    let plain = try await again(session, limited(30)).text
+    let first = try await session.model.tokenize(plain)[0]
+    var sampling = limited(30)
+    sampling[.logitBias] = ["\(first):-inf"]
     let other = try await again(session, sampling).text
     XCTAssertNotEqual(plain, other)
-    sampling.logitBias = [-1: 1]
+    sampling[.logitBias] = ["-1:1"]
     await expect(.argument) { try await self.again(session, sampling) }
-    sampling.logitBias = [:]
-    sampling.presencePenalty = 10
+    sampling[.logitBias] = nil
+    sampling["presence_penalty"] = 10
     let present = try await again(session, sampling).text
     XCTAssertNotEqual(plain, present)
-    sampling.presencePenalty = 0
-    sampling.frequencyPenalty = 10
+    sampling["presence_penalty"] = 0
+    sampling["frequency_penalty"] = 10
     let frequent = try await again(session, sampling).text
     XCTAssertNotEqual(plain, frequent)
-    sampling.repeatWindow = 257
+    sampling["repeat_window"] = 257
     await expect(.argument) { try await self.again(session, sampling) }
   }
 
   func testMinTokensAndIgnoreStopGoOn() async throws {
     let session = try await open()
-    let whole = try await again(session, greedy()).tokens
-    var sampling = greedy(whole + 20)
-    sampling.minTokens = whole + 5
+    let whole = try await again(session, limited()).tokens
+    var sampling = limited(whole + 20)
+    sampling["min_tokens"] = whole + 5
     let longer = try await again(session, sampling).tokens
     XCTAssertGreaterThanOrEqual(longer, whole + 5)
-    sampling.minTokens = 0
-    sampling.ignoreStop = true
+    sampling["min_tokens"] = 0
+    sampling["ignore_stop"] = true
     let endless = try await again(session, sampling)
     XCTAssertEqual(whole + 20, endless.tokens)
     XCTAssertEqual(.length, endless.stop)
@@ -149,10 +120,10 @@ final class KnobsTests: XCTestCase {
 
   func testLogProbabilitiesComeWithTheTokens() async throws {
     let session = try await open()
-    var sampling = greedy(9)
+    var sampling = limited(9)
     let without = try await again(session, sampling)
     XCTAssertTrue(without.logprobs.isEmpty)
-    sampling.topLogprobs = 3
+    sampling["top_logprobs"] = 3
     let reply = try await again(session, sampling)
     XCTAssertEqual(9, reply.logprobs.count)
     for token in reply.logprobs {
@@ -167,10 +138,10 @@ final class KnobsTests: XCTestCase {
 
   func testRawTextIsContinued() async throws {
     let session = try await open()
-    await expect(.state) { for try await _ in session.generate(sampling: self.greedy(1)) {} }
+    await expect(.state) { for try await _ in session.generate(options: self.limited(1)) {} }
     try await session.append("Once")
     var ended: Reply?
-    for try await event in session.generate(sampling: greedy(4)) {
+    for try await event in session.generate(options: limited(4)) {
       if case .ended(let reply) = event { ended = reply }
     }
     XCTAssertLessThanOrEqual(1, ended?.tokens ?? 0)
@@ -178,27 +149,28 @@ final class KnobsTests: XCTestCase {
 
   func testGoingBackAllowsAnotherAnswer() async throws {
     let session = try await open()
-    let first = try await session.ask(question, sampling: greedy())
+    let first = try await session.ask(question, options: limited())
     let stats = try await session.stats()
     XCTAssertGreaterThan(stats.position, UInt64(first.tokens))
     XCTAssertGreaterThan(stats.windowUsed, 0)
     XCTAssertLessThanOrEqual(stats.windowUsed, stats.windowCapacity)
-    XCTAssertEqual(stats.deviceBytes, session.plan.totalBytes - session.plan.hostBytes)
-    XCTAssertGreaterThan(stats.submissions, 5)
-    try await session.rewind(to: 0)
-    let second = try await session.ask(question, sampling: greedy())
+    XCTAssertEqual(stats.deviceBytes, session.model.plan.totalBytes - session.model.plan.hostBytes)
+    let submissions = try await session.describe()["submissions"] as? Int
+    XCTAssertGreaterThan(submissions ?? 0, 5)
+    try await session.goBack(to: 0)
+    let second = try await session.ask(question, options: limited())
     XCTAssertEqual(first.text, second.text)
-    await expect(.context) { try await session.rewind(to: 1 << 40) }
+    await expect(.context) { try await session.goBack(to: 1 << 40) }
   }
 
   func testTokensThereAndBack() async throws {
     let session = try await open()
     for text in ["plain", "", "grüß Gott", "🚀 👩‍💻", "a\0b", "漢字"] {
-      let ids = try await session.tokenize(text)
-      let back = try await session.detokenize(ids)
+      let ids = try await session.model.tokenize(text)
+      let back = try await session.model.detokenize(ids)
       XCTAssertEqual(text, back)
     }
-    await expect(.argument) { try await session.detokenize([-1]) }
+    await expect(.argument) { try await session.model.detokenize([-1]) }
   }
 
   func testATextBecomesAVector() async throws {
@@ -213,24 +185,25 @@ final class KnobsTests: XCTestCase {
     XCTAssertEqual(cat.values.count, last.values.count)
     XCTAssertNotEqual(cat.values, last.values)
     await expect(.argument) { try await session.embed("") }
-    _ = try await session.ask(question, sampling: greedy(2))
+    _ = try await session.ask(question, options: limited(2))
     await expect(.state) { try await session.embed("A cat.") }
   }
 
   func testThoughtAnswerAndCallsAreToldApart() async throws {
-    var thinking = options
-    thinking.chatTemplate = "qwen3"
-    let session = try await open(thinking)
+    let model = try await load()
+    let thinking: SessionOptions = [.template: "qwen3"]
     let call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Tromsø\"}}\n</tool_call>"
-    let parsed = try await session.parseReply("<think>\nWhere is it?\n</think>\n\nYes ⛵." + call)
+    let parsed = try await model.parseReply(
+      "<think>\nWhere is it?\n</think>\n\nYes ⛵." + call, options: thinking)
     XCTAssertTrue(parsed.thought.contains("Where is it?"), parsed.thought)
     XCTAssertTrue(parsed.text.hasPrefix("Yes ⛵."), parsed.text)
     XCTAssertEqual(["weather"], parsed.calls.map { $0.name })
     XCTAssertTrue(parsed.calls[0].arguments.contains("Tromsø"), parsed.calls[0].arguments)
     XCTAssertTrue(parsed.calls[0].complete)
-    let cut = try await session.parseReply(String(call.dropLast(20)))
+    let cut = try await model.parseReply(String(call.dropLast(20)), options: thinking)
     XCTAssertEqual([false], cut.calls.map { $0.complete })
-    let inside = try await session.parseReply("It is\n</think>\n\nYes.", insideThought: true)
+    let inside = try await model.parseReply(
+      "It is\n</think>\n\nYes.", options: thinking, insideThought: true)
     XCTAssertTrue(inside.thought.contains("It is"), inside.thought)
   }
 
@@ -253,79 +226,144 @@ final class KnobsTests: XCTestCase {
 
   func testProgressIsToldAndCanStop() async throws {
     let seen = Seen()
-    var told = options
-    told.progress = { done, total in
-      seen.see(done, total)
-      return true
-    }
-    _ = try await open(told)
+    _ = try await Model.load(
+      path: path, options: options,
+      progress: { done, total in
+        seen.see(done, total)
+        return true
+      })
     XCTAssertGreaterThan(seen.last.total, 4_000_000)
     XCTAssertEqual(seen.last.done, seen.last.total)
-    told.progress = { _, _ in false }
-    await expect(.cancelled) { try await self.open(told) }
+    await expect(.cancelled) {
+      try await Model.load(path: self.path, options: self.options, progress: { _, _ in false })
+    }
   }
 
   func testAFileTellsWhatItIs() throws {
-    let info = try Session.inspect(path: model)
-    XCTAssertEqual("llama", info.architecture)
-    XCTAssertEqual("chatml", info.chatTemplate)
-    XCTAssertTrue(info.runs && info.missing.isEmpty)
-    XCTAssertGreaterThan(info.parameters, 3_000_000)
-    XCTAssertGreaterThan(info.vocabulary, 1000)
-    let vocabulary = KnobsTests.root
+    let info = try Model.describeFile(path: path)
+    XCTAssertEqual("llama", info["architecture"] as? String)
+    XCTAssertEqual("chatml", info["chat_template"] as? String)
+    XCTAssertEqual(true, info["runs"] as? Bool)
+    XCTAssertGreaterThan(info["parameters"] as? Int ?? 0, 3_000_000)
+    let vocabulary = root
       .appendingPathComponent("tests/data/tokenizer/vocab-bpe2048.gguf").path
-    let other = try Session.inspect(path: vocabulary)
-    XCTAssertFalse(other.runs)
-    XCTAssertTrue(other.missing.first?.contains(": ") ?? false)
-    XCTAssertThrowsError(try Session.inspect(path: "/no/such.gguf"))
-    XCTAssertEqual(3, Session.version.split(separator: ".").count)
+    let other = try Model.describeFile(path: vocabulary)
+    XCTAssertEqual(false, other["runs"] as? Bool)
+    let missing = other["missing"] as? [String]
+    XCTAssertTrue(missing?.first?.contains(": ") ?? false)
+    XCTAssertThrowsError(try Model.describeFile(path: "/no/such.gguf"))
+    XCTAssertEqual(3, Model.version.split(separator: ".").count)
   }
 
   func testOptionsReachTheirPlaces() async throws {
     var given = options
-    given.windowTokens = 123
-    given.sinkTokens = 7
-    given.chunkTokens = 9
-    given.keyFormat = .int8
-    given.valueFormat = .int4
-    var plan = try Session.plan(path: model, memoryBytes: memory, options: given)
+    given[.window] = 123
+    given[.sinks] = 7
+    given["prefill_batch"] = 9
+    given["kv"] = "k8v4"
+    var plan = try Model.plan(path: path, options: given)
     XCTAssertEqual(123, plan.windowTokens)
     XCTAssertEqual(7, plan.sinkTokens)
-    XCTAssertEqual(9, plan.chunkTokens)
+    XCTAssertEqual(9, plan.prefillBatchTokens)
     XCTAssertEqual(.int8, plan.keyFormat)
     XCTAssertEqual(.int4, plan.valueFormat)
-    XCTAssertEqual(.automatic, plan.stateFormat)
-    given.sinkTokens = Options.none
-    plan = try Session.plan(path: model, memoryBytes: memory, options: given)
+    XCTAssertEqual("123", given[.window] as? String)
+    given[.sinks] = 0
+    plan = try Model.plan(path: path, options: given)
     XCTAssertEqual(0, plan.sinkTokens)
-    given.draftTokens = 3
-    plan = try Session.plan(path: model, memoryBytes: memory, options: given)
-    XCTAssertEqual(3, plan.draftTokens)
-    XCTAssertGreaterThan(plan.draftBytes, 0)
-    XCTAssertEqual(0, plan.draftWeightsBytes)
-    given.draftModel = "/no/such.gguf"
-    let missing = given
-    await expect(.io) {
-      try Session.plan(path: self.model, memoryBytes: self.memory, options: missing)
+    given[.speculate] = 3
+    let told = try Model.describePlan(path: path, options: given)
+    XCTAssertEqual(3, told["draft_tokens"] as? Int)
+    XCTAssertEqual(123, told["window_tokens"] as? Int)
+    given[.window] = nil
+    given["sessions"] = 2
+    plan = try Model.plan(path: path, options: given)
+    XCTAssertGreaterThan(plan.windowTokens, 123)
+    XCTAssertEqual(2, plan.sessions)
+    let wrong: [Options] = [
+      ["speculate": 16], ["windw": 5], ["kv": "k9"], ["max_tokens": 5], ["constraints": 0.5],
+    ]
+    for options in wrong {
+      await expect(.argument) { try Model.plan(path: self.path, options: options) }
     }
-    given.draftModel = nil
-    given.checkpoints = 33
-    let many = given
-    await expect(.argument) {
-      try Session.plan(path: self.model, memoryBytes: self.memory, options: many)
+    await expect(.io) { try Model.plan(path: self.path, options: ["draft_model": "/no/such.gguf"]) }
+    let model = try await load()
+    await expect(.argument) { try await model.session(["evict": "tokens", "forget": true]) }
+    let session = try await model.session(["evict": "tokens"])
+    let inForce = try await session.describe()["options"] as? [String: String]
+    XCTAssertEqual("tokens", inForce?["evict"])
+  }
+
+  private struct Table: Decodable {
+    struct Option: Decodable {
+      let name: String
+      let scope: String
+      let type: String
+      let least: Double?
+      let most: Double?
+      let choices: [String]?
+      let `default`: String
     }
-    given.checkpoints = Options.none
-    given.onFile = .all
-    given.stateFormat = .int8
-    given.calibrationFile = ""
-    given.forgetEvicted = true
-    _ = try await open(given)
-    given.splitTurns = true
-    let both = given
-    await expect(.argument) { try await self.open(both) }
-    given = options
-    given.calibrationFile = "/no/such.json"
-    let uncalibrated = given
-    await expect(.io) { try await self.open(uncalibrated) }
+    let options: [Option]
+
+    /// Another value than the default, of an option for which any will do.
+    static func value(_ option: Option) -> String? {
+      switch option.type {
+      case "flag": return option.default == "true" ? "false" : "true"
+      case "choice": return option.choices?.first { $0 != option.default && $0 != "vulkan" }
+      case "count", "number":
+        guard let least = option.least, let most = option.most else { return nil }
+        let value = max(least, min(most, 3))
+        return option.type == "count" ? String(Int(value)) : String(value)
+      default: return nil
+      }
+    }
+  }
+
+  /// Of texts, files and lists tests/jni/Options.java has what they mean.
+  func testEveryOptionOfTheTableArrives() async throws {
+    let json = try Model.describeOptions().json
+    let table = try JSONDecoder().decode(Table.self, from: Data(json.utf8)).options
+    XCTAssertGreaterThan(table.count, 50)
+    let leftOut = ["device", "min_speed", "tool_choice", "date"]  // one device; of known speed; needs tools; no number
+    for option in table where !leftOut.contains(option.name) {
+      guard let value = Table.value(option) else { continue }
+      var load = options
+      load["memory"] = 64 << 20
+      if option.name == "retrieval_tokens" {
+        load["retrieval"] = 1 << 20
+        load["retrieval_folder"] = NSTemporaryDirectory()
+      }
+      var said: SessionOptions = [:]
+      var reply: ReplyOptions = ["max_tokens": 4]
+      switch option.scope {
+      case "load": load[OptionKey(option.name)] = value
+      case "session": said[OptionKey(option.name)] = value
+      default: reply[OptionKey(option.name)] = value
+      }
+      let model = try await self.load(load)
+      let session = try await model.session(said)
+      let inForce =
+        option.scope == "load" ? try await model.describe()["options"] : try await session.describe()["options"]
+      if option.scope == "reply" {
+        _ = try await session.ask(question, options: reply)
+        reply[OptionKey(option.name)] = "no such value"
+        let wrong = reply
+        await expect(.argument) { try await session.ask(self.question, options: wrong) }
+      } else {
+        XCTAssertEqual(value, (inForce as? [String: String])?[option.name], option.name)
+      }
+      await model.close()
+    }
+  }
+
+  func testConstantsAreTheNamesOfTheTable() throws {
+    XCTAssertEqual("cache_folder", OptionKey<LoadScope>.cacheFolder.name)
+    XCTAssertEqual("template", OptionKey<SessionScope>.template.name)
+    XCTAssertEqual("top_logprobs", OptionKey<ReplyScope>.topLogprobs.name)
+    let values: ReplyOptions = [.stop: ["a", "b"], .seed: 5, .greedy: true, .topP: 0.5]
+    XCTAssertEqual(["a", "b"], values[.stop] as? [String])
+    XCTAssertEqual("true", values[.greedy] as? String)
+    XCTAssertEqual("0.5", values[.topP] as? String)
   }
 }

@@ -5,65 +5,56 @@ import XCTest
 
 /// Memory given back and taken again.
 final class MemoryTests: XCTestCase {
-  private static let root = URL(fileURLWithPath: #filePath)
-    .appendingPathComponent("../../../../..").standardized
-  private let model = root.appendingPathComponent("models/oriel-tiny/oriel-tiny-q8_0.gguf").path
-  private let question = "What can you do?"
-  private var greedy: Sampling {
-    var sampling = Sampling()
-    sampling.greedy = true
-    return sampling
-  }
-
-  private func open() async throws -> Session {
-    var options = Options()
-    options.device = .cpu
-    return try await Session.open(path: model, memoryBytes: 16 << 20, options: options)
+  private func resident(_ session: Session) async throws -> [String: Any] {
+    try await session.model.describe()["resident"] as? [String: Any] ?? [:]
   }
 
   func testEveryLevelLeavesWhatThePlanSaysAndTheWords() async throws {
     let session = try await open()
     let other = try await open()
+    let levels = try await session.model.describe().members["plan"] as? [String: Any]
+    let planned = levels?["trim_levels"] as? [[String: Any]]
     for level in [Trim.scratch, .weights, .cache] {
-      try await session.trim(level, folder: level == .cache ? NSTemporaryDirectory() : nil)
-      let trimmed = try await session.resident()
-      XCTAssertEqual(trimmed.level, level)
-      XCTAssertEqual(trimmed.totalBytes, session.plan.trimBytes(level))
-      try await session.resume()
-      let whole = try await session.resident()
-      XCTAssertEqual(whole.totalBytes, session.plan.totalBytes)
-      let said = try await session.ask(question, sampling: greedy)
-      let expected = try await other.ask(question, sampling: greedy)
+      try await session.model.trim(level, folder: level == .cache ? NSTemporaryDirectory() : nil)
+      let trimmed = try await resident(session)
+      XCTAssertEqual(trimmed["level"] as? String, "\(level)")
+      let stays = planned?.first { $0["level"] as? String == "\(level)" }
+      XCTAssertEqual(trimmed["total_bytes"] as? Int, stays?["bytes"] as? Int)
+      try await session.model.resume()
+      let whole = try await resident(session)
+      XCTAssertEqual(whole["total_bytes"] as? UInt64, session.model.plan.totalBytes)
+      let said = try await session.ask(question, options: greedy)
+      let expected = try await other.ask(question, options: greedy)
       XCTAssertEqual(said.text, expected.text)
     }
   }
 
   func testAReplyWaitsFromPauseToResume() async throws {
     let session = try await open()
-    var pieces = session.chat(question, sampling: greedy).makeAsyncIterator()
+    var pieces = session.chat(question, options: greedy).makeAsyncIterator()
     var text = try await pieces.next() ?? ""
-    try await session.pause()
-    try await session.trim(.weights)
-    try await session.resume(progress: { _, _ in true })
+    try await session.model.pause()
+    try await session.model.trim(.weights)
+    try await session.model.resume(progress: { _, _ in true })
     while let piece = try await pieces.next() { text += piece }
     let other = try await open()
-    let expected = try await other.ask(question, sampling: greedy)
+    let expected = try await other.ask(question, options: greedy)
     XCTAssertEqual(text, expected.text)
   }
 
   func testAPausedSessionCloses() async throws {
     let session = try await open()
-    try await session.pause()
+    try await session.model.pause()
     do {
       try await session.add(role: "user", text: "Still there?")
       XCTFail("it is paused")
     } catch let error as OrielError {
       XCTAssertEqual(error.status, .state)
     }
-    try await session.trim(.weights)
-    await session.close()
+    try await session.model.trim(.weights)
+    await session.model.close()
     do {
-      try await session.resume()
+      try await session.model.resume()
       XCTFail("it is closed")
     } catch let error as OrielError {
       XCTAssertEqual(error.message, OrielError.closed.message)
@@ -71,16 +62,12 @@ final class MemoryTests: XCTestCase {
   }
 
   func testACallThatRestsAndHasToUndoSomethingIsClosed() async throws {
-    var options = Options()
-    options.device = .cpu
-    options.chunkTokens = 1
-    options.windowTokens = 2000
-    let session = try await Session.open(path: model, memoryBytes: 200 << 20, options: options)
+    let session = try await open(["device": "cpu", "memory": 200 << 20, "prefill_batch": 1, "window": 2000])
     let text = String(repeating: "word ", count: 1500)
     let embedding = Task { try await session.embed(text) }
     try await Task.sleep(nanoseconds: 100_000_000)
-    try await session.pause()
-    try await session.trim(.weights)
+    try await session.model.pause()
+    try await session.model.trim(.weights)
     await session.close()
     do {
       _ = try await embedding.value
@@ -92,11 +79,11 @@ final class MemoryTests: XCTestCase {
 
   func testClosingEndsAResume() async throws {
     let session = try await open()
-    try await session.trim(.weights)
+    try await session.model.trim(.weights)
     do {
-      try await session.resume { done, total in
+      try await session.model.resume { done, total in
         if done < total / 4 {
-          Task { await session.close() }
+          Task { await session.model.close() }
           Thread.sleep(forTimeInterval: 0.1)
         }
         return true
@@ -109,62 +96,60 @@ final class MemoryTests: XCTestCase {
   }
 
   func testAConversationComesBackFromItsTranscript() async throws {
-    var options = Options()
-    options.device = .cpu
-    options.transcriptBytes = 4096
-    let session = try await Session.open(path: model, memoryBytes: 16 << 20, options: options)
-    XCTAssertGreaterThanOrEqual(session.plan.transcriptBytes, 4096)
-    _ = try await session.ask(question, sampling: greedy)
+    let session = try await open(["device": "cpu", "memory": "16MiB", "transcript": 4096])
+    _ = try await session.ask(question, options: greedy)
     let before = try await session.stats().position
-    try await session.trim(.all)
-    let trimmed = try await session.resident()
-    XCTAssertEqual(trimmed.totalBytes, session.plan.trimBytes(.all))
-    try await session.resume()
+    try await session.model.trim(.all)
+    let trimmed = try await resident(session)
+    XCTAssertEqual(trimmed["level"] as? String, "all")
+    try await session.model.resume()
     let after = try await session.stats().position
     XCTAssertLessThan(max(before, after) - min(before, after), 8)
   }
 
-  func testASystemPromptThatAResetCouldNotReadComesLater() async throws {
-    let stops = Stops()
-    var options = Options()
-    options.device = .cpu
-    options.chunkTokens = 1
-    options.systemPrompt = "You are a pirate."
-    options.readingAgain = { _, _ in !stops.take() }
-    let session = try await Session.open(path: model, memoryBytes: 16 << 20, options: options)
-    let whole = try await session.stats().position
-    stops.set(2)
-    do {
-      try await session.reset()
-      XCTFail("it was not stopped")
-    } catch let error as OrielError {
-      XCTAssertEqual(error.status, .cancelled)
-    }
-    do {
-      _ = try await session.stats()
-      XCTFail("it was not stopped")
-    } catch let error as OrielError {
-      XCTAssertEqual(error.status, .cancelled)
-    }
-    let again = try await session.stats().position
-    XCTAssertEqual(again, whole)
-  }
-}
-
-private final class Stops: @unchecked Sendable {
-  private let lock = NSLock()
-  private var left = 0
-
-  func set(_ count: Int) {
-    lock.lock()
-    left = count
-    lock.unlock()
+  func testSessionsOfOneModelDoNotMeet() async throws {
+    let model = try await load(["device": "cpu", "memory": "16MiB", "sessions": 3])
+    let a = try await model.session()
+    let b = try await model.session()
+    async let first = a.ask(question, options: greedy).text
+    async let second = b.ask(question, options: greedy).text
+    let (one, other) = try await (first, second)
+    XCTAssertEqual(one, other)
+    let fork = try await a.fork()
+    let goesOn = try await a.ask("What is 45 + 38?", options: greedy).text
+    let forked = try await fork.ask("What is 45 + 38?", options: greedy).text
+    XCTAssertEqual(goesOn, forked)
+    await expect(.state) { try await model.session() }
+    await fork.close()
+    _ = try await model.session()
+    await model.close()
+    await expect(.state) { try await a.stats() }
+    await expect(.state) { try await model.describe() }
   }
 
-  func take() -> Bool {
-    lock.lock()
-    defer { lock.unlock() }
-    left -= 1
-    return left >= 0
+  func testASessionThatIsDroppedGivesItsPlaceBack() async throws {
+    let model = try await load()
+    for _ in 0..<5 {
+      var made: Session?
+      for _ in 0..<500 where made == nil {  // the one before goes when its queue has let go of it
+        made = try? await model.session()
+        if made == nil { try await Task.sleep(nanoseconds: 10_000_000) }
+      }
+      let session = try XCTUnwrap(made)
+      _ = try await session.ask(question, options: ["greedy": true, "max_tokens": 1])
+    }
+    await model.close()
+  }
+
+  func testMarksAndTurnsAreWaysBack() async throws {
+    let session = try await open()
+    try await session.mark("start")
+    let first = try await session.ask(question, options: greedy).text
+    try await session.undo()
+    let again = try await session.ask(question, options: greedy).text
+    XCTAssertEqual(first, again)
+    try await session.goBack(toMark: "start")
+    let position = try await session.stats().position
+    XCTAssertEqual(0, position)
   }
 }

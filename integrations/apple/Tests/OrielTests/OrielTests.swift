@@ -6,22 +6,7 @@ import XCTest
 
 /// On a Mac: build_xcframework.sh, then `swift test`. On Linux: scripts/bindings.sh.
 final class OrielTests: XCTestCase {
-  private static let root = URL(fileURLWithPath: #filePath)
-    .appendingPathComponent("../../../../..").standardized
-  private let model = root.appendingPathComponent("models/oriel-tiny/oriel-tiny-q8_0.gguf").path
-  private let memory: UInt64 = 16 << 20
   private let story = "Tell me a story about a robot in the harbour."
-  private var greedy: Sampling {
-    var sampling = Sampling()
-    sampling.greedy = true
-    return sampling
-  }
-  private var options: Options {
-    var options = Options()
-    options.device = .cpu
-    return options
-  }
-
   private struct Golden: Decodable {
     struct File: Decodable {
       let file: String
@@ -37,7 +22,7 @@ final class OrielTests: XCTestCase {
 
   /// A question and the greedy reply to it, computed by models/oriel-tiny/recipe in float64.
   private func golden(_ name: String) throws -> (question: String, reply: String) {
-    let file = OrielTests.root.appendingPathComponent("tests/data/oriel-tiny-golden.json")
+    let file = root.appendingPathComponent("tests/data/oriel-tiny-golden.json")
     let golden = try JSONDecoder().decode(Golden.self, from: Data(contentsOf: file))
     let ours = golden.files.first { $0.file == "oriel-tiny-q8_0.gguf" }
     let found = try XCTUnwrap(ours?.cases.first { $0.name == name })
@@ -49,13 +34,9 @@ final class OrielTests: XCTestCase {
     )
   }
 
-  private func open() async throws -> Session {
-    try await Session.open(path: model, memoryBytes: memory, options: options)
-  }
-
   private func reply(_ session: Session, _ text: String) async throws -> String {
     var reply = ""
-    for try await piece in session.chat(text, sampling: greedy) { reply += piece }
+    for try await piece in session.chat(text, options: greedy) { reply += piece }
     return reply
   }
 
@@ -69,7 +50,7 @@ final class OrielTests: XCTestCase {
     let sum = try golden("sum")
     let session = try await open()
     var pieces: [String] = []
-    for try await piece in session.chat(ability.question, sampling: greedy) { pieces.append(piece) }
+    for try await piece in session.chat(ability.question, options: greedy) { pieces.append(piece) }
     XCTAssertEqual(ability.reply, pieces.joined())
     XCTAssertGreaterThan(pieces.count, 10)
     let second = try await reply(session, sum.question)
@@ -97,7 +78,7 @@ final class OrielTests: XCTestCase {
 
   func testWhoStopsReadingEndsTheReply() async throws {
     try await endsEarly { session in
-      for try await _ in session.chat(story, sampling: greedy) { break }
+      for try await _ in session.chat(story, options: greedy) { break }
     }
   }
 
@@ -107,7 +88,7 @@ final class OrielTests: XCTestCase {
     try await endsEarly { session in
       let task = Task { () -> Int in
         var pieces = 0
-        for try await _ in session.chat(story, sampling: sampling) {
+        for try await _ in session.chat(story, options: sampling) {
           pieces += 1
           withUnsafeCurrentTask { $0?.cancel() }
         }
@@ -120,7 +101,7 @@ final class OrielTests: XCTestCase {
 
   func testCancelEndsTheReplyWithoutAnError() async throws {
     try await endsEarly { session in
-      for try await _ in session.chat(story, sampling: greedy) { session.cancel() }
+      for try await _ in session.chat(story, options: greedy) { session.cancel() }
     }
   }
 
@@ -133,29 +114,38 @@ final class OrielTests: XCTestCase {
   }
 
   func testThePlanIsTheOneThatIsCarriedOut() async throws {
-    let plan = try Session.plan(path: model, memoryBytes: memory, options: options)
+    let plan = try Model.plan(path: path, options: options)
     XCTAssertTrue(plan.fits)
-    XCTAssertLessThanOrEqual(plan.totalBytes, memory)
+    XCTAssertLessThanOrEqual(plan.totalBytes, 16 << 20)
     XCTAssertLessThanOrEqual(plan.weightsBytes + plan.kvBytes, plan.totalBytes)
     let session = try await open()
-    XCTAssertEqual(plan.totalBytes, session.plan.totalBytes)
-    XCTAssertEqual(plan.windowTokens, session.plan.windowTokens)
-    XCTAssertFalse(session.device.isEmpty)
-    let little = try Session.plan(path: model, memoryBytes: 1 << 20, options: options)
+    XCTAssertEqual(plan.totalBytes, session.model.plan.totalBytes)
+    XCTAssertEqual(plan.windowTokens, session.model.plan.windowTokens)
+    let device = try await session.model.describe()["device"] as? String
+    XCTAssertEqual("CPU", device?.prefix(3))
+    let little = try Model.plan(path: path, options: ["memory": 1 << 20, "device": "cpu"])
     XCTAssertFalse(little.fits)
     XCTAssertLessThan(1 << 20, little.minimumBytes)
   }
 
   func testASystemPromptIsPinnedAndComesBackAfterReset() async throws {
     var pirate = options
-    pirate.systemPrompt = "You are a pirate who knows everything about the sea and its ⛵."
-    let session = try await Session.open(path: model, memoryBytes: memory, options: pirate)
-    let plain = try Session.plan(path: model, memoryBytes: memory, options: options)
-    XCTAssertGreaterThan(session.plan.sinkTokens, plain.sinkTokens)
+    pirate["system_prompt"] = "You are a pirate who knows everything about the sea and its ⛵."
+    let session = try await open(pirate)
+    let pinned = try await position(session)
+    XCTAssertGreaterThan(pinned, 10)
     let first = try await reply(session, "Who are you?")
     try await session.reset()
     let second = try await reply(session, "Who are you?")
     XCTAssertEqual(first, second)
+  }
+
+  func testTokensThatTheWindowWasTooShortForAreTold() async throws {
+    let session = try await open(["memory": "16MiB", "device": "cpu", "window": 64])
+    let reply = try await session.ask(
+      String(repeating: "word ", count: 200), options: ["greedy": true, "max_tokens": 1])
+    XCTAssertGreaterThan(reply.promptTokens, 200)
+    XCTAssertGreaterThan(reply.promptTokensEvicted, 100)
   }
 
   func testASavedConversationGoesOn() async throws {
@@ -169,21 +159,22 @@ final class OrielTests: XCTestCase {
     let answer = try await reply(session, "What is my name?")
     XCTAssertTrue(answer.contains("Ada"), answer)
     let other = try await open()
-    try await other.restore(from: file)
+    let how = try await other.restore(from: file).how
+    XCTAssertEqual(.exactly, how)
     let restored = try await reply(other, "What is my name?")
     XCTAssertEqual(answer, restored)
   }
 
   func testErrorsSayWhatToDo() async {
     do {
-      _ = try await Session.open(path: "/no/such.gguf", memoryBytes: memory)
+      _ = try await Model.load(path: "/no/such.gguf")
       XCTFail("it opened")
     } catch {
       XCTAssertTrue("\(error)".contains("/no/such.gguf: "), "\(error)")
       XCTAssertEqual(.io, (error as? OrielError)?.status)
     }
     do {
-      _ = try await Session.open(path: model, memoryBytes: 1 << 20, options: options)
+      _ = try await Model.load(path: path, options: ["memory": 1 << 20, "device": "cpu"])
       XCTFail("it fitted")
     } catch {
       XCTAssertEqual(.memoryBudget, (error as? OrielError)?.status)
@@ -197,10 +188,10 @@ final class OrielTests: XCTestCase {
     let first = try await reply(session, sum.question)
     XCTAssertEqual(sum.reply, first)
     let before = try await position(session)
-    var hot = Sampling()
-    hot.temperature = -1
+    var hot = ReplyOptions()
+    hot["temperature"] = -1
     do {
-      for try await _ in session.chat(ability.question, sampling: hot) {}
+      for try await _ in session.chat(ability.question, options: hot) {}
       XCTFail("it spoke")
     } catch {
       XCTAssertEqual(.argument, (error as? OrielError)?.status)
@@ -215,13 +206,13 @@ final class OrielTests: XCTestCase {
 
   func testFeaturesAreKnownByName() async throws {
     var without = options
-    without.disabledFeatures = "subgroup,integer_dot"
-    _ = try await Session.open(path: model, memoryBytes: memory, options: without)
+    without["disable_features"] = "subgroup,integer_dot"
+    _ = try await Model.load(path: path, options: without)
     // Names are looked at where there can be Vulkan devices.
-    without.device = .vulkan
-    without.disabledFeatures = "no-such-feature"
+    without["device"] = "vulkan"
+    without["disable_features"] = "no-such-feature"
     do {
-      _ = try await Session.open(path: model, memoryBytes: memory, options: without)
+      _ = try await Model.load(path: path, options: without)
       XCTFail("it opened")
     } catch {
       let text = "\(error)"
@@ -251,17 +242,14 @@ final class OrielTests: XCTestCase {
 
   func testAListenerHearsOfErrors() async throws {
     let lines = Lines()
-    var logged = options
-    logged.log = { level, line in lines.add("\(level) \(line)") }
+    let log: LogListener = { level, line in lines.add("\(level) \(line)") }
     do {
-      _ = try await Session.open(path: model, memoryBytes: 1 << 20, options: logged)
+      _ = try await Model.load(path: path, options: ["memory": 1 << 20, "device": "cpu"], log: log)
       XCTFail("it fitted")
     } catch {
       XCTAssertEqual(["error \(error)"], lines.take())
     }
-    logged.systemPrompt = "Be brief."
-    logged.chatTemplate = "{{ messages[0].content }}"
-    let session = try await Session.open(path: model, memoryBytes: memory, options: logged)
+    let session = try await Model.load(path: path, options: options, log: log).session()
     XCTAssertEqual([], lines.take())
     do {
       try await session.add(role: "no-such-role", text: "text")
@@ -273,24 +261,23 @@ final class OrielTests: XCTestCase {
 
   func testTextsThatEndInNulHaveNoneInThem() async throws {
     let session = try await open()
-    let path = model
-    let memory = memory
-    let options = options
+    let path = self.path
+    let options = self.options
     var withNul = options
-    withNul.cacheDirectory = "/tmp\0x"
+    withNul["cache_folder"] = "/tmp\0x"
     let folder = withNul
     var stop = greedy
-    stop.stop = ["a\0b"]
+    stop["stop"] = ["a\0b"]
     let sampling = stop
     let calls: [() async throws -> Void] = [
-      { _ = try await Session.open(path: path + "\0", memoryBytes: memory, options: options) },
-      { _ = try Session.plan(path: path, memoryBytes: memory, options: folder) },
-      { _ = try Session.inspect(path: path + "\0") },
+      { _ = try await Model.load(path: path + "\0", options: options) },
+      { _ = try Model.plan(path: path, options: folder) },
+      { _ = try Model.describeFile(path: path + "\0") },
       { try await session.add(role: "user\0", text: "Hi") },
       { try await session.save(to: "/tmp/\0") },
       { try await session.restore(from: "/tmp/\0") },
-      { try await session.trim(.cache, folder: "/tmp\0") },
-      { _ = try await session.ask("Hi", sampling: sampling) },
+      { try await session.model.trim(.cache, folder: "/tmp\0") },
+      { _ = try await session.ask("Hi", options: sampling) },
     ]
     for call in calls {
       do {
@@ -307,14 +294,14 @@ final class OrielTests: XCTestCase {
 
   func testACancelledAskHasWhatWasSaid() async throws {
     let session = try await open()
-    let whole = try await session.ask(story, sampling: greedy)
-    let sampling = greedy
+    let sampling: ReplyOptions = ["greedy": true, "ignore_stop": true, "max_tokens": 1000]
+    let whole = try await session.ask(story, options: sampling)
     let story = story
     var early = false
-    for _ in 0..<50 where !early {
+    for attempt in 1...100 where !early {  // the first ones come before a token
       try await session.reset()
-      let task = Task { try await session.ask(story, sampling: sampling) }
-      try await Task.sleep(nanoseconds: 5_000_000)
+      let task = Task { try await session.ask(story, options: sampling) }
+      try await Task.sleep(nanoseconds: UInt64(attempt) * 5_000_000)
       task.cancel()
       guard let reply = try? await task.value else { continue }  // before its turn
       XCTAssertTrue(whole.text.hasPrefix(reply.text), reply.text)
@@ -338,12 +325,12 @@ final class OrielTests: XCTestCase {
   func testClosingEndsTheReplyThatRuns() async throws {
     var whole = 0
     let session = try await open()
-    for try await _ in session.chat(story, sampling: greedy) { whole += 1 }
+    for try await _ in session.chat(story, options: greedy) { whole += 1 }
     var early = false
     for _ in 0..<50 where !early {
       let session = try await open()
       var pieces = 0
-      for try await _ in session.chat(story, sampling: greedy) {
+      for try await _ in session.chat(story, options: greedy) {
         pieces += 1
         if pieces == 1 { await session.close() }
       }

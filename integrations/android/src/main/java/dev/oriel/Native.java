@@ -4,9 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The C++ side, oriel_jni.cpp. Calls return an oriel_status and, where it is not 0, put the line
- * that explains it into error[0]. Arrays are filled in the order in which the classes that read
- * them do.
+ * The functions of oriel_jni.cpp. Failures throw OrielException. Settings come from OrielSettings.pack(). A double[]
+ * holds a small struct, in the order of the constructor that reads it.
  */
 final class Native {
   private Native() {}
@@ -15,17 +14,17 @@ final class Native {
     System.loadLibrary("oriel_jni");
   }
 
-  /** What C++ calls back. */
+  /** Called from C++. */
   static final class Callbacks {
     private final OrielText listener;
-    private final OrielListener all; // the same, where it wants to know more
+    private final OrielListener all; // the listener, if it wants parts and tokens
     private final boolean keepsTokens;
-    private final OrielOptions.Progress progress;
+    private final OrielProgress progress;
     final StringBuilder text = new StringBuilder();
     final OrielParsed.Builder parsed = new OrielParsed.Builder();
     final List<OrielToken> tokens = new ArrayList<>();
 
-    /** Of a reply; `keepsTokens`: also what it consists of. */
+    /** For a reply. `keepsTokens`: collect the tokens. */
     Callbacks(OrielText listener, boolean keepsTokens) {
       this.listener = listener;
       this.keepsTokens = keepsTokens;
@@ -33,7 +32,7 @@ final class Native {
       all = listener instanceof OrielListener ? (OrielListener) listener : null;
     }
 
-    Callbacks(OrielOptions.Progress progress) {
+    Callbacks(OrielProgress progress) {
       this.progress = progress;
       listener = null;
       keepsTokens = false;
@@ -69,7 +68,7 @@ final class Native {
     }
   }
 
-  /** What C++ calls with a level and a line, for as long as there is the session. */
+  /** Called from C++ until the model is freed. */
   static final class Log {
     private static final OrielLog.Level[] LEVELS = OrielLog.Level.values();
     private final OrielLog listener;
@@ -87,84 +86,90 @@ final class Native {
     }
   }
 
-  // `callbacks` of open() and `log` are null where nobody wants to know.
+  // Callbacks of load() and session(), and `log`, may be null.
 
   static native byte[] version();
 
-  static native int plan(byte[] path, long[] options, byte[][] optionTexts, Log log, long[] plan,
-      byte[][] error);
+  static native double[] plan(byte[] path, byte[] settings, Log log);
 
-  static native int inspect(byte[] path, long[] numbers, byte[][] texts, byte[][] error);
+  static final int PLAN = 0;
+  static final int FILE = 1;
+  static final int DEVICES = 2;
+  static final int FORGOTTEN_DEVICES = 3;
+  static final int SNAPSHOT = 4;
+  static final int OPTIONS = 5;
 
-  static native int forgetDevices(byte[] cacheDir, byte[][] error);
+  /** JSON. `path` may be null for the devices and options. */
+  static native byte[] describe(int what, byte[] path, byte[] settings, Log log);
 
-  static native int countPinned(byte[] path, long[] options, byte[][] optionTexts, Log log,
-      byte[] system, int[] tokens, byte[][] error);
+  static native long load(byte[] path, byte[] settings, Callbacks progress, Log log);
 
-  /** handle[0] is 0 on failure. `readingAgain` and `log` stay the session's. */
-  static native int open(byte[] path, long[] options, byte[][] optionTexts, Callbacks callbacks,
-      Callbacks readingAgain, Log log, long[] handle, byte[][] error);
+  static native void free(long model);
 
-  static native void close(long handle);
+  static native double[] modelPlan(long model);
 
-  /** What was cancelled until now is over. */
-  static native void spare(long handle);
+  static native byte[] describeModel(long model);
 
-  /** The call that runs, or is about to. */
-  static native void cancel(long handle);
+  /** `folder` may be null. */
+  static native void trim(long model, int level, byte[] folder);
 
-  /** texts: device, driver. */
-  static native int describe(long handle, long[] plan, byte[][] texts, byte[][] error);
+  static native void pause(long model);
 
-  static native int chatAdd(long handle, byte[] role, byte[] text, byte[][] error);
+  static native void resume(long model, Callbacks progress);
 
-  static native int append(long handle, byte[] text, byte[][] error);
+  static native int[] tokenize(long model, byte[] text);
 
-  static native int chatAddJson(long handle, byte[] json, byte[][] error);
+  static native byte[] detokenize(long model, int[] ids);
 
-  static native int generate(long handle, boolean chat, long[] numbers, float[] floats,
-      byte[][] texts, int[] biasIds, float[] biases, Callbacks callbacks, double[] reply,
-      byte[][] error);
+  static native byte[] render(long model, byte[] settings, byte[] json, boolean prompt);
 
-  static native int parseReply(long handle, boolean insideThought, byte[] text,
-      Callbacks callbacks, byte[][] error);
+  static native int[] renderTokens(long model, byte[] settings, byte[] json, boolean prompt);
 
-  static native int render(long handle, byte[] json, boolean generationPrompt, byte[][] text,
-      byte[][] error);
+  static native void parseReply(long model, byte[] settings, boolean insideThought, byte[] text, Callbacks parts);
 
-  static native int renderTokens(long handle, byte[] json, boolean generationPrompt, int[][] ids,
-      byte[][] error);
+  /** `session` 0: remove the prefix. */
+  static native void setPrefix(long model, long session);
 
-  /** values[0] and tokens[0] are the result. */
-  static native int embed(long handle, int pooling, boolean normalised, byte[] text,
-      float[][] values, int[] tokens, byte[][] error);
+  static native long session(long model, byte[] settings, Callbacks reading);
 
-  static native int reset(long handle, byte[][] error);
+  static native long fork(long session);
 
-  static native int rewind(long handle, long position, byte[][] error);
+  static native void destroy(long session);
 
-  /** device[0] is the result: its name. */
-  static native int recover(long handle, Callbacks callbacks, byte[][] device, byte[][] error);
+  /** Forgets earlier cancels. */
+  static native void spare(long session);
 
-  static native int save(long handle, byte[] path, byte[][] error);
+  /** Cancels the current or next library call. */
+  static native void cancel(long session);
 
-  static native int restore(long handle, byte[] path, byte[][] error);
+  static native byte[] describeSession(long session);
 
-  static native int stats(long handle, long[] stats, byte[][] error);
+  static native double[] stats(long session);
 
-  // On any thread, beside one of the calls above. `folder` may be null.
+  /** `role` null: `text` is JSON. */
+  static native void add(long session, byte[] role, byte[] text);
 
-  static native int trim(long handle, int level, byte[] folder, byte[][] error);
+  static native void append(long session, byte[] text);
 
-  static native int resume(long handle, Callbacks callbacks, byte[][] error);
+  static native double[] generate(long session, boolean chat, byte[] settings, Callbacks callbacks,
+      boolean wantsTokens);
 
-  static native int pause(long handle, byte[][] error);
+  /** tokens[0] receives the number of tokens. */
+  static native float[] embed(long session, int pooling, boolean raw, byte[] text, int[] tokens);
 
-  /** numbers: level, paused, total. */
-  static native int resident(long handle, long[] numbers, byte[][] error);
+  static native void reset(long session);
 
-  /** ids[0] is the result. */
-  static native int tokenize(long handle, byte[] text, int[][] ids, byte[][] error);
+  static final int TO_POSITION = 0;
+  static final int BY_TURNS = 1;
+  static final int TO_MARK = 2;
 
-  static native int detokenize(long handle, int[] ids, byte[][] text, byte[][] error);
+  static native void goBack(long session, int target, long number, byte[] mark, boolean readAgain);
+
+  static native void mark(long session, byte[] name);
+
+  static native byte[] recover(long session, Callbacks progress, double[] recovered);
+
+  static native void save(long session, byte[] path, int flags);
+
+  static native double[] restore(long session, byte[] path, int flags);
 }

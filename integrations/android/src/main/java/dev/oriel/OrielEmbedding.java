@@ -1,19 +1,19 @@
 package dev.oriel;
 
-/** A text as a vector. */
+/** The vector of a text. */
 public final class OrielEmbedding {
-  /** Whose vectors become that of a text. */
+  /** The tokens whose vectors are used. */
   public enum Pooling {
-    /** As the file says; the mean where it says nothing. */
+    /** As the file says, else MEAN. */
     AUTO,
     MEAN,
     LAST,
     FIRST
   }
 
-  /** Of length 1, unless asked for as they are. */
+  /** Length 1 if normalised. */
   public final float[] values;
-  /** That the text has. */
+  /** Tokens of the text. */
   public final int tokens;
 
   OrielEmbedding(float[] values, int tokens) {

@@ -10,31 +10,28 @@ public final class OrielException extends RuntimeException {
     CANCELLED, BUFFER_TOO_SMALL, STATE, CONTEXT, TEXT, INTERNAL, SPEED;
 
     private static final Status[] ALL = values();
-
-    static Status of(int code) {
-      return code >= 0 && code < ALL.length ? ALL[code] : INTERNAL;
-    }
   }
 
   private final Status status;
 
-  private OrielException(Status status, String message) {
-    super(message);
-    this.status = status;
+  /** C++ calls this. */
+  OrielException(int status, byte[] line) {
+    super(Utf8.decode(line));
+    this.status = status < Status.ALL.length ? Status.ALL[status] : Status.INTERNAL;
   }
 
   public Status status() {
     return status;
   }
 
-  /** The device is gone: {@link OrielSession#recover} goes on, on that one or another. */
+  /** The device was lost: call {@link OrielSession#recover}. */
   public boolean isDeviceLost() {
     return status == Status.DEVICE || status == Status.TIMEOUT;
   }
 
-  static void check(int code, byte[][] error) {
-    if (code != 0) {
-      throw new OrielException(Status.of(code), Utf8.decode(error[0]));
-    }
+  /** The library refused the reply before the first token. */
+  boolean neverBegan() {
+    return status == Status.ARGUMENT || status == Status.UNSUPPORTED || status == Status.STATE
+        || status == Status.TEXT;
   }
 }

@@ -5,10 +5,10 @@ public interface OrielLog {
   enum Level {
     /** "WHAT HAPPENED: WHAT TO DO"; the exception that follows has the same line. */
     ERROR,
-    /** It works, but not as one might expect: a GPU that is not usable, and why. */
+    /** The call works, with an unexpected effect, such as an unusable GPU. */
     WARNING
   }
 
-  /** What is thrown here is dropped. */
+  /** Exceptions are dropped. */
   void onLog(Level level, String line);
 }

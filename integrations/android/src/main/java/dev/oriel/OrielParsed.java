@@ -4,16 +4,16 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/** What a reply means. */
+/** The parts of a reply. */
 public final class OrielParsed {
   static final OrielParsed NOTHING = new Builder().build();
 
-  /** A tool that the model calls. */
+  /** A tool call. */
   public static final class Call {
     public final String name;
-    /** One JSON object; the beginning of one where the call is not complete. */
+    /** A JSON object, cut off if the call is not complete. */
     public final String arguments;
-    /** False: the reply was cut off in it. */
+    /** False: the reply ended inside the call. */
     public final boolean complete;
 
     Call(String name, String arguments, boolean complete) {
@@ -30,7 +30,7 @@ public final class OrielParsed {
 
   /** The answer, without thought and calls. */
   public final String text;
-  /** Empty where there was none. */
+  /** Empty: none. */
   public final String thought;
   public final List<Call> calls;
 
@@ -40,7 +40,7 @@ public final class OrielParsed {
     this.calls = Collections.unmodifiableList(calls);
   }
 
-  /** Puts parts together as they come. */
+  /** Joins streamed parts. */
   static final class Builder {
     private static final class Open {
       final String name;

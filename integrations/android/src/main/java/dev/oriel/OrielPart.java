@@ -1,15 +1,15 @@
 package dev.oriel;
 
-/** A stretch of a reply and what it is. */
+/** A piece of a reply. */
 public final class OrielPart {
   public enum Kind {
-    /** Of the answer. */
+    /** A piece of the answer. */
     TEXT,
-    /** What the model thinks before it answers. */
+    /** Reasoning before the answer. */
     THOUGHT,
-    /** A tool call: text is the tool's name. */
+    /** A tool call begins; text is the tool's name. */
     CALL_BEGUN,
-    /** More of its arguments: joined they are one JSON object. */
+    /** A piece of the arguments; joined they are one JSON object. */
     CALL_ARGUMENTS,
     /** The call is complete. */
     CALL_ENDED
@@ -18,7 +18,7 @@ public final class OrielPart {
   private static final Kind[] KINDS = Kind.values();
 
   public final Kind kind;
-  /** Of a call: its number in the reply, from 0. */
+  /** Number of the call in the reply, from 0. */
   public final int call;
   public final String text;
 

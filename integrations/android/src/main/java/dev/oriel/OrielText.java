@@ -1,10 +1,10 @@
 package dev.oriel;
 
-/** Receives a reply as it is generated, on the thread that asked for it. */
+/** Receives a reply while it is generated, on the calling thread. */
 public interface OrielText {
   /**
    * @param text whole characters, never empty
-   * @return false to stop here; what is thrown stops the reply, too, and reaches the caller
+   * @return false ends the reply; an exception ends it too and reaches the caller
    */
   boolean onText(String text);
 }

@@ -19,11 +19,11 @@ public final class OrielToken {
   }
 
   public final int id;
-  /** Whole characters that it completed; may be empty. */
+  /** Whole characters, may be empty. */
   public final String text;
-  /** By the model's own distribution, before anything of {@link OrielSampling}; 0 unless asked for. */
+  /** From the model's own distribution. 0 without top_logprobs. */
   public final float logprob;
-  /** The most likely ones, best first. */
+  /** The most likely tokens, best first. */
   public final List<Likely> top;
 
   OrielToken(int id, String text, float logprob, int[] ids, float[] logprobs) {

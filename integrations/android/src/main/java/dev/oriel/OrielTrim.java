@@ -1,20 +1,17 @@
 package dev.oriel;
 
 /**
- * How much memory {@link OrielSession#trim} gives back. Each level gives back what those before it
- * do; {@link OrielPlan#trimBytes} says what stays.
+ * Levels of {@link OrielModel#trim}. Each level includes the levels before it. trim_levels of {@link
+ * Oriel#describePlan} has the remaining bytes.
  */
 public enum OrielTrim {
   NONE,
   /** Activations, staging, compiled kernels. */
   SCRATCH,
-  /** Weights, which are read from the model's file again. */
+  /** Weights. Resuming reads the model file again. */
   WEIGHTS,
-  /** The conversation's cache, which goes to a file. */
+  /** Caches, written to files. */
   CACHE,
-  /**
-   * The same without a file: the conversation is built again from its transcript ({@link
-   * OrielOptions#transcriptBytes}).
-   */
+  /** Caches, without files. Resuming reads the transcripts again (option transcript). */
   ALL
 }

@@ -6,11 +6,11 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 
-/** Text crosses to C as UTF-8 bytes: JNI's own strings are another encoding (modified UTF-8). */
+/** Converts text for C. JNI's own strings are modified UTF-8, so bytes cross instead. */
 final class Utf8 {
   private Utf8() {}
 
-  /** Refuses halves of surrogate pairs rather than sending something else than was written. */
+  /** Refuses unpaired surrogates. */
   static byte[] encode(String text, String what) {
     Objects.requireNonNull(text, what);
     try {
@@ -24,16 +24,12 @@ final class Utf8 {
     }
   }
 
-  /** For what ends in NUL in C. */
+  /** For C texts that end in NUL. */
   static byte[] path(String path, String what) {
     if (Objects.requireNonNull(path, what).indexOf('\0') >= 0) {
       throw new IllegalArgumentException(what + " has a NUL in it: check where it comes from");
     }
     return encode(path, what);
-  }
-
-  static byte[] encodeOrNull(String text, String what) {
-    return text == null ? null : encode(text, what);
   }
 
   static byte[] pathOrNull(String path, String what) {

@@ -12,42 +12,45 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.runInterruptible
 import kotlinx.coroutines.withContext
 
-/** [Oriel.open] off the main thread. Cancelled meanwhile, it closes again what it opened. */
-suspend fun openOriel(
-    path: String,
-    memoryBytes: Long,
-    options: OrielOptions = OrielOptions()
-): OrielSession {
-    var session: OrielSession? = null
+/** [Oriel.load] off the main thread. A cancelled call closes the model again. */
+suspend fun loadOriel(path: String, options: OrielOptions = OrielOptions()): OrielModel {
+    var model: OrielModel? = null
     try {
-        withContext(Dispatchers.IO) { session = Oriel.open(path, memoryBytes, options) }
+        withContext(Dispatchers.IO) { model = Oriel.load(path, options) }
     } catch (e: CancellationException) {
-        session?.close()
+        model?.close()
         throw e
     }
-    return session!!
+    return model!!
 }
 
 /**
- * The reply to [text], piece by piece, generated while it is collected. Cancelling the collector
- * cancels the reply; failures are thrown where it is collected. A reply that [OrielSession.cancel]
- * or close ends simply ends the flow.
+ * Streams the reply to [text]. Cancelling the collector cancels the reply. The collector gets failures.
+ * [OrielSession.cancel] and close end the flow without a failure. [onEnd] gets the finished reply.
  */
-fun OrielSession.chatFlow(text: String, sampling: OrielSampling? = null): Flow<String> {
+fun OrielSession.chatFlow(
+    text: String,
+    options: OrielReplyOptions? = null,
+    onEnd: (OrielReply) -> Unit = {}
+): Flow<String> {
     val session = this
-    return piecesOf({ pieces -> OrielText { piece -> pieces.trySend(piece).isSuccess } }) {
-        session.chat(text, sampling, it)
+    return piecesOf({ pieces -> OrielText { piece -> pieces.trySend(piece).isSuccess } }, onEnd) {
+        session.chat(text, options, it)
     }
 }
 
 /**
- * The same with what it means: the answer, what is thought, and tool calls. Without [text] it
- * answers what was added, e.g. a tool's result ([OrielSession.addJson]).
+ * Streams the parts of a reply: the answer, thoughts and tool calls. Without [text] it replies to the
+ * added messages, for example a tool's result ([OrielSession.addJson]).
  */
-fun OrielSession.partFlow(text: String? = null, sampling: OrielSampling? = null): Flow<OrielPart> {
+fun OrielSession.partFlow(
+    text: String? = null,
+    options: OrielReplyOptions? = null,
+    onEnd: (OrielReply) -> Unit = {}
+): Flow<OrielPart> {
     val session = this
-    return piecesOf({ pieces -> PartListener { part -> pieces.trySend(part).isSuccess } }) {
-        if (text != null) session.chat(text, sampling, it) else session.reply(sampling, it)
+    return piecesOf({ pieces -> PartListener { part -> pieces.trySend(part).isSuccess } }, onEnd) {
+        if (text != null) session.chat(text, options, it) else session.reply(options, it)
     }
 }
 
@@ -55,9 +58,10 @@ private class PartListener(private val take: (OrielPart) -> Boolean) : OrielList
     override fun onPart(part: OrielPart) = take(part)
 }
 
-/** What a listener hears of a [call] that is made with it. */
+/** Streams the pieces that the listener of a [call] gets. */
 private fun <Piece> OrielSession.piecesOf(
     listen: (SendChannel<Piece>) -> OrielText,
+    onEnd: (OrielReply) -> Unit,
     call: (OrielText) -> OrielReply
 ): Flow<Piece> {
     val session = this
@@ -66,7 +70,7 @@ private fun <Piece> OrielSession.piecesOf(
         val listener = listen(pieces)
         launch(Dispatchers.IO) {
             try {
-                runInterruptible { call(listener) }
+                onEnd(runInterruptible { call(listener) })
                 pieces.close()
             } catch (e: Throwable) {
                 pieces.close(e)

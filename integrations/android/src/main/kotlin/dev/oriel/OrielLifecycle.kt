@@ -17,25 +17,21 @@ import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
 
 /**
- * Lets this session follow the app into the background and out of it:
+ * Adapts this model to the state of the app:
  *
- * - not on screen any more ([Lifecycle.Event.ON_STOP]): the device rests; a reply waits.
- * - on screen again ([Lifecycle.Event.ON_START]): memory is taken again, the reply goes on.
- * - the system wants memory meanwhile ([ComponentCallbacks2.onTrimMemory]): scratch is given back
- *   when the app has just left the screen, the weights too when it is among those that may be ended.
- *   These two levels are all that Android has sent since version 14.
+ * - [Lifecycle.Event.ON_STOP] pauses it. Replies wait.
+ * - [Lifecycle.Event.ON_START] resumes it. Replies continue.
+ * - [ComponentCallbacks2.onTrimMemory] trims scratch memory after the app left the screen, and
+ *   [inBackground] when the system may end the app. Android 14 and later send only these two levels.
  *
- * Give the lifecycle of the process, `ProcessLifecycleOwner.get().lifecycle` of
- * `androidx.lifecycle:lifecycle-process`, rather than that of an activity, which is stopped when the
- * device is turned, too. Call it on the main thread; close what it returns, there too, before the
- * session is closed.
+ * Use the lifecycle of the process, `ProcessLifecycleOwner.get().lifecycle` of
+ * `androidx.lifecycle:lifecycle-process`. An activity also stops when the screen rotates. Call this on the
+ * main thread. Close the result there before the model.
  *
- * @param inBackground what is given back when the system is short of memory: with CACHE the
- *     conversation's cache goes to a file in [Context.getNoBackupFilesDir], too
- * @param onError hears of what could not be given back or taken again; a resume that failed is tried
- *     again when the app is next on screen, or by [OrielSession.resume]
+ * @param inBackground the level for low memory. CACHE writes caches to [Context.getNoBackupFilesDir]
+ * @param onError gets failures of trim and resume. The next ON_START or [OrielModel.resume] tries again
  */
-fun OrielSession.follow(
+fun OrielModel.follow(
     context: Context,
     lifecycle: Lifecycle,
     inBackground: OrielTrim = OrielTrim.WEIGHTS,
@@ -43,36 +39,36 @@ fun OrielSession.follow(
 ): Closeable = Follower(this, context.applicationContext, lifecycle, inBackground, onError)
 
 private class Follower(
-    private val session: OrielSession,
+    private val model: OrielModel,
     private val context: Context,
     private val lifecycle: Lifecycle,
     private val inBackground: OrielTrim,
     private val onError: (OrielException) -> Unit
 ) : DefaultLifecycleObserver, ComponentCallbacks2, Closeable {
     private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Main.immediate)
-    private val turn = Mutex() // in the order in which the system says it
+    private val turn = Mutex() // keeps the order of the events
     @Volatile private var visible = true
 
     init {
-        lifecycle.addObserver(this) // tells at once what was missed
+        lifecycle.addObserver(this) // reports missed events at once
         context.registerComponentCallbacks(this)
     }
 
     override fun onStart(owner: LifecycleOwner) {
         visible = true
-        perform { session.resume() }
+        perform { model.resume() }
     }
 
     override fun onStop(owner: LifecycleOwner) {
         visible = false
-        perform { session.pause() }
+        perform { model.pause() }
     }
 
     override fun onTrimMemory(level: Int) {
         val wanted = when {
             level >= ComponentCallbacks2.TRIM_MEMORY_BACKGROUND -> inBackground
             level >= ComponentCallbacks2.TRIM_MEMORY_UI_HIDDEN -> minOf(OrielTrim.SCRATCH, inBackground)
-            else -> return // in use: it cannot do without
+            else -> return // the app is in use
         }
         perform {
             if (!visible) give(wanted)
@@ -84,13 +80,13 @@ private class Follower(
 
     override fun onConfigurationChanged(newConfig: Configuration) {}
 
-    /** A reply that rests keeps its cache. */
+    /** A paused reply keeps its cache. */
     private fun give(level: OrielTrim) {
-        if (level >= OrielTrim.WEIGHTS) session.trim(OrielTrim.WEIGHTS, null)
+        if (level >= OrielTrim.WEIGHTS) model.trim(OrielTrim.WEIGHTS, null)
         if (level == OrielTrim.CACHE) {
-            session.trim(level, context.noBackupFilesDir.path)
+            model.trim(level, context.noBackupFilesDir.path)
         } else {
-            session.trim(level, null)
+            model.trim(level, null)
         }
     }
 
@@ -102,7 +98,7 @@ private class Follower(
                 } catch (e: OrielException) {
                     onError(e)
                 } catch (e: IllegalStateException) {
-                    close() // the session is closed
+                    close() // the model is closed
                 }
             }
         }

@@ -1,0 +1,52 @@
+// Options of the library by name, with their values as text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cli {
+
+class Settings {
+ public:
+  bool has(const std::string& name) const { return find(name) != nullptr; }
+  bool is(const std::string& name, const char* value) const { return text(name) == value; }
+  /// Without it "", or `otherwise`.
+  std::string text(const std::string& name) const;
+  /// A number of bytes, tokens and so on; "max" is ORIEL_WINDOW_MAX.
+  uint64_t number(const std::string& name, uint64_t otherwise = 0) const;
+  uint32_t count(const std::string& name, uint32_t otherwise = 0) const {
+    return static_cast<uint32_t>(number(name, otherwise));
+  }
+  double real(const std::string& name, double otherwise = 0) const;
+
+  /// Replaces what there is of that name.
+  void set(const std::string& name, const std::string& value);
+  void set(const std::string& name, const char* value) { set(name, std::string(value)); }
+  void set(const std::string& name, uint64_t value) { set(name, std::to_string(value)); }
+  /// So that the library's float is this one.
+  void setFloat(const std::string& name, double value);
+  /// A list of numbers.
+  void setList(const std::string& name, const std::vector<uint8_t>& values);
+  /// One more element of a list.
+  void add(const std::string& name, const std::string& value) { list_.emplace_back(name, value); }
+  void erase(const std::string& name);
+
+  /// As oriel::Options, SessionOptions or ReplyOptions.
+  template <typename LibraryOptions>
+  LibraryOptions as() const {
+    LibraryOptions options;
+    for (const auto& [name, value] : list_) {
+      options.add(name, value);
+    }
+    return options;
+  }
+
+ private:
+  const std::string* find(const std::string& name) const;
+
+  std::vector<std::pair<std::string, std::string>> list_;
+};
+
+}  // namespace cli
