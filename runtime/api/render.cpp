@@ -448,7 +448,7 @@ oriel_status oriel_render(const oriel_model* model, const oriel_session_options*
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  const Asking asking(*model);
+  const Reading reading(*model);
   SessionSettings settings;
   ChatChoice choice;
   Status status = takeSessionOptions(options, model->log, &settings);
@@ -471,7 +471,7 @@ oriel_status oriel_render_tokens(const oriel_model* model, const oriel_session_o
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  const Asking asking(*model);
+  const Reading reading(*model);
   SessionSettings settings;
   if (const Status status = takeSessionOptions(options, model->log, &settings); !status.ok()) {
     return status.code();
