@@ -30,7 +30,9 @@ struct Form {
 ReplyOptions heldTo(const Form& form, uint32_t tokens) {
   ReplyOptions options = greedyOptions(tokens);
   options.schema = form.schema;
-  options.set("grammar", form.grammar);
+  if (form.grammar != nullptr) {
+    options.set("grammar", form.grammar);
+  }
   return options;
 }
 
