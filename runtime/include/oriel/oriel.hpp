@@ -17,7 +17,6 @@
  */
 #ifndef ORIEL_ORIEL_HPP_
 #define ORIEL_ORIEL_HPP_
-
 #include <oriel/advanced.h>
 
 #include <algorithm>
@@ -35,7 +34,6 @@
 #include <vector>
 
 namespace oriel {
-
 struct Error : std::runtime_error {
   Error(oriel_status code, const std::string &line) : std::runtime_error(line), status(code) {}
   oriel_status status;
@@ -91,13 +89,16 @@ class OptionsOf : public Struct {
     return *this;
   }
 
-  /* Sets an option by name, in text form. Replaces an earlier value. */
+  /* Sets an option by name, in text form. Replaces an earlier value; NULL: back to the default. */
   OptionsOf &set(std::string_view name, std::string_view value) {
+    return set(name, static_cast<const char *>(nullptr)).add(name, value);
+  }
+  OptionsOf &set(std::string_view name, const char *value) {
     texts_.erase(std::remove_if(texts_.begin(), texts_.end(), [&](const auto &one) { return one.first == name; }),
                  texts_.end());
-    return add(name, value);
+    bind();
+    return value != nullptr ? add(name, value) : *this;
   }
-  OptionsOf &set(std::string_view name, const char *value) { return set(name, std::string_view(value)); }
   template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
   OptionsOf &set(std::string_view name, Number value) {
     if constexpr (std::is_integral_v<Number>) { /* a bool is 1 or 0 */
@@ -296,5 +297,4 @@ class Model {
 };
 
 }  // namespace oriel
-
 #endif  // ORIEL_ORIEL_HPP_
