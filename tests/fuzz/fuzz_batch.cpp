@@ -34,9 +34,7 @@ void expectSame(const BatchLine& a, const BatchLine& b) {
     const auto options = line.options.common.reply.as<oriel::ReplyOptions>();
     std::string all;
     for (size_t i = 0; i < options.setting_count; ++i) {
-      all += std::string(options.settings[i].name) + "=" + options.settings[i].value +
-             "
-             ";
+      all += std::string(options.settings[i].name) + "=" + options.settings[i].value + "\n";
     }
     return all;
   };
