@@ -161,6 +161,11 @@ bool readFormats(const char* text, uint64_t* formats) {
   return false;
 }
 
+/// Exact: 2^62 + 1 is 2^62 as a double.
+bool isAbove(uint64_t value, double most) {
+  return most < 18446744073709551615.0 && value > static_cast<uint64_t>(most);
+}
+
 class Setting {
  public:
   /// `first`: a list begins anew.
@@ -263,7 +268,7 @@ class Setting {
     } else if (row_.type == OptionType::kBytes ? !readBytes(value_, &value)
                                                : !readWhole(value_, &end, &value) || *end != '\0') {
       return false;
-    } else if (static_cast<double>(value) < row_.least || static_cast<double>(value) > row_.most) {
+    } else if (static_cast<double>(value) < row_.least || isAbove(value, row_.most)) {
       return false;
     }
     const auto small = static_cast<uint32_t>(value);
@@ -330,7 +335,7 @@ class Setting {
     uint32_t count = first_ ? 0 : get<uint32_t>(row_.count_offset);
     const char* at = value_;
     for (uint64_t value = 0; count < most; ++at) {
-      if (!readWhole(at, &at, &value) || static_cast<double>(value) > row_.most) {
+      if (!readWhole(at, &at, &value) || isAbove(value, row_.most)) {
         return false;
       }
       room[count++] = static_cast<T>(value);

@@ -102,10 +102,10 @@ void expectPlanned(const std::string& path, const Options& given) {
     const uint64_t calls = ledger.calls;
     EXPECT_EQ(ORIEL_OK, append(loaded, someIds(150, 300)));
     const std::vector<int32_t> more = someIds(150, 300);
-    const MallocCount mallocs;
-    EXPECT_EQ(ORIEL_OK, append(loaded, more));
     ReplyOptions generate = greedyOptions(200);
     generate.set("ignore_stop", true);
+    const MallocCount mallocs;
+    EXPECT_EQ(ORIEL_OK, append(loaded, more));
     EXPECT_EQ(ORIEL_OK,
               oriel_session_generate(loaded.session.get(), &generate, nullptr, nullptr, nullptr));
     if (cpu && canCountMallocs()) {
