@@ -8,10 +8,12 @@ int main(int argc, char** argv) {
     oriel::Options options;
     options.memory_bytes = 64u << 20;
     options.set("kv", "k8v4");
-    oriel::Model model = oriel::Model::load(argc > 1 ? argv[1] : "model.gguf", options).value();
+    const char* path = argc > 1 ? argv[1] : "model.gguf";
+    oriel::Model model = oriel::Model::load(path, options).value();
     oriel::Session session = model.session().value();
     session.add("user", "What is your name?").value();
-    session.reply([](std::string_view text) { std::cout << text << std::flush; }).value();
+    std::cout << std::unitbuf;  // each piece as it comes
+    session.reply([](std::string_view text) { std::cout << text; }).value();
     std::cout << "\n";
     return 0;
   } catch (const oriel::Error& error) {

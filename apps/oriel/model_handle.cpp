@@ -186,20 +186,13 @@ oriel_status Model::recover(oriel_session* session) {
 Model::~Model() { oriel_model_free(model_); }
 
 std::string Model::chatFormat(const Settings& session) const {
-  const std::string given = session.text("template");
-  if (given.empty()) {
-    return text("chat_template");
-  }
-  if (given.find('{') != std::string::npos) {
-    return "jinja";
-  }
   const auto options = session.as<oriel::SessionOptions>();
+  char name[64];
   size_t needed = 0;
-  const oriel_status status = oriel_render(model_, &options, nullptr, 0, 0, nullptr, 0, &needed);
-  if (status != ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    diagnostics_.check(status, Diagnostics::Blame::kOptions);
-  }
-  return given;
+  diagnostics_.check(oriel_render(model_, &options, nullptr, 0, ORIEL_RENDER_NAME, name,
+                                  sizeof(name), &needed),
+                     Diagnostics::Blame::kOptions);
+  return {name, needed};
 }
 
 namespace {

@@ -58,7 +58,8 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
     const std::string name = row["name"];
     const bool taken = row["scope"] == "load" ? !isIn(std::begin(kOwn), std::end(kOwn), name)
                                               : isIn(std::begin(kOfAll), std::end(kOfAll), name);
-    if (!taken || command->get_option_no_throw("--" + row["flag"].get<std::string>()) != nullptr) {
+    if (!taken || row["flag"] == "" ||
+        command->get_option_no_throw("--" + row["flag"].get<std::string>()) != nullptr) {
       continue;
     }
     // Options in the group "" are accepted but not shown.

@@ -209,6 +209,9 @@ CLI::Option* addFlagOf(CLI::App* command, const std::string& name, CommonOptions
 std::string withFlags(const std::string& line) {
   std::string text = line;
   for (const Json& row : optionTable()) {
+    if (row["flag"] == "") {
+      continue;  // said by its name
+    }
     text = replaced(text, "\"" + row["name"].get<std::string>() + "\"",
                     "--" + row["flag"].get<std::string>());
   }

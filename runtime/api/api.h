@@ -19,6 +19,7 @@
 #include "budget/calibration_file.h"
 #include "budget/speed.h"
 #include "chat/template_run.h"
+#include "exec/guard.h"
 #include "exec/no_executor.h"
 #include "exec/session.h"
 #include "gguf/model_file.h"
@@ -32,39 +33,6 @@
 struct oriel_model;
 
 namespace oriel_internal {
-
-/// The threads that are inside calls on a model's sessions: what they call besides they call from callbacks.
-class CallingThreads {
- public:
-  static constexpr uint32_t kMost = 64;
-
-  /// Of a thread in a call on the model itself, as which it enters beside what it is in calls on sessions.
-  static uintptr_t asking(uintptr_t thread) { return ~thread; }
-
-  /// The place that leave() wants; kMost where all are taken.
-  uint32_t enter(uintptr_t thread) {
-    for (uint32_t i = 0; i < kMost; ++i) {
-      uintptr_t none = 0;
-      if (threads_[i].compare_exchange_strong(none, thread, std::memory_order_relaxed)) {
-        return i;
-      }
-    }
-    return kMost;
-  }
-  void leave(uint32_t place) {
-    if (place < kMost) {
-      threads_[place].store(0, std::memory_order_relaxed);
-    }
-  }
-  bool has(uintptr_t thread) const {
-    return std::any_of(std::begin(threads_), std::end(threads_), [&](const auto& one) {
-      return one.load(std::memory_order_relaxed) == thread;
-    });
-  }
-
- private:
-  std::atomic<uintptr_t> threads_[kMost] = {};
-};
 
 /// A struct of the C API, which begins with its struct_size: where its fields end.
 struct StructShape {
@@ -297,6 +265,14 @@ void warnBeyondTraining(const PreparedModel& prepared, const Log& log);
 void takeWindowProfile(PreparedModel* prepared);
 PlanResult planResult(const PreparedModel& prepared);
 
+/// What getters say of the prefix, which lies with the device.
+struct PrefixSeen {
+  uint32_t tokens = 0;
+  bool trained = false;
+};
+/// After the prefix has changed, for the call that changed it.
+void showPrefix(oriel_model* model);
+
 /// The chat template of a file, and the forms of its replies.
 Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
                  oriel_model* model);
@@ -382,22 +358,17 @@ struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::Executor* executor =
       nullptr;                           ///< null for DeviceKind::kNone; else there always is one
   oriel_internal::NoExecutor no_device;  ///< the executor between two devices
-  /// Held to exchange the executor, and what info says of it, against who asks in the middle of that.
-  mutable std::mutex device_mutex;
   mutable std::atomic<bool> device_lost{false};
   bool prefix_exact = true;                   ///< as Session::Recovered::exact, of the prefix
   mutable oriel_internal::DeviceShare share;  ///< of the executor, among the sessions
   bool stops_early = true;                    ///< as in SessionContext
   oriel_internal::ModelInfo info = {};
   oriel_internal::PlanResult plan_result = {};
-  // By index, 1: taken, or being freed; not bool: RISC-V has no exchange of a byte.
-  std::atomic<uint32_t> sessions[oriel_internal::kMaxSessions] = {};
-  std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
-  std::atomic<oriel_session*> handles[oriel_internal::kMaxSessions] =
-      {};                             ///< by index; null: not there
-  mutable oriel_internal::Gate gate;  ///< for calls that need the device
+  /// Also of what getters read: executor, info, trimmed.level and prefix_seen change under its lock.
+  mutable oriel_internal::Guard guard;
   oriel_internal::Trimmed trimmed;
-  mutable oriel_internal::CallingThreads calling;
+  oriel_internal::PrefixSeen prefix_seen;
+  uint8_t unused[256 + sizeof(std::mutex) + 24] = {};  ///< keeps the planned bytes as they were
   oriel_internal::ErrorLine last_error;    ///< of `log`: calls on the model itself
   oriel_internal::DeviceLog device_log;    ///< in front of this:
   oriel_internal::ErrorLine device_error;  ///< of the device and the file, which all sessions use
@@ -410,9 +381,6 @@ struct oriel_session {
   uint64_t host_bytes = 0;
   uint64_t chat_hash = 0;  ///< of the options that turns are written by
   oriel_internal::SessionTexts* texts = nullptr;  ///< null: all defaults
-  /// SessionUse: kInCall while a call runs that may change it, and kAsked for each that only asks.
-  mutable std::atomic<uint32_t> use{0};
-  mutable std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   std::atomic<bool> lost{false};    // the device failed: nothing but what the host knows can be had
   std::atomic<bool> unread{false};  // as Transcript::hasUnread() was between two calls
   // 1: the cache was made anew, of zeros. Set by whoever made it; the session is another thread's, so its next call says
@@ -420,8 +388,7 @@ struct oriel_session {
   std::atomic<uint32_t> cache_lost{0};
   oriel_internal::Log log;  ///< the model's, with a last error of its own
   oriel_internal::ErrorLine last_error;
-  // Of the running call:
-  std::atomic<uintptr_t> caller{0};    ///< its thread; 0: no call runs
-  uint32_t place = 0;                  ///< of model->calling
-  mutable uint32_t errors_before = 0;  ///< lines of last_error that are not its own
+  uint8_t unused[8 + sizeof(void*)] = {};  ///< keeps the planned bytes as they were
+  uint32_t index = 0;                      ///< among the model's
+  mutable uint32_t errors_before = 0;  ///< lines of last_error that are not the running call's
 };

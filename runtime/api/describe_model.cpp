@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 #include "api/describe.h"
 #include "api/session_call.h"
+#include "api/session_create.h"
 #include "options/settings.h"
 
 namespace oriel_internal {
@@ -60,47 +63,41 @@ void writeLayerFormats(const oriel_model& model, JsonWriter* out) {
   out->end();
 }
 
-Status writePrefix(const oriel_model& model, JsonWriter* out) {
-  uint32_t tokens = 0;
-  bool trained = false;
-  if (model.prefix != nullptr) {
-    const DeviceTurn turn(&model.share, model.plan.sessionCount());
-    ORIEL_TRY(turn.status());
-    tokens = model.prefix->tokens;
-    trained = model.prefix->trained;
-  }
+void writePrefix(const oriel_model& model, const PrefixSeen& prefix, JsonWriter* out) {
   out->object("prefix");
-  out->whole("tokens", tokens);
+  out->whole("tokens", prefix.tokens);
   out->whole("capacity", model.plan_result.prefix_tokens);
   out->whole("bytes", model.plan_result.prefix_bytes);
-  out->flag("trained", trained);
+  out->flag("trained", prefix.trained);
   out->end();
-  return kOk;
 }
 
 void writeResident(const oriel_model& model, JsonWriter* out) {
   static const char* const kLevels[] = {"none", "scratch", "weights", "cache", "all"};
-  const Gate::Control control(&model.gate);  // or this thread has it: nothing changes meanwhile
+  const bool paused = model.guard.phase() == Guard::Phase::kPaused;
   uint64_t host = model.host_bytes;
-  for (const auto& handle : model.handles) {
-    host += handle.load() != nullptr ? handle.load()->host_bytes : 0;
+  for (uint32_t i = 0; i < kMaxSessions; ++i) {
+    host += model.guard.entry(i).handle != nullptr ? sessionBlockBytes(model, i) : 0;
   }
-  const auto bytes = [&](ArenaKind kind) {
-    return model.executor != nullptr ? model.executor->allocatedBytes(kind) : 0;
-  };
-  const uint64_t weights = bytes(ArenaKind::kWeights);
-  const uint64_t cache = bytes(ArenaKind::kCache);
-  const uint64_t activations = bytes(ArenaKind::kActivations);
-  const uint64_t staging = bytes(ArenaKind::kIo);
+  uint64_t bytes[kArenaKinds] = {};
+  oriel_trim_level level;
+  {
+    const auto lock = model.guard.lock();
+    level = model.trimmed.level;
+    for (uint32_t kind = 0; model.executor != nullptr && kind < kArenaKinds; ++kind) {
+      bytes[kind] = model.executor->allocatedBytes(static_cast<ArenaKind>(kind));
+    }
+  }
+  const auto of = [&](ArenaKind kind) { return bytes[static_cast<uint32_t>(kind)]; };
   out->object("resident");
-  out->text("level", kLevels[static_cast<uint32_t>(model.trimmed.level)]);
-  out->flag("paused", model.trimmed.paused);
-  out->whole("weights_bytes", weights);
-  out->whole("kv_bytes", cache);
-  out->whole("activation_bytes", activations);
-  out->whole("staging_bytes", staging);
+  out->text("level", kLevels[static_cast<uint32_t>(level)]);
+  out->flag("paused", paused);
+  out->whole("weights_bytes", of(ArenaKind::kWeights));
+  out->whole("kv_bytes", of(ArenaKind::kCache));
+  out->whole("activation_bytes", of(ArenaKind::kActivations));
+  out->whole("staging_bytes", of(ArenaKind::kIo));
   out->whole("host_bytes", host);
-  out->whole("total_bytes", host + weights + cache + activations + staging);
+  out->whole("total_bytes", std::accumulate(std::begin(bytes), std::end(bytes), host));
   out->end();
 }
 
@@ -212,19 +209,9 @@ void writeLoadOptions(const oriel_model& model, JsonWriter* out) {
   writeOptions(OptionScope::kLoad, &shown, out);
 }
 
-// What experts on file were read: the device's.
-void writeExperts(const oriel_session& handle, JsonWriter* out) {
-  const oriel_model& model = *handle.model;
-  uint64_t hits = 0;
-  uint64_t misses = 0;
-  const DeviceTurn turn(model.on_file != nullptr ? &model.share : nullptr,
-                        handle.session->context().index, DeviceShare::Claim::kBrief);
-  if (model.on_file != nullptr && turn.status().ok()) {
-    hits = model.on_file->experts.hits();
-    misses = model.on_file->experts.misses();
-  }
-  out->whole("expert_hits", hits);
-  out->whole("expert_misses", misses);
+void writeExperts(const WeightsOnFile* on_file, JsonWriter* out) {
+  out->whole("expert_hits", on_file != nullptr ? on_file->experts.hits() : 0);
+  out->whole("expert_misses", on_file != nullptr ? on_file->experts.misses() : 0);
 }
 
 }  // namespace
@@ -251,15 +238,17 @@ oriel_status oriel_model_describe(const oriel_model* model, char* json, size_t c
   *needed = 0;
   JsonWriter out(json, capacity);
   out.object();
+  ModelInfo info;
+  PrefixSeen prefix;
   {
-    const std::lock_guard<std::mutex> lock(model->device_mutex);
-    writeFile(model->info, &out);
-    writeDevice(model->info, &out);
+    const auto lock = model->guard.lock();
+    info = model->info;
+    prefix = model->prefix_seen;
   }
+  writeFile(info, &out);
+  writeDevice(info, &out);
   writeLayerFormats(*model, &out);
-  if (const Status status = writePrefix(*model, &out); !status.ok()) {
-    return status.code();
-  }
+  writePrefix(*model, prefix, &out);
   writeResident(*model, &out);
   if (model->executor != nullptr) {
     writePlanObject("plan", model->plan_result, &out);
@@ -298,12 +287,12 @@ oriel_status oriel_session_describe(const oriel_session* handle, char* json, siz
   writeStats(stats, &out);
   {
     const Look look(handle);
-    if (look.refused()) {
+    if (!look.entered()) {
       return ORIEL_ERROR_STATE;
     }
     writeSession(*handle, &out);
   }
-  writeExperts(*handle, &out);
+  writeExperts(handle->model->on_file, &out);
   out.end();
   return out.finish(needed);
 }

@@ -11,7 +11,7 @@ oriel_status oriel_session_fork(oriel_session* handle, oriel_session** fork) {
   if (handle == nullptr || fork == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle, [&] { return forkSession(handle, fork); });
+  return callWith(handle, [&](Guard::Call* call) { return forkSession(handle, call, fork); });
 }
 
 oriel_status oriel_session_mark(oriel_session* handle, const char* name) {

@@ -283,7 +283,7 @@ uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
 }
 
 oriel_status withoutWeights(const oriel_model& model) {
-  const Asking asking(model);
+  const Reading reading(model);
   return model.log
       .fail(ORIEL_ERROR_STATE, "the model was loaded without weights: load it with a device")
       .code();
@@ -330,22 +330,11 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
 }
 
 void oriel_model_free(oriel_model* model) {
-  if (model == nullptr || refusedToEnd(model)) {
+  if (model == nullptr) {
     return;
   }
-  uint32_t taken = 0;
-  while (taken < kMaxSessions && model->sessions[taken].exchange(1) == 0) {
-    ++taken;
-  }
-  if (taken != kMaxSessions) {
-    while (taken-- != 0) {
-      model->sessions[taken].store(0);
-    }
-    if (model->refusing.exchange(1) == 0) {
-      (void)model->log.fail(ORIEL_ERROR_STATE,
-                            "the model has a session and is not freed: destroy its sessions first");
-      model->refusing.store(0);
-    }
+  if (const Guard::Answer answer = model->guard.mayEnd(); answer != Guard::Answer::kEntered) {
+    (void)refuse(*model, model->log, answer);
     return;
   }
   if (model->executor != &model->no_device) {

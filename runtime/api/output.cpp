@@ -57,6 +57,6 @@ oriel_status oriel_parse_reply(const oriel_model* model, const oriel_session_opt
   if (model == nullptr || on_part == nullptr || (text == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Asking asking(*model);
+  const Reading reading(*model);
   return parseReply(*model, options, inside_thought != 0, text, bytes, on_part, user).code();
 }

@@ -1,5 +1,4 @@
 #include "api/session_call.h"
-#include "api/session_create.h"
 #include "oriel/advanced.h"
 
 using namespace oriel_internal;
@@ -34,9 +33,11 @@ oriel_status setPrefix(oriel_session* handle) {
     {
       const DeviceTurn turn(&model.share, session.context().index);
       ORIEL_TRY(turn.status());
-      if (takenSessions(model) == 1) {
+      if (model.guard.takenCount() == 1) {
         prefix->chat_hash = handle->chat_hash;
-        return handle->session->becomePrefix(prefix);
+        const Status status = handle->session->becomePrefix(prefix);
+        showPrefix(&model);
+        return status;
       }
     }
     return handle->log.fail(ORIEL_ERROR_STATE,
@@ -44,39 +45,25 @@ oriel_status setPrefix(oriel_session* handle) {
   });
 }
 
-oriel_status clearPrefix(oriel_model* model) {
-  const Asking asking(*model);
-  if (refusedInside(model)) {
-    return ORIEL_ERROR_STATE;
+Status clearPrefix(oriel_model* model, Guard::Call* call) {
+  if (model->prefix == nullptr) {
+    return model->log.fail(ORIEL_ERROR_STATE,
+                           "the model has no room for a prefix: load it with \"prefix_tokens\"");
   }
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  const Gate::Call call(&model->gate);
-  if (!call.entered()) {
-    return refuseTrimmed(model->log, &model->refusing).code();
-  }
-  if (model->prefix != nullptr) {
-    const DeviceTurn turn(&model->share, model->plan.sessionCount());
-    if (!turn.status().ok()) {
-      return turn.status().code();
-    }
-    const AllSessions sessions(model);
-    if (sessions.held()) {
-      const Status status = noteLoss(*model, model->executor->forget());
-      if (status.ok()) {  // else it is still to be recovered
-        model->prefix->forget();
-      }
-      return status.code();
+  const DeviceTurn turn(&model->share, model->plan.sessionCount());
+  ORIEL_TRY(turn.status());
+  // None can be made meanwhile.
+  for (uint32_t i = 0; i < model->plan.sessionCount(); ++i) {
+    if (!call->takeFree(i)) {
+      return model->log.fail(ORIEL_ERROR_STATE,
+                             "the model has sessions that begin behind the prefix: destroy them "
+                             "first");
     }
   }
-  return model->log
-      .fail(ORIEL_ERROR_STATE, model->prefix == nullptr
-                                   ? "the model has no room for a prefix: load it with "
-                                     "\"prefix_tokens\""
-                                   : "the model has sessions that begin behind the prefix: "
-                                     "destroy them first")
-      .code();
+  ORIEL_TRY(noteLoss(*model, model->executor->forget()));  // else it is still to be recovered
+  model->prefix->forget();
+  showPrefix(model);
+  return kOk;
 }
 
 }  // namespace
@@ -85,5 +72,13 @@ oriel_status oriel_prefix_set(oriel_model* model, oriel_session* session) {
   if (model == nullptr || (session != nullptr && session->model != model)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return session != nullptr ? setPrefix(session) : clearPrefix(model);
+  if (session != nullptr) {
+    return setPrefix(session);
+  }
+  if (model->executor == nullptr) {
+    return withoutWeights(*model);
+  }
+  Guard::Call call(&model->guard, Guard::Work::kDevice);
+  return (call.entered() ? clearPrefix(model, &call) : refuse(*model, model->log, call.answer()))
+      .code();
 }

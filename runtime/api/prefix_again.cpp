@@ -3,6 +3,12 @@
 #include "exec/prefix_file.h"
 
 namespace oriel_internal {
+
+void showPrefix(oriel_model* model) {
+  const auto lock = model->guard.lock();
+  model->prefix_seen = {model->prefix->tokens, model->prefix->trained};
+}
+
 namespace {
 
 Status readTrainedAgain(oriel_model* model) {
@@ -27,7 +33,9 @@ Status makePrefixAgain(oriel_model* model, oriel_session* handle) {
                             "this one has %u: recover such a one first, or load the model again",
                             window, handle->session->cache().window);
   }
-  return handle->session->recoverPrefix(model->prefix, &model->prefix_exact);
+  const Status status = handle->session->recoverPrefix(model->prefix, &model->prefix_exact);
+  showPrefix(model);
+  return status;
 }
 
 }  // namespace oriel_internal

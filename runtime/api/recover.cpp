@@ -23,8 +23,8 @@ bool mayBeTheDevice(const Status& status) {
 
 class Recovery {
  public:
-  Recovery(oriel_session* handle, const RecoverOptions& options)
-      : handle_(*handle), model_(*handle->model), options_(options) {}
+  Recovery(oriel_session* handle, Guard::Call* call, const RecoverOptions& options)
+      : handle_(*handle), model_(*handle->model), call_(*call), options_(options) {}
 
   Status run(oriel_recovered* result);
 
@@ -50,6 +50,7 @@ class Recovery {
 
   oriel_session& handle_;
   oriel_model& model_;
+  Guard::Call& call_;
   const RecoverOptions& options_;
   DeviceChoices choices_;
   uint32_t tried_ = 0;
@@ -61,7 +62,7 @@ class Recovery {
 
 Status Recovery::run(oriel_recovered* result) {
   {
-    const std::lock_guard<std::mutex> lock(model_.device_mutex);
+    const auto lock = model_.guard.lock();
     std::memcpy(old_name_, model_.info.device, sizeof(old_name_));
     std::memcpy(old_driver_, model_.info.driver, sizeof(old_driver_));
   }
@@ -83,27 +84,22 @@ Status Recovery::run(oriel_recovered* result) {
 
 // As the only one who takes or gives the model's memory, while no call runs.
 Status Recovery::takeDevice() {
-  const Gate::Control control(&model_.gate);
-  if (!control.held()) {
-    return refuseTrimmed(handle_.log, &handle_.refusing);
-  }
-  model_.gate.close(/*rests=*/false);
+  (void)call_.become(Guard::Work::kControls);
+  model_.guard.close(Guard::Phase::kStopped);
   const Status status = takeDeviceAlone();
-  if (model_.trimmed.level == ORIEL_TRIM_NONE && !model_.trimmed.paused) {
-    model_.gate.open();
-  }
+  openUntrimmed(&model_);
+  (void)call_.become(Guard::Work::kHost);
   return status;
 }
 
 Status Recovery::takeDeviceAlone() {
-  if (model_.gate.hasCalls()) {
+  if (model_.guard.hasDeviceCalls()) {
     return handle_.log.fail(ORIEL_ERROR_STATE,
                             "a reply waits for oriel_resume: cancel it, or call that first");
   }
   if (!needsDevice()) {
     return kOk;  // another session had the same idea
   }
-  model_.gate.endRest();  // what is read here would rest, too
   // Caches in a file are as good as they were.
   if (model_.trimmed.level != ORIEL_TRIM_CACHE) {
     loseSessions();
@@ -114,19 +110,21 @@ Status Recovery::takeDeviceAlone() {
     chosen_ = true;
   }
   ORIEL_TRY(tryDevices());
-  model_.trimmed.level = ORIEL_TRIM_NONE;
-  model_.trimmed.paused = false;
+  {
+    const auto lock = model_.guard.lock();
+    model_.trimmed.level = ORIEL_TRIM_NONE;
+  }
   model_.trimmed.spill.remove();
+  model_.guard.open();  // a pause ends, too
   return kOk;
 }
 
 void Recovery::loseSessions() {
-  for (const auto& handle : model_.handles) {
-    if (handle.load() != nullptr) {
-      handle.load()->lost = true;
-      handle.load()->cache_lost = 0;  // it is recovered from what it knows
-    }
-  }
+  (void)forEachSession(model_, [](oriel_session* handle) -> Status {
+    handle->lost = true;
+    handle->cache_lost = 0;  // it is recovered from what it knows
+    return kOk;
+  });
 }
 
 // False: its work never ended, and its memory stays where it is.
@@ -147,14 +145,13 @@ bool Recovery::leaveDevice() {
 
 void Recovery::use(Executor* executor) {
   {
-    const std::lock_guard<std::mutex> lock(model_.device_mutex);
+    const auto lock = model_.guard.lock();
     model_.executor = executor;
   }
-  for (const auto& handle : model_.handles) {
-    if (handle.load() != nullptr) {
-      handle.load()->session->moveTo(executor);
-    }
-  }
+  (void)forEachSession(model_, [&](oriel_session* handle) -> Status {
+    handle->session->moveTo(executor);
+    return kOk;
+  });
 }
 
 void Recovery::chooseDevices(bool drained) {
@@ -181,7 +178,7 @@ Status Recovery::tryDevices() {
     if (status.ok()) {
       model_.device_lost = false;
       {
-        const std::lock_guard<std::mutex> lock(model_.device_mutex);
+        const auto lock = model_.guard.lock();
         describeDevice(&model_);
       }
       model_.log.write(ORIEL_LOG_INFO, "the model is on %s again", model_.executor->deviceName());
@@ -200,7 +197,7 @@ Status Recovery::tryDevice(const DeviceChoices::One& choice) {
                            model_.plan, model_.executor_memory, model_.allocator, experts,
                            model_.device_log.log(), nullptr, &executor));
   use(executor);
-  ORIEL_TRY(refillDevice(&model_, {onWeights, this}));
+  ORIEL_TRY(refillDevice(&model_, &call_, {onWeights, this}));
   if (model_.trimmed.level == ORIEL_TRIM_CACHE || model_.prefix == nullptr ||
       model_.prefix->tokens == 0) {
     return kOk;
@@ -211,9 +208,8 @@ Status Recovery::tryDevice(const DeviceChoices::One& choice) {
 // ---- The conversation ----------------------------------------------------------------------------
 
 Status Recovery::read() {
-  const Gate::Call call(&model_.gate);
-  if (!call.entered()) {
-    return refuseTrimmed(handle_.log, &handle_.refusing);
+  if (call_.become(Guard::Work::kDevice) != Guard::Answer::kEntered) {
+    return refuse(model_, handle_.log, Guard::Answer::kStopped);
   }
   if (needsDevice()) {
     return ORIEL_ERROR_DEVICE;  // it was lost again
@@ -231,7 +227,7 @@ Status Recovery::read() {
 }
 
 void Recovery::describe(oriel_recovered* result) const {
-  const std::lock_guard<std::mutex> lock(model_.device_mutex);
+  const auto lock = model_.guard.lock();
   const ModelInfo& info = model_.info;
   result->struct_size = sizeof(*result);
   result->on_cpu = isCpuName(info.device) ? 1 : 0;
@@ -267,12 +263,11 @@ oriel_status oriel_session_recover(oriel_session* handle, const char* device, ui
   if (handle == nullptr || (flags & ~ORIEL_RECOVER_IN_BATCHES) != 0) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (refusedInside(handle->model)) {
-    return ORIEL_ERROR_STATE;
+  Guard::Call call(&handle->model->guard, Guard::Work::kHost, Guard::bit(handle->index));
+  if (!call.entered()) {
+    return refuseCall(handle, call.answer());
   }
-  if (!beginCall(handle)) {
-    return refuseCall(handle);
-  }
+  beginCall(handle);
   RecoverOptions options;
   options.in_batches = (flags & ORIEL_RECOVER_IN_BATCHES) != 0;
   options.progress = progress;
@@ -286,7 +281,7 @@ oriel_status oriel_session_recover(oriel_session* handle, const char* device, ui
   oriel_model& model = *handle->model;
   const uint32_t of_device = model.device_error.count();
   const uint32_t of_model = model.last_error.count();
-  const Status status = Recovery(handle, options).run(&recovered);
+  const Status status = Recovery(handle, &call, options).run(&recovered);
   // What was tried is said of the device or the file, for the model; it is this call that failed.
   if (!status.ok() && handle->last_error.count() == handle->errors_before) {
     if (model.device_error.count() != of_device) {

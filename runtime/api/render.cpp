@@ -177,6 +177,13 @@ oriel_status withConversation(const oriel_model& model, const ChatChoice& choice
   const char* const text = bytes != 0 ? json : "[]";
   Status status = parseJson(text, bytes != 0 ? bytes : 2, "the messages", model.log, &scratch,
                             &conversation.json);
+  if (status.ok() && conversation.json->isObject()) {
+    JsonBuilder make(&scratch);
+    JsonMade* const list = make.list();
+    make.append(list, make.copyOf(*conversation.json));
+    conversation.json = list;
+    status = list != nullptr ? kOk : outOfMemory(model.log, bytes);
+  }
   if (status.ok() && !conversation.json->isArray()) {
     status = model.log.fail(ORIEL_ERROR_ARGUMENT,
                             "the messages are no list: write [{\"role\": \"user\", \"content\": "
@@ -441,7 +448,7 @@ oriel_status oriel_render(const oriel_model* model, const oriel_session_options*
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  const Asking asking(*model);
+  const Reading reading(*model);
   SessionSettings settings;
   ChatChoice choice;
   Status status = takeSessionOptions(options, model->log, &settings);
@@ -464,7 +471,7 @@ oriel_status oriel_render_tokens(const oriel_model* model, const oriel_session_o
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  const Asking asking(*model);
+  const Reading reading(*model);
   SessionSettings settings;
   if (const Status status = takeSessionOptions(options, model->log, &settings); !status.ok()) {
     return status.code();

@@ -118,39 +118,25 @@ oriel_status endAll(oriel_reply* replies, size_t count, Status status) {
   return setAll(replies, count, status.code());
 }
 
-// The line that says why is given once, and is every session's.
-oriel_status refuseAllAtGate(oriel_reply* replies, size_t count) {
+// The line that says why is given once: by the session that is busy, or else it is every session's.
+oriel_status refuseAll(oriel_reply* replies, size_t count, Guard::Answer why) {
+  const Guard& guard = replies->session->model->guard;
   const oriel_session* refused = replies->session;
   for (size_t i = 0; i < count; ++i) {
     const oriel_session* const session = entryOf(replies, i).session;
-    refused = (session->use.load() & kInCall) != 0 ? session : refused;
-  }
-  if ((refused->use.load() & kInCall) != 0) {
-    return setAll(replies, count, refuseCall(refused));
+    refused = guard.entry(session->index).call != nullptr ? session : refused;
   }
   const uint32_t lines = refused->last_error.count();
-  (void)refuseTrimmed(refused->log, &refused->refusing);
-  for (size_t i = 1; i < count && refused->last_error.count() != lines; ++i) {
-    entryOf(replies, i).session->last_error.set(refused->last_error);
-  }
-  return setAll(replies, count, ORIEL_ERROR_STATE);
-}
-
-// Of all sessions or of none: one that is in another call says so.
-bool beginCalls(oriel_reply* replies, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
+  const oriel_status code = why == Guard::Answer::kStopped
+                                ? refuse(*refused->model, refused->log, why).code()
+                                : refuseCall(refused, why);
+  for (size_t i = 0; i < count && refused->last_error.count() != lines; ++i) {
     oriel_session* const session = entryOf(replies, i).session;
-    if (beginCall(session)) {
-      meetCache(session);
-      continue;
+    if (why == Guard::Answer::kStopped && session != refused) {
+      session->last_error.set(refused->last_error);
     }
-    while (i-- > 0) {
-      (void)endCall(entryOf(replies, i).session, kOk);
-    }
-    (void)refuseCall(session);
-    return false;
   }
-  return true;
+  return setAll(replies, count, code);
 }
 
 oriel_status replyToAll(oriel_reply* replies, size_t count, ManyReply* many) {
@@ -184,23 +170,30 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
   if (replies == nullptr || replies->session == nullptr || count > kMaxSessions) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  oriel_model& model = *replies->session->model;
   if (!validResult(replies)) {
-    oriel_session* const session = replies->session;
-    return (session->use.load() & kInCall) != 0 ? refuseCall(session)
-                                                : refuseStruct("oriel_reply", replies->struct_size,
-                                                               shapeOf<oriel_reply>(), session->log)
-                                                      .code();
+    const Reading reading(model);
+    return model.guard.entry(replies->session->index).call != nullptr
+               ? refuseCall(replies->session, Guard::Answer::kBusy)
+               : refuseStruct("oriel_reply", replies->struct_size, shapeOf<oriel_reply>(),
+                              replies->session->log)
+                     .code();
   }
   if (!validReplies(replies, count)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  oriel_model& model = *replies->session->model;
-  const Gate::Call call(&model.gate);  // one thread, which rests once for all
-  if (!call.entered()) {
-    return refuseAllAtGate(replies, count);
+  uint64_t sessions = 0;
+  for (size_t i = 0; i < count; ++i) {
+    sessions |= Guard::bit(entryOf(replies, i).session->index);
   }
-  if (!beginCalls(replies, count)) {
-    return setAll(replies, count, ORIEL_ERROR_STATE);
+  // One call on one thread, which rests once for all.
+  const Guard::Call call(&model.guard, Guard::Work::kDevice, sessions);
+  if (!call.entered()) {
+    return refuseAll(replies, count, call.answer());
+  }
+  for (size_t i = 0; i < count; ++i) {
+    beginCall(entryOf(replies, i).session);
+    meetCache(entryOf(replies, i).session);
   }
   const uint64_t bytes = count * sizeof(ManyReply);
   static_assert(alignof(ManyReply) <= 64, "blocks are aligned so");

@@ -70,7 +70,7 @@ bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) 
   const oriel_model& model = *handle->model;
   {
     const Look look(handle);
-    if (look.refused()) {
+    if (!look.entered()) {
       return false;
     }
     const Session& session = *handle->session;
@@ -87,7 +87,7 @@ bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) 
     stats->evicted = stats->position - std::min(seen, stats->position);
   }
   {
-    const std::lock_guard<std::mutex> lock(model.device_mutex);
+    const auto lock = model.guard.lock();
     for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
       stats->device_bytes += model.executor->allocatedBytes(static_cast<ArenaKind>(kind));
     }
@@ -197,12 +197,13 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
+  const Reading reading(*handle->model);  // its line
   uint64_t count = 0;
   bool held;
   SessionView view;
   {
     const Look look(handle);
-    if (look.refused()) {
+    if (!look.entered()) {
       return ORIEL_ERROR_STATE;
     }
     held = handle->session->heldTokens(first, ids, capacity, &count);

@@ -40,8 +40,9 @@ bool suits(const oriel_model& model, uint32_t least, uint32_t other, uint32_t in
   return least != 0 ? a < b : a > b;
 }
 
-// A free session with such a window is taken. `exactly`: of that length.
-Status claim(oriel_model* model, uint32_t window, bool exactly, uint32_t* index) {
+// The call takes a free session with such a window. `exactly`: of that length.
+Status claim(oriel_model* model, Guard::Call* call, uint32_t window, bool exactly,
+             uint32_t* index) {
   const uint32_t count = model->plan.sessionCount();
   bool any = false;
   for (uint32_t tries = 0; tries <= count; ++tries) {
@@ -50,7 +51,7 @@ Status claim(oriel_model* model, uint32_t window, bool exactly, uint32_t* index)
       const uint32_t has = windowOf(*model, i);
       const bool fits = exactly ? has == window : has >= window;
       any = any || fits;
-      if (fits && model->sessions[i].load(std::memory_order_relaxed) == 0 &&
+      if (fits && model->guard.entry(i).isFree() &&
           (best == count || suits(*model, window, i, best))) {
         best = i;
       }
@@ -58,7 +59,7 @@ Status claim(oriel_model* model, uint32_t window, bool exactly, uint32_t* index)
     if (best == count) {
       break;
     }
-    if (model->sessions[best].exchange(1) == 0) {
+    if (call->takeFree(best)) {
       *index = best;
       return kOk;
     }
@@ -73,14 +74,6 @@ Status claim(oriel_model* model, uint32_t window, bool exactly, uint32_t* index)
                          "the model already has its %u session%s: destroy or reset one, or load it "
                          "with more (\"sessions\")",
                          count, count == 1 ? "" : "s");
-}
-
-uint32_t sessionsOf(const oriel_model& model) {
-  uint32_t count = 0;
-  for (const auto& taken : model.sessions) {
-    count += taken.load(std::memory_order_relaxed) != 0 ? 1 : 0;
-  }
-  return count;
 }
 
 // In its own block, at its beginning. Of a failure nothing stays.
@@ -129,11 +122,12 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   }
   handle->model = model;
   handle->session = session;
+  handle->index = context.index;
   handle->host_bytes = bytes;
   handle->chat_hash = seed.chat_hash;
   handle->lost = lost;
   handle->unread = session->transcript().hasUnread();
-  model->handles[context.index].store(handle);
+  model->guard.setHandle(context.index, handle);
   *out = handle;
   return kOk;
 }
@@ -163,7 +157,7 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
     prefix_tokens = prefix->tokens;
     same_chat = prefix->trained || prefix->chat_hash == chat_hash;
   }
-  if (prefix != nullptr && prefix_tokens == 0 && sessionsOf(*model) > 1) {
+  if (prefix != nullptr && prefix_tokens == 0 && model->guard.takenCount() > 1) {
     return refuseSecond(model->log);
   }
   if (prefix_tokens != 0 && !same_chat) {
@@ -193,7 +187,7 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   context.tokenizer = model->tokenizer;
   context.executor = model->executor;
   context.share = &model->share;
-  context.gate = &model->gate;
+  context.guard = &model->guard;
   context.allocator = &model->allocator;
   context.model_hash = model->hash;
   context.model_name = model->info.name;
@@ -227,9 +221,10 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   return makeSession(model, context, options.first_position, options.split_turns == 0, seed, out);
 }
 
-Status createFree(oriel_model* model, const SessionSettings& given, oriel_session** out) {
+Status createFree(oriel_model* model, Guard::Call* call, const SessionSettings& given,
+                  oriel_session** out) {
   uint32_t index = 0;
-  ORIEL_TRY(claim(model, given.window_tokens, false, &index));
+  ORIEL_TRY(claim(model, call, given.window_tokens, false, &index));
   SessionSettings options = given;
   SessionTexts* texts = nullptr;
   Status status = SessionTexts::copy(model->allocator, model->log, &options, &texts);
@@ -238,22 +233,27 @@ Status createFree(oriel_model* model, const SessionSettings& given, oriel_sessio
     (*out)->texts = texts;
   } else {
     SessionTexts::drop(model->allocator, texts);
-    model->sessions[index].store(0);
   }
   return status;
 }
 
 // While the model is trimmed or paused. On a lost device that needs no memory of the model's, and somebody has to be there
-// who recovers it. As the only one who takes or gives memory: nobody exchanges the executor meanwhile.
-Status createTrimmed(oriel_model* model, const SessionSettings& options,
+// who recovers it. The call controls: nobody exchanges the executor meanwhile.
+Status createTrimmed(oriel_model* model, Guard::Call* call, const SessionSettings& options,
                      oriel_session** out) {
   if (model->device_lost) {
-    const Gate::Control control(&model->gate);
-    if (control.held() && model->device_lost) {
-      return createFree(model, options, out);
-    }
+    (void)call->become(Guard::Work::kControls);
   }
-  return refuseTrimmed(model->log, &model->refusing);
+  return model->device_lost ? createFree(model, call, options, out)
+                            : refuse(*model, model->log, Guard::Answer::kStopped);
+}
+
+Status checkSession(const oriel_model& model, const SessionSettings& options) {
+  if (options.forget_evicted != 0 && options.split_turns != 0) {
+    return model.log.fail(ORIEL_ERROR_ARGUMENT,
+                          "states forget whole turns: give \"evict\" or \"forget\", not both");
+  }
+  return kOk;
 }
 
 }  // namespace
@@ -262,28 +262,14 @@ uint64_t sessionBlockBytes(const oriel_model& model, uint32_t index) {
   return model.session_host_bytes + ownTokenIdBytes(sessionCache(model.plan.cache, index));
 }
 
-uint32_t takenSessions(const oriel_model& model) { return sessionsOf(model); }
-
-AllSessions::AllSessions(oriel_model* model) : model_(*model) {
-  while (!held() && model_.sessions[count_].exchange(1) == 0) {
-    ++count_;
-  }
-}
-
-AllSessions::~AllSessions() {
-  while (count_ != 0) {
-    model_.sessions[--count_].store(0);
-  }
-}
-
-Status forkSession(oriel_session* source, oriel_session** out) {
+Status forkSession(oriel_session* source, Guard::Call* call, oriel_session** out) {
   oriel_model* const model = source->model;
   const Session& from = *source->session;
   if (model->prefix != nullptr && model->prefix->tokens == 0) {
     return refuseSecond(source->log);
   }
   SessionContext context = from.context();
-  ORIEL_TRY(claim(model, from.cache().window, true, &context.index));
+  ORIEL_TRY(claim(model, call, from.cache().window, true, &context.index));
   SessionSeed seed;
   seed.from = &from;
   seed.chat_hash = source->chat_hash;
@@ -291,8 +277,6 @@ Status forkSession(oriel_session* source, oriel_session** out) {
       makeSession(model, context, from.firstPosition(), from.keepsWholeTurns(), seed, out);
   if (status.ok()) {
     (*out)->texts = SessionTexts::share(source->texts);
-  } else {
-    model->sessions[context.index].store(0);
   }
   return status;
 }
@@ -309,26 +293,22 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   if (model == nullptr || out == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Asking asking(*model);
-  SessionSettings options;
-  if (const Status read = takeSessionOptions(given, model->log, &options); !read.ok()) {
-    return read.code();
-  }
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }
-  if (options.forget_evicted != 0 && options.split_turns != 0) {
-    return model->log
-        .fail(ORIEL_ERROR_ARGUMENT,
-              "states forget whole turns: give \"evict\" or \"forget\", not both")
-        .code();
+  Guard::Call call(&model->guard, Guard::Work::kHost);
+  if (!call.entered()) {
+    return refuse(*model, model->log, call.answer()).code();
   }
-  if (refusedInside(model)) {
-    return ORIEL_ERROR_STATE;
+  SessionSettings options;
+  Status status = takeSessionOptions(given, model->log, &options);
+  status = status.ok() ? checkSession(*model, options) : status;
+  if (!status.ok()) {
+    return status.code();
   }
-  const Gate::Call call(&model->gate);
-  const Status status =
-      call.entered() ? createFree(model, options, out) : createTrimmed(model, options, out);
+  status = call.become(Guard::Work::kDevice) == Guard::Answer::kEntered
+               ? createFree(model, &call, options, out)
+               : createTrimmed(model, &call, options, out);
   return status.code();
 }
 
@@ -336,26 +316,17 @@ void oriel_session_destroy(oriel_session* handle) {
   if (handle == nullptr) {
     return;
   }
-  if ((handle->use.load() & kInCall) != 0) {
-    (void)refuseCall(handle);
-    return;
-  }
   oriel_model* model = handle->model;
-  // First: who has control may want the session.
-  const Gate::Control control(&model->gate);
-  if (!control.held()) {
-    (void)refuseTrimmed(model->log, &model->refusing);
-    return;
-  }
-  if (!claimSession(handle)) {
-    (void)refuseCall(handle);
+  const uint32_t index = handle->index;
+  const Guard::Call call(&model->guard, Guard::Work::kControls, Guard::bit(index));
+  if (!call.entered()) {
+    (void)refuseCall(handle, call.answer());
     return;
   }
   const uint64_t bytes = handle->host_bytes;
-  const uint32_t index = handle->session->context().index;
   (void)handle->session->forget();  // of a lost device what the host can reach
-  model->handles[index].store(nullptr);
-  if (sessionsOf(*model) == 1 && (model->prefix == nullptr || model->prefix->tokens == 0)) {
+  model->guard.setHandle(index, nullptr);
+  if (model->guard.takenCount() == 1 && (model->prefix == nullptr || model->prefix->tokens == 0)) {
     model->trimmed.spill.remove();  // nothing is left that it would be for
   }
   SessionTexts* const texts = handle->texts;
@@ -364,5 +335,4 @@ void oriel_session_destroy(oriel_session* handle) {
   wipe(handle, bytes);
   release(model->allocator, handle, bytes);
   SessionTexts::drop(model->allocator, texts);
-  model->sessions[index].store(0);
 }

@@ -156,7 +156,9 @@ Status countFile(const LoadOptions& options, const Log& log, uint32_t* tokens) {
 Status readTrained(const char* path, oriel_model* model) {
   const PrefixTarget target = {model->desc,       model->fingerprint, model->plan,
                                model->plan.cache, model->allocator,   model->executor};
-  return loadPrefixFile(path, target, model->log, model->prefix);
+  ORIEL_TRY(loadPrefixFile(path, target, model->log, model->prefix));
+  showPrefix(model);
+  return kOk;
 }
 
 Status readPrefix(const LoadOptions& options, oriel_session* session) {

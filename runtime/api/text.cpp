@@ -17,7 +17,7 @@ oriel_status oriel_tokenize(const oriel_model* model, const char* text, size_t b
       (ids == nullptr && capacity != 0) || !validTextFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Asking asking(*model);
+  const Reading reading(*model);
   EncodeOptions options;
   options.special = (flags & ORIEL_TEXT_SPECIAL) != 0;
   options.bos = (flags & ORIEL_TEXT_BOS) != 0;
@@ -33,7 +33,7 @@ oriel_status oriel_detokenize(const oriel_model* model, const int32_t* ids, size
       (text == nullptr && capacity != 0) || !validTextFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Asking asking(*model);
+  const Reading reading(*model);
   *needed = 0;
   for (size_t i = 0; i < count; ++i) {
     if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= model->tokenizer->vocabSize()) {

@@ -45,9 +45,10 @@ oriel_status oriel_transcript_export(const oriel_session* handle, char* json, si
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
+  const Reading reading(*handle->model);  // its line
   {
     const Look look(handle);
-    if (look.refused()) {
+    if (!look.entered()) {
       return ORIEL_ERROR_STATE;
     }
     const Transcript& transcript = handle->session->transcript();

@@ -1,8 +1,6 @@
 #include "api/trim.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "api/session_call.h"
 #include "base/hash.h"
@@ -32,17 +30,6 @@ constexpr uint64_t kBlockBytes = 64 << 10;
 /// That a call may take to be refused: the app's log callback is told.
 constexpr double kRefusalMs = 1000;
 
-// False: the session is still in a call.
-bool beginWithin(double wait_ms, oriel_session* handle) {
-  const double end_ms = nowMs() + wait_ms;
-  bool begun = beginCall(handle);
-  while (!begun && nowMs() < end_ms) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    begun = beginCall(handle);
-  }
-  return begun;
-}
-
 bool isZero(const uint8_t* data, uint64_t bytes) {
   return std::all_of(data, data + bytes, [](uint8_t byte) { return byte == 0; });
 }
@@ -63,22 +50,14 @@ BufferRef wholeCache(const Plan& plan) {
 
 class Trimmer {
  public:
-  explicit Trimmer(oriel_model* model) : model_(*model), executor_(*model->executor) {}
+  Trimmer(oriel_model* model, Guard::Call* call)
+      : model_(*model), call_(*call), executor_(*model->executor) {}
 
   Status trim(oriel_trim_level level, const char* folder);
   Status resume(const LoadProgress& progress);
   Status refill(const LoadProgress& progress);
 
  private:
-  template <typename Visit>
-  Status forEachSession(const Visit& visit) {
-    for (const auto& handle : model_.handles) {
-      if (handle.load() != nullptr) {
-        ORIEL_TRY(visit(*handle.load()->session));
-      }
-    }
-    return kOk;
-  }
   Status leaveCache(const char* folder);
   Status writeCache();
   Status readCache();
@@ -88,12 +67,15 @@ class Trimmer {
   Status loadWithDraft(const GgufFile& file, const LoadProgress& progress);
   Status loadFrom(const WeightFiles& files, const LoadProgress& progress);
   Status takeSpilled();
+  Status enterSessions();
   Status expectConversations(oriel_trim_level level);
+  void setLevel(oriel_trim_level level);
   void loseConversations();
   Status readConversations(double wait_ms);
   Status readConversation(oriel_session* handle, double wait_ms);
 
   oriel_model& model_;
+  Guard::Call& call_;  ///< that controls
   Executor& executor_;
   Trimmed& trimmed_ = model_.trimmed;
   const Plan& plan_ = model_.plan;
@@ -109,7 +91,8 @@ Status Trimmer::trim(oriel_trim_level level, const char* folder) {
   }
   ORIEL_TRY(expectConversations(level));
   if (trimmed_.level == ORIEL_TRIM_NONE && level != ORIEL_TRIM_ALL) {
-    ORIEL_TRY(forEachSession([](Session& session) { return session.leaveDevice(); }));
+    ORIEL_TRY(forEachSession(
+        model_, [](oriel_session* handle) { return handle->session->leaveDevice(); }));
   }
   if (level == ORIEL_TRIM_CACHE) {
     ORIEL_TRY(leaveCache(folder));
@@ -124,13 +107,18 @@ Status Trimmer::trim(oriel_trim_level level, const char* folder) {
   if (level == ORIEL_TRIM_ALL) {
     trimmed_.spill.remove();
   }
-  trimmed_.level = level;
+  setLevel(level);
   return kOk;
+}
+
+void Trimmer::setLevel(oriel_trim_level level) {
+  const auto lock = model_.guard.lock();
+  trimmed_.level = level;
 }
 
 // What a call that rests has in the cache is no conversation yet.
 Status Trimmer::expectConversations(oriel_trim_level level) {
-  if (level >= ORIEL_TRIM_CACHE && model_.gate.hasCalls()) {
+  if (level >= ORIEL_TRIM_CACHE && model_.guard.hasDeviceCalls()) {
     return log_.fail(ORIEL_ERROR_STATE,
                      "a reply waits for oriel_resume and needs its cache: cancel it, or trim to "
                      "the weights");
@@ -142,7 +130,8 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
     return log_.fail(ORIEL_ERROR_STATE,
                      "the prefix is in no transcript: clear it, or trim to the cache");
   }
-  return forEachSession([&](const Session& session) {
+  return forEachSession(model_, [&](const oriel_session* handle) {
+    const Session& session = *handle->session;
     if (!session.isFresh() && !session.transcript().keeps()) {
       return log_.fail(ORIEL_ERROR_STATE,
                        "a session keeps no transcript to be built again from: load the model "
@@ -207,7 +196,7 @@ Status Trimmer::resume(const LoadProgress& progress) {
     return status;
   }
   const bool all = trimmed_.level == ORIEL_TRIM_ALL;
-  trimmed_.level = ORIEL_TRIM_NONE;
+  setLevel(ORIEL_TRIM_NONE);
   trimmed_.spill.remove();
   if (!all) {
     return kOk;
@@ -219,44 +208,44 @@ Status Trimmer::resume(const LoadProgress& progress) {
 // The cache is zeros: no session may stand behind tokens of it. One on a lost device is recovered from what it knows.
 // oriel_session_recover may be at work with a session, so none is touched here.
 void Trimmer::loseConversations() {
-  for (const auto& entry : model_.handles) {
-    oriel_session* const handle = entry.load();
-    if (handle != nullptr && !handle->lost) {
+  (void)forEachSession(model_, [](oriel_session* handle) -> Status {
+    if (!handle->lost) {
       handle->cache_lost.store(1);
     }
     testGap();
-  }
+    return kOk;
+  });
 }
 
 // From their transcripts. One that fails ends where it got to, and the others are read nevertheless.
 Status Trimmer::readConversations(double wait_ms) {
   Status first = kOk;
-  for (const auto& entry : model_.handles) {
-    oriel_session* const handle = entry.load();
-    if (handle == nullptr || handle->lost || (!handle->unread && handle->cache_lost.load() == 0)) {
-      continue;
+  (void)forEachSession(model_, [&](oriel_session* handle) -> Status {
+    if (!handle->lost && (handle->unread || handle->cache_lost.load() != 0)) {
+      testGap();
+      const Status status = readConversation(handle, wait_ms);
+      first = first.ok() ? status : first;
     }
-    testGap();
-    model_.gate.endRest();  // what is read here would rest, too
-    const Status status = readConversation(handle, wait_ms);
-    first = first.ok() ? status : first;
-  }
+    return kOk;
+  });
   return first;
 }
 
 Status Trimmer::readConversation(oriel_session* handle, double wait_ms) {
-  if (!beginWithin(wait_ms, handle)) {
+  if (!call_.take(handle->index, wait_ms)) {
     return wait_ms == 0 ? Status(kOk)
                         : log_.fail(ORIEL_ERROR_STATE,
                                     "a session is in the middle of a call and was not read again: "
                                     "call oriel_resume once more when that has returned");
   }
+  beginCall(handle);
   meetCache(handle);
   // Its latest call may have ended just now.
   const Status status = handle->session->transcript().hasUnread()
                             ? handle->session->readTranscript(UINT64_MAX - 1)
                             : Status(kOk);
   (void)endCall(handle, status);
+  call_.giveBack(handle->index);
   return status;
 }
 
@@ -272,7 +261,12 @@ Status Trimmer::takeAgain(const LoadProgress& progress) {
   ORIEL_TRY(executor_.takeAgain(gone & ~(kWeightsArena | kIoArena)));
   ORIEL_TRY(executor_.finishLoad());
   ORIEL_TRY(takeSpilled());
-  return forEachSession([](Session& session) { return session.enterDevice(); });
+  return enterSessions();
+}
+
+Status Trimmer::enterSessions() {
+  return forEachSession(model_,
+                        [](oriel_session* handle) { return handle->session->enterDevice(); });
 }
 
 Status Trimmer::takeSpilled() {
@@ -289,9 +283,7 @@ Status Trimmer::refill(const LoadProgress& progress) {
   ORIEL_TRY(readWeights(progress));
   ORIEL_TRY(executor_.finishLoad());
   ORIEL_TRY(takeSpilled());
-  return trimmed_.spill.isOpen()
-             ? forEachSession([](Session& session) { return session.enterDevice(); })
-             : Status(kOk);
+  return trimmed_.spill.isOpen() ? enterSessions() : Status(kOk);
 }
 
 Status Trimmer::readWeights(const LoadProgress& progress) {
@@ -379,10 +371,9 @@ Status Trimmer::readCache() {
 Status Trimmer::clearFreeSessions() {
   // Where sinks are shared they are the prefix's, or of the one session that may make one.
   const bool sinks_in_use = (model_.prefix != nullptr && model_.prefix->tokens != 0) ||
-                            std::any_of(std::begin(model_.handles), std::end(model_.handles),
-                                        [](const auto& entry) { return entry.load() != nullptr; });
+                            model_.guard.takenCount() != 0;
   for (uint32_t index = 0; index < plan_.sessionCount(); ++index) {
-    if (model_.handles[index].load() != nullptr) {
+    if (model_.guard.entry(index).handle != nullptr) {
       continue;
     }
     const CacheShape cache = sessionCache(plan_.cache, index);
@@ -400,26 +391,22 @@ Status Trimmer::clearFreeSessions() {
   return kOk;
 }
 
-/// body() of a call that takes or gives memory, which is the only one of its kind. What the device logged is the model's
-/// last error then.
+/// body(&call) for a call that takes or gives memory, which is the only one of its kind. The line of the device is the
+/// model's last error then.
 template <typename Body>
 oriel_status callControlled(oriel_model* model, const Body& body) {
   if (model == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Asking asking(*model);
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }
-  if (refusedInside(model)) {
-    return ORIEL_ERROR_STATE;
-  }
-  const Gate::Control control(&model->gate);
-  if (!control.held()) {
-    return refuseTrimmed(model->log, &model->refusing).code();
+  Guard::Call call(&model->guard, Guard::Work::kControls);
+  if (!call.entered()) {
+    return refuse(*model, model->log, call.answer()).code();
   }
   const uint32_t errors_before = model->last_error.count();
-  const Status status = noteLoss(*model, body());
+  const Status status = noteLoss(*model, body(&call));
   if (!status.ok()) {
     takeDeviceLine(*model, errors_before, &model->last_error);
   }
@@ -430,8 +417,14 @@ bool isLevel(int level) { return level >= ORIEL_TRIM_NONE && level <= ORIEL_TRIM
 
 }  // namespace
 
-Status refillDevice(oriel_model* model, const LoadProgress& progress) {
-  return Trimmer(model).refill(progress);
+void openUntrimmed(oriel_model* model) {
+  if (model->trimmed.level == ORIEL_TRIM_NONE && model->guard.phase() != Guard::Phase::kPaused) {
+    model->guard.open();
+  }
+}
+
+Status refillDevice(oriel_model* model, Guard::Call* call, const LoadProgress& progress) {
+  return Trimmer(model, call).refill(progress);
 }
 
 }  // namespace oriel_internal
@@ -442,36 +435,31 @@ oriel_status oriel_trim(oriel_model* model, oriel_trim_level level, const char* 
   if (!isLevel(rawEnum(level)) || (folder != nullptr) != (level == ORIEL_TRIM_CACHE)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callControlled(model, [&]() -> Status {
+  return callControlled(model, [&](Guard::Call* call) -> Status {
     if (folder != nullptr && folderOrNone(folder) == nullptr) {
       return model->log.fail(ORIEL_ERROR_ARGUMENT,
                              "the folder for the cache has no name: give one, \".\" for this one");
     }
-    model->gate.close(/*rests=*/false);
-    const Status status = Trimmer(model).trim(level, folder);
-    if (model->trimmed.level == ORIEL_TRIM_NONE && !model->trimmed.paused) {
-      model->gate.open();
-    }
+    model->guard.close(Guard::Phase::kStopped);
+    const Status status = Trimmer(model, call).trim(level, folder);
+    openUntrimmed(model);
     return status;
   });
 }
 
 oriel_status oriel_resume(oriel_model* model, oriel_progress_fn progress, void* user) {
-  return callControlled(model, [&] {
-    const Status status = Trimmer(model).resume({progress, user});
+  return callControlled(model, [&](Guard::Call* call) {
+    const Status status = Trimmer(model, call).resume({progress, user});
     if (model->trimmed.level == ORIEL_TRIM_NONE) {
-      model->trimmed.paused = false;
-      model->gate.open();
+      model->guard.open();
     }
     return status;
   });
 }
 
 oriel_status oriel_pause(oriel_model* model) {
-  return callControlled(model, [&]() -> Status {
-    model->gate.close(/*rests=*/true);
-    model->trimmed.paused = true;
+  return callControlled(model, [&](Guard::Call*) -> Status {
+    model->guard.close(Guard::Phase::kPaused);
     return kOk;
   });
 }
-

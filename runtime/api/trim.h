@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "exec/executor.h"
+#include "exec/guard.h"
 #include "exec/load_weights.h"
 #include "gguf/model_file.h"
 #include "oriel/advanced.h"
@@ -46,12 +47,14 @@ class ModelSource {
 /// How far a model is trimmed.
 struct Trimmed {
   oriel_trim_level level = ORIEL_TRIM_NONE;
-  bool paused = false;
   SpillFile spill;  ///< the cache, byte by byte as it lay; open at ORIEL_TRIM_CACHE
   uint64_t spill_hash = 0;
 };
 
 /// For a model whose executor was created just now: reads the weights and, where it is in a file, the cache.
-Status refillDevice(oriel_model* model, const LoadProgress& progress);
+Status refillDevice(oriel_model* model, Guard::Call* call, const LoadProgress& progress);
+
+/// Calls on the device may begin again, unless the model is trimmed or paused.
+void openUntrimmed(oriel_model* model);
 
 }  // namespace oriel_internal

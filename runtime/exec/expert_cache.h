@@ -1,6 +1,8 @@
 // Experts that stay in the model's file, some of each layer's in slots on the device.
 #pragma once
 
+#include <atomic>
+
 #include "base/arena.h"
 #include "exec/executor.h"
 #include "exec/weight_source.h"
@@ -57,8 +59,9 @@ class ExpertCache final : public ExpertFetch {
   void* room_ = nullptr;
   uint64_t uses_ = 0;   ///< so far
   uint64_t round_ = 0;  ///< `uses_` when this round began
-  uint64_t hits_ = 0;
-  uint64_t misses_ = 0;
+  // Read by other threads in the middle of a step.
+  std::atomic<uint64_t> hits_{0};
+  std::atomic<uint64_t> misses_{0};
 };
 
 }  // namespace oriel_internal

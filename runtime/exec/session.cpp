@@ -397,10 +397,10 @@ Status Session::dropAhead() {
 
 // Nothing is on its way to the device then, nor does anything lie there that a step has begun.
 Status Session::betweenSteps() {
-  if (context_.gate != nullptr && context_.gate->wantsRest() && !finishes_) {
+  if (context_.guard != nullptr && context_.guard->wantsRest() && !finishes_) {
     ORIEL_TRY(dropAhead());
     ORIEL_TRY(settleLogits());
-    context_.gate->rest(
+    context_.guard->rest(
         [](const void* self) { return static_cast<const Session*>(self)->calls_.cancelled(); },
         this);
   }
@@ -410,8 +410,8 @@ Status Session::betweenSteps() {
 
 // A call that was cancelled while it rested may have to undo what it did: nobody has the device until it may go on.
 void Session::waitForDevice() const {
-  if (context_.gate != nullptr && context_.gate->wantsRest() && !finishes_) {
-    context_.gate->rest([](const void*) { return false; }, nullptr);
+  if (context_.guard != nullptr && context_.guard->wantsRest() && !finishes_) {
+    context_.guard->rest([](const void*) { return false; }, nullptr);
   }
 }
 

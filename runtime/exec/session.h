@@ -9,8 +9,8 @@
 #include "exec/device_share.h"
 #include "exec/drafts.h"
 #include "exec/executor.h"
-#include "exec/gate.h"
 #include "exec/generate_settings.h"
+#include "exec/guard.h"
 #include "exec/logprobs.h"
 #include "exec/model_drafts.h"
 #include "exec/prefix.h"
@@ -53,7 +53,7 @@ struct SessionContext {
   DeviceShare* share = nullptr;  ///< with the model's other sessions; null: there are none
   const oriel_allocator* allocator = nullptr;
   /// Where calls rest between two steps; null: never.
-  Gate* gate = nullptr;
+  Guard* guard = nullptr;
   Log log;
   uint64_t model_hash = 0;
   const char* model_name = "";  ///< for snapshots

@@ -104,6 +104,10 @@ bool readWhole(const char* text, const char** end, uint64_t* value) {
   return at != text;
 }
 
+uint64_t mostOf(const OptionRow& row) {
+  return row.most < 18446744073709551615.0 ? static_cast<uint64_t>(row.most) : UINT64_MAX;
+}
+
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool sameWord(const char* a, const char* b) {
@@ -159,11 +163,6 @@ bool readFormats(const char* text, uint64_t* formats) {
     }
   }
   return false;
-}
-
-/// Exact: 2^62 + 1 is 2^62 as a double.
-bool isAbove(uint64_t value, double most) {
-  return most < 18446744073709551615.0 && value > static_cast<uint64_t>(most);
 }
 
 class Setting {
@@ -268,7 +267,7 @@ class Setting {
     } else if (row_.type == OptionType::kBytes ? !readBytes(value_, &value)
                                                : !readWhole(value_, &end, &value) || *end != '\0') {
       return false;
-    } else if (static_cast<double>(value) < row_.least || isAbove(value, row_.most)) {
+    } else if (static_cast<double>(value) < row_.least || value > mostOf(row_)) {
       return false;
     }
     const auto small = static_cast<uint32_t>(value);
@@ -335,7 +334,7 @@ class Setting {
     uint32_t count = first_ ? 0 : get<uint32_t>(row_.count_offset);
     const char* at = value_;
     for (uint64_t value = 0; count < most; ++at) {
-      if (!readWhole(at, &at, &value) || isAbove(value, row_.most)) {
+      if (!readWhole(at, &at, &value) || static_cast<double>(value) > row_.most) {
         return false;
       }
       room[count++] = static_cast<T>(value);

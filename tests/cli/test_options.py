@@ -8,8 +8,8 @@ import sys
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from program import FIXED, SMALL, check, fails, has_fields, json_of, one_line_failure, oriel, run_tests
 
-# The program sets these by itself, or by a flag of another form.
-NO_FLAG = {"cache_folder", "system_prompt"}
+# A flag of another form.
+OTHER = {"system_prompt"}
 WRONG = {"bytes": "much", "count": "-1", "number": "x", "choice": "nonsense", "list": "1,,2"}
 
 
@@ -34,7 +34,7 @@ def test_rows():
 
 def test_each_load_option_is_a_flag():
     for row in rows():
-        if row["scope"] != "load" or row["name"] in NO_FLAG:
+        if row["scope"] != "load" or row["name"] in OTHER or not row["flag"]:
             continue
         flag = "--" + row["flag"]
         for value in [None] if row["type"] == "flag" else right(row):
@@ -52,7 +52,7 @@ def test_each_load_option_is_a_flag():
 def test_each_way_to_sample_is_a_flag():
     base = ["run", SMALL, "--prompt", "x", "--json", "--tokens", "2", *FIXED]
     for row in rows():
-        if row["scope"] != "reply" or row["layer"] == "laboratory" or row["name"] == "max_tokens":
+        if row["scope"] != "reply" or not row["flag"] or row["layer"] == "laboratory" or row["name"] == "max_tokens":
             continue
         flag = "--" + row["flag"]
         if row["type"] == "flag":

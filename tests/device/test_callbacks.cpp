@@ -444,6 +444,76 @@ TEST_F(Callbacks, what_may_be_asked_is_answered) {
   EXPECT_EQ("", log_.errors());
 }
 
+// Not only the session of the call: the rule is the same for all of the model.
+TEST(CallbacksOfAnotherSession, may_ask_but_change_nothing) {
+  CapturedLog log;
+  Options options = cpuOptions(&log);
+  options.sessions = 3;
+  options.set("transcript", 4096);
+  const Loaded loaded = load(kTrained, options);
+  oriel_session* made = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), nullptr, &made));
+  const SessionPtr other(made);
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Tell me a story."));
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(made, "user", "Tell me another.", 16));
+  Caller app;
+  app.model = loaded.model.get();
+  app.session = made;
+  Inside inside;
+  inside.work = [&] {
+    for (const Call& call : everyCall()) {
+      const bool answered = call.rule == Rule::kAnswered || call.rule == Rule::kAsks;
+      const size_t before = errorLines(log);
+      EXPECT_EQ(answered ? ORIEL_OK : ORIEL_ERROR_STATE, call.make(&app)) << call.name;
+      EXPECT_EQ(before + (answered ? 0 : 1), errorLines(log)) << call.name;
+    }
+  };
+  const ReplyOptions few = greedyOptions(4);
+  EXPECT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), &few, Inside::onToken, &inside, nullptr));
+  EXPECT_LT(0u, inside.ran);
+  EXPECT_EQ(ORIEL_OK, oriel_chat_reply(made, &few, nullptr, nullptr, nullptr));
+}
+
+// A trim waits for the reply. Who asks waits for neither, on whatever thread.
+TEST(CallsThatAsk, do_not_wait_for_a_call_that_waits) {
+  CapturedLog log;
+  Options options = cpuOptions(&log);
+  options.sessions = 2;
+  options.set("prefix_tokens", 8);
+  const Loaded loaded = load(kTrained, options);
+  oriel_model* const model = loaded.model.get();
+  ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
+  std::atomic<bool> inside{false};
+  std::atomic<bool> goes_on{false};
+  Inside waits;
+  waits.work = [&] {
+    inside = true;
+    while (!goes_on.load()) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ("none", describe(model).at("resident").at("level"));
+  };
+  std::thread replying([&] {
+    const ReplyOptions few = greedyOptions(2);
+    EXPECT_EQ(ORIEL_OK, oriel_session_generate(loaded.session.get(), &few, Inside::onToken, &waits,
+                                               nullptr));
+  });
+  while (!inside.load()) {
+    std::this_thread::yield();
+  }
+  std::thread trimming([&] { EXPECT_EQ(ORIEL_OK, oriel_trim(model, ORIEL_TRIM_SCRATCH, nullptr)); });
+  while (oriel_prefix_set(model, nullptr) != ORIEL_ERROR_STATE ||
+         !log.says("oriel_resume")) {  // until the trim has begun
+    std::this_thread::yield();
+  }
+  EXPECT_EQ("none", describe(model).at("resident").at("level"));
+  EXPECT_EQ(0u, describe(model).at("prefix").at("tokens"));
+  goes_on = true;
+  replying.join();
+  trimming.join();
+  EXPECT_EQ("scratch", describe(model).at("resident").at("level"));
+}
+
 // An app that answers every error line with the same wrong call again.
 TEST(CallbacksOfTheLog, may_not_change_the_session_and_do_not_go_round_for_ever) {
   struct App {

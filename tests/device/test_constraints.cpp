@@ -85,7 +85,9 @@ TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     ReplyOptions options = wild(seed);
     options.greedy = seed == 1 ? 1 : 0;
-    options.set("repeat_penalty", seed % 3 == 0 ? 1.3f : 1.0f);
+    if (seed % 3 == 0) {
+      options.set("repeat_penalty", 1.3f);
+    }
     options.schema = kSchema;
     const Reply reply = generate(options);
     ASSERT_EQ(ORIEL_OK, reply.status) << log_.errors();

@@ -141,13 +141,13 @@ TEST(Contracts, a_long_system_prompt_is_pinned_as_far_as_the_trained_context_all
   Options options = onTheCpu();
   options.window_tokens = 0;
   oriel_plan plan = ORIEL_PLAN_INIT;
-  options.set("sinks", 605);  // of 1024
+  options.set("prefix_tokens", 605);  // of 1024
   EXPECT_EQ(ORIEL_OK, oriel_plan_file(kTiny, &options, &plan));
   EXPECT_EQ(605u, plan.sink_tokens);
   EXPECT_EQ(1024u - 605u, plan.window_tokens);
-  options.set("sinks", 1024 - 16);
+  options.set("prefix_tokens", 1024 - 16);
   EXPECT_EQ(ORIEL_OK, oriel_plan_file(kTiny, &options, &plan));
-  options.set("sinks", 1024 - 15);
+  options.set("prefix_tokens", 1024 - 15);
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_plan_file(kTiny, &options, &plan));
 }
 

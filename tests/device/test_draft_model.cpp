@@ -68,9 +68,9 @@ class DraftModel : public testing::Test {
 
 void put(Executor* executor, oriel_model* model) {
   model->executor = executor;
-  for (const auto& handle : model->handles) {
-    if (handle.load() != nullptr) {
-      handle.load()->session->moveTo(executor);
+  for (uint32_t i = 0; i < kMaxSessions; ++i) {
+    if (oriel_session* const handle = model->guard.entry(i).handle; handle != nullptr) {
+      handle->session->moveTo(executor);
     }
   }
 }

@@ -130,35 +130,34 @@ TEST(Memory, what_is_not_used_yet_is_not_touched) {
 }
 
 TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
-  constexpr uint32_t kNone = UINT32_MAX;
   struct Case {
     std::string path;
     uint64_t memory_bytes;
-    uint32_t window;
-    uint32_t sinks;  ///< kNone: none; 0: by default
-    uint32_t chunk;
+    uint32_t window, sinks, chunk;
     oriel_kv_format k, v;
   };
+  constexpr uint32_t kDefault = UINT32_MAX;  // of sinks
   std::vector<Case> cases = {
-      {testModel("q4_0"), 1000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO},
+      {testModel("q4_0"), 1000000, 0, kDefault, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO},
       {testModel("mha"), 64u << 20, 100, 7, 33, ORIEL_KV_F16, ORIEL_KV_F16},
-      {kTrained, 12000001, 0, kNone, 0, ORIEL_KV_F16, ORIEL_KV_F16},
+      {kTrained, 12000001, 0, 0, 0, ORIEL_KV_F16, ORIEL_KV_F16},
       {ORIEL_TEST_DATA "/models/gemma3.gguf", 5000000, 50, 4, 9, ORIEL_KV_INT8, ORIEL_KV_INT4},
   };
   if (!onVulkan()) {
     for (const char* name : {"f32", "f16", "bf16", "q8_0", "q4_0", "mha", "mqa"}) {
-      cases.push_back({testModel(name), 5000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
+      cases.push_back({testModel(name), 5000000, 0, kDefault, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
       cases.push_back({testModel(name), 64u << 20, 1, 1, 1, ORIEL_KV_F16, ORIEL_KV_F16});
       cases.push_back({testModel(name), 64u << 20, 3000, 50, 512, ORIEL_KV_INT8, ORIEL_KV_INT4});
-      cases.push_back({testModel(name), 64u << 20, 129, kNone, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
+      cases.push_back(
+          {testModel(name), 64u << 20, 129, 0, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
     }
     for (const char* name : {"gemma3", "qwen3", "smollm3", "phi3", "llama3-rope"}) {
       const std::string path = std::string(ORIEL_TEST_DATA "/models/") + name + ".gguf";
-      cases.push_back({path, 5000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
+      cases.push_back({path, 5000000, 0, kDefault, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
       cases.push_back({path, 64u << 20, 7, 1, 3, ORIEL_KV_INT8, ORIEL_KV_INT4});
-      cases.push_back({path, 64u << 20, 300, kNone, 17, ORIEL_KV_INT4, ORIEL_KV_F16});
+      cases.push_back({path, 64u << 20, 300, 0, 17, ORIEL_KV_INT4, ORIEL_KV_F16});
     }
-    cases.push_back({kTrained, 1u << 30, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
+    cases.push_back({kTrained, 1u << 30, 0, kDefault, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
   }
   for (const Case& c : cases) {
     SCOPED_TRACE(c.path + " in " + std::to_string(c.memory_bytes) + " bytes, window " +
@@ -167,8 +166,8 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
     CapturedLog log;
     Options options = budgetOptions(ledger, &log, c.memory_bytes);
     options.window_tokens = c.window;
-    if (c.sinks != 0) {
-      options.set("sinks", c.sinks == kNone ? 0 : c.sinks);
+    if (c.sinks != kDefault) {
+      options.set("sinks", c.sinks);
     }
     options.set("prefill_batch", c.chunk);
     setFormats(&options, c.k, c.v);
@@ -235,44 +234,43 @@ TEST(Memory, a_load_stopped_by_the_app_gives_everything_back) {
   EXPECT_EQ(0u, ledger.live_bytes);
 }
 
-/// Everything that can be asked of a reply: none of it ends this one.
-ReplyOptions talkOptions(uint32_t tokens, uint32_t top_logprobs) {
-  ReplyOptions options;
-  options.max_tokens = tokens;
-  options.seed = 5;
-  options.set("ignore_stop", true);
-  options.set("repeat_penalty", 1.1f);
-  static const char* const stops[] = {"Nobody says this.", "\xE2\x82\xAC\xE2\x82\xAC"};
-  options.stop = stops;
-  options.stop_count = 2;
-  addBiases(&options, {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}});
-  options.set("presence_penalty", 0.2f);
-  options.set("frequency_penalty", 0.1f);
-  options.set("repeat_window", 256);
-  options.set("min_tokens", 3);
-  options.set("top_logprobs", top_logprobs);
-  return options;
+/// A conversation that runs past a small window, a reset, and `text_bytes` (up to 2000) of a new one.
+// Everything that can be asked of a reply: none of it ends this one.
+const ReplyOptions& talkOptions() {
+  static const ReplyOptions made = [] {
+    ReplyOptions options;
+    options.seed = 5;
+    options.set("ignore_stop", true);
+    options.set("repeat_penalty", 1.1f);
+    static const char* const stops[] = {"Nobody says this.", "\xE2\x82\xAC\xE2\x82\xAC"};
+    options.stop = stops;
+    options.stop_count = 2;
+    addBiases(&options, {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}});
+    options.set("presence_penalty", 0.2f);
+    options.set("frequency_penalty", 0.1f);
+    options.set("repeat_window", 256);
+    options.set("min_tokens", 3);
+    options.set("top_logprobs", 20);
+    return options;
+  }();
+  return made;
 }
 
-/// Made before what they take of the heap is counted.
-struct TalkOptions {
-  explicit TalkOptions(uint32_t decode_tokens) : first(talkOptions(decode_tokens, 20)) {}
-  const ReplyOptions first;
-  const ReplyOptions last = talkOptions(5, 0);
-};
-
-/// A conversation that runs past a small window, a reset, and `text_bytes` (up to 2000) of a new one.
-void talk(const Loaded& loaded, const TalkOptions& options, size_t text_bytes) {
+void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
+  oriel_reply_options options = talkOptions();
+  options.max_tokens = decode_tokens;
   oriel_session* session = loaded.session.get();
   static char message[2001];
   for (size_t i = 0; i < 2000; ++i) {
     message[i] = i % 7 == 6 ? ' ' : static_cast<char>('a' + i % 26);
   }
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, 40));
-  ASSERT_EQ(ORIEL_OK, oriel_session_generate(session, &options.first, nullptr, nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_session_generate(session, &options, nullptr, nullptr, nullptr));
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
   ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session, message, text_bytes, ORIEL_TEXT_SPECIAL));
-  ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session, &options.last, nullptr, nullptr, nullptr));
+  --options.setting_count;  // no log-probabilities
+  options.max_tokens = 5;
+  ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session, &options, nullptr, nullptr, nullptr));
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, text_bytes));
 }
 
@@ -285,7 +283,7 @@ TEST(Memory, generating_takes_nothing_from_the_app) {
   ASSERT_TRUE(loaded.session);
   ledger.refuse_all = true;
   const uint64_t calls = ledger.calls;
-  talk(loaded, TalkOptions(300), 200);
+  talk(loaded, 300, 200);
   EXPECT_EQ(calls, ledger.calls);
   EXPECT_EQ("", log.errors());
   EXPECT_GT(statsOf(loaded).evicted, 0u);
@@ -310,9 +308,9 @@ TEST(Memory, generating_takes_nothing_from_the_heap) {
     std::free(block);
     ASSERT_EQ(1u, count.calls()) << "the counter does not count";
   }
-  const TalkOptions talk_options(300);
+  (void)talkOptions();
   const MallocCount count;
-  talk(loaded, talk_options, 2000);
+  talk(loaded, 300, 2000);
   EXPECT_EQ(0u, count.calls());
 }
 

@@ -13,11 +13,13 @@ TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_log
   };
   std::vector<std::vector<int32_t>> drawn;
   for (const Case& c :
-       {Case{1, 40, 1}, Case{1, 40, 1.3f}, Case{0, 40, 1}, Case{0, 64, 1.3f}, Case{0, 2, 5}}) {
+       {Case{1, 0, 1}, Case{1, 0, 1.3f}, Case{0, 0, 1}, Case{0, 64, 1.3f}, Case{0, 2, 5}}) {
     SCOPED_TRACE(c.top_k);
     ReplyOptions sampling = options();
     sampling.greedy = c.greedy;
-    sampling.set("top_k", c.top_k);
+    if (c.top_k != 0) {
+      sampling.set("top_k", c.top_k);
+    }
     sampling.set("repeat_penalty", c.repeat_penalty);
     model_->executor->hidden = false;
     const std::vector<int32_t> ids = draw(sampling);

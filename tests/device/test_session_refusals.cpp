@@ -218,15 +218,15 @@ TEST(Session, null_arguments_are_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_logits(loaded.session.get(), nullptr, nullptr));
 }
 
-TEST(Session, pinned_text_that_leaves_no_room_is_a_context_error) {
+TEST(Session, a_prefix_that_leaves_no_room_is_a_context_error) {
   CapturedLog log;
   Options options = cpuOptions(&log, 0, 0);
-  options.set("sinks", 512);  // all of the trained context
+  options.set("prefix_tokens", 512);  // all of the trained context
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_model_load(kRandom, &options, &model));
   EXPECT_EQ(nullptr, model);
   EXPECT_EQ(1u, errorLines(log));
-  options.set("sinks", 100);
+  options.set("prefix_tokens", 100);
   const Loaded loaded = load(kRandom, options);
   ASSERT_TRUE(loaded.session);
   EXPECT_GE(planOf(loaded).sink_tokens, 100u);

@@ -154,9 +154,9 @@ class LosableModel {
     static_assert(sizeof(Owning) <= sizeof(Block), "room");
     front = new (blocks_.back().get()) Owning(model->executor, &front);
     model->executor = front;
-    for (const auto& handle : model->handles) {
-      if (handle.load() != nullptr) {
-        handle.load()->session->moveTo(front);
+    for (uint32_t i = 0; i < kMaxSessions; ++i) {
+      if (oriel_session* const handle = model->guard.entry(i).handle; handle != nullptr) {
+        handle->session->moveTo(front);
       }
     }
     return front;

@@ -208,7 +208,7 @@ typedef struct oriel_session_options {
  * ORIEL_ERROR_STATE: all planned sessions exist. */
 ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_session_options *options,
                                             oriel_session **session);
-/* Zeros the session's memory. NULL is allowed. In a callback of the session this only logs an error. */
+/* Zeros the session's memory. NULL is allowed. In a callback of the model this only logs an error. */
 ORIEL_API void oriel_session_destroy(oriel_session *session);
 /* Empties the session and zeros everything that the conversation left. */
 ORIEL_API oriel_status oriel_session_reset(oriel_session *session);

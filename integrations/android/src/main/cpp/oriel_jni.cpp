@@ -533,26 +533,26 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
   if (natives == nullptr) {
     return JNI_ERR;
   }
-#define ORIEL_CALLBACKS "Ldev/oriel/Native$Callbacks;"
-#define ORIEL_LOG "Ldev/oriel/Native$Log;"
+#define JNI_CALLBACKS "Ldev/oriel/Native$Callbacks;"
+#define JNI_LOG "Ldev/oriel/Native$Log;"
   const JNINativeMethod methods[] = {
       native("version", "()[B", version),
-      native("plan", "([B[B" ORIEL_LOG ")[D", planFile),
-      native("describe", "(I[B[B" ORIEL_LOG ")[B", describe),
-      native("load", "([B[B" ORIEL_CALLBACKS ORIEL_LOG ")J", load),
+      native("plan", "([B[B" JNI_LOG ")[D", planFile),
+      native("describe", "(I[B[B" JNI_LOG ")[B", describe),
+      native("load", "([B[B" JNI_CALLBACKS JNI_LOG ")J", load),
       native("free", "(J)V", freeModel),
       native("modelPlan", "(J)[D", modelPlan),
       native("describeModel", "(J)[B", describeModel),
       native("trim", "(JI[B)V", trim),
       native("pause", "(J)V", pause),
-      native("resume", "(J" ORIEL_CALLBACKS ")V", resume),
+      native("resume", "(J" JNI_CALLBACKS ")V", resume),
       native("tokenize", "(J[B)[I", tokenize),
       native("detokenize", "(J[I)[B", detokenize),
       native("render", "(J[B[BZ)[B", render),
       native("renderTokens", "(J[B[BZ)[I", renderTokens),
-      native("parseReply", "(J[BZ[B" ORIEL_CALLBACKS ")V", parseReply),
+      native("parseReply", "(J[BZ[B" JNI_CALLBACKS ")V", parseReply),
       native("setPrefix", "(JJ)V", setPrefix),
-      native("session", "(J[B" ORIEL_CALLBACKS ")J", createSession),
+      native("session", "(J[B" JNI_CALLBACKS ")J", createSession),
       native("fork", "(J)J", forkSession),
       native("destroy", "(J)V", destroySession),
       native("spare", "(J)V", spare),
@@ -561,12 +561,12 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       native("stats", "(J)[D", stats),
       native("add", "(J[B[B)V", add),
       native("append", "(J[B)V", append),
-      native("generate", "(JZ[B" ORIEL_CALLBACKS "Z)[D", generate),
+      native("generate", "(JZ[B" JNI_CALLBACKS "Z)[D", generate),
       native("embed", "(JIZ[B[I)[F", embed),
       native("reset", "(J)V", reset),
       native("goBack", "(JIJ[BZ)V", goBack),
       native("mark", "(J[B)V", mark),
-      native("recover", "(J" ORIEL_CALLBACKS "[D)[B", recover),
+      native("recover", "(J" JNI_CALLBACKS "[D)[B", recover),
       native("save", "(J[BI)V", save),
       native("restore", "(J[BI)[D", restore),
   };
