@@ -30,7 +30,7 @@ struct Form {
 ReplyOptions heldTo(const Form& form, uint32_t tokens) {
   ReplyOptions options = greedyOptions(tokens);
   options.schema = form.schema;
-  options.set("grammar", form.grammar);
+  setText(&options, "grammar", form.grammar);
   return options;
 }
 
