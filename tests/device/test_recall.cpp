@@ -280,7 +280,7 @@ TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
 TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
   oriel_model* model = nullptr;
   Options wrong = options();
-  wrong.set("retrieval_folder", nullptr);
+  wrong.set("retrieval_folder", "");
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
   wrong = options();
   wrong.set("retrieval_tokens", 5000);

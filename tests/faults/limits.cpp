@@ -131,9 +131,11 @@ struct Recovering {
 std::string recoversTo(const Recovering& way, World* world) {
   oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
   world->log.clear();
-  const oriel_status status = oriel_session_recover(world->session, way.device, 0, nullptr, nullptr, &recovered);
+  const oriel_status status =
+      oriel_session_recover(world->session, way.device, 0, nullptr, nullptr, &recovered);
   return unless(status == ORIEL_OK && errorsOf(*world) == 0, "does not recover") +
-         unless((recovered.on_cpu != 0) == way.on_cpu, "is on another kind of device than expected") +
+         unless((recovered.on_cpu != 0) == way.on_cpu,
+                "is on another kind of device than expected") +
          unless((recovered.same_device != 0) == way.same, "whether it is the same is not right") +
          unless(recovered.exact == 1, "does not know every token");
 }
@@ -151,7 +153,8 @@ std::string hangs(const Device& device, bool comes_back) {
   faultLayer()->delayFences(600000);
   const int32_t id = 5;
   problems +=
-      unless(oriel_session_append(world.session, &id, 1, nullptr, nullptr) == ORIEL_ERROR_TIMEOUT, "no timeout");
+      unless(oriel_session_append(world.session, &id, 1, nullptr, nullptr) == ORIEL_ERROR_TIMEOUT,
+             "no timeout");
   if (comes_back) {
     faultLayer()->clear();
     problems += recoversTo({}, &world);
@@ -179,9 +182,9 @@ std::string otherDevices(const Device& device) {
   std::string problems = unless(doesAll(twin, {"load", "create", "prefill", "decode"}) &&
                                     doesAll(world, {"load again", "create", "prefill", "decode"}),
                                 "does not load");
-  for (const Recovering& way : {Recovering{"vulkan:1", false, false},
-                                Recovering{"vulkan:0", false, false},
-                                Recovering{"cpu", true, false}}) {
+  for (const Recovering& way :
+       {Recovering{"vulkan:1", false, false}, Recovering{"vulkan:0", false, false},
+        Recovering{"cpu", true, false}}) {
     problems += unless(does(world, "lose") == ORIEL_OK, "cannot be lost");
     problems += recoversTo(way, &world);
     problems += goesOnAs(&twin, &world);

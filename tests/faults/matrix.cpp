@@ -51,14 +51,14 @@ constexpr Patience kElsewhere = {600000, 120000};
 /// In place of a fault's number.
 constexpr char kNoFault[] = "999999999";
 
-struct Options {
+struct Wanted {
   Device device;
   std::string layer, icd, kinds = "vmlaf", only, results;
   size_t take = 0, jobs = 1;
   bool list = false, verbose = false;
 };
 
-bool readOptions(int argc, char** argv, Options* options) {
+bool readOptions(int argc, char** argv, Wanted* options) {
   options->device.timeout_ms = 30000;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
@@ -105,7 +105,7 @@ char letterOf(FaultKind kind) {
                                           : 'f';
 }
 
-std::vector<Fault> wanted(const Runner& runner, const Options& options) {
+std::vector<Fault> wanted(const Runner& runner, const Wanted& options) {
   std::vector<Fault> all;
   for (const Fault& fault : runner.faults()) {
     if (options.kinds.find(letterOf(fault.kind)) != std::string::npos &&
@@ -152,7 +152,7 @@ size_t vulkanDevices() {
 }
 
 /// Lines for the other process: "count ...", "begin N TEXT", "end N ...".
-int work(const Options& options, size_t job, size_t first, int pipe) {
+int work(const Wanted& options, size_t job, size_t first, int pipe) {
   if (!options.icd.empty()) {
     setenv("VK_ICD_FILENAMES", options.icd.c_str(), 1);
     setenv("VK_DRIVER_FILES", options.icd.c_str(), 1);
@@ -255,7 +255,7 @@ double computedMs(pid_t process) {
 /// One process of a job, and what it was at last.
 class Watch {
  public:
-  Watch(const Options& options, size_t job, Totals* totals, std::ostream* results)
+  Watch(const Wanted& options, size_t job, Totals* totals, std::ostream* results)
       : options_(options), job_(job), totals_(totals), results_(results) {}
 
   void start() {
@@ -400,7 +400,7 @@ class Watch {
     }
   }
 
-  const Options& options_;
+  const Wanted& options_;
   const size_t job_;
   Totals* const totals_;
   std::ostream* const results_;
@@ -414,7 +414,7 @@ class Watch {
   std::string rest_, kind_, phase_, site_, text_;
 };
 
-int watch(const Options& options) {
+int watch(const Wanted& options) {
   std::ofstream file(options.results.empty() ? "/dev/null" : options.results);
   Totals totals;
   std::vector<Watch> jobs;
@@ -452,7 +452,7 @@ int watch(const Options& options) {
 }  // namespace oriel_internal::test
 
 int main(int argc, char** argv) {
-  oriel_internal::test::Options options;
+  oriel_internal::test::Wanted options;
   return oriel_internal::test::readOptions(argc, argv, &options)
              ? oriel_internal::test::watch(options)
              : 2;

@@ -224,11 +224,12 @@ void Runner::expectLost(Outcome* outcome) {
     return;
   }
   if (world.session == nullptr) {
-    add(&outcome->problems, oriel_session_create(world.model, nullptr, &another) == ORIEL_OK &&
-                                    oriel_session_append(another, &id, 1, nullptr, nullptr) == ORIEL_ERROR_DEVICE &&
-                                    errorLines(world) == 0 && callsOfVulkan() == calls
-                                ? ""
-                                : "a session of the lost model is not made, or not lost at once");
+    add(&outcome->problems,
+        oriel_session_create(world.model, nullptr, &another) == ORIEL_OK &&
+                oriel_session_append(another, &id, 1, nullptr, nullptr) == ORIEL_ERROR_DEVICE &&
+                errorLines(world) == 0 && callsOfVulkan() == calls
+            ? ""
+            : "a session of the lost model is not made, or not lost at once");
     oriel_session_destroy(another);
     return;
   }
@@ -299,8 +300,7 @@ Outcome Runner::run(const Fault& fault) {
   }
   const Twin& twin = twins_[fault.phase];
   Right right = rightOf(fault);
-  if (device_.vulkan && fault.kind == FaultKind::kAllocation &&
-      is(fault.phase, "load")) {
+  if (device_.vulkan && fault.kind == FaultKind::kAllocation && is(fault.phase, "load")) {
     right.may_go_on = true;  // its kernels are tested, and used untested where that cannot be
   }
   world_->log.clear();

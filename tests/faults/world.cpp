@@ -77,7 +77,9 @@ oriel_status describe(World& world) {
                                             json.size(), &needed);
   // As an app has a file that a user picked.
   const std::string handed = "/dev/fd/" + std::to_string(world.model_descriptor);
-  status = status != ORIEL_OK ? status : oriel_file_describe(handed.c_str(), &world.options, json.data(), json.size(), &needed);
+  status = status != ORIEL_OK ? status
+                              : oriel_file_describe(handed.c_str(), &world.options, json.data(),
+                                                    json.size(), &needed);
   if (status != ORIEL_OK) {
     return status;
   }
@@ -95,7 +97,9 @@ oriel_status prefill(World& world) {
   for (uint64_t i = world.position(); i < kPromptTokens; ++i) {
     ids.push_back(promptId(i));
   }
-  return ids.empty() ? ORIEL_OK : oriel_session_append(world.session, ids.data(), ids.size(), nullptr, nullptr);
+  return ids.empty()
+             ? ORIEL_OK
+             : oriel_session_append(world.session, ids.data(), ids.size(), nullptr, nullptr);
 }
 
 oriel_status decode(World& world) {
@@ -121,9 +125,8 @@ constexpr char kSchema[] = R"({"type": "object", "properties": {
 oriel_status chat(World& world) {
   const uint32_t said = world.session->session->transcript().messages();
   const std::string word(1500, 'a');  // what it takes to encode it is borrowed
-  const oriel_status status = said != 0
-                                  ? ORIEL_OK
-                                  : oriel_chat_add(world.session, "user", word.data(), word.size());
+  const oriel_status status =
+      said != 0 ? ORIEL_OK : oriel_chat_add(world.session, "user", word.data(), word.size());
   if (status != ORIEL_OK || said > 1) {
     return status;
   }
@@ -181,7 +184,8 @@ oriel_status embed(World& world) {
   std::vector<float> values(4096);
   size_t needed = 0;
   constexpr char kText[] = "A hedgehog saw three others.";
-  return oriel_embed(world.session, ORIEL_POOLING_AUTO, 0, kText, sizeof(kText) - 1, values.data(), values.size(), &needed, nullptr);
+  return oriel_embed(world.session, ORIEL_POOLING_AUTO, 0, kText, sizeof(kText) - 1, values.data(),
+                     values.size(), &needed, nullptr);
 }
 
 oriel_status convert(World& world) {
@@ -196,10 +200,13 @@ oriel_status convert(World& world) {
       oriel_tokenize(world.model, word.data(), word.size(), 0, ids.data(), ids.size(), &needed);
   status = status != ORIEL_OK
                ? status
-               : oriel_render_tokens(world.model, nullptr, message.data(), message.size(), ORIEL_RENDER_PROMPT | ORIEL_TEXT_BOS,
-                                     ids.data(), ids.size(), &needed);
-  status = status != ORIEL_OK ? status
-                              : oriel_render(world.model, nullptr, kJson, sizeof(kJson) - 1, ORIEL_RENDER_PROMPT, text.data(), text.size(), &needed);
+               : oriel_render_tokens(world.model, nullptr, message.data(), message.size(),
+                                     ORIEL_RENDER_PROMPT | ORIEL_TEXT_BOS, ids.data(), ids.size(),
+                                     &needed);
+  status = status != ORIEL_OK
+               ? status
+               : oriel_render(world.model, nullptr, kJson, sizeof(kJson) - 1, ORIEL_RENDER_PROMPT,
+                              text.data(), text.size(), &needed);
   return status != ORIEL_OK
              ? status
              : oriel_parse_reply(world.model, nullptr, 0, word.data(), word.size(), part, nullptr);
@@ -209,7 +216,8 @@ oriel_status convert(World& world) {
 oriel_status save(World& world) {
   const std::string kept = world.path("snapshots/kept"), alias = world.path("snapshots/alias");
   std::filesystem::remove(world.path("snapshots/new"));
-  oriel_status status = oriel_session_save(world.session, world.path("snapshots/new").c_str(), ORIEL_SAVE_NEW);
+  oriel_status status =
+      oriel_session_save(world.session, world.path("snapshots/new").c_str(), ORIEL_SAVE_NEW);
   status = status != ORIEL_OK ? status : oriel_session_save(world.session, kept.c_str(), 0);
   std::error_code there;
   std::filesystem::create_symlink(kept, alias, there);
@@ -400,11 +408,7 @@ uint64_t World::position() const {
                                                                                     : 0;
 }
 
-bool World::trimmed() const {
-  oriel_resident resident = ORIEL_INIT(oriel_resident);
-  return model != nullptr && oriel_model_get_resident(model, &resident) == ORIEL_OK &&
-         resident.level != ORIEL_TRIM_NONE;
-}
+bool World::trimmed() const { return model != nullptr && model->trimmed.level != ORIEL_TRIM_NONE; }
 
 bool World::lost() {
   size_t needed = 0;

@@ -18,14 +18,10 @@ void checkLine(const BatchLine& line) {
     return;
   }
   EXPECT_TRUE(line.messages.is_array() && !line.messages.empty());
-  const cli::ReplyOptions& reply = line.options.reply;
-  ASSERT_EQ(reply.stop.size(), reply.stop_texts.size());
-  for (size_t i = 0; i < reply.stop.size(); ++i) {
-    EXPECT_EQ(reply.stop[i].c_str(), reply.stop_texts[i]) << "points into the line";
-  }
-  EXPECT_TRUE(reply.schema.empty() || nlohmann::json::accept(reply.schema)) << reply.schema;
-  EXPECT_TRUE(reply.schema.empty() || reply.grammar.empty());
-  const std::string& tools = line.options.chat.tools;
+  const std::string schema = line.options.common.reply.text("schema");
+  EXPECT_TRUE(schema.empty() || nlohmann::json::accept(schema)) << schema;
+  EXPECT_TRUE(schema.empty() || !line.options.common.reply.has("grammar"));
+  const std::string tools = line.options.common.session.text("tools");
   EXPECT_TRUE(tools.empty() || nlohmann::json::accept(tools)) << tools;
 }
 
@@ -34,10 +30,16 @@ void expectSame(const BatchLine& a, const BatchLine& b) {
   EXPECT_EQ(a.error, b.error);
   EXPECT_EQ(a.messages, b.messages);
   EXPECT_EQ(a.options.system, b.options.system);
-  EXPECT_EQ(a.options.reply.stop, b.options.reply.stop);
-  EXPECT_EQ(a.options.reply.schema, b.options.reply.schema);
-  EXPECT_EQ(a.options.chat.tools, b.options.chat.tools);
-  EXPECT_EQ(a.options.reply_tokens, b.options.reply_tokens);
+  const auto reply = [](const BatchLine& line) {
+    const auto options = line.options.common.reply.as<oriel::ReplyOptions>();
+    std::string all;
+    for (size_t i = 0; i < options.setting_count; ++i) {
+      all += std::string(options.settings[i].name) + "=" + options.settings[i].value + "\n";
+    }
+    return all;
+  };
+  EXPECT_EQ(reply(a), reply(b));
+  EXPECT_EQ(a.options.common.session.text("tools"), b.options.common.session.text("tools"));
 }
 
 std::vector<std::string> linesOf(const std::string& text) {
@@ -57,7 +59,7 @@ ORIEL_FUZZ(batch) {
   cli::ChatOptions options;
   if (hashOf(data, size) % 4 == 0) {
     options.system = "Be kind.";
-    options.reply.stop = {"end"};
+    options.common.reply.add("stop", "end");
   }
   const auto lines = cli::batchLines(input);
   size_t read = 0;

@@ -55,7 +55,8 @@ std::vector<int32_t> reply(oriel_model* model, Watch* watch) {
   }
   const test::SessionPtr session(made);
   const int32_t prompt[] = {5, 9, 40, 41, 9, 5};
-  EXPECT_EQ(ORIEL_OK, watch->ended(oriel_session_append(made, prompt, std::size(prompt), nullptr, nullptr)));
+  EXPECT_EQ(ORIEL_OK,
+            watch->ended(oriel_session_append(made, prompt, std::size(prompt), nullptr, nullptr)));
   ReplyOptions options = test::greedyOptions(kTokens);
   options.set("ignore_stop", true);
   options.set("draft", "always");

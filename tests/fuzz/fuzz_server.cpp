@@ -119,8 +119,9 @@ void checkRequest(const cli::ReplyRequest& request) {
       EXPECT_TRUE(id >= 0 && static_cast<uint32_t>(id) < kVocabulary);
     }
   }
-  for (const Bias& bias : request.biases) {
-    EXPECT_TRUE(bias.id >= 0 && static_cast<uint32_t>(bias.id) < kVocabulary);
+  for (const auto& [id, bias] : request.biases) {
+    EXPECT_TRUE(id >= 0 && static_cast<uint32_t>(id) < kVocabulary);
+    EXPECT_TRUE(bias >= -100 && bias <= 100) << bias;
   }
   EXPECT_GE(request.choices, 1u);
 }

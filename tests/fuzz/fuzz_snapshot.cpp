@@ -46,7 +46,8 @@ void checkText(const SmallSession& session) {
 /// Goes on as any session: a token, a message and a reply, and back.
 void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
   const int32_t id = static_cast<int32_t>(hash % 300);
-  const oriel_status appended = watch->ended(oriel_session_append(session->get(), &id, 1, nullptr, nullptr));
+  const oriel_status appended =
+      watch->ended(oriel_session_append(session->get(), &id, 1, nullptr, nullptr));
   EXPECT_EQ(ORIEL_OK, appended);
   const oriel_status added = watch->ended(session->add("user", "Hi"));
   EXPECT_TRUE(added == ORIEL_OK || added == ORIEL_ERROR_STATE || added == ORIEL_ERROR_ARGUMENT ||
@@ -72,14 +73,16 @@ void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
   session->get()->model->device_lost = true;
   session->get()->lost = true;
   oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
-  const oriel_status status = oriel_session_recover(session->get(), nullptr, 0, nullptr, nullptr, &recovered);
+  const oriel_status status =
+      oriel_session_recover(session->get(), nullptr, 0, nullptr, nullptr, &recovered);
   EXPECT_EQ(ORIEL_OK, status) << watch->errors();
   watch->ended(status);
   oriel_stats after = ORIEL_INIT(oriel_stats);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &after));
   EXPECT_TRUE(view.position == after.position || has_unread)  // which is read then
       << view.position << " and " << after.position;
-  (void)watch->ended(oriel_session_go_back(session->get(), ORIEL_BACK_BY_TURNS, 1 + hash % 3, nullptr, ORIEL_READ_AGAIN));
+  (void)watch->ended(oriel_session_go_back(session->get(), ORIEL_BACK_BY_TURNS, 1 + hash % 3,
+                                           nullptr, ORIEL_READ_AGAIN));
   checkText(*session);
 }
 
@@ -95,7 +98,8 @@ void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t ha
   session->tell(&watch);
   // What was carried over is a session as it saves itself.
   oriel_restored again = ORIEL_INIT(oriel_restored);
-  const oriel_status restored = oriel_snapshot_restore(session->get(), saved.data(), saved.size(), ORIEL_RESTORE_EXACT, &again);
+  const oriel_status restored = oriel_snapshot_restore(session->get(), saved.data(), saved.size(),
+                                                       ORIEL_RESTORE_EXACT, &again);
   EXPECT_EQ(ORIEL_OK, restored) << watch.errors();
   watch.ended(restored);
   EXPECT_EQ(ORIEL_RESTORED_EXACTLY, again.how);
@@ -143,7 +147,8 @@ void saveOver(SmallSession* session, const std::vector<uint8_t>& there, uint32_t
   EXPECT_EQ(may ? ORIEL_OK : ORIEL_ERROR_IO, status);
   if (may) {
     const std::string saved = session->save();
-    const oriel_status restored = oriel_session_restore(session->get(), snapshotPath().c_str(), ORIEL_RESTORE_EXACT, nullptr);
+    const oriel_status restored =
+        oriel_session_restore(session->get(), snapshotPath().c_str(), ORIEL_RESTORE_EXACT, nullptr);
     EXPECT_EQ(ORIEL_OK, restored) << watch.errors();
     watch.ended(restored);
     EXPECT_EQ(saved, session->save());
@@ -196,13 +201,12 @@ ORIEL_FUZZ(snapshot) {
   session.tell(&watch);
   session.refuseMemory((wishes & kNoMemory) != 0);
   const oriel_status status = watch.ended(
-      as_file
-          ? oriel_session_restore(session.get(), snapshotPath().c_str(), flags, &result)
-          : oriel_snapshot_restore(session.get(), exact.data(), exact.size(), flags, &result));
+      as_file ? oriel_session_restore(session.get(), snapshotPath().c_str(), flags, &result)
+              : oriel_snapshot_restore(session.get(), exact.data(), exact.size(), flags, &result));
   session.refuseMemory(false);
   session.tell(nullptr);
   if (status == ORIEL_OK) {
-    EXPECT_EQ(1u, info.readable);
+    EXPECT_EQ(true, info.at("readable"));
     EXPECT_TRUE((wishes & kExact) == 0 || result.how == ORIEL_RESTORED_EXACTLY);
     checkTaken(&session, result, hash);
   } else if (status == ORIEL_ERROR_FORMAT) {
@@ -211,7 +215,7 @@ ORIEL_FUZZ(snapshot) {
     EXPECT_TRUE(reads || before == session.save()) << "nothing changes without memory";
   } else {
     // A transcript is read into an empty session, message by message.
-    EXPECT_TRUE(reads && info.messages != 0) << status;
+    EXPECT_TRUE(reads && info.at("messages") != 0) << status;
   }
   if (as_file) {
     saveOver(&session, exact, hash);
@@ -492,7 +496,8 @@ namespace {
 bool isTaken(const std::string& input) {
   SmallSession& session = smallModels().session(static_cast<uint8_t>(input[0]) % kSmallModelCount,
                                                 static_cast<uint8_t>(input[1]) % kSmallLayoutCount);
-  return oriel_snapshot_restore(session.get(), input.data() + kHead, input.size() - kHead, 0, nullptr) == ORIEL_OK;
+  return oriel_snapshot_restore(session.get(), input.data() + kHead, input.size() - kHead, 0,
+                                nullptr) == ORIEL_OK;
 }
 
 // Both versions are reached, and what the mutator makes of them is not refused at the door.

@@ -59,7 +59,7 @@ class SmallSession {
     options.window_tokens = layout.window;
     options.sessions = layout.sessions;
     options.allocator = ledger_.allocator();
-    setFormats(&options, layout.k, layout.v);
+    test::setFormats(&options, layout.k, layout.v);
     options.set("prefill_batch", layout.chunk).set("sinks", layout.sinks);
     options.set("state", layout.state).set("prefix_tokens", layout.prefix);
     options.set("transcript", layout.transcript_bytes);
@@ -110,7 +110,8 @@ class SmallSession {
     std::string& known = begun_[tokens];
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(get()));
     if (!known.empty()) {
-      EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(get(), known.data(), known.size(), ORIEL_RESTORE_EXACT, nullptr));
+      EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(get(), known.data(), known.size(),
+                                                 ORIEL_RESTORE_EXACT, nullptr));
       return;
     }
     const std::vector<int32_t> ids = test::someIds(tokens, 300);

@@ -168,8 +168,9 @@ void Soak::goBack(oriel_session* session) {
       (void)ledger_.expect("mark", {}, [&] { return oriel_session_mark(session, "here"); });
       return;
     case 1:
-      (void)ledger_.expect("return", {ORIEL_ERROR_ARGUMENT, ORIEL_ERROR_CONTEXT},
-                           [&] { return oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, "here", below(2)); });
+      (void)ledger_.expect("return", {ORIEL_ERROR_ARGUMENT, ORIEL_ERROR_CONTEXT}, [&] {
+        return oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, "here", below(2));
+      });
       return;
     default: {
       const uint32_t flags = below(2);
@@ -219,10 +220,10 @@ void Soak::damaged(oriel_session* session) {
   } else {
     bytes[below(static_cast<uint32_t>(bytes.size()))] ^= static_cast<uint8_t>(1u << below(8));
   }
-  const oriel_status status =
-      ledger_.expect("restore of what is damaged",
-                     {ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED, ORIEL_ERROR_ARGUMENT},
-                     [&] { return oriel_snapshot_restore(session, bytes.data(), bytes.size(), 0, nullptr); });
+  const oriel_status status = ledger_.expect(
+      "restore of what is damaged",
+      {ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED, ORIEL_ERROR_ARGUMENT},
+      [&] { return oriel_snapshot_restore(session, bytes.data(), bytes.size(), 0, nullptr); });
   ledger_.check("is refused", status != ORIEL_OK, "");
   const std::vector<uint8_t> after = saved(session);
   ledger_.check("the session is as it was", ledger_.lost || after == before, "");
@@ -266,8 +267,9 @@ void Soak::withoutMemory(oriel_session* session) {
       break;
     case 1:
       if (std::filesystem::exists(path)) {
-        (void)ledger_.expect("restore_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY},
-                             [&] { return oriel_session_restore(session, path.c_str(), 0, nullptr); });
+        (void)ledger_.expect("restore_file without memory", {ORIEL_ERROR_OUT_OF_MEMORY}, [&] {
+          return oriel_session_restore(session, path.c_str(), 0, nullptr);
+        });
       }
       break;
     default: {
@@ -301,8 +303,9 @@ void Soak::recoverAll() {
     }
     const uint64_t position = stats(session).position;
     oriel_recovered result = sized<oriel_recovered>();
-    (void)ledger_.expect("recover", {},
-                         [&] { return oriel_session_recover(session, "vulkan", 0, nullptr, nullptr, &result); });
+    (void)ledger_.expect("recover", {}, [&] {
+      return oriel_session_recover(session, "vulkan", 0, nullptr, nullptr, &result);
+    });
     const uint64_t now = stats(session).position;
     const bool has_last = now == position + 1 && last_shown_.count(session) != 0 &&
                           lastToken(session) == last_shown_[session];

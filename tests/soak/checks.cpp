@@ -77,7 +77,8 @@ void Soak::compareWithTwin() {
   }
   const std::vector<uint8_t> bytes = saved(session);
   if (!bytes.empty()) {
-    const oriel_status status = oriel_snapshot_restore(*twin, bytes.data(), bytes.size(), 0, nullptr);
+    const oriel_status status =
+        oriel_snapshot_restore(*twin, bytes.data(), bytes.size(), 0, nullptr);
     ledger_.noteLoss(status);
     const std::vector<int32_t> here = continuation(session);
     const std::vector<int32_t> there = continuation(*twin);

@@ -18,15 +18,9 @@ inline constexpr char kBundled[] = "models/oriel-tiny/oriel-tiny-q8_0.gguf";
 
 inline constexpr SoakKind kSoakKinds[] = {
     {"plain", kBundled, [](Options*) {}},
-    {"low-bit", kBundled,
-     [](Options* options) {
-       options->set("kv", "k8v4");
-     }},
+    {"low-bit", kBundled, [](Options* options) { options->set("kv", "k8v4"); }},
     {"recall", kBundled, [](Options* options) { options->set("retrieval", 512u << 10); }},
-    {"prefix", kBundled,
-     [](Options* options) {
-       options->system_prompt = kSoakPrompt;
-     }},
+    {"prefix", kBundled, [](Options* options) { options->system_prompt = kSoakPrompt; }},
     {"guesses", kBundled,
      [](Options* options) {
        options->sessions = 1;

@@ -182,8 +182,7 @@ int soak(int count, char** words) {
       ::setenv("VK_DRIVER_FILES", icd.c_str(), 1);
     }
   }
-  if (settings.vulkan && !layer.empty() &&
-      loadFaultLayer(layer) == nullptr) {
+  if (settings.vulkan && !layer.empty() && loadFaultLayer(layer) == nullptr) {
     std::fprintf(stderr, "oriel_soak: the fault layer in %s cannot be loaded: build it first\n",
                  layer.c_str());
     return 2;

@@ -27,7 +27,7 @@ struct Settings {
   double seconds = 60;
   uint64_t seed = 1;
   bool trace = false;
-  bool vulkan = false;  ///< else the CPU
+  bool vulkan = false;             ///< else the CPU
   const SoakKind* kind = nullptr;  ///< nullptr: all, in turns
 };
 

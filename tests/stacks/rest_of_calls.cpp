@@ -18,10 +18,7 @@ TEST_F(RestOfCalls, of_devices) {
   const std::string cache_dir = path("cache");
   Options options = makeOptions(&log);
   options.cache_folder = cache_dir.c_str();
-  size_t count = 0;
-  EXPECT_NE(ORIEL_ERROR_ARGUMENT, oriel_device_list_with(&options, nullptr, 0, &count))
-      << log.errors();
-  EXPECT_EQ(ORIEL_OK, oriel_device_forget(&options)) << log.errors();
+  EXPECT_FALSE(describeDevices(options, ORIEL_DEVICE_FORGET).empty()) << log.errors();
 }
 
 TEST_F(RestOfCalls, of_json) {
@@ -40,26 +37,18 @@ TEST_F(RestOfCalls, of_json) {
 TEST_F(RestOfCalls, of_shapes_and_files) {
   CapturedLog log;
   Options options = makeOptions(&log);
-  size_t count = 0;
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_shape_list(nullptr, 0, &count));
-  std::vector<oriel_shape_info> shapes(count);
-  for (oriel_shape_info& shape : shapes) {
-    shape.struct_size = sizeof(shape);
+  std::string latent;  // whose attention takes most
+  for (const Json& shape : shapes()) {
+    const std::string name = shape.at("name");
+    EXPECT_FALSE(describeShape(name + ":q4_0", options).empty()) << log.errors();
+    latent = shape.at("latent_dim") != 0 && latent.empty() ? name : latent;
   }
-  ASSERT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), count, &count));
-  const char* latent = nullptr;  // whose attention takes most
-  for (const oriel_shape_info& shape : shapes) {
-    oriel_plan plan = ORIEL_PLAN_INIT;
-    EXPECT_EQ(ORIEL_OK, oriel_plan_shape(shape.name, ORIEL_WEIGHTS_Q4_0, &options, &plan))
-        << log.errors();
-    latent = shape.latent_dim != 0 && latent == nullptr ? shape.name : latent;
-  }
-  ASSERT_NE(nullptr, latent);
+  ASSERT_NE("", latent);
   oriel_speed speed = ORIEL_INIT(oriel_speed);
-  EXPECT_EQ(ORIEL_OK, oriel_speed_measure_shape(latent, ORIEL_WEIGHTS_Q4_0, &options, &speed))
+  EXPECT_EQ(ORIEL_OK, oriel_speed_measure(nullptr, latent.c_str(), 0, &options, &speed))
       << log.errors();
-  oriel_file_info info = ORIEL_INIT(oriel_file_info);
-  EXPECT_EQ(ORIEL_OK, oriel_inspect(kModel, &options, &info)) << log.errors();
+  EXPECT_FALSE(describeFile(kModel, options).empty()) << log.errors();
+  EXPECT_FALSE(described(oriel_option_list).empty());
   EXPECT_NE(nullptr, oriel_status_text(ORIEL_OK));
   EXPECT_NE(nullptr, oriel_version());
 }
@@ -74,19 +63,20 @@ TEST_F(RestOfCalls, of_marks_and_snapshots) {
   oriel_session* session = nullptr;
   ASSERT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session)) << log.errors();
   const std::vector<int32_t> tokens = {7, 8, 9};
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(session, tokens.data(), tokens.size(), nullptr, nullptr)) << log.errors();
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(session, tokens.data(), tokens.size(), nullptr, nullptr))
+      << log.errors();
   EXPECT_EQ(ORIEL_OK, oriel_session_mark(session, "here")) << log.errors();
   size_t needed = 0;
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_session_get_marks(session, nullptr, 0, &needed));
+  EXPECT_EQ(1u, describe(session)["marks"].size());
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_snapshot_save(session, nullptr, 0, &needed));
   std::vector<uint8_t> snapshot(needed);
   EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session, snapshot.data(), snapshot.size(), &needed));
   const std::string file = path("snapshot");
   EXPECT_EQ(ORIEL_OK, oriel_session_save(session, file.c_str(), 0)) << log.errors();
-  oriel_snapshot_info info = ORIEL_INIT(oriel_snapshot_info);
-  EXPECT_EQ(ORIEL_OK,
-            oriel_snapshot_inspect(snapshot.data(), snapshot.size(), nullptr, nullptr, &info));
-  EXPECT_EQ(ORIEL_OK, oriel_snapshot_inspect_file(file.c_str(), nullptr, nullptr, &info));
+  EXPECT_FALSE(describeSnapshot(snapshot.data(), snapshot.size()).empty());
+  char text[4096];
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_describe(file.c_str(), nullptr, 0, nullptr, text, sizeof(text),
+                                              &needed));
   oriel_session_destroy(session);
   oriel_model_free(model);
 }

@@ -3,7 +3,7 @@
 //   thread_locals cpu|vulkan MODEL THREADS
 // LIBRARY is opened with dlopen before the model is loaded.
 #include <dlfcn.h>
-#include <oriel/oriel.h>
+#include "support/options.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -33,15 +33,18 @@ int fail(const char* what, int status) {
   return 1;
 }
 
+using oriel_internal::test::Options;
+using oriel_internal::test::ReplyOptions;
+
 int useModel(const char* device, const char* path, uint32_t threads) {
   Options options;
   options.device = std::strcmp(device, "cpu") == 0 ? "cpu" : "vulkan";
-  options.cpu_threads = threads;
+  options.threads = threads;
   options.memory_bytes = uint64_t{200} << 20;
   options.window_tokens = 256;
-  options.chunk_tokens = 32;
-  options.calibration_file = "";
-  options.device_test = "never";
+  options.set("prefill_batch", 32);
+  options.set("calibration", "none");
+  options.set("device_test", "never");
   oriel_model* model = nullptr;
   if (const oriel_status status = oriel_model_load(path, &options, &model); status != ORIEL_OK) {
     return fail("load", status);
@@ -57,9 +60,10 @@ int useModel(const char* device, const char* path, uint32_t threads) {
   }
   ReplyOptions generate;
   generate.max_tokens = kTokens;
-  generate.ignore_stop = 1;
+  generate.set("ignore_stop", true);
   generate.greedy = 1;
-  if (const oriel_status status = oriel_session_append(session, tokens.data(), tokens.size(), nullptr, nullptr);
+  if (const oriel_status status =
+          oriel_session_append(session, tokens.data(), tokens.size(), nullptr, nullptr);
       status != ORIEL_OK) {
     return fail("append", status);
   }

@@ -36,6 +36,14 @@ inline const char* formatName(oriel_kv_format format) {
                                    : "auto";
 }
 
+/// Null: not given.
+template <typename OptionsOf>
+void setText(OptionsOf* options, const char* name, const char* text) {
+  if (text != nullptr) {
+    options->set(name, text);
+  }
+}
+
 /// "1,2,3"
 template <typename List>
 std::string listText(const List& values) {

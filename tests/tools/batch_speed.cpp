@@ -14,7 +14,7 @@
 namespace oriel_internal::test {
 namespace {
 
-struct Options {
+struct Wanted {
   std::string model;
   std::string device = "cpu";
   uint32_t sessions = 8;
@@ -55,8 +55,8 @@ void measureSteps(BatchRig* rig, uint32_t sessions, uint32_t steps, Speeds* spee
   speeds->processor.push_back(1000.0 * sessions * steps / (processorMs() - processor_begin));
 }
 
-int measure(const Options& given) {
-  setTargetDevice(given.device == "cpu" ? ORIEL_DEVICE_CPU : ORIEL_DEVICE_VULKAN);
+int measure(const Wanted& given) {
+  setTarget(given.device != "cpu");
   BatchSetting setting;
   setting.windows.assign(given.sessions, given.window);
   setting.threads = given.threads;
@@ -92,7 +92,7 @@ int measure(const Options& given) {
 }  // namespace oriel_internal::test
 
 int main(int argc, char** argv) {
-  oriel_internal::test::Options options;
+  oriel_internal::test::Wanted options;
   CLI::App app("Tokens a second of sessions that decode together");
   app.add_option("model", options.model, "GGUF file")->required();
   app.add_option("--device", options.device, "cpu or vulkan");

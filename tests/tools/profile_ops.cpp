@@ -16,6 +16,7 @@
 #include "api/api.h"
 #include "base/workspace.h"
 #include "exec/load_weights.h"
+#include "oriel/oriel.hpp"
 #ifdef ORIEL_CPU_SIMD
 #include "cpu/cpu_executor.h"
 #endif
@@ -211,20 +212,18 @@ void print(const char* title, const std::vector<Times>& times, const std::vector
 }
 
 int profile(const Options& given) {
-  Options options;
+  oriel::Options options;
   options.device = "vulkan";
   options.memory_bytes = 16ull << 30;
   options.window_tokens = given.window;
-  options.chunk_tokens = given.chunk;
   options.log = printLog;
-  options.k_format = given.kv == "f16"              ? ORIEL_KV_F16
-                     : given.kv.rfind("k8", 0) == 0 ? ORIEL_KV_INT8
-                                                    : ORIEL_KV_INT4;
-  options.v_format = given.kv == "f16"    ? ORIEL_KV_F16
-                     : given.kv == "k8v8" ? ORIEL_KV_INT8
-                                          : ORIEL_KV_INT4;
+  options.set("prefill_batch", given.chunk).set("kv", given.kv);
+  CallOptions taken;
+  if (!takeModelOptions(&options, &taken).ok()) {
+    fail("the options");
+  }
   PreparedModel prepared;
-  if (!prepareModel(given.model.c_str(), options, &prepared).ok() || !prepared.budget.fits) {
+  if (!prepareModel(given.model.c_str(), taken, &prepared).ok() || !prepared.budget.fits) {
     fail("planning");
   }
   Arena measure;

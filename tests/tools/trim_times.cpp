@@ -36,11 +36,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "oriel_trim_times MODEL [cpu|vulkan] [ROUNDS] [CACHE_FOLDER]\n");
     return 2;
   }
-  Options options;
+  oriel_options options = ORIEL_OPTIONS_INIT;
   const bool cpu = argc < 3 || std::strcmp(argv[2], "cpu") == 0;
-  options.device = cpu ? ORIEL_DEVICE_CPU : ORIEL_DEVICE_VULKAN;
+  options.device = cpu ? "cpu" : "vulkan";
   const int rounds = argc > 3 ? std::max(std::atoi(argv[3]), 1) : 5;
-  options.cache_dir = argc > 4 ? argv[4] : nullptr;
+  options.cache_folder = argc > 4 ? argv[4] : nullptr;
   options.window_tokens = 1024;
   std::vector<double> loads;
   std::vector<double> resumes[ORIEL_TRIM_ALL];
