@@ -17,7 +17,7 @@ HEAD = """# Options by name
 prints the same table, `oriel options --json` as JSON, and `oriel_option_list()` gives it to an app.
 
 An option by name is a pair of texts, `{"kv", "k8v8"}`. `settings` and `setting_count` give pairs to a load
-(`oriel_options`), a session (`oriel_session_options`) or a reply (`oriel_generate_options`). A value by name replaces the
+(`oriel_options`), a session (`oriel_session_options`) or a reply (`oriel_reply_options`). A value by name replaces the
 field of the same option. An unknown name, or a value that is not allowed, is `ORIEL_ERROR_ARGUMENT` with a line that names
 it.
 

@@ -1,4 +1,4 @@
-// oriel_prefix_clear beside other calls, and on a device that is lost.
+// oriel_prefix_set(model, NULL) beside other calls, and on a device that is lost.
 #include <gtest/gtest.h>
 
 #include <thread>

@@ -259,7 +259,7 @@ TEST_F(VulkanExecutor, a_device_number_that_does_not_exist_is_refused_with_a_rea
   EXPECT_TRUE(copier.rig.log.says("98 (counted from 0)")) << copier.rig.log.errors();
 }
 
-// What the library does for ORIEL_DEVICE_AUTO, which has the CPU in reserve.
+// What the library does for the device "auto", which has the CPU in reserve.
 TEST_F(VulkanExecutor, a_device_that_cannot_be_set_up_is_a_warning_where_it_is_optional) {
   const struct {
     const char* call;

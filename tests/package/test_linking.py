@@ -169,7 +169,7 @@ class Linking(unittest.TestCase):
         models = list(self.prefix.glob("share/oriel/models/*.gguf"))
         if models:
             self.assertIn("Licence of the weights", (documents / "oriel-tiny.md").read_text(encoding="utf-8"))
-        self.assertEqual(["oriel.h", "sessions.h", "tools.h"], sorted(path.name for path in self.prefix.rglob("*.h")))
+        self.assertEqual(["advanced.h", "oriel.h", "tools.h"], sorted(path.name for path in self.prefix.rglob("*.h")))
 
     def test_the_readmes_sample_is_c99(self):
         self.need("gcc")

@@ -37,12 +37,12 @@ class SourceBundle(unittest.TestCase):
     def test_one_header_has_all_of_both(self):
         one = (self.bundle / "oriel.h").read_text(encoding="utf-8")
         self.assertNotIn('#include "', one)
-        for name in ("oriel", "sessions"):
+        for name in ("oriel", "advanced"):
             header = (SOURCE / f"runtime/include/oriel/{name}.h").read_text(encoding="utf-8")
             for function in re.findall(r"^ORIEL_API [^;(]*?oriel_\w+\(", header, re.M):
                 self.assertIn(function, one)
         for language, mode in (("c", "c99"), ("c++", "c++11")):
-            (self.folder / "header").write_text('#include "oriel.h"\n#include <oriel/sessions.h>\n')
+            (self.folder / "header").write_text('#include "oriel.h"\n#include <oriel/advanced.h>\n')
             run(COMPILER, "-x", language, f"-std={mode}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only",
                 self.folder / "header", f"-I{self.bundle}", f"-I{self.bundle}/src")
 
@@ -70,8 +70,7 @@ class SourceBundle(unittest.TestCase):
         self.link(gcc, lines[2])
         replies(self, self.folder / "app")
         if pathlib.Path(ICD).is_file():
-            sized = "options.struct_size = sizeof(options);"
-            (self.folder / "app.c").write_text(text.replace(sized, sized + " options.device = ORIEL_DEVICE_VULKAN;"))
+            (self.folder / "app.c").write_text(text.replace("options.log = onLog;", "options.log = onLog; options.device = \"vulkan\";"))
             self.link(gcc, lines[2])
             replies(self, self.folder / "app", {**os.environ, "VK_ICD_FILENAMES": ICD, "VK_DRIVER_FILES": ICD})
 

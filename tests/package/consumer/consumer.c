@@ -8,22 +8,21 @@ static void onLog(oriel_log_level level, const char* message, void* user) {
 }
 
 int main(int argc, char** argv) {
-  oriel_options options = {0};
-  oriel_generate_options sampling = {0};
-  oriel_generation done = {0};
+  static const oriel_setting setting = {"ignore_stop", "true"};
+  oriel_options options = ORIEL_OPTIONS_INIT;
+  oriel_reply_options sampling = ORIEL_REPLY_OPTIONS_INIT;
+  oriel_generation done = ORIEL_INIT(oriel_generation);
   oriel_model* model = NULL;
   oriel_session* session = NULL;
   oriel_status status;
 
   if (argc != 2) return 2;
-  options.struct_size = sizeof(options);
   options.memory_bytes = 64u << 20;
-  options.device = ORIEL_DEVICE_CPU;
+  options.device = "cpu";
   options.log = onLog;
-  sampling.struct_size = sizeof(sampling);
   sampling.max_tokens = 4;
-  sampling.ignore_stop = 1;
-  done.struct_size = sizeof(done);
+  sampling.settings = &setting;
+  sampling.setting_count = 1;
 
   status = oriel_model_load(argv[1], &options, &model);
   if (status == ORIEL_OK) status = oriel_session_create(model, NULL, &session);
