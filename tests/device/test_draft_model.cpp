@@ -44,7 +44,7 @@ class DraftModel : public testing::Test {
   Options options(const char* draft, uint32_t window = 200, uint32_t chunk = 8) {
     Options options = sessionOptions(&log_, window, chunk);
     options.set("sinks", kSinks);
-    options.set("draft_model", draft);
+    setText(&options, "draft_model", draft);
     options.set("speculate", draft != nullptr ? kDrafts : 0);
     return options;
   }
