@@ -1,0 +1,280 @@
+// The describe calls: how they fill a buffer, and that docs/describe.md names every field and no other.
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <regex>
+#include <set>
+
+#include "support/describe.h"
+#include "support/scratch_folder.h"
+#include "support/sessions.h"
+
+namespace oriel_internal::test::test_describe {
+namespace {
+
+using Names = std::set<std::string>;
+
+std::string page() {
+  std::ifstream in(ORIEL_SOURCE_DIR "/docs/describe.md");
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+std::string section(const std::string& title) {
+  static const std::string all = page();
+  const size_t begin = all.find("\n## " + title + "\n");
+  EXPECT_NE(std::string::npos, begin) << title;
+  return all.substr(begin + 1, all.find("\n## ", begin + 1) - begin);
+}
+
+/// Names in code outside of parentheses and brackets; of `[{"a", "b"}]` the names in quotes.
+Names namesIn(std::string text) {
+  Names names;
+  static const std::regex kList("`\\[?\\{([^}]*)\\}\\]?`"), kQuoted("\"([a-z_0-9]+)\"");
+  static const std::regex kInner("\\([^)]*\\)|\\[[^\\]]*\\]"), kCode("`([a-z_0-9]+)`");
+  const auto add = [&](const std::string& from, const std::regex& name) {
+    for (std::sregex_iterator at(from.begin(), from.end(), name), end; at != end; ++at) {
+      names.insert((*at)[1]);
+    }
+  };
+  for (std::smatch list; std::regex_search(text, list, kList);) {
+    add(list[1], kQuoted);
+    text = list.prefix().str() + list.suffix().str();
+  }
+  add(std::regex_replace(text, kInner, ""), kCode);
+  return names;
+}
+
+struct Row {
+  Names fields;
+  std::string meaning;
+};
+
+std::vector<Row> rowsOf(const std::string& title) {
+  std::vector<Row> rows;
+  const std::string text = section(title);
+  static const std::regex kRow("\n\\| (`[^|]*) \\| ([^\n]*) \\|");
+  for (std::sregex_iterator at(text.begin(), text.end(), kRow), end; at != end; ++at) {
+    rows.push_back({namesIn((*at)[1]), (*at)[2]});
+  }
+  EXPECT_FALSE(rows.empty()) << title;
+  return rows;
+}
+
+Names fieldsOf(const Json& object) {
+  Names names;
+  for (const auto& [name, value] : object.items()) {
+    names.insert(name);
+  }
+  return names;
+}
+
+/// Of the rows, and of objects and lists of objects that a row explains.
+void expectTable(const std::string& title, const Json& object) {
+  Names named;
+  for (const Row& row : rowsOf(title)) {
+    named.insert(row.fields.begin(), row.fields.end());
+    for (const std::string& field : row.fields) {
+      ASSERT_TRUE(object.contains(field)) << title << ": " << field;
+      const Json& value = object.at(field);
+      const Json& one = value.is_array() && !value.empty() ? value.at(0) : value;
+      if (one.is_object() && field != "options" && field != "plan" &&
+          row.meaning.rfind("as in", 0) != 0) {
+        EXPECT_EQ(namesIn(row.meaning), fieldsOf(one)) << title << ": " << field;
+      }
+    }
+  }
+  EXPECT_EQ(named, fieldsOf(object)) << title;
+}
+
+/// A page's sections in prose name fields in code; what their values may be stands in parentheses.
+void expectNamed(const std::string& title, const Json& object) {
+  EXPECT_EQ(namesIn(section(title)), fieldsOf(object)) << title;
+}
+
+class Describe : public ScratchFolder {
+ protected:
+  Describe() {
+    Options options = cpuOptions(&log_);
+    options.set("transcript", 4096).set("kv", "k8v4");
+    loaded_ = load(kTrained, options);
+    EXPECT_EQ(ORIEL_OK, add(loaded_, "user", "Hello there."));
+    EXPECT_EQ(ORIEL_OK, oriel_session_mark(loaded_.session.get(), "here"));
+  }
+  std::vector<uint8_t> snapshot() const {
+    size_t needed = 0;
+    (void)oriel_snapshot_save(loaded_.session.get(), nullptr, 0, &needed);
+    std::vector<uint8_t> bytes(needed);
+    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded_.session.get(), bytes.data(), needed, &needed));
+    return bytes;
+  }
+
+  CapturedLog log_;
+  Loaded loaded_;
+};
+
+using Fill = std::function<oriel_status(char*, size_t, size_t*)>;
+
+TEST_F(Describe, every_call_fills_a_buffer_by_the_rule_of_the_header) {
+  const std::vector<uint8_t> bytes = snapshot();
+  const Options options = cpuOptions(&log_);
+  oriel_session* const session = loaded_.session.get();
+  oriel_model* const model = loaded_.model.get();
+  const std::pair<const char*, Fill> calls[] = {
+      {"plan",
+       [&](char* t, size_t n, size_t* needed) {
+         return oriel_plan_describe(kTrained, &options, t, n, needed);
+       }},
+      {"model", [&](char* t, size_t n,
+                    size_t* needed) { return oriel_model_describe(model, t, n, needed); }},
+      {"session", [&](char* t, size_t n,
+                      size_t* needed) { return oriel_session_describe(session, t, n, needed); }},
+      {"file",
+       [&](char* t, size_t n, size_t* needed) {
+         return oriel_file_describe(kTrained, &options, t, n, needed);
+       }},
+      {"device", [&](char* t, size_t n,
+                     size_t* needed) { return oriel_device_describe(&options, 0, t, n, needed); }},
+      {"snapshot",
+       [&](char* t, size_t n, size_t* needed) {
+         return oriel_snapshot_describe(nullptr, bytes.data(), bytes.size(), nullptr, t, n, needed);
+       }},
+      {"shape",
+       [&](char* t, size_t n, size_t* needed) {
+         return oriel_shape_describe("llama-3.2-1b", &options, t, n, needed);
+       }},
+      {"shapes", oriel_shape_list},
+      {"options", oriel_option_list},
+  };
+  for (const auto& [name, call] : calls) {
+    SCOPED_TRACE(name);
+    log_.clear();
+    size_t needed = 0;
+    EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, call(nullptr, 0, &needed));
+    ASSERT_GT(needed, 2u);
+    std::string text(needed + 1, '?');
+    size_t again = 0;
+    EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, call(text.data(), needed - 1, &again));
+    EXPECT_EQ(needed, again);
+    EXPECT_EQ('?', text[needed - 1]) << "behind the capacity";
+    again = 0;
+    ASSERT_EQ(ORIEL_OK, call(text.data(), needed, &again));
+    EXPECT_EQ(needed, again);
+    EXPECT_EQ('\0', text[needed - 1]);
+    EXPECT_EQ('?', text[needed]);
+    text.resize(needed - 1);
+    EXPECT_EQ(std::string::npos, text.find('\0'));
+    EXPECT_EQ(std::string::npos, text.find('\n')) << "one line";
+    EXPECT_TRUE(Json::parse(text, nullptr, false).is_object()) << text;
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, call(text.data(), text.size(), nullptr));
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, call(nullptr, 1, &needed));
+    EXPECT_EQ("", log_.errors()) << "no line for NULL and small buffers";
+  }
+}
+
+TEST_F(Describe, null_objects_are_refused_without_a_line) {
+  char text[8];
+  size_t needed = 0;
+  const Options options = cpuOptions(&log_);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_plan_describe(nullptr, &options, text, 8, &needed));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_describe(nullptr, text, 8, &needed));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_describe(nullptr, text, 8, &needed));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_file_describe(nullptr, &options, text, 8, &needed));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_snapshot_describe(nullptr, nullptr, 0, &options, text, 8, &needed));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_shape_describe(nullptr, &options, text, 8, &needed));
+  EXPECT_EQ("", log_.errors());
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_device_describe(&options, 2, text, 8, &needed));
+}
+
+TEST_F(Describe, the_page_has_the_fields_of_a_plan) {
+  expectTable("Plan", describePlan(kTrained, cpuOptions(nullptr)));
+  expectTable("Plan", describeShape("qwen3.5-0.8b:q8_0", Options()));
+}
+
+// Of a plan with rates, which alone has steps.
+TEST_F(Describe, the_page_has_the_fields_of_a_predicted_step) {
+  oriel_speed speed = ORIEL_INIT(oriel_speed);
+  speed.submit_ns = speed.dispatch_ns = 1000;
+  speed.read_bytes_per_s = 1e9;
+  speed.weight_count = speed.cache_count = 1;
+  speed.weights[0] = {8, 1, 1, 1, 1};
+  speed.caches[0] = {ORIEL_KV_F16, ORIEL_KV_F16, 1, 1, 0, 0};
+  Options options = cpuOptions(nullptr);
+  options.set("kv", "f16");
+  options.speed = &speed;
+  const Json plan = describePlan(kTrained, options);
+  expectTable("Plan", plan);
+  ASSERT_TRUE(plan.at("decode").is_object());
+  ASSERT_FALSE(plan.at("decode").at("groups").empty());
+  EXPECT_EQ((Names{"window_tokens", "s_per_token"}),
+            fieldsOf(plan.at("decode").at("groups").at(0)));
+}
+
+TEST_F(Describe, the_page_has_the_fields_of_a_model) {
+  const Json model = describe(loaded_.model);
+  expectTable("Model", model);
+  EXPECT_EQ(describePlan(kTrained, cpuOptions(nullptr)).size(), model.at("plan").size());
+  EXPECT_EQ("k8v4", model.at("options").at("kv"));
+  EXPECT_EQ("4096", model.at("options").at("transcript"));
+  EXPECT_EQ("200", model.at("options").at("window"));
+  EXPECT_FALSE(model.at("options").contains("sinks")) << "it has its default";
+}
+
+TEST_F(Describe, the_page_has_the_fields_of_a_session) {
+  const Json session = describe(loaded_.session);
+  expectTable("Session", session);
+  const oriel_stats stats = statsOf(loaded_);
+  EXPECT_EQ(stats.position, session.at("position"));
+  EXPECT_EQ(stats.turn_count, session.at("turns").size());
+  EXPECT_EQ(stats.device_bytes, session.at("device_bytes"));
+  EXPECT_EQ("here", session.at("marks").at(0).at("name"));
+}
+
+TEST_F(Describe, the_page_has_the_fields_of_a_file) {
+  Names named = namesIn(section("File"));
+  for (const Row& row : rowsOf("Model")) {
+    if (row.meaning.rfind("texts of the file", 0) == 0 ||
+        row.meaning.rfind("numbers of the file", 0) == 0 || row.fields.count("bos_id") != 0) {
+      named.insert(row.fields.begin(), row.fields.end());
+    }
+  }
+  const Json file = describeFile(kTrained, Options());
+  EXPECT_EQ(named, fieldsOf(file));
+  EXPECT_EQ((Names{"tensors", "parameters", "bytes"}), fieldsOf(*file.at("tensor_sizes").begin()));
+}
+
+TEST_F(Describe, the_page_has_the_fields_of_devices_shapes_and_options) {
+  for (const Json& device : describeDevices(Options())) {
+    expectNamed("Device", device);
+  }
+  expectNamed("Shape", shapes().at(0));
+  std::ifstream header(ORIEL_SOURCE_DIR "/runtime/include/oriel/advanced.h");
+  const std::string text{std::istreambuf_iterator<char>(header), std::istreambuf_iterator<char>()};
+  for (const Json& option : described(oriel_option_list).at("options")) {
+    for (const std::string& field : fieldsOf(option)) {
+      EXPECT_NE(std::string::npos, text.find("\"" + field + "\"")) << field;
+    }
+  }
+}
+
+TEST_F(Describe, the_page_has_the_fields_of_a_snapshot) {
+  const std::vector<uint8_t> bytes = snapshot();
+  expectNamed("Snapshot", describeSnapshot(bytes.data(), bytes.size()));
+}
+
+// What a caller may have put into names comes out as JSON.
+TEST_F(Describe, texts_of_an_app_are_escaped) {
+  const std::string name = "a\"b\\c\n\x01";
+  ASSERT_EQ(ORIEL_OK, oriel_session_mark(loaded_.session.get(), name.c_str()));
+  EXPECT_EQ(name, describe(loaded_)["marks"].back().at("name"));
+  SessionOptions options;
+  options.chat_template = "{{ messages[0]['content'] }}\n\"\\";
+  loaded_.session.reset();
+  oriel_session* made = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded_.model.get(), &options, &made));
+  loaded_.session.reset(made);
+  EXPECT_EQ(options.chat_template, describe(loaded_)["options"]["template"]);
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_describe
