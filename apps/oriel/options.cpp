@@ -119,11 +119,6 @@ oriel::ReplyOptions replyOptions(const Settings& reply) {
   return options;
 }
 
-bool constrains(const Settings& reply) {
-  return reply.has("schema") || reply.has("grammar") || reply.is("tool_choice", "checked") ||
-         reply.is("tool_choice", "required");
-}
-
 bool penalises(const Settings& reply) {
   return reply.real("repeat_penalty", 1) != 1 || reply.real("presence_penalty") != 0 ||
          reply.real("frequency_penalty") != 0;

@@ -82,4 +82,14 @@ Json numberOf(float value) {
   return value;  // no finite number
 }
 
+std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
+  std::string out;
+  size_t at = 0;
+  for (size_t found = 0; (found = text.find(from, at)) != std::string::npos;
+       at = found + from.size()) {
+    out += text.substr(at, found - at) + to;
+  }
+  return out + text.substr(at);
+}
+
 }  // namespace cli

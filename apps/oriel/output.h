@@ -40,4 +40,7 @@ Json listOf(const std::string& parts);
 /// The shortest number that reads back as this float: as a double it would have up to 17 digits.
 Json numberOf(float value);
 
+/// `text` with `to` in place of each `from`.
+std::string replaced(const std::string& text, const std::string& from, const std::string& to);
+
 }  // namespace cli

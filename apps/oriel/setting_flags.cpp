@@ -1,5 +1,7 @@
 #include "setting_flags.h"
 
+#include "output.h"
+
 #include <algorithm>
 #include <vector>
 

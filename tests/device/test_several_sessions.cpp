@@ -26,7 +26,7 @@ Model loadModel(const std::string& path, const Options& options) {
   return Model(model);
 }
 
-Owned newSession(const Model& model, uint32_t window = 0) {
+Owned openSession(const Model& model, uint32_t window = 0) {
   SessionOptions options;
   options.set("session_window", window);
   oriel_session* session = nullptr;
@@ -34,12 +34,12 @@ Owned newSession(const Model& model, uint32_t window = 0) {
   return Owned(session);
 }
 
-void append(const Owned& session, const std::vector<int32_t>& ids) {
+void appendTo(const Owned& session, const std::vector<int32_t>& ids) {
   ASSERT_EQ(ORIEL_OK,
             oriel_session_append(session.get(), ids.data(), ids.size(), nullptr, nullptr));
 }
 
-std::vector<float> logitsOf(const Owned& session) {
+std::vector<float> rowOf(const Owned& session) {
   const float* logits = nullptr;
   size_t count = 0;
   EXPECT_EQ(ORIEL_OK, oriel_session_logits(session.get(), &logits, &count));
@@ -84,8 +84,8 @@ TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
   Owned sessions[kSessions];
   std::vector<int32_t> said[kSessions];
   for (uint32_t s = 0; s < kSessions; ++s) {
-    sessions[s] = newSession(model);
-    append(sessions[s], someIds(10 + 7 * s, s));
+    sessions[s] = openSession(model);
+    appendTo(sessions[s], someIds(10 + 7 * s, s));
   }
   for (uint32_t round = 0; round < 4; ++round) {  // past the window
     for (uint32_t s = 0; s < kSessions; ++s) {
@@ -95,7 +95,7 @@ TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
   }
   std::vector<float> last[kSessions];
   for (uint32_t s = 0; s < kSessions; ++s) {
-    last[s] = logitsOf(sessions[s]);
+    last[s] = rowOf(sessions[s]);
   }
   for (uint32_t s = 0; s < kSessions; ++s) {
     sessions[s].reset();
@@ -105,15 +105,15 @@ TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
   for (uint32_t s = 0; s < kSessions; ++s) {
     const Model other = loadModel(file_.path(), one);
     for (const Model* of : {&model, &other}) {
-      const Owned alone = newSession(*of);
-      append(alone, someIds(10 + 7 * s, s));
+      const Owned alone = openSession(*of);
+      appendTo(alone, someIds(10 + 7 * s, s));
       std::vector<int32_t> ids;
       for (uint32_t round = 0; round < 4; ++round) {
         const std::vector<int32_t> more = greedyOf(alone, 9 + s);
         ids.insert(ids.end(), more.begin(), more.end());
       }
       EXPECT_EQ(said[s], ids) << "session " << s;
-      EXPECT_EQ(last[s], logitsOf(alone)) << "session " << s;
+      EXPECT_EQ(last[s], rowOf(alone)) << "session " << s;
     }
   }
 }
@@ -127,28 +127,28 @@ TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
   const Model model = loadModel(file_.path(), options);
   ASSERT_TRUE(model);
   Owned sessions[kSessions];
-  sessions[0] = newSession(model);
-  append(sessions[0], prefix);
+  sessions[0] = openSession(model);
+  appendTo(sessions[0], prefix);
   oriel_session* second = nullptr;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_create(model.get(), nullptr, &second))
       << "before the prefix is made";
   ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), sessions[0].get()));
   for (uint32_t s = 1; s < kSessions; ++s) {
-    sessions[s] = newSession(model);
+    sessions[s] = openSession(model);
   }
   Options one = sessionOptions(nullptr, 40, 8);
   one.set("sinks", kPrefix);
   const Loaded alone = load(file_.path(), one);
   for (uint32_t again = 0; again < 2; ++again) {
     for (uint32_t s = 0; s < kSessions; ++s) {
-      append(sessions[s], someIds(5 + 4 * s, s + again));
+      appendTo(sessions[s], someIds(5 + 4 * s, s + again));
     }
     for (uint32_t s = 0; s < kSessions; ++s) {
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(alone.session.get()));
       ASSERT_EQ(ORIEL_OK, append(alone, prefix));
       ASSERT_EQ(ORIEL_OK, append(alone, someIds(5 + 4 * s, s + again)));
       EXPECT_EQ(greedy(alone, 60), greedyOf(sessions[s], 60)) << s;
-      EXPECT_EQ(logitsOf(alone), logitsOf(sessions[s])) << s;
+      EXPECT_EQ(logitsOf(alone), rowOf(sessions[s])) << s;
       ASSERT_EQ(ORIEL_OK, goBackTo(alone.session.get(), statsOf(alone).position - 1));
     }
     for (uint32_t s = 0; s < kSessions; ++s) {
@@ -170,24 +170,24 @@ TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
     ASSERT_TRUE(model);
     for (const uint32_t tokens : {6u, 30u, 120u}) {
       SCOPED_TRACE(tokens);
-      Owned source = newSession(model);
+      Owned source = openSession(model);
       if (shares) {
-        append(source, someIds(11, 5));
+        appendTo(source, someIds(11, 5));
         ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), source.get()));
       }
-      append(source, someIds(tokens, 1));
+      appendTo(source, someIds(tokens, 1));
       oriel_session* made = nullptr;
       ASSERT_EQ(ORIEL_OK, oriel_session_fork(source.get(), &made));
       Owned fork(made);
       oriel_session* third = nullptr;
       EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_fork(source.get(), &third));
       EXPECT_EQ(snapshotOf(source), snapshotOf(fork));
-      EXPECT_EQ(logitsOf(source), logitsOf(fork));
+      EXPECT_EQ(rowOf(source), rowOf(fork));
       const std::vector<int32_t> said = greedyOf(source, 20);
-      append(source, someIds(9, 2));  // the fork does not notice
+      appendTo(source, someIds(9, 2));  // the fork does not notice
       EXPECT_EQ(said, greedyOf(fork, 20));
-      append(fork, someIds(9, 2));
-      EXPECT_EQ(logitsOf(source), logitsOf(fork));
+      appendTo(fork, someIds(9, 2));
+      EXPECT_EQ(rowOf(source), rowOf(fork));
       if (shares) {
         source.reset();
         fork.reset();

@@ -31,7 +31,7 @@ endif()
 find_path(ORIEL_CLI11 CLI/CLI.hpp DOC "CLI11 headers (libcli11-dev)")
 if(ORIEL_CLI11 AND NOT EMSCRIPTEN)
   target_sources(oriel_fuzz_program PRIVATE
-    ${program}/kv_formats.cpp ${program}/chat/chat_settings.cpp ${program}/chat/said.cpp ${program}/reply/batch_lines.cpp
+    ${program}/kv_formats.cpp ${program}/setting_flags.cpp ${program}/settings.cpp ${program}/chat/chat_settings.cpp ${program}/chat/said.cpp ${program}/reply/batch_lines.cpp
     ${program}/reply/reply_options.cpp)
   target_include_directories(oriel_fuzz_program SYSTEM PRIVATE ${ORIEL_CLI11})
   oriel_fuzz_needs(batch oriel_fuzz_program)

@@ -1,5 +1,7 @@
 #include "reply/reply_options.h"
 
+#include "options.h"
+
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -138,6 +140,11 @@ void checkReplyOptions(const CommonOptions& options, bool json, bool has_tools) 
 std::string formFile(const CommonOptions& options) {
   const bool by_tools = options.form_file.empty() && constrains(options.reply);
   return by_tools ? inputName(options.tools_file) : options.form_file;
+}
+
+bool constrains(const Settings& reply) {
+  return reply.has("schema") || reply.has("grammar") || reply.is("tool_choice", "checked") ||
+         reply.is("tool_choice", "required");
 }
 
 }  // namespace cli

@@ -115,14 +115,4 @@ std::string briefly(const std::string& description) {
   return description.substr(0, end);
 }
 
-std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
-  std::string out;
-  size_t at = 0;
-  for (size_t found = 0; (found = text.find(from, at)) != std::string::npos;
-       at = found + from.size()) {
-    out += text.substr(at, found - at) + to;
-  }
-  return out + text.substr(at);
-}
-
 }  // namespace cli

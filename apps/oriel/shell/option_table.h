@@ -43,7 +43,4 @@ OptionTable readOptionTable(const CLI::App& program);
 /// The first clause of a description, for lists of one line each.
 std::string briefly(const std::string& description);
 
-/// `text` with `to` in place of each `from`.
-std::string replaced(const std::string& text, const std::string& from, const std::string& to);
-
 }  // namespace cli
