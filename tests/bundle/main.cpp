@@ -100,7 +100,8 @@ Json listAsJson() {
   size_t needed = 0;
   require(oriel_device_describe(nullptr, 0, text.data(), text.size(), &needed), "listing devices");
   Json list = Json::array();
-  for (const Json& device : Json::parse(text.data())["devices"]) {
+  const Json described = Json::parse(text.data());
+  for (const Json& device : described["devices"]) {
     Json entry = {{"option", device["kind"] == "cpu" ? std::string("cpu")
                                                      : "vulkan:" + std::to_string(list.size())}};
     for (const char* name :

@@ -239,7 +239,8 @@ TEST(Turns, the_view_of_a_new_session_is_empty) {
   EXPECT_EQ(0u, view.sinks_used);
   EXPECT_EQ(std::vector<uint64_t>(), turnsOf(loaded));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_get_stats(nullptr, nullptr));
-  for (const Json& layer : describe(loaded.model)["layers"]) {
+  const Json described = describe(loaded.model);
+  for (const Json& layer : described["layers"]) {
     EXPECT_EQ("f16", layer.at("k_format"));
     EXPECT_EQ("f16", layer.at("v_format"));
   }
