@@ -189,9 +189,9 @@ std::string Model::chatFormat(const Settings& session) const {
   const auto options = session.as<oriel::SessionOptions>();
   char name[64];
   size_t needed = 0;
-  diagnostics_.check(oriel_render(model_, &options, nullptr, 0, ORIEL_RENDER_NAME, name,
-                                  sizeof(name), &needed),
-                     Diagnostics::Blame::kOptions);
+  diagnostics_.check(
+      oriel_render(model_, &options, nullptr, 0, ORIEL_RENDER_NAME, name, sizeof(name), &needed),
+      Diagnostics::Blame::kOptions);
   return {name, needed};
 }
 

@@ -360,8 +360,8 @@ void describeDevice(const DeviceCaps& caps, const char* dir, DeviceInfo* info) {
 
 }  // namespace
 
-Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices,
-                         size_t capacity, size_t* needed) {
+Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices, size_t capacity,
+                         size_t* needed) {
   *needed = 0;
   uint32_t disabled = 0;
   uint32_t enabled = 0;

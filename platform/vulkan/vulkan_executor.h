@@ -13,8 +13,8 @@ Status createVulkanExecutor(const Plan& plan, const ExecutorOptions& options,
                             const ExecutorMemory& memory, Executor** executor);
 
 /// See oriel_device_describe; lists Vulkan devices only. Of the options what says what is known about them and left off.
-Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices,
-                         size_t capacity, size_t* needed);
+Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices, size_t capacity,
+                         size_t* needed);
 /// See oriel_device_describe(ORIEL_DEVICE_FORGET).
 uint32_t forgetVulkanDevices(const char* dir, uint32_t* left);
 

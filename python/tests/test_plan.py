@@ -21,7 +21,7 @@ class Plans(unittest.TestCase):
             (["--arch", "llama-3.2-1b", "--memory", "4GB"], {"shape": "llama-3.2-1b", "memory": "4GB"}),
             (["--arch", "llama-3.2-1b", "--memory", "4GB", "--window", "max"],
              {"shape": "llama-3.2-1b", "memory": "4GB", "window": "max"}),
-            (["--arch", "gemma3-1b", "--memory", "1GB"], {"shape": "gemma3-1b", "memory": "1GB"}),
+            (["--arch", "gemma-3-1b", "--memory", "1GB"], {"shape": "gemma-3-1b", "memory": "1GB"}),
         ):
             said, plan = program("plan", *arguments), oriel.plan(**options)
             reasons = [choice.pop("why") for choice in said["choices"]]

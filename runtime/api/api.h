@@ -13,8 +13,8 @@
 #include "api/session_texts.h"
 #include "api/struct_fields.h"
 #include "api/trim.h"
-#include "base/workspace.h"
 #include "base/descriptions.h"
+#include "base/workspace.h"
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
 #include "budget/speed.h"
@@ -257,8 +257,8 @@ Status checkAllocator(const LoadOptions& options, const Log& log);
 Status prepareModel(const char* path, const LoadOptions& options, PreparedModel* prepared,
                     const StopCheck& stop = {});
 /// Weights, work and host bytes with these weights in the file, and the best plan for that.
-Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options,
-                const Log& log, PreparedModel* prepared, BudgetRequest* request);
+Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options, const Log& log,
+                PreparedModel* prepared, BudgetRequest* request);
 /// A warning where the window of a session is longer than the context that the model was trained on.
 void warnBeyondTraining(const PreparedModel& prepared, const Log& log);
 /// Where the budget shares the window out: makes the description that of the plan.
@@ -369,8 +369,8 @@ struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::Trimmed trimmed;
   oriel_internal::PrefixSeen prefix_seen;
   uint8_t unused[256 + sizeof(std::mutex) + 24] = {};  ///< keeps the planned bytes as they were
-  oriel_internal::ErrorLine last_error;    ///< of `log`: calls on the model itself
-  oriel_internal::DeviceLog device_log;    ///< in front of this:
+  oriel_internal::ErrorLine last_error;                ///< of `log`: calls on the model itself
+  oriel_internal::DeviceLog device_log;                ///< in front of this:
   oriel_internal::ErrorLine device_error;  ///< of the device and the file, which all sessions use
 };
 
@@ -379,7 +379,7 @@ struct oriel_session {
   oriel_model* model = nullptr;
   oriel_internal::Session* session = nullptr;
   uint64_t host_bytes = 0;
-  uint64_t chat_hash = 0;  ///< of the options that turns are written by
+  uint64_t chat_hash = 0;                         ///< of the options that turns are written by
   oriel_internal::SessionTexts* texts = nullptr;  ///< null: all defaults
   std::atomic<bool> lost{false};    // the device failed: nothing but what the host knows can be had
   std::atomic<bool> unread{false};  // as Transcript::hasUnread() was between two calls
@@ -390,5 +390,5 @@ struct oriel_session {
   oriel_internal::ErrorLine last_error;
   uint8_t unused[8 + sizeof(void*)] = {};  ///< keeps the planned bytes as they were
   uint32_t index = 0;                      ///< among the model's
-  mutable uint32_t errors_before = 0;  ///< lines of last_error that are not the running call's
+  mutable uint32_t errors_before = 0;      ///< lines of last_error that are not the running call's
 };

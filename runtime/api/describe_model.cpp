@@ -175,7 +175,8 @@ void writeSession(const oriel_session& handle, JsonWriter* out) {
   out->end();
   out->text("chat_template", session.context().chat.name());
   const SessionSettings none = {};
-  writeOptions(OptionScope::kSession, handle.texts != nullptr ? &handle.texts->settings : &none, out);
+  writeOptions(OptionScope::kSession, handle.texts != nullptr ? &handle.texts->settings : &none,
+               out);
 }
 
 // The load's options with the values that are in force.
@@ -198,8 +199,7 @@ void writeLoadOptions(const oriel_model& model, JsonWriter* out) {
   uint8_t f16[kMaxLayers] = {};
   for (uint32_t layer = 0; model.executor != nullptr && layer < model.desc.n_layers; ++layer) {
     const uint32_t owner = model.desc.layers[layer].memory_of;
-    f16[layer] = isRounded(model.desc, owner) &&
-                 model.plan.formats.keys(owner) == KvFormat::kF16 &&
+    f16[layer] = isRounded(model.desc, owner) && model.plan.formats.keys(owner) == KvFormat::kF16 &&
                  model.plan.formats.values(owner) == KvFormat::kF16;
   }
   if (differs(f16, model.desc.n_layers)) {

@@ -4,8 +4,8 @@
 #include <atomic>
 
 #include "base/arena.h"
-#include "base/log.h"
 #include "base/choices.h"
+#include "base/log.h"
 
 namespace oriel_internal {
 
@@ -29,8 +29,8 @@ class DeviceWish {
   const char* prefixFile() const { return options_.prefix_file; }
 
  private:
-  LoadOptions options_ = {};  ///< those that createExecutor() reads, and prefix_file
-  char cache_dir_[1024] = "";   // as long as any file's path in it may be
+  LoadOptions options_ = {};   ///< those that createExecutor() reads, and prefix_file
+  char cache_dir_[1024] = "";  // as long as any file's path in it may be
   char disabled_[kFeatureNamesBytes] = "";
   char enabled_[kFeatureNamesBytes] = "";
 };

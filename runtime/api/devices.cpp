@@ -192,9 +192,10 @@ Status forgetVerdicts(const LoadOptions& options, const Log& log) {
   uint32_t left = 0;
   const uint32_t files = forgetVulkanDevices(options.cache_dir, &left);
   if (left != 0) {
-    return log.fail(ORIEL_ERROR_IO,
-                    "%u of %u files about drivers in %.600s cannot be removed: check its permissions",
-                    left, left + files, options.cache_dir);
+    return log.fail(
+        ORIEL_ERROR_IO,
+        "%u of %u files about drivers in %.600s cannot be removed: check its permissions", left,
+        left + files, options.cache_dir);
   }
   log.write(ORIEL_LOG_INFO, "%u files about drivers forgotten in %.600s", files, options.cache_dir);
 #endif

@@ -20,4 +20,3 @@ oriel_status oriel_session_mark(oriel_session* handle, const char* name) {
   }
   return callAlone(handle, [&] { return handle->session->mark(name); });
 }
-

@@ -10,7 +10,7 @@ Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyC
 
 /// Checks every value and applies the defaults. One line and ORIEL_ERROR_ARGUMENT for what is out of
 /// range, ORIEL_ERROR_TEXT for a stop text that is not UTF-8. `settings` points into `options`.
-Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options,
-                           const Log& log, GenerateSettings* settings);
+Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options, const Log& log,
+                           GenerateSettings* settings);
 
 }  // namespace oriel_internal

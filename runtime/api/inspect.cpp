@@ -136,10 +136,9 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
   return kOk;
 }
 
-
 // What else loading would find wrong.
-Status tryToPlan(const char* path, const LoadOptions& options, const Log& reasons,
-                 const Log& log, FileInfo* info) {
+Status tryToPlan(const char* path, const LoadOptions& options, const Log& reasons, const Log& log,
+                 FileInfo* info) {
   LoadOptions plan_options = {};
   plan_options.log = reasons.callback;
   plan_options.log_user = reasons.user;

@@ -58,8 +58,8 @@ uint64_t measureSession(const PreparedModel& prepared, const Plan& plan, uint32_
 
 }  // namespace
 
-Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options,
-                const Log& log, PreparedModel* prepared, BudgetRequest* request) {
+Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options, const Log& log,
+                PreparedModel* prepared, BudgetRequest* request) {
   ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
   prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
 

@@ -346,4 +346,3 @@ void oriel_model_free(oriel_model* model) {
   model->~oriel_model();
   release(allocator, model, bytes);
 }
-

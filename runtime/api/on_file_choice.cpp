@@ -81,9 +81,7 @@ class OnFileChoice {
     return static_cast<uint32_t>(ceilDiv(experts_.count, experts_.used));
   }
   // All slots are for apps that want them.
-  uint32_t fewestRounds() const {
-    return mode_ == Offload::kAll || experts_.count == 1 ? 1 : 2;
-  }
+  uint32_t fewestRounds() const { return mode_ == Offload::kAll || experts_.count == 1 ? 1 : 2; }
 
   // The least memory and the least expected loss. Without a least speed, both are those of the fewest slots for some number
   // of rounds or, in models so small that ops weigh more than experts, of all held: from one such number to the next, more

@@ -151,8 +151,7 @@ PlanResult planResult(const PreparedModel& prepared) {
     const CacheShape shape = viewShape(desc.views[i], budget.cache);
     LayerGroup& group = plan.groups[i];
     // What published figures count is the window the layers were trained with, however little the session sees.
-    const bool trained =
-        group.kind == GroupKind::kSliding || group.kind == GroupKind::kConvolution;
+    const bool trained = group.kind == GroupKind::kSliding || group.kind == GroupKind::kConvolution;
     const uint32_t window = trained ? group.window_tokens : shape.window;
     forEachMemory(desc, budget.cache, budget.formats, [&](const Memory& memory) {
       group.bytes_per_token += memory.view == i ? memory.slotBytes() : 0;

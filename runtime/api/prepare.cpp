@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "api/describe.h"
 #include "api/calibration.h"
+#include "api/describe.h"
 #include "api/on_file.h"
 #include "api/on_file_choice.h"
 #include "api/recall.h"

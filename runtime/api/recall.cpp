@@ -139,10 +139,11 @@ Status checkRecallFolder(const LoadOptions& options, const RecallSettings& setti
     }
     return kOk;
   }
-  return log.fail(ORIEL_ERROR_ARGUMENT,
-                  folder == nullptr
-                      ? "turns are to be kept in a file and no folder is given: set \"retrieval_folder\""
-                      : "the name of the folder for turns is too long: set another \"retrieval_folder\"");
+  return log.fail(
+      ORIEL_ERROR_ARGUMENT,
+      folder == nullptr
+          ? "turns are to be kept in a file and no folder is given: set \"retrieval_folder\""
+          : "the name of the folder for turns is too long: set another \"retrieval_folder\"");
 }
 
 }  // namespace oriel_internal
@@ -155,4 +156,3 @@ oriel_status oriel_session_retrieve(oriel_session* handle, const char* text, siz
   }
   return callAlone(handle, [&] { return handle->session->recall(text, bytes); });
 }
-

@@ -342,9 +342,10 @@ size_t plainCount(const Conversation& conversation) {
 
 }  // namespace
 
-oriel_status oriel_internal::renderIds(const oriel_model* model, const ChatSettings& chat, const char* json,
-                       size_t bytes, bool generation, uint32_t flags, int32_t* ids,
-                       size_t capacity, size_t* needed) {
+oriel_status oriel_internal::renderIds(const oriel_model* model, const ChatSettings& chat,
+                                       const char* json, size_t bytes, bool generation,
+                                       uint32_t flags, int32_t* ids, size_t capacity,
+                                       size_t* needed) {
   ChatChoice choice;
   if (const Status status = readChat(*model, chat, &choice); !status.ok()) {
     return status.code();
@@ -466,8 +467,7 @@ oriel_status oriel_render_tokens(const oriel_model* model, const oriel_session_o
                                  const char* json, size_t bytes, uint32_t flags, int32_t* ids,
                                  size_t capacity, size_t* needed) {
   if (model == nullptr || needed == nullptr || (json == nullptr && bytes != 0) ||
-      (ids == nullptr && capacity != 0) ||
-      (flags & ~(ORIEL_TEXT_BOS | ORIEL_RENDER_PROMPT)) != 0) {
+      (ids == nullptr && capacity != 0) || (flags & ~(ORIEL_TEXT_BOS | ORIEL_RENDER_PROMPT)) != 0) {
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
@@ -476,6 +476,6 @@ oriel_status oriel_render_tokens(const oriel_model* model, const oriel_session_o
   if (const Status status = takeSessionOptions(options, model->log, &settings); !status.ok()) {
     return status.code();
   }
-  return renderIds(model, settings.chat, json, bytes, (flags & ORIEL_RENDER_PROMPT) != 0,
-                               flags, ids, capacity, needed);
+  return renderIds(model, settings.chat, json, bytes, (flags & ORIEL_RENDER_PROMPT) != 0, flags,
+                   ids, capacity, needed);
 }

@@ -46,7 +46,8 @@ Status backToMark(oriel_session* handle, const char* name, bool reads) {
   const Bookmark* const mark = handle->session->marks().find(name);
   if (mark == nullptr) {
     return handle->log.fail(ORIEL_ERROR_ARGUMENT,
-                            "there is no mark named %.31s: oriel_session_describe lists them", name);
+                            "there is no mark named %.31s: oriel_session_describe lists them",
+                            name);
   }
   ORIEL_TRY(handle->session->goBackTo(mark->position, reads));
   // What was read again has no marks.

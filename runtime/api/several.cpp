@@ -12,9 +12,10 @@ Status readSessions(const LoadOptions& options, uint32_t prefix_tokens, const Lo
   SessionWindows& sessions = prepared->sessions;
   sessions.count = std::max(options.sessions, 1u);
   if (options.session_window_count > sessions.count) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "there are %u sessions and windows for %u: give \"session_windows\" for no more",
-                    sessions.count, options.session_window_count);
+    return log.fail(
+        ORIEL_ERROR_ARGUMENT,
+        "there are %u sessions and windows for %u: give \"session_windows\" for no more",
+        sessions.count, options.session_window_count);
   }
   std::copy_n(options.session_windows, options.session_window_count, sessions.windows);
   sessions.share_sinks = prefix_tokens != 0;

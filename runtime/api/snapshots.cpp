@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "api/describe.h"
-#include "api/several.h"
 #include "api/session_call.h"
+#include "api/several.h"
 #include "exec/snapshot.h"
 
 using namespace oriel_internal;
@@ -138,7 +138,8 @@ Status describe(const void* begin, uint64_t bytes, uint64_t total_bytes, const L
   out->flag("readable", described.readable);
   if (described.readable) {
     char hash[20];
-    std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(header.model_hash));
+    std::snprintf(hash, sizeof(hash), "%016llx",
+                  static_cast<unsigned long long>(header.model_hash));
     out->text("model", header.model);
     out->text("architecture", header.architecture);
     out->text("model_hash", hash);

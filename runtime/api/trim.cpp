@@ -91,8 +91,8 @@ Status Trimmer::trim(oriel_trim_level level, const char* folder) {
   }
   ORIEL_TRY(expectConversations(level));
   if (trimmed_.level == ORIEL_TRIM_NONE && level != ORIEL_TRIM_ALL) {
-    ORIEL_TRY(forEachSession(
-        model_, [](oriel_session* handle) { return handle->session->leaveDevice(); }));
+    ORIEL_TRY(forEachSession(model_,
+                             [](oriel_session* handle) { return handle->session->leaveDevice(); }));
   }
   if (level == ORIEL_TRIM_CACHE) {
     ORIEL_TRY(leaveCache(folder));
@@ -370,8 +370,8 @@ Status Trimmer::readCache() {
 // What sessions had there that were destroyed meanwhile.
 Status Trimmer::clearFreeSessions() {
   // Where sinks are shared they are the prefix's, or of the one session that may make one.
-  const bool sinks_in_use = (model_.prefix != nullptr && model_.prefix->tokens != 0) ||
-                            model_.guard.takenCount() != 0;
+  const bool sinks_in_use =
+      (model_.prefix != nullptr && model_.prefix->tokens != 0) || model_.guard.takenCount() != 0;
   for (uint32_t index = 0; index < plan_.sessionCount(); ++index) {
     if (model_.guard.entry(index).handle != nullptr) {
       continue;

@@ -112,7 +112,8 @@ struct ChatSettings {
 struct SessionSettings {
   ChatSettings chat;
   uint64_t first_position;  ///< for tests: rotary position of the first token
-  uint64_t assumed_tokens;  ///< tokens of zeros that the session begins behind, to measure at a depth
+  uint64_t
+      assumed_tokens;  ///< tokens of zeros that the session begins behind, to measure at a depth
   uint32_t split_turns;
   uint32_t forget_evicted;
   uint32_t window_tokens;

@@ -18,11 +18,11 @@ enum class GroupKind : uint32_t {
 /// Layers that see the same tokens.
 struct LayerGroup {
   GroupKind kind;
-  uint32_t layers;          ///< 0 is possible for the first group only
-  uint32_t window_tokens;   ///< 0: a state
-  uint32_t ring_tokens;     ///< slots after the sinks; of a state its versions
-  uint64_t bytes_per_token; ///< of one token, or one version of the state
-  uint64_t bytes;           ///< of window_tokens tokens, or all versions
+  uint32_t layers;           ///< 0 is possible for the first group only
+  uint32_t window_tokens;    ///< 0: a state
+  uint32_t ring_tokens;      ///< slots after the sinks; of a state its versions
+  uint64_t bytes_per_token;  ///< of one token, or one version of the state
+  uint64_t bytes;            ///< of window_tokens tokens, or all versions
 };
 
 struct PlanChoice {

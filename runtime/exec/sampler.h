@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "base/choices.h"
 #include "base/arena.h"
+#include "base/choices.h"
 #include "base/status.h"
 #include "base/wipe.h"
 #include "shaders/shared/layout.h"

@@ -49,7 +49,8 @@ void JsonWriter::text(const char* name, const char* value) {
 void JsonWriter::whole(const char* name, uint64_t value) {
   key(name);
   char digits[24];
-  const int n = std::snprintf(digits, sizeof(digits), "%llu", static_cast<unsigned long long>(value));
+  const int n =
+      std::snprintf(digits, sizeof(digits), "%llu", static_cast<unsigned long long>(value));
   add(digits, static_cast<size_t>(n));
 }
 

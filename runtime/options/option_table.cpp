@@ -22,13 +22,12 @@ constexpr OptionWord kNoneIsMost[] = {{"0", kMost32}, {nullptr, 0}};
 constexpr OptionWord kNoneIsMinus[] = {{"0", -1}, {nullptr, 0}};
 constexpr OptionWord kWindowWords[] = {{"max", ORIEL_WINDOW_MAX}, {nullptr, 0}};
 constexpr double formats(int keys, int values) { return keys * 256.0 + values; }
-constexpr OptionWord kFormatWords[] = {
-    {"auto", formats(ORIEL_KV_AUTO, ORIEL_KV_AUTO)},
-    {"f16", formats(ORIEL_KV_F16, ORIEL_KV_F16)},
-    {"k8v8", formats(ORIEL_KV_INT8, ORIEL_KV_INT8)},
-    {"k8v4", formats(ORIEL_KV_INT8, ORIEL_KV_INT4)},
-    {"k4v4", formats(ORIEL_KV_INT4, ORIEL_KV_INT4)},
-    {nullptr, 0}};
+constexpr OptionWord kFormatWords[] = {{"auto", formats(ORIEL_KV_AUTO, ORIEL_KV_AUTO)},
+                                       {"f16", formats(ORIEL_KV_F16, ORIEL_KV_F16)},
+                                       {"k8v8", formats(ORIEL_KV_INT8, ORIEL_KV_INT8)},
+                                       {"k8v4", formats(ORIEL_KV_INT8, ORIEL_KV_INT4)},
+                                       {"k4v4", formats(ORIEL_KV_INT4, ORIEL_KV_INT4)},
+                                       {nullptr, 0}};
 constexpr OptionWord kStateWords[] = {{"auto", StateChoice::kAuto},
                                       {"f32", StateChoice::kF32},
                                       {"f16", StateChoice::kF16},
@@ -39,18 +38,16 @@ constexpr OptionWord kOffloadWords[] = {{"auto", Offload::kAuto},
                                         {"rows", Offload::kRows},
                                         {"all", Offload::kAll},
                                         {nullptr, 0}};
-constexpr OptionWord kDeviceWords[] = {{"auto", DeviceKind::kAuto},
-                                       {"cpu", DeviceKind::kCpu},
-                                       {"vulkan", DeviceKind::kVulkan},
-                                       {"vulkan:N", DeviceKind::kVulkan},
-                                       {"none", DeviceKind::kNone},
-                                       {nullptr, 0}};
+constexpr OptionWord kDeviceWords[] = {
+    {"auto", DeviceKind::kAuto},       {"cpu", DeviceKind::kCpu},   {"vulkan", DeviceKind::kVulkan},
+    {"vulkan:N", DeviceKind::kVulkan}, {"none", DeviceKind::kNone}, {nullptr, 0}};
 constexpr OptionWord kTestWords[] = {{"auto", DeviceTest::kAuto},
                                      {"always", DeviceTest::kAlways},
                                      {"never", DeviceTest::kNever},
                                      {nullptr, 0}};
 constexpr OptionWord kBitsWords[] = {{"16", 16}, {"8", 8}, {nullptr, 0}};
-constexpr OptionWord kCalibrationWords[] = {{"auto", kNullText}, {"none", kEmptyText}, {nullptr, 0}};
+constexpr OptionWord kCalibrationWords[] = {
+    {"auto", kNullText}, {"none", kEmptyText}, {nullptr, 0}};
 constexpr OptionWord kEvictWords[] = {{"turns", 0}, {"tokens", 1}, {nullptr, 0}};
 constexpr OptionWord kThinkingWords[] = {{"auto", 0}, {"on", 1}, {"off", 2}, {nullptr, 0}};
 constexpr OptionWord kDraftWords[] = {{"auto", DraftChoice::kAuto},
@@ -240,7 +237,9 @@ const char* OptionRow::text(uint32_t number) const {
 }
 
 const char* scopeName(OptionScope scope) {
-  return scope == OptionScope::kLoad ? "load" : scope == OptionScope::kSession ? "session" : "reply";
+  return scope == OptionScope::kLoad      ? "load"
+         : scope == OptionScope::kSession ? "session"
+                                          : "reply";
 }
 
 const char* typeName(OptionType type) {

@@ -31,8 +31,8 @@ enum class OptionStore : uint8_t {
   kLogprobs,     ///< ReplyChoices.top_logprobs and .logprobs
   kByteList,     ///< numbers: a pointer into LoadLists, and a count
   kU32List,
-  kTextList,     ///< an array of pointers, and a count
-  kBiasList,     ///< an array of LogitBias, and a count
+  kTextList,  ///< an array of pointers, and a count
+  kBiasList,  ///< an array of LogitBias, and a count
 };
 
 /// A word that stands for a number.
@@ -59,7 +59,9 @@ struct OptionRow {
   const OptionWord* words;  ///< ends with a null word; null: none
 
   const char* name() const { return texts; }
-  const char* flag() const { return text(1); }      ///< the program's; "": the name, with '-' for '_'; "-": none
+  const char* flag() const {
+    return text(1);
+  }  ///< the program's; "": the name, with '-' for '_'; "-": none
   const char* standard() const { return text(2); }  ///< the default, as people read it
   const char* help() const { return text(3); }      ///< one line
 

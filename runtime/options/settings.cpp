@@ -76,18 +76,19 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
     add("", "at most 16 texts");
   } else if (is_number) {
     char range[128];
-    std::snprintf(range, sizeof(range),
-                  row.type == OptionType::kNumber ? "%s from %.10g to %.10g" : "%s from %.0f to %.0f",
-                  row.type == OptionType::kNumber  ? "a number"
-                  : row.type == OptionType::kCount ? "a whole number"
-                                                   : "whole numbers, separated by commas,",
-                  row.least, row.most);
+    std::snprintf(
+        range, sizeof(range),
+        row.type == OptionType::kNumber ? "%s from %.10g to %.10g" : "%s from %.0f to %.0f",
+        row.type == OptionType::kNumber  ? "a number"
+        : row.type == OptionType::kCount ? "a whole number"
+                                         : "whole numbers, separated by commas,",
+        row.least, row.most);
     add(used == 0 ? "" : " or ", range);
   } else if (row.type == OptionType::kBytes) {
     add("", "bytes, 300MB (10^6) or 300MiB (2^20)");
   }
-  return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%s\" cannot be \"%.60s\": give %s", row.name(),
-                  value, used == 0 ? "a text" : allowed);
+  return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%s\" cannot be \"%.60s\": give %s",
+                  row.name(), value, used == 0 ? "a text" : allowed);
 }
 
 bool readWhole(const char* text, const char** end, uint64_t* value) {
@@ -411,7 +412,8 @@ class Shown {
       default:
         break;
     }
-    const bool single = row_.store == OptionStore::kFloat || row_.store == OptionStore::kTemperature;
+    const bool single =
+        row_.store == OptionStore::kFloat || row_.store == OptionStore::kTemperature;
     const double least = single ? double{static_cast<float>(row_.least)} : row_.least;
     return value == 0 || word(value) || (value >= least && value <= row_.most);
   }
@@ -486,14 +488,14 @@ class Shown {
   }
 
   bool whole() {
-    uint64_t value = row_.store == OptionStore::kU64 ? get<uint64_t>(row_.offset)
-                                                     : get<uint32_t>(row_.offset);
+    uint64_t value =
+        row_.store == OptionStore::kU64 ? get<uint64_t>(row_.offset) : get<uint32_t>(row_.offset);
     if (row_.store == OptionStore::kFormats) {
       value = value * 256 + get<uint32_t>(row_.offset + sizeof(uint32_t));
     } else if (row_.store == OptionStore::kThinking) {
-      value = value != 0                                                       ? 1
+      value = value != 0                                                        ? 1
               : get<uint32_t>(offsetof(SessionSettings, chat.no_thinking)) != 0 ? 2
-                                                                               : 0;
+                                                                                : 0;
     }
     return value != 0 && (word(static_cast<double>(value)) ||
                           print("%llu", static_cast<unsigned long long>(value)));

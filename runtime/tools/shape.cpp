@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "api/describe.h"
 #include "api/calibration.h"
+#include "api/describe.h"
 #include "api/on_file_choice.h"
 #include "api/recall.h"
 #include "api/several.h"
@@ -37,8 +37,8 @@ Status readShape(const char* text, const Log& log, const ModelShape** shape, Wei
                     name);
   }
   if (!readWeights(colon != nullptr ? colon + 1 : "q4_0", type)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "the weight format %s is not known: use q4_0, q8_0 or f16",
-                    colon + 1);
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "the weight format %s is not known: use q4_0, q8_0 or f16", colon + 1);
   }
   return kOk;
 }

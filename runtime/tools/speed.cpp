@@ -46,8 +46,8 @@ oriel_speed publicSpeed(const DeviceSpeed& measured) {
   speed.file_bytes_per_s = measured.file_bytes_per_s;
   for (; speed.weight_count < measured.weight_count; ++speed.weight_count) {
     const WeightSpeed& rate = measured.weights[speed.weight_count];
-    speed.weights[speed.weight_count] = {
-        rate.tensor_type, rate.decode_ns, rate.chunk_ns, rate.chunk_token_ns, rate.head_ns};
+    speed.weights[speed.weight_count] = {rate.tensor_type, rate.decode_ns, rate.chunk_ns,
+                                         rate.chunk_token_ns, rate.head_ns};
   }
   for (; speed.cache_count < measured.cache_count; ++speed.cache_count) {
     const CacheSpeed& rate = measured.caches[speed.cache_count];

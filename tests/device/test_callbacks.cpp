@@ -469,7 +469,8 @@ TEST(CallbacksOfAnotherSession, may_ask_but_change_nothing) {
     }
   };
   const ReplyOptions few = greedyOptions(4);
-  EXPECT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), &few, Inside::onToken, &inside, nullptr));
+  EXPECT_EQ(ORIEL_OK,
+            oriel_chat_reply(loaded.session.get(), &few, Inside::onToken, &inside, nullptr));
   EXPECT_LT(0u, inside.ran);
   EXPECT_EQ(ORIEL_OK, oriel_chat_reply(made, &few, nullptr, nullptr, nullptr));
 }
@@ -495,13 +496,14 @@ TEST(CallsThatAsk, do_not_wait_for_a_call_that_waits) {
   };
   std::thread replying([&] {
     const ReplyOptions few = greedyOptions(2);
-    EXPECT_EQ(ORIEL_OK, oriel_session_generate(loaded.session.get(), &few, Inside::onToken, &waits,
-                                               nullptr));
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_generate(loaded.session.get(), &few, Inside::onToken, &waits, nullptr));
   });
   while (!inside.load()) {
     std::this_thread::yield();
   }
-  std::thread trimming([&] { EXPECT_EQ(ORIEL_OK, oriel_trim(model, ORIEL_TRIM_SCRATCH, nullptr)); });
+  std::thread trimming(
+      [&] { EXPECT_EQ(ORIEL_OK, oriel_trim(model, ORIEL_TRIM_SCRATCH, nullptr)); });
   while (oriel_prefix_set(model, nullptr) != ORIEL_ERROR_STATE ||
          !log.says("oriel_resume")) {  // until the trim has begun
     std::this_thread::yield();

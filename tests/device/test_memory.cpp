@@ -148,8 +148,7 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
       cases.push_back({testModel(name), 5000000, 0, kDefault, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
       cases.push_back({testModel(name), 64u << 20, 1, 1, 1, ORIEL_KV_F16, ORIEL_KV_F16});
       cases.push_back({testModel(name), 64u << 20, 3000, 50, 512, ORIEL_KV_INT8, ORIEL_KV_INT4});
-      cases.push_back(
-          {testModel(name), 64u << 20, 129, 0, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
+      cases.push_back({testModel(name), 64u << 20, 129, 0, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
     }
     for (const char* name : {"gemma3", "qwen3", "smollm3", "phi3", "llama3-rope"}) {
       const std::string path = std::string(ORIEL_TEST_DATA "/models/") + name + ".gguf";
