@@ -256,19 +256,23 @@ class Setting {
     return true;
   }
 
+  // A number as the row allows it.
+  bool number(uint64_t* value) const {
+    const char* end = value_;
+    const bool read = row_.type == OptionType::kBytes
+                          ? readBytes(value_, value)
+                          : readWhole(value_, &end, value) && *end == '\0';
+    return row_.type != OptionType::kChoice && row_.type != OptionType::kFlag && read &&
+           static_cast<double>(*value) >= row_.least && *value <= mostOf(row_);
+  }
+
   bool whole() {
     uint64_t value = 0;
-    const char* end = value_;
     if (const OptionWord* const known = word()) {
       value = static_cast<uint64_t>(known->value);
     } else if (row_.store == OptionStore::kFormats && readFormats(value_, &value)) {
       // a pair that only measurements take
-    } else if (row_.type == OptionType::kChoice || row_.type == OptionType::kFlag) {
-      return false;
-    } else if (row_.type == OptionType::kBytes ? !readBytes(value_, &value)
-                                               : !readWhole(value_, &end, &value) || *end != '\0') {
-      return false;
-    } else if (static_cast<double>(value) < row_.least || value > mostOf(row_)) {
+    } else if (!number(&value)) {
       return false;
     }
     const auto small = static_cast<uint32_t>(value);

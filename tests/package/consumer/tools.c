@@ -13,6 +13,7 @@ int main(void) {
   options.memory_bytes = (uint64_t)1 << 30;
   (void)oriel_shape_list(NULL, 0, &shapes);
   status = oriel_shape_describe("smollm2-135m:q8_0", &options, plan, sizeof(plan), &needed);
-  printf("%s: %u bytes of shapes, %s\n", oriel_version(), (unsigned)shapes, oriel_status_text(status));
+  printf("%s: %u bytes of shapes, %s\n", oriel_version(), (unsigned)shapes,
+         oriel_status_text(status));
   return status == ORIEL_OK && strstr(plan, "\"fits\": true") != NULL && shapes > 1000 ? 0 : 1;
 }
