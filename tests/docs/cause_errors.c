@@ -68,7 +68,7 @@ static void loading(const char* model, const char* folder) {
   refuse(model, options);
   options = base();
   options.window_tokens = 200;
-  set(&options, "sinks", "2000");
+  set(&options, "prefix_tokens", "300");
   refuse(model, options);
   options = base();
   options.device = "vulkan:98";
@@ -122,11 +122,16 @@ static void noMemory(const char* model) {
   refuse(model, options);
 }
 
+static oriel_model* loaded;
+
 static int callBack(const oriel_token_event* event, void* user) {
   (void)event;
   oriel_session* session = user;
   static int once;
-  if (!once++) say(oriel_session_reset(session));
+  if (!once++) {
+    say(oriel_session_reset(session));
+    say(oriel_trim(loaded, ORIEL_TRIM_SCRATCH, NULL));
+  }
   oriel_session_cancel(session);
   return 0;
 }
@@ -137,6 +142,7 @@ static void talking(const char* path, const char* folder) {
   oriel_session *session = NULL, *second = NULL;
   options.window_tokens = 64;
   if (oriel_model_load(path, &options, &model) != ORIEL_OK) exit(2);
+  loaded = model;
   if (oriel_session_create(model, NULL, &session) != ORIEL_OK) exit(2);
   say(oriel_session_create(model, NULL, &second));
   say(oriel_session_generate(session, NULL, NULL, NULL, NULL));
