@@ -66,7 +66,7 @@ set(not_on_lavapipe
 set(share_of_swiftshader 2)
 set(on_swiftshader
   Device/Kernels.*/subgroup Device/Matmul.*/as_it_is Device/MatmulInHalves.* VulkanExecutor.* PipelineFile.*
-  SelfTest.* Memory.* Session.* Cancel.* Forgetting.* Contracts.devices* Contracts.a_driver*
+  SelfTest.* Memory.* Session.* Cancel.* Forgetting.* Contracts.the_cpu_is_the_last* Contracts.a_driver*
   Models/ModelLogits.*/llama_q4_k_m
   Batches.heads_of_no* Qwen2.logits*)
 set(not_on_swiftshader
