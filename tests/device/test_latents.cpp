@@ -124,8 +124,7 @@ TEST(Latents, a_token_takes_one_vector_in_the_format_of_keys) {
   };
   for (const Row& row :
        {Row{ORIEL_KV_F16, ORIEL_KV_F16, 2 * 80}, Row{ORIEL_KV_INT8, ORIEL_KV_F16, 80 + 2 * 3},
-        Row{ORIEL_KV_INT4, ORIEL_KV_INT8, 40 + 2 * 3},
-        Row{ORIEL_KV_AUTO, ORIEL_KV_INT8, 80 + 2 * 3}}) {
+        Row{ORIEL_KV_INT4, ORIEL_KV_INT8, 40 + 2 * 3}}) {
     const FullPlan plan = planOf(load(file.path(), windowOptions(4, 40, 4, row.k, row.v)));
     EXPECT_EQ(2 * row.bytes, plan.kv_bytes_per_token);
     EXPECT_EQ(plan.k_format, plan.v_format);

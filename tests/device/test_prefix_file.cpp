@@ -80,6 +80,7 @@ class Behind {
     CapturedLog log;
     loaded.session.reset();
     ASSERT_TRUE(loadPrefix(path, &log, model().allocator, model().prefix).ok()) << log.errors();
+    showPrefix(&model());
     begin();
   }
   /// A new session behind nothing.
