@@ -153,8 +153,7 @@ Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* re
   request->chunk = options.chunk_tokens;
   if (options.draft_model != nullptr && options.sessions > 1) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a draft model guesses for one session, not for %u: leave it out, or ask for "
-                    "one session",
+                    "\"draft_model\" guesses for one session and \"sessions\" is %u: leave one out",
                     options.sessions);
   }
   request->fixed_checkpoints = options.checkpoints != 0;

@@ -177,8 +177,9 @@ Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopC
   if ((has_text ? 1 : 0) + (options.prefix_file != nullptr ? 1 : 0) +
           (options.prefix_tokens != 0 ? 1 : 0) >
       1) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a prefix is a system prompt, a file or a number of tokens: give one of them");
+    return log.fail(
+        ORIEL_ERROR_ARGUMENT,
+        "the prefix is \"system_prompt\", \"prefix_file\" or \"prefix_tokens\": give one of them");
   }
   return has_text                         ? countSystemPrompt(file, options, stop, log, tokens)
          : options.prefix_file != nullptr ? countFile(options, log, tokens)

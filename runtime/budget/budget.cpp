@@ -285,11 +285,16 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
                     "a window of %u tokens is out of range: ask for at most %u", request.window,
                     kMaxWindow);
   }
-  if (request.min_window > kMaxWindow ||
-      (request.window != 0 && request.min_window > request.window)) {
+  if (request.window != 0 && request.min_window > request.window) {
+    return log.fail(
+        ORIEL_ERROR_ARGUMENT,
+        "\"min_window\" is %u and \"window\" %u: give at most the window, or leave one out",
+        request.min_window, request.window);
+  }
+  if (request.min_window > kMaxWindow) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a window of at least %u tokens is out of range: ask for at most %u",
-                    request.min_window, request.window != 0 ? request.window : kMaxWindow);
+                    request.min_window, kMaxWindow);
   }
   if (request.chunk > kMaxChunk) {
     return log.fail(ORIEL_ERROR_ARGUMENT,

@@ -247,7 +247,7 @@ TEST_F(HurriedChat, a_folder_without_a_name_is_not_the_root) {
 
 TEST(Hurried, what_a_failed_call_would_have_made_is_null) {
   int something = 0;
-  Options unsized_options = {};
+  const oriel_options unsized_options = {};
   auto* model = reinterpret_cast<oriel_model*>(&something);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTrained, &unsized_options, &model));
   EXPECT_EQ(nullptr, model);
@@ -256,7 +256,7 @@ TEST(Hurried, what_a_failed_call_would_have_made_is_null) {
   EXPECT_EQ(nullptr, model);
   const Loaded loaded = load(kTrained, cpuOptions(nullptr));
   auto* session = reinterpret_cast<oriel_session*>(&something);
-  SessionOptions unsized_session = {};
+  const oriel_session_options unsized_session = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_create(loaded.model.get(), &unsized_session, &session));
   EXPECT_EQ(nullptr, session);

@@ -435,7 +435,7 @@ TEST_F(DraftModel, files_that_do_not_belong_to_the_model_are_refused) {
   refused(file.path(), options("/nowhere/draft.gguf"), ORIEL_ERROR_IO, "/nowhere/draft.gguf");
   Options several = options(draft.path());
   several.sessions = 2;
-  refused(file.path(), several, ORIEL_ERROR_ARGUMENT, "guesses for one session, not for 2");
+  refused(file.path(), several, ORIEL_ERROR_ARGUMENT, "guesses for one session and");
 }
 
 TEST_F(DraftModel, nothing_is_allocated) {

@@ -109,7 +109,7 @@ TEST(GivenOptions, a_model_keeps_copies_of_its_settings) {
   const Json options = describe(model)["options"];
   EXPECT_EQ("k8v4", options.at("kv"));
   EXPECT_EQ("7", options.at("sinks"));
-  EXPECT_EQ("64,48", options.at("session_windows"));
+  EXPECT_EQ("64,48,96", options.at("session_windows"));
   EXPECT_EQ("cpu", options.at("device"));
   ASSERT_EQ(ORIEL_OK, oriel_trim(model.get(), ORIEL_TRIM_WEIGHTS, nullptr));
   EXPECT_EQ(ORIEL_OK, oriel_resume(model.get(), nullptr, nullptr));
