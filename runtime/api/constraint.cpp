@@ -19,7 +19,7 @@ constexpr size_t kMostCompileBytes = size_t{64} << 20;
 Status checkTexts(const ReplyChoices& options, const Log& log) {
   if (options.json_schema != nullptr && options.grammar != nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a reply has to match a schema or a grammar, not both: leave one out");
+                    "a reply matches \"schema\" or \"grammar\", not both: leave one out");
   }
   if (options.trigger == nullptr) {
     return kOk;

@@ -73,8 +73,8 @@ Status readRecall(const LoadOptions& options, const ModelDesc& desc, const Log& 
   if (options.prefix_tokens != 0 || options.system_prompt_bytes != 0 ||
       options.prefix_file != nullptr) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "turns come back to slots that a prefix of all sessions has: leave out the "
-                    "prefix or \"retrieval\"");
+                    "\"retrieval\" needs the slots that a prefix takes (\"system_prompt\", "
+                    "\"prefix_file\", \"prefix_tokens\"): leave one out");
   }
   if (!canRecall(desc)) {
     log.write(ORIEL_LOG_WARNING,

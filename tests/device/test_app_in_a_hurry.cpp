@@ -77,13 +77,13 @@ TEST_F(RoomForAPrefix, no_session_is_said_to_have_less_than_the_prefix) {
   EXPECT_EQ(ORIEL_OK, oriel_prefix_set(model_.get(), first.get()));
   EXPECT_EQ(ORIEL_OK, append(first, {400}));
   const std::vector<float> expected = logitsOf(first);
-  auto options = sized<SessionOptions>();
+  SessionOptions options;
   options.set("assumed_tokens", 3);
   oriel_session* other = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(model_.get(), &options, &other));
   EXPECT_EQ(nullptr, other);
   options.set("assumed_tokens", 33);
-  EXPECT_EQ(ORIEL_OK, oriel_session_create(model_.get(), &options, &other));
+  EXPECT_EQ(ORIEL_OK, oriel_session_create(model_.get(), &options, &other)) << log_.errors();
   const SessionPtr second(other);
   EXPECT_EQ(ORIEL_OK, append(second, someIds(60, 900)));
   EXPECT_EQ(ORIEL_OK, oriel_session_reset(first.get()));
@@ -402,7 +402,7 @@ TEST_F(ClosedWindow, while_the_log_is_told_why_not) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_detokenize(model_.get(), &none, 1, 0, nullptr, 0, &needed));
   EXPECT_LE(1u, closing_.tried);
   closing_.tried = 0;
-  auto options = sized<SessionOptions>();
+  SessionOptions options;
   options.set("first_position", UINT64_MAX);
   oriel_session* session = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(model_.get(), &options, &session));

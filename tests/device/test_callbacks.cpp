@@ -293,7 +293,7 @@ class Callbacks : public testing::Test {
     options.set("transcript", 65536);
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &app_.model)) << log_.errors();
     loaded_.model.reset(app_.model);
-    auto session = sized<SessionOptions>();
+    SessionOptions session;
     session.progress = Inside::onProgress;
     session.progress_user = &on_progress_;
     ASSERT_EQ(ORIEL_OK, oriel_session_create(app_.model, &session, &app_.session));
