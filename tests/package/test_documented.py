@@ -25,6 +25,8 @@ def named():
     for path in files(PAGES):
         text = path.read_text(encoding="utf-8")
         for name, value in re.findall(r"-D ?([A-Z][A-Z0-9_]+)=([A-Za-z0-9]*)", text):
+            if name in ("LANGUAGE", "TO", "PROGRAM"):
+                continue  # of integrations/options/option_names.cmake, a script
             yield name, value, path
         for name, value in re.findall(r'"((?:ORIEL|BUILD)_[A-Z0-9_]+)": "([A-Za-z0-9]*)"', text):
             yield name, value, path

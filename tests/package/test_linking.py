@@ -157,7 +157,7 @@ class Linking(unittest.TestCase):
     def test_another_minor_version_is_refused(self):
         for version in ("0.0", "0.2", "1.0"):
             # No compiler is looked for: it would be asked for after that.
-            lines = PAGE["Installed"][1].replace("oriel 0.1", f"oriel {version}").replace("LANGUAGES C", "LANGUAGES NONE")
+            lines = PAGE["Installed"][1].replace("oriel 0.2", f"oriel {version}").replace("LANGUAGES C", "LANGUAGES NONE")
             folder = self.cmake_project(lines, "version")
             with self.assertRaisesRegex(AssertionError, r"compatible\s+with requested version"):
                 run(CMAKE, "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")

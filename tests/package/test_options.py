@@ -239,12 +239,12 @@ class Options(unittest.TestCase):
         to = folder / "packages"
         cpack = pathlib.Path(CMAKE).with_name("cpack")
         run(cpack, "-G", "TGZ", "-B", to, cwd=folder / "build")
-        self.assertEqual(1, len(list(to.glob("oriel-0.1.0-linux-*.tar.gz"))))
+        self.assertEqual(1, len(list(to.glob("oriel-0.2.0-linux-*.tar.gz"))))
         if not shutil.which("dpkg-shlibdeps"):
             print("SKIPPED: the .deb: dpkg-shlibdeps is not installed")
             return
         run(cpack, "-G", "DEB", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", "-B", to, cwd=folder / "build")
-        package = next(to.glob("oriel_0.1.0-1_*.deb"))
+        package = next(to.glob("oriel_0.2.0-1_*.deb"))
         fields = run("dpkg-deb", "-f", package)
         for wanted in (r"^Package: oriel$", r"^Version: 0\.1\.0-1$", r"^Depends: .*libc6.*libstdc\+\+6", r"^Recommends: .*libvulkan1"):
             self.assertRegex(fields, re.compile(wanted, re.M))
@@ -252,7 +252,7 @@ class Options(unittest.TestCase):
         run("dpkg-deb", "-x", package, root)
         run("dpkg-deb", "-e", package, folder / "control")
         self.assertIn("activate-noawait ldconfig", (folder / "control/triggers").read_text())
-        self.assertIn("liboriel 0.1 oriel", (folder / "control/shlibs").read_text())
+        self.assertIn("liboriel 0.2 oriel", (folder / "control/shlibs").read_text())
         self.in_a_clean_root(root)
         if shutil.which("lintian"):
             said = run("lintian", "--allow-root", "--fail-on", "none", "--tag-display-limit", "0", package)

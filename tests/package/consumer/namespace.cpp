@@ -33,7 +33,7 @@ struct Executor : Status {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  Options options;
+  oriel_options options = ORIEL_OPTIONS_INIT;
   options.memory_bytes = 64u << 20;
   options.device = "cpu";
   bool answered = false;
