@@ -41,6 +41,17 @@ std::string endOf(const oriel_generation& result) {
   }
 }
 
+// All but the turns.
+void showNumbers(const oriel_stats& stats, CacheState* cache) {
+  cache->position = stats.position;
+  cache->first_visible = stats.first_visible;
+  cache->first_stored = stats.first_stored;
+  cache->evicted = stats.evicted;
+  cache->sinks_used = stats.sinks_used;
+  cache->window_used = stats.window_used;
+  cache->window_capacity = stats.window_capacity;
+}
+
 }  // namespace
 
 /// Which conversation this thread reads tokens for. A fork's calls report to the callback of the session that it came
@@ -263,20 +274,20 @@ void Conversation::showCache() {
   board_->editChat(id_, [&](ChatState& chat) { chat.cache = now; });
 }
 
+oriel_stats Conversation::stats() const {
+  oriel_stats stats = ORIEL_INIT(oriel_stats);
+  return session_ != nullptr && oriel_session_get_stats(session_, &stats) == ORIEL_OK
+             ? stats
+             : oriel_stats{};
+}
+
 CacheState Conversation::cache() const {
   CacheState cache;
+  showNumbers(stats(), &cache);
   const Json now = session_ == nullptr ? Json() : described(session_, oriel_session_describe);
-  if (now.is_null()) {
-    return cache;
+  if (!now.is_null()) {
+    cache.turns = now["turns"].get<std::vector<uint64_t>>();
   }
-  cache.position = now["position"];
-  cache.first_visible = now["first_visible"];
-  cache.first_stored = now["first_stored"];
-  cache.sinks_used = now["sinks_used"];
-  cache.evicted = now["evicted"];
-  cache.window_used = now["window_used"];
-  cache.window_capacity = now["window_capacity"];
-  cache.turns = now["turns"].get<std::vector<uint64_t>>();
   return cache;
 }
 
@@ -290,7 +301,8 @@ std::string Conversation::lastError() const {
 
 int Conversation::onToken(const oriel_token_event* event, void* user) {
   auto* self = static_cast<Conversation*>(user);
-  const CacheState now = self->cache();
+  const oriel_stats now = self->stats();
+  bool turned = false;
   self->board_->editChat(self->id_, [&](ChatState& chat) {
     if (chat.phase == ChatPhase::kReading) {
       chat.phase = ChatPhase::kReplying;
@@ -302,8 +314,12 @@ int Conversation::onToken(const oriel_token_event* event, void* user) {
     const double elapsed_s = nowSeconds() - self->reply_began_s_;
     chat.tokens_per_s = chat.reply_tokens > 0 && elapsed_s > 0 ? chat.reply_tokens / elapsed_s : 0;
     chat.reply_tokens++;
-    chat.cache = now;
+    showNumbers(now, &chat.cache);
+    turned = chat.cache.turns.size() != now.turn_count;
   });
+  if (turned) {
+    self->showCache();
+  }
   return self->stops() ? 1 : 0;
 }
 

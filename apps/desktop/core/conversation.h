@@ -66,6 +66,7 @@ class Conversation {
   void writeFile(const std::string& path);
   void finish(oriel_status status, const oriel_generation& result);
   oriel_status readAgain(const std::vector<Message>& messages);
+  oriel_stats stats() const;
   CacheState cache() const;
   bool stops() const { return stopping_ || *ending_; }
 
