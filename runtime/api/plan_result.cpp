@@ -159,8 +159,10 @@ PlanResult planResult(const PreparedModel& prepared) {
     group.bytes = group.bytes_per_token * (group.kind == GroupKind::kState ? shape.ring : window);
     group.window_tokens = group.kind == GroupKind::kState ? 0 : shape.window;
     group.ring_tokens = shape.ring;
+    if (group.kind == GroupKind::kState || group.kind == GroupKind::kConvolution) {
+      plan.state_bytes += prepared.sessions.count * group.bytes;
+    }
     if (group.kind == GroupKind::kState) {
-      plan.state_bytes += group.bytes;
       plan.state_slots = shape.ring;
       plan.checkpoints = budget.cache.checkpoints;
     }

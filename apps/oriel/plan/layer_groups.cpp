@@ -17,15 +17,6 @@ SlidingLayers slidingLayers(const Json& groups) {
   return all;
 }
 
-uint64_t stateBytes(const Json& groups) {
-  uint64_t bytes = 0;
-  for (const Json& group : groups) {
-    const bool fixed = group["kind"] == "convolution" || group["kind"] == "state";
-    bytes += fixed ? group["bytes"].get<uint64_t>() : 0;
-  }
-  return bytes;
-}
-
 std::string groupsText(const Json& groups) {
   std::string text;
   for (size_t i = 1; i < groups.size(); ++i) {

@@ -16,9 +16,6 @@ struct SlidingLayers {
 };
 SlidingLayers slidingLayers(const Json& groups);
 
-/// What convolutions and states hold, whatever the window is.
-uint64_t stateBytes(const Json& groups);
-
 /// "; 10 of short convolutions" and the like: groups but the session's. Empty where there are none.
 std::string groupsText(const Json& groups);
 

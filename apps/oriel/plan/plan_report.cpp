@@ -495,7 +495,6 @@ Json planJson(const PlanSource& source, const Json& plan, const oriel_speed* spe
   json.update(plan);
   json["context_train"] = plan["context_train_tokens"];
   json["beyond_trained_tokens"] = beyondTrained(plan);
-  json["state_bytes"] = numberIn(plan, "sessions") * stateBytes(plan["groups"]);  // columns, too
   json["kv_growth_bytes_per_token"] = plan["kv_bytes_per_token"];
   const SlidingLayers sliding = slidingLayers(plan["groups"]);
   json["kv_local_bytes"] = sliding.bytes;
