@@ -85,7 +85,6 @@ Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyC
   options->greedy = front.greedy;
   options->temperature = front.temperature;
   options->seed = front.seed;
-  options->json_schema = front.schema;
   options->on_part = front.on_part;
   options->part_user = front.part_user;
   ORIEL_TRY(checkCount("stop texts", front.stop_count, kMostStops, log));
@@ -94,13 +93,10 @@ Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyC
   }
   std::copy_n(front.stop, front.stop_count, options->stop);
   options->stop_count = front.stop_count;
+  ORIEL_TRY(applyText(OptionScope::kReply, "schema", front.schema, log, options));
   ORIEL_TRY(applySettings(OptionScope::kReply, front.settings, front.setting_count, log, options,
                           nullptr));
-  ORIEL_TRY(checkRanges(OptionScope::kReply, options, log));
-  const auto bytesOf = [](const char* text) { return text != nullptr ? std::strlen(text) : 0; };
-  options->json_schema_bytes = bytesOf(options->json_schema);
-  options->grammar_bytes = bytesOf(options->grammar);
-  return kOk;
+  return checkRanges(OptionScope::kReply, options, log);
 }
 
 Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options, const Log& log,

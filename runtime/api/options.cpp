@@ -74,17 +74,6 @@ Status refuseStruct(const char* type, size_t struct_size, StructShape shape, con
                   struct_size, type);
 }
 
-namespace {
-
-// The device's text as the row of the table reads it.
-Status takeDevice(const char* device, const Log& log, LoadOptions* options) {
-  const oriel_setting setting = {"device", device};
-  return device == nullptr ? kOk
-                           : applySettings(OptionScope::kLoad, &setting, 1, log, options, nullptr);
-}
-
-}  // namespace
-
 // Where the size is no size at all, the struct was never filled: nothing in it is used, but the log of a size that was
 // forgotten.
 Status takeModelOptions(const oriel_options* given, CallOptions* options) {
@@ -107,22 +96,18 @@ Status takeModelOptions(const oriel_options* given, CallOptions* options) {
   options->memory_bytes = front.memory_bytes;
   options->window_tokens = front.window_tokens;
   options->sessions = front.sessions;
-  options->cpu_threads = front.threads;
+  options->cpu_threads = std::min(front.threads, kMostThreads);  // more than cores: as many
   options->cache_dir = front.cache_folder;
-  options->system_prompt = front.system_prompt;
   options->progress = front.progress;
   options->progress_user = front.progress_user;
   options->allocator = front.allocator;
   options->calibration = front.calibration;
   options->speed = front.speed;
-  ORIEL_TRY(takeDevice(front.device, log, options));
+  ORIEL_TRY(applyText(OptionScope::kLoad, "device", front.device, log, options));
+  ORIEL_TRY(applyText(OptionScope::kLoad, "system_prompt", front.system_prompt, log, options));
   ORIEL_TRY(applySettings(OptionScope::kLoad, front.settings, front.setting_count, log, options,
                           &options->lists));
-  ORIEL_TRY(checkRanges(OptionScope::kLoad, options, log));
-  if (options->system_prompt != nullptr) {
-    options->system_prompt_bytes = std::strlen(options->system_prompt);
-  }
-  return kOk;
+  return checkRanges(OptionScope::kLoad, options, log);
 }
 
 Status takeSessionOptions(const oriel_session_options* given, const Log& log,
@@ -130,12 +115,10 @@ Status takeSessionOptions(const oriel_session_options* given, const Log& log,
   *settings = {};
   oriel_session_options front;
   ORIEL_TRY(takeOptions(given, "oriel_session_options", log, &front));
-  ChatSettings& chat = settings->chat;
-  chat.chat_template = front.chat_template;
-  chat.tools = front.tools;
-  chat.tools_bytes = front.tools != nullptr ? std::strlen(front.tools) : 0;
+  settings->chat.chat_template = front.chat_template;
   settings->progress = front.progress;
   settings->progress_user = front.progress_user;
+  ORIEL_TRY(applyText(OptionScope::kSession, "tools", front.tools, log, settings));
   return applySettings(OptionScope::kSession, front.settings, front.setting_count, log, settings,
                        nullptr);
 }

@@ -31,6 +31,7 @@ enum class DraftChoice : uint32_t { kAuto, kAlways, kNever };
 enum class ToolChoice : uint32_t { kFree, kChecked, kRequired, kNone };
 
 constexpr uint32_t kDefaultWindow = 8192;  ///< tokens, of a window that is chosen, at most
+constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostStops = 16;
 constexpr uint32_t kMostBiases = 1024;
 

@@ -83,7 +83,7 @@ const OptionRow kOptions[] = {
     {TEXTS("device", "", "auto", "Where the model runs; auto: the best GPU, else the CPU"),
      Scope::kLoad, Type::kChoice, Layer::kFront, Store::kDevice, LOAD(device), 0, 0, kDeviceWords},
     {TEXTS("threads", "", "one per core, at most 8", "Threads that compute on the CPU"),
-     Scope::kLoad, Type::kCount, Layer::kFront, Store::kU32, LOAD(cpu_threads), 1, 1024, nullptr},
+     Scope::kLoad, Type::kCount, Layer::kFront, Store::kU32, LOAD(cpu_threads), 1, kMostThreads, nullptr},
     {TEXTS("cache_folder", "-", "none", "Folder for compiled kernels and measurements"),
      Scope::kLoad, Type::kFile, Layer::kFront, Store::kText, LOAD(cache_dir), 0, 0, nullptr},
     {TEXTS("system_prompt", "system", "none", "System message that every session begins with, processed once"),

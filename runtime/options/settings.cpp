@@ -166,6 +166,28 @@ bool readFormats(const char* text, uint64_t* formats) {
   return false;
 }
 
+template <typename T>
+T fieldAt(const void* options, size_t offset) {
+  T value;
+  std::memcpy(&value, static_cast<const uint8_t*>(options) + offset, sizeof(value));
+  return value;
+}
+
+// Null: there is none.
+template <typename Matches>
+const OptionWord* findWord(const OptionRow& row, const Matches& matches) {
+  for (const OptionWord* word = row.words; word != nullptr && word->word != nullptr; ++word) {
+    if (matches(*word)) {
+      return word;
+    }
+  }
+  return nullptr;
+}
+
+const OptionWord* wordOf(const OptionRow& row, double value) {
+  return findWord(row, [&](const OptionWord& word) { return word.value == value; });
+}
+
 class Setting {
  public:
   /// `first`: a list begins anew.
@@ -206,12 +228,7 @@ class Setting {
   }
 
   const OptionWord* word() const {
-    for (const OptionWord* word = row_.words; word != nullptr && word->word != nullptr; ++word) {
-      if (sameWord(word->word, value_)) {
-        return word;
-      }
-    }
-    return nullptr;
+    return findWord(row_, [&](const OptionWord& word) { return sameWord(word.word, value_); });
   }
 
   bool text() {
@@ -298,17 +315,10 @@ class Setting {
     return true;
   }
 
-  template <typename T>
-  T get(size_t offset) const {
-    T value;
-    std::memcpy(&value, options_ + offset, sizeof(value));
-    return value;
-  }
-
   // One more element of an array in the options.
   template <typename T>
   bool append(size_t most, const T& element) {
-    const size_t count = first_ ? 0 : get<size_t>(row_.count_offset);
+    const size_t count = first_ ? 0 : fieldAt<size_t>(options_, row_.count_offset);
     if (count < most) {
       put(row_.offset + count * sizeof(T), element);
       put(row_.count_offset, count + 1);
@@ -336,7 +346,7 @@ class Setting {
   template <typename T>
   bool list(uint32_t most) {
     T* const room = reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(lists_) + row_.room_offset);
-    uint32_t count = first_ ? 0 : get<uint32_t>(row_.count_offset);
+    uint32_t count = first_ ? 0 : fieldAt<uint32_t>(options_, row_.count_offset);
     const char* at = value_;
     for (uint64_t value = 0; count < most; ++at) {
       if (!readWhole(at, &at, &value) || static_cast<double>(value) > row_.most) {
@@ -388,52 +398,57 @@ Status applySettings(OptionScope scope, const oriel_setting* settings, size_t co
   return kOk;
 }
 
+Status applyText(OptionScope scope, const char* name, const char* text, const Log& log,
+                 void* options) {
+  const oriel_setting setting = {name, text};
+  return text == nullptr ? kOk : applySettings(scope, &setting, 1, log, options, nullptr);
+}
+
 namespace {
 
 constexpr size_t kMostShown = 256;  ///< bytes of a text
 
+// Of a number: 0, a word's, or one that the row allows.
+bool isAllowed(const OptionRow& row, const void* options) {
+  double value = 0;
+  double least = row.least;
+  switch (row.store) {
+    case OptionStore::kU32:
+      value = fieldAt<uint32_t>(options, row.offset);
+      break;
+    case OptionStore::kU64:
+      value = static_cast<double>(fieldAt<uint64_t>(options, row.offset));
+      break;
+    case OptionStore::kFloat:
+    case OptionStore::kTemperature:
+      value = fieldAt<float>(options, row.offset);
+      least = static_cast<float>(row.least);
+      break;
+    default:
+      break;
+  }
+  return value == 0 || wordOf(row, value) != nullptr || (value >= least && value <= row.most);
+}
+
 /// A value in a struct of options as text.
 class Shown {
  public:
-  Shown(const OptionRow& row, const void* options)
-      : row_(row), options_(static_cast<const uint8_t*>(options)) {}
+  Shown(const OptionRow& row, const void* options) : row_(row), options_(options) {}
 
   const char* text() const { return text_; }
-  /// Of a number: 0, a word's, or one that the row allows.
-  bool allowed() {
-    double value = 0;
-    switch (row_.store) {
-      case OptionStore::kU32:
-        value = get<uint32_t>(row_.offset);
-        break;
-      case OptionStore::kU64:
-        value = static_cast<double>(get<uint64_t>(row_.offset));
-        break;
-      case OptionStore::kFloat:
-      case OptionStore::kTemperature:
-        value = get<float>(row_.offset);
-        break;
-      default:
-        break;
-    }
-    const bool single =
-        row_.store == OptionStore::kFloat || row_.store == OptionStore::kTemperature;
-    const double least = single ? double{static_cast<float>(row_.least)} : row_.least;
-    return value == 0 || word(value) || (value >= least && value <= row_.most);
-  }
   /// False: the default.
   bool read() {
     switch (row_.store) {
       case OptionStore::kText:
       case OptionStore::kSizedText: {
-        const auto text = get<const char*>(row_.offset);
+        const auto text = fieldAt<const char*>(options_, row_.offset);
         return text != nullptr && print("%.*s", static_cast<int>(kMostShown), text);
       }
       case OptionStore::kFloat:
       case OptionStore::kTemperature:
-        return real(get<float>(row_.offset), 9);
+        return real(fieldAt<float>(options_, row_.offset), 9);
       case OptionStore::kDouble:
-        return real(get<double>(row_.offset), 17);
+        return real(fieldAt<double>(options_, row_.offset), 17);
       case OptionStore::kDevice:
         return device();
       case OptionStore::kByteList:
@@ -449,13 +464,6 @@ class Shown {
   }
 
  private:
-  template <typename T>
-  T get(size_t offset) const {
-    T value;
-    std::memcpy(&value, options_ + offset, sizeof(value));
-    return value;
-  }
-
   template <typename... Values>
   bool print(const char* format, Values... values) {
     const size_t room = sizeof(text_) - used_;
@@ -465,12 +473,8 @@ class Shown {
   }
 
   bool word(double value) {
-    for (const OptionWord* word = row_.words; word != nullptr && word->word != nullptr; ++word) {
-      if (word->value == value) {
-        return print("%s", word->word);
-      }
-    }
-    return false;
+    const OptionWord* const known = wordOf(row_, value);
+    return known != nullptr && print("%s", known->word);
   }
 
   bool real(double value, int digits) {
@@ -485,21 +489,21 @@ class Shown {
   }
 
   bool device() {
-    const auto kind = get<DeviceKind>(row_.offset);
-    const auto number = get<uint32_t>(row_.offset + sizeof(kind));
+    const auto kind = fieldAt<DeviceKind>(options_, row_.offset);
+    const auto number = fieldAt<uint32_t>(options_, row_.offset + sizeof(kind));
     return number != 0 ? print("vulkan:%u", number - 1)
                        : kind != DeviceKind::kAuto && word(static_cast<double>(kind));
   }
 
   bool whole() {
-    uint64_t value =
-        row_.store == OptionStore::kU64 ? get<uint64_t>(row_.offset) : get<uint32_t>(row_.offset);
+    uint64_t value = row_.store == OptionStore::kU64 ? fieldAt<uint64_t>(options_, row_.offset)
+                                                     : fieldAt<uint32_t>(options_, row_.offset);
     if (row_.store == OptionStore::kFormats) {
-      value = value * 256 + get<uint32_t>(row_.offset + sizeof(uint32_t));
+      value = value * 256 + fieldAt<uint32_t>(options_, row_.offset + sizeof(uint32_t));
     } else if (row_.store == OptionStore::kThinking) {
-      value = value != 0                                                        ? 1
-              : get<uint32_t>(offsetof(SessionSettings, chat.no_thinking)) != 0 ? 2
-                                                                                : 0;
+      value = value != 0                                                                      ? 1
+              : fieldAt<uint32_t>(options_, offsetof(SessionSettings, chat.no_thinking)) != 0 ? 2
+                                                                                              : 0;
     }
     return value != 0 && (word(static_cast<double>(value)) ||
                           print("%llu", static_cast<unsigned long long>(value)));
@@ -507,8 +511,8 @@ class Shown {
 
   template <typename T>
   bool list() {
-    const auto* const values = get<const T*>(row_.offset);
-    const auto count = get<uint32_t>(row_.count_offset);
+    const auto* const values = fieldAt<const T*>(options_, row_.offset);
+    const auto count = fieldAt<uint32_t>(options_, row_.count_offset);
     for (uint32_t i = 0; values != nullptr && i < count; ++i) {
       print(i == 0 ? "%u" : ",%u", static_cast<uint32_t>(values[i]));
     }
@@ -516,7 +520,7 @@ class Shown {
   }
 
   const OptionRow& row_;
-  const uint8_t* const options_;
+  const void* const options_;
   char text_[4 * kMaxLayers] = "";
   size_t used_ = 0;
 };
@@ -526,7 +530,7 @@ class Shown {
 Status checkRanges(OptionScope scope, const void* options, const Log& log) {
   for (size_t i = 0; i < kOptionCount; ++i) {
     const OptionRow& row = kOptions[i];
-    if (row.scope == scope && !Shown(row, options).allowed()) {
+    if (row.scope == scope && !isAllowed(row, options)) {
       Shown shown(row, options);
       (void)shown.read();
       return refuseValue(row, shown.text(), log);
@@ -539,8 +543,11 @@ void writeSettings(OptionScope scope, const void* options, const JsonSink& sink)
   bool first = true;
   for (size_t i = 0; i < kOptionCount; ++i) {
     const OptionRow& row = kOptions[i];
+    if (row.scope != scope || row.layer == OptionLayer::kTests) {
+      continue;
+    }
     Shown shown(row, options);
-    if (row.scope != scope || row.layer == OptionLayer::kTests || !shown.read()) {
+    if (!shown.read()) {
       continue;
     }
     sink.write(", ", first ? 0 : 2, sink.user);

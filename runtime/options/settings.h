@@ -14,6 +14,10 @@ namespace oriel_internal {
 Status applySettings(OptionScope scope, const oriel_setting* settings, size_t count, const Log& log,
                      void* options, LoadLists* lists);
 
+/// A front field's text, as the row of that name reads it. Null: nothing is written.
+Status applyText(OptionScope scope, const char* name, const char* text, const Log& log,
+                 void* options);
+
 /// Refuses numbers that the rows do not allow: those of front fields come unchecked.
 Status checkRanges(OptionScope scope, const void* options, const Log& log);
 
