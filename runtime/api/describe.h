@@ -6,13 +6,36 @@
 
 namespace oriel_internal {
 
-/// Members of the open object.
-void writePlan(const PlanResult& plan, JsonWriter* out);
 /// `name` is null for the outermost object.
 void writePlanObject(const char* name, const PlanResult& plan, JsonWriter* out);
 /// `with_bytes`: of a plan, not of a file.
 void writeGroups(const LayerGroup* groups, uint32_t count, bool with_bytes, JsonWriter* out);
+/// Members of the open object: what ModelInfo and FileInfo both have.
+template <typename Info>
+void writeFileInfo(const Info& info, JsonWriter* out) {
+  out->text("architecture", info.architecture);
+  out->text("name", info.name);
+  out->text("tokenizer", info.tokenizer);
+  out->text("chat_template", info.chat_template);
+  out->text("rope_scaling", info.rope_scaling);
+  out->whole("n_layers", info.n_layers);
+  out->whole("n_heads", info.n_heads);
+  out->whole("n_kv_heads", info.n_kv_heads);
+  out->whole("head_dim", info.head_dim);
+  out->whole("n_embd", info.n_embd);
+  out->whole("n_ff", info.n_ff);
+  out->whole("n_vocab", info.n_vocab);
+  out->whole("context_train", info.context_train);
+  out->whole("window_train", info.window_train);
+  out->whole("parameters", info.parameters);
+  out->whole("file_bytes", info.file_bytes);
+  info.bos_id < 0 ? out->null("bos_id") : out->signedWhole("bos_id", info.bos_id);
+  info.eos_id < 0 ? out->null("eos_id") : out->signedWhole("eos_id", info.eos_id);
+  out->flag("add_bos", info.add_bos != 0);
+  writeGroups(info.groups, info.group_count, false, out);
+}
 const char* kvFormatText(oriel_kv_format format);
+const char* trimLevelText(oriel_trim_level level);
 /// Whether (text, capacity, needed) can be filled.
 inline bool validBuffer(const char* text, size_t capacity, const size_t* needed) {
   return needed != nullptr && (text != nullptr || capacity == 0);

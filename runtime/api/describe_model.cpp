@@ -10,30 +10,6 @@
 namespace oriel_internal {
 namespace {
 
-void writeFile(const ModelInfo& info, JsonWriter* out) {
-  out->text("architecture", info.architecture);
-  out->text("name", info.name);
-  out->text("tokenizer", info.tokenizer);
-  out->text("chat_template", info.chat_template);
-  out->text("tensor_types", info.tensor_types);
-  out->text("rope_scaling", info.rope_scaling);
-  out->whole("n_layers", info.n_layers);
-  out->whole("n_heads", info.n_heads);
-  out->whole("n_kv_heads", info.n_kv_heads);
-  out->whole("head_dim", info.head_dim);
-  out->whole("n_embd", info.n_embd);
-  out->whole("n_ff", info.n_ff);
-  out->whole("n_vocab", info.n_vocab);
-  out->whole("context_train", info.context_train);
-  out->whole("window_train", info.window_train);
-  out->whole("parameters", info.parameters);
-  out->whole("file_bytes", info.file_bytes);
-  info.bos_id < 0 ? out->null("bos_id") : out->signedWhole("bos_id", info.bos_id);
-  info.eos_id < 0 ? out->null("eos_id") : out->signedWhole("eos_id", info.eos_id);
-  out->flag("add_bos", info.add_bos != 0);
-  writeGroups(info.groups, info.group_count, false, out);
-}
-
 void writeDevice(const ModelInfo& info, JsonWriter* out) {
   out->text("device", info.device);
   out->text("driver", info.driver);
@@ -73,7 +49,6 @@ void writePrefix(const oriel_model& model, const PrefixSeen& prefix, JsonWriter*
 }
 
 void writeResident(const oriel_model& model, JsonWriter* out) {
-  static const char* const kLevels[] = {"none", "scratch", "weights", "cache", "all"};
   const bool paused = model.guard.phase() == Guard::Phase::kPaused;
   uint64_t host = model.host_bytes;
   for (uint32_t i = 0; i < kMaxSessions; ++i) {
@@ -90,7 +65,7 @@ void writeResident(const oriel_model& model, JsonWriter* out) {
   }
   const auto of = [&](ArenaKind kind) { return bytes[static_cast<uint32_t>(kind)]; };
   out->object("resident");
-  out->text("level", kLevels[static_cast<uint32_t>(level)]);
+  out->text("level", trimLevelText(level));
   out->flag("paused", paused);
   out->whole("weights_bytes", of(ArenaKind::kWeights));
   out->whole("kv_bytes", of(ArenaKind::kCache));
@@ -245,7 +220,8 @@ oriel_status oriel_model_describe(const oriel_model* model, char* json, size_t c
     info = model->info;
     prefix = model->prefix_seen;
   }
-  writeFile(info, &out);
+  writeFileInfo(info, &out);
+  out.text("tensor_types", info.tensor_types);
   writeDevice(info, &out);
   writeLayerFormats(*model, &out);
   writePrefix(*model, prefix, &out);

@@ -16,6 +16,11 @@ const char* kvFormatText(oriel_kv_format format) {
   return "auto";
 }
 
+const char* trimLevelText(oriel_trim_level level) {
+  static const char* const kLevels[kTrimLevels] = {"none", "scratch", "weights", "cache", "all"};
+  return kLevels[level];
+}
+
 void writeGroups(const LayerGroup* groups, uint32_t count, bool with_bytes, JsonWriter* out) {
   static const char* const kKinds[] = {"session", "sliding", "convolution", "state"};
   out->list("groups");
@@ -112,11 +117,10 @@ void writeSessions(const PlanResult& plan, JsonWriter* out) {
 }
 
 void writeTrimLevels(const PlanResult& plan, JsonWriter* out) {
-  static const char* const kLevels[] = {"none", "scratch", "weights", "cache", "all"};
   out->list("trim_levels");
   for (uint32_t level = 0; level < kTrimLevels; ++level) {
     out->object();
-    out->text("level", kLevels[level]);
+    out->text("level", trimLevelText(static_cast<oriel_trim_level>(level)));
     out->whole("bytes", plan.trim_bytes[level]);
     out->end();
   }
@@ -129,7 +133,8 @@ const char* stateFormatText(StateChoice format) {
 
 }  // namespace
 
-void writePlan(const PlanResult& plan, JsonWriter* out) {
+void writePlanObject(const char* name, const PlanResult& plan, JsonWriter* out) {
+  out->object(name);
   const bool known = plan.weights_unknown == 0;
   known ? out->flag("fits", plan.fits != 0) : out->null("fits");
   out->whole("memory_bytes", plan.memory_bytes);
@@ -187,11 +192,6 @@ void writePlan(const PlanResult& plan, JsonWriter* out) {
   writeChoices(plan, out);
   writeStep("decode", plan.decode, out);
   writeStep("prefill", plan.prefill, out);
-}
-
-void writePlanObject(const char* name, const PlanResult& plan, JsonWriter* out) {
-  out->object(name);
-  writePlan(plan, out);
   out->end();
 }
 

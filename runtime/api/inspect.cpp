@@ -208,31 +208,12 @@ void writeTensorTypes(const FileInfo& info, JsonWriter* out) {
 
 void writeFile(const FileInfo& info, JsonWriter* out) {
   out->object();
-  out->text("name", info.name);
-  out->text("architecture", info.architecture);
+  writeFileInfo(info, out);
   out->text("size_label", info.size_label);
   out->text("license", info.license);
-  out->whole("n_layers", info.n_layers);
-  out->whole("n_heads", info.n_heads);
-  out->whole("n_kv_heads", info.n_kv_heads);
-  out->whole("head_dim", info.head_dim);
-  out->whole("n_embd", info.n_embd);
-  out->whole("n_ff", info.n_ff);
-  out->whole("n_vocab", info.n_vocab);
   out->whole("n_experts", info.n_experts);
-  out->whole("context_train", info.context_train);
-  out->text("rope_scaling", info.rope_scaling);
-  writeGroups(info.groups, info.group_count, false, out);
-  out->whole("window_train", info.window_train);
-  out->whole("parameters", info.parameters);
-  out->whole("file_bytes", info.file_bytes);
   out->whole("tensor_count", info.tensor_count);
   writeTensorTypes(info, out);
-  out->text("tokenizer", info.tokenizer);
-  out->text("chat_template", info.chat_template);
-  info.bos_id < 0 ? out->null("bos_id") : out->signedWhole("bos_id", info.bos_id);
-  info.eos_id < 0 ? out->null("eos_id") : out->signedWhole("eos_id", info.eos_id);
-  out->flag("add_bos", info.add_bos != 0);
   out->flag("runs", info.runs != 0);
   out->list("missing");
   for (uint32_t i = 0; i < info.missing_count; ++i) {

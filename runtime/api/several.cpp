@@ -2,7 +2,7 @@
 
 #include "base/scratch.h"
 #include "exec/prefix_file.h"
-#include "json/json.h"
+#include "json/json_writer.h"
 #include "oriel/advanced.h"
 
 namespace oriel_internal {
@@ -34,24 +34,21 @@ constexpr char kSystem[] = "system";
 
 // [{"role": "system", "content": ...}]
 Status systemMessage(const LoadOptions& options, const Log& log, Scratch* scratch, JsonText* json) {
-  struct Room {
-    char* to;
-    size_t used;
-  } room = {scratch->takeText(6 * options.system_prompt_bytes + 64), 0};
-  if (room.to == nullptr) {
+  const size_t capacity = 6 * options.system_prompt_bytes + 64;
+  char* const text = scratch->takeText(capacity);
+  if (text == nullptr) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for the system prompt: free some");
   }
-  const JsonSink sink = {[](const char* text, size_t bytes, void* user) {
-                           Room& self = *static_cast<Room*>(user);
-                           std::memcpy(self.to + self.used, text, bytes);
-                           self.used += bytes;
-                         },
-                         &room};
-  constexpr char kBegin[] = "[{\"role\": \"system\", \"content\": ";
-  sink.write(kBegin, sizeof(kBegin) - 1, &room);
-  writeJsonString({options.system_prompt, options.system_prompt_bytes}, sink);
-  sink.write("}]", 2, &room);
-  *json = {room.to, room.used};
+  JsonWriter out(text, capacity);
+  out.list(nullptr);
+  out.object();
+  out.text("role", kSystem);
+  out.text("content", {options.system_prompt, options.system_prompt_bytes});
+  out.end();
+  out.end();
+  size_t needed = 0;
+  ORIEL_TRY(out.finish(&needed));
+  *json = {text, needed - 1};
   return kOk;
 }
 

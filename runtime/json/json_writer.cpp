@@ -41,7 +41,7 @@ void JsonWriter::open(const char* name, char begin, char end) {
 
 void JsonWriter::end() { add(&ends_[--depth_], 1); }
 
-void JsonWriter::text(const char* name, const char* value) {
+void JsonWriter::text(const char* name, const JsonText& value) {
   key(name);
   writeJsonString(value, sink());
 }

@@ -19,7 +19,7 @@ class JsonWriter {
   void object(const char* name = nullptr) { open(name, '{', '}'); }
   void list(const char* name) { open(name, '[', ']'); }
   void end();
-  void text(const char* name, const char* value);
+  void text(const char* name, const JsonText& value);
   void whole(const char* name, uint64_t value);
   void signedWhole(const char* name, int64_t value);
   /// Null where it is not finite.
