@@ -27,7 +27,7 @@
 #include "oriel/advanced.h"
 #include "os/os.h"
 #include "reply/forms.h"
-#include "text/chat.h"
+#include "chat/chat_template.h"
 #include "text/tokenizer.h"
 
 struct oriel_model;
@@ -222,17 +222,14 @@ uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file);
 /// How a conversation becomes text, as an app chose it.
 struct ChatChoice {
   ChatTemplate chat;
-  ChatOptions options;
-  TemplateSettings settings;  ///< points to the model and to what the app gave
-  bool by_template = false;   ///< the template writes all turns; of settleChoice()
-  ReplyForms forms = 0;       ///< in which its replies think and call
+  TemplateSettings settings;  ///< points to the model and to the app's texts
+  LearnedTemplate learned;
+  bool thinks = false;   ///< replies may begin with a thought
+  ReplyForms forms = 0;  ///< in which its replies think and call
 };
 ReplyForms replyFormsOf(const ChatTemplate& chat);
-/// Defaults applied.
+/// Defaults applied. An app's own template is run some times, to learn about it.
 Status readChat(const oriel_model& model, const ChatSettings& wanted, ChatChoice* choice);
-/// Decides who writes turns. An app's own template is run many times for that: only for calls that write turns, or name
-/// who does.
-Status settleChoice(const oriel_model& model, ChatChoice* choice);
 
 /// What calls that need a device say of a model that was loaded with DeviceKind::kNone.
 oriel_status withoutWeights(const oriel_model& model);
@@ -354,6 +351,7 @@ struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::Tokenizer* tokenizer = nullptr;
   oriel_internal::TokenTrie* trie = nullptr;  ///< null: loaded without constraints
   oriel_internal::ChatTemplate chat;
+  oriel_internal::LearnedTemplate learned;  ///< about it
   oriel_internal::ReplyForms reply_forms = 0;  ///< of its own template
   oriel_internal::Executor* executor =
       nullptr;                           ///< null for DeviceKind::kNone; else there always is one

@@ -2,7 +2,6 @@
 #include <cstdio>
 
 #include "api/describe.h"
-#include "chat/prove.h"
 #include "text/pretokenizer.h"
 
 namespace oriel_internal {
@@ -169,8 +168,7 @@ Status inspectFile(const char* path, const LoadOptions& options, FileInfo* info)
     readText(file, "general.license", info->license);
     readShape(file, info);
     countTensors(file, info);
-    ChatTemplate chat = recogniseChat(file);
-    ORIEL_TRY(settleChat(allocator, {}, log, &chat));
+    const ChatTemplate chat = recogniseChat(file);
     copyText(chat.name(), std::strlen(chat.name()), info->chat_template);
     ModelDesc desc;
     TensorIndex tensors;

@@ -13,7 +13,7 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
                       shape.chunk, log, arena, &parts->plan));
   const bool builds = !arena->measuring();
   if (prepared.prefix_tokens != 0) {
-    parts->prefix = Prefix::create(prepared.prefix_tokens, arena);
+    parts->prefix = Prefix::create(prepared.prefix_tokens, prepared.transcript_bytes, arena);
   }
   parts->source.init(path, builds ? headerHash(prepared.source.gguf(), desc) : 0, arena);
   if (options.draft_model != nullptr) {

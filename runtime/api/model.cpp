@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <new>
-#include "chat/prove.h"
 
 #include "api/api.h"
 #include "api/recall.h"
@@ -127,22 +126,31 @@ Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Ar
                  oriel_model* model) {
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);
-  ORIEL_TRY(settleChat(model->allocator, stop, log, &model->chat));
-  if (model->chat.runs) {
-    Scratch scratch(model->allocator,
-                    templateScratchBytes(kJsonBytesAByteOfTemplate * model->chat.jinja_bytes));
-    LenientLog lenient(log);
-    const Status parsed =
-        checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
-                   stop, lenient.log(), &scratch);
-    if (parsed.code() == ORIEL_ERROR_CANCELLED) {
-      return parsed;
-    }
-    if (!parsed.ok() && scratch.noMemory()) {
-      return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                      "no memory to read the model's chat template: close other programs");
-    }
+  ChatTemplate& chat = model->chat;
+  if (!chat.exists()) {
+    return kOk;
   }
+  Scratch scratch(model->allocator,
+                  templateScratchBytes(kJsonBytesAByteOfTemplate * chat.jinja_bytes));
+  LenientLog lenient(log);
+  const Status parsed = checkJinja(chat.jinja, std::min(chat.jinja_bytes, kMaxChatTemplateBytes),
+                                   stop, lenient.log(), &scratch);
+  if (parsed.code() == ORIEL_ERROR_CANCELLED) {
+    return parsed;
+  }
+  if (!parsed.ok() && scratch.noMemory()) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "no memory to read the model's chat template: close other programs");
+  }
+  if (!parsed.ok() && replaceByOurs(&chat)) {
+    log.write(ORIEL_LOG_WARNING, "the format %s is used in the place of the chat template",
+              chat.name());
+  }
+  TemplateSettings settings;
+  settings.text = {chat.jinja, chat.jinja_bytes};
+  settings.bos = {chat.bos, std::strlen(chat.bos)};
+  settings.eos = {chat.eos, std::strlen(chat.eos)};
+  ORIEL_TRY(learnTemplate(settings, stop, log, model->allocator, &model->learned));
   model->reply_forms = replyFormsOf(model->chat);
   return kOk;
 }

@@ -179,7 +179,6 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   }
   ChatChoice choice;
   ORIEL_TRY(readChat(*model, options.chat, &choice));
-  ORIEL_TRY(settleChoice(*model, &choice));
   ORIEL_TRY(checkVariables(*model, choice));
   SessionContext context;
   context.model = &model->desc;
@@ -207,9 +206,9 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
     context.source = &model->on_file->source;
   }
   context.chat = choice.chat;
-  context.chat_options = choice.options;
+  context.thinks = choice.thinks;
   context.settings = choice.settings;
-  context.by_template = choice.by_template;
+  context.learned = choice.learned;
   const ChatTemplate& own = model->chat;
   context.own_template =
       choice.chat.jinja_bytes == own.jinja_bytes &&

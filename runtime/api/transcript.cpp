@@ -17,18 +17,10 @@ oriel_status oriel_transcript_export(const oriel_session* handle, char* json, si
     if (!look.entered()) {
       return ORIEL_ERROR_STATE;
     }
-    const Transcript& transcript = handle->session->transcript();
-    if (transcript.keeps()) {
-      JsonWriter out(json, capacity);
-      transcript.write(UINT64_MAX, out.sink());
-      return out.finish(needed);
-    }
+    JsonWriter out(json, capacity);
+    handle->session->writeMessages(out.sink());
+    return out.finish(needed);
   }
-  return handle->log
-      .fail(ORIEL_ERROR_STATE,
-            "the session keeps no transcript: load the model with room for one "
-            "(\"transcript\")")
-      .code();
 }
 
 oriel_status oriel_transcript_import(oriel_session* handle, const char* json, size_t bytes) {

@@ -132,11 +132,6 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
   }
   return forEachSession(model_, [&](const oriel_session* handle) {
     const Session& session = *handle->session;
-    if (!session.isFresh() && !session.transcript().keeps()) {
-      return log_.fail(ORIEL_ERROR_STATE,
-                       "a session keeps no transcript to be built again from: load the model "
-                       "with \"transcript\", or trim to the cache");
-    }
     return session.isFresh() || session.isTranscribed()
                ? Status(kOk)
                : log_.fail(ORIEL_ERROR_STATE,

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "text/chat.h"
+#include "chat/chat_template.h"
 
 namespace oriel_internal {
 namespace {

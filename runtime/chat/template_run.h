@@ -5,7 +5,7 @@
 #include "base/scratch.h"
 #include "jinja/jinja.h"
 #include "json/json_builder.h"
-#include "text/chat.h"
+#include "chat/chat_template.h"
 
 namespace oriel_internal {
 

@@ -6,91 +6,134 @@
 namespace oriel_internal {
 namespace {
 
-/// Stands for messages that are in the session. Templates look at the content of some: this one says nothing.
+/// Stands for a message's text. Templates look at some texts: this one says nothing.
 constexpr char kStandIn[] = "Hello";
 /// Some templates want nine letters or digits.
 constexpr char kStandInCall[] = "call00001";
 
 struct Span {
   size_t begin = SIZE_MAX;
+  size_t last = SIZE_MAX;  ///< begin of the last range
   size_t end = 0;
   bool found() const { return begin != SIZE_MAX; }
 };
 
-/// From the first to the last byte of a message's own.
-Span spanOf(const JinjaOutput& out, uint32_t message) {
+// The bytes that came with a message.
+Span spanOf(const JinjaOutput& out, uint32_t index) {
   Span span;
   for (size_t i = 0; i < out.n_ranges; ++i) {
     const SourceRange& range = out.ranges[i];
-    if (range.source == kFirstMessageSource + message) {
+    if (range.source == kFirstMessageSource + index) {
       span.begin = std::min(span.begin, range.begin);
+      span.last = range.begin;
       span.end = range.end;
     }
   }
   return span;
 }
 
-bool isBlank(const JsonValue* content) {
-  if (content == nullptr || content->isNull()) {
-    return true;
-  }
+bool hasCalls(const JsonValue& message) {
+  const JsonValue* const calls = message.find("tool_calls");
+  return calls != nullptr && calls->isArray() && calls->count() != 0;
+}
+
+bool isBlank(const JsonValue& message) {
+  const JsonValue* const content = message.find("content");
   const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  return content->isString() &&
-         std::all_of(content->text().data, content->text().data + content->text().bytes, blank);
+  const bool none = content == nullptr || content->isNull() ||
+                    (content->isString() &&
+                     std::all_of(content->text().data, content->text().data + content->text().bytes,
+                                 blank));
+  return none && !hasCalls(message);
 }
 
-size_t commonBytes(const char* a, size_t n_a, const char* b, size_t n_b) {
-  const size_t most = std::min(n_a, n_b);
-  return static_cast<size_t>(std::mismatch(a, a + most, b).first - a);
+size_t commonBytes(const JsonText& a, const char* b, size_t n_b) {
+  const size_t most = std::min<size_t>(a.bytes, n_b);
+  return static_cast<size_t>(std::mismatch(a.data, a.data + most, b).first - a.data);
 }
 
-/// Where `part` begins in [begin, end) of a text; SIZE_MAX: nowhere.
-size_t findPart(const char* text, size_t begin, size_t end, const char* part, size_t bytes) {
-  const char* const found = std::search(text + begin, text + end, part, part + bytes);
-  return bytes == 0 || found == text + end ? SIZE_MAX : static_cast<size_t>(found - text);
+Status noMemory(const Log& log) {
+  return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
 }
 
 class TurnCutter {
  public:
-  TurnCutter(TemplateRun* run, const TurnPlace& place)
-      : run_(*run), place_(place), make_(run->scratch()) {}
+  TurnCutter(TemplateRun* run, const LearnedTemplate& learned, const Log& log)
+      : run_(*run), learned_(learned), log_(log), make_(run->scratch()) {}
 
-  Status message(const JsonValue& message, TurnText* turn) {
-    const JsonValue* const role = message.find("role");
-    role_ = role != nullptr && role->isString() ? role->text() : JsonText{};
-    calls_ = message.find("tool_call_id");
-    const bool is_tool = lastMessageOf(role_) == LastMessage::kTool;
-    return tryShapes(is_tool, [&](uint32_t n_calls, const Log& log) {
-      return messageBehind(n_calls, message, is_tool, log, turn);
-    });
+  Status cutNew(const Messages& given, bool generation, NewText* text) {
+    ORIEL_TRY(render(given, generation));
+    size_t begin = 0;
+    for (uint32_t i = given.held; begin == 0 && i != 0; --i) {
+      ORIEL_TRY(textEnd(i - 1, &begin));
+    }
+    if (given.replied && given.held != 0) {
+      begin = std::max(begin, afterCalls(*at(given.held - 1), begin));
+    }
+    if (given.closed && given.held != 0) {
+      begin += commonBytes(learned_.ends.of(roleOf(*at(given.held - 1))), out_.text + begin,
+                           out_.bytes - begin);
+    }
+    const uint32_t count = count_ - given.held;
+    NewMessage* const messages = run_.scratch()->take<NewMessage>(uint64_t{count} + 1);
+    if (messages == nullptr) {
+      return noMemory(log_);
+    }
+    size_t end = begin;
+    for (uint32_t i = 0; i < count; ++i) {
+      const JsonValue& message = *at(given.held + i);
+      size_t own_end = 0;
+      ORIEL_TRY(textEnd(given.held + i, &own_end));
+      if (own_end < end || (own_end == end && !isBlank(message))) {
+        return lost(message);
+      }
+      const Role before = given.held + i != 0 ? roleOf(*at(given.held + i - 1)) : Role::kNone;
+      const size_t closing =
+          commonBytes(learned_.ends.of(before), out_.text + end, out_.bytes - end);
+      messages[i] = {std::min(end + closing, own_end), own_end};
+      end = own_end;
+    }
+    end = generation ? out_.bytes : end;
+    ORIEL_TRY(cut(begin, end, text));
+    for (uint32_t i = 0; i < count; ++i) {
+      messages[i].body -= std::min(messages[i].body, begin + skipped_);
+      messages[i].end -= std::min(messages[i].end, begin + skipped_);
+    }
+    text->messages = messages;
+    return kOk;
   }
 
-  Status opening(TurnText* turn) {
-    return tryShapes(false, [&](uint32_t n_calls, const Log& log) -> Status {
-      const JsonValue* const messages = shape(n_calls);
-      ORIEL_TRY(render(messages, true, log, &out_));
-      ORIEL_TRY(findStart(messages, out_.bytes, false, log));
-      return cut(out_.bytes, log, turn);
-    });
+  /// Whether the new text has a held system message again: this template moves it to the latest question.
+  bool repeatsSystem(const Messages& given, const NewText& text) const {
+    const char* const end = text.text + text.bytes;
+    for (size_t i = 0; i < out_.n_ranges; ++i) {
+      const SourceRange& range = out_.ranges[i];
+      const bool is_new = out_.text + range.end > text.text && out_.text + range.begin < end;
+      for (uint32_t k = 0; is_new && k < given.held; ++k) {
+        if (roleOf(*at(k)) == Role::kSystem && range.source == kFirstMessageSource + k) {
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
-  /// A first question without what opens any later one.
-  Status preamble(TurnText* turn) {
-    *turn = {};
+  Status preamble(NewText* text) {
+    *text = {};
     JinjaOutput later;
     JsonMade* const talk = make_.list();
-    make_.append(talk, user());
-    make_.append(talk, make_.message(textOf("assistant"), textOf(kStandIn)));
-    make_.append(talk, user());
-    if (!render(talk, false, Log(), &later).ok()) {
-      return run_.scratch()->failed() ? noMemory(run_.log()) : kOk;
+    make_.append(talk, make_.message("user", kStandIn));
+    make_.append(talk, make_.message("assistant", kStandIn));
+    make_.append(talk, make_.message("user", kStandIn));
+    if (const Status status = renderQuietly(talk, &later); !status.ok()) {
+      return run_.scratch()->failed() ? noMemory(log_) : kOk;
     }
     JsonMade* const first = make_.list();
-    make_.append(first, user());
-    ORIEL_TRY(render(first, false, run_.log(), &out_));
-    const size_t answer_end = spanOf(later, 1).end;
+    make_.append(first, make_.message("user", kStandIn));
+    ORIEL_TRY(render({first, 0, false, false}, false));
     const Span question = spanOf(out_, 0);
     const Span next = spanOf(later, 2);
+    const size_t answer_end = spanOf(later, 1).end;
     if (!question.found() || !next.found() || answer_end > next.begin) {
       return kOk;
     }
@@ -99,221 +142,112 @@ class TurnCutter {
            out_.text[question.begin - same - 1] == later.text[next.begin - same - 1]) {
       ++same;
     }
-    return cut(question.begin - same, run_.log(), turn);
+    return cut(0, question.begin - same, text);
   }
 
-  Status closing(JsonText* end) {
-    JsonMade* const messages = shape(0);
-    const Status status = render(messages, false, Log(), &out_);
+  /// The text after the last message.
+  Status closing(JsonMade* messages, JsonText* end) {
+    JinjaOutput out;
+    const Status status = renderQuietly(messages, &out);
     if (run_.scratch()->failed()) {
-      return noMemory(run_.log());  // not that nothing ends a reply
+      return noMemory(log_);  // not that nothing closes the message
     }
-    const Span answer = status.ok() ? spanOf(out_, previous_) : Span();
-    *end = answer.found() ? JsonText{out_.text + answer.end, out_.bytes - answer.end} : JsonText{};
+    const Span span =
+        status.ok() ? spanOf(out, messages->count() - 1) : Span();
+    *end = span.found() ? JsonText{out.text + span.end, out.bytes - span.end} : JsonText{};
     return status.code() == ORIEL_ERROR_CANCELLED ? status : kOk;
   }
 
  private:
-  /// Templates differ in the calls that they want in front of results: some refuse several, some show none. The first
-  /// number of them that works counts; if none does, what the first one met is said.
-  template <typename Try>
-  Status tryShapes(bool is_tool, const Try& attempt) {
-    const uint32_t most = place_.last == LastMessage::kTool                   ? (is_tool ? 2 : 1)
-                          : place_.last == LastMessage::kAssistant && is_tool ? 1
-                                                                              : 0;
-    for (uint32_t n_calls = most; most != 0; --n_calls) {
-      const Status status = attempt(n_calls, Log());
-      if (status.ok() || status.code() == ORIEL_ERROR_CANCELLED) {
-        return status;
-      }
-      const bool refused =
-          status.code() == ORIEL_ERROR_ARGUMENT || status.code() == ORIEL_ERROR_UNSUPPORTED;
-      if (!refused || n_calls == 0) {
-        break;
-      }
-    }
-    return attempt(most, run_.log());
-  }
-
-  Status messageBehind(uint32_t n_calls, const JsonValue& message, bool is_tool, const Log& log,
-                       TurnText* turn) {
-    JsonMade* const messages = shape(n_calls);
-    const uint32_t index = messages != nullptr ? messages->count() : 0;
-    make_.append(messages, make_.copyOf(message));
-    // Some templates want a question, and put the system's text into it.
-    const bool leads =
-        place_.last == LastMessage::kNothing && lastMessageOf(role_) == LastMessage::kSystem;
-    if (leads) {
-      make_.append(messages, user());
-    }
-    ORIEL_TRY(render(messages, false, log, &out_));
-    Span own = spanOf(out_, index);
-    const JsonValue* const calls = message.find("tool_calls");
-    const bool has_calls = calls != nullptr && calls->isArray() && calls->count() != 0;
-    if (!has_calls && isBlank(message.find("content"))) {
-      ORIEL_TRY(renderBlank(*messages, index, log));
-      own = spanOf(out_, index);
-      own.end = lastRangeBegin(index);
-    }
-    if (!own.found()) {
-      return lost(log);
-    }
-    ORIEL_TRY(findStart(messages, own.begin, is_tool, log));
-    if (start_ > own.end) {
-      return lost(log);
-    }
-    return cut(own.end, log, turn);
-  }
-
-  JsonMade* user() { return make_.message(textOf("user"), textOf(kStandIn)); }
-  static JsonText textOf(const char* text) { return {text, std::strlen(text)}; }
-
-  /// The shortest conversation that ends as the session does, with so many calls in its answer where there is one.
-  JsonMade* shape(uint32_t n_calls) {
-    JsonMade* const messages = make_.list();
-    if (place_.has_system) {
-      make_.append(messages, make_.message(textOf("system"), textOf(kStandIn)));
-    }
-    if (place_.last == LastMessage::kUser || place_.last == LastMessage::kAssistant ||
-        place_.last == LastMessage::kTool) {
-      make_.append(messages, user());
-    }
-    const bool after_tool = place_.last == LastMessage::kTool;
-    if (after_tool || place_.last == LastMessage::kAssistant) {
-      JsonMade* const answer =
-          make_.message(textOf("assistant"), textOf(n_calls != 0 ? "" : kStandIn));
-      if (n_calls != 0) {
-        make_.set(answer, "tool_calls", callList(n_calls));
-      }
-      make_.append(messages, answer);
-    }
-    if (after_tool) {
-      JsonMade* const result = make_.message(textOf("tool"), textOf(kStandIn));
-      make_.set(result, "tool_call_id", make_.text(kStandInCall));
-      make_.set(result, "name", make_.text(kStandIn));
-      make_.append(messages, result);
-    }
-    previous_ = messages != nullptr && messages->count() != 0 ? messages->count() - 1 : 0;
-    return messages;
-  }
-
-  /// The last one has the id that the message answers.
-  JsonMade* callList(uint32_t count) {
-    JsonMade* const list = make_.list();
-    for (uint32_t i = 0; i < count; ++i) {
-      JsonMade* const function = make_.object();
-      make_.set(function, "name", make_.text(kStandIn));
-      make_.set(function, "arguments", make_.object());
-      JsonMade* const call = make_.object();
-      make_.set(call, "type", make_.text("function"));
-      const bool answered = i + 1 == count && calls_ != nullptr && calls_->isString();
-      make_.set(call, "id", answered ? make_.text(calls_->text()) : make_.text(kStandInCall));
-      make_.set(call, "function", function);
-      make_.append(list, call);
-    }
-    return list;
-  }
-
-  Status render(const JsonValue* messages, bool generation, const Log& log, JinjaOutput* out) {
+  const JsonValue* at(uint32_t i) const { return given_[i]; }
+  Status renderQuietly(JsonMade* messages, JinjaOutput* out) {
     if (messages == nullptr || run_.scratch()->failed()) {
+      return noMemory(Log());
+    }
+    return renderPrepared(*messages, false, Log(), out);
+  }
+
+  Status render(const Messages& messages, bool generation) {
+    list_ = messages.list;
+    count_ = list_ != nullptr ? list_->count() : 0;
+    given_ = run_.scratch()->take<const JsonValue*>(uint64_t{count_} + 1);
+    if (given_ == nullptr) {
+      return noMemory(log_);
+    }
+    uint32_t n = 0;
+    for (const JsonValue* one = count_ != 0 ? list_->first() : nullptr; one != nullptr;
+         one = one->next()) {
+      given_[n++] = one;
+    }
+    // Some templates want a question, and put the system's text into it.
+    generation_ = generation;
+    leads_ = !generation && count_ != 0 && roleOf(*at(count_ - 1)) == Role::kSystem;
+    return renderWith(SIZE_MAX, log_, &out_);
+  }
+
+  /// With a stand-in for the text of message `blank`.
+  Status renderWith(size_t blank, const Log& log, JinjaOutput* out) {
+    JsonMade* const list = make_.list();
+    for (uint32_t i = 0; i < count_; ++i) {
+      const JsonValue* const role = at(i)->find("role");
+      make_.append(list, i == blank && role != nullptr ? make_.message(role->text(), kStandIn)
+                                                       : make_.copyOf(*at(i)));
+    }
+    if (leads_) {
+      make_.append(list, make_.message("user", kStandIn));
+    }
+    if (list == nullptr || run_.scratch()->failed()) {
       return noMemory(log);
     }
-    return run_.render(*messages, generation, log, out);
+    return renderPrepared(*list, generation_, log, out);
   }
 
-  /// With something in the message's place that has no text of its own.
-  Status renderBlank(const JsonValue& messages, uint32_t index, const Log& log) {
-    JsonMade* const filled = make_.list();
-    uint32_t i = 0;
-    for (const JsonValue* one = messages.first(); one != nullptr; one = one->next(), ++i) {
-      make_.append(filled,
-                   i == index ? make_.message(role_, textOf(kStandIn)) : make_.copyOf(*one));
-    }
-    return render(filled, false, log, &out_);
+  Status renderPrepared(const JsonValue& messages, bool generation, const Log& log,
+                        JinjaOutput* out) {
+    const JsonValue* prepared = nullptr;
+    ORIEL_TRY(prepareMessages(learned_.facts, messages, run_.scratch(), log, &prepared));
+    return run_.render(*prepared, generation, log, out);
   }
 
-  size_t lastRangeBegin(uint32_t message) const {
-    size_t begin = SIZE_MAX;
-    for (size_t i = 0; i < out_.n_ranges; ++i) {
-      begin = out_.ranges[i].source == kFirstMessageSource + message ? out_.ranges[i].begin : begin;
-    }
-    return begin;
-  }
-
-  /// Where in out_, before `end`, that begins which the session does not have.
-  Status findStart(const JsonValue* messages, size_t end, bool behind_calls, const Log& log) {
-    start_ = body_ = 0;
-    if (place_.last == LastMessage::kNothing) {
+  /// Where the text of message i ends; 0: the template writes none of it.
+  Status textEnd(uint32_t i, size_t* end) {
+    const Span span = spanOf(out_, i);
+    *end = span.end;
+    if (span.found() && !isBlank(*at(i))) {
       return kOk;
     }
-    const Span before = spanOf(out_, previous_);
-    if (!before.found()) {
-      return lost(log);
-    }
-    start_ = before.end;
-    if (behind_calls && place_.last == LastMessage::kAssistant) {
-      // What the model wrote of its calls is there; so is not the token that ended them.
-      size_t stop = findPart(out_.text, start_, std::max(start_, end), place_.reply_stop.data,
-                             place_.reply_stop.bytes);
-      if (stop == SIZE_MAX) {
-        const JsonText usual = usualEnd();
-        stop = findPart(out_.text, start_, std::max(start_, end), usual.data, usual.bytes);
-      }
-      start_ = stop != SIZE_MAX ? stop : start_;
-    }
-    // Of a turn that a question begins, and where what closes the one before is there.
-    const bool begins_turn = lastMessageOf(role_) == LastMessage::kUser && role_.bytes != 0;
-    body_ = start_ + (begins_turn || place_.closed ? closingBytes(*messages) : 0);
-    start_ = place_.closed ? body_ : start_;
+    // With a text there it shows where the message stands.
+    JinjaOutput shown;
+    ORIEL_TRY(renderWith(i, log_, &shown));
+    const Span place = spanOf(shown, i);
+    const JsonText before = {shown.text, place.found() ? place.last : 0};
+    *end = place.found() && place.last <= out_.bytes
+               ? commonBytes(before, out_.text, out_.bytes)
+               : 0;
     return kOk;
   }
 
-  /// What ends an answer without calls, but for white space behind it.
-  JsonText usualEnd() {
-    const uint32_t previous = previous_;
-    JinjaOutput plain;
-    const Status status = render(shape(0), false, Log(), &plain);
-    const Span answer = status.ok() ? spanOf(plain, previous_) : Span();
-    previous_ = previous;
-    if (!answer.found()) {
-      return {};
+  /// The model wrote its calls in its own words, but not the text that ends a reply.
+  size_t afterCalls(const JsonValue& reply, size_t begin) const {
+    JsonText end = learned_.ends.of(Role::kAssistant);
+    while (end.bytes != 0 && (end.data[end.bytes - 1] == '\n' || end.data[end.bytes - 1] == ' ')) {
+      --end.bytes;
     }
-    size_t end = plain.bytes;
-    while (end > answer.end && (plain.text[end - 1] == '\n' || plain.text[end - 1] == ' ')) {
-      --end;
-    }
-    return {plain.text + answer.end, end - answer.end};
+    const char* const to = out_.text + out_.bytes;
+    const char* const found = std::search(out_.text + begin, to, end.data, end.data + end.bytes);
+    return hasCalls(reply) && end.bytes != 0 && found != to ? static_cast<size_t>(found - out_.text)
+                                                            : begin;
   }
 
-  /// Bytes from start_ on that stand there as well where nothing follows.
-  size_t closingBytes(const JsonValue& messages) {
-    JsonMade* const alone = make_.list();
-    uint32_t i = 0;
-    for (const JsonValue* one = messages.first(); one != nullptr && i <= previous_;
-         one = one->next(), ++i) {
-      make_.append(alone, make_.copyOf(*one));
-    }
-    JinjaOutput ended;
-    if (!render(alone, false, Log(), &ended).ok()) {
-      return 0;  // no template of a conversation that ends so
-    }
-    const Span before = spanOf(ended, previous_);
-    if (!before.found()) {
-      return 0;
-    }
-    return commonBytes(ended.text + before.end, ended.bytes - before.end, out_.text + start_,
-                       out_.bytes - start_);
-  }
-
-  Status cut(size_t end, const Log& log, TurnText* turn) {
+  Status cut(size_t begin, size_t end, NewText* text) {
     const JsonText& bos = run_.settings().bos;
-    turn->begins_bos = place_.last == LastMessage::kNothing && bos.bytes != 0 &&
-                       out_.bytes >= bos.bytes && end >= bos.bytes &&
+    text->begins_bos = begin == 0 && bos.bytes != 0 && end >= bos.bytes &&
                        std::memcmp(out_.text, bos.data, bos.bytes) == 0;
-    const size_t begin = start_ + (turn->begins_bos ? bos.bytes : 0);
+    skipped_ = text->begins_bos ? bos.bytes : 0;
+    begin += skipped_;
     TextRange* const literals = run_.scratch()->take<TextRange>(out_.n_ranges + 1);
     if (literals == nullptr) {
-      return noMemory(log);
+      return noMemory(log_);
     }
     size_t n = 0;
     for (size_t i = 0; i < out_.n_ranges; ++i) {
@@ -328,87 +262,113 @@ class TurnCutter {
         literals[n++] = {from - begin, to - begin};
       }
     }
-    turn->text = out_.text + begin;
-    turn->bytes = end - begin;
-    turn->literals = literals;
-    turn->n_literals = n;
-    turn->body = std::clamp(body_, begin, end) - begin;
-    turn->repeats_system =
-        place_.has_system && place_.last != LastMessage::kSystem && repeats(begin, end);
+    text->text = out_.text + begin;
+    text->bytes = end - begin;
+    text->literals = literals;
+    text->n_literals = n;
     return kOk;
   }
 
-  /// Whether the stand-in for the system's text is part of what is cut out.
-  bool repeats(size_t begin, size_t end) const {
-    return std::any_of(out_.ranges, out_.ranges + out_.n_ranges, [&](const SourceRange& range) {
-      return range.source == kFirstMessageSource && range.begin < end && range.end > begin;
-    });
-  }
-
-  static Status noMemory(const Log& log) {
-    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
-  }
-
-  static Status lost(const Log& log) {
-    return log.fail(
-        ORIEL_ERROR_UNSUPPORTED,
-        "the chat template leaves out a message of this kind, so that it cannot be continued "
-        "message by message: render the whole conversation and append its tokens");
+  Status lost(const JsonValue& message) const {
+    const JsonValue* const role = message.find("role");
+    const JsonText name = role != nullptr && role->isString() ? role->text() : JsonText();
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED,
+                     "the chat template leaves out a message of the role \"%.*s\" here: use another "
+                     "role, or render the whole conversation and append its tokens",
+                     static_cast<int>(name.bytes), name.data);
   }
 
   TemplateRun& run_;
-  const TurnPlace& place_;
+  const LearnedTemplate& learned_;
+  const Log log_;
   JsonBuilder make_;
-  JsonText role_;
-  const JsonValue* calls_ = nullptr;  ///< the id of the call that the message answers
-  uint32_t previous_ = 0;             ///< number of the message that the session ends with
+  const JsonValue* list_ = nullptr;
+  const JsonValue** given_ = nullptr;
+  uint32_t count_ = 0;
+  bool generation_ = false;
+  bool leads_ = false;  ///< a question follows that is not in the list
   JinjaOutput out_;
-  size_t start_ = 0;
-  size_t body_ = 0;
+  size_t skipped_ = 0;  ///< bytes of BOS
 };
+
+// Messages without the system ones among those that are held.
+Status withoutSystem(const Messages& given, Scratch* scratch, const Log& log, Messages* out) {
+  JsonBuilder make(scratch);
+  JsonMade* const list = make.list();
+  *out = {list, 0, given.replied, given.closed};
+  uint32_t i = 0;
+  for (const JsonValue* one = given.list->first(); one != nullptr; one = one->next(), ++i) {
+    if (i >= given.held || roleOf(*one) != Role::kSystem) {
+      make.append(list, make.copyOf(*one));
+      out->held += i < given.held ? 1 : 0;
+    }
+  }
+  return list != nullptr && !scratch->failed() ? kOk : noMemory(log);
+}
 
 }  // namespace
 
-LastMessage lastMessageOf(const JsonText& role) {
-  return role.is("system") || role.is("developer")  ? LastMessage::kSystem
-         : role.is("assistant") || role.is("model") ? LastMessage::kAssistant
-         : role.is("tool") || role.is("ipython") || role.is("function") || role.is("tool_response")
-             ? LastMessage::kTool
-             : LastMessage::kUser;
-}
-
-bool isPlainMessage(const JsonValue& message) {
-  const JsonValue* const content = message.find("content");
-  const JsonValue* const role = message.find("role");
-  return message.count() == 2 && content != nullptr && content->isString() &&
-         (role->text().is("system") || role->text().is("user") || role->text().is("assistant"));
-}
-
-Status renderTurn(TemplateRun* run, const TurnPlace& place, const JsonValue& message,
-                  TurnText* turn) {
-  ORIEL_TRY(TurnCutter(run, place).message(message, turn));
-  if (!turn->repeats_system) {
+Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Messages& messages,
+                 bool generation, NewText* out) {
+  TurnCutter cutter(run, learned, run->log());
+  ORIEL_TRY(cutter.cutNew(messages, generation, out));
+  if (!cutter.repeatsSystem(messages, *out)) {
     return kOk;
   }
-  // The system's text moves to the latest question in this template. It stays where it was written.
-  TurnPlace without = place;
-  without.has_system = false;
-  return TurnCutter(run, without).message(message, turn);
+  // It stays where it was written.
+  Messages others;
+  ORIEL_TRY(withoutSystem(messages, run->scratch(), run->log(), &others));
+  return others.held == 0 ? Status(kOk)
+                          : TurnCutter(run, learned, run->log()).cutNew(others, generation, out);
 }
 
-Status renderReplyEnd(TemplateRun* run, JsonText* end) {
-  TurnPlace place;
-  place.last = LastMessage::kAssistant;
-  return TurnCutter(run, place).closing(end);
+Status renderPreamble(TemplateRun* run, const LearnedTemplate& learned, NewText* out) {
+  return TurnCutter(run, learned, run->log()).preamble(out);
 }
 
-Status renderPreamble(TemplateRun* run, TurnText* turn) {
-  const TurnPlace place;
-  return TurnCutter(run, place).preamble(turn);
-}
-
-Status renderReplyOpening(TemplateRun* run, const TurnPlace& place, TurnText* turn) {
-  return TurnCutter(run, place).opening(turn);
+Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
+                     const oriel_allocator& allocator, LearnedTemplate* out) {
+  *out = {};
+  ORIEL_TRY(learnTemplate(settings, stop, log, allocator, &out->facts));
+  Scratch scratch(allocator, templateScratchBytes(settings.bytes()));
+  TemplateRun run(settings, stop, Log(), &scratch);
+  ORIEL_TRY(run.read());
+  JsonBuilder make(&scratch);
+  JsonMade* const answer = make.message("assistant", "");
+  JsonMade* const call = make.object();
+  JsonMade* const function = make.object();
+  make.set(function, "name", make.text(kStandIn));
+  make.set(function, "arguments", make.object());
+  make.set(call, "type", make.text("function"));
+  make.set(call, "id", make.text(kStandInCall));
+  make.set(call, "function", function);
+  JsonMade* const calls = make.list();
+  make.append(calls, call);
+  make.set(answer, "tool_calls", calls);
+  JsonMade* const result = make.message("tool", kStandIn);
+  make.set(result, "tool_call_id", make.text(kStandInCall));
+  make.set(result, "name", make.text(kStandIn));
+  const JsonValue* const conversations[kRoles][4] = {
+      {},
+      {make.message("system", kStandIn)},
+      {make.message("user", kStandIn)},
+      {make.message("user", kStandIn), make.message("assistant", kStandIn)},
+      {make.message("user", kStandIn), answer, result},
+  };
+  for (uint32_t role = 1; role < kRoles; ++role) {
+    JsonMade* const list = make.list();
+    for (const JsonValue* const* one = conversations[role]; *one != nullptr; ++one) {
+      make.append(list, make.copyOf(**one));
+    }
+    if (list == nullptr || scratch.failed()) {
+      return noMemory(log);
+    }
+    JsonText end;
+    ORIEL_TRY(TurnCutter(&run, *out, log).closing(list, &end));
+    out->ends.bytes[role] = static_cast<uint8_t>(std::min<size_t>(end.bytes, TurnEnds::kMost));
+    std::copy_n(end.data, out->ends.bytes[role], out->ends.text[role]);
+  }
+  return kOk;
 }
 
 }  // namespace oriel_internal

@@ -1,57 +1,78 @@
-// One message of a conversation at a time, cut out of what a template makes of a short conversation of the same shape:
-// a session neither keeps old messages nor renders them again.
+// The text that a template writes for new messages of a conversation.
 //
-// A session's text always ends right behind the latest message's own text. What the template writes behind that (an end
-// of turn, tools, a separator) comes with the next message or with the opening of a reply: so it is what the template
-// writes between these two, whatever they are.
+// The text of a conversation is the template's rendering of all of its messages. A session holds its beginning, up to the
+// end of the latest message's own text. renderNew() renders held and new messages together and cuts out the rest, by the
+// source of each byte. So the text that closes a message comes with the next one.
+//
+// - Knows: messages, a template, the source of each byte of its text.
+// - Must never know: tokens, caches, windows.
 #pragma once
 
+#include "chat/prepare.h"
+#include "chat/roles.h"
 #include "chat/template_run.h"
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
 
-/// Whose text a session ends with.
-enum class LastMessage : uint8_t { kNothing, kSystem, kUser, kAssistant, kTool };
+/// The text that a template writes after the last message, by that message's role, as far as there is room. Found once.
+struct TurnEnds {
+  static constexpr size_t kMost = 64;
+  char text[kRoles][kMost] = {};
+  uint8_t bytes[kRoles] = {};
 
-/// Where a session stands.
-struct TurnPlace {
-  LastMessage last = LastMessage::kNothing;
-  bool closed = false;      ///< what closes that message is there, too: so behind a rewind
-  bool has_system = false;  ///< the conversation began with a system message
-  /// The token that ended the latest reply, as text, if that was the last message: the model may have written calls that
-  /// the template would write in other words. Empty: it is not known.
-  JsonText reply_stop;
+  JsonText of(Role role) const {
+    const auto i = static_cast<uint32_t>(role);
+    return {text[i], bytes[i]};
+  }
 };
 
-struct TurnText {
+/// All that is found out about a template once.
+struct LearnedTemplate {
+  TemplateFacts facts;
+  TurnEnds ends;
+};
+
+/// Renders short conversations. A template that refuses them all is no error.
+/// ORIEL_ERROR_OUT_OF_MEMORY, ORIEL_ERROR_CANCELLED.
+Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
+                     const oriel_allocator& allocator, LearnedTemplate* out);
+
+/// A conversation of which the first messages are held.
+struct Messages {
+  const JsonValue* list = nullptr;
+  uint32_t held = 0;
+  /// The last held message is a reply of the model's own: it wrote its calls in its own words.
+  bool replied = false;
+  bool closed = false;  ///< the text that closes the last held message is held, too
+};
+
+struct NewMessage {
+  size_t body = 0;  ///< the message's turn begins here, after the closing of the message before
+  size_t end = 0;   ///< and its own text ends here
+};
+
+struct NewText {
   const char* text = nullptr;
   size_t bytes = 0;
   /// Stretches that came from the app.
   const TextRange* literals = nullptr;
   size_t n_literals = 0;
-  /// Of a user's message: where its turn begins, behind what closes the message before.
-  size_t body = 0;
-  bool repeats_system = false;  ///< a stand-in is part of it
-  bool begins_bos =
-      false;  ///< in front of it the template writes BOS, which is not part of the text
+  const NewMessage* messages = nullptr;  ///< one for each new message
+  /// The template writes BOS in front, which is not part of the text.
+  bool begins_bos = false;
 };
 
-/// What a message's role makes of the place behind it.
-LastMessage lastMessageOf(const JsonText& role);
-/// Whether a format can write it as well: a role and a text.
-bool isPlainMessage(const JsonValue& message);
+/// All of it lies in the run's scratch.
+///
+/// @param generation  an opened reply ends the text
+/// @return ORIEL_ERROR_UNSUPPORTED if the template leaves a new message out, or writes it before the held ones; errors of
+///         the template
+Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Messages& messages,
+                 bool generation, NewText* out);
 
-/// What a message in the OpenAI form adds to the session. It lies in the run's scratch.
-Status renderTurn(TemplateRun* run, const TurnPlace& place, const JsonValue& message,
-                  TurnText* turn);
-/// What opens a reply.
-Status renderReplyOpening(TemplateRun* run, const TurnPlace& place, TurnText* turn);
-/// What stands before the first message of a user's where no system message does: a default system prompt, tools. Empty
-/// where the template does not tell.
-Status renderPreamble(TemplateRun* run, TurnText* turn);
-/// What closes a reply that says something: its first token is the model's own. An empty text where the template does
-/// not tell.
-Status renderReplyEnd(TemplateRun* run, JsonText* end);
+/// The text in front of the first message of a user's without a system message: a default system prompt, tools. Empty
+/// where it cannot be told.
+Status renderPreamble(TemplateRun* run, const LearnedTemplate& learned, NewText* out);
 
 }  // namespace oriel_internal

@@ -20,26 +20,31 @@ struct Prefix {
   int32_t* ids = nullptr;  ///< [capacity]: of all sessions' sinks
   SessionState state;      ///< of that session
   TurnMarks turns;
+  Transcript transcript;  ///< its messages
 
   /// Measuring: takes the same.
-  static Prefix* create(uint32_t capacity, Arena* arena) {
+  static Prefix* create(uint32_t capacity, uint64_t transcript_bytes, Arena* arena) {
     Prefix* const prefix = arena->take<Prefix>(1);
     int32_t* const ids = arena->take<int32_t>(capacity);
+    Transcript transcript;
+    transcript.init(transcript_bytes, arena);
     if (prefix == nullptr || ids == nullptr) {
       return nullptr;
     }
     new (prefix) Prefix();
     prefix->capacity = capacity;
     prefix->ids = ids;
+    prefix->transcript = transcript;
     return prefix;
   }
   void forget() {
     std::fill_n(ids, capacity, 0);
-    const uint32_t room = capacity;
-    int32_t* const kept = ids;
-    *this = Prefix();
-    capacity = room;
-    ids = kept;
+    transcript.forget();
+    Prefix empty;
+    empty.capacity = capacity;
+    empty.ids = ids;
+    empty.transcript = transcript;
+    *this = empty;
   }
 };
 

@@ -238,8 +238,8 @@ void describe(uint32_t tokens, Prefix* prefix) {
   prefix->turns.clear();
   prefix->state = SessionState();
   prefix->state.position = prefix->state.stored = tokens;
-  prefix->state.chat = kClosed | static_cast<uint32_t>(LastMessage::kAssistant)
-                                     << kLastMessageShift;
+  prefix->transcript.forget();
+  prefix->transcript.addClosedReply(tokens);
 }
 
 }  // namespace

@@ -19,8 +19,7 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
       window_(cache_),
       rotations_(rotationTables(*context.model)),
       first_position_(first_position),
-      whole_turns_(whole_turns),
-      by_template_(context.by_template) {
+      whole_turns_(whole_turns) {
   const ModelDesc& model = *context.model;
   shapeWindows();
   const auto init = [&](const RopeTable& rope, RopePhases* phases) {
@@ -142,14 +141,6 @@ void Session::forgetOnHost() {
   setSinks(cache_.sinkRoom() - context_.recall.tokens);
   clearRecall();
   has_logits_ = false;
-  reply_open_ = false;
-  reply_begin_ = reply_end_ = 0;
-  turn_open_ = system_joins_ = switched_thinking_ = false;
-  last_message_ = LastMessage::kNothing;
-  closed_ = has_system_ = false;
-  closing_known_ = true;
-  by_template_ = context_.by_template;
-  reply_stop_ = -1;
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
   turns_.clear();

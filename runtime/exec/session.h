@@ -28,7 +28,7 @@
 #include "kv/turns.h"
 #include "kv/window.h"
 #include "plan/memory_layout.h"
-#include "text/chat.h"
+#include "chat/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
@@ -43,11 +43,10 @@ struct SessionContext {
   const Plan* plan = nullptr;
   const Tokenizer* tokenizer = nullptr;
   ChatTemplate chat;
-  ChatOptions chat_options;
   ReplyForms forms = 0;  ///< in which replies think and call
-  /// For turns that the template writes (chat.runs, or `by_template`): all of it outlives the session.
-  TemplateSettings settings;
-  bool by_template = false;  ///< from the first message: tools and such are no part of any format
+  bool thinks = false;   ///< replies may begin with a thought
+  TemplateSettings settings;  ///< its texts outlive the session
+  LearnedTemplate learned;
   bool own_template = true;  ///< of the model's file, not one that was given
   Executor* executor = nullptr;
   DeviceShare* share = nullptr;  ///< with the model's other sessions; null: there are none
@@ -250,10 +249,8 @@ class Session {
   /// DeviceShare::RunSteps of sessions; their shares have it.
   static void runTogether(DecodeRequest* const* requests, uint32_t count);
   Status generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
-                  oriel_generation* result, int32_t stop_id = -1) {
-    ReplyPlace place;
-    place.stop_id = stop_id;
-    return generate(settings, place, on_token, user, result);
+                  oriel_generation* result) {
+    return generate(settings, ReplyPlace(), on_token, user, result);
   }
 
   /// What the text asks for of what left the window stands behind the sinks from here on; where it asks for nothing that
@@ -282,6 +279,10 @@ class Session {
   Status takeBackUnanswered(Status done, const ReplyPlace& reply);
 
   const Transcript& transcript() const { return transcript_; }
+  /// The messages as a JSON list, but for those of the prefix.
+  void writeMessages(const JsonSink& sink) const {
+    transcript_.write(ownMessages(), UINT64_MAX, sink);
+  }
   /// Whether all that is held was said in messages that the transcript has, or had: none of it came in other ways.
   bool isTranscribed() const;
   /// Reads a JSON list of messages into the session, which is empty. What was read before a failure stays.
@@ -375,7 +376,6 @@ class Session {
   void setSinks(uint32_t sinks);
   uint32_t ownSinks() const;
   void takeState(const SessionState& state);
-  void takeChat(const SessionState& state);
   Status goBackToState(uint64_t tokens);
   Status forgetMemory();
   Status copyToPrefix() const;
@@ -431,12 +431,10 @@ class Session {
   Status recoverUnread(Recovered* result);
   void keepCutText(const Status& status);
   // Of the transcript.
-  Status addMessages(const JsonValue& messages, size_t room_bytes);
   void cutReply(const Transcript::Entry& reply, uint64_t position);
   uint64_t ownMessages() const;
   Status checkStored(uint64_t position) const;
   void standUnread(uint64_t position);
-  Status readEntry(const Transcript::Entry& entry, const char* json);
   Status readUnread();
   /// Tokens of a step whose logits are wanted.
   struct Outputs {
@@ -510,7 +508,9 @@ class Session {
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status readIds(const int32_t* ids, size_t count, bool ends);
   Status readChunk(const int32_t* ids, uint32_t count, bool last, bool alone);
-  Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
+  struct ReadMessages;
+  Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
+                       ReadMessages* messages);
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                      TokenSink* sink, TokenSink* counter);
   class EmbedFeed;
@@ -520,24 +520,30 @@ class Session {
   Status addNorms(uint32_t rows, float* sums);
   Status forgetText(bool was_blank);
   void forgetOnHost();
-  Status appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
-                        Workspace* workspace);
-  Status countTokens(const char* text, size_t bytes, Workspace* workspace, size_t* count) const;
-  bool continuesText() const;
-  int32_t missingBos() const;
-  // Of turns that the template writes.
-  Status settleClosing(TemplateRun* run);
-  bool endsWithText(const JsonText& text) const;
-  TurnPlace turnPlace() const;
-  /// `room_bytes`: what the template may take beside what the settings allow it.
-  Status addByTemplate(const JsonValue& message, size_t room_bytes);
-  Status addMessage(const JsonValue& message, size_t room_bytes);
-  Status appendTurn(const TurnText& turn, Workspace* workspace);
-  Status openByTemplate(ReplyPlace* reply);
-  Status openByFormat(ReplyPlace* reply);
-  void endsWith(const JsonText& role);
-  ChatOptions chatOptions() const;
-  ChatPlace chatPlace() const;
+  // Turns.
+  /// New messages, while they are read.
+  struct ReadMessages {
+    const JsonValue* next = nullptr;    ///< the one that is read now
+    uint32_t count = 0;
+    uint32_t done = 0;
+    TokenSpan* tokens = nullptr;        ///< of each: its turn begins, and its text ends, so many tokens after `base`
+    const uint64_t* records = nullptr;  ///< where the transcript has them; null: it has not yet
+    uint64_t base = 0;                  ///< the new text begins after so many tokens
+    uint64_t begin = 0;                 ///< and the message that is read now
+    SamplerCopy before;                 ///< the sampler then
+  };
+  class BorderFinder;
+  bool continuesAt(uint64_t position) const;
+  EncodeOptions encodeAt(const NewText& text, uint64_t base) const;
+  Status conversation(const JsonValue* added, Scratch* scratch, Messages* out) const;
+  Status findBase(const NewText& text, Workspace* workspace, uint64_t* base) const;
+  Status findBorders(const NewText& text, const EncodeOptions& options, Workspace* workspace,
+                     ReadMessages* messages) const;
+  Status findStop(Workspace* workspace, int32_t* id) const;
+  Status readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace);
+  void endMessage(ReadMessages* messages);
+  Status openTurn(ReplyPlace* reply, uint64_t* base);
+  Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
 
   SessionContext context_;
   CacheShape cache_;                  ///< what of the plan's cache is this session's
@@ -594,21 +600,6 @@ class Session {
   bool has_top_ = false;       ///< and the executor's top() is of the same token
   bool reads_logits_ = false;  ///< of every token of this reply
   bool ahead_ = false;       ///< the executor has begun with the token that it found to be the best
-  bool reply_open_ = false;  ///< the assistant's turn still wants its end
-  uint64_t reply_begin_ = 0;  ///< tokens of the latest reply, its opening included
-  uint64_t reply_end_ = 0;
-  bool turn_open_ = false;          ///< the system text opened the user's turn, which goes on
-  bool system_joins_ = false;       ///< it did, at the beginning of this conversation
-  bool switched_thinking_ = false;  ///< a system message chose against chat_options
-  LastMessage last_message_ = LastMessage::kNothing;  ///< whose text the session ends with
-  bool closed_ = false;                               ///< and what closes it is there
-  bool closing_known_ =
-      true;  ///< closed_ is; behind some rewinds it is found out when it is needed
-  bool has_system_ = false;
-  bool by_template_ = false;  ///< turns are what the template writes, not the format
-  int32_t reply_stop_ = -1;   ///< the token that ended the latest reply
-  LastMessage answered_ = LastMessage::kNothing;  ///< what the latest reply answers, ...
-  bool answered_closed_ = false;                  ///< ... as last_message_ and closed_ were
   uint64_t submissions_ = 0;
   uint32_t prompt_tokens_ = 0;  ///< appended since the last reply
   double prompt_ms_ = 0;        ///< and how long that took

@@ -104,7 +104,7 @@ Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& 
   Workspace workspace = makeWorkspace();
   TextParts parts;
   parts.add(text, bytes);
-  return appendEncoded(parts, options, &workspace);
+  return appendEncoded(parts, options, &workspace, nullptr);
 }
 
 /// Counts the ids of a text that comes in pieces.
@@ -124,28 +124,68 @@ class Session::Counter final : public TokenSink {
   uint64_t tokens_ = 0;
 };
 
-/// Hands ids to the session while a text is being encoded.
+/// Hands ids to the session while a text is being encoded. The ids of each message are whole chunks and a rest, wherever
+/// they come from.
 class Session::Feed final : public TokenSink {
  public:
-  /// `counter`: has counted them before the first comes; null: nobody has.
-  Feed(Session* session, const Counter* counter)
-      : session_(session), counter_(counter), begin_(session->position_) {}
+  /// `counter`: has counted them before the first comes; null: nobody has. `messages`: of the text; null: it has none.
+  Feed(Session* session, const Counter* counter, ReadMessages* messages)
+      : session_(session),
+        counter_(counter),
+        messages_(messages),
+        begin_(session->position_),
+        skip_(messages != nullptr ? session->position_ - messages->base : 0) {}
+
   Status take(const int32_t* ids, size_t count, bool last) override {
+    const uint64_t skipped = std::min<uint64_t>(skip_, count);
+    skip_ -= skipped;
+    ids += skipped;
+    count -= static_cast<size_t>(skipped);
     session_->expect(counter_ != nullptr ? 0 : count);
     tokens_ += count;
     const bool all = last || counter_ != nullptr;
     warned_ = warned_ || session_->warnIfLonger(
                              begin_, counter_ != nullptr ? counter_->tokens() : tokens_, all);
-    return session_->appendIds(ids, count, last);
+    if (messages_ == nullptr) {
+      return session_->appendIds(ids, count, last);
+    }
+    const uint32_t chunk = session_->context_.plan->chunk_tokens;
+    for (size_t i = 0; i < count; ++i) {
+      held_[n_held_++] = ids[i];
+      const bool is_last = last && i + 1 == count;
+      if (n_held_ == chunk || is_last || endsMessage(session_->position_ + n_held_)) {
+        ORIEL_TRY(flush(is_last));
+      }
+    }
+    return kOk;
   }
   bool stops() override { return session_->calls_.cancelled(); }
 
  private:
+  // The last one ends with the text.
+  bool endsMessage(uint64_t position) const {
+    return messages_->done + 1 < messages_->count &&
+           position >= messages_->base + messages_->tokens[messages_->done].end;
+  }
+  Status flush(bool last) {
+    const uint32_t count = n_held_;
+    n_held_ = 0;
+    ORIEL_TRY(session_->appendIds(held_, count, last));
+    while (endsMessage(session_->position_) || (last && messages_->done < messages_->count)) {
+      session_->endMessage(messages_);
+    }
+    return kOk;
+  }
+
   Session* session_;
   const Counter* counter_;
+  ReadMessages* messages_;
   const uint64_t begin_;
+  uint64_t skip_;  ///< ids that the session has already
   uint64_t tokens_ = 0;
   bool warned_ = false;
+  WipedArray<int32_t, kMaxChunk> held_;
+  uint32_t n_held_ = 0;
 };
 
 // Before the ids from `begin` on are read, of which there are `tokens`, or more unless these are `all`.
@@ -174,12 +214,12 @@ bool Session::comesInPieces(const TextParts& text) const {
 
 // Counting takes about a hundredth of the time that reading does: only where somebody is told.
 Status Session::appendEncoded(const TextParts& text, const EncodeOptions& options,
-                              Workspace* workspace) {
+                              Workspace* workspace, ReadMessages* messages) {
   const bool tells =
       context_.progress != nullptr || context_.tokenizer->idsAtMost(text.bytes()) > cache_.window;
   Counter counter(this);
   Counter* const counts = tells && comesInPieces(text) ? &counter : nullptr;
-  Feed feed(this, counts);
+  Feed feed(this, counts, messages);
   return feedEncoded(text, options, workspace, &feed, counts);
 }
 

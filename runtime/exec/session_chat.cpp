@@ -1,67 +1,315 @@
-// The part of a session that speaks in turns.
+// The part of a session that speaks in turns: what is read of a message is what the template writes beyond the text that
+// the session holds (chat/turn.h).
+#include <algorithm>
 #include <cstring>
 
 #include "exec/session.h"
 #include "text/utf8.h"
 
 namespace oriel_internal {
+namespace {
 
-ChatOptions Session::chatOptions() const {
-  ChatOptions options = context_.chat_options;
-  options.thinking = options.thinking != switched_thinking_;
+/// JSON of earlier messages that a template gets in front of new ones, at most, but for the latest turn.
+constexpr uint64_t kHistoryBytes = 32 * 1024;
+/// Tokens after the last message that may be the beginning of the next one.
+constexpr uint64_t kMostCommon = 256;
+constexpr char kStandIn[] = "Hello";
+constexpr char kStandInCall[] = "call00001";
+
+JsonMade* copyMember(JsonBuilder* make, const JsonValue& object, const char* key,
+                     const char* otherwise) {
+  const JsonValue* const member = object.find(key);
+  return member != nullptr && member->isString() ? make->copyOf(*member) : make->text(otherwise);
+}
+
+// A reply of the model's own that called tools: its text has the calls in the model's words. The results that follow say
+// how many there were.
+JsonMade* replyWithCalls(JsonBuilder* make, const JsonValue* const* results, size_t count) {
+  JsonMade* const reply = make->message("assistant", "");
+  JsonMade* const calls = make->list();
+  for (size_t i = 0; i < count && roleOf(*results[i]) == Role::kTool; ++i) {
+    JsonMade* const function = make->object();
+    make->set(function, "name", copyMember(make, *results[i], "name", kStandIn));
+    make->set(function, "arguments", make->object());
+    JsonMade* const call = make->object();
+    make->set(call, "type", make->text("function"));
+    make->set(call, "id", copyMember(make, *results[i], "tool_call_id", kStandInCall));
+    make->set(call, "function", function);
+    make->append(calls, call);
+  }
+  make->set(reply, "tool_calls", calls);
+  return reply;
+}
+
+}  // namespace
+
+// SPM puts a space after a control token.
+bool Session::continuesAt(uint64_t position) const {
+  if (position == 0) {
+    return false;
+  }
+  const int32_t before = position == position_ ? last_token_
+                         : idsKnown(position - 1, position) ? ids_.at(position - 1)
+                                                            : -1;
+  return before >= 0 && !context_.tokenizer->isControl(before);
+}
+
+EncodeOptions Session::encodeAt(const NewText& text, uint64_t base) const {
+  EncodeOptions options;
+  options.special = true;
+  options.bos = base == 0;
+  options.continues = continuesAt(base);
+  options.literal = text.literals;
+  options.n_literal = text.n_literals;
+  if (base == 0 && text.begins_bos && !context_.tokenizer->addBos()) {
+    options.first_id = context_.tokenizer->bosId();
+  }
   return options;
 }
 
-ChatPlace Session::chatPlace() const {
-  ChatPlace place;
-  place.begins = place.leads = position_ == 0;
-  place.turn_open = turn_open_;
-  return place;
+// The messages whose tokens the session holds: the system message, and whole turns from the first that is still seen, or
+// from the first within kHistoryBytes. Then the new ones.
+Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages* out) const {
+  const uint64_t first_seen = position_ == 0 ? 0 : position_ - viewOf(position_ - 1).count;
+  const uint64_t bytes = transcript_.bytes();
+  uint64_t most = added != nullptr ? added->count() : 0;
+  uint64_t from = 0;
+  bool is_cut = transcript_.dropped() != 0;
+  Transcript::Entry entry;
+  Role before = Role::kNone;
+  const char* json = nullptr;
+  for (uint64_t at = 0, record = 0; transcript_.next(&at, &entry, &json); record = at) {
+    const bool begins = entry.role() == Role::kUser && before != Role::kUser;
+    if (begins && record != 0 && (entry.begin <= first_seen || bytes - from > kHistoryBytes) &&
+        entry.end <= position_ && !entry.is(Transcript::kUnread)) {
+      is_cut = is_cut || from != record;
+      from = record;
+    }
+    before = entry.role();
+    ++most;
+  }
+  const JsonValue** const all = scratch->take<const JsonValue*>(most + 1);
+  uint8_t* const own = scratch->take<uint8_t>(most + 1);
+  JsonBuilder make(scratch);
+  JsonMade* const list = make.list();
+  if (all == nullptr || own == nullptr || list == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation: free some");
+  }
+  size_t n = 0;
+  for (uint64_t at = 0, record = 0; transcript_.next(&at, &entry, &json); record = at) {
+    const bool held = !entry.is(Transcript::kUnread) && entry.end <= position_;
+    if (!held || (record < from && !entry.is(Transcript::kSystem))) {
+      continue;
+    }
+    // Some templates want a question first.
+    if (is_cut && entry.role() != Role::kSystem && entry.role() != Role::kUser &&
+        (n == 0 || roleOf(*all[n - 1]) == Role::kSystem)) {
+      all[n++] = make.message("user", kStandIn);
+    }
+    own[n] = entry.is(Transcript::kReply | Transcript::kCut) ? 1 : 0;
+    out->closed = entry.is(Transcript::kClosed);
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", {}, context_.log, scratch,
+                        &all[n++]));
+  }
+  out->held = static_cast<uint32_t>(n);
+  for (const JsonValue* one = added != nullptr ? added->first() : nullptr; one != nullptr;
+       one = one->next()) {
+    all[n++] = one;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const bool called = own[i] != 0 && roleOf(*all[i]) == Role::kAssistant && i + 1 < n &&
+                        roleOf(*all[i + 1]) == Role::kTool;
+    out->replied = out->replied || (called && i + 1 == out->held);
+    make.append(list, called ? replyWithCalls(&make, all + i + 1, n - i - 1) : make.copyOf(*all[i]));
+  }
+  out->list = list;
+  return scratch->failed() ? context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                               "no memory for a conversation: free some")
+                           : kOk;
 }
 
-// What SPM needs to know: behind a control token it puts a space. Where a rewind led, one stands unless the
-// user's turn goes on.
-bool Session::continuesText() const {
-  return position_ != 0 &&
-         (last_token_ >= 0 ? !context_.tokenizer->isControl(last_token_) : turn_open_);
-}
-
-// The template writes a BOS that the model does not ask for by itself.
-int32_t Session::missingBos() const {
-  const bool writes = context_.chat.begin[0] != '\0';
-  return position_ == 0 && writes && !context_.tokenizer->addBos() ? context_.tokenizer->bosId()
-                                                                   : -1;
-}
-
-Status Session::appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
-                               Workspace* workspace) {
-  EncodeOptions options;
-  options.special = true;
-  options.bos = position_ == 0;
-  options.continues = continuesText();
-  options.literal = literals;
-  options.n_literal = n_literals;
-  options.first_id = missingBos();
-  return appendEncoded(text, options, workspace);
-}
-
-Status Session::countTokens(const char* text, size_t bytes, Workspace* workspace,
-                            size_t* count) const {
-  EncodeOptions options;
-  options.special = true;
-  options.bos = position_ == 0;
-  options.continues = continuesText();
+// Where the latest message ends. Tokens after it that are the beginning of the new text stay: going back to a turn leads
+// behind what closes the turn before it.
+Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* base) const {
+  const Transcript::Entry last = transcript_.last(position_);
+  const uint64_t common = position_ - last.end;
+  *base = position_;
+  if (last.role() == Role::kNone || common == 0 || common > kMostCommon ||
+      !idsKnown(last.end, position_)) {
+    return kOk;
+  }
+  const BorrowedBytes room(workspace, common * sizeof(int32_t));
+  int32_t* const ids = room.as<int32_t>();
+  if (ids == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+  }
+  size_t count = 0;
   const Status status =
-      context_.tokenizer->encode(text, bytes, options, workspace, context_.log, nullptr, 0, count);
-  *count += missingBos() >= 0 ? 1 : 0;
-  return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? kOk : status;
+      context_.tokenizer->encode(text.text, text.bytes, encodeAt(text, last.end), workspace,
+                                 context_.log, ids, static_cast<size_t>(common), &count);
+  if (!status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return status;
+  }
+  bool same = count > common;
+  for (uint64_t i = 0; i < common && same; ++i) {
+    same = ids[i] == ids_.at(last.end + i);
+  }
+  *base = same ? last.end : position_;
+  return kOk;
 }
 
-void Session::endsWith(const JsonText& role) {
-  const LastMessage last = lastMessageOf(role);
-  has_system_ =
-      has_system_ || (last == LastMessage::kSystem && last_message_ == LastMessage::kNothing);
-  last_message_ = last;
+/// Finds the tokens at which messages and their turns begin and end, while a text is encoded.
+class Session::BorderFinder final : public TokenSink {
+ public:
+  BorderFinder(const Session* session, const NewText& text, ReadMessages* messages)
+      : session_(session), text_(text), messages_(*messages) {}
+
+  Status take(const int32_t* ids, size_t count, bool) override {
+    for (size_t i = 0; i < count; ++i) {
+      settle();
+      ++tokens_;
+      at_ += bytesOf(session_->context_.tokenizer->piece(ids[i], true));
+    }
+    return kOk;
+  }
+  bool stops() override { return session_->cancelled(); }
+  /// After the last token. False: the tokens' texts are not the text, so that nothing was found.
+  bool finish() {
+    settle();
+    return at_ == text_.bytes && next_ + 1 >= 2 * messages_.count;
+  }
+  uint64_t tokens() const { return tokens_; }
+
+ private:
+  void settle() {
+    for (; next_ < 2 * messages_.count; ++next_) {
+      const NewMessage& message = text_.messages[next_ / 2];
+      const bool is_end = next_ % 2 != 0;
+      if ((is_end ? message.end : message.body) > at_) {
+        return;
+      }
+      TokenSpan& span = messages_.tokens[next_ / 2];
+      (is_end ? span.end : span.begin) = tokens_;
+    }
+  }
+  // SPM puts a space in front of words; BOS stands in no text.
+  size_t bytesOf(const Tokenizer::Piece& piece) const {
+    const size_t left = text_.bytes - at_;
+    const auto fits = [&](size_t from) {
+      return piece.bytes - from <= left &&
+             std::memcmp(piece.data + from, text_.text + at_, piece.bytes - from) == 0;
+    };
+    const bool has_space = piece.bytes != 0 && piece.data[0] == ' ';
+    return fits(0) ? piece.bytes : has_space && fits(1) ? piece.bytes - 1 : 0;
+  }
+
+  const Session* session_;
+  const NewText& text_;
+  ReadMessages& messages_;
+  size_t next_ = 0;
+  size_t at_ = 0;
+  uint64_t tokens_ = 0;
+};
+
+// Tokens of each message's turn and text, from the first token of the text on.
+Status Session::findBorders(const NewText& text, const EncodeOptions& options, Workspace* workspace,
+                            ReadMessages* messages) const {
+  const auto count = [&](size_t bytes, uint64_t* tokens) -> Status {
+    size_t n = 0;
+    EncodeOptions part = options;
+    while (part.n_literal != 0 && part.literal[part.n_literal - 1].end > bytes) {
+      --part.n_literal;
+    }
+    const Status status = context_.tokenizer->encode(text.text, bytes, part, workspace,
+                                                     context_.log, nullptr, 0, &n);
+    *tokens = n;
+    return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? kOk : status;
+  };
+  if (messages->count > 1) {
+    BorderFinder finder(this, text, messages);
+    WipedArray<int32_t, kMaxChunk> ids;
+    TextParts parts;
+    parts.add(text.text, text.bytes);
+    const Status status = context_.tokenizer->encodeParts(parts, options, workspace, context_.log,
+                                                          ids, kMaxChunk, &finder);
+    if (!status.ok() || finder.finish()) {
+      return status;
+    }
+  }
+  for (uint32_t i = 0; i < messages->count; ++i) {
+    const bool last = i + 1 == messages->count;
+    ORIEL_TRY(count(text.messages[i].body, &messages->tokens[i].begin));
+    ORIEL_TRY(last ? Status(kOk) : count(text.messages[i].end, &messages->tokens[i].end));
+  }
+  return kOk;
+}
+
+// Message i is read: its tokens end here.
+void Session::endMessage(ReadMessages* messages) {
+  const uint32_t i = messages->done++;
+  const JsonValue& message = *messages->next;
+  messages->next = message.next();
+  const uint64_t end = position_;
+  if (roleOf(message) == Role::kUser) {
+    markTurn(std::clamp(messages->base + messages->tokens[i].begin, messages->begin, end));
+    askForMessage(message, messages->begin, messages->before);
+  }
+  if (messages->records != nullptr) {
+    transcript_.setRead(messages->records[i], messages->begin, end);
+  } else {
+    transcript_.add(message, messages->begin, end);
+  }
+  messages->begin = end;
+  messages->before = sampler_.state();
+  if (messages->done != messages->count) {
+    keepState(/*start=*/true);
+  }
+}
+
+// Reads what the template writes beyond the text that is held. `bytes`: of the new messages' JSON.
+Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t* records) {
+  if (context_.settings.text.bytes == 0) {
+    return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
+                             "the model has no chat template: name one (\"template\")");
+  }
+  for (const JsonValue* one = added.first(); one != nullptr; one = one->next()) {
+    ORIEL_TRY(checkMessage(*one, context_.log));
+  }
+  if (added.count() == 0) {
+    return kOk;
+  }
+  Scratch scratch(*context_.allocator,
+                  templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
+  TemplateRun run(context_.settings, stopCheck(), context_.log, &scratch);
+  ORIEL_TRY(run.read());
+  Messages all;
+  ORIEL_TRY(conversation(&added, &scratch, &all));
+  NewText text;
+  ORIEL_TRY(renderNew(&run, context_.learned, all, false, &text));
+  ReadMessages messages;
+  messages.next = added.first();
+  messages.count = added.count();
+  messages.records = records;
+  messages.tokens = scratch.take<TokenSpan>(messages.count);
+  if (messages.tokens == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %u messages: free some",
+                             messages.count);
+  }
+  Workspace workspace = makeWorkspace();
+  ORIEL_TRY(findBase(text, &workspace, &messages.base));
+  ORIEL_TRY(findBorders(text, encodeAt(text, messages.base), &workspace, &messages));
+  messages.begin = messages.base;
+  const uint64_t begin = position_;
+  keepState(/*start=*/true);
+  messages.before = sampler_.state();
+  const Status done = readTurns(text, &messages, &workspace);
+  return takeBackUnless(done, std::max(begin, messages.begin), messages.before);
+}
+
+Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace) {
+  TextParts parts;
+  parts.add(text.text, text.bytes);
+  return appendEncoded(parts, encodeAt(text, messages->base), workspace, messages);
 }
 
 Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
@@ -70,82 +318,35 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     return context_.log.fail(ORIEL_ERROR_TEXT,
                              "the message is not valid UTF-8 at byte %zu: convert it first", bad);
   }
-  if (by_template_) {
-    Scratch scratch(*context_.allocator, kTemplateBytes);
-    const JsonValue* const message =
-        JsonBuilder(&scratch).message({role, std::strlen(role)}, {text, bytes});
-    return message != nullptr
-               ? addByTemplate(*message, kTemplateBytesPerByte * bytes)
-               : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+  Scratch scratch(*context_.allocator, kTemplateBytes);
+  JsonBuilder make(&scratch);
+  JsonMade* const list = make.list();
+  make.append(list, make.message({role, std::strlen(role)}, {text, bytes}));
+  return list != nullptr && !scratch.failed()
+             ? addMessages(*list, bytes)
+             : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+}
+
+Status Session::chatAddJson(const char* json, size_t bytes) {
+  Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
+  const JsonValue* value = nullptr;
+  ORIEL_TRY(parseJson(json, bytes, "the messages", stopCheck(), context_.log, &scratch, &value));
+  JsonBuilder make(&scratch);
+  const bool is_list = value->isArray();
+  if (!is_list) {
+    JsonMade* const list = make.list();
+    make.append(list, make.copyOf(*value));
+    value = list;
   }
-  const bool is_user = std::strcmp(role, "user") == 0;
-  const ChatTemplate& chat = context_.chat;
-  const ChatOptions options = chatOptions();
-  const ChatPlace place = chatPlace();
-  // The message itself stays where the app has it.
-  TextParts parts;
-  RenderedText message;
-  message.parts = &parts;
-  const Status sized =
-      renderMessage(chat, options, place, role, text, bytes, context_.log, &message);
-  if (!sized.ok() && sized.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    return sized;
+  if (value == nullptr || scratch.failed()) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
   }
-  // The end of the last reply goes in front, in the same submission.
-  char end[kMaxReplyEnd];
-  RenderedText reply_end;
-  reply_end.text = end;
-  reply_end.capacity = sizeof(end);
-  if (reply_open_) {
-    ORIEL_TRY(renderReplyEnd(chat, &reply_end));
+  ORIEL_TRY(addMessages(*value, bytes));
+  size_t number = 0;
+  for (const JsonValue* one = value->first(); one != nullptr; one = one->next()) {
+    const JsonText& role = one->find("role")->text();
+    warnOfRole(context_.chat, role.data, role.bytes, is_list ? ++number : 0, context_.log);
   }
-  const size_t end_bytes = reply_end.needed;
-  Workspace workspace = makeWorkspace();
-  const BorrowedBytes room(&workspace, end_bytes + message.stored);
-  if (room.data() == nullptr) {
-    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message of %zu bytes",
-                             bytes);
-  }
-  std::memcpy(room.data(), end, end_bytes);
-  message.text = room.as<char>() + end_bytes;
-  message.capacity = message.stored;
-  parts = {};
-  parts.add(room.as<char>(), end_bytes);
-  ORIEL_TRY(renderMessage(chat, options, place, role, text, bytes, context_.log, &message));
-  for (uint32_t i = 0; i < message.n_literal; ++i) {
-    message.literal[i].begin += end_bytes;
-    message.literal[i].end += end_bytes;
-  }
-  // A turn is what may be forgotten as a whole. Where the system text has opened the user's turn, it can open a
-  // later one just as well once those between are gone: the opening is then not part of the turn. Everything
-  // before a message's text is in the room.
-  size_t turn_begin = end_bytes + message.body;
-  if (system_joins_ && is_user) {
-    turn_begin = message.literal[0].begin;
-    while (turn_begin > 0 && room.as<char>()[turn_begin - 1] == ' ') {
-      --turn_begin;  // a space is part of the word behind it
-    }
-  }
-  const uint64_t begin = position_;
-  size_t turn_tokens = 0;
-  if (is_user) {
-    ORIEL_TRY(countTokens(room.as<char>(), turn_begin, &workspace, &turn_tokens));
-  }
-  keepState(/*start=*/true);
-  const SamplerCopy before = sampler_.state();
-  ORIEL_TRY(takeBackUnless(appendRendered(parts, message.literal, message.n_literal, &workspace),
-                           begin, before));
-  if (is_user) {
-    markTurn(begin + turn_tokens);
-    askFor(text, bytes, begin, before);
-  }
-  transcript_.add({role, std::strlen(role)}, {text, bytes}, begin, position_);
-  reply_open_ = false;
-  endsWith({role, std::strlen(role)});
-  closed_ = closing_known_ = true;
-  turn_open_ = message.turn_open;
-  system_joins_ = system_joins_ || message.turn_open;
-  switched_thinking_ = message.thinking != context_.chat_options.thinking;
   return kOk;
 }
 
@@ -160,8 +361,8 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
 }
 
 Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply) {
-  const bool has_chat = by_template_ || context_.chat.format != nullptr;
-  if (!has_chat || position_ == 0 || reply_open_) {
+  if (context_.settings.text.bytes == 0 || position_ == 0 ||
+      transcript_.last(position_).is(Transcript::kReply)) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
   }
   // Only a reader asks for them; they stay as long as it reads.
@@ -174,30 +375,59 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
   const uint64_t begin = position_;
   const SamplerCopy before = sampler_.state();
   ORIEL_TRY(beginRecall());
-  const Status opened = by_template_ ? openByTemplate(reply) : openByFormat(reply);
+  uint64_t base = begin;
+  const Status opened = openTurn(reply, &base);
   ORIEL_TRY(opened.ok() ? takeBackUnless(recallForReply(begin, before), begin, before)
                         : endRecall(opened));
-  turn_open_ = false;
-  reply_open_ = true;
-  answered_ = last_message_;
-  answered_closed_ = closed_;
-  last_message_ = LastMessage::kAssistant;
-  closed_ = false;
-  closing_known_ = true;
-  reply_stop_ = -1;
-  reply_begin_ = begin;
-  reply->may_think = context_.chat_options.thinking && !reply->inside_thought;
+  reply->may_think = context_.thinks && !reply->inside_thought;
   reply->begin = begin;
   reply->text = position_;
   reply->sampler = before;
-  transcript_.open(begin, position_);
+  transcript_.open(base, position_);
   return kOk;
 }
 
-void Session::endChatReply() {
-  reply_end_ = position_ + (unfinished_ >= 0 ? 1 : 0);
-  transcript_.close(reply_end_);
+// The text that opens a reply.
+Status Session::openTurn(ReplyPlace* reply, uint64_t* base) {
+  Scratch scratch(*context_.allocator,
+                  templateScratchBytes(context_.settings.bytes() + transcript_.bytes()));
+  TemplateRun run(context_.settings, stopCheck(), context_.log, &scratch);
+  ORIEL_TRY(run.read());
+  Messages all;
+  ORIEL_TRY(conversation(nullptr, &scratch, &all));
+  NewText text;
+  ORIEL_TRY(renderNew(&run, context_.learned, all, true, &text));
+  reply->inside_thought = opensThought(text.text, text.bytes, context_.forms);
+  Workspace workspace = makeWorkspace();
+  ORIEL_TRY(findStop(&workspace, &reply->stop_id));
+  ReadMessages none;
+  ORIEL_TRY(findBase(text, &workspace, &none.base));
+  none.begin = *base = none.base;
+  const uint64_t begin = position_;
+  const SamplerCopy before = sampler_.state();
+  return takeBackUnless(readTurns(text, &none, &workspace), begin, before);
 }
+
+// The token that the template writes after an answer ends a reply, whatever the file says about it.
+Status Session::findStop(Workspace* workspace, int32_t* id) const {
+  const JsonText end = context_.learned.ends.of(Role::kAssistant);
+  int32_t first[1] = {-1};
+  size_t count = 0;
+  EncodeOptions options;
+  options.special = true;
+  options.continues = true;
+  const Status encoded =
+      context_.tokenizer->encode(end.data, end.bytes, options, workspace, Log(), first, 1, &count);
+  if (encoded.code() == ORIEL_ERROR_OUT_OF_MEMORY) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                             "no memory to find what ends a reply: free some");
+  }
+  const bool known = encoded.ok() || encoded.code() == ORIEL_ERROR_BUFFER_TOO_SMALL;
+  *id = known && count != 0 && context_.tokenizer->isControl(first[0]) ? first[0] : -1;
+  return kOk;
+}
+
+void Session::endChatReply() { transcript_.close(position_ + (unfinished_ >= 0 ? 1 : 0)); }
 
 Status Session::takeBackUnanswered(Status done, const ReplyPlace& reply) {
   const bool has_begun = position_ != reply.text || unfinished_ >= 0;
@@ -210,32 +440,6 @@ Status Session::takeBackUnanswered(Status done, const ReplyPlace& reply) {
   }
   sampler_.restore(reply.sampler);
   return done;
-}
-
-Status Session::openByFormat(ReplyPlace* reply) {
-  const ChatTemplate& chat = context_.chat;
-  char opening[256];
-  RenderedText prompt;
-  prompt.text = opening;
-  prompt.capacity = sizeof(opening);
-  ORIEL_TRY(renderGeneration(chat, chatOptions(), chatPlace(), &prompt));
-  char end[kMaxReplyEnd];
-  RenderedText reply_end;
-  reply_end.text = end;
-  reply_end.capacity = sizeof(end);
-  ORIEL_TRY(renderReplyEnd(chat, &reply_end));
-  // The format's own stop token, whatever the file says about it; the line feed behind it is none.
-  while (reply_end.needed != 0 && end[reply_end.needed - 1] == '\n') {
-    --reply_end.needed;
-  }
-  reply->stop_id = context_.tokenizer->find(end, reply_end.needed);
-  reply->inside_thought = opensThought(opening, prompt.needed, context_.forms);
-  Workspace workspace = makeWorkspace();
-  const uint64_t begin = position_;
-  const SamplerCopy before = sampler_.state();
-  TextParts parts;
-  parts.add(opening, prompt.needed);
-  return takeBackUnless(appendRendered(parts, nullptr, 0, &workspace), begin, before);
 }
 
 }  // namespace oriel_internal

@@ -50,6 +50,10 @@ Status Session::beginBehindPrefix() {
   ORIEL_TRY(statesOfPrefix());
   blank_ = false;
   takeState(prefix->state);
+  if (transcript_.messages() == 0) {  // else they are there, and others are still to be read
+    transcript_.load(prefix->transcript.data(), prefix->transcript.bytes(),
+                     prefix->transcript.dropped());
+  }
   return kOk;
 }
 
@@ -74,6 +78,7 @@ Status Session::makePrefix(Prefix* prefix) const {
   prefix->state.stored = position_;
   prefix->state.has_logits = 0;
   prefix->state.carried = {};
+  prefix->transcript.load(transcript_.data(), transcript_.bytes(), transcript_.dropped());
   return kOk;
 }
 

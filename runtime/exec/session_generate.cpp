@@ -140,7 +140,6 @@ Status Session::chooseToken(ReplyCall* call) {
     return status;
   }
   if (complete || endsReply(*call, call->id)) {
-    reply_stop_ = complete ? call->place.stop_id : call->id;
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
   }

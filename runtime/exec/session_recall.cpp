@@ -172,7 +172,7 @@ void Session::askFor(const char* text, size_t bytes, uint64_t begin, const Sampl
     return;
   }
   SessionRecall& recall = *recall_;
-  if (recall.query.count() == 0 || last_message_ == LastMessage::kAssistant) {
+  if (recall.query.count() == 0 || transcript_.last(begin).role() == Role::kAssistant) {
     recall.query = {};
     recall.query_begin = begin;
     recall.before = before;
@@ -330,7 +330,7 @@ Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
 Status Session::readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before) {
   SessionRecall& recall = *recall_;
   const uint64_t end = position_;
-  bool whole = recall.query_begin < opening && recall.query_begin >= reply_end_ &&
+  bool whole = recall.query_begin < opening && recall.query_begin >= transcript_.lastReplyEnd() &&
                end - recall.query_begin <= kMaxChunk && holdsWhatIsSeenAt(recall.query_begin);
   for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may have left, too
     whole = whole && found.spans[i].end <= recall.query_begin;

@@ -231,7 +231,7 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
                              static_cast<unsigned long long>(count));
   }
   EncodeOptions encode;
-  encode.continues = continuesText();
+  encode.continues = continuesAt(position_);
   size_t found = 0;
   const Status encoded =
       context_.tokenizer->encode(text.data, text.bytes, encode, &workspace, context_.log,
@@ -254,14 +254,19 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
     tellRead(n);
   }
   endChatReply();
-  reply_stop_ = place.stop_id;
   return kOk;
 }
 
 Status Session::streamMessage(const JsonValue& message, const Transcript::Entry& entry,
                               uint64_t end, const RecoverOptions& options, bool* fits) {
   if ((entry.flags & Transcript::kReply) == 0) {
-    ORIEL_TRY(addMessage(message, kTemplateBytesPerByte * size_t{entry.bytes}));
+    Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
+    JsonBuilder make(&scratch);
+    JsonMade* const list = make.list();
+    make.append(list, make.copyOf(message));
+    ORIEL_TRY(list != nullptr && !scratch.failed()
+                  ? addMessages(*list, entry.bytes)
+                  : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message"));
     *fits = position_ == entry.end;
     return kOk;
   }

@@ -103,29 +103,8 @@ void Session::standAt(uint64_t position) {
   last_token_ = lastHeldToken();
   unfinished_ = -1;
   has_logits_ = false;
-  // Inside or right behind the latest reply its end is still to come. Before it there is none.
-  const bool replied = reply_begin_ != reply_end_;
-  reply_open_ = position > reply_begin_ && position <= reply_end_;
-  reply_end_ = std::min(reply_end_, std::max(position, reply_begin_));
-  // Behind the system text, and behind the opening of a later turn that stands in for it.
-  turn_open_ = system_joins_ && turns_.has(position);
-  const bool is_turn = turns_.has(position);
   turns_.truncate(position);
   marks_.truncate(position);
-  if (position == reply_begin_ && replied) {
-    last_message_ = answered_;
-    closed_ = answered_closed_;
-    closing_known_ = true;
-  } else {
-    // A turn begins behind what closes the message before. Elsewhere the text says whether that is there.
-    const bool in_system = has_system_ && turns_.count() == 0;
-    last_message_ = in_system && !reply_open_ ? LastMessage::kSystem : LastMessage::kAssistant;
-    closed_ = !reply_open_;
-    closing_known_ = !by_template_ || reply_open_ || is_turn || position == 0;
-  }
-  if (position <= reply_begin_) {
-    reply_begin_ = reply_end_ = 0;
-  }
   if (onlySinksSee(position)) {
     stored_ = position;  // nothing in the ring counts any more
   }
@@ -134,11 +113,6 @@ void Session::standAt(uint64_t position) {
     if (recall_ == nullptr) {
       setSinks(ownSinks());
     }
-    system_joins_ = switched_thinking_ = false;
-    closed_ = has_system_ = false;
-    last_message_ = LastMessage::kNothing;
-  } else if (position == prefixTokens()) {
-    takeChat(context_.prefix->state);
   }
 }
 
@@ -179,21 +153,11 @@ Status Session::refuseRewind(uint64_t position) const {
 Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& before) {
   if (!done.ok() && position_ > begin && canRewindAtOnce(begin)) {
     prompt_tokens_ -= static_cast<uint32_t>(position_ - begin);
-    const bool turn_open = turn_open_;
-    const bool closed = closed_;
-    const bool closing_known = closing_known_;
-    const LastMessage last_message = last_message_;
-    const bool reply_open = reply_open_;
     if (done.lost()) {
       rewindOnHost(begin);
     } else if (const Status back = rewind(begin); back.lost()) {
       done = back;
     }
-    reply_open_ = reply_open;
-    turn_open_ = turn_open;
-    closed_ = closed;
-    closing_known_ = closing_known;
-    last_message_ = last_message;
     sampler_.restore(before);
   }
   return done;

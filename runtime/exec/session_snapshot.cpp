@@ -14,18 +14,8 @@ WipedCopy<SessionState> Session::state() const {
   state.stored = stored_;
   state.first_position = first_position_;
   state.has_logits = has_logits_ ? 1 : 0;
-  state.reply_open = reply_open_ ? 1 : 0;
-  state.reply_begin = reply_begin_;
-  state.reply_end = reply_end_;
-  state.chat = (turn_open_ ? kTurnOpen : 0) | (system_joins_ ? kSystemJoins : 0) |
-               (switched_thinking_ ? kSwitchedThinking : 0) | (closed_ ? kClosed : 0) |
-               (has_system_ ? kHasSystem : 0) | (by_template_ ? kByTemplate : 0) |
-               static_cast<uint32_t>(last_message_) << kLastMessageShift |
-               (answered_closed_ ? kAnsweredClosed : 0) | (closing_known_ ? 0 : kClosingUnknown) |
-               static_cast<uint32_t>(answered_) << kAnsweredShift;
-  state.reply_stop = reply_stop_;
   if (states_ != nullptr) {
-    state.chat |= states_->stale ? kStaleState : 0;
+    state.stale = states_->stale ? 1 : 0;
     state.since_base =
         states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
   }
@@ -37,11 +27,11 @@ WipedCopy<SessionState> Session::state() const {
 
 namespace {
 
-// Templates that were given are told apart: what follows in one does not follow in another. The model's own is told by its
-// hash already.
+// Templates that an app gave are told apart: a text that follows in one does not follow in another. The model's hash
+// tells its own.
 void nameChat(const SessionContext& context, SnapshotOwner* owner) {
   const ChatTemplate& chat = context.chat;
-  if (chat.runs && !context.own_template) {
+  if (!context.own_template && chat.row == nullptr) {
     std::snprintf(owner->chat, sizeof(owner->chat), "jinja-%016llx",
                   static_cast<unsigned long long>(hashBytes(chat.jinja, chat.jinja_bytes)));
   } else {
@@ -82,14 +72,6 @@ Status Session::save(void* out, int64_t saved_at) const {
                           context_.index};
   return writeSnapshot(snapshotOwner(), parts(), live, saved_at, context_.executor, out);
 }
-
-namespace {
-
-LastMessage lastMessageFrom(uint32_t bits) {
-  return static_cast<LastMessage>(std::min(bits & 7u, static_cast<uint32_t>(LastMessage::kTool)));
-}
-
-}  // namespace
 
 // What a snapshot of another model, or in another chat format, is still good for.
 Status Session::readFrom(const Snapshot& snapshot, Restored* result) {
@@ -154,38 +136,15 @@ void Session::takeState(const SessionState& state) {
   carried_ = state.carried;
   if (states_ != nullptr) {
     states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
-    states_->stale = (state.chat & kStaleState) != 0;
+    states_->stale = state.stale != 0;
   }
   last_token_ = lastHeldToken();  // of what is held now
   hidden_row_ = -1;
   has_logits_ = has_top_ = false;
   unfinished_ = -1;
-  takeChat(state);
   sampler_.restore(state.sampler);
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
-}
-
-// Where the conversation stands between two messages.
-void Session::takeChat(const SessionState& state) {
-  reply_open_ = state.reply_open != 0;
-  reply_begin_ = state.reply_begin;
-  reply_end_ = state.reply_end;
-  turn_open_ = (state.chat & kTurnOpen) != 0;
-  system_joins_ = (state.chat & kSystemJoins) != 0;
-  switched_thinking_ = (state.chat & kSwitchedThinking) != 0;
-  closed_ = (state.chat & kClosed) != 0;
-  closing_known_ = (state.chat & kClosingUnknown) == 0;
-  has_system_ = (state.chat & kHasSystem) != 0;
-  // Some messages go by the model's template though the others do not; where it has none, none does.
-  by_template_ = context_.by_template ||
-                 ((state.chat & kByTemplate) != 0 && context_.settings.text.bytes != 0);
-  last_message_ = lastMessageFrom(state.chat >> kLastMessageShift);
-  answered_ = lastMessageFrom(state.chat >> kAnsweredShift);
-  answered_closed_ = (state.chat & kAnsweredClosed) != 0;
-  const bool is_id =
-      state.reply_stop >= 0 && static_cast<uint32_t>(state.reply_stop) < context_.model->n_vocab;
-  reply_stop_ = is_id ? state.reply_stop : -1;
 }
 
 }  // namespace oriel_internal

@@ -7,12 +7,10 @@ namespace oriel_internal {
 
 // A reply whose end was taken back: its text up to `position`, as far as its tokens are known.
 void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
-  if (!idsKnown(reply.text, position)) {
-    return;
-  }
   transcript_.open(reply.begin, reply.text);
   reply_text_.start(nullptr, 0);
-  for (uint64_t t = reply.text; t < position; ++t) {
+  const bool known = idsKnown(reply.text, position);
+  for (uint64_t t = reply.text; known && t < position; ++t) {
     const ReplyText::Shown shown =
         reply_text_.push(context_.tokenizer->piece(ids_.at(t), false), false);
     transcript_.extend(shown.text, shown.bytes);
@@ -48,7 +46,7 @@ Status Session::readMessages(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* messages = nullptr;
   ORIEL_TRY(parseMessages(json, bytes, &scratch, &messages));
-  return addMessages(*messages, scratch.leftBytes());
+  return addMessages(*messages, bytes);
 }
 
 // Messages as another transcript has them; the session begins anew. Where they cannot be read its own transcript is still
@@ -88,7 +86,7 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
   }
   std::copy_n(transcript_.data(), own_bytes, own.as<uint8_t>());
   Status status = reset();
-  status = status.ok() ? addMessages(*messages, scratch.leftBytes()) : status;
+  status = status.ok() ? addMessages(*messages, text.bytes) : status;
   if (!status.ok() && own_bytes != 0) {
     if (const Status back = reset(); back.lost()) {
       status = back;
@@ -101,33 +99,13 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
 
 // ---- The session's own, again --------------------------------------------------------------------
 
-namespace {
-
-/// Calls use(message, room_bytes) with a message as a transcript keeps it.
-template <typename Use>
-Status withMessage(const Transcript::Entry& entry, const char* json, const SessionContext& context,
-                   const Use& use) {
-  Scratch scratch(*context.allocator, templateScratchBytes(entry.bytes));
-  const JsonValue* message = nullptr;
-  ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context.log, &scratch, &message));
-  return use(*message, scratch.leftBytes());
-}
-
-// For progress: as many as such a text has in English.
-uint64_t roughTokens(const Transcript::Entry& entry) {
-  constexpr uint64_t kBytesPerToken = 4;
-  return entry.bytes / kBytesPerToken;
-}
-
-}  // namespace
-
 // Beside messages that were dropped, as Transcript says.
 bool Session::isTranscribed() const {
   Transcript::Entry entry;
   const char* json = nullptr;
   uint64_t known = prefixTokens();
   for (uint64_t at = ownMessages(); transcript_.next(&at, &entry, &json);) {
-    if ((entry.flags & Transcript::kUnread) != 0) {
+    if (entry.is(Transcript::kUnread)) {
       break;  // it begins behind all that is held
     }
     if (entry.begin > known && transcript_.dropped() == 0) {
@@ -157,8 +135,9 @@ Status Session::checkStored(uint64_t position) const {
   const char* json = nullptr;
   for (uint64_t at = ownMessages();
        transcript_.next(&at, &entry, &json) && entry.end <= position;) {
-    ORIEL_TRY(
-        withMessage(entry, json, context_, [](const JsonValue&, size_t) -> Status { return kOk; }));
+    Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
+    const JsonValue* message = nullptr;
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context_.log, &scratch, &message));
   }
   return kOk;
 }
@@ -194,35 +173,42 @@ Status Session::readTranscript(uint64_t position) {
   return readUnread();
 }
 
-Status Session::readEntry(const Transcript::Entry& entry, const char* json) {
-  return withMessage(entry, json, context_, [&](const JsonValue& message, size_t room_bytes) {
-    return addMessage(message, room_bytes);
-  });
-}
-
-// Message by message. From one that fails on they stay unread.
+// All of them in one text. From one that fails on they stay unread.
 Status Session::readUnread() {
+  const uint64_t first = ownMessages();
   Transcript::Entry entry;
   const char* json = nullptr;
-  uint64_t later = 0;
-  for (uint64_t at = ownMessages(); transcript_.next(&at, &entry, &json);) {
-    later += roughTokens(entry);
+  uint64_t count = 0;
+  for (uint64_t at = first; transcript_.next(&at, &entry, &json);) {
+    ++count;
+  }
+  const uint64_t bytes = transcript_.bytes();
+  Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
+  JsonBuilder make(&scratch);
+  JsonMade* const list = make.list();
+  uint64_t* const records = scratch.take<uint64_t>(count + 1);
+  if (list == nullptr || records == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation: free some");
+  }
+  count = 0;
+  for (uint64_t at = first; transcript_.next(&at, &entry, &json);) {
+    records[count++] = at - entry.bytes - sizeof(Transcript::Entry);
+    const JsonValue* message = nullptr;
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context_.log, &scratch, &message));
+    make.append(list, make.copyOf(*message));
+  }
+  if (scratch.failed()) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation: free some");
   }
   transcript_.hold(true);
-  Status status = kOk;
-  uint64_t at = ownMessages();
-  for (uint64_t record = at; status.ok() && transcript_.next(&at, &entry, &json); record = at) {
-    later -= roughTokens(entry);
-    reading_.later = later;
-    const uint64_t begin = position_;
-    status = readEntry(entry, json);
-    if (status.ok()) {
-      transcript_.setRead(record, begin, position_);
-    } else {
+  const Status status = addMessages(*list, bytes, records);
+  transcript_.hold(false);
+  for (uint64_t at = first, record = first; transcript_.next(&at, &entry, &json); record = at) {
+    if (entry.is(Transcript::kUnread) || entry.end > position_) {
       transcript_.setUnread(record, position_);
+      break;
     }
   }
-  transcript_.hold(false);
   return status;
 }
 

@@ -15,24 +15,9 @@
 
 namespace oriel_internal {
 
-constexpr uint32_t kSnapshotVersion = 7;
+constexpr uint32_t kSnapshotVersion = 9;
 /// Of a session where tokens have come back.
-constexpr uint32_t kSnapshotRecallVersion = 8;
-
-/// Where a conversation stands between two messages: bits of SessionState::chat.
-constexpr uint32_t kTurnOpen = 1;
-constexpr uint32_t kSystemJoins = 2;
-constexpr uint32_t kSwitchedThinking = 4;
-/// Another bit: what is seen has yet to be read again (SessionStates::stale).
-constexpr uint32_t kStaleState = 8;
-constexpr uint32_t kClosed = 16;
-constexpr uint32_t kHasSystem = 32;
-constexpr uint32_t kByTemplate = 64;
-constexpr uint32_t kAnsweredClosed = 128;
-/// LastMessage in three bits: what the session ends with, and what its latest reply answers.
-constexpr uint32_t kLastMessageShift = 8;
-constexpr uint32_t kAnsweredShift = 11;
-constexpr uint32_t kClosingUnknown = 1u << 14;
+constexpr uint32_t kSnapshotRecallVersion = 10;
 
 /// What a session has whose memory came from a session with another window: less than its rings could hold.
 struct CarriedOver {
@@ -48,14 +33,9 @@ struct SessionState {
   uint64_t stored = 0;  ///< as Session::stored_
   uint64_t first_position = 0;
   uint32_t has_logits = 0;
-  uint32_t reply_open = 0;
-  uint64_t reply_begin = 0;  ///< the latest reply's tokens: [begin, end)
-  uint64_t reply_end = 0;
-  uint32_t chat = 0;        ///< bits as above
+  uint32_t stale = 0;       ///< visible tokens are still to be read again (SessionStates::stale)
   uint32_t since_base = 0;  ///< position - SessionStates::base + 1; 0: that is 0
-  int32_t reply_stop =
-      -1;  ///< the token that ended the latest reply, which is not part of the session
-  uint32_t recalled = 0;  ///< tokens behind the sinks that came back (CacheShape::recalled)
+  uint32_t recalled = 0;    ///< tokens after the sinks that came back (CacheShape::recalled)
   CarriedOver carried;
   SamplerState sampler;
 };

@@ -69,7 +69,7 @@ void Transcript::forget() {
   }
   used_ = last_ = 0;
   messages_ = dropped_ = 0;
-  open_ = tells_ = false;
+  open_ = false;
 }
 
 Transcript::Entry Transcript::entryAt(uint64_t at) const {
@@ -90,32 +90,26 @@ bool Transcript::next(uint64_t* at, Entry* entry, const char** json) const {
   return true;
 }
 
+uint64_t Transcript::systemBytes() const {
+  return messages_ != 0 && entryAt(0).is(kSystem) ? kRecord + uint64_t{entryAt(0).bytes} : 0;
+}
+
 void Transcript::dropOldest() {
-  const uint64_t kept =
-      (entryAt(0).flags & kSystem) != 0 ? kRecord + uint64_t{entryAt(0).bytes} : 0;
-  const uint64_t gone = kRecord + uint64_t{entryAt(kept).bytes};
+  const uint64_t kept = systemBytes();
+  const Entry oldest = entryAt(kept);
+  const uint64_t gone = kRecord + uint64_t{oldest.bytes};
   std::memmove(room_ + kept, room_ + kept + gone, static_cast<size_t>(used_ - kept - gone));
   wipe(room_ + used_ - gone, gone);
   used_ -= gone;
   last_ -= std::min(last_, gone);
   --messages_;
-  ++dropped_;
+  dropped_ += oldest.is(kCut) ? 0 : 1;
 }
 
-// A reply that alone is larger than the room.
-void Transcript::dropLatest() {
-  wipe(room_ + last_, used_ - last_);
-  used_ = last_;
-  --messages_;
-  ++dropped_;
-  tells_ = false;
-}
-
-// The latest message, where it is a reply that goes on, and the system message stay.
+// The latest message, if it is a reply that goes on, and the system message stay.
 bool Transcript::makeRoom(uint64_t bytes) {
   while (bytes > capacity_ - used_) {
-    const bool has_system = messages_ != 0 && (entryAt(0).flags & kSystem) != 0;
-    if (messages_ <= (has_system ? 1u : 0u) + (tells_ ? 1u : 0u)) {
+    if (messages_ <= (systemBytes() != 0 ? 1u : 0u) + (open_ ? 1u : 0u)) {
       return false;
     }
     dropOldest();
@@ -123,23 +117,18 @@ bool Transcript::makeRoom(uint64_t bytes) {
   return true;
 }
 
-// What is larger than the whole room is dropped, and nothing for its sake.
 template <typename Write>
-bool Transcript::addWritten(bool is_system, const Entry& given, const Write& write) {
-  if (!keeps() || held_) {
-    return false;
-  }
+bool Transcript::addWritten(const Entry& given, const Write& write) {
   Cursor count;
   write(count.sink());
-  const uint64_t system =
-      messages_ != 0 && (entryAt(0).flags & kSystem) != 0 ? kRecord + entryAt(0).bytes : 0;
-  if (count.bytes + kRecord > capacity_ - system || !makeRoom(count.bytes + kRecord)) {
-    ++dropped_;
+  // A system message leaves room for others, and any message for the end of a reply.
+  const uint64_t most = given.is(kSystem) ? capacity_ / 4 : capacity_ / 2;
+  const uint64_t bytes = count.bytes + kRecord + kReplyEndBytes;
+  if (!keeps() || held_ || bytes > most || !makeRoom(bytes)) {
     return false;
   }
   Entry entry = given;
   entry.bytes = static_cast<uint32_t>(count.bytes);
-  entry.flags |= is_system && messages_ == 0 && dropped_ == 0 ? kSystem : 0;
   put(used_, entry);
   Cursor out = {room_ + used_ + kRecord, 0};
   write(out.sink());
@@ -149,26 +138,55 @@ bool Transcript::addWritten(bool is_system, const Entry& given, const Write& wri
   return true;
 }
 
-void Transcript::add(const JsonText& role, const JsonText& text, uint64_t begin, uint64_t end) {
-  Entry entry;
-  entry.begin = entry.text = begin;
-  entry.end = end;
-  (void)addWritten(role.is("system"), entry, [&](const JsonSink& sink) {
-    putText("{\"role\":", sink);
-    writeJsonString(role, sink);
-    putText(",\"content\":", sink);
-    writeJsonString(text, sink);
-    putText("}", sink);
-  });
+namespace {
+
+constexpr size_t kCutBytes = 64;  ///< of a text
+
+// The beginning of a text, in whole characters.
+JsonText cutText(const JsonText& text) {
+  size_t bytes = std::min<size_t>(text.bytes, kCutBytes);
+  while (bytes != 0 && bytes < text.bytes && (text.data[bytes] & 0xC0) == 0x80) {
+    --bytes;
+  }
+  return {text.data, bytes};
 }
 
+// A message that takes a few hundred bytes, whatever the given one has: its texts are cut, and it has no calls.
+void writeCut(const JsonValue& message, const JsonSink& sink) {
+  putText("{", sink);
+  const char* before = "";
+  for (const char* key : {"role", "content", "name", "tool_call_id"}) {
+    const JsonValue* const value = message.find(key);
+    if (value != nullptr && value->isString()) {
+      putText(before, sink);
+      putText("\"", sink);
+      putText(key, sink);
+      putText("\":", sink);
+      writeJsonString(cutText(value->text()), sink);
+      before = ",";
+    }
+  }
+  putText("}", sink);
+}
+
+}  // namespace
+
 void Transcript::add(const JsonValue& message, uint64_t begin, uint64_t end) {
+  if (!keeps() || held_) {
+    return;
+  }
+  const Role role = roleOf(message);
   Entry entry;
   entry.begin = entry.text = begin;
   entry.end = end;
-  const JsonValue* const role = message.find("role");
-  (void)addWritten(role != nullptr && role->isString() && role->text().is("system"), entry,
-                   [&](const JsonSink& sink) { writeJson(message, sink); });
+  entry.flags = static_cast<uint32_t>(role) << kRoleShift |
+                (role == Role::kSystem && messages_ == 0 && dropped_ == 0 ? kSystem : 0);
+  if (addWritten(entry, [&](const JsonSink& sink) { writeJson(message, sink); })) {
+    return;
+  }
+  ++dropped_;
+  entry.flags |= kCut;
+  (void)addWritten(entry, [&](const JsonSink& sink) { writeCut(message, sink); });
 }
 
 void Transcript::open(uint64_t begin, uint64_t text) {
@@ -176,47 +194,73 @@ void Transcript::open(uint64_t begin, uint64_t text) {
     return;
   }
   Entry entry;
-  entry.flags = kReply;
+  entry.flags = kReply | static_cast<uint32_t>(Role::kAssistant) << kRoleShift;
   entry.begin = begin;
   entry.text = text;
   entry.end = UINT64_MAX;
-  open_ = keeps();
-  tells_ = addWritten(false, entry, [&](const JsonSink& sink) { putText(kReplyBegin, sink); });
+  open_ = addWritten(entry, [&](const JsonSink& sink) { putText(kReplyBegin, sink); });
 }
 
 void Transcript::extend(const char* text, size_t bytes) {
-  if (!tells_ || bytes == 0) {
+  if (!open_ || held_ || bytes == 0 || entryAt(last_).is(kCut)) {
     return;
   }
   Cursor count;
   writeJsonEscaped({text, bytes}, count.sink());
-  if (!makeRoom(count.bytes + kReplyEndBytes)) {
-    dropLatest();
-    return;
-  }
-  Cursor out = {room_ + used_, 0};
-  writeJsonEscaped({text, bytes}, out.sink());
-  used_ += count.bytes;
   Entry entry = entryAt(last_);
-  entry.bytes += static_cast<uint32_t>(count.bytes);
+  if (makeRoom(count.bytes + kReplyEndBytes)) {
+    Cursor out = {room_ + used_, 0};
+    writeJsonEscaped({text, bytes}, out.sink());
+    used_ += count.bytes;
+    entry.bytes += static_cast<uint32_t>(count.bytes);
+  } else {
+    entry.flags |= kCut;
+    ++dropped_;
+  }
   put(last_, entry);
 }
 
 void Transcript::close(uint64_t end) {
-  open_ = false;
-  if (tells_ && !makeRoom(kReplyEndBytes)) {
-    dropLatest();
-  }
-  if (!tells_) {
+  if (!open_ || held_) {
     return;
   }
-  tells_ = false;
+  open_ = false;
   std::memcpy(room_ + used_, kReplyEnd, kReplyEndBytes);
   used_ += kReplyEndBytes;
   Entry entry = entryAt(last_);
   entry.bytes += kReplyEndBytes;
   entry.end = end;
   put(last_, entry);
+}
+
+void Transcript::addClosedReply(uint64_t end) {
+  Entry entry;
+  entry.flags = kCut | kClosed | static_cast<uint32_t>(Role::kAssistant) << kRoleShift;
+  entry.end = end;
+  (void)addWritten(entry, [&](const JsonSink& sink) {
+    putText(kReplyBegin, sink);
+    putText(kReplyEnd, sink);
+  });
+}
+
+Transcript::Entry Transcript::last(uint64_t position) const {
+  Entry found;
+  Entry entry;
+  const char* json = nullptr;
+  for (uint64_t at = 0; next(&at, &entry, &json) && !entry.is(kUnread) && entry.end <= position;) {
+    found = entry;
+  }
+  return found;
+}
+
+uint64_t Transcript::lastReplyEnd() const {
+  uint64_t end = 0;
+  Entry entry;
+  const char* json = nullptr;
+  for (uint64_t at = 0; next(&at, &entry, &json);) {
+    end = entry.is(kReply) && entry.end != UINT64_MAX ? entry.end : end;
+  }
+  return end;
 }
 
 bool Transcript::truncate(uint64_t position, Entry* cut) {
@@ -228,9 +272,9 @@ bool Transcript::truncate(uint64_t position, Entry* cut) {
   uint32_t messages = 0;
   bool found = false;
   (void)forEachEntry(room_, used_, [&](const Entry& entry, const uint8_t*) {
-    const bool unread = (entry.flags & kUnread) != 0;
+    const bool unread = entry.is(kUnread);
     if (entry.end > position || (position == 0 && entry.end == 0 && !unread)) {
-      found = (entry.flags & kReply) != 0 && entry.text < position;
+      found = entry.is(kReply) && entry.text <= position;
       *cut = entry;
       return false;
     }
@@ -244,25 +288,36 @@ bool Transcript::truncate(uint64_t position, Entry* cut) {
   last_ = last;
   messages_ = messages;
   dropped_ = position == 0 ? 0 : dropped_;
-  open_ = tells_ = false;
+  open_ = false;
   return found;
 }
 
-// None is missing then from what is read.
+// No message is missing then from the ones that are read.
 void Transcript::setUnread(uint64_t at, uint64_t position) {
   while (at < used_) {
     Entry entry = entryAt(at);
-    entry.flags = (entry.flags & kSystem) | kUnread;
+    const uint64_t bytes = kRecord + entry.bytes;
+    if (entry.is(kCut)) {
+      std::memmove(room_ + at, room_ + at + bytes, static_cast<size_t>(used_ - at - bytes));
+      wipe(room_ + used_ - bytes, bytes);
+      used_ -= bytes;
+      --messages_;
+      continue;
+    }
+    entry.flags &= ~kReply;
+    entry.flags |= kUnread;
     entry.begin = entry.text = entry.end = position;
     put(at, entry);
-    at += kRecord + entry.bytes;
+    last_ = at;
+    at += bytes;
   }
+  last_ = std::min(last_, used_);
   dropped_ = 0;
 }
 
 void Transcript::setRead(uint64_t at, uint64_t begin, uint64_t end) {
   Entry entry = entryAt(at);
-  entry.flags &= kSystem;
+  entry.flags &= ~(kUnread | kReply);
   entry.begin = entry.text = begin;
   entry.end = end;
   put(at, entry);
@@ -274,7 +329,7 @@ void Transcript::write(const uint8_t* data, uint64_t bytes, uint64_t position,
   bool first = true;
   (void)forEachEntry(data, bytes, [&](const Entry& entry, const uint8_t* json) {
     const bool goes_on = entry.end == UINT64_MAX;
-    if (goes_on ? position != UINT64_MAX : entry.end > position) {
+    if (entry.is(kCut) || (goes_on ? position != UINT64_MAX : entry.end > position)) {
       return true;
     }
     putText(first ? "" : ",", sink);
@@ -286,9 +341,18 @@ void Transcript::write(const uint8_t* data, uint64_t bytes, uint64_t position,
   putText("]", sink);
 }
 
-void Transcript::write(uint64_t position, const JsonSink& sink) const {
-  write(room_, used_, position, sink);
+void Transcript::write(uint64_t from, uint64_t position, const JsonSink& sink) const {
+  write(room_ + from, used_ - from, position, sink);
 }
+
+namespace {
+
+constexpr uint32_t kFlags = (1u << Transcript::kRoleShift) - 1;
+constexpr uint32_t kKnown =
+    Transcript::kSystem | Transcript::kReply | Transcript::kUnread | Transcript::kCut |
+    Transcript::kClosed;
+
+}  // namespace
 
 bool Transcript::valid(const uint8_t* data, uint64_t bytes, uint32_t messages, uint64_t position) {
   uint32_t count = 0;
@@ -297,14 +361,13 @@ bool Transcript::valid(const uint8_t* data, uint64_t bytes, uint32_t messages, u
     size_t bad = 0;
     const bool in_order = entry.begin >= end && entry.text >= entry.begin &&
                           entry.end >= entry.text && entry.end <= position;
-    const bool unread = (entry.flags & kUnread) != 0;
-    if (unread && ((entry.flags & kReply) != 0 || entry.begin != entry.end)) {
+    if (entry.is(kUnread) && (entry.is(kReply) || entry.begin != entry.end)) {
       return false;
     }
     end = entry.end;
     ++count;
-    return in_order && entry.flags <= (kSystem | kReply | kUnread) &&
-           ((entry.flags & kSystem) == 0 || count == 1) && entry.bytes >= 2 &&
+    return in_order && (entry.flags & ~kFlags) >> kRoleShift <= static_cast<uint32_t>(Role::kTool) &&
+           (entry.flags & kFlags & ~kKnown) == 0 && (!entry.is(kSystem) || count == 1) && entry.bytes >= 2 &&
            isValidUtf8(reinterpret_cast<const char*>(json), entry.bytes, &bad);
   });
   return whole && count == messages;
@@ -316,11 +379,10 @@ void Transcript::load(const uint8_t* data, uint64_t bytes, uint32_t dropped) {
     return;
   }
   (void)forEachEntry(data, bytes, [&](const Entry& entry, const uint8_t* json) {
-    Entry bare = entry;
-    bare.flags &= ~kSystem;
-    (void)addWritten((entry.flags & kSystem) != 0, bare, [&](const JsonSink& sink) {
+    const bool added = addWritten(entry, [&](const JsonSink& sink) {
       sink.write(reinterpret_cast<const char*>(json), entry.bytes, sink.user);
     });
+    dropped_ += added ? 0 : 1;
     return true;
   });
   dropped_ += dropped;

@@ -1,31 +1,44 @@
-// What was said in a session: its messages as JSON, in memory of a fixed size.
+// The messages of a conversation as JSON, in memory of a fixed size: the app exports them, and a template writes the next
+// turn with them.
 #pragma once
 
 #include <cstdint>
 
 #include "base/arena.h"
+#include "chat/roles.h"
 #include "json/json.h"
 
 namespace oriel_internal {
 
-/// Messages in the OpenAI form, oldest first, each with the tokens that it took. A message that the room is too small
-/// for makes the oldest go; the system message that a conversation began with stays. Without room nothing is kept, and
-/// all calls do nothing.
+/// Messages in the OpenAI form, oldest first, each with its tokens.
+///
+/// - A message without room makes the oldest ones go. The system message that began the conversation stays.
+/// - A message that is larger than its share of the room is kept cut (kCut): role, ids and the first bytes of its text. It
+///   is not exported, and counts as dropped.
+/// - Without room nothing is kept, and all calls do nothing. That is so for measuring only.
 class Transcript {
  public:
+  static constexpr uint64_t kLeastBytes = 4096;
+  static constexpr uint64_t kDefaultBytes = 32768;
   static constexpr uint64_t kMostBytes = 1u << 30;
 
-  /// One message: its record, behind which its JSON lies.
+  /// One message: its record, followed by its JSON.
   struct Entry {
     uint32_t bytes = 0;  ///< of the JSON; of a reply that goes on, without its end
     uint32_t flags = 0;
-    uint64_t begin = 0;  ///< its tokens: [begin, end), ...
-    uint64_t text = 0;   ///< ... and where a reply's own begin, behind what opens it
+    uint64_t begin = 0;  ///< its tokens: [begin, end). The text before it ends at `begin`.
+    uint64_t text = 0;   ///< a reply's own tokens begin here, after its opening
     uint64_t end = 0;
+
+    Role role() const { return static_cast<Role>(flags >> kRoleShift); }
+    bool is(uint32_t flag) const { return (flags & flag) != 0; }
   };
   static constexpr uint32_t kSystem = 1;  ///< flags: stays
   static constexpr uint32_t kReply = 2;   ///< written by the model
   static constexpr uint32_t kUnread = 4;  ///< has no tokens in the session yet
+  static constexpr uint32_t kCut = 8;     ///< its text is longer than the text here
+  static constexpr uint32_t kClosed = 16;  ///< the text that closes it belongs to its tokens
+  static constexpr uint32_t kRoleShift = 8;
 
   /// Takes its memory from `arena`, now and for good.
   void init(uint64_t capacity, Arena* arena);
@@ -33,33 +46,38 @@ class Transcript {
   /// Overwrites everything with zeros.
   void forget();
 
-  /// {"role": role, "content": text}
-  void add(const JsonText& role, const JsonText& text, uint64_t begin, uint64_t end);
   void add(const JsonValue& message, uint64_t begin, uint64_t end);
-  /// A reply begins, whose text comes bit by bit. Until close() it counts as a message that ends nowhere.
+  /// Begins a reply, whose text comes bit by bit. Until close() it counts as a message without an end.
   void open(uint64_t begin, uint64_t text);
   bool isOpen() const { return open_; }
   void extend(const char* text, size_t bytes);
   void close(uint64_t end);
-  /// Forgets messages that end behind `position` tokens. If a reply of the model's own lost only its end, *cut is that,
-  /// and true is returned.
+  /// Stands for `end` tokens without a text.
+  void addClosedReply(uint64_t end);
+  /// Forgets messages that end after `position`. If a reply of the model's own lost only its end, *cut is that
+  /// reply, and true is returned.
   bool truncate(uint64_t position, Entry* cut);
 
-  /// As long as it is held it stays as it is, whatever the session adds, takes back or forgets.
+  /// While it is held it stays as it is, whatever the session adds, takes back or forgets.
   void hold(bool holds) { held_ = holds; }
-  /// The messages from the one whose record is at `at` on (next()) are still to be read, behind `position` tokens.
+  /// The messages from the one whose record is at `at` on (next()) are still to be read, after `position` tokens. Cut
+  /// ones go.
   void setUnread(uint64_t at, uint64_t position);
   /// The one at `at` was read as a message of the app's.
   void setRead(uint64_t at, uint64_t begin, uint64_t end);
   /// Whether the latest message is still to be read.
-  bool hasUnread() const { return messages_ != 0 && (entryAt(last_).flags & kUnread) != 0; }
+  bool hasUnread() const { return messages_ != 0 && entryAt(last_).is(kUnread); }
+  /// The latest message that ends within `position` tokens; one without a role and tokens where there is none.
+  Entry last(uint64_t position) const;
+  /// Where the latest reply of the model's own ends; 0: there is none.
+  uint64_t lastReplyEnd() const;
 
   uint32_t messages() const { return messages_; }
   uint32_t dropped() const { return dropped_; }
   uint64_t bytes() const { return used_; }
   uint64_t capacity() const { return capacity_; }
-  /// A JSON list of the messages that end within `position` tokens.
-  void write(uint64_t position, const JsonSink& sink) const;
+  /// A JSON list of the messages from the record at `from` on that end within `position` tokens.
+  void write(uint64_t from, uint64_t position, const JsonSink& sink) const;
 
   /// One message after the other, from `*at` 0 on. False: there is none left.
   bool next(uint64_t* at, Entry* entry, const char** json) const;
@@ -67,7 +85,7 @@ class Transcript {
   const uint8_t* data() const { return room_; }
   /// Whether these are the messages of a transcript of a session of `position` tokens.
   static bool valid(const uint8_t* data, uint64_t bytes, uint32_t messages, uint64_t position);
-  /// Takes valid ones instead of its own; of those that it has no room for the oldest go.
+  /// Takes valid ones instead of its own. Where room lacks the oldest go.
   void load(const uint8_t* data, uint64_t bytes, uint32_t dropped);
   /// A JSON list of valid ones.
   static void write(const uint8_t* data, uint64_t bytes, uint64_t position, const JsonSink& sink);
@@ -75,9 +93,9 @@ class Transcript {
  private:
   bool makeRoom(uint64_t bytes);
   void dropOldest();
-  void dropLatest();
+  uint64_t systemBytes() const;
   template <typename Write>
-  bool addWritten(bool is_system, const Entry& entry, const Write& write);
+  bool addWritten(const Entry& entry, const Write& write);
   Entry entryAt(uint64_t at) const;
   void put(uint64_t at, const Entry& entry);
 
@@ -88,7 +106,6 @@ class Transcript {
   uint32_t messages_ = 0;
   uint32_t dropped_ = 0;
   bool open_ = false;   ///< the latest message is a reply that goes on
-  bool tells_ = false;  ///< and there was room for it so far
   bool held_ = false;
 };
 

@@ -1,0 +1,25 @@
+// Roles of messages that templates and sessions tell apart.
+#pragma once
+
+#include "json/json.h"
+
+namespace oriel_internal {
+
+/// kNone: no message. A role with another name counts as a user's.
+enum class Role : uint8_t { kNone, kSystem, kUser, kAssistant, kTool };
+constexpr uint32_t kRoles = 5;
+
+inline Role roleNamed(const JsonText& name) {
+  return name.is("system") || name.is("developer")  ? Role::kSystem
+         : name.is("assistant") || name.is("model") ? Role::kAssistant
+         : name.is("tool") || name.is("ipython") || name.is("function") || name.is("tool_response")
+             ? Role::kTool
+             : Role::kUser;
+}
+
+inline Role roleOf(const JsonValue& message) {
+  const JsonValue* const role = message.find("role");
+  return roleNamed(role != nullptr && role->isString() ? role->text() : JsonText());
+}
+
+}  // namespace oriel_internal
