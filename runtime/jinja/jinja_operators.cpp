@@ -170,10 +170,7 @@ bool Interpreter::findKey(const Value& dict, const Value& key, Value* out, bool*
     const Str name = strOf(key);
     const JsonValue* const member = dict.json()->find({name.data, name.bytes});
     *found = member != nullptr;
-    if (member != nullptr) {
-      *out = Value::json(member, dict.source());
-    }
-    return chargeBytes(name.bytes);
+    return (member == nullptr || memberOf(dict, *member, out)) && chargeBytes(name.bytes);
   }
   Dict* const entries = dict.as<Dict>();
   for (uint32_t i = 0; i < entries->count; ++i) {

@@ -161,6 +161,8 @@ class Interpreter {
   bool drain(List* generator, Ref<List>* out);
   bool textToList(const Value& text, Ref<List>* out);
   bool jsonToList(const Value& json, Ref<List>* out);
+  /// A member's value; a string of several pieces keeps the source of each.
+  bool memberOf(const Value& dict, const JsonValue& member, Value* out);
   bool sliceText(const Value& of, const Value parts[3], Value* out);
   bool sliceRange(const Range& of, const Value parts[3], Value* out);
   bool sliceList(const Value& of, const Value parts[3], Value* out);

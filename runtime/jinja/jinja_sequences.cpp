@@ -128,6 +128,19 @@ bool Interpreter::toList(const Value& value, Ref<List>* out) {
   }
 }
 
+bool Interpreter::memberOf(const Value& dict, const JsonValue& member, Value* out) {
+  const JsonValue* piece = member.pieces();
+  if (piece == nullptr) {
+    *out = Value::json(&member, dict.source());
+    return true;
+  }
+  TextBuilder text(heap_);
+  for (; piece != nullptr; piece = piece->next()) {
+    text.append(strOf(Value::json(piece, dict.source())));
+  }
+  return (text.finish(out) || failMemory()) && chargeBytes(member.text().bytes);
+}
+
 bool Interpreter::toPairs(const Value& dict, Ref<List>* out) {
   const bool is_json = dict.is(Kind::kJsonDict);
   const uint32_t count = is_json ? dict.json()->count() : dict.as<Dict>()->count;
@@ -154,7 +167,9 @@ bool Interpreter::toPairs(const Value& dict, Ref<List>* out) {
   }
   for (const JsonValue* child = is_json ? dict.json()->first() : nullptr; child != nullptr;
        child = child->next()) {
-    if (!add(Value::view(&child->key(), dict.source()), Value::json(child, dict.source()))) {
+    Value value;
+    if (!memberOf(dict, *child, &value) ||
+        !add(Value::view(&child->key(), dict.source()), std::move(value))) {
       return false;
     }
   }

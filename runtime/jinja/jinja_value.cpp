@@ -139,6 +139,7 @@ Value Value::view(const JsonText* text, TextOrigin source) {
 }
 
 Value Value::json(const JsonValue* json, TextOrigin source) {
+  source = json->origin() != 0 ? json->origin() : source;
   Value value;
   switch (json->kind()) {
     case JsonKind::kNull:

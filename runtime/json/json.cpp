@@ -100,6 +100,14 @@ const JsonValue* JsonValue::findByIndex(const JsonText& name) const {
   return nullptr;
 }
 
+uint32_t JsonValue::origin() const {
+  return has(kMade) ? static_cast<const JsonMade*>(this)->own_origin : 0;
+}
+
+const JsonValue* JsonValue::pieces() const {
+  return has(kJoined) ? static_cast<const JsonMade*>(this)->last : nullptr;
+}
+
 const JsonValue* JsonValue::find(const char* name) const { return find(JsonText(name)); }
 
 void writeJsonEscaped(const JsonText& text, const JsonSink& sink) {

@@ -79,6 +79,10 @@ class JsonValue {
   /// A mark of whoever reads it.
   bool noted() const { return has(kNoted); }
   void note() { set(kNoted); }
+  /// The source that a JsonBuilder gave the value and all inside it; 0: none of its own.
+  uint32_t origin() const;
+  /// The first piece of a string that JsonBuilder::joined() made; next() leads on. Null: the string is of one piece.
+  const JsonValue* pieces() const;
 
  protected:
   friend class JsonReader;
@@ -99,6 +103,7 @@ class JsonValue {
     kAlias = 1u << 10,  ///< a container that has what another one has
     kMade = 1u << 11,   ///< it is a JsonMade
     kNoted = 1u << 12,
+    kJoined = 1u << 13,  ///< a JsonMade string: `last` is its first piece
   };
   bool has(uint32_t flags) const { return (text_.mark & flags) != 0; }
   void set(uint32_t flags) { text_.mark |= flags; }
@@ -131,6 +136,7 @@ struct JsonMade : JsonValue {
   JsonText own_key;
   JsonMade* after = nullptr;  ///< the next of its siblings
   JsonMade* last = nullptr;   ///< element
+  uint32_t own_origin = 0;    ///< origin()
 };
 
 /// JSON is refused beyond these, wherever it comes from (oriel.h, "JSON").

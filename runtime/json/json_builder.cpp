@@ -17,6 +17,8 @@ JsonMade* JsonBuilder::boolean(bool is) {
   return make(JsonKind::kBool, {nullptr, is ? size_t{1} : 0});
 }
 
+JsonMade* JsonBuilder::null() { return make(JsonKind::kNull, {}); }
+
 JsonMade* JsonBuilder::list() { return make(JsonKind::kArray, {}); }
 
 JsonMade* JsonBuilder::object() { return make(JsonKind::kObject, {}); }
@@ -34,7 +36,7 @@ void JsonBuilder::append(JsonMade* list, JsonMade* element) {
   ++list->text_.bytes;
 }
 
-void JsonBuilder::set(JsonMade* object, const char* key, JsonMade* value) {
+void JsonBuilder::set(JsonMade* object, const JsonText& key, JsonMade* value) {
   if (value != nullptr) {
     value->own_key = key;
     value->set(JsonValue::kMember);
@@ -47,6 +49,40 @@ JsonMade* JsonBuilder::message(const JsonText& role, const JsonText& content) {
   set(message, "role", text(role));
   set(message, "content", text(content));
   return message;
+}
+
+JsonMade* JsonBuilder::from(uint32_t origin, JsonMade* value) {
+  if (value != nullptr) {
+    value->own_origin = origin;
+  }
+  return value;
+}
+
+JsonMade* JsonBuilder::joined(JsonMade* pieces) {
+  uint64_t bytes = 0;
+  for (const JsonValue* one = pieces != nullptr ? pieces->first() : nullptr; one != nullptr;
+       one = one->next()) {
+    bytes += one->text().bytes;
+  }
+  char* const all = pieces != nullptr ? scratch_->takeText(bytes + 1) : nullptr;
+  JsonMade* const whole = all != nullptr ? make(JsonKind::kString, {}) : nullptr;
+  if (whole == nullptr) {
+    return nullptr;
+  }
+  size_t at = 0;
+  for (const JsonValue* one = pieces->first(); one != nullptr; one = one->next()) {
+    if (one->text().bytes != 0) {
+      std::memcpy(all + at, one->text().data, one->text().bytes);
+    }
+    at += one->text().bytes;
+  }
+  whole->text_.data = all;
+  whole->text_.bytes = static_cast<uint32_t>(bytes);
+  if (pieces->count() != 0) {
+    whole->last = static_cast<JsonMade*>(const_cast<JsonValue*>(pieces->first()));
+    whole->set(JsonValue::kJoined);
+  }
+  return whole;
 }
 
 JsonMade* JsonBuilder::copyOf(const JsonValue& value) {

@@ -11,12 +11,17 @@ class JsonBuilder {
   /// Null where there is no memory; adding to null, or null, does nothing.
   JsonMade* text(const JsonText& text);
   JsonMade* boolean(bool value);
+  JsonMade* null();
   JsonMade* list();
   JsonMade* object();
   void append(JsonMade* list, JsonMade* element);
-  void set(JsonMade* object, const char* key, JsonMade* value);
+  void set(JsonMade* object, const JsonText& key, JsonMade* value);
   /// {"role": role, "content": content}
   JsonMade* message(const JsonText& role, const JsonText& content);
+  /// Sets the source of a value (JinjaVariable): it replaces the one that its list gives it.
+  static JsonMade* from(uint32_t origin, JsonMade* value);
+  /// One string of the strings of `pieces`, a list that append() filled; each piece keeps its source.
+  JsonMade* joined(JsonMade* pieces);
   /// The same value, to stand in another list. The value stays.
   JsonMade* copyOf(const JsonValue& value);
   /// The list, with each element that has no member `key` as {first_key: first_text, key: element}. Null: no memory.

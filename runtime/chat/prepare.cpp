@@ -1,0 +1,529 @@
+#include "chat/prepare.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "chat/prepare_calls.h"
+
+namespace oriel_internal {
+namespace {
+
+/// A part of a message's content: which member is its text.
+struct TextPart {
+  const char* type;
+  const char* member;
+  bool thought = false;
+};
+constexpr TextPart kTextParts[] = {
+    {"text", "text"},       {"input_text", "text"},         {"output_text", "text"},
+    {"refusal", "refusal"}, {"thinking", "thinking", true}, {"reasoning_text", "text", true},
+};
+
+constexpr char kBetweenMessages[] = "\n\n";
+constexpr char kBeforeResult[] = "<tool_response>\n";
+constexpr char kBehindResult[] = "\n</tool_response>";
+
+/// Null: something else than text.
+const TextPart* textPartOf(const JsonValue& part) {
+  const JsonValue* const type = part.find("type");
+  for (const TextPart& one : kTextParts) {
+    if (type == nullptr || (type->isString() && type->text().is(one.type))) {
+      const JsonValue* const text = part.find(one.member);
+      return text != nullptr && text->isString() ? &one : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+bool isNothing(const JsonValue* value) { return value == nullptr || value->isNull(); }
+
+class Preparer {
+ public:
+  Preparer(const TemplateFacts& facts, Scratch* scratch)
+      : facts_(facts), scratch_(scratch), make_(scratch), list_(make_.list()) {}
+
+  Status run(const JsonValue& messages, const Log& log, const JsonValue** prepared) {
+    origin_ = kFirstMessageSource;
+    for (const JsonValue* one = messages.first(); one != nullptr; one = one->next(), ++origin_) {
+      ORIEL_TRY(checkMessage(*one, log));
+      read(*one);
+      add();
+    }
+    closeResults();
+    askAlone();
+    *prepared = list_;
+    return scratch_->failed()
+               ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to prepare the messages: free some")
+               : kOk;
+  }
+
+ private:
+  /// Where in a conversation, for system messages.
+  enum class Place : uint8_t { kFirst, kBehindSystem, kLate };
+
+  void read(const JsonValue& message) {
+    message_ = &message;
+    role_ = message.find("role")->text();
+    role_ = role_.is("function") ? "tool" : role_;
+    role_ = role_.is("developer") && facts_.no_developer ? "system" : role_;
+    const JsonValue* const calls = message.find("tool_calls");
+    calls_ = calls != nullptr && calls->isArray() && calls->count() != 0 ? calls : nullptr;
+    readContent();
+    const bool has_text = pieces_ == nullptr || pieces_->count() != 0;
+    calls_in_content_ = calls_ != nullptr && pieces_ != nullptr &&
+                        (facts_.no_calls || (facts_.null_content && has_text));
+    if (calls_in_content_) {
+      appendCalls(*calls_, kCallSpellings[facts_.call_spelling], scratch_, pieces_);
+    }
+  }
+
+  /// Texts to pieces_, thoughts to thoughts_; pieces_ is null where the content is something else, and stays.
+  void readContent() {
+    pieces_ = make_.list();
+    thoughts_ = make_.list();
+    content_ = message_->find("content");
+    if (isNothing(content_)) {
+      const JsonValue* const refusal = message_->find("refusal");
+      content_ = refusal != nullptr && refusal->isString() ? refusal : nullptr;
+    }
+    if (content_ == nullptr) {
+      return;
+    }
+    if (content_->isString()) {
+      addPiece(pieces_, *content_);
+      return;
+    }
+    bool known = content_->isArray();
+    for (const JsonValue* part = content_->first(); known && part != nullptr; part = part->next()) {
+      const TextPart* const kind = textPartOf(*part);
+      known = kind != nullptr || part->isString();
+      if (known) {
+        addPiece(kind != nullptr && kind->thought ? thoughts_ : pieces_,
+                 kind != nullptr ? *part->find(kind->member) : *part);
+      }
+    }
+    pieces_ = known ? pieces_ : nullptr;
+  }
+
+  void addPiece(JsonMade* pieces, const JsonValue& text) {
+    if (text.text().bytes != 0) {
+      make_.append(pieces, JsonBuilder::from(origin_, make_.text(text.text())));
+    }
+  }
+  void addMark(JsonMade* pieces, const char* text) {
+    JsonMade* const mark = make_.text(text);
+    if (mark != nullptr) {
+      mark->trust();
+    }
+    make_.append(pieces, mark);
+  }
+  void addAll(JsonMade* pieces, const JsonMade& more) {
+    for (const JsonValue* one = more.first(); one != nullptr; one = one->next()) {
+      JsonMade* const copy = make_.copyOf(*one);
+      make_.append(pieces, JsonBuilder::from(one->origin(), copy));
+    }
+  }
+
+  void add() {
+    if (role_.is("system") && pieces_ != nullptr && losesSystem()) {
+      system_ = system_ != nullptr ? system_ : make_.list();
+      if (system_ != nullptr && pieces_->count() != 0) {
+        addMark(system_, system_->count() != 0 ? kBetweenMessages : "");
+        addAll(system_, *pieces_);
+      }
+      return;
+    }
+    const bool leads = place_ != Place::kLate && (role_.is("system") || role_.is("developer"));
+    place_ = leads ? Place::kBehindSystem : Place::kLate;
+    if (role_.is("tool") && facts_.no_results && pieces_ != nullptr) {
+      results_ = results_ != nullptr ? results_ : make_.list();
+      addMark(results_, results_ != nullptr && results_->count() != 0 ? "\n" : "");
+      addMark(results_, kBeforeResult);
+      addAll(results_, *pieces_);
+      addMark(results_, kBehindResult);
+      return;
+    }
+    closeResults();
+    if (role_.is("user") && pieces_ == nullptr) {
+      askAlone();
+    }
+    make_.append(list_,
+                 JsonBuilder::from(origin_, isReady() ? make_.copyOf(*message_) : prepared()));
+  }
+
+  bool losesSystem() const {
+    return facts_.no_system || (place_ == Place::kBehindSystem && facts_.loses_second) ||
+           (place_ == Place::kLate && facts_.loses_late);
+  }
+
+  /// Nothing of it is changed.
+  bool isReady() const {
+    const JsonValue* const content = message_->find("content");
+    return content != nullptr && content->isString() && !facts_.parts_only &&
+           message_->find("role")->text() == role_ && message_->find("tool_calls") == nullptr &&
+           !(facts_.short_ids && message_->find("tool_call_id") != nullptr) &&
+           !(system_ != nullptr && role_.is("user"));
+  }
+
+  /// System messages that no question follows are one.
+  void askAlone() {
+    if (system_ != nullptr && system_->count() != 0) {
+      ask(behindSystem(nullptr));
+    }
+    system_ = nullptr;
+  }
+
+  /// Results in a row are one question.
+  void closeResults() {
+    if (results_ != nullptr) {
+      ask(behindSystem(results_));
+    }
+    results_ = nullptr;
+  }
+
+  void ask(JsonMade* pieces) {
+    JsonMade* const question = make_.object();
+    make_.set(question, "role", make_.text("user"));
+    make_.set(question, "content", facts_.parts_only ? onePart(pieces) : make_.joined(pieces));
+    make_.append(list_, question);
+  }
+
+  /// Pieces of a question, with the system's text that waits for it.
+  JsonMade* behindSystem(JsonMade* pieces) {
+    JsonMade* const all = system_;
+    system_ = nullptr;
+    if (all == nullptr || all->count() == 0) {
+      return pieces;
+    }
+    if (pieces != nullptr && pieces->count() != 0) {
+      addMark(all, kBetweenMessages);
+      addAll(all, *pieces);
+    }
+    return all;
+  }
+
+  JsonMade* prepared() {
+    JsonMade* const made = make_.object();
+    JsonMade* const content = madeContent();
+    for (const JsonValue* one = message_->first(); one != nullptr; one = one->next()) {
+      const JsonText& key = one->key();
+      if (key.is("role")) {
+        make_.set(made, key, make_.text(role_));
+      } else if (key.is("content")) {
+        make_.set(made, key, content);
+      } else if (key.is("tool_calls")) {
+        make_.set(made, key, calls_ != nullptr && !calls_in_content_ ? callList() : nullptr);
+      } else if (key.is("tool_call_id") && one->isString() && facts_.short_ids) {
+        make_.set(made, key, make_.text(shortId(one->text(), scratch_)));
+      } else {
+        make_.set(made, key, make_.copyOf(*one));
+      }
+    }
+    if (message_->find("content") == nullptr) {
+      make_.set(made, "content", content);
+    }
+    if (thoughts_ != nullptr && thoughts_->count() != 0 &&
+        message_->find("reasoning_content") == nullptr) {
+      make_.set(made, "reasoning_content", make_.joined(thoughts_));
+    }
+    return made;
+  }
+
+  JsonMade* madeContent() {
+    if (pieces_ == nullptr) {
+      return make_.copyOf(*content_);
+    }
+    const bool leads = role_.is("user") && system_ != nullptr;
+    JsonMade* const pieces = leads ? behindSystem(pieces_) : pieces_;
+    if (facts_.parts_only) {
+      return onePart(pieces);
+    }
+    const bool list = facts_.takes_parts && content_ != nullptr && content_->isArray() && !leads &&
+                      !calls_in_content_ && (role_.is("user") || role_.is("assistant"));
+    if (list) {
+      JsonMade* const parts = make_.list();
+      for (const JsonValue* one = pieces->first(); one != nullptr; one = one->next()) {
+        make_.append(parts, part(make_.text(one->text())));
+      }
+      return parts;
+    }
+    const bool is_null =
+        pieces->count() == 0 && calls_ != nullptr && !calls_in_content_ && facts_.null_content;
+    return is_null ? make_.null() : make_.joined(pieces);
+  }
+
+  JsonMade* part(JsonMade* text) {
+    JsonMade* const made = make_.object();
+    make_.set(made, "type", make_.text("text"));
+    make_.set(made, "text", text);
+    return made;
+  }
+  JsonMade* onePart(JsonMade* pieces) {
+    JsonMade* const parts = make_.list();
+    make_.append(parts, part(make_.joined(pieces)));
+    return parts;
+  }
+
+  JsonMade* callList() {
+    JsonMade* const list = make_.list();
+    for (const JsonValue* call = calls_->first(); call != nullptr; call = call->next()) {
+      const JsonValue* const function = &functionOf(*call);
+      make_.append(list, function == call ? withArguments(*call) : callOf(*call));
+    }
+    return list;
+  }
+
+  JsonMade* callOf(const JsonValue& call) {
+    JsonMade* const made = make_.object();
+    for (const JsonValue* one = call.first(); one != nullptr; one = one->next()) {
+      const bool is_id = facts_.short_ids && one->key().is("id") && one->isString();
+      make_.set(made, one->key(),
+                one->key().is("function") ? withArguments(*one)
+                : is_id                   ? make_.text(shortId(one->text(), scratch_))
+                                          : make_.copyOf(*one));
+    }
+    return made;
+  }
+
+  JsonMade* withArguments(const JsonValue& function) {
+    JsonMade* const made = make_.object();
+    for (const JsonValue* one = function.first(); one != nullptr; one = one->next()) {
+      if (!one->key().is("arguments")) {
+        make_.set(made, one->key(), make_.copyOf(*one));
+      }
+    }
+    const JsonValue* const given = function.find("arguments");
+    JsonMade* arguments = argumentsOf(given, scratch_);
+    if (facts_.text_arguments && arguments != nullptr) {
+      // A text that is an object stays as the model wrote it.
+      const bool stays = given != nullptr && given->isString() && arguments->count() != 0 &&
+                         arguments->find("arguments") == nullptr;
+      arguments = make_.text(stays ? given->text() : argumentsText(*arguments, scratch_));
+    }
+    make_.set(made, "arguments", arguments);
+    return made;
+  }
+
+  const TemplateFacts& facts_;
+  Scratch* const scratch_;
+  JsonBuilder make_;
+  JsonMade* const list_;
+  JsonMade* system_ = nullptr;   ///< pieces that wait for a question
+  JsonMade* results_ = nullptr;  ///< pieces of results in a row
+  Place place_ = Place::kFirst;
+
+  // The message at hand.
+  uint32_t origin_ = 0;
+  const JsonValue* message_ = nullptr;
+  JsonText role_;
+  const JsonValue* content_ = nullptr;
+  const JsonValue* calls_ = nullptr;
+  bool calls_in_content_ = false;
+  JsonMade* pieces_ = nullptr;
+  JsonMade* thoughts_ = nullptr;
+};
+
+struct Trial {
+  const char* messages;  ///< JSON
+  const char* words[6];  ///< of the messages, which the template has to write
+  bool calls = false;    ///< with tools; the first word may be written again
+};
+constexpr size_t kWords = sizeof(Trial::words) / sizeof(Trial::words[0]);
+
+constexpr Trial kQuestion = {R"([{"role": "user", "content": "qamber"}])", {"qamber"}};
+constexpr Trial kParts = {
+    R"([{"role": "user", "content": [{"type": "text", "text": "qamber"}, {"type": "text", "text": "qbirch"}]},
+{"role": "assistant", "content": [{"type": "text", "text": "qcedar"}]}, {"role": "user", "content": "qdogwood"}])",
+    {"qamber", "qbirch", "qcedar", "qdogwood"}};
+constexpr Trial kWithSystem = {
+    R"([{"role": "system", "content": "qamber"}, {"role": "user", "content": "qbirch"}])",
+    {"qamber", "qbirch"}};
+constexpr Trial kSecondSystem = {
+    R"([{"role": "system", "content": "qamber"}, {"role": "system", "content": "qbirch"},
+{"role": "user", "content": "qcedar"}])",
+    {"qamber", "qbirch", "qcedar"}};
+constexpr Trial kLateSystem = {
+    R"([{"role": "system", "content": "qamber"}, {"role": "user", "content": "qbirch"},
+{"role": "assistant", "content": "qcedar"}, {"role": "system", "content": "qdogwood"}, {"role": "user", "content": "qelder"}])",
+    {"qamber", "qbirch", "qcedar", "qdogwood", "qelder"}};
+constexpr Trial kDeveloper = {
+    R"([{"role": "developer", "content": "qamber"}, {"role": "user", "content": "qbirch"}])",
+    {"qamber", "qbirch"}};
+constexpr char kResultWord[] = "qhazel";
+constexpr Trial kCalls = {
+    R"([{"role": "user", "content": "qamber"}, {"role": "assistant", "content": null, "tool_calls":
+[{"id": "call_0123456789abcdef", "type": "function", "function": {"name": "qelder", "arguments": "{\"qfir\": \"qgorse\"}"}}]},
+{"role": "tool", "tool_call_id": "call_0123456789abcdef", "name": "qelder", "content": "qhazel"}])",
+    {"qelder", "qamber", "qfir", "qgorse", kResultWord},
+    true};
+constexpr char kTrialTools[] =
+    R"([{"type": "function", "function": {"name": "qelder", "description": "It grows.", "parameters":
+{"type": "object", "properties": {"qfir": {"type": "string", "description": "It grows."}}, "required": ["qfir"]}}}])";
+
+enum class Outcome : uint8_t { kWritten, kLost, kLostResult, kRefused };
+
+/// Times that messages, not tools, have a word in what was written.
+size_t timesWritten(const JinjaOutput& out, const char* word) {
+  const size_t bytes = std::strlen(word);
+  size_t times = 0;
+  for (size_t i = 0; i < out.n_ranges; ++i) {
+    const SourceRange& range = out.ranges[i];
+    const char* at = out.text + range.begin;
+    const char* const end = out.text + range.end;
+    while (range.source < kToolsSource && (at = std::search(at, end, word, word + bytes)) != end) {
+      ++times;
+      at += bytes;
+    }
+  }
+  return times;
+}
+
+class Learner {
+ public:
+  Learner(const TemplateSettings& settings, const StopCheck& stop, Scratch* scratch)
+      : plain_(settings), tools_(settings), stop_(stop), scratch_(*scratch) {
+    tools_.tools = {kTrialTools, sizeof kTrialTools - 1};
+  }
+
+  /// The facts that hold, and whether it was cancelled.
+  TemplateFacts learn() {
+    TemplateFacts facts;
+    facts.call_spelling = callSpellingOf(plain_.text);
+    if (run(kQuestion, facts) != Outcome::kWritten) {
+      facts.parts_only = true;
+      if (run(kQuestion, facts) != Outcome::kWritten) {
+        return {};
+      }
+    }
+    facts.takes_parts = !facts.parts_only && holds(kParts, facts, &TemplateFacts::takes_parts);
+    facts.no_system = run(kWithSystem, facts) != Outcome::kWritten;
+    // Where the template raises, its words are the error.
+    facts.loses_second = !facts.no_system && run(kSecondSystem, facts) == Outcome::kLost;
+    facts.loses_late = !facts.no_system && run(kLateSystem, facts) == Outcome::kLost;
+    facts.no_developer = run(kDeveloper, facts) != Outcome::kWritten;
+    return learnCalls(facts);
+  }
+  bool cancelled() const { return cancelled_; }
+
+ private:
+  bool holds(const Trial& trial, TemplateFacts facts, bool TemplateFacts::*fact) {
+    facts.*fact = true;
+    return run(trial, facts) == Outcome::kWritten;
+  }
+
+  TemplateFacts learnCalls(const TemplateFacts& facts) {
+    struct Way {
+      bool null_content, text_arguments, short_ids;
+    };
+    constexpr Way kWays[] = {{false, false, false}, {false, false, true}, {false, true, false},
+                             {true, true, false},   {true, false, false}, {false, true, true}};
+    const bool knows_calls = templateContains(plain_.text.data, plain_.text.bytes, "tool_calls");
+    TemplateFacts tried = facts;
+    for (const Way& way : kWays) {
+      tried.null_content = way.null_content;
+      tried.text_arguments = way.text_arguments;
+      tried.short_ids = way.short_ids;
+      const Outcome outcome = run(kCalls, tried);
+      tried.no_results = outcome == Outcome::kLostResult;
+      if (outcome == Outcome::kWritten || outcome == Outcome::kLostResult) {
+        return tried;
+      }
+      if (!knows_calls) {
+        break;
+      }
+    }
+    tried = facts;
+    tried.no_calls = true;
+    if (run(kCalls, tried) != Outcome::kWritten) {
+      tried.no_results = true;
+      if (run(kCalls, tried) != Outcome::kWritten) {
+        return facts;
+      }
+    }
+    return tried;
+  }
+
+  Outcome run(const Trial& trial, const TemplateFacts& facts) {
+    if (given_up_) {
+      return Outcome::kRefused;
+    }
+    const Scratch::Place place = scratch_.place();
+    TemplateRun run(trial.calls ? tools_ : plain_, stop_, Log(), &scratch_);
+    const JsonValue* messages = nullptr;
+    JinjaOutput out;
+    Status status = run.read();
+    if (status.ok()) {
+      status = parseJson(trial.messages, std::strlen(trial.messages), "a trial", Log(), &scratch_,
+                         &messages);
+    }
+    if (status.ok()) {
+      status = prepareMessages(facts, *messages, &scratch_, Log(), &messages);
+    }
+    if (status.ok()) {
+      status = run.render(*messages, false, &out);
+    }
+    const Outcome outcome = status.ok() ? outcomeOf(trial, out) : Outcome::kRefused;
+    cancelled_ = cancelled_ || status.code() == ORIEL_ERROR_CANCELLED;
+    // Too many steps or too much memory: a conversation that needs them fails.
+    given_up_ = !status.ok() && status.code() != ORIEL_ERROR_ARGUMENT;
+    scratch_.releaseTo(place);
+    return outcome;
+  }
+
+  static Outcome outcomeOf(const Trial& trial, const JinjaOutput& out) {
+    Outcome outcome = Outcome::kWritten;
+    for (size_t i = 0; i < kWords && trial.words[i] != nullptr; ++i) {
+      const size_t times = timesWritten(out, trial.words[i]);
+      const bool right = times == 1 || (times > 1 && trial.calls && i == 0);
+      if (!right) {
+        outcome = trial.words[i] == kResultWord && outcome == Outcome::kWritten
+                      ? Outcome::kLostResult
+                      : Outcome::kLost;
+      }
+    }
+    // A part or arguments as Python or JSON writes them within another text.
+    for (const char* raw : {"'type'", "\"type\"", "'qfir'", "\\\"qfir"}) {
+      outcome =
+          timesWritten(out, raw) != 0 && (trial.calls == (std::strstr(raw, "qfir") != nullptr))
+              ? Outcome::kLost
+              : outcome;
+    }
+    return outcome;
+  }
+
+  const TemplateSettings plain_;
+  TemplateSettings tools_;
+  const StopCheck stop_;
+  Scratch& scratch_;
+  bool cancelled_ = false;
+  bool given_up_ = false;
+};
+
+}  // namespace
+
+Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
+                     const oriel_allocator& allocator, TemplateFacts* facts) {
+  *facts = {};
+  if (settings.text.bytes == 0) {
+    return kOk;
+  }
+  Scratch scratch(allocator, templateScratchBytes(settings.bytes() + sizeof kTrialTools));
+  Learner learner(settings, stop, &scratch);
+  const TemplateFacts found = learner.learn();
+  if (learner.cancelled()) {
+    return ORIEL_ERROR_CANCELLED;
+  }
+  if (scratch.noMemory()) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "no memory to run the model's chat template: close other programs");
+  }
+  *facts = found;
+  return kOk;
+}
+
+Status prepareMessages(const TemplateFacts& facts, const JsonValue& messages, Scratch* scratch,
+                       const Log& log, const JsonValue** prepared) {
+  return Preparer(facts, scratch).run(messages, log, prepared);
+}
+
+}  // namespace oriel_internal
