@@ -41,6 +41,7 @@ constexpr Trial kCalls = {
 {"role": "tool", "tool_call_id": "call_0123456789abcdef", "name": "qelder", "content": "qhazel"}])",
     {"qelder", "qfir", "qamber", "qgorse", kResultWord},
     true};
+constexpr Trial kOffer = {kQuestion.messages, {"qamber"}, true};
 constexpr char kTrialTools[] =
     R"([{"type": "function", "function": {"name": "qelder", "description": "It grows.", "parameters":
 {"type": "object", "properties": {"qfir": {"type": "string", "description": "It grows."}}, "required": ["qfir"]}}}])";
@@ -70,7 +71,6 @@ class Learner {
     tools_.tools = {kTrialTools, sizeof kTrialTools - 1};
   }
 
-  /// The facts that hold, and whether it was cancelled.
   TemplateFacts learn() {
     TemplateFacts facts;
     facts.call_spelling = callSpellingOf(plain_.text);
@@ -108,10 +108,15 @@ class Learner {
       tried.null_content = way.null_content;
       tried.text_arguments = way.text_arguments;
       tried.short_ids = way.short_ids;
-      const Outcome outcome = run(kCalls, tried);
+      Outcome outcome = run(kCalls, tried);
+      if (&way == kWays && outcome == Outcome::kRefused && run(kOffer, facts) == outcome) {
+        offers_ = false;  // tools are what the template fails at
+        outcome = run(kCalls, tried);
+      }
       tried.no_results = outcome == Outcome::kLostResult;
       if (outcome == Outcome::kWritten || outcome == Outcome::kLostResult) {
-        tried.null_content = tried.null_content || emptyAnswerIsWritten(tried);
+        tried.null_content =
+            tried.null_content || (!tried.no_results && emptyAnswerIsWritten(tried));
         return tried;
       }
       if (!knows_calls) {
@@ -141,7 +146,7 @@ class Learner {
       return Outcome::kRefused;
     }
     const Scratch::Place place = scratch_.place();
-    TemplateRun run(trial.calls ? tools_ : plain_, stop_, Log(), &scratch_);
+    TemplateRun run(trial.calls && offers_ ? tools_ : plain_, stop_, Log(), &scratch_);
     const JsonValue* messages = nullptr;
     JinjaOutput out;
     Status status = run.read();
@@ -190,6 +195,7 @@ class Learner {
   const StopCheck stop_;
   Scratch& scratch_;
   size_t written_bytes_ = 0;
+  bool offers_ = true;
   bool cancelled_ = false;
   bool given_up_ = false;
 };

@@ -60,6 +60,7 @@ class Preparer {
 
   void read(const JsonValue& message) {
     message_ = &message;
+    has_results_ = false;
     role_ = message.find("role")->text();
     role_ = role_.is("function") ? "tool" : role_;
     role_ = role_.is("developer") && facts_.no_developer ? "system" : role_;
@@ -140,6 +141,13 @@ class Preparer {
       addMark(results_, kBehindResult);
       return;
     }
+    if (results_ != nullptr && role_.is("user") && pieces_ != nullptr) {
+      addMark(results_, kBetweenMessages);
+      addAll(results_, *pieces_);
+      pieces_ = results_;
+      results_ = nullptr;
+      has_results_ = true;
+    }
     closeResults();
     if (role_.is("user") && pieces_ == nullptr) {
       askAlone();
@@ -158,7 +166,7 @@ class Preparer {
     const JsonValue* const content = message_->find("content");
     return content != nullptr && content->isString() && !facts_.parts_only &&
            message_->find("role")->text() == role_ && message_->find("tool_calls") == nullptr &&
-           !(facts_.short_ids && message_->find("tool_call_id") != nullptr) &&
+           !(facts_.short_ids && message_->find("tool_call_id") != nullptr) && !has_results_ &&
            !(system_ != nullptr && role_.is("user"));
   }
 
@@ -170,7 +178,7 @@ class Preparer {
     system_ = nullptr;
   }
 
-  /// Results in a row are one question.
+  /// Results in a row are one question, unless a question follows.
   void closeResults() {
     if (results_ != nullptr) {
       ask(behindSystem(results_));
@@ -236,7 +244,8 @@ class Preparer {
       return onePart(pieces);
     }
     const bool list = facts_.takes_parts && content_ != nullptr && content_->isArray() && !leads &&
-                      !calls_in_content_ && (role_.is("user") || role_.is("assistant"));
+                      !has_results_ && !calls_in_content_ &&
+                      (role_.is("user") || role_.is("assistant"));
     if (list) {
       JsonMade* const parts = make_.list();
       for (const JsonValue* one = pieces->first(); one != nullptr; one = one->next()) {
@@ -316,6 +325,7 @@ class Preparer {
   const JsonValue* content_ = nullptr;
   const JsonValue* calls_ = nullptr;
   bool calls_in_content_ = false;
+  bool has_results_ = false;  ///< in front of a question's text
   JsonMade* pieces_ = nullptr;
   JsonMade* thoughts_ = nullptr;
 };
