@@ -236,7 +236,7 @@ class Preparer {
 
   JsonMade* madeContent() {
     if (pieces_ == nullptr) {
-      return make_.copyOf(*content_);
+      return content_ != nullptr ? make_.copyOf(*content_) : nullptr;
     }
     const bool leads = role_.is("user") && system_ != nullptr;
     JsonMade* const pieces = leads ? behindSystem(pieces_) : pieces_;

@@ -346,6 +346,37 @@ TEST(Prepare, a_late_system_message_that_is_refused_has_the_templates_words) {
   EXPECT_EQ("the chat template refuses this conversation: only first", rendered.error);
 }
 
+TEST(Prepare, no_memory_is_an_error_at_every_place) {
+  TemplateFacts facts;
+  facts.no_system = facts.no_calls = facts.no_results = facts.short_ids = true;
+  const ordered_json odd = list({{{"type", "text"}, {"text", "a"}},
+                                 {{"type", "thinking"}, {"thinking", std::string(3000, 't')}}});
+  ordered_json messages = list({say("system", std::string(3000, 's'))});
+  for (const ordered_json& one : kHistory) {
+    messages.push_back(one);
+  }
+  messages.push_back(say("assistant", odd));
+  messages.push_back(say("system", "last"));
+  const std::string json = messages.dump();
+  Scratch given(defaultAllocator(), kRoom);
+  const JsonValue* read = nullptr;
+  ASSERT_TRUE(parseJson(json.data(), json.size(), "messages", Log(), &given, &read).ok());
+  bool was_refused = false;
+  bool is_ok = false;
+  for (size_t room = 0; room < 64 * 1024; room += 256) {
+    Scratch scratch(defaultAllocator(), room);
+    CapturedLog log;
+    const JsonValue* prepared = nullptr;
+    const Status status = prepareMessages(facts, *read, &scratch, log.log(), &prepared);
+    is_ok = status.ok();
+    was_refused = was_refused || !is_ok;
+    EXPECT_TRUE(is_ok || status.code() == ORIEL_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(!is_ok, log.says("no memory"));
+  }
+  EXPECT_TRUE(was_refused);
+  EXPECT_TRUE(is_ok);
+}
+
 TEST(Prepare, other_names_of_roles) {
   Model all(chat("{{ m.content }}", ""));
   Model few(
