@@ -1,8 +1,5 @@
 #include "chat/prepare.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "chat/prepare_calls.h"
 
 namespace oriel_internal {
@@ -63,6 +60,7 @@ class Preparer {
 
   void read(const JsonValue& message) {
     message_ = &message;
+    has_results_ = false;
     role_ = message.find("role")->text();
     role_ = role_.is("function") ? "tool" : role_;
     role_ = role_.is("developer") && facts_.no_developer ? "system" : role_;
@@ -143,6 +141,13 @@ class Preparer {
       addMark(results_, kBehindResult);
       return;
     }
+    if (results_ != nullptr && role_.is("user") && pieces_ != nullptr) {
+      addMark(results_, kBetweenMessages);
+      addAll(results_, *pieces_);
+      pieces_ = results_;
+      results_ = nullptr;
+      has_results_ = true;
+    }
     closeResults();
     if (role_.is("user") && pieces_ == nullptr) {
       askAlone();
@@ -161,7 +166,7 @@ class Preparer {
     const JsonValue* const content = message_->find("content");
     return content != nullptr && content->isString() && !facts_.parts_only &&
            message_->find("role")->text() == role_ && message_->find("tool_calls") == nullptr &&
-           !(facts_.short_ids && message_->find("tool_call_id") != nullptr) &&
+           !(facts_.short_ids && message_->find("tool_call_id") != nullptr) && !has_results_ &&
            !(system_ != nullptr && role_.is("user"));
   }
 
@@ -173,7 +178,7 @@ class Preparer {
     system_ = nullptr;
   }
 
-  /// Results in a row are one question.
+  /// Results in a row are one question, unless a question follows.
   void closeResults() {
     if (results_ != nullptr) {
       ask(behindSystem(results_));
@@ -231,7 +236,7 @@ class Preparer {
 
   JsonMade* madeContent() {
     if (pieces_ == nullptr) {
-      return make_.copyOf(*content_);
+      return content_ != nullptr ? make_.copyOf(*content_) : nullptr;
     }
     const bool leads = role_.is("user") && system_ != nullptr;
     JsonMade* const pieces = leads ? behindSystem(pieces_) : pieces_;
@@ -239,7 +244,8 @@ class Preparer {
       return onePart(pieces);
     }
     const bool list = facts_.takes_parts && content_ != nullptr && content_->isArray() && !leads &&
-                      !calls_in_content_ && (role_.is("user") || role_.is("assistant"));
+                      !has_results_ && !calls_in_content_ &&
+                      (role_.is("user") || role_.is("assistant"));
     if (list) {
       JsonMade* const parts = make_.list();
       for (const JsonValue* one = pieces->first(); one != nullptr; one = one->next()) {
@@ -319,207 +325,12 @@ class Preparer {
   const JsonValue* content_ = nullptr;
   const JsonValue* calls_ = nullptr;
   bool calls_in_content_ = false;
+  bool has_results_ = false;  ///< in front of a question's text
   JsonMade* pieces_ = nullptr;
   JsonMade* thoughts_ = nullptr;
 };
 
-struct Trial {
-  const char* messages;  ///< JSON
-  const char* words[6];  ///< of the messages, which the template has to write
-  bool calls = false;    ///< with tools; the first word may be written again
-};
-constexpr size_t kWords = sizeof(Trial::words) / sizeof(Trial::words[0]);
-
-constexpr Trial kQuestion = {R"([{"role": "user", "content": "qamber"}])", {"qamber"}};
-constexpr Trial kParts = {
-    R"([{"role": "user", "content": [{"type": "text", "text": "qamber"}, {"type": "text", "text": "qbirch"}]},
-{"role": "assistant", "content": [{"type": "text", "text": "qcedar"}]}, {"role": "user", "content": "qdogwood"}])",
-    {"qamber", "qbirch", "qcedar", "qdogwood"}};
-constexpr Trial kWithSystem = {
-    R"([{"role": "system", "content": "qamber"}, {"role": "user", "content": "qbirch"}])",
-    {"qamber", "qbirch"}};
-constexpr Trial kSecondSystem = {
-    R"([{"role": "system", "content": "qamber"}, {"role": "system", "content": "qbirch"},
-{"role": "user", "content": "qcedar"}])",
-    {"qamber", "qbirch", "qcedar"}};
-constexpr Trial kLateSystem = {
-    R"([{"role": "system", "content": "qamber"}, {"role": "user", "content": "qbirch"},
-{"role": "assistant", "content": "qcedar"}, {"role": "system", "content": "qdogwood"}, {"role": "user", "content": "qelder"}])",
-    {"qamber", "qbirch", "qcedar", "qdogwood", "qelder"}};
-constexpr Trial kDeveloper = {
-    R"([{"role": "developer", "content": "qamber"}, {"role": "user", "content": "qbirch"}])",
-    {"qamber", "qbirch"}};
-constexpr char kResultWord[] = "qhazel";
-constexpr Trial kCalls = {
-    R"([{"role": "user", "content": "qamber"}, {"role": "assistant", "content": null, "tool_calls":
-[{"id": "call_0123456789abcdef", "type": "function", "function": {"name": "qelder", "arguments": "{\"qfir\": \"qgorse\"}"}}]},
-{"role": "tool", "tool_call_id": "call_0123456789abcdef", "name": "qelder", "content": "qhazel"}])",
-    {"qelder", "qamber", "qfir", "qgorse", kResultWord},
-    true};
-constexpr char kTrialTools[] =
-    R"([{"type": "function", "function": {"name": "qelder", "description": "It grows.", "parameters":
-{"type": "object", "properties": {"qfir": {"type": "string", "description": "It grows."}}, "required": ["qfir"]}}}])";
-
-enum class Outcome : uint8_t { kWritten, kLost, kLostResult, kRefused };
-
-/// Times that messages, not tools, have a word in what was written.
-size_t timesWritten(const JinjaOutput& out, const char* word) {
-  const size_t bytes = std::strlen(word);
-  size_t times = 0;
-  for (size_t i = 0; i < out.n_ranges; ++i) {
-    const SourceRange& range = out.ranges[i];
-    const char* at = out.text + range.begin;
-    const char* const end = out.text + range.end;
-    while (range.source < kToolsSource && (at = std::search(at, end, word, word + bytes)) != end) {
-      ++times;
-      at += bytes;
-    }
-  }
-  return times;
-}
-
-class Learner {
- public:
-  Learner(const TemplateSettings& settings, const StopCheck& stop, Scratch* scratch)
-      : plain_(settings), tools_(settings), stop_(stop), scratch_(*scratch) {
-    tools_.tools = {kTrialTools, sizeof kTrialTools - 1};
-  }
-
-  /// The facts that hold, and whether it was cancelled.
-  TemplateFacts learn() {
-    TemplateFacts facts;
-    facts.call_spelling = callSpellingOf(plain_.text);
-    if (run(kQuestion, facts) != Outcome::kWritten) {
-      facts.parts_only = true;
-      if (run(kQuestion, facts) != Outcome::kWritten) {
-        return {};
-      }
-    }
-    facts.takes_parts = !facts.parts_only && holds(kParts, facts, &TemplateFacts::takes_parts);
-    facts.no_system = run(kWithSystem, facts) != Outcome::kWritten;
-    // Where the template raises, its words are the error.
-    facts.loses_second = !facts.no_system && run(kSecondSystem, facts) == Outcome::kLost;
-    facts.loses_late = !facts.no_system && run(kLateSystem, facts) == Outcome::kLost;
-    facts.no_developer = run(kDeveloper, facts) != Outcome::kWritten;
-    return learnCalls(facts);
-  }
-  bool cancelled() const { return cancelled_; }
-
- private:
-  bool holds(const Trial& trial, TemplateFacts facts, bool TemplateFacts::*fact) {
-    facts.*fact = true;
-    return run(trial, facts) == Outcome::kWritten;
-  }
-
-  TemplateFacts learnCalls(const TemplateFacts& facts) {
-    struct Way {
-      bool null_content, text_arguments, short_ids;
-    };
-    constexpr Way kWays[] = {{false, false, false}, {false, false, true}, {false, true, false},
-                             {true, true, false},   {true, false, false}, {false, true, true}};
-    const bool knows_calls = templateContains(plain_.text.data, plain_.text.bytes, "tool_calls");
-    TemplateFacts tried = facts;
-    for (const Way& way : kWays) {
-      tried.null_content = way.null_content;
-      tried.text_arguments = way.text_arguments;
-      tried.short_ids = way.short_ids;
-      const Outcome outcome = run(kCalls, tried);
-      tried.no_results = outcome == Outcome::kLostResult;
-      if (outcome == Outcome::kWritten || outcome == Outcome::kLostResult) {
-        return tried;
-      }
-      if (!knows_calls) {
-        break;
-      }
-    }
-    tried = facts;
-    tried.no_calls = true;
-    if (run(kCalls, tried) != Outcome::kWritten) {
-      tried.no_results = true;
-      if (run(kCalls, tried) != Outcome::kWritten) {
-        return facts;
-      }
-    }
-    return tried;
-  }
-
-  Outcome run(const Trial& trial, const TemplateFacts& facts) {
-    if (given_up_) {
-      return Outcome::kRefused;
-    }
-    const Scratch::Place place = scratch_.place();
-    TemplateRun run(trial.calls ? tools_ : plain_, stop_, Log(), &scratch_);
-    const JsonValue* messages = nullptr;
-    JinjaOutput out;
-    Status status = run.read();
-    if (status.ok()) {
-      status = parseJson(trial.messages, std::strlen(trial.messages), "a trial", Log(), &scratch_,
-                         &messages);
-    }
-    if (status.ok()) {
-      status = prepareMessages(facts, *messages, &scratch_, Log(), &messages);
-    }
-    if (status.ok()) {
-      status = run.render(*messages, false, &out);
-    }
-    const Outcome outcome = status.ok() ? outcomeOf(trial, out) : Outcome::kRefused;
-    cancelled_ = cancelled_ || status.code() == ORIEL_ERROR_CANCELLED;
-    // Too many steps or too much memory: a conversation that needs them fails.
-    given_up_ = !status.ok() && status.code() != ORIEL_ERROR_ARGUMENT;
-    scratch_.releaseTo(place);
-    return outcome;
-  }
-
-  static Outcome outcomeOf(const Trial& trial, const JinjaOutput& out) {
-    Outcome outcome = Outcome::kWritten;
-    for (size_t i = 0; i < kWords && trial.words[i] != nullptr; ++i) {
-      const size_t times = timesWritten(out, trial.words[i]);
-      const bool right = times == 1 || (times > 1 && trial.calls && i == 0);
-      if (!right) {
-        outcome = trial.words[i] == kResultWord && outcome == Outcome::kWritten
-                      ? Outcome::kLostResult
-                      : Outcome::kLost;
-      }
-    }
-    // A part or arguments as Python or JSON writes them within another text.
-    for (const char* raw : {"'type'", "\"type\"", "'qfir'", "\\\"qfir"}) {
-      outcome =
-          timesWritten(out, raw) != 0 && (trial.calls == (std::strstr(raw, "qfir") != nullptr))
-              ? Outcome::kLost
-              : outcome;
-    }
-    return outcome;
-  }
-
-  const TemplateSettings plain_;
-  TemplateSettings tools_;
-  const StopCheck stop_;
-  Scratch& scratch_;
-  bool cancelled_ = false;
-  bool given_up_ = false;
-};
-
 }  // namespace
-
-Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
-                     const oriel_allocator& allocator, TemplateFacts* facts) {
-  *facts = {};
-  if (settings.text.bytes == 0) {
-    return kOk;
-  }
-  Scratch scratch(allocator, templateScratchBytes(settings.bytes() + sizeof kTrialTools));
-  Learner learner(settings, stop, &scratch);
-  const TemplateFacts found = learner.learn();
-  if (learner.cancelled()) {
-    return ORIEL_ERROR_CANCELLED;
-  }
-  if (scratch.noMemory()) {
-    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                    "no memory to run the model's chat template: close other programs");
-  }
-  *facts = found;
-  return kOk;
-}
 
 Status prepareMessages(const TemplateFacts& facts, const JsonValue& messages, Scratch* scratch,
                        const Log& log, const JsonValue** prepared) {

@@ -21,10 +21,10 @@ struct TemplateFacts {
   uint8_t call_spelling = 0;    ///< a row of kCallSpellings (prepare_calls.h)
 };
 
-/// Finds the facts by trial renderings, about seven and at most 14. Writes no errors of trials. A template that none of
+/// Finds the facts by trial renderings, mostly eight and at most 15. Writes no errors of trials. A template that none of
 /// the trials fits keeps the defaults, so that its own words are the error of a real conversation.
 /// ORIEL_ERROR_OUT_OF_MEMORY, ORIEL_ERROR_CANCELLED.
-Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
+Status learnFacts(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
                      const oriel_allocator& allocator, TemplateFacts* facts);
 
 /// Makes a list of messages for TemplateRun::render(). `messages`, a list, and `scratch` must outlive it.

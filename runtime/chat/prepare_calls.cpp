@@ -1,6 +1,7 @@
 #include "chat/prepare_calls.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "reply/forms.h"
@@ -23,7 +24,7 @@ struct SpellingOfForm {
 constexpr SpellingOfForm kSpellings[] = {
     {kFormToolCall, nullptr, 0}, {kFormLfm, nullptr, 1},       {kFormBarCall, "<|/tool", 2},
     {kFormBarCall, nullptr, 3},  {kFormFunctools, nullptr, 4}, {kFormMistral, nullptr, 5},
-    {kFormDeepSeek, nullptr, 6},
+    {kFormDeepSeek, nullptr, 6}, {kFormKimi, nullptr, 7},
 };
 
 bool has(const JsonText& text, const char* part) {
@@ -104,6 +105,9 @@ const CallSpelling kCallSpellings[] = {
      "", "\n```json\n", "\n```<" BAR "tool" LOW "call" LOW "end" BAR ">",
      "\n<" BAR "tool" LOW "call" LOW "begin" BAR ">function<" BAR "tool" LOW "sep" BAR ">",
      "<" BAR "tool" LOW "calls" LOW "end" BAR ">"},
+    {"<|tool_calls_section_begin|><|tool_call_begin|>functions.", "",
+     "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|tool_call_begin|>functions.",
+     "<|tool_calls_section_end|>", false, true},
 };
 
 uint8_t callSpellingOf(const JsonText& chat_template) {
@@ -180,7 +184,8 @@ void appendCalls(const JsonValue& calls, const CallSpelling& spelling, Scratch* 
   };
   mark(pieces != nullptr && pieces->count() != 0 ? "\n" : "");
   mark(spelling.open);
-  for (const JsonValue* call = calls.first(); call != nullptr; call = call->next()) {
+  unsigned number = 0;
+  for (const JsonValue* call = calls.first(); call != nullptr; call = call->next(), ++number) {
     const JsonValue& function = functionOf(*call);
     const JsonValue* const name = function.find("name");
     const JsonMade* const arguments = argumentsOf(function.find("arguments"), scratch);
@@ -190,6 +195,13 @@ void appendCalls(const JsonValue& calls, const CallSpelling& spelling, Scratch* 
     mark(call != calls.first() ? spelling.separator : "");
     mark(spelling.before_name);
     make.append(pieces, make.text(name != nullptr && name->isString() ? name->text() : JsonText{}));
+    if (spelling.numbered) {
+      make.append(pieces, make.text(textFrom(scratch, [number](const JsonSink& sink) {
+        char digits[16];
+        std::snprintf(digits, sizeof digits, ":%u", number);
+        put(digits, sink);
+      })));
+    }
     mark(spelling.before_arguments);
     make.append(pieces, make.text(textFrom(scratch, [&](const JsonSink& sink) {
       spelling.python ? writePython(*arguments, sink) : writeSpaced(*arguments, false, sink);

@@ -13,7 +13,8 @@ struct CallSpelling {
   const char* after_arguments;
   const char* separator;
   const char* close;
-  bool python = false;  ///< arguments are NAME=VALUE, values as Python writes them
+  bool python = false;    ///< arguments are NAME=VALUE, values as Python writes them
+  bool numbered = false;  ///< behind the name stands the call's number among its message's
 };
 extern const CallSpelling kCallSpellings[];
 /// The row for a template that does not write calls; 0 where it does not say how its model writes them.

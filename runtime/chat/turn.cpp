@@ -331,7 +331,7 @@ Status renderPreamble(TemplateRun* run, const LearnedTemplate& learned, NewText*
 Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
                      const oriel_allocator& allocator, LearnedTemplate* out) {
   *out = {};
-  ORIEL_TRY(learnTemplate(settings, stop, log, allocator, &out->facts));
+  ORIEL_TRY(learnFacts(settings, stop, log, allocator, &out->facts));
   Scratch scratch(allocator, templateScratchBytes(settings.bytes()));
   TemplateRun run(settings, stop, Log(), &scratch);
   ORIEL_TRY(run.read());
