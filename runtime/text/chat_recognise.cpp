@@ -216,10 +216,6 @@ bool hasControlToken(const GgufFile& file, const char* name) {
 
 }  // namespace
 
-bool templateContains(const char* text, size_t bytes, const char* part) {
-  return contains({text, bytes}, part);
-}
-
 ChatTemplate chatTemplateOf(const ChatFormat& format) {
   ChatTemplate chat;
   chat.format = &format;
