@@ -59,13 +59,13 @@ constexpr char kQwen2[] = REFUSE_OTHER_ROLES IF_NO_SYSTEM(
     CHATML_TURNS REPLY(CHATML_OPEN);
 
 /// Earlier answers lose their thoughts. One after the last question has a block for it where `block` holds.
-#define QWEN3_TURNS(content, block)                                                     \
+#define QWEN3_TURNS(trim, block)                                                     \
   FIND_LAST("user")                                                                     \
-  "{% for m in messages %}{% set text = " content                                       \
+  "{% for m in messages %}{% set text = m.content" trim                                   \
   " %}<|im_start|>{{ m.role }}\n"                                                       \
   "{% if m.role == 'assistant' %}"                                                      \
   "{% set parts = text.split('</think>') %}"                                            \
-  "{% set thought = parts[0].split('<think>')[-1].strip('\\n') if parts[1:] else '' %}" \
+  "{% set thought = parts[0].split('<think>')[-1].strip('\\n')" trim " if parts[1:] else '' %}" \
   "{% set text = parts[-1].lstrip('\\n') if parts[1:] else text %}"                     \
   "{% if loop.index0 > n.last and (" block                                              \
   ") %}"                                                                                \
@@ -73,17 +73,17 @@ constexpr char kQwen2[] = REFUSE_OTHER_ROLES IF_NO_SYSTEM(
   "{% endif %}{% endif %}"                                                              \
   "{{ text }}<|im_end|>\n{% endfor %}"
 
-constexpr char kQwen3[] = REFUSE_OTHER_ROLES QWEN3_TURNS("m.content", "thought or loop.last")
+constexpr char kQwen3[] = REFUSE_OTHER_ROLES QWEN3_TURNS("", "thought or loop.last")
     REPLY(CHATML_OPEN IF_NO_THINKING(NO_THOUGHT));
 
 constexpr char kQwen3Thinking[] = REFUSE_OTHER_ROLES QWEN3_TURNS(
-    "m.content", "thought or loop.last") REPLY(CHATML_OPEN "<think>\n");
+    "", "thought or loop.last") REPLY(CHATML_OPEN "<think>\n");
 
 constexpr char kQwen35[] = REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM QWEN3_TURNS(
-    "m.content|trim", "true") REPLY(CHATML_OPEN THINK_UNLESS_OFF);
+    "|trim", "true") REPLY(CHATML_OPEN THINK_UNLESS_OFF);
 
 constexpr char kMiniCpm5[] =
-    "{{ bos_token }}" REFUSE_OTHER_ROLES QWEN3_TURNS("m.content", "thought")
+    "{{ bos_token }}" REFUSE_OTHER_ROLES QWEN3_TURNS("", "thought")
         REPLY(CHATML_OPEN IF_NO_THINKING(
             NO_THOUGHT) "{% if enable_thinking is true %}<think>\n{% endif %}");
 
