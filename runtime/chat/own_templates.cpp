@@ -9,21 +9,30 @@
 namespace oriel_internal {
 namespace {
 
-// Pieces that several texts share. A C++ line is about a line of Jinja.
+// clang-format off: a line here is about a line of Jinja.
+
+// Pieces that several texts share.
 
 #define REPLY(text) "{% if add_generation_prompt %}" text "{% endif %}"
+#define IF_WHOLE(text) "{% if not add_generation_prompt %}" text "{% endif %}"
 #define IF_NO_THINKING(text) "{% if enable_thinking is false %}" text "{% endif %}"
 #define NO_THOUGHT "<think>\n\n</think>\n\n"
-#define THINK_UNLESS_OFF "<think>\n" IF_NO_THINKING("{{ '\\n' }}</think>\n\n")
+#define THOUGHT_OR_NONE "<think>\n" IF_NO_THINKING("{{ '\\n' }}</think>\n\n")
 
-#define REFUSE_OTHER_ROLES                                                         \
-  "{% for m in messages if m.role not in ['system', 'user', 'assistant'] %}"       \
-  "{{ raise_exception('this format has no role \"' ~ m.role ~ '\": use \"user\" '" \
-  " ~ 'or \"assistant\"') }}{% endfor %}"
-#define REFUSE_LATER_SYSTEM                                                    \
-  "{% for m in messages[1:] if m.role == 'system' %}"                          \
-  "{{ raise_exception('this format has no place for a later system message: '" \
-  " ~ 'put it first') }}{% endfor %}"
+#define EACH "{% for m in messages %}"
+#define END_EACH "{% endfor %}"
+/// A loop that skips an empty system message at the beginning.
+#define EACH_SAID EACH "{% if m.content or m.role != 'system' or not loop.first %}"
+#define END_SAID "{% endif %}" END_EACH
+
+#define REFUSE_OTHER_ROLES                                                           \
+  "{% for m in messages if m.role not in ['system', 'user', 'assistant'] %}"         \
+  "{{ raise_exception('this format has no role \"' ~ m.role ~ '\": use \"user\" or " \
+  "\"assistant\"') }}" END_EACH
+#define REFUSE_LATER_SYSTEM                                                                  \
+  "{% for m in messages[1:] if m.role == 'system' %}"                                        \
+  "{{ raise_exception('this format has no place for a later system message: put it first') " \
+  "}}" END_EACH
 
 /// Text in front of a conversation without a system message.
 #define IF_NO_SYSTEM(text) \
@@ -32,69 +41,58 @@ namespace {
 #define GET_SYSTEM                                                   \
   "{% set has_system = messages and messages[0].role == 'system' %}" \
   "{% set system = messages[0].content if has_system else '' %}"
-/// An empty system message that comes first is not written.
-#define EACH_BUT_EMPTY_SYSTEM \
-  "{% for m in messages %}{% if m.content or m.role != 'system' or not loop.first %}"
-#define END_EACH "{% endif %}{% endfor %}"
 /// Sets n.last to the index of the last message of a role, or 0.
-#define FIND_LAST(role)                           \
-  "{% set n = namespace(last=0) %}"               \
-  "{% for m in messages %}{% if m.role == '" role \
-  "' %}"                                          \
-  "{% set n.last = loop.index0 %}{% endif %}{% endfor %}"
+#define FIND_LAST(role)                                           \
+  "{% set n = namespace(last=0) %}" EACH "{% if m.role == '" role \
+  "' %}{% set n.last = loop.index0 %}{% endif %}" END_EACH
 
-#define CHATML_TURNS \
-  "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-#define CHATML_OPEN "<|im_start|>assistant\n"
+// ChatML and formats with its tokens.
+
+#define CHATML_TURNS EACH "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n" END_EACH
 #define CHATML_SYSTEM(text) "<|im_start|>system\n" text "<|im_end|>\n"
+#define CHATML_OPEN "<|im_start|>assistant\n"
 
 constexpr char kChatMl[] = CHATML_TURNS REPLY(CHATML_OPEN);
-
 constexpr char kSmolLm2[] = IF_NO_SYSTEM(
     CHATML_SYSTEM("You are a helpful AI assistant named SmolLM, trained by Hugging Face"))
     CHATML_TURNS REPLY(CHATML_OPEN);
-
 constexpr char kQwen2[] = REFUSE_OTHER_ROLES IF_NO_SYSTEM(
     CHATML_SYSTEM("You are Qwen, created by Alibaba Cloud. You are a helpful assistant."))
     CHATML_TURNS REPLY(CHATML_OPEN);
 
-/// Earlier answers lose their thoughts. One after the last question has a block for it where `block` holds.
-#define QWEN3_TURNS(trim, block)                                                     \
-  FIND_LAST("user")                                                                     \
-  "{% for m in messages %}{% set text = m.content" trim                                   \
-  " %}<|im_start|>{{ m.role }}\n"                                                       \
-  "{% if m.role == 'assistant' %}"                                                      \
-  "{% set parts = text.split('</think>') %}"                                            \
-  "{% set thought = parts[0].split('<think>')[-1].strip('\\n')" trim " if parts[1:] else '' %}" \
-  "{% set text = parts[-1].lstrip('\\n') if parts[1:] else text %}"                     \
-  "{% if loop.index0 > n.last and (" block                                              \
-  ") %}"                                                                                \
-  "<think>\n{{ thought }}\n</think>\n\n{% set text = text.lstrip('\\n') %}"             \
-  "{% endif %}{% endif %}"                                                              \
-  "{{ text }}<|im_end|>\n{% endfor %}"
+/// Answers lose their thoughts. One after the last question has a block for its thought where `block` holds.
+#define QWEN3_TURNS(trim, block)                                                \
+  REFUSE_OTHER_ROLES FIND_LAST("user") EACH                                     \
+      "{% set text = m.content" trim                                            \
+      " %}<|im_start|>{{ m.role }}\n"                                           \
+      "{% if m.role == 'assistant' %}"                                          \
+      "{% set parts = text.split('</think>') %}"                                \
+      "{% set thought = parts[0].split('<think>')[-1].strip('\\n')" trim        \
+      " if parts[1:] else '' %}"                                                \
+      "{% set text = parts[-1].lstrip('\\n') if parts[1:] else text %}"         \
+      "{% if loop.index0 > n.last and (" block                                  \
+      ") %}"                                                                    \
+      "<think>\n{{ thought }}\n</think>\n\n{% set text = text.lstrip('\\n') %}" \
+      "{% endif %}{% endif %}"                                                  \
+      "{{ text }}<|im_end|>\n" END_EACH
 
-constexpr char kQwen3[] = REFUSE_OTHER_ROLES QWEN3_TURNS("", "thought or loop.last")
-    REPLY(CHATML_OPEN IF_NO_THINKING(NO_THOUGHT));
-
-constexpr char kQwen3Thinking[] = REFUSE_OTHER_ROLES QWEN3_TURNS(
-    "", "thought or loop.last") REPLY(CHATML_OPEN "<think>\n");
-
-constexpr char kQwen35[] = REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM QWEN3_TURNS(
-    "|trim", "true") REPLY(CHATML_OPEN THINK_UNLESS_OFF);
-
-constexpr char kMiniCpm5[] =
-    "{{ bos_token }}" REFUSE_OTHER_ROLES QWEN3_TURNS("", "thought")
-        REPLY(CHATML_OPEN IF_NO_THINKING(
-            NO_THOUGHT) "{% if enable_thinking is true %}<think>\n{% endif %}");
+constexpr char kQwen3[] =
+    QWEN3_TURNS("", "thought or loop.last") REPLY(CHATML_OPEN IF_NO_THINKING(NO_THOUGHT));
+constexpr char kQwen3Thinking[] =
+    QWEN3_TURNS("", "thought or loop.last") REPLY(CHATML_OPEN "<think>\n");
+constexpr char kQwen35[] =
+    REFUSE_LATER_SYSTEM QWEN3_TURNS("|trim", "true") REPLY(CHATML_OPEN THOUGHT_OR_NONE);
+constexpr char kMiniCpm5[] = "{{ bos_token }}" QWEN3_TURNS("", "thought") REPLY(
+    CHATML_OPEN IF_NO_THINKING(NO_THOUGHT) "{% if enable_thinking is true %}<think>\n{% endif %}");
 
 /// Answers lose their thoughts unless `keeps` holds.
 #define LFM2(find_last, keeps)                                              \
-  "{{ bos_token }}" REFUSE_OTHER_ROLES find_last EACH_BUT_EMPTY_SYSTEM      \
+  "{{ bos_token }}" REFUSE_OTHER_ROLES find_last EACH_SAID                  \
   "<|im_start|>{{ m.role }}\n"                                              \
   "{% if m.role == 'assistant' and '</think>' in m.content and not (" keeps \
   ") %}"                                                                    \
   "{{ m.content.split('</think>')[-1]|trim }}"                              \
-  "{% else %}{{ m.content }}{% endif %}<|im_end|>\n" END_EACH               \
+  "{% else %}{{ m.content }}{% endif %}<|im_end|>\n" END_SAID               \
   REPLY(CHATML_OPEN)
 
 constexpr char kLfm2[] = LFM2("", "true");
@@ -103,73 +101,62 @@ constexpr char kLfm25Large[] = LFM2(FIND_LAST("user"), "loop.index0 > n.last");
 
 #define OLMO3_FUNCTIONS "You do not currently have access to any functions. <functions></functions>"
 /// EOS closes an answer that ends the whole.
-#define OLMO3_TURNS(after_system)                                              \
-  "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"           \
-  "{% if m.role == 'system' %}" after_system                                   \
-  "{% endif %}"                                                                \
-  "{% if m.role == 'assistant' and loop.last and not add_generation_prompt %}" \
-  "{{ eos_token }}{% else %}<|im_end|>\n{% endif %}{% endfor %}"
+#define OLMO3_TURNS(after_system)                                                                  \
+  REFUSE_OTHER_ROLES                                                                               \
+  EACH "<|im_start|>{{ m.role }}\n{{ m.content }}"                                                 \
+       "{% if m.role == 'system' %}" after_system                                                  \
+       "{% endif %}"                                                                               \
+       "{% if m.role == 'assistant' and loop.last and not add_generation_prompt %}{{ eos_token }}" \
+       "{% else %}<|im_end|>\n{% endif %}" END_EACH
 
-constexpr char kOlmo3[] = REFUSE_OTHER_ROLES IF_NO_SYSTEM(
-    CHATML_SYSTEM("You are a helpful function-calling AI assistant. " OLMO3_FUNCTIONS))
-    OLMO3_TURNS("") REPLY(CHATML_OPEN);
-
-constexpr char kOlmo3Think[] =
-    REFUSE_OTHER_ROLES OLMO3_TURNS(" " OLMO3_FUNCTIONS) REPLY(CHATML_OPEN "<think>");
+constexpr char kOlmo3[] =
+    IF_NO_SYSTEM(CHATML_SYSTEM("You are a helpful function-calling AI assistant. " OLMO3_FUNCTIONS))
+        OLMO3_TURNS("") REPLY(CHATML_OPEN);
+constexpr char kOlmo3Think[] = OLMO3_TURNS(" " OLMO3_FUNCTIONS) REPLY(CHATML_OPEN "<think>");
 
 /// Words in the system text switch thinking, or leave out the header.
-#define SMOLLM3(date)                                                                    \
-  REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM GET_SYSTEM                                      \
-      "{% set says_think = '/think' in system or enable_thinking is not false %}"        \
-      "{% set think = '/no_think' not in system and says_think %}"                       \
-      "{% set given = system.replace('/no_think', '').replace('/think', '') %}"          \
-      "<|im_start|>system\n"                                                             \
-      "{% if '/system_override' in given %}"                                             \
-      "{{ given.replace('/system_override', '').rstrip() }}<|im_end|>\n"                 \
-      "{% else %}"                                                                       \
-      "## Metadata\n\nKnowledge Cutoff Date: June 2025\n" date                           \
-      "Reasoning Mode: {{ '/think' if think else '/no_think' }}\n\n"                     \
-      "## Custom Instructions\n\n{{ given.rstrip() or 'You are a helpful AI assistant '" \
-      " ~ 'named SmolLM, trained by Hugging Face.' }}\n\n<|im_end|>\n"                   \
-      "{% endif %}"                                                                      \
-      "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.role }}\n"          \
-      "{% if m.role == 'user' %}{{ m.content }}"                                         \
-      "{% else %}{% if not think %}<think>\n\n</think>\n{% endif %}"                     \
-      "{{ m.content.lstrip('\\n') }}{% endif %}<|im_end|>\n{% endfor %}" REPLY(          \
-          CHATML_OPEN "{% if not think %}<think>\n\n</think>\n{% endif %}")
+#define SMOLLM3(date)                                                                           \
+  REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM GET_SYSTEM                                             \
+      "{% set wants = '/think' in system or enable_thinking is not false %}"                    \
+      "{% set think = '/no_think' not in system and wants %}"                                   \
+      "{% set given = system.replace('/no_think', '').replace('/think', '') %}"                 \
+      "<|im_start|>system\n"                                                                    \
+      "{% if '/system_override' in given %}"                                                    \
+      "{{ given.replace('/system_override', '').rstrip() }}<|im_end|>\n"                        \
+      "{% else %}"                                                                              \
+      "## Metadata\n\nKnowledge Cutoff Date: June 2025\n" date                                  \
+      "Reasoning Mode: {{ '/think' if think else '/no_think' }}\n\n## Custom Instructions\n\n"  \
+      "{{ given.rstrip() or 'You are a helpful AI assistant named SmolLM, trained by Hugging "  \
+      "Face.' }}\n\n<|im_end|>\n"                                                               \
+      "{% endif %}"                                                                             \
+      "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.role }}\n"                 \
+      "{% if m.role == 'user' %}{{ m.content }}"                                                \
+      "{% else %}{% if not think %}<think>\n\n</think>\n{% endif %}{{ m.content.lstrip('\\n') " \
+      "}}{% endif %}"                                                                           \
+      "<|im_end|>\n" END_EACH                                                                   \
+      REPLY(CHATML_OPEN "{% if not think %}<think>\n\n</think>\n{% endif %}")
 
 constexpr char kSmolLm3[] = SMOLLM3("Today Date: {{ strftime_now('%d %B %Y') }}\n");
 constexpr char kSmolLm3Undated[] = SMOLLM3("");
 
-constexpr char kPhi4[] = REFUSE_OTHER_ROLES
-    "{% for m in messages %}<|im_start|>{{ m.role }}<|im_sep|>{{ m.content }}<|im_end|>{% endfor "
-    "%}" REPLY("<|im_start|>assistant<|im_sep|>");
+constexpr char kPhi4[] = REFUSE_OTHER_ROLES EACH
+    "<|im_start|>{{ m.role }}<|im_sep|>{{ m.content }}<|im_end|>" END_EACH REPLY(
+        "<|im_start|>assistant<|im_sep|>");
 
-#define LLAMA3_HEAD(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
-#define LLAMA3_TURN LLAMA3_HEAD("{{ m.role }}") "{{ m.content|trim }}<|eot_id|>"
+// Formats whose system text begins a question.
 
-constexpr char kLlama3[] = "{{ bos_token }}{% for m in messages %}" LLAMA3_TURN
-                           "{% endfor %}" REPLY(LLAMA3_HEAD("assistant"));
-
-constexpr char kLlama32[] = "{{ bos_token }}" GET_SYSTEM LLAMA3_HEAD("system")
-    "Cutting Knowledge Date: December 2023\nToday Date: {{ strftime_now('%d %b %Y') }}\n\n"
-    "{{ system|trim }}<|eot_id|>"
-    "{% for m in messages %}{% if m.role != 'system' or not loop.first %}" LLAMA3_TURN END_EACH
-    REPLY(LLAMA3_HEAD("assistant"));
-
-/// For formats without a system turn. The system text begins the first question, or the last one if `in_last` holds. A
-/// text that ends with it leaves the turn open, so that it is the beginning of the longer conversation's text.
-#define JOINED(open, system_text, question, close, answer, reply, in_last)               \
-  "{{ bos_token }}" REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM GET_SYSTEM                    \
-  "{% set waits = has_system and (" in_last                                              \
-  ") %}{% for m in messages %}"                                                          \
-  "{% set joins = loop.index0 == 1 and has_system and not waits %}"                      \
-  "{% if m.role == 'system' %}{% if not waits %}" open system_text                       \
-  "{% endif %}"                                                                          \
-  "{% elif m.role == 'user' %}{% if not joins %}" open                                   \
-  "{% endif %}"                                                                          \
-  "{% if waits and loop.last %}" system_text "{% endif %}" question close                \
-  "{% else %}{% if joins %}" close "{% endif %}" answer "{% endif %}{% endfor %}" REPLY( \
+/// The first question, or the last one if `in_last` holds. A text that ends with the system text leaves the turn open:
+/// it is the beginning of the longer conversation's text.
+#define JOINED(open, system_text, question, close, answer, reply, in_last)            \
+  "{{ bos_token }}" REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM GET_SYSTEM                 \
+  "{% set waits = has_system and (" in_last ") %}" EACH                               \
+  "{% set joins = loop.index0 == 1 and has_system and not waits %}"                   \
+  "{% if m.role == 'system' %}{% if not waits %}" open system_text                    \
+  "{% endif %}"                                                                       \
+  "{% elif m.role == 'user' %}{% if not joins %}" open                                \
+  "{% endif %}"                                                                       \
+  "{% if waits and loop.last %}" system_text "{% endif %}" question close             \
+  "{% else %}{% if joins %}" close "{% endif %}" answer "{% endif %}" END_EACH REPLY( \
       "{% if has_system and messages|length == 1 %}" close "{% endif %}" reply)
 
 #define GEMMA(system_text, question)                                                            \
@@ -193,94 +180,99 @@ constexpr char kMistralV3[] =
     MISTRAL("[INST] ", "[/INST]", " {{ m.content|trim }}", "messages|length > 2");
 constexpr char kMistralNemo[] =
     MISTRAL("[INST]", "[/INST]", "{{ m.content }}", "messages|length > 2");
+
+// All others.
+
 constexpr char kMistralV7[] =
-    "{{ bos_token }}" REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM
-    "{% for m in messages %}"
+    "{{ bos_token }}" REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM EACH
     "{% if m.role == 'system' %}[SYSTEM_PROMPT]{{ m.content }}[/SYSTEM_PROMPT]"
     "{% elif m.role == 'user' %}[INST]{{ m.content }}[/INST]"
-    "{% else %}{{ m.content }}{{ eos_token }}{% endif %}{% endfor %}";
+    "{% else %}{{ m.content }}{{ eos_token }}{% endif %}" END_EACH;
+
+#define LLAMA3_HEAD(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
+#define LLAMA3_TURN LLAMA3_HEAD("{{ m.role }}") "{{ m.content|trim }}<|eot_id|>"
+constexpr char kLlama3[] =
+    "{{ bos_token }}" EACH LLAMA3_TURN END_EACH REPLY(LLAMA3_HEAD("assistant"));
+constexpr char kLlama32[] =
+  "{{ bos_token }}" GET_SYSTEM
+  LLAMA3_HEAD("system") "Cutting Knowledge Date: December 2023\nToday Date: {{ strftime_now('%d %b %Y') }}\n\n"
+  "{{ system|trim }}<|eot_id|>"
+  EACH "{% if m.role != 'system' or not loop.first %}" LLAMA3_TURN "{% endif %}" END_EACH
+  REPLY(LLAMA3_HEAD("assistant"));
 
 /// A word in the system text switches thinking on. Answers lose their thoughts.
-#define GEMMA4(no_thinking)                                                          \
-  "{{ bos_token }}" REFUSE_OTHER_ROLES GET_SYSTEM                                    \
-  "{% set think = enable_thinking or '<|think|>' in system %}"                       \
-  "{% if think or has_system %}<|turn>system\n{% if think %}<|think|>\n{% endif %}"  \
-  "{{ system.replace('<|think|>', '')|trim }}<turn|>\n{% endif %}"                   \
-  "{% for m in messages %}{% if m.role == 'assistant' %}<|turn>model\n"              \
-  "{% set n = namespace(text='') %}{% for part in m.content.split('<channel|>') %}"  \
-  "{% set n.text = n.text ~ part.split('<|channel>')[0] %}{% endfor %}"              \
-  "{{ n.text|trim }}<turn|>\n"                                                       \
-  "{% elif m.role == 'user' or not loop.first %}"                                    \
-  "<|turn>{{ m.role }}\n{{ m.content|trim }}<turn|>\n{% endif %}{% endfor %}" REPLY( \
-      "<|turn>model\n{% if not think %}" no_thinking "{% endif %}")
-
+#define GEMMA4(no_thought)                                                                        \
+  "{{ bos_token }}" REFUSE_OTHER_ROLES GET_SYSTEM                                                 \
+  "{% set think = enable_thinking or '<|think|>' in system %}"                                    \
+  "{% if think or has_system %}<|turn>system\n{% if think %}<|think|>\n{% endif %}"               \
+  "{{ system.replace('<|think|>', '')|trim }}<turn|>\n{% endif %}" EACH                           \
+  "{% if m.role == 'assistant' %}<|turn>model\n"                                                  \
+  "{% set n = namespace(text='') %}{% for part in m.content.split('<channel|>') %}"               \
+  "{% set n.text = n.text ~ part.split('<|channel>')[0] %}{% endfor %}{{ n.text|trim }}<turn|>\n" \
+  "{% elif m.role == 'user' or not loop.first %}"                                                 \
+  "<|turn>{{ m.role }}\n{{ m.content|trim }}<turn|>\n{% endif %}" END_EACH REPLY(                 \
+      "<|turn>model\n{% if not think %}" no_thought "{% endif %}")
 constexpr char kGemma4[] = GEMMA4("<|channel>thought\n<channel|>");
-constexpr char kGemma4Small[] = GEMMA4("");  // trained to answer at once
+constexpr char kGemma4Small[] = GEMMA4("");  // E2B and E4B were trained to answer at once
 
 #define GRANITE_HEAD(role) "<|start_of_role|>" role "<|end_of_role|>"
 #define GRANITE_TURN GRANITE_HEAD("{{ m.role }}") "{{ m.content }}<|end_of_text|>\n"
-#define GRANITE3(joint)                                                                           \
-  IF_NO_SYSTEM(                                                                                   \
-      GRANITE_HEAD("system") "Knowledge Cutoff Date: April 2024." joint                           \
-                             "Today's Date: {{ strftime_now('%B %d, %Y') }}." joint               \
-                             "You are Granite, developed by IBM. You are a helpful AI assistant." \
-                             "<|end_of_text|>\n")                                                 \
-  "{% for m in messages %}" GRANITE_TURN "{% endfor %}" REPLY(GRANITE_HEAD("assistant"))
-
+#define GRANITE3(joint)                                                                          \
+  IF_NO_SYSTEM(GRANITE_HEAD("system") "Knowledge Cutoff Date: April 2024." joint                 \
+                                      "Today's Date: {{ strftime_now('%B %d, %Y') }}." joint     \
+                                      "You are Granite, developed by IBM. You are a helpful AI " \
+                                      "assistant.<|end_of_text|>\n")                             \
+  EACH GRANITE_TURN END_EACH REPLY(GRANITE_HEAD("assistant"))
 constexpr char kGranite3[] = GRANITE3("\n");
 constexpr char kGranite33[] = GRANITE3(" ");
 constexpr char kGranite4[] =
-    REFUSE_OTHER_ROLES EACH_BUT_EMPTY_SYSTEM GRANITE_TURN END_EACH REPLY(GRANITE_HEAD("assistant"));
+    REFUSE_OTHER_ROLES EACH_SAID GRANITE_TURN END_SAID REPLY(GRANITE_HEAD("assistant"));
 
-constexpr char kExaone4[] = REFUSE_OTHER_ROLES
-    "{% for m in messages %}[|{{ m.role }}|]\n"
+constexpr char kExaone4[] = REFUSE_OTHER_ROLES EACH
+    "[|{{ m.role }}|]\n"
     "{% if m.role == 'assistant' %}" NO_THOUGHT
     "{% endif %}"
-    "{% if m.role == 'assistant' and '</think>' in m.content %}"
-    "{{ m.content.split('</think>')[-1]|trim }}{% else %}{{ m.content }}{% endif %}"
-    "[|endofturn|]\n{% endfor %}" REPLY("[|assistant|]\n" THINK_UNLESS_OFF);
+    "{% if m.role == 'assistant' and '</think>' in m.content %}{{ "
+    "m.content.split('</think>')[-1]|trim }}"
+    "{% else %}{{ m.content }}{% endif %}[|endofturn|]\n" END_EACH REPLY(
+        "[|assistant|]\n" THOUGHT_OR_NONE);
 
 constexpr char kErnie45[] =
-    "{{ bos_token }}" REFUSE_OTHER_ROLES
-    "{% for m in messages %}"
+    "{{ bos_token }}" REFUSE_OTHER_ROLES EACH
     "{% if m.role == 'assistant' %}Assistant: {{ m.content }}<|end_of_sentence|>"
-    "{% else %}{{ 'User: ' if m.role == 'user' else '' }}{{ m.content }}\n{% endif %}{% endfor "
-    "%}" REPLY("Assistant: ");
+    "{% else %}{{ 'User: ' if m.role == 'user' else '' }}{{ m.content }}\n{% endif %}" END_EACH
+        REPLY("Assistant: ");
 
-#define BAR "\xEF\xBD\x9C"    // full-width vertical line
-#define BLANK "\xE2\x96\x81"  // lower one eighth block
-#define HUNYUAN_HOLDER(number) "<" BAR "hy_place" BLANK "holder" BLANK "no" BLANK number BAR ">"
+#define BAR "\xEF\xBD\x9C"    // U+FF5C
+#define BLANK "\xE2\x96\x81"  // U+2581
+#define HUNYUAN(name) "<" BAR "hy_" name BAR ">"
+#define HUNYUAN_HOLDER(number) HUNYUAN("place" BLANK "holder" BLANK "no" BLANK number)
 constexpr char kHunyuanDense[] =
-    "{{ bos_token }}" REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM
-    "{% for m in messages %}"
-    "{% if m.role == 'user' %}<" BAR "hy_User" BAR
-    ">{{ m.content }}"
-    "{% elif m.role == 'assistant' %}<" BAR "hy_Assistant" BAR
-    ">{{ m.content }}" HUNYUAN_HOLDER("2") "{% elif m.content %}{{ m.content }}" HUNYUAN_HOLDER(
-        "3") "{% endif %}{% endfor %}" REPLY("<" BAR "hy_Assistant" BAR ">");
+  "{{ bos_token }}" REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM EACH
+  "{% if m.role == 'user' %}" HUNYUAN("User") "{{ m.content }}"
+  "{% elif m.role == 'assistant' %}" HUNYUAN("Assistant") "{{ m.content }}" HUNYUAN_HOLDER("2")
+  "{% elif m.content %}{{ m.content }}" HUNYUAN_HOLDER("3") "{% endif %}" END_EACH
+  REPLY(HUNYUAN("Assistant"));
 
-#define IF_WHOLE(text) "{% if not add_generation_prompt %}" text "{% endif %}"
-constexpr char kPhi35[] = REFUSE_OTHER_ROLES EACH_BUT_EMPTY_SYSTEM
-    "<|{{ m.role }}|>\n{{ m.content }}<|end|>\n" END_EACH REPLY("<|assistant|>\n")
+constexpr char kPhi35[] = REFUSE_OTHER_ROLES EACH_SAID
+    "<|{{ m.role }}|>\n{{ m.content }}<|end|>\n" END_SAID REPLY("<|assistant|>\n")
         IF_WHOLE("{{ eos_token }}");
-constexpr char kPhi4Mini[] = REFUSE_OTHER_ROLES
-    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}" REPLY(
-        "<|assistant|>") IF_WHOLE("{{ eos_token }}");
+constexpr char kPhi4Mini[] =
+    REFUSE_OTHER_ROLES EACH "<|{{ m.role }}|>{{ m.content }}<|end|>" END_EACH REPLY("<|assistant|>")
+        IF_WHOLE("{{ eos_token }}");
 
-constexpr char kZephyr[] = REFUSE_OTHER_ROLES
-    "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}{{ eos_token }}\n{% endfor %}" REPLY(
-        "<|assistant|>\n");
+constexpr char kZephyr[] = REFUSE_OTHER_ROLES EACH
+    "<|{{ m.role }}|>\n{{ m.content }}{{ eos_token }}\n" END_EACH REPLY("<|assistant|>\n");
+constexpr char kOlmo2[] = REFUSE_OTHER_ROLES EACH
+    "<|{{ m.role }}|>\n{{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}"
+    "{% if m.role != 'assistant' or not loop.last or add_generation_prompt %}{{ '\\n' }}{% endif "
+    "%}" END_EACH REPLY("<|assistant|>\n");
 
-constexpr char kOlmo2[] = REFUSE_OTHER_ROLES
-    "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}"
-    "{{ eos_token if m.role == 'assistant' else '' }}"
-    "{{ '' if m.role == 'assistant' and loop.last and not add_generation_prompt else '\\n' }}"
-    "{% endfor %}" REPLY("<|assistant|>\n");
+constexpr char kPlain[] = REFUSE_OTHER_ROLES EACH
+    "{% if m.role == 'system' %}{{ m.content }}\n\n"
+    "{% else %}{{ m.role|capitalize }}: {{ m.content }}\n{% endif %}" END_EACH REPLY("Assistant:");
 
-constexpr char kPlain[] = REFUSE_OTHER_ROLES
-    "{% for m in messages %}{% if m.role == 'system' %}{{ m.content }}\n\n"
-    "{% else %}{{ m.role|capitalize }}: {{ m.content }}\n{% endif %}{% endfor %}" REPLY(
-        "Assistant:");
+// clang-format on
 
 // The first row whose markers hold counts.
 constexpr OwnTemplate kRows[] = {
@@ -319,7 +311,7 @@ constexpr OwnTemplate kRows[] = {
     {"granite4", kGranite4, {"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"}},
     {"exaone4", kExaone4, {"[|endofturn|]", "role_indicators", "enable_thinking"}},
     {"ernie4.5", kErnie45, {"<|begin_of_sentence|>", "'User: '", "<|end_of_sentence|>"}},
-    {"hunyuan-dense", kHunyuanDense, {"<" BAR "hy_User" BAR ">", "<" BAR "hy_Assistant" BAR ">"}},
+    {"hunyuan-dense", kHunyuanDense, {HUNYUAN("User"), HUNYUAN("Assistant")}},
     {"olmo2", kOlmo2, {"'<|user|>\n' + message['content'] + '\n'", "<|assistant|>", "eos_token"}},
     {"zephyr", kZephyr, {"<|user|>\n", "<|assistant|>", "eos_token"}, {"[gMASK]", "<|endoftext|>"}},
     {"mistral-v7", kMistralV7, {"[INST]", "[SYSTEM_PROMPT]"}},

@@ -28,9 +28,9 @@ std::vector<ChatMessage> messagesOf(const json& one) {
 
 ThinkingWish wishOf(const json& one) {
   const json wish = one.value("enable_thinking", json());
-  return wish.is_null()   ? ThinkingWish::kTemplates
+  return wish.is_null() ? ThinkingWish::kTemplates
          : wish == true ? ThinkingWish::kOn
-                          : ThinkingWish::kOff;
+                        : ThinkingWish::kOff;
 }
 
 /// As kOwnTemplateNames lists them.
@@ -84,9 +84,10 @@ TEST(OwnTemplates, refuse_messages_that_have_no_place) {
   const std::string refuses = "<the chat template refuses this conversation: this format has no ";
   const std::vector<ChatMessage> tool = {{"user", "One?"}, {"tool", "81 %"}};
   EXPECT_EQ(refuses + "role \"tool\": use \"user\" or \"assistant\">", said("qwen2.5", tool));
-  EXPECT_EQ("<|im_start|>user\nOne?<|im_end|>\n<|im_start|>tool\n81 %<|im_end|>\n"
-            "<|im_start|>assistant\n",
-            said("chatml", tool));
+  EXPECT_EQ(
+      "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>tool\n81 %<|im_end|>\n"
+      "<|im_start|>assistant\n",
+      said("chatml", tool));
   EXPECT_EQ(refuses + "place for a later system message: put it first>",
             said("gemma3", {{"user", "One?"}, {"system", "Be brief."}}));
 }
@@ -131,7 +132,7 @@ bool isPlain(const json& one) {
 /// Conversations in which a published template differs from the row that its markers name.
 enum class Differs : uint8_t {
   kNowhere,
-  kEverywhere,      ///< another format, or another default, that shares the row's markers: the model's own template runs
+  kEverywhere,  ///< another format, or another default, that shares the row's markers: the model's own template runs
   kWithoutSystem,   ///< the model has a default system prompt of its own
   kWithSystem,      ///< the template leaves the system message out; the row writes it
   kWithoutOpening,  ///< the template opens a reply although it is asked not to
@@ -145,15 +146,15 @@ const Exception kExceptions[] = {
     {"HuggingFaceTB-SmolLM3-3B", Differs::kWithoutSystem},             // a long one for thinking
     {"MiMo-VL", Differs::kWithoutSystem},                              //
     {"Mistral-Small-3.2-24B-Instruct-2506", Differs::kWithoutSystem},  //
-    {"NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", Differs::kEverywhere},     // system turn, opened thought
+    {"NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", Differs::kEverywhere},  // system turn, opened thought
     {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", Differs::kEverywhere},  // BOS, tools
-    {"Qwen-QwQ-32B", Differs::kEverywhere},                     // thinks in another way
-    {"StepFun3.5-Flash", Differs::kEverywhere},                 // BOS
-    {"chat-llama3", Differs::kWithoutOpening},                  //
-    {"chat-phi3", Differs::kWithSystem},                        //
-    {"ibm-granite-granite-4.0", Differs::kWithoutSystem},       //
-    {"meetkai-functionary-medium-v3.1", Differs::kEverywhere},  // no date
-    {"meetkai-functionary-medium-v3.2", Differs::kEverywhere},  // names of functions
+    {"Qwen-QwQ-32B", Differs::kEverywhere},                      // thinks in another way
+    {"StepFun3.5-Flash", Differs::kEverywhere},                  // BOS
+    {"chat-llama3", Differs::kWithoutOpening},                   //
+    {"chat-phi3", Differs::kWithSystem},                         //
+    {"ibm-granite-granite-4.0", Differs::kWithoutSystem},        //
+    {"meetkai-functionary-medium-v3.1", Differs::kEverywhere},   // no date
+    {"meetkai-functionary-medium-v3.2", Differs::kEverywhere},   // names of functions
     {"meta-llama-Llama-3.1-8B-Instruct", Differs::kEverywhere},  // always 26 Jul 2024
     {"mistralai-Ministral-3-14B-Reasoning-2512", Differs::kWithoutSystem},
     {"unsloth-Apriel-1.5", Differs::kEverywhere},  // line feeds, system text
@@ -163,13 +164,11 @@ const Exception kExceptions[] = {
 
 bool isException(const std::string& file, const std::vector<ChatMessage>& messages,
                  bool generation) {
-  const auto* const found =
-      std::find_if(std::begin(kExceptions), std::end(kExceptions),
-                   [&](const Exception& one) { return file == one.file; });
+  const auto* const found = std::find_if(std::begin(kExceptions), std::end(kExceptions),
+                                         [&](const Exception& one) { return file == one.file; });
   const bool begins = messages[0].role == "system" && !messages[0].text.empty();
-  const bool has_system = std::any_of(messages.begin(), messages.end(), [](const ChatMessage& one) {
-    return one.role == "system";
-  });
+  const bool has_system = std::any_of(messages.begin(), messages.end(),
+                                      [](const ChatMessage& one) { return one.role == "system"; });
   switch (found == std::end(kExceptions) ? Differs::kNowhere : found->differs) {
     case Differs::kNowhere:
       return false;

@@ -33,7 +33,10 @@ const std::vector<Messages> kConversations = {
     {{"user", "One?"}, {"assistant", " <|channel>x<channel|> \n Un, <|channel>x<channel|> deux. "}},
     {{"user", "One?"}, {"assistant", "a<channel|>b<|channel>c"}, {"user", "Two?"}},
     {{"system", "Be kind. /no_think"}, {"user", "Hi"}},
-    {{"system", "/think Be kind./no_think \n"}, {"user", "Hi"}, {"assistant", "Ho"}, {"user", "Hi"}},
+    {{"system", "/think Be kind./no_think \n"},
+     {"user", "Hi"},
+     {"assistant", "Ho"},
+     {"user", "Hi"}},
     {{"system", "/no_think"}, {"user", "Hi"}},
     {{"system", "/think "}, {"user", "Hi"}},
     {{"system", "Only this. /system_override"}, {"user", "Hi"}},
@@ -62,8 +65,8 @@ bool mayDiffer(const std::string& name, const Messages& messages, bool generatio
                const ChatOptions& options) {
   // As published: only the very last answer has a block without a thought.
   const size_t n = messages.size();
-  if ((name == "qwen3" || name == "qwen3-thinking") && n > 1 && messages[n - 2].role == "assistant" &&
-      messages[n - 1].role == "assistant") {
+  if ((name == "qwen3" || name == "qwen3-thinking") && n > 1 &&
+      messages[n - 2].role == "assistant" && messages[n - 1].role == "assistant") {
     return true;
   }
   // As published: told to think, the reply begins with a thought.
@@ -109,7 +112,8 @@ TEST(OwnTemplatesOld, write_what_the_formats_write) {
           ++n_compared;
           if (old_text.find("<the chat format ") == 0) {
             EXPECT_EQ(ORIEL_ERROR_ARGUMENT, own_text.status.code())
-                << name << shape << old_text << "\n" << own_text.text;
+                << name << shape << old_text << "\n"
+                << own_text.text;
             continue;
           }
           if (mayDiffer(name, messages, generation, options)) {
@@ -128,7 +132,8 @@ TEST(OwnTemplatesOld, write_what_the_formats_write) {
           const auto cut = [](const std::string& text, const std::vector<TextRange>& ranges) {
             std::string all;
             for (const TextRange& one : ranges) {
-              all += std::to_string(one.begin) + ": " + text.substr(one.begin, one.end - one.begin) + "\n";
+              all += std::to_string(one.begin) + ": " +
+                     text.substr(one.begin, one.end - one.begin) + "\n";
             }
             return all;
           };
@@ -140,9 +145,7 @@ TEST(OwnTemplatesOld, write_what_the_formats_write) {
   EXPECT_GT(n_compared, 7000u);
 }
 
-TEST(OwnTemplatesOld, have_the_same_names) {
-  EXPECT_STREQ(kChatFormatNames, kOwnTemplateNames);
-}
+TEST(OwnTemplatesOld, have_the_same_names) { EXPECT_STREQ(kChatFormatNames, kOwnTemplateNames); }
 
 }  // namespace
 }  // namespace oriel_internal::test::test_own_templates_old
