@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "chat/turn.h"
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/own_text.h"
@@ -74,6 +75,59 @@ TEST(OwnTemplates, keep_messages_apart_from_their_own_text) {
       given.insert(written.text.substr(range.begin, range.end - range.begin));
     }
     EXPECT_EQ((std::multiset<std::string>{"Be brief.", "One?", "Un.", "Two?"}), given) << row->name;
+  }
+}
+
+/// The text of a session that takes messages one at a time (chat/turn.h), and then opens a reply.
+std::string inTurns(const OwnTemplate& row, const std::vector<ChatMessage>& messages) {
+  TemplateSettings settings;
+  settings.text = row.text;
+  settings.bos = "<BOS>";
+  settings.eos = "</s>";
+  Scratch scratch(defaultAllocator(), size_t{64} << 20);
+  CapturedLog log;
+  TemplateRun run(settings, {}, log.log(), &scratch);
+  JsonBuilder make(&scratch);
+  TurnPlace place;
+  std::string all;
+  const auto take = [&](const Status& status, const TurnText& turn) {
+    EXPECT_TRUE(status.ok()) << row.name << log.errors();
+    all.append(turn.begins_bos ? "<BOS>" : "");
+    all.append(turn.text, turn.bytes);
+  };
+  for (const ChatMessage& one : messages) {
+    const JsonText role = {one.role.data(), one.role.size()};
+    TurnText turn;
+    const Status status =
+        renderTurn(&run, place, *make.message(role, {one.text.data(), one.text.size()}), &turn);
+    take(status, turn);
+    place.last = lastMessageOf(role);
+    place.has_system |= place.last == LastMessage::kSystem;
+  }
+  TurnText turn;
+  take(renderReplyOpening(&run, place, &turn), turn);
+  return all;
+}
+
+TEST(OwnTemplates, are_continued_message_by_message) {
+  const std::vector<ChatMessage> talk = {{"system", "Be brief."}, {"user", " One? "},
+                                         {"assistant", "Un."},    {"user", "Two?"},
+                                         {"assistant", "Deux."},  {"user", "Three?"}};
+  // An answer that was the latest when it was written keeps its empty thought.
+  const std::set<std::string> keep_thoughts = {"qwen3", "qwen3-thinking", "qwen3.5"};
+  // The system text moves to the latest question. A session leaves it where it was.
+  const std::set<std::string> move_system = {"mistral-nemo", "mistral-v3"};
+  for (const OwnTemplate* row : allRows()) {
+    for (const bool has_system : {true, false}) {
+      if (has_system && move_system.count(row->name) == 1) {
+        continue;
+      }
+      std::vector<ChatMessage> messages(talk.begin() + (has_system ? 0 : 1), talk.end());
+      if (keep_thoughts.count(row->name) == 1) {
+        messages.resize(has_system ? 2 : 1);
+      }
+      EXPECT_EQ(ownText(row->text, messages, true).said(), inTurns(*row, messages)) << row->name;
+    }
   }
 }
 
