@@ -44,8 +44,8 @@ inline OwnText ownText(const char* jinja, const std::vector<ChatMessage>& messag
   JsonBuilder make(&scratch);
   JsonMade* const list = make.list();
   for (const ChatMessage& one : messages) {
-    make.append(list, make.message({one.role.data(), one.role.size()},
-                                   {one.text.data(), one.text.size()}));
+    make.append(
+        list, make.message({one.role.data(), one.role.size()}, {one.text.data(), one.text.size()}));
   }
   TemplateRun run(settings, {}, log.log(), &scratch);
   JinjaOutput out;

@@ -1,6 +1,9 @@
 // Which format a template writes. The templates here are plausible variants of published ones, not copies.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "chat/own_templates.h"
 #include "support/chat_text.h"
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
@@ -153,6 +156,8 @@ TEST(ChatRecognition, variants_of_known_templates_are_known_by_their_markers) {
   };
   for (const Variant& variant : variants) {
     EXPECT_STREQ(recognised(variant.text).name(), variant.name) << variant.text;
+    const OwnTemplate* const row = recogniseTemplate(variant.text, std::strlen(variant.text));
+    EXPECT_STREQ(row != nullptr ? row->name : "plain", variant.name) << variant.text;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "chat/own_templates.h"
 #include "support/processor_time.h"
 #include "support/target.h"
 #include "support/tokenizer_case.h"
@@ -232,6 +233,7 @@ TEST(TokenizerParts, a_template_of_two_megabytes_of_quotes_is_read_at_once) {
                                   marks, marks + "<|im_end|>", close_by + "\n\n'", quotes}) {
     EXPECT_LT(processorSeconds([&] { (void)recogniseChatTemplate(text.data(), text.size()); }),
               1.0);
+    EXPECT_LT(processorSeconds([&] { (void)recogniseTemplate(text.data(), text.size()); }), 1.0);
   }
 }
 

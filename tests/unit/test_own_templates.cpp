@@ -1,0 +1,311 @@
+// Oriel's own chat templates: against published ones, which are read where they are, and against recorded texts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "chat/turn.h"
+#include "support/encoding.h"
+#include "support/files.h"
+#include "support/own_text.h"
+#include "support/vocabulary.h"
+
+namespace oriel_internal::test::test_own_templates {
+namespace {
+
+using nlohmann::json;
+
+std::vector<ChatMessage> messagesOf(const json& one) {
+  std::vector<ChatMessage> messages;
+  for (const json& message : one["messages"]) {
+    messages.push_back({message["role"], message["content"]});
+  }
+  return messages;
+}
+
+ThinkingWish wishOf(const json& one) {
+  const json wish = one.value("enable_thinking", json());
+  return wish.is_null() ? ThinkingWish::kTemplates
+         : wish == true ? ThinkingWish::kOn
+                        : ThinkingWish::kOff;
+}
+
+/// As kOwnTemplateNames lists them.
+std::vector<const OwnTemplate*> allRows() {
+  std::vector<const OwnTemplate*> rows;
+  std::istringstream list(kOwnTemplateNames);
+  for (std::string name; std::getline(list >> std::ws, name, ',');) {
+    rows.push_back(ownTemplateByName(name.c_str()));
+    EXPECT_NE(nullptr, rows.back()) << name;
+  }
+  return rows;
+}
+
+// The texts were recorded when C++ code wrote the same.
+TEST(OwnTemplates, write_what_is_recorded) {
+  std::map<std::string, size_t> cases;
+  for (const json& one : readJson(dataFile("chat/own_templates.json"))) {
+    OwnSettings own;
+    own.thinking = wishOf(one);
+    for (const auto& [name, expected] : one["expected"].items()) {
+      const OwnTemplate* const row = ownTemplateByName(name.c_str());
+      ASSERT_NE(nullptr, row) << name;
+      EXPECT_EQ(expected.get<std::string>(),
+                ownText(row->text, messagesOf(one), one["add_generation_prompt"], own).said())
+          << name << one["messages"];
+      ++cases[name];
+    }
+  }
+  for (const OwnTemplate* row : allRows()) {
+    EXPECT_GE(cases[row->name], 2u) << row->name;
+  }
+}
+
+TEST(OwnTemplates, keep_messages_apart_from_their_own_text) {
+  const std::vector<ChatMessage> talk = {
+      {"system", "Be brief."}, {"user", "One?"}, {"assistant", "Un."}, {"user", "Two?"}};
+  for (const OwnTemplate* row : allRows()) {
+    const OwnText written = ownText(row->text, talk, true);
+    std::multiset<std::string> given;
+    for (const TextRange& range : written.given) {
+      given.insert(written.text.substr(range.begin, range.end - range.begin));
+    }
+    EXPECT_EQ((std::multiset<std::string>{"Be brief.", "One?", "Un.", "Two?"}), given) << row->name;
+  }
+}
+
+/// The text of a session that takes messages one at a time (chat/turn.h), and then opens a reply.
+std::string inTurns(const OwnTemplate& row, const std::vector<ChatMessage>& messages) {
+  TemplateSettings settings;
+  settings.text = row.text;
+  settings.bos = "<BOS>";
+  settings.eos = "</s>";
+  Scratch scratch(defaultAllocator(), size_t{64} << 20);
+  CapturedLog log;
+  TemplateRun run(settings, {}, log.log(), &scratch);
+  JsonBuilder make(&scratch);
+  TurnPlace place;
+  std::string all;
+  const auto take = [&](const Status& status, const TurnText& turn) {
+    EXPECT_TRUE(status.ok()) << row.name << log.errors();
+    all.append(turn.begins_bos ? "<BOS>" : "");
+    all.append(turn.text, turn.bytes);
+  };
+  for (const ChatMessage& one : messages) {
+    const JsonText role = {one.role.data(), one.role.size()};
+    TurnText turn;
+    const Status status =
+        renderTurn(&run, place, *make.message(role, {one.text.data(), one.text.size()}), &turn);
+    take(status, turn);
+    place.last = lastMessageOf(role);
+    place.has_system |= place.last == LastMessage::kSystem;
+  }
+  TurnText turn;
+  take(renderReplyOpening(&run, place, &turn), turn);
+  return all;
+}
+
+TEST(OwnTemplates, are_continued_message_by_message) {
+  const std::vector<ChatMessage> talk = {{"system", "Be brief."}, {"user", " One? "},
+                                         {"assistant", "Un."},    {"user", "Two?"},
+                                         {"assistant", "Deux."},  {"user", "Three?"}};
+  // An answer that was the latest when it was written keeps its empty thought.
+  const std::set<std::string> keep_thoughts = {"qwen3", "qwen3-thinking", "qwen3.5"};
+  // The system text moves to the latest question. A session leaves it where it was.
+  const std::set<std::string> move_system = {"mistral-nemo", "mistral-v3"};
+  for (const OwnTemplate* row : allRows()) {
+    for (const bool has_system : {true, false}) {
+      if (has_system && move_system.count(row->name) == 1) {
+        continue;
+      }
+      std::vector<ChatMessage> messages(talk.begin() + (has_system ? 0 : 1), talk.end());
+      if (keep_thoughts.count(row->name) == 1) {
+        messages.resize(has_system ? 2 : 1);
+      }
+      EXPECT_EQ(ownText(row->text, messages, true).said(), inTurns(*row, messages)) << row->name;
+    }
+  }
+}
+
+TEST(OwnTemplates, refuse_messages_that_have_no_place) {
+  const auto said = [](const char* name, const std::vector<ChatMessage>& messages) {
+    return ownText(ownTemplateByName(name)->text, messages, true).said();
+  };
+  const std::string refuses = "<the chat template refuses this conversation: this format has no ";
+  const std::vector<ChatMessage> tool = {{"user", "One?"}, {"tool", "81 %"}};
+  EXPECT_EQ(refuses + "role \"tool\": use \"user\" or \"assistant\">", said("qwen2.5", tool));
+  EXPECT_EQ(
+      "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>tool\n81 %<|im_end|>\n"
+      "<|im_start|>assistant\n",
+      said("chatml", tool));
+  EXPECT_EQ(refuses + "place for a later system message: put it first>",
+            said("gemma3", {{"user", "One?"}, {"system", "Be brief."}}));
+}
+
+TEST(OwnTemplates, are_found_by_name_and_by_vocabulary) {
+  EXPECT_EQ(39u, allRows().size());
+  EXPECT_EQ(nullptr, ownTemplateByName("none"));
+  EXPECT_EQ(nullptr, ownTemplateByName(nullptr));
+  const auto ofVocabulary = [](const Vocabulary& v) {
+    const std::vector<uint8_t> bytes = v.writer().build();
+    GgufFile file;
+    EXPECT_TRUE(file.open(bytes.data(), bytes.size(), Log()).ok());
+    return ownTemplateOfVocabulary(file);
+  };
+  Vocabulary v;
+  v.add("<|im_start|>", kControlType);
+  v.add("<|im_end|>", kUserType);
+  EXPECT_EQ(ownTemplateByName("chatml"), ofVocabulary(v));
+  v.types[1] = kNormalType;
+  EXPECT_EQ(nullptr, ofVocabulary(v));
+}
+
+/// The day on which the references were made.
+constexpr uint32_t kDayOfReferences = 20261122;
+
+/// Only messages of the three roles with nothing but text, and a template that renders them.
+bool isPlain(const json& one) {
+  if (!one["tools"].is_null() || one["messages"].empty() || !one.contains("expected") ||
+      one.contains("context")) {
+    return false;
+  }
+  for (const json& message : one["messages"]) {
+    const std::string role = message["role"];
+    if (message.size() != 2 || !message["content"].is_string() ||
+        (role != "system" && role != "user" && role != "assistant")) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Conversations in which a published template differs from the row that its markers name.
+enum class Differs : uint8_t {
+  kNowhere,
+  kEverywhere,  ///< another format, or another default, that shares the row's markers: the model's own template runs
+  kWithoutSystem,   ///< the model has a default system prompt of its own
+  kWithSystem,      ///< the template leaves the system message out; the row writes it
+  kWithoutOpening,  ///< the template opens a reply although it is asked not to
+};
+struct Exception {
+  const char* file;
+  Differs differs;
+};
+const Exception kExceptions[] = {
+    {"Bielik-11B-v3.0-Instruct", Differs::kEverywhere},                // BOS
+    {"HuggingFaceTB-SmolLM3-3B", Differs::kWithoutSystem},             // a long one for thinking
+    {"MiMo-VL", Differs::kWithoutSystem},                              //
+    {"Mistral-Small-3.2-24B-Instruct-2506", Differs::kWithoutSystem},  //
+    {"NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", Differs::kEverywhere},  // system turn, opened thought
+    {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", Differs::kEverywhere},  // BOS, tools
+    {"Qwen-QwQ-32B", Differs::kEverywhere},                      // thinks in another way
+    {"StepFun3.5-Flash", Differs::kEverywhere},                  // BOS
+    {"chat-llama3", Differs::kWithoutOpening},                   //
+    {"chat-phi3", Differs::kWithSystem},                         //
+    {"ibm-granite-granite-4.0", Differs::kWithoutSystem},        //
+    {"meetkai-functionary-medium-v3.1", Differs::kEverywhere},   // no date
+    {"meetkai-functionary-medium-v3.2", Differs::kEverywhere},   // names of functions
+    {"meta-llama-Llama-3.1-8B-Instruct", Differs::kEverywhere},  // always 26 Jul 2024
+    {"mistralai-Ministral-3-14B-Reasoning-2512", Differs::kWithoutSystem},
+    {"unsloth-Apriel-1.5", Differs::kEverywhere},  // line feeds, system text
+    {"unsloth-mistral-Devstral-Small-2507", Differs::kWithoutSystem},
+    {"vllm-phi4-mini", Differs::kEverywhere},  // as phi4-mini, but names its roles
+};
+
+bool isException(const std::string& file, const std::vector<ChatMessage>& messages,
+                 bool generation) {
+  const auto* const found = std::find_if(std::begin(kExceptions), std::end(kExceptions),
+                                         [&](const Exception& one) { return file == one.file; });
+  const bool begins = messages[0].role == "system" && !messages[0].text.empty();
+  const bool has_system = std::any_of(messages.begin(), messages.end(),
+                                      [](const ChatMessage& one) { return one.role == "system"; });
+  switch (found == std::end(kExceptions) ? Differs::kNowhere : found->differs) {
+    case Differs::kNowhere:
+      return false;
+    case Differs::kEverywhere:
+      return true;
+    case Differs::kWithoutSystem:
+      return !begins;
+    case Differs::kWithSystem:
+      return has_system;
+    case Differs::kWithoutOpening:
+      return !generation;
+  }
+  return false;
+}
+
+TEST(OwnTemplates, write_what_published_templates_write) {
+  ORIEL_NEED_DATA(data, "templates/Qwen-Qwen3-0.6B.json");
+  std::map<std::string, size_t> compared;  // cases of a row
+  std::set<std::string> differing;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(data).parent_path())) {
+    const json published = readJson(entry.path().string());
+    const std::string text = published["template"];
+    const OwnTemplate* const row = recogniseTemplate(text.data(), text.size());
+    if (row == nullptr) {
+      continue;
+    }
+    for (const json& one : published["cases"]) {
+      if (!isPlain(one)) {
+        continue;
+      }
+      OwnSettings own;
+      own.bos = published["bos_token"].is_string() ? published["bos_token"].get<std::string>() : "";
+      own.eos = published["eos_token"].is_string() ? published["eos_token"].get<std::string>() : "";
+      own.date = kDayOfReferences;
+      own.thinking = wishOf(one);
+      const std::vector<ChatMessage> messages = messagesOf(one);
+      const OwnText written = ownText(row->text, messages, one["add_generation_prompt"], own);
+      const std::string file = entry.path().stem().string();
+      const std::string expected = one["expected"];
+      if (isException(file, messages, one["add_generation_prompt"])) {
+        if (written.said() != expected) {
+          differing.insert(file);
+        }
+        continue;
+      }
+      EXPECT_EQ(expected, written.said())
+          << file << " as " << row->name << ": " << one["name"] << one["enable_thinking"];
+      ++compared[row->name];
+    }
+  }
+  EXPECT_EQ(std::size(kExceptions), differing.size()) << "an exception is not needed";
+  EXPECT_EQ(24u, compared.size()) << "rows";
+  for (const auto& [name, cases] : compared) {
+    EXPECT_GE(cases, 6u) << name;
+  }
+}
+
+// The references in chat/, one file for a format.
+TEST(OwnTemplates, write_what_the_chat_references_say) {
+  ORIEL_NEED_DATA(data, "chat/qwen3.json");
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(data).parent_path())) {
+    const std::string name = entry.path().stem().string();
+    const json golden = readJson(entry.path().string());
+    const OwnTemplate* const row = ownTemplateByName(name.c_str());
+    ASSERT_NE(nullptr, row) << name;
+    const std::string text = golden["template"];
+    EXPECT_EQ(row, recogniseTemplate(text.data(), text.size())) << name;
+    for (const json& one : golden["cases"]) {
+      OwnSettings own;
+      own.bos = golden["bos_token"];
+      own.eos = golden["eos_token"];
+      own.thinking = wishOf(one);
+      const bool generation = one["add_generation_prompt"];
+      if (!isException("chat-" + name, messagesOf(one), generation)) {
+        EXPECT_EQ(one["jinja"].get<std::string>(),
+                  ownText(row->text, messagesOf(one), generation, own).said())
+            << name << one["name"];
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_own_templates
