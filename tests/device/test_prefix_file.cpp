@@ -48,7 +48,7 @@ class PrefixRoom {
  public:
   explicit PrefixRoom(uint32_t capacity) : block_(64 * 1024) {
     Arena arena(block_.data(), block_.size());
-    prefix_ = Prefix::create(capacity, &arena);
+    prefix_ = Prefix::create(capacity, Transcript::kLeastBytes, &arena);
   }
   Prefix* get() const { return prefix_; }
 

@@ -2,7 +2,7 @@
 #include "support/files.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
-#include "text/chat.h"
+#include "chat/chat_template.h"
 
 namespace oriel_internal::test::test_template_sessions {
 namespace {
