@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 namespace oriel_internal {
 namespace {
@@ -47,6 +48,11 @@ bool isBlank(const JsonValue& message) {
   return none && !hasCalls(message);
 }
 
+// Bytes at the beginning of `text` that are `part`; 0: they are something else.
+size_t beginsWith(const char* text, size_t bytes, const JsonText& part) {
+  return part.bytes <= bytes && std::memcmp(text, part.data, part.bytes) == 0 ? part.bytes : 0;
+}
+
 size_t commonBytes(const JsonText& a, const char* b, size_t n_b) {
   const size_t most = std::min<size_t>(a.bytes, n_b);
   return static_cast<size_t>(std::mismatch(a.data, a.data + most, b).first - a.data);
@@ -54,6 +60,21 @@ size_t commonBytes(const JsonText& a, const char* b, size_t n_b) {
 
 Status noMemory(const Log& log) {
   return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
+}
+
+size_t commonEnd(const JsonText& a, const JsonText& b) {
+  size_t n = 0;
+  while (n < a.bytes && n < b.bytes && a.data[a.bytes - n - 1] == b.data[b.bytes - n - 1]) {
+    ++n;
+  }
+  return n;
+}
+
+// A longer text is none: a part of it would be the beginning of something else.
+void set(TurnEnds* ends, Role role, const JsonText& text) {
+  const auto i = static_cast<uint32_t>(role);
+  ends->bytes[i] = text.bytes <= TurnEnds::kMost ? static_cast<uint8_t>(text.bytes) : 0;
+  std::copy_n(text.data, ends->bytes[i], ends->text[i]);
 }
 
 class TurnCutter {
@@ -71,8 +92,8 @@ class TurnCutter {
       begin = std::max(begin, afterCalls(*at(given.held - 1), begin));
     }
     if (given.closed && given.held != 0) {
-      begin += commonBytes(learned_.ends.of(roleOf(*at(given.held - 1))), out_.text + begin,
-                           out_.bytes - begin);
+      begin += beginsWith(out_.text + begin, out_.bytes - begin,
+                          learned_.ends.of(roleOf(*at(given.held - 1))));
     }
     const uint32_t count = count_ - given.held;
     NewMessage* const messages = run_.scratch()->take<NewMessage>(uint64_t{count} + 1);
@@ -89,10 +110,7 @@ class TurnCutter {
         return lost(message);
       }
       own_end = std::max(own_end, end);
-      const Role before = given.held + i != 0 ? roleOf(*at(given.held + i - 1)) : Role::kNone;
-      const size_t closing =
-          commonBytes(learned_.ends.of(before), out_.text + end, out_.bytes - end);
-      messages[i] = {std::min(end + closing, own_end), own_end};
+      messages[i] = {std::min(turnBegin(given.held + i, end), own_end), own_end};
       end = own_end;
     }
     end = generation ? out_.bytes : end;
@@ -147,6 +165,46 @@ class TurnCutter {
     return cut(0, question.begin - same, text);
   }
 
+  /// Learns what closes an answer and a system message, from conversations that go on after them. What stands between
+  /// two messages is a closing and an opening; a question's opening stands in front of the first one, too.
+  Status learnClosings(TurnEnds* ends) {
+    const auto roles = [&](std::initializer_list<const char*> names) {
+      JsonMade* const list = make_.list();
+      for (const char* name : names) {
+        make_.append(list, make_.message(name, kStandIn));
+      }
+      return list;
+    };
+    JinjaOutput alone;
+    JinjaOutput first;
+    JinjaOutput later;
+    Status status = renderQuietly(roles({"user"}), &alone);
+    status = status.ok() ? renderQuietly(roles({"user", "assistant", "user"}), &later) : status;
+    const Span answer = spanOf(later, 1);
+    const Span next = spanOf(later, 2);
+    if (status.ok() && answer.found() && next.found() && answer.end <= next.begin) {
+      const JsonText between = {later.text + answer.end, next.begin - answer.end};
+      const JsonText after = ends->of(Role::kAssistant);
+      const size_t opening = commonEnd({alone.text, spanOf(alone, 0).begin}, between);
+      const bool whole = after.bytes != 0 && beginsWith(between.data, between.bytes, after) != 0;
+      const size_t closing = whole ? after.bytes : between.bytes - opening;
+      set(ends, Role::kAssistant, {between.data, closing});
+      status = renderQuietly(roles({"system", "user"}), &first);
+      const Span system = spanOf(first, 0);
+      const Span question = spanOf(first, 1);
+      if (status.ok() && system.found() && question.found() && system.end <= question.begin) {
+        const JsonText open = {between.data + closing, between.bytes - closing};
+        const JsonText gap = {first.text + system.end, question.begin - system.end};
+        const bool opens = open.bytes != 0 && commonEnd(gap, open) == open.bytes;
+        ends->system_joins = !opens && open.bytes != 0;
+        set(ends, Role::kSystem, {gap.data, gap.bytes - (opens ? open.bytes : 0)});
+      }
+    }
+    return run_.scratch()->failed()                 ? noMemory(log_)
+           : status.code() == ORIEL_ERROR_CANCELLED ? status
+                                                    : Status(kOk);
+  }
+
   /// The text after the last message.
   Status closing(JsonMade* messages, JsonText* end) {
     JinjaOutput out;
@@ -181,9 +239,12 @@ class TurnCutter {
          one = one->next()) {
       given_[n++] = one;
     }
-    // Some templates want a question, and put the system's text into it.
+    // Some templates want a question after a system message, and put its text there. Some write an answer differently
+    // as long as it is the last message.
     generation_ = generation;
-    leads_ = !generation && count_ != 0 && roleOf(*at(count_ - 1)) == Role::kSystem;
+    const Role last = count_ != 0 ? roleOf(*at(count_ - 1)) : Role::kNone;
+    leads_ = !generation && (last == Role::kSystem ||
+                             (last == Role::kAssistant && !hasCalls(*at(count_ - 1))));
     return renderWith(SIZE_MAX, log_, &out_);
   }
 
@@ -211,8 +272,35 @@ class TurnCutter {
     return run_.render(*prepared, generation, log, out);
   }
 
-  /// Where the text of message i ends; 0: the template writes none of it.
+  /// Where the turn of message i begins, if the text of the message before ends at `end`.
+  size_t turnBegin(uint32_t i, size_t end) const {
+    const bool joins = learned_.ends.system_joins && roleOf(*at(0)) == Role::kSystem;
+    const Span span = spanOf(out_, i);
+    if (joins && i != 0 && roleOf(*at(i)) == Role::kUser && span.found() && span.begin >= end) {
+      // The opening of the system message's turn can open a later one, once the turns between are gone.
+      size_t begin = span.begin;
+      while (begin > end && out_.text[begin - 1] == ' ') {
+        --begin;  // a space is part of the word after it
+      }
+      return begin;
+    }
+    return i != 0 && !(i == 1 && roleOf(*at(0)) == Role::kSystem)
+               ? end + beginsWith(out_.text + end, out_.bytes - end,
+                                  learned_.ends.of(roleOf(*at(i - 1))))
+               : end;
+  }
+
+  /// Where the text of message i ends; 0: the template writes none of it. The closing of a system message that comes
+  /// first is part of its text: it stays when turns leave.
   Status textEnd(uint32_t i, size_t* end) {
+    ORIEL_TRY(ownEnd(i, end));
+    if (*end != 0 && i == 0 && roleOf(*at(0)) == Role::kSystem) {
+      *end += beginsWith(out_.text + *end, out_.bytes - *end, learned_.ends.of(Role::kSystem));
+    }
+    return kOk;
+  }
+
+  Status ownEnd(uint32_t i, size_t* end) {
     const Span span = spanOf(out_, i);
     *end = span.end;
     if (span.found() && !isBlank(*at(i))) {
@@ -223,9 +311,13 @@ class TurnCutter {
     ORIEL_TRY(renderWith(i, log_, &shown));
     const Span place = spanOf(shown, i);
     const JsonText before = {shown.text, place.found() ? place.last : 0};
-    *end = place.found() && place.last <= out_.bytes
-               ? commonBytes(before, out_.text, out_.bytes)
-               : 0;
+    const bool same = commonBytes(before, out_.text, out_.bytes) == before.bytes;
+    *end = 0;
+    if (place.found() && same) {
+      const JsonValue* const content = at(i)->find("content");
+      const JsonText blank = content != nullptr && content->isString() ? content->text() : JsonText();
+      *end = place.last + commonBytes(blank, out_.text + place.last, out_.bytes - place.last);
+    }
     return kOk;
   }
 
@@ -352,12 +444,12 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
   make.set(result, "name", make.text(kStandIn));
   const JsonValue* const conversations[kRoles][4] = {
       {},
-      {make.message("system", kStandIn)},
+      {},
       {make.message("user", kStandIn)},
       {make.message("user", kStandIn), make.message("assistant", kStandIn)},
       {make.message("user", kStandIn), answer, result},
   };
-  for (uint32_t role = 1; role < kRoles; ++role) {
+  for (uint32_t role = 2; role < kRoles; ++role) {
     JsonMade* const list = make.list();
     for (const JsonValue* const* one = conversations[role]; *one != nullptr; ++one) {
       make.append(list, make.copyOf(**one));
@@ -367,10 +459,9 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
     }
     JsonText end;
     ORIEL_TRY(TurnCutter(&run, *out, log).closing(list, &end));
-    out->ends.bytes[role] = static_cast<uint8_t>(std::min<size_t>(end.bytes, TurnEnds::kMost));
-    std::copy_n(end.data, out->ends.bytes[role], out->ends.text[role]);
+    set(&out->ends, static_cast<Role>(role), end);
   }
-  return kOk;
+  return TurnCutter(&run, *out, log).learnClosings(&out->ends);
 }
 
 }  // namespace oriel_internal

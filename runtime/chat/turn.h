@@ -15,11 +15,14 @@
 
 namespace oriel_internal {
 
-/// The text that a template writes after the last message, by that message's role, as far as there is room. Found once.
+/// The text that a template writes after a message, by that message's role, as far as there is room. Found once. After a
+/// system message: between it and the opening of the first question.
 struct TurnEnds {
   static constexpr size_t kMost = 64;
   char text[kRoles][kMost] = {};
   uint8_t bytes[kRoles] = {};
+  /// The first question stands in the turn that the system message opened.
+  bool system_joins = false;
 
   JsonText of(Role role) const {
     const auto i = static_cast<uint32_t>(role);

@@ -381,6 +381,7 @@ class Session {
   Status copyToPrefix() const;
   Status makePrefix(Prefix* prefix) const;
   Status beginBehindPrefix();
+  void takePrefixMessages();
   Status statesOfPrefix();
   uint64_t prefixTokens() const { return context_.prefix != nullptr ? context_.prefix->tokens : 0; }
   uint64_t floorOf(uint64_t t) const;
@@ -542,6 +543,7 @@ class Session {
   Status findStop(Workspace* workspace, int32_t* id) const;
   Status readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace);
   void endMessage(ReadMessages* messages);
+  void askForTurn(const JsonValue& message, const ReadMessages& messages, uint64_t turn);
   Status openTurn(ReplyPlace* reply, uint64_t* base);
   Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
 

@@ -16,6 +16,11 @@ constexpr uint64_t kMostCommon = 256;
 constexpr char kStandIn[] = "Hello";
 constexpr char kStandInCall[] = "call00001";
 
+JsonText nameOf(Role role) {
+  constexpr const char* kNames[kRoles] = {"user", "system", "user", "assistant", "tool"};
+  return kNames[static_cast<uint32_t>(role)];
+}
+
 JsonMade* copyMember(JsonBuilder* make, const JsonValue& object, const char* key,
                      const char* otherwise) {
   const JsonValue* const member = object.find(key);
@@ -108,8 +113,14 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
     }
     own[n] = entry.is(Transcript::kReply | Transcript::kCut) ? 1 : 0;
     out->closed = entry.is(Transcript::kClosed);
-    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", {}, context_.log, scratch,
-                        &all[n++]));
+    const Status parsed = parseJson(json, entry.bytes, "the transcript", {}, Log(), scratch, &all[n]);
+    if (parsed.code() == ORIEL_ERROR_OUT_OF_MEMORY) {
+      return context_.log.fail(parsed.code(), "no memory for a conversation: free some");
+    }
+    if (!parsed.ok() || !checkMessage(*all[n], Log()).ok()) {  // it came with a snapshot
+      all[n] = make.message(nameOf(entry.role()), kStandIn);
+    }
+    ++n;
   }
   out->held = static_cast<uint32_t>(n);
   for (const JsonValue* one = added != nullptr ? added->first() : nullptr; one != nullptr;
@@ -244,6 +255,21 @@ Status Session::findBorders(const NewText& text, const EncodeOptions& options, W
   return kOk;
 }
 
+// Where the message may be read again from the beginning of its turn on, the sampler is as it was there.
+void Session::askForTurn(const JsonValue& message, const ReadMessages& messages, uint64_t turn) {
+  if (recall_ == nullptr || recovers_) {
+    return;
+  }
+  const SamplerCopy now = sampler_.state();
+  sampler_.restore(messages.before);
+  for (uint64_t t = messages.begin; t < turn && idsKnown(t, t + 1); ++t) {
+    sampler_.accept(ids_.at(t));
+  }
+  const SamplerCopy before = sampler_.state();
+  sampler_.restore(now);
+  askForMessage(message, turn, before);
+}
+
 // Message i is read: its tokens end here.
 void Session::endMessage(ReadMessages* messages) {
   const uint32_t i = messages->done++;
@@ -251,8 +277,9 @@ void Session::endMessage(ReadMessages* messages) {
   messages->next = message.next();
   const uint64_t end = position_;
   if (roleOf(message) == Role::kUser) {
-    markTurn(std::clamp(messages->base + messages->tokens[i].begin, messages->begin, end));
-    askForMessage(message, messages->begin, messages->before);
+    const uint64_t turn = std::clamp(messages->base + messages->tokens[i].begin, messages->begin, end);
+    markTurn(turn);
+    askForTurn(message, *messages, turn);
   }
   if (messages->records != nullptr) {
     transcript_.setRead(messages->records[i], messages->begin, end);

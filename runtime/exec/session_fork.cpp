@@ -50,11 +50,16 @@ Status Session::beginBehindPrefix() {
   ORIEL_TRY(statesOfPrefix());
   blank_ = false;
   takeState(prefix->state);
-  if (transcript_.messages() == 0) {  // else they are there, and others are still to be read
-    transcript_.load(prefix->transcript.data(), prefix->transcript.bytes(),
-                     prefix->transcript.dropped());
-  }
+  takePrefixMessages();
   return kOk;
+}
+
+// If messages are there, they begin with the prefix's, and others are still to be read.
+void Session::takePrefixMessages() {
+  if (prefixTokens() != 0 && transcript_.messages() == 0) {
+    const Transcript& from = context_.prefix->transcript;
+    transcript_.load(from.data(), from.bytes(), from.dropped());
+  }
 }
 
 Status Session::copyToPrefix() const {

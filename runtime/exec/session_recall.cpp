@@ -172,7 +172,7 @@ void Session::askFor(const char* text, size_t bytes, uint64_t begin, const Sampl
     return;
   }
   SessionRecall& recall = *recall_;
-  if (recall.query.count() == 0 || transcript_.last(begin).role() == Role::kAssistant) {
+  if (recall.query.count() == 0 || transcript_.last(position_).role() == Role::kAssistant) {
     recall.query = {};
     recall.query_begin = begin;
     recall.before = before;

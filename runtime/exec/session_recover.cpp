@@ -89,6 +89,7 @@ Status Session::resetLost() {
   forgetOnHost();
   ORIEL_TRY(reopenRecall());
   standAtBeginning(first_position);
+  takePrefixMessages();
   blank_ = prefixTokens() == 0;
   return kOk;
 }

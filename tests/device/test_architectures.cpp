@@ -269,10 +269,10 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
   Options options = windowOptions(4, 100, 16);
   options.device = "cpu";  // nothing here but indices
   const Loaded loaded = load(file.path(), options);
-  const std::string text =
-      "in bytes";  // with its frame less than half the window: a turn is evicted as a whole
   uint32_t bounded = 0;
   for (int turn = 0; turn < 12; ++turn) {
+    // With its frame less than half the window: a turn is evicted as a whole.
+    const std::string text = "in bytes" + std::string(turn % 4, '.');
     ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
     const oriel_stats view = statsOf(loaded);
     const uint64_t own = view.position > 90 ? view.position - 90 : 0;

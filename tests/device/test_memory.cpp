@@ -263,14 +263,13 @@ void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
   for (size_t i = 0; i < 2000; ++i) {
     message[i] = i % 7 == 6 ? ' ' : static_cast<char>('a' + i % 26);
   }
-  ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, 40));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session, message, 40, ORIEL_TEXT_SPECIAL));
   ASSERT_EQ(ORIEL_OK, oriel_session_generate(session, &options, nullptr, nullptr, nullptr));
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
   ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session, message, text_bytes, ORIEL_TEXT_SPECIAL));
   --options.setting_count;  // no log-probabilities
   options.max_tokens = 5;
-  ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session, &options, nullptr, nullptr, nullptr));
-  ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, text_bytes));
+  ASSERT_EQ(ORIEL_OK, oriel_session_generate(session, &options, nullptr, nullptr, nullptr));
 }
 
 TEST(Memory, generating_takes_nothing_from_the_app) {
@@ -335,6 +334,31 @@ TEST(Memory, long_text_borrows_and_gives_back_and_may_be_refused) {
   EXPECT_GT(ledger.peak_bytes, before);
 }
 
+TEST(Memory, a_message_borrows_for_the_template_and_gives_back) {
+  Ledger ledger;
+  CapturedLog log;
+  Options options = budgetOptions(ledger, &log, 64u << 20);
+  options.device = "cpu";
+  options.window_tokens = 50;
+  const Loaded loaded = load(kSmall, options);
+  ASSERT_TRUE(loaded.session);
+  const uint64_t before = ledger.live_bytes;
+  ledger.peak_bytes = before;
+  for (int turn = 0; turn < 30; ++turn) {
+    ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello there!", 12));
+    ASSERT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), nullptr, nullptr, nullptr, nullptr));
+    ASSERT_EQ(before, ledger.live_bytes);
+  }
+  EXPECT_LE(ledger.peak_bytes, before + 256 * 1024);
+  ledger.refuse_all = true;
+  const uint64_t position = statsOf(loaded).position;
+  EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY,
+            oriel_chat_add(loaded.session.get(), "user", "Hello there!", 12));
+  EXPECT_EQ(position, statsOf(loaded).position);
+  ledger.refuse_all = false;
+  EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello there!", 12));
+}
+
 // Ids of a long prompt took 34 times the budget of a small model.
 TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
   Ledger ledger;
@@ -351,7 +375,6 @@ TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
   ledger.refuse_all = true;
   const uint64_t calls = ledger.calls;
   EXPECT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
-  EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
   EXPECT_EQ(calls, ledger.calls);
 
   // What comes to nothing at its end changes nothing: text is checked, and memory had, before the first token.

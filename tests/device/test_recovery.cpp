@@ -161,12 +161,13 @@ TEST(Recovery, a_transcript_that_lacks_something_is_not_read) {
     SCOPED_TRACE(dropped);
     CapturedLog log;
     Options options = recoveryOptions(&log, 48, 8);
-    options.set("transcript", dropped ? 400 : 32768);
+    options.set("transcript", dropped ? 4096 : 32768);
     Twins twins(kTrained, options);
     ASSERT_TRUE(twins.ok()) << log.errors();
     twins.both([&](const SessionPtr& session) {
       for (uint32_t i = 0; i < 5; ++i) {
-        ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story about a dog and a cat."));
+        const std::string more(dropped ? 1500 : 0, 'a');
+        ASSERT_EQ(ORIEL_OK, say(session, "Tell me a story about a dog and a cat." + more));
         ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 16).status);
         ASSERT_EQ(ORIEL_OK, dropped ? ORIEL_OK : append(session, someIds(5, 400)));
       }

@@ -556,9 +556,9 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   EXPECT_EQ(statsOf(other).position, result.tokens_read);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), 4, nullptr));
-  // Where there are none there is nothing to read.
+  // Where there are no messages there is nothing to read.
   const Loaded bare = load(kTrained, cpuOptions(&log_, 300));
-  ASSERT_EQ(ORIEL_OK, add(bare, "user", "Hello there."));
+  ASSERT_EQ(ORIEL_OK, append(bare, {1, 2, 3}));
   const Bytes silent = save(bare);
   log_.clear();
   EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(other.session.get(), silent.data(),
@@ -570,7 +570,7 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
 
 TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
   Options options = cpuOptions(&log_, 64);
-  options.set("transcript", 2048);
+  options.set("transcript", 4096);
   const Loaded loaded = load(kRandom, options);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello there."));
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(100, 200)));

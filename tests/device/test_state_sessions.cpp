@@ -172,9 +172,14 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
     };
     // Until the reply itself pushes nothing out: what it saw at its beginning it sees at its end.
     oriel_stats view = {};
-    for (uint64_t before = 0; view.first_visible < 40 || view.first_visible != before;) {
+    uint32_t turns = 0;
+    for (uint64_t before = 0; view.first_visible < 40 || view.first_visible != before; ++turns) {
       ASSERT_LT(view.position, 2000u);
-      ASSERT_EQ(ORIEL_OK, add(loaded, "user", view.position % 2 == 0 ? "A dog?" : "The big cat."));
+      std::string question = "A";
+      for (uint32_t i = 0; i < turns % 5; ++i) {
+        question += " big";
+      }
+      ASSERT_EQ(ORIEL_OK, add(loaded, "user", question + " dog?"));
       before = viewNow().first_visible;
       reply(loaded, 3);
       view = viewNow();

@@ -114,12 +114,12 @@ TEST_P(TemplateSessions, a_snapshot_goes_on_behind_a_reply_that_was_cut) {
   EXPECT_EQ(once, goOn());
 }
 
-// A known format wrote the turns; the message would have been the template's.
 TEST_P(TemplateSessions, a_message_that_is_refused_changes_nothing) {
   useTemplate(kChatMl);
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Hello!"));
   const std::vector<uint8_t> before = saved();
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, addJson(R"({"role": "assistant", "content": null})"));
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+            addJson(R"({"role": "user", "content": [{"type": "image_url", "image_url": {}}]})"));
   EXPECT_NE("", log_.errors());
   EXPECT_EQ(before, saved());
 }

@@ -46,7 +46,7 @@ Json message(const std::string& role, const std::string& text) {
   return {{"role", role}, {"content", text}};
 }
 
-TEST(Transcripts, hold_what_was_said_and_nothing_without_room) {
+TEST(Transcripts, hold_what_was_said_in_planned_memory) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, keeping(&log));
   ASSERT_EQ(ORIEL_OK, add(loaded, "system", "Be \"kind\".\n"));
@@ -72,11 +72,9 @@ TEST(Transcripts, hold_what_was_said_and_nothing_without_room) {
   CapturedLog other_log;
   const Loaded bare = load(kTrained, cpuOptions(&other_log, 400));
   ASSERT_EQ(ORIEL_OK, add(bare, "user", "Hello"));
-  EXPECT_EQ(0u, infoOf(bare)["messages"]);
-  EXPECT_EQ(planOf(bare).host_bytes + 65536, planOf(loaded).host_bytes);
-  size_t needed = 7;
-  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_transcript_export(bare.session.get(), nullptr, 0, &needed));
-  EXPECT_TRUE(other_log.says("keeps no transcript")) << other_log.errors();
+  EXPECT_EQ(1u, infoOf(bare)["messages"]);
+  EXPECT_EQ(32768u, infoOf(bare)["capacity"]);
+  EXPECT_EQ(planOf(bare).host_bytes + 32768, planOf(loaded).host_bytes);
 }
 
 TEST(Transcripts, hold_messages_in_the_openai_form_as_they_came) {
@@ -91,11 +89,11 @@ TEST(Transcripts, hold_messages_in_the_openai_form_as_they_came) {
 
 TEST(Transcripts, drop_the_oldest_but_the_system_message) {
   CapturedLog log;
-  const Loaded loaded = load(kTrained, keeping(&log, 700, 800));
+  const Loaded loaded = load(kTrained, keeping(&log, 4096, 800));
   ASSERT_EQ(ORIEL_OK, add(loaded, "system", "Be kind."));
   std::vector<Json> all;
   for (int i = 0; i < 12; ++i) {
-    const std::string text = "Message " + std::to_string(i) + std::string(60, 'a');
+    const std::string text = "Message " + std::to_string(i) + std::string(500, 'a');
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
     all.push_back(message("user", text));
     const Json kept = messagesOf(loaded);
@@ -110,12 +108,14 @@ TEST(Transcripts, drop_the_oldest_but_the_system_message) {
   }
   EXPECT_GT(infoOf(loaded)["dropped"], 4u);
   EXPECT_GT(infoOf(loaded)["messages"], 3u);
-  // What is larger than the room goes, and takes nothing with it.
+  // A message that is larger than half the room is not exported.
   const Json before = messagesOf(loaded);
   const uint32_t dropped = infoOf(loaded)["dropped"];
-  ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(800, 'b')));
-  EXPECT_EQ(before, messagesOf(loaded));
-  EXPECT_EQ(dropped + 1, infoOf(loaded)["dropped"]);
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(2100, 'b')));
+  EXPECT_LT(dropped, infoOf(loaded)["dropped"]);
+  const Json after = messagesOf(loaded);
+  EXPECT_EQ(before.back(), after.back());
+  EXPECT_LE(before.size() - 1, after.size());
 }
 
 TEST(Transcripts, lose_a_message_that_is_taken_back) {

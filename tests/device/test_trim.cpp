@@ -240,7 +240,7 @@ TEST_F(TrimOnDevice, a_conversation_that_is_kept_nowhere_is_not_given_up) {
   ASSERT_EQ(ORIEL_OK, trim(loaded, ORIEL_TRIM_ALL)) << "it is empty";
   expectAt(loaded, ORIEL_TRIM_ALL);
   ASSERT_EQ(ORIEL_OK, resume(loaded));
-  (void)reply(loaded, "Hello!", 1);
+  ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
   log.lines.clear();
   EXPECT_EQ(ORIEL_ERROR_STATE, trim(loaded, ORIEL_TRIM_ALL));
   EXPECT_EQ(1u, errorLines(log));
