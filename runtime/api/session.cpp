@@ -61,7 +61,8 @@ Status backByTurns(oriel_session* handle, uint64_t turns, bool reads) {
                             "cannot go back %llu turns, %u are known: ask for one of them",
                             static_cast<unsigned long long>(turns), starts.count());
   }
-  return handle->session->goBackTo(starts.at(starts.count() - static_cast<uint32_t>(turns)), reads);
+  const uint64_t start = starts.at(starts.count() - static_cast<uint32_t>(turns));
+  return handle->session->goBackTo(handle->session->messageBegin(start), reads);
 }
 
 }  // namespace

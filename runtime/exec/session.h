@@ -279,6 +279,8 @@ class Session {
   Status takeBackUnanswered(Status done, const ReplyPlace& reply);
 
   const Transcript& transcript() const { return transcript_; }
+  /// Where the message began whose turn begins at `start`: in front of the text that closes the message before.
+  uint64_t messageBegin(uint64_t start) const;
   /// The messages as a JSON list, but for those of the prefix.
   void writeMessages(const JsonSink& sink) const {
     transcript_.write(ownMessages(), UINT64_MAX, sink);
@@ -543,7 +545,6 @@ class Session {
   Status findStop(Workspace* workspace, int32_t* id) const;
   Status readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace);
   void endMessage(ReadMessages* messages);
-  void askForTurn(const JsonValue& message, const ReadMessages& messages, uint64_t turn);
   Status openTurn(ReplyPlace* reply, uint64_t* base);
   Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
 

@@ -255,21 +255,6 @@ Status Session::findBorders(const NewText& text, const EncodeOptions& options, W
   return kOk;
 }
 
-// Where the message may be read again from the beginning of its turn on, the sampler is as it was there.
-void Session::askForTurn(const JsonValue& message, const ReadMessages& messages, uint64_t turn) {
-  if (recall_ == nullptr || recovers_) {
-    return;
-  }
-  const SamplerCopy now = sampler_.state();
-  sampler_.restore(messages.before);
-  for (uint64_t t = messages.begin; t < turn && idsKnown(t, t + 1); ++t) {
-    sampler_.accept(ids_.at(t));
-  }
-  const SamplerCopy before = sampler_.state();
-  sampler_.restore(now);
-  askForMessage(message, turn, before);
-}
-
 // Message i is read: its tokens end here.
 void Session::endMessage(ReadMessages* messages) {
   const uint32_t i = messages->done++;
@@ -277,9 +262,8 @@ void Session::endMessage(ReadMessages* messages) {
   messages->next = message.next();
   const uint64_t end = position_;
   if (roleOf(message) == Role::kUser) {
-    const uint64_t turn = std::clamp(messages->base + messages->tokens[i].begin, messages->begin, end);
-    markTurn(turn);
-    askForTurn(message, *messages, turn);
+    markTurn(std::clamp(messages->base + messages->tokens[i].begin, messages->begin, end));
+    askForMessage(message, messages->begin, messages->before);
   }
   if (messages->records != nullptr) {
     transcript_.setRead(messages->records[i], messages->begin, end);

@@ -116,6 +116,17 @@ bool Session::isTranscribed() const {
   return known >= position_;
 }
 
+uint64_t Session::messageBegin(uint64_t start) const {
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  for (uint64_t at = 0; transcript_.next(&at, &entry, &json);) {
+    if (entry.begin <= start && start < entry.end) {
+      return std::max(entry.begin, prefixTokens());
+    }
+  }
+  return start;
+}
+
 // Where the messages begin that are not the prefix's, for Transcript::next(). One of a session that was saved without a
 // prefix may begin in it and end behind it: that is its own.
 uint64_t Session::ownMessages() const {

@@ -166,6 +166,7 @@ TEST_F(HurriedChat, a_snapshot_that_cannot_be_read_leaves_what_was_said) {
 
   const SessionPtr other = chatWith(kAngles);
   ASSERT_EQ(ORIEL_OK, say(other, "first"));
+  ASSERT_EQ(ORIEL_OK, say(other, "second"));
   const std::vector<uint8_t> sound = saved(other);
   cancels_ = true;
   EXPECT_EQ(ORIEL_ERROR_CANCELLED,

@@ -23,12 +23,16 @@ std::string partText(const Json& part, const std::string& path) {
   const Fields fields(part, path);
   const Json& type = fields.need("type", "\"text\"");
   const std::string name = type.is_string() ? type.get<std::string>() : "";
-  if (name == "text" || name == "refusal") {
-    const Json& text = fields.need(name.c_str(), "a text");
+  if (name == "text" || name == "input_text" || name == "output_text" || name == "refusal") {
+    const char* const key = name == "refusal" ? "refusal" : "text";
+    const Json& text = fields.need(key, "a text");
     if (!text.is_string()) {
-      throw wrongField(fields.nameOf(name.c_str()), "a text");
+      throw wrongField(fields.nameOf(key), "a text");
     }
     return text.get<std::string>();
+  }
+  if (name == "thinking" || name == "reasoning") {
+    return "";  // thoughts of another turn
   }
   if (!type.is_string()) {
     throw wrongField(fields.nameOf("type"), "a text");
@@ -58,15 +62,20 @@ std::optional<std::string> contentOf(const Fields& fields) {
   return text;
 }
 
-/// A text within a text: it has the same bounds as what is around it. Null: it is no JSON, or beyond them.
-Json argumentsOf(const Json& value) {
-  if (!value.is_string()) {
-    return value;
+/// As clients keep them: an object, its text, or any other text of a model. A text has the bounds of the JSON around it.
+std::string argumentsOf(const Json* value) {
+  if (value == nullptr || value->is_null()) {
+    return "{}";
   }
+  if (!value->is_string()) {
+    return dumped(*value);
+  }
+  const std::string text = value->get<std::string>();
   try {
-    return parseJson(value.get<std::string>(), "the arguments", kMostBodyValues);
+    const Json parsed = parseJson(text, "the arguments", kMostBodyValues);
+    return parsed.is_null() ? "{}" : dumped(parsed);
   } catch (const Failure&) {
-    return nullptr;
+    return trimmed(text).empty() ? "{}" : text;
   }
 }
 
@@ -78,16 +87,11 @@ Json callOf(const Json& value, const std::string& path) {
   if (name.empty()) {
     throw wrongField(fields.nameOf("name"), "the name of a function");
   }
-  const Json* const arguments = fields.find("arguments");
-  const Json parsed = arguments == nullptr ? Json::object() : argumentsOf(*arguments);
-  if (!parsed.is_object()) {
-    throw wrongField(fields.nameOf("arguments"), "a JSON object, written as a text");
-  }
   Json result;
   result["id"] = call.text("id").value_or("");
   result["type"] = "function";
   result["function"]["name"] = name;
-  result["function"]["arguments"] = dumped(parsed);
+  result["function"]["arguments"] = argumentsOf(fields.find("arguments"));
   return result;
 }
 
@@ -115,8 +119,8 @@ std::string roleOf(const Fields& fields) {
       return role;
     }
   }
-  if (role == "developer") {
-    return "system";
+  if (role == "developer" || role == "function") {
+    return role == "function" ? "tool" : "system";
   }
   throw wrongField(fields.nameOf("role"), "system, developer, user, assistant or tool");
 }
@@ -134,9 +138,6 @@ ChatMessage plainMessage(const std::string& role, const std::string& text) {
 
 ChatMessage assistantMessage(const Fields& fields, const std::optional<std::string>& text) {
   const Json calls = callsOf(fields);
-  if (!text && calls.empty()) {
-    throw wrongField(fields.nameOf("content"), "a text where there are no tool_calls");
-  }
   Json json;
   json["role"] = "assistant";
   json["content"] = text || calls.empty() ? Json(text.value_or("")) : Json();
@@ -171,10 +172,13 @@ ChatMessage messageOf(const Json& value, const std::string& path) {
   if (role == "assistant") {
     return assistantMessage(fields, text);
   }
+  if (role == "tool") {
+    return toolMessage(fields, text.value_or(""));
+  }
   if (!text) {
     throw wrongField(fields.nameOf("content"), "a text or a list of parts");
   }
-  return role == "tool" ? toolMessage(fields, *text) : plainMessage(role, *text);
+  return plainMessage(role, *text);
 }
 
 }  // namespace
@@ -186,11 +190,13 @@ std::string assistantKey(const std::string& text, const Json& tool_calls) {
   for (const Json& call : tool_calls) {
     const Json& function = call["function"];
     // Without ids, and with the names of arguments in one order.
-    const auto arguments =
-        nlohmann::json::parse(function["arguments"].get<std::string>(), nullptr, false);
+    const std::string text = function["arguments"].get<std::string>();
+    const auto arguments = nlohmann::json::parse(text, nullptr, false);
     key["calls"].push_back(
         {function["name"],
-         arguments.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
+         arguments.is_discarded()
+             ? text
+             : arguments.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
   }
   return dumped(key);
 }
