@@ -18,6 +18,7 @@
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
 #include "budget/speed.h"
+#include "chat/chat_template.h"
 #include "chat/template_run.h"
 #include "exec/guard.h"
 #include "exec/no_executor.h"
@@ -27,7 +28,6 @@
 #include "oriel/advanced.h"
 #include "os/os.h"
 #include "reply/forms.h"
-#include "chat/chat_template.h"
 #include "text/tokenizer.h"
 
 struct oriel_model;
@@ -351,7 +351,7 @@ struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::Tokenizer* tokenizer = nullptr;
   oriel_internal::TokenTrie* trie = nullptr;  ///< null: loaded without constraints
   oriel_internal::ChatTemplate chat;
-  oriel_internal::LearnedTemplate learned;  ///< about it
+  oriel_internal::LearnedTemplate learned;     ///< about it
   oriel_internal::ReplyForms reply_forms = 0;  ///< of its own template
   oriel_internal::Executor* executor =
       nullptr;                           ///< null for DeviceKind::kNone; else there always is one

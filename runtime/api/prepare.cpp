@@ -304,8 +304,8 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
-  prepared->transcript_bytes = options.transcript_bytes != 0 ? options.transcript_bytes
-                                                             : Transcript::kDefaultBytes;
+  prepared->transcript_bytes =
+      options.transcript_bytes != 0 ? options.transcript_bytes : Transcript::kDefaultBytes;
   prepared->drafts = options.draft_tokens != 0        ? options.draft_tokens
                      : options.draft_model != nullptr ? kModelDrafts
                                                       : 0;

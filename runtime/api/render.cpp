@@ -162,8 +162,8 @@ oriel_status renderText(const oriel_model* model, const ChatChoice& choice, cons
 }
 
 // A session reads the same ids: it reads the text of new messages, which ends with the last one's own text.
-Status renderAsSession(const oriel_model& model, const ChatChoice& choice, const JsonValue& messages,
-                       bool generation, Scratch* scratch, NewText* out) {
+Status renderAsSession(const oriel_model& model, const ChatChoice& choice,
+                       const JsonValue& messages, bool generation, Scratch* scratch, NewText* out) {
   TemplateRun run(choice.settings, {}, model.log, scratch);
   ORIEL_TRY(run.read());
   return messages.count() == 0

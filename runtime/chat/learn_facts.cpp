@@ -203,7 +203,7 @@ class Learner {
 }  // namespace
 
 Status learnFacts(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
-                     const oriel_allocator& allocator, TemplateFacts* facts) {
+                  const oriel_allocator& allocator, TemplateFacts* facts) {
   *facts = {};
   if (settings.text.bytes == 0) {
     return kOk;

@@ -25,7 +25,7 @@ struct TemplateFacts {
 /// the trials fits keeps the defaults, so that its own words are the error of a real conversation.
 /// ORIEL_ERROR_OUT_OF_MEMORY, ORIEL_ERROR_CANCELLED.
 Status learnFacts(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
-                     const oriel_allocator& allocator, TemplateFacts* facts);
+                  const oriel_allocator& allocator, TemplateFacts* facts);
 
 /// Makes a list of messages for TemplateRun::render(). `messages`, a list, and `scratch` must outlive it.
 ///

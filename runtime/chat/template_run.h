@@ -3,9 +3,9 @@
 
 #include "base/log.h"
 #include "base/scratch.h"
+#include "chat/chat_template.h"
 #include "jinja/jinja.h"
 #include "json/json_builder.h"
-#include "chat/chat_template.h"
 
 namespace oriel_internal {
 

@@ -41,10 +41,10 @@ bool hasCalls(const JsonValue& message) {
 bool isBlank(const JsonValue& message) {
   const JsonValue* const content = message.find("content");
   const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  const bool none = content == nullptr || content->isNull() ||
-                    (content->isString() &&
-                     std::all_of(content->text().data, content->text().data + content->text().bytes,
-                                 blank));
+  const bool none =
+      content == nullptr || content->isNull() ||
+      (content->isString() &&
+       std::all_of(content->text().data, content->text().data + content->text().bytes, blank));
   return none && !hasCalls(message);
 }
 
@@ -212,8 +212,7 @@ class TurnCutter {
     if (run_.scratch()->failed()) {
       return noMemory(log_);  // not that nothing closes the message
     }
-    const Span span =
-        status.ok() ? spanOf(out, messages->count() - 1) : Span();
+    const Span span = status.ok() ? spanOf(out, messages->count() - 1) : Span();
     *end = span.found() ? JsonText{out.text + span.end, out.bytes - span.end} : JsonText{};
     return status.code() == ORIEL_ERROR_CANCELLED ? status : kOk;
   }
@@ -243,8 +242,8 @@ class TurnCutter {
     // as long as it is the last message.
     generation_ = generation;
     const Role last = count_ != 0 ? roleOf(*at(count_ - 1)) : Role::kNone;
-    leads_ = !generation && (last == Role::kSystem ||
-                             (last == Role::kAssistant && !hasCalls(*at(count_ - 1))));
+    leads_ = !generation &&
+             (last == Role::kSystem || (last == Role::kAssistant && !hasCalls(*at(count_ - 1))));
     return renderWith(SIZE_MAX, log_, &out_);
   }
 
@@ -315,7 +314,8 @@ class TurnCutter {
     *end = 0;
     if (place.found() && same) {
       const JsonValue* const content = at(i)->find("content");
-      const JsonText blank = content != nullptr && content->isString() ? content->text() : JsonText();
+      const JsonText blank =
+          content != nullptr && content->isString() ? content->text() : JsonText();
       *end = place.last + commonBytes(blank, out_.text + place.last, out_.bytes - place.last);
     }
     return kOk;
@@ -366,10 +366,11 @@ class TurnCutter {
   Status lost(const JsonValue& message) const {
     const JsonValue* const role = message.find("role");
     const JsonText name = role != nullptr && role->isString() ? role->text() : JsonText();
-    return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                     "the chat template leaves out a message of the role \"%.*s\" here: use another "
-                     "role, or render the whole conversation and append its tokens",
-                     static_cast<int>(name.bytes), name.data);
+    return log_.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "the chat template leaves out a message of the role \"%.*s\" here: use another "
+        "role, or render the whole conversation and append its tokens",
+        static_cast<int>(name.bytes), name.data);
   }
 
   TemplateRun& run_;

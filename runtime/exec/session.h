@@ -3,6 +3,7 @@
 
 #include "base/descriptions.h"
 #include "base/workspace.h"
+#include "chat/chat_template.h"
 #include "chat/turn.h"
 #include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
@@ -28,7 +29,6 @@
 #include "kv/turns.h"
 #include "kv/window.h"
 #include "plan/memory_layout.h"
-#include "chat/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
@@ -43,8 +43,8 @@ struct SessionContext {
   const Plan* plan = nullptr;
   const Tokenizer* tokenizer = nullptr;
   ChatTemplate chat;
-  ReplyForms forms = 0;  ///< in which replies think and call
-  bool thinks = false;   ///< replies may begin with a thought
+  ReplyForms forms = 0;       ///< in which replies think and call
+  bool thinks = false;        ///< replies may begin with a thought
   TemplateSettings settings;  ///< its texts outlive the session
   LearnedTemplate learned;
   bool own_template = true;  ///< of the model's file, not one that was given
@@ -526,10 +526,11 @@ class Session {
   // Turns.
   /// New messages, while they are read.
   struct ReadMessages {
-    const JsonValue* next = nullptr;    ///< the one that is read now
+    const JsonValue* next = nullptr;  ///< the one that is read now
     uint32_t count = 0;
     uint32_t done = 0;
-    TokenSpan* tokens = nullptr;        ///< of each: its turn begins, and its text ends, so many tokens after `base`
+    TokenSpan* tokens =
+        nullptr;  ///< of each: its turn begins, and its text ends, so many tokens after `base`
     const uint64_t* records = nullptr;  ///< where the transcript has them; null: it has not yet
     uint64_t base = 0;                  ///< the new text begins after so many tokens
     uint64_t begin = 0;                 ///< and the message that is read now
@@ -602,7 +603,7 @@ class Session {
   uint32_t top_row_ = 0;       ///< likewise, of its best tokens
   bool has_top_ = false;       ///< and the executor's top() is of the same token
   bool reads_logits_ = false;  ///< of every token of this reply
-  bool ahead_ = false;       ///< the executor has begun with the token that it found to be the best
+  bool ahead_ = false;  ///< the executor has begun with the token that it found to be the best
   uint64_t submissions_ = 0;
   uint32_t prompt_tokens_ = 0;  ///< appended since the last reply
   double prompt_ms_ = 0;        ///< and how long that took

@@ -53,7 +53,7 @@ bool Session::continuesAt(uint64_t position) const {
   if (position == 0) {
     return false;
   }
-  const int32_t before = position == position_ ? last_token_
+  const int32_t before = position == position_              ? last_token_
                          : idsKnown(position - 1, position) ? ids_.at(position - 1)
                                                             : -1;
   return before >= 0 && !context_.tokenizer->isControl(before);
@@ -113,7 +113,8 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
     }
     own[n] = entry.is(Transcript::kReply | Transcript::kCut) ? 1 : 0;
     out->closed = entry.is(Transcript::kClosed);
-    const Status parsed = parseJson(json, entry.bytes, "the transcript", {}, Log(), scratch, &all[n]);
+    const Status parsed =
+        parseJson(json, entry.bytes, "the transcript", {}, Log(), scratch, &all[n]);
     if (parsed.code() == ORIEL_ERROR_OUT_OF_MEMORY) {
       return context_.log.fail(parsed.code(), "no memory for a conversation: free some");
     }
@@ -131,7 +132,8 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
     const bool called = own[i] != 0 && roleOf(*all[i]) == Role::kAssistant && i + 1 < n &&
                         roleOf(*all[i + 1]) == Role::kTool;
     out->replied = out->replied || (called && i + 1 == out->held);
-    make.append(list, called ? replyWithCalls(&make, all + i + 1, n - i - 1) : make.copyOf(*all[i]));
+    make.append(list,
+                called ? replyWithCalls(&make, all + i + 1, n - i - 1) : make.copyOf(*all[i]));
   }
   out->list = list;
   return scratch->failed() ? context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -231,8 +233,8 @@ Status Session::findBorders(const NewText& text, const EncodeOptions& options, W
     while (part.n_literal != 0 && part.literal[part.n_literal - 1].end > bytes) {
       --part.n_literal;
     }
-    const Status status = context_.tokenizer->encode(text.text, bytes, part, workspace,
-                                                     context_.log, nullptr, 0, &n);
+    const Status status =
+        context_.tokenizer->encode(text.text, bytes, part, workspace, context_.log, nullptr, 0, &n);
     *tokens = n;
     return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? kOk : status;
   };

@@ -348,9 +348,8 @@ void Transcript::write(uint64_t from, uint64_t position, const JsonSink& sink) c
 namespace {
 
 constexpr uint32_t kFlags = (1u << Transcript::kRoleShift) - 1;
-constexpr uint32_t kKnown =
-    Transcript::kSystem | Transcript::kReply | Transcript::kUnread | Transcript::kCut |
-    Transcript::kClosed;
+constexpr uint32_t kKnown = Transcript::kSystem | Transcript::kReply | Transcript::kUnread |
+                            Transcript::kCut | Transcript::kClosed;
 
 }  // namespace
 
@@ -366,9 +365,10 @@ bool Transcript::valid(const uint8_t* data, uint64_t bytes, uint32_t messages, u
     }
     end = entry.end;
     ++count;
-    return in_order && (entry.flags & ~kFlags) >> kRoleShift <= static_cast<uint32_t>(Role::kTool) &&
-           (entry.flags & kFlags & ~kKnown) == 0 && (!entry.is(kSystem) || count == 1) && entry.bytes >= 2 &&
-           isValidUtf8(reinterpret_cast<const char*>(json), entry.bytes, &bad);
+    return in_order &&
+           (entry.flags & ~kFlags) >> kRoleShift <= static_cast<uint32_t>(Role::kTool) &&
+           (entry.flags & kFlags & ~kKnown) == 0 && (!entry.is(kSystem) || count == 1) &&
+           entry.bytes >= 2 && isValidUtf8(reinterpret_cast<const char*>(json), entry.bytes, &bad);
   });
   return whole && count == messages;
 }

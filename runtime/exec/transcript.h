@@ -33,10 +33,10 @@ class Transcript {
     Role role() const { return static_cast<Role>(flags >> kRoleShift); }
     bool is(uint32_t flag) const { return (flags & flag) != 0; }
   };
-  static constexpr uint32_t kSystem = 1;  ///< flags: stays
-  static constexpr uint32_t kReply = 2;   ///< written by the model
-  static constexpr uint32_t kUnread = 4;  ///< has no tokens in the session yet
-  static constexpr uint32_t kCut = 8;     ///< its text is longer than the text here
+  static constexpr uint32_t kSystem = 1;   ///< flags: stays
+  static constexpr uint32_t kReply = 2;    ///< written by the model
+  static constexpr uint32_t kUnread = 4;   ///< has no tokens in the session yet
+  static constexpr uint32_t kCut = 8;      ///< its text is longer than the text here
   static constexpr uint32_t kClosed = 16;  ///< the text that closes it belongs to its tokens
   static constexpr uint32_t kRoleShift = 8;
 
@@ -105,7 +105,7 @@ class Transcript {
   uint64_t last_ = 0;  ///< where the latest message begins
   uint32_t messages_ = 0;
   uint32_t dropped_ = 0;
-  bool open_ = false;   ///< the latest message is a reply that goes on
+  bool open_ = false;  ///< the latest message is a reply that goes on
   bool held_ = false;
 };
 

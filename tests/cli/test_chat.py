@@ -155,7 +155,7 @@ def test_chat_formats():
     named = json_of("render --template NAME", "render", BUNDLED, "--messages", hello,
                     "--template", "gemma3")
     check("render by name", named["template"] == "gemma3" and named["text"] ==
-          "<bos><start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\n", named)
+          "<|endoftext|><start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\n", named)
     jinja = scratch / "template.jinja"
     jinja.write_text("{% for m in messages %}@{{ m.role }}:{{ m.content }}{% endfor %}"
                      "{% if add_generation_prompt %}@reply:{% endif %}{{ tools|tojson if tools }}")
@@ -184,8 +184,9 @@ def test_chat_formats():
     for nonsense in ("5.1.26", "2025-02-29", "2024-04-31", "2024-00-10", "-024-01-01", "2024-01-01x"):
         fails(f"--date of nonsense: {nonsense}", 2, *dated, "--date", nonsense)
     roles = json.dumps([{"role": "tool", "content": "x"}]).encode()
-    fails("a role that the format lacks", 1, "render", BUNDLED, "--messages", "-", "--template",
-          "gemma3", stdin=roles)
+    results = json_of("results of tools are questions where the format has no role for them", "render", BUNDLED,
+                      "--messages", "-", "--template", "gemma3", stdin=roles)
+    check("with their text", "user\n<tool_response>\nx\n</tool_response><end_of_turn>" in results["text"], results)
     fails("a role with a NUL in it", 1, "render", BUNDLED, "--messages", "-",
           stdin=b'[{"role": "user\\u0000x", "content": "x"}]')
     empty = json_of("render of no messages", "render", BUNDLED, "--messages", "-", "--template",
@@ -203,7 +204,7 @@ def test_chat_formats():
     user.write_text(json.dumps([{"role": "user", "content": "Hi"}]))
     text = json_of("its text", "render", SMALL, "--messages", user, "--template", "mistral-v1")["text"]
     decoded = oriel("tokenize", SMALL, "--decode", "--special", *run["prompt_token_ids"]).out.decode()
-    check("run in another format asks as render shows", text == "<s> [INST] Hi [/INST]"
+    check("run in another format asks as render shows", text == "<|endoftext|> [INST] Hi [/INST]"
           and decoded.endswith(" [INST] Hi [/INST]"), (text, decoded))
 
 

@@ -180,15 +180,9 @@ def test_load():
     other = succeeds("--load with another model", "chat", SMALL, *FIXED, "--tokens", "2", "--load", kept, "--json",
                      stdin=ask)
     check("reads its messages again", other.json["window_used"] > used / 2, other)
-    chat = Terminal("chat", BUNDLED, *CHAT)
-    chat.say("Hello!")
-    chat.say(f"/save {kept}")
-    chat.leave()
     for name, file in (("that is not there", scratch / "nothing.bin"), ("that is none", PAGE)):
         refused = fails(f"--load of a file {name}", 1, "chat", BUNDLED, *CHAT, "--load", file, stdin=ask)
         check(f"{name}: it is named", str(file) in refused.err.decode(), refused)
-    other = fails("--load with another model, without a transcript", 1, "chat", SMALL, *FIXED, "--load", kept, stdin=ask)
-    check("says why", "model" in other.err.decode() and "transcript" in other.err.decode(), other)
     fails("--load of nothing", 2, "chat", BUNDLED, *CHAT, "--load", "", stdin=ask)
 
 

@@ -107,10 +107,10 @@ def test_sidecars_that_are_not_used():
         "NULs": "\0" * 5000,
     }.items():
         model, sidecar = copy_with_sidecar(name, broken)
-        got = agree(f"a sidecar {name}", model, 1600000, False)
+        got = agree(f"a sidecar {name}", model, 1640000, False)
         check(f"a sidecar {name} is a warning of plan and load",
               isinstance(got, dict) and got["warnings"] == 2, got)
-        warned = oriel("plan", model, "--memory", "1600000", "--verbose")
+        warned = oriel("plan", model, "--memory", "1640000", "--verbose")
         check(f"a sidecar {name}: the program warns once", warned.code == 0
               and warned.err.count(b"warning: ") == 1 and b"calibrat" in warned.err, warned)
         failed = fails(f"by name, a sidecar {name} is an error", 1, "plan", model, "--memory", "64MiB",

@@ -169,9 +169,8 @@ TEST_F(HurriedChat, a_snapshot_that_cannot_be_read_leaves_what_was_said) {
   ASSERT_EQ(ORIEL_OK, say(other, "second"));
   const std::vector<uint8_t> sound = saved(other);
   cancels_ = true;
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED,
-            oriel_snapshot_restore(again.get(), sound.data(), sound.size(), ORIEL_RESTORE_READ,
-                                   nullptr));
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_snapshot_restore(again.get(), sound.data(), sound.size(),
+                                                          ORIEL_RESTORE_READ, nullptr));
   cancels_ = false;
   EXPECT_EQ(said, transcriptOf(again));
   EXPECT_EQ(ORIEL_OK, oriel_resume(model_.get(), nullptr, nullptr));

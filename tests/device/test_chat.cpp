@@ -66,9 +66,9 @@ TEST(Chat, turn_by_turn_equals_the_whole_conversation_at_once) {
   std::vector<int32_t> all = tokens(loaded, rendered(loaded, {{"user", "Hello!"}}, true),
                                     ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS);
   all.insert(all.end(), reply.ids.begin(), reply.ids.end());
-  const std::vector<int32_t> rest = tokens(
-      loaded, "<|im_end|>\n" + unclosed(rendered(loaded, {{"user", second}}, false)),
-      ORIEL_TEXT_SPECIAL);
+  const std::vector<int32_t> rest =
+      tokens(loaded, "<|im_end|>\n" + unclosed(rendered(loaded, {{"user", second}}, false)),
+             ORIEL_TEXT_SPECIAL);
   all.insert(all.end(), rest.begin(), rest.end());
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, append(loaded, all));
@@ -85,9 +85,8 @@ TEST(Chat, a_conversation_handed_over_equals_its_rendered_text) {
     ASSERT_EQ(ORIEL_OK, add(loaded, message.role, message.text));
   }
   const std::vector<float> by_message = logitsOf(loaded);
-  const std::vector<int32_t> all =
-      tokens(loaded, unclosed(rendered(loaded, messages, false)),
-             ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS);
+  const std::vector<int32_t> all = tokens(loaded, unclosed(rendered(loaded, messages, false)),
+                                          ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS);
   EXPECT_EQ(all.size(), statsOf(loaded).position);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, append(loaded, all));

@@ -1,8 +1,8 @@
 // Sessions whose turns a Jinja template writes: going back, snapshots, and what rendering says of their tokens.
+#include "chat/chat_template.h"
 #include "support/files.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
-#include "chat/chat_template.h"
 
 namespace oriel_internal::test::test_template_sessions {
 namespace {

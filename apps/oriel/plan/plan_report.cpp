@@ -369,7 +369,8 @@ std::string sessionLines(const Json& plan) {
     text += "  prefix      " + plan["prefix_tokens"].dump() + " tokens in f16, " +
             sizeIn(plan, "prefix_bytes") + (several ? ", held once for all\n" : "\n");
   }
-  if (numberIn(plan, "transcript_bytes") != 0) {
+  constexpr uint64_t kUsualTranscript = 32 * 1024;  // of a session
+  if (numberIn(plan, "transcript_bytes") > kUsualTranscript * numberIn(plan, "sessions")) {
     text += "  transcript  " + sizeIn(plan, "transcript_bytes") +
             " of host, for the text of messages\n";
   }
