@@ -147,17 +147,13 @@ class TurnCutter {
     return cut(0, question.begin - same, text);
   }
 
-  /// The text after the last message.
+  /// The text after the last message. Errors are not logged.
   Status closing(JsonMade* messages, JsonText* end) {
     JinjaOutput out;
-    const Status status = renderQuietly(messages, &out);
-    if (run_.scratch()->failed()) {
-      return noMemory(log_);  // not that nothing closes the message
-    }
-    const Span span =
-        status.ok() ? spanOf(out, messages->count() - 1) : Span();
+    ORIEL_TRY(renderQuietly(messages, &out));
+    const Span span = spanOf(out, messages->count() - 1);
     *end = span.found() ? JsonText{out.text + span.end, out.bytes - span.end} : JsonText{};
-    return status.code() == ORIEL_ERROR_CANCELLED ? status : kOk;
+    return kOk;
   }
 
  private:
@@ -333,7 +329,7 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
   *out = {};
   ORIEL_TRY(learnFacts(settings, stop, log, allocator, &out->facts));
   Scratch scratch(allocator, templateScratchBytes(settings.bytes()));
-  TemplateRun run(settings, stop, Log(), &scratch);
+  TemplateRun run(settings, stop, log, &scratch);
   ORIEL_TRY(run.read());
   JsonBuilder make(&scratch);
   JsonMade* const answer = make.message("assistant", "");
@@ -358,17 +354,25 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
       {make.message("user", kStandIn), answer, result},
   };
   for (uint32_t role = 1; role < kRoles; ++role) {
+    const Scratch::Place place = scratch.place();
     JsonMade* const list = make.list();
     for (const JsonValue* const* one = conversations[role]; *one != nullptr; ++one) {
       make.append(list, make.copyOf(**one));
     }
-    if (list == nullptr || scratch.failed()) {
-      return noMemory(log);
-    }
     JsonText end;
-    ORIEL_TRY(TurnCutter(&run, *out, log).closing(list, &end));
+    const Status status = TurnCutter(&run, *out, log).closing(list, &end);
+    if (status.code() == ORIEL_ERROR_CANCELLED) {
+      return status;
+    }
+    if (scratch.noMemory()) {
+      return noMemory(log);  // not that nothing closes the message
+    }
+    if (!status.ok() && status.code() != ORIEL_ERROR_ARGUMENT) {
+      break;  // too many steps or too much memory: the others would take as much
+    }
     out->ends.bytes[role] = static_cast<uint8_t>(std::min<size_t>(end.bytes, TurnEnds::kMost));
     std::copy_n(end.data, out->ends.bytes[role], out->ends.text[role]);
+    scratch.releaseTo(place);
   }
   return kOk;
 }

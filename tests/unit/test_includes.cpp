@@ -25,7 +25,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"jinja", {"json", "text"}},
     {"grammar", {"json", "text"}},
     {"reply", {"json", "text", "grammar"}},
-    {"chat", {"gguf", "json", "text", "jinja"}},
+    {"chat", {"gguf", "json", "text", "jinja", "reply"}},
     {"model", {"gguf", "shaders"}},
     {"kv", {"model", "shaders"}},
     {"plan", {"gguf", "model", "kv", "shaders"}},
