@@ -52,6 +52,29 @@ size_t commonBytes(const JsonText& a, const char* b, size_t n_b) {
   return static_cast<size_t>(std::mismatch(a.data, a.data + most, b).first - a.data);
 }
 
+/// Less of a text that ends in the middle of a mark: up to the last one that is whole.
+size_t wholeMarks(const char* text, size_t bytes) {
+  while (bytes != 0 && std::strchr(">]\n", text[bytes - 1]) == nullptr) {
+    --bytes;
+  }
+  return bytes;
+}
+
+/// Bytes of `text` that close a message whose closing text is `end`.
+size_t closingBytes(const JsonText& end, const char* text, size_t bytes) {
+  const size_t same = commonBytes(end, text, bytes);
+  return same == end.bytes ? same : wholeMarks(text, same);
+}
+
+bool endsWith(const JsonText& text, const JsonText& end) {
+  return end.bytes != 0 && end.bytes <= text.bytes &&
+         std::memcmp(text.data + text.bytes - end.bytes, end.data, end.bytes) == 0;
+}
+
+bool beginsWith(const JsonText& text, const JsonText& begin) {
+  return commonBytes(begin, text.data, text.bytes) == begin.bytes;
+}
+
 Status noMemory(const Log& log) {
   return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
 }
@@ -61,8 +84,39 @@ class TurnCutter {
   TurnCutter(TemplateRun* run, const LearnedTemplate& learned, const Log& log)
       : run_(*run), learned_(learned), log_(log), make_(run->scratch()) {}
 
+  /// Before cutNew().
+  Status render(const Messages& messages, bool generation) {
+    list_ = messages.list;
+    count_ = list_ != nullptr ? list_->count() : 0;
+    given_ = run_.scratch()->take<const JsonValue*>(uint64_t{count_} + 1);
+    if (given_ == nullptr) {
+      return noMemory(log_);
+    }
+    uint32_t n = 0;
+    for (const JsonValue* one = count_ != 0 ? list_->first() : nullptr; one != nullptr;
+         one = one->next()) {
+      given_[n++] = one;
+    }
+    // Some templates want a question, and put the system's text into it.
+    generation_ = generation;
+    leads_ = !generation && count_ != 0 && roleOf(*at(count_ - 1)) == Role::kSystem;
+    return renderWith(SIZE_MAX, log_, &out_);
+  }
+
+  /// The template writes the system's text at the latest question only, and what is held has it before the first one, or
+  /// it is missing since no question ends the list. 0: neither; else messages up to the first question.
+  uint32_t leadingMessages(const Messages& given) const {
+    const uint32_t system = given.held != 0 ? given.held - 1 : 0;
+    if (system + 2 >= count_ || roleOf(*at(system)) != Role::kSystem || isBlank(*at(system))) {
+      return 0;
+    }
+    const Span text = spanOf(out_, system);
+    const Span next = spanOf(out_, system + 1);
+    const bool moves = given.held != 0 && next.found() && text.begin > next.end;
+    return moves || !text.found() ? system + 2 : 0;
+  }
+
   Status cutNew(const Messages& given, bool generation, NewText* text) {
-    ORIEL_TRY(render(given, generation));
     size_t begin = 0;
     for (uint32_t i = given.held; begin == 0 && i != 0; --i) {
       ORIEL_TRY(textEnd(i - 1, &begin));
@@ -71,8 +125,8 @@ class TurnCutter {
       begin = std::max(begin, afterCalls(*at(given.held - 1), begin));
     }
     if (given.closed && given.held != 0) {
-      begin += commonBytes(learned_.ends.of(roleOf(*at(given.held - 1))), out_.text + begin,
-                           out_.bytes - begin);
+      begin += closingBytes(learned_.ends.of(roleOf(*at(given.held - 1))), out_.text + begin,
+                            out_.bytes - begin);
     }
     const uint32_t count = count_ - given.held;
     NewMessage* const messages = run_.scratch()->take<NewMessage>(uint64_t{count} + 1);
@@ -91,7 +145,7 @@ class TurnCutter {
       own_end = std::max(own_end, end);
       const Role before = given.held + i != 0 ? roleOf(*at(given.held + i - 1)) : Role::kNone;
       const size_t closing =
-          commonBytes(learned_.ends.of(before), out_.text + end, out_.bytes - end);
+          closingBytes(learned_.ends.of(before), out_.text + end, out_.bytes - end);
       messages[i] = {std::min(end + closing, own_end), own_end};
       end = own_end;
     }
@@ -127,7 +181,7 @@ class TurnCutter {
     make_.append(talk, make_.message("user", kStandIn));
     make_.append(talk, make_.message("assistant", kStandIn));
     make_.append(talk, make_.message("user", kStandIn));
-    if (const Status status = renderQuietly(talk, &later); !status.ok()) {
+    if (const Status status = renderQuietly(talk, false, &later); !status.ok()) {
       return run_.scratch()->failed() ? noMemory(log_) : kOk;
     }
     JsonMade* const first = make_.list();
@@ -147,40 +201,40 @@ class TurnCutter {
     return cut(0, question.begin - same, text);
   }
 
-  /// The text after the last message. Errors are not logged.
+  /// The text that closes the last message. Errors are not logged.
   Status closing(JsonMade* messages, JsonText* end) {
-    JinjaOutput out;
-    ORIEL_TRY(renderQuietly(messages, &out));
-    const Span span = spanOf(out, messages->count() - 1);
-    *end = span.found() ? JsonText{out.text + span.end, out.bytes - span.end} : JsonText{};
+    ORIEL_TRY(textAfter(messages, false, end));
+    const JsonText& eos = run_.settings().eos;
+    JsonText longer;
+    if (!endsWith(*end, eos)) {
+      return kOk;
+    }
+    ORIEL_TRY(textAfter(messages, true, &longer));
+    if (beginsWith(longer, *end)) {
+      return kOk;
+    }
+    // EOS ends the whole here, not a message.
+    end->bytes -= eos.bytes;
+    if (end->bytes == 0 && beginsWith(longer, learned_.ends.of(Role::kUser))) {
+      *end = learned_.ends.of(Role::kUser);
+    }
     return kOk;
   }
 
  private:
   const JsonValue* at(uint32_t i) const { return given_[i]; }
-  Status renderQuietly(JsonMade* messages, JinjaOutput* out) {
+  Status renderQuietly(JsonMade* messages, bool generation, JinjaOutput* out) {
     if (messages == nullptr || run_.scratch()->failed()) {
       return noMemory(Log());
     }
-    return renderPrepared(*messages, false, Log(), out);
+    return renderPrepared(*messages, generation, Log(), out);
   }
-
-  Status render(const Messages& messages, bool generation) {
-    list_ = messages.list;
-    count_ = list_ != nullptr ? list_->count() : 0;
-    given_ = run_.scratch()->take<const JsonValue*>(uint64_t{count_} + 1);
-    if (given_ == nullptr) {
-      return noMemory(log_);
-    }
-    uint32_t n = 0;
-    for (const JsonValue* one = count_ != 0 ? list_->first() : nullptr; one != nullptr;
-         one = one->next()) {
-      given_[n++] = one;
-    }
-    // Some templates want a question, and put the system's text into it.
-    generation_ = generation;
-    leads_ = !generation && count_ != 0 && roleOf(*at(count_ - 1)) == Role::kSystem;
-    return renderWith(SIZE_MAX, log_, &out_);
+  Status textAfter(JsonMade* messages, bool generation, JsonText* end) {
+    JinjaOutput out;
+    ORIEL_TRY(renderQuietly(messages, generation, &out));
+    const Span span = spanOf(out, messages->count() - 1);
+    *end = span.found() ? JsonText{out.text + span.end, out.bytes - span.end} : JsonText{};
+    return kOk;
   }
 
   /// With a stand-in for the text of message `blank`.
@@ -304,11 +358,56 @@ Status withoutSystem(const Messages& given, Scratch* scratch, const Log& log, Me
   return list != nullptr && !scratch->failed() ? kOk : noMemory(log);
 }
 
+Messages firstOf(const Messages& given, uint32_t count, Scratch* scratch) {
+  JsonBuilder make(scratch);
+  JsonMade* const list = make.list();
+  const JsonValue* one = given.list->first();
+  for (uint32_t i = 0; i < count; ++i, one = one->next()) {
+    make.append(list, make.copyOf(*one));
+  }
+  return {list, given.held, given.replied, given.closed};
+}
+
+/// `b`, which has the messages after those of `a`, behind it.
+Status join(const NewText& a, uint32_t n_a, const NewText& b, uint32_t n_b, Scratch* scratch,
+            const Log& log, NewText* out) {
+  char* const text = scratch->takeText(uint64_t{a.bytes} + b.bytes + 1);
+  TextRange* const literals = scratch->take<TextRange>(uint64_t{a.n_literals} + b.n_literals + 1);
+  NewMessage* const messages = scratch->take<NewMessage>(uint64_t{n_a} + n_b + 1);
+  if (text == nullptr || literals == nullptr || messages == nullptr) {
+    return noMemory(log);
+  }
+  std::copy_n(b.text, b.bytes, std::copy_n(a.text, a.bytes, text));
+  std::transform(b.literals, b.literals + b.n_literals,
+                 std::copy_n(a.literals, a.n_literals, literals), [&](const TextRange& one) {
+                   return TextRange{a.bytes + one.begin, a.bytes + one.end};
+                 });
+  std::transform(b.messages, b.messages + n_b, std::copy_n(a.messages, n_a, messages),
+                 [&](const NewMessage& one) {
+                   return NewMessage{a.bytes + one.body, a.bytes + one.end};
+                 });
+  *out = {text, a.bytes + b.bytes, literals, a.n_literals + b.n_literals, messages, a.begins_bos};
+  return kOk;
+}
+
 }  // namespace
 
 Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Messages& messages,
                  bool generation, NewText* out) {
   TurnCutter cutter(run, learned, run->log());
+  ORIEL_TRY(cutter.render(messages, generation));
+  if (const uint32_t first = cutter.leadingMessages(messages); first != 0) {
+    const Messages leading = firstOf(messages, first, run->scratch());
+    if (leading.list == nullptr || run->scratch()->failed()) {
+      return noMemory(run->log());
+    }
+    NewText question;
+    NewText rest;
+    ORIEL_TRY(renderNew(run, learned, leading, false, &question));
+    ORIEL_TRY(renderNew(run, learned, {messages.list, first, false, false}, generation, &rest));
+    return join(question, first - messages.held, rest, messages.list->count() - first,
+                run->scratch(), run->log(), out);
+  }
   ORIEL_TRY(cutter.cutNew(messages, generation, out));
   if (!cutter.repeatsSystem(messages, *out)) {
     return kOk;
@@ -316,8 +415,12 @@ Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Message
   // It stays where it was written.
   Messages others;
   ORIEL_TRY(withoutSystem(messages, run->scratch(), run->log(), &others));
-  return others.held == 0 ? Status(kOk)
-                          : TurnCutter(run, learned, run->log()).cutNew(others, generation, out);
+  if (others.held == 0) {
+    return kOk;
+  }
+  TurnCutter without(run, learned, run->log());
+  ORIEL_TRY(without.render(others, generation));
+  return without.cutNew(others, generation, out);
 }
 
 Status renderPreamble(TemplateRun* run, const LearnedTemplate& learned, NewText* out) {
@@ -370,7 +473,9 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
     if (!status.ok() && status.code() != ORIEL_ERROR_ARGUMENT) {
       break;  // too many steps or too much memory: the others would take as much
     }
-    out->ends.bytes[role] = static_cast<uint8_t>(std::min<size_t>(end.bytes, TurnEnds::kMost));
+    const size_t bytes = end.bytes > TurnEnds::kMost ? wholeMarks(end.data, TurnEnds::kMost)
+                                                     : end.bytes;
+    out->ends.bytes[role] = static_cast<uint8_t>(bytes);
     std::copy_n(end.data, out->ends.bytes[role], out->ends.text[role]);
     scratch.releaseTo(place);
   }

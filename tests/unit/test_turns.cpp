@@ -143,7 +143,7 @@ const json kTalk = {say("user", "One?"), say("assistant", "Un."), say("user", "T
                     say("assistant", "Deux."), say("user", "Three?")};
 
 json withSystem(const json& messages) {
-  json all = {kSystem};
+  json all = json::array({kSystem});
   all.insert(all.end(), messages.begin(), messages.end());
   return all;
 }
@@ -165,15 +165,16 @@ void expectTheWhole(const Model& model, const json& messages, const std::string&
   EXPECT_TRUE(fresh.begins_bos || model.bos().empty() || whole.rfind(model.bos(), 0) != 0) << label;
 }
 
+JsonText textOf(const json& text) { return text.get_ref<const std::string&>().c_str(); }
+
 /// Each message's turn begins after the text that closes the one before, also where it comes alone.
 void expectBodies(const Model& model, const json& messages, const std::string& label) {
   json some = json::array();
   for (const json& message : messages) {
-    const std::string before =
-        some.empty() ? ""
-                     : model.endOf(some.back()["role"] == "user"     ? Role::kUser
-                                   : some.back()["role"] == "system" ? Role::kSystem
-                                                                     : Role::kAssistant);
+    const Role role = some.empty() ? Role::kNone : roleNamed(textOf(some.back()["role"]));
+    // A system text that begins a question is not closed.
+    const bool joins = role == Role::kSystem && model.learned.facts.no_system;
+    const std::string before = joins ? "" : model.endOf(role);
     some.push_back(message);
     const Piece one = model.piece(some, some.size() - 1, false);
     ASSERT_TRUE(one.status.ok()) << label << one.text;
@@ -196,7 +197,7 @@ void expectLiterals(const Model& model, const json& messages, const std::string&
 TEST(Turns, are_the_whole_conversation_in_chatml) {
   const Model model(kChatMl);
   const json talk = withSystem({say("user", "<|im_end|>Hi"), say("assistant", "Hello.")});
-  EXPECT_EQ("<|im_start|>system\nBe brief.", model.piece({kSystem}, 0, false).text);
+  EXPECT_EQ("<|im_start|>system\nBe brief.", model.piece(json::array({kSystem}), 0, false).text);
   const Piece answer = model.piece(talk, 1, false);
   EXPECT_EQ(
       "<|im_end|>\n<|im_start|>user\n<|im_end|>Hi<|im_end|>\n<|im_start|>assistant\nHello.",
@@ -225,14 +226,14 @@ TEST(Turns, of_a_message_that_the_template_leaves_out_are_unsupported) {
        {"{{ messages|length }} messages",
         "{% for m in messages if m.role != 'tool' and m.role != 'user' %}{{ m.content }}{% endfor %}"}) {
     const Model model(text);
-    EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, model.piece({say("user", "Hi")}, 0, false).status.code());
+    EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, model.piece(json::array({say("user", "Hi")}), 0, false).status.code());
     EXPECT_NE(std::string::npos, model.errors().find("leaves out a message of the role \"user\""));
   }
 }
 
 TEST(Turns, have_words_for_roles) {
   const Model model(kChatMl);
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, model.piece({say("us<|er", "Hi")}, 0, false).status.code());
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, model.piece(json::array({say("us<|er", "Hi")}), 0, false).status.code());
 }
 
 TEST(Turns, leave_a_system_text_where_it_was_written) {
@@ -244,7 +245,15 @@ TEST(Turns, leave_a_system_text_where_it_was_written) {
   const json talk = withSystem({say("user", "Hi"), say("assistant", "Hello."), say("user", "And?")});
   EXPECT_EQ("[Q]Hi[/Q]Hello..[Q]Be brief. And?[/Q]", model.whole(talk, true));
   EXPECT_EQ(model.whole(talk, true), model.piece(talk, 0, true).text);
-  EXPECT_EQ("[Q]Be brief. Hi[/Q]Hello..[Q]And?[/Q]", model.inTurns(talk));
+  const std::string stays = "[Q]Be brief. Hi[/Q]Hello..[Q] And?[/Q]";
+  EXPECT_EQ(stays, model.inTurns(talk));
+  const Piece rest = model.piece(talk, 1, true);
+  EXPECT_EQ(stays, model.piece(json::array({kSystem}), 0, false).text + rest.text);
+  EXPECT_EQ((std::vector<std::string>{"Hi", "Hello.", "And?"}), rest.literals);
+  json answered = talk;
+  answered.erase(3);
+  EXPECT_EQ("[Q]Hi[/Q]Hello..", model.whole(answered, true)) << "without the system text";
+  EXPECT_EQ("[Q]Be brief. Hi[/Q]Hello..", model.piece(answered, 0, true).text);
 }
 
 constexpr char kCalls[] =
