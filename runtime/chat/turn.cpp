@@ -52,6 +52,23 @@ size_t commonBytes(const JsonText& a, const char* b, size_t n_b) {
   return static_cast<size_t>(std::mismatch(a.data, a.data + most, b).first - a.data);
 }
 
+size_t commonEnd(const JsonText& a, const JsonText& b) {
+  const size_t most = std::min(a.bytes, b.bytes);
+  size_t same = 0;
+  while (same < most && a.data[a.bytes - same - 1] == b.data[b.bytes - same - 1]) {
+    ++same;
+  }
+  return same;
+}
+
+JsonText withoutBlanks(JsonText text) {
+  while (text.bytes != 0 &&
+         (text.data[text.bytes - 1] == '\n' || text.data[text.bytes - 1] == ' ')) {
+    --text.bytes;
+  }
+  return text;
+}
+
 /// Less of a text that ends in the middle of a mark: up to the last one that is whole.
 size_t wholeMarks(const char* text, size_t bytes) {
   while (bytes != 0 && std::strchr(">]\n", text[bytes - 1]) == nullptr) {
@@ -100,7 +117,7 @@ class TurnCutter {
     // Some templates want a question, and put the system's text into it.
     generation_ = generation;
     leads_ = !generation && count_ != 0 && roleOf(*at(count_ - 1)) == Role::kSystem;
-    return renderWith(SIZE_MAX, log_, &out_);
+    return renderWith(count_, SIZE_MAX, log_, &out_);
   }
 
   /// The template writes the system's text at the latest question only, and what is held has it before the first one, or
@@ -122,7 +139,7 @@ class TurnCutter {
       ORIEL_TRY(textEnd(i - 1, &begin));
     }
     if (given.replied && given.held != 0) {
-      begin = std::max(begin, afterCalls(*at(given.held - 1), begin));
+      ORIEL_TRY(afterCalls(given.held - 1, given.stop, &begin));
     }
     if (given.closed && given.held != 0) {
       begin += closingBytes(learned_.ends.of(roleOf(*at(given.held - 1))), out_.text + begin,
@@ -237,21 +254,21 @@ class TurnCutter {
     return kOk;
   }
 
-  /// With a stand-in for the text of message `blank`.
-  Status renderWith(size_t blank, const Log& log, JinjaOutput* out) {
+  /// The first `count` messages, with a stand-in for the text of message `blank`.
+  Status renderWith(uint32_t count, size_t blank, const Log& log, JinjaOutput* out) {
     JsonMade* const list = make_.list();
-    for (uint32_t i = 0; i < count_; ++i) {
+    for (uint32_t i = 0; i < count; ++i) {
       const JsonValue* const role = at(i)->find("role");
       make_.append(list, i == blank && role != nullptr ? make_.message(role->text(), kStandIn)
                                                        : make_.copyOf(*at(i)));
     }
-    if (leads_) {
+    if (leads_ && count == count_) {
       make_.append(list, make_.message("user", kStandIn));
     }
     if (list == nullptr || run_.scratch()->failed()) {
       return noMemory(log);
     }
-    return renderPrepared(*list, generation_, log, out);
+    return renderPrepared(*list, generation_ && count == count_, log, out);
   }
 
   Status renderPrepared(const JsonValue& messages, bool generation, const Log& log,
@@ -265,12 +282,22 @@ class TurnCutter {
   Status textEnd(uint32_t i, size_t* end) {
     const Span span = spanOf(out_, i);
     *end = span.end;
-    if (span.found() && !isBlank(*at(i))) {
+    const bool is_shown = span.found() && !isBlank(*at(i));
+    // Results may have the names of their calls.
+    const bool is_last = i + 1 == count_ || !hasCalls(*at(i));
+    if (is_shown && is_last) {
       return kOk;
     }
-    // With a text there it shows where the message stands.
+    const Scratch::Place place = run_.scratch()->place();
+    const Status status = is_shown ? endAsLatest(i, end) : endOfBlank(i, end);
+    run_.scratch()->releaseTo(place);
+    return status;
+  }
+
+  /// With a text there it shows where the message stands.
+  Status endOfBlank(uint32_t i, size_t* end) {
     JinjaOutput shown;
-    ORIEL_TRY(renderWith(i, log_, &shown));
+    ORIEL_TRY(renderWith(count_, i, log_, &shown));
     const Span place = spanOf(shown, i);
     const JsonText before = {shown.text, place.found() ? place.last : 0};
     *end = place.found() && place.last <= out_.bytes
@@ -279,16 +306,58 @@ class TurnCutter {
     return kOk;
   }
 
-  /// The model wrote its calls in its own words, but not the text that ends a reply.
-  size_t afterCalls(const JsonValue& reply, size_t begin) const {
-    JsonText end = learned_.ends.of(Role::kAssistant);
-    while (end.bytes != 0 && (end.data[end.bytes - 1] == '\n' || end.data[end.bytes - 1] == ' ')) {
-      --end.bytes;
+  /// As without the messages after it, unless the template writes something else then.
+  Status endAsLatest(uint32_t i, size_t* end) {
+    JsonText after;
+    return asLatest(i, end, &after);
+  }
+
+  /// Where message i ends without those after it, and the text that follows there. Leaves `end` where the template does
+  /// not go on from that text.
+  Status asLatest(uint32_t i, size_t* end, JsonText* after) {
+    JinjaOutput latest;
+    const Status status = renderWith(i + 1, SIZE_MAX, Log(), &latest);
+    if (run_.scratch()->noMemory()) {
+      return noMemory(log_);
     }
-    const char* const to = out_.text + out_.bytes;
-    const char* const found = std::search(out_.text + begin, to, end.data, end.data + end.bytes);
-    return hasCalls(reply) && end.bytes != 0 && found != to ? static_cast<size_t>(found - out_.text)
-                                                            : begin;
+    const Span span = status.ok() ? spanOf(latest, i) : Span();
+    if (span.found() && commonBytes({latest.text, span.end}, out_.text, out_.bytes) == span.end) {
+      *end = span.end;
+      *after = {latest.text + span.end, latest.bytes - span.end};
+    }
+    return status.code() == ORIEL_ERROR_CANCELLED ? status : kOk;
+  }
+
+  /// The model wrote its calls in its own words, but not the text that ends a reply.
+  Status afterCalls(uint32_t i, const JsonText& stop, size_t* begin) {
+    if (!hasCalls(*at(i))) {
+      return kOk;
+    }
+    const Scratch::Place place = run_.scratch()->place();
+    JsonText closing;
+    ORIEL_TRY(asLatest(i, begin, &closing));
+    const JsonText end = withoutBlanks(learned_.ends.of(Role::kAssistant));
+    const Span next = i + 1 < count_ ? spanOf(out_, i + 1) : Span();
+    const char* const from = out_.text + *begin;
+    const char* const to = out_.text + std::max(*begin, std::min(next.begin, out_.bytes));
+    const char* found = to;
+    for (const JsonText& one : {stop, end}) {
+      found = found == to && one.bytes != 0 ? std::search(from, to, one.data, one.data + one.bytes)
+                                            : found;
+    }
+    if (found == to && closing.bytes != 0) {
+      // Closing texts may differ but for their last marks.
+      closing = withoutBlanks(closing);
+      size_t same = commonEnd(closing, end);
+      while (same != 0 && std::strchr("<[", closing.data[closing.bytes - same]) == nullptr) {
+        --same;
+      }
+      found = from + closingBytes({closing.data, closing.bytes - same}, from,
+                                  static_cast<size_t>(to - from));
+    }
+    *begin += found == to ? 0 : static_cast<size_t>(found - from);
+    run_.scratch()->releaseTo(place);
+    return kOk;
   }
 
   Status cut(size_t begin, size_t end, NewText* text) {
@@ -347,7 +416,7 @@ class TurnCutter {
 Status withoutSystem(const Messages& given, Scratch* scratch, const Log& log, Messages* out) {
   JsonBuilder make(scratch);
   JsonMade* const list = make.list();
-  *out = {list, 0, given.replied, given.closed};
+  *out = {list, 0, given.replied, given.closed, given.stop};
   uint32_t i = 0;
   for (const JsonValue* one = given.list->first(); one != nullptr; one = one->next(), ++i) {
     if (i >= given.held || roleOf(*one) != Role::kSystem) {
@@ -365,7 +434,7 @@ Messages firstOf(const Messages& given, uint32_t count, Scratch* scratch) {
   for (uint32_t i = 0; i < count; ++i, one = one->next()) {
     make.append(list, make.copyOf(*one));
   }
-  return {list, given.held, given.replied, given.closed};
+  return {list, given.held, given.replied, given.closed, given.stop};
 }
 
 /// `b`, which has the messages after those of `a`, behind it.

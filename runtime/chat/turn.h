@@ -17,7 +17,7 @@ namespace oriel_internal {
 
 /// The text that a template writes after the last message, by that message's role, as far as there is room. Found once.
 struct TurnEnds {
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMost = 96;
   char text[kRoles][kMost] = {};
   uint8_t bytes[kRoles] = {};
 
@@ -45,6 +45,7 @@ struct Messages {
   /// The last held message is a reply of the model's own: it wrote its calls in its own words.
   bool replied = false;
   bool closed = false;  ///< the text that closes the last held message is held, too
+  JsonText stop;        ///< the token that ended that reply and is not held; empty: unknown
 };
 
 struct NewMessage {
