@@ -409,3 +409,39 @@ bool templateContains(const char* text, size_t bytes, const char* part) {
 }
 
 }  // namespace oriel_internal
+
+#undef REPLY
+#undef IF_WHOLE
+#undef IF_NO_THINKING
+#undef NO_THOUGHT
+#undef THOUGHT_OR_NONE
+#undef EACH
+#undef END_EACH
+#undef EACH_SAID
+#undef END_SAID
+#undef REFUSE_OTHER_ROLES
+#undef REFUSE_LATER_SYSTEM
+#undef IF_NO_SYSTEM
+#undef GET_SYSTEM
+#undef FIND_LAST
+#undef CHATML_TURNS
+#undef CHATML_SYSTEM
+#undef CHATML_OPEN
+#undef QWEN3_TURNS
+#undef LFM2
+#undef OLMO3_FUNCTIONS
+#undef OLMO3_TURNS
+#undef SMOLLM3
+#undef JOINED
+#undef GEMMA
+#undef MISTRAL
+#undef LLAMA3_HEAD
+#undef LLAMA3_TURN
+#undef GEMMA4
+#undef GRANITE_HEAD
+#undef GRANITE_TURN
+#undef GRANITE3
+#undef BAR
+#undef BLANK
+#undef HUNYUAN
+#undef HUNYUAN_HOLDER

@@ -41,16 +41,11 @@ bool hasCalls(const JsonValue& message) {
 bool isBlank(const JsonValue& message) {
   const JsonValue* const content = message.find("content");
   const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  const bool none =
-      content == nullptr || content->isNull() ||
-      (content->isString() &&
-       std::all_of(content->text().data, content->text().data + content->text().bytes, blank));
+  const bool none = content == nullptr || content->isNull() ||
+                    (content->isString() &&
+                     std::all_of(content->text().data, content->text().data + content->text().bytes,
+                                 blank));
   return none && !hasCalls(message);
-}
-
-// Bytes at the beginning of `text` that are `part`; 0: they are something else.
-size_t beginsWith(const char* text, size_t bytes, const JsonText& part) {
-  return part.bytes <= bytes && std::memcmp(text, part.data, part.bytes) == 0 ? part.bytes : 0;
 }
 
 size_t commonBytes(const JsonText& a, const char* b, size_t n_b) {
@@ -58,23 +53,56 @@ size_t commonBytes(const JsonText& a, const char* b, size_t n_b) {
   return static_cast<size_t>(std::mismatch(a.data, a.data + most, b).first - a.data);
 }
 
+size_t commonEnd(const JsonText& a, const JsonText& b) {
+  const size_t most = std::min(a.bytes, b.bytes);
+  size_t same = 0;
+  while (same < most && a.data[a.bytes - same - 1] == b.data[b.bytes - same - 1]) {
+    ++same;
+  }
+  return same;
+}
+
+JsonText withoutBlanks(JsonText text) {
+  while (text.bytes != 0 &&
+         (text.data[text.bytes - 1] == '\n' || text.data[text.bytes - 1] == ' ')) {
+    --text.bytes;
+  }
+  return text;
+}
+
+/// Less of a text that ends in the middle of a mark: up to the last one that is whole.
+size_t wholeMarks(const char* text, size_t bytes) {
+  while (bytes != 0 && std::strchr(">]\n", text[bytes - 1]) == nullptr) {
+    --bytes;
+  }
+  return bytes;
+}
+
+/// Bytes of `text` that close a message whose closing text is `end`.
+size_t closingBytes(const JsonText& end, const char* text, size_t bytes) {
+  const size_t same = commonBytes(end, text, bytes);
+  return same == end.bytes ? same : wholeMarks(text, same);
+}
+
+bool endsWith(const JsonText& text, const JsonText& end) {
+  return end.bytes != 0 && end.bytes <= text.bytes &&
+         std::memcmp(text.data + text.bytes - end.bytes, end.data, end.bytes) == 0;
+}
+
+bool beginsWith(const JsonText& text, const JsonText& begin) {
+  return commonBytes(begin, text.data, text.bytes) == begin.bytes;
+}
+
+void set(TurnEnds* ends, Role role, const JsonText& text) {
+  const size_t bytes =
+      text.bytes > TurnEnds::kMost ? wholeMarks(text.data, TurnEnds::kMost) : text.bytes;
+  const auto i = static_cast<uint32_t>(role);
+  ends->bytes[i] = static_cast<uint8_t>(bytes);
+  std::copy_n(text.data, bytes, ends->text[i]);
+}
+
 Status noMemory(const Log& log) {
   return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
-}
-
-size_t commonEnd(const JsonText& a, const JsonText& b) {
-  size_t n = 0;
-  while (n < a.bytes && n < b.bytes && a.data[a.bytes - n - 1] == b.data[b.bytes - n - 1]) {
-    ++n;
-  }
-  return n;
-}
-
-// A longer text is none: a part of it would be the beginning of something else.
-void set(TurnEnds* ends, Role role, const JsonText& text) {
-  const auto i = static_cast<uint32_t>(role);
-  ends->bytes[i] = text.bytes <= TurnEnds::kMost ? static_cast<uint8_t>(text.bytes) : 0;
-  std::copy_n(text.data, ends->bytes[i], ends->text[i]);
 }
 
 class TurnCutter {
@@ -82,18 +110,52 @@ class TurnCutter {
   TurnCutter(TemplateRun* run, const LearnedTemplate& learned, const Log& log)
       : run_(*run), learned_(learned), log_(log), make_(run->scratch()) {}
 
+  /// Before cutNew().
+  Status render(const Messages& messages, bool generation) {
+    list_ = messages.list;
+    count_ = list_ != nullptr ? list_->count() : 0;
+    given_ = run_.scratch()->take<const JsonValue*>(uint64_t{count_} + 1);
+    if (given_ == nullptr) {
+      return noMemory(log_);
+    }
+    uint32_t n = 0;
+    for (const JsonValue* one = count_ != 0 ? list_->first() : nullptr; one != nullptr;
+         one = one->next()) {
+      given_[n++] = one;
+    }
+    // Some templates want a question after a system message, and put its text there. Some write an answer differently
+    // while it is the last message.
+    generation_ = generation;
+    const Role last = count_ != 0 ? roleOf(*at(count_ - 1)) : Role::kNone;
+    leads_ = !generation && (last == Role::kSystem ||
+                             (last == Role::kAssistant && !hasCalls(*at(count_ - 1))));
+    return renderWith(count_, SIZE_MAX, log_, &out_);
+  }
+
+  /// The template writes the system's text at the latest question only, and what is held has it before the first one, or
+  /// it is missing since no question ends the list. 0: neither; else messages up to the first question.
+  uint32_t leadingMessages(const Messages& given) const {
+    const uint32_t system = given.held != 0 ? given.held - 1 : 0;
+    if (system + 2 >= count_ || roleOf(*at(system)) != Role::kSystem || isBlank(*at(system))) {
+      return 0;
+    }
+    const Span text = spanOf(out_, system);
+    const Span next = spanOf(out_, system + 1);
+    const bool moves = given.held != 0 && next.found() && text.begin > next.end;
+    return moves || !text.found() ? system + 2 : 0;
+  }
+
   Status cutNew(const Messages& given, bool generation, NewText* text) {
-    ORIEL_TRY(render(given, generation));
     size_t begin = 0;
     for (uint32_t i = given.held; begin == 0 && i != 0; --i) {
       ORIEL_TRY(textEnd(i - 1, &begin));
     }
     if (given.replied && given.held != 0) {
-      begin = std::max(begin, afterCalls(*at(given.held - 1), begin));
+      ORIEL_TRY(afterCalls(given.held - 1, &begin));
     }
     if (given.closed && given.held != 0) {
-      begin += beginsWith(out_.text + begin, out_.bytes - begin,
-                          learned_.ends.of(roleOf(*at(given.held - 1))));
+      begin += closingBytes(learned_.ends.of(roleOf(*at(given.held - 1))), out_.text + begin,
+                            out_.bytes - begin);
     }
     const uint32_t count = count_ - given.held;
     NewMessage* const messages = run_.scratch()->take<NewMessage>(uint64_t{count} + 1);
@@ -145,7 +207,7 @@ class TurnCutter {
     make_.append(talk, make_.message("user", kStandIn));
     make_.append(talk, make_.message("assistant", kStandIn));
     make_.append(talk, make_.message("user", kStandIn));
-    if (const Status status = renderQuietly(talk, &later); !status.ok()) {
+    if (const Status status = renderQuietly(talk, false, &later); !status.ok()) {
       return run_.scratch()->failed() ? noMemory(log_) : kOk;
     }
     JsonMade* const first = make_.list();
@@ -178,18 +240,18 @@ class TurnCutter {
     JinjaOutput alone;
     JinjaOutput first;
     JinjaOutput later;
-    Status status = renderQuietly(roles({"user"}), &alone);
-    status = status.ok() ? renderQuietly(roles({"user", "assistant", "user"}), &later) : status;
+    Status status = renderQuietly(roles({"user"}), false, &alone);
+    status = status.ok() ? renderQuietly(roles({"user", "assistant", "user"}), false, &later) : status;
     const Span answer = spanOf(later, 1);
     const Span next = spanOf(later, 2);
     if (status.ok() && answer.found() && next.found() && answer.end <= next.begin) {
       const JsonText between = {later.text + answer.end, next.begin - answer.end};
       const JsonText after = ends->of(Role::kAssistant);
       const size_t opening = commonEnd({alone.text, spanOf(alone, 0).begin}, between);
-      const bool whole = after.bytes != 0 && beginsWith(between.data, between.bytes, after) != 0;
+      const bool whole = after.bytes != 0 && beginsWith(between, after);
       const size_t closing = whole ? after.bytes : between.bytes - opening;
       set(ends, Role::kAssistant, {between.data, closing});
-      status = renderQuietly(roles({"system", "user"}), &first);
+      status = renderQuietly(roles({"system", "user"}), false, &first);
       const Span system = spanOf(first, 0);
       const Span question = spanOf(first, 1);
       if (status.ok() && system.found() && question.found() && system.end <= question.begin) {
@@ -205,63 +267,57 @@ class TurnCutter {
                                                     : Status(kOk);
   }
 
-  /// The text after the last message.
+  /// The text that closes the last message. Errors are not logged.
   Status closing(JsonMade* messages, JsonText* end) {
-    JinjaOutput out;
-    const Status status = renderQuietly(messages, &out);
-    if (run_.scratch()->failed()) {
-      return noMemory(log_);  // not that nothing closes the message
+    ORIEL_TRY(textAfter(messages, false, end));
+    const JsonText& eos = run_.settings().eos;
+    JsonText longer;
+    if (!endsWith(*end, eos)) {
+      return kOk;
     }
-    const Span span = status.ok() ? spanOf(out, messages->count() - 1) : Span();
-    *end = span.found() ? JsonText{out.text + span.end, out.bytes - span.end} : JsonText{};
-    return status.code() == ORIEL_ERROR_CANCELLED ? status : kOk;
+    ORIEL_TRY(textAfter(messages, true, &longer));
+    if (beginsWith(longer, *end)) {
+      return kOk;
+    }
+    // EOS ends the whole here, not a message.
+    end->bytes -= eos.bytes;
+    if (end->bytes == 0 && beginsWith(longer, learned_.ends.of(Role::kUser))) {
+      *end = learned_.ends.of(Role::kUser);
+    }
+    return kOk;
   }
 
  private:
   const JsonValue* at(uint32_t i) const { return given_[i]; }
-  Status renderQuietly(JsonMade* messages, JinjaOutput* out) {
+  Status renderQuietly(JsonMade* messages, bool generation, JinjaOutput* out) {
     if (messages == nullptr || run_.scratch()->failed()) {
       return noMemory(Log());
     }
-    return renderPrepared(*messages, false, Log(), out);
+    return renderPrepared(*messages, generation, Log(), out);
+  }
+  Status textAfter(JsonMade* messages, bool generation, JsonText* end) {
+    JinjaOutput out;
+    ORIEL_TRY(renderQuietly(messages, generation, &out));
+    const Span span = spanOf(out, messages->count() - 1);
+    *end = span.found() ? JsonText{out.text + span.end, out.bytes - span.end} : JsonText{};
+    return kOk;
   }
 
-  Status render(const Messages& messages, bool generation) {
-    list_ = messages.list;
-    count_ = list_ != nullptr ? list_->count() : 0;
-    given_ = run_.scratch()->take<const JsonValue*>(uint64_t{count_} + 1);
-    if (given_ == nullptr) {
-      return noMemory(log_);
-    }
-    uint32_t n = 0;
-    for (const JsonValue* one = count_ != 0 ? list_->first() : nullptr; one != nullptr;
-         one = one->next()) {
-      given_[n++] = one;
-    }
-    // Some templates want a question after a system message, and put its text there. Some write an answer differently
-    // as long as it is the last message.
-    generation_ = generation;
-    const Role last = count_ != 0 ? roleOf(*at(count_ - 1)) : Role::kNone;
-    leads_ = !generation &&
-             (last == Role::kSystem || (last == Role::kAssistant && !hasCalls(*at(count_ - 1))));
-    return renderWith(SIZE_MAX, log_, &out_);
-  }
-
-  /// With a stand-in for the text of message `blank`.
-  Status renderWith(size_t blank, const Log& log, JinjaOutput* out) {
+  /// The first `count` messages, with a stand-in for the text of message `blank`.
+  Status renderWith(uint32_t count, size_t blank, const Log& log, JinjaOutput* out) {
     JsonMade* const list = make_.list();
-    for (uint32_t i = 0; i < count_; ++i) {
+    for (uint32_t i = 0; i < count; ++i) {
       const JsonValue* const role = at(i)->find("role");
       make_.append(list, i == blank && role != nullptr ? make_.message(role->text(), kStandIn)
                                                        : make_.copyOf(*at(i)));
     }
-    if (leads_) {
+    if (leads_ && count == count_) {
       make_.append(list, make_.message("user", kStandIn));
     }
     if (list == nullptr || run_.scratch()->failed()) {
       return noMemory(log);
     }
-    return renderPrepared(*list, generation_, log, out);
+    return renderPrepared(*list, generation_ && count == count_, log, out);
   }
 
   Status renderPrepared(const JsonValue& messages, bool generation, const Log& log,
@@ -273,9 +329,12 @@ class TurnCutter {
 
   /// Where the turn of message i begins, if the text of the message before ends at `end`.
   size_t turnBegin(uint32_t i, size_t end) const {
-    const bool joins = learned_.ends.system_joins && roleOf(*at(0)) == Role::kSystem;
+    if (i == 0 || (i == 1 && roleOf(*at(0)) == Role::kSystem)) {
+      return end;
+    }
     const Span span = spanOf(out_, i);
-    if (joins && i != 0 && roleOf(*at(i)) == Role::kUser && span.found() && span.begin >= end) {
+    const bool joins = learned_.ends.system_joins && roleOf(*at(0)) == Role::kSystem;
+    if (joins && roleOf(*at(i)) == Role::kUser && span.found() && span.begin >= end) {
       // The opening of the system message's turn can open a later one, once the turns between are gone.
       size_t begin = span.begin;
       while (begin > end && out_.text[begin - 1] == ' ') {
@@ -283,10 +342,8 @@ class TurnCutter {
       }
       return begin;
     }
-    return i != 0 && !(i == 1 && roleOf(*at(0)) == Role::kSystem)
-               ? end + beginsWith(out_.text + end, out_.bytes - end,
-                                  learned_.ends.of(roleOf(*at(i - 1))))
-               : end;
+    return end + closingBytes(learned_.ends.of(roleOf(*at(i - 1))), out_.text + end,
+                              out_.bytes - end);
   }
 
   /// Where the text of message i ends; 0: the template writes none of it. The closing of a system message that comes
@@ -294,7 +351,8 @@ class TurnCutter {
   Status textEnd(uint32_t i, size_t* end) {
     ORIEL_TRY(ownEnd(i, end));
     if (*end != 0 && i == 0 && roleOf(*at(0)) == Role::kSystem) {
-      *end += beginsWith(out_.text + *end, out_.bytes - *end, learned_.ends.of(Role::kSystem));
+      const JsonText& closing = learned_.ends.of(Role::kSystem);
+      *end += beginsWith({out_.text + *end, out_.bytes - *end}, closing) ? closing.bytes : 0;
     }
     return kOk;
   }
@@ -302,35 +360,81 @@ class TurnCutter {
   Status ownEnd(uint32_t i, size_t* end) {
     const Span span = spanOf(out_, i);
     *end = span.end;
-    if (span.found() && !isBlank(*at(i))) {
+    const bool is_shown = span.found() && !isBlank(*at(i));
+    // Results may have the names of their calls.
+    const bool is_last = i + 1 == count_ || !hasCalls(*at(i));
+    if (is_shown && is_last) {
       return kOk;
     }
-    // With a text there it shows where the message stands.
+    const Scratch::Place place = run_.scratch()->place();
+    const Status status = is_shown ? endAsLatest(i, end) : endOfBlank(i, end);
+    run_.scratch()->releaseTo(place);
+    return status;
+  }
+
+  /// With a text there it shows where the message stands.
+  Status endOfBlank(uint32_t i, size_t* end) {
     JinjaOutput shown;
-    ORIEL_TRY(renderWith(i, log_, &shown));
+    ORIEL_TRY(renderWith(count_, i, log_, &shown));
     const Span place = spanOf(shown, i);
     const JsonText before = {shown.text, place.found() ? place.last : 0};
-    const bool same = commonBytes(before, out_.text, out_.bytes) == before.bytes;
     *end = 0;
-    if (place.found() && same) {
+    if (place.found() && commonBytes(before, out_.text, out_.bytes) == before.bytes) {
       const JsonValue* const content = at(i)->find("content");
-      const JsonText blank =
-          content != nullptr && content->isString() ? content->text() : JsonText();
+      const JsonText blank = content != nullptr && content->isString() ? content->text() : JsonText();
       *end = place.last + commonBytes(blank, out_.text + place.last, out_.bytes - place.last);
     }
     return kOk;
   }
 
-  /// The model wrote its calls in its own words, but not the text that ends a reply.
-  size_t afterCalls(const JsonValue& reply, size_t begin) const {
-    JsonText end = learned_.ends.of(Role::kAssistant);
-    while (end.bytes != 0 && (end.data[end.bytes - 1] == '\n' || end.data[end.bytes - 1] == ' ')) {
-      --end.bytes;
+  /// As without the messages after it, unless the template writes something else then.
+  Status endAsLatest(uint32_t i, size_t* end) {
+    JsonText after;
+    return asLatest(i, end, &after);
+  }
+
+  /// Where message i ends without those after it, and the text that follows there. Leaves `end` where the template does
+  /// not go on from that text.
+  Status asLatest(uint32_t i, size_t* end, JsonText* after) {
+    JinjaOutput latest;
+    const Status status = renderWith(i + 1, SIZE_MAX, Log(), &latest);
+    if (run_.scratch()->noMemory()) {
+      return noMemory(log_);
     }
-    const char* const to = out_.text + out_.bytes;
-    const char* const found = std::search(out_.text + begin, to, end.data, end.data + end.bytes);
-    return hasCalls(reply) && end.bytes != 0 && found != to ? static_cast<size_t>(found - out_.text)
-                                                            : begin;
+    const Span span = status.ok() ? spanOf(latest, i) : Span();
+    if (span.found() && commonBytes({latest.text, span.end}, out_.text, out_.bytes) == span.end) {
+      *end = span.end;
+      *after = {latest.text + span.end, latest.bytes - span.end};
+    }
+    return status.code() == ORIEL_ERROR_CANCELLED ? status : kOk;
+  }
+
+  /// The model wrote its calls in its own words, but not the text that ends a reply.
+  Status afterCalls(uint32_t i, size_t* begin) {
+    if (!hasCalls(*at(i))) {
+      return kOk;
+    }
+    const Scratch::Place place = run_.scratch()->place();
+    JsonText closing;
+    ORIEL_TRY(asLatest(i, begin, &closing));
+    const JsonText end = withoutBlanks(learned_.ends.of(Role::kAssistant));
+    const Span next = i + 1 < count_ ? spanOf(out_, i + 1) : Span();
+    const char* const from = out_.text + *begin;
+    const char* const to = out_.text + std::max(*begin, std::min(next.begin, out_.bytes));
+    const char* found = end.bytes != 0 ? std::search(from, to, end.data, end.data + end.bytes) : to;
+    if (found == to && closing.bytes != 0) {
+      // Closing texts may differ but for their last marks.
+      closing = withoutBlanks(closing);
+      size_t same = commonEnd(closing, end);
+      while (same != 0 && std::strchr("<[", closing.data[closing.bytes - same]) == nullptr) {
+        --same;
+      }
+      found = from + closingBytes({closing.data, closing.bytes - same}, from,
+                                  static_cast<size_t>(to - from));
+    }
+    *begin += found == to ? 0 : static_cast<size_t>(found - from);
+    run_.scratch()->releaseTo(place);
+    return kOk;
   }
 
   Status cut(size_t begin, size_t end, NewText* text) {
@@ -366,11 +470,10 @@ class TurnCutter {
   Status lost(const JsonValue& message) const {
     const JsonValue* const role = message.find("role");
     const JsonText name = role != nullptr && role->isString() ? role->text() : JsonText();
-    return log_.fail(
-        ORIEL_ERROR_UNSUPPORTED,
-        "the chat template leaves out a message of the role \"%.*s\" here: use another "
-        "role, or render the whole conversation and append its tokens",
-        static_cast<int>(name.bytes), name.data);
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED,
+                     "the chat template leaves out a message of the role \"%.*s\" here: use another "
+                     "role, or render the whole conversation and append its tokens",
+                     static_cast<int>(name.bytes), name.data);
   }
 
   TemplateRun& run_;
@@ -401,11 +504,56 @@ Status withoutSystem(const Messages& given, Scratch* scratch, const Log& log, Me
   return list != nullptr && !scratch->failed() ? kOk : noMemory(log);
 }
 
+Messages firstOf(const Messages& given, uint32_t count, Scratch* scratch) {
+  JsonBuilder make(scratch);
+  JsonMade* const list = make.list();
+  const JsonValue* one = given.list->first();
+  for (uint32_t i = 0; i < count; ++i, one = one->next()) {
+    make.append(list, make.copyOf(*one));
+  }
+  return {list, given.held, given.replied, given.closed};
+}
+
+/// `b`, which has the messages after those of `a`, behind it.
+Status join(const NewText& a, uint32_t n_a, const NewText& b, uint32_t n_b, Scratch* scratch,
+            const Log& log, NewText* out) {
+  char* const text = scratch->takeText(uint64_t{a.bytes} + b.bytes + 1);
+  TextRange* const literals = scratch->take<TextRange>(uint64_t{a.n_literals} + b.n_literals + 1);
+  NewMessage* const messages = scratch->take<NewMessage>(uint64_t{n_a} + n_b + 1);
+  if (text == nullptr || literals == nullptr || messages == nullptr) {
+    return noMemory(log);
+  }
+  std::copy_n(b.text, b.bytes, std::copy_n(a.text, a.bytes, text));
+  std::transform(b.literals, b.literals + b.n_literals,
+                 std::copy_n(a.literals, a.n_literals, literals), [&](const TextRange& one) {
+                   return TextRange{a.bytes + one.begin, a.bytes + one.end};
+                 });
+  std::transform(b.messages, b.messages + n_b, std::copy_n(a.messages, n_a, messages),
+                 [&](const NewMessage& one) {
+                   return NewMessage{a.bytes + one.body, a.bytes + one.end};
+                 });
+  *out = {text, a.bytes + b.bytes, literals, a.n_literals + b.n_literals, messages, a.begins_bos};
+  return kOk;
+}
+
 }  // namespace
 
 Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Messages& messages,
                  bool generation, NewText* out) {
   TurnCutter cutter(run, learned, run->log());
+  ORIEL_TRY(cutter.render(messages, generation));
+  if (const uint32_t first = cutter.leadingMessages(messages); first != 0) {
+    const Messages leading = firstOf(messages, first, run->scratch());
+    if (leading.list == nullptr || run->scratch()->failed()) {
+      return noMemory(run->log());
+    }
+    NewText question;
+    NewText rest;
+    ORIEL_TRY(renderNew(run, learned, leading, false, &question));
+    ORIEL_TRY(renderNew(run, learned, {messages.list, first, false, false}, generation, &rest));
+    return join(question, first - messages.held, rest, messages.list->count() - first,
+                run->scratch(), run->log(), out);
+  }
   ORIEL_TRY(cutter.cutNew(messages, generation, out));
   if (!cutter.repeatsSystem(messages, *out)) {
     return kOk;
@@ -413,8 +561,12 @@ Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Message
   // It stays where it was written.
   Messages others;
   ORIEL_TRY(withoutSystem(messages, run->scratch(), run->log(), &others));
-  return others.held == 0 ? Status(kOk)
-                          : TurnCutter(run, learned, run->log()).cutNew(others, generation, out);
+  if (others.held == 0) {
+    return kOk;
+  }
+  TurnCutter without(run, learned, run->log());
+  ORIEL_TRY(without.render(others, generation));
+  return without.cutNew(others, generation, out);
 }
 
 Status renderPreamble(TemplateRun* run, const LearnedTemplate& learned, NewText* out) {
@@ -426,7 +578,7 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
   *out = {};
   ORIEL_TRY(learnFacts(settings, stop, log, allocator, &out->facts));
   Scratch scratch(allocator, templateScratchBytes(settings.bytes()));
-  TemplateRun run(settings, stop, Log(), &scratch);
+  TemplateRun run(settings, stop, log, &scratch);
   ORIEL_TRY(run.read());
   JsonBuilder make(&scratch);
   JsonMade* const answer = make.message("assistant", "");
@@ -451,16 +603,24 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
       {make.message("user", kStandIn), answer, result},
   };
   for (uint32_t role = 2; role < kRoles; ++role) {
+    const Scratch::Place place = scratch.place();
     JsonMade* const list = make.list();
     for (const JsonValue* const* one = conversations[role]; *one != nullptr; ++one) {
       make.append(list, make.copyOf(**one));
     }
-    if (list == nullptr || scratch.failed()) {
-      return noMemory(log);
-    }
     JsonText end;
-    ORIEL_TRY(TurnCutter(&run, *out, log).closing(list, &end));
+    const Status status = TurnCutter(&run, *out, log).closing(list, &end);
+    if (status.code() == ORIEL_ERROR_CANCELLED) {
+      return status;
+    }
+    if (scratch.noMemory()) {
+      return noMemory(log);  // not that nothing closes the message
+    }
+    if (!status.ok() && status.code() != ORIEL_ERROR_ARGUMENT) {
+      break;  // too many steps or too much memory: the others would take as much
+    }
     set(&out->ends, static_cast<Role>(role), end);
+    scratch.releaseTo(place);
   }
   return TurnCutter(&run, *out, log).learnClosings(&out->ends);
 }

@@ -18,7 +18,7 @@ namespace oriel_internal {
 /// The text that a template writes after a message, by that message's role, as far as there is room. Found once. After a
 /// system message: between it and the opening of the first question.
 struct TurnEnds {
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMost = 96;
   char text[kRoles][kMost] = {};
   uint8_t bytes[kRoles] = {};
   /// The first question stands in the turn that the system message opened.

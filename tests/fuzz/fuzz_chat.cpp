@@ -1,12 +1,11 @@
-// Chat formats: which one a template writes, whether it is proven to, and conversations in it, as a whole and message by
-// message. An input: two bytes of choices, a template's text or a format's name, and behind lines of = a message each.
-#include "chat/prove.h"
-#include "chat/template_run.h"
+// Chat templates by name and by their text: which one is chosen, and conversations in our own ones, as a whole and message
+// by message. An input: two bytes of choices, a template's text or a format's name, and behind lines of = a message each.
+#include "chat/turn.h"
 #include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/words.h"
-#include "support/chat_text.h"
 #include "support/files.h"
+#include "support/own_text.h"
 
 namespace oriel_internal::fuzz::fuzz_chat {
 namespace {
@@ -27,127 +26,60 @@ std::vector<test::ChatMessage> messagesOf(const std::vector<std::string>& parts)
   return messages;
 }
 
-/// A role ends at a NUL.
-bool isRoleText(const test::ChatMessage& message) {
-  return isRole(message.role.c_str(), std::strlen(message.role.c_str()));
-}
-
-bool known(Status status) {
-  return status.ok() || status.code() == ORIEL_ERROR_ARGUMENT ||
-         status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL;
-}
-
-/// Renders into exactly as much room as it asked for; less is said to be too little.
-template <typename Render>
-test::Piece pieceOf(Watch* watch, const Render& render) {
-  test::Piece piece;
-  piece.status = render(&piece.out);
-  EXPECT_TRUE(known(piece.status)) << piece.status.code();
-  if (piece.status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    watch->ended(piece.status.code());
-  }
-  if (piece.status.ok() || piece.status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    const size_t needed = piece.out.needed;
-    std::vector<char> room(needed);  // its own, so that a sanitizer sees a byte too many
-    piece.out = {};
-    piece.out.text = room.data();
-    piece.out.capacity = needed;
-    piece.status = render(&piece.out);
-    EXPECT_TRUE(piece.status.ok()) << piece.status.code();
-    EXPECT_EQ(needed, piece.out.needed);
-    EXPECT_LE(piece.out.body, needed);
-    piece.text.assign(room.begin(), room.end());
-    for (uint32_t i = 0; i < piece.out.n_literal; ++i) {
-      EXPECT_LE(piece.out.literal[i].begin, piece.out.literal[i].end);
-      EXPECT_LE(piece.out.literal[i].end, needed);
-      EXPECT_TRUE(i == 0 || piece.out.literal[i - 1].end <= piece.out.literal[i].begin);
-    }
-  }
-  return piece;
-}
-
-/// What is marked as said was said; some formats leave out white space and words that switch thinking.
-void checkLiterals(const test::Piece& piece, const std::string& said) {
+/// Our templates take every text. They refuse roles.
+void renderOwn(const OwnTemplate& row, uint8_t wishes,
+               const std::vector<test::ChatMessage>& messages) {
+  Watch watch;
+  TemplateSettings settings;
+  settings.text = row.text;
+  settings.bos = {"<s>", 3};
+  settings.eos = {"</s>", 4};
+  settings.thinking = (wishes & 1) != 0   ? ThinkingWish::kOff
+                      : (wishes & 2) != 0 ? ThinkingWish::kOn
+                                          : ThinkingWish::kTemplates;
+  settings.date = (wishes & 4) != 0 ? 20240229 : 20261122;
+  LearnedTemplate learned;
+  EXPECT_TRUE(learnTemplate(settings, {}, Log(), defaultAllocator(), &learned).ok());
+  Scratch scratch(*watch.allocator(), size_t{16} << 20);
+  JsonBuilder make(&scratch);
+  JsonMade* const list = make.list();
+  TemplateRun run(settings, {}, watch.log(), &scratch);
+  EXPECT_TRUE(run.read().ok());
   std::string all;
-  for (uint32_t i = 0; i < piece.out.n_literal; ++i) {
-    all += piece.literal(i);
-  }
-  EXPECT_TRUE(standsIn(all, said)) << all << " of " << said;
-}
-
-void renderWhole(const ChatTemplate& chat, const ChatOptions& options,
-                 const std::vector<test::ChatMessage>& messages, bool generation) {
-  Watch watch;
-  const std::vector<oriel_internal::ChatMessage> list = test::messageList(messages);
-  std::vector<TextRange> ranges(2 * list.size() + 1);
-  RenderedConversation out;
-  const auto render = [&] {
-    return renderConversation(chat, options, list.data(), list.size(), generation, true,
-                              watch.log(), &out);
-  };
-  const Status measured = render();
-  EXPECT_TRUE(known(measured)) << measured.code();
-  if (measured.code() == ORIEL_ERROR_ARGUMENT || measured.ok()) {
-    watch.ended(measured.code());
-  }
-  if (measured.code() == ORIEL_ERROR_ARGUMENT) {
-    return;
-  }
-  const size_t needed = out.needed;
-  std::vector<char> room(needed);
-  out = {};
-  out.text = room.data();
-  out.capacity = needed;
-  out.literals = ranges.data();
-  EXPECT_TRUE(render().ok());
-  EXPECT_EQ(needed, out.needed);
-  EXPECT_LE(out.n_literals, ranges.size());
-  size_t end = 0;
-  for (size_t i = 0; i < out.n_literals; ++i) {
-    EXPECT_TRUE(end <= ranges[i].begin && ranges[i].begin <= ranges[i].end &&
-                ranges[i].end <= needed);
-    end = ranges[i].end;
-  }
-}
-
-void renderPieces(const ChatTemplate& chat, ChatOptions options,
-                  const std::vector<test::ChatMessage>& messages) {
-  Watch watch;
-  ChatPlace place;
-  place.begins = place.leads = place.writes_bos = true;
-  if (messages.empty()) {
-    pieceOf(&watch, [&](RenderedText* out) { return renderBeginning(chat, options, place, out); });
-  }
-  for (const test::ChatMessage& message : messages) {
-    const test::Piece piece = pieceOf(&watch, [&](RenderedText* out) {
-      return renderMessage(chat, options, place, message.role.c_str(), message.text.data(),
-                           message.text.size(), watch.log(), out);
-    });
-    if (!piece.status.ok()) {
-      continue;
+  const auto renderFrom = [&](uint32_t held, bool generation, NewText* text) {
+    const Status status =
+        renderNew(&run, learned, {list, held, false, false}, generation, text);
+    EXPECT_TRUE(status.ok() || status.code() == ORIEL_ERROR_ARGUMENT ||
+                status.code() == ORIEL_ERROR_UNSUPPORTED)
+        << row.name << status.code();
+    (void)watch.ended(status.code());
+    size_t end = 0;
+    for (size_t i = 0; status.ok() && i < text->n_literals; ++i) {
+      const TextRange& range = text->literals[i];
+      EXPECT_TRUE(end <= range.begin && range.begin < range.end && range.end <= text->bytes);
+      end = range.end;
     }
-    EXPECT_TRUE(isRoleText(message)) << message.role;
-    checkLiterals(piece, message.text);
-    // Long texts stay where they are: the parts say the same.
-    TextParts parts;
-    std::vector<char> room(piece.out.needed);
-    RenderedText split;
-    split.text = room.data();
-    split.capacity = room.size();
-    split.parts = &parts;
-    EXPECT_TRUE(renderMessage(chat, options, place, message.role.c_str(), message.text.data(),
-                              message.text.size(), watch.log(), &split)
-                    .ok());
-    EXPECT_EQ(piece.out.needed, split.needed);
-    EXPECT_LE(split.stored, split.needed);
-    place.begins = place.leads = false;
-    place.turn_open = piece.out.turn_open;
-    options.thinking = piece.out.thinking;
+    return status.ok();
+  };
+  for (const test::ChatMessage& message : messages) {
+    make.append(list, make.message({message.role.data(), message.role.size()},
+                                   {message.text.data(), message.text.size()}));
+    NewText text;
+    if (!renderFrom(list->count() - 1, false, &text)) {
+      return;
+    }
+    EXPECT_TRUE(isRole(message.role.data(), message.role.size())) << message.role;
+    EXPECT_LE(text.messages[0].body, text.messages[0].end);
+    EXPECT_LE(text.messages[0].end, text.bytes);
+    std::string said;
+    for (size_t i = 0; i < text.n_literals; ++i) {
+      said.append(text.text + text.literals[i].begin, text.literals[i].end - text.literals[i].begin);
+    }
+    EXPECT_TRUE(standsIn(said, message.text)) << row.name << said << " of " << message.text;
   }
-  pieceOf(&watch, [&](RenderedText* out) { return renderGeneration(chat, options, place, out); });
-  const test::Piece end =
-      pieceOf(&watch, [&](RenderedText* out) { return renderReplyEnd(chat, out); });
-  EXPECT_LE(end.text.size(), kMaxReplyEnd);
+  NewText text;
+  (void)renderFrom(list->count(), true, &text);
+  (void)renderFrom(0, (wishes & 8) != 0, &text);
 }
 
 }  // namespace
@@ -158,29 +90,19 @@ ORIEL_FUZZ(chat) {
   const uint8_t wishes = input.byte();
   const std::vector<std::string> parts = partsOf(input.takeRest(), kBetween, 1 + kMostMessages);
   const std::vector<test::ChatMessage> messages = messagesOf(parts);
-  const std::vector<std::string> names = test::formatNames();
+  static const std::vector<const OwnTemplate*> rows = test::allRows();
   Watch watch;
-  ChatTemplate chat = recogniseChatTemplate(parts[0].data(), parts[0].size());
-  EXPECT_TRUE(chat.format != nullptr);
-  if (which < names.size()) {
-    chat = chatTemplateOf(*chatFormatByName(names[which].c_str()));
-  } else {
-    EXPECT_EQ(ORIEL_OK, watch.ended(settleChat(*watch.allocator(), {}, watch.log(), &chat).code()));
-    watch.expectPeakBelow(templateScratchBytes(parts[0].size()));
-  }
   ChatTemplate chosen;
   const std::string wanted = parts[0].c_str();
-  (void)watch.ended(chooseChat(chat, wanted.c_str(), watch.log(), &chosen).code());
-  ChatOptions options;
-  options.thinking = (wishes & 1) == 0;
-  options.thinking_said = (wishes & 2) != 0;
-  options.date = (wishes & 4) != 0 ? 20240229 : 20261122;
-  chat.always_generates = (wishes & 8) != 0;
-  chat.writes_end = (wishes & 16) != 0;
-  if (!chat.runs && chat.format != nullptr) {
+  const oriel_status status =
+      watch.ended(chooseChat({}, wanted.c_str(), watch.log(), &chosen).code());
+  EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_ARGUMENT);
+  const OwnTemplate* const row = which < rows.size()
+                                     ? rows[which]
+                                     : recogniseTemplate(parts[0].data(), parts[0].size());
+  if (row != nullptr) {
     pastFirstCheck();
-    renderWhole(chat, options, messages, (wishes & 32) != 0);
-    renderPieces(chat, options, messages);
+    renderOwn(*row, wishes, messages);
   }
 }
 
@@ -252,16 +174,16 @@ ORIEL_FUZZ_SEEDS(chat) {
       std::string(kBetween) + "system:  Be brief.\n" + kBetween + "user: Hi <|im_end|> \n" +
       kBetween + "assistant: <think>\nHm.\n</think>\n\nHello." + kBetween + "user: And? /no_think" +
       kBetween + "assistant: " + kBetween + "system: Later." + kBetween + "tool: 7";
-  const std::vector<std::string> names = test::formatNames();
-  for (size_t i = 0; i < names.size(); ++i) {
-    for (const char wishes : {'\0', '\x21', '\x3F'}) {
-      seeds->push_back(std::string(1, static_cast<char>(i)) + wishes + names[i] + talk);
-      seeds->push_back(std::string(1, static_cast<char>(i)) + wishes + names[i] + kBetween +
+  const std::vector<const OwnTemplate*> rows = test::allRows();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (const char wishes : {'\0', '\x01', '\x0E'}) {
+      seeds->push_back(std::string(1, static_cast<char>(i)) + wishes + rows[i]->name + talk);
+      seeds->push_back(std::string(1, static_cast<char>(i)) + wishes + rows[i]->name + kBetween +
                        "user: Hi");
     }
-    seeds->push_back(std::string(1, static_cast<char>(i)) + '\0' + names[i]);
+    seeds->push_back(std::string(1, static_cast<char>(i)) + '\0' + rows[i]->name);
     // A line that quotes a role still says what to do.
-    seeds->push_back(std::string(1, static_cast<char>(i)) + '\0' + names[i] + kBetween +
+    seeds->push_back(std::string(1, static_cast<char>(i)) + '\0' + rows[i]->name + kBetween +
                      std::string(2000, 'r') + ": Hi");
   }
   const std::string by_template("\xFF\0", kHead);

@@ -152,63 +152,82 @@ void expectMarkedInside(const char* text, size_t bytes, const Ranges& ranges) {
   EXPECT_EQ(nullptr, std::memchr(text + at, kMarked, bytes - at)) << std::string(text, bytes);
 }
 
-void checkTurn(const TurnText& turn, bool marks) {
-  std::vector<TextRange> literals(turn.literals, turn.literals + turn.n_literals);
+void checkNew(const NewText& text, bool marks) {
+  const std::vector<TextRange> literals(text.literals, text.literals + text.n_literals);
   size_t end = 0;
   for (size_t i = 0; i < literals.size(); ++i) {
     EXPECT_TRUE(literals[i].begin > end || (i == 0 && literals[i].begin == 0));
     EXPECT_LT(literals[i].begin, literals[i].end);
-    EXPECT_LE(literals[i].end, turn.bytes);
+    EXPECT_LE(literals[i].end, text.bytes);
     end = literals[i].end;
   }
-  EXPECT_LE(turn.body, turn.bytes);
   if (marks) {
-    expectMarkedInside(turn.text, turn.bytes, literals);
+    expectMarkedInside(text.text, text.bytes, literals);
   }
+}
+
+void checkMessages(const NewText& text, uint32_t count) {
+  size_t end = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    EXPECT_LE(end, text.messages[i].body);
+    EXPECT_LE(text.messages[i].body, text.messages[i].end);
+    end = text.messages[i].end;
+  }
+  EXPECT_LE(end, text.bytes);
 }
 
 /// As a session takes a conversation.
 void renderTurns(const Given& given, size_t most_bytes = 0) {
   constexpr uint32_t kMostTurns = 5;  // each is some renderings
   Patience patience;
+  LearnedTemplate learned;
+  {
+    Watch watch;
+    const oriel_status status = watch.ended(
+        learnTemplate(given.settings, {}, watch.log(), *watch.allocator(), &learned).code());
+    if (status != ORIEL_OK) {
+      return;  // tools, documents or variables that are none
+    }
+  }
   Session session(given, &patience, most_bytes);
   oriel_status read = ORIEL_OK;
   const JsonValue* const messages = session.read(&read);
   if (messages == nullptr) {
     return;
   }
-  TurnPlace place;
-  TurnText turn;
-  if (given.wishes("stop")) {
-    place.reply_stop = {"</s>", 4};
-  }
-  const Scratch::Place begin = session.scratch()->place();
-  uint32_t count = 0;
-  for (const JsonValue* one = messages->first(); one != nullptr && count < kMostTurns;
-       one = one->next(), ++count) {
-    place.closed = given.wishes("closed");
-    const oriel_status status = session.ended(renderTurn(session.run(), place, *one, &turn));
-    if (status != ORIEL_OK) {
-      return;
+  JsonBuilder make(session.scratch());
+  NewText text;
+  const bool closed = given.wishes("closed");
+  for (uint32_t count = 1; count <= std::min(messages->count(), kMostTurns); ++count) {
+    const Scratch::Place begin = session.scratch()->place();
+    JsonMade* const list = make.list();
+    const JsonValue* one = messages->first();
+    for (uint32_t i = 0; i < count; ++i, one = one->next()) {
+      make.append(list, make.copyOf(*one));
     }
-    checkTurn(turn, given.marks());
-    const LastMessage last = lastMessageOf(one->find("role")->text());
-    place.has_system |= last == LastMessage::kSystem && place.last == LastMessage::kNothing;
-    place.last = last;
+    for (const uint32_t held : {count - 1, count}) {
+      const bool opens = held == count;
+      if (session.scratch()->failed() ||
+          session.ended(renderNew(session.run(), learned,
+                                  {list, held, given.wishes("stop"), closed}, opens, &text)) !=
+              ORIEL_OK) {
+        return;
+      }
+      checkNew(text, given.marks());
+      checkMessages(text, count - held);
+    }
     session.scratch()->releaseTo(begin);
   }
-  if (session.ended(renderReplyOpening(session.run(), place, &turn)) == ORIEL_OK) {
-    checkTurn(turn, given.marks());
+  const Scratch::Place begin = session.scratch()->place();
+  if (session.ended(renderNew(session.run(), learned, {messages, 0, false, false}, closed,
+                              &text)) == ORIEL_OK) {
+    checkNew(text, given.marks());
+    checkMessages(text, messages->count());
   }
   session.scratch()->releaseTo(begin);
-  if (session.ended(renderPreamble(session.run(), &turn)) == ORIEL_OK) {
-    checkTurn(turn, given.marks());
+  if (session.ended(renderPreamble(session.run(), learned, &text)) == ORIEL_OK) {
+    checkNew(text, given.marks());
   }
-  session.scratch()->releaseTo(begin);
-  JsonText end;
-  const oriel_status ended = session.ended(renderReplyEnd(session.run(), &end));
-  EXPECT_TRUE(ended == ORIEL_OK ||
-              (ended == ORIEL_ERROR_OUT_OF_MEMORY && session.scratch()->failed()));
 }
 
 /// The same with some of a template's memory taken before it begins: memory ends in another place each time.

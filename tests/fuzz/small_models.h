@@ -37,13 +37,13 @@ struct SmallLayout {
   uint32_t recall_tokens = 0;  ///< slots for what comes back
 };
 constexpr SmallLayout kSmallLayouts[] = {
-    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048},
-    {40, 4, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, "int8"},
-    {12, 8, 0, ORIEL_KV_INT4, ORIEL_KV_INT4, 0, "f16"},
-    {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 4096, "f32", nullptr, 2},
-    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 2048, "f32", "plain"},
-    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 300, "f32", nullptr, 1, 3},
-    {64, 8, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 600, "f32", nullptr, 1, 0, 32}};
+    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 8192},
+    {40, 4, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 4096, "int8"},
+    {12, 8, 0, ORIEL_KV_INT4, ORIEL_KV_INT4, 4096, "f16"},
+    {24, 8, 9, ORIEL_KV_INT8, ORIEL_KV_INT8, 16384, "f32", nullptr, 2},
+    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 8192, "f32", "plain"},
+    {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 4096, "f32", nullptr, 1, 3},
+    {64, 8, 4, ORIEL_KV_INT8, ORIEL_KV_INT4, 4096, "f32", nullptr, 1, 0, 32}};
 constexpr size_t kSmallLayoutCount = sizeof(kSmallLayouts) / sizeof(kSmallLayouts[0]);
 /// Keys and values, windows by layer, columns, states, latents.
 constexpr size_t kSmallModelCount = 5;

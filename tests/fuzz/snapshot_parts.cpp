@@ -68,8 +68,6 @@ void settle(SnapshotParts* parts) {
   lower(&state.carried.seen_from, state.position);
   lower(&state.carried.held_from, state.carried.seen_from);
   lower(&state.carried.least, state.position);
-  lower(&state.reply_end, state.position);
-  lower(&state.reply_begin, state.reply_end);
   lower(&state.recalled, std::min(kMaxRecallTokens, header.sink_room - header.sinks));
   state.recalled = state.position < header.sinks ? 0 : state.recalled;
   header.version = versionOf(state);
@@ -154,31 +152,23 @@ void changeShape(Chance* chance, SnapshotParts* parts) {
 }
 
 void changeState(Chance* chance, SessionState* state) {
-  switch (chance->below(7)) {
+  switch (chance->below(5)) {
     case 0:
-      state->chat ^= 1u << chance->below(15);
+      state->stale ^= 1;
       break;
     case 1:
-      state->reply_open ^= 1;
-      break;
-    case 2:
       state->has_logits ^= 1;
       break;
-    case 3:
-      state->reply_begin = chance->below(state->position + 1);
-      state->reply_end = state->position;
-      break;
-    case 4:
+    case 2:
       state->carried.seen_from = chance->below(state->position + 1);
       state->carried.held_from = chance->below(state->carried.seen_from + 1);
       state->carried.least = chance->below(state->position + 1);
       break;
-    case 5:
+    case 3:
       state->since_base = static_cast<uint32_t>(chance->below(state->position + 1));
       break;
     default:
       state->first_position = chance->awkward() % kMaxFirstPosition;
-      state->reply_stop = static_cast<int32_t>(chance->below(400)) - 1;
   }
 }
 

@@ -49,7 +49,7 @@ class App {
     options_.set("constraints", choices.below(2));
     options_.sessions = choices.below(3);
     options_.set("checkpoints", choices.below(3));
-    options_.set("transcript", choices.below(2) * 1000);
+    options_.set("transcript", (1 + choices.below(2)) * 4096);
     if (!with_weights_) {
       options_.device = "none";
     }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,24 @@
 #include "chat/own_templates.h"
 #include "chat/template_run.h"
 #include "support/captured_log.h"
-#include "support/chat_text.h"
 
 namespace oriel_internal::test {
+
+struct ChatMessage {
+  std::string role;
+  std::string text;
+};
+
+/// As kOwnTemplateNames lists them.
+inline std::vector<const OwnTemplate*> allRows() {
+  std::vector<const OwnTemplate*> rows;
+  std::istringstream list(kOwnTemplateNames);
+  for (std::string name; std::getline(list >> std::ws, name, ',');) {
+    rows.push_back(ownTemplateByName(name.c_str()));
+    EXPECT_NE(nullptr, rows.back()) << name;
+  }
+  return rows;
+}
 
 struct OwnSettings {
   std::string bos = "<BOS>";

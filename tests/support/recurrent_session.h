@@ -81,19 +81,28 @@ struct Shape {
   bool forgets = false;
 };
 
-/// One letter for everything that stands around messages.
-inline const ChatFormat& lettersFormat() {
-  static const ChatFormat format = [] {
-    ChatFormat letters;
-    letters.name = "letters";
-    letters.user = {"AB", "C"};
-    letters.assistant = letters.other = {"DE", "F"};
-    letters.system = letters.later_system = {"GH", "I"};
-    letters.generation = "JK";
-    letters.reply_end = "LM";
-    return letters;
+/// Letters stand around messages, each a token.
+inline ChatTemplate lettersFormat() {
+  static constexpr char kText[] =
+      "{% for m in messages %}{% if m.role == 'system' %}GH{{ m.content }}I"
+      "{% elif m.role == 'assistant' %}JK{{ m.content }}LM"
+      "{% elif m.role == 'user' %}AB{{ m.content }}C{% else %}DE{{ m.content }}F{% endif %}"
+      "{% endfor %}{% if add_generation_prompt %}JK{% endif %}";
+  ChatTemplate chat;
+  chat.jinja = kText;
+  chat.jinja_bytes = sizeof(kText) - 1;
+  return chat;
+}
+
+inline const LearnedTemplate& learnedLetters() {
+  static const LearnedTemplate learned = [] {
+    TemplateSettings settings;
+    settings.text = {lettersFormat().jinja, lettersFormat().jinja_bytes};
+    LearnedTemplate made;
+    EXPECT_TRUE(learnTemplate(settings, {}, Log(), defaultAllocator(), &made).ok());
+    return made;
   }();
-  return format;
+  return learned;
 }
 
 /// One call on a session, which can be cancelled.
@@ -126,7 +135,10 @@ class RecurrentSession {
     context.allocator = &defaultAllocator();
     context.log = log.log();
     context.model_hash = 12345;
-    context.chat = chatTemplateOf(lettersFormat());
+    context.chat = lettersFormat();
+    context.settings.text = {context.chat.jinja, context.chat.jinja_bytes};
+    context.learned = learnedLetters();
+    context.transcript_bytes = Transcript::kDefaultBytes;
     context.forgets_evicted = shape.forgets;
     context.progress = [](uint64_t done, uint64_t total, void* self) {
       return static_cast<RecurrentSession*>(self)->readAgain(done, total);
@@ -188,7 +200,9 @@ class RecurrentSession {
     settings.ignore_stop = reply.stop_id < 0;
     oriel_generation result = {};
     const RunningCall call(session_);
-    const Status status = session_->generate(settings, note, &given, &result, reply.stop_id);
+    Session::ReplyPlace place;
+    place.stop_id = reply.stop_id;
+    const Status status = session_->generate(settings, place, note, &given, &result);
     EXPECT_EQ(reply.expected, status.code()) << log.errors();
     // The token whose step failed was given, but is not committed.
     const size_t kept =

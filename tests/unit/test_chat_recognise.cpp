@@ -3,26 +3,24 @@
 
 #include <cstring>
 
-#include "chat/own_templates.h"
-#include "support/chat_text.h"
-#include "support/tokenizer_case.h"
+#include "chat/chat_template.h"
+#include "support/captured_log.h"
+#include "support/processor_time.h"
 #include "support/vocabulary.h"
 
 namespace oriel_internal::test::test_chat_recognise {
 namespace {
 
-ChatTemplate recognised(const std::string& text) {
-  return recogniseChatTemplate(text.data(), text.size());
+const char* nameOf(const std::string& text) {
+  const OwnTemplate* const row = recogniseTemplate(text.data(), text.size());
+  return row != nullptr ? row->name : "jinja";
 }
 
-/// Its text is gone with the file.
-ChatTemplate recognisedIn(const GgufWriter& writer) {
+std::string nameIn(const GgufWriter& writer) {
   const std::vector<uint8_t> bytes = writer.build();
-  auto file = std::make_unique<GgufFile>();
-  EXPECT_TRUE(file->open(bytes.data(), bytes.size(), Log()).ok());
-  ChatTemplate chat = recogniseChat(*file);
-  chat.jinja = nullptr;
-  return chat;
+  GgufFile file;
+  EXPECT_TRUE(file.open(bytes.data(), bytes.size(), Log()).ok());
+  return recogniseChat(file).name();
 }
 
 struct Variant {
@@ -143,80 +141,20 @@ TEST(ChatRecognition, variants_of_known_templates_are_known_by_their_markers) {
        R"({{- bos_token }}{{- '[INST]' + system_message + '\n\n' + message['content'] + '[/INST]' }})"},
       {"mistral-v7",
        R"({{- bos_token }}{{ '[SYSTEM_PROMPT]' + content + '[/SYSTEM_PROMPT]' }}{{ '[INST]' + c + '[/INST]' }})"},
-      {"plain",
+      {"jinja",
        "{% for m in messages %}{{ 'GPT4 Correct ' + m.role + ': ' + m.content + '<|end_of_turn|>' "
        "}}{% endfor %}"},
-      {"plain", "{{ '[INST] <<SYS>>\\n' + s + '\\n<</SYS>>\\n\\n' + m + ' [/INST]' }}"},
-      {"plain",
+      {"jinja", "{{ '[INST] <<SYS>>\\n' + s + '\\n<</SYS>>\\n\\n' + m + ' [/INST]' }}"},
+      {"jinja",
        "[gMASK]<sop>{% for m in messages %}<|user|>\n{{ m.content }}<|assistant|>{{ eos_token }}{% "
        "endfor %}"},
-      {"plain",
+      {"jinja",
        "{% for m in messages %}<|im_start|>{{ m.role }}<|im_middle|>{{ m.content }}<|im_end|>{% "
        "endfor %}"},
   };
   for (const Variant& variant : variants) {
-    EXPECT_STREQ(recognised(variant.text).name(), variant.name) << variant.text;
-    const OwnTemplate* const row = recogniseTemplate(variant.text, std::strlen(variant.text));
-    EXPECT_STREQ(row != nullptr ? row->name : "plain", variant.name) << variant.text;
+    EXPECT_STREQ(variant.name, nameOf(variant.text)) << variant.text;
   }
-}
-
-TEST(ChatRecognition, the_default_system_prompt_is_the_templates_own) {
-  const std::vector<ChatMessage> hi = {{"user", "Hi"}};
-  const auto rendered = [&](const std::string& text) {
-    return wholeText(recognised(text), {}, hi, false);
-  };
-  const std::string user = "<|im_start|>user\nHi<|im_end|>\n";
-  const std::string code =
-      "{{- '<|im_start|>system\\n' }}{{- '<|im_start|>system\\n' + messages[0].content + "
-      "'<|im_end|>\\n' }}";
-  EXPECT_EQ(rendered(code + "{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}"),
-            "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" + user);
-  EXPECT_EQ(rendered(code + R"({{- "<|im_start|>system\nYou're two\n\"lines\".<|im_end|>\n" }})"),
-            "<|im_start|>system\nYou're two\n\"lines\".<|im_end|>\n" + user);
-  EXPECT_EQ(rendered(code + R"({{- '<|im_start|>system\nYou are Qwen. Reason.<|im_end|>\n' }})"),
-            "<|im_start|>system\nYou are Qwen. Reason.<|im_end|>\n" + user);
-  EXPECT_EQ(rendered(code), user);
-  EXPECT_EQ(rendered("<|im_start|>system\n{{ system }}<|im_end|>"), user);
-  EXPECT_EQ(rendered("{{ '<|im_start|>system\\n" + std::string(5000, 'x') + "<|im_end|>' }}"),
-            user);
-
-  EXPECT_EQ(
-      wholeText(recognised("{%- set default_system_message = \"Be it.\\nToday is \" + today + "
-                           "\".\\nThink.\" %}{{ '[SYSTEM_PROMPT]' }}{{ '[INST]' }}"),
-                {}, hi, false),
-      "<s>[SYSTEM_PROMPT]Be it.\nToday is 2024-07-26.\nThink.[/SYSTEM_PROMPT][INST]Hi[/INST]");
-  EXPECT_EQ(wholeText(recognised("{%- set g4_default_system_message = 'Be safe.' %}"
-                                 "<|start_of_role|><|end_of_role|><|end_of_text|>"),
-                      {}, hi, false),
-            "<|start_of_role|>system<|end_of_role|>Be safe.<|end_of_text|>\n"
-            "<|start_of_role|>user<|end_of_role|>Hi<|end_of_text|>\n");
-
-  const std::string smollm3 =
-      R"({{- "<|im_start|>system\n" -}}{{- "Today Date: " + today -}}
-      {{- "Reasoning Mode: " + reasoning_mode + "\n\n" -}}
-      {{- "You are a helpful AI assistant named SmolLM, trained by Hugging Face. Think <think> long.\n\n" -}}
-      {{- "You are a helpful AI assistant named SmolLM, trained by Hugging Face.\n\n" -}})";
-  const std::string thinks = wholeText(recognised(smollm3), {}, hi, false);
-  EXPECT_NE(thinks.find("Hugging Face. Think <think> long.\n\n<|im_end|>"), std::string::npos);
-  ChatOptions quick;
-  quick.thinking = false;
-  const std::string answers = wholeText(recognised(smollm3), quick, hi, false);
-  EXPECT_NE(answers.find("Instructions\n\nYou are a helpful AI assistant named SmolLM, trained by "
-                         "Hugging Face.\n\n<|im_end|>"),
-            std::string::npos);
-}
-
-TEST(ChatRecognition, a_template_that_asks_whether_to_open_a_reply_is_asked) {
-  const std::string always = "{{ '<|start_header_id|>assistant<|end_header_id|>\n\n<|eot_id|>' }}";
-  const std::vector<ChatMessage> hi = {{"user", "Hi"}};
-  const std::string closed =
-      "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>";
-  const std::string opened = closed + "<|start_header_id|>assistant<|end_header_id|>\n\n";
-  EXPECT_EQ(wholeText(recognised(always), {}, hi, false), opened);
-  const std::string asks = always + "{% if add_generation_prompt %}{% endif %}";
-  EXPECT_EQ(wholeText(recognised(asks), {}, hi, false), closed);
-  EXPECT_EQ(wholeText(recognised(asks), {}, hi, true), opened);
 }
 
 TEST(ChatRecognition, a_file_is_known_by_its_template_then_by_its_tokens) {
@@ -224,13 +162,13 @@ TEST(ChatRecognition, a_file_is_known_by_its_template_then_by_its_tokens) {
   Vocabulary v;
   v.add("<|im_start|>", kControlType);
   v.add("<|im_end|>", kControlType);
-  EXPECT_STREQ(recognisedIn(v.writer()).name(), "chatml");
+  EXPECT_EQ("chatml", nameIn(v.writer()));
   GgufWriter other = v.writer();
   other.addString("tokenizer.chat_template", "{{ '<start_of_turn>' + '<end_of_turn>' }}");
-  EXPECT_STREQ(recognisedIn(other).name(), "gemma2");
+  EXPECT_EQ("gemma2", nameIn(other));
   v.types[1] = kNormalType;
-  EXPECT_STREQ(recognisedIn(v.writer()).name(), "none");
-  EXPECT_STREQ(recognisedIn(GgufWriter()).name(), "none");
+  EXPECT_EQ("none", nameIn(v.writer()));
+  EXPECT_EQ("none", nameIn(GgufWriter()));
 }
 
 TEST(ChatRecognition, no_format_is_known_for_an_unknown_template) {
@@ -239,25 +177,13 @@ TEST(ChatRecognition, no_format_is_known_for_an_unknown_template) {
   GgufWriter file = v.writer();
   file.addString("tokenizer.chat_template",
                  "{% for m in messages %}@{{ m.role }}: {{ m.content }}{% endfor %}");
-  EXPECT_STREQ(recognisedIn(file).name(), "plain");
-}
-
-TEST(ChatRecognition, a_template_ends_messages_with_the_models_own_eos) {
-  CapturedLog log;
-  Vocabulary v;
-  v.startSpm(false);
-  const int32_t end = v.add("<|endoftext|>", kControlType);
-  GgufWriter file = v.writer();
-  file.addUint32("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(end));
-  file.addString("tokenizer.chat_template",
-                 "{{ '<|user|>\n' + message['content'] + eos_token }}\n{{ '<|assistant|>\n' }}");
-  EXPECT_EQ(wholeText(recognisedIn(file), {}, {{"user", "Hi"}}, true),
-            "<|user|>\nHi<|endoftext|>\n<|assistant|>\n");
+  EXPECT_EQ("jinja", nameIn(file));
 }
 
 TEST(ChatRecognition, names_and_templates_are_told_apart) {
   CapturedLog log;
-  const ChatTemplate own = formatNamed("gemma2");
+  ChatTemplate own;
+  ASSERT_TRUE(chooseChat({}, "gemma2", log.log(), &own).ok());
   ChatTemplate chat;
   ASSERT_TRUE(chooseChat(own, nullptr, log.log(), &chat).ok());
   EXPECT_STREQ(chat.name(), "gemma2");
@@ -268,6 +194,42 @@ TEST(ChatRecognition, names_and_templates_are_told_apart) {
   EXPECT_EQ(chooseChat(own, "gemma9", log.log(), &chat).code(), ORIEL_ERROR_ARGUMENT);
   EXPECT_TRUE(log.says("use one of chatml, ernie4.5"));
   EXPECT_TRUE(log.says("zephyr")) << "the list is not cut off";
+}
+
+// Searching from every quote to the end took 11 s for 200 KB.
+TEST(ChatRecognition, reads_two_megabytes_of_quotes_at_once) {
+  const std::string quotes(2'000'000, '\'');
+  std::string marks = "<|im_start|>";
+  while (marks.size() < 2'000'000) {
+    marks += "<|im_start|>system\nyou ";
+  }
+  for (const std::string& text : {"<|im_start|>Reasoning Mode: " + quotes, "<|im_start|>" + quotes,
+                                  marks, marks + "<|im_end|>", quotes}) {
+    EXPECT_LT(processorSeconds([&] { (void)nameOf(text); }), 1.0);
+  }
+}
+
+TEST(ChatRecognition, roles_are_short_words) {
+  for (const std::string role :
+       {"", "User", "user\n", "a b", "<|im_end|>", "abcdefghijklmnopqrstuvwxyzabcdefg"}) {
+    EXPECT_FALSE(isRole(role.data(), role.size())) << role;
+  }
+  for (const std::string role : {"tool_result", "abcdefghijklmnopqrstuvwxyzabcdef"}) {
+    EXPECT_TRUE(isRole(role.data(), role.size())) << role;
+  }
+}
+
+TEST(ChatRecognition, a_role_that_a_template_does_not_name_is_warned_of) {
+  CapturedLog log;
+  ChatTemplate chat;
+  ASSERT_TRUE(chooseChat({}, "{% if m.role == 'tool' %}", log.log(), &chat).ok());
+  for (const char* const role : {"user", "assistant", "system", "tool", "No role"}) {
+    warnOfRole(chat, role, std::strlen(role), 0, log.log());
+  }
+  EXPECT_EQ(0u, log.lines.size());
+  warnOfRole(chat, "critic", 6, 3, log.log());
+  ASSERT_EQ(1u, log.lines.size());
+  EXPECT_NE(std::string::npos, log.lines[0].text.find("message 3 has the role \"critic\""));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "chat/prove.h"
+#include "chat/turn.h"
 #include "jinja/jinja_filters.h"
 #include "jinja/jinja_functions.h"
 #include "jinja/jinja_methods.h"
@@ -296,41 +296,38 @@ TEST(JinjaWork, who_may_stop_is_asked_as_often_as_work_is_done) {
   }
 }
 
-const char kEndless[] =
-    "{# <|im_start|> #}{% for i in range(100000) %}{% for j in range(10) %}"
+const std::string kEndless =
+    "{% for i in range(100000) %}{% for j in range(10) %}"
     "{% set x = range(5000)|list|reverse|list %}{% endfor %}{% endfor %}";
 
-ChatTemplate recognised(const std::string& text) {
-  ChatTemplate chat = recogniseChatTemplate(text.data(), text.size());
-  chat.jinja = text.data();
-  chat.jinja_bytes = text.size();
-  return chat;
-}
-
-TEST(JinjaWork, of_a_models_template_is_bounded_where_it_is_loaded) {
-  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
+// A model with such a template is loaded. A conversation is told why it cannot be written.
+TEST(JinjaWork, of_a_models_template_is_bounded_where_it_is_learned) {
   CapturedLog log;
-  const std::string text = kEndless;
-  ChatTemplate chat = recognised(text);
-  ASSERT_NE(nullptr, chat.format);
-  EXPECT_TRUE(settleChat(allocator, {}, log.log(), &chat).ok());
-  EXPECT_TRUE(chat.runs);
-  ASSERT_EQ(1u, log.lines.size());
-  EXPECT_EQ(ORIEL_LOG_WARNING, log.lines[0].level);
-  EXPECT_NE(std::string::npos, log.lines[0].text.find("takes too many steps")) << log.lines[0].text;
-  // A conversation that needs it is told why.
-  const Rendered rendered = render(text, ordered_json::object());
+  TemplateSettings settings;
+  settings.text = {kEndless.data(), kEndless.size()};
+  uint64_t asked = 0;
+  StopCheck stop = {[](void* user) { return ++*static_cast<uint64_t*>(user) == 0; }, &asked};
+  LearnedTemplate learned;
+  EXPECT_TRUE(learnTemplate(settings, stop, log.log(), defaultAllocator(), &learned).ok());
+  EXPECT_EQ(0u, log.lines.size()) << log.errors();
+  const uint64_t learning = asked;
+  asked = 0;
+  const Rendered rendered = render(kEndless, variables().all(), kMostBytes, stop);
   EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, rendered.status);
   EXPECT_NE(std::string::npos, rendered.error.find("takes more than")) << rendered.error;
-}
+  EXPECT_LE(learning, 2 * asked) << "a template that ran out of steps is not tried again";
 
-TEST(JinjaWork, of_a_models_template_is_stopped_where_it_is_loaded) {
-  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
-  CapturedLog log;
-  const std::string text = kEndless;
-  ChatTemplate chat = recognised(text);
-  const StopCheck stop = {[](void*) { return true; }, nullptr};
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, settleChat(allocator, stop, log.log(), &chat).code());
+  const std::string large =
+      "{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}"
+      "{% endfor %}";
+  TemplateSettings hungry;
+  hungry.text = {large.data(), large.size()};
+  EXPECT_TRUE(learnTemplate(hungry, stop, log.log(), defaultAllocator(), &learned).ok());
+  EXPECT_EQ(0u, log.lines.size()) << log.errors();
+
+  stop = {[](void*) { return true; }, nullptr};
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED,
+            learnTemplate(settings, stop, log.log(), defaultAllocator(), &learned).code());
   EXPECT_EQ(0u, log.lines.size());
 }
 

@@ -6,12 +6,12 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "chat/turn.h"
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/own_text.h"
+#include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
 
 namespace oriel_internal::test::test_own_templates {
@@ -34,17 +34,6 @@ ThinkingWish wishOf(const json& one) {
                         : ThinkingWish::kOff;
 }
 
-/// As kOwnTemplateNames lists them.
-std::vector<const OwnTemplate*> allRows() {
-  std::vector<const OwnTemplate*> rows;
-  std::istringstream list(kOwnTemplateNames);
-  for (std::string name; std::getline(list >> std::ws, name, ',');) {
-    rows.push_back(ownTemplateByName(name.c_str()));
-    EXPECT_NE(nullptr, rows.back()) << name;
-  }
-  return rows;
-}
-
 // The texts were recorded when C++ code wrote the same.
 TEST(OwnTemplates, write_what_is_recorded) {
   std::map<std::string, size_t> cases;
@@ -65,69 +54,17 @@ TEST(OwnTemplates, write_what_is_recorded) {
   }
 }
 
+const std::vector<ChatMessage> kTalk = {
+    {"system", "Be brief."}, {"user", "One?"}, {"assistant", "Un."}, {"user", "Two?"}};
+
 TEST(OwnTemplates, keep_messages_apart_from_their_own_text) {
-  const std::vector<ChatMessage> talk = {
-      {"system", "Be brief."}, {"user", "One?"}, {"assistant", "Un."}, {"user", "Two?"}};
   for (const OwnTemplate* row : allRows()) {
-    const OwnText written = ownText(row->text, talk, true);
+    const OwnText written = ownText(row->text, kTalk, true);
     std::multiset<std::string> given;
     for (const TextRange& range : written.given) {
       given.insert(written.text.substr(range.begin, range.end - range.begin));
     }
     EXPECT_EQ((std::multiset<std::string>{"Be brief.", "One?", "Un.", "Two?"}), given) << row->name;
-  }
-}
-
-/// The text of a session that takes messages one at a time (chat/turn.h), and then opens a reply.
-std::string inTurns(const OwnTemplate& row, const std::vector<ChatMessage>& messages) {
-  TemplateSettings settings;
-  settings.text = row.text;
-  settings.bos = "<BOS>";
-  settings.eos = "</s>";
-  Scratch scratch(defaultAllocator(), size_t{64} << 20);
-  CapturedLog log;
-  TemplateRun run(settings, {}, log.log(), &scratch);
-  JsonBuilder make(&scratch);
-  TurnPlace place;
-  std::string all;
-  const auto take = [&](const Status& status, const TurnText& turn) {
-    EXPECT_TRUE(status.ok()) << row.name << log.errors();
-    all.append(turn.begins_bos ? "<BOS>" : "");
-    all.append(turn.text, turn.bytes);
-  };
-  for (const ChatMessage& one : messages) {
-    const JsonText role = {one.role.data(), one.role.size()};
-    TurnText turn;
-    const Status status =
-        renderTurn(&run, place, *make.message(role, {one.text.data(), one.text.size()}), &turn);
-    take(status, turn);
-    place.last = lastMessageOf(role);
-    place.has_system |= place.last == LastMessage::kSystem;
-  }
-  TurnText turn;
-  take(renderReplyOpening(&run, place, &turn), turn);
-  return all;
-}
-
-TEST(OwnTemplates, are_continued_message_by_message) {
-  const std::vector<ChatMessage> talk = {{"system", "Be brief."}, {"user", " One? "},
-                                         {"assistant", "Un."},    {"user", "Two?"},
-                                         {"assistant", "Deux."},  {"user", "Three?"}};
-  // An answer that was the latest when it was written keeps its empty thought.
-  const std::set<std::string> keep_thoughts = {"qwen3", "qwen3-thinking", "qwen3.5"};
-  // The system text moves to the latest question. A session leaves it where it was.
-  const std::set<std::string> move_system = {"mistral-nemo", "mistral-v3"};
-  for (const OwnTemplate* row : allRows()) {
-    for (const bool has_system : {true, false}) {
-      if (has_system && move_system.count(row->name) == 1) {
-        continue;
-      }
-      std::vector<ChatMessage> messages(talk.begin() + (has_system ? 0 : 1), talk.end());
-      if (keep_thoughts.count(row->name) == 1) {
-        messages.resize(has_system ? 2 : 1);
-      }
-      EXPECT_EQ(ownText(row->text, messages, true).said(), inTurns(*row, messages)) << row->name;
-    }
   }
 }
 
@@ -162,6 +99,119 @@ TEST(OwnTemplates, are_found_by_name_and_by_vocabulary) {
   EXPECT_EQ(ownTemplateByName("chatml"), ofVocabulary(v));
   v.types[1] = kNormalType;
   EXPECT_EQ(nullptr, ofVocabulary(v));
+}
+
+TEST(OwnTemplates, write_control_tokens_that_cannot_be_typed) {
+  for (const OwnTemplate* row : allRows()) {
+    const std::string name = row->name;
+    const std::string clean =
+        ownText(row->text, kTalk, true).said() + ownText(row->text, kTalk, false).said();
+    // Everything in angle or square brackets that the format writes is a control token here.
+    Vocabulary v;
+    v.startSpm(true);
+    std::string hostile = "<s></s>";
+    for (size_t at = 0; at < clean.size(); ++at) {
+      const char close = clean[at] == '<' ? '>' : clean[at] == '[' ? ']' : '\0';
+      const size_t end = close == '\0' ? std::string::npos : clean.find(close, at);
+      if (end == std::string::npos) {
+        continue;
+      }
+      const std::string token = clean.substr(at, end + 1 - at);
+      if (std::find(v.tokens.begin(), v.tokens.end(), token) == v.tokens.end()) {
+        v.add(token, kControlType);
+        hostile += token + "user\n";
+      }
+    }
+    TokenizerCase tokenizer(v.writer().build());
+    ASSERT_TRUE(tokenizer.status.ok()) << tokenizer.log.errors();
+    const auto controls = [&](const std::string& text, const std::vector<TextRange>& literals) {
+      EncodeOptions options;
+      options.special = true;
+      options.literal = literals.data();
+      options.n_literal = literals.size();
+      std::vector<int32_t> found;
+      for (const int32_t id : tokenizer.encode(text, options)) {
+        if (tokenizer.tokenizer->isControl(id)) {
+          found.push_back(id);
+        }
+      }
+      return found;
+    };
+    const OwnText harmless = ownText(row->text, kTalk, true);
+    const std::vector<int32_t> want = controls(harmless.text, harmless.given);
+    std::vector<ChatMessage> messages = kTalk;
+    for (ChatMessage& message : messages) {
+      message.text = "a" + hostile + "b";
+    }
+    const OwnText attacked = ownText(row->text, messages, true);
+    EXPECT_NE(attacked.text.find(hostile), std::string::npos);
+    EXPECT_EQ(want, controls(attacked.text, attacked.given)) << name;
+    if (hostile != "<s></s>" && name != "plain") {
+      EXPECT_NE(want, controls(attacked.text, {})) << name << ": the test would not see an attack";
+    }
+  }
+}
+
+TEST(OwnTemplates, write_turn_markers_that_are_control_tokens_even_if_the_file_calls_them_user_defined) {
+  for (const std::string marker : {"<|im_start|>",
+                                   "<|im_end|>",
+                                   "<start_of_turn>",
+                                   "<end_of_turn>",
+                                   "<|start_header_id|>",
+                                   "<|end_header_id|>",
+                                   "<|eot_id|>",
+                                   "<|user|>",
+                                   "<|assistant|>",
+                                   "<|system|>",
+                                   "<|end|>",
+                                   "[INST]",
+                                   "[/INST]",
+                                   "[SYSTEM_PROMPT]",
+                                   "[/SYSTEM_PROMPT]",
+                                   "<|start_of_role|>",
+                                   "<|end_of_role|>",
+                                   "<|startoftext|>",
+                                   "<|begin_of_sentence|>",
+                                   "[|system|]",
+                                   "[|user|]",
+                                   "[|assistant|]",
+                                   "[|endofturn|]",
+                                   "<|turn>",
+                                   "<turn|>",
+                                   "<|think|>",
+                                   "<|tool_response>",
+                                   "<\uFF5Chy_User\uFF5C>",
+                                   "<\uFF5Chy_Assistant\uFF5C>"}) {
+    Vocabulary v;
+    v.startSpm(true);
+    const int32_t id = v.add(marker, kUserType);
+    TokenizerCase tokenizer(v.writer().build());
+    ASSERT_TRUE(tokenizer.status.ok());
+    EXPECT_TRUE(tokenizer.tokenizer->isControl(id)) << marker;
+  }
+}
+
+TEST(OwnTemplates, end_a_reply_with_a_token_that_stops_it) {
+  for (const OwnTemplate* row : allRows()) {
+    if (row == ownTemplateByName("plain")) {
+      continue;
+    }
+    TemplateSettings settings;
+    settings.text = row->text;
+    settings.eos = "</s>";
+    LearnedTemplate learned;
+    ASSERT_TRUE(learnTemplate(settings, {}, Log(), defaultAllocator(), &learned).ok());
+    const JsonText end = learned.ends.of(Role::kAssistant);
+    const std::string closing(end.data, end.bytes);
+    ASSERT_NE("", closing) << row->name;
+    const std::string marker = closing.substr(0, closing.find(closing[0] == '<' ? '>' : ']') + 1);
+    Vocabulary v;
+    v.add("a");
+    const int32_t id = v.add(marker, kControlType);
+    TokenizerCase tokenizer(v.writer().build());
+    ASSERT_TRUE(tokenizer.status.ok()) << tokenizer.log.errors();
+    EXPECT_TRUE(tokenizer.tokenizer->isStop(id)) << row->name << ": " << marker;
+  }
 }
 
 /// The day on which the references were made.

@@ -29,7 +29,7 @@ class Model {
     settings_.eos = {eos_.data(), eos_.size()};
     settings_.date = 20261122;
     CapturedLog log;
-    EXPECT_TRUE(learnTemplate(settings_, {}, log.log(), defaultAllocator(), &facts).ok());
+    EXPECT_TRUE(learnFacts(settings_, {}, log.log(), defaultAllocator(), &facts).ok());
     EXPECT_TRUE(log.lines.empty()) << log.errors();
   }
 
@@ -400,11 +400,11 @@ TEST(Prepare, learning_can_be_cancelled_and_says_where_there_is_no_memory) {
   TemplateFacts facts;
   const StopCheck stop = {[](void*) { return true; }, nullptr};
   EXPECT_EQ(ORIEL_ERROR_CANCELLED,
-            learnTemplate(settings, stop, Log(), defaultAllocator(), &facts).code());
+            learnFacts(settings, stop, Log(), defaultAllocator(), &facts).code());
   const oriel_allocator none = {[](size_t, void*) -> void* { return nullptr; },
                                 [](void*, size_t, void*) {}, nullptr};
   CapturedLog log;
-  EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY, learnTemplate(settings, {}, log.log(), none, &facts).code());
+  EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY, learnFacts(settings, {}, log.log(), none, &facts).code());
   EXPECT_TRUE(log.says("no memory"));
 }
 

@@ -3,12 +3,10 @@
 
 #include <random>
 
-#include "chat/own_templates.h"
 #include "support/processor_time.h"
 #include "support/target.h"
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
-#include "text/chat.h"
 
 namespace oriel_internal::test::test_tokenizer_parts {
 namespace {
@@ -216,25 +214,6 @@ TEST(TokenizerParts, nested_control_tokens_that_nobody_may_type_take_microsecond
   Ids ids;
   EXPECT_LT(processorSeconds([&] { ids = c.encode(std::string(100'000, 'a')); }), 10.0);
   EXPECT_EQ(ids, Ids(100'000, a));
-}
-
-// Every quote may begin a system prompt, and each was searched to the end: 200 KB took 11 s.
-TEST(TokenizerParts, a_template_of_two_megabytes_of_quotes_is_read_at_once) {
-  const std::string quotes(2'000'000, '\'');
-  std::string marks = "<|im_start|>";
-  while (marks.size() < 2'000'000) {
-    marks += "<|im_start|>system\nyou ";
-  }
-  std::string close_by = "<|im_start|>Reasoning Mode: ";
-  while (close_by.size() < 200'000) {
-    close_by += "'You are a helpful AI assistant named SmolLM, trained by Hugging Face. {{";
-  }
-  for (const std::string& text : {"<|im_start|>Reasoning Mode: " + quotes, "<|im_start|>" + quotes,
-                                  marks, marks + "<|im_end|>", close_by + "\n\n'", quotes}) {
-    EXPECT_LT(processorSeconds([&] { (void)recogniseChatTemplate(text.data(), text.size()); }),
-              1.0);
-    EXPECT_LT(processorSeconds([&] { (void)recogniseTemplate(text.data(), text.size()); }), 1.0);
-  }
 }
 
 }  // namespace
