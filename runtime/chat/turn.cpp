@@ -40,10 +40,10 @@ bool hasCalls(const JsonValue& message) {
 bool isBlank(const JsonValue& message) {
   const JsonValue* const content = message.find("content");
   const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  const bool none = content == nullptr || content->isNull() ||
-                    (content->isString() &&
-                     std::all_of(content->text().data, content->text().data + content->text().bytes,
-                                 blank));
+  const bool none =
+      content == nullptr || content->isNull() ||
+      (content->isString() &&
+       std::all_of(content->text().data, content->text().data + content->text().bytes, blank));
   return none && !hasCalls(message);
 }
 
@@ -300,9 +300,8 @@ class TurnCutter {
     ORIEL_TRY(renderWith(count_, i, log_, &shown));
     const Span place = spanOf(shown, i);
     const JsonText before = {shown.text, place.found() ? place.last : 0};
-    *end = place.found() && place.last <= out_.bytes
-               ? commonBytes(before, out_.text, out_.bytes)
-               : 0;
+    *end =
+        place.found() && place.last <= out_.bytes ? commonBytes(before, out_.text, out_.bytes) : 0;
     return kOk;
   }
 
@@ -393,10 +392,11 @@ class TurnCutter {
   Status lost(const JsonValue& message) const {
     const JsonValue* const role = message.find("role");
     const JsonText name = role != nullptr && role->isString() ? role->text() : JsonText();
-    return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                     "the chat template leaves out a message of the role \"%.*s\" here: use another "
-                     "role, or render the whole conversation and append its tokens",
-                     static_cast<int>(name.bytes), name.data);
+    return log_.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "the chat template leaves out a message of the role \"%.*s\" here: use another "
+        "role, or render the whole conversation and append its tokens",
+        static_cast<int>(name.bytes), name.data);
   }
 
   TemplateRun& run_;
@@ -542,8 +542,8 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
     if (!status.ok() && status.code() != ORIEL_ERROR_ARGUMENT) {
       break;  // too many steps or too much memory: the others would take as much
     }
-    const size_t bytes = end.bytes > TurnEnds::kMost ? wholeMarks(end.data, TurnEnds::kMost)
-                                                     : end.bytes;
+    const size_t bytes =
+        end.bytes > TurnEnds::kMost ? wholeMarks(end.data, TurnEnds::kMost) : end.bytes;
     out->ends.bytes[role] = static_cast<uint8_t>(bytes);
     std::copy_n(end.data, out->ends.bytes[role], out->ends.text[role]);
     scratch.releaseTo(place);
