@@ -168,7 +168,7 @@ Status renderAsSession(const oriel_model& model, const ChatChoice& choice,
   ORIEL_TRY(run.read());
   return messages.count() == 0
              ? renderPreamble(&run, choice.learned, out)
-             : renderNew(&run, choice.learned, {&messages, 0, false, false}, generation, out);
+             : renderNew(&run, choice.learned, {&messages, 0, false, false, {}}, generation, out);
 }
 
 }  // namespace

@@ -41,10 +41,10 @@ bool hasCalls(const JsonValue& message) {
 bool isBlank(const JsonValue& message) {
   const JsonValue* const content = message.find("content");
   const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  const bool none = content == nullptr || content->isNull() ||
-                    (content->isString() &&
-                     std::all_of(content->text().data, content->text().data + content->text().bytes,
-                                 blank));
+  const bool none =
+      content == nullptr || content->isNull() ||
+      (content->isString() &&
+       std::all_of(content->text().data, content->text().data + content->text().bytes, blank));
   return none && !hasCalls(message);
 }
 
@@ -127,8 +127,8 @@ class TurnCutter {
     // while it is the last message.
     generation_ = generation;
     const Role last = count_ != 0 ? roleOf(*at(count_ - 1)) : Role::kNone;
-    leads_ = !generation && (last == Role::kSystem ||
-                             (last == Role::kAssistant && !hasCalls(*at(count_ - 1))));
+    leads_ = !generation &&
+             (last == Role::kSystem || (last == Role::kAssistant && !hasCalls(*at(count_ - 1))));
     return renderWith(count_, SIZE_MAX, log_, &out_);
   }
 
@@ -151,7 +151,7 @@ class TurnCutter {
       ORIEL_TRY(textEnd(i - 1, &begin));
     }
     if (given.replied && given.held != 0) {
-      ORIEL_TRY(afterCalls(given.held - 1, &begin));
+      ORIEL_TRY(afterCalls(given.held - 1, given.stop, &begin));
     }
     if (given.closed && given.held != 0) {
       begin += closingBytes(learned_.ends.of(roleOf(*at(given.held - 1))), out_.text + begin,
@@ -212,7 +212,7 @@ class TurnCutter {
     }
     JsonMade* const first = make_.list();
     make_.append(first, make_.message("user", kStandIn));
-    ORIEL_TRY(render({first, 0, false, false}, false));
+    ORIEL_TRY(render({first, 0, false, false, {}}, false));
     const Span question = spanOf(out_, 0);
     const Span next = spanOf(later, 2);
     const size_t answer_end = spanOf(later, 1).end;
@@ -241,7 +241,8 @@ class TurnCutter {
     JinjaOutput first;
     JinjaOutput later;
     Status status = renderQuietly(roles({"user"}), false, &alone);
-    status = status.ok() ? renderQuietly(roles({"user", "assistant", "user"}), false, &later) : status;
+    status =
+        status.ok() ? renderQuietly(roles({"user", "assistant", "user"}), false, &later) : status;
     const Span answer = spanOf(later, 1);
     const Span next = spanOf(later, 2);
     if (status.ok() && answer.found() && next.found() && answer.end <= next.begin) {
@@ -342,8 +343,8 @@ class TurnCutter {
       }
       return begin;
     }
-    return end + closingBytes(learned_.ends.of(roleOf(*at(i - 1))), out_.text + end,
-                              out_.bytes - end);
+    return end +
+           closingBytes(learned_.ends.of(roleOf(*at(i - 1))), out_.text + end, out_.bytes - end);
   }
 
   /// Where the text of message i ends; 0: the template writes none of it. The closing of a system message that comes
@@ -381,7 +382,8 @@ class TurnCutter {
     *end = 0;
     if (place.found() && commonBytes(before, out_.text, out_.bytes) == before.bytes) {
       const JsonValue* const content = at(i)->find("content");
-      const JsonText blank = content != nullptr && content->isString() ? content->text() : JsonText();
+      const JsonText blank =
+          content != nullptr && content->isString() ? content->text() : JsonText();
       *end = place.last + commonBytes(blank, out_.text + place.last, out_.bytes - place.last);
     }
     return kOk;
@@ -410,7 +412,7 @@ class TurnCutter {
   }
 
   /// The model wrote its calls in its own words, but not the text that ends a reply.
-  Status afterCalls(uint32_t i, size_t* begin) {
+  Status afterCalls(uint32_t i, const JsonText& stop, size_t* begin) {
     if (!hasCalls(*at(i))) {
       return kOk;
     }
@@ -421,7 +423,11 @@ class TurnCutter {
     const Span next = i + 1 < count_ ? spanOf(out_, i + 1) : Span();
     const char* const from = out_.text + *begin;
     const char* const to = out_.text + std::max(*begin, std::min(next.begin, out_.bytes));
-    const char* found = end.bytes != 0 ? std::search(from, to, end.data, end.data + end.bytes) : to;
+    const char* found = to;
+    for (const JsonText& one : {stop, end}) {
+      found = found == to && one.bytes != 0 ? std::search(from, to, one.data, one.data + one.bytes)
+                                            : found;
+    }
     if (found == to && closing.bytes != 0) {
       // Closing texts may differ but for their last marks.
       closing = withoutBlanks(closing);
@@ -470,10 +476,11 @@ class TurnCutter {
   Status lost(const JsonValue& message) const {
     const JsonValue* const role = message.find("role");
     const JsonText name = role != nullptr && role->isString() ? role->text() : JsonText();
-    return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                     "the chat template leaves out a message of the role \"%.*s\" here: use another "
-                     "role, or render the whole conversation and append its tokens",
-                     static_cast<int>(name.bytes), name.data);
+    return log_.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "the chat template leaves out a message of the role \"%.*s\" here: use another "
+        "role, or render the whole conversation and append its tokens",
+        static_cast<int>(name.bytes), name.data);
   }
 
   TemplateRun& run_;
@@ -493,7 +500,7 @@ class TurnCutter {
 Status withoutSystem(const Messages& given, Scratch* scratch, const Log& log, Messages* out) {
   JsonBuilder make(scratch);
   JsonMade* const list = make.list();
-  *out = {list, 0, given.replied, given.closed};
+  *out = {list, 0, given.replied, given.closed, given.stop};
   uint32_t i = 0;
   for (const JsonValue* one = given.list->first(); one != nullptr; one = one->next(), ++i) {
     if (i >= given.held || roleOf(*one) != Role::kSystem) {
@@ -511,7 +518,7 @@ Messages firstOf(const Messages& given, uint32_t count, Scratch* scratch) {
   for (uint32_t i = 0; i < count; ++i, one = one->next()) {
     make.append(list, make.copyOf(*one));
   }
-  return {list, given.held, given.replied, given.closed};
+  return {list, given.held, given.replied, given.closed, given.stop};
 }
 
 /// `b`, which has the messages after those of `a`, behind it.
@@ -550,7 +557,7 @@ Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Message
     NewText question;
     NewText rest;
     ORIEL_TRY(renderNew(run, learned, leading, false, &question));
-    ORIEL_TRY(renderNew(run, learned, {messages.list, first, false, false}, generation, &rest));
+    ORIEL_TRY(renderNew(run, learned, {messages.list, first, false, false, {}}, generation, &rest));
     return join(question, first - messages.held, rest, messages.list->count() - first,
                 run->scratch(), run->log(), out);
   }

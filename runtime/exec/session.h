@@ -587,6 +587,7 @@ class Session {
   CallCancel calls_;
   uint64_t position_ = 0;    ///< tokens committed
   int32_t last_token_ = -1;  ///< the latest of them, where that is known
+  int32_t reply_stop_ = -1;  ///< the token that ended the latest reply; -1: none did
   int32_t unfinished_ =
       -1;  ///< a token that was shown, and whose step the device did not live to do
   /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one

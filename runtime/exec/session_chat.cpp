@@ -113,6 +113,11 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
     }
     own[n] = entry.is(Transcript::kReply | Transcript::kCut) ? 1 : 0;
     out->closed = entry.is(Transcript::kClosed);
+    const bool is_id =
+        entry.stop >= 0 && static_cast<uint32_t>(entry.stop) < context_.model->n_vocab;
+    const Tokenizer::Piece stop =
+        is_id ? context_.tokenizer->piece(entry.stop, true) : Tokenizer::Piece();
+    out->stop = {stop.data, stop.bytes};
     const Status parsed =
         parseJson(json, entry.bytes, "the transcript", {}, Log(), scratch, &all[n]);
     if (parsed.code() == ORIEL_ERROR_OUT_OF_MEMORY) {
@@ -440,7 +445,9 @@ Status Session::findStop(Workspace* workspace, int32_t* id) const {
   return kOk;
 }
 
-void Session::endChatReply() { transcript_.close(position_ + (unfinished_ >= 0 ? 1 : 0)); }
+void Session::endChatReply() {
+  transcript_.close(position_ + (unfinished_ >= 0 ? 1 : 0), reply_stop_);
+}
 
 Status Session::takeBackUnanswered(Status done, const ReplyPlace& reply) {
   const bool has_begun = position_ != reply.text || unfinished_ >= 0;

@@ -7,6 +7,7 @@
 namespace oriel_internal {
 
 void Session::startReply(const GenerateSettings& settings, const ReplyPlace& place) {
+  reply_stop_ = -1;
   sampler_.start(settings.sampling);
   reply_text_.start(settings.stop, settings.n_stop);
   reply_parts_.start({context_.forms, settings.reads_calls, place.inside_thought, place.tools},
@@ -140,6 +141,7 @@ Status Session::chooseToken(ReplyCall* call) {
     return status;
   }
   if (complete || endsReply(*call, call->id)) {
+    reply_stop_ = complete ? call->place.stop_id : call->id;
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
   }

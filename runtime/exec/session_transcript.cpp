@@ -17,7 +17,7 @@ void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
   }
   const ReplyText::Shown rest = reply_text_.finish(false);
   transcript_.extend(rest.text, rest.bytes);
-  transcript_.close(position);
+  transcript_.close(position, -1);
 }
 
 Status Session::parseMessages(const char* json, size_t bytes, Scratch* scratch,

@@ -220,7 +220,7 @@ void Transcript::extend(const char* text, size_t bytes) {
   put(last_, entry);
 }
 
-void Transcript::close(uint64_t end) {
+void Transcript::close(uint64_t end, int32_t stop) {
   if (!open_ || held_) {
     return;
   }
@@ -230,6 +230,7 @@ void Transcript::close(uint64_t end) {
   Entry entry = entryAt(last_);
   entry.bytes += kReplyEndBytes;
   entry.end = end;
+  entry.stop = stop;
   put(last_, entry);
 }
 

@@ -29,6 +29,8 @@ class Transcript {
     uint64_t begin = 0;  ///< its tokens: [begin, end). The text before it ends at `begin`.
     uint64_t text = 0;   ///< a reply's own tokens begin here, after its opening
     uint64_t end = 0;
+    int32_t stop = -1;  ///< the token that ended a reply, which is not held; -1: unknown
+    uint32_t zero = 0;  ///< records have no gaps
 
     Role role() const { return static_cast<Role>(flags >> kRoleShift); }
     bool is(uint32_t flag) const { return (flags & flag) != 0; }
@@ -51,7 +53,7 @@ class Transcript {
   void open(uint64_t begin, uint64_t text);
   bool isOpen() const { return open_; }
   void extend(const char* text, size_t bytes);
-  void close(uint64_t end);
+  void close(uint64_t end, int32_t stop);
   /// Stands for `end` tokens without a text.
   void addClosedReply(uint64_t end);
   /// Forgets messages that end after `position`. If a reply of the model's own lost only its end, *cut is that

@@ -47,8 +47,7 @@ void renderOwn(const OwnTemplate& row, uint8_t wishes,
   EXPECT_TRUE(run.read().ok());
   std::string all;
   const auto renderFrom = [&](uint32_t held, bool generation, NewText* text) {
-    const Status status =
-        renderNew(&run, learned, {list, held, false, false}, generation, text);
+    const Status status = renderNew(&run, learned, {list, held, false, false}, generation, text);
     EXPECT_TRUE(status.ok() || status.code() == ORIEL_ERROR_ARGUMENT ||
                 status.code() == ORIEL_ERROR_UNSUPPORTED)
         << row.name << status.code();
@@ -73,7 +72,8 @@ void renderOwn(const OwnTemplate& row, uint8_t wishes,
     EXPECT_LE(text.messages[0].end, text.bytes);
     std::string said;
     for (size_t i = 0; i < text.n_literals; ++i) {
-      said.append(text.text + text.literals[i].begin, text.literals[i].end - text.literals[i].begin);
+      said.append(text.text + text.literals[i].begin,
+                  text.literals[i].end - text.literals[i].begin);
     }
     EXPECT_TRUE(standsIn(said, message.text)) << row.name << said << " of " << message.text;
   }
@@ -97,9 +97,8 @@ ORIEL_FUZZ(chat) {
   const oriel_status status =
       watch.ended(chooseChat({}, wanted.c_str(), watch.log(), &chosen).code());
   EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_ARGUMENT);
-  const OwnTemplate* const row = which < rows.size()
-                                     ? rows[which]
-                                     : recogniseTemplate(parts[0].data(), parts[0].size());
+  const OwnTemplate* const row =
+      which < rows.size() ? rows[which] : recogniseTemplate(parts[0].data(), parts[0].size());
   if (row != nullptr) {
     pastFirstCheck();
     renderOwn(*row, wishes, messages);

@@ -208,9 +208,10 @@ void renderTurns(const Given& given, size_t most_bytes = 0) {
     for (const uint32_t held : {count - 1, count}) {
       const bool opens = held == count;
       if (session.scratch()->failed() ||
-          session.ended(renderNew(session.run(), learned,
-                                  {list, held, given.wishes("stop"), closed}, opens, &text)) !=
-              ORIEL_OK) {
+          session.ended(renderNew(
+              session.run(), learned,
+              {list, held, given.wishes("stop"), closed, given.wishes("stop") ? "</s>" : ""}, opens,
+              &text)) != ORIEL_OK) {
         return;
       }
       checkNew(text, given.marks());

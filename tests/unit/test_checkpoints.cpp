@@ -300,7 +300,7 @@ TEST(Checkpoints, a_message_of_many_batches_that_fails_is_taken_back_whole) {
             }
           };
           ASSERT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_ERROR_INTERNAL,
-                    session.say(letters(tokens - 5, 2)));
+                    session.say(letters(tokens - 4, 2)));
           session.executor->before_token = nullptr;
           ASSERT_EQ(before, session.committed);
           EXPECT_EQ(0u, session->readAgain());

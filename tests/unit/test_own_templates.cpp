@@ -152,7 +152,8 @@ TEST(OwnTemplates, write_control_tokens_that_cannot_be_typed) {
   }
 }
 
-TEST(OwnTemplates, write_turn_markers_that_are_control_tokens_even_if_the_file_calls_them_user_defined) {
+TEST(OwnTemplates,
+     write_turn_markers_that_are_control_tokens_even_if_the_file_calls_them_user_defined) {
   for (const std::string marker : {"<|im_start|>",
                                    "<|im_end|>",
                                    "<start_of_turn>",

@@ -87,7 +87,7 @@ TEST(Transcript, keeps_messages_and_where_they_end) {
   EXPECT_EQ(0u, kept->lastReplyEnd());
   kept->extend("one\n", 4);
   kept->extend("two", 3);
-  kept->close(12);
+  kept->close(12, -1);
   EXPECT_EQ(12u, kept->lastReplyEnd());
   EXPECT_EQ("[" + user("a\\\"b") + "," + assistant("one\\ntwo") + "]", kept.written());
   EXPECT_EQ("[" + assistant("one\\ntwo") + "]", kept.written(12, kept.records()[1].at));
@@ -111,7 +111,7 @@ TEST(Transcript, knows_the_role_of_each_message_and_the_last_within_a_position) 
   kept.add(call, 4, 6);
   kept.add(message("tool", "t"), 6, 8);
   kept->open(8, 9);
-  kept->close(12);
+  kept->close(12, -1);
   EXPECT_EQ(1u, kept->messages() - 4);
   const Role roles[] = {Role::kSystem, Role::kUser, Role::kAssistant, Role::kTool,
                         Role::kAssistant};
@@ -146,7 +146,7 @@ TEST(Transcript, without_room_does_nothing) {
   kept.add(user("a"), 0, 5);
   kept->open(5, 7);
   kept->extend("x", 1);
-  kept->close(9);
+  kept->close(9, -1);
   kept->addClosedReply(9);
   Transcript::Entry cut;
   EXPECT_FALSE(kept->truncate(8, &cut));
@@ -201,7 +201,7 @@ TEST(Transcript, makes_room_for_a_reply_as_it_grows) {
       kept->extend("word ", 5);
       ASSERT_LE(kept->bytes(), capacity);
     }
-    kept->close(50);
+    kept->close(50, -1);
     ASSERT_LE(kept->bytes(), capacity);
     EXPECT_TRUE(kept.restIsBlank());
     EXPECT_EQ(has_system, kept.written().find("system") != std::string::npos) << capacity;
@@ -218,7 +218,7 @@ TEST(Transcript, forgets_what_ends_behind_a_place) {
     kept->add(user("a"), 0, 5);
     (*kept)->open(5, 8);
     (*kept)->extend("b", 1);
-    (*kept)->close(12);
+    (*kept)->close(12, -1);
     kept->add(user("c"), 12, 20);
   };
   for (uint64_t position = 0; position < 25; ++position) {
@@ -270,7 +270,7 @@ TEST(Transcript, reads_messages_again_without_those_that_are_cut) {
   kept.add(user("a"), 0, 5);
   kept.add(user(std::string(3000, 'x')), 5, 900);
   kept->open(900, 901);
-  kept->close(905);
+  kept->close(905, -1);
   kept->setUnread(0, 0);
   EXPECT_TRUE(kept->hasUnread());
   EXPECT_EQ("[" + user("a") + "," + assistant("") + "]", kept.written());

@@ -199,9 +199,8 @@ TEST(Turns, are_the_whole_conversation_in_chatml) {
   const json talk = withSystem({say("user", "<|im_end|>Hi"), say("assistant", "Hello.")});
   EXPECT_EQ("<|im_start|>system\nBe brief.", model.piece(json::array({kSystem}), 0, false).text);
   const Piece answer = model.piece(talk, 1, false);
-  EXPECT_EQ(
-      "<|im_end|>\n<|im_start|>user\n<|im_end|>Hi<|im_end|>\n<|im_start|>assistant\nHello.",
-      answer.text);
+  EXPECT_EQ("<|im_end|>\n<|im_start|>user\n<|im_end|>Hi<|im_end|>\n<|im_start|>assistant\nHello.",
+            answer.text);
   EXPECT_EQ((std::vector<std::string>{"<|im_end|>Hi", "Hello."}), answer.literals);
   EXPECT_EQ("<|im_end|>\n<|im_start|>assistant\n", model.piece(talk, 3, true).text);
   EXPECT_EQ(model.whole(talk, true), model.inTurns(talk));
@@ -222,18 +221,20 @@ TEST(Turns, begin_without_the_closing_text_where_that_is_held) {
 }
 
 TEST(Turns, of_a_message_that_the_template_leaves_out_are_unsupported) {
-  for (const std::string text :
-       {"{{ messages|length }} messages",
-        "{% for m in messages if m.role != 'tool' and m.role != 'user' %}{{ m.content }}{% endfor %}"}) {
+  for (const std::string text : {"{{ messages|length }} messages",
+                                 "{% for m in messages if m.role != 'tool' and m.role != 'user' "
+                                 "%}{{ m.content }}{% endfor %}"}) {
     const Model model(text);
-    EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, model.piece(json::array({say("user", "Hi")}), 0, false).status.code());
+    EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+              model.piece(json::array({say("user", "Hi")}), 0, false).status.code());
     EXPECT_NE(std::string::npos, model.errors().find("leaves out a message of the role \"user\""));
   }
 }
 
 TEST(Turns, have_words_for_roles) {
   const Model model(kChatMl);
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, model.piece(json::array({say("us<|er", "Hi")}), 0, false).status.code());
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            model.piece(json::array({say("us<|er", "Hi")}), 0, false).status.code());
 }
 
 TEST(Turns, leave_a_system_text_where_it_was_written) {
@@ -242,7 +243,8 @@ TEST(Turns, leave_a_system_text_where_it_was_written) {
       "{% for m in messages if m.role != 'system' %}{% if m.role == 'user' %}[Q]"
       "{% if loop.last %}{{ system }} {% endif %}{{ m.content }}[/Q]"
       "{% else %}{{ m.content }}.{% endif %}{% endfor %}");
-  const json talk = withSystem({say("user", "Hi"), say("assistant", "Hello."), say("user", "And?")});
+  const json talk =
+      withSystem({say("user", "Hi"), say("assistant", "Hello."), say("user", "And?")});
   EXPECT_EQ("[Q]Hi[/Q]Hello..[Q]Be brief. And?[/Q]", model.whole(talk, true));
   EXPECT_EQ(model.whole(talk, true), model.piece(talk, 0, true).text);
   const std::string stays = "[Q]Be brief. Hi[/Q]Hello..[Q] And?[/Q]";
@@ -281,13 +283,13 @@ json resultOf(const std::string& text, int call = 0) {
 TEST(Turns, of_results_follow_what_the_model_wrote_of_its_calls) {
   const std::string head = "{% for m in messages %}";
   const std::string turn = "<|start|>{{ m.role }}\n{{ m.content }}<|end|>";
-  for (const std::string& text : {std::string(kCalls), head + turn + "{% endfor %}",
-                                  head + "{% if not m.content and m.tool_calls %}<|end|>{% else %}" +
-                                      turn + "{% endif %}{% endfor %}"}) {
+  for (const std::string& text :
+       {std::string(kCalls), head + turn + "{% endfor %}",
+        head + "{% if not m.content and m.tool_calls %}<|end|>{% else %}" + turn +
+            "{% endif %}{% endfor %}"}) {
     const Model model(text);
     json talk = {say("user", "Hi"), callOf(2), resultOf("18 C")};
-    EXPECT_EQ("<|end|><|start|>tool\n18 C",
-              model.piece(talk, 2, false, /*replied=*/true).text)
+    EXPECT_EQ("<|end|><|start|>tool\n18 C", model.piece(talk, 2, false, /*replied=*/true).text)
         << text;
     talk.push_back(resultOf("19 C", 1));
     EXPECT_EQ("<|end|><|start|>tool\n19 C", model.piece(talk, 3, false).text) << text;
@@ -329,8 +331,7 @@ TEST(Turns, of_results_may_have_the_name_of_their_call) {
   EXPECT_EQ("<user>Hi<assistant><call>f{}", fresh.text.substr(0, fresh.messages[1].end));
   const json called = {talk[0], talk[1], talk[2]};
   EXPECT_EQ("<response>f:18 C", model.piece(called, 2, false, true).text);
-  EXPECT_EQ("</call><response>f:18 C",
-            model.piece(called, 2, false, true, false, "</call>").text);
+  EXPECT_EQ("</call><response>f:18 C", model.piece(called, 2, false, true, false, "</call>").text);
 }
 
 TEST(Turns, of_many_blank_messages_take_no_more_memory_than_of_one) {
@@ -417,7 +418,8 @@ TEST(Turns, are_cancelled_at_every_question) {
     const StopCheck stop = {[](void* user) { return (*static_cast<uint64_t*>(user))-- == 0; },
                             &left};
     LearnedTemplate learned;
-    const Status learning = learnTemplate(model.settings, stop, Log(), defaultAllocator(), &learned);
+    const Status learning =
+        learnTemplate(model.settings, stop, Log(), defaultAllocator(), &learned);
     const bool asked = left > at;
     EXPECT_EQ(asked ? ORIEL_ERROR_CANCELLED : ORIEL_OK, learning.code()) << at;
     left = at;
@@ -526,12 +528,12 @@ const std::set<std::string> kOpens = {"CohereForAI-c4ai-command-r-plus-tool_use"
 
 TEST(PublishedTurns, join_to_the_whole) {
   ORIEL_NEED_DATA(data, "templates/Qwen-Qwen3-0.6B.json");
-  const json tools = json::array(
-      {{{"type", "function"},
-        {"function",
-         {{"name", "f"},
-          {"description", "It looks."},
-          {"parameters", {{"type", "object"}, {"properties", json::object()}}}}}}});
+  const json tools =
+      json::array({{{"type", "function"},
+                    {"function",
+                     {{"name", "f"},
+                      {"description", "It looks."},
+                      {"parameters", {{"type", "object"}, {"properties", json::object()}}}}}}});
   const json called = {say("user", "One?"), callOf(1), resultOf("Drei."), say("assistant", "Un."),
                        say("user", "Two?")};
   std::set<std::string> moves_system;

@@ -190,12 +190,12 @@ std::string assistantKey(const std::string& text, const Json& tool_calls) {
   for (const Json& call : tool_calls) {
     const Json& function = call["function"];
     // Without ids, and with the names of arguments in one order.
-    const std::string text = function["arguments"].get<std::string>();
-    const auto arguments = nlohmann::json::parse(text, nullptr, false);
+    const std::string given = function["arguments"].get<std::string>();
+    const auto arguments = nlohmann::json::parse(given, nullptr, false);
     key["calls"].push_back(
         {function["name"],
          arguments.is_discarded()
-             ? text
+             ? given
              : arguments.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
   }
   return dumped(key);
