@@ -48,7 +48,7 @@ struct Messages {
   /// The last held message is a reply of the model's own: it wrote its calls in its own words.
   bool replied = false;
   bool closed = false;  ///< the text that closes the last held message is held, too
-  JsonText stop;        ///< the token that ended that reply, which is not held; empty: unknown
+  JsonText stop = {};   ///< the token that ended that reply, which is not held; empty: unknown
 };
 
 struct NewMessage {
