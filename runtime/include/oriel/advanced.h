@@ -75,11 +75,11 @@ ORIEL_API oriel_status oriel_session_retrieve(oriel_session *session, const char
 /* ---- Going back and forks -------------------------------------------------------------------- */
 typedef enum oriel_back {
   ORIEL_BACK_TO_POSITION = 0, /* number: a position */
-  ORIEL_BACK_BY_TURNS = 1,    /* number: turns to remove; 1 removes the latest */
+  ORIEL_BACK_BY_TURNS = 1,    /* number: turns to remove; 1: the latest. Ends with the text of the message before */
   ORIEL_BACK_TO_MARK = 2      /* mark: a name of oriel_session_mark */
 } oriel_back;
 
-#define ORIEL_READ_AGAIN 1u /* if the memory lacks the target, read the transcript again */
+#define ORIEL_READ_AGAIN 1u /* if the cache lacks the target, read the transcript again */
 
 /* Removes the tokens after the target, and the logits. A recurrent model reads the tokens after the nearest checkpoint
  * again.
@@ -105,11 +105,11 @@ ORIEL_API oriel_status oriel_session_fork(oriel_session *session, oriel_session 
 ORIEL_API oriel_status oriel_prefix_set(oriel_model *model, oriel_session *session);
 
 /* ---- Transcripts ----------------------------------------------------------------------------- */
-/* The messages as a JSON list in the OpenAI form. ORIEL_ERROR_STATE without the load option "transcript". Works on a lost
- * device. */
+/* The messages as a JSON list in the OpenAI form, without the prefix's and without dropped ones (load option
+ * "transcript"). Works on a lost device. */
 ORIEL_API oriel_status oriel_transcript_export(const oriel_session *session, char *json, size_t capacity,
                                                size_t *needed);
-/* Reads such a list into an empty session. A failure keeps the messages that were read. */
+/* Reads such a list into an empty session. A cancel or device error keeps the messages that were read. */
 ORIEL_API oriel_status oriel_transcript_import(oriel_session *session, const char *json, size_t bytes);
 
 /* ---- Snapshots in memory --------------------------------------------------------------------- */
@@ -186,13 +186,14 @@ ORIEL_API oriel_status oriel_detokenize(const oriel_model *model, const int32_t 
                                         char *text, size_t capacity, size_t *needed);
 
 #define ORIEL_RENDER_PROMPT 4u /* end with the opening of the assistant's turn */
-#define ORIEL_RENDER_NAME 8u   /* the name of the chat format instead */
+#define ORIEL_RENDER_NAME 8u   /* the name of the chat format instead; "jinja": not recognised, "none": no template */
 
 /* The text of a conversation, without a NUL. json: messages as in oriel_chat_add; empty: the text before the first
  * message. The options give template, tools and other chat options; NULL: the model's own. */
 ORIEL_API oriel_status oriel_render(const oriel_model *model, const oriel_session_options *options, const char *json,
                                     size_t bytes, uint32_t flags, char *text, size_t capacity, size_t *needed);
-/* The ids of that text. Control tokens inside messages stay text. With ORIEL_TEXT_BOS the ids that a new session reads. */
+/* The ids of that text. Control tokens inside messages stay text. With ORIEL_TEXT_BOS the ids that a new session reads: up
+ * to the end of the last message's own text, or of the opening. */
 ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model, const oriel_session_options *options,
                                            const char *json, size_t bytes, uint32_t flags, int32_t *ids,
                                            size_t capacity, size_t *needed);

@@ -32,8 +32,8 @@
  *    ..._get_..., ..._describe, ..._last_error, text calls and oriel_transcript_export. Every other call on the same
  *    model fails with ORIEL_ERROR_STATE.
  *  - A lost device fails every call with ORIEL_ERROR_DEVICE until oriel_session_recover.
- *  - Memory: load and create take the planned bytes. Replies allocate nothing. Calls that read JSON, templates, schemas,
- *    files or very long words borrow working memory until they return (docs/memory.md).
+ *  - Memory: load and create take the planned bytes. Generating tokens allocates nothing. Messages and openings of replies
+ *    borrow about 64 to 200 KiB and wipe it. JSON, schemas, files and words above 1 KiB borrow too (docs/memory.md).
  */
 #ifndef ORIEL_ORIEL_H_
 #define ORIEL_ORIEL_H_
@@ -197,7 +197,7 @@ typedef struct oriel_session oriel_session;
 
 typedef struct oriel_session_options {
   size_t struct_size;
-  const char *chat_template;  /* name of a format, or the text of a Jinja template. NULL: the model's */
+  const char *chat_template;  /* name of a template (docs/cli.md), or Jinja text. NULL: the model's */
   const char *tools;          /* JSON list in the OpenAI form. NULL: none */
   oriel_progress_fn progress; /* of every call that reads tokens, after each prefill batch */
   void *progress_user;
@@ -237,8 +237,8 @@ ORIEL_API oriel_status oriel_session_describe(const oriel_session *session, char
 
 /* ---- Chat ------------------------------------------------------------------------------------ */
 /* Adds a message. Text is never read as control tokens. role NULL: `text` is JSON, one message or a list in the OpenAI
- * form ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content"). An error in a list keeps the
- * messages before it. */
+ * form ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content"). The text that closes a message is
+ * read with the next one. A cancel or device error keeps the messages that were read; other errors add nothing. */
 ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text, size_t bytes);
 
 /* What a stretch of a reply means: answer, thought or tool call (oriel/advanced.h). Return non-zero to end the reply. */
@@ -320,7 +320,7 @@ typedef struct oriel_restored {
   uint64_t tokens_read;    /* read again */
 } oriel_restored;
 /* Replaces the conversation by a saved one of the same model file and chat format. result may be NULL.
- * ORIEL_ERROR_FORMAT: another model, a damaged file. Checksums find accidents, not forgery. */
+ * ORIEL_ERROR_FORMAT: another model or snapshot version, a damaged file. Checksums find accidents, not forgery. */
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const char *path, uint32_t flags,
                                              oriel_restored *result);
 
@@ -336,7 +336,7 @@ typedef enum oriel_trim_level {
   ORIEL_TRIM_ALL
 } oriel_trim_level;
 /* Waits for running calls, then gives memory back until oriel_resume. A failure keeps the previous level.
- * ORIEL_ERROR_STATE: a paused reply holds the cache (CACHE, ALL), or a session lacks a complete transcript (ALL). */
+ * ORIEL_ERROR_STATE: a paused reply holds the cache (CACHE, ALL); appended text in a session, or a prefix (ALL). */
 ORIEL_API oriel_status oriel_trim(oriel_model *model, oriel_trim_level level, const char *folder);
 /* Stops running calls between two tokens until oriel_resume, and leaves the device idle. Memory stays. */
 ORIEL_API oriel_status oriel_pause(oriel_model *model);
