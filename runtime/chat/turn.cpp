@@ -263,7 +263,7 @@ class TurnCutter {
         set(ends, Role::kSystem, {gap.data, gap.bytes - (opens ? open.bytes : 0)});
       }
     }
-    return run_.scratch()->failed()                 ? noMemory(log_)
+    return run_.scratch()->noMemory()               ? noMemory(log_)
            : status.code() == ORIEL_ERROR_CANCELLED ? status
                                                     : Status(kOk);
   }
@@ -624,7 +624,7 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
       return noMemory(log);  // not that nothing closes the message
     }
     if (!status.ok() && status.code() != ORIEL_ERROR_ARGUMENT) {
-      break;  // too many steps or too much memory: the others would take as much
+      return kOk;  // too many steps or too much memory: the others would take as much
     }
     set(&out->ends, static_cast<Role>(role), end);
     scratch.releaseTo(place);

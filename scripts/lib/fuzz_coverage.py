@@ -8,7 +8,7 @@ import sys
 ROOMS = {
     "gguf": "runtime/gguf/",
     "text": r"runtime/text/(?!chat)",
-    # The compiler makes the table of chat_formats.cpp: no line of it runs.
+    # The compiler makes the table of own_templates.cpp: no line of it runs.
     "chat formats": "runtime/text/chat(?!_formats)",
     "model": "runtime/model/",
     "snapshot": "runtime/(exec|api)/.*snapshot",

@@ -40,9 +40,7 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change) {
   const bool needs_text = other_model || other_system || change == Change::kFormat;
   for (const auto& each : conversations_.list()) {
     if (needs_text && !each->said.whole()) {
-      tell(
-          "oriel: what was said in a conversation that was loaded is not known as text: /reset "
-          "first, or load it with --transcript\n");
+      tell("oriel: some of a conversation that was loaded is not known as text: /reset first\n");
       return false;
     }
   }

@@ -172,11 +172,10 @@ bool Chat::undo(uint32_t turns) {
 
 oriel_status Chat::tryBack(const char* mark, uint32_t turns) const {
   const CancelOnInterrupt cancel(session().get());
-  const uint32_t flags = options_.common.load.number("transcript") != 0 ? ORIEL_READ_AGAIN : 0;
   return session().cancellable([&] {
     return oriel_session_go_back(session().get(),
                                  mark != nullptr ? ORIEL_BACK_TO_MARK : ORIEL_BACK_BY_TURNS, turns,
-                                 mark, flags);
+                                 mark, ORIEL_READ_AGAIN);
   });
 }
 
