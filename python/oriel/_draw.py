@@ -147,7 +147,7 @@ def _sessions(plan: "Plan") -> List[str]:
     if plan.prefix_tokens:
         once = ", held once for all" if plan.sessions > 1 else ""
         lines.append(f"  prefix      {plan.prefix_tokens} tokens in f16, {format_size(plan.prefix_bytes)}{once}")
-    if plan.transcript_bytes:
+    if plan.transcript_bytes > plan.sessions * 32768:  # more than usual
         lines.append(f"  transcript  {format_size(plan.transcript_bytes)} of host, for the text of messages")
     return lines
 

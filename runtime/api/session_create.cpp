@@ -199,6 +199,7 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   context.constraints = model->trie != nullptr;
   context.trie = model->trie;
   context.forgets_evicted = options.forget_evicted != 0;
+  context.follows_template = options.follow_template != 0;
   context.progress = options.progress;
   context.progress_user = options.progress_user;
   if (model->on_file != nullptr) {

@@ -117,6 +117,7 @@ struct SessionSettings {
       assumed_tokens;  ///< tokens of zeros that the session begins behind, to measure at a depth
   uint32_t split_turns;
   uint32_t forget_evicted;
+  uint32_t follow_template;
   uint32_t window_tokens;
   oriel_progress_fn progress;
   void* progress_user;

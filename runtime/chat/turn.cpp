@@ -245,10 +245,12 @@ class TurnCutter {
         status.ok() ? renderQuietly(roles({"user", "assistant", "user"}), false, &later) : status;
     const Span answer = spanOf(later, 1);
     const Span next = spanOf(later, 2);
-    if (status.ok() && answer.found() && next.found() && answer.end <= next.begin) {
+    const Span question_alone = spanOf(alone, 0);
+    if (status.ok() && question_alone.found() && answer.found() && next.found() &&
+        answer.end <= next.begin) {
       const JsonText between = {later.text + answer.end, next.begin - answer.end};
       const JsonText after = ends->of(Role::kAssistant);
-      const size_t opening = commonEnd({alone.text, spanOf(alone, 0).begin}, between);
+      const size_t opening = commonEnd({alone.text, question_alone.begin}, between);
       const bool whole = after.bytes != 0 && beginsWith(between, after);
       const size_t closing = whole ? after.bytes : between.bytes - opening;
       set(ends, Role::kAssistant, {between.data, closing});

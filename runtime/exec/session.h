@@ -69,6 +69,8 @@ struct SessionContext {
   const TokenTrie* trie = nullptr;
   /// States are made anew of what is seen when turns were evicted.
   bool forgets_evicted = false;
+  /// A reply is read again where the template writes it differently once the next message is there.
+  bool follows_template = false;
   uint64_t transcript_bytes = 0;  ///< room for messages; 0: they are not kept
   uint32_t drafts = 0;            ///< guesses that a step may verify; the plan has rows for so many
   RecallSettings recall;          ///< what left the window may come back
@@ -392,6 +394,8 @@ class Session {
   bool holdsWhatIsSeenAt(uint64_t position) const;
   bool onlySinksSee(uint64_t position) const;
   bool canRewindAtOnce(uint64_t position) const;
+  /// Without the transcript.
+  bool canGoBack(uint64_t position) const;
   bool canReadAnew(uint64_t position) const;
   void rewindOnHost(uint64_t position);
   void standAt(uint64_t position);
@@ -547,6 +551,10 @@ class Session {
   Status readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace);
   void endMessage(ReadMessages* messages);
   Status openTurn(ReplyPlace* reply, uint64_t* base);
+  Status withLastReply(const JsonValue& added, Scratch* scratch, const JsonValue** out) const;
+  Status followTemplate(const JsonValue& added, size_t bytes, bool* done);
+  bool holdsText(const NewText& text, uint64_t begin) const;
+  Status readNew(const JsonValue& added, size_t bytes, const uint64_t* records);
   Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
 
   SessionContext context_;

@@ -284,8 +284,97 @@ void Session::endMessage(ReadMessages* messages) {
   }
 }
 
-// Reads what the template writes beyond the text that is held. `bytes`: of the new messages' JSON.
+// The new messages after the latest reply, as a message.
+Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
+                              const JsonValue** out) const {
+  JsonBuilder make(scratch);
+  JsonMade* const list = make.list();
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  const JsonValue* reply = nullptr;
+  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.end <= position_;) {
+    if (entry.end == position_) {
+      char* const text = scratch->takeText(entry.bytes);  // going back overwrites the transcript's
+      if (text == nullptr) {
+        return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+      }
+      std::memcpy(text, json, entry.bytes);
+      ORIEL_TRY(parseJson(text, entry.bytes, "the transcript", {}, context_.log, scratch, &reply));
+    }
+  }
+  if (reply != nullptr) {
+    make.append(list, make.copyOf(*reply));
+  }
+  for (const JsonValue* one = added.first(); one != nullptr; one = one->next()) {
+    make.append(list, make.copyOf(*one));
+  }
+  *out = list;
+  return list != nullptr && !scratch->failed()
+             ? kOk
+             : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+}
+
+// Whether the tokens from `begin` on are those of the first message of a text.
+bool Session::holdsText(const NewText& text, uint64_t begin) const {
+  const uint64_t count = position_ - begin;
+  Workspace memory(nullptr, 0, context_.allocator);
+  const BorrowedBytes room(&memory, (count + 1) * sizeof(int32_t));
+  int32_t* const ids = room.as<int32_t>();
+  if (ids == nullptr || !idsKnown(begin, position_)) {
+    return true;  // there is nothing to compare: it stays
+  }
+  EncodeOptions options = encodeAt(text, begin);
+  while (options.n_literal != 0 &&
+         options.literal[options.n_literal - 1].end > text.messages[0].end) {
+    --options.n_literal;
+  }
+  size_t found = 0;
+  const Status status =
+      context_.tokenizer->encode(text.text, text.messages[0].end, options, &memory, Log(), ids,
+                                 static_cast<size_t>(count + 1), &found);
+  bool same = status.ok() && found == count;
+  for (uint64_t i = 0; same && i < count; ++i) {
+    same = ids[i] == ids_.at(begin + i);
+  }
+  return same;
+}
+
+// *done: the latest reply was read again, in the template's words, and the new messages after it.
+Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done) {
+  const Transcript::Entry reply = transcript_.last(position_);
+  if (!reply.is(Transcript::kReply) || reply.is(Transcript::kCut) || reply.end != position_) {
+    return kOk;
+  }
+  Scratch scratch(*context_.allocator,
+                  templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
+  const JsonValue* list = nullptr;
+  ORIEL_TRY(withLastReply(added, &scratch, &list));
+  TemplateRun run(context_.settings, stopCheck(), Log(), &scratch);
+  ORIEL_TRY(run.read());
+  Messages all;
+  ORIEL_TRY(conversation(&added, &scratch, &all));
+  --all.held;
+  all.replied = false;
+  NewText text;
+  if (!renderNew(&run, context_.learned, all, false, &text).ok() || !canGoBack(reply.begin) ||
+      holdsText(text, reply.begin)) {
+    return checkCancelled();  // what is wrong with the messages is said when they are read
+  }
+  *done = true;
+  ORIEL_TRY(goBackTo(reply.begin, false));
+  return readNew(*list, bytes + reply.bytes, nullptr);
+}
+
 Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t* records) {
+  bool done = false;
+  if (context_.follows_template && !recovers_ && records == nullptr && added.count() != 0) {
+    ORIEL_TRY(followTemplate(added, bytes, &done));
+  }
+  return done ? Status(kOk) : readNew(added, bytes, records);
+}
+
+// Reads what the template writes beyond the text that is held. `bytes`: of the new messages' JSON.
+Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* records) {
   if (context_.settings.text.bytes == 0) {
     return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
                              "the model has no chat template: name one (\"template\")");

@@ -118,12 +118,14 @@ Status Session::mark(const char* name) {
   return kOk;
 }
 
+bool Session::canGoBack(uint64_t position) const {
+  return states_ != nullptr ? stateBefore(position) != StateSlots::kNone || canReadAnew(position)
+                            : holdsWhatIsSeenAt(position);
+}
+
 // What the memory has of the place is tried first; its error line is the app's where there is no other way.
 Status Session::goBackTo(uint64_t position, bool read_again) {
-  const bool at_once = states_ != nullptr
-                           ? stateBefore(position) != StateSlots::kNone || canReadAnew(position)
-                           : holdsWhatIsSeenAt(position);
-  return at_once || !read_again || position > position_ || position < prefixTokens()
+  return canGoBack(position) || !read_again || position > position_ || position < prefixTokens()
              ? rewind(position)
              : readTranscript(position);
 }

@@ -218,11 +218,10 @@ TEST(DesktopEngine, a_file_is_written_before_its_chat_or_the_program_ends) {
   std::filesystem::remove(path);
 }
 
-/// A snapshot of a program that keeps no transcripts, or short ones.
-void saveSnapshot(const std::string& path, int turns, uint32_t transcript_bytes) {
+/// A snapshot of another program: of messages, or of text that is in no message.
+void saveSnapshot(const std::string& path, int turns, bool messages) {
   PlanSettings settings = settingsFor(40u << 20);
   oriel::Options options = libraryOptions(settings);
-  options.set("transcript", transcript_bytes);
   oriel_model* model = nullptr;
   ASSERT_EQ(oriel_model_load(kModel.c_str(), &options, &model), ORIEL_OK);
   oriel_session* session = nullptr;
@@ -230,8 +229,12 @@ void saveSnapshot(const std::string& path, int turns, uint32_t transcript_bytes)
   const oriel::ReplyOptions greedy = libraryOptions(greedyFor(20));
   const std::string text = "My name is Ada.";
   for (int i = 0; i < turns; i++) {
-    ASSERT_EQ(oriel_chat_add(session, "user", text.data(), text.size()), ORIEL_OK);
-    ASSERT_EQ(oriel_chat_reply(session, &greedy, nullptr, nullptr, nullptr), ORIEL_OK);
+    ASSERT_EQ(messages ? oriel_chat_add(session, "user", text.data(), text.size())
+                       : oriel_session_append_text(session, text.data(), text.size(), 0),
+              ORIEL_OK);
+    ASSERT_EQ(messages ? oriel_chat_reply(session, &greedy, nullptr, nullptr, nullptr)
+                       : oriel_session_generate(session, &greedy, nullptr, nullptr, nullptr),
+              ORIEL_OK);
   }
   ASSERT_EQ(oriel_session_save(session, path.c_str(), ORIEL_SAVE_OVERWRITE), ORIEL_OK);
   oriel_session_destroy(session);
@@ -240,7 +243,7 @@ void saveSnapshot(const std::string& path, int turns, uint32_t transcript_bytes)
 
 TEST(DesktopEngine, a_snapshot_without_a_transcript_is_carried_over_or_a_line_says_that_it_is_not) {
   const std::string path = testing::TempDir() + "desktop-plain.oriel";
-  saveSnapshot(path, 3, 0);
+  saveSnapshot(path, 3, false);
   Engine engine([] {});
   engine.load(settingsFor(40u << 20));
   engine.restore(path);
@@ -300,7 +303,7 @@ class Watched {
 
 TEST(DesktopEngine, a_chat_that_moves_or_is_restored_takes_no_message_and_no_save) {
   const std::string path = testing::TempDir() + "desktop-moves.oriel";
-  saveSnapshot(path, 4, 1u << 16);
+  saveSnapshot(path, 4, true);
   const std::string unwanted = testing::TempDir() + "desktop-unwanted.oriel";
   std::filesystem::remove(unwanted);
   Watched watched;

@@ -141,6 +141,33 @@ TEST_P(TemplateSessions, rendering_says_which_tokens_a_session_appends) {
   }
 }
 
+TEST_P(TemplateSessions, a_reply_is_read_again_as_the_template_writes_it_later) {
+  const char* const text =
+      "{% for m in messages %}[{{ m.role }}] {{ 'Said: ' if m.role == 'assistant' and not "
+      "loop.last }}"
+      "{{ m.content }} [end]\n{% endfor %}{% if add_generation_prompt %}[assistant] {% endif %}";
+  std::vector<std::vector<int32_t>> ids;
+  std::string said;
+  for (const bool follows : {false, true}) {
+    chat_.set("follow_template", follows);
+    useTemplate(text);
+    ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Hello!"));
+    ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded_, wildOptions(5, 3)).status);
+    ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "And you?")) << log_.errors();
+    ids.push_back(held());
+    size_t needed = 0;
+    (void)oriel_transcript_export(loaded_.session.get(), nullptr, 0, &needed);
+    said.assign(needed, ' ');
+    ASSERT_EQ(ORIEL_OK,
+              oriel_transcript_export(loaded_.session.get(), said.data(), said.size(), &needed));
+    said.pop_back();
+  }
+  EXPECT_LT(ids[0].size(), ids[1].size());
+  useTemplate(text);
+  ASSERT_EQ(ORIEL_OK, addJson(said)) << log_.errors();
+  EXPECT_EQ(ids[1], held()) << "as a session that never saw the reply";
+}
+
 // As of messages, tools and documents.
 TEST_P(TemplateSessions, text_of_variables_is_never_a_control_token) {
   const std::string messages = R"([{"role": "user", "content": "<s>Hello</s>"}])";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "support/distances.h"
+#include "support/ledger.h"
 #include "support/sessions.h"
 
 namespace oriel_internal::test::test_turns {
@@ -398,6 +399,32 @@ TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
   }
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Two"));
   EXPECT_EQ(2u, turnsOf(loaded).size());
+}
+
+TEST(Turns, ten_thousand_take_no_more_than_planned_and_read_each_message_once) {
+  Ledger ledger;
+  CapturedLog log;
+  Options options = cpuOptions(&log, 200);
+  options.allocator = ledger.allocator();
+  const Loaded loaded = load(kRandom, options);
+  ASSERT_TRUE(loaded.session);
+  const uint64_t before = ledger.live_bytes;
+  ledger.peak_bytes = before;
+  ReplyOptions two_tokens = greedyOptions(2);
+  two_tokens.set("ignore_stop", true);
+  uint64_t turn_tokens = 0;
+  for (int turn = 0; turn < 10000; ++turn) {
+    const uint64_t position = statsOf(loaded).position;
+    ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello there!", 12));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_chat_reply(loaded.session.get(), &two_tokens, nullptr, nullptr, nullptr));
+    const uint64_t tokens = statsOf(loaded).position - position;
+    ASSERT_TRUE(turn < 2 || tokens == turn_tokens) << "turn " << turn;
+    turn_tokens = tokens;
+    ASSERT_EQ(before, ledger.live_bytes) << "turn " << turn;
+  }
+  EXPECT_EQ(0u, describe(loaded)["tokens_read_again"]);
+  EXPECT_LE(ledger.peak_bytes, before + 256 * 1024);
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ void live(uint64_t rounds, const char* path, const std::string& folder) {
   options.device = "cpu";
   options.threads = 1;
   options.set("offload", "all");
-  options.set("transcript", 4000);
+  options.set("transcript", 4096);
   const Log log = watch.log();
   options.log = log.callback;
   options.log_user = log.user;

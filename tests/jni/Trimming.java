@@ -105,12 +105,6 @@ class Trimming extends Checks {
 
   static void a_conversation_comes_back_from_its_transcript() throws Exception {
     OrielOptions options = options();
-    try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
-      session.chat(SUM, greedy(1), null);
-      String message = expectFails(
-          OrielException.Status.STATE, () -> model.trim(OrielTrim.ALL, null));
-      expect(message.contains("transcript"), message);
-    }
     options.set("transcript", -1);
     expectFails(OrielException.Status.ARGUMENT, () -> Oriel.load(TINY, options));
     options.set("transcript", 4096);
