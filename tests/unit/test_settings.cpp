@@ -114,6 +114,7 @@ const ByField kByField[] = {
     SETS("date", "20260102", a->session.chat.date = 20260102),
     SETS("evict", "tokens", a->session.split_turns = 1),
     SETS("forget", "true", a->session.forget_evicted = 1),
+    SETS("follow_template", "true", a->session.follow_template = 1),
     SETS("session_window", "9", a->session.window_tokens = 9),
     SETS("assumed_tokens", "9", a->session.assumed_tokens = 9),
     SETS("first_position", "9", a->session.first_position = 9),
