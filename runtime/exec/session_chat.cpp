@@ -80,6 +80,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
   uint64_t most = added != nullptr ? added->count() : 0;
   uint64_t from = 0;
   bool is_cut = transcript_.dropped() != 0;
+  bool begun = false;  // a message that is no system message
   Transcript::Entry entry;
   Role before = Role::kNone;
   const char* json = nullptr;
@@ -93,8 +94,8 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
     before = entry.role();
     ++most;
   }
-  const JsonValue** const all = scratch->take<const JsonValue*>(most + 1);
-  uint8_t* const own = scratch->take<uint8_t>(most + 1);
+  const JsonValue** const all = scratch->take<const JsonValue*>(most + 2);  // and a question
+  uint8_t* const own = scratch->take<uint8_t>(most + 2);
   JsonBuilder make(scratch);
   JsonMade* const list = make.list();
   if (all == nullptr || own == nullptr || list == nullptr) {
@@ -107,10 +108,10 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
       continue;
     }
     // Some templates want a question first.
-    if (is_cut && entry.role() != Role::kSystem && entry.role() != Role::kUser &&
-        (n == 0 || roleOf(*all[n - 1]) == Role::kSystem)) {
+    if (is_cut && !begun && entry.role() != Role::kSystem && entry.role() != Role::kUser) {
       all[n++] = make.message("user", kStandIn);
     }
+    begun = begun || entry.role() != Role::kSystem;
     own[n] = entry.is(Transcript::kReply | Transcript::kCut) ? 1 : 0;
     out->closed = entry.is(Transcript::kClosed);
     const bool is_id =
@@ -232,14 +233,18 @@ class Session::BorderFinder final : public TokenSink {
 // Tokens of each message's turn and text, from the first token of the text on.
 Status Session::findBorders(const NewText& text, const EncodeOptions& options, Workspace* workspace,
                             ReadMessages* messages) const {
-  const auto count = [&](size_t bytes, uint64_t* tokens) -> Status {
+  const auto count = [&](size_t begin, size_t end, uint64_t* tokens) -> Status {
     size_t n = 0;
     EncodeOptions part = options;
-    while (part.n_literal != 0 && part.literal[part.n_literal - 1].end > bytes) {
+    if (begin != 0) {
+      part = EncodeOptions();
+      part.special = part.continues = true;
+    }
+    while (part.n_literal != 0 && part.literal[part.n_literal - 1].end > end) {
       --part.n_literal;
     }
-    const Status status =
-        context_.tokenizer->encode(text.text, bytes, part, workspace, context_.log, nullptr, 0, &n);
+    const Status status = context_.tokenizer->encode(text.text + begin, end - begin, part,
+                                                     workspace, context_.log, nullptr, 0, &n);
     *tokens = n;
     return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? kOk : status;
   };
@@ -254,10 +259,19 @@ Status Session::findBorders(const NewText& text, const EncodeOptions& options, W
       return status;
     }
   }
-  for (uint32_t i = 0; i < messages->count; ++i) {
-    const bool last = i + 1 == messages->count;
-    ORIEL_TRY(count(text.messages[i].body, &messages->tokens[i].begin));
-    ORIEL_TRY(last ? Status(kOk) : count(text.messages[i].end, &messages->tokens[i].end));
+  // Part by part, which may be a token off where a word goes on.
+  size_t from = 0;
+  uint64_t before = 0;
+  for (uint32_t i = 0; i < 2 * messages->count - (messages->count != 0 ? 1 : 0); ++i) {
+    const NewMessage& message = text.messages[i / 2];
+    const size_t to = std::max(from, i % 2 == 0 ? message.body : message.end);
+    uint64_t tokens = 0;
+    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(count(from, to, &tokens));
+    from = to;
+    before += tokens;
+    TokenSpan& span = messages->tokens[i / 2];
+    (i % 2 == 0 ? span.begin : span.end) = before;
   }
   return kOk;
 }
@@ -342,7 +356,9 @@ bool Session::holdsText(const NewText& text, uint64_t begin) const {
 // *done: the latest reply was read again, in the template's words, and the new messages after it.
 Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done) {
   const Transcript::Entry reply = transcript_.last(position_);
-  if (!reply.is(Transcript::kReply) || reply.is(Transcript::kCut) || reply.end != position_) {
+  // A call stays as the model wrote it, and so does a reply of no tokens.
+  if (!reply.is(Transcript::kReply) || reply.is(Transcript::kCut) || reply.end != position_ ||
+      reply.begin == position_ || roleOf(*added.first()) == Role::kTool) {
     return kOk;
   }
   Scratch scratch(*context_.allocator,
@@ -362,7 +378,13 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   }
   *done = true;
   ORIEL_TRY(goBackTo(reply.begin, false));
-  return readNew(*list, bytes + reply.bytes, nullptr);
+  finishes_ = true;  // the reply must not be lost by a cancel
+  const Status status = readNew(*list, bytes + reply.bytes, nullptr);
+  finishes_ = false;
+  if (!status.ok() && position_ <= reply.begin) {  // it is still to be read
+    transcript_.addUnread(*list->first(), position_);
+  }
+  return status;
 }
 
 Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t* records) {
@@ -416,7 +438,11 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
 Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace) {
   TextParts parts;
   parts.add(text.text, text.bytes);
-  return appendEncoded(parts, encodeAt(text, messages->base), workspace, messages);
+  ORIEL_TRY(appendEncoded(parts, encodeAt(text, messages->base), workspace, messages));
+  while (messages->done < messages->count) {  // a message without tokens
+    endMessage(messages);
+  }
+  return kOk;
 }
 
 Status Session::chatAdd(const char* role, const char* text, size_t bytes) {

@@ -282,7 +282,7 @@ Status Session::streamMessages(const Transcript& transcript, uint64_t end,
   *fits = true;
   Transcript::Entry entry;
   const char* json = nullptr;
-  for (uint64_t at = 0; position_ < end && *fits;) {
+  for (uint64_t at = ownMessages(); position_ < end && *fits;) {
     *fits =
         transcript.next(&at, &entry, &json) && entry.begin == position_ && entry.end != UINT64_MAX;
     if (!*fits) {

@@ -10,6 +10,9 @@ void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
   transcript_.open(reply.begin, reply.text);
   reply_text_.start(nullptr, 0);
   const bool known = idsKnown(reply.text, position);
+  if (!known) {
+    transcript_.cut();
+  }
   for (uint64_t t = reply.text; known && t < position; ++t) {
     const ReplyText::Shown shown =
         reply_text_.push(context_.tokenizer->piece(ids_.at(t), false), false);
@@ -64,7 +67,7 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
                            self.bytes += n;
                          },
                          &text};
-  Transcript::write(entries, bytes, position, sink);
+  Transcript::write(entries, bytes, position, true, sink);
   Workspace workspace(nullptr, 0, context_.allocator);
   const BorrowedBytes room(&workspace, text.bytes);
   if (room.data() == nullptr) {
@@ -72,7 +75,7 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
                              text.bytes);
   }
   text = {room.as<char>(), 0};
-  Transcript::write(entries, bytes, position, sink);
+  Transcript::write(entries, bytes, position, true, sink);
   Scratch scratch(*context_.allocator, templateScratchBytes(text.bytes));
   const JsonValue* messages = nullptr;
   ORIEL_TRY(parseMessages(room.as<char>(), text.bytes, &scratch, &messages));

@@ -106,25 +106,37 @@ void Transcript::dropOldest() {
   dropped_ += oldest.is(kCut) ? 0 : 1;
 }
 
+// Messages that a template would refuse without the question before them go with it.
+void Transcript::dropOldestTurn() {
+  const uint32_t least = (systemBytes() != 0 ? 1u : 0u) + (open_ ? 1u : 0u);
+  do {
+    dropOldest();
+  } while (messages_ > least && entryAt(systemBytes()).role() != Role::kUser);
+}
+
 // The latest message, if it is a reply that goes on, and the system message stay.
 bool Transcript::makeRoom(uint64_t bytes) {
   while (bytes > capacity_ - used_) {
     if (messages_ <= (systemBytes() != 0 ? 1u : 0u) + (open_ ? 1u : 0u)) {
       return false;
     }
-    dropOldest();
+    dropOldestTurn();
   }
   return true;
 }
 
+// A system message leaves room for others.
+uint64_t Transcript::mostBytes(const Entry& entry) const {
+  return entry.is(kSystem) ? capacity_ / 4 : capacity_ / 2;
+}
+
 template <typename Write>
-bool Transcript::addWritten(const Entry& given, const Write& write) {
+bool Transcript::addWritten(const Entry& given, uint64_t most_bytes, const Write& write) {
   Cursor count;
   write(count.sink());
-  // A system message leaves room for others, and any message for the end of a reply.
-  const uint64_t most = given.is(kSystem) ? capacity_ / 4 : capacity_ / 2;
-  const uint64_t bytes = count.bytes + kRecord + kReplyEndBytes;
-  if (!keeps() || held_ || bytes > most || !makeRoom(bytes)) {
+  const uint64_t bytes =
+      count.bytes + kRecord + kReplyEndBytes;  // there is room for the end of a reply
+  if (!keeps() || held_ || bytes > most_bytes || !makeRoom(bytes)) {
     return false;
   }
   Entry entry = given;
@@ -181,12 +193,13 @@ void Transcript::add(const JsonValue& message, uint64_t begin, uint64_t end) {
   entry.end = end;
   entry.flags = static_cast<uint32_t>(role) << kRoleShift |
                 (role == Role::kSystem && messages_ == 0 && dropped_ == 0 ? kSystem : 0);
-  if (addWritten(entry, [&](const JsonSink& sink) { writeJson(message, sink); })) {
+  if (addWritten(entry, mostBytes(entry),
+                 [&](const JsonSink& sink) { writeJson(message, sink); })) {
     return;
   }
   ++dropped_;
   entry.flags |= kCut;
-  (void)addWritten(entry, [&](const JsonSink& sink) { writeCut(message, sink); });
+  (void)addWritten(entry, capacity_, [&](const JsonSink& sink) { writeCut(message, sink); });
 }
 
 void Transcript::open(uint64_t begin, uint64_t text) {
@@ -198,7 +211,7 @@ void Transcript::open(uint64_t begin, uint64_t text) {
   entry.begin = begin;
   entry.text = text;
   entry.end = UINT64_MAX;
-  open_ = addWritten(entry, [&](const JsonSink& sink) { putText(kReplyBegin, sink); });
+  open_ = addWritten(entry, capacity_, [&](const JsonSink& sink) { putText(kReplyBegin, sink); });
 }
 
 void Transcript::extend(const char* text, size_t bytes) {
@@ -220,6 +233,25 @@ void Transcript::extend(const char* text, size_t bytes) {
   put(last_, entry);
 }
 
+void Transcript::cut() {
+  if (open_ && !held_) {
+    Entry entry = entryAt(last_);
+    entry.flags |= kCut;
+    put(last_, entry);
+    ++dropped_;
+  }
+}
+
+void Transcript::addUnread(const JsonValue& message, uint64_t position) {
+  const uint64_t at = used_;
+  const uint32_t dropped = dropped_;
+  add(message, position, position);
+  if (used_ > at) {
+    setUnread(last_, position);
+    dropped_ = dropped;
+  }
+}
+
 void Transcript::close(uint64_t end, int32_t stop) {
   if (!open_ || held_) {
     return;
@@ -238,7 +270,7 @@ void Transcript::addClosedReply(uint64_t end) {
   Entry entry;
   entry.flags = kCut | kClosed | static_cast<uint32_t>(Role::kAssistant) << kRoleShift;
   entry.end = end;
-  (void)addWritten(entry, [&](const JsonSink& sink) {
+  (void)addWritten(entry, capacity_, [&](const JsonSink& sink) {
     putText(kReplyBegin, sink);
     putText(kReplyEnd, sink);
   });
@@ -297,22 +329,12 @@ bool Transcript::truncate(uint64_t position, Entry* cut) {
 void Transcript::setUnread(uint64_t at, uint64_t position) {
   while (at < used_) {
     Entry entry = entryAt(at);
-    const uint64_t bytes = kRecord + entry.bytes;
-    if (entry.is(kCut)) {
-      std::memmove(room_ + at, room_ + at + bytes, static_cast<size_t>(used_ - at - bytes));
-      wipe(room_ + used_ - bytes, bytes);
-      used_ -= bytes;
-      --messages_;
-      continue;
-    }
     entry.flags &= ~kReply;
     entry.flags |= kUnread;
     entry.begin = entry.text = entry.end = position;
     put(at, entry);
-    last_ = at;
-    at += bytes;
+    at += kRecord + entry.bytes;
   }
-  last_ = std::min(last_, used_);
   dropped_ = 0;
 }
 
@@ -324,13 +346,14 @@ void Transcript::setRead(uint64_t at, uint64_t begin, uint64_t end) {
   put(at, entry);
 }
 
-void Transcript::write(const uint8_t* data, uint64_t bytes, uint64_t position,
+void Transcript::write(const uint8_t* data, uint64_t bytes, uint64_t position, bool with_cut,
                        const JsonSink& sink) {
   putText("[", sink);
   bool first = true;
   (void)forEachEntry(data, bytes, [&](const Entry& entry, const uint8_t* json) {
     const bool goes_on = entry.end == UINT64_MAX;
-    if (entry.is(kCut) || (goes_on ? position != UINT64_MAX : entry.end > position)) {
+    if ((entry.is(kCut) && !with_cut) ||
+        (goes_on ? position != UINT64_MAX : entry.end > position)) {
       return true;
     }
     putText(first ? "" : ",", sink);
@@ -343,7 +366,7 @@ void Transcript::write(const uint8_t* data, uint64_t bytes, uint64_t position,
 }
 
 void Transcript::write(uint64_t from, uint64_t position, const JsonSink& sink) const {
-  write(room_ + from, used_ - from, position, sink);
+  write(room_ + from, used_ - from, position, false, sink);
 }
 
 namespace {
@@ -374,16 +397,34 @@ bool Transcript::valid(const uint8_t* data, uint64_t bytes, uint32_t messages, u
   return whole && count == messages;
 }
 
+namespace {
+
+/// Beginnings of messages without a text, by role.
+constexpr const char* kNames[kRoles] = {
+    "{\"role\":\"user\",\"content\":\"", "{\"role\":\"system\",\"content\":\"",
+    "{\"role\":\"user\",\"content\":\"", kReplyBegin, "{\"role\":\"tool\",\"content\":\""};
+
+}  // namespace
+
 void Transcript::load(const uint8_t* data, uint64_t bytes, uint32_t dropped) {
   forget();
   if (!keeps()) {
     return;
   }
   (void)forEachEntry(data, bytes, [&](const Entry& entry, const uint8_t* json) {
-    const bool added = addWritten(entry, [&](const JsonSink& sink) {
+    const uint64_t most = entry.is(kSystem) ? mostBytes(entry) : capacity_ - systemBytes();
+    const bool added = addWritten(entry, most, [&](const JsonSink& sink) {
       sink.write(reinterpret_cast<const char*>(json), entry.bytes, sink.user);
     });
-    dropped_ += added ? 0 : 1;
+    if (!added) {
+      ++dropped_;
+      Entry short_one = entry;
+      short_one.flags |= kCut;
+      (void)addWritten(short_one, capacity_, [&](const JsonSink& sink) {
+        putText(kNames[static_cast<uint32_t>(entry.role())], sink);
+        putText(kReplyEnd, sink);
+      });
+    }
     return true;
   });
   dropped_ += dropped;

@@ -53,7 +53,11 @@ class Transcript {
   void open(uint64_t begin, uint64_t text);
   bool isOpen() const { return open_; }
   void extend(const char* text, size_t bytes);
+  /// The text of the reply that goes on is not whole.
+  void cut();
   void close(uint64_t end, int32_t stop);
+  /// A message that is still to be read, after `position` tokens.
+  void addUnread(const JsonValue& message, uint64_t position);
   /// Stands for `end` tokens without a text.
   void addClosedReply(uint64_t end);
   /// Forgets messages that end after `position`. If a reply of the model's own lost only its end, *cut is that
@@ -62,8 +66,7 @@ class Transcript {
 
   /// While it is held it stays as it is, whatever the session adds, takes back or forgets.
   void hold(bool holds) { held_ = holds; }
-  /// The messages from the one whose record is at `at` on (next()) are still to be read, after `position` tokens. Cut
-  /// ones go.
+  /// The messages from the one whose record is at `at` on (next()) are still to be read, after `position` tokens.
   void setUnread(uint64_t at, uint64_t position);
   /// The one at `at` was read as a message of the app's.
   void setRead(uint64_t at, uint64_t begin, uint64_t end);
@@ -90,14 +93,17 @@ class Transcript {
   /// Takes valid ones instead of its own. Where room lacks the oldest go.
   void load(const uint8_t* data, uint64_t bytes, uint32_t dropped);
   /// A JSON list of valid ones.
-  static void write(const uint8_t* data, uint64_t bytes, uint64_t position, const JsonSink& sink);
+  static void write(const uint8_t* data, uint64_t bytes, uint64_t position, bool with_cut,
+                    const JsonSink& sink);
 
  private:
   bool makeRoom(uint64_t bytes);
   void dropOldest();
+  void dropOldestTurn();
   uint64_t systemBytes() const;
   template <typename Write>
-  bool addWritten(const Entry& entry, const Write& write);
+  bool addWritten(const Entry& entry, uint64_t most_bytes, const Write& write);
+  uint64_t mostBytes(const Entry& entry) const;
   Entry entryAt(uint64_t at) const;
   void put(uint64_t at, const Entry& entry);
 

@@ -170,7 +170,7 @@ const OptionRow kOptions[] = {
      Scope::kSession, Type::kChoice, Layer::kAdvanced, Store::kU32, SESSION(split_turns), 0, 0, kEvictWords},
     {TEXTS("forget", "", "false", "Models with recurrent layers reply from what is in the window alone"),
      Scope::kSession, Type::kFlag, Layer::kAdvanced, Store::kU32, SESSION(forget_evicted), 0, 1, kFlagWords},
-    {TEXTS("follow_template", "", "false",
+    {TEXTS("follow_template", "-", "false",
            "Reads a reply again as the template writes it once the next message comes, without thoughts"),
      Scope::kSession, Type::kFlag, Layer::kAdvanced, Store::kU32, SESSION(follow_template), 0, 1, kFlagWords},
     {TEXTS("session_window", "-", "the longest",

@@ -164,7 +164,7 @@ class Failures extends Checks {
     };
     try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       String message = expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
-      expect(message.contains("a role is"), message);
+      expect(message.contains("no role of 1 to 32 letters"), message);
     }
   }
 
