@@ -228,8 +228,10 @@ struct ChatChoice {
   ReplyForms forms = 0;  ///< in which its replies think and call
 };
 ReplyForms replyFormsOf(const ChatTemplate& chat);
-/// Defaults applied. An app's own template is run some times, to learn about it.
+/// Defaults applied, but for `learned`.
 Status readChat(const oriel_model& model, const ChatSettings& wanted, ChatChoice* choice);
+/// For calls that write turns: an app's own template is run some times, to learn about it.
+Status learnChoice(const oriel_model& model, ChatChoice* choice);
 
 /// What calls that need a device say of a model that was loaded with DeviceKind::kNone.
 oriel_status withoutWeights(const oriel_model& model);

@@ -124,11 +124,8 @@ oriel_status withMessages(const oriel_model& model, const ChatChoice& choice, co
   Status status =
       parseJson(text, bytes != 0 ? bytes : 2, "the messages", model.log, &scratch, &messages);
   if (status.ok() && messages->isObject()) {
-    JsonBuilder make(&scratch);
-    JsonMade* const list = make.list();
-    make.append(list, make.copyOf(*messages));
-    messages = list;
-    status = list != nullptr ? kOk : outOfMemory(model.log, bytes);
+    messages = JsonBuilder(&scratch).listOf(*messages);
+    status = messages != nullptr ? kOk : outOfMemory(model.log, bytes);
   }
   if (status.ok() && !messages->isArray()) {
     status = model.log.fail(ORIEL_ERROR_ARGUMENT,
@@ -178,7 +175,9 @@ oriel_status oriel_internal::renderIds(const oriel_model* model, const ChatSetti
                                        uint32_t flags, int32_t* ids, size_t capacity,
                                        size_t* needed) {
   ChatChoice choice;
-  if (const Status status = readChat(*model, chat, &choice); !status.ok()) {
+  Status status = readChat(*model, chat, &choice);
+  status = status.ok() ? learnChoice(*model, &choice) : status;
+  if (!status.ok()) {
     return status.code();
   }
   return withMessages(
@@ -230,14 +229,19 @@ Status oriel_internal::readChat(const oriel_model& model, const ChatSettings& wa
                              &settings.documents));
   ORIEL_TRY(readTemplateText(chat, wanted.variables, wanted.variables_bytes, "{", model.log,
                              &settings.variables));
-  if (chat.jinja == model.chat.jinja) {
+  return kOk;
+}
+
+Status oriel_internal::learnChoice(const oriel_model& model, ChatChoice* choice) {
+  if (choice->chat.jinja == model.chat.jinja) {
     choice->learned = model.learned;
     return kOk;
   }
-  TemplateSettings plain = settings;
+  TemplateSettings plain = choice->settings;
   plain.tools = plain.documents = plain.variables = {};
-  return chat.exists() ? learnTemplate(plain, {}, model.log, model.allocator, &choice->learned)
-                       : Status(kOk);
+  return choice->chat.exists()
+             ? learnTemplate(plain, {}, model.log, model.allocator, &choice->learned)
+             : Status(kOk);
 }
 
 namespace {
@@ -269,6 +273,9 @@ oriel_status oriel_render(const oriel_model* model, const oriel_session_options*
   ChatChoice choice;
   Status status = takeSessionOptions(options, model->log, &settings);
   status = status.ok() ? readChat(*model, settings.chat, &choice) : status;
+  if (status.ok() && (flags & ORIEL_RENDER_NAME) == 0) {
+    status = learnChoice(*model, &choice);
+  }
   if (!status.ok()) {
     return status.code();
   }

@@ -179,6 +179,7 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   }
   ChatChoice choice;
   ORIEL_TRY(readChat(*model, options.chat, &choice));
+  ORIEL_TRY(learnChoice(*model, &choice));
   ORIEL_TRY(checkVariables(*model, choice));
   SessionContext context;
   context.model = &model->desc;

@@ -69,25 +69,14 @@ void writePython(const JsonValue& arguments, const JsonSink& sink) {
 /// The text that write(sink) writes; it is called twice. Empty: no memory.
 template <typename Write>
 JsonText textFrom(Scratch* scratch, const Write& write) {
-  struct Room {
-    char* text;
-    size_t bytes;
-  } room = {nullptr, 0};
-  const JsonSink sink = {[](const char* text, size_t bytes, void* user) {
-                           Room& to = *static_cast<Room*>(user);
-                           if (to.text != nullptr && bytes != 0) {
-                             std::memcpy(to.text + to.bytes, text, bytes);
-                           }
-                           to.bytes += bytes;
-                         },
-                         &room};
-  write(sink);
+  JsonRoom room;
+  write(room.sink());
   room = {scratch->takeText(room.bytes + 1), 0};
-  if (room.text == nullptr) {
+  if (room.to == nullptr) {
     return {};
   }
-  write(sink);
-  return {room.text, room.bytes};
+  write(room.sink());
+  return {room.to, room.bytes};
 }
 
 }  // namespace

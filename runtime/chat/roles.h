@@ -22,4 +22,10 @@ inline Role roleOf(const JsonValue& message) {
   return roleNamed(role != nullptr && role->isString() ? role->text() : JsonText());
 }
 
+/// The usual name; of no message a user's.
+inline JsonText nameOf(Role role) {
+  constexpr const char* kNames[kRoles] = {"user", "system", "user", "assistant", "tool"};
+  return kNames[static_cast<uint32_t>(role)];
+}
+
 }  // namespace oriel_internal

@@ -7,16 +7,16 @@
 namespace oriel_internal {
 namespace {
 
-/// Stands for a message's text. Templates look at some texts: this one says nothing.
-constexpr char kStandIn[] = "Hello";
-/// Some templates want nine letters or digits.
-constexpr char kStandInCall[] = "call00001";
-
 struct Span {
   size_t begin = SIZE_MAX;
   size_t last = SIZE_MAX;  ///< begin of the last range
   size_t end = 0;
   bool found() const { return begin != SIZE_MAX; }
+  void add(const SourceRange& range) {
+    begin = std::min(begin, range.begin);
+    last = range.begin;
+    end = range.end;
+  }
 };
 
 // The bytes that came with a message.
@@ -25,9 +25,7 @@ Span spanOf(const JinjaOutput& out, uint32_t index) {
   for (size_t i = 0; i < out.n_ranges; ++i) {
     const SourceRange& range = out.ranges[i];
     if (range.source == kFirstMessageSource + index) {
-      span.begin = std::min(span.begin, range.begin);
-      span.last = range.begin;
-      span.end = range.end;
+      span.add(range);
     }
   }
   return span;
@@ -129,7 +127,8 @@ class TurnCutter {
     const Role last = count_ != 0 ? roleOf(*at(count_ - 1)) : Role::kNone;
     leads_ = !generation &&
              (last == Role::kSystem || (last == Role::kAssistant && !hasCalls(*at(count_ - 1))));
-    return renderWith(count_, SIZE_MAX, log_, &out_);
+    ORIEL_TRY(renderWith(count_, SIZE_MAX, log_, &out_));
+    return findSpans();
   }
 
   /// The template writes the system's text at the latest question only, and what is held has it before the first one, or
@@ -139,8 +138,8 @@ class TurnCutter {
     if (system + 2 >= count_ || roleOf(*at(system)) != Role::kSystem || isBlank(*at(system))) {
       return 0;
     }
-    const Span text = spanOf(out_, system);
-    const Span next = spanOf(out_, system + 1);
+    const Span& text = spans_[system];
+    const Span& next = spans_[system + 1];
     const bool moves = given.held != 0 && next.found() && text.begin > next.end;
     return moves || !text.found() ? system + 2 : 0;
   }
@@ -191,10 +190,10 @@ class TurnCutter {
     for (size_t i = 0; i < out_.n_ranges; ++i) {
       const SourceRange& range = out_.ranges[i];
       const bool is_new = out_.text + range.end > text.text && out_.text + range.begin < end;
-      for (uint32_t k = 0; is_new && k < given.held; ++k) {
-        if (roleOf(*at(k)) == Role::kSystem && range.source == kFirstMessageSource + k) {
-          return true;
-        }
+      const uint64_t index = uint64_t{range.source} - kFirstMessageSource;
+      if (is_new && index < given.held &&
+          roleOf(*at(static_cast<uint32_t>(index))) == Role::kSystem) {
+        return true;
       }
     }
     return false;
@@ -203,46 +202,31 @@ class TurnCutter {
   Status preamble(NewText* text) {
     *text = {};
     JinjaOutput later;
-    JsonMade* const talk = make_.list();
-    make_.append(talk, make_.message("user", kStandIn));
-    make_.append(talk, make_.message("assistant", kStandIn));
-    make_.append(talk, make_.message("user", kStandIn));
-    if (const Status status = renderQuietly(talk, false, &later); !status.ok()) {
+    if (const Status status = renderQuietly(talkOf({"user", "assistant", "user"}), false, &later);
+        !status.ok()) {
       return run_.scratch()->failed() ? noMemory(log_) : kOk;
     }
-    JsonMade* const first = make_.list();
-    make_.append(first, make_.message("user", kStandIn));
-    ORIEL_TRY(render({first, 0, false, false, {}}, false));
-    const Span question = spanOf(out_, 0);
+    ORIEL_TRY(render({talkOf({"user"}), 0, false, false, {}}, false));
+    const Span& question = spans_[0];
     const Span next = spanOf(later, 2);
     const size_t answer_end = spanOf(later, 1).end;
     if (!question.found() || !next.found() || answer_end > next.begin) {
       return kOk;
     }
-    size_t same = 0;
-    while (same < question.begin && same < next.begin - answer_end &&
-           out_.text[question.begin - same - 1] == later.text[next.begin - same - 1]) {
-      ++same;
-    }
+    const size_t same =
+        commonEnd({out_.text, question.begin}, {later.text + answer_end, next.begin - answer_end});
     return cut(0, question.begin - same, text);
   }
 
   /// Learns what closes an answer and a system message, from conversations that go on after them. What stands between
   /// two messages is a closing and an opening; a question's opening stands in front of the first one, too.
   Status learnClosings(TurnEnds* ends) {
-    const auto roles = [&](std::initializer_list<const char*> names) {
-      JsonMade* const list = make_.list();
-      for (const char* name : names) {
-        make_.append(list, make_.message(name, kStandIn));
-      }
-      return list;
-    };
     JinjaOutput alone;
     JinjaOutput first;
     JinjaOutput later;
-    Status status = renderQuietly(roles({"user"}), false, &alone);
+    Status status = renderQuietly(talkOf({"user"}), false, &alone);
     status =
-        status.ok() ? renderQuietly(roles({"user", "assistant", "user"}), false, &later) : status;
+        status.ok() ? renderQuietly(talkOf({"user", "assistant", "user"}), false, &later) : status;
     const Span answer = spanOf(later, 1);
     const Span next = spanOf(later, 2);
     const Span question_alone = spanOf(alone, 0);
@@ -254,7 +238,7 @@ class TurnCutter {
       const bool whole = after.bytes != 0 && beginsWith(between, after);
       const size_t closing = whole ? after.bytes : between.bytes - opening;
       set(ends, Role::kAssistant, {between.data, closing});
-      status = renderQuietly(roles({"system", "user"}), false, &first);
+      status = renderQuietly(talkOf({"system", "user"}), false, &first);
       const Span system = spanOf(first, 0);
       const Span question = spanOf(first, 1);
       if (status.ok() && system.found() && question.found() && system.end <= question.begin) {
@@ -292,6 +276,14 @@ class TurnCutter {
 
  private:
   const JsonValue* at(uint32_t i) const { return given_[i]; }
+  /// A stand-in from each role.
+  JsonMade* talkOf(std::initializer_list<const char*> roles) {
+    JsonMade* const list = make_.list();
+    for (const char* role : roles) {
+      make_.append(list, make_.message(role, kStandIn));
+    }
+    return list;
+  }
   Status renderQuietly(JsonMade* messages, bool generation, JinjaOutput* out) {
     if (messages == nullptr || run_.scratch()->failed()) {
       return noMemory(Log());
@@ -330,12 +322,28 @@ class TurnCutter {
     return run_.render(*prepared, generation, log, out);
   }
 
+  /// Of all messages of the list, in one look at the text's sources.
+  Status findSpans() {
+    spans_ = run_.scratch()->take<Span>(uint64_t{count_} + 1);
+    if (spans_ == nullptr) {
+      return noMemory(log_);
+    }
+    std::fill_n(spans_, count_, Span());
+    for (size_t i = 0; i < out_.n_ranges; ++i) {
+      const uint64_t index = uint64_t{out_.ranges[i].source} - kFirstMessageSource;
+      if (index < count_) {
+        spans_[index].add(out_.ranges[i]);
+      }
+    }
+    return kOk;
+  }
+
   /// Where the turn of message i begins, if the text of the message before ends at `end`.
   size_t turnBegin(uint32_t i, size_t end) const {
     if (i == 0 || (i == 1 && roleOf(*at(0)) == Role::kSystem)) {
       return end;
     }
-    const Span span = spanOf(out_, i);
+    const Span& span = spans_[i];
     const bool joins = learned_.ends.system_joins && roleOf(*at(0)) == Role::kSystem;
     if (joins && roleOf(*at(i)) == Role::kUser && span.found() && span.begin >= end) {
       // The opening of the system message's turn can open a later one, once the turns between are gone.
@@ -361,7 +369,7 @@ class TurnCutter {
   }
 
   Status ownEnd(uint32_t i, size_t* end) {
-    const Span span = spanOf(out_, i);
+    const Span& span = spans_[i];
     *end = span.end;
     const bool is_shown = span.found() && !isBlank(*at(i));
     // Results may have the names of their calls.
@@ -370,7 +378,8 @@ class TurnCutter {
       return kOk;
     }
     const Scratch::Place place = run_.scratch()->place();
-    const Status status = is_shown ? endAsLatest(i, end) : endOfBlank(i, end);
+    JsonText after;
+    const Status status = is_shown ? asLatest(i, end, &after) : endOfBlank(i, end);
     run_.scratch()->releaseTo(place);
     return status;
   }
@@ -389,12 +398,6 @@ class TurnCutter {
       *end = place.last + commonBytes(blank, out_.text + place.last, out_.bytes - place.last);
     }
     return kOk;
-  }
-
-  /// As without the messages after it, unless the template writes something else then.
-  Status endAsLatest(uint32_t i, size_t* end) {
-    JsonText after;
-    return asLatest(i, end, &after);
   }
 
   /// Where message i ends without those after it, and the text that follows there. Leaves `end` where the template does
@@ -422,7 +425,7 @@ class TurnCutter {
     JsonText closing;
     ORIEL_TRY(asLatest(i, begin, &closing));
     const JsonText end = withoutBlanks(learned_.ends.of(Role::kAssistant));
-    const Span next = i + 1 < count_ ? spanOf(out_, i + 1) : Span();
+    const Span next = i + 1 < count_ ? spans_[i + 1] : Span();
     const char* const from = out_.text + *begin;
     const char* const to = out_.text + std::max(*begin, std::min(next.begin, out_.bytes));
     const char* found = to;
@@ -495,7 +498,8 @@ class TurnCutter {
   bool generation_ = false;
   bool leads_ = false;  ///< a question follows that is not in the list
   JinjaOutput out_;
-  size_t skipped_ = 0;  ///< bytes of BOS
+  Span* spans_ = nullptr;  ///< of the messages in out_
+  size_t skipped_ = 0;     ///< bytes of BOS
 };
 
 // Messages without the system ones among those that are held.
@@ -547,6 +551,17 @@ Status join(const NewText& a, uint32_t n_a, const NewText& b, uint32_t n_b, Scra
 
 }  // namespace
 
+JsonMade* standInCall(JsonBuilder* make, const JsonText& id, const JsonText& name) {
+  JsonMade* const function = make->object();
+  make->set(function, "name", make->text(name));
+  make->set(function, "arguments", make->object());
+  JsonMade* const call = make->object();
+  make->set(call, "type", make->text("function"));
+  make->set(call, "id", make->text(id));
+  make->set(call, "function", function);
+  return call;
+}
+
 Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Messages& messages,
                  bool generation, NewText* out) {
   TurnCutter cutter(run, learned, run->log());
@@ -591,15 +606,8 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
   ORIEL_TRY(run.read());
   JsonBuilder make(&scratch);
   JsonMade* const answer = make.message("assistant", "");
-  JsonMade* const call = make.object();
-  JsonMade* const function = make.object();
-  make.set(function, "name", make.text(kStandIn));
-  make.set(function, "arguments", make.object());
-  make.set(call, "type", make.text("function"));
-  make.set(call, "id", make.text(kStandInCall));
-  make.set(call, "function", function);
   JsonMade* const calls = make.list();
-  make.append(calls, call);
+  make.append(calls, standInCall(&make, kStandInCall, kStandIn));
   make.set(answer, "tool_calls", calls);
   JsonMade* const result = make.message("tool", kStandIn);
   make.set(result, "tool_call_id", make.text(kStandInCall));

@@ -15,6 +15,13 @@
 
 namespace oriel_internal {
 
+/// Stands for a message's text. Templates look at some texts: this one says nothing.
+constexpr char kStandIn[] = "Hello";
+/// Some templates want nine letters or digits.
+constexpr char kStandInCall[] = "call00001";
+/// A call without arguments, in the OpenAI form.
+JsonMade* standInCall(JsonBuilder* make, const JsonText& id, const JsonText& name);
+
 /// The text that a template writes after a message, by that message's role, as far as there is room. Found once. After a
 /// system message: between it and the opening of the first question.
 struct TurnEnds {

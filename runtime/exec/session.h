@@ -542,18 +542,18 @@ class Session {
   };
   class BorderFinder;
   bool continuesAt(uint64_t position) const;
-  EncodeOptions encodeAt(const NewText& text, uint64_t base) const;
+  EncodeOptions encodeAt(const NewText& text, uint64_t base, size_t bytes) const;
+  Status compareHeld(const NewText& text, size_t bytes, uint64_t begin, Workspace* workspace,
+                     bool* same, bool* more) const;
   Status conversation(const JsonValue* added, Scratch* scratch, Messages* out) const;
   Status findBase(const NewText& text, Workspace* workspace, uint64_t* base) const;
-  Status findBorders(const NewText& text, const EncodeOptions& options, Workspace* workspace,
-                     ReadMessages* messages) const;
+  Status findBorders(const NewText& text, Workspace* workspace, ReadMessages* messages) const;
   Status findStop(Workspace* workspace, int32_t* id) const;
   Status readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace);
   void endMessage(ReadMessages* messages);
   Status openTurn(ReplyPlace* reply, uint64_t* base);
   Status withLastReply(const JsonValue& added, Scratch* scratch, const JsonValue** out) const;
   Status followTemplate(const JsonValue& added, size_t bytes, bool* done);
-  bool holdsText(const NewText& text, uint64_t begin) const;
   Status readNew(const JsonValue& added, size_t bytes, const uint64_t* records);
   Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
 

@@ -13,18 +13,10 @@ namespace {
 constexpr uint64_t kHistoryBytes = 32 * 1024;
 /// Tokens after the last message that may be the beginning of the next one.
 constexpr uint64_t kMostCommon = 256;
-constexpr char kStandIn[] = "Hello";
-constexpr char kStandInCall[] = "call00001";
 
-JsonText nameOf(Role role) {
-  constexpr const char* kNames[kRoles] = {"user", "system", "user", "assistant", "tool"};
-  return kNames[static_cast<uint32_t>(role)];
-}
-
-JsonMade* copyMember(JsonBuilder* make, const JsonValue& object, const char* key,
-                     const char* otherwise) {
+JsonText textOr(const JsonValue& object, const char* key, const char* otherwise) {
   const JsonValue* const member = object.find(key);
-  return member != nullptr && member->isString() ? make->copyOf(*member) : make->text(otherwise);
+  return member != nullptr && member->isString() ? member->text() : JsonText(otherwise);
 }
 
 // A reply of the model's own that called tools: its text has the calls in the model's words. The results that follow say
@@ -33,14 +25,8 @@ JsonMade* replyWithCalls(JsonBuilder* make, const JsonValue* const* results, siz
   JsonMade* const reply = make->message("assistant", "");
   JsonMade* const calls = make->list();
   for (size_t i = 0; i < count && roleOf(*results[i]) == Role::kTool; ++i) {
-    JsonMade* const function = make->object();
-    make->set(function, "name", copyMember(make, *results[i], "name", kStandIn));
-    make->set(function, "arguments", make->object());
-    JsonMade* const call = make->object();
-    make->set(call, "type", make->text("function"));
-    make->set(call, "id", copyMember(make, *results[i], "tool_call_id", kStandInCall));
-    make->set(call, "function", function);
-    make->append(calls, call);
+    make->append(calls, standInCall(make, textOr(*results[i], "tool_call_id", kStandInCall),
+                                    textOr(*results[i], "name", kStandIn)));
   }
   make->set(reply, "tool_calls", calls);
   return reply;
@@ -59,13 +45,17 @@ bool Session::continuesAt(uint64_t position) const {
   return before >= 0 && !context_.tokenizer->isControl(before);
 }
 
-EncodeOptions Session::encodeAt(const NewText& text, uint64_t base) const {
+// For the first `bytes` of a text.
+EncodeOptions Session::encodeAt(const NewText& text, uint64_t base, size_t bytes) const {
   EncodeOptions options;
   options.special = true;
   options.bos = base == 0;
   options.continues = continuesAt(base);
   options.literal = text.literals;
   options.n_literal = text.n_literals;
+  while (options.n_literal != 0 && options.literal[options.n_literal - 1].end > bytes) {
+    --options.n_literal;
+  }
   if (base == 0 && text.begins_bos && !context_.tokenizer->addBos()) {
     options.first_id = context_.tokenizer->bosId();
   }
@@ -147,6 +137,30 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
                            : kOk;
 }
 
+// *same: the tokens from `begin` on, whose ids are known, are the first of a part of a text; *more: it has others.
+Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, Workspace* workspace,
+                            bool* same, bool* more) const {
+  const uint64_t count = position_ - begin;
+  const BorrowedBytes room(workspace, count * sizeof(int32_t));
+  int32_t* const ids = room.as<int32_t>();
+  if (ids == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+  }
+  size_t found = 0;
+  const Status status =
+      context_.tokenizer->encode(text.text, bytes, encodeAt(text, begin, bytes), workspace,
+                                 context_.log, ids, static_cast<size_t>(count), &found);
+  if (!status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return status;
+  }
+  *more = found > count;
+  *same = found >= count;
+  for (uint64_t i = 0; i < count && *same; ++i) {
+    *same = ids[i] == ids_.at(begin + i);
+  }
+  return kOk;
+}
+
 // Where the latest message ends. Tokens after it that are the beginning of the new text stay: going back to a turn leads
 // behind what closes the turn before it.
 Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* base) const {
@@ -157,23 +171,10 @@ Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* ba
       !idsKnown(last.end, position_)) {
     return kOk;
   }
-  const BorrowedBytes room(workspace, common * sizeof(int32_t));
-  int32_t* const ids = room.as<int32_t>();
-  if (ids == nullptr) {
-    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
-  }
-  size_t count = 0;
-  const Status status =
-      context_.tokenizer->encode(text.text, text.bytes, encodeAt(text, last.end), workspace,
-                                 context_.log, ids, static_cast<size_t>(common), &count);
-  if (!status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    return status;
-  }
-  bool same = count > common;
-  for (uint64_t i = 0; i < common && same; ++i) {
-    same = ids[i] == ids_.at(last.end + i);
-  }
-  *base = same ? last.end : position_;
+  bool more = false;
+  bool same = false;
+  ORIEL_TRY(compareHeld(text, text.bytes, last.end, workspace, &same, &more));
+  *base = same && more ? last.end : position_;
   return kOk;
 }
 
@@ -197,7 +198,6 @@ class Session::BorderFinder final : public TokenSink {
     settle();
     return at_ == text_.bytes && next_ + 1 >= 2 * messages_.count;
   }
-  uint64_t tokens() const { return tokens_; }
 
  private:
   void settle() {
@@ -231,17 +231,14 @@ class Session::BorderFinder final : public TokenSink {
 };
 
 // Tokens of each message's turn and text, from the first token of the text on.
-Status Session::findBorders(const NewText& text, const EncodeOptions& options, Workspace* workspace,
+Status Session::findBorders(const NewText& text, Workspace* workspace,
                             ReadMessages* messages) const {
   const auto count = [&](size_t begin, size_t end, uint64_t* tokens) -> Status {
     size_t n = 0;
-    EncodeOptions part = options;
+    EncodeOptions part = encodeAt(text, messages->base, end);
     if (begin != 0) {
       part = EncodeOptions();
       part.special = part.continues = true;
-    }
-    while (part.n_literal != 0 && part.literal[part.n_literal - 1].end > end) {
-      --part.n_literal;
     }
     const Status status = context_.tokenizer->encode(text.text + begin, end - begin, part,
                                                      workspace, context_.log, nullptr, 0, &n);
@@ -253,8 +250,9 @@ Status Session::findBorders(const NewText& text, const EncodeOptions& options, W
     WipedArray<int32_t, kMaxChunk> ids;
     TextParts parts;
     parts.add(text.text, text.bytes);
-    const Status status = context_.tokenizer->encodeParts(parts, options, workspace, context_.log,
-                                                          ids, kMaxChunk, &finder);
+    const Status status =
+        context_.tokenizer->encodeParts(parts, encodeAt(text, messages->base, text.bytes),
+                                        workspace, context_.log, ids, kMaxChunk, &finder);
     if (!status.ok() || finder.finish()) {
       return status;
     }
@@ -328,31 +326,6 @@ Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
              : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
 }
 
-// Whether the tokens from `begin` on are those of the first message of a text.
-bool Session::holdsText(const NewText& text, uint64_t begin) const {
-  const uint64_t count = position_ - begin;
-  Workspace memory(nullptr, 0, context_.allocator);
-  const BorrowedBytes room(&memory, (count + 1) * sizeof(int32_t));
-  int32_t* const ids = room.as<int32_t>();
-  if (ids == nullptr || !idsKnown(begin, position_)) {
-    return true;  // there is nothing to compare: it stays
-  }
-  EncodeOptions options = encodeAt(text, begin);
-  while (options.n_literal != 0 &&
-         options.literal[options.n_literal - 1].end > text.messages[0].end) {
-    --options.n_literal;
-  }
-  size_t found = 0;
-  const Status status =
-      context_.tokenizer->encode(text.text, text.messages[0].end, options, &memory, Log(), ids,
-                                 static_cast<size_t>(count + 1), &found);
-  bool same = status.ok() && found == count;
-  for (uint64_t i = 0; same && i < count; ++i) {
-    same = ids[i] == ids_.at(begin + i);
-  }
-  return same;
-}
-
 // *done: the latest reply was read again, in the template's words, and the new messages after it.
 Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done) {
   const Transcript::Entry reply = transcript_.last(position_);
@@ -373,8 +346,15 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   all.replied = false;
   NewText text;
   if (!renderNew(&run, context_.learned, all, false, &text).ok() || !canGoBack(reply.begin) ||
-      holdsText(text, reply.begin)) {
+      !idsKnown(reply.begin, position_)) {
     return checkCancelled();  // what is wrong with the messages is said when they are read
+  }
+  Workspace workspace(nullptr, 0, context_.allocator);
+  bool same = false;
+  bool more = false;
+  ORIEL_TRY(compareHeld(text, text.messages[0].end, reply.begin, &workspace, &same, &more));
+  if (same && !more) {
+    return kOk;
   }
   *done = true;
   ORIEL_TRY(goBackTo(reply.begin, false));
@@ -426,7 +406,7 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
   }
   Workspace workspace = makeWorkspace();
   ORIEL_TRY(findBase(text, &workspace, &messages.base));
-  ORIEL_TRY(findBorders(text, encodeAt(text, messages.base), &workspace, &messages));
+  ORIEL_TRY(findBorders(text, &workspace, &messages));
   messages.begin = messages.base;
   const uint64_t begin = position_;
   keepState(/*start=*/true);
@@ -438,7 +418,7 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
 Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace) {
   TextParts parts;
   parts.add(text.text, text.bytes);
-  ORIEL_TRY(appendEncoded(parts, encodeAt(text, messages->base), workspace, messages));
+  ORIEL_TRY(appendEncoded(parts, encodeAt(text, messages->base, text.bytes), workspace, messages));
   while (messages->done < messages->count) {  // a message without tokens
     endMessage(messages);
   }
@@ -467,9 +447,7 @@ Status Session::chatAddJson(const char* json, size_t bytes) {
   JsonBuilder make(&scratch);
   const bool is_list = value->isArray();
   if (!is_list) {
-    JsonMade* const list = make.list();
-    make.append(list, make.copyOf(*value));
-    value = list;
+    value = make.listOf(*value);
   }
   if (value == nullptr || scratch.failed()) {
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");

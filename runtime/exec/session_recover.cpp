@@ -262,9 +262,7 @@ Status Session::streamMessage(const JsonValue& message, const Transcript::Entry&
                               uint64_t end, const RecoverOptions& options, bool* fits) {
   if ((entry.flags & Transcript::kReply) == 0) {
     Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
-    JsonBuilder make(&scratch);
-    JsonMade* const list = make.list();
-    make.append(list, make.copyOf(message));
+    JsonMade* const list = JsonBuilder(&scratch).listOf(message);
     ORIEL_TRY(list != nullptr && !scratch.failed()
                   ? addMessages(*list, entry.bytes)
                   : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message"));

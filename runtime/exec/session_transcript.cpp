@@ -55,19 +55,8 @@ Status Session::readMessages(const char* json, size_t bytes) {
 // Messages as another transcript has them; the session begins anew. Where they cannot be read its own transcript is still
 // to be read.
 Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t position) {
-  struct Text {
-    char* to;
-    size_t bytes;
-  } text = {nullptr, 0};
-  const JsonSink sink = {[](const char* part, size_t n, void* user) {
-                           Text& self = *static_cast<Text*>(user);
-                           if (self.to != nullptr) {
-                             std::copy(part, part + n, self.to + self.bytes);
-                           }
-                           self.bytes += n;
-                         },
-                         &text};
-  Transcript::write(entries, bytes, position, true, sink);
+  JsonRoom text;
+  Transcript::write(entries, bytes, position, true, text.sink());
   Workspace workspace(nullptr, 0, context_.allocator);
   const BorrowedBytes room(&workspace, text.bytes);
   if (room.data() == nullptr) {
@@ -75,7 +64,7 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
                              text.bytes);
   }
   text = {room.as<char>(), 0};
-  Transcript::write(entries, bytes, position, true, sink);
+  Transcript::write(entries, bytes, position, true, text.sink());
   Scratch scratch(*context_.allocator, templateScratchBytes(text.bytes));
   const JsonValue* messages = nullptr;
   ORIEL_TRY(parseMessages(room.as<char>(), text.bytes, &scratch, &messages));

@@ -14,23 +14,6 @@ constexpr char kReplyBegin[] = "{\"role\":\"assistant\",\"content\":\"";
 constexpr char kReplyEnd[] = "\"}";
 constexpr uint64_t kReplyEndBytes = sizeof(kReplyEnd) - 1;
 
-/// Where JSON goes that is counted first.
-struct Cursor {
-  uint8_t* to = nullptr;  ///< null: counts
-  uint64_t bytes = 0;
-
-  JsonSink sink() {
-    return {[](const char* text, size_t n, void* user) {
-              Cursor& self = *static_cast<Cursor*>(user);
-              if (self.to != nullptr) {
-                std::memcpy(self.to + self.bytes, text, n);
-              }
-              self.bytes += n;
-            },
-            this};
-  }
-};
-
 void putText(const char* text, const JsonSink& sink) {
   sink.write(text, std::strlen(text), sink.user);
 }
@@ -132,7 +115,7 @@ uint64_t Transcript::mostBytes(const Entry& entry) const {
 
 template <typename Write>
 bool Transcript::addWritten(const Entry& given, uint64_t most_bytes, const Write& write) {
-  Cursor count;
+  JsonRoom count;
   write(count.sink());
   const uint64_t bytes =
       count.bytes + kRecord + kReplyEndBytes;  // there is room for the end of a reply
@@ -142,7 +125,7 @@ bool Transcript::addWritten(const Entry& given, uint64_t most_bytes, const Write
   Entry entry = given;
   entry.bytes = static_cast<uint32_t>(count.bytes);
   put(used_, entry);
-  Cursor out = {room_ + used_ + kRecord, 0};
+  JsonRoom out = {reinterpret_cast<char*>(room_ + used_ + kRecord), 0};
   write(out.sink());
   last_ = used_;
   used_ += kRecord + count.bytes;
@@ -218,11 +201,11 @@ void Transcript::extend(const char* text, size_t bytes) {
   if (!open_ || held_ || bytes == 0 || entryAt(last_).is(kCut)) {
     return;
   }
-  Cursor count;
+  JsonRoom count;
   writeJsonEscaped({text, bytes}, count.sink());
   Entry entry = entryAt(last_);
   if (makeRoom(count.bytes + kReplyEndBytes)) {
-    Cursor out = {room_ + used_, 0};
+    JsonRoom out = {reinterpret_cast<char*>(room_ + used_), 0};
     writeJsonEscaped({text, bytes}, out.sink());
     used_ += count.bytes;
     entry.bytes += static_cast<uint32_t>(count.bytes);
@@ -397,15 +380,6 @@ bool Transcript::valid(const uint8_t* data, uint64_t bytes, uint32_t messages, u
   return whole && count == messages;
 }
 
-namespace {
-
-/// Beginnings of messages without a text, by role.
-constexpr const char* kNames[kRoles] = {
-    "{\"role\":\"user\",\"content\":\"", "{\"role\":\"system\",\"content\":\"",
-    "{\"role\":\"user\",\"content\":\"", kReplyBegin, "{\"role\":\"tool\",\"content\":\""};
-
-}  // namespace
-
 void Transcript::load(const uint8_t* data, uint64_t bytes, uint32_t dropped) {
   forget();
   if (!keeps()) {
@@ -421,8 +395,9 @@ void Transcript::load(const uint8_t* data, uint64_t bytes, uint32_t dropped) {
       Entry short_one = entry;
       short_one.flags |= kCut;
       (void)addWritten(short_one, capacity_, [&](const JsonSink& sink) {
-        putText(kNames[static_cast<uint32_t>(entry.role())], sink);
-        putText(kReplyEnd, sink);
+        putText("{\"role\":", sink);
+        writeJsonString(nameOf(entry.role()), sink);
+        putText(",\"content\":\"\"}", sink);
       });
     }
     return true;

@@ -170,6 +170,22 @@ struct JsonSink {
   void (*write)(const char* text, size_t bytes, void* user) = nullptr;
   void* user = nullptr;
 };
+/// Bytes of JSON that are counted, and copied if there is a place for them. Write twice: to count, then to copy.
+struct JsonRoom {
+  char* to = nullptr;  ///< null: counts
+  size_t bytes = 0;
+
+  JsonSink sink() {
+    return {[](const char* text, size_t n, void* user) {
+              JsonRoom& self = *static_cast<JsonRoom*>(user);
+              if (self.to != nullptr && n != 0) {
+                std::memcpy(self.to + self.bytes, text, n);
+              }
+              self.bytes += n;
+            },
+            this};
+  }
+};
 /// A string between quotes, escapes as short as they are; UTF-8 and U+007F stay as they are.
 void writeJsonString(const JsonText& text, const JsonSink& sink);
 /// What writeJsonString() writes for a stretch of a string, without the quotes.

@@ -51,6 +51,12 @@ JsonMade* JsonBuilder::message(const JsonText& role, const JsonText& content) {
   return message;
 }
 
+JsonMade* JsonBuilder::listOf(const JsonValue& value) {
+  JsonMade* const one = list();
+  append(one, copyOf(value));
+  return one;
+}
+
 JsonMade* JsonBuilder::from(uint32_t origin, JsonMade* value) {
   if (value != nullptr) {
     value->own_origin = origin;

@@ -18,6 +18,8 @@ class JsonBuilder {
   void set(JsonMade* object, const JsonText& key, JsonMade* value);
   /// {"role": role, "content": content}
   JsonMade* message(const JsonText& role, const JsonText& content);
+  /// A list of a copy of the value.
+  JsonMade* listOf(const JsonValue& value);
   /// Sets the source of a value (JinjaVariable): it replaces the one that its list gives it.
   static JsonMade* from(uint32_t origin, JsonMade* value);
   /// One string of the strings of `pieces`, a list that append() filled; each piece keeps its source.
