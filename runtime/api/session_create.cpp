@@ -166,10 +166,10 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
                            "made with: give the same, or clear the prefix");
   }
   if (prefix != nullptr && prefix->tokens != 0 &&
-      options.first_position != prefix->state.first_position) {
+      options.first_position != prefix->at.first_position) {
     return model->log.fail(ORIEL_ERROR_ARGUMENT,
                            "the prefix begins at position %llu: begin the session there",
-                           static_cast<unsigned long long>(prefix->state.first_position));
+                           static_cast<unsigned long long>(prefix->at.first_position));
   }
   if (options.assumed_tokens != 0 && options.assumed_tokens < prefix_tokens) {
     return model->log.fail(ORIEL_ERROR_ARGUMENT,

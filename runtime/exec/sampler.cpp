@@ -73,21 +73,15 @@ void Sampler::init(uint32_t n_vocab, Arena* arena) {
 }
 
 void Sampler::forget() {
-  wipe(&state_, sizeof(state_));
   wipe(candidates_, uint64_t{n_vocab_} * sizeof(Candidate));
   wipe(adjustments_, sizeof(Adjustment) * (SamplerState::kRecentTokens + kMaxBiases));
   wipe(biases_, sizeof(Adjustment) * kMaxBiases);
   start({});
 }
 
-void Sampler::restore(const SamplerState& state) {
-  state_ = state;
-  prepared_ = false;
-}
-
 void Sampler::start(const SamplerOptions& options) {
   options_ = options;
-  state_.random = options.seed;
+  state_->random = options.seed;
   mask_ = nullptr;
   holds_ = false;
   std::fill_n(held_back_, wordsOf(n_vocab_), 0u);
@@ -115,15 +109,15 @@ void Sampler::copyBiases(const SamplerOptions& options) {
 }
 
 void Sampler::accept(int32_t id) {
-  state_.recent[state_.n_recent % SamplerState::kRecentTokens] = id;
-  ++state_.n_recent;
+  state_->recent[state_->n_recent % SamplerState::kRecentTokens] = id;
+  ++state_->n_recent;
   prepared_ = false;
 }
 
 // SplitMix64 (Steele, Lea and Flood 2014), upper 53 bits.
 double Sampler::uniform() {
-  state_.random += 0x9e3779b97f4a7c15ull;
-  uint64_t z = state_.random;
+  state_->random += 0x9e3779b97f4a7c15ull;
+  uint64_t z = state_->random;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   z ^= z >> 31;
@@ -138,9 +132,9 @@ uint32_t Sampler::penalties(Adjustment* out) const {
   }
   WipedArray<int32_t, SamplerState::kRecentTokens> ids;
   const uint32_t n =
-      static_cast<uint32_t>(std::min<uint64_t>(state_.n_recent, options_.repeat_window));
+      static_cast<uint32_t>(std::min<uint64_t>(state_->n_recent, options_.repeat_window));
   for (uint32_t i = 0; i < n; ++i) {
-    ids[i] = state_.recent[(state_.n_recent - 1 - i) % SamplerState::kRecentTokens];
+    ids[i] = state_->recent[(state_->n_recent - 1 - i) % SamplerState::kRecentTokens];
   }
   std::sort(&ids[0], &ids[0] + n);
   uint32_t n_out = 0;

@@ -38,8 +38,6 @@ struct SamplerState {
   uint64_t random = 0;
 };
 
-using SamplerCopy = WipedCopy<SamplerState>;
-
 /// Logits are adjusted, and then chosen among: top-k, top-p, min-p (both on the probabilities before temperature, as
 /// other runtimes do), temperature, draw. Same seed, same logits, same tokens, on every platform with IEEE doubles and a
 /// correctly rounded exp to within its last bits.
@@ -55,14 +53,14 @@ class Sampler {
 
   /// Takes its working memory from `arena`, now and for good.
   void init(uint32_t n_vocab, Arena* arena);
+  /// The history that it reads and writes from now on. It outlives the sampler; who changes it calls start() afterwards.
+  void attach(SamplerState* state) { state_ = state; }
   /// No mask is in force then, and nothing is held back.
   void start(const SamplerOptions& options);
   /// Remembers a token of the context for the penalties.
   void accept(int32_t id);
-  /// Tokens, biases, and what it took from their logits.
+  /// Biases, and what it took from logits. The history is its owner's.
   void forget();
-  const SamplerState& state() const { return state_; }
-  void restore(const SamplerState& state);
 
   /// Of the choices from now on: a bit for each token, id i in bit i % 32 of word i / 32; 1: allowed. Null: all are. It
   /// is read by each choice.
@@ -147,7 +145,7 @@ class Sampler {
   uint32_t n_adjustments_ = 0;
   uint32_t n_biases_ = 0;
   uint32_t n_vocab_ = 0;
-  SamplerState state_;
+  SamplerState* state_ = nullptr;
 };
 
 }  // namespace oriel_internal

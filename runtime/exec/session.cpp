@@ -18,10 +18,10 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
       cache_(sessionCache(context.plan->cache, context.index)),
       window_(cache_),
       rotations_(rotationTables(*context.model)),
-      first_position_(first_position),
       whole_turns_(whole_turns) {
   const ModelDesc& model = *context.model;
-  shapeWindows();
+  at_ = Conversation::empty(first_position, cache_.sinks);
+  layOut();
   const auto init = [&](const RopeTable& rope, RopePhases* phases) {
     phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
     rope_steps += rope.dims / 2;
@@ -32,7 +32,11 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
   }
 }
 
-void Session::shapeWindows() {
+// Of the sinks there is room for, those that the conversation has.
+void Session::layOut() {
+  cache_.setSinks(at_.sinks);
+  cache_.recalled = at_.recalled;
+  ids_.layOut(cache_);
   const ModelDesc& model = *context_.model;
   window_ = SlidingWindow(cache_);
   for (uint32_t view = 0; view < model.n_views; ++view) {
@@ -40,13 +44,6 @@ void Session::shapeWindows() {
     windows_[view] = SlidingWindow(shape);
     first_slots_[view] = shape.first_ring;
   }
-}
-
-// Fewer than there is room for, where the others are gone.
-void Session::setSinks(uint32_t sinks) {
-  cache_.setSinks(sinks);
-  ids_.layOut(cache_);
-  shapeWindows();
 }
 
 // Those that a session begins with.
@@ -79,7 +76,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   Transcript transcript;
   transcript.init(context.transcript_bytes, arena);
   const RecallMemory recall = takeRecall(context.recall, model, arena);
-  void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
+  void* states = model.keepsStates() ? arena->take<StateSlots>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
     rows.init(*context.file_rows, *context.source, arena);
@@ -90,6 +87,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   Session* session = new (room) Session(context, first_position, whole_turns, rope_steps);
   session->workspace_block_ = workspace;
   session->sampler_ = sampler;
+  session->sampler_.attach(&session->at_.sampler);
   session->ids_ = ids;
   session->transcript_ = transcript;
   session->rows_ = rows;
@@ -106,8 +104,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
     session->recall_->sums_bytes = recall.sums_bytes;
   }
   if (states != nullptr) {
-    session->states_ = new (states) SessionStates();
-    session->states_->slots.init(context.plan->cache.checkpoints);
+    session->states_ = new (states) StateSlots();
+    session->states_->init(context.plan->cache.checkpoints);
   }
   return session;
 }
@@ -132,25 +130,12 @@ Status Session::reset(bool is_new) {
 
 void Session::forgetOnHost() {
   blank_ = true;
-  ahead_ = has_top_ = false;
-  position_ = 0;
-  last_token_ = unfinished_ = -1;
-  stored_ = 0;
-  restartStates(0);
-  carried_ = {};
-  setSinks(cache_.sinkRoom() - context_.recall.tokens);
+  stand(Conversation::empty(at_.first_position, cache_.sinkRoom() - context_.recall.tokens));
   clearRecall();
-  has_logits_ = false;
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
-  turns_.clear();
-  marks_.clear();
   ids_.forget(context_.prefix != nullptr && prefixTokens() == 0);
   rows_.forget();
   drafter_.forget();
-  guesses_ = {};
   model_drafter_.forget();
-  hidden_row_ = -1;
   sampler_.forget();
   reply_text_.forget();
   reply_parts_.forget();
@@ -160,6 +145,20 @@ void Session::forgetOnHost() {
     constrained_->forget();
   }
   wipe(workspace_block_, kSessionWorkspaceBytes);
+}
+
+// The memory holds this conversation.
+void Session::stand(const Conversation& at) {
+  at_ = at;
+  layOut();
+  if (states_ != nullptr) {
+    states_->restart(at_.position);
+  }
+  drafter_.restart();
+  guesses_ = {};
+  ahead_ = has_top_ = false;
+  logits_row_ = 0;
+  hidden_row_ = -1;
 }
 
 Status Session::checkIds(const int32_t* ids, size_t count) const {
@@ -178,9 +177,9 @@ Status Session::checkIds(const int32_t* ids, size_t count) const {
 uint64_t Session::floorOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
   const bool evicted = oldest > cache_.sinks;
-  const uint64_t floor = evicted && whole_turns_ ? turns_.firstSeen(oldest, cache_.window) : 0;
+  const uint64_t floor = evicted && whole_turns_ ? at_.turns.firstSeen(oldest, cache_.window) : 0;
   // A token that is read again sees what it saw before later turns began.
-  const uint64_t carried = t >= carried_.seen_from ? carried_.seen_from : 0;
+  const uint64_t carried = t >= at_.carried.seen_from ? at_.carried.seen_from : 0;
   return std::max({floor > t ? oldest : floor, baseOf(t), carried});
 }
 
@@ -195,11 +194,11 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
     case ViewKind::kSliding:
       // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
       return windows_[view].view(
-          t, floor > window_.oldest(t) ? floor : std::max(baseOf(t), carried_.held_from));
+          t, floor > window_.oldest(t) ? floor : std::max(baseOf(t), at_.carried.held_from));
     case ViewKind::kColumns:
       return windows_[view].view(t, baseOf(t));
     case ViewKind::kState: {
-      View state = states_->slots.view(begin != position_);
+      View state = states_->view(begin != at_.position);
       state.first = first_slots_[view];
       return state;
     }
@@ -208,16 +207,16 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
 }
 
 void Session::willStore(uint64_t end) {
-  stored_ = std::max(stored_, end);
+  at_.stored = std::max(at_.stored, end);
   blank_ = false;
   if (states_ != nullptr) {
-    states_->slots.writing();
+    states_->writing();
   }
 }
 
 void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
-  willStore(position_ + count);
-  fillBlock(context_.executor->step(), position_, ids, count, outputs);
+  willStore(at_.position + count);
+  fillBlock(context_.executor->step(), at_.position, ids, count, outputs);
 }
 
 void Session::fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
@@ -254,7 +253,7 @@ void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
   if (rotations_.words == 0) {
     return;
   }
-  const uint64_t position = first_position_ + t;
+  const uint64_t position = at_.first_position + t;
   const RotationTables::Of& main = rotations_.ropes[kMainRope];
   double temperature = 1;
   if (model.query_temperature != 0) {
@@ -263,7 +262,7 @@ void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
     phases_[kMainRope].rotations(position, tables + main.queries, temperature);
   }
   phases_[kMainRope].rotations(position, tables + main.keys);
-  phases_[kMainRope].rotations(first_position_ + index, tables + main.sinks, temperature);
+  phases_[kMainRope].rotations(at_.first_position + index, tables + main.sinks, temperature);
   if (model.usesRope(kSlidingRope)) {
     phases_[kSlidingRope].rotations(position, tables + rotations_.ropes[kSlidingRope].keys);
   }
@@ -310,7 +309,7 @@ bool Session::mayRunAhead() const {
 Status Session::decode(int32_t id, uint32_t wanted) {
   const bool more = wanted != 0;
   // Whatever is guessed: a session is the same.
-  const uint64_t end = position_ + 1 + (more && drafter_.active() ? drafter_.most() : 0);
+  const uint64_t end = at_.position + 1 + (more && drafter_.active() ? drafter_.most() : 0);
   Status status = kOk;
   if (!drafter_.active()) {
     status = runStep(id, more);
@@ -335,31 +334,31 @@ Status Session::decode(int32_t id, uint32_t wanted) {
     drafter_.took(1 + guesses_.count, nowMs() - begin_ms);
   }
   ORIEL_TRY(status);
-  stored_ = std::max(stored_, end);
+  at_.stored = std::max(at_.stored, end);
   return kOk;
 }
 
 Status Session::runStep(int32_t id, bool more) {
   ORIEL_TRY(fillRows(&id, 1));
   const bool had_logits = keepsLogits();
-  has_logits_ = false;
+  at_.has_logits = false;
   if (!ahead_) {
     fillStep(&id, 1, {0, 1});
   }
   more = more && mayRunAhead();
   // On devices that do not run ahead, too: a session is the same on all of them.
-  stored_ = std::max(stored_, position_ + (more ? 2 : 1));
+  at_.stored = std::max(at_.stored, at_.position + (more ? 2 : 1));
   const bool kept = !more;
   more = more && context_.executor->runsAhead();
   if (more || ahead_) {
     if (more) {
       const int32_t unknown = 0;
-      fillBlock(context_.executor->aheadStep(), position_ + 1, &unknown, 1, {0, 1});
+      fillBlock(context_.executor->aheadStep(), at_.position + 1, &unknown, 1, {0, 1});
     }
     ahead_ = false;
     const Status status = context_.executor->runAhead(&more);
-    unfinished_ = status.lost() ? id : -1;
-    has_logits_ = had_logits && endedInBody(status);
+    at_.unfinished = status.lost() ? id : -1;
+    at_.has_logits = had_logits && endedInBody(status);
     ORIEL_TRY(status);
     ahead_ = more;
     has_top_ = true;
@@ -368,12 +367,12 @@ Status Session::runStep(int32_t id, bool more) {
     ++submissions_;
   } else {
     const Status status = submit(StepRun::kDecode, false);
-    unfinished_ = status.lost() ? id : -1;
-    has_logits_ = had_logits && endedInBody(status);
+    at_.unfinished = status.lost() ? id : -1;
+    at_.has_logits = had_logits && endedInBody(status);
     ORIEL_TRY(status);
   }
   commit(&id, 1, kept);
-  has_logits_ = true;
+  at_.has_logits = true;
   logits_row_ = 0;
   return kOk;
 }
@@ -408,7 +407,7 @@ void Session::waitForDevice() const {
 
 // Logits go where the next token would be chosen. The best tokens are found in them again.
 Status Session::leaveDevice() {
-  if (has_logits_) {
+  if (at_.has_logits) {
     const float* values = nullptr;
     ORIEL_TRY(context_.plan->sessionCount() > 1
                   ? context_.executor->keptLogits(context_.index, &values)
@@ -426,7 +425,7 @@ Status Session::enterDevice() {
   const bool several = plan.sessionCount() > 1;
   const BufferRef& rows = several ? plan.kept_logits : plan.logits;
   const uint64_t row = several ? context_.index * (rows.size_bytes / plan.sessionCount()) : 0;
-  const uint64_t bytes = has_logits_ ? sizeof(float) * uint64_t{context_.model->n_vocab} : 0;
+  const uint64_t bytes = at_.has_logits ? sizeof(float) * uint64_t{context_.model->n_vocab} : 0;
   const uint64_t most = plan.upload.size_bytes / 2;
   for (uint64_t done = 0; done < bytes; done += most) {
     const uint64_t piece_bytes = std::min(most, bytes - done);
@@ -436,20 +435,19 @@ Status Session::enterDevice() {
                 static_cast<size_t>(piece_bytes));
     ORIEL_TRY(context_.executor->endWrite(rows, row + done, piece_bytes));
   }
-  logits_row_ = has_logits_ ? 0 : logits_row_;
+  logits_row_ = at_.has_logits ? 0 : logits_row_;
   return context_.executor->finishWrites();
 }
 
 // `kept`: nothing can have been begun behind these tokens.
 void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
   if (states_ != nullptr) {
-    states_->slots.commit(position_, kept);
+    states_->commit(at_.position, kept);
   }
   remember(ids, count);
-  position_ += count;
-  last_token_ = ids[count - 1];
-  if (states_ != nullptr && !replays_ && position_ >= states_->base &&
-      states_->slots.isDue(position_)) {
+  at_.position += count;
+  if (states_ != nullptr && !replays_ && at_.position >= at_.base &&
+      states_->isDue(at_.position)) {
     keepState(false);
   }
 }
@@ -459,7 +457,7 @@ void Session::remember(const int32_t* ids, uint32_t count) {
   const uint32_t step = TokenIds::kBegins | (count > 1 ? TokenIds::kBatch : 0);
   for (uint32_t i = 0; i < count; ++i) {
     if (!replays_) {
-      ids_.set(position_ + i, ids[i], i == 0 ? step : 0);
+      ids_.set(at_.position + i, ids[i], i == 0 ? step : 0);
     }
     sampler_.accept(ids[i]);
   }
@@ -467,49 +465,49 @@ void Session::remember(const int32_t* ids, uint32_t count) {
 
 // Of a message that has just been read.
 void Session::markTurn(uint64_t start) {
-  turns_.mark(start);
+  at_.turns.mark(start);
   if (recall_ != nullptr) {
     recall_->index.markTurn(start);
   }
-  ids_.addMark(position_ - 1, TokenIds::kTurn);
+  ids_.addMark(at_.position - 1, TokenIds::kTurn);
 }
 
 SessionView Session::view() const {
   SessionView view = {};
-  view.position = position_;
-  view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache_.sinks));
+  view.position = at_.position;
+  view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(at_.position, cache_.sinks));
   view.first_visible = view.sinks_used;
-  std::fill_n(view.group_first_visible, context_.model->n_views, position_);
-  if (position_ != 0) {
-    const uint64_t t = position_ - 1;
-    view.first_visible = position_ - viewOf(t).count;
+  std::fill_n(view.group_first_visible, context_.model->n_views, at_.position);
+  if (at_.position != 0) {
+    const uint64_t t = at_.position - 1;
+    view.first_visible = at_.position - viewOf(t).count;
     for (uint32_t v = 0; v < context_.model->n_views; ++v) {
       if (context_.model->views[v].kind != ViewKind::kState) {
-        view.group_first_visible[v] = position_ - viewOf(v, t, floorOf(t), position_).count;
+        view.group_first_visible[v] = at_.position - viewOf(v, t, floorOf(t), at_.position).count;
       }
     }
   }
   view.first_stored =
-      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from).first;
-  view.turn_count = turns_.count();
+      oriel_internal::heldTokens(cache_, at_.position, at_.stored, at_.carried.held_from).first;
+  view.turn_count = at_.turns.count();
   return view;
 }
 
 uint64_t Session::evictedOf(uint64_t begin) const {
-  if (position_ == 0) {
+  if (at_.position == 0) {
     return 0;
   }
-  const uint64_t first = std::max<uint64_t>(begin, std::min<uint64_t>(position_, cache_.sinks));
-  const uint64_t seen = position_ - viewOf(position_ - 1).count;
+  const uint64_t first = std::max<uint64_t>(begin, std::min<uint64_t>(at_.position, cache_.sinks));
+  const uint64_t seen = at_.position - viewOf(at_.position - 1).count;
   return seen - std::min(seen, first);
 }
 
 bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const {
   const HeldTokens held =
-      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from);
+      oriel_internal::heldTokens(cache_, at_.position, at_.stored, at_.carried.held_from);
   *count = 0;
   if (!held.has(first)) {
-    return first == position_;
+    return first == at_.position;
   }
   *count = held.endOfRun(first) - first;
   for (uint64_t i = 0; i < *count && *count <= capacity; ++i) {
@@ -530,7 +528,7 @@ const float* Session::copyOf(const float* logits) const {
 
 // Where others use the device, too, the caller gets a copy.
 Status Session::logits(const float** values) const {
-  if (!has_logits_) {
+  if (!at_.has_logits) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
   }
   const DeviceTurn turn = this->turn();

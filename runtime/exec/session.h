@@ -7,6 +7,7 @@
 #include "chat/turn.h"
 #include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
+#include "exec/conversation.h"
 #include "exec/device_share.h"
 #include "exec/drafts.h"
 #include "exec/executor.h"
@@ -79,16 +80,6 @@ struct SessionContext {
   void* progress_user = nullptr;
 };
 
-/// What a session has where layers keep states.
-struct SessionStates {
-  StateSlots slots;
-  /// Tokens before it, but for the sinks, are in no state any more, and no token from here on sees them; 0: none was
-  /// forgotten so.
-  uint64_t base = 0;
-  /// What is seen has yet to be read again: the latest state is of no use.
-  bool stale = false;
-};
-
 /// Whether a step ended before its head began, so that logits are what they were: it was cancelled, experts could not be
 /// read, or the driver had no memory to begin.
 inline bool endedInBody(const Status& status) {
@@ -122,16 +113,16 @@ class Session {
   /// As reset(), but the session is to end: nothing is begun.
   Status forget();
   Status mark(const char* name);
-  const Bookmarks& marks() const { return marks_; }
+  const Bookmarks& marks() const { return at_.marks; }
   /// As rewind(). Where that is not possible and `read_again`, by way of the transcript.
   Status goBackTo(uint64_t position, bool read_again);
   /// For timing only: as if so many tokens had been committed, whatever the cache holds.
   void pretendPosition(uint64_t position) {
-    position_ = stored_ = position;
-    has_logits_ = false;
+    at_.position = at_.stored = position;
+    at_.has_logits = false;
     ids_.forget();
     restartStates(position);
-    carried_ = {};
+    at_.carried = {};
   }
   /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack. Where there is no state after
   /// so many tokens, those behind an earlier one are read again; where that fails or is cancelled the session stands
@@ -209,9 +200,8 @@ class Session {
     bool inside_thought = false;       ///< its opening has begun one
     bool may_think = false;            ///< it may begin with one
     const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
-    uint64_t begin = 0;                ///< of its opening,
-    uint64_t text = 0;                 ///< and behind that
-    SamplerCopy sampler;               ///< before the opening
+    uint64_t text = 0;                 ///< tokens before its own
+    ConversationCopy before;           ///< before its opening
   };
   /// A reply in the making.
   struct ReplyCall {
@@ -259,7 +249,7 @@ class Session {
   /// was said, what stood there stays.
   Status recall(const char* text, size_t bytes);
   /// Tokens that stand there now, and those that could.
-  uint32_t recalledTokens() const { return cache_.recalled; }
+  uint32_t recalledTokens() const { return at_.recalled; }
   int32_t recalledToken(uint32_t i) const { return ids_.recalled(i); }
   uint64_t keptTokens() const;
 
@@ -302,11 +292,11 @@ class Session {
   const CacheShape& cache() const { return cache_; }
   bool keepsWholeTurns() const { return whole_turns_; }
   /// Nothing was appended since it began, nor is anything of its transcript to be.
-  bool isFresh() const { return position_ == prefixTokens() && !transcript_.hasUnread(); }
-  uint64_t position() const { return position_; }
-  uint64_t firstPosition() const { return first_position_; }
+  bool isFresh() const { return at_.position == prefixTokens() && !transcript_.hasUnread(); }
+  uint64_t position() const { return at_.position; }
+  uint64_t firstPosition() const { return at_.first_position; }
   uint32_t windowUsed() const {
-    return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
+    return at_.position == 0 ? 0 : SlidingWindow::visible(viewOf(at_.position - 1));
   }
   /// Of the tokens from `begin` on, those that the latest token does not see.
   uint64_t evictedOf(uint64_t begin) const;
@@ -314,12 +304,12 @@ class Session {
   /// Tokens that were read again, to go back or to forget.
   uint64_t readAgain() const { return read_again_; }
   /// Null: no layer keeps a state.
-  const StateSlots* states() const { return states_ != nullptr ? &states_->slots : nullptr; }
+  const StateSlots* states() const { return states_; }
   const RowCache& rows() const { return rows_; }
   const DraftCounts& drafts() const { return drafter_.counts(); }
   /// Null: the model was loaded without constraints.
   ConstrainedReply* constrained() { return constrained_; }
-  const TurnMarks& turns() const { return turns_; }
+  const TurnMarks& turns() const { return at_.turns; }
   /// Ids of the tokens from `first` on that are held, up to the first that is not: `*count` of them, copied where
   /// there is room for all. False: token `first` is gone, or still to come.
   bool heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const;
@@ -347,7 +337,7 @@ class Session {
   Status beginRecall();
   Status captureQueries(uint32_t count);
   Status endRecall(Status opened);
-  Status recallForReply(uint64_t begin, const SamplerState& before);
+  Status recallForReply(const Conversation& before);
   Status readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before);
   uint32_t recallRoom() const;
   Status showRecalled(const RecallSpans& spans);
@@ -355,7 +345,7 @@ class Session {
   Status rewindRecall();
   bool forgetRecalled();
   bool recallIsAsThen() const;
-  void restoreRecall(uint32_t recalled);
+  void restoreRecall();
   void takeOverRecall(const Session& other);
   Status takeOverMemory(const Session& other, const HeldTokens& held);
 
@@ -368,7 +358,6 @@ class Session {
   /// What is recovered was counted before.
   void expect(uint64_t tokens) { reading_.total += recovers_ ? 0 : tokens; }
   void tellRead(uint32_t tokens);
-  WipedCopy<SessionState> state() const;
   SnapshotOwner snapshotOwner() const;
   SessionParts parts() const;
   Status readFrom(const Snapshot& snapshot, Restored* result);
@@ -376,10 +365,9 @@ class Session {
   Status parseMessages(const char* json, size_t bytes, Scratch* scratch,
                        const JsonValue** messages);
   bool reaches(uint64_t position) const;
-  void shapeWindows();
-  void setSinks(uint32_t sinks);
+  void layOut();
+  void stand(const Conversation& at);
   uint32_t ownSinks() const;
-  void takeState(const SessionState& state);
   Status goBackToState(uint64_t tokens);
   Status forgetMemory();
   Status copyToPrefix() const;
@@ -398,14 +386,12 @@ class Session {
   bool canGoBack(uint64_t position) const;
   bool canReadAnew(uint64_t position) const;
   void rewindOnHost(uint64_t position);
-  void standAt(uint64_t position);
+  void truncate(uint64_t position);
   // Of states.
   void restartStates(uint64_t position);
   uint64_t baseOf(uint64_t t) const;
   bool usable(uint64_t tokens) const;
   bool idsKnown(uint64_t begin, uint64_t end) const;
-  /// The id of the latest token; -1: not known, or there is none.
-  int32_t lastHeldToken() const;
   uint64_t stateBefore(uint64_t position) const;
   Status refuseRewind(uint64_t position) const;
   Status rewindStates(uint64_t position);
@@ -477,7 +463,7 @@ class Session {
   Status guess(int32_t id, uint32_t row, ModelGuess* guess);
   Status guessByModel(int32_t id, uint32_t room, Guesses* guesses);
   /// A step that ends in its body leaves logits alone: the first row.
-  bool keepsLogits() const { return has_logits_ && (sharesDevice() || logits_row_ == 0); }
+  bool keepsLogits() const { return at_.has_logits && (sharesDevice() || logits_row_ == 0); }
   // Of a step that several sessions may share.
   Status fillJoined(void* block, uint32_t row, const DecodeRequest& request);
   Status endJoined(const DecodeRequest& request);
@@ -500,7 +486,7 @@ class Session {
   Status endReply(const ReplyCall& call);
   bool endsReply(const ReplyCall& call, int32_t id) const;
   Status chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete);
-  Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
+  Status rollBack(Status done, const Conversation& before);
   Workspace makeWorkspace() const;
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
   StepRun fillRun() const;
@@ -538,7 +524,7 @@ class Session {
     const uint64_t* records = nullptr;  ///< where the transcript has them; null: it has not yet
     uint64_t base = 0;                  ///< the new text begins after so many tokens
     uint64_t begin = 0;                 ///< and the message that is read now
-    SamplerCopy before;                 ///< the sampler then
+    ConversationCopy before;            ///< the conversation then
   };
   class BorderFinder;
   bool continuesAt(uint64_t position) const;
@@ -558,19 +544,17 @@ class Session {
   Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
 
   SessionContext context_;
-  CacheShape cache_;                  ///< what of the plan's cache is this session's
+  Conversation at_;
+  CacheShape cache_;                  ///< the part of the plan's cache that is this session's, as at_ shares it out
   SlidingWindow window_;              ///< the session's
   SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
   uint32_t first_slots_[kMaxViews];   ///< ring slots, or states, of the sessions before this one
-  SessionStates* states_ = nullptr;   ///< null: no layer keeps one
+  StateSlots* states_ = nullptr;   ///< null: no layer keeps one
   SessionRecall* recall_ = nullptr;   ///< null: what left the window is gone
   uint64_t read_again_ = 0;
   const RotationTables rotations_;
   RopePhases phases_[kMaxRopes];
-  uint64_t first_position_;
   const bool whole_turns_;
-  TurnMarks turns_;
-  Bookmarks marks_;
   TokenIds ids_;
   RowCache rows_;
   Drafter drafter_;
@@ -593,29 +577,17 @@ class Session {
   };
   Reading reading_;
   CallCancel calls_;
-  uint64_t position_ = 0;    ///< tokens committed
-  int32_t last_token_ = -1;  ///< the latest of them, where that is known
   int32_t reply_stop_ = -1;  ///< the token that ended the latest reply; -1: none did
-  int32_t unfinished_ =
-      -1;  ///< a token that was shown, and whose step the device did not live to do
-  /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
-  /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
-  /// not come back.
-  uint64_t stored_ = 0;
-  CarriedOver carried_;
   bool finishes_ = false;  ///< what runs is finished, cancelled or not
   bool recovers_ = false;  ///< the memory is built again
   bool replays_ = false;   ///< from the ids that are held
   bool blank_ = false;     ///< nothing was written since all was overwritten with zeros
-  bool has_logits_ = false;
   uint32_t logits_row_ = 0;    ///< of the latest head: they are those of the last token
   uint32_t top_row_ = 0;       ///< likewise, of its best tokens
   bool has_top_ = false;       ///< and the executor's top() is of the same token
   bool reads_logits_ = false;  ///< of every token of this reply
   bool ahead_ = false;  ///< the executor has begun with the token that it found to be the best
   uint64_t submissions_ = 0;
-  uint32_t prompt_tokens_ = 0;  ///< appended since the last reply
-  double prompt_ms_ = 0;        ///< and how long that took
 };
 
 }  // namespace oriel_internal

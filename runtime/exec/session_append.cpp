@@ -40,7 +40,7 @@ Status Session::lastChunk(const int32_t* ids, uint32_t count) {
   }
   ORIEL_TRY(step(ids, count, {}, StepRun::kFill));
   void* const block = context_.executor->step();
-  fillBlock(block, position_ + count - 1, ids + count - 1, 1, {0, 1});
+  fillBlock(block, at_.position + count - 1, ids + count - 1, 1, {0, 1});
   StepBlock(block).header().tail = count - 1;
   return submit(StepRun::kTail, true);
 }
@@ -61,10 +61,10 @@ Status Session::readIds(const int32_t* ids, size_t count, bool ends) {
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
     ORIEL_TRY(readChunk(ids + done, n, ends && done + n == count, n == 1));
     done += n;
-    prompt_tokens_ += n;
+    at_.prompt_tokens += n;
     tellRead(n);
   }
-  prompt_ms_ += nowMs() - begin_ms;
+  at_.prompt_ms += nowMs() - begin_ms;
   return kOk;
 }
 
@@ -74,14 +74,14 @@ Status Session::readChunk(const int32_t* ids, uint32_t count, bool last, bool al
   ORIEL_TRY(turn.status());
   ORIEL_TRY(fillRows(ids, count));
   const bool had_logits = keepsLogits();
-  has_logits_ = false;
+  at_.has_logits = false;
   const Status status = alone  ? step(ids, 1, {0, 1}, StepRun::kDecode)
                         : last ? lastChunk(ids, count)
                                : step(ids, count, {}, fillRun());
-  has_logits_ = had_logits && endedInBody(status);
+  at_.has_logits = had_logits && endedInBody(status);
   ORIEL_TRY(status);
   commit(ids, count);
-  has_logits_ = last || (recovers_ && alone);
+  at_.has_logits = last || (recovers_ && alone);
   logits_row_ = 0;
   return kOk;
 }
@@ -133,8 +133,8 @@ class Session::Feed final : public TokenSink {
       : session_(session),
         counter_(counter),
         messages_(messages),
-        begin_(session->position_),
-        skip_(messages != nullptr ? session->position_ - messages->base : 0) {}
+        begin_(session->at_.position),
+        skip_(messages != nullptr ? session->at_.position - messages->base : 0) {}
 
   Status take(const int32_t* ids, size_t count, bool last) override {
     const uint64_t skipped = std::min<uint64_t>(skip_, count);
@@ -153,7 +153,7 @@ class Session::Feed final : public TokenSink {
     for (size_t i = 0; i < count; ++i) {
       held_[n_held_++] = ids[i];
       const bool is_last = last && i + 1 == count;
-      if (n_held_ == chunk || is_last || endsMessage(session_->position_ + n_held_)) {
+      if (n_held_ == chunk || is_last || endsMessage(session_->at_.position + n_held_)) {
         ORIEL_TRY(flush(is_last));
       }
     }
@@ -171,7 +171,7 @@ class Session::Feed final : public TokenSink {
     const uint32_t count = n_held_;
     n_held_ = 0;
     ORIEL_TRY(session_->appendIds(held_, count, last));
-    while (endsMessage(session_->position_) || (last && messages_->done < messages_->count)) {
+    while (endsMessage(session_->at_.position) || (last && messages_->done < messages_->count)) {
       session_->endMessage(messages_);
     }
     return kOk;
@@ -277,14 +277,14 @@ Status Session::evaluateRow(Evaluation* chunk, uint32_t i, const float** logits)
     const uint32_t n = chunk->n_tokens;
     outputs = {i, std::min(n - i, context_.plan->output_rows)};
     ORIEL_TRY(chunk->has_body ? kOk : fillRows(chunk->ids, n));
-    has_logits_ = false;
+    at_.has_logits = false;
     fillStep(chunk->ids, n, outputs);
     const Status status = submit(n == 1            ? StepRun::kDecode
                                  : chunk->has_body ? StepRun::kHead
                                                    : StepRun::kChunkHead,
                                  i == 0);
     // Of experts: the head had not begun.
-    has_logits_ = chunk->had_logits && status.code() == ORIEL_ERROR_IO;
+    at_.has_logits = chunk->had_logits && status.code() == ORIEL_ERROR_IO;
     ORIEL_TRY(status);
     chunk->has_body = true;
     chunk->had_logits = false;
@@ -320,7 +320,7 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
       stop = on_logits(done + shown, logits, n_vocab, user) != 0;
     }
     commit(ids + done, n);
-    has_logits_ = shown == n;  // else they are those of an earlier token
+    at_.has_logits = shown == n;  // else they are those of an earlier token
     done += n;
   }
   return settleLogits();

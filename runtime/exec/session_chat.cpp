@@ -39,9 +39,7 @@ bool Session::continuesAt(uint64_t position) const {
   if (position == 0) {
     return false;
   }
-  const int32_t before = position == position_              ? last_token_
-                         : idsKnown(position - 1, position) ? ids_.at(position - 1)
-                                                            : -1;
+  const int32_t before = idsKnown(position - 1, position) ? ids_.at(position - 1) : -1;
   return before >= 0 && !context_.tokenizer->isControl(before);
 }
 
@@ -65,7 +63,7 @@ EncodeOptions Session::encodeAt(const NewText& text, uint64_t base, size_t bytes
 // The messages whose tokens the session holds: the system message, and whole turns from the first that is still seen, or
 // from the first within kHistoryBytes. Then the new ones.
 Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages* out) const {
-  const uint64_t first_seen = position_ == 0 ? 0 : position_ - viewOf(position_ - 1).count;
+  const uint64_t first_seen = at_.position == 0 ? 0 : at_.position - viewOf(at_.position - 1).count;
   const uint64_t bytes = transcript_.bytes();
   uint64_t most = added != nullptr ? added->count() : 0;
   uint64_t from = 0;
@@ -77,7 +75,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
   for (uint64_t at = 0, record = 0; transcript_.next(&at, &entry, &json); record = at) {
     const bool begins = entry.role() == Role::kUser && before != Role::kUser;
     if (begins && record != 0 && (entry.begin <= first_seen || bytes - from > kHistoryBytes) &&
-        entry.end <= position_ && !entry.is(Transcript::kUnread)) {
+        entry.end <= at_.position && !entry.is(Transcript::kUnread)) {
       is_cut = is_cut || from != record;
       from = record;
     }
@@ -93,7 +91,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
   }
   size_t n = 0;
   for (uint64_t at = 0, record = 0; transcript_.next(&at, &entry, &json); record = at) {
-    const bool held = !entry.is(Transcript::kUnread) && entry.end <= position_;
+    const bool held = !entry.is(Transcript::kUnread) && entry.end <= at_.position;
     if (!held || (record < from && !entry.is(Transcript::kSystem))) {
       continue;
     }
@@ -140,7 +138,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
 // *same: the tokens from `begin` on, whose ids are known, are the first of a part of a text; *more: it has others.
 Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, Workspace* workspace,
                             bool* same, bool* more) const {
-  const uint64_t count = position_ - begin;
+  const uint64_t count = at_.position - begin;
   const BorrowedBytes room(workspace, count * sizeof(int32_t));
   int32_t* const ids = room.as<int32_t>();
   if (ids == nullptr) {
@@ -164,17 +162,17 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
 // Where the latest message ends. Tokens after it that are the beginning of the new text stay: going back to a turn leads
 // behind what closes the turn before it.
 Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* base) const {
-  const Transcript::Entry last = transcript_.last(position_);
-  const uint64_t common = position_ - last.end;
-  *base = position_;
+  const Transcript::Entry last = transcript_.last(at_.position);
+  const uint64_t common = at_.position - last.end;
+  *base = at_.position;
   if (last.role() == Role::kNone || common == 0 || common > kMostCommon ||
-      !idsKnown(last.end, position_)) {
+      !idsKnown(last.end, at_.position)) {
     return kOk;
   }
   bool more = false;
   bool same = false;
   ORIEL_TRY(compareHeld(text, text.bytes, last.end, workspace, &same, &more));
-  *base = same && more ? last.end : position_;
+  *base = same && more ? last.end : at_.position;
   return kOk;
 }
 
@@ -279,10 +277,10 @@ void Session::endMessage(ReadMessages* messages) {
   const uint32_t i = messages->done++;
   const JsonValue& message = *messages->next;
   messages->next = message.next();
-  const uint64_t end = position_;
+  const uint64_t end = at_.position;
   if (roleOf(message) == Role::kUser) {
     markTurn(std::clamp(messages->base + messages->tokens[i].begin, messages->begin, end));
-    askForMessage(message, messages->begin, messages->before);
+    askForMessage(message, messages->begin, messages->before.sampler);
   }
   if (messages->records != nullptr) {
     transcript_.setRead(messages->records[i], messages->begin, end);
@@ -290,7 +288,7 @@ void Session::endMessage(ReadMessages* messages) {
     transcript_.add(message, messages->begin, end);
   }
   messages->begin = end;
-  messages->before = sampler_.state();
+  messages->before = at_;
   if (messages->done != messages->count) {
     keepState(/*start=*/true);
   }
@@ -304,8 +302,8 @@ Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
   Transcript::Entry entry;
   const char* json = nullptr;
   const JsonValue* reply = nullptr;
-  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.end <= position_;) {
-    if (entry.end == position_) {
+  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.end <= at_.position;) {
+    if (entry.end == at_.position) {
       char* const text = scratch->takeText(entry.bytes);  // going back overwrites the transcript's
       if (text == nullptr) {
         return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
@@ -328,10 +326,10 @@ Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
 
 // *done: the latest reply was read again, in the template's words, and the new messages after it.
 Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done) {
-  const Transcript::Entry reply = transcript_.last(position_);
+  const Transcript::Entry reply = transcript_.last(at_.position);
   // A call stays as the model wrote it, and so does a reply of no tokens.
-  if (!reply.is(Transcript::kReply) || reply.is(Transcript::kCut) || reply.end != position_ ||
-      reply.begin == position_ || roleOf(*added.first()) == Role::kTool) {
+  if (!reply.is(Transcript::kReply) || reply.is(Transcript::kCut) || reply.end != at_.position ||
+      reply.begin == at_.position || roleOf(*added.first()) == Role::kTool) {
     return kOk;
   }
   Scratch scratch(*context_.allocator,
@@ -346,7 +344,7 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   all.replied = false;
   NewText text;
   if (!renderNew(&run, context_.learned, all, false, &text).ok() || !canGoBack(reply.begin) ||
-      !idsKnown(reply.begin, position_)) {
+      !idsKnown(reply.begin, at_.position)) {
     return checkCancelled();  // what is wrong with the messages is said when they are read
   }
   Workspace workspace(nullptr, 0, context_.allocator);
@@ -361,8 +359,8 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   finishes_ = true;  // the reply must not be lost by a cancel
   const Status status = readNew(*list, bytes + reply.bytes, nullptr);
   finishes_ = false;
-  if (!status.ok() && position_ <= reply.begin) {  // it is still to be read
-    transcript_.addUnread(*list->first(), position_);
+  if (!status.ok() && at_.position <= reply.begin) {  // it is still to be read
+    transcript_.addUnread(*list->first(), at_.position);
   }
   return status;
 }
@@ -408,11 +406,10 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
   ORIEL_TRY(findBase(text, &workspace, &messages.base));
   ORIEL_TRY(findBorders(text, &workspace, &messages));
   messages.begin = messages.base;
-  const uint64_t begin = position_;
   keepState(/*start=*/true);
-  messages.before = sampler_.state();
+  messages.before = at_;
   const Status done = readTurns(text, &messages, &workspace);
-  return takeBackUnless(done, std::max(begin, messages.begin), messages.before);
+  return rollBack(done, messages.before);
 }
 
 Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace) {
@@ -472,8 +469,8 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
 }
 
 Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply) {
-  if (context_.settings.text.bytes == 0 || position_ == 0 ||
-      transcript_.last(position_).is(Transcript::kReply)) {
+  if (context_.settings.text.bytes == 0 || at_.position == 0 ||
+      transcript_.last(at_.position).is(Transcript::kReply)) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
   }
   // Only a reader asks for them; they stay as long as it reads.
@@ -483,18 +480,15 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
                         : kOk);
   ORIEL_TRY(forgetEvicted());
   keepState(/*start=*/false);
-  const uint64_t begin = position_;
-  const SamplerCopy before = sampler_.state();
+  reply->before = at_;
   ORIEL_TRY(beginRecall());
-  uint64_t base = begin;
+  uint64_t base = at_.position;
   const Status opened = openTurn(reply, &base);
-  ORIEL_TRY(opened.ok() ? takeBackUnless(recallForReply(begin, before), begin, before)
+  ORIEL_TRY(opened.ok() ? rollBack(recallForReply(reply->before), reply->before)
                         : endRecall(opened));
   reply->may_think = context_.thinks && !reply->inside_thought;
-  reply->begin = begin;
-  reply->text = position_;
-  reply->sampler = before;
-  transcript_.open(base, position_);
+  reply->text = at_.position;
+  transcript_.open(base, at_.position);
   return kOk;
 }
 
@@ -514,9 +508,8 @@ Status Session::openTurn(ReplyPlace* reply, uint64_t* base) {
   ReadMessages none;
   ORIEL_TRY(findBase(text, &workspace, &none.base));
   none.begin = *base = none.base;
-  const uint64_t begin = position_;
-  const SamplerCopy before = sampler_.state();
-  return takeBackUnless(readTurns(text, &none, &workspace), begin, before);
+  const ConversationCopy before = at_;
+  return rollBack(readTurns(text, &none, &workspace), before);
 }
 
 // The token that the template writes after an answer ends a reply, whatever the file says about it.
@@ -539,20 +532,14 @@ Status Session::findStop(Workspace* workspace, int32_t* id) const {
 }
 
 void Session::endChatReply() {
-  transcript_.close(position_ + (unfinished_ >= 0 ? 1 : 0), reply_stop_);
+  transcript_.close(at_.position + (at_.unfinished >= 0 ? 1 : 0), reply_stop_);
 }
 
 Status Session::takeBackUnanswered(Status done, const ReplyPlace& reply) {
-  const bool has_begun = position_ != reply.text || unfinished_ >= 0;
-  if (done.ok() || done.lost() || done.code() == ORIEL_ERROR_CANCELLED || has_begun ||
-      !canRewindAtOnce(reply.begin)) {
-    return done;
-  }
-  if (const Status back = rewind(reply.begin); back.lost()) {
-    return back;
-  }
-  sampler_.restore(reply.sampler);
-  return done;
+  const bool has_begun = at_.position != reply.text || at_.unfinished >= 0;
+  return done.lost() || done.code() == ORIEL_ERROR_CANCELLED || has_begun
+             ? done
+             : rollBack(done, reply.before);
 }
 
 }  // namespace oriel_internal

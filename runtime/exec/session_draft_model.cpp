@@ -26,7 +26,7 @@ double shareOfBest(const TopTokens& top) {
 void Session::fillGuess(int32_t id, uint32_t row) const {
   void* const step = context_.executor->step();
   fillHeader(step, 1, 1);
-  fillToken(step, 0, position_, position_, id, 0);
+  fillToken(step, 0, at_.position, at_.position, id, 0);
   const StepBlock block(step);
   block.header().tail = row;
   block.token(0).place = context_.plan->draft_place;
@@ -54,7 +54,7 @@ bool Session::hasDraftModel() const { return context_.model->draft.n_layers != 0
 // the latest head goes on with the vectors that guesses leave.
 Status Session::guessByModel(int32_t id, uint32_t room, Guesses* guesses) {
   guesses->count = 0;
-  if (!hasDraftModel() || hidden_row_ < 0 || ahead_ || position_ == 0) {
+  if (!hasDraftModel() || hidden_row_ < 0 || ahead_ || at_.position == 0) {
     return kOk;
   }
   const uint32_t wanted = model_drafter_.wanted(drafter_.cost(), room, drafter_.use());
@@ -66,11 +66,11 @@ Status Session::guessByModel(int32_t id, uint32_t room, Guesses* guesses) {
   uint32_t count = 0;
   uint32_t row = static_cast<uint32_t>(hidden_row_);
   hidden_row_ = -1;
-  has_logits_ = has_logits_ && logits_row_ == 0;  // those behind the first lie where a guess's do
+  at_.has_logits = at_.has_logits && logits_row_ == 0;  // those behind the first lie where a guess's do
   for (; count < wanted; ++count, row = 0) {
     const Status status = guess(count == 0 ? id : made[count - 1].id, row, &made[count]);
     if (status.lost()) {
-      unfinished_ = id;
+      at_.unfinished = id;
       return status;
     }
     if (!status.ok() || made[count].id < 0) {

@@ -8,7 +8,7 @@
 namespace oriel_internal {
 
 DraftText Session::draftText(int32_t id) const {
-  return DraftText(ids_, oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from),
+  return DraftText(ids_, oriel_internal::heldTokens(cache_, at_.position, at_.stored, at_.carried.held_from),
                    id);
 }
 
@@ -24,7 +24,8 @@ bool Session::takeGuess(int32_t id) {
   commit(&id, 1);
   logits_row_ = top_row_ = ++guesses_.taken;
   hidden_row_ = static_cast<int32_t>(logits_row_);
-  has_top_ = has_logits_ = true;
+  has_top_ = true;
+  at_.has_logits = 1;
   return true;
 }
 
@@ -35,19 +36,19 @@ Status Session::verify(int32_t id) {
   std::copy_n(guesses_.ids, guesses_.count, ids + 1);
   ORIEL_TRY(fillRows(ids, count));
   const bool had_logits = keepsLogits();
-  has_logits_ = false;
+  at_.has_logits = false;
   fillStep(ids, count, {0, count});
   const StepBlock block(context_.executor->step());
   for (uint32_t row = 0; row < count; ++row) {
     block.token(row).place = row;
   }
   const Status status = submit(StepRun::kBatch, false);
-  unfinished_ = status.lost() ? id : -1;
-  has_logits_ = had_logits && endedInBody(status);
+  at_.unfinished = status.lost() ? id : -1;
+  at_.has_logits = had_logits && endedInBody(status);
   ORIEL_TRY(status);
   drafter_.verified(guesses_.count);
   commit(&id, 1);
-  has_logits_ = true;
+  at_.has_logits = true;
   logits_row_ = 0;
   return kOk;
 }
@@ -55,7 +56,7 @@ Status Session::verify(int32_t id) {
 // Behind a reply that ended with a guess: rows but the first are lost when the next step begins, even if that fails.
 Status Session::settleLogits() {
   guesses_ = {};
-  if (!has_logits_ || logits_row_ == 0 || sharesDevice()) {
+  if (!at_.has_logits || logits_row_ == 0 || sharesDevice()) {
     return kOk;
   }
   const BufferRef& logits = context_.plan->logits;

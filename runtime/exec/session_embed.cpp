@@ -24,11 +24,11 @@ class Session::EmbedFeed final : public TokenSink {
 
 Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* values,
                       uint32_t* n_tokens) {
-  if (position_ != 0 || transcript_.hasUnread()) {
+  if (at_.position != 0 || transcript_.hasUnread()) {
     return context_.log.fail(
         ORIEL_ERROR_STATE,
         "a text becomes a vector in an empty session, this one holds %llu tokens: reset it first",
-        static_cast<unsigned long long>(position_));
+        static_cast<unsigned long long>(at_.position));
   }
   size_t bad = 0;
   if (!isValidUtf8(text, bytes, &bad)) {
@@ -86,7 +86,7 @@ Status Session::countToEmbed(const char* text, size_t bytes, const EncodeOptions
 Status Session::embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling,
                          float* sums) {
   if (pooling == Pooling::kFirst) {
-    count = position_ == 0 ? 1 : 0;
+    count = at_.position == 0 ? 1 : 0;
   }
   ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
@@ -140,7 +140,7 @@ Status Session::forgetText(bool was_blank) {
   constexpr size_t kMost = kSessionWorkspaceBytes / sizeof(BufferRef);
   size_t count = kMost + 1;
   if (was_blank) {
-    writtenPieces(*context_.plan, *context_.model, cache_, stored_, pieces, kMost, &count);
+    writtenPieces(*context_.plan, *context_.model, cache_, at_.stored, pieces, kMost, &count);
   }
   waitForDevice();
   const DeviceTurn turn = this->turn();

@@ -45,11 +45,11 @@ Status Session::beginBehindPrefix() {
   if (prefix == nullptr || prefix->tokens == 0) {
     return kOk;
   }
-  setSinks(prefix->tokens);
-  turns_ = prefix->turns;
+  at_.sinks = prefix->tokens;
+  layOut();
   ORIEL_TRY(statesOfPrefix());
   blank_ = false;
-  takeState(prefix->state);
+  stand(prefix->at);
   takePrefixMessages();
   return kOk;
 }
@@ -68,8 +68,8 @@ Status Session::copyToPrefix() const {
   what.from = cache_;
   what.to = sessionCache(plan.cache, plan.sessionCount());
   what.to.sinks = cache_.sinks;
-  what.tokens = {0, 0, position_};
-  what.from_state = states_ != nullptr ? states_->slots.current() : 0;
+  what.tokens = {0, 0, at_.position};
+  what.from_state = states_ != nullptr ? states_->current() : 0;
   what.beside_sinks = true;
   return copyMemory(plan, *context_.model, what, workspace_block_, kSessionWorkspaceBytes,
                     context_.executor);
@@ -77,12 +77,13 @@ Status Session::copyToPrefix() const {
 
 Status Session::makePrefix(Prefix* prefix) const {
   ORIEL_TRY(copyToPrefix());
-  prefix->tokens = static_cast<uint32_t>(position_);
-  prefix->turns = turns_;
-  prefix->state = state();
-  prefix->state.stored = position_;
-  prefix->state.has_logits = 0;
-  prefix->state.carried = {};
+  prefix->tokens = static_cast<uint32_t>(at_.position);
+  prefix->at = Conversation(static_cast<const SessionState&>(at_));
+  prefix->at.turns = at_.turns;
+  prefix->at.stored = at_.position;
+  prefix->at.has_logits = 0;
+  prefix->at.carried = {};
+  prefix->at.sinks = prefix->tokens;
   prefix->transcript.load(transcript_.data(), transcript_.bytes(), transcript_.dropped());
   return kOk;
 }
@@ -96,7 +97,8 @@ Status Session::becomePrefix(Prefix* prefix) {
   const Status status = beginBehindPrefix();
   if (!status.ok() && !status.lost() && had_none) {
     prefix->forget();
-    setSinks(sinks);
+    at_.sinks = sinks;
+    layOut();
   }
   return status;
 }
@@ -109,7 +111,7 @@ Status Session::mark(const char* name) {
                              "a mark's name has 1 to %u bytes of UTF-8: give another",
                              Bookmarks::kNameBytes - 1);
   }
-  if (!marks_.set(name, position_)) {
+  if (!at_.marks.set(name, at_.position)) {
     return context_.log.fail(ORIEL_ERROR_CONTEXT,
                              "a session has %u marks at most: use one of their names again",
                              Bookmarks::kCapacity);
@@ -125,7 +127,7 @@ bool Session::canGoBack(uint64_t position) const {
 
 // What the memory has of the place is tried first; its error line is the app's where there is no other way.
 Status Session::goBackTo(uint64_t position, bool read_again) {
-  return canGoBack(position) || !read_again || position > position_ || position < prefixTokens()
+  return canGoBack(position) || !read_again || position > at_.position || position < prefixTokens()
              ? rewind(position)
              : readTranscript(position);
 }
@@ -138,13 +140,13 @@ Status Session::takeOverMemory(const Session& other, const HeldTokens& held) {
   MemoryCopy what;
   what.from = other.cache_;
   what.to = cache_;
-  what.tokens = {held.sinks + other.cache_.recalled, held.first, held.position};
+  what.tokens = {held.sinks + other.at_.recalled, held.first, held.position};
   what.sinks = !cache_.sharesSinks();
-  what.from_state = other.states_ != nullptr ? other.states_->slots.current() : 0;
+  what.from_state = other.states_ != nullptr ? other.states_->current() : 0;
   blank_ = false;
   ORIEL_TRY(copyMemory(plan, *context_.model, what, workspace_block_, kSessionWorkspaceBytes,
                        context_.executor));
-  if (other.has_logits_) {
+  if (other.at_.has_logits) {
     const uint64_t row_bytes = plan.kept_logits.size_bytes / plan.sessionCount();
     const auto rowOf = [&](uint32_t session) {
       const BufferRef& rows = plan.kept_logits;
@@ -158,9 +160,10 @@ Status Session::takeOverMemory(const Session& other, const HeldTokens& held) {
 }
 
 Status Session::takeOver(const Session& other) {
-  const HeldTokens held = oriel_internal::heldTokens(other.cache_, other.position_, other.stored_,
-                                                     other.carried_.held_from);
-  setSinks(other.cache_.sinks);
+  const HeldTokens held = oriel_internal::heldTokens(other.cache_, other.at_.position, other.at_.stored,
+                                                     other.at_.carried.held_from);
+  at_.sinks = other.at_.sinks;
+  layOut();
   ORIEL_TRY(takeOverMemory(other, held));
   const auto takeId = [&](uint64_t t) { ids_.set(t, other.ids_.at(t), other.ids_.marks(t)); };
   for (uint64_t t = 0; t < held.sinks; ++t) {
@@ -169,15 +172,10 @@ Status Session::takeOver(const Session& other) {
   for (uint64_t t = held.first; t < held.position; ++t) {
     takeId(t);
   }
-  turns_ = other.turns_;
-  marks_ = other.marks_;
-  takeState(other.state());
+  stand(other.at_);
   takeOverRecall(other);
   transcript_.load(other.transcript_.data(), other.transcript_.bytes(),
                    other.transcript_.dropped());
-  has_logits_ = other.has_logits_;
-  prompt_tokens_ = other.prompt_tokens_;
-  prompt_ms_ = other.prompt_ms_;
   return kOk;
 }
 

@@ -148,7 +148,7 @@ Status Session::chooseToken(ReplyCall* call) {
   ORIEL_TRY(readAhead(&call->id, 1));  // a token is not handed out that cannot be gone on from
   if (result->tokens++ == 0) {
     call->first_ms = nowMs();
-    result->time_to_first_token_ms = prompt_ms_ + call->first_ms - call->begin_ms;
+    result->time_to_first_token_ms = at_.prompt_ms + call->first_ms - call->begin_ms;
   }
   const bool may_end = result->tokens >= settings.min_tokens;
   sampler_.hold(!may_end);
@@ -196,15 +196,15 @@ void Session::step(ReplyCall* const* calls, uint32_t count) {
 }
 
 Status Session::beginReply(ReplyCall* call) {
-  if (!has_logits_) {
+  if (!at_.has_logits) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "there is nothing to continue: append a prompt first");
   }
   call->session = this;
   call->begin_ms = nowMs();
-  call->result->prompt_tokens = prompt_tokens_;
+  call->result->prompt_tokens = at_.prompt_tokens;
   call->result->prompt_tokens_evicted =
-      static_cast<uint32_t>(evictedOf(position_ - std::min<uint64_t>(position_, prompt_tokens_)));
+      static_cast<uint32_t>(evictedOf(at_.position - std::min<uint64_t>(at_.position, at_.prompt_tokens)));
   call->result->stop_reason = ORIEL_STOP_LENGTH;
   startReply(call->settings, call->place);
   drafter_.begin(call->settings.drafts);
@@ -288,8 +288,8 @@ Status Session::endReply(const ReplyCall& call) {
     // A step follows every token, the last one as well.
     result->decode_tokens_per_s = result->tokens / ((nowMs() - call.first_ms) / 1000.0);
   }
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
+  at_.prompt_tokens = 0;
+  at_.prompt_ms = 0;
   return call.status;
 }
 

@@ -9,19 +9,20 @@ Status Session::fillJoined(void* block, uint32_t row, const DecodeRequest& reque
     ORIEL_TRY(rows_.fill(&request.id, 1, context_.log, context_.executor->fileRows(), row));
   }
   // A session is the same on devices that run ahead.
-  willStore(position_ + (request.more && mayRunAhead() ? 2 : 1));
-  fillToken(block, row, position_, position_, request.id, row);
+  willStore(at_.position + (request.more && mayRunAhead() ? 2 : 1));
+  fillToken(block, row, at_.position, at_.position, request.id, row);
   return kOk;
 }
 
 Status Session::endJoined(const DecodeRequest& request) {
   if (!request.status.ok()) {
-    has_logits_ = has_logits_ && endedInBody(request.status);
-    unfinished_ = request.status.lost() ? request.id : -1;
+    at_.has_logits = at_.has_logits && endedInBody(request.status);
+    at_.unfinished = request.status.lost() ? request.id : -1;
     return request.status;
   }
   ++submissions_;
-  has_top_ = has_logits_ = true;
+  has_top_ = true;
+  at_.has_logits = 1;
   logits_row_ = top_row_ = 0;
   commit(&request.id, 1, !(request.more && mayRunAhead()));
   return kOk;

@@ -64,8 +64,8 @@ Status Session::reopenRecall() {
 }
 
 void Session::clearRecall() {
-  cache_.recalled = 0;
-  shapeWindows();
+  at_.recalled = 0;
+  layOut();
   if (recall_ != nullptr) {
     recall_->clear();
     recall_->first = recall_->saved = blockOf(cache_.sinks);
@@ -78,7 +78,7 @@ RecallPlace Session::recallPlace() const {
   place.model = context_.model;
   place.cache = cache_;
   place.phases = phases_;
-  place.first_position = first_position_;
+  place.first_position = at_.first_position;
   place.executor = context_.executor;
   place.room = recall_->room;
   return place;
@@ -96,13 +96,13 @@ Status Session::giveUpRecall(Status status) {
 // The first token behind the sinks that all layers hold of which tokens are kept.
 uint64_t Session::heldByAll() const {
   const HeldTokens held =
-      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from);
+      oriel_internal::heldTokens(cache_, at_.position, at_.stored, at_.carried.held_from);
   uint64_t first = held.first > held.sinks ? held.first : 0;
   for (uint32_t view = 0; view < context_.model->n_views; ++view) {
     const CacheShape shape = viewShape(context_.model->views[view], cache_);
     if (context_.model->views[view].kind == ViewKind::kSession &&
-        shape.window >= kLeastRecallWindow && stored_ > shape.ring + shape.sinks) {
-      first = std::max(first, stored_ - shape.ring);
+        shape.window >= kLeastRecallWindow && at_.stored > shape.ring + shape.sinks) {
+      first = std::max(first, at_.stored - shape.ring);
     }
   }
   return first;
@@ -111,7 +111,7 @@ uint64_t Session::heldByAll() const {
 // Blocks that are complete, as long as all layers hold them. Between two steps.
 Status Session::saveBlocks() {
   if (recall_ == nullptr || recovers_ || recall_->embeds || !recall_->file.isOpen() ||
-      blockOf(position_) <= recall_->saved) {
+      blockOf(at_.position) <= recall_->saved) {
     return kOk;
   }
   SessionRecall& recall = *recall_;
@@ -122,7 +122,7 @@ Status Session::saveBlocks() {
   }
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
-  for (; recall.saved + kRecallBlock <= position_; recall.saved += kRecallBlock) {
+  for (; recall.saved + kRecallBlock <= at_.position; recall.saved += kRecallBlock) {
     WipedArray<int32_t, kRecallBlock> ids;
     for (uint32_t i = 0; i < kRecallBlock; ++i) {
       ids[i] = ids_.at(recall.saved + i);
@@ -172,7 +172,7 @@ void Session::askFor(const char* text, size_t bytes, uint64_t begin, const Sampl
     return;
   }
   SessionRecall& recall = *recall_;
-  if (recall.query.count() == 0 || transcript_.last(position_).role() == Role::kAssistant) {
+  if (recall.query.count() == 0 || transcript_.last(at_.position).role() == Role::kAssistant) {
     recall.query = {};
     recall.query_begin = begin;
     recall.before = before;
@@ -188,7 +188,7 @@ void Session::askFor(const char* text, size_t bytes, uint64_t begin, const Sampl
 bool Session::weighKept() {
   SessionRecall& recall = *recall_;
   // What is seen needs not come back.
-  const uint64_t first_seen = position_ + 1 - viewOf(position_).count;
+  const uint64_t first_seen = at_.position + 1 - viewOf(at_.position).count;
   const uint64_t begin = std::max(recall.kept(), uint64_t{cache_.sinks});
   recall.index.weigh(recall.query, begin, std::min(first_seen, recall.saved), recallRoom());
   return recall.index.passageCount() != 0;
@@ -310,9 +310,9 @@ Status Session::endRecall(Status opened) {
   return opened;
 }
 
-// The opening of a reply was read, behind `begin` tokens. Where something comes back it is read again, so that the reply
+// The opening of a reply was read, behind `before`. Where something comes back it is read again, so that the reply
 // begins with what it sees then.
-Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
+Status Session::recallForReply(const Conversation& before) {
   if (recall_ == nullptr || !recall_->captures) {
     return kOk;
   }
@@ -322,14 +322,14 @@ Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
     return giveUpRecall(status);
   }
   const RecallSpans found = chooseKept();
-  return found == recall.shown ? Status(kOk) : readWith(found, begin, before);
+  return found == recall.shown ? Status(kOk) : readWith(found, before.position, before.sampler);
 }
 
 // With the messages since the latest reply, where going back to them is possible: what they ask for is then seen while they
 // are read, too. In the same steps, but for batches that ended with another message's.
 Status Session::readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before) {
   SessionRecall& recall = *recall_;
-  const uint64_t end = position_;
+  const uint64_t end = at_.position;
   bool whole = recall.query_begin < opening && recall.query_begin >= transcript_.lastReplyEnd() &&
                end - recall.query_begin <= kMaxChunk && holdsWhatIsSeenAt(recall.query_begin);
   for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may have left, too
@@ -352,36 +352,36 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
     marks[i] = ids_.marks(from + i) & TokenIds::kTurn;
   }
   ORIEL_TRY(checkCancelled());
-  const SamplerCopy at_end = sampler_.state();
-  const uint32_t prompt_tokens = prompt_tokens_;
-  position_ = from;
-  has_logits_ = false;
+  const WipedCopy<SamplerState> at_end = at_.sampler;
+  const uint32_t prompt_tokens = at_.prompt_tokens;
+  at_.position = from;
+  at_.has_logits = false;
   recall.first = recall.kept();  // blocks of what is read again are written again
   recall.saved = std::max(std::min(recall.saved, blockOf(from)), recall.first);
   recall.index.truncate(recall.saved, end);
   recall.reader.restart();
-  sampler_.restore(whole ? recall.before : before);
-  prompt_tokens_ -= std::min(prompt_tokens_, static_cast<uint32_t>(end - from));
+  at_.sampler = whole ? recall.before : before;
+  at_.prompt_tokens -= std::min(at_.prompt_tokens, static_cast<uint32_t>(end - from));
   expect(end - from);
   finishes_ = true;  // half a message must not stay behind a cancel
   Status status = showRecalled(found);
-  while (position_ < end && status.ok()) {
-    const uint64_t at = position_ - from;
+  while (at_.position < end && status.ok()) {
+    const uint64_t at = at_.position - from;
     uint64_t next = at + 1;
     while (from + next < end && from + next != opening && marks[next - 1] == 0) {
       ++next;
     }
     status = readIds(ids + at, static_cast<size_t>(next - at), from + next == end);
     if (status.ok() && marks[next - 1] != 0) {
-      ids_.addMark(position_ - 1, TokenIds::kTurn);
+      ids_.addMark(at_.position - 1, TokenIds::kTurn);
     }
   }
   finishes_ = false;
   if (!status.ok()) {
     // What was said before stays said. Who called goes back to where the reply was opened; the next one reads it again.
-    position_ = end;
-    sampler_.restore(at_end);
-    prompt_tokens_ = prompt_tokens;
+    at_.position = end;
+    at_.sampler = at_end;
+    at_.prompt_tokens = prompt_tokens;
     const Status back = status.lost() ? status : recallAgain();
     return back.lost() ? back : status;
   }
@@ -411,7 +411,7 @@ uint32_t Session::recallRoom() const {
 }
 
 Status Session::showRecalled(const RecallSpans& spans) {
-  cache_.recalled = 0;
+  at_.recalled = 0;
   recall_->shown = {};
   Status status = kOk;
   uint32_t count = 0;
@@ -431,20 +431,20 @@ Status Session::showRecalled(const RecallSpans& spans) {
     }
   }
   if (status.ok()) {
-    cache_.recalled = count;
+    at_.recalled = count;
     recall_->shown = spans;
   }
-  shapeWindows();
+  layOut();
   return status.ok() ? status : giveUpRecall(status);
 }
 
 // What stood there when the session had so many tokens as it has now, behind going back or while its memory is built again.
 // Nothing, where the file has some of it no more.
 Status Session::recallAgain() {
-  const RecallHistory::Entry* const entry = recall_->history.at(position_);
+  const RecallHistory::Entry* const entry = recall_->history.at(at_.position);
   const RecallSpans then = entry != nullptr ? entry->spans : RecallSpans();
   const bool any = then.count != 0 || (entry != nullptr && entry->unknown);
-  if (then == recall_->shown && any == (cache_.recalled != 0)) {
+  if (then == recall_->shown && any == (at_.recalled != 0)) {
     return kOk;
   }
   const bool held = recall_->file.isOpen() && recall_->keeps(then);
@@ -456,8 +456,8 @@ bool Session::recallIsAsThen() const {
   if (recall_ == nullptr) {
     return true;
   }
-  const RecallHistory::Entry* const entry = recall_->history.at(position_);
-  return recall_->history.knows(position_) &&
+  const RecallHistory::Entry* const entry = recall_->history.at(at_.position);
+  return recall_->history.knows(at_.position) &&
          (entry == nullptr || (!entry->unknown && entry->spans == recall_->shown));
 }
 
@@ -471,30 +471,30 @@ bool Session::forgetRecalled() {
   }
   SessionRecall& recall = *recall_;
   recall.first = recall.kept();  // what the file's ring has written over does not come back
-  recall.saved = std::max(std::min(recall.saved, blockOf(position_)), blockOf(cache_.sinks));
+  recall.saved = std::max(std::min(recall.saved, blockOf(at_.position)), blockOf(cache_.sinks));
   recall.first = std::min(recall.first, recall.saved);
-  recall.index.truncate(recall.saved, position_);
+  recall.index.truncate(recall.saved, at_.position);
   recall.reader.restart();
-  if (position_ <= recall.query_begin) {
+  if (at_.position <= recall.query_begin) {
     recall.query = {};
   }
-  return recall.history.truncate(position_);
+  return recall.history.truncate(at_.position);
 }
 
-// After a snapshot was restored, of which so many tokens stand behind the sinks: nobody knows from where.
-void Session::restoreRecall(uint32_t recalled) {
-  cache_.recalled = std::min(recalled, cache_.sinkRoom() - cache_.sinks);
-  shapeWindows();
+// After a snapshot was restored: the origin of what stands behind the sinks is unknown.
+void Session::restoreRecall() {
+  at_.recalled = std::min(at_.recalled, cache_.sinkRoom() - cache_.sinks);
+  layOut();
   if (recall_ != nullptr) {
     recall_->clear();
     recall_->first = recall_->saved = blockOf(cache_.sinks);
-    if (cache_.recalled != 0) {
+    if (at_.recalled != 0) {
       RecallHistory::Entry entry;
       entry.unknown = true;
       recall_->history.push(entry);
     }
-    for (uint32_t i = 0; i < turns_.count(); ++i) {
-      recall_->index.markTurn(turns_.at(i));
+    for (uint32_t i = 0; i < at_.turns.count(); ++i) {
+      recall_->index.markTurn(at_.turns.at(i));
     }
   }
 }
@@ -502,11 +502,9 @@ void Session::restoreRecall(uint32_t recalled) {
 // As takeOver(), but for the device, of which the memory is copied already. A copy whose file has no room goes on with what
 // stands behind its sinks.
 void Session::takeOverRecall(const Session& other) {
-  cache_.recalled = other.cache_.recalled;
-  for (uint32_t i = 0; i < cache_.recalled; ++i) {
+  for (uint32_t i = 0; i < at_.recalled; ++i) {
     ids_.setRecalled(i, other.ids_.recalled(i));
   }
-  shapeWindows();
   if (recall_ == nullptr || other.recall_ == nullptr) {
     return;
   }
@@ -541,14 +539,14 @@ Status Session::recall(const char* text, size_t bytes) {
   }
   ORIEL_TRY(saveBlocks());
   recall_->query = {};
-  askFor(text, bytes, position_, sampler_.state());
+  askFor(text, bytes, at_.position, at_.sampler);
   if (!recall_->file.isOpen() || !weighKept()) {
     return kOk;
   }
   const RecallSpans found = chooseKept();
   if (!(found == recall_->shown)) {
     ORIEL_TRY(showRecalled(found));
-    recall_->history.push({position_, recall_->shown, false});
+    recall_->history.push({at_.position, recall_->shown, false});
   }
   return kOk;
 }

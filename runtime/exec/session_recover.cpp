@@ -5,56 +5,32 @@
 
 namespace oriel_internal {
 
-/// What the host knows of a conversation, while its memory is built again.
+/// A conversation while its memory is built again.
 struct Session::Kept {
-  WipedCopy<SessionState> state;
-  uint32_t sinks = 0;
-  int32_t last_token = -1;
-  int32_t unfinished = -1;
-  TurnMarks turns;
-  Bookmarks marks;
-  SessionStates states;  ///< where layers keep some
+  ConversationCopy at;
+  StateSlots states;  ///< where layers keep some
   uint64_t read_again = 0;
-  uint32_t prompt_tokens = 0;
-  double prompt_ms = 0;
 
   bool hasCheckpoint(uint64_t position) const {
     bool has = false;
-    for (uint32_t i = 0; i < states.slots.count(); ++i) {
-      has = has || states.slots.at(i) == position;
+    for (uint32_t i = 0; i < states.count(); ++i) {
+      has = has || states.at(i) == position;
     }
     return has;
   }
 };
 
 Session::Kept Session::keep() const {
-  Kept kept;
-  kept.state = state();
-  kept.sinks = cache_.sinks;
-  kept.last_token = last_token_;
-  kept.unfinished = unfinished_;
-  kept.turns = turns_;
-  kept.marks = marks_;
-  kept.states = states_ != nullptr ? *states_ : SessionStates();
-  kept.read_again = read_again_;
-  kept.prompt_tokens = prompt_tokens_;
-  kept.prompt_ms = prompt_ms_;
-  return kept;
+  return {at_, states_ != nullptr ? *states_ : StateSlots(), read_again_};
 }
 
 void Session::putBack(const Kept& kept) {
-  setSinks(kept.sinks);
-  turns_ = kept.turns;
-  marks_ = kept.marks;
-  takeState(kept.state);
+  stand(kept.at);
+  at_.has_logits = 0;
   if (states_ != nullptr) {
     *states_ = kept.states;
   }
-  last_token_ = kept.last_token;
-  unfinished_ = kept.unfinished;
   read_again_ = kept.read_again;
-  prompt_tokens_ = kept.prompt_tokens;
-  prompt_ms_ = kept.prompt_ms;
 }
 
 // What the app was shown of a reply is said, although the device did not live to read the last of it.
@@ -68,24 +44,14 @@ void Session::keepCutText(const Status& status) {
 
 // On the host, with the transcript and the ids as they are.
 void Session::standAtBeginning(uint64_t first_position) {
-  const bool behind = prefixTokens() != 0;
-  SessionState begin;
-  begin.first_position = first_position;
-  cache_.recalled = 0;
-  setSinks(ownSinks());
+  stand(prefixTokens() != 0 ? context_.prefix->at : Conversation::empty(first_position, ownSinks()));
   if (recall_ != nullptr) {
     recall_->shown = {};
   }
-  if (behind) {
-    turns_ = context_.prefix->turns;
-  } else {
-    turns_.clear();
-  }
-  takeState(behind ? context_.prefix->state : begin);
 }
 
 Status Session::resetLost() {
-  const uint64_t first_position = state().first_position;
+  const uint64_t first_position = at_.first_position;
   forgetOnHost();
   ORIEL_TRY(reopenRecall());
   standAtBeginning(first_position);
@@ -99,10 +65,10 @@ void Session::expectAgain(uint64_t tokens) { reading_.total = reading_.done + to
 
 // Turns were not known before the message that began them had been read.
 void Session::learnTurns(const Kept& kept) {
-  for (uint32_t i = 0; i < kept.turns.count(); ++i) {
-    const uint64_t start = kept.turns.at(i);
-    if (start < position_ && (turns_.count() == 0 || turns_.at(turns_.count() - 1) < start)) {
-      turns_.mark(start);
+  for (uint32_t i = 0; i < kept.at.turns.count(); ++i) {
+    const uint64_t start = kept.at.turns.at(i);
+    if (start < at_.position && (at_.turns.count() == 0 || at_.turns.at(at_.turns.count() - 1) < start)) {
+      at_.turns.mark(start);
     }
   }
 }
@@ -110,50 +76,50 @@ void Session::learnTurns(const Kept& kept) {
 // Tokens of the next step.
 uint32_t Session::stepAt(uint64_t end, const RecoverOptions& options, const Kept& kept,
                          bool* exact) const {
-  const uint32_t marks = ids_.marks(position_);
+  const uint32_t marks = ids_.marks(at_.position);
   const bool known = (marks & TokenIds::kBegins) != 0;
   *exact = known && !options.in_batches;
   if (*exact && (marks & TokenIds::kBatch) == 0) {
     return 1;
   }
   const uint32_t most =
-      static_cast<uint32_t>(std::min<uint64_t>(end - position_, context_.plan->chunk_tokens));
+      static_cast<uint32_t>(std::min<uint64_t>(end - at_.position, context_.plan->chunk_tokens));
   uint32_t n = 1;
   for (; n < most; ++n) {
-    const uint32_t begins = ids_.marks(position_ + n) & TokenIds::kBegins;
-    const bool turns = (ids_.marks(position_ + n - 1) & TokenIds::kTurn) != 0;
-    if (turns || kept.hasCheckpoint(position_ + n) || (begins != 0 && !options.in_batches)) {
+    const uint32_t begins = ids_.marks(at_.position + n) & TokenIds::kBegins;
+    const bool turns = (ids_.marks(at_.position + n - 1) & TokenIds::kTurn) != 0;
+    if (turns || kept.hasCheckpoint(at_.position + n) || (begins != 0 && !options.in_batches)) {
       break;
     }
   }
   return n;
 }
 
-// Tokens from position_ up to `end`, whose ids are held, in the steps that they were read in at first.
+// Tokens from at_.position up to `end`, whose ids are held, in the steps that they were read in at first.
 Status Session::replay(uint64_t end, bool ends, const RecoverOptions& options, const Kept& kept,
                        Recovered* result) {
-  while (position_ < end) {
+  while (at_.position < end) {
     ORIEL_TRY(betweenSteps());
     ORIEL_TRY(recall_ != nullptr ? recallAgain() : Status(kOk));
     bool exact = true;
     const uint32_t n = stepAt(end, options, kept, &exact);
     result->exact = result->exact && recallIsAsThen();
-    const bool batch = (ids_.marks(position_) & TokenIds::kBatch) != 0;
+    const bool batch = (ids_.marks(at_.position) & TokenIds::kBatch) != 0;
     WipedArray<int32_t, kMaxChunk> ids;
     for (uint32_t i = 0; i < n; ++i) {
-      ids[i] = ids_.at(position_ + i);
+      ids[i] = ids_.at(at_.position + i);
     }
     ORIEL_TRY(readAhead(ids, n));
-    const bool last = ends && position_ + n == end;
+    const bool last = ends && at_.position + n == end;
     ORIEL_TRY(readChunk(ids, n, last, n == 1 && (!batch || !exact)));
     result->read += n;
     result->exact = result->exact && exact;
-    const bool knows_turns = (ids_.marks(position_ - 1) & TokenIds::kTurn) != 0;
+    const bool knows_turns = (ids_.marks(at_.position - 1) & TokenIds::kTurn) != 0;
     if (knows_turns || !exact) {
       learnTurns(kept);
     }
-    if (states_ != nullptr && kept.hasCheckpoint(position_)) {
-      keepState(kept.states.slots.latestStart() == position_);
+    if (states_ != nullptr && kept.hasCheckpoint(at_.position)) {
+      keepState(kept.states.latestStart() == at_.position);
     }
     tellRead(n);
   }
@@ -162,11 +128,11 @@ Status Session::replay(uint64_t end, bool ends, const RecoverOptions& options, c
 
 // The tokens whose ids are held. Where earlier ones are gone, those that are there see nothing before them but the sinks.
 Status Session::readHeldAgain(const Kept& kept, const RecoverOptions& options, Recovered* result) {
-  const uint64_t end = kept.state.position;
+  const uint64_t end = kept.at.position;
   const HeldTokens held =
-      oriel_internal::heldTokens(cache_, end, kept.state.stored, kept.state.carried.held_from);
+      oriel_internal::heldTokens(cache_, end, kept.at.stored, kept.at.carried.held_from);
   const uint64_t origin = prefixTokens();
-  const uint64_t base = states_ != nullptr ? kept.states.base : 0;
+  const uint64_t base = states_ != nullptr ? kept.at.base : 0;
   uint64_t sinks = std::max(origin, held.sinks);
   uint64_t from = std::max(std::max(base, held.first), sinks);
   for (uint64_t t = from; t < end; ++t) {
@@ -175,29 +141,30 @@ Status Session::readHeldAgain(const Kept& kept, const RecoverOptions& options, R
   for (uint64_t t = origin; t < sinks; ++t) {
     sinks = ids_.at(t) == TokenIds::kUnknown ? origin : sinks;
   }
-  standAtBeginning(kept.state.first_position);
-  setSinks(kept.sinks);
+  standAtBeginning(kept.at.first_position);
+  at_.sinks = kept.at.sinks;
+  layOut();
   const bool all = from == sinks;
   if (base != 0 && from == base) {
-    states_->base = base;
+    at_.base = base;
   } else if (!all) {
-    carried_ = {from, from, from};
+    at_.carried = {from, from, from};
     if (states_ != nullptr) {
-      states_->base = from;
+      at_.base = from;
     }
     result->dropped = from - sinks;
   }
-  const CarriedOver& carried = kept.state.carried;
+  const CarriedOver& carried = kept.at.carried;
   const bool was_whole = carried.seen_from == 0 && carried.held_from == 0;
   result->exact = result->dropped == 0 && was_whole;
-  expectAgain(sinks - origin + end - from + (kept.unfinished >= 0 ? 1 : 0));
+  expectAgain(sinks - origin + end - from + (kept.at.unfinished >= 0 ? 1 : 0));
   replays_ = true;
   Status status = kOk;
   if (!all) {
     const bool exact = result->exact;  // the step that went past the sinks is cut in two
     status = replay(sinks, from == end, options, kept, result);
     result->exact = exact;
-    position_ = status.ok() ? from : position_;
+    at_.position = status.ok() ? from : at_.position;
     learnTurns(kept);
   }
   if (status.ok()) {
@@ -219,7 +186,7 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
   const uint64_t count = entry.end - entry.text;
   // Of a transcript that came from a snapshot the counts are whatever it says. A token has a byte, but for a few before.
   constexpr uint64_t kTokensBefore = 16;
-  *fits = position_ == entry.text && count <= text.bytes + kTokensBefore;
+  *fits = at_.position == entry.text && count <= text.bytes + kTokensBefore;
   if (!*fits) {
     return kOk;
   }
@@ -232,7 +199,7 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
                              static_cast<unsigned long long>(count));
   }
   EncodeOptions encode;
-  encode.continues = continuesAt(position_);
+  encode.continues = continuesAt(at_.position);
   size_t found = 0;
   const Status encoded =
       context_.tokenizer->encode(text.data, text.bytes, encode, &workspace, context_.log,
@@ -266,7 +233,7 @@ Status Session::streamMessage(const JsonValue& message, const Transcript::Entry&
     ORIEL_TRY(list != nullptr && !scratch.failed()
                   ? addMessages(*list, entry.bytes)
                   : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message"));
-    *fits = position_ == entry.end;
+    *fits = at_.position == entry.end;
     return kOk;
   }
   const JsonValue* const content = message.find("content");
@@ -280,9 +247,9 @@ Status Session::streamMessages(const Transcript& transcript, uint64_t end,
   *fits = true;
   Transcript::Entry entry;
   const char* json = nullptr;
-  for (uint64_t at = ownMessages(); position_ < end && *fits;) {
+  for (uint64_t at = ownMessages(); at_.position < end && *fits;) {
     *fits =
-        transcript.next(&at, &entry, &json) && entry.begin == position_ && entry.end != UINT64_MAX;
+        transcript.next(&at, &entry, &json) && entry.begin == at_.position && entry.end != UINT64_MAX;
     if (!*fits) {
       return kOk;
     }
@@ -298,8 +265,8 @@ Status Session::streamMessages(const Transcript& transcript, uint64_t end,
 // Messages up to the first token whose id is held, then those. *fits: the transcript leads there.
 Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
                                 const RecoverOptions& options, Recovered* result, bool* fits) {
-  const uint64_t end = kept.state.position;
-  const uint64_t sinks = std::min<uint64_t>(kept.sinks, end);
+  const uint64_t end = kept.at.position;
+  const uint64_t sinks = std::min<uint64_t>(kept.at.sinks, end);
   const uint64_t count = sinks + end - first_held;
   const auto tokenAt = [&](uint64_t i) { return i < sinks ? i : first_held + i - sinks; };
   Workspace memory(nullptr, 0, context_.allocator);
@@ -317,8 +284,8 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
   for (uint64_t i = 0; i < count; ++i) {
     known[i] = {ids_.at(tokenAt(i)), ids_.marks(tokenAt(i))};
   }
-  standAtBeginning(kept.state.first_position);
-  const uint64_t origin = position_;
+  standAtBeginning(kept.at.first_position);
+  const uint64_t origin = at_.position;
   // What came with a snapshot may be no messages at all: then what is held is read.
   const Log log = context_.log;
   LenientLog lenient(log);
@@ -337,10 +304,10 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
       status = kOk;
     }
   }
-  *fits = *fits && position_ <= end;
+  *fits = *fits && at_.position <= end;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t t = tokenAt(i);
-    const bool read = t < sinks || t < position_;
+    const bool read = t < sinks || t < at_.position;
     *fits = *fits && known[i].id != TokenIds::kUnknown && (!read || ids_.at(t) == known[i].id);
   }
   for (uint64_t i = 0; i < count; ++i) {
@@ -350,7 +317,7 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
   if (!*fits) {
     return kOk;
   }
-  result->read = position_ - origin;
+  result->read = at_.position - origin;
   result->exact = false;  // of tokens that are not held nobody knows
   replays_ = true;
   const Status rest = replay(end, true, options, kept, result);
@@ -361,21 +328,21 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
 // ---- All of it -----------------------------------------------------------------------------------
 
 Status Session::readAllAgain(const Kept& kept, const RecoverOptions& options, Recovered* result) {
-  const uint64_t end = kept.state.position;
-  const uint64_t unfinished = kept.unfinished >= 0 ? 1 : 0;
-  const CarriedOver& carried = kept.state.carried;
-  if (states_ != nullptr && kept.states.stale && idsKnown(kept.states.base, end)) {
+  const uint64_t end = kept.at.position;
+  const uint64_t unfinished = kept.at.unfinished >= 0 ? 1 : 0;
+  const CarriedOver& carried = kept.at.carried;
+  if (states_ != nullptr && kept.at.stale && idsKnown(kept.at.base, end)) {
     // What is seen was to be read again anyway.
-    const uint64_t sinks = std::min<uint64_t>(kept.sinks, end);
-    result->read = sinks - std::min(sinks, prefixTokens()) + end - kept.states.base;
+    const uint64_t sinks = std::min<uint64_t>(kept.at.sinks, end);
+    result->read = sinks - std::min(sinks, prefixTokens()) + end - kept.at.base;
     expectAgain(result->read);
     return readAnew(end);
   }
   const HeldTokens held =
-      oriel_internal::heldTokens(cache_, end, kept.state.stored, carried.held_from);
-  const bool forgets = states_ != nullptr && (kept.states.base != 0 || context_.forgets_evicted);
+      oriel_internal::heldTokens(cache_, end, kept.at.stored, carried.held_from);
+  const bool forgets = states_ != nullptr && (kept.at.base != 0 || context_.forgets_evicted);
   const bool streams = held.first > held.sinks && !forgets && carried.seen_from == 0 &&
-                       carried.held_from == 0 && kept.sinks == ownSinks() && transcript_.keeps() &&
+                       carried.held_from == 0 && kept.at.sinks == ownSinks() && transcript_.keeps() &&
                        transcript_.dropped() == 0;
   bool fits = false;
   if (streams) {
@@ -394,14 +361,14 @@ Status Session::readAllAgain(const Kept& kept, const RecoverOptions& options, Re
 }
 
 uint64_t Session::heldCount() const {
-  return oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from).count();
+  return oriel_internal::heldTokens(cache_, at_.position, at_.stored, at_.carried.held_from).count();
 }
 
 // The device was lost, or memory, while the transcript was read: that is done from its beginning.
 Status Session::recoverUnread(Recovered* result) {
   ORIEL_TRY(readTranscript(UINT64_MAX - 1));
   result->held = heldCount();
-  result->read = position_ - prefixTokens();
+  result->read = at_.position - prefixTokens();
   result->exact = false;
   return kOk;
 }
@@ -421,20 +388,21 @@ Status Session::recover(const RecoverOptions& options, Recovered* result) {
   }
   recovers_ = true;
   Status status = readAllAgain(kept, options, result);
-  const SessionStates states = states_ != nullptr ? *states_ : SessionStates();
-  const CarriedOver carried = carried_;
-  const bool has_logits = has_logits_;
+  const Conversation read = at_;
+  const StateSlots slots = states_ != nullptr ? *states_ : StateSlots();
   const bool has_top = has_top_;
   replays_ = false;
   putBack(kept);
   if (status.ok()) {
     if (states_ != nullptr) {
-      *states_ = states;
+      *states_ = slots;
     }
-    carried_ = carried;
-    has_logits_ = has_logits && position_ != prefixTokens();
-    has_top_ = has_top && has_logits_;
-    status = readUnfinished(options, kept.unfinished, result);
+    at_.base = read.base;
+    at_.stale = read.stale;
+    at_.carried = read.carried;
+    at_.has_logits = read.has_logits != 0 && at_.position != prefixTokens() ? 1 : 0;
+    has_top_ = has_top && at_.has_logits != 0;
+    status = readUnfinished(options, kept.at.unfinished, result);
   }
   recovers_ = false;
   if (!status.ok()) {
@@ -454,7 +422,7 @@ Status Session::readUnfinished(const RecoverOptions&, int32_t id, Recovered* res
   ORIEL_TRY(betweenSteps());
   ORIEL_TRY(readAhead(&id, 1));
   ORIEL_TRY(readChunk(&id, 1, true, true));
-  unfinished_ = -1;
+  at_.unfinished = -1;
   ++result->read;
   tellRead(1);
   return kOk;
@@ -472,9 +440,9 @@ Status Session::recoverPrefix(Prefix* prefix, bool* exact) {
     }
   }
   Kept of_prefix;
-  of_prefix.turns = prefix->turns;
+  of_prefix.at.turns = prefix->at.turns;
   prefix->tokens = 0;  // as long as it is not there
-  standAtBeginning(prefix->state.first_position);
+  standAtBeginning(prefix->at.first_position);
   expectAgain(tokens);
   recovers_ = replays_ = true;
   Recovered result;

@@ -8,23 +8,6 @@
 
 namespace oriel_internal {
 
-WipedCopy<SessionState> Session::state() const {
-  WipedCopy<SessionState> state;
-  state.position = position_;
-  state.stored = stored_;
-  state.first_position = first_position_;
-  state.has_logits = has_logits_ ? 1 : 0;
-  if (states_ != nullptr) {
-    state.stale = states_->stale ? 1 : 0;
-    state.since_base =
-        states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
-  }
-  state.recalled = cache_.recalled;
-  state.carried = carried_;
-  state.sampler = sampler_.state();
-  return state;
-}
-
 namespace {
 
 // Templates that an app gave are told apart: a text that follows in one does not follow in another. The model's hash
@@ -59,7 +42,7 @@ SnapshotOwner Session::snapshotOwner() const {
   return owner;
 }
 
-SessionParts Session::parts() const { return {state(), &turns_, &ids_, &transcript_}; }
+SessionParts Session::parts() const { return {&at_, &ids_, &transcript_}; }
 
 uint64_t Session::snapshotBytes() const {
   return oriel_internal::snapshotBytes(snapshotOwner(), parts());
@@ -68,7 +51,7 @@ uint64_t Session::snapshotBytes() const {
 Status Session::save(void* out, int64_t saved_at) const {
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
-  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_,
+  const LiveSlots live = {states_ != nullptr ? states_->current() : 0, logits_row_,
                           context_.index};
   return writeSnapshot(snapshotOwner(), parts(), live, saved_at, context_.executor, out);
 }
@@ -79,7 +62,7 @@ Status Session::readFrom(const Snapshot& snapshot, Restored* result) {
   ORIEL_TRY(readStored(snapshot.transcript, snapshot.header.transcript_bytes, UINT64_MAX - 1));
   result->how = RestoredHow::kRead;
   result->dropped = dropped;
-  result->held = result->read = position_;
+  result->held = result->read = at_.position;
   return kOk;
 }
 
@@ -106,45 +89,19 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
   ORIEL_TRY(turn.status());
   RestoredParts parts;
   blank_ = false;
-  ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &turns_, &ids_,
+  ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &ids_,
                             &transcript_));
-  setSinks(parts.sinks);
-  marks_.clear();
-  takeState(parts.state);
-  restoreRecall(parts.state.recalled);
-  hidden_row_ = -1;
-  has_logits_ = parts.state.has_logits != 0;
-  logits_row_ = 0;
-  if (fit == SnapshotFit::kCarries && states_ != nullptr && states_->stale) {
+  stand(parts.at);
+  restoreRecall();
+  if (fit == SnapshotFit::kCarries && states_ != nullptr && at_.stale) {
     // What is still to be read again must be held.
-    states_->base = std::max(states_->base, position_ + 1 - viewOf(position_).count);
+    at_.base = std::max(at_.base, at_.position + 1 - viewOf(at_.position).count);
   }
   result->how = fit == SnapshotFit::kSame ? RestoredHow::kExactly : RestoredHow::kCarried;
   result->rounded = parts.rounded;
   result->held = parts.held;
   result->dropped = parts.dropped;
   return kOk;
-}
-
-// Turns and ids are there.
-void Session::takeState(const SessionState& state) {
-  position_ = state.position;
-  stored_ = state.stored;
-  drafter_.restart();
-  first_position_ = state.first_position;
-  restartStates(position_);
-  carried_ = state.carried;
-  if (states_ != nullptr) {
-    states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
-    states_->stale = state.stale != 0;
-  }
-  last_token_ = lastHeldToken();  // of what is held now
-  hidden_row_ = -1;
-  has_logits_ = has_top_ = false;
-  unfinished_ = -1;
-  sampler_.restore(state.sampler);
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
 }
 
 }  // namespace oriel_internal

@@ -44,7 +44,7 @@ Status Session::readMessages(const char* json, size_t bytes) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "the session holds %llu tokens: a conversation is read into an empty "
                              "one, reset it first",
-                             static_cast<unsigned long long>(position_));
+                             static_cast<unsigned long long>(at_.position));
   }
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* messages = nullptr;
@@ -105,7 +105,7 @@ bool Session::isTranscribed() const {
     }
     known = entry.end;
   }
-  return known >= position_;
+  return known >= at_.position;
 }
 
 uint64_t Session::messageBegin(uint64_t start) const {
@@ -207,8 +207,8 @@ Status Session::readUnread() {
   const Status status = addMessages(*list, bytes, records);
   transcript_.hold(false);
   for (uint64_t at = first, record = first; transcript_.next(&at, &entry, &json); record = at) {
-    if (entry.is(Transcript::kUnread) || entry.end > position_) {
-      transcript_.setUnread(record, position_);
+    if (entry.is(Transcript::kUnread) || entry.end > at_.position) {
+      transcript_.setUnread(record, at_.position);
       break;
     }
   }
