@@ -55,6 +55,7 @@ class Sampler {
   void init(uint32_t n_vocab, Arena* arena);
   /// The history that it reads and writes from now on. It outlives the sampler; who changes it calls start() afterwards.
   void attach(SamplerState* state) { state_ = state; }
+  const SamplerState* state() const { return state_; }
   /// No mask is in force then, and nothing is held back.
   void start(const SamplerOptions& options);
   /// Remembers a token of the context for the penalties.

@@ -1,5 +1,5 @@
-// The part of a session that speaks in turns: what is read of a message is what the template writes beyond the text that
-// the session holds (chat/turn.h).
+// The part of a session that reads messages: the text that its template writes for all messages, beyond the text that the
+// session holds (chat/turn.h).
 #include <algorithm>
 #include <cstring>
 
@@ -39,7 +39,7 @@ bool Session::continuesAt(uint64_t position) const {
   if (position == 0) {
     return false;
   }
-  const int32_t before = idsKnown(position - 1, position) ? ids_.at(position - 1) : -1;
+  const int32_t before = memory_.knows(position - 1, position) ? memory_.ids().at(position - 1) : -1;
   return before >= 0 && !context_.tokenizer->isControl(before);
 }
 
@@ -63,7 +63,7 @@ EncodeOptions Session::encodeAt(const NewText& text, uint64_t base, size_t bytes
 // The messages whose tokens the session holds: the system message, and whole turns from the first that is still seen, or
 // from the first within kHistoryBytes. Then the new ones.
 Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages* out) const {
-  const uint64_t first_seen = at_.position == 0 ? 0 : at_.position - viewOf(at_.position - 1).count;
+  const uint64_t first_seen = at_.position == 0 ? 0 : at_.position - memory_.viewOf(at_.position - 1).count;
   const uint64_t bytes = transcript_.bytes();
   uint64_t most = added != nullptr ? added->count() : 0;
   uint64_t from = 0;
@@ -154,7 +154,7 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
   *more = found > count;
   *same = found >= count;
   for (uint64_t i = 0; i < count && *same; ++i) {
-    *same = ids[i] == ids_.at(begin + i);
+    *same = ids[i] == memory_.ids().at(begin + i);
   }
   return kOk;
 }
@@ -166,7 +166,7 @@ Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* ba
   const uint64_t common = at_.position - last.end;
   *base = at_.position;
   if (last.role() == Role::kNone || common == 0 || common > kMostCommon ||
-      !idsKnown(last.end, at_.position)) {
+      !memory_.knows(last.end, at_.position)) {
     return kOk;
   }
   bool more = false;
@@ -177,6 +177,29 @@ Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* ba
 }
 
 /// Finds the tokens at which messages and their turns begin and end, while a text is encoded.
+/// New messages, while they are read.
+class Session::ReadMessages final : public FedMessages {
+ public:
+  explicit ReadMessages(Session* of) : session(*of) {}
+
+  uint64_t tokensHeld(uint64_t position) const override { return position - base; }
+  bool endsAt(uint64_t position) const override {
+    return done + 1 < count && position >= base + tokens[done].end;
+  }
+  void end() override;
+  bool isOver() const override { return done == count; }
+
+  Session& session;
+  const JsonValue* next = nullptr;  ///< the one that is read now
+  uint32_t count = 0;
+  uint32_t done = 0;
+  TokenSpan* tokens = nullptr;  ///< of each, from `base` on: where its turn begins and its text ends
+  const uint64_t* records = nullptr;  ///< of each, in the transcript; null: it has none yet
+  uint64_t base = 0;                  ///< tokens before the new text,
+  uint64_t begin = 0;                 ///< and before the message that is read now
+  ConversationCopy before;            ///< the conversation then
+};
+
 class Session::BorderFinder final : public TokenSink {
  public:
   BorderFinder(const Session* session, const NewText& text, ReadMessages* messages)
@@ -190,7 +213,7 @@ class Session::BorderFinder final : public TokenSink {
     }
     return kOk;
   }
-  bool stops() override { return session_->cancelled(); }
+  bool stops() override { return session_->call_.cancelled(); }
   /// After the last token. False: the tokens' texts are not the text, so that nothing was found.
   bool finish() {
     settle();
@@ -262,7 +285,7 @@ Status Session::findBorders(const NewText& text, Workspace* workspace,
     const NewMessage& message = text.messages[i / 2];
     const size_t to = std::max(from, i % 2 == 0 ? message.body : message.end);
     uint64_t tokens = 0;
-    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(call_.check());
     ORIEL_TRY(count(from, to, &tokens));
     from = to;
     before += tokens;
@@ -272,25 +295,29 @@ Status Session::findBorders(const NewText& text, Workspace* workspace,
   return kOk;
 }
 
-// Message i is read: its tokens end here.
-void Session::endMessage(ReadMessages* messages) {
-  const uint32_t i = messages->done++;
-  const JsonValue& message = *messages->next;
-  messages->next = message.next();
-  const uint64_t end = at_.position;
+// The tokens of the message that is read now end here.
+void Session::ReadMessages::end() {
+  const uint32_t i = done++;
+  const JsonValue& message = *next;
+  next = message.next();
+  Conversation& at = session.at_;
+  const uint64_t position = at.position;
   if (roleOf(message) == Role::kUser) {
-    markTurn(std::clamp(messages->base + messages->tokens[i].begin, messages->begin, end));
-    askForMessage(message, messages->begin, messages->before.sampler);
+    const uint64_t start = std::clamp(base + tokens[i].begin, begin, position);
+    at.turns.mark(start);
+    session.recall_.markTurn(start);
+    session.memory_.ids().addMark(position - 1, TokenIds::kTurn);
+    session.recall_.askFor(message, begin, before.sampler);
   }
-  if (messages->records != nullptr) {
-    transcript_.setRead(messages->records[i], messages->begin, end);
+  if (records != nullptr) {
+    session.transcript_.setRead(records[i], begin, position);
   } else {
-    transcript_.add(message, messages->begin, end);
+    session.transcript_.add(message, begin, position);
   }
-  messages->begin = end;
-  messages->before = at_;
-  if (messages->done != messages->count) {
-    keepState(/*start=*/true);
+  begin = position;
+  before = at;
+  if (done != count) {
+    session.memory_.keepState(/*start=*/true);
   }
 }
 
@@ -336,16 +363,16 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
                   templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
   const JsonValue* list = nullptr;
   ORIEL_TRY(withLastReply(added, &scratch, &list));
-  TemplateRun run(context_.settings, stopCheck(), Log(), &scratch);
+  TemplateRun run(context_.settings, call_.stop(), Log(), &scratch);
   ORIEL_TRY(run.read());
   Messages all;
   ORIEL_TRY(conversation(&added, &scratch, &all));
   --all.held;
   all.replied = false;
   NewText text;
-  if (!renderNew(&run, context_.learned, all, false, &text).ok() || !canGoBack(reply.begin) ||
-      !idsKnown(reply.begin, at_.position)) {
-    return checkCancelled();  // what is wrong with the messages is said when they are read
+  if (!renderNew(&run, context_.learned, all, false, &text).ok() || !memory_.canGoBack(reply.begin) ||
+      !memory_.knows(reply.begin, at_.position)) {
+    return call_.check();  // what is wrong with the messages is said when they are read
   }
   Workspace workspace(nullptr, 0, context_.allocator);
   bool same = false;
@@ -355,10 +382,10 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
     return kOk;
   }
   *done = true;
-  ORIEL_TRY(goBackTo(reply.begin, false));
-  finishes_ = true;  // the reply must not be lost by a cancel
+  ORIEL_TRY(goBack(reply.begin));
+  call_.finishes = true;  // the reply must not be lost by a cancel
   const Status status = readNew(*list, bytes + reply.bytes, nullptr);
-  finishes_ = false;
+  call_.finishes = false;
   if (!status.ok() && at_.position <= reply.begin) {  // it is still to be read
     transcript_.addUnread(*list->first(), at_.position);
   }
@@ -367,7 +394,7 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
 
 Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t* records) {
   bool done = false;
-  if (context_.follows_template && !recovers_ && records == nullptr && added.count() != 0) {
+  if (context_.follows_template && !call_.recovers && records == nullptr && added.count() != 0) {
     ORIEL_TRY(followTemplate(added, bytes, &done));
   }
   return done ? Status(kOk) : readNew(added, bytes, records);
@@ -387,13 +414,13 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
   }
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
-  TemplateRun run(context_.settings, stopCheck(), context_.log, &scratch);
+  TemplateRun run(context_.settings, call_.stop(), context_.log, &scratch);
   ORIEL_TRY(run.read());
   Messages all;
   ORIEL_TRY(conversation(&added, &scratch, &all));
   NewText text;
   ORIEL_TRY(renderNew(&run, context_.learned, all, false, &text));
-  ReadMessages messages;
+  ReadMessages messages(this);
   messages.next = added.first();
   messages.count = added.count();
   messages.records = records;
@@ -402,11 +429,11 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %u messages: free some",
                              messages.count);
   }
-  Workspace workspace = makeWorkspace();
+  Workspace workspace = feeder_.workspace();
   ORIEL_TRY(findBase(text, &workspace, &messages.base));
   ORIEL_TRY(findBorders(text, &workspace, &messages));
   messages.begin = messages.base;
-  keepState(/*start=*/true);
+  memory_.keepState(/*start=*/true);
   messages.before = at_;
   const Status done = readTurns(text, &messages, &workspace);
   return rollBack(done, messages.before);
@@ -415,14 +442,14 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
 Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace) {
   TextParts parts;
   parts.add(text.text, text.bytes);
-  ORIEL_TRY(appendEncoded(parts, encodeAt(text, messages->base, text.bytes), workspace, messages));
-  while (messages->done < messages->count) {  // a message without tokens
-    endMessage(messages);
+  ORIEL_TRY(feeder_.feedText(parts, encodeAt(text, messages->base, text.bytes), workspace, messages));
+  while (!messages->isOver()) {  // a message without tokens
+    messages->end();
   }
   return kOk;
 }
 
-Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
+Status Session::appendMessage(const char* role, const char* text, size_t bytes) {
   size_t bad = 0;
   if (!isValidUtf8(text, bytes, &bad)) {
     return context_.log.fail(ORIEL_ERROR_TEXT,
@@ -437,10 +464,10 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
              : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
 }
 
-Status Session::chatAddJson(const char* json, size_t bytes) {
+Status Session::appendMessages(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
-  ORIEL_TRY(parseJson(json, bytes, "the messages", stopCheck(), context_.log, &scratch, &value));
+  ORIEL_TRY(parseJson(json, bytes, "the messages", call_.stop(), context_.log, &scratch, &value));
   JsonBuilder make(&scratch);
   const bool is_list = value->isArray();
   if (!is_list) {
@@ -458,34 +485,24 @@ Status Session::chatAddJson(const char* json, size_t bytes) {
   return kOk;
 }
 
-Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
-                          oriel_generation* result) {
-  Scratch tools(*context_.allocator, templateScratchBytes(context_.settings.tools.bytes));
-  ReplyPlace reply;
-  ORIEL_TRY(openChatReply(settings, &tools, &reply));
-  const Status status = generate(settings, reply, on_token, user, result);
-  endChatReply();
-  return takeBackUnanswered(status, reply);
-}
-
-Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply) {
+Status Session::openReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply) {
   if (context_.settings.text.bytes == 0 || at_.position == 0 ||
       transcript_.last(at_.position).is(Transcript::kReply)) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
   }
   // Only a reader asks for them; they stay as long as it reads.
   const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
-  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, stopCheck(), context_.log, tools,
+  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, call_.stop(), context_.log, tools,
                                     &reply->tools)
                         : kOk);
-  ORIEL_TRY(forgetEvicted());
-  keepState(/*start=*/false);
+  ORIEL_TRY(feeder_.forgetEvicted());
+  memory_.keepState(/*start=*/false);
   reply->before = at_;
-  ORIEL_TRY(beginRecall());
+  ORIEL_TRY(recall_.begin());
   uint64_t base = at_.position;
   const Status opened = openTurn(reply, &base);
-  ORIEL_TRY(opened.ok() ? rollBack(recallForReply(reply->before), reply->before)
-                        : endRecall(opened));
+  ORIEL_TRY(opened.ok() ? rollBack(showAskedTurns(reply->before), reply->before)
+                        : recall_.end(opened));
   reply->may_think = context_.thinks && !reply->inside_thought;
   reply->text = at_.position;
   transcript_.open(base, at_.position);
@@ -496,16 +513,16 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
 Status Session::openTurn(ReplyPlace* reply, uint64_t* base) {
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + transcript_.bytes()));
-  TemplateRun run(context_.settings, stopCheck(), context_.log, &scratch);
+  TemplateRun run(context_.settings, call_.stop(), context_.log, &scratch);
   ORIEL_TRY(run.read());
   Messages all;
   ORIEL_TRY(conversation(nullptr, &scratch, &all));
   NewText text;
   ORIEL_TRY(renderNew(&run, context_.learned, all, true, &text));
   reply->inside_thought = opensThought(text.text, text.bytes, context_.forms);
-  Workspace workspace = makeWorkspace();
+  Workspace workspace = feeder_.workspace();
   ORIEL_TRY(findStop(&workspace, &reply->stop_id));
-  ReadMessages none;
+  ReadMessages none(this);
   ORIEL_TRY(findBase(text, &workspace, &none.base));
   none.begin = *base = none.base;
   const ConversationCopy before = at_;
@@ -531,15 +548,13 @@ Status Session::findStop(Workspace* workspace, int32_t* id) const {
   return kOk;
 }
 
-void Session::endChatReply() {
-  transcript_.close(at_.position + (at_.unfinished >= 0 ? 1 : 0), reply_stop_);
-}
-
-Status Session::takeBackUnanswered(Status done, const ReplyPlace& reply) {
-  const bool has_begun = at_.position != reply.text || at_.unfinished >= 0;
+Status Session::closeReply(const ReplyCall& call) {
+  transcript_.close(at_.position + (at_.unfinished >= 0 ? 1 : 0), replier_.stop());
+  const Status& done = call.status;
+  const bool has_begun = at_.position != call.place.text || at_.unfinished >= 0;
   return done.lost() || done.code() == ORIEL_ERROR_CANCELLED || has_begun
              ? done
-             : rollBack(done, reply.before);
+             : rollBack(done, call.place.before);
 }
 
 }  // namespace oriel_internal

@@ -239,7 +239,7 @@ TEST_F(SamplerTest, the_best_tokens_give_what_all_logits_give) {
       from_all.accept(step + 2);
       from_best.accept(step + 2);
     }
-    EXPECT_EQ(from_all.state().random, from_best.state().random);
+    EXPECT_EQ(from_all.state()->random, from_best.state()->random);
   }
   EXPECT_GT(seen.size(), 200u);
 }

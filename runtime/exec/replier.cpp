@@ -1,12 +1,53 @@
-// The part of a session that writes replies.
+#include "exec/replier.h"
+
 #include <algorithm>
 
-#include "exec/session.h"
 #include "os/os.h"
 
 namespace oriel_internal {
 
-void Session::startReply(const GenerateSettings& settings, const ReplyPlace& place) {
+Replier::Replier(const SessionContext& context, Conversation* at, SessionMemory* memory,
+                 Stepper* stepper, Feeder* feeder, Transcript* transcript, Sampler* sampler,
+                 const Drafter& drafter, ConstrainedReply* constrained)
+    : context_(context),
+      at_(*at),
+      memory_(*memory),
+      stepper_(*stepper),
+      feeder_(*feeder),
+      transcript_(*transcript),
+      sampler_(*sampler),
+      drafter_(drafter),
+      constrained_(constrained) {}
+
+void Replier::reset() {
+  drafter_.restart();
+  guesses_ = {};
+}
+
+void Replier::forget() {
+  drafter_.forget();
+  model_drafter_.forget();
+  sampler_.forget();
+  reply_text_.forget();
+  reply_parts_.forget();
+  logprobs_.forget();
+  if (constrained_ != nullptr) {
+    constrained_->forget();
+  }
+}
+
+void Replier::writeAgain(uint64_t begin, uint64_t end) {
+  reply_text_.start(nullptr, 0);
+  for (uint64_t t = begin; t < end; ++t) {
+    const ReplyText::Shown shown =
+        reply_text_.push(context_.tokenizer->piece(memory_.ids().at(t), false), false);
+    transcript_.extend(shown.text, shown.bytes);
+  }
+  const ReplyText::Shown rest = reply_text_.finish(false);
+  transcript_.extend(rest.text, rest.bytes);
+}
+
+void Replier::start(const GenerateSettings& settings, const ReplyPlace& place) {
   reply_stop_ = -1;
   sampler_.start(settings.sampling);
   reply_text_.start(settings.stop, settings.n_stop);
@@ -40,16 +81,15 @@ void Session::startReply(const GenerateSettings& settings, const ReplyPlace& pla
 }
 
 // From the best tokens alone where they are enough.
-// Those only a step of this session writes.
-Status Session::choose(const GenerateSettings& settings, int32_t* id) {
-  const TopTokens* const top = context_.executor->top() + context_.index + top_row_;
-  if (has_top_ && !settings.logprobs && sampler_.suffices(*top)) {
+Status Replier::choose(const GenerateSettings& settings, int32_t* id) {
+  const TopTokens* const top = stepper_.top();
+  if (top != nullptr && !settings.logprobs && sampler_.suffices(*top)) {
     *id = sampler_.sample(*top);
   } else {
     const DeviceTurn turn(context_.share, context_.index, DeviceShare::Claim::kBrief);
     ORIEL_TRY(turn.status());
     const float* logits = nullptr;
-    ORIEL_TRY(ownLogits(&logits));
+    ORIEL_TRY(stepper_.ownLogits(&logits));
     *id = sampler_.sample(logits);
     if (settings.logprobs && *id != Sampler::kNone) {
       logprobs_.compute(logits, context_.model->n_vocab, *id, settings.top_logprobs);
@@ -62,7 +102,7 @@ Status Session::choose(const GenerateSettings& settings, int32_t* id) {
 }
 
 // The reader of parts sees control tokens, too: they stand around what it tells apart.
-ReplyText::Shown Session::pushToken(int32_t id, bool may_stop) {
+ReplyText::Shown Replier::pushToken(int32_t id, bool may_stop) {
   const Tokenizer::Piece text = context_.tokenizer->piece(id, false);
   const Tokenizer::Piece written = context_.tokenizer->piece(id, true);
   const bool is_mark = text.bytes == 0 && written.bytes != 0 && reply_parts_.wanted();
@@ -76,12 +116,12 @@ ReplyText::Shown Session::pushToken(int32_t id, bool may_stop) {
   return shown;
 }
 
-bool Session::endsReply(const ReplyCall& call, int32_t id) const {
+bool Replier::endsReply(const ReplyCall& call, int32_t id) const {
   return !call.settings.ignore_stop && (id == call.place.stop_id || context_.tokenizer->isStop(id));
 }
 
 // A token that the constraint allows. *complete: none may come, the reply is over.
-Status Session::chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete) {
+Status Replier::chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete) {
   while (true) {
     *complete = constrained_->ended();
     if (*complete) {
@@ -113,7 +153,7 @@ Status Session::chooseConstrained(const ReplyCall& call, int32_t* id, bool* comp
 }
 
 // Whether the app wants no more. `logprobs`: null for what is no token of its own.
-bool Session::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
+bool Replier::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs) {
   oriel_token_event event = {id, shown.text, shown.bytes, 0, 0, nullptr};
   if (logprobs != nullptr) {
@@ -125,12 +165,12 @@ bool Session::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& sh
 }
 
 // One token: chosen and shown. Unless it goes on, the reply is over.
-Status Session::chooseToken(ReplyCall* call) {
+Status Replier::chooseToken(ReplyCall* call) {
   const GenerateSettings& settings = call->settings;
   oriel_generation* const result = call->result;
   call->goes_on = false;
   bool complete = false;
-  Status status = betweenSteps();
+  Status status = feeder_.betweenSteps();
   if (status.ok()) {
     status = settings.constrained ? chooseConstrained(*call, &call->id, &complete)
                                   : choose(settings, &call->id);
@@ -145,7 +185,7 @@ Status Session::chooseToken(ReplyCall* call) {
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
   }
-  ORIEL_TRY(readAhead(&call->id, 1));  // a token is not handed out that cannot be gone on from
+  ORIEL_TRY(stepper_.readAhead(&call->id, 1));  // a token is not handed out that cannot be gone on from
   if (result->tokens++ == 0) {
     call->first_ms = nowMs();
     result->time_to_first_token_ms = at_.prompt_ms + call->first_ms - call->begin_ms;
@@ -166,7 +206,7 @@ Status Session::chooseToken(ReplyCall* call) {
 }
 
 // The step of the token that was shown is done: what ended the reply is part of the session.
-void Session::endStep(ReplyCall* call, Status status) {
+void Replier::endStep(ReplyCall* call, Status status) {
   call->status = status;
   call->over = call->last || !status.ok();
   if (status.ok() && call->last) {
@@ -174,45 +214,46 @@ void Session::endStep(ReplyCall* call, Status status) {
   }
 }
 
-// Of calls that go on, each of a session of its own.
-void Session::step(ReplyCall* const* calls, uint32_t count) {
-  if (count == 1 && !calls[0]->session->sharesDevice()) {
+// Calls that go on, each of a session of its own.
+void Replier::step(ReplyCall* const* calls, uint32_t count) {
+  if (count == 1 && !calls[0]->replier->context_.sharesDevice()) {
     ReplyCall* const call = calls[0];
-    call->session->endStep(call, call->session->decode(call->id, call->tokensLeft()));
+    call->replier->endStep(call, call->replier->decode(call->id, call->tokensLeft()));
     return;
   }
   DecodeRequest requests[kMaxSessions];
   for (uint32_t i = 0; i < count; ++i) {
-    requests[i].session = calls[i]->session;
-    requests[i].index = calls[i]->session->context_.index;
+    requests[i].replier = calls[i]->replier;
+    requests[i].index = calls[i]->replier->context_.index;
     requests[i].id = calls[i]->id;
     requests[i].more = !calls[i]->last;
   }
-  calls[0]->session->context_.share->decode(requests, count);
+  calls[0]->replier->context_.share->decode(requests, count);
   for (uint32_t i = 0; i < count; ++i) {
-    Session* const session = calls[i]->session;
-    session->endStep(calls[i], session->endJoined(requests[i]));
+    Replier* const replier = calls[i]->replier;
+    replier->endStep(
+        calls[i], replier->stepper_.endJoined(requests[i].id, requests[i].status, requests[i].ahead));
   }
 }
 
-Status Session::beginReply(ReplyCall* call) {
-  if (!at_.has_logits) {
+Status Replier::begin(ReplyCall* call) {
+  if (at_.has_logits == 0) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "there is nothing to continue: append a prompt first");
   }
-  call->session = this;
+  call->replier = this;
   call->begin_ms = nowMs();
   call->result->prompt_tokens = at_.prompt_tokens;
   call->result->prompt_tokens_evicted =
-      static_cast<uint32_t>(evictedOf(at_.position - std::min<uint64_t>(at_.position, at_.prompt_tokens)));
+      static_cast<uint32_t>(memory_.evictedOf(at_.position - std::min<uint64_t>(at_.position, at_.prompt_tokens)));
   call->result->stop_reason = ORIEL_STOP_LENGTH;
-  startReply(call->settings, call->place);
+  start(call->settings, call->place);
   drafter_.begin(call->settings.drafts);
   call->drafts = drafter_.counts();
   return kOk;
 }
 
-void Session::generateTogether(ReplyCall* const* calls, uint32_t count) {
+void Replier::run(ReplyCall* const* calls, uint32_t count) {
   ReplyCall* going[kMaxSessions];
   uint32_t n_going = 0;
   do {
@@ -222,12 +263,12 @@ void Session::generateTogether(ReplyCall* const* calls, uint32_t count) {
       if (call->over) {
         continue;
       }
-      call->status = call->session->chooseToken(call);
+      call->status = call->replier->chooseToken(call);
       call->over = !call->goes_on;
       if (call->goes_on) {
         going[n_going++] = call;
       } else {
-        call->status = call->session->endReply(*call);
+        call->status = call->replier->end(*call);
       }
     }
     if (n_going != 0) {
@@ -235,32 +276,31 @@ void Session::generateTogether(ReplyCall* const* calls, uint32_t count) {
     }
     for (uint32_t i = 0; i < n_going; ++i) {
       if (going[i]->over) {
-        going[i]->status = going[i]->session->endReply(*going[i]);
+        going[i]->status = going[i]->replier->end(*going[i]);
       }
     }
   } while (n_going != 0);
 }
 
-Status Session::generate(const GenerateSettings& settings, const ReplyPlace& place,
-                         oriel_token_fn on_token, void* user, oriel_generation* result) {
-  ReplyCall call(settings, on_token, user, result);
-  call.place = place;
-  ORIEL_TRY(beginReply(&call));
-  ReplyCall* const calls[] = {&call};
-  generateTogether(calls, 1);
-  return call.status;
+// The app was shown this text, although the device did not live to read the last of it.
+void Replier::keepCutText(const Status& status) {
+  if (status.lost()) {
+    const ReplyText::Shown rest = reply_text_.finish(false);
+    transcript_.extend(rest.text, rest.bytes);
+    reply_parts_.forget();
+  }
 }
 
-Status Session::endReply(const ReplyCall& call) {
+Status Replier::end(const ReplyCall& call) {
   if (context_.share != nullptr) {
     context_.share->leave(context_.index);
   }
   Status status = call.status.code() != ORIEL_ERROR_CANCELLED ? call.status : Status(kOk);
   if (status.ok()) {
-    status = dropAhead();
+    status = stepper_.dropAhead();
   }
   if (status.ok()) {
-    status = settleLogits();
+    status = stepper_.settle();
   }
   if (!status.ok()) {
     guesses_ = {};
@@ -291,6 +331,140 @@ Status Session::endReply(const ReplyCall& call) {
   at_.prompt_tokens = 0;
   at_.prompt_ms = 0;
   return call.status;
+}
+
+// True if the token after the next must be the best one. It may turn out to be a stop token, which is never fed, but has
+// taken the slot of the oldest token: with slack in the ring, one that only going back could have led to. Where the
+// host has to read what the token needs, it must know the token. Logits of a step that goes ahead are gone before they
+// could be read.
+bool Replier::mayRunAhead() const {
+  const Plan& plan = *context_.plan;
+  return sampler_.takesTheBest() && !reads_logits_ && memory_.cache().ring > memory_.cache().window &&
+         !plan.on_file.any();
+}
+
+// The step of a token that was chosen, where it is not done yet; the executor may have begun it. `wanted`: so many tokens
+// will be wanted behind it at most.
+Status Replier::decode(int32_t id, uint32_t wanted) {
+  const bool more = wanted != 0;
+  // Whatever is guessed: a session is the same.
+  const uint64_t end = at_.position + 1 + (more && drafter_.active() ? drafter_.most() : 0);
+  Status status = kOk;
+  if (!drafter_.active()) {
+    status = stepper_.decode(id, more, mayRunAhead());
+  } else if (!takeGuess(id)) {
+    const DraftText text = draftText(id);
+    const uint32_t room = std::min(wanted, context_.drafts);
+    guesses_.count = drafter_.guess(text, room, guesses_.ids);
+    if (guesses_.count == 0) {
+      ORIEL_TRY(guessByModel(id, room));
+    }
+    const double begin_ms = nowMs();
+    if (guesses_.count != 0 && !stepper_.isAhead()) {
+      status = verify(id);
+    } else {
+      // To be asked again for the next token.
+      const bool waits =
+          guesses_.count != 0 ||
+          (hasDraftModel() && model_drafter_.pays(drafter_.cost(), room, drafter_.use()));
+      guesses_.count = 0;
+      status = stepper_.decode(id, more && !waits, mayRunAhead());
+    }
+    drafter_.took(1 + guesses_.count, nowMs() - begin_ms);
+  }
+  ORIEL_TRY(status);
+  at_.stored = std::max(at_.stored, end);
+  return kOk;
+}
+
+// Whether the step of this token is done: it was the next guess.
+bool Replier::takeGuess(int32_t id) {
+  drafter_.chosen(draftText(id));
+  model_drafter_.chosen(id);
+  if (guesses_.taken == guesses_.count || guesses_.ids[guesses_.taken] != id) {
+    guesses_ = {};
+    return false;
+  }
+  drafter_.accepted();
+  stepper_.take(id, ++guesses_.taken);
+  return true;
+}
+
+// The step of a token, and of the guesses after it.
+Status Replier::verify(int32_t id) {
+  const uint32_t count = 1 + guesses_.count;
+  int32_t ids[1 + Drafter::kMost] = {id};
+  std::copy_n(guesses_.ids, guesses_.count, ids + 1);
+  ORIEL_TRY(stepper_.verify(ids, count));
+  drafter_.verified(guesses_.count);
+  return kOk;
+}
+
+// Up to `room` guesses of the tokens after `id`, which was chosen. The first is made from the vector of the token before
+// it, the others from the vectors that guesses leave.
+Status Replier::guessByModel(int32_t id, uint32_t room) {
+  guesses_.count = 0;
+  if (!hasDraftModel() || !stepper_.hasHiddenRow() || at_.position == 0) {
+    return kOk;
+  }
+  const uint32_t wanted = model_drafter_.wanted(drafter_.cost(), room, drafter_.use());
+  if (wanted == 0) {
+    return kOk;
+  }
+  const double begin_ms = nowMs();
+  WipedArray<ModelGuess, Drafter::kMost> made;
+  uint32_t count = 0;
+  uint32_t row = static_cast<uint32_t>(stepper_.takeHiddenRow());
+  for (; count < wanted; ++count, row = 0) {
+    const Status status =
+        stepper_.guess(count == 0 ? id : made[count - 1].id, row, &made[count]);
+    if (status.lost()) {
+      at_.unfinished = id;
+      return status;
+    }
+    if (!status.ok() || made[count].id < 0) {
+      break;  // the token goes on without
+    }
+  }
+  guesses_.count =
+      model_drafter_.made(made, count, nowMs() - begin_ms, &drafter_.cost(), drafter_.use());
+  for (uint32_t i = 0; i < guesses_.count; ++i) {
+    guesses_.ids[i] = made[i].id;
+  }
+  return kOk;
+}
+
+// Rows of the block that cannot be filled are left out. If experts could not be read for all, each goes alone: one of
+// them may want what is not there.
+void Replier::runTogether(DecodeRequest* const* requests, uint32_t count) {
+  const SessionContext& context = requests[0]->replier->context_;
+  const Stepper& first = requests[0]->replier->stepper_;
+  void* const block = context.executor->step();
+  DecodeRequest* filled[kMaxSessions];
+  uint32_t n_filled = 0;
+  first.fillHeader(block, count, count);
+  for (uint32_t i = 0; i < count; ++i) {
+    Replier& replier = *requests[i]->replier;
+    requests[i]->ahead = requests[i]->more && replier.mayRunAhead();
+    requests[i]->status =
+        replier.stepper_.fillJoined(block, n_filled, requests[i]->id, requests[i]->ahead);
+    if (requests[i]->status.ok()) {
+      filled[n_filled++] = requests[i];
+    }
+  }
+  if (n_filled == 0) {
+    return;
+  }
+  first.fillHeader(block, n_filled, n_filled);
+  const Status status = context.executor->run(n_filled == 1 ? StepRun::kDecode : StepRun::kBatch);
+  for (uint32_t i = 0; i < n_filled; ++i) {
+    filled[i]->status = status;
+  }
+  if (n_filled > 1 && endedInBody(status)) {
+    for (uint32_t i = 0; i < n_filled; ++i) {
+      runTogether(filled + i, 1);
+    }
+  }
 }
 
 }  // namespace oriel_internal
