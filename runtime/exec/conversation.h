@@ -48,9 +48,6 @@ struct Conversation : SessionState {
   uint32_t prompt_tokens = 0;  ///< read since the latest reply
   double prompt_ms = 0;        ///< that reading them took
 
-  Conversation() = default;
-  explicit Conversation(const SessionState& saved) : SessionState(saved) {}
-
   /// An empty conversation with room for so many sinks.
   static Conversation empty(uint64_t first_position, uint32_t sinks) {
     Conversation begin;

@@ -302,8 +302,8 @@ Status Replier::end(const ReplyCall& call) {
   if (status.ok()) {
     status = stepper_.settle();
   }
+  guesses_ = {};
   if (!status.ok()) {
-    guesses_ = {};
     keepCutText(status);
     return status;
   }
@@ -385,8 +385,11 @@ bool Replier::takeGuess(int32_t id) {
     guesses_ = {};
     return false;
   }
+  if (!stepper_.take(id, ++guesses_.taken)) {
+    guesses_ = {};
+    return false;
+  }
   drafter_.accepted();
-  stepper_.take(id, ++guesses_.taken);
   return true;
 }
 

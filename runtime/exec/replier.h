@@ -79,7 +79,6 @@ class Replier {
   void reset();
   /// Overwrites all text and tokens that it has held.
   void forget();
-  void dropGuesses() { guesses_ = {}; }
   /// The text of tokens that were a reply, as far as they are known.
   void writeAgain(uint64_t begin, uint64_t end);
 

@@ -142,11 +142,6 @@ void Session::pretendPosition(uint64_t position) {
   stand(at);
 }
 
-Status Session::leaveDevice() {
-  replier_.dropGuesses();
-  return stepper_.leaveDevice();
-}
-
 void Session::moveTo(Executor* executor) {
   context_.executor = executor;
   stepper_.forgetHidden();
@@ -262,7 +257,8 @@ void Session::takePrefixMessages() {
 Status Session::makePrefix(Prefix* prefix) const {
   ORIEL_TRY(memory_.copyToPrefix());
   prefix->tokens = static_cast<uint32_t>(at_.position);
-  prefix->at = Conversation(static_cast<const SessionState&>(at_));
+  prefix->at = Conversation();
+  static_cast<SessionState&>(prefix->at) = at_;
   prefix->at.turns = at_.turns;
   prefix->at.stored = at_.position;
   prefix->at.has_logits = 0;

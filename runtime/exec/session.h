@@ -125,7 +125,7 @@ class Session {
     transcript_.write(ownMessages(), UINT64_MAX, sink);
   }
   /// Before the arenas for steps are given back, and after they were taken again.
-  Status leaveDevice();
+  Status leaveDevice() { return stepper_.leaveDevice(); }
   Status enterDevice() { return stepper_.enterDevice(); }
   /// The device's objects are others from now on.
   void moveTo(Executor* executor);

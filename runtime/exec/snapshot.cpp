@@ -515,7 +515,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   }
   const bool same = fit == SnapshotFit::kSame;
   RestoredParts restored;
-  restored.at = Conversation(header.state);
+  static_cast<SessionState&>(restored.at) = header.state;
   restored.at.turns = marks;
   restored.held = snapshot.held().count();
   CacheShape cache = owner.cache;

@@ -32,6 +32,7 @@ Stepper::Stepper(const SessionContext& context, Conversation* at, RunningCall* c
 
 void Stepper::reset() {
   logits_row_ = top_row_ = 0;
+  verified_rows_ = 0;
   has_top_ = ahead_ = false;
   hidden_row_ = -1;
 }
@@ -56,6 +57,7 @@ void Stepper::fillHeader(void* step, uint32_t n_tokens, uint32_t n_outputs) cons
 
 Status Stepper::submit(StepRun what, bool may_stop) {
   hidden_row_ = -1;
+  verified_rows_ = 0;
   ORIEL_TRY(context_.executor->run(what, may_stop ? call_.stopOfStep() : StopCheck()));
   if (hasHead(what)) {
     has_top_ = true;
@@ -176,6 +178,7 @@ Status Stepper::leaveDevice() {
                   : context_.executor->logits(logits_row_, &values));
     std::memcpy(sampler_.room(), values, sizeof(float) * context_.model->n_vocab);
   }
+  verified_rows_ = 0;
   has_top_ = false;
   hidden_row_ = -1;
   return kOk;
@@ -225,6 +228,7 @@ Status Stepper::ownLogits(const float** values) const {
 }
 
 Status Stepper::settle() {
+  verified_rows_ = 0;
   if (!at_.has_logits || logits_row_ == 0 || context_.sharesDevice()) {
     return kOk;
   }
@@ -322,17 +326,22 @@ Status Stepper::verify(const int32_t* ids, uint32_t count) {
   setLogits(had_logits && endedInBody(status));
   ORIEL_TRY(status);
   commit(ids, 1);
+  verified_rows_ = count;
   at_.has_logits = 1;
   logits_row_ = 0;
   return kOk;
 }
 
-void Stepper::take(int32_t id, uint32_t row) {
+bool Stepper::take(int32_t id, uint32_t row) {
+  if (row >= verified_rows_) {
+    return false;
+  }
   commit(&id, 1);
   logits_row_ = top_row_ = row;
   hidden_row_ = static_cast<int32_t>(row);
   has_top_ = true;
   at_.has_logits = 1;
+  return true;
 }
 
 int32_t Stepper::takeHiddenRow() {

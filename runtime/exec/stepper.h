@@ -71,8 +71,8 @@ class Stepper {
   Status decode(int32_t id, bool more, bool ahead);
   /// A token and guesses of the next ones, `count` in all.
   Status verify(const int32_t* ids, uint32_t count);
-  /// The step of this token is done: it is guess number `row` of the latest verify().
-  void take(int32_t id, uint32_t row);
+  /// The step of this token is done: it is guess number `row` of the latest verify(). False: that row is gone.
+  bool take(int32_t id, uint32_t row);
   /// A model's guess of the token after `id`, from row `row` of the latest head.
   Status guess(int32_t id, uint32_t row, ModelGuess* guess);
   /// Row with the vector that the latest token's logits were made of, which is given away; -1: it is gone.
@@ -135,6 +135,7 @@ class Stepper {
   uint32_t top_row_ = 0;     ///< and with its best tokens,
   bool has_top_ = false;     ///< if they are there
   int32_t hidden_row_ = -1;  ///< row with the vector that its logits were made of; -1: gone
+  uint32_t verified_rows_ = 0;  ///< of the latest step, if that was verify()
   bool ahead_ = false;       ///< the executor has begun with the token that it found to be the best
 };
 
