@@ -175,7 +175,8 @@ class TokenizerBuilder {
     const bool named =
         source_.kind == TokenizerKind::kCharBpe
             ? isOneOf(text, kGemma4Names)
-            : isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) || text.equals(kCloseName);
+            : isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) ||
+                  (text.equals(kCloseName) && (!source_.has_types || isEndId(id)));
     return type == Tokenizer::kNormal && (named || untyped);
   }
 
