@@ -67,8 +67,8 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
                             "there are no tools to call: give them to the session (\"tools\")");
   }
   const JsonValue* tools = nullptr;
-  ORIEL_TRY(readTools(context.settings.tools, session->call().stop(), context.log, grammar->scratch(),
-                      &tools));
+  ORIEL_TRY(readTools(context.settings.tools, session->call().stop(), context.log,
+                      grammar->scratch(), &tools));
   grammar->work()->allow(context.settings.tools.bytes);
   CallGrammar calls;
   ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, context.log, grammar, &calls));

@@ -41,7 +41,8 @@ Status backToMark(oriel_session* handle, const char* name, bool reads) {
   }
   ORIEL_TRY(goBack(handle, mark->position, reads));
   // What was read again has no marks.
-  return handle->session->at().marks.find(name) != nullptr ? Status(kOk) : handle->session->mark(name);
+  return handle->session->at().marks.find(name) != nullptr ? Status(kOk)
+                                                           : handle->session->mark(name);
 }
 
 Status backByTurns(oriel_session* handle, uint64_t turns, bool reads) {

@@ -78,7 +78,7 @@ Status restoreBytes(const oriel_session& handle, const void* data, uint64_t byte
     oriel_restored result = {};
     result.how = restored.how == Rebuilt::How::kExactly   ? ORIEL_RESTORED_EXACTLY
                  : restored.how == Rebuilt::How::kCarried ? ORIEL_RESTORED_CARRIED
-                                                                  : ORIEL_RESTORED_READ;
+                                                          : ORIEL_RESTORED_READ;
     result.rounded = restored.rounded ? 1 : 0;
     result.tokens_held = restored.held;
     result.tokens_dropped = restored.dropped;

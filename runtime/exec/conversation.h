@@ -33,9 +33,10 @@ struct SessionState {
   /// Recurrent states hold no tokens before it but the sinks, and no token from here on sees those. 0: none was forgotten.
   uint64_t base = 0;
   uint32_t has_logits = 0;  ///< 1: the logits of the last token are at hand
-  uint32_t stale = 0;       ///< 1: the recurrent state is of no use until the visible tokens were read again
-  uint32_t sinks = 0;       ///< first tokens that every token sees
-  uint32_t recalled = 0;    ///< tokens in the slots behind the sinks that came back
+  uint32_t stale =
+      0;  ///< 1: the recurrent state is of no use until the visible tokens were read again
+  uint32_t sinks = 0;     ///< first tokens that every token sees
+  uint32_t recalled = 0;  ///< tokens in the slots behind the sinks that came back
   CarriedOver carried;
   SamplerState sampler;
 };

@@ -21,7 +21,7 @@ struct DecodeRequest {
   int32_t id = -1;
   bool more = false;   ///< another token will be wanted
   bool ahead = false;  ///< and the device may begin with it
-  Status status;      ///< of the step, once it is done
+  Status status;       ///< of the step, once it is done
   // The share's own.
   enum class Stage : uint8_t { kWaits, kRuns, kDone };
   Stage stage = Stage::kWaits;

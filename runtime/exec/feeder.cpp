@@ -135,8 +135,8 @@ class Feeder::TextFeed final : public TokenSink {
     feeder_.call_.expect(counter_ != nullptr ? 0 : count);
     tokens_ += count;
     const bool all = last || counter_ != nullptr;
-    warned_ = warned_ || feeder_.warnIfLonger(
-                             begin_, counter_ != nullptr ? counter_->tokens() : tokens_, all);
+    warned_ = warned_ ||
+              feeder_.warnIfLonger(begin_, counter_ != nullptr ? counter_->tokens() : tokens_, all);
     if (messages_ == nullptr) {
       return feeder_.feed(ids, count, last);
     }
@@ -211,8 +211,8 @@ Status Feeder::feedText(const TextParts& text, const EncodeOptions& options, Wor
   return feedPieces(text, options, workspace, &feed, counts);
 }
 
-Status Feeder::feedPieces(const TextParts& text, const EncodeOptions& options,
-                          Workspace* workspace, TokenSink* sink, TokenSink* counter) {
+Status Feeder::feedPieces(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
+                          TokenSink* sink, TokenSink* counter) {
   const Tokenizer& tokenizer = *context_.tokenizer;
   const size_t capacity = idsAtOnce();
   const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
@@ -292,10 +292,9 @@ Status Feeder::embedIds(const int32_t* ids, size_t count, bool last, Pooling poo
   }
   return feedBatches(ids, count, context_.plan->chunk_tokens,
                      [&](const int32_t* batch, uint32_t n, bool ends) {
-                       const StepOutputs outputs =
-                           pooling != Pooling::kLast
-                               ? StepOutputs{0, n}
-                               : StepOutputs{n - 1, last && ends ? 1u : 0u};
+                       const StepOutputs outputs = pooling != Pooling::kLast
+                                                       ? StepOutputs{0, n}
+                                                       : StepOutputs{n - 1, last && ends ? 1u : 0u};
                        return stepper_.readNorms(batch, n, outputs, sums);
                      });
 }

@@ -19,7 +19,7 @@ struct Prefix {
   uint64_t chat_hash = 0;  ///< of the options of the session that made it
   int32_t* ids = nullptr;  ///< [capacity]: of all sessions' sinks
   Conversation at;         ///< of that session, behind its last token
-  Transcript transcript;  ///< its messages
+  Transcript transcript;   ///< its messages
 
   /// Measuring: takes the same.
   static Prefix* create(uint32_t capacity, uint64_t transcript_bytes, Arena* arena) {

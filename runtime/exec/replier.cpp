@@ -185,7 +185,8 @@ Status Replier::chooseToken(ReplyCall* call) {
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
   }
-  ORIEL_TRY(stepper_.readAhead(&call->id, 1));  // a token is not handed out that cannot be gone on from
+  ORIEL_TRY(
+      stepper_.readAhead(&call->id, 1));  // a token is not handed out that cannot be gone on from
   if (result->tokens++ == 0) {
     call->first_ms = nowMs();
     result->time_to_first_token_ms = at_.prompt_ms + call->first_ms - call->begin_ms;
@@ -231,8 +232,8 @@ void Replier::step(ReplyCall* const* calls, uint32_t count) {
   calls[0]->replier->context_.share->decode(requests, count);
   for (uint32_t i = 0; i < count; ++i) {
     Replier* const replier = calls[i]->replier;
-    replier->endStep(
-        calls[i], replier->stepper_.endJoined(requests[i].id, requests[i].status, requests[i].ahead));
+    replier->endStep(calls[i], replier->stepper_.endJoined(requests[i].id, requests[i].status,
+                                                           requests[i].ahead));
   }
 }
 
@@ -244,8 +245,8 @@ Status Replier::begin(ReplyCall* call) {
   call->replier = this;
   call->begin_ms = nowMs();
   call->result->prompt_tokens = at_.prompt_tokens;
-  call->result->prompt_tokens_evicted =
-      static_cast<uint32_t>(memory_.evictedOf(at_.position - std::min<uint64_t>(at_.position, at_.prompt_tokens)));
+  call->result->prompt_tokens_evicted = static_cast<uint32_t>(
+      memory_.evictedOf(at_.position - std::min<uint64_t>(at_.position, at_.prompt_tokens)));
   call->result->stop_reason = ORIEL_STOP_LENGTH;
   start(call->settings, call->place);
   drafter_.begin(call->settings.drafts);
@@ -339,8 +340,8 @@ Status Replier::end(const ReplyCall& call) {
 // could be read.
 bool Replier::mayRunAhead() const {
   const Plan& plan = *context_.plan;
-  return sampler_.takesTheBest() && !reads_logits_ && memory_.cache().ring > memory_.cache().window &&
-         !plan.on_file.any();
+  return sampler_.takesTheBest() && !reads_logits_ &&
+         memory_.cache().ring > memory_.cache().window && !plan.on_file.any();
 }
 
 // The step of a token that was chosen, where it is not done yet; the executor may have begun it. `wanted`: so many tokens
@@ -419,8 +420,7 @@ Status Replier::guessByModel(int32_t id, uint32_t room) {
   uint32_t count = 0;
   uint32_t row = static_cast<uint32_t>(stepper_.takeHiddenRow());
   for (; count < wanted; ++count, row = 0) {
-    const Status status =
-        stepper_.guess(count == 0 ? id : made[count - 1].id, row, &made[count]);
+    const Status status = stepper_.guess(count == 0 ? id : made[count - 1].id, row, &made[count]);
     if (status.lost()) {
       at_.unfinished = id;
       return status;

@@ -49,9 +49,7 @@ struct ReplyCall {
   oriel_stop_reason ends = ORIEL_STOP_LENGTH;  ///< if so
   /// Most tokens after this one.
   uint32_t tokensLeft() const {
-    return last                       ? 0
-           : settings.max_tokens == 0 ? UINT32_MAX
-                                      : settings.max_tokens - result->tokens;
+    return last ? 0 : settings.max_tokens == 0 ? UINT32_MAX : settings.max_tokens - result->tokens;
   }
 };
 

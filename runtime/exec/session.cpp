@@ -25,8 +25,7 @@ struct Session::Rooms {
   void take(const SessionContext& context, Arena* arena) {
     const ModelDesc& model = *context.model;
     workspace = arena->take<uint8_t>(kSessionWorkspaceBytes);
-    const uint32_t sliding_dims =
-        model.usesRope(kSlidingRope) ? model.ropes[kSlidingRope].dims : 0;
+    const uint32_t sliding_dims = model.usesRope(kSlidingRope) ? model.ropes[kSlidingRope].dims : 0;
     rope_steps = arena->take<uint64_t>((model.ropes[kMainRope].dims + sliding_dims) / 2);
     sampler.init(model.n_vocab, arena);
     if (context.plan != nullptr) {  // else everything but them is measured
@@ -34,8 +33,7 @@ struct Session::Rooms {
       ids.init(sessionCache(context.plan->cache, context.index), shared, arena);
     }
     if (context.constraints) {
-      constrained =
-          ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena);
+      constrained = ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena);
     }
     drafter.init(context.drafts, arena);
     transcript.init(context.transcript_bytes, arena);
@@ -110,8 +108,8 @@ Status Session::resetLost() {
 
 void Session::forgetOnHost() {
   memory_.setBlank(true);
-  stand(Conversation::empty(at_.first_position,
-                            memory_.cache().sinkRoom() - context_.recall.tokens));
+  stand(
+      Conversation::empty(at_.first_position, memory_.cache().sinkRoom() - context_.recall.tokens));
   recall_.clear();
   memory_.ids().forget(context_.prefix != nullptr && memory_.prefixTokens() == 0);
   stepper_.forgetRows();

@@ -24,10 +24,10 @@ namespace oriel_internal {
 /// The source of a conversation that is built again.
 struct RebuildSource {
   enum class From : uint8_t {
-    kMemory,      ///< the session's own memory; states may read tokens again
+    kMemory,  ///< the session's own memory; states may read tokens again
     kTranscript,  ///< its messages that end at `position` or before, read from the beginning. Other text is gone.
-    kEither,      ///< kMemory where it leads there, else kTranscript
-    kMessages,    ///< a JSON list, into an empty session
+    kEither,    ///< kMemory where it leads there, else kTranscript
+    kMessages,  ///< a JSON list, into an empty session
     kSnapshot,
     kLost,  ///< all that the host knows: the device's objects are others now
   };

@@ -39,7 +39,8 @@ bool Session::continuesAt(uint64_t position) const {
   if (position == 0) {
     return false;
   }
-  const int32_t before = memory_.knows(position - 1, position) ? memory_.ids().at(position - 1) : -1;
+  const int32_t before =
+      memory_.knows(position - 1, position) ? memory_.ids().at(position - 1) : -1;
   return before >= 0 && !context_.tokenizer->isControl(before);
 }
 
@@ -63,7 +64,8 @@ EncodeOptions Session::encodeAt(const NewText& text, uint64_t base, size_t bytes
 // The messages whose tokens the session holds: the system message, and whole turns from the first that is still seen, or
 // from the first within kHistoryBytes. Then the new ones.
 Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages* out) const {
-  const uint64_t first_seen = at_.position == 0 ? 0 : at_.position - memory_.viewOf(at_.position - 1).count;
+  const uint64_t first_seen =
+      at_.position == 0 ? 0 : at_.position - memory_.viewOf(at_.position - 1).count;
   const uint64_t bytes = transcript_.bytes();
   uint64_t most = added != nullptr ? added->count() : 0;
   uint64_t from = 0;
@@ -193,7 +195,8 @@ class Session::ReadMessages final : public FedMessages {
   const JsonValue* next = nullptr;  ///< the one that is read now
   uint32_t count = 0;
   uint32_t done = 0;
-  TokenSpan* tokens = nullptr;  ///< of each, from `base` on: where its turn begins and its text ends
+  TokenSpan* tokens =
+      nullptr;  ///< of each, from `base` on: where its turn begins and its text ends
   const uint64_t* records = nullptr;  ///< of each, in the transcript; null: it has none yet
   uint64_t base = 0;                  ///< tokens before the new text,
   uint64_t begin = 0;                 ///< and before the message that is read now
@@ -370,8 +373,8 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   --all.held;
   all.replied = false;
   NewText text;
-  if (!renderNew(&run, context_.learned, all, false, &text).ok() || !memory_.canGoBack(reply.begin) ||
-      !memory_.knows(reply.begin, at_.position)) {
+  if (!renderNew(&run, context_.learned, all, false, &text).ok() ||
+      !memory_.canGoBack(reply.begin) || !memory_.knows(reply.begin, at_.position)) {
     return call_.check();  // what is wrong with the messages is said when they are read
   }
   Workspace workspace(nullptr, 0, context_.allocator);
@@ -442,7 +445,8 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
 Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace) {
   TextParts parts;
   parts.add(text.text, text.bytes);
-  ORIEL_TRY(feeder_.feedText(parts, encodeAt(text, messages->base, text.bytes), workspace, messages));
+  ORIEL_TRY(
+      feeder_.feedText(parts, encodeAt(text, messages->base, text.bytes), workspace, messages));
   while (!messages->isOver()) {  // a message without tokens
     messages->end();
   }

@@ -58,8 +58,10 @@ struct SessionContext {
   const WeightSource* source = nullptr;
   bool constraints = false;  ///< replies can follow a grammar; measuring needs no `trie`
   const TokenTrie* trie = nullptr;
-  bool forgets_evicted = false;   ///< recurrent states are rebuilt from the visible tokens after an eviction
-  bool follows_template = false;  ///< a reply is read again where the template writes it differently
+  bool forgets_evicted =
+      false;  ///< recurrent states are rebuilt from the visible tokens after an eviction
+  bool follows_template =
+      false;  ///< a reply is read again where the template writes it differently
   uint64_t transcript_bytes = 0;  ///< room for messages; 0: none are kept, for measuring only
   uint32_t drafts = 0;            ///< guesses that a step may verify; the plan has their rows
   RecallSettings recall;

@@ -188,8 +188,7 @@ SessionView SessionMemory::view() const {
   }
   view.first_stored = held().first;
   view.turn_count = at_.turns.count();
-  view.window_used =
-      at_.position == 0 ? 0 : SlidingWindow::visible(viewOf(at_.position - 1));
+  view.window_used = at_.position == 0 ? 0 : SlidingWindow::visible(viewOf(at_.position - 1));
   return view;
 }
 
@@ -262,8 +261,8 @@ void SessionMemory::copyIds(uint64_t first, uint64_t count, int32_t* ids) const 
 
 bool SessionMemory::holdsWhatIsSeenAt(uint64_t position) const {
   const ModelDesc& model = *context_.model;
-  bool holds = reaches(position) &&
-               ((states_ != nullptr && !model.attends()) || window_.canRewind(at_.stored, position));
+  bool holds = reaches(position) && ((states_ != nullptr && !model.attends()) ||
+                                     window_.canRewind(at_.stored, position));
   for (uint32_t view = 1; view < model.n_views; ++view) {
     holds = holds && (model.views[view].kind == ViewKind::kState ||
                       windows_[view].canRewind(at_.stored, position));
@@ -353,11 +352,13 @@ Status SessionMemory::refuse(uint64_t position) const {
     return context_.log.fail(
         ORIEL_ERROR_CONTEXT,
         "cannot go back from token %llu to %llu, the states before it are gone: %sreset",
-        static_cast<unsigned long long>(at_.position), static_cast<unsigned long long>(position), way);
+        static_cast<unsigned long long>(at_.position), static_cast<unsigned long long>(position),
+        way);
   }
   const uint64_t slack = uint64_t{cache_.ring} - cache_.window + 1;
   const uint64_t taken = std::min(at_.stored - at_.position, slack);
-  const uint64_t most = std::min(slack - taken, at_.position - std::min(at_.position, at_.carried.least));
+  const uint64_t most =
+      std::min(slack - taken, at_.position - std::min(at_.position, at_.carried.least));
   return context_.log.fail(
       ORIEL_ERROR_CONTEXT,
       "cannot go back from token %llu to %llu, the tokens before it are gone: go "

@@ -10,9 +10,6 @@
 #include "kv/rope.h"
 #include "kv/state_slots.h"
 #include "kv/token_ids.h"
-#include "kv/token_ids.h"
-#include "kv/token_ids.h"
-#include "kv/token_ids.h"
 
 namespace oriel_internal {
 
@@ -26,9 +23,9 @@ inline bool endedInBody(const Status& status) {
 class SessionMemory {
  public:
   /// `rope_steps`: room for the phases of all tables. `states`: null where no layer keeps one.
-  SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call, const TokenIds& ids,
-                StateSlots* states, uint64_t* rope_steps, void* workspace, uint64_t first_position,
-                bool whole_turns);
+  SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
+                const TokenIds& ids, StateSlots* states, uint64_t* rope_steps, void* workspace,
+                uint64_t first_position, bool whole_turns);
 
   const CacheShape& cache() const { return cache_; }
   TokenIds& ids() { return ids_; }
@@ -52,7 +49,8 @@ class SessionMemory {
 
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
   /// Fills in the views and rotations of token t, row `row` of a block of a step after `begin` tokens.
-  void fillToken(void* step, uint32_t row, uint64_t begin, uint64_t t, int32_t id, uint32_t output) const;
+  void fillToken(void* step, uint32_t row, uint64_t begin, uint64_t t, int32_t id,
+                 uint32_t output) const;
   SessionView view() const;
   /// The tokens from `begin` on that the latest token does not see.
   uint64_t evictedOf(uint64_t begin) const;
@@ -124,8 +122,8 @@ class SessionMemory {
   const SessionContext& context_;
   Conversation& at_;
   RunningCall& call_;
-  CacheShape cache_;                  ///< the session's part of the plan's cache, as at_ shares it out
-  SlidingWindow window_;              ///< the session's
+  CacheShape cache_;      ///< the session's part of the plan's cache, as at_ shares it out
+  SlidingWindow window_;  ///< the session's
   SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
   uint32_t first_slots_[kMaxViews];   ///< ring slots, or states, of the sessions before this one
   TokenIds ids_;

@@ -49,7 +49,8 @@ Status Session::goBack(uint64_t position) {
         ORIEL_ERROR_CONTEXT,
         "cannot go back to token %llu, the first %llu are a prefix that sessions share: go back to "
         "token %llu at most, or clear the prefix",
-        static_cast<unsigned long long>(position), static_cast<unsigned long long>(memory_.prefixTokens()),
+        static_cast<unsigned long long>(position),
+        static_cast<unsigned long long>(memory_.prefixTokens()),
         static_cast<unsigned long long>(memory_.prefixTokens()));
   }
   if (memory_.states() != nullptr) {
@@ -182,7 +183,8 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
   const RecallStand& recall = recall_.state();
   const uint64_t end = at_.position;
   bool whole = recall.query_begin < opening && recall.query_begin >= transcript_.lastReplyEnd() &&
-               end - recall.query_begin <= kMaxChunk && memory_.holdsWhatIsSeenAt(recall.query_begin);
+               end - recall.query_begin <= kMaxChunk &&
+               memory_.holdsWhatIsSeenAt(recall.query_begin);
   for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may have left, too
     whole = whole && found.spans[i].end <= recall.query_begin;
   }
@@ -337,7 +339,8 @@ uint64_t Session::ownMessages() const {
   Transcript::Entry entry;
   const char* json = nullptr;
   uint64_t own = 0;
-  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.begin < memory_.prefixTokens() &&
+  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) &&
+                        entry.begin < memory_.prefixTokens() &&
                         entry.end <= memory_.prefixTokens();) {
     own = at;
   }

@@ -35,11 +35,7 @@ RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, 
 SessionRecall::SessionRecall(const SessionContext& context, Conversation* at, RunningCall* call,
                              SessionMemory* memory, const Transcript* transcript,
                              const RecallMemory& room)
-    : context_(context),
-      at_(*at),
-      call_(*call),
-      memory_(*memory),
-      transcript_(*transcript) {
+    : context_(context), at_(*at), call_(*call), memory_(*memory), transcript_(*transcript) {
   if (room.object != nullptr && memory->cache().window >= kLeastRecallWindow) {
     recall_ = new (room.object) RecallState();
     static_cast<RecallMemory&>(*recall_) = room;
@@ -161,7 +157,8 @@ void SessionRecall::addWords(uint64_t token, int32_t id) {
 }
 
 // Words of a user's message that was read behind `begin` tokens: what they ask for comes back before the reply.
-void SessionRecall::askFor(const char* text, size_t bytes, uint64_t begin, const SamplerState& before) {
+void SessionRecall::askFor(const char* text, size_t bytes, uint64_t begin,
+                           const SamplerState& before) {
   if (recall_ == nullptr || call_.recovers) {
     return;
   }
@@ -342,8 +339,9 @@ void SessionRecall::willReadAgain(uint64_t end) {
 
 // Slots behind the sinks that a session has.
 uint32_t SessionRecall::room() const {
-  return recall_ != nullptr ? std::min(context_.recall.tokens, memory_.cache().sinkRoom() - memory_.cache().sinks)
-                            : 0;
+  return recall_ != nullptr
+             ? std::min(context_.recall.tokens, memory_.cache().sinkRoom() - memory_.cache().sinks)
+             : 0;
 }
 
 Status SessionRecall::show(const RecallSpans& spans) {
@@ -360,7 +358,8 @@ Status SessionRecall::show(const RecallSpans& spans) {
     for (uint32_t i = 0; i < spans.count && status.ok(); ++i) {
       WipedArray<int32_t, kMaxRecallTokens> ids;
       const TokenSpan& span = spans.spans[i];
-      status = recall_->file.bring(span, memory_.cache().sinks + count, place(), lenient.log(), ids);
+      status =
+          recall_->file.bring(span, memory_.cache().sinks + count, place(), lenient.log(), ids);
       for (uint64_t k = 0; k < span.size() && status.ok(); ++k) {
         memory_.ids().setRecalled(count++, ids[k]);
       }
@@ -403,7 +402,8 @@ bool SessionRecall::forgetRecalled() {
   }
   RecallState& recall = *recall_;
   recall.first = recall.kept();  // what the file's ring has written over does not come back
-  recall.saved = std::max(std::min(recall.saved, blockOf(at_.position)), blockOf(memory_.cache().sinks));
+  recall.saved =
+      std::max(std::min(recall.saved, blockOf(at_.position)), blockOf(memory_.cache().sinks));
   recall.first = std::min(recall.first, recall.saved);
   recall.index.truncate(recall.saved, at_.position);
   recall.reader.restart();

@@ -198,8 +198,8 @@ Status Session::streamMessages(uint64_t end, bool in_batches, bool* fits) {
   Transcript::Entry entry;
   const char* json = nullptr;
   for (uint64_t at = ownMessages(); at_.position < end && *fits;) {
-    *fits =
-        transcript_.next(&at, &entry, &json) && entry.begin == at_.position && entry.end != UINT64_MAX;
+    *fits = transcript_.next(&at, &entry, &json) && entry.begin == at_.position &&
+            entry.end != UINT64_MAX;
     if (!*fits) {
       return kOk;
     }
@@ -213,8 +213,8 @@ Status Session::streamMessages(uint64_t end, bool in_batches, bool* fits) {
 }
 
 // Messages up to the first token whose id is held, then those. *fits: the transcript leads there.
-Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
-                                bool in_batches, Rebuilt* result, bool* fits) {
+Status Session::readStreamAgain(const Kept& kept, uint64_t first_held, bool in_batches,
+                                Rebuilt* result, bool* fits) {
   const uint64_t end = kept.at.position;
   const uint64_t sinks = std::min<uint64_t>(kept.at.sinks, end);
   const uint64_t count = sinks + end - first_held;
@@ -258,7 +258,8 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t t = tokenAt(i);
     const bool read = t < sinks || t < at_.position;
-    *fits = *fits && known[i].id != TokenIds::kUnknown && (!read || memory_.ids().at(t) == known[i].id);
+    *fits =
+        *fits && known[i].id != TokenIds::kUnknown && (!read || memory_.ids().at(t) == known[i].id);
   }
   for (uint64_t i = 0; i < count; ++i) {
     memory_.ids().set(tokenAt(i), known[i].id, known[i].marks);
@@ -289,12 +290,12 @@ Status Session::readAllAgain(const Kept& kept, bool in_batches, Rebuilt* result)
     call_.expectAgain(result->read);
     return feeder_.readAnew(end);
   }
-  const HeldTokens held =
-      heldTokens(memory_.cache(), end, kept.at.stored, carried.held_from);
-  const bool forgets = memory_.states() != nullptr && (kept.at.base != 0 || context_.forgets_evicted);
+  const HeldTokens held = heldTokens(memory_.cache(), end, kept.at.stored, carried.held_from);
+  const bool forgets =
+      memory_.states() != nullptr && (kept.at.base != 0 || context_.forgets_evicted);
   const bool streams = held.first > held.sinks && !forgets && carried.seen_from == 0 &&
-                       carried.held_from == 0 && kept.at.sinks == memory_.ownSinks() && transcript_.keeps() &&
-                       transcript_.dropped() == 0;
+                       carried.held_from == 0 && kept.at.sinks == memory_.ownSinks() &&
+                       transcript_.keeps() && transcript_.dropped() == 0;
   bool fits = false;
   if (streams) {
     call_.expectAgain(end - memory_.prefixTokens() + unfinished);

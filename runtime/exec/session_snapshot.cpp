@@ -48,8 +48,8 @@ uint64_t Session::snapshotBytes() const {
 Status Session::save(void* out, int64_t saved_at) const {
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
-  const LiveSlots live = {memory_.states() != nullptr ? memory_.states()->current() : 0, stepper_.logitsRow(),
-                          context_.index};
+  const LiveSlots live = {memory_.states() != nullptr ? memory_.states()->current() : 0,
+                          stepper_.logitsRow(), context_.index};
   return writeSnapshot(snapshotOwner(), parts(), live, saved_at, context_.executor, out);
 }
 

@@ -499,8 +499,8 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
 }
 
 Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, SnapshotFit fit,
-                       const Log& log, Executor* executor, RestoredParts* parts,
-                       TokenIds* ids, Transcript* transcript) {
+                       const Log& log, Executor* executor, RestoredParts* parts, TokenIds* ids,
+                       Transcript* transcript) {
   const SnapshotHeader& header = snapshot.header;
   const Plan& plan = *owner.plan;
   const ModelDesc& model = *owner.model;
@@ -579,8 +579,8 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
 
   restored.rounded = sides.rounded();
   *parts = restored;
-  const HeldTokens held = heldTokens(cache, restored.at.position, restored.at.stored,
-                                     restored.at.carried.held_from);
+  const HeldTokens held =
+      heldTokens(cache, restored.at.position, restored.at.stored, restored.at.carried.held_from);
   const uint8_t* id_at = snapshot.ids;
   ids->layOut(cache);
   ids->forget();

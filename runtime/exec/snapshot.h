@@ -76,7 +76,7 @@ struct RestoredParts {
 /// Of one that fits. ORIEL_ERROR_FORMAT or ORIEL_ERROR_OUT_OF_MEMORY with one line: nothing is touched. After that only
 /// the device can fail (the cache is then undefined: reset the session).
 Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, SnapshotFit fit,
-                       const Log& log, Executor* executor, RestoredParts* parts,
-                       TokenIds* ids, Transcript* transcript);
+                       const Log& log, Executor* executor, RestoredParts* parts, TokenIds* ids,
+                       Transcript* transcript);
 
 }  // namespace oriel_internal

@@ -347,7 +347,8 @@ bool Stepper::take(int32_t id, uint32_t row) {
 int32_t Stepper::takeHiddenRow() {
   const int32_t row = hidden_row_;
   hidden_row_ = -1;
-  setLogits(at_.has_logits != 0 && logits_row_ == 0);  // a guess overwrites the rows after the first
+  setLogits(at_.has_logits != 0 &&
+            logits_row_ == 0);  // a guess overwrites the rows after the first
   return row;
 }
 

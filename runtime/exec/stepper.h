@@ -7,9 +7,6 @@
 #include "exec/model_drafts.h"
 #include "exec/row_cache.h"
 #include "exec/session_recall.h"
-#include "exec/session_recall.h"
-#include "exec/session_recall.h"
-#include "exec/session_recall.h"
 
 namespace oriel_internal {
 
@@ -23,10 +20,10 @@ struct StepOutputs {
 struct EvaluatedBatch {
   const int32_t* ids;
   uint32_t n_tokens;
-  StepOutputs outputs;    ///< rows that are there
-  bool has_body = false;  ///< and the inputs of a head for others
+  StepOutputs outputs;      ///< rows that are there
+  bool has_body = false;    ///< and the inputs of a head for others
   bool had_logits = false;  ///< of the token before
-  uint64_t turn = 0;  ///< of the device, that left them there
+  uint64_t turn = 0;        ///< of the device, that left them there
 };
 
 /// A step is committed only after the executor said it succeeded; until then it has touched ring slots that no committed
@@ -107,7 +104,8 @@ class Stepper {
 
  private:
   void fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs);
-  void fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count, StepOutputs outputs) const;
+  void fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
+                 StepOutputs outputs) const;
   void fillGuess(int32_t id, uint32_t row) const;
   Status fillRows(const int32_t* ids, uint32_t count);
   Status submit(StepRun what, bool may_stop);
@@ -131,12 +129,12 @@ class Stepper {
   RowCache rows_;
   uint64_t submissions_ = 0;
   // Of the last token:
-  uint32_t logits_row_ = 0;  ///< row of the latest head with its logits
-  uint32_t top_row_ = 0;     ///< and with its best tokens,
-  bool has_top_ = false;     ///< if they are there
-  int32_t hidden_row_ = -1;  ///< row with the vector that its logits were made of; -1: gone
+  uint32_t logits_row_ = 0;     ///< row of the latest head with its logits
+  uint32_t top_row_ = 0;        ///< and with its best tokens,
+  bool has_top_ = false;        ///< if they are there
+  int32_t hidden_row_ = -1;     ///< row with the vector that its logits were made of; -1: gone
   uint32_t verified_rows_ = 0;  ///< of the latest step, if that was verify()
-  bool ahead_ = false;       ///< the executor has begun with the token that it found to be the best
+  bool ahead_ = false;  ///< the executor has begun with the token that it found to be the best
 };
 
 }  // namespace oriel_internal

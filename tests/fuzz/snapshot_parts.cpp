@@ -139,8 +139,9 @@ void changeShape(Chance* chance, SnapshotParts* parts) {
     header.ring = header.window + static_cast<uint32_t>(chance->below(24));
   } else {
     header.sink_room = static_cast<uint32_t>(chance->below(48));
-    header.state.sinks = chance->once(2) ? header.sink_room
-                                   : static_cast<uint32_t>(chance->below(header.sink_room + 1));
+    header.state.sinks = chance->once(2)
+                             ? header.sink_room
+                             : static_cast<uint32_t>(chance->below(header.sink_room + 1));
   }
   for (SnapshotMemory& memory : parts->memories) {
     if (memory.window == before.window) {
