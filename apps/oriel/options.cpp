@@ -26,11 +26,26 @@ constexpr uint32_t kSinks = 4;
 constexpr const char* kOwn[] = {"cache_folder", "system_prompt",   "constraints",   "transcript",
                                 "sessions",     "session_windows", "prefix_tokens", "prefix_file"};
 /// Options of sessions and replies that every command takes.
-constexpr const char* kOfAll[] = {
-    "evict", "forget", "seed",           "greedy",           "temperature",       "top_k",
-    "top_p", "min_p",  "repeat_penalty", "presence_penalty", "frequency_penalty", "repeat_window",
-    "typical_p", "top_n_sigma", "xtc_probability", "xtc_threshold", "dry_multiplier", "dry_base",
-    "dry_allowed_length", "dry_window"};
+constexpr const char* kOfAll[] = {"evict",
+                                  "forget",
+                                  "seed",
+                                  "greedy",
+                                  "temperature",
+                                  "top_k",
+                                  "top_p",
+                                  "min_p",
+                                  "repeat_penalty",
+                                  "presence_penalty",
+                                  "frequency_penalty",
+                                  "repeat_window",
+                                  "typical_p",
+                                  "top_n_sigma",
+                                  "xtc_probability",
+                                  "xtc_threshold",
+                                  "dry_multiplier",
+                                  "dry_base",
+                                  "dry_allowed_length",
+                                  "dry_window"};
 
 bool isIn(const char* const* begin, const char* const* end, const std::string& name) {
   return std::find(begin, end, name) != end;

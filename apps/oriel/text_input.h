@@ -41,7 +41,7 @@ class TextInput {
 
   const std::string path_;
   std::FILE* file_ = nullptr;  ///< null: stdin
-  bool begun_ = false;  ///< a byte order mark was skipped, or is not there
+  bool begun_ = false;         ///< a byte order mark was skipped, or is not there
   bool ended_ = false;
   std::string text_;
 };

@@ -58,8 +58,8 @@ Status checkTexts(const ReplyChoices& options, const Log& log) {
     ORIEL_TRY(checkText("stop text", options.stop[i], i, StopTexts::kMostBytes, log));
   }
   for (size_t i = 0; i < options.dry_breakers_count; ++i) {
-    ORIEL_TRY(checkText("DRY breaker", options.dry_breakers[i], i, DryOptions::kMostBreakerBytes,
-                        log));
+    ORIEL_TRY(
+        checkText("DRY breaker", options.dry_breakers[i], i, DryOptions::kMostBreakerBytes, log));
   }
   return kOk;
 }
@@ -99,8 +99,8 @@ DryOptions dryOptions(const oriel_model& model, const ReplyChoices& options) {
   dry.window = options.dry_window != 0 ? options.dry_window : SamplerState::kRecentTokens;
   const bool given = options.dry_breakers_count != 0;
   dry.breakers = given ? options.dry_breakers : kDefaultDryBreakers;
-  dry.n_breakers = static_cast<uint32_t>(given ? options.dry_breakers_count
-                                               : std::size(kDefaultDryBreakers));
+  dry.n_breakers =
+      static_cast<uint32_t>(given ? options.dry_breakers_count : std::size(kDefaultDryBreakers));
   dry.text_of = textOf;
   dry.text_user = model.tokenizer;
   return dry;

@@ -27,7 +27,8 @@ ReplyText::Shown ReplyText::push(Tokenizer::Piece piece, bool may_stop) {
 }
 
 ReplyText::Shown ReplyText::finish(bool may_stop) {
-  decoder_.reset(false);  // what has begun of a character is dropped: more tokens might have completed it
+  decoder_.reset(
+      false);  // what has begun of a character is dropped: more tokens might have completed it
   return stop_texts_.any() ? pass("", 0, may_stop, true) : Shown{text_, 0, false};
 }
 

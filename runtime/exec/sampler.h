@@ -27,7 +27,7 @@ struct DryOptions {
   uint32_t window = 256;        ///< tokens that are looked at; at most SamplerState::kRecentTokens
   /// Texts of at most kMostBreakerBytes: no sequence goes on beyond a token with which one ends. Read by start() only.
   const char* const* breakers = nullptr;
-  uint32_t n_breakers = 0;  ///< at most kMostStops
+  uint32_t n_breakers = 0;                                       ///< at most kMostStops
   TokenText (*text_of)(int32_t id, const void* user) = nullptr;  ///< null: there are no breakers
   const void* text_user = nullptr;
 };
@@ -35,14 +35,14 @@ struct DryOptions {
 /// Resolved options: no zeros that mean something else.
 struct SamplerOptions {
   bool greedy = false;
-  float temperature = 0.7f;        ///< > 0
-  uint32_t top_k = 40;             ///< UINT32_MAX: all
-  float top_p = 0.95f;             ///< 1: all
-  float min_p = 0.05f;             ///< <= 0: off
-  float typical_p = 1.0f;          ///< 1: off
-  float top_n_sigma = 0.0f;        ///< 0: off
-  float xtc_probability = 0.0f;    ///< 0: off
-  float xtc_threshold = 0.1f;      ///< above 0.5: off
+  float temperature = 0.7f;      ///< > 0
+  uint32_t top_k = 40;           ///< UINT32_MAX: all
+  float top_p = 0.95f;           ///< 1: all
+  float min_p = 0.05f;           ///< <= 0: off
+  float typical_p = 1.0f;        ///< 1: off
+  float top_n_sigma = 0.0f;      ///< 0: off
+  float xtc_probability = 0.0f;  ///< 0: off
+  float xtc_threshold = 0.1f;    ///< above 0.5: off
   DryOptions dry;
   float repeat_penalty = 1.0f;     ///< 1: off
   float presence_penalty = 0.0f;   ///< 0: off

@@ -235,9 +235,7 @@ void ReplyReader::putKey(char c, void* user) {
   }
 }
 
-void ReplyReader::putInner(char c, void* user) {
-  static_cast<ReplyReader*>(user)->pushInner(c);
-}
+void ReplyReader::putInner(char c, void* user) { static_cast<ReplyReader*>(user)->pushInner(c); }
 
 // ---- Marks ---------------------------------------------------------------------------------------
 

@@ -196,10 +196,12 @@ class ReplyReader {
   bool keep_space_ = false;    ///< white space held in front of what may become a call is text
   bool thought_shown_ = false;
   bool thought_opened_ = false;
-  bool close_pending_ = false;  ///< a stray end of a thought: text behind it says that one was closed
-  bool quoted_ = false;         ///< the latest byte ended a mark that the answer mentions behind a backtick
-  uint32_t mentions_ = 0;       ///< opening marks of thoughts that the answer only mentions
-  char last_shown_ = '\0';      ///< of the answer
+  bool close_pending_ =
+      false;  ///< a stray end of a thought: text behind it says that one was closed
+  bool quoted_ =
+      false;  ///< the latest byte ended a mark that the answer mentions behind a backtick
+  uint32_t mentions_ = 0;   ///< opening marks of thoughts that the answer only mentions
+  char last_shown_ = '\0';  ///< of the answer
   bool closed_unopened_ = false;
   ReplyForms thought_forms_ = 0;  ///< of the mark that opened it; 0: not known
 
@@ -231,8 +233,8 @@ class ReplyReader {
   bool arguments_known_ = false;
   bool arguments_shown_ = false;  ///< or begun
   bool inner_wrong_ = false;
-  bool inner_begun_ = false;   ///< its '{' was read
-  uint8_t inner_null_ = 0;     ///< bytes of a null in its place
+  bool inner_begun_ = false;  ///< its '{' was read
+  uint8_t inner_null_ = 0;    ///< bytes of a null in its place
   ValueStep inner_step_ = ValueStep::kMore;
   uint32_t arguments_from_ = 0;  ///< held, since the name is not known yet
   uint32_t arguments_to_ = 0;

@@ -106,11 +106,11 @@ class ValueReader {
   char quote_ = 0;
   uint8_t n_quotes_ = 0;  ///< of its end that were read
   uint8_t n_hex_ = 0;     ///< digits still to come
-  uint8_t n_word_ = 0;  ///< bytes of word_
+  uint8_t n_word_ = 0;    ///< bytes of word_
   uint8_t depth_ = 0;
   uint32_t code_ = 0;
-  uint32_t high_half_ = 0;  ///< of a pair of \u escapes
-  uint64_t objects_ = 0;    ///< a bit for each level: an object, not a list
+  uint32_t high_half_ = 0;     ///< of a pair of \u escapes
+  uint64_t objects_ = 0;       ///< a bit for each level: an object, not a list
   char word_[kMostWord] = {};  ///< a word, or the escape that is being read, without its backslash
 };
 

@@ -106,7 +106,8 @@ class TokenEncoder {
       bytes += n;
     }
     return bytes != 0 &&
-           specials_.longest(head, bytes, [&](int32_t id, size_t n) { return maySpecial(id, 0, n); })
+           specials_
+                   .longest(head, bytes, [&](int32_t id, size_t n) { return maySpecial(id, 0, n); })
                    .id == t_.bos_id_;
   }
 

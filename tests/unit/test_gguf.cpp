@@ -369,11 +369,8 @@ TEST(Gguf, something_else_is_not_a_gguf_file) {
 }
 
 TEST(Gguf, other_versions_are_refused_by_name) {
-  for (const auto& [version, words] :
-       std::vector<std::pair<uint32_t, std::string>>{{0, "version 0"},
-                                                     {1, "version 1"},
-                                                     {4, "version 4"},
-                                                     {0x03000000, "big-endian"}}) {
+  for (const auto& [version, words] : std::vector<std::pair<uint32_t, std::string>>{
+           {0, "version 0"}, {1, "version 1"}, {4, "version 4"}, {0x03000000, "big-endian"}}) {
     GgufWriter writer = sample();
     writer.version = version;
     const Opened opened(writer);
@@ -403,8 +400,8 @@ TEST(Gguf, a_part_of_a_split_model_is_told_as_that) {
       EXPECT_EQ(opened.status, ORIEL_OK) << opened.log.errors();
     } else {
       EXPECT_EQ(opened.status, ORIEL_ERROR_UNSUPPORTED);
-      EXPECT_TRUE(opened.log.says("part " + std::to_string(number + 1) + " of " +
-                                  std::to_string(count)))
+      EXPECT_TRUE(
+          opened.log.says("part " + std::to_string(number + 1) + " of " + std::to_string(count)))
           << opened.log.errors();
     }
   }

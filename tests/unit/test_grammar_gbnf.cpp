@@ -158,7 +158,9 @@ TEST_F(Gbnf, a_byte_order_mark_is_skipped) {
   Constraint* const constraint = c.add();
   ASSERT_TRUE(c.compileGbnf(constraint, "\xEF\xBB\xBFroot ::= \"ab\"").ok()) << c.log.errors();
   EXPECT_TRUE(accepts(constraint, "ab"));
-  EXPECT_FALSE(accepts(constraint, "\xEF\xBB\xBF" "ab"));
+  EXPECT_FALSE(accepts(constraint,
+                       "\xEF\xBB\xBF"
+                       "ab"));
 }
 
 TEST_F(Gbnf, hostile_grammars_end_quickly) {

@@ -75,7 +75,8 @@ TEST(JsonReader, skips_a_byte_order_mark_at_the_begin) {
   const std::string text = "\xEF\xBB\xBF {\"a\": \"\xEF\xBB\xBF\"}";
   ASSERT_TRUE(watched.read(text).ok());
   EXPECT_EQ("{\"a\":\"\xEF\xBB\xBF\"}", written(*watched.value));
-  for (const char* const wrong : {"\xEF\xBB\xBF", "\xEF\xBB", " \xEF\xBB\xBF{}", "\xEF\xBB\xBF\xEF\xBB\xBF{}"}) {
+  for (const char* const wrong :
+       {"\xEF\xBB\xBF", "\xEF\xBB", " \xEF\xBB\xBF{}", "\xEF\xBB\xBF\xEF\xBB\xBF{}"}) {
     EXPECT_FALSE(watched.read(wrong).ok());
   }
 }

@@ -148,9 +148,9 @@ TEST(ReplyReader, a_thought_that_is_opened_twice) {
 }
 
 TEST(ReplyReader, stray_marks_of_gemma) {
-  for (const char* const reply :
-       {"<|channel>thought\nHm.<channel|>Yes.<channel|>", "<|channel><|channel>thought\nHm.<channel|>Yes.",
-        "<|channel>thought\n<|channel>thought\nHm.<channel|>Yes."}) {
+  for (const char* const reply : {"<|channel>thought\nHm.<channel|>Yes.<channel|>",
+                                  "<|channel><|channel>thought\nHm.<channel|>Yes.",
+                                  "<|channel>thought\n<|channel>thought\nHm.<channel|>Yes."}) {
     const ReadReply read = readReply(kFormGemma4, reply);
     EXPECT_EQ("Hm.", read.thought) << reply;
     EXPECT_EQ("Yes.", read.text) << reply;
@@ -174,9 +174,9 @@ TEST(ReplyReader, headers_of_harmony_are_no_text) {
        {"<|channel|>final <|constrain|>json<|message|>", "<|channel|>final json<|message|>",
         "<|start|>assistant<|channel|>final <|constrain|>JSON<|message|>",
         "<|channel|>commentary <|constrain|>json<|message|>"}) {
-    const ReadReply read = readReply(
-        kFormHarmony,
-        "<|channel|>analysis<|message|>Hm.<|end|>" + std::string(header) + "{\"a\": 1}<|return|>");
+    const ReadReply read =
+        readReply(kFormHarmony, "<|channel|>analysis<|message|>Hm.<|end|>" + std::string(header) +
+                                    "{\"a\": 1}<|return|>");
     EXPECT_EQ("Hm.", read.thought) << header;
     EXPECT_EQ("{\"a\": 1}", read.text) << header;
   }
@@ -307,17 +307,20 @@ TEST(ReplyReader, escapes_that_json_lacks_stay_as_they_stand) {
   const auto argument = [](ReplyForms forms, const std::string& head, const std::string& tail) {
     const ReadReply read = readReply(forms, head + tail);
     EXPECT_EQ(1u, read.calls.size()) << tail;
-    return read.calls.size() != 1 || !read.calls[0].ended ? json()
-                                                           : json::parse(read.calls[0].arguments)["a"];
+    return read.calls.size() != 1 || !read.calls[0].ended
+               ? json()
+               : json::parse(read.calls[0].arguments)["a"];
   };
-  for (const char* const path :
-       {R"(C:\Users\ann)", R"(D:\xfer\a)", R"(C:\app\0\v1)", R"(\up)", R"(\u12)", R"(\U0001F64)", R"(a\u)"}) {
-    EXPECT_EQ(path, argument(kFormToolCall, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"",
-                             std::string(path) + "\"}}</tool_call>"));
+  for (const char* const path : {R"(C:\Users\ann)", R"(D:\xfer\a)", R"(C:\app\0\v1)", R"(\up)",
+                                 R"(\u12)", R"(\U0001F64)", R"(a\u)"}) {
+    EXPECT_EQ(path,
+              argument(kFormToolCall, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"",
+                       std::string(path) + "\"}}</tool_call>"));
     EXPECT_EQ(path, argument(kFormBareJson, "{\"name\": \"f\", \"parameters\": {\"a\": \"",
                              std::string(path) + "\"}}"));
   }
-  for (const char* const path : {R"(C:\Users)", R"(D:\xyz)", R"(C:\app\0\v1)", R"(\up)", R"(\x4)"}) {
+  for (const char* const path :
+       {R"(C:\Users)", R"(D:\xyz)", R"(C:\app\0\v1)", R"(\up)", R"(\x4)"}) {
     EXPECT_EQ(path, argument(kFormLfm, "<|tool_call_start|>[f(a=\"", std::string(path) + "\")]"));
   }
   EXPECT_EQ("A", argument(kFormLfm, "<|tool_call_start|>[f(a=\"", "\\x41\")]"));
@@ -542,8 +545,9 @@ TEST(ReplyReader, tags_within_tags_are_objects_and_lists) {
     return text;
   };
   const json schema = {
-      {"o", {{"type", "object"},
-             {"properties", {{"zip", {{"type", "string"}}}, {"n", {{"type", "integer"}}}}}}},
+      {"o",
+       {{"type", "object"},
+        {"properties", {{"zip", {{"type", "string"}}}, {"n", {{"type", "integer"}}}}}}},
       {"l", {{"type", "array"}, {"items", {{"type", "string"}}}}},
       {"m", {{"type", "object"}, {"properties", {{"item", {{"type", "number"}}}}}}}};
   const Tools tools(tool(schema));
@@ -553,7 +557,8 @@ TEST(ReplyReader, tags_within_tags_are_objects_and_lists) {
              R"({"l":["1","two"]})", &tools);
   expectCall(kFormMiniMax3, reply("<l><each>1</each></l><m><item>1</item></m>"), "f",
              R"({"l":["1"],"m":{"item":1}})", &tools);
-  expectCall(kFormMiniMax3, reply("<l></l><o></o><x></x>"), "f", R"({"l":[],"o":{},"x":""})", &tools);
+  expectCall(kFormMiniMax3, reply("<l></l><o></o><x></x>"), "f", R"({"l":[],"o":{},"x":""})",
+             &tools);
   expectCall(kFormMiniMax3, reply("<a><item><k>1</k></item><item><k>b</k></item></a><c>2</c>"), "f",
              R"({"a":[{"k":1},{"k":"b"}],"c":2})");
   expectCall(kFormMiniMax3, reply("<a>[1, 2]</a>"), "f", R"({"a":[1,2]})");

@@ -188,8 +188,7 @@ TEST_F(ReplyTexts, a_reply_that_ends_inside_a_character_ends_before_it) {
   for (size_t bytes = 0; bytes <= text.size(); ++bytes) {
     const size_t whole = bytes < 1 ? 0 : bytes < 3 ? 1 : bytes < 6 ? 3 : bytes < 10 ? 6 : 10;
     for (const size_t cut : {size_t{0}, bytes / 2, bytes}) {
-      const std::vector<std::string> tokens = {text.substr(0, cut),
-                                               text.substr(cut, bytes - cut)};
+      const std::vector<std::string> tokens = {text.substr(0, cut), text.substr(cut, bytes - cut)};
       EXPECT_EQ(text.substr(0, whole), run(tokens, {}).shown) << bytes;
       EXPECT_EQ(text.substr(0, whole), run(tokens, {"a\xC3\xA4x"}).shown) << bytes;
     }

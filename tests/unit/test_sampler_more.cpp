@@ -162,8 +162,7 @@ std::set<int32_t> definedXtc(const std::vector<double>& logits, double threshold
 std::map<int32_t, double> definedDry(std::vector<int32_t> context, const DryOptions& dry,
                                      const std::set<int32_t>& breakers) {
   if (context.size() > dry.window) {
-    context.erase(context.begin(),
-                  context.end() - static_cast<std::ptrdiff_t>(dry.window));
+    context.erase(context.begin(), context.end() - static_cast<std::ptrdiff_t>(dry.window));
   }
   std::map<int32_t, size_t> lengths;
   for (size_t next = 1; next < context.size(); ++next) {

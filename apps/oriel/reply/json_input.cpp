@@ -145,8 +145,8 @@ Json parseJson(const std::string& text, const std::string& what, size_t most_val
   options.error_line = line;
   options.error_line_bytes = sizeof(line);
   Builder builder(what, most_values);
-  const oriel_status status = oriel_json_read(text.data(), text.size(), what.c_str(),
-                                              &options, Builder::onItem, &builder);
+  const oriel_status status =
+      oriel_json_read(text.data(), text.size(), what.c_str(), &options, Builder::onItem, &builder);
   if (status != ORIEL_OK && status != ORIEL_ERROR_CANCELLED) {
     throw Failure{kExitFailed, line};
   }

@@ -111,7 +111,8 @@ void addReplyOptions(CLI::App* command, CommonOptions* options) {
       ->add_option_function<Texts>(
           "--dry-breaker",
           [options](const Texts& texts) { setTexts("dry_breakers", texts, options); },
-          "A text with which sequences of DRY end, in place of the usual ones; \\n is a new line (may "
+          "A text with which sequences of DRY end, in place of the usual ones; \\n is a new line "
+          "(may "
           "be given up to 16 times)")
       ->allow_extra_args(false)
       ->type_name("TEXT")
