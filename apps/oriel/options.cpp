@@ -45,8 +45,7 @@ constexpr const char* kOfAll[] = {"evict",
                                   "dry_multiplier",
                                   "dry_base",
                                   "dry_allowed_length",
-                                  "dry_window",
-                                  "dry_breakers"};
+                                  "dry_window"};
 
 bool isIn(const char* const* begin, const char* const* end, const std::string& name) {
   return std::find(begin, end, name) != end;

@@ -153,11 +153,10 @@ void ReplyReader::startInner() {
 void ReplyReader::pushInner(char c) {
   if (!inner_begun_) {
     constexpr char kNull[] = "null";
-    constexpr char kNone[] = "None";
     if (isSpace(c)) {
       return;
     }
-    if (inner_null_ < 4 && (c == kNull[inner_null_] || c == kNone[inner_null_])) {
+    if (inner_null_ < 4 && c == kNull[inner_null_]) {
       ++inner_null_;
       return;
     }

@@ -50,7 +50,8 @@ bool TagValue::push(char c, char* hold, uint32_t capacity, const ByteSink& out) 
   return false;
 }
 
-/// White space and an opening tag begin a level. All else is a text, and so is what was held for the tag.
+/// White space and an opening tag begin a level, and a closing one ends an empty one if the schema wants one. All else
+/// is a text, and so is what was held for the tag.
 bool TagValue::begin(char c, const ByteSink& out) {
   const bool whole = mark_->text[matched_] == '\0';
   if (whole && c != '/') {
@@ -63,6 +64,13 @@ bool TagValue::begin(char c, const ByteSink& out) {
     key_bytes_ = 0;
     key(c, out);
     return false;
+  }
+  const uint8_t types = typesOf(schema_);
+  if (whole && (types == kTypeArray || types == kTypeObject)) {
+    out.put(types == kTypeArray ? "[]" : "{}");
+    at_ = At::kTail;
+    matched_ = 0;
+    return depth_ == 0;
   }
   const bool goes_on = !whole && (c == mark_->text[matched_] || (isSpace(c) && matched_ == 0));
   if (goes_on && lead_bytes_ < kMostLead) {

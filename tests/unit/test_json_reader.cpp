@@ -72,7 +72,8 @@ std::string written(const JsonValue& value) {
 
 TEST(JsonReader, skips_a_byte_order_mark_at_the_begin) {
   Watched watched;
-  ASSERT_TRUE(watched.read("\xEF\xBB\xBF {\"a\": \"\xEF\xBB\xBF\"}").ok());
+  const std::string text = "\xEF\xBB\xBF {\"a\": \"\xEF\xBB\xBF\"}";
+  ASSERT_TRUE(watched.read(text).ok());
   EXPECT_EQ("{\"a\":\"\xEF\xBB\xBF\"}", written(*watched.value));
   for (const char* const wrong :
        {"\xEF\xBB\xBF", "\xEF\xBB", " \xEF\xBB\xBF{}", "\xEF\xBB\xBF\xEF\xBB\xBF{}"}) {

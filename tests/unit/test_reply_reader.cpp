@@ -287,7 +287,7 @@ TEST(ReplyReader, arguments_that_are_a_text) {
   };
   const auto inTags = [](const std::string& call) { return "<tool_call>" + call + "</tool_call>"; };
   for (const bool name_first : {true, false}) {
-    for (const char* const nothing : {"", " \\n ", "null", "None", "{}"}) {
+    for (const char* const nothing : {"", " \\n ", " null", "{}"}) {
       const std::string call = item(nothing, name_first);
       expectCall(kFormToolCall, inTags(call), "f", "{}");
       expectCall(kFormBareJson, call, "f", "{}");

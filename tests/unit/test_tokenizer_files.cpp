@@ -236,6 +236,9 @@ TEST(TokenizerFile, the_tag_for_deleted_text_is_a_control_token_only_by_its_type
 
 TEST(TokenizerFile, a_text_that_begins_with_bos_gets_no_second_one) {
   Vocabulary v = smallBpe();
+  for (const char* const letter : {"<", "s", ">"}) {
+    v.add(letter);
+  }
   const int32_t bos = v.add("<s>", kControlType);
   const int32_t longer = v.add("<s><s>x", kControlType);
   GgufWriter file = v.writer();
