@@ -57,7 +57,9 @@ void checkCases(const std::string& folder, const std::string& name, const std::s
   EXPECT_EQ(c.tokenizer->eosId(), golden["eos"].get<int32_t>());
   EXPECT_EQ(c.tokenizer->addBos(), golden["add_bos"].get<bool>());
   EXPECT_TRUE(c.tokenizer->isStop(c.tokenizer->eosId()));
+  const std::string kTag = "</s>";
   size_t n_compared = 0;
+  size_t n_tags = 0;
   for (const json& one : golden["cases"]) {
     const std::string text = textOf(one["bytes_b64"]);
     const std::vector<int32_t> plain = c.encode(text);
@@ -74,9 +76,19 @@ void checkCases(const std::string& folder, const std::string& name, const std::s
     }
     ASSERT_FALSE(one.contains("llamacpp_error"));
     EXPECT_EQ(plain, one["ids"].get<std::vector<int32_t>>()) << printed(text);
-    EXPECT_EQ(special, one["ids_parse_special"].get<std::vector<int32_t>>()) << printed(text);
-    EXPECT_EQ(with_bos, one["ids_parse_special_add_special"].get<std::vector<int32_t>>())
+    // Two things are otherwise than in llama.cpp, which has produced the ids: </s> is a control token only if the
+    // file says so, as in the model's own tokenizer, and a text that begins with BOS gets no second one.
+    const bool is_tag =
+        text.find(kTag) != std::string::npos &&
+        !c.tokenizer->isControl(c.tokenizer->find(kTag.data(), kTag.size()));
+    std::vector<int32_t> want = one["ids_parse_special_add_special"];
+    if (want.size() > 1 && c.tokenizer->addBos() && want[1] == c.tokenizer->bosId()) {
+      want.erase(want.begin());
+    }
+    EXPECT_EQ(special, is_tag ? plain : one["ids_parse_special"].get<std::vector<int32_t>>())
         << printed(text);
+    EXPECT_EQ(with_bos, is_tag ? plain : want) << printed(text);
+    n_tags += is_tag ? 1 : 0;
     // For BPE llama.cpp also "cleans up" spaces before punctuation; there the text itself is
     // expected.
     const std::string decoded = c.decode(special, true);
@@ -87,6 +99,7 @@ void checkCases(const std::string& folder, const std::string& name, const std::s
     ++n_compared;
   }
   EXPECT_GE(n_compared, 60u);
+  EXPECT_LE(n_tags, 1u);
   EXPECT_EQ(c.counting.calls, 0) << "short words need no memory from the app";
 }
 
