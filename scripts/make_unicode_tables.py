@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Writes runtime/text/unicode_tables.cpp from the Unicode Character Database.
+"""Writes runtime/text/unicode_tables.cpp and normal_tables.cpp from the Unicode Character Database.
 
 usage: scripts/make_unicode_tables.py [FOLDER]
 
-FOLDER holds UnicodeData.txt, PropList.txt and Scripts.txt (the package unicode-data puts them in
+FOLDER holds UnicodeData.txt, PropList.txt, Scripts.txt and DerivedNormalizationProps.txt (the package unicode-data puts them in
 /usr/share/unicode). The result is committed: building Oriel needs neither this script nor the data.
 
 One class of four bits per code point, in a two-stage table: blocks of 128 code points, equal blocks
 stored once. White space is the property White_Space, which contains every separator (Z*), so it
 takes the separators' place among the general categories.
+
+For NFC: canonical decompositions in steps of two code points, those of 16 bits apart, the order of those that compose
+again, combining classes, and the code points that NFC may change.
 """
 
 import re
@@ -64,6 +67,89 @@ def read_script(folder, name):
         else:
             ranges.append([first, last])
     return ranges
+
+
+def read_normal(folder):
+    """Canonical decompositions, combining classes, and which code points NFC may change or leaves out."""
+    decompositions, classes = {}, {}
+    for line in (folder / "UnicodeData.txt").read_text(encoding="utf-8").splitlines():
+        fields = line.split(";")
+        if fields[3] != "0":
+            classes[int(fields[0], 16)] = int(fields[3])
+        if fields[5] and not fields[5].startswith("<"):
+            decompositions[int(fields[0], 16)] = [int(part, 16) for part in fields[5].split()]
+    text = (folder / "DerivedNormalizationProps.txt").read_text(encoding="utf-8")
+
+    def points(of):
+        found = re.finditer(rf"^([0-9A-F]+)(?:\.\.([0-9A-F]+))?\s*; {of}\b", text, re.M)
+        return {p for m in found for p in range(int(m[1], 16), int(m[2] or m[1], 16) + 1)}
+
+    changed = points("NFC_QC; [NM]") | set(classes)
+    return decompositions, classes, changed, points("Full_Composition_Exclusion")
+
+
+def ranges_of(points, value=lambda point: None):
+    """[first, last, value] of points that follow each other with the same value."""
+    ranges = []
+    for point in sorted(points):
+        if ranges and ranges[-1][1] + 1 == point and ranges[-1][2] == value(point):
+            ranges[-1][1] = point
+        else:
+            ranges.append([point, point, value(point)])
+    return ranges
+
+
+def write_normal(folder, version, target):
+    decompositions, classes, changed, excluded = read_normal(folder)
+    steps = [(code, *(parts + [0])[:2]) for code, parts in sorted(decompositions.items())]
+    narrow = [step for step in steps if max(step) < 0x10000]
+    wide = [step for step in steps if max(step) >= 0x10000]
+    order = {step[0]: i for i, step in enumerate(narrow + wide)}
+    pairs = sorted((parts[0], parts[1], order[code]) for code, parts in decompositions.items()
+                   if code not in excluded)
+
+    def structs(many):
+        return rows(["{%s}" % ", ".join(str(part) if part < 256 else f"0x{part:X}" for part in one) for one in many], 100)
+
+    combining = [(first, last - first + 1, kind) for first, last, kind in ranges_of(classes, classes.get)]
+    target.write_text(
+        f"""// Written by scripts/make_unicode_tables.py; do not edit.
+// From the Unicode Character Database {version}.
+// clang-format off
+#include "text/normal_tables.h"
+
+namespace oriel_internal {{
+
+const NarrowDecomposition kNarrowDecompositions[] = {{
+{structs(narrow)}
+}};
+const uint32_t kNarrowDecompositionCount = {len(narrow)};
+
+const WideDecomposition kWideDecompositions[] = {{
+{structs(wide)}
+}};
+const uint32_t kWideDecompositionCount = {len(wide)};
+
+const uint16_t kCompositions[] = {{
+{rows([pair[2] for pair in pairs], 100)}
+}};
+const uint32_t kCompositionCount = {len(pairs)};
+
+const CombiningRange kCombiningRanges[] = {{
+{structs(combining)}
+}};
+const uint32_t kCombiningRangeCount = {len(combining)};
+
+const CodePointRange kChangedByNfc[] = {{
+{structs([one[:2] for one in ranges_of(changed)])}
+}};
+const uint32_t kChangedByNfcCount = {len(ranges_of(changed))};
+
+}}  // namespace oriel_internal
+""",
+        encoding="utf-8",
+    )
+    return 6 * len(narrow) + 12 * len(wide) + 2 * len(pairs) + 8 * len(combining) + 8 * len(ranges_of(changed))
 
 
 def rows(values, width):
@@ -125,7 +211,8 @@ const uint32_t kHanRangeCount = {len(han)};
 """,
         encoding="utf-8",
     )
-    print(f"Unicode {version}: {len(blocks)} blocks, {len(index) + len(packed)} bytes")
+    normal = write_normal(folder, version, target.with_name("normal_tables.cpp"))
+    print(f"Unicode {version}: {len(blocks)} blocks, {len(index) + len(packed)} bytes; NFC {normal} bytes")
 
 
 if __name__ == "__main__":

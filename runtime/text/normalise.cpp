@@ -1,0 +1,216 @@
+#include "text/normalise.h"
+
+#include <algorithm>
+
+#include "text/normal_tables.h"
+#include "text/utf8.h"
+
+namespace oriel_internal {
+namespace {
+
+constexpr uint32_t kFirstChanged = 0x300;  ///< below it nothing is changed by NFC
+constexpr uint32_t kBroken = 0x110000;     ///< and a byte: it is not UTF-8
+
+// Hangul syllables are a leading consonant, a vowel and perhaps a trailing consonant, in order.
+constexpr uint32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTrails = 0x11A7;
+constexpr uint32_t kLeadCount = 19, kVowelCount = 21, kTrailCount = 28;
+constexpr uint32_t kSyllableCount = kLeadCount * kVowelCount * kTrailCount;
+
+struct Step {
+  uint32_t code = 0;
+  uint32_t first = 0;
+  uint32_t second = 0;
+};
+
+Step stepAt(uint32_t number) {
+  if (number < kNarrowDecompositionCount) {
+    const NarrowDecomposition& step = kNarrowDecompositions[number];
+    return {step.code, step.first, step.second};
+  }
+  const WideDecomposition& step = kWideDecompositions[number - kNarrowDecompositionCount];
+  return {step.code, step.first, step.second};
+}
+
+/// False: it does not decompose. Not for Hangul.
+bool decomposition(uint32_t code, Step* step) {
+  const auto before = [](const auto& one, uint32_t wanted) { return one.code < wanted; };
+  const auto* const narrow_end = kNarrowDecompositions + kNarrowDecompositionCount;
+  const auto* const narrow = std::lower_bound(+kNarrowDecompositions, narrow_end, code, before);
+  if (narrow != narrow_end && narrow->code == code) {
+    *step = {code, narrow->first, narrow->second};
+    return true;
+  }
+  const auto* const wide_end = kWideDecompositions + kWideDecompositionCount;
+  const auto* const wide = std::lower_bound(+kWideDecompositions, wide_end, code, before);
+  if (wide != wide_end && wide->code == code) {
+    *step = {code, wide->first, wide->second};
+    return true;
+  }
+  return false;
+}
+
+uint32_t combiningClass(uint32_t code) {
+  const CombiningRange* const end = kCombiningRanges + kCombiningRangeCount;
+  const CombiningRange* const behind = std::upper_bound(
+      +kCombiningRanges, end, code,
+      [](uint32_t wanted, const CombiningRange& range) { return wanted < range.first; });
+  const CombiningRange* const range = behind - 1;
+  return behind != kCombiningRanges && code < range->first + range->count ? range->combining_class
+                                                                          : 0;
+}
+
+/// The code point that two compose to; 0: none.
+uint32_t composed(uint32_t first, uint32_t second) {
+  if (first - kLeads < kLeadCount && second - kVowels < kVowelCount) {
+    return kSyllables + ((first - kLeads) * kVowelCount + second - kVowels) * kTrailCount;
+  }
+  if (first - kSyllables < kSyllableCount && (first - kSyllables) % kTrailCount == 0 &&
+      second - kTrails - 1 < kTrailCount - 1) {
+    return first + second - kTrails;
+  }
+  const uint16_t* const end = kCompositions + kCompositionCount;
+  const uint16_t* const found = std::lower_bound(+kCompositions, end, 0, [&](uint16_t number, int) {
+    const Step step = stepAt(number);
+    return step.first < first || (step.first == first && step.second < second);
+  });
+  if (found == end) {
+    return 0;
+  }
+  const Step step = stepAt(*found);
+  return step.first == first && step.second == second ? step.code : 0;
+}
+
+template <typename Visit>
+void decompose(uint32_t code, const Visit& visit) {
+  if (code - kSyllables < kSyllableCount) {
+    const uint32_t at = code - kSyllables;
+    visit(kLeads + at / (kVowelCount * kTrailCount));
+    visit(kVowels + at / kTrailCount % kVowelCount);
+    if (at % kTrailCount != 0) {
+      visit(kTrails + at % kTrailCount);
+    }
+    return;
+  }
+  // The first part of a step may decompose again, the second one never does.
+  uint32_t seconds[8];
+  uint32_t n = 0;
+  Step step;
+  while (n < 8 && decomposition(code, &step)) {
+    code = step.first;
+    if (step.second != 0) {
+      seconds[n++] = step.second;
+    }
+  }
+  visit(code);
+  while (n != 0) {
+    visit(seconds[--n]);
+  }
+}
+
+template <typename Visit>
+void decomposeText(const char* text, size_t bytes, const Visit& visit) {
+  for (size_t at = 0; at < bytes;) {
+    const Utf8Char c = decodeUtf8(text + at, bytes - at);
+    if (c.valid) {
+      decompose(c.code_point, visit);
+      at += c.bytes;
+    } else {
+      visit(kBroken + static_cast<uint8_t>(text[at++]));
+    }
+  }
+}
+
+// A character with what it is sorted by: its class, then its place.
+constexpr uint32_t kCodeBits = 21;
+constexpr uint32_t kClassShift = 56;
+uint64_t packed(uint32_t code, uint32_t combining_class, size_t place) {
+  return uint64_t{combining_class} << kClassShift |
+         (uint64_t{place} & 0xFFFFFFFF) << (kCodeBits + 1) | code;
+}
+uint32_t codeOf(uint64_t one) { return static_cast<uint32_t>(one & ((1u << kCodeBits) - 1)); }
+uint32_t classOf(uint64_t one) { return static_cast<uint32_t>(one >> kClassShift); }
+
+/// Marks behind a starter in the order of their classes.
+void sortMarks(uint64_t* chars, size_t count) {
+  for (size_t begin = 0; begin < count;) {
+    size_t end = begin + 1;
+    while (end < count && classOf(chars[end]) != 0) {
+      ++end;
+    }
+    const size_t first = begin + (classOf(chars[begin]) == 0 ? 1 : 0);
+    std::sort(chars + first, chars + end);
+    begin = end;
+  }
+}
+
+/// Composes in place; how many are left.
+size_t compose(uint64_t* chars, size_t count) {
+  constexpr size_t kNone = SIZE_MAX;
+  size_t starter = kNone;
+  size_t n = 0;
+  uint32_t last = 0;  // the class of what stands between the starter and the next character
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t one = chars[i];
+    const uint32_t own = classOf(one);
+    const bool adjacent = starter != kNone && n == starter + 1;
+    if (starter != kNone && (adjacent || (last < own && last != 0))) {
+      const uint32_t both = composed(codeOf(chars[starter]), codeOf(one));
+      if (both != 0) {
+        chars[starter] = both;
+        continue;
+      }
+    }
+    if (own == 0) {
+      starter = n;
+    }
+    last = own;
+    chars[n++] = one;
+  }
+  return n;
+}
+
+}  // namespace
+
+size_t firstChangedByNfc(const char* text, size_t bytes) {
+  constexpr uint8_t kFirstLead = 0xCC;  // of kFirstChanged
+  for (size_t at = 0; at < bytes;) {
+    if (static_cast<uint8_t>(text[at]) < kFirstLead) {
+      ++at;
+      continue;
+    }
+    const Utf8Char c = decodeUtf8(text + at, bytes - at);
+    if (c.valid && isInRanges(c.code_point, kChangedByNfc, kChangedByNfcCount)) {
+      return at;
+    }
+    at += c.bytes;
+  }
+  return bytes;
+}
+
+size_t decomposedChars(const char* text, size_t bytes) {
+  size_t count = 0;
+  decomposeText(text, bytes, [&](uint32_t) { ++count; });
+  return count;
+}
+
+size_t toNfc(const char* text, size_t bytes, uint64_t* chars, char* out) {
+  size_t count = 0;
+  decomposeText(text, bytes, [&](uint32_t code) {
+    chars[count] = packed(code, code < kFirstChanged ? 0 : combiningClass(code), count);
+    ++count;
+  });
+  sortMarks(chars, count);
+  count = compose(chars, count);
+  size_t n = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t code = codeOf(chars[i]);
+    if (code >= kBroken) {
+      out[n++] = static_cast<char>(code - kBroken);
+    } else {
+      n += encodeUtf8(code, out + n);
+    }
+  }
+  return n;
+}
+
+}  // namespace oriel_internal
