@@ -11,6 +11,7 @@
 
 #include "failure.h"
 #include "models/model_store.h"
+#include "output.h"
 #include "setting_flags.h"
 #include "system.h"
 

@@ -48,7 +48,7 @@ Status readGrammar(const ReplyChoices& options, Session* session, Scratch* scrat
   }
   const JsonValue* schema = nullptr;
   ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema",
-                      session->stopCheck(), log, scratch, &schema));
+                      session->call().stop(), log, scratch, &schema));
   grammar->work()->allow(options.json_schema_bytes);
   ExprId expression = 0;
   ORIEL_TRY(readJsonSchema(*schema, *schema, log, grammar, &expression));
@@ -67,15 +67,15 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
                             "there are no tools to call: give them to the session (\"tools\")");
   }
   const JsonValue* tools = nullptr;
-  ORIEL_TRY(readTools(context.settings.tools, session->stopCheck(), context.log, grammar->scratch(),
-                      &tools));
+  ORIEL_TRY(readTools(context.settings.tools, session->call().stop(), context.log,
+                      grammar->scratch(), &tools));
   grammar->work()->allow(context.settings.tools.bytes);
   CallGrammar calls;
   ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, context.log, grammar, &calls));
   const RuleId root = grammar->newRule();
   grammar->define(root, required ? calls.whole : calls.behind);
   grammar->setRoot(root);
-  ORIEL_TRY(session->constrained()->constraint().compile(*grammar, -1, context.log));
+  ORIEL_TRY(session->replier().constrained()->constraint().compile(*grammar, -1, context.log));
   settings->constrained = true;
   settings->trigger = required ? nullptr : calls.trigger;
   settings->trigger_bytes = required ? 0 : std::strlen(calls.trigger);
@@ -98,17 +98,17 @@ Status readConstraint(const oriel_model& model, const ReplyChoices& options, Ses
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a reply has to match a schema, a grammar or its tools: leave the others out");
   }
-  if (session->constrained() == nullptr) {
+  if (session->replier().constrained() == nullptr) {
     return log.fail(ORIEL_ERROR_STATE,
                     "the model was loaded without constraints: load it with \"constraints\"");
   }
   Scratch scratch(model.allocator, kMostCompileBytes);
-  Grammar grammar(&scratch, session->stopCheck());
+  Grammar grammar(&scratch, session->call().stop());
   if (checks) {
     return readToolCalls(model, choice == ToolChoice::kRequired, session, &grammar, settings);
   }
   ORIEL_TRY(readGrammar(options, session, &scratch, &grammar));
-  ORIEL_TRY(session->constrained()->constraint().compile(grammar, -1, log));
+  ORIEL_TRY(session->replier().constrained()->constraint().compile(grammar, -1, log));
   settings->constrained = true;
   settings->trigger = options.trigger;
   settings->trigger_bytes = options.trigger != nullptr ? std::strlen(options.trigger) : 0;

@@ -53,7 +53,7 @@ Status checkText(const char* what, const char* text, size_t number, uint32_t mos
                         what, number + 1, bad);
 }
 
-Status checkTexts(const ReplyChoices& options, const Log& log) {
+Status checkStopTexts(const ReplyChoices& options, const Log& log) {
   for (size_t i = 0; i < options.stop_count; ++i) {
     ORIEL_TRY(checkText("stop text", options.stop[i], i, StopTexts::kMostBytes, log));
   }
@@ -133,7 +133,7 @@ Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyC
 Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options, const Log& log,
                            GenerateSettings* settings) {
   ORIEL_TRY(checkNumbers(options, log));
-  ORIEL_TRY(checkTexts(options, log));
+  ORIEL_TRY(checkStopTexts(options, log));
   ORIEL_TRY(checkBiases(options, model.desc.n_vocab, log));
   settings->drafts = options.draft == DraftChoice::kAlways  ? DraftUse::kAlways
                      : options.draft == DraftChoice::kNever ? DraftUse::kNever

@@ -73,7 +73,6 @@ void Sampler::init(uint32_t n_vocab, Arena* arena) {
 }
 
 void Sampler::forget() {
-  wipe(&state_, sizeof(state_));
   wipe(candidates_, uint64_t{n_vocab_} * sizeof(Candidate));
   wipe(adjustments_, sizeof(Adjustment) * (SamplerState::kRecentTokens + kMaxBiases));
   wipe(biases_, sizeof(Adjustment) * kMaxBiases);
@@ -81,14 +80,9 @@ void Sampler::forget() {
   start({});
 }
 
-void Sampler::restore(const SamplerState& state) {
-  state_ = state;
-  prepared_ = false;
-}
-
 void Sampler::start(const SamplerOptions& options) {
   options_ = options;
-  state_.random = options.seed;
+  state_->random = options.seed;
   mask_ = nullptr;
   holds_ = false;
   std::fill_n(held_back_, wordsOf(n_vocab_), 0u);
@@ -117,15 +111,15 @@ void Sampler::copyBiases(const SamplerOptions& options) {
 }
 
 void Sampler::accept(int32_t id) {
-  state_.recent[state_.n_recent % SamplerState::kRecentTokens] = id;
-  ++state_.n_recent;
+  state_->recent[state_->n_recent % SamplerState::kRecentTokens] = id;
+  ++state_->n_recent;
   prepared_ = false;
 }
 
 // SplitMix64 (Steele, Lea and Flood 2014), upper 53 bits.
 double Sampler::uniform() {
-  state_.random += 0x9e3779b97f4a7c15ull;
-  uint64_t z = state_.random;
+  state_->random += 0x9e3779b97f4a7c15ull;
+  uint64_t z = state_->random;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   z ^= z >> 31;
@@ -148,7 +142,7 @@ uint32_t Sampler::penalties(Adjustment* out) const {
   WipedArray<uint32_t, SamplerState::kRecentTokens> lengths;
   const bool dry = options_.dry.multiplier != 0.0f;
   const uint32_t window = std::max(options_.repeat_window, dry ? options_.dry.window : 0);
-  const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(state_.n_recent, window));
+  const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(state_->n_recent, window));
   if (dry) {
     repeatedLengths(&lengths[0], std::min(n, options_.dry.window));
   }

@@ -64,8 +64,6 @@ struct SamplerState {
   uint64_t random = 0;
 };
 
-using SamplerCopy = WipedCopy<SamplerState>;
-
 /// Logits are adjusted, and then chosen among: top-n-sigma, top-k, typical, top-p, min-p, XTC (all on the probabilities
 /// before temperature, as other runtimes do), temperature, draw. Same seed, same logits, same tokens, on every platform with IEEE doubles and a
 /// correctly rounded exp to within its last bits.
@@ -85,14 +83,15 @@ class Sampler {
 
   /// Takes its working memory from `arena`, now and for good.
   void init(uint32_t n_vocab, Arena* arena);
+  /// The history that it reads and writes from now on. It outlives the sampler; who changes it calls start() afterwards.
+  void attach(SamplerState* state) { state_ = state; }
+  const SamplerState* state() const { return state_; }
   /// No mask is in force then, and nothing is held back.
   void start(const SamplerOptions& options);
   /// Remembers a token of the context for the penalties.
   void accept(int32_t id);
-  /// Tokens, biases, and what it took from their logits.
+  /// Biases, and what it took from logits. The history is its owner's.
   void forget();
-  const SamplerState& state() const { return state_; }
-  void restore(const SamplerState& state);
 
   /// Of the choices from now on: a bit for each token, id i in bit i % 32 of word i / 32; 1: allowed. Null: all are. It
   /// is read by each choice.
@@ -153,7 +152,7 @@ class Sampler {
   void copyBreakers(const DryOptions& options);
   /// The token that was accepted `back` tokens before the latest.
   int32_t recent(uint32_t back) const {
-    return state_.recent[(state_.n_recent - 1 - back) % SamplerState::kRecentTokens];
+    return state_->recent[(state_->n_recent - 1 - back) % SamplerState::kRecentTokens];
   }
   /// Tokens of the windows with their penalties, by id.
   uint32_t penalties(Adjustment* out) const;
@@ -199,7 +198,7 @@ class Sampler {
   uint32_t n_vocab_ = 0;
   double least_by_sigma_ = 0;
   Breaker breakers_[kMostStops] = {};
-  SamplerState state_;
+  SamplerState* state_ = nullptr;
 };
 
 }  // namespace oriel_internal

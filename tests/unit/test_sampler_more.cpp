@@ -28,6 +28,7 @@ class Made {
     block_.assign(measure.used() / 16 + 1, {});
     Arena arena(block_.data(), measure.used());
     sampler.init(n_vocab, &arena);
+    sampler.attach(&state);
     sampler.start(options);
   }
   std::set<int32_t> drawn(const std::vector<float>& logits, int draws = 3000) {
@@ -39,6 +40,7 @@ class Made {
   }
 
   Sampler sampler;
+  SamplerState state;
 
  private:
   std::vector<Block> block_;
