@@ -7,36 +7,37 @@
 
 namespace oriel_internal {
 
-/// One step: a code point is two others, or a single one, where `second` is 0. In order of `code`.
-struct NarrowDecomposition {
-  uint16_t code;
-  uint16_t first;
-  uint16_t second;
-};
+/// One step of a decomposition: a code point is two others, or a single one, where the second is 0.
 struct WideDecomposition {
   uint32_t code;
   uint32_t first;
   uint32_t second;
 };
-struct CombiningRange {
-  uint32_t first;
-  uint16_t count;
-  uint8_t combining_class;
-};
 
-extern const NarrowDecomposition kNarrowDecompositions[];
-extern const uint32_t kNarrowDecompositionCount;
+/// Steps within 16 bits, in order of kDecomposed; the second is kSeconds[kDecomposedSecond[i]].
+extern const uint16_t kDecomposed[];
+extern const uint16_t kDecomposedFirst[];
+extern const uint8_t kDecomposedSecond[];
+extern const uint16_t kSeconds[];
+extern const uint32_t kDecomposedCount;
+/// The others, in order of their codes.
 extern const WideDecomposition kWideDecompositions[];
 extern const uint32_t kWideDecompositionCount;
-/// Decompositions that compose again, by their first and second code point: numbers in the narrow list, or behind its
-/// end in the wide one.
+/// CJK compatibility ideographs, two blocks one behind the other: the low 16 bits of the one that each is another name
+/// of, 0: none, and a bit for those in plane 2.
+constexpr CodePointRange kIdeographBlocks[] = {{0xF900, 0xFAD9}, {0x2F800, 0x2FA1D}};
+extern const uint16_t kIdeographs[];
+extern const uint8_t kIdeographsOfPlane2[];
+/// Steps that compose again, by their first and second code point: places in kDecomposed, or behind its end in
+/// kWideDecompositions.
 extern const uint16_t kCompositions[];
 extern const uint32_t kCompositionCount;
-/// In order; all others have class 0.
-extern const CombiningRange kCombiningRanges[];
+/// Ranges of code points in order, first << 8 | combining class, and how many each has. All others have class 0.
+extern const uint32_t kCombining[];
+extern const uint8_t kCombiningCounts[];
 extern const uint32_t kCombiningRangeCount;
-/// A text without these is in NFC: NFC_Quick_Check is not Yes, or the combining class is not 0.
-extern const CodePointRange kChangedByNfc[];
-extern const uint32_t kChangedByNfcCount;
+/// Of class 0, and NFC_Quick_Check is not Yes. A text without these and without combining classes is in NFC.
+extern const CodePointRange kOthersChangedByNfc[];
+extern const uint32_t kOthersChangedByNfcCount;
 
 }  // namespace oriel_internal

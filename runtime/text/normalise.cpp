@@ -22,41 +22,58 @@ struct Step {
   uint32_t second = 0;
 };
 
-Step stepAt(uint32_t number) {
-  if (number < kNarrowDecompositionCount) {
-    const NarrowDecomposition& step = kNarrowDecompositions[number];
-    return {step.code, step.first, step.second};
+Step stepAt(uint32_t place) {
+  if (place < kDecomposedCount) {
+    return {kDecomposed[place], kDecomposedFirst[place], kSeconds[kDecomposedSecond[place]]};
   }
-  const WideDecomposition& step = kWideDecompositions[number - kNarrowDecompositionCount];
+  const WideDecomposition& step = kWideDecompositions[place - kDecomposedCount];
   return {step.code, step.first, step.second};
+}
+
+/// The first place in [0, count) for which `before` is false.
+template <typename Before>
+uint32_t firstPlace(uint32_t count, const Before& before) {
+  uint32_t low = 0;
+  while (low < count) {
+    const uint32_t middle = low + (count - low) / 2;
+    if (before(middle)) {
+      low = middle + 1;
+    } else {
+      count = middle;
+    }
+  }
+  return low;
 }
 
 /// False: it does not decompose. Not for Hangul.
 bool decomposition(uint32_t code, Step* step) {
-  const auto before = [](const auto& one, uint32_t wanted) { return one.code < wanted; };
-  const auto* const narrow_end = kNarrowDecompositions + kNarrowDecompositionCount;
-  const auto* const narrow = std::lower_bound(+kNarrowDecompositions, narrow_end, code, before);
-  if (narrow != narrow_end && narrow->code == code) {
-    *step = {code, narrow->first, narrow->second};
-    return true;
+  uint32_t place = 0;
+  for (const CodePointRange& block : kIdeographBlocks) {
+    if (code >= block.first && code <= block.last) {
+      place += code - block.first;
+      const uint32_t plane = (kIdeographsOfPlane2[place / 8] >> place % 8 & 1) != 0 ? 2 : 0;
+      *step = {code, plane << 16 | kIdeographs[place], 0};
+      return step->first != 0;
+    }
+    place += block.last + 1 - block.first;
   }
-  const auto* const wide_end = kWideDecompositions + kWideDecompositionCount;
-  const auto* const wide = std::lower_bound(+kWideDecompositions, wide_end, code, before);
-  if (wide != wide_end && wide->code == code) {
-    *step = {code, wide->first, wide->second};
-    return true;
-  }
-  return false;
+  const bool is_narrow = code < 0x10000;
+  const uint32_t from = is_narrow ? 0 : kDecomposedCount;
+  const uint32_t count = is_narrow ? kDecomposedCount : kWideDecompositionCount;
+  const uint32_t found =
+      firstPlace(count, [&](uint32_t at) { return stepAt(from + at).code < code; });
+  *step = found < count ? stepAt(from + found) : Step();
+  return step->code == code && code != 0;
 }
 
 uint32_t combiningClass(uint32_t code) {
-  const CombiningRange* const end = kCombiningRanges + kCombiningRangeCount;
-  const CombiningRange* const behind = std::upper_bound(
-      +kCombiningRanges, end, code,
-      [](uint32_t wanted, const CombiningRange& range) { return wanted < range.first; });
-  const CombiningRange* const range = behind - 1;
-  return behind != kCombiningRanges && code < range->first + range->count ? range->combining_class
-                                                                          : 0;
+  const uint32_t behind = firstPlace(
+      kCombiningRangeCount, [&](uint32_t range) { return kCombining[range] >> 8 <= code; });
+  if (behind == 0) {
+    return 0;
+  }
+  const uint32_t range = kCombining[behind - 1];
+  return code - (range >> 8) < kCombiningCounts[behind - 1] ? range & 0xFF : 0;
 }
 
 /// The code point that two compose to; 0: none.
@@ -68,15 +85,11 @@ uint32_t composed(uint32_t first, uint32_t second) {
       second - kTrails - 1 < kTrailCount - 1) {
     return first + second - kTrails;
   }
-  const uint16_t* const end = kCompositions + kCompositionCount;
-  const uint16_t* const found = std::lower_bound(+kCompositions, end, 0, [&](uint16_t number, int) {
-    const Step step = stepAt(number);
+  const uint32_t found = firstPlace(kCompositionCount, [&](uint32_t at) {
+    const Step step = stepAt(kCompositions[at]);
     return step.first < first || (step.first == first && step.second < second);
   });
-  if (found == end) {
-    return 0;
-  }
-  const Step step = stepAt(*found);
+  const Step step = found < kCompositionCount ? stepAt(kCompositions[found]) : Step();
   return step.first == first && step.second == second ? step.code : 0;
 }
 
@@ -130,6 +143,12 @@ uint64_t packed(uint32_t code, uint32_t combining_class, size_t place) {
 uint32_t codeOf(uint64_t one) { return static_cast<uint32_t>(one & ((1u << kCodeBits) - 1)); }
 uint32_t classOf(uint64_t one) { return static_cast<uint32_t>(one >> kClassShift); }
 
+bool isChanged(uint32_t code) {
+  const bool never = (code >= 0x3400 && code < 0xA000) || code - kSyllables < kSyllableCount;
+  return !never && (combiningClass(code) != 0 ||
+                    isInRanges(code, kOthersChangedByNfc, kOthersChangedByNfcCount));
+}
+
 /// Marks behind a starter in the order of their classes.
 void sortMarks(uint64_t* chars, size_t count) {
   for (size_t begin = 0; begin < count;) {
@@ -179,7 +198,7 @@ size_t firstChangedByNfc(const char* text, size_t bytes) {
       continue;
     }
     const Utf8Char c = decodeUtf8(text + at, bytes - at);
-    if (c.valid && isInRanges(c.code_point, kChangedByNfc, kChangedByNfcCount)) {
+    if (c.valid && isChanged(c.code_point)) {
       return at;
     }
     at += c.bytes;
