@@ -81,17 +81,9 @@ Status Feeder::feed(const int32_t* ids, size_t count, bool ends) {
   return kOk;
 }
 
-Status Feeder::feedReply(const int32_t* ids, size_t count, uint32_t most) {
-  return feedBatches(ids, count, most, [&](const int32_t* batch, uint32_t n, bool) -> Status {
-    ORIEL_TRY(stepper_.read(batch, n, false, n == 1));
-    call_.read(n);
-    return kOk;
-  });
-}
-
-Status Feeder::feedUnfinished(int32_t id) {
-  return feedBatches(&id, 1, 1, [&](const int32_t* batch, uint32_t n, bool) -> Status {
-    ORIEL_TRY(stepper_.read(batch, n, true, true));
+Status Feeder::feedReply(const int32_t* ids, size_t count, uint32_t most, bool ends) {
+  return feedBatches(ids, count, most, [&](const int32_t* batch, uint32_t n, bool last) -> Status {
+    ORIEL_TRY(stepper_.read(batch, n, ends && last, n == 1));
     call_.read(n);
     return kOk;
   });

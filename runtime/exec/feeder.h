@@ -57,10 +57,8 @@ class Feeder {
   /// A text of any length. Failures for lack of memory come before the first token. `messages`: in the text; null: none.
   Status feedText(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                   FedMessages* messages);
-  /// Ids of a reply that is recovered, `most` at a time.
-  Status feedReply(const int32_t* ids, size_t count, uint32_t most);
-  /// The step of a token that was shown before the device was lost.
-  Status feedUnfinished(int32_t id);
+  /// Ids of a reply that is recovered, `most` at a time. They are no prompt. `ends`: the last logits are wanted.
+  Status feedReply(const int32_t* ids, size_t count, uint32_t most, bool ends);
   Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user);
   /// Adds the vector of a text to `sums`, [n_embd]. The session is empty, and holds the text afterwards.
   Status embed(const TextParts& text, const EncodeOptions& options, Pooling pooling, float* sums);

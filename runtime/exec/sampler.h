@@ -64,9 +64,9 @@ struct SamplerState {
   uint64_t random = 0;
 };
 
-/// Logits are adjusted, and then chosen among: top-n-sigma, top-k, typical, top-p, min-p, XTC (all on the probabilities
-/// before temperature, as other runtimes do), temperature, draw. Same seed, same logits, same tokens, on every platform with IEEE doubles and a
-/// correctly rounded exp to within its last bits.
+/// Adjusts logits, and then chooses among them: top-n-sigma, top-k, typical, top-p, min-p, XTC (all on the probabilities
+/// before temperature, as other runtimes do), temperature, draw. The same seed and logits give the same tokens on every
+/// platform with IEEE doubles and a correctly rounded exp to within its last bits.
 ///
 /// Adjusting, in this order: a token of the repetition window has its logit divided by the repeat penalty where it is
 /// positive, else multiplied by it, and loses the presence penalty and, for each time that it is there, the frequency
@@ -83,7 +83,7 @@ class Sampler {
 
   /// Takes its working memory from `arena`, now and for good.
   void init(uint32_t n_vocab, Arena* arena);
-  /// The history that it reads and writes from now on. It outlives the sampler; who changes it calls start() afterwards.
+  /// Sets the history that the sampler reads and writes. It outlives the sampler. After changing it, call start().
   void attach(SamplerState* state) { state_ = state; }
   const SamplerState* state() const { return state_; }
   /// No mask is in force then, and nothing is held back.

@@ -37,9 +37,8 @@ struct RebuildSource {
   uint64_t bytes = 0;
   Log log;  ///< of kSnapshot: names the file
   // Of kSnapshot:
-  bool exact = false;        ///< the same layout, or nothing
-  bool reads = false;        ///< if nothing can be carried over, its transcript is read
-  bool with_prefix = false;  ///< it holds the prefix that sessions share
+  bool exact = false;  ///< the same layout, or nothing
+  bool reads = false;  ///< if nothing can be carried over, its transcript is read
   // Of kLost:
   bool in_batches = false;   ///< prefill batches, which are faster than the steps of the first time
   bool prefix_exact = true;  ///< Rebuilt::exact, of the prefix
@@ -104,7 +103,6 @@ class Session {
 
   /// Opens the assistant's turn. `tools`: of templateScratchBytes(); it stays as long as the reply goes on.
   Status openReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* place);
-  Status beginReply(ReplyCall* call) { return replier_.begin(call); }
   /// Ends a turn that openReply() opened. A reply that failed before its first token is taken back, so that it can be
   /// asked for again; a cancelled one has begun.
   Status closeReply(const ReplyCall& call);

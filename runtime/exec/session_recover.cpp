@@ -171,7 +171,7 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
   // Nothing, where the first token that is held is one of the reply's opening.
   const uint64_t wanted = std::max(entry.text, std::min(entry.end, end)) - entry.text;
   ORIEL_TRY(feeder_.feedReply(room.as<int32_t>(), static_cast<size_t>(wanted),
-                              in_batches ? context_.plan->chunk_tokens : 1));
+                              in_batches ? context_.plan->chunk_tokens : 1, false));
   transcript_.close(at_.position, -1);
   return kOk;
 }
@@ -360,8 +360,8 @@ Status Session::recover(const RebuildSource& source, Rebuilt* result) {
 
 // The step of the token that was shown last is done now.
 Status Session::readUnfinished(Rebuilt* result) {
-  if (at_.unfinished >= 0) {
-    ORIEL_TRY(feeder_.feedUnfinished(at_.unfinished));
+  if (const int32_t id = at_.unfinished; id >= 0) {
+    ORIEL_TRY(feeder_.feedReply(&id, 1, 1, true));
     at_.unfinished = -1;
     ++result->read;
   }

@@ -68,7 +68,6 @@ Status Session::restore(const RebuildSource& options, Rebuilt* result) {
   Snapshot snapshot;
   ORIEL_TRY(openSnapshot(options.data, options.bytes, log, &snapshot));
   SnapshotOwner owner = snapshotOwner();
-  owner.writes_sinks = owner.prefix_tokens == 0 || options.with_prefix;
   char refusal[512];
   const SnapshotFit fit = fitOf(owner, snapshot, refusal, sizeof(refusal));
   const bool reads = fit == SnapshotFit::kNot && options.reads && !options.exact;

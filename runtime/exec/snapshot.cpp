@@ -567,7 +567,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   const auto sendSide = [&](const Memory& memory, uint32_t side, const BufferRef& place) {
     const uint8_t* at = sides.next(memory, side, room.as<uint8_t>());
     return visitSide(memory, side, place, header.state.position, 0, [&](const SlotRun& run) {
-      if (!run.in_ring && !memory.isWords() && !owner.writes_sinks) {
+      if (!run.in_ring && !memory.isWords() && owner.prefix_tokens != 0) {
         at += run.bytes();
         return Status(kOk);
       }

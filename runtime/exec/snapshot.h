@@ -25,7 +25,6 @@ struct SnapshotOwner {
   const int32_t* prefix_ids = nullptr;
   uint32_t prefix_tokens = 0;
   uint32_t recall_tokens = 0;  ///< of the sinks' room, what is for tokens that come back
-  bool writes_sinks = true;    ///< when it restores; else they are there
 };
 
 /// What two sessions must agree on for a snapshot to go from one to the other to the bit.

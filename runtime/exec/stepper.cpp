@@ -135,26 +135,23 @@ Status Stepper::decode(int32_t id, bool more, bool ahead) {
   at_.stored = std::max(at_.stored, at_.position + (more ? 2 : 1));
   const bool kept = !more;
   more = more && context_.executor->runsAhead();
-  if (more || ahead_) {
-    if (more) {
-      const int32_t unknown = 0;
-      fillBlock(context_.executor->aheadStep(), at_.position + 1, &unknown, 1, {0, 1});
-    }
-    ahead_ = false;
-    const Status status = context_.executor->runAhead(&more);
-    at_.unfinished = status.lost() ? id : -1;
-    setLogits(had_logits && endedInBody(status));
-    ORIEL_TRY(status);
+  const bool runs_ahead = more || ahead_;
+  if (more) {
+    const int32_t unknown = 0;
+    fillBlock(context_.executor->aheadStep(), at_.position + 1, &unknown, 1, {0, 1});
+  }
+  ahead_ = false;
+  const Status status =
+      runs_ahead ? context_.executor->runAhead(&more) : submit(StepRun::kDecode, false);
+  at_.unfinished = status.lost() ? id : -1;
+  setLogits(had_logits && endedInBody(status));
+  ORIEL_TRY(status);
+  if (runs_ahead) {
     ahead_ = more;
     has_top_ = true;
     top_row_ = 0;
     hidden_row_ = more ? -1 : 0;
     ++submissions_;
-  } else {
-    const Status status = submit(StepRun::kDecode, false);
-    at_.unfinished = status.lost() ? id : -1;
-    setLogits(had_logits && endedInBody(status));
-    ORIEL_TRY(status);
   }
   commit(&id, 1, kept);
   at_.has_logits = 1;
