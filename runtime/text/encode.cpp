@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "text/merge.h"
+#include "text/normalise.h"
 #include "text/pretokenizer.h"
 #include "text/special_tokens.h"
 #include "text/unicode.h"
@@ -71,7 +72,7 @@ class TokenEncoder {
   }
 
   size_t count() const { return n_ids_; }
-  size_t bytesNeeded() const { return word_bytes_ + group_bytes_ + joined_bytes_; }
+  size_t bytesNeeded() const { return word_bytes_ + group_bytes_ + joined_bytes_ + normal_bytes_; }
 
  private:
   using Match = SpecialTokens::Match;
@@ -348,34 +349,94 @@ class TokenEncoder {
   /// words that it cannot change; run_begin_ is then behind them.
   Status encodeRun(size_t begin, size_t end, bool whole) {
     size_t at = begin;
-    WordCutter cutter(t_.pre_, text_, end);
-    while (at < end) {
+    ORIEL_TRY(t_.nfc_ ? encodeNormalised(&at, end, whole) : encodeWords(text_, &at, end, whole));
+    if (!whole) {
+      run_begin_ = at;
+    }
+    return kOk;
+  }
+
+  /// Words of `text` from *at on, which ends behind them.
+  Status encodeWords(const char* text, size_t* at, size_t end, bool whole) {
+    WordCutter cutter(t_.pre_, text, end);
+    while (*at < end) {
       bool open = false;
-      const size_t next = nextWord(&cutter, at, end, &open);
+      const size_t next = nextWord(&cutter, *at, end, &open);
       if (open && !whole) {
         break;
       }
       const bool prefix = t_.add_space_prefix_ && after_special_;
       after_special_ = false;
       if (t_.kind_ == TokenizerKind::kBpe) {
-        ORIEL_TRY(encodeBpeWord(text_ + at, next - at));
+        ORIEL_TRY(encodeBpeWord(text + *at, next - *at));
       } else {
-        ORIEL_TRY(encodeCharacters(text_ + at, next - at, prefix));
+        ORIEL_TRY(encodeCharacters(text + *at, next - *at, prefix));
       }
       ORIEL_TRY(taken_);
-      unchecked_ += next - at;
+      unchecked_ += next - *at;
       if (unchecked_ >= kBytesBetweenChecks) {
         unchecked_ = 0;
         if (sink_ != nullptr && sink_->stops()) {
           return ORIEL_ERROR_CANCELLED;
         }
       }
-      at = next;
-    }
-    if (!whole) {
-      run_begin_ = at;
+      *at = next;
     }
     return kOk;
+  }
+
+  // --- NFC ---------------------------------------------------------------------------------------
+
+  /// A blank begins a word here, whatever the text around it is: no word of these pre-tokenizers goes on with one.
+  bool isBorder(size_t at, size_t begin) const {
+    if (text_[at] != ' ' || at == begin) {
+      return false;
+    }
+    size_t last = at - 1;
+    while (last > begin && at - last < kMaxUtf8Bytes && (text_[last] & 0xC0) == 0x80) {
+      --last;
+    }
+    const Utf8Char before = decodeUtf8(text_ + last, at - last);
+    return before.valid && charClass(before.code_point) != CharClass::kSpace;
+  }
+
+  /// Most text is in NFC, and read where it lies. Around what may not be, up to the next borders, it is copied.
+  Status encodeNormalised(size_t* at, size_t end, bool whole) {
+    while (*at < end) {
+      const size_t odd = *at + firstChangedByNfc(text_ + *at, end - *at);
+      if (odd == end) {
+        return encodeWords(text_, at, end, whole);
+      }
+      size_t from = odd;
+      while (from > *at && !isBorder(from, *at)) {
+        --from;
+      }
+      ORIEL_TRY(encodeWords(text_, at, from, true));
+      size_t to = odd + 1;
+      while (to < end && !isBorder(to, *at)) {
+        ++to;
+      }
+      if (to == end && !whole) {
+        return kOk;
+      }
+      ORIEL_TRY(encodeStretchInNfc(text_ + *at, to - *at));
+      *at = to;
+    }
+    return kOk;
+  }
+
+  Status encodeStretchInNfc(const char* text, size_t bytes) {
+    const size_t count = decomposedChars(text, bytes);
+    const size_t needed = count * sizeof(uint64_t) + bytes * kMostNfcGrowth;
+    normal_bytes_ = std::max(normal_bytes_, needed + kPieceSlack);
+    const BorrowedBytes chars(workspace_, count * sizeof(uint64_t));
+    const BorrowedBytes normal(workspace_, bytes * kMostNfcGrowth);
+    if (chars.data() == nullptr || normal.data() == nullptr) {
+      return outOfMemory(needed);
+    }
+    const size_t n = toNfc(text, bytes, chars.as<uint64_t>(), normal.as<char>());
+    size_t at = 0;
+    return encodeWords(normal.as<char>(), &at, n, true);
   }
 
   /// *open becomes true if text behind `end` could change the answer.
@@ -580,6 +641,7 @@ class TokenEncoder {
   size_t word_bytes_ = 0;  ///< of the workspace, at most
   size_t group_bytes_ = 0;
   size_t joined_bytes_ = 0;
+  size_t normal_bytes_ = 0;
   Status taken_;  ///< of the sink
 };
 

@@ -12,7 +12,7 @@ struct Name {
 /// The first name of each kind is what it is called here. Where llama.cpp's way of splitting differs from what
 /// a model's own tokenizer publishes, the latter counts: for tekken, gpt-4o and youtu (letters by their case in
 /// every script), kimi-k2 (marks are letters), deepseek-llm (digits one by one), falcon (numbers apart from the
-/// space before them), and white space outside ASCII for the DeepSeek ones.
+/// space before them), white space outside ASCII for the DeepSeek ones, and NFC for Qwen's.
 constexpr Name kNames[] = {
     {"gpt-2", {PreTokenizer::kGpt2, false, false}},
     {"phi-2", {PreTokenizer::kGpt2, false, false}},
@@ -31,7 +31,7 @@ constexpr Name kNames[] = {
     {"codeshell", {PreTokenizer::kSmolLm, false, false}},
     {"exaone", {PreTokenizer::kSmolLm, false, false}},
     {"minerva-7b", {PreTokenizer::kSmolLm, false, false}},
-    {"qwen2", {PreTokenizer::kQwen2, false, false}},
+    {"qwen2", {PreTokenizer::kQwen2, false, false, true}},
     {"deepseek-r1-qwen", {PreTokenizer::kQwen2, false, false}},
     {"stablelm2", {PreTokenizer::kQwen2, false, false}},
     {"hunyuan", {PreTokenizer::kQwen2, false, false}},
@@ -41,7 +41,7 @@ constexpr Name kNames[] = {
     {"bailingmoe", {PreTokenizer::kQwen2, false, false}},
     {"bailingmoe2", {PreTokenizer::kQwen2, false, false}},
     {"llada-moe", {PreTokenizer::kQwen2, false, false}},
-    {"qwen35", {PreTokenizer::kQwen35, false, false}},
+    {"qwen35", {PreTokenizer::kQwen35, false, false, true}},
     {"llama-bpe", {PreTokenizer::kLlama3, true, true}},
     {"llama3", {PreTokenizer::kLlama3, true, true}},
     {"llama-v3", {PreTokenizer::kLlama3, true, true}},

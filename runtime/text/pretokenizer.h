@@ -17,6 +17,8 @@ struct PreTokenizerRules {
   bool whole_words = false;
   /// BOS is asked for where the file does not say.
   bool add_bos = false;
+  /// Words are cut and merged in Normalisation Form C.
+  bool nfc = false;
 };
 
 /// False when the name is not known here.

@@ -11,6 +11,7 @@
 #include "base/workspace.h"
 #include "gguf/gguf.h"
 #include "text/index_table.h"
+#include "text/normalise.h"
 
 namespace oriel_internal {
 
@@ -136,7 +137,8 @@ class Tokenizer {
                 const Log& log, int32_t* ids, size_t capacity, size_t* needed) const;
 
   /// The same ids, `capacity` at a time (fewer at the end): memory does not grow with the text. Besides what
-  /// encode() takes, `workspace` gives a few KiB where there is more than one part. What the sink has taken when
+  /// encode() takes, `workspace` gives a few KiB where there is more than one part, and 11 bytes for each byte of the
+  /// longest stretch without blanks that is to be normalised. What the sink has taken when
   /// a word finds no working memory stays taken: encodeBytes() beforehand and a workspace of that size prevent it.
   Status encodeParts(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                      const Log& log, int32_t* ids, size_t capacity, TokenSink* sink) const;
@@ -144,9 +146,10 @@ class Tokenizer {
   Status encodeBytes(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                      const Log& log, TokenSink* sink, size_t* bytes) const;
 
-  /// Ids that encode() gives at most, but for EOS: one a byte, BOS, and for SPM a space before the first word and
-  /// after every special token.
+  /// Ids that encode() gives at most, but for EOS: one a byte of its normalised text, BOS, and for SPM a space before
+  /// the first word and after every special token.
   size_t idsAtMost(size_t bytes) const {
+    bytes *= nfc_ ? kMostNfcGrowth : 1;
     const bool one_byte_specials = (special_lengths_[0] & 2) != 0;
     return (add_space_prefix_ && one_byte_specials ? 2 * bytes : bytes) + 2;
   }
@@ -239,6 +242,7 @@ class Tokenizer {
   bool add_eos_ = false;
   bool add_space_prefix_ = false;
   bool whole_words_ = false;  ///< BPE: a word that is a token is not merged but taken
+  bool nfc_ = false;          ///< BPE: text is normalised before it is cut into words
   /// Not kBpe: no piece has a space after something else, so words can be merged one by one.
   bool words_end_at_spaces_ = false;
   int32_t bos_id_ = -1;

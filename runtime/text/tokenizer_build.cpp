@@ -60,6 +60,7 @@ class TokenizerBuilder {
     target_.kind_ = source_.kind;
     target_.pre_ = source_.rules.pre;
     target_.whole_words_ = source_.rules.whole_words;
+    target_.nfc_ = source_.rules.nfc;
     target_.specials_ = specials_;
     target_.pool_ = pool_;
     target_.offsets_ = offsets_;

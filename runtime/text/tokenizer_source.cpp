@@ -56,6 +56,7 @@ void TokenizerSource::guessPreTokenizer() {
   const bool qwen = file_.getString("general.architecture", &architecture) &&
                     (architecture.equals("qwen2") || architecture.equals("qwen3"));
   rules.pre = qwen ? PreTokenizer::kQwen2 : PreTokenizer::kGpt2;
+  rules.nfc = qwen;
 }
 
 Status TokenizerSource::readArrays() {

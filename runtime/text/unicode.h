@@ -27,19 +27,22 @@ struct CodePointRange {
   uint32_t last;
 };
 
-extern const uint8_t kUnicodeBlockIndex[];
-extern const uint32_t kUnicodeBlockIndexSize;
+extern const uint8_t kUnicodeRowIndex[];
+extern const uint32_t kUnicodeRowIndexSize;
+extern const uint16_t kUnicodeRows[];
 extern const uint8_t kUnicodeBlocks[];
 extern const CodePointRange kHanRanges[];
 extern const uint32_t kHanRangeCount;
 
 /// Any value is accepted; what is not a code point is kOther.
 inline CharClass charClass(uint32_t code_point) {
-  constexpr uint32_t kBlock = 128;
-  const uint32_t block = code_point / kBlock;
-  const uint32_t last = kUnicodeBlockIndexSize - 1;
-  const uint32_t row = kUnicodeBlockIndex[block < last ? block : last];
-  const uint8_t pair = kUnicodeBlocks[(row * kBlock + code_point % kBlock) / 2];
+  constexpr uint32_t kBlock = 16;
+  constexpr uint32_t kRow = 32;
+  const uint32_t last = kUnicodeRowIndexSize - 1;
+  const uint32_t place = code_point / (kBlock * kRow);
+  const uint32_t row = kUnicodeRowIndex[place < last ? place : last];
+  const uint32_t block = kUnicodeRows[row * kRow + code_point / kBlock % kRow];
+  const uint8_t pair = kUnicodeBlocks[(block * kBlock + code_point % kBlock) / 2];
   return static_cast<CharClass>((code_point & 1) != 0 ? pair >> 4 : pair & 15);
 }
 

@@ -197,6 +197,31 @@ def test_a_pipe_is_no_model():
         fails(f"{command[0]} of a pipe that nobody writes to", 1, command[0], pipe, *command[1:], *CPU)
 
 
+def test_byte_order_marks():
+    """Windows editors and shells write one in front of UTF-8; the text is what stands behind it."""
+    mark = b"\xef\xbb\xbf"
+
+    def both(what, text, *command, stdin=False):
+        path = scratch / "marked.txt"
+        outs = []
+        for content in (text, mark + text):
+            path.write_bytes(content)
+            result = (succeeds(f"{what}, from stdin", *command, stdin=content) if stdin else
+                      succeeds(what, *command, path))
+            outs.append(result.out)
+        check(f"{what}: a byte order mark changes nothing", outs[0] == outs[1], outs)
+
+    run = ["run", BUNDLED, *CPU, "--greedy", "--tokens", "3"]
+    both("--prompt-file", b"Hello", *run, "--prompt-file")
+    both("the prompt", b"Hello", *run, stdin=True)
+    both("--messages", b'[{"role": "user", "content": "Hi"}]', *run, "--messages")
+    both("--tokens-file", b'{"ids": [1, 2, 3]}', *run, "--tokens-file")
+    both("--schema", b'{"enum": ["ab"]}', *run, "Hello", "--schema")
+    both("--grammar", b'root ::= "ab"', *run, "Hello", "--grammar")
+    both("--template", b"{% for m in messages %}{{ m.content }}{% endfor %}", *run, "Hello", "--template")
+    both("tokenize", b"a word", "tokenize", BUNDLED, stdin=True)
+
+
 def test_empty_model_variable():
     for command in (["info"], ["plan", "--memory", "64MiB"], ["run", *CPU, "--prompt", "Hello", "--tokens", "1"]):
         empty = fails(f"an empty ORIEL_MODEL: {command[0]}", 2, *command, env=environment(ORIEL_MODEL=""))

@@ -163,6 +163,32 @@ def test_samples():
     check("each followed by an empty line", text.out.count(b"\n\n") == 2, text)
 
 
+def test_more_samplers():
+    """Each changes what is drawn; greedy replies change by DRY alone."""
+    def ids(*args, tokens="60"):
+        return json_of(f"with {' '.join(args)}", "run", BUNDLED, "Tell me a story about the sea.", "--json",
+                       "--device", "cpu", "--tokens", tokens, *args)["token_ids"]
+
+    hot = ["--seed", "5", "--temperature", "1.5", "--top-k", "0", "--top-p", "1", "--min-p", "0"]
+    usual = ids(*hot)
+    check("the same seed gives the same tokens", ids(*hot) == usual)
+    for more in (["--typical-p", "0.3"], ["--top-n-sigma", "0.5"], ["--xtc-probability", "1"],
+                 ["--dry-multiplier", "20", "--dry-allowed-length", "1", "--dry-breaker", "\\n\\n\\n"]):
+        check(f"{more[0]} changes it", ids(*hot, *more) != usual, more)
+    greedy = ids("--greedy")
+    check("greedy is greedy", greedy == ids("--greedy", "--typical-p", "0.3", "--top-n-sigma", "0.5",
+                                            "--xtc-probability", "1"))
+    dry = ids("--greedy", "--ignore-stop", "--dry-multiplier", "50", "--dry-allowed-length", "3", "--dry-breaker",
+              "never written", tokens="200")
+    seen = set()
+    again = 0
+    for i in range(len(dry) - 4):
+        part = tuple(dry[i:i + 5])
+        again += part in seen
+        seen.add(part)
+    check("no five tokens come again", again == 0, dry)
+
+
 def test_wrong_usage():
     conversation = scratch / "conversation.json"
     for content in ("[]", '[{"role": "assistant", "content": "x"}]', '{"role": "user"}'):
@@ -175,6 +201,9 @@ def test_wrong_usage():
                  ["--logit-bias", "-1=5"], ["--logit-bias", "99999999=5"], ["--logit-bias", "5=1=2"],
                  ["--presence-penalty", "11"], ["--frequency-penalty", "-10.5"],
                  ["--repeat-window", "257"], ["--repeat-window", "0"],
+                 ["--typical-p", "0"], ["--top-n-sigma", "-1"], ["--xtc-probability", "1.5"],
+                 ["--dry-base", "0.5"], ["--dry-window", "257"], ["--dry-breaker", ""],
+                 ["--dry-breaker", "x" * 33], ["--dry-breaker", "x"] * 17,
                  ["--min-tokens", "5", "--tokens", "4"], ["--samples", "0"],
                  ["--raw", "--system", "x"], ["--prompt", "y"], ["--messages", "-"]):
         result = oriel("run", BUNDLED, "hello", *args, "--device", "cpu")
