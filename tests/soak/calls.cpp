@@ -210,6 +210,9 @@ void Soak::files(oriel_session* session) {
 }
 
 void Soak::damaged(oriel_session* session) {
+  if (settings_.calls != 0) {
+    return;
+  }
   const std::vector<uint8_t> before = saved(session);
   if (before.empty()) {
     return;
@@ -258,6 +261,9 @@ nlohmann::json Soak::described() {
 }
 
 void Soak::withoutMemory(oriel_session* session) {
+  if (settings_.calls != 0) {
+    return;
+  }
   memory_.refuse_in = 1 + below(6);
   const std::string path = folder_ + "/" + kind_->name + std::to_string(below(3));
   switch (below(3)) {

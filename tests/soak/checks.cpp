@@ -90,6 +90,29 @@ void Soak::compareWithTwin() {
   *twin = nullptr;
 }
 
+void Soak::printIds() {
+  uint64_t hash = 14695981039346656037u;  // FNV-1a
+  const auto mix = [&hash](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
+  for (oriel_session* session : sessions_) {
+    const oriel_stats is = session != nullptr ? stats(session) : oriel_stats{};
+    mix(session != nullptr ? is.position + 1 : 0);
+    std::vector<int32_t> ids(is.position - is.first_stored);
+    size_t count = 0;
+    if (!ids.empty()) {
+      ledger_.check("ids that are stored can be read",
+                    oriel_session_get_tokens(session, is.first_stored, ids.data(), ids.size(),
+                                             &count) == ORIEL_OK &&
+                        count == ids.size(),
+                    "");
+    }
+    for (const int32_t id : ids) {
+      mix(static_cast<uint32_t>(id));
+    }
+  }
+  std::printf("%llu %s %016llx\n", static_cast<unsigned long long>(ledger_.step),
+              ledger_.last().c_str(), static_cast<unsigned long long>(hash));
+}
+
 void Soak::endAll() {
   ledger_.begin("the end of all sessions");
   for (oriel_session*& session : sessions_) {

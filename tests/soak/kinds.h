@@ -27,6 +27,7 @@ inline constexpr SoakKind kSoakKinds[] = {
        options->set("speculate", 4);
      }},
     {"sliding", "tests/data/models/gemma3.gguf", [](Options*) {}},
+    {"sliding-shared", "gemma4", [](Options*) {}},
     {"convolutions", "tests/data/models/lfm2-q4_0.gguf", [](Options*) {}, false, true},
     {"states", "qwen35", [](Options* options) { options->set("checkpoints", 2); }, false, true},
     {"states-in-int8", "falcon-h1",

@@ -22,6 +22,7 @@ class Ledger {
   std::vector<std::string> lines;  ///< errors that the log was told since begin()
 
   uint64_t failed() const { return failed_; }
+  const std::string& last() const { return last_; }  ///< call and status
 
   /// What is done from here on.
   void begin(const std::string& what) {
@@ -35,6 +36,7 @@ class Ledger {
   /// What it returned.
   void returned(oriel_status status) {
     ++done_[doing_][status];
+    last_ = doing_ + " " + oriel_status_text(status);
     noteLoss(status);
   }
   void noteLoss(oriel_status status) { lost = lost || status == ORIEL_ERROR_DEVICE; }
@@ -85,6 +87,7 @@ class Ledger {
  private:
   const bool trace_;
   std::string doing_;
+  std::string last_;
   std::map<std::string, std::map<oriel_status, uint64_t>> done_;
   uint64_t passed_ = 0, failed_ = 0;
 };

@@ -5,6 +5,9 @@
 //
 //   oriel_soak [--seconds N] [--seed N] [--device cpu | vulkan=ICD] [--layer FOLDER] [--kind NAME]
 //              [--trace 1]     says each call before it is made
+//              [--calls N]     N calls of a --kind and no time: prints after each what it returned and a hash of all
+//                              ids held, so that two builds can be compared line by line; nothing is cancelled,
+//                              damaged or refused memory, as where that strikes depends on the build
 //
 // Ends with what was done and "N passed, N failed"; a failed check is said at once, with the number of the call.
 #include "soak/soak.h"
@@ -34,17 +37,23 @@ bool Soak::run() {
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   bool loaded = load();
-  while (loaded && elapsed() < settings_.seconds) {
+  const auto over = [&] {
+    return settings_.calls != 0 ? ledger_.step >= settings_.calls : elapsed() >= settings_.seconds;
+  };
+  while (loaded && !over()) {
     ++ledger_.step;
     act();
     look();
+    if (settings_.calls != 0) {
+      printIds();
+    }
     if (ledger_.step % kTwinEvery == 0) {
       compareWithTwin();
     }
     if (ledger_.step % kAllEndEvery == 0) {
       endAll();
     }
-    if (ledger_.step % kKindEvery == 0) {
+    if (settings_.calls == 0 && ledger_.step % kKindEvery == 0) {
       unload();
       const uint64_t pages = residentPages();
       // What the C library and the driver keep for later is there after the first quarter.
@@ -163,6 +172,8 @@ int soak(int count, char** words) {
       settings.seconds = std::strtod(value.c_str(), nullptr);
     } else if (name == "--seed") {
       settings.seed = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (name == "--calls") {
+      settings.calls = std::strtoull(value.c_str(), nullptr, 10);
     } else if (name == "--trace") {
       settings.trace = value != "0";
     } else if (name == "--kind") {
@@ -181,6 +192,10 @@ int soak(int count, char** words) {
       ::setenv("VK_ICD_FILENAMES", icd.c_str(), 1);
       ::setenv("VK_DRIVER_FILES", icd.c_str(), 1);
     }
+  }
+  if (settings.calls != 0 && settings.kind == nullptr) {
+    std::fprintf(stderr, "oriel_soak: --calls needs --kind\n");
+    return 2;
   }
   if (settings.vulkan && !layer.empty() && loadFaultLayer(layer) == nullptr) {
     std::fprintf(stderr, "oriel_soak: the fault layer in %s cannot be loaded: build it first\n",
