@@ -119,12 +119,17 @@ def write_normal(folder, version, target):
     steps = [(code, *(parts + [0])[:2]) for code, parts in sorted(decompositions.items())]
     narrow = [step for step in steps if max(step) < 0x10000]
     wide = [step for step in steps if max(step) >= 0x10000]
-    seconds = sorted({step[2] for step in narrow})
+    # Those of steps that compose again come first.
+    composing = sorted({step[2] for step in narrow if step[0] not in excluded})
+    others = sorted({step[2] for step in narrow if step[0] in excluded})
+    seconds = composing + others
     if len(seconds) > 256:
         sys.exit("more than 256 second code points: their numbers need 16 bits")
-    order = {step[0]: i for i, step in enumerate(narrow + wide)}
-    pairs = sorted((parts[0], parts[1], order[code]) for code, parts in decompositions.items()
-                   if code not in excluded)
+    numbers = [seconds.index(step[2], len(composing) if step[0] in excluded else 0) for step in narrow]
+    wide.sort(key=lambda step: (step[0] in excluded, step[0]))
+    if wide != sorted(wide):
+        sys.exit("wide steps that compose do not come first: mark them")
+    wide_composing = len([step for step in wide if step[0] not in excluded])
     combining = ranges_of(classes, classes.get)
     others = ranges_of(changed - set(classes))
 
@@ -146,17 +151,19 @@ const uint16_t kDecomposedFirst[] = {{
 {hexes([step[1] for step in narrow])}
 }};
 const uint8_t kDecomposedSecond[] = {{
-{rows([seconds.index(step[2]) for step in narrow], 100)}
+{rows(numbers, 100)}
 }};
 const uint16_t kSeconds[] = {{
 {hexes(seconds)}
 }};
+const uint32_t kComposingSecondCount = {len(composing)};
 const uint32_t kDecomposedCount = {len(narrow)};
 
 const WideDecomposition kWideDecompositions[] = {{
 {rows(["{%s}" % ", ".join(f"0x{part:X}" for part in step) for step in wide], 100)}
 }};
 const uint32_t kWideDecompositionCount = {len(wide)};
+const uint32_t kWideCompositionCount = {wide_composing};
 
 const uint16_t kIdeographs[] = {{
 {hexes(singles)}
@@ -164,11 +171,6 @@ const uint16_t kIdeographs[] = {{
 const uint8_t kIdeographsOfPlane2[] = {{
 {rows(masks, 100)}
 }};
-
-const uint16_t kCompositions[] = {{
-{rows([pair[2] for pair in pairs], 100)}
-}};
-const uint32_t kCompositionCount = {len(pairs)};
 
 const uint32_t kCombining[] = {{
 {hexes([first << 8 | kind for first, _, kind in combining])}
@@ -187,7 +189,7 @@ const uint32_t kOthersChangedByNfcCount = {len(others)};
 """,
         encoding="utf-8",
     )
-    return (5 * len(narrow) + 2 * len(seconds) + 12 * len(wide) + 2 * len(singles) + len(masks) + 2 * len(pairs) +
+    return (5 * len(narrow) + 2 * len(seconds) + 12 * len(wide) + 2 * len(singles) + len(masks) +
             5 * len(combining) + 8 * len(others))
 
 

@@ -29,6 +29,7 @@ constexpr const char* kOwn[] = {"cache_folder", "system_prompt",   "constraints"
 /// Options of sessions and replies that every command takes.
 constexpr const char* kOfAll[] = {"evict",
                                   "forget",
+                                  "max_thought_tokens",
                                   "seed",
                                   "greedy",
                                   "temperature",

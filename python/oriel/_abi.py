@@ -97,6 +97,7 @@ part_fn = _callback("oriel_part_fn", "int", "oriel_part*", "ptr")
 ReplyOptions = _struct(
     "oriel_reply_options", "size struct_size", "u32 max_tokens greedy", "f32 temperature", "u64 seed", "text schema",
     "text* stop", "size stop_count", "oriel_part_fn on_part", "ptr part_user", "oriel_setting* settings", "size setting_count",
+    "ptr on_logits logits_user",
 )
 Generation = _struct(
     "oriel_generation", "size struct_size", "int stop_reason",

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "exec/thought_cap.h"
 #include "text/utf8.h"
 
 namespace oriel_internal {
@@ -118,6 +119,8 @@ Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyC
   options->seed = front.seed;
   options->on_part = front.on_part;
   options->part_user = front.part_user;
+  options->on_logits = front.on_logits;
+  options->logits_user = front.logits_user;
   ORIEL_TRY(checkCount("stop texts", front.stop_count, kMostStops, log));
   if (front.stop == nullptr && front.stop_count != 0) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no stop texts, but a count: give both");
@@ -161,6 +164,10 @@ Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options
   sampling.seed = options.seed != 0 ? options.seed : entropy();
   settings->max_tokens = options.max_tokens;
   settings->min_tokens = options.min_tokens;
+  settings->max_thought_tokens = options.max_thought_tokens == 0 ? ThoughtCap::kUnlimited
+                                 : options.max_thought_tokens == UINT32_MAX
+                                     ? 0
+                                     : options.max_thought_tokens;
   settings->ignore_stop = options.ignore_stop != 0;
   settings->stop = options.stop;
   settings->n_stop = options.stop_count;
@@ -168,6 +175,8 @@ Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options
   settings->top_logprobs = options.top_logprobs;
   settings->on_part = options.on_part;
   settings->part_user = options.part_user;
+  settings->on_logits = options.on_logits;
+  settings->logits_user = options.logits_user;
   settings->reads_calls = options.tool_choice != ToolChoice::kNone;
   return kOk;
 }

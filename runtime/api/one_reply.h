@@ -18,7 +18,8 @@ class OneReply {
         chat_(chat),
         call_(settings_, on_token, user, &result_),
         tools_(*session_.context().allocator,
-               templateScratchBytes(session_.context().settings.tools.bytes)) {}
+               templateScratchBytes(session_.context().settings.tools.bytes)),
+        logits_(*session_.context().allocator, SIZE_MAX) {}
 
   /// Up to its first token, for Replier::run(). Null: it is over already.
   ReplyCall* begin() {
@@ -45,11 +46,23 @@ class OneReply {
     const Status read = readConstraint(model, choices_, &session_, &settings_);
     read_ = read.ok() || read.code() == ORIEL_ERROR_CANCELLED;
     ORIEL_TRY(read);
+    ORIEL_TRY(takeRoomForLogits());
     if (chat_) {
       ORIEL_TRY(session_.openReply(settings_, &tools_, &call_.place));
       opened_ = true;
     }
     return session_.replier().begin(&call_);
+  }
+
+  Status takeRoomForLogits() {
+    if (settings_.on_logits == nullptr) {
+      return kOk;
+    }
+    settings_.step_logits = logits_.take<float>(session_.context().model->n_vocab);
+    return settings_.step_logits != nullptr
+               ? kOk
+               : handle_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                  "no memory for the logits that the app changes: free some");
   }
 
   oriel_session& handle_;
@@ -61,6 +74,7 @@ class OneReply {
   oriel_generation result_ = {};
   ReplyCall call_;
   Scratch tools_;
+  Scratch logits_;
   bool read_ = false;    ///< the options
   bool opened_ = false;  ///< the assistant's turn
 };

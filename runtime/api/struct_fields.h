@@ -112,6 +112,8 @@ struct FieldEnds<oriel_reply_options> {
       ORIEL_END(oriel_reply_options, part_user),
       ORIEL_END(oriel_reply_options, settings),
       ORIEL_END(oriel_reply_options, setting_count),
+      ORIEL_END(oriel_reply_options, on_logits),
+      ORIEL_END(oriel_reply_options, logits_user),
   };
 };
 
@@ -150,6 +152,17 @@ struct FieldEnds<oriel_part> {
       ORIEL_END(oriel_part, call),
       ORIEL_END(oriel_part, text),
       ORIEL_END(oriel_part, text_bytes),
+  };
+};
+
+template <>
+struct FieldEnds<oriel_step_logits> {
+  static constexpr uint16_t list[] = {
+      ORIEL_END(oriel_step_logits, struct_size),
+      ORIEL_END(oriel_step_logits, logits),
+      ORIEL_END(oriel_step_logits, count),
+      ORIEL_END(oriel_step_logits, position),
+      ORIEL_END(oriel_step_logits, tokens),
   };
 };
 

@@ -157,6 +157,7 @@ struct ReplyChoices {
   const char* dry_breakers[kMostStops];
   size_t dry_breakers_count;
   uint32_t min_tokens;
+  uint32_t max_thought_tokens;  ///< UINT32_MAX: none
   uint32_t logprobs;
   uint32_t top_logprobs;
   const char* json_schema;
@@ -167,6 +168,8 @@ struct ReplyChoices {
   ToolChoice tool_choice;
   oriel_part_fn on_part;
   void* part_user;
+  oriel_step_logits_fn on_logits;
+  void* logits_user;
   DraftChoice draft;
 };
 

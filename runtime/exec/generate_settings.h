@@ -23,6 +23,11 @@ struct GenerateSettings {
   uint32_t top_logprobs = 0;        ///< at most Logprobs::kMostTop
   oriel_part_fn on_part = nullptr;  ///< null: nobody asks what the reply means
   void* part_user = nullptr;
+  oriel_step_logits_fn on_logits = nullptr;
+  void* logits_user = nullptr;
+  uint32_t max_thought_tokens = UINT32_MAX;  ///< as ThoughtCap::start() has it
+  float* step_logits =
+      nullptr;  ///< room for the logits that on_logits changes, [n_vocab]; null without it
   bool reads_calls = true;  ///< false: what looks like a call is text
   /// The reply has to match what Session::constrained() has compiled, from behind the trigger where there is one.
   bool constrained = false;

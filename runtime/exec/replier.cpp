@@ -1,6 +1,8 @@
 #include "exec/replier.h"
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 
 #include "os/os.h"
 
@@ -51,17 +53,19 @@ void Replier::start(const GenerateSettings& settings, const ReplyPlace& place) {
   reply_stop_ = -1;
   sampler_.start(settings.sampling);
   reply_text_.start(settings.stop, settings.n_stop);
-  reply_parts_.start({context_.forms, settings.reads_calls, place.inside_thought, place.tools},
-                     settings.on_part, settings.part_user);
+  thought_cap_.start(settings.max_thought_tokens);
+  reply_parts_.start(
+      {context_.forms, settings.reads_calls, place.thought != nullptr, place.thought, place.tools},
+      settings.on_part, settings.part_user, thought_cap_.active());
   // A device that goes ahead cannot know the mask of a token that is not chosen yet.
-  reads_logits_ = settings.logprobs || settings.constrained;
+  reads_logits_ = settings.logprobs || settings.constrained || settings.on_logits != nullptr;
   if (settings.constrained) {
     ConstrainedStart start;
     start.trigger = settings.trigger;
     start.trigger_bytes = settings.trigger_bytes;
     start.again = settings.trigger_again;
-    start.inside_thought = place.inside_thought;
-    start.may_think = place.may_think;
+    start.inside_thought = place.thought != nullptr;
+    start.may_think = place.may_think && settings.max_thought_tokens != 0;
     start.extra_stop = place.stop_id;
     start.forms = context_.forms;
     constrained_->start(start);
@@ -80,10 +84,42 @@ void Replier::start(const GenerateSettings& settings, const ReplyPlace& place) {
   sampler_.hold(true);
 }
 
+// The app changes a copy, while others may use the device. False: it wants no more.
+Status Replier::askForLogits(const ReplyCall& call, bool* wanted) {
+  const GenerateSettings& settings = call.settings;
+  const uint32_t n_vocab = context_.model->n_vocab;
+  *wanted = true;
+  if (settings.on_logits == nullptr) {
+    return kOk;
+  }
+  {
+    const DeviceTurn turn(context_.share, context_.index, DeviceShare::Claim::kBrief);
+    ORIEL_TRY(turn.status());
+    const float* logits = nullptr;
+    ORIEL_TRY(stepper_.ownLogits(&logits));
+    std::copy_n(logits, n_vocab, settings.step_logits);
+  }
+  oriel_step_logits step = {};
+  step.struct_size = sizeof(step);
+  step.logits = settings.step_logits;
+  step.count = n_vocab;
+  step.position = at_.position;
+  step.tokens = call.result->tokens;
+  *wanted = settings.on_logits(&step, settings.logits_user) == 0;
+  for (uint32_t id = 0; id < n_vocab; ++id) {  // probabilities need differences
+    settings.step_logits[id] = std::min(settings.step_logits[id], FLT_MAX);
+  }
+  return kOk;
+}
+
 // From the best tokens alone where they are enough.
 Status Replier::choose(const GenerateSettings& settings, int32_t* id) {
+  const float* const changed = settings.step_logits;
   const TopTokens* const top = stepper_.top();
-  if (top != nullptr && !settings.logprobs && sampler_.suffices(*top)) {
+  if (changed != nullptr) {
+    *id = sampler_.sample(changed);
+    *id = *id != Sampler::kNone && changed[*id] > -INFINITY ? *id : Sampler::kNone;
+  } else if (top != nullptr && !settings.logprobs && sampler_.suffices(*top)) {
     *id = sampler_.sample(*top);
   } else {
     const DeviceTurn turn(context_.share, context_.index, DeviceShare::Claim::kBrief);
@@ -91,14 +127,23 @@ Status Replier::choose(const GenerateSettings& settings, int32_t* id) {
     const float* logits = nullptr;
     ORIEL_TRY(stepper_.ownLogits(&logits));
     *id = sampler_.sample(logits);
-    if (settings.logprobs && *id != Sampler::kNone) {
-      logprobs_.compute(logits, context_.model->n_vocab, *id, settings.top_logprobs);
-    }
   }
   return *id != Sampler::kNone
-             ? kOk
+             ? computeLogprobs(settings, *id)
              : context_.log.fail(ORIEL_ERROR_ARGUMENT,
                                  "no token may come next, all are forbidden: forbid fewer");
+}
+
+Status Replier::computeLogprobs(const GenerateSettings& settings, int32_t id) {
+  if (!settings.logprobs) {
+    return kOk;
+  }
+  const DeviceTurn turn(context_.share, context_.index, DeviceShare::Claim::kBrief);
+  ORIEL_TRY(turn.status());
+  const float* logits = nullptr;
+  ORIEL_TRY(stepper_.ownLogits(&logits));
+  logprobs_.compute(logits, context_.model->n_vocab, id, settings.top_logprobs);
+  return kOk;
 }
 
 // The reader of parts sees control tokens, too: they stand around what it tells apart.
@@ -152,6 +197,29 @@ Status Replier::chooseConstrained(const ReplyCall& call, int32_t* id, bool* comp
   }
 }
 
+Status Replier::chooseEndOfThought(ReplyCall* call) {
+  call->id = thought_cap_.next();
+  thought_cap_.take();
+  if (call->settings.constrained) {
+    (void)constrained_->accept(call->id);  // inside of a thought any token may come
+  }
+  return computeLogprobs(call->settings, call->id);
+}
+
+Status Replier::chooseAny(ReplyCall* call, bool* complete) {
+  return call->settings.constrained ? chooseConstrained(*call, &call->id, complete)
+                                    : choose(call->settings, &call->id);
+}
+
+// A character that has begun is a part of the thought.
+Status Replier::capThought() {
+  if (!thought_cap_.active() || reply_text_.insideCharacter()) {
+    return kOk;
+  }
+  Workspace workspace = feeder_.workspace();
+  return thought_cap_.close(reply_parts_.reader(), *context_.tokenizer, &workspace);
+}
+
 // Whether the app wants no more. `logprobs`: null for what is no token of its own.
 bool Replier::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs) {
@@ -170,17 +238,25 @@ Status Replier::chooseToken(ReplyCall* call) {
   oriel_generation* const result = call->result;
   call->goes_on = false;
   bool complete = false;
+  bool wanted = true;
+  const bool ends_thought = thought_cap_.next() >= 0;
   Status status = feeder_.betweenSteps();
+  if (status.ok() && !ends_thought) {
+    status = askForLogits(*call, &wanted);
+  }
+  if (status.ok() && !wanted) {
+    result->stop_reason = ORIEL_STOP_CALLBACK;
+    return kOk;
+  }
   if (status.ok()) {
-    status = settings.constrained ? chooseConstrained(*call, &call->id, &complete)
-                                  : choose(settings, &call->id);
+    status = ends_thought ? chooseEndOfThought(call) : chooseAny(call, &complete);
   }
   if (!status.ok()) {
     result->stop_reason =
         status.code() == ORIEL_ERROR_CANCELLED ? ORIEL_STOP_CANCELLED : result->stop_reason;
     return status;
   }
-  if (complete || endsReply(*call, call->id)) {
+  if (complete || (!ends_thought && endsReply(*call, call->id))) {
     reply_stop_ = complete ? call->place.stop_id : call->id;
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
@@ -194,6 +270,8 @@ Status Replier::chooseToken(ReplyCall* call) {
   const bool may_end = result->tokens >= settings.min_tokens;
   sampler_.hold(!may_end);
   const ReplyText::Shown shown = pushToken(call->id, may_end);
+  thought_cap_.count(reply_parts_.reader());
+  ORIEL_TRY(capThought());
   const bool shown_enough = show(*call, call->id, shown, settings.logprobs ? &logprobs_ : nullptr);
   const bool stop = shown_enough || reply_parts_.stopped();
   complete = settings.constrained && constrained_->ended();
@@ -251,7 +329,7 @@ Status Replier::begin(ReplyCall* call) {
   start(call->settings, call->place);
   drafter_.begin(call->settings.drafts);
   call->drafts = drafter_.counts();
-  return kOk;
+  return capThought();
 }
 
 void Replier::run(ReplyCall* const* calls, uint32_t count) {
@@ -315,7 +393,7 @@ Status Replier::end(const ReplyCall& call) {
   const ReplyText::Shown rest = reply_text_.finish(result->tokens >= call.settings.min_tokens);
   transcript_.extend(rest.text, rest.bytes);
   // Who said stop is not called again.
-  if (result->stop_reason != ORIEL_STOP_CALLBACK) {
+  if (call.ends != ORIEL_STOP_CALLBACK) {
     if (rest.bytes != 0) {
       (void)show(call, call.id, rest, nullptr);
     }
@@ -340,7 +418,7 @@ Status Replier::end(const ReplyCall& call) {
 // could be read.
 bool Replier::mayRunAhead() const {
   const Plan& plan = *context_.plan;
-  return sampler_.takesTheBest() && !reads_logits_ &&
+  return sampler_.takesTheBest() && !reads_logits_ && thought_cap_.next() < 0 &&
          memory_.cache().ring > memory_.cache().window && !plan.on_file.any();
 }
 

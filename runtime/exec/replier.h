@@ -10,6 +10,7 @@
 #include "exec/logprobs.h"
 #include "exec/reply_parts.h"
 #include "exec/reply_text.h"
+#include "exec/thought_cap.h"
 
 namespace oriel_internal {
 
@@ -18,7 +19,7 @@ class Replier;
 /// Facts about a reply before it begins.
 struct ReplyPlace {
   int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
-  bool inside_thought = false;       ///< its opening has begun one
+  const Mark* thought = nullptr;     ///< its opening has begun one with this mark; null: none
   bool may_think = false;            ///< it may begin with one
   const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
   uint64_t text = 0;                 ///< tokens before its own
@@ -90,8 +91,13 @@ class Replier {
 
   void start(const GenerateSettings& settings, const ReplyPlace& place);
   Status chooseToken(ReplyCall* call);
+  Status askForLogits(const ReplyCall& call, bool* wanted);
   Status choose(const GenerateSettings& settings, int32_t* id);
+  Status computeLogprobs(const GenerateSettings& settings, int32_t id);
   Status chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete);
+  Status chooseAny(ReplyCall* call, bool* complete);
+  Status chooseEndOfThought(ReplyCall* call);
+  Status capThought();
   bool endsReply(const ReplyCall& call, int32_t id) const;
   ReplyText::Shown pushToken(int32_t id, bool may_stop);
   static bool show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
@@ -122,6 +128,7 @@ class Replier {
   ReplyText reply_text_;
   ReplyParts reply_parts_;
   ConstrainedReply* constrained_;
+  ThoughtCap thought_cap_;
   Logprobs logprobs_;
   int32_t reply_stop_ = -1;
   bool reads_logits_ = false;  ///< of every token of this reply

@@ -21,10 +21,12 @@ oriel_part_kind publicKindOf(PartKind kind) {
 
 }  // namespace
 
-void ReplyParts::start(const ReplySettings& settings, oriel_part_fn on_part, void* user) {
+void ReplyParts::start(const ReplySettings& settings, oriel_part_fn on_part, void* user,
+                       bool reads) {
   on_part_ = on_part;
   user_ = user;
   stopped_ = false;
+  reads_ = reads || on_part != nullptr;
   reader_.start(settings, tell, this);
 }
 

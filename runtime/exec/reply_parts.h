@@ -10,9 +10,9 @@ namespace oriel_internal {
 /// Hands parts to the app until it has enough. Fixed memory.
 class ReplyParts {
  public:
-  /// Null: nobody asks, and nothing is read. `settings.tools` has to stay until finish().
-  void start(const ReplySettings& settings, oriel_part_fn on_part, void* user);
-  bool wanted() const { return on_part_ != nullptr; }
+  /// Null: the app does not ask, and nothing is read unless `reads`. `settings.tools` has to stay until finish().
+  void start(const ReplySettings& settings, oriel_part_fn on_part, void* user, bool reads = false);
+  bool wanted() const { return reads_; }
   /// More of the reply, as ReplyReader has it.
   void push(const char* text, size_t bytes) { reader_.push(text, bytes); }
   void finish() { reader_.finish(); }
@@ -29,6 +29,7 @@ class ReplyParts {
   oriel_part_fn on_part_ = nullptr;
   void* user_ = nullptr;
   bool stopped_ = false;
+  bool reads_ = false;
 };
 
 }  // namespace oriel_internal

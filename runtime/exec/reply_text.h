@@ -30,6 +30,7 @@ class ReplyText {
   Shown breakOff(bool may_stop);
   /// The reply is over: what was held back, unless a stop text ended it, but no character that is not whole.
   Shown finish(bool may_stop);
+  bool insideCharacter() const { return decoder_.insideCharacter(); }
 
  private:
   Shown pass(const char* text, size_t bytes, bool may_stop, bool ends);

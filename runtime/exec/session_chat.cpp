@@ -507,7 +507,7 @@ Status Session::openReply(const GenerateSettings& settings, Scratch* tools, Repl
   const Status opened = openTurn(reply, &base);
   ORIEL_TRY(opened.ok() ? rollBack(showAskedTurns(reply->before), reply->before)
                         : recall_.end(opened));
-  reply->may_think = context_.thinks && !reply->inside_thought;
+  reply->may_think = context_.thinks && reply->thought == nullptr;
   reply->text = at_.position;
   transcript_.open(base, at_.position);
   return kOk;
@@ -523,7 +523,7 @@ Status Session::openTurn(ReplyPlace* reply, uint64_t* base) {
   ORIEL_TRY(conversation(nullptr, &scratch, &all));
   NewText text;
   ORIEL_TRY(renderNew(&run, context_.learned, all, true, &text));
-  reply->inside_thought = opensThought(text.text, text.bytes, context_.forms);
+  reply->thought = opensThought(text.text, text.bytes, context_.forms);
   Workspace workspace = feeder_.workspace();
   ORIEL_TRY(findStop(&workspace, &reply->stop_id));
   ReadMessages none(this);

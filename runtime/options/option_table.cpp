@@ -185,6 +185,9 @@ const OptionRow kOptions[] = {
     // ---- A reply ----
     {TEXTS("max_tokens", "tokens", "until a stop token", "Most tokens of the reply; 0: until a stop token"),
      Scope::kReply, Type::kCount, Layer::kFront, Store::kU32, REPLY(max_tokens), 0, kMost32, nullptr},
+    {TEXTS("max_thought_tokens", "", "no limit",
+           "Most tokens of thoughts; then Oriel ends the thought and the answer begins. 0: no thought"),
+     Scope::kReply, Type::kCount, Layer::kAdvanced, Store::kU32, REPLY(max_thought_tokens), 0, kMostTokens, kNoneIsMost},
     {TEXTS("temperature", "", "0.7", "Spread of the choice of a token; 0: always the most likely one"),
      Scope::kReply, Type::kNumber, Layer::kFront, Store::kTemperature, REPLY(temperature), 0, 100, nullptr},
     {TEXTS("seed", "", "0", "The same number gives the same text; 0: another each time"),

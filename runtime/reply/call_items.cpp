@@ -85,6 +85,9 @@ bool ReplyReader::itemValue(char c) {
     item_part_ = ItemPart::kArguments;
   } else if (is_arguments && !arguments_known_ && (c == '{' || text)) {
     item_part_ = text ? ItemPart::kArgumentsText : ItemPart::kArguments;
+  } else if (is_arguments && !arguments_known_ && c == 'n') {
+    arguments_known_ = arguments_are_text_ = true;  // as an empty text: {}
+    arguments_from_ = arguments_to_ = 0;
   } else if (bare_ && !keyIs("type") && !keyIs("id") && !keyIs("tool_call_id") &&
              !keyIs("call_id")) {
     return false;

@@ -297,6 +297,9 @@ bool ReplyReader::separated(char c) {
   if (c == '{' && at_ == At::kSeparated) {
     return beginArguments(c);
   }
+  if (c == '"' && at_ == At::kSeparated) {
+    return beginArgumentsText(c);
+  }
   if (at_ == At::kSeparated && (isLetter(c) || isDigit(c))) {
     name_bytes_ = 0;
     at_ = At::kName;
@@ -322,16 +325,36 @@ bool ReplyReader::beginArguments(char c) {
   const bool gemma = section_row_ != kNoRow && kMarks[section_row_].forms == kFormGemma4;
   value_.start(gemma ? ValueNotation::kGemma : ValueNotation::kLoose);
   arguments_shown_ = true;
+  item_part_ = ItemPart::kArguments;
+  at_ = At::kArguments;
+  return arguments(c);
+}
+
+/// JSON in a JSON string.
+bool ReplyReader::beginArgumentsText(char c) {
+  name_known_ = true;
+  arguments_shown_ = inner_wrong_ = false;
+  item_part_ = ItemPart::kArgumentsText;
+  startInner();
+  value_.start(ValueNotation::kPlain);
   at_ = At::kArguments;
   return arguments(c);
 }
 
 bool ReplyReader::arguments(char c) {
-  const ValueStep step = value_.push(c, argumentSink());
-  if (step == ValueStep::kEnded) {
-    endCall();
+  const bool text = item_part_ == ItemPart::kArgumentsText;
+  const ValueStep step = value_.push(c, text ? ByteSink{putInner, this} : argumentSink());
+  if (step == ValueStep::kWrong || (text && inner_wrong_)) {
+    return false;
   }
-  return step != ValueStep::kWrong;
+  if (step == ValueStep::kMore) {
+    return true;
+  }
+  if (text && !(endItemValue() && commit())) {
+    return false;
+  }
+  endCall();
+  return true;
 }
 
 /// What templates write around names.

@@ -116,7 +116,7 @@ bool contains(const char* text, size_t bytes, const char* what) {
 
 // clang-format off
 const Mark kMarks[] = {
-    // Thoughts.
+    // Thoughts: each is ended by the next end of its family.
     {"<think>", kMarkThought, kAll},
     {"</think>", kMarkThoughtEnd, kAll},
     {"<thinking>", kMarkThought, kFormThinkingTag},
@@ -142,8 +142,8 @@ const Mark kMarks[] = {
     {"<think:opensource>", kMarkThought, kFormHunyuan, kAnywhere},
     {"</think:opensource>", kMarkThoughtEnd, kFormHunyuan},
 
-    {"[BEGIN FINAL RESPONSE]", kMarkThoughtEnd, kFormFinalResponse},
     {"Here are my reasoning steps:", kMarkThought, kFormFinalResponse},
+    {"[BEGIN FINAL RESPONSE]", kMarkThoughtEnd, kFormFinalResponse},
     {" to=self<|message|>", kMarkThought, kFormAtem, kAnywhere | kAtStart},
     {"<|start|>assistant to=self<|message|>", kMarkThought, kFormAtem, kAnywhere},
     {"<|eom|>", kMarkThoughtEnd | kMarkSkip, kFormAtem},
@@ -292,7 +292,7 @@ ReplyForms formsOfFormat(const char* name) {
   return formsOfAnything();
 }
 
-bool opensThought(const char* text, size_t bytes, ReplyForms forms) {
+const Mark* opensThought(const char* text, size_t bytes, ReplyForms forms) {
   while (bytes > 0 && std::strchr(" \t\r\n", text[bytes - 1]) != nullptr) {
     --bytes;
   }
@@ -305,10 +305,20 @@ bool opensThought(const char* text, size_t bytes, ReplyForms forms) {
     }
     if (counts && bytes >= of_mark &&
         std::memcmp(text + bytes - of_mark, mark.text, of_mark) == 0) {
-      return true;
+      return &mark;
     }
   }
-  return false;
+  return nullptr;
+}
+
+// Of the marks behind it, the first one of its family.
+const char* endOfThought(const Mark* opened) {
+  const Mark* mark = opened != nullptr ? opened : kMarks;
+  while ((mark->kinds & kMarkThoughtEnd) == 0 ||
+         (opened != nullptr && (mark->forms & opened->forms) == 0)) {
+    ++mark;
+  }
+  return mark->text;
 }
 
 ReplyForms formsOfAnything() { return kUnmistakable | kBare | kFormThinkTag; }

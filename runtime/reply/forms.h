@@ -101,7 +101,9 @@ ReplyForms formsOfTemplate(const char* text, size_t bytes);
 ReplyForms formsOfFormat(const char* name);
 /// The forms of a reply of which nothing is known.
 ReplyForms formsOfAnything();
-/// Whether the text that opens a reply, as a template wrote it, ends inside a thought.
-bool opensThought(const char* text, size_t bytes, ReplyForms forms);
+/// The mark of the thought inside of which the text that opens a reply ends, as a template wrote it; null: of none.
+const Mark* opensThought(const char* text, size_t bytes, ReplyForms forms);
+/// The text that ends a thought which this mark opened; null: it is not known.
+const char* endOfThought(const Mark* opened);
 
 }  // namespace oriel_internal

@@ -41,6 +41,7 @@ void ReplyReader::start(const ReplySettings& settings, OnPart on_part, void* use
   }
   if (settings.inside_thought) {
     mode_ = Mode::kThought;
+    thought_mark_ = settings.thought;
   }
 }
 
@@ -324,6 +325,11 @@ void ReplyReader::takeMark(uint8_t row, uint32_t bytes) {
   }
 }
 
+uint32_t ReplyReader::thoughtEndBegun() const {
+  const uint32_t bytes = mark_from_ != kNoMark ? held_ - mark_from_ : 0;
+  return std::strncmp(hold_ + held_ - bytes, thoughtEnd(), bytes) == 0 ? bytes : 0;
+}
+
 /// The mark is of the thought that is open, which it closes, or opens once more.
 bool ReplyReader::closesThought(const Mark& mark) const {
   const ReplyForms all = ~ReplyForms{0};
@@ -464,6 +470,7 @@ bool ReplyReader::takeThoughtMark(const Mark& mark, uint32_t from) {
     thought_opened_ = true;
     thought_shown_ = false;
     thought_forms_ = mark.forms;
+    thought_mark_ = &mark;
     return true;
   }
   if (quoted || mentions_ != 0) {

@@ -21,9 +21,10 @@ struct ReplyPart {
 };
 
 struct ReplySettings {
-  ReplyForms forms = 0;         ///< of calls and thoughts; <think> is always known
-  bool calls = true;            ///< false: none is read, what looks like one is text
-  bool inside_thought = false;  ///< the template has opened a thought
+  ReplyForms forms = 0;           ///< of calls and thoughts; <think> is always known
+  bool calls = true;              ///< false: none is read, what looks like one is text
+  bool inside_thought = false;    ///< the template has opened a thought
+  const Mark* thought = nullptr;  ///< with this mark; null: it is not known
   /// Tools in the OpenAI form; null: not known. Says which arguments are texts where a form does not tell. Has to stay
   /// as long as the reader is used.
   const JsonValue* tools = nullptr;
@@ -57,6 +58,11 @@ class ReplyReader {
 
   /// The reply closed a thought that it had not opened: it began inside of one.
   bool closedUnopened() const { return closed_unopened_; }
+  bool inThought() const { return mode_ == Mode::kThought; }
+  /// The mark that ends the thought.
+  const char* thoughtEnd() const { return endOfThought(thought_mark_); }
+  /// Bytes of that mark with which the reply ends.
+  uint32_t thoughtEndBegun() const;
 
  private:
   enum class Mode : uint8_t { kText, kThought, kCall };
@@ -149,6 +155,7 @@ class ReplyReader {
   bool fence(char c);
   bool between(char c);
   bool beginArguments(char c);
+  bool beginArgumentsText(char c);
   bool arguments(char c);
   bool commit();
   void fixName();
@@ -203,7 +210,8 @@ class ReplyReader {
   uint32_t mentions_ = 0;   ///< opening marks of thoughts that the answer only mentions
   char last_shown_ = '\0';  ///< of the answer
   bool closed_unopened_ = false;
-  ReplyForms thought_forms_ = 0;  ///< of the mark that opened it; 0: not known
+  ReplyForms thought_forms_ = 0;        ///< of the mark that opened it; 0: not known
+  const Mark* thought_mark_ = nullptr;  ///< that opened it, in the reply or before
 
   uint32_t space_bytes_ = 0;  ///< held in front of what may become a call
   uint32_t mark_from_ = kNoMark;

@@ -19,19 +19,18 @@ extern const uint16_t kDecomposed[];
 extern const uint16_t kDecomposedFirst[];
 extern const uint8_t kDecomposedSecond[];
 extern const uint16_t kSeconds[];
+/// Steps that compose again have one of the first seconds, which are in order.
+extern const uint32_t kComposingSecondCount;
 extern const uint32_t kDecomposedCount;
-/// The others, in order of their codes.
+/// The others, in order of their codes. The first ones compose again.
 extern const WideDecomposition kWideDecompositions[];
 extern const uint32_t kWideDecompositionCount;
+extern const uint32_t kWideCompositionCount;
 /// CJK compatibility ideographs, two blocks one behind the other: the low 16 bits of the one that each is another name
 /// of, 0: none, and a bit for those in plane 2.
 constexpr CodePointRange kIdeographBlocks[] = {{0xF900, 0xFAD9}, {0x2F800, 0x2FA1D}};
 extern const uint16_t kIdeographs[];
 extern const uint8_t kIdeographsOfPlane2[];
-/// Steps that compose again, by their first and second code point: places in kDecomposed, or behind its end in
-/// kWideDecompositions.
-extern const uint16_t kCompositions[];
-extern const uint32_t kCompositionCount;
 /// Ranges of code points in order, first << 8 | combining class, and how many each has. All others have class 0.
 extern const uint32_t kCombining[];
 extern const uint8_t kCombiningCounts[];

@@ -1,6 +1,7 @@
 #include "text/normalise.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "text/normal_tables.h"
 #include "text/utf8.h"
@@ -85,12 +86,27 @@ uint32_t composed(uint32_t first, uint32_t second) {
       second - kTrails - 1 < kTrailCount - 1) {
     return first + second - kTrails;
   }
-  const uint32_t found = firstPlace(kCompositionCount, [&](uint32_t at) {
-    const Step step = stepAt(kCompositions[at]);
-    return step.first < first || (step.first == first && step.second < second);
-  });
-  const Step step = found < kCompositionCount ? stepAt(kCompositions[found]) : Step();
-  return step.first == first && step.second == second ? step.code : 0;
+  for (uint32_t at = 0; at < kWideCompositionCount; ++at) {
+    const WideDecomposition& step = kWideDecompositions[at];
+    if (step.first == first && step.second == second) {
+      return step.code;
+    }
+  }
+  const uint32_t number =
+      firstPlace(kComposingSecondCount, [&](uint32_t at) { return kSeconds[at] < second; });
+  if (number == kComposingSecondCount || kSeconds[number] != second) {
+    return 0;
+  }
+  const uint8_t* const end = kDecomposedSecond + kDecomposedCount;
+  for (const uint8_t* at = kDecomposedSecond;
+       (at = static_cast<const uint8_t*>(
+            std::memchr(at, static_cast<int>(number), static_cast<size_t>(end - at)))) != nullptr;
+       ++at) {
+    if (kDecomposedFirst[at - kDecomposedSecond] == first) {
+      return kDecomposed[at - kDecomposedSecond];
+    }
+  }
+  return 0;
 }
 
 template <typename Visit>

@@ -30,4 +30,37 @@ int32_t SpecialTokens::lastSpecial(const char* text, size_t bytes) const {
   return t_.isVerbatim(last, text, bytes) ? last : -1;
 }
 
+SpecialTokens::Match SpecialTokens::longestOfLengths(const char* text, size_t most,
+                                                     bool only_unshared, MayStand stands,
+                                                     const void* may) const {
+  // hashes[n]: of the first n bytes.
+  uint64_t hashes[kMaxTokenBytes + 1];
+  KeyHash hash = Tokenizer::keyHash(true);
+  for (size_t n = 1; n <= most; ++n) {
+    hash.add(text[n - 1]);
+    hashes[n] = hash.end();
+  }
+  for (size_t n = most; n > 0; --n) {
+    if ((t_.special_lengths_[n / 64] >> (n % 64) & 1) == 0) {
+      continue;
+    }
+    // Whether a token may stand here costs less to see than whether it does.
+    const uint32_t found = t_.tokens_.find(hashes[n], [&](uint32_t other) {
+      const int32_t id = static_cast<int32_t>(other);
+      return (!Tokenizer::isWhole(t_.type(id)) || stands(id, n, may)) && t_.isVerbatim(id, text, n);
+    });
+    if (found == IndexTable::kNone) {
+      continue;
+    }
+    int32_t id = static_cast<int32_t>(found);
+    if (!Tokenizer::isWhole(t_.type(id))) {
+      id = only_unshared ? -1 : lastSpecial(text, n);
+    }
+    if (id >= 0 && stands(id, n, may)) {
+      return {n, id};
+    }
+  }
+  return {};
+}
+
 }  // namespace oriel_internal

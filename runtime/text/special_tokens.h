@@ -58,40 +58,16 @@ class SpecialTokens {
     if (shared == piece.bytes && !only_unshared && may(nearest, shared)) {
       return {shared, nearest};
     }
-    return longestOfLengths(text, shared, only_unshared, may);
+    const auto stands = [](int32_t id, size_t bytes, const void* of) {
+      return (*static_cast<const May*>(of))(id, bytes);
+    };
+    return longestOfLengths(text, shared, only_unshared, stands, &may);
   }
 
-  template <typename May>
-  Match longestOfLengths(const char* text, size_t most, bool only_unshared, const May& may) const {
-    // hashes[n]: of the first n bytes.
-    uint64_t hashes[kMaxTokenBytes + 1];
-    KeyHash hash = Tokenizer::keyHash(true);
-    for (size_t n = 1; n <= most; ++n) {
-      hash.add(text[n - 1]);
-      hashes[n] = hash.end();
-    }
-    for (size_t n = most; n > 0; --n) {
-      if ((t_.special_lengths_[n / 64] >> (n % 64) & 1) == 0) {
-        continue;
-      }
-      // Whether a token may stand here costs less to see than whether it does.
-      const uint32_t found = t_.tokens_.find(hashes[n], [&](uint32_t other) {
-        const int32_t id = static_cast<int32_t>(other);
-        return (!Tokenizer::isWhole(t_.type(id)) || may(id, n)) && t_.isVerbatim(id, text, n);
-      });
-      if (found == IndexTable::kNone) {
-        continue;
-      }
-      int32_t id = static_cast<int32_t>(found);
-      if (!Tokenizer::isWhole(t_.type(id))) {
-        id = only_unshared ? -1 : lastSpecial(text, n);
-      }
-      if (id >= 0 && may(id, n)) {
-        return {n, id};
-      }
-    }
-    return {};
-  }
+  /// `may` says of a token and its bytes whether it may stand here. Not a template: it is long, and seldom called.
+  using MayStand = bool (*)(int32_t id, size_t bytes, const void* may);
+  Match longestOfLengths(const char* text, size_t most, bool only_unshared, MayStand stands,
+                         const void* may) const;
 
   /// The last special token of exactly these bytes; -1: none.
   int32_t lastSpecial(const char* text, size_t bytes) const;

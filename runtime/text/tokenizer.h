@@ -280,6 +280,8 @@ class StreamDecoder {
   void push(Tokenizer::Piece piece, const char** text, size_t* bytes);
   /// What is left at the end (an incomplete character becomes U+FFFD).
   void finish(const char** text, size_t* bytes);
+  /// The beginning of a character is left.
+  bool insideCharacter() const { return n_pending_ != 0; }
 
  private:
   void emitWhole(const char* bytes, size_t count, bool at_end);

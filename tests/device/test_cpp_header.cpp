@@ -1,4 +1,5 @@
 // oriel.hpp: errors as values and as exceptions, callables, and who keeps what alive.
+#include <algorithm>
 #include <stdexcept>
 
 #include "support/scratch_folder.h"
@@ -98,6 +99,40 @@ TEST(CppHeader, a_callable_may_end_the_reply) {
   const auto result = session.reply([](std::string_view) { return false; }, greedyReply(8)).value();
   EXPECT_EQ(ORIEL_STOP_CALLBACK, result.stop_reason);
   EXPECT_EQ(1u, result.tokens);
+}
+
+TEST(CppHeader, logits_are_changed_by_a_callable_which_may_throw) {
+  oriel::Model model = modelOf();
+  oriel::Session session = model.session().value();
+  ASSERT_TRUE(session.add("user", "Hello!"));
+  int32_t forced = 0;
+  size_t needed = 0;
+  (void)oriel_tokenize(model.get(), "a", 1, 0, &forced, 1, &needed);
+  oriel::ReplyOptions options = greedyReply(8);
+  options.logits = [&](const oriel_step_logits& step) {
+    step.logits[forced] = 1e9f;
+    return step.tokens < 3;
+  };
+  std::string text;
+  const auto show = [&](std::string_view more) { text += more; };
+  const oriel_generation result = session.reply(show, options).value();
+  EXPECT_EQ(ORIEL_STOP_CALLBACK, result.stop_reason);
+  EXPECT_EQ(3u, result.tokens);
+  EXPECT_EQ(3, std::count(text.begin(), text.end(), 'a')) << text;
+  ASSERT_TRUE(session.add("user", "Go on."));
+  options.logits = [](const oriel_step_logits& step) -> bool {
+    return step.tokens < 2 ? true : throw std::runtime_error("enough");
+  };
+  uint32_t shown = 0;
+  EXPECT_THROW((void)session.reply([&](std::string_view) { ++shown; }, options),
+               std::runtime_error);
+  EXPECT_EQ(2u, shown);
+  const oriel::ReplyOptions copy = options;
+  options.logits = nullptr;
+  ASSERT_TRUE(session.add("user", "Go on."));
+  EXPECT_TRUE(session.reply(show, options)) << "the session goes on";
+  ASSERT_TRUE(session.add("user", "Go on."));
+  EXPECT_THROW((void)session.reply(show, copy), std::runtime_error) << "a copy has the callable";
 }
 
 TEST(CppHeader, callables_live_as_long_as_what_was_made_with_them) {

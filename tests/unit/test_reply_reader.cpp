@@ -292,7 +292,14 @@ TEST(ReplyReader, arguments_that_are_a_text) {
       expectCall(kFormToolCall, inTags(call), "f", "{}");
       expectCall(kFormBareJson, call, "f", "{}");
       expectCall(kFormMistral, "[TOOL_CALLS][" + call + "]", "f", "{}");
+      expectCall(kFormMistral, std::string("[TOOL_CALLS]f[ARGS]\"") + nothing + "\"", "f", "{}");
     }
+    expectCall(kFormBareJson,
+               name_first ? R"({"name": "f", "parameters": null})"
+                          : R"({"parameters": null, "name": "f"})",
+               "f", "{}");
+    expectCall(kFormMistral, R"([TOOL_CALLS]f[ARGS] "{\"a\": \"x\\\"y\"}")", "f",
+               R"({"a":"x\"y"})");
     const std::string call = item(" {\\\"a\\\": \\\"x\\\\\\\"y\\\"}", name_first);
     expectCall(kFormToolCall, inTags(call), "f", R"({"a":"x\"y"})");
     expectCall(kFormBareJson, call, "f", R"({"a":"x\"y"})");
@@ -663,6 +670,20 @@ TEST(ReplyForms, what_opens_a_reply_may_open_a_thought) {
   EXPECT_FALSE(opens(0, ""));
   EXPECT_TRUE(opens(kFormKimi3, "<|open|>think<|sep|>"));
   EXPECT_FALSE(opens(kFormToolCall, "[THINK]"));
+}
+
+TEST(ReplyForms, every_thought_has_an_end) {
+  for (uint8_t row = 0; row < kMarkCount; ++row) {
+    if ((kMarks[row].kinds & kMarkThought) == 0) {
+      continue;
+    }
+    const std::string text =
+        std::string(kMarks[row].text) + "so" + endOfThought(&kMarks[row]) + "yes";
+    const ReadReply reply = readReply(kMarks[row].forms, text);
+    EXPECT_EQ("so", reply.thought) << text;
+    EXPECT_EQ("yes", reply.text) << text;
+  }
+  EXPECT_STREQ("</think>", endOfThought(nullptr));
 }
 
 TEST(ReplyForms, few_bytes_begin_marks) {

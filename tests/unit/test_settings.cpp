@@ -119,6 +119,7 @@ const ByField kByField[] = {
     SETS("assumed_tokens", "9", a->session.assumed_tokens = 9),
     SETS("first_position", "9", a->session.first_position = 9),
     SETS("max_tokens", "9", a->reply.max_tokens = 9),
+    SETS("max_thought_tokens", "0", a->reply.max_thought_tokens = UINT32_MAX),
     SETS("temperature", "0.5", a->reply.temperature = 0.5f),
     SETS("seed", "18446744073709551615", a->reply.seed = UINT64_MAX),
     SETS("schema", "{}", (a->reply.json_schema = v, a->reply.json_schema_bytes = 2)),

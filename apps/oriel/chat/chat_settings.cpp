@@ -46,6 +46,7 @@ const std::vector<ChatSetting>& chatSettings() {
       {"greedy", "greedy", For::kNext},
       {"tokens", "max_tokens", For::kNext},
       {"min-tokens", "min_tokens", For::kNext},
+      {"max-thought-tokens", "max_thought_tokens", For::kNext},
       {"think", "thinking", For::kFormat},
       {"memory", "memory", For::kModel},
       {"window", "window", For::kModel},

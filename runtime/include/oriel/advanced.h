@@ -41,6 +41,22 @@ struct oriel_part {
   size_t text_bytes;
 };
 
+/* A step of a reply before its token is chosen. Called once for each token, the stop token included, on the calling
+ * thread. No session waits for it. Logits are natural logarithms of unnormalised probabilities, a copy of the model's own.
+ *  - Order: this callback, penalties, "logit_bias", the masks of a schema, a grammar, tools and "min_tokens", then "top_k"
+ *    and the other filters, temperature, choice. Log-probabilities are of the model's own logits.
+ *  - Not called for the tokens that Oriel adds to end a thought ("max_thought_tokens").
+ *  - Non-zero ends the reply before this token: ORIEL_STOP_CALLBACK. oriel_session_cancel ends it after this token.
+ *  - ORIEL_ERROR_ARGUMENT: no allowed token is left. Tokens that the app received stay.
+ * A reply with this callback borrows 4 bytes a token of the vocabulary until it ends. */
+struct oriel_step_logits {
+  size_t struct_size;
+  float *logits;     /* [count], by token id. May be changed in the callback. -INFINITY, NaN: never; INFINITY: always */
+  size_t count;      /* tokens of the vocabulary */
+  uint64_t position; /* of the token to choose */
+  uint32_t tokens;   /* of this reply, before it */
+};
+
 /* All options as JSON: {"options": [{"name", "flag", "scope", "layer", "type", "default", "least", "most", "choices",
  * "help"}]}. scope: "load" (oriel_options), "session" or "reply". flag: the spelling of the program; "": it has none. */
 ORIEL_API oriel_status oriel_option_list(char *json, size_t capacity, size_t *needed);

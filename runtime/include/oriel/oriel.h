@@ -140,12 +140,7 @@ typedef struct oriel_options {
 
 /* ---- Plan ------------------------------------------------------------------------------------ */
 /* AUTO chooses. INT8 takes 8.5 bits a value, INT4 takes 4.5. */
-typedef enum oriel_kv_format {
-  ORIEL_KV_AUTO = 0,
-  ORIEL_KV_F16 = 1,
-  ORIEL_KV_INT8 = 2,
-  ORIEL_KV_INT4 = 3
-} oriel_kv_format;
+typedef enum oriel_kv_format { ORIEL_KV_AUTO, ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4 } oriel_kv_format;
 
 typedef struct oriel_plan {
   size_t struct_size;
@@ -256,6 +251,9 @@ typedef struct oriel_token_event {
 /* One call a token. Text that may begin a stop text or a character is held back for a later event. Return non-zero to end
  * the reply after this token. */
 typedef int (*oriel_token_fn)(const oriel_token_event *event, void *user);
+/* Changes the logits of a step before a token is chosen (oriel/advanced.h). Return non-zero to end the reply. */
+typedef struct oriel_step_logits oriel_step_logits;
+typedef int (*oriel_step_logits_fn)(const oriel_step_logits *step, void *user);
 
 typedef struct oriel_reply_options {
   size_t struct_size;
@@ -270,6 +268,8 @@ typedef struct oriel_reply_options {
   void *part_user;
   const oriel_setting *settings; /* scope "reply" */
   size_t setting_count;
+  oriel_step_logits_fn on_logits; /* NULL: none */
+  void *logits_user;
 } oriel_reply_options;
 typedef enum oriel_stop_reason {
   ORIEL_STOP_LENGTH = 0, /* max_tokens */

@@ -12,7 +12,7 @@
  *  - Calls return a Result: value() gives the value or throws oriel::Error. An app without exceptions tests the Result and
  *    reads status() and error(); value() of a failed Result then ends the program.
  *  - A Session keeps its Model alive. A Model keeps the callables of its options alive.
- *  - An exception from the callable of reply() ends the reply and is thrown again. Other callables must not throw.
+ *  - An exception from a callable of reply() ends the reply and is thrown again. Callables of other calls must not throw.
  *  - The thread rules of oriel.h hold. Session::cancel may be called from any thread.
  */
 #ifndef ORIEL_ORIEL_HPP_
@@ -38,9 +38,7 @@ struct Error : std::runtime_error {
   Error(oriel_status code, const std::string &line) : std::runtime_error(line), status(code) {}
   oriel_status status;
 };
-
 struct Done {}; /* the value of calls without one */
-
 /* A value, or a status with an error line. */
 template <typename T = Done>
 class [[nodiscard]] Result {
@@ -67,7 +65,6 @@ class [[nodiscard]] Result {
     }
     return *value_;
   }
-
   std::optional<T> value_;
   oriel_status status_ = ORIEL_OK;
   std::string error_;
@@ -85,10 +82,8 @@ class OptionsOf : public Struct {
     static_cast<Struct &>(*this) = other;
     texts_ = other.texts_;
     kept_ = other.kept_;
-    bind();
-    return *this;
+    return bind();
   }
-
   /* Sets an option by name, in text form. Replaces an earlier value; NULL: back to the default. */
   OptionsOf &set(std::string_view name, std::string_view value) {
     return set(name, static_cast<const char *>(nullptr)).add(name, value);
@@ -96,25 +91,22 @@ class OptionsOf : public Struct {
   OptionsOf &set(std::string_view name, const char *value) {
     texts_.erase(std::remove_if(texts_.begin(), texts_.end(), [&](const auto &one) { return one.first == name; }),
                  texts_.end());
-    bind();
-    return value != nullptr ? add(name, value) : *this;
+    return value != nullptr ? add(name, value) : bind();
   }
   template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
   OptionsOf &set(std::string_view name, Number value) {
     if constexpr (std::is_integral_v<Number>) { /* a bool is 1 or 0 */
       return set(name, std::string_view(std::to_string(value)));
-    } else {
-      char text[64];
-      std::snprintf(text, sizeof(text), "%.17g", static_cast<double>(value));
-      std::replace(text, text + sizeof(text), ',', '.'); /* some locales' decimal point */
-      return set(name, std::string_view(text));
     }
+    char text[64];
+    std::snprintf(text, sizeof(text), "%.17g", static_cast<double>(value));
+    std::replace(text, text + sizeof(text), ',', '.'); /* some locales' decimal point */
+    return set(name, std::string_view(text));
   }
   /* One more element of a list. */
   OptionsOf &add(std::string_view name, std::string_view value) {
     texts_.emplace_back(name, value);
-    bind();
-    return *this;
+    return bind();
   }
   /* The callables live as long as the object that is made with these options. */
   OptionsOf &onLog(LogFunction function) {
@@ -139,30 +131,30 @@ class OptionsOf : public Struct {
     kept_.push_back(std::make_shared<Function>(std::move(function)));
     return kept_.back().get();
   }
-  void bind() {
+  OptionsOf &bind() {
     view_.clear();
     for (const auto &[name, value] : texts_) {
       view_.push_back({name.c_str(), value.c_str()});
     }
     this->settings = view_.data();
     this->setting_count = view_.size();
+    return *this;
   }
-
   std::vector<std::pair<std::string, std::string>> texts_;
   std::vector<oriel_setting> view_;
   std::vector<std::shared_ptr<void>> kept_;
 };
-
 using Options = OptionsOf<oriel_options>;
 using SessionOptions = OptionsOf<oriel_session_options>;
-using ReplyOptions = OptionsOf<oriel_reply_options>;
-
+/* Changes the logits of a step before its token is chosen. false ends the reply. */
+using LogitsFunction = std::function<bool(const oriel_step_logits &step)>;
+struct ReplyOptions : OptionsOf<oriel_reply_options> {
+  LogitsFunction logits;
+};
 template <typename T>
 Result<T> resultOf(oriel_status status, T value, const char *line) {
   return status == ORIEL_OK ? Result<T>(std::move(value)) : Result<T>(status, line);
-}
-
-/* The text of a call that fills a buffer. */
+} /* The text of a call that fills a buffer. */
 template <typename Object>
 Result<std::string> textOf(oriel_status (*call)(const Object *, char *, size_t, size_t *), const Object *object,
                            const char *(*last_error)(const Object *)) {
@@ -176,6 +168,26 @@ Result<std::string> textOf(oriel_status (*call)(const Object *, char *, size_t, 
   text.resize(status == ORIEL_OK ? needed - 1 : 0);
   return resultOf(status, std::move(text), last_error(object));
 }
+template <typename Struct, typename Object>
+Struct filled(oriel_status (*call)(const Object *, Struct *), const Object *object) {
+  Struct result = ORIEL_INIT(Struct);
+  (void)call(object, &result);
+  return result;
+}
+/* 0 if the app's callable returns true, else 1. Keeps its exception. */
+template <typename Callable>
+int answerOf(Callable callable, [[maybe_unused]] std::exception_ptr *thrown) {
+#if defined(__cpp_exceptions)
+  try {
+    return callable() ? 0 : 1;
+  } catch (...) {
+    *thrown = std::current_exception();
+    return 1;
+  }
+#else
+  return callable() ? 0 : 1;
+#endif
+}
 
 class Session {
  public:
@@ -187,43 +199,40 @@ class Session {
     return done(oriel_chat_add(get(), std::string(role).c_str(), text.data(), text.size()));
   }
   Result<> addJson(std::string_view json) { return done(oriel_chat_add(get(), nullptr, json.data(), json.size())); }
-
   /* on_text takes std::string_view and returns void, or bool: false ends the reply. */
   template <typename OnText>
   Result<oriel_generation> reply(OnText &&on_text, const ReplyOptions &options = {}) {
     struct Call {
       std::remove_reference_t<OnText> &on_text;
+      const LogitsFunction &logits;
       std::exception_ptr thrown;
-    } call{on_text, nullptr};
+    } call{on_text, options.logits, nullptr};
     oriel_generation result = ORIEL_INIT(oriel_generation);
-    const auto on_token = [](const oriel_token_event *event, void *user) -> int {
+    const auto on_token = [](const oriel_token_event *event, void *user) {
       Call &now = *static_cast<Call *>(user);
-      const std::string_view text(event->text, event->text_bytes);
-#if defined(__cpp_exceptions)
-      try {
-#endif
+      const auto show = [&now, text = std::string_view(event->text, event->text_bytes)] {
         if constexpr (std::is_void_v<std::invoke_result_t<OnText &, std::string_view>>) {
-          now.on_text(text);
+          return now.on_text(text), true;
         } else {
-          return now.on_text(text) ? 0 : 1;
+          return now.on_text(text);
         }
-#if defined(__cpp_exceptions)
-      } catch (...) {
-        now.thrown = std::current_exception();
-        return 1;
-      }
-#endif
-      return 0;
+      };
+      return answerOf(show, &now.thrown);
     };
-    const oriel_status status = oriel_chat_reply(get(), &options, on_token, &call, &result);
-#if defined(__cpp_exceptions)
+    oriel_reply_options given = options;
+    if (options.logits) {
+      given.logits_user = &call;
+      given.on_logits = [](const oriel_step_logits *step, void *user) {
+        Call &now = *static_cast<Call *>(user);
+        return answerOf([&] { return now.logits(*step); }, &now.thrown);
+      };
+    }
+    const oriel_status status = oriel_chat_reply(get(), &given, on_token, &call, &result);
     if (call.thrown) {
       std::rethrow_exception(call.thrown);
     }
-#endif
-    return resultOf(status, result, oriel_session_last_error(get()));
+    return done(status, result);
   }
-
   void cancel() { oriel_session_cancel(get()); }
   Result<> reset() { return done(oriel_session_reset(get())); }
   Result<> undoTurns(uint64_t turns) {
@@ -234,14 +243,9 @@ class Session {
   }
   Result<oriel_restored> restore(const std::string &path, uint32_t flags = 0) {
     oriel_restored result = ORIEL_INIT(oriel_restored);
-    const oriel_status status = oriel_session_restore(get(), path.c_str(), flags, &result);
-    return resultOf(status, result, oriel_session_last_error(get()));
+    return done(oriel_session_restore(get(), path.c_str(), flags, &result), result);
   }
-  oriel_stats stats() const {
-    oriel_stats stats = ORIEL_STATS_INIT;
-    (void)oriel_session_get_stats(get(), &stats);
-    return stats;
-  }
+  oriel_stats stats() const { return filled(oriel_session_get_stats, get()); }
   Result<std::string> describe() const {
     return textOf<oriel_session>(oriel_session_describe, get(), oriel_session_last_error);
   }
@@ -252,8 +256,10 @@ class Session {
     std::vector<std::shared_ptr<void>> kept;
     void operator()(oriel_session *session) const { oriel_session_destroy(session); }
   };
-  Result<> done(oriel_status status) { return resultOf(status, Done{}, oriel_session_last_error(get())); }
-
+  template <typename T = Done>
+  Result<T> done(oriel_status status, const T &value = {}) {
+    return resultOf(status, value, oriel_session_last_error(get()));
+  }
   std::unique_ptr<oriel_session, Destroy> session_;
 };
 
@@ -275,11 +281,7 @@ class Model {
     const oriel_status status = oriel_session_create(get(), &options, &session);
     return resultOf(status, Session(model_, session, options.kept()), oriel_model_last_error(get()));
   }
-  oriel_plan plan() const {
-    oriel_plan plan = ORIEL_PLAN_INIT;
-    (void)oriel_model_get_plan(get(), &plan);
-    return plan;
-  }
+  oriel_plan plan() const { return filled(oriel_model_get_plan, get()); }
   Result<std::string> describe() const {
     return textOf<oriel_model>(oriel_model_describe, get(), oriel_model_last_error);
   }
@@ -292,9 +294,7 @@ class Model {
   Model(oriel_model *model, std::vector<std::shared_ptr<void>> kept)
       : model_(model, [kept = std::move(kept)](oriel_model *one) { oriel_model_free(one); }) {}
   Result<> done(oriel_status status) { return resultOf(status, Done{}, oriel_model_last_error(get())); }
-
   std::shared_ptr<oriel_model> model_;
 };
-
 }  // namespace oriel
 #endif  // ORIEL_ORIEL_HPP_
