@@ -266,6 +266,8 @@ class Session {
   /// The vector of a text, n_embd `values`; `*n_tokens`: how many the text has. The session must be empty, and is again
   /// whatever comes of it.
   Status embed(const char* text, size_t bytes, Pooling pooling, float* values, uint32_t* n_tokens);
+  /// The same of ids as they are.
+  Status embedTokens(const int32_t* ids, size_t count, Pooling pooling, float* values);
 
   Status chatAdd(const char* role, const char* text, size_t bytes);
   /// A message, or a list of them, in the OpenAI form.
@@ -521,6 +523,8 @@ class Session {
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                      TokenSink* sink, TokenSink* counter);
   class EmbedFeed;
+  Status checkEmbeds() const;
+  Status checkFits(const char* what, uint64_t count) const;
   Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                       uint32_t* n_tokens);
   Status embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums);

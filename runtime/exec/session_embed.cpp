@@ -22,14 +22,19 @@ class Session::EmbedFeed final : public TokenSink {
   float* sums_;
 };
 
-Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* values,
-                      uint32_t* n_tokens) {
+Status Session::checkEmbeds() const {
   if (position_ != 0 || transcript_.hasUnread()) {
     return context_.log.fail(
         ORIEL_ERROR_STATE,
         "a text becomes a vector in an empty session, this one holds %llu tokens: reset it first",
         static_cast<unsigned long long>(position_));
   }
+  return kOk;
+}
+
+Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* values,
+                      uint32_t* n_tokens) {
+  ORIEL_TRY(checkEmbeds());
   size_t bad = 0;
   if (!isValidUtf8(text, bytes, &bad)) {
     return context_.log.fail(ORIEL_ERROR_TEXT,
@@ -54,6 +59,43 @@ Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* va
   return status.ok() ? forgotten : status;
 }
 
+Status Session::embedTokens(const int32_t* ids, size_t count, Pooling pooling, float* values) {
+  ORIEL_TRY(checkEmbeds());
+  if (count == 0) {
+    return context_.log.fail(ORIEL_ERROR_ARGUMENT, "there are no ids to embed: give some");
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= context_.model->n_vocab) {
+      return context_.log.fail(ORIEL_ERROR_ARGUMENT,
+                               "%d is not in the vocabulary: use ids from 0 to %u", ids[i],
+                               context_.model->n_vocab - 1);
+    }
+  }
+  ORIEL_TRY(checkFits("the ids are", count));
+  const bool was_blank = blank_;
+  std::fill_n(values, context_.model->n_embd, 0.0f);
+  if (recall_ != nullptr) {
+    recall_->embeds = true;  // until the text is forgotten
+  }
+  const Status status = embedIds(ids, count, /*last=*/true, pooling, values);
+  const Status forgotten = forgetText(was_blank);
+  return status.ok() ? forgotten : status;
+}
+
+// A vector is made of all tokens: a query has to see them.
+Status Session::checkFits(const char* what, uint64_t count) const {
+  const uint64_t most = uint64_t{cache_.sinks} + cache_.window;
+  return count <= most
+             ? kOk
+             : context_.log.fail(
+                   ORIEL_ERROR_CONTEXT,
+                   "%s %llu tokens, the session sees %llu: shorten it, or load the model with a "
+                   "window of %llu tokens (--window)",
+                   what, static_cast<unsigned long long>(count),
+                   static_cast<unsigned long long>(most),
+                   static_cast<unsigned long long>(count - cache_.sinks));
+}
+
 // Refuses texts of no tokens, and of more than a query sees.
 Status Session::countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                              uint32_t* n_tokens) {
@@ -68,15 +110,7 @@ Status Session::countToEmbed(const char* text, size_t bytes, const EncodeOptions
   if (count <= (tokenizer.addBos() ? 1u : 0u) + (tokenizer.addEos() ? 1u : 0u)) {
     return context_.log.fail(ORIEL_ERROR_ARGUMENT, "the text has no tokens: give some text");
   }
-  const uint64_t most = uint64_t{cache_.sinks} + cache_.window;
-  if (count > most) {
-    return context_.log.fail(
-        ORIEL_ERROR_CONTEXT,
-        "the text has %llu tokens, the session sees %llu: shorten it, or load the model with a "
-        "window of %llu tokens (--window)",
-        static_cast<unsigned long long>(count), static_cast<unsigned long long>(most),
-        static_cast<unsigned long long>(count - cache_.sinks));
-  }
+  ORIEL_TRY(checkFits("the text has", count));
   *n_tokens = static_cast<uint32_t>(count);
   return kOk;
 }

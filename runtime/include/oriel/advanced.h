@@ -171,6 +171,7 @@ typedef enum oriel_pooling {
   ORIEL_POOLING_FIRST = 3
 } oriel_pooling;
 #define ORIEL_EMBED_RAW 1u /* do not scale the vector to length 1 */
+#define ORIEL_EMBED_IDS 2u /* `text` is an array of int32_t ids of `bytes` bytes, which are read as they are */
 
 /* The vector (n_embd values) of a text. The session must be empty and is empty afterwards. *tokens may be NULL.
  * ORIEL_ERROR_CONTEXT: the text is longer than sinks and window. */
