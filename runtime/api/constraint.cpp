@@ -205,16 +205,15 @@ Status readConstraint(const oriel_model& model, const ReplyChoices& options, Ses
   if (!hasForm(options) && !checksCalls(options)) {
     return kOk;
   }
-  if (session->constrained() == nullptr) {
+  if (session->replier().constrained() == nullptr) {
     return context.log.fail(
         ORIEL_ERROR_STATE,
         "the model was loaded without constraints: load it with \"constraints\"");
   }
-  const Source source = {
-      model,   context.forms, context.settings.tools, session->stopCheck(), context.log,
-      nullptr, nullptr};
+  const Source source = {model,       context.forms, context.settings.tools, session->call().stop(),
+                         context.log, nullptr,       nullptr};
   Held held;
-  ORIEL_TRY(compile(options, source, &session->constrained()->constraint(), &held));
+  ORIEL_TRY(compile(options, source, &session->replier().constrained()->constraint(), &held));
   settings->constrained = held.constrained;
   settings->trigger = held.trigger;
   settings->trigger_bytes = held.trigger != nullptr ? std::strlen(held.trigger) : 0;
