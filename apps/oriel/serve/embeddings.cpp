@@ -56,15 +56,6 @@ std::string numbersText(const std::vector<float>& values) {
   return dumped(list);
 }
 
-std::vector<RawPrompt> readEmbedInputs(const Fields& fields, const char* name,
-                                       const ModelFacts& facts) {
-  if (fields.whole("dimensions", 1, INT32_MAX).value_or(facts.n_embd) != facts.n_embd) {
-    throw wrongField("dimensions",
-                     std::to_string(facts.n_embd) + ", what this model's vectors have");
-  }
-  return readPrompts(fields.need(name, "a text"), name, facts.n_vocab, kMostEmbeddings);
-}
-
 void answerEmbeddings(Service* service, Exchange* exchange) {
   const EmbeddingRequest request = service->readBody(exchange->request(), [&](const Json& body) {
     return readEmbeddingRequest(body, service->facts());

@@ -1,26 +1,18 @@
 // Vectors of texts: /v1/embeddings, and what they have in common with Ollama's routes.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "serve/fields.h"
 #include "serve/http_server.h"
-#include "serve/reply_request.h"
 
 namespace cli {
 
 class Service;
 
-/// As many as OpenAI takes.
-constexpr size_t kMostEmbeddings = 2048;
-
 void answerEmbeddings(Service* service, Exchange* exchange);
 /// There is no encoder that ranks: refused.
 void answerRerank(Service* service, Exchange* exchange);
-
-/// The inputs of a request, and its `dimensions`, which may only be what the model has.
-std::vector<RawPrompt> readEmbedInputs(const Fields& fields, const char* name,
-                                       const ModelFacts& facts);
 
 /// Sends JSON with `vectors` in it, one at a time: as JSON all of them would take many times their bytes. `before` and
 /// `after` are what stands around them; `write(i)` is the text of one.

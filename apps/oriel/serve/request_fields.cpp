@@ -11,6 +11,8 @@ namespace {
 /// What the library takes.
 constexpr size_t kMostStops = 16;
 constexpr size_t kMostStopBytes = 256;
+/// What OpenAI takes.
+constexpr size_t kMostEmbeddings = 2048;
 
 void addStop(const Json& value, const std::string& name, std::vector<std::string>* stop) {
   const std::string text = value.is_string() ? value.get<std::string>() : "";
@@ -136,6 +138,15 @@ std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, u
     }
   }
   return prompts;
+}
+
+std::vector<RawPrompt> readEmbedInputs(const Fields& fields, const char* name,
+                                       const ModelFacts& facts) {
+  if (fields.whole("dimensions", 1, INT32_MAX).value_or(facts.n_embd) != facts.n_embd) {
+    throw wrongField("dimensions",
+                     std::to_string(facts.n_embd) + ", what this model's vectors have");
+  }
+  return readPrompts(fields.need(name, "a text"), name, facts.n_vocab, kMostEmbeddings);
 }
 
 }  // namespace cli

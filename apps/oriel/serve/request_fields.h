@@ -33,6 +33,9 @@ void refuseField(const Fields& fields, const char* name, const char* reason);
 /// A text, a list of texts, a list of ids or a list of such lists; at most `most` of them.
 std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, uint32_t n_vocab,
                                    size_t most);
+/// Texts or ids to embed, at most as many as OpenAI takes. `dimensions` may only be what the model has.
+std::vector<RawPrompt> readEmbedInputs(const Fields& fields, const char* name,
+                                       const ModelFacts& facts);
 /// Ids as a JSON list has them.
 std::vector<int32_t> readIds(const Json& list, const std::string& name, uint32_t n_vocab);
 
