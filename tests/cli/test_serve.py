@@ -15,7 +15,7 @@ import time
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 import program
 from program import BUNDLED, EXACT, FIXED, ORIEL, PATIENCE, check, fails, json_of, run_tests, succeeds
-from server import Server, refused
+from server import ReplayedServer as Server, refused
 from test_tools import TEMPLATE, TOOLS, valid, written
 
 USER = {"role": "user", "content": "Tell me about a fox."}

@@ -73,6 +73,7 @@ bool BlockWriter::take(const oriel_part& part) {
 
 /// Completions have no parts.
 bool BlockWriter::takeToken(const oriel_token_event& event) {
+  thought_tokens_ += now_ == Block::kThought ? 1 : 0;
   if (request().is_chat || event.text_bytes == 0) {
     return sends_;
   }

@@ -33,6 +33,7 @@ class BlockWriter : public ReplyWriter {
   const ReplyRequest& request() const { return context_.request; }
   Exchange* exchange() const { return context_.exchange; }
   const ReplyContext& context() const { return context_; }
+  uint64_t thoughtTokens() const { return thought_tokens_; }
   /// Nothing is sent where the reply is not streamed.
   void send(const std::string& type, const std::string& text);
 
@@ -48,6 +49,7 @@ class BlockWriter : public ReplyWriter {
   bool sends_ = true;  ///< the client still takes what is sent
   bool held_ = false;  ///< the call's arguments go out at its end
   std::string input_;
+  uint64_t thought_tokens_ = 0;
 };
 
 /// "event: NAME", "data: JSON".

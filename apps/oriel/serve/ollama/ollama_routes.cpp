@@ -1,6 +1,6 @@
 #include "serve/ollama/ollama_routes.h"
 
-#include <algorithm>
+#include <sstream>
 #include <string>
 
 #include "serve/embeddings.h"
@@ -33,18 +33,23 @@ std::string parameterText(double count) {
   return count >= 1e9 ? formatted("%.1fB", count / 1e9) : formatted("%.1fM", count / 1e6);
 }
 
-/// The type that most of the weights have.
-std::string commonType(const Json& sizes) {
+/// The type that most tensors have. `types`: "Q8_0 x 43, F32 x 13".
+std::string commonType(const std::string& types) {
+  std::istringstream words(types);
   std::string name;
+  std::string best;
   uint64_t most = 0;
-  for (const auto& [type, size] : sizes.items()) {
-    const uint64_t bytes = numberIn(size, "bytes");
-    if (bytes > most) {
-      most = bytes;
-      name = type;
+  uint64_t count = 0;
+  char sign = 0;
+  char comma = 0;
+  while (words >> name >> sign >> count) {
+    if (count > most) {
+      most = count;
+      best = name;
     }
+    words >> comma;
   }
-  return name;
+  return best;
 }
 
 Json detailsOf(const Json& info) {
@@ -54,8 +59,7 @@ Json detailsOf(const Json& info) {
   details["family"] = info["architecture"];
   details["families"] = Json::array({info["architecture"]});
   details["parameter_size"] = parameterText(static_cast<double>(numberIn(info, "parameters")));
-  details["quantization_level"] =
-      info.contains("tensor_sizes") ? commonType(info["tensor_sizes"]) : "unknown";
+  details["quantization_level"] = commonType(textIn(info, "tensor_types"));
   return details;
 }
 

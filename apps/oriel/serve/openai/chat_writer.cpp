@@ -80,6 +80,7 @@ Json ChatWriter::head() const {
                                      : "chat.completion";
   json["created"] = created_;
   json["model"] = model_name_;
+  json["system_fingerprint"] = std::string("oriel-") + oriel_version();
   return json;
 }
 

@@ -192,7 +192,7 @@ void ResponsesWriter::finish(const ReplyOutcome& outcome) {
   usage_["input_tokens"] = outcome.prompt_tokens;
   usage_["input_tokens_details"]["cached_tokens"] = outcome.cached_tokens;
   usage_["output_tokens"] = outcome.result.tokens;
-  usage_["output_tokens_details"]["reasoning_tokens"] = 0;
+  usage_["output_tokens_details"]["reasoning_tokens"] = thoughtTokens();
   usage_["total_tokens"] = outcome.prompt_tokens + outcome.result.tokens;
   extra_ = extraOf(request(), outcome);
 }
