@@ -210,8 +210,9 @@ Status readConstraint(const oriel_model& model, const ReplyChoices& options, Ses
         ORIEL_ERROR_STATE,
         "the model was loaded without constraints: load it with \"constraints\"");
   }
-  const Source source = {model,       context.forms, context.settings.tools, session->call().stop(),
-                         context.log, nullptr,       nullptr};
+  const Source source = {
+      model,   context.forms, context.settings.tools, session->call().stop(), context.log,
+      nullptr, nullptr};
   Held held;
   ORIEL_TRY(compile(options, source, &session->replier().constrained()->constraint(), &held));
   settings->constrained = held.constrained;

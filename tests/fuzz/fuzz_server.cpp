@@ -212,8 +212,8 @@ void checkAdmitted(const HttpRequest& request, const cli::Route& route,
         std::any_of(options.hosts.begin(), options.hosts.end(), [&name](const std::string& each) {
           return each == "*" || name.compare(0, each.size(), each) == 0;
         });
-    EXPECT_TRUE(allowed || name.compare(0, 9, "localhost") == 0 || name.compare(0, 4, "127.") == 0 ||
-                name.compare(0, 5, "[::1]") == 0)
+    EXPECT_TRUE(allowed || name.compare(0, 9, "localhost") == 0 ||
+                name.compare(0, 4, "127.") == 0 || name.compare(0, 5, "[::1]") == 0)
         << host;
   }
   if (route.answer == cli::Route::Answer::kModel) {

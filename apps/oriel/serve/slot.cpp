@@ -233,7 +233,12 @@ uint64_t Slot::goBackTo(size_t messages) {
 }
 
 void Slot::add(const ChatMessage& message, const Watcher::Guard& guard) {
-  check(oriel_chat_add(session_, nullptr, message.json.data(), message.json.size()), guard);
+  try {
+    check(oriel_chat_add(session_, nullptr, message.json.data(), message.json.size()), guard);
+  } catch (ApiError& error) {
+    error.param = error.status == 400 ? "messages" : error.param;
+    throw;
+  }
   uint64_t turn_begin = 0;
   if (message.is_user) {
     Json now;
