@@ -5,6 +5,7 @@
 #include "failure.h"
 #include "reply/json_input.h"
 #include "serve/api_error.h"
+#include "serve/tool_list.h"
 
 namespace cli {
 namespace {
@@ -29,6 +30,31 @@ std::string comparable(const std::string& arguments) {
   return parsed.is_discarded()
              ? arguments
              : parsed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string nameOfFunction(const Fields& function) {
+  const std::string name = function.text("name").value_or("");
+  if (name.empty()) {
+    throw wrongField(function.nameOf("name"), "the name of a function");
+  }
+  return name;
+}
+
+PastCall readPastCall(const Json& value, const std::string& path) {
+  const Fields call(value, path);
+  PastCall result;
+  result.id = call.text("id").value_or("");
+  if (call.find("custom") != nullptr) {
+    const Fields custom(*call.find("custom"), call.nameOf("custom"));
+    result.name = nameOfFunction(custom);
+    result.arguments = textToolArguments(custom.text("input").value_or(""));
+    return result;
+  }
+  const Fields function(call.need("function", "the function that was called"),
+                        call.nameOf("function"));
+  result.name = nameOfFunction(function);
+  result.arguments = pastArguments(function.find("arguments"));
+  return result;
 }
 
 }  // namespace
@@ -75,6 +101,19 @@ std::optional<std::string> readContent(const Fields& fields, const char* name) {
     text += partText((*content)[i], path + "[" + std::to_string(i) + "]");
   }
   return text;
+}
+
+std::vector<PastCall> readPastCalls(const Fields& fields) {
+  const Json* const value = fields.find("tool_calls");
+  std::vector<PastCall> calls;
+  if (value != nullptr && !value->is_array()) {
+    throw wrongField(fields.nameOf("tool_calls"), "a list");
+  }
+  for (size_t i = 0; value != nullptr && i < value->size(); ++i) {
+    calls.push_back(
+        readPastCall((*value)[i], fields.nameOf("tool_calls") + "[" + std::to_string(i) + "]"));
+  }
+  return calls;
 }
 
 /// A text has the bounds of the JSON around it.

@@ -10,6 +10,8 @@
 
 namespace cli {
 
+constexpr size_t kMostMessages = 65536;
+
 /// A call of an earlier reply. `arguments`: a JSON object as text, or whatever else the model wrote.
 struct PastCall {
   std::string id;
@@ -31,6 +33,9 @@ std::string systemKey(const std::string& text);
 
 /// Arguments as clients keep them: an object, its text, or any other text of a model; "{}" for none.
 std::string pastArguments(const Json* value);
+
+/// The member `tool_calls` of a message, as OpenAI and Ollama have it.
+std::vector<PastCall> readPastCalls(const Fields& fields);
 
 /// A part of a content, or of a list of parts: OpenAI's types, "" for thoughts. Throws ApiError for pictures and sounds.
 std::string partText(const Json& part, const std::string& path);

@@ -8,8 +8,6 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMostMessages = 65536;
-
 /// The blocks of one message. A user's message may hold results of calls, which are messages of their own.
 class BlockReader {
  public:

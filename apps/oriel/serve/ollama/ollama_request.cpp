@@ -9,8 +9,6 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMostMessages = 65536;
-
 void refuseImages(const Fields& fields) {
   const Json* const images = fields.find("images");
   if (images != nullptr && !(images->is_array() && images->empty())) {
@@ -20,28 +18,7 @@ void refuseImages(const Fields& fields) {
   }
 }
 
-std::vector<PastCall> readPastCalls(const Fields& fields) {
-  std::vector<PastCall> calls;
-  const Json* const list = fields.find("tool_calls");
-  if (list != nullptr && !list->is_array()) {
-    throw wrongField(fields.nameOf("tool_calls"), "a list");
-  }
-  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    const std::string path = fields.nameOf("tool_calls") + "[" + std::to_string(i) + "]";
-    const Fields call((*list)[i], path);
-    const Fields function(call.need("function", "the function that was called"),
-                          path + ".function");
-    const std::string name = function.text("name").value_or("");
-    if (name.empty()) {
-      throw wrongField(path + ".function.name", "the name of a function");
-    }
-    calls.push_back(
-        {call.text("id").value_or(""), name, pastArguments(function.find("arguments"))});
-  }
-  return calls;
-}
-
-ChatMessage readMessage(const Json& value, const std::string& path) {
+ChatMessage readOllamaMessage(const Json& value, const std::string& path) {
   const Fields fields(value, path);
   const std::string role = fields.text("role").value_or("");
   const std::string text = readContent(fields, "content").value_or("");
@@ -118,7 +95,8 @@ ReplyRequest readOllamaChat(const Json& body, const ModelFacts&) {
     throw wrongField("messages", "a list of messages");
   }
   for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    request.messages.push_back(readMessage((*list)[i], "messages[" + std::to_string(i) + "]"));
+    request.messages.push_back(
+        readOllamaMessage((*list)[i], "messages[" + std::to_string(i) + "]"));
   }
   readToolFields(fields, kChatTools, &request);
   return request;

@@ -2,50 +2,9 @@
 
 #include "serve/api_error.h"
 #include "serve/message.h"
-#include "serve/tool_list.h"
 
 namespace cli {
 namespace {
-
-constexpr size_t kMostMessages = 65536;
-
-std::string nameOfFunction(const Fields& function) {
-  const std::string name = function.text("name").value_or("");
-  if (name.empty()) {
-    throw wrongField(function.nameOf("name"), "the name of a function");
-  }
-  return name;
-}
-
-PastCall readPastCall(const Json& value, const std::string& path) {
-  const Fields call(value, path);
-  PastCall result;
-  result.id = call.text("id").value_or("");
-  if (call.find("custom") != nullptr) {
-    const Fields custom(*call.find("custom"), call.nameOf("custom"));
-    result.name = nameOfFunction(custom);
-    result.arguments = textToolArguments(custom.text("input").value_or(""));
-    return result;
-  }
-  const Fields function(call.need("function", "the function that was called"),
-                        call.nameOf("function"));
-  result.name = nameOfFunction(function);
-  result.arguments = pastArguments(function.find("arguments"));
-  return result;
-}
-
-std::vector<PastCall> readPastCalls(const Fields& fields) {
-  const Json* const value = fields.find("tool_calls");
-  std::vector<PastCall> calls;
-  if (value != nullptr && !value->is_array()) {
-    throw wrongField(fields.nameOf("tool_calls"), "a list");
-  }
-  for (size_t i = 0; value != nullptr && i < value->size(); ++i) {
-    calls.push_back(
-        readPastCall((*value)[i], fields.nameOf("tool_calls") + "[" + std::to_string(i) + "]"));
-  }
-  return calls;
-}
 
 std::string roleOf(const Fields& fields) {
   const Json& value = fields.need("role", "system, user, assistant or tool");

@@ -10,8 +10,6 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMostItems = 65536;
-
 /// Items in a row that are one message of the assistant: its thought, its text and its calls.
 class ItemReader {
  public:
@@ -118,7 +116,7 @@ void readInput(const Fields& fields, ReplyRequest* request) {
     request->messages.push_back(plainMessage("user", input.get<std::string>()));
     return;
   }
-  if (!input.is_array() || input.empty() || input.size() > kMostItems) {
+  if (!input.is_array() || input.empty() || input.size() > kMostMessages) {
     throw wrongField("input", "a text or a list of at least one item");
   }
   ItemReader items(request);
