@@ -118,7 +118,7 @@ def test_odd_values_of_every_client():
         "/apply-template": {"messages": [user]},
         "/v1/messages/count_tokens": {"messages": [user]},
     }
-    odd = [None, True, -1, 0, 1.5, 1e300, "", "x", "\0", [], {}, [[]], [None], {"type": 3}, [{"type": "x"}], {"": {"": []}}]
+    odd = [None, True, -1, 1e300, "", "x\0", [], {}, [[]], {"type": 3}, [{"type": "x"}]]
 
     def places(value, path=()):
         yield path

@@ -98,8 +98,9 @@ def test_a_schema_that_cannot_be_held():
     strict = written("strict.json", [{"type": "function", "function": {**function, "strict": True}}])
     for choice in ("checked", "required"):
         args = ["run", BUNDLED, "--prompt", "x", "--tokens", "5", "--tool-choice", choice]
-        warned = succeeds(f"{choice}: any arguments", *args, "--tools", lenient, "--verbose", *FIXED)
-        check("a warning names the tool", "warning: tool look: the schema's keyword" in warned.err.decode(), warned)
+        warned = program.oriel(*args, "--tools", lenient, "--verbose", *FIXED)
+        check(f"{choice}: a warning names the tool", warned.code in (0, 4)
+              and "warning: tool look: the schema's keyword" in warned.err.decode(), warned)
         result = fails(f"{choice}: strict", 1, *args, "--tools", strict, *FIXED)
         check("its file and the tool", f"{strict}: tool look: the schema's keyword" in result.err.decode(), result)
 
