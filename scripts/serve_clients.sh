@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# `oriel serve` against the published OpenAI client for JavaScript, and its page in a browser.
+# `oriel serve` against published clients for JavaScript (openai, ai, @langchain/openai, llamaindex, @openai/agents, ollama,
+# @anthropic-ai/sdk), and its page in a browser.
 #
 #   scripts/serve_clients.sh [ORIEL]     ORIEL: the program; without it, that of the release build, which is made
 #
-# Installs Node.js and Chromium (some 300 MB) where they are missing; the packages openai and playwright-core lie in
-# build/serve_clients afterwards, and so do screenshots of the page.
+# Installs Node.js and Chromium (some 300 MB) where they are missing. The clients want Node.js 20 or later. Packages (some
+# 320 MB) and screenshots of the page are in build/serve_clients afterwards.
 #
 # The last line is `N passed, N failed`. The exit code is 0 only if none failed and at least one passed.
 set -uo pipefail
@@ -24,6 +25,7 @@ clients npm      must cmd:npm
 clients chromium must cmd:chromium
 '
 oriel_install_packages clients || oriel_fail "packages are missing"
+node -e 'process.exit(parseInt(process.versions.node) < 20)' || oriel_fail "the clients want Node.js 20 or later: install it"
 mkdir -p "$work" || oriel_fail "cannot write to $work"
 if [[ -z $oriel ]]; then
   oriel_install_packages build || oriel_fail "packages are missing"
@@ -32,7 +34,7 @@ if [[ -z $oriel ]]; then
   oriel=$oriel_root/build/release/apps/oriel
 fi
 
-oriel_npm clients "$work" || oriel_fail "npm could not install openai and playwright-core"
+oriel_npm clients "$work" || oriel_fail "npm could not install the clients"
 cp "$oriel_root"/tests/serve/*.mjs "$work/" || oriel_fail "cannot write to $work"
 
 servers=()
@@ -72,7 +74,7 @@ ORIEL_PICTURES=$work
 CHROMIUM=$(command -v chromium)
 export ORIEL_NO_STOP ORIEL_PICTURES CHROMIUM
 
-(cd "$work" && node --test --test-reporter=tap openai.test.mjs page.test.mjs) | tee "$work/report.tap"
+(cd "$work" && node --test --test-reporter=tap openai.test.mjs clients.test.mjs page.test.mjs) | tee "$work/report.tap"
 passed=$(sed -n 's/^# pass //p' "$work/report.tap")
 failed=$(sed -n 's/^# fail //p' "$work/report.tap")
 echo "${passed:-0} passed, ${failed:-1} failed"

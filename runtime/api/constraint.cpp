@@ -13,8 +13,37 @@
 namespace oriel_internal {
 namespace {
 
-/// Of one schema or grammar: what large ones take is a tenth of it.
+/// Working memory for one schema or grammar. Large ones take a tenth of it.
 constexpr size_t kMostCompileBytes = size_t{64} << 20;
+
+/// Where tools and forms come from, and who is told of the tools that stay unchecked.
+struct Source {
+  const oriel_model& model;
+  ReplyForms forms = 0;
+  JsonText tools;
+  StopCheck stop;
+  Log log;
+  void (*tell)(const JsonText& name, void* user) = nullptr;
+  void* user = nullptr;
+};
+
+/// The outcome: what the reply is held to, and from where on.
+struct Held {
+  bool constrained = false;
+  const char* trigger = nullptr;
+  bool again = false;
+  const JsonValue* tools =
+      nullptr;  ///< while the grammar is read; noted where arguments stay unchecked
+};
+
+bool hasForm(const ReplyChoices& options) {
+  return options.json_schema != nullptr || options.grammar != nullptr;
+}
+
+bool checksCalls(const ReplyChoices& options) {
+  return options.tool_choice == ToolChoice::kChecked ||
+         options.tool_choice == ToolChoice::kRequired;
+}
 
 Status checkTexts(const ReplyChoices& options, const Log& log) {
   if (options.json_schema != nullptr && options.grammar != nullptr) {
@@ -23,6 +52,10 @@ Status checkTexts(const ReplyChoices& options, const Log& log) {
   }
   if (options.trigger == nullptr) {
     return kOk;
+  }
+  if (checksCalls(options)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "checked tool calls have a trigger of their own: leave \"trigger\" out");
   }
   const size_t bytes = std::strlen(options.trigger);
   size_t bad = 0;
@@ -33,86 +66,188 @@ Status checkTexts(const ReplyChoices& options, const Log& log) {
   if (!isValidUtf8(options.trigger, bytes, &bad)) {
     return log.fail(ORIEL_ERROR_TEXT, "the trigger is not UTF-8 at byte %zu: correct it", bad);
   }
-  if (options.json_schema == nullptr && options.grammar == nullptr) {
+  if (!hasForm(options)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a trigger without a schema or a grammar: give one of them");
   }
   return kOk;
 }
 
-Status readGrammar(const ReplyChoices& options, Session* session, Scratch* scratch,
-                   Grammar* grammar) {
-  const Log& log = session->context().log;
+/// The schema or the grammar as one expression.
+Status readForm(const ReplyChoices& options, const Source& source, Grammar* grammar, ExprId* form) {
   if (options.grammar != nullptr) {
-    return readGbnf(options.grammar, options.grammar_bytes, log, grammar);
+    ORIEL_TRY(readGbnf(options.grammar, options.grammar_bytes, source.log, grammar));
+    *form = grammar->rule(grammar->root());
+    return kOk;
   }
   const JsonValue* schema = nullptr;
-  ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema",
-                      session->call().stop(), log, scratch, &schema));
+  ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema", source.stop,
+                      source.log, grammar->scratch(), &schema));
   grammar->work()->allow(options.json_schema_bytes);
-  ExprId expression = 0;
-  ORIEL_TRY(readJsonSchema(*schema, *schema, log, grammar, &expression));
-  const RuleId root = grammar->newRule();
-  grammar->define(root, expression);
-  grammar->setRoot(root);
+  return readJsonSchema(*schema, *schema, source.log, grammar, form);
+}
+
+/// One call after the other, with white space between them.
+ExprId severalCalls(const CallGrammar& calls, Grammar* grammar) {
+  constexpr CharRange kSpace[] = {{' ', ' '}, {'\n', '\n'}};
+  const RuleId one = grammar->newRule();
+  grammar->define(one, calls.whole);
+  const ExprId space = grammar->repeat(grammar->chars(kSpace, 2), 0, 2);
+  const ExprId more = grammar->sequence(space, grammar->rule(one));
+  return grammar->sequence(grammar->rule(one), grammar->repeat(more, 0, kAnyTimes));
+}
+
+/// Calls of the conversation's tools, in the form of its template. With a schema or a grammar the reply is either calls
+/// or an answer of that form: both begin with the reply, so no trigger is waited for.
+Status readCalls(const ReplyChoices& options, const Source& source, CallChecks checks,
+                 Grammar* grammar, ExprId* root, Held* held) {
+  const Log& log = source.log;
+  if (source.tools.bytes == 0) {
+    return log.fail(ORIEL_ERROR_STATE,
+                    "there are no tools to call: give them to the session (\"tools\")");
+  }
+  const JsonValue* tools = nullptr;
+  ORIEL_TRY(readTools(source.tools, source.stop, log, grammar->scratch(), &tools));
+  grammar->work()->allow(source.tools.bytes);
+  const bool required = options.tool_choice == ToolChoice::kRequired;
+  CallGrammar calls;
+  if (tools != nullptr && !required && !hasForm(options) && !hasCallGrammar(source.forms) &&
+      !anyStrict(*tools)) {
+    for (const JsonValue* tool = tools->first(); tool != nullptr; tool = tool->next()) {
+      const_cast<JsonValue*>(tool)->note();  // read for this call
+    }
+  } else {
+    const JsonValue none;
+    ORIEL_TRY(readCallGrammar(tools != nullptr ? *tools : none, source.forms,
+                              source.model.tokenizer, checks, log, grammar, &calls));
+    held->constrained = true;
+  }
+  held->tools = tools;
+  if (!held->constrained || required) {
+    *root = calls.whole;
+    return kOk;
+  }
+  if (!hasForm(options)) {
+    *root = calls.behind;
+    held->trigger = calls.trigger;
+    held->again = true;
+    return kOk;
+  }
+  ExprId form = grammar->never();
+  ORIEL_TRY(readForm(options, source, grammar, &form));
+  *root = grammar->choice(severalCalls(calls, grammar), form);
   return kOk;
 }
 
-// Calls of the conversation's tools, in the form of its template.
-Status readToolCalls(const oriel_model& model, bool required, Session* session, Grammar* grammar,
-                     GenerateSettings* settings) {
-  const SessionContext& context = session->context();
-  if (context.settings.tools.bytes == 0) {
-    return context.log.fail(ORIEL_ERROR_STATE,
-                            "there are no tools to call: give them to the session (\"tools\")");
+void tellUnchecked(const Source& source, const JsonValue* tools) {
+  const JsonValue* tool = source.tell != nullptr && tools != nullptr ? tools->first() : nullptr;
+  for (; tool != nullptr; tool = tool->next()) {
+    if (tool->noted()) {
+      source.tell(tool->find("function")->find("name")->text(), source.user);
+    }
   }
-  const JsonValue* tools = nullptr;
-  ORIEL_TRY(readTools(context.settings.tools, session->call().stop(), context.log,
-                      grammar->scratch(), &tools));
-  grammar->work()->allow(context.settings.tools.bytes);
-  CallGrammar calls;
-  ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, context.log, grammar, &calls));
-  const RuleId root = grammar->newRule();
-  grammar->define(root, required ? calls.whole : calls.behind);
-  grammar->setRoot(root);
-  ORIEL_TRY(session->replier().constrained()->constraint().compile(*grammar, -1, context.log));
-  settings->constrained = true;
-  settings->trigger = required ? nullptr : calls.trigger;
-  settings->trigger_bytes = required ? 0 : std::strlen(calls.trigger);
-  settings->trigger_again = true;
+}
+
+Status compileOnce(const ReplyChoices& options, const Source& source, CallChecks checks,
+                   Constraint* constraint, Held* held) {
+  *held = Held();
+  Scratch scratch(source.model.allocator, kMostCompileBytes);
+  Grammar grammar(&scratch, source.stop);
+  ExprId expression = grammar.never();
+  if (checksCalls(options)) {
+    ORIEL_TRY(readCalls(options, source, checks, &grammar, &expression, held));
+  } else {
+    ORIEL_TRY(readForm(options, source, &grammar, &expression));
+    held->constrained = true;
+    held->trigger = options.trigger;
+  }
+  if (held->constrained) {
+    const RuleId root = grammar.newRule();
+    grammar.define(root, expression);
+    grammar.setRoot(root);
+    ORIEL_TRY(constraint->compile(grammar, -1, source.log));
+  }
+  tellUnchecked(source, held->tools);
+  held->tools = nullptr;
   return kOk;
+}
+
+/// For an attempt that may be repeated: its warnings are handed on, its errors are not.
+void passWarning(oriel_log_level level, const char* message, void* user) {
+  if (level != ORIEL_LOG_ERROR) {
+    static_cast<const Log*>(user)->write(level, "%s", message);
+  }
+}
+
+/// Where the schemas of all tools are too much together, only those of strict tools are held.
+Status compile(const ReplyChoices& options, const Source& source, Constraint* constraint,
+               Held* held) {
+  if (!checksCalls(options)) {
+    return compileOnce(options, source, CallChecks::kAll, constraint, held);
+  }
+  Source attempt = source;
+  attempt.log = {passWarning, const_cast<Log*>(&source.log)};
+  const Status status = compileOnce(options, attempt, CallChecks::kAll, constraint, held);
+  if (status.ok()) {
+    return kOk;
+  }
+  const bool too_much = status.code() == ORIEL_ERROR_UNSUPPORTED;
+  return compileOnce(options, source, too_much ? CallChecks::kStrict : CallChecks::kAll, constraint,
+                     held);
 }
 
 }  // namespace
 
 Status readConstraint(const oriel_model& model, const ReplyChoices& options, Session* session,
                       GenerateSettings* settings) {
-  const Log& log = session->context().log;
-  ORIEL_TRY(checkTexts(options, log));
-  const ToolChoice choice = options.tool_choice;
-  const bool checks = choice == ToolChoice::kChecked || choice == ToolChoice::kRequired;
-  if (options.json_schema == nullptr && options.grammar == nullptr && !checks) {
+  const SessionContext& context = session->context();
+  ORIEL_TRY(checkTexts(options, context.log));
+  if (!hasForm(options) && !checksCalls(options)) {
     return kOk;
   }
-  if (checks && (options.json_schema != nullptr || options.grammar != nullptr)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a reply has to match a schema, a grammar or its tools: leave the others out");
-  }
   if (session->replier().constrained() == nullptr) {
+    return context.log.fail(
+        ORIEL_ERROR_STATE,
+        "the model was loaded without constraints: load it with \"constraints\"");
+  }
+  const Source source = {
+      model,   context.forms, context.settings.tools, session->call().stop(), context.log,
+      nullptr, nullptr};
+  Held held;
+  ORIEL_TRY(compile(options, source, &session->replier().constrained()->constraint(), &held));
+  settings->constrained = held.constrained;
+  settings->trigger = held.trigger;
+  settings->trigger_bytes = held.trigger != nullptr ? std::strlen(held.trigger) : 0;
+  settings->trigger_again = held.again;
+  return kOk;
+}
+
+Status checkConstraint(const oriel_model& model, const ChatChoice& chat,
+                       const ReplyChoices& options, const Log& log,
+                       void (*tell)(const JsonText& name, void* user), void* user) {
+  ORIEL_TRY(checkTexts(options, log));
+  if (!hasForm(options) && !checksCalls(options)) {
+    return kOk;
+  }
+  if (model.trie == nullptr) {
     return log.fail(ORIEL_ERROR_STATE,
                     "the model was loaded without constraints: load it with \"constraints\"");
   }
-  Scratch scratch(model.allocator, kMostCompileBytes);
-  Grammar grammar(&scratch, session->call().stop());
-  if (checks) {
-    return readToolCalls(model, choice == ToolChoice::kRequired, session, &grammar, settings);
+  Arena measure;
+  (void)Constraint::create(model.desc.n_vocab, nullptr, nullptr, &measure);
+  void* const block = allocateZeroed(model.allocator, measure.used());
+  if (block == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to compile a grammar: close other apps");
   }
-  ORIEL_TRY(readGrammar(options, session, &scratch, &grammar));
-  ORIEL_TRY(session->replier().constrained()->constraint().compile(grammar, -1, log));
-  settings->constrained = true;
-  settings->trigger = options.trigger;
-  settings->trigger_bytes = options.trigger != nullptr ? std::strlen(options.trigger) : 0;
-  return kOk;
+  Arena arena(block, measure.used());
+  Constraint* const constraint =
+      Constraint::create(model.desc.n_vocab, model.tokenizer, model.trie, &arena);
+  const Source source = {model, chat.forms, chat.settings.tools, {}, log, tell, user};
+  Held held;
+  const Status status = compile(options, source, constraint, &held);
+  constraint->release();
+  release(model.allocator, block, measure.used());
+  return status;
 }
 
 }  // namespace oriel_internal

@@ -1,13 +1,20 @@
-// What a reply has to be, compiled before it begins.
+// The constraint of a reply: its schema, its grammar or the calls of its tools, compiled before the reply begins.
 #pragma once
 
 #include "api/api.h"
+#include "json/json.h"
 
 namespace oriel_internal {
 
-/// The schema or the grammar of `options` into the session's constraint, and what `settings` have to know of it. Nothing
-/// where neither is asked for. Borrows working memory for the call.
+/// Compiles what `options` ask for into the session's constraint and fills the constraint's part of `settings`. Does
+/// nothing where they ask for nothing. Borrows working memory for the call.
 Status readConstraint(const oriel_model& model, const ReplyChoices& options, Session* session,
                       GenerateSettings* settings);
+
+/// The same without a session: compiles into memory of the call. `tell(tool)` gets each tool whose arguments stay
+/// unchecked, with `user`.
+Status checkConstraint(const oriel_model& model, const ChatChoice& chat,
+                       const ReplyChoices& options, const Log& log,
+                       void (*tell)(const JsonText& name, void* user), void* user);
 
 }  // namespace oriel_internal

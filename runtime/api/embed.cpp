@@ -70,7 +70,8 @@ oriel_status oriel_embed(oriel_session* handle, oriel_pooling wanted, uint32_t f
                          const char* text, size_t bytes, float* values, size_t capacity,
                          size_t* needed, uint32_t* tokens) {
   if (handle == nullptr || needed == nullptr || (text == nullptr && bytes != 0) ||
-      (values == nullptr && capacity != 0) || (flags & ~ORIEL_EMBED_RAW) != 0) {
+      (values == nullptr && capacity != 0) || (flags & ~(ORIEL_EMBED_RAW | ORIEL_EMBED_IDS)) != 0 ||
+      ((flags & ORIEL_EMBED_IDS) != 0 && bytes % sizeof(int32_t) != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   const oriel_model& model = *handle->model;
@@ -82,7 +83,13 @@ oriel_status oriel_embed(oriel_session* handle, oriel_pooling wanted, uint32_t f
     Pooling pooling = Pooling::kMean;
     ORIEL_TRY(choosePooling(rawEnum(wanted), model.desc.pooling, handle->log, &pooling));
     uint32_t n_tokens = 0;
-    ORIEL_TRY(handle->session->embed(text, bytes, pooling, values, &n_tokens));
+    if ((flags & ORIEL_EMBED_IDS) != 0) {
+      n_tokens = static_cast<uint32_t>(bytes / sizeof(int32_t));
+      ORIEL_TRY(handle->session->embedTokens(
+          static_cast<const int32_t*>(static_cast<const void*>(text)), n_tokens, pooling, values));
+    } else {
+      ORIEL_TRY(handle->session->embed(text, bytes, pooling, values, &n_tokens));
+    }
     if (pooling == Pooling::kMean) {
       average(values, model.desc.n_embd, n_tokens);
     }

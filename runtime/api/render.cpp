@@ -1,4 +1,5 @@
 // Conversations as text, all of them at once.
+#include "api/check_reply.h"
 #include "api/session_call.h"
 #include "chat/turn.h"
 
@@ -246,7 +247,8 @@ Status oriel_internal::learnChoice(const oriel_model& model, ChatChoice* choice)
 
 namespace {
 
-constexpr uint32_t kRenderFlags = ORIEL_TEXT_BOS | ORIEL_RENDER_PROMPT | ORIEL_RENDER_NAME;
+constexpr uint32_t kRenderFlags =
+    ORIEL_TEXT_BOS | ORIEL_RENDER_PROMPT | ORIEL_RENDER_NAME | ORIEL_RENDER_CHECK;
 
 // The name of the chat format, as text.
 oriel_status renderName(const ChatChoice& choice, char* text, size_t capacity, size_t* needed) {
@@ -273,11 +275,14 @@ oriel_status oriel_render(const oriel_model* model, const oriel_session_options*
   ChatChoice choice;
   Status status = takeSessionOptions(options, model->log, &settings);
   status = status.ok() ? readChat(*model, settings.chat, &choice) : status;
-  if (status.ok() && (flags & ORIEL_RENDER_NAME) == 0) {
+  if (status.ok() && (flags & (ORIEL_RENDER_NAME | ORIEL_RENDER_CHECK)) == 0) {
     status = learnChoice(*model, &choice);
   }
   if (!status.ok()) {
     return status.code();
+  }
+  if ((flags & ORIEL_RENDER_CHECK) != 0) {
+    return renderCheck(*model, choice, json, bytes, text, capacity, needed);
   }
   return (flags & ORIEL_RENDER_NAME) != 0
              ? renderName(choice, text, capacity, needed)

@@ -50,6 +50,7 @@ class Feeder {
     return Workspace(workspace_, kSessionWorkspaceBytes, context_.allocator);
   }
   /// Refuses ids outside the vocabulary.
+  Status checkIds(const int32_t* ids, size_t count) const;
   Status append(const int32_t* ids, size_t count);
   /// Reads ids that were expected. Unless a text `ends` with them, they are whole batches and more follow: how a text is
   /// cut does not depend on how it comes.
@@ -62,6 +63,8 @@ class Feeder {
   Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user);
   /// Adds the vector of a text to `sums`, [n_embd]. The session is empty, and holds the text afterwards.
   Status embed(const TextParts& text, const EncodeOptions& options, Pooling pooling, float* sums);
+  /// The same of ids as they are. `last`: no others follow.
+  Status embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums);
 
   /// Reads held tokens from the position up to `end`, in the batches of a text. They are not new: counts and the
   /// sampler's history stay. `ends`: the last logits are wanted.
@@ -87,10 +90,8 @@ class Feeder {
   template <typename Read>
   Status feedBatches(const int32_t* ids, size_t count, uint32_t most, const Read& read,
                      const bool* stop = nullptr);
-  Status checkIds(const int32_t* ids, size_t count) const;
   Status feedPieces(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                     TokenSink* sink, TokenSink* counter);
-  Status embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums);
   size_t idsAtOnce() const;
   bool comesInPieces(const TextParts& text) const;
   bool warnIfLonger(uint64_t begin, uint64_t tokens, bool all) const;

@@ -161,12 +161,7 @@ Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& 
 
 Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* values,
                       uint32_t* n_tokens) {
-  if (at_.position != 0 || transcript_.hasUnread()) {
-    return context_.log.fail(
-        ORIEL_ERROR_STATE,
-        "a text becomes a vector in an empty session, this one holds %llu tokens: reset it first",
-        static_cast<unsigned long long>(at_.position));
-  }
+  ORIEL_TRY(checkEmbeds());
   size_t bad = 0;
   if (!isValidUtf8(text, bytes, &bad)) {
     return context_.log.fail(ORIEL_ERROR_TEXT,
@@ -187,6 +182,44 @@ Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* va
   return status.ok() ? forgotten : status;
 }
 
+Status Session::embedTokens(const int32_t* ids, size_t count, Pooling pooling, float* values) {
+  ORIEL_TRY(checkEmbeds());
+  if (count == 0) {
+    return context_.log.fail(ORIEL_ERROR_ARGUMENT, "there are no ids to embed: give some");
+  }
+  ORIEL_TRY(feeder_.checkIds(ids, count));
+  ORIEL_TRY(checkFits("the ids are", count));
+  const bool was_blank = memory_.isBlank();
+  std::fill_n(values, context_.model->n_embd, 0.0f);
+  recall_.embedUntilClear();
+  const Status status = feeder_.embedIds(ids, count, /*last=*/true, pooling, values);
+  const Status forgotten = forgetText(was_blank);
+  return status.ok() ? forgotten : status;
+}
+
+Status Session::checkEmbeds() const {
+  return at_.position == 0 && !transcript_.hasUnread()
+             ? kOk
+             : context_.log.fail(ORIEL_ERROR_STATE,
+                                 "a text becomes a vector in an empty session, this one holds %llu "
+                                 "tokens: reset it first",
+                                 static_cast<unsigned long long>(at_.position));
+}
+
+// A query has to see all tokens.
+Status Session::checkFits(const char* what, uint64_t count) const {
+  const uint64_t most = uint64_t{memory_.cache().sinks} + memory_.cache().window;
+  return count <= most
+             ? kOk
+             : context_.log.fail(
+                   ORIEL_ERROR_CONTEXT,
+                   "%s %llu tokens, the session sees %llu: shorten it, or load the model with a "
+                   "window of %llu tokens (--window)",
+                   what, static_cast<unsigned long long>(count),
+                   static_cast<unsigned long long>(most),
+                   static_cast<unsigned long long>(count - memory_.cache().sinks));
+}
+
 // Refuses texts of no tokens, and of more than a query sees.
 Status Session::countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                              uint32_t* n_tokens) {
@@ -201,15 +234,7 @@ Status Session::countToEmbed(const char* text, size_t bytes, const EncodeOptions
   if (count <= (tokenizer.addBos() ? 1u : 0u) + (tokenizer.addEos() ? 1u : 0u)) {
     return context_.log.fail(ORIEL_ERROR_ARGUMENT, "the text has no tokens: give some text");
   }
-  const uint64_t most = uint64_t{memory_.cache().sinks} + memory_.cache().window;
-  if (count > most) {
-    return context_.log.fail(
-        ORIEL_ERROR_CONTEXT,
-        "the text has %llu tokens, the session sees %llu: shorten it, or load the model with a "
-        "window of %llu tokens (--window)",
-        static_cast<unsigned long long>(count), static_cast<unsigned long long>(most),
-        static_cast<unsigned long long>(count - memory_.cache().sinks));
-  }
+  ORIEL_TRY(checkFits("the text has", count));
   *n_tokens = static_cast<uint32_t>(count);
   return kOk;
 }

@@ -96,6 +96,8 @@ class Session {
   }
   /// The vector of a text, n_embd `values`; *n_tokens: of the text. The session is empty, before and after.
   Status embed(const char* text, size_t bytes, Pooling pooling, float* values, uint32_t* n_tokens);
+  /// The same of ids as they are.
+  Status embedTokens(const int32_t* ids, size_t count, Pooling pooling, float* values);
   /// Shows the turns that the text asks for behind the sinks, from here on.
   Status recall(const char* text, size_t bytes) { return recall_.recall(text, bytes); }
 
@@ -165,6 +167,8 @@ class Session {
   Status beginBehindPrefix();
   void takePrefixMessages();
   Status makePrefix(Prefix* prefix) const;
+  Status checkEmbeds() const;
+  Status checkFits(const char* what, uint64_t count) const;
   Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                       uint32_t* n_tokens);
   Status forgetText(bool was_blank);

@@ -5,9 +5,11 @@
 #include <cstring>
 
 #include "grammar/json_schema.h"
+#include "reply/any_values.h"
 #include "reply/call_trial.h"
 #include "reply/call_values.h"
 #include "reply/parameter.h"
+#include "reply/raw_text.h"
 
 namespace oriel_internal {
 namespace {
@@ -110,11 +112,31 @@ Status tooMuch(const Log& log, const Work& work) {
                         "calls");
 }
 
+Status noMemory(const Log& log) {
+  return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                  "no memory for the grammar of tool calls: free some, or give fewer tools");
+}
+
+bool isTrue(const JsonValue* value) { return value != nullptr && value->boolean(); }
+
+bool isStrict(const JsonValue& tool) {
+  const JsonValue* const function = tool.find("function");
+  return isTrue(tool.find("strict")) || (function != nullptr && isTrue(function->find("strict")));
+}
+
+constexpr char kAnyObject[] = R"({"type":"object"})";
+constexpr char kAnyValue[] = "{}";
+
 class CallReader {
  public:
-  CallReader(const CallForm& form, ReplyForms forms, const Tokenizer* tokenizer, const Log& log,
-             Grammar* grammar)
-      : form_(form), forms_(forms), tokenizer_(tokenizer), log_(log), grammar_(*grammar) {}
+  CallReader(const CallForm& form, ReplyForms forms, const Tokenizer* tokenizer, CallChecks checks,
+             const Log& log, Grammar* grammar)
+      : form_(form),
+        forms_(forms),
+        tokenizer_(tokenizer),
+        checks_(checks),
+        log_(log),
+        grammar_(*grammar) {}
 
   /// One call of any of the tools.
   Status call(const JsonValue& tools, ExprId* out) {
@@ -132,13 +154,8 @@ class CallReader {
         return tooMuch(log_, *grammar_.work());
       }
       ExprId arguments = grammar_.never();
-      const JsonValue* const parameters = function.find("parameters");
-      ORIEL_TRY(checkNames(name->text(), parameters));
-      char what[80];
-      std::snprintf(what, sizeof(what), "tool %.*s",
-                    static_cast<int>(std::min<size_t>(name->text().bytes, 60)), name->text().data);
-      NamingLog named(log_, what);
-      ORIEL_TRY(argumentsOf(parameters, named.log(), &arguments));
+      ORIEL_TRY(checkName(name->text()));
+      ORIEL_TRY(argumentsOf(*tool, function, &arguments));
       const ExprId begin =
           grammar_.sequence(text(form_.before),
                             grammar_.sequence(grammar_.bytes(name->text().data, name->text().bytes),
@@ -185,14 +202,17 @@ class CallReader {
   }
 
   /// Names stand in calls as they are: some forms have no place for every one.
-  Status checkNames(const JsonText& name, const JsonValue* parameters) const {
-    if (!isReadBack(name, nullptr)) {
-      return log_.fail(
-          ORIEL_ERROR_UNSUPPORTED,
-          "the tool \"%.*s\" cannot be called in this model's form, which has no place "
-          "for its name: use up to 64 letters, digits, _ and -",
-          shownBytes(name), name.data);
-    }
+  Status checkName(const JsonText& name) const {
+    return isReadBack(name, nullptr)
+               ? kOk
+               : log_.fail(
+                     ORIEL_ERROR_UNSUPPORTED,
+                     "the tool \"%.*s\" cannot be called in this model's form, which has no place "
+                     "for its name: use up to 64 letters, digits, _ and -",
+                     shownBytes(name), name.data);
+  }
+
+  Status checkKeys(const JsonText& name, const JsonValue* parameters, const Log& log) const {
     const JsonValue* const properties =
         parameters == nullptr ? nullptr : parameters->find("properties");
     const bool keys_stand_bare =
@@ -202,10 +222,10 @@ class CallReader {
     for (; each != nullptr; each = each->next()) {
       if (!grammar_.work()->spend(kStepsOfTool +
                                   kStepsOfByte * (uint64_t{name.bytes} + each->key().bytes))) {
-        return tooMuch(log_, *grammar_.work());
+        return tooMuch(log, *grammar_.work());
       }
       if (!isReadBack(name, &each->key())) {
-        return failOfKey(log_, each->key());
+        return failOfKey(log, each->key());
       }
     }
     return kOk;
@@ -240,7 +260,76 @@ class CallReader {
     return trial.succeeds();
   }
 
-  Status argumentsOf(const JsonValue* parameters, const Log& log, ExprId* out) {
+  /// By the tool's schema. Any object where that cannot be held, unless the tool is strict.
+  Status argumentsOf(const JsonValue& tool, const JsonValue& function, ExprId* out) {
+    if (isStrict(tool)) {
+      return heldArguments(function, log_, out);
+    }
+    if (checks_ == CallChecks::kAll) {
+      LenientLog lenient(log_);
+      const Status status = heldArguments(function, lenient.log(), out);
+      if (status.ok()) {
+        return kOk;
+      }
+      if (grammar_.work()->ended()) {
+        return tooMuch(log_, *grammar_.work());
+      }
+      if (grammar_.failed()) {
+        return noMemory(log_);
+      }
+    }
+    const_cast<JsonValue&>(tool).note();  // the tools are read for this grammar
+    *out = anyArguments();
+    return kOk;
+  }
+
+  Status heldArguments(const JsonValue& function, const Log& log, ExprId* out) {
+    const JsonText& name = function.find("name")->text();
+    const JsonValue* const parameters = function.find("parameters");
+    char what[80];
+    std::snprintf(what, sizeof(what), "tool %.*s",
+                  static_cast<int>(std::min<size_t>(name.bytes, 60)), name.data);
+    NamingLog named(log, what);
+    ORIEL_TRY(checkKeys(name, parameters, named.log()));
+    return schemaArguments(parameters, named.log(), out);
+  }
+
+  /// An object of any members, in the notation of the form.
+  ExprId anyArguments() {
+    switch (form_.shape) {
+      case CallShape::kItem:
+      case CallShape::kNameAndJson:
+        return anyJson(kAnyObject);
+      case CallShape::kGemma:
+        return anyGemmaObject(&grammar_);
+      case CallShape::kTags: {
+        const ExprId key = grammar_.sequence(
+            text(form_.key), grammar_.sequence(anyKey(&grammar_), text(form_.key_end)));
+        const ExprId value =
+            grammar_.sequence(textUpTo(&grammar_, form_.value_end), grammar_.text("\n"));
+        return grammar_.repeat(grammar_.sequence(key, value), 0, kAnyTimes);
+      }
+      case CallShape::kPython: {
+        const ExprId one = grammar_.sequence(
+            anyKey(&grammar_), grammar_.sequence(grammar_.text("="), anyJson(kAnyValue)));
+        return anyList(&grammar_, one, ", ");
+      }
+    }
+    return grammar_.never();
+  }
+
+  /// JSON by a schema that every build can hold.
+  ExprId anyJson(const char* schema) {
+    const JsonValue* read = nullptr;
+    ExprId value = grammar_.never();
+    if (parseJson(schema, std::strlen(schema), "a schema", {}, log_, grammar_.scratch(), &read)
+            .ok()) {
+      (void)readJsonSchema(*read, *read, log_, &grammar_, &value);
+    }
+    return value;
+  }
+
+  Status schemaArguments(const JsonValue* parameters, const Log& log, ExprId* out) {
     const JsonValue* const properties =
         parameters == nullptr ? nullptr : parameters->find("properties");
     const bool none = properties == nullptr || properties->count() == 0;
@@ -313,13 +402,17 @@ class CallReader {
   const CallForm& form_;
   const ReplyForms forms_;
   const Tokenizer* const tokenizer_;
+  const CallChecks checks_;
   const Log& log_;
   Grammar& grammar_;
 };
 
 const CallForm* preferredForm(ReplyForms forms) {
+  // Where the template speaks for no form, the model's form is not known: the bare one needs no tokens.
+  const bool anything = (forms & formsOfAnything()) == formsOfAnything();
+  const ReplyForms wanted = anything ? kFormBareJson : forms;
   for (const CallForm& form : kCallForms) {
-    if ((form.forms & forms) == form.forms) {
+    if ((form.forms & wanted) == form.forms) {
       return &form;
     }
   }
@@ -328,20 +421,29 @@ const CallForm* preferredForm(ReplyForms forms) {
 
 }  // namespace
 
+bool hasCallGrammar(ReplyForms forms) { return preferredForm(forms) != nullptr; }
+
+bool anyStrict(const JsonValue& tools) {
+  const JsonValue* tool = tools.first();
+  while (tool != nullptr && !isStrict(*tool)) {
+    tool = tool->next();
+  }
+  return tool != nullptr;
+}
+
 Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
-                       const Log& log, Grammar* grammar, CallGrammar* calls) {
-  // Of a model whose template speaks for no form nobody knows which one it writes: the bare ones need no tokens.
-  const bool anything = (forms & formsOfAnything()) == formsOfAnything();
-  const CallForm* const form = preferredForm(anything ? kFormBareJson : forms);
+                       CallChecks checks, const Log& log, Grammar* grammar, CallGrammar* calls) {
+  const CallForm* const form = preferredForm(forms);
   if (form == nullptr) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "how this model's calls have to look is not known here: leave them unchecked");
+                    "calls in this model's form cannot be held to a grammar: ask for no required "
+                    "call, no strict tool and no schema beside the tools");
   }
   if (!tools.isArray() || tools.count() == 0) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no tools to call: give a list of them");
   }
   ExprId one = 0;
-  CallReader reader(*form, forms, tokenizer, log, grammar);
+  CallReader reader(*form, forms, tokenizer, checks, log, grammar);
   ORIEL_TRY(reader.call(tools, &one));
   if (grammar->work()->ended()) {
     return tooMuch(log, *grammar->work());
@@ -359,10 +461,7 @@ Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer
   calls->behind =
       grammar->sequence(reader.text(form->open), grammar->sequence(all, reader.text(form->end)));
   calls->whole = grammar->sequence(reader.text(form->trigger), calls->behind);
-  return grammar->failed() ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                                      "no memory for the grammar of tool calls: free some, or give "
-                                      "fewer tools")
-                           : kOk;
+  return grammar->failed() ? noMemory(log) : kOk;
 }
 
 }  // namespace oriel_internal

@@ -18,13 +18,27 @@ struct CallGrammar {
   ExprId whole = 0;  ///< the same with the trigger
 };
 
+/// Whose arguments a grammar holds to their schema. Those of the others are any object.
+enum class CallChecks : uint8_t {
+  kAll,     ///< every tool's, as far as the schema and the form allow
+  kStrict,  ///< those of tools with "strict": true
+};
+
+/// Whether readCallGrammar() knows how calls of these forms look.
+bool hasCallGrammar(ReplyForms forms);
+/// Whether one of the tools has "strict": true.
+bool anyStrict(const JsonValue& tools);
+
 /// The grammar of calls of `tools`, a list in the OpenAI form, in the form that `forms` prefers. Arguments come in the
 /// order of the schema's properties. Marks are control tokens where `tokenizer` has them; null: texts.
 ///
-/// - ORIEL_ERROR_UNSUPPORTED: no grammar is known for these forms, or a schema has what readJsonSchema() or the form
-///   cannot promise; the line names it.
+/// A tool whose schema cannot be held is noted, and a warning names the reason: its name is held, and its arguments are
+/// any object. A tool with "strict": true has to be held.
+///
+/// - ORIEL_ERROR_UNSUPPORTED: no grammar is known for these forms; a strict tool's schema has what readJsonSchema() or the
+///   form cannot promise; or all of it is too much. The line names it.
 /// - ORIEL_ERROR_ARGUMENT: `tools` are no list of tools, or there is none.
 Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
-                       const Log& log, Grammar* grammar, CallGrammar* calls);
+                       CallChecks checks, const Log& log, Grammar* grammar, CallGrammar* calls);
 
 }  // namespace oriel_internal

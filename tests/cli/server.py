@@ -132,6 +132,55 @@ class Server:
         return True
 
 
+class ReplayedServer(Server):
+    """Sends every finished conversation on, to a session that holds it and to one that never saw it: both say the same."""
+
+    def __init__(self, *args, **env):
+        super().__init__(*args, **env)
+        self.args, self.env, self.finished = args, env, {}
+
+    def chat(self, messages, **fields):
+        reply = super().chat(messages, **fields)
+        if reply.status == 200 and isinstance(messages, list) and not fields.get("stream"):
+            message = reply.json["choices"][0]["message"]
+            results = [{"role": "tool", "tool_call_id": call["id"], "content": "Sunny."}
+                       for call in message.get("tool_calls", [])]
+            whole = [*messages, message, *results, {"role": "user", "content": "And then?"}]
+            form = {name: fields[name] for name in ("tools", "chat_template_kwargs", "reasoning_effort")
+                    if fields.get(name) is not None}
+            self.finished[json.dumps([whole, form])] = (whole, form)
+        return reply
+
+    def __exit__(self, kind, *rest):
+        if kind is None and self.finished:
+            self.replay()
+        super().__exit__(kind, *rest)
+
+    def replay(self):
+        args = list(self.args)
+        if "--sessions" in args:
+            at = args.index("--sessions")
+            del args[at:at + 2]
+        with Server(*args, "--sessions", "1", **self.env) as fresh:
+            for messages, form in self.finished.values():
+                held = super().chat(messages, max_tokens=12, **form)
+                fresh.chat("Something else.", max_tokens=1)
+                anew = fresh.chat(messages, max_tokens=12, **form)
+                same = held.status == anew.status == 200
+                if same and held.json["oriel"]["evicted"] == 0:  # else the earlier one has seen more
+                    same = said(held) == said(anew)
+                if not same:
+                    check("a fresh session goes on as the one that holds it", False, (messages, held, anew))
+            check(f"{len(self.finished)} conversations go on in a fresh session", True)
+
+
+def said(reply):
+    """Without ids, which are other ones each time."""
+    choice = reply.json["choices"][0]
+    calls = [call["function"] for call in choice["message"].get("tool_calls", [])]
+    return choice["message"]["content"], calls, choice["finish_reason"]
+
+
 def refused(name, reply, status, param=None, code=None):
     """An error in OpenAI's form."""
     try:

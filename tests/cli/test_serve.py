@@ -15,7 +15,7 @@ import time
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 import program
 from program import BUNDLED, EXACT, FIXED, ORIEL, PATIENCE, check, fails, json_of, run_tests, succeeds
-from server import Server, refused
+from server import ReplayedServer as Server, refused
 from test_tools import TEMPLATE, TOOLS, valid, written
 
 USER = {"role": "user", "content": "Tell me about a fox."}
@@ -252,11 +252,11 @@ def test_errors_name_the_field():
                  ("temperature", "hot", "temperature"), ("temperature", 9, "temperature"),
                  ("temperature", 1e300, "temperature"), ("top_p", -1, "top_p"), ("n", 0, "n"), ("n", 1e30, "n"),
                  ("n", 1.5, "n"), ("stream", "yes", "stream"), ("seed", "x", "seed"), ("stop", [""], "stop"),
-                 ("stop", ["a"] * 17, "stop"), ("max_tokens", 0, "max_tokens"), ("max_tokens", -1, "max_tokens"),
+                 ("stop", ["a"] * 17, "stop"), ("max_tokens", 0, "max_tokens"), ("max_tokens", -2, "max_tokens"),
                  ("logit_bias", {"x": 1}, "logit_bias"), ("logit_bias", {"1": "x"}, "logit_bias"),
                  ("top_logprobs", 3, "top_logprobs"), ("tools", {}, "tools"), ("tools", [{"type": "x"}], "tools[0].type"),
                  ("tool_choice", 3, "tool_choice"), ("response_format", "json", "response_format"),
-                 ("stream_options", 1, "stream_options"), ("model", 3, "model"), ("functions", [], "functions")]
+                 ("stream_options", 1, "stream_options"), ("model", 3, "model"), ("functions", [{"name": "f"}], "functions")]
         for field, value, param in cases:
             body = {"messages": [USER], "max_tokens": 3, field: value}
             refused(f"{field} {str(value)[:30]}", server.post("/v1/chat/completions", body), 400, param)

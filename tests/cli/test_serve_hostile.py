@@ -85,6 +85,67 @@ def test_bodies():
         check("it still answers", server.chat("Hi.").status == 200)
 
 
+def test_odd_values_of_every_client():
+    """Wherever a field or a member of one is something else, the request is answered or refused, and names no defect."""
+    user = {"role": "user", "content": "Hi."}
+    function = {"name": "f", "parameters": {"type": "object"}}
+    tool = {"type": "function", "function": function}
+    good = {
+        PATH: {"messages": [user, {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "c", "content": "x"}], "max_tokens": 1, "tools": [tool],
+            "tool_choice": {"type": "function", "function": {"name": "f"}}, "stop": ["x"], "stream": False,
+            "response_format": {"type": "json_schema", "json_schema": {"schema": {"const": 1}}},
+            "stream_options": {"include_usage": True}, "chat_template_kwargs": {"a": 1}, "reasoning_effort": "low"},
+        "/v1/responses": {"input": [user, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+                                    {"type": "function_call_output", "call_id": "c", "output": "x"},
+                                    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "x"}]}],
+                          "instructions": "x", "max_output_tokens": 1, "tools": [{"type": "function", **function}],
+                          "tool_choice": "auto", "text": {"format": {"type": "json_schema", "name": "n", "schema": {"const": 1}}},
+                          "reasoning": {"effort": "low"}},
+        "/v1/messages": {"messages": [user, {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+                                      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x"}]}],
+                         "system": [{"type": "text", "text": "x"}], "max_tokens": 1, "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+                         "tool_choice": {"type": "auto"}, "thinking": {"type": "enabled"}, "stop_sequences": ["x"]},
+        "/api/chat": {"messages": [user, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+                                   {"role": "tool", "content": "x"}], "stream": False, "tools": [tool], "format": {"const": 1},
+                      "options": {"num_predict": 1, "stop": "x"}, "think": False},
+        "/api/generate": {"prompt": "x", "system": "x", "stream": False, "format": "json", "options": {"num_predict": 1}},
+        "/v1/embeddings": {"input": ["x", [1]], "encoding_format": "float", "dimensions": None},
+        "/api/embed": {"input": "x"},
+        "/tokenize": {"content": "x", "with_pieces": True},
+        "/detokenize": {"tokens": [1]},
+        "/apply-template": {"messages": [user]},
+        "/v1/messages/count_tokens": {"messages": [user]},
+    }
+    odd = [None, True, -1, 1e300, "", "x\0", [], {}, [[]], {"type": 3}, [{"type": "x"}]]
+
+    def places(value, path=()):
+        yield path
+        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+            yield from places(value[key], (*path, key))
+
+    def changed(value, path, other):
+        if not path:
+            return other
+        copy = value.copy()
+        copy[path[0]] = changed(value[path[0]], path[1:], other)
+        return copy
+
+    with Server(BUNDLED, "--max-tokens", "4") as server:
+        for path, body in good.items():
+            reply = server.post(path, body)
+            check(f"{path}: as it should be", reply.status == 200, reply)
+            count, wrong = 0, []
+            for place in places(body):
+                for other in odd:
+                    reply = server.post(path, json.dumps(changed(body, place, other)), Content_Type="application/json")
+                    count += 1
+                    if reply.status != 200 and not (reply.status == 400 and "error" in reply.json):
+                        wrong.append((place, other, reply))
+            check(f"{path}: {count} odd bodies", count > 10 and not wrong, wrong[:3])
+
+
 def test_requests():
     with Server(BUNDLED) as server:
         for name, data in {

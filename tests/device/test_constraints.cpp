@@ -310,5 +310,41 @@ TEST_F(Constraints, what_cannot_be_is_said) {
   EXPECT_TRUE(log_.says("without constraints")) << log_.errors();
 }
 
+TEST_F(Constraints, are_checked_without_a_session) {
+  loadWith(kRandom, sessionOptions(&log_));
+  SessionOptions chat;
+  chat.tools =
+      R"([{"type": "function", "function": {"name": "free", "parameters": {"type": "object",
+           "properties": {"a": {"not": {"type": "string"}}}}}},
+          {"type": "function", "function": {"name": "held"}}])";
+  const auto check = [&](const std::string& asked, oriel_status wanted = ORIEL_OK) {
+    std::string text(4096, '\0');
+    size_t needed = 0;
+    EXPECT_EQ(wanted, oriel_render(loaded_.model.get(), &chat, asked.data(), asked.size(),
+                                   ORIEL_RENDER_CHECK, text.data(), text.size(), &needed))
+        << log_.errors();
+    return wanted == ORIEL_OK ? Json::parse(text.c_str()) : Json();
+  };
+  const Json nothing = check("{}");
+  EXPECT_TRUE(nothing["error"].is_null() && nothing["unchecked_tools"].empty()) << nothing;
+  const Json form = check(R"({"schema": "{\"not\": {\"type\": \"string\"}}"})");
+  EXPECT_NE(std::string::npos, form["error"].get<std::string>().find("\"not\"")) << form;
+  for (const char* const choice : {"checked", "required"}) {
+    const Json tools = check(std::string(R"({"tool_choice": ")") + choice + "\"}");
+    EXPECT_TRUE(tools["error"].is_null()) << tools;
+    EXPECT_EQ(Json::array({"free"}), tools["unchecked_tools"]);
+    const Json both =
+        check(std::string(R"({"schema": "{\"const\": 1}", "tool_choice": ")") + choice + "\"}");
+    EXPECT_TRUE(both["error"].is_null()) << both;
+  }
+  log_.clear();
+  EXPECT_TRUE(check(R"({"temperature": "9"})")["error"].is_null()) << "held to nothing";
+  (void)check("[]", ORIEL_ERROR_ARGUMENT);
+  (void)check(R"({"schema": 3})", ORIEL_ERROR_ARGUMENT);
+  (void)check(R"({"no_such_option": "x"})", ORIEL_ERROR_ARGUMENT);
+  (void)check("{", ORIEL_ERROR_ARGUMENT);
+  EXPECT_EQ(4u, errorLines(log_)) << log_.errors();
+}
+
 }  // namespace
 }  // namespace oriel_internal::test::test_constraints

@@ -184,6 +184,39 @@ TEST(Embedding, sessions_are_empty_before_and_afterwards) {
   EXPECT_EQ(logits, logitsOf(loaded)) << "nothing of the text is left";
 }
 
+TEST(Embedding, ids_are_read_as_they_are) {
+  CapturedLog log;
+  const Loaded loaded = load(kTrained, sessionOptions(&log, 32, 16));
+  ASSERT_TRUE(loaded.session);
+  const auto of = [&](const std::vector<int32_t>& ids, size_t bytes) {
+    Embedded embedded;
+    size_t needed = 0;
+    embedded.values.resize(4096);
+    embedded.status =
+        oriel_embed(loaded.session.get(), ORIEL_POOLING_AUTO, ORIEL_EMBED_IDS,
+                    static_cast<const char*>(static_cast<const void*>(ids.data())), bytes,
+                    embedded.values.data(), embedded.values.size(), &needed, &embedded.tokens);
+    embedded.values.resize(needed);
+    EXPECT_EQ(0u, statsOf(loaded).position);
+    return embedded;
+  };
+  const auto whole = [&](const std::vector<int32_t>& ids) {
+    return of(ids, ids.size() * sizeof(int32_t));
+  };
+  const Embedded text = embed(loaded, "Good morning");
+  const Embedded same = whole(tokens(loaded, "Good morning", ORIEL_TEXT_BOS));
+  ASSERT_EQ(ORIEL_OK, same.status) << log.errors();
+  EXPECT_EQ(text.values, same.values);
+  EXPECT_EQ(text.tokens, same.tokens);
+  EXPECT_NE(text.values, whole({3, 5}).values);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, whole({}).status);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, whole({3, -1}).status);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, whole({3, INT32_MAX}).status);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, of({3, 5}, 7).status) << "part of an id";
+  EXPECT_EQ(ORIEL_OK, whole(std::vector<int32_t>(36, 3)).status) << "as long as sinks and window";
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, whole(std::vector<int32_t>(37, 3)).status);
+}
+
 TEST(Embedding, refusals_leave_the_session_as_it_was) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log, 32, 16));

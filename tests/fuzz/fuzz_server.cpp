@@ -10,9 +10,13 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/words.h"
 #include "reply/json_input.h"
+#include "serve/anthropic/messages_request.h"
 #include "serve/api_error.h"
 #include "serve/http_message.h"
-#include "serve/reply_request.h"
+#include "serve/ollama/ollama_request.h"
+#include "serve/openai/chat_request.h"
+#include "serve/openai/responses_request.h"
+#include "serve/request_fields.h"
 #include "serve/routes.h"
 
 namespace oriel_internal::fuzz::fuzz_server {
@@ -23,6 +27,7 @@ using cli::HttpRequest;
 using cli::Json;
 
 constexpr uint32_t kVocabulary = 1000;
+constexpr cli::ModelFacts kFacts = {kVocabulary, /*n_embd=*/64};
 constexpr cli::HttpLimits kLimits = {2048, 16384};
 
 struct Received {
@@ -113,7 +118,8 @@ void checkRequest(const cli::ReplyRequest& request) {
   }
   EXPECT_TRUE(request.form.tools.empty() || nlohmann::json::accept(request.form.tools));
   EXPECT_TRUE(request.form.variables.empty() || nlohmann::json::accept(request.form.variables));
-  EXPECT_TRUE(request.schema.empty() || nlohmann::json::accept(request.schema));
+  EXPECT_TRUE(request.held.schema.empty() || nlohmann::json::accept(request.held.schema));
+  EXPECT_EQ(request.held.given(), !request.held.param.empty());
   for (const cli::RawPrompt& prompt : request.prompts) {
     for (const int32_t id : prompt.ids) {
       EXPECT_TRUE(id >= 0 && static_cast<uint32_t>(id) < kVocabulary);
@@ -135,16 +141,19 @@ bool readBody(const std::string& body) {
     EXPECT_NE(std::string::npos, failure.message.find(": ")) << failure.message;
     return false;
   }
-  for (const bool is_chat : {true, false}) {
+  constexpr cli::ReplyRequest (*kReaders[])(const Json&, const cli::ModelFacts&) = {
+      cli::readChatRequest,     cli::readCompletionRequest, cli::readResponsesRequest,
+      cli::readMessagesRequest, cli::readCountRequest,      cli::readOllamaChat,
+      cli::readOllamaGenerate};
+  for (const auto& reader : kReaders) {
     try {
-      checkRequest(is_chat ? cli::readChatRequest(json, kVocabulary)
-                           : cli::readCompletionRequest(json, kVocabulary));
+      checkRequest(reader(json, kFacts));
     } catch (const cli::ApiError& error) {
       checkError(error);
     }
   }
   try {
-    (void)cli::readEmbeddingRequest(json, kVocabulary, /*n_embd=*/64);
+    (void)cli::readEmbedInputs(cli::Fields(json, ""), "input", kFacts);
   } catch (const cli::ApiError& error) {
     checkError(error);
   }
@@ -186,7 +195,8 @@ void checkAdmitted(const HttpRequest& request, const cli::Route& route,
   const std::string key = headerOf(request, "authorization");
   EXPECT_TRUE(
       !route.needs_key || options.api_key.empty() ||
-      (cli::inSmallLetters(key.substr(0, 7)) == "bearer " && key.substr(7) == options.api_key));
+      (cli::inSmallLetters(key.substr(0, 7)) == "bearer " && key.substr(7) == options.api_key) ||
+      headerOf(request, "x-api-key") == options.api_key);
   const std::string origin = headerOf(request, "origin");
   const std::string host = headerOf(request, "host");
   const bool any = !options.cors.empty() && options.cors[0] == "*";
@@ -198,24 +208,29 @@ void checkAdmitted(const HttpRequest& request, const cli::Route& route,
     std::string name = host;
     std::transform(name.begin(), name.end(), name.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    EXPECT_TRUE(name.compare(0, 9, "localhost") == 0 || name.compare(0, 4, "127.") == 0 ||
-                name.compare(0, 5, "[::1]") == 0)
+    const bool allowed =
+        std::any_of(options.hosts.begin(), options.hosts.end(), [&name](const std::string& each) {
+          return each == "*" || name.compare(0, each.size(), each) == 0;
+        });
+    EXPECT_TRUE(allowed || name.compare(0, 9, "localhost") == 0 ||
+                name.compare(0, 4, "127.") == 0 || name.compare(0, 5, "[::1]") == 0)
         << host;
   }
   if (route.answer == cli::Route::Answer::kModel) {
     const std::string name = cli::modelNameOf(request);
     const bool escaped = request.path.find('%') != std::string::npos;
-    EXPECT_EQ(request.path, escaped ? request.path : "/v1/models/" + name);
-    EXPECT_LE(name.size() + sizeof("/v1/models/") - 1, request.path.size());
+    const size_t begin = request.path.find("/models/") + sizeof("/models/") - 1;
+    EXPECT_TRUE(escaped || request.path.substr(begin) == name);
+    EXPECT_LE(begin + name.size(), request.path.size());
   }
 }
 
 /// As Service answers it, without a model.
 void routeRequest(const HttpRequest& request) {
-  const cli::GuardOptions kGuards[] = {{"", {}, true},
-                                       {"secret", {}, false},
-                                       {"", {"https://a.example", "null"}, true},
-                                       {"k", {"*"}, false}};
+  const cli::GuardOptions kGuards[] = {{"", {}, {}, true},
+                                       {"secret", {}, {}, false},
+                                       {"", {"https://a.example", "null"}, {"a.example"}, true},
+                                       {"k", {"*"}, {}, false}};
   for (const cli::GuardOptions& options : kGuards) {
     const cli::RequestGuard guard(options);
     Connection connection;
@@ -248,7 +263,7 @@ void routeRequest(const HttpRequest& request) {
     const bool bare = request.method == "HEAD" || exchange.status() == 204;
     EXPECT_EQ(bare, end + 4 == sent.size()) << sent;
     // One header for each that was added: nothing that was sent in ends one.
-    EXPECT_LE(std::count(sent.begin(), sent.begin() + static_cast<std::ptrdiff_t>(end), '\n'), 9);
+    EXPECT_LE(std::count(sent.begin(), sent.begin() + static_cast<std::ptrdiff_t>(end), '\n'), 10);
   }
 }
 
@@ -299,6 +314,11 @@ ORIEL_FUZZ_MUTATE(server) {
        "GET http://localhost/health?x HTTP/1.1\r\n",
        "GET /health HTTP/1.1\r\n",
        "GET /metrics HTTP/1.1\r\n",
+       "POST /v1/responses HTTP/1.1\r\n",
+       "POST /messages HTTP/1.1\r\n",
+       "POST /api/chat HTTP/1.1\r\n",
+       "GET /api/tags HTTP/1.1\r\n",
+       "x-api-key: k\r\n",
        "Host: 127.0.0.1:8080\r\n",
        "Host: [::1]:80\r\n",
        "Host: 127.evil.example\r\n",

@@ -77,10 +77,22 @@ class Matcher {
   StateSets sets_;
 };
 
+/// A schema of theirs that cannot be held is an error.
+json strict(json tools) {
+  for (json& tool : tools) {
+    tool["strict"] = true;
+  }
+  return tools;
+}
+
+enum class Strict : uint8_t { kNo, kYes };
+
 class CallCase {
  public:
-  CallCase(ReplyForms forms, const json& given) : tools_(given), forms_(forms) {
-    status = readCallGrammar(*tools_.value(), forms, nullptr, log.log(), &grammar_, &calls);
+  CallCase(ReplyForms forms, const json& given, Strict asked = Strict::kYes)
+      : tools_(asked == Strict::kYes ? strict(given) : given), forms_(forms) {
+    status = readCallGrammar(*tools_.value(), forms, nullptr, CallChecks::kAll, log.log(),
+                             &grammar_, &calls);
     if (status.ok()) {
       const RuleId root = grammar_.newRule();
       grammar_.define(root, calls.behind);
@@ -271,6 +283,25 @@ TEST(ReplyGrammars, what_cannot_be_promised_is_named) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, CallCase(kFormToolCall, json::array()).status.code());
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             CallCase(kFormToolCall, json::array({json::object()})).status.code());
+}
+
+TEST(ReplyGrammars, a_schema_that_cannot_be_held_leaves_any_object) {
+  json given = tools();
+  given[0]["function"]["parameters"]["properties"]["city"] = {
+      {"type", "array"}, {"items", {{"type", "string"}}}, {"uniqueItems", true}};
+  for (const Written& written : kWritten) {
+    SCOPED_TRACE(written.name);
+    CallCase call(written.forms, given, Strict::kNo);
+    ASSERT_TRUE(call.status.ok()) << call.log.errors();
+    EXPECT_TRUE(call.has(written.full));
+    EXPECT_TRUE(call.has(written.least));
+    for (const char* const wrong : written.wrong) {
+      // Arguments of weather may be anything now; other tools, and arguments of battery, may not.
+      const bool of_weather = std::string(wrong).find("weather") != std::string::npos;
+      EXPECT_TRUE(of_weather || !call.has(wrong)) << wrong;
+    }
+    EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, CallCase(written.forms, given).status.code());
+  }
 }
 
 json toolNamed(const std::string& name) {

@@ -55,6 +55,13 @@ void addServerOptions(CLI::App* app, ServeOptions* options) {
       ->type_name("ORIGIN")
       ->allow_extra_args(false)
       ->group(kServerGroup);
+  app->add_option("--allow-host", service->guard.hosts,
+                  "Name besides localhost that requests may be for, as behind a proxy; *: any (may "
+                  "be given several "
+                  "times)")
+      ->type_name("NAME")
+      ->allow_extra_args(false)
+      ->group(kServerGroup);
   app->add_option("--queue", service->queue, "Requests that may wait for a session (default 32)")
       ->type_name("N")
       ->transform(wholeNumber(0, 10000))
@@ -107,8 +114,8 @@ int run(ServeOptions options) {
 Command addServeCommand(CLI::App* program) {
   auto options = std::make_shared<ServeOptions>();
   ServiceOptions* const service = &options->service;
-  CLI::App* app =
-      program->add_subcommand("serve", "Answer OpenAI's clients, and browsers, on this machine");
+  CLI::App* app = program->add_subcommand(
+      "serve", "Answer clients of OpenAI, Ollama and Anthropic, and browsers, on this machine");
   addModelOption(app, &service->common);
   app->footer(
       "Prints the address it listens on. Example:\n"

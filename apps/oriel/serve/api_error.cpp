@@ -20,6 +20,27 @@ const char* typeOf(const ApiError& error) {
   }
 }
 
+const char* messagesErrorType(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 500:
+      return "api_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return "invalid_request_error";
+  }
+}
+
 Json orNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 }  // namespace
@@ -32,6 +53,20 @@ Json errorJson(const ApiError& error) {
   fields["code"] = orNull(error.code);
   Json json;
   json["error"] = std::move(fields);
+  return json;
+}
+
+Json messagesError(const ApiError& error) {
+  Json json;
+  json["type"] = "error";
+  json["error"]["type"] = messagesErrorType(error.status);
+  json["error"]["message"] = error.message;
+  return json;
+}
+
+Json ollamaError(const ApiError& error) {
+  Json json;
+  json["error"] = error.message;
   return json;
 }
 

@@ -1,4 +1,4 @@
-// Errors as OpenAI's clients read them.
+// Errors as clients read them.
 #pragma once
 
 #include <string>
@@ -21,8 +21,14 @@ struct ApiError {
   int retry_after_s = 0;
 };
 
-/// {"error": {"message", "type", "param", "code"}}
+/// OpenAI's: {"error": {"message", "type", "param", "code"}}
 Json errorJson(const ApiError& error);
+/// Anthropic's: {"type": "error", "error": {"type", "message"}}
+Json messagesError(const ApiError& error);
+/// Ollama's: {"error": "..."}
+Json ollamaError(const ApiError& error);
+/// One for each protocol.
+using ErrorForm = Json (*)(const ApiError& error);
 /// A field that has not the form it should have.
 ApiError wrongField(const std::string& param, const std::string& what_it_must_be);
 /// A call of the library that failed, with its line.

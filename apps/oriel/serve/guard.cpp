@@ -7,6 +7,8 @@
 namespace cli {
 namespace {
 
+constexpr size_t kShownHostBytes = 100;
+
 /// Without the port.
 std::string hostOf(const std::string& text) {
   const size_t bracket = text.rfind(']');
@@ -40,9 +42,18 @@ std::string bearerKey(const std::string& authorization) {
 /// A name of somebody else's may point here, and his page would then pass for this server's own.
 void RequestGuard::checkHost(const HttpRequest& request) const {
   const std::string* const host = request.header("host");
-  if (options_.loopback && host != nullptr && !isThisMachine(hostOf(*host))) {
-    throw ApiError{403, "the request is for another host than this machine: ask for localhost", "",
-                   "host_not_allowed", 0};
+  const std::string name = host != nullptr ? hostOf(*host) : "";
+  const bool allowed =
+      std::any_of(options_.hosts.begin(), options_.hosts.end(),
+                  [&](const std::string& each) { return each == "*" || hostOf(each) == name; });
+  if (options_.loopback && host != nullptr && !isThisMachine(name) && !allowed) {
+    const std::string shown = name.substr(0, kShownHostBytes);
+    throw ApiError{403,
+                   "the request is for the host " + shown +
+                       ", not for this machine: ask for localhost, or start the server with "
+                       "--allow-host " +
+                       shown,
+                   "", "host_not_allowed", 0};
   }
 }
 
@@ -62,13 +73,16 @@ void RequestGuard::checkOrigin(Exchange* exchange) const {
                    "origin_not_allowed", 0};
   }
   exchange->addHeader("Access-Control-Allow-Origin", any ? "*" : *origin);
+  exchange->addHeader("Access-Control-Expose-Headers", "x-request-id, request-id, Retry-After");
   exchange->addHeader("Vary", "Origin");
 }
 
 bool RequestGuard::knows(const HttpRequest& request) const {
   const std::string* const given = request.header("authorization");
+  const std::string* const bare = request.header("x-api-key");  // Anthropic's clients
   return options_.api_key.empty() ||
-         (given != nullptr && same(bearerKey(*given), options_.api_key));
+         (given != nullptr && same(bearerKey(*given), options_.api_key)) ||
+         (bare != nullptr && same(*bare, options_.api_key));
 }
 
 void RequestGuard::check(Exchange* exchange, bool needs_key) const {

@@ -9,8 +9,9 @@
 namespace cli {
 
 struct GuardOptions {
-  std::string api_key;            ///< empty: none is asked for
-  std::vector<std::string> cors;  ///< origins whose pages may ask; "*": any
+  std::string api_key;             ///< empty: none is asked for
+  std::vector<std::string> cors;   ///< origins whose pages may ask; "*": any
+  std::vector<std::string> hosts;  ///< names besides localhost that requests may be for
   bool loopback = true;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "output.h"
+#include "serve/ids.h"
 
 namespace cli {
 namespace {
@@ -20,6 +21,12 @@ constexpr int64_t kBodyTime = 2;
 constexpr auto kPatience = 20s;
 /// Between two looks at whether the server stops.
 constexpr auto kSlice = 250ms;
+
+/// Clients show it when they report a failure; Anthropic's look for the second name.
+HttpHeaders identified() {
+  const std::string id = newId("req_");
+  return {{"x-request-id", id}, {"request-id", id}};
+}
 
 /// One more, for as long as it lives.
 class Count {
@@ -137,7 +144,7 @@ void HttpServer::run(int wake, const std::function<bool()>& stops) {
 
 void HttpServer::refuse(const Socket& socket, int status) {
   const HttpRequest nothing;
-  Exchange exchange(nothing, socket, {});
+  Exchange exchange(nothing, socket, identified());
   handlers_.refuse(status, &exchange);
   endGently(socket);
 }
@@ -189,7 +196,7 @@ void HttpServer::start(Socket socket) {
   Connection* const connection = enter(socket);
   if (connection == nullptr) {
     const HttpRequest nothing;
-    Exchange exchange(nothing, socket, {});
+    Exchange exchange(nothing, socket, identified());
     handlers_.refuse(503, &exchange);
     return;
   }
@@ -296,7 +303,7 @@ bool HttpServer::serveOne(const Socket& socket, Connection* connection, std::str
     refuse(socket, reader.refused());
     return false;
   }
-  Exchange exchange(reader.request(), socket, {});
+  Exchange exchange(reader.request(), socket, identified());
   const Admission admission = handlers_.admit(&exchange);
   if (admission == Admission::kKnown && !becomeKnown(connection)) {
     refuse(socket, 503);

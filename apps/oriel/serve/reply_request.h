@@ -1,4 +1,4 @@
-// What a client asks for: the bodies of /v1/chat/completions and /v1/completions.
+// A request for replies, whatever protocol it came in.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,15 @@ struct ChatForm {
   }
 };
 
+/// The form of an answer: a JSON schema, or a GBNF grammar.
+struct ReplyForm {
+  std::string schema;
+  std::string grammar;
+  std::string param;  ///< the field that it came in, for errors
+
+  bool given() const { return !schema.empty() || !grammar.empty(); }
+};
+
 struct ReplyRequest {
   bool is_chat = true;
   std::vector<ChatMessage> messages;
@@ -61,28 +70,22 @@ struct ReplyRequest {
   std::vector<std::pair<int32_t, double>> biases;  ///< ids, and numbers from -100 (never) to 100
   bool logprobs = false;
   uint32_t top_logprobs = 0;
-  std::string schema;
+  ReplyForm held;
   const char* tool_choice = "none";  ///< the library's option
   bool several_calls = true;
+  /// Tools with one text for input. In `form.tools` that is the argument "input".
+  std::vector<std::string> text_tools;
+  /// Tools whose arguments are not held to their schemas; known once the request was checked.
+  std::vector<std::string> unchecked_tools;
+  Json echo;  ///< fields that the protocol sends back with the reply
+
+  bool isTextTool(const std::string& name) const;
 };
 
-/// Both throw ApiError that names the field. `n_vocab`: ids are below.
-ReplyRequest readChatRequest(const Json& body, uint32_t n_vocab);
-ReplyRequest readCompletionRequest(const Json& body, uint32_t n_vocab);
-
-/// A message of a reply, as a client sends it back: compared with what it sends.
-std::string assistantKey(const std::string& text, const Json& tool_calls);
-std::string systemKey(const std::string& text);
-
-/// A text, a list of texts, a list of ids or a list of such lists: of prompts and of what is embedded.
-std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, uint32_t n_vocab);
-
-/// The body of /v1/embeddings.
-struct EmbeddingRequest {
-  std::vector<RawPrompt> inputs;
-  bool base64 = false;
+/// What readers of requests know of the model.
+struct ModelFacts {
+  uint32_t n_vocab = 0;  ///< ids are below
+  int64_t n_embd = 0;
 };
-/// Throws ApiError that names the field. `n_embd`: what vectors have.
-EmbeddingRequest readEmbeddingRequest(const Json& body, uint32_t n_vocab, int64_t n_embd);
 
 }  // namespace cli

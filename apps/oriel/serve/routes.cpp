@@ -1,13 +1,12 @@
 #include "serve/routes.h"
 
 #include <cstring>
+#include <string_view>
 
 #include "serve/api_error.h"
 
 namespace cli {
 namespace {
-
-const char kModels[] = "/v1/models/";
 
 /// -1: it is no hexadecimal digit.
 int digitOf(char c) {
@@ -16,6 +15,47 @@ int digitOf(char c) {
          : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                 : -1;
 }
+
+/// Without the version, if there is something behind it.
+std::string_view unversioned(std::string_view path) {
+  constexpr std::string_view kVersion = "/v1/";
+  const bool has = path.size() > kVersion.size() && path.substr(0, kVersion.size()) == kVersion;
+  return has ? path.substr(kVersion.size() - 1) : path;
+}
+
+bool beginsWith(std::string_view path, std::string_view what) {
+  return path.substr(0, what.size()) == what;
+}
+
+// clang-format off
+using A = Route::Answer;
+constexpr Route kRoutes[] = {
+    {"POST", "/v1/chat/completions", A::kChat, errorJson},
+    {"POST", "/v1/completions", A::kCompletions, errorJson},
+    {"POST", "/v1/responses", A::kResponses, errorJson},
+    {"POST", "/v1/embeddings", A::kEmbeddings, errorJson},
+    {"GET", "/v1/models", A::kModels, errorJson},
+    {"POST", "/v1/rerank", A::kRerank, errorJson},
+    {"POST", "/v1/messages", A::kMessages, messagesError},
+    {"POST", "/v1/messages/count_tokens", A::kCountTokens, messagesError},
+    {"POST", "/api/chat", A::kOllamaChat, ollamaError},
+    {"POST", "/api/generate", A::kOllamaGenerate, ollamaError},
+    {"POST", "/api/embed", A::kOllamaEmbed, ollamaError},
+    {"POST", "/api/embeddings", A::kOllamaEmbeddings, ollamaError},
+    {"GET", "/api/tags", A::kOllamaTags, ollamaError},
+    {"GET", "/api/ps", A::kOllamaRunning, ollamaError},
+    {"POST", "/api/show", A::kOllamaShow, ollamaError},
+    {"GET", "/api/version", A::kOllamaVersion, ollamaError},
+    {"POST", "/tokenize", A::kTokenize, errorJson},
+    {"POST", "/detokenize", A::kDetokenize, errorJson},
+    {"POST", "/apply-template", A::kApplyTemplate, errorJson},
+    {"GET", "/props", A::kProps, errorJson},
+    {"GET", "/health", A::kHealth, errorJson, false},
+    {"GET", "/metrics", A::kMetrics, errorJson},
+    {"GET", "/", A::kPage, errorJson, false},
+    {"GET", "/v1/models/", A::kModel, errorJson, true, true},
+};
+// clang-format on
 
 bool hasBody(const HttpRequest& request) {
   const std::string* const length = request.header("content-length");
@@ -26,23 +66,21 @@ bool hasBody(const HttpRequest& request) {
 }  // namespace
 
 const Route* Route::of(const HttpRequest& request) {
-  static constexpr Route kRoutes[] = {
-      {"POST", "/v1/chat/completions", Answer::kChat, true},
-      {"POST", "/v1/completions", Answer::kCompletions, true},
-      {"POST", "/v1/embeddings", Answer::kEmbeddings, true},
-      {"GET", "/v1/models", Answer::kModels, true},
-      {"GET", "/health", Answer::kHealth, false},
-      {"GET", "/metrics", Answer::kMetrics, true},
-      {"GET", "/", Answer::kPage, false},
-      {"GET", kModels, Answer::kModel, true, true},
-  };
+  const std::string_view asked = unversioned(request.path);
   for (const Route& route : kRoutes) {
-    if (route.begins ? request.path.compare(0, std::strlen(route.path), route.path) == 0
-                     : request.path == route.path) {
+    const std::string_view path = unversioned(route.path);
+    if (route.begins ? beginsWith(asked, path) : asked == path) {
       return &route;
     }
   }
   return nullptr;
+}
+
+ErrorForm errorFormOf(const Route* route, const HttpRequest& request) {
+  return route != nullptr                                     ? route->error
+         : beginsWith(request.path, "/api/")                  ? ollamaError
+         : beginsWith(unversioned(request.path), "/messages") ? messagesError
+                                                              : errorJson;
 }
 
 bool admit(const RequestGuard& guard, const Route* route, Exchange* exchange) {
@@ -71,9 +109,10 @@ bool admit(const RequestGuard& guard, const Route* route, Exchange* exchange) {
 }
 
 std::string modelNameOf(const HttpRequest& request) {
+  constexpr std::string_view kFolder = "/models/";
   const std::string& path = request.path;
   std::string name;
-  for (size_t i = sizeof(kModels) - 1; i < path.size(); ++i) {
+  for (size_t i = path.find(kFolder) + kFolder.size(); i < path.size(); ++i) {
     const int high = i + 2 < path.size() && path[i] == '%' ? digitOf(path[i + 1]) : -1;
     const int low = high >= 0 ? digitOf(path[i + 2]) : -1;
     name += low >= 0 ? static_cast<char>(high * 16 + low) : path[i];

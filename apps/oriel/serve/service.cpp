@@ -13,22 +13,13 @@
 
 #include "failure.h"
 #include "reply/json_input.h"
-#include "serve/page.h"
-#include "serve/reply_writer.h"
+#include "serve/handlers.h"
+#include "serve/message.h"
+#include "serve/sampling.h"
 #include "terminal/terminal.h"
 
 namespace cli {
 namespace {
-
-constexpr char kJson[] = "application/json";
-/// What a client's seed of 0 is here, where 0 is the clock's: a number that clients do not count up to.
-constexpr uint64_t kSeedZero = 0x9e3779b97f4a7c15;
-
-/// What the library takes.
-constexpr double kLeastTopP = 0.0001;
-
-/// A body that takes some MB to read.
-constexpr size_t kLargeBytes = 64 << 10;
 
 std::vector<std::unique_ptr<Slot>> makeSlots(const ServiceOptions& options, const Model& model) {
   std::vector<std::unique_ptr<Slot>> slots;
@@ -38,41 +29,11 @@ std::vector<std::unique_ptr<Slot>> makeSlots(const ServiceOptions& options, cons
   return slots;
 }
 
-std::string base64Of(const std::vector<float>& values) {
-  static constexpr char kDigits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes(values.size() * sizeof(float), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t bits = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      bits = bits << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      text += i + j <= bytes.size() ? kDigits[bits >> (18 - 6 * j) & 63] : '=';
-    }
-  }
-  return text;
-}
-
 /// Of a Content-Type, without its parameters: a type's name has no case.
 std::string mediaType(const std::string& content_type) {
   const std::string type = content_type.substr(0, content_type.find(';'));
   return inSmallLetters(type.substr(0, type.find_last_not_of(" \t") + 1));
 }
-
-/// Behind it the system has back what reading a large body took, which lies in many small pieces.
-struct Freeing {
-  const size_t body_bytes;
-  ~Freeing() {
-#ifdef __GLIBC__
-    if (body_bytes >= kLargeBytes) {
-      malloc_trim(0);
-    }
-#endif
-  }
-};
 
 void checkEnded(Ended ended) {
   if (ended == Ended::kClientGone) {
@@ -101,21 +62,30 @@ ApiError currentError() {
 
 }  // namespace
 
+Service::Freeing::~Freeing() {
+#ifdef __GLIBC__
+  if (body_bytes >= kLargeBytes) {
+    malloc_trim(0);
+  }
+#endif
+}
+
 Service::Service(const ServiceOptions& options, const Model& model)
     : options_(options),
       model_(model),
       started_(static_cast<int64_t>(std::time(nullptr))),
       slots_(makeSlots(options_, model), options.queue),
+      check_(model, options_.common.session),
       guard_(options.guard) {}
 
-void Service::sendError(const ApiError& error, Exchange* exchange) {
+void Service::sendError(const Route* route, const ApiError& error, Exchange* exchange) {
   if (error.retry_after_s != 0) {
     exchange->addHeader("Retry-After", std::to_string(error.retry_after_s));
   }
   if (error.status == 401) {
     exchange->addHeader("WWW-Authenticate", "Bearer");
   }
-  exchange->send(error.status, kJson, dumped(errorJson(error)));
+  exchange->send(error.status, kJsonType, dumped(errorFormOf(route, exchange->request())(error)));
 }
 
 void Service::refuse(int status, Exchange* exchange) {
@@ -139,7 +109,7 @@ void Service::refuse(int status, Exchange* exchange) {
     default:
       error.message = "this is no HTTP request: check the client";
   }
-  sendError(error, exchange);
+  sendError(nullptr, error, exchange);
   metrics_.countRequest("none", status, 0);
 }
 
@@ -152,7 +122,7 @@ Admission Service::admit(Exchange* exchange) {
     }
   } catch (...) {
     exchange->closeAfter();
-    sendError(currentError(), exchange);
+    sendError(route, currentError(), exchange);
   }
   countAnswer(route, *exchange, start);
   return Admission::kAnswered;
@@ -162,9 +132,9 @@ void Service::answer(Exchange* exchange) {
   const Clock::time_point start = Clock::now();
   const Route* const route = Route::of(exchange->request());
   try {
-    run(*route, exchange);
+    answerRoute(route->answer, this, exchange);
   } catch (...) {
-    sendError(currentError(), exchange);
+    sendError(route, currentError(), exchange);
   }
   countAnswer(route, *exchange, start);
 }
@@ -181,27 +151,6 @@ void Service::countAnswer(const Route* route, const Exchange& exchange, Clock::t
   }
 }
 
-void Service::run(const Route& route, Exchange* exchange) {
-  switch (route.answer) {
-    case Route::Answer::kChat:
-      return chat(exchange);
-    case Route::Answer::kCompletions:
-      return completions(exchange);
-    case Route::Answer::kEmbeddings:
-      return embeddings(exchange);
-    case Route::Answer::kModels:
-      return models(exchange);
-    case Route::Answer::kModel:
-      return model(exchange);
-    case Route::Answer::kHealth:
-      return health(exchange);
-    case Route::Answer::kMetrics:
-      return metrics(exchange);
-    case Route::Answer::kPage:
-      return page(exchange);
-  }
-}
-
 void Service::stop(bool at_once) {
   stopping_ = true;
   if (at_once) {
@@ -209,19 +158,10 @@ void Service::stop(bool at_once) {
   }
 }
 
-void Service::page(Exchange* exchange) {
-  exchange->addHeader("Content-Security-Policy",
-                      "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; "
-                      "script-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'");
-  exchange->addHeader("X-Content-Type-Options", "nosniff");
-  exchange->addHeader("Cache-Control", "no-store");
-  exchange->send(200, "text/html; charset=utf-8", chatPage());
-}
-
 void Service::health(Exchange* exchange) {
   Json json;
   json["status"] = device_lost_ ? "device lost" : stopping_ ? "stopping" : "ok";
-  exchange->send(device_lost_ || stopping_ ? 503 : 200, kJson, dumped(json));
+  exchange->send(device_lost_ || stopping_ ? 503 : 200, kJsonType, dumped(json));
 }
 
 void Service::metrics(Exchange* exchange) {
@@ -234,39 +174,10 @@ void Service::metrics(Exchange* exchange) {
   exchange->send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_.text(now));
 }
 
-Json Service::modelJson() const {
-  Json json;
-  json["id"] = options_.model_name;
-  json["object"] = "model";
-  json["created"] = started_;
-  json["owned_by"] = "oriel";
-  json["oriel"]["window_tokens"] = model_.plan().window_tokens;
-  json["oriel"]["sessions"] = slots_.count();
-  json["oriel"]["architecture"] = model_.info()["architecture"];
-  json["oriel"]["n_embd"] = model_.info()["n_embd"];
-  return json;
-}
-
-void Service::models(Exchange* exchange) {
-  Json json;
-  json["object"] = "list";
-  json["data"] = Json::array({modelJson()});
-  exchange->send(200, kJson, dumped(json));
-}
-
-void Service::model(Exchange* exchange) {
-  const std::string name = modelNameOf(exchange->request());
-  if (name != options_.model_name) {
-    throw ApiError{404, "there is no model " + name + ": GET /v1/models says which there is",
-                   "model", "model_not_found", 0};
-  }
-  exchange->send(200, kJson, dumped(modelJson()));
-}
-
 Json Service::bodyOf(const HttpRequest& request) const {
   const std::string* const type = request.header("content-type");
   // Browsers let pages of any site send other types without asking.
-  if (type == nullptr || mediaType(*type) != kJson) {
+  if (type == nullptr || mediaType(*type) != kJsonType) {
     throw ApiError{415, "the body is not said to be JSON: send Content-Type: application/json", "",
                    "unsupported_media_type", 0};
   }
@@ -275,52 +186,6 @@ Json Service::bodyOf(const HttpRequest& request) const {
   } catch (const Failure& failure) {
     throw ApiError{400, failure.message, "", "invalid_json", 0};
   }
-}
-
-Settings Service::sampling(const ReplyRequest& request, uint32_t choice) const {
-  Settings options = options_.common.reply;
-  const auto take = [&options](const char* name, const std::optional<double>& value) {
-    if (value) {
-      options.setFloat(name, *value);
-    }
-  };
-  if (request.temperature) {
-    options.erase("greedy");
-  }
-  take("temperature", request.temperature);
-  take("min_p", request.min_p);
-  take("repeat_penalty", request.repeat_penalty);
-  take("presence_penalty", request.presence_penalty);
-  take("frequency_penalty", request.frequency_penalty);
-  if (request.top_p == 0.0) {
-    options.set("greedy", "true");
-  } else if (request.top_p) {
-    options.setFloat("top_p", std::max(*request.top_p, kLeastTopP));
-  }
-  if (request.top_k) {
-    options.set("top_k", *request.top_k);
-  }
-  uint64_t seed = request.seed.value_or(options.number("seed"));
-  if (request.seed && seed == 0) {
-    seed = kSeedZero;
-  }
-  options.set("seed", nextSeed(seed, choice));
-  options.set("max_tokens", mostTokens(request));
-  for (const auto& [id, bias] : request.biases) {
-    options.add("logit_bias",
-                std::to_string(id) + ":" + (bias <= -100 ? "-inf" : formatted("%.9g", bias)));
-  }
-  for (const std::string& text : request.stop) {
-    options.add("stop", text);
-  }
-  if (request.logprobs) {
-    options.set("top_logprobs", std::max(request.top_logprobs, 1u));
-  }
-  if (!request.schema.empty()) {
-    options.set("schema", request.schema);
-  }
-  options.set("tool_choice", request.tool_choice);
-  return options;
 }
 
 /// Of each reply: a request's replies together are bounded, as one that is not streamed is held until it ends.
@@ -367,9 +232,22 @@ void Service::leaveOutSystem(ReplyRequest* request) const {
   }
 }
 
-std::vector<int32_t> Service::idsOf(const RawPrompt& prompt) const {
-  return prompt.from_ids ? prompt.ids
-                         : model_.tokenize(prompt.text, ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS);
+/// Of a chat one that is empty.
+std::vector<std::vector<int32_t>> Service::promptsOf(const ReplyRequest& request) const {
+  if (request.is_chat) {
+    return {{}};
+  }
+  std::vector<std::vector<int32_t>> prompts;
+  for (const RawPrompt& prompt : request.prompts) {
+    prompts.push_back(prompt.from_ids
+                          ? prompt.ids
+                          : model_.tokenize(prompt.text, ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS));
+    if (prompts.back().empty()) {
+      throw wrongField("prompt",
+                       "at least one token: this model does not begin with one of its own");
+    }
+  }
+  return prompts;
 }
 
 Slots::Lease Service::take(const Slots::Matcher& match, const Exchange& client) {
@@ -399,62 +277,30 @@ Slot::Call Service::callOf(const Exchange& client) {
   return {&watcher_, &client, Clock::now() + options_.timeout, &device_lost_};
 }
 
-template <typename Read>
-auto Service::readBody(const HttpRequest& request, const Read& read) {
-  std::unique_lock<std::mutex> hold(large_bodies_, std::defer_lock);
-  if (request.body.size() >= kLargeBytes) {
-    hold.lock();
+void Service::replyTo(const ReplyProtocol& protocol, Exchange* exchange) {
+  reply(
+      readBody(exchange->request(), [&](const Json& body) { return protocol.read(body, facts()); }),
+      protocol, exchange);
+}
+
+void Service::reply(ReplyRequest request, const ReplyProtocol& protocol, Exchange* exchange) {
+  if (request.is_chat) {
+    leaveOutSystem(&request);
+  } else {
+    checkWithoutSystem();
   }
-  const Freeing freeing{request.body.size()};
-  return read(bodyOf(request));
-}
-
-ReplyRequest Service::requestOf(const HttpRequest& request, bool is_chat) {
-  const uint32_t n_vocab = model_.number("n_vocab");
-  return readBody(request, [&](const Json& body) {
-    return is_chat ? readChatRequest(body, n_vocab) : readCompletionRequest(body, n_vocab);
-  });
-}
-
-EmbeddingRequest Service::embeddingRequestOf(const HttpRequest& request) {
-  return readBody(request, [&](const Json& body) {
-    return readEmbeddingRequest(body, model_.number("n_vocab"), model_.number("n_embd"));
-  });
-}
-
-void Service::chat(Exchange* exchange) {
-  ReplyRequest request = requestOf(exchange->request(), /*is_chat=*/true);
-  leaveOutSystem(&request);
-  reply(request, exchange);
-}
-
-void Service::completions(Exchange* exchange) {
-  const ReplyRequest request = requestOf(exchange->request(), /*is_chat=*/false);
-  checkWithoutSystem();
-  reply(request, exchange);
-}
-
-void Service::reply(const ReplyRequest& request, Exchange* exchange) {
-  std::vector<std::vector<int32_t>> prompts(1);
-  if (!request.is_chat) {
-    prompts.clear();
-    for (const RawPrompt& prompt : request.prompts) {
-      prompts.push_back(idsOf(prompt));
-      if (prompts.back().empty()) {
-        throw wrongField("prompt",
-                         "at least one token: this model does not begin with one of its own");
-      }
-    }
-  }
-  ReplyWriter writer(model_, options_.model_name, request, exchange);
+  check_.check(&request);
+  const std::vector<std::vector<int32_t>> prompts = promptsOf(request);
+  const std::unique_ptr<ReplyWriter> writer =
+      protocol.write({model_, options_.model_name, request, exchange});
   try {
-    generate(request, prompts, &writer, exchange);
-    writer.end();
+    generate(request, prompts, writer.get(), exchange);
+    writer->end();
   } catch (...) {
     if (!exchange->begun()) {
       throw;
     }
-    writer.endWith(currentError());
+    writer->endWith(currentError());
   }
 }
 
@@ -468,7 +314,7 @@ void Service::generate(const ReplyRequest& request,
   uint32_t number = 0;
   for (const std::vector<int32_t>& ids : prompts) {
     for (uint32_t i = 0; i < request.choices; ++i, ++number) {
-      const Settings options = sampling(request, i);
+      const Settings options = samplingOf(request, options_.common.reply, mostTokens(request), i);
       const ReplySink sink = writer->sinkFor(number);
       const ReplyOutcome outcome = request.is_chat ? lease->chat(request, options, sink, call)
                                                    : lease->complete(ids, options, sink, call);
@@ -480,40 +326,19 @@ void Service::generate(const ReplyRequest& request,
   }
 }
 
-void Service::embeddings(Exchange* exchange) {
-  EmbeddingRequest request = embeddingRequestOf(exchange->request());
-  std::vector<RawPrompt>& inputs = request.inputs;
+std::vector<std::vector<float>> Service::embed(const std::vector<RawPrompt>& inputs,
+                                               const Exchange& client, uint64_t* tokens) {
   checkWithoutSystem();
-  const auto lease = take([&](const Slot&) { return Slot::Match(); }, *exchange);
-  Json json;
-  json["object"] = "list";
-  json["data"] = Json::array();
-  uint64_t tokens = 0;
-  const Slot::Call call = callOf(*exchange);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].from_ids) {
-      inputs[i].text = model_.detokenize(inputs[i].ids, 0);
-    }
+  const auto lease = take([&](const Slot&) { return Slot::Match(); }, client);
+  const Slot::Call call = callOf(client);
+  std::vector<std::vector<float>> vectors;
+  vectors.reserve(inputs.size());
+  for (const RawPrompt& input : inputs) {
     uint32_t count = 0;
-    const std::vector<float> values = lease->embed(inputs[i], call, &count);
-    tokens += count;
-    Json one;
-    one["object"] = "embedding";
-    one["index"] = i;
-    if (request.base64) {
-      one["embedding"] = base64Of(values);
-    } else {
-      one["embedding"] = Json::array();
-      for (const float value : values) {
-        one["embedding"].push_back(numberOf(value));
-      }
-    }
-    json["data"].push_back(std::move(one));
+    vectors.push_back(lease->embed(input, call, &count));
+    *tokens += count;
   }
-  json["model"] = options_.model_name;
-  json["usage"]["prompt_tokens"] = tokens;
-  json["usage"]["total_tokens"] = tokens;
-  exchange->send(200, kJson, dumped(json));
+  return vectors;
 }
 
 }  // namespace cli

@@ -13,14 +13,14 @@
 #include "serve/guard.h"
 #include "serve/http_server.h"
 #include "serve/metrics.h"
+#include "serve/reply_check.h"
 #include "serve/reply_request.h"
+#include "serve/reply_writer.h"
 #include "serve/routes.h"
 #include "serve/slots.h"
 #include "serve/watcher.h"
 
 namespace cli {
-
-class ReplyWriter;
 
 struct ServiceOptions {
   CommonOptions common;    ///< how replies are sampled where a request does not say
@@ -50,34 +50,54 @@ class Service {
 
   std::function<uint64_t()> connections = [] { return 0; };
 
- private:
-  void run(const Route& route, Exchange* exchange);
-  void sendError(const ApiError& error, Exchange* exchange);
-  void countAnswer(const Route* route, const Exchange& exchange, Clock::time_point start);
+  // ---- For the handlers of routes ----
+  const Model& model() const { return model_; }
+  const std::string& modelName() const { return options_.model_name; }
+  const Settings& sessionOptions() const { return options_.common.session; }
+  int64_t startedAt() const { return started_; }
+  size_t sessions() const { return slots_.count(); }
+  ModelFacts facts() const { return {model_.number("n_vocab"), model_.number("n_embd")}; }
 
-  void page(Exchange* exchange);
+  /// `read(body)` of a JSON body; large ones one at a time. Throws ApiError.
+  template <typename Read>
+  auto readBody(const HttpRequest& request, const Read& read) {
+    std::unique_lock<std::mutex> hold(large_bodies_, std::defer_lock);
+    if (request.body.size() >= kLargeBytes) {
+      hold.lock();
+    }
+    const Freeing freeing{request.body.size()};
+    return read(bodyOf(request));
+  }
+  /// Checks the request, waits for a session and answers.
+  void reply(ReplyRequest request, const ReplyProtocol& protocol, Exchange* exchange);
+  /// The same for a route that asks for nothing else.
+  void replyTo(const ReplyProtocol& protocol, Exchange* exchange);
+  /// The vectors of the inputs. *tokens: of all of them.
+  std::vector<std::vector<float>> embed(const std::vector<RawPrompt>& inputs,
+                                        const Exchange& client, uint64_t* tokens);
+  /// Throws ApiError where every session begins with the server's --system.
+  void checkWithoutSystem() const;
+
   void health(Exchange* exchange);
   void metrics(Exchange* exchange);
-  void models(Exchange* exchange);
-  void model(Exchange* exchange);
-  void chat(Exchange* exchange);
-  void completions(Exchange* exchange);
-  void embeddings(Exchange* exchange);
 
-  Json modelJson() const;
+ private:
+  /// A body that takes some MB to read.
+  static constexpr size_t kLargeBytes = 64 << 10;
+  /// Behind it the system has back what reading a large body took, which lies in many small pieces.
+  struct Freeing {
+    const size_t body_bytes;
+    ~Freeing();
+  };
+
+  void sendError(const Route* route, const ApiError& error, Exchange* exchange);
+  void countAnswer(const Route* route, const Exchange& exchange, Clock::time_point start);
   Json bodyOf(const HttpRequest& request) const;
-  template <typename Read>
-  auto readBody(const HttpRequest& request, const Read& read);
-  ReplyRequest requestOf(const HttpRequest& request, bool is_chat);
-  EmbeddingRequest embeddingRequestOf(const HttpRequest& request);
-  Settings sampling(const ReplyRequest& request, uint32_t choice) const;
   uint32_t mostTokens(const ReplyRequest& request) const;
-  void checkWithoutSystem() const;
   void leaveOutSystem(ReplyRequest* request) const;
-  std::vector<int32_t> idsOf(const RawPrompt& prompt) const;
+  std::vector<std::vector<int32_t>> promptsOf(const ReplyRequest& request) const;
   Slots::Lease take(const Slots::Matcher& match, const Exchange& client);
   Slot::Call callOf(const Exchange& client);
-  void reply(const ReplyRequest& request, Exchange* exchange);
   void generate(const ReplyRequest& request, const std::vector<std::vector<int32_t>>& prompts,
                 ReplyWriter* writer, Exchange* exchange);
 
@@ -86,6 +106,7 @@ class Service {
   const int64_t started_;
   Metrics metrics_;
   Slots slots_;
+  ReplyCheck check_;
   Watcher watcher_;
   const RequestGuard guard_;
   /// They take many times their bytes once they are parsed: one is read at a time. Others do not wait for them.

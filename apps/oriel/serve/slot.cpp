@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "serve/api_error.h"
+#include "serve/message.h"
 
 namespace cli {
 namespace {
@@ -60,13 +61,10 @@ int onRawToken(const oriel_token_event* event, void* user) {
 }
 
 /// As part of a message that a client sends back.
-Json callsOf(const ReplyParts& parts) {
-  Json calls = Json::array();
+std::vector<PastCall> callsOf(const ReplyParts& parts) {
+  std::vector<PastCall> calls;
   for (const ToolCall& call : parts.completeCalls()) {
-    Json one;
-    one["function"]["name"] = call.name;
-    one["function"]["arguments"] = call.arguments;
-    calls.push_back(std::move(one));
+    calls.push_back({"", call.name, call.arguments});
   }
   return calls;
 }
@@ -81,6 +79,21 @@ size_t commonIds(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
 }
 
 }  // namespace
+
+Settings sessionSettings(const Settings& base, const ChatForm& form) {
+  Settings settings = base;
+  settings.erase("tools");
+  if (!form.tools.empty()) {
+    settings.set("tools", form.tools);
+  }
+  if (!form.variables.empty()) {
+    settings.set("template_variables", form.variables);
+  }
+  if (form.thinking) {
+    settings.set("thinking", *form.thinking ? "on" : "off");
+  }
+  return settings;
+}
 
 Slot::Slot(const Model& model, const Settings& base) : model_(model), base_(base) {}
 
@@ -120,18 +133,7 @@ void Slot::open(const ChatForm& form, const Call& call) {
   held_.clear();
   ids_.clear();
   form_ = form;
-  Settings settings = base_;
-  settings.set("tools", form.tools);
-  if (form.tools.empty()) {
-    settings.erase("tools");
-  }
-  if (!form.variables.empty()) {
-    settings.set("template_variables", form.variables);
-  }
-  if (form.thinking) {
-    settings.set("thinking", *form.thinking ? "on" : "off");
-  }
-  const auto options = settings.as<oriel::SessionOptions>();
+  const auto options = sessionSettings(base_, form).as<oriel::SessionOptions>();
   const oriel_status status = oriel_session_create(model_.get(), &options, &session_);
   if (status != ORIEL_OK) {
     session_ = nullptr;
@@ -231,7 +233,12 @@ uint64_t Slot::goBackTo(size_t messages) {
 }
 
 void Slot::add(const ChatMessage& message, const Watcher::Guard& guard) {
-  check(oriel_chat_add(session_, nullptr, message.json.data(), message.json.size()), guard);
+  try {
+    check(oriel_chat_add(session_, nullptr, message.json.data(), message.json.size()), guard);
+  } catch (ApiError& error) {
+    error.param = error.status == 400 ? "messages" : error.param;
+    throw;
+  }
   uint64_t turn_begin = 0;
   if (message.is_user) {
     Json now;
@@ -362,8 +369,12 @@ std::vector<float> Slot::embed(const RawPrompt& text, const Call& call, uint32_t
   forget();
   changing_ = true;
   size_t needed = 0;
-  check(oriel_embed(session_, ORIEL_POOLING_AUTO, 0, text.text.data(), text.text.size(),
-                    values.data(), values.size(), &needed, tokens),
+  const bool ids = text.from_ids;
+  const void* const given = ids ? static_cast<const void*>(text.ids.data()) : text.text.data();
+  const size_t bytes = ids ? text.ids.size() * sizeof(int32_t) : text.text.size();
+  check(oriel_embed(session_, ORIEL_POOLING_AUTO, ids ? ORIEL_EMBED_IDS : 0,
+                    static_cast<const char*>(given), bytes, values.data(), values.size(), &needed,
+                    tokens),
         guard);
   changing_ = false;
   return values;

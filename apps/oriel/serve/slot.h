@@ -35,6 +35,9 @@ struct ReplyOutcome {
   oriel_stats stats = {};
 };
 
+/// The options of a session that has this form.
+Settings sessionSettings(const Settings& base, const ChatForm& form);
+
 class Slot {
  public:
   /// `base` are the options of every session, and live longer.

@@ -187,6 +187,7 @@ typedef enum oriel_pooling {
   ORIEL_POOLING_FIRST = 3
 } oriel_pooling;
 #define ORIEL_EMBED_RAW 1u /* do not scale the vector to length 1 */
+#define ORIEL_EMBED_IDS 2u /* `text` is an array of int32_t ids of `bytes` bytes, which are read as they are */
 
 /* The vector (n_embd values) of a text. The session must be empty and is empty afterwards. *tokens may be NULL.
  * ORIEL_ERROR_CONTEXT: the text is longer than sinks and window. */
@@ -203,6 +204,10 @@ ORIEL_API oriel_status oriel_detokenize(const oriel_model *model, const int32_t 
 
 #define ORIEL_RENDER_PROMPT 4u /* end with the opening of the assistant's turn */
 #define ORIEL_RENDER_NAME 8u   /* the name of the chat format instead; "jinja": not recognised, "none": no template */
+/* Compile a reply's constraint instead, as oriel_chat_reply would: json is an object of reply options as texts ("schema",
+ * "grammar", "tool_choice"). The text is JSON, {"error", "unchecked_tools"}: the error line or null, and the tools whose
+ * arguments would be any object. Needs the load option "constraints". */
+#define ORIEL_RENDER_CHECK 16u
 
 /* The text of a conversation, without a NUL. json: messages as in oriel_chat_add; empty: the text before the first
  * message. The options give template, tools and other chat options; NULL: the model's own. */

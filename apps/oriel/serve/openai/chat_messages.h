@@ -1,4 +1,4 @@
-// Messages of a request, checked and brought to one form.
+// Messages in the form of /v1/chat/completions.
 #pragma once
 
 #include <vector>

@@ -1,0 +1,212 @@
+#include "serve/anthropic/messages_request.h"
+
+#include "serve/api_error.h"
+#include "serve/message.h"
+#include "serve/request_fields.h"
+#include "serve/tool_list.h"
+
+namespace cli {
+namespace {
+
+/// The blocks of one message. A user's message may hold results of calls, which are messages of their own.
+class BlockReader {
+ public:
+  BlockReader(bool is_user, ReplyRequest* request)
+      : is_user_(is_user), messages_(request->messages) {}
+
+  void read(const Json& block, const std::string& path) {
+    const Fields fields(block, path);
+    const std::string type = fields.text("type").value_or("");
+    if (type == "tool_result" && is_user_) {
+      flushText();
+      readResult(fields);
+    } else if (type == "tool_use" && !is_user_) {
+      readUse(fields);
+    } else if (type == "thinking" && !is_user_) {
+      thought_ += fields.text("thinking").value_or("");
+    } else {
+      text_ = text_.value_or("") + partText(block, path);
+    }
+  }
+
+  void end() {
+    if (is_user_) {
+      flushText();
+    } else {
+      messages_.push_back(assistantMessage(text_, thought_, calls_));
+    }
+  }
+
+ private:
+  void flushText() {
+    if (text_) {
+      messages_.push_back(plainMessage("user", *text_));
+      text_.reset();
+    }
+  }
+
+  void readResult(const Fields& fields) {
+    const std::string id = fields.text("tool_use_id").value_or("");
+    messages_.push_back(resultMessage(id, "", readContent(fields, "content").value_or("")));
+  }
+
+  void readUse(const Fields& fields) {
+    PastCall call;
+    call.id = fields.text("id").value_or("");
+    call.name = fields.text("name").value_or("");
+    if (call.name.empty()) {
+      throw wrongField(fields.nameOf("name"), "the name of a tool");
+    }
+    call.arguments = pastArguments(fields.find("input"));
+    calls_.push_back(std::move(call));
+  }
+
+  const bool is_user_;
+  std::vector<ChatMessage>& messages_;
+  std::optional<std::string> text_;
+  std::string thought_;
+  std::vector<PastCall> calls_;
+};
+
+void readMessage(const Json& value, const std::string& path, ReplyRequest* request) {
+  const Fields fields(value, path);
+  const std::string role = fields.text("role").value_or("");
+  if (role == "system") {
+    request->messages.push_back(
+        plainMessage("system", readContent(fields, "content").value_or("")));
+    return;
+  }
+  if (role != "user" && role != "assistant") {
+    throw wrongField(fields.nameOf("role"), "user or assistant");
+  }
+  const Json& content = fields.need("content", "a text or a list of blocks");
+  const std::string content_path = fields.nameOf("content");
+  BlockReader blocks(role == "user", request);
+  if (content.is_string()) {
+    blocks.read(Json{{"type", "text"}, {"text", content}}, content_path);
+  } else if (content.is_array()) {
+    for (size_t i = 0; i < content.size(); ++i) {
+      blocks.read(content[i], content_path + "[" + std::to_string(i) + "]");
+    }
+  } else {
+    throw wrongField(content_path, "a text or a list of blocks");
+  }
+  blocks.end();
+}
+
+void readMessages(const Fields& fields, ReplyRequest* request) {
+  const std::optional<std::string> system = readContent(fields, "system");
+  if (system && !system->empty()) {
+    request->messages.push_back(plainMessage("system", *system));
+  }
+  const Json& list = fields.need("messages", "the conversation");
+  if (!list.is_array() || list.empty() || list.size() > kMostMessages) {
+    throw wrongField("messages", "a list of at least one message");
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    readMessage(list[i], "messages[" + std::to_string(i) + "]", request);
+  }
+}
+
+void readTools(const Fields& fields, ToolList* tools) {
+  const Json* const list = fields.find("tools");
+  if (list != nullptr && !list->is_array()) {
+    throw wrongField("tools", "a list of tools");
+  }
+  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const std::string path = "tools[" + std::to_string(i) + "]";
+    const Fields tool((*list)[i], path);
+    const std::string type = tool.text("type").value_or("custom");
+    if (type != "custom") {
+      throw ApiError{400,
+                     path + ".type is " + type.substr(0, 64) +
+                         ", which runs elsewhere: give tools with an input_schema",
+                     path + ".type", "unsupported_tool", 0};
+    }
+    const std::string name = tool.text("name").value_or("");
+    const Json* const schema = tool.find("input_schema");
+    tools->add(path, name,
+               functionTool(name, tool.text("description").value_or(""),
+                            schema != nullptr ? *schema : Json(),
+                            tool.boolean("strict").value_or(false), path + ".input_schema"));
+  }
+}
+
+void readToolChoice(const Fields& fields, ToolList* tools, ReplyRequest* request) {
+  const Json* const given = fields.find("tool_choice");
+  CallChoice choice = CallChoice::kAuto;
+  if (given != nullptr) {
+    const Fields wanted(*given, "tool_choice");
+    const std::string type = wanted.text("type").value_or("");
+    if (type == "tool") {
+      tools->keepOnly({wanted.text("name").value_or("")}, "tool_choice.name");
+      choice = CallChoice::kRequired;
+    } else if (type == "any" || type == "none") {
+      choice = type == "any" ? CallChoice::kRequired : CallChoice::kNone;
+    } else if (type != "auto") {
+      throw wrongField("tool_choice.type", "\"auto\", \"any\", \"tool\" or \"none\"");
+    }
+    request->several_calls = !wanted.boolean("disable_parallel_tool_use").value_or(false);
+  }
+  tools->choose(choice, "tool_choice", request);
+}
+
+void readThinking(const Fields& fields, ReplyRequest* request) {
+  const Json* const thinking = fields.find("thinking");
+  if (thinking != nullptr) {
+    const std::string type = Fields(*thinking, "thinking").text("type").value_or("");
+    if (type != "enabled" && type != "disabled" && type != "adaptive") {
+      throw wrongField("thinking.type", "\"enabled\", \"adaptive\" or \"disabled\"");
+    }
+    if (type != "adaptive") {
+      request->form.thinking = type == "enabled";
+    }
+  }
+}
+
+void readForm(const Fields& fields, const std::string& path, ReplyRequest* request) {
+  const Json* const format = fields.find(path == "output_format" ? "output_format" : "format");
+  if (format == nullptr) {
+    return;
+  }
+  const Fields form(*format, path);
+  if (form.text("type").value_or("") != "json_schema") {
+    throw wrongField(path + ".type", "\"json_schema\"");
+  }
+  holdToSchema(form.need("schema", "a JSON schema"), path, request);
+}
+
+ReplyRequest readConversation(const Fields& fields) {
+  ReplyRequest request;
+  checkModelField(fields);
+  readMessages(fields, &request);
+  ToolList tools;
+  readTools(fields, &tools);
+  readToolChoice(fields, &tools, &request);
+  readThinking(fields, &request);
+  return request;
+}
+
+}  // namespace
+
+ReplyRequest readMessagesRequest(const Json& body, const ModelFacts&) {
+  const Fields fields(body, "");
+  ReplyRequest request = readConversation(fields);
+  request.stream = fields.boolean("stream").value_or(false);
+  (void)fields.need("max_tokens", "the most tokens of the reply");
+  request.max_tokens = readMostTokens(fields, "max_tokens");
+  readSampling(fields, &request);
+  readStop(fields, "stop_sequences", &request);
+  readForm(fields, "output_format", &request);
+  const Json* const output = fields.find("output_config");
+  if (output != nullptr) {
+    readForm(Fields(*output, "output_config"), "output_config.format", &request);
+  }
+  return request;
+}
+
+ReplyRequest readCountRequest(const Json& body, const ModelFacts&) {
+  return readConversation(Fields(body, ""));
+}
+
+}  // namespace cli

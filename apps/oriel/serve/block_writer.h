@@ -1,0 +1,59 @@
+// For protocols that send one reply as a row of blocks: thoughts, texts and calls, in the order in which they come.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "serve/reply_writer.h"
+
+namespace cli {
+
+class BlockWriter : public ReplyWriter {
+ public:
+  explicit BlockWriter(const ReplyContext& context) : context_(context) {}
+
+  ReplySink sinkFor(uint32_t number) override;
+  void endChoice(const ReplyOutcome& outcome, bool counts_prompt) override;
+  void endWith(const ApiError& error) override;
+
+ protected:
+  enum class Block { kNone, kThought, kText, kCall };
+
+  /// Before the first block, and before the end of a reply without one.
+  virtual void begin() {}
+  /// A block begins. `name`: of the function that is called.
+  virtual void open(Block block, const std::string& name) = 0;
+  /// More of it. Arguments of text tools come as the tool's text, all at once.
+  virtual void add(Block block, const std::string& text) = 0;
+  /// `complete`: false for a call that was cut off.
+  virtual void close(Block block, bool complete) = 0;
+  virtual void finish(const ReplyOutcome& outcome) = 0;
+  virtual void sendFailure(const ApiError& error) = 0;
+
+  const ReplyRequest& request() const { return context_.request; }
+  Exchange* exchange() const { return context_.exchange; }
+  const ReplyContext& context() const { return context_; }
+  uint64_t thoughtTokens() const { return thought_tokens_; }
+  /// Nothing is sent where the reply is not streamed.
+  void send(const std::string& type, const std::string& text);
+
+ private:
+  bool take(const oriel_part& part);
+  bool takeToken(const oriel_token_event& event);
+  void beginOnce();
+  void change(Block to, const std::string& name);
+
+  const ReplyContext context_;
+  Block now_ = Block::kNone;
+  bool begun_ = false;
+  bool sends_ = true;  ///< the client still takes what is sent
+  bool held_ = false;  ///< the call's arguments go out at its end
+  std::string input_;
+  uint64_t thought_tokens_ = 0;
+};
+
+/// "event: NAME", "data: JSON".
+std::string serverEvent(const std::string& name, const Json& data);
+constexpr char kEventStream[] = "text/event-stream; charset=utf-8";
+
+}  // namespace cli

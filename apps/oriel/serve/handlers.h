@@ -1,0 +1,13 @@
+// What answers each route.
+#pragma once
+
+#include "serve/http_server.h"
+#include "serve/routes.h"
+
+namespace cli {
+
+class Service;
+
+void answerRoute(Route::Answer answer, Service* service, Exchange* exchange);
+
+}  // namespace cli

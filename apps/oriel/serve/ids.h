@@ -1,0 +1,11 @@
+// Names for requests, replies and calls.
+#pragma once
+
+#include <string>
+
+namespace cli {
+
+/// `kind`, and 24 random letters and digits: "chatcmpl-...".
+std::string newId(const char* kind);
+
+}  // namespace cli

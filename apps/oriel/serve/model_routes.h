@@ -1,0 +1,15 @@
+// What the server says of itself and its model in OpenAI's form, and the chat page.
+#pragma once
+
+#include "output.h"
+#include "serve/http_server.h"
+
+namespace cli {
+
+class Service;
+
+void answerModels(Service* service, Exchange* exchange);
+void answerModel(Service* service, Exchange* exchange);
+void answerPage(Service* service, Exchange* exchange);
+
+}  // namespace cli

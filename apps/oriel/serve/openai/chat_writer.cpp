@@ -1,0 +1,424 @@
+#include "serve/openai/chat_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <utility>
+
+#include "serve/ids.h"
+#include "serve/tool_list.h"
+
+namespace cli {
+namespace {
+
+/// Tokens whose probabilities wait for a text to go out with.
+constexpr size_t kMostPending = 64;
+
+/// JSON has no infinity; OpenAI writes this for what is next to impossible.
+Json logprobOf(float value) { return numberOf(std::isfinite(value) ? value : -9999.0f); }
+
+Json bytesOf(const std::string& text) {
+  Json bytes = Json::array();
+  for (const char c : text) {
+    bytes.push_back(static_cast<unsigned char>(c));
+  }
+  return bytes;
+}
+
+// What OpenAI calls a token whose bytes are no text by themselves: more than one would become U+FFFD.
+std::string keyOf(const std::string& text) {
+  try {
+    (void)Json(text).dump();
+    return text;
+  } catch (const Json::exception&) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string key = "bytes:";
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      key += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+    }
+    return key;
+  }
+}
+
+const char* finishReason(const ReplyOutcome& outcome) {
+  return reachedLength(outcome)                  ? "length"
+         : outcome.parts.completeCalls().empty() ? "stop"
+                                                 : "tool_calls";
+}
+
+}  // namespace
+
+ChatWriter::ChatWriter(const ReplyContext& context)
+    : model_(context.model),
+      model_name_(context.model_name),
+      request_(context.request),
+      exchange_(context.exchange),
+      id_(newId(request_.is_chat ? "chatcmpl-" : "cmpl-")),
+      created_(static_cast<int64_t>(std::time(nullptr))) {}
+
+Json ChatWriter::callJson(const std::string& id, const ToolCall& call) const {
+  Json json;
+  json["id"] = id;
+  if (request_.isTextTool(call.name)) {
+    json["type"] = "custom";
+    json["custom"]["name"] = call.name;
+    json["custom"]["input"] = textToolInput(call.arguments);
+  } else {
+    json["type"] = "function";
+    json["function"]["name"] = call.name;
+    json["function"]["arguments"] = call.arguments;
+  }
+  return json;
+}
+
+Json ChatWriter::head() const {
+  Json json;
+  json["id"] = id_;
+  json["object"] = !request_.is_chat ? "text_completion"
+                   : request_.stream ? "chat.completion.chunk"
+                                     : "chat.completion";
+  json["created"] = created_;
+  json["model"] = model_name_;
+  json["system_fingerprint"] = std::string("oriel-") + oriel_version();
+  return json;
+}
+
+bool ChatWriter::sendEvent(const Json& event) {
+  return (exchange_->begun() || exchange_->beginStream("text/event-stream; charset=utf-8")) &&
+         exchange_->write("data: " + dumped(event) + "\n\n");
+}
+
+bool ChatWriter::sendChoice(Json choice) {
+  Json event = head();
+  event["choices"] = Json::array({std::move(choice)});
+  if (request_.include_usage) {
+    event["usage"] = nullptr;
+  }
+  return sendEvent(event);
+}
+
+/// The role, once there is something to say: until then a failure still has a status of its own.
+bool ChatWriter::begin() {
+  if (choice_begun_ || !request_.is_chat) {
+    return true;
+  }
+  choice_begun_ = true;
+  Json choice;
+  choice["index"] = number_;
+  choice["delta"]["role"] = "assistant";
+  choice["delta"]["content"] = "";
+  choice["finish_reason"] = nullptr;
+  return sendChoice(std::move(choice));
+}
+
+bool ChatWriter::sendDelta(Json delta) {
+  Json choice;
+  choice["index"] = number_;
+  if (request_.is_chat) {
+    choice["delta"] = std::move(delta);
+  } else {
+    choice["text"] = delta["content"];
+  }
+  if (request_.logprobs) {
+    choice["logprobs"] = takeLogprobs();
+  }
+  choice["finish_reason"] = nullptr;
+  return begin() && sendChoice(std::move(choice));
+}
+
+/// Arguments go out as they come; the text of a text tool at its end.
+bool ChatWriter::takeCall(const oriel_part& part) {
+  const std::string text(part.text, part.text_bytes);
+  Json call;
+  call["index"] = part.call;
+  if (part.kind == ORIEL_PART_CALL_BEGUN) {
+    call_ids_.push_back(newId("call_"));
+    text_tool_ = request_.isTextTool(text);
+    text_input_.clear();
+    call.update(callJson(call_ids_.back(), {text, "", false}));
+  } else if (text_tool_) {
+    text_input_ += text;
+    if (part.kind != ORIEL_PART_CALL_ENDED) {
+      return true;
+    }
+    call["custom"]["input"] = textToolInput(text_input_);
+  } else if (part.kind == ORIEL_PART_CALL_ARGUMENTS) {
+    call["function"]["arguments"] = text;
+  } else {
+    return true;
+  }
+  Json delta;
+  delta["tool_calls"] = Json::array({std::move(call)});
+  return sendDelta(std::move(delta));
+}
+
+bool ChatWriter::takePart(const oriel_part& part) {
+  const bool is_call = part.kind != ORIEL_PART_TEXT && part.kind != ORIEL_PART_THOUGHT;
+  const bool goes_on = part.kind != ORIEL_PART_CALL_ENDED || request_.several_calls;
+  if (!request_.stream || is_call) {
+    return (!request_.stream || takeCall(part)) && goes_on;
+  }
+  const char* const name = part.kind == ORIEL_PART_THOUGHT ? "reasoning_content" : "content";
+  const bool waits = request_.logprobs && pending_.contains(name);
+  pending_[name] =
+      (waits ? pending_[name].get<std::string>() : "") + std::string(part.text, part.text_bytes);
+  return request_.logprobs || sendPending();
+}
+
+bool ChatWriter::sendPending() {
+  if (pending_.empty()) {
+    return true;
+  }
+  const bool sent = sendDelta(std::move(pending_));
+  pending_ = Json::object();
+  return sent;
+}
+
+bool ChatWriter::takeToken(const oriel_token_event& event) {
+  // What was held back comes as one more, without a probability.
+  if (request_.logprobs && event.top_count != 0) {
+    const uint32_t count = std::min(event.top_count, request_.top_logprobs);
+    tokens_.push_back({event.id, event.logprob, {event.top, event.top + count}});
+  }
+  // Of tokens without text nothing goes out by itself.
+  if (request_.stream && tokens_.size() >= kMostPending && pending_.empty()) {
+    pending_["content"] = "";
+  }
+  if (request_.is_chat) {
+    return sendPending();
+  }
+  oriel_part part = {};
+  part.kind = ORIEL_PART_TEXT;
+  part.text = event.text;
+  part.text_bytes = event.text_bytes;
+  return (event.text_bytes == 0 || takePart(part)) && sendPending();
+}
+
+ReplySink ChatWriter::sinkFor(uint32_t number) {
+  number_ = number;
+  choice_begun_ = false;
+  call_ids_.clear();
+  tokens_.clear();
+  text_offset_ = 0;
+  pending_ = Json::object();
+  return {[this](const oriel_part& part) { return takePart(part); },
+          [this](const oriel_token_event& event) { return takeToken(event); }};
+}
+
+std::string ChatWriter::tokenText(int32_t id) const {
+  return model_.detokenize({id}, ORIEL_TEXT_SPECIAL);
+}
+
+/// The lists in OpenAI's form that have an entry for each token.
+std::vector<const char*> ChatWriter::logprobLists() const {
+  if (request_.is_chat) {
+    return {"content"};
+  }
+  return {"tokens", "token_logprobs", "top_logprobs", "text_offset"};
+}
+
+Json ChatWriter::logprobEntry(int32_t id, float logprob) const {
+  const std::string text = tokenText(id);
+  Json json;
+  json["token"] = text;
+  json["logprob"] = logprobOf(logprob);
+  json["bytes"] = bytesOf(text);
+  return json;
+}
+
+/// The entry of a token in one of these lists. `offset`: where its text begins, in characters.
+Json ChatWriter::logprobOfToken(const std::string& list, const Token& token, size_t* offset) const {
+  if (list == "content") {
+    Json one = logprobEntry(token.id, token.logprob);
+    one["top_logprobs"] = Json::array();
+    for (const oriel_token_logprob& top : token.top) {
+      one["top_logprobs"].push_back(logprobEntry(top.id, top.logprob));
+    }
+    return one;
+  }
+  if (list == "top_logprobs") {
+    Json top = Json::object();
+    for (const oriel_token_logprob& each : token.top) {
+      top[keyOf(tokenText(each.id))] = logprobOf(each.logprob);
+    }
+    return top;
+  }
+  if (list == "token_logprobs") {
+    return logprobOf(token.logprob);
+  }
+  const std::string text = tokenText(token.id);
+  if (list == "tokens") {
+    return text;
+  }
+  // Bytes that go on with a character, which may be a token of their own, begin none.
+  const size_t begin = *offset;
+  *offset +=
+      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
+  return begin;
+}
+
+Json ChatWriter::takeLogprobs() {
+  Json json = Json::object();
+  for (const char* list : logprobLists()) {
+    json[list] = Json::array();
+    for (const Token& token : tokens_) {
+      json[list].push_back(logprobOfToken(list, token, &text_offset_));
+    }
+  }
+  if (request_.is_chat) {
+    json["refusal"] = nullptr;
+  }
+  tokens_.clear();
+  return json;
+}
+
+Json ChatWriter::wholeChoice(const ReplyOutcome& outcome, const char* reason) {
+  Json choice;
+  choice["index"] = number_;
+  if (request_.is_chat) {
+    const std::vector<ToolCall> calls = outcome.parts.completeCalls();
+    Json message;
+    message["role"] = "assistant";
+    message["content"] =
+        outcome.parts.text.empty() && !calls.empty() ? Json() : Json(outcome.parts.text);
+    message["refusal"] = nullptr;
+    if (!outcome.parts.thought.empty()) {
+      message["reasoning_content"] = outcome.parts.thought;
+    }
+    for (const ToolCall& call : calls) {
+      message["tool_calls"].push_back(callJson(newId("call_"), call));
+    }
+    choice["message"] = std::move(message);
+  } else {
+    choice["text"] = outcome.parts.text;
+  }
+  if (!request_.logprobs) {
+    choice["logprobs"] = nullptr;
+  }
+  choice["finish_reason"] = reason;
+  return choice;
+}
+
+void ChatWriter::endChoice(const ReplyOutcome& outcome, bool counts_prompt) {
+  if (counts_prompt) {
+    prompt_tokens_ += outcome.prompt_tokens;
+    cached_tokens_ += outcome.cached_tokens;
+  }
+  reply_tokens_ += outcome.result.tokens;
+  extra_ = extraOf(request_, outcome);
+  const char* const reason = finishReason(outcome);
+  if (!request_.stream) {
+    choices_.push_back({wholeChoice(outcome, reason), std::move(tokens_)});
+    return;
+  }
+  sendPending();
+  Json choice;
+  choice["index"] = number_;
+  if (request_.is_chat) {
+    choice["delta"] = Json::object();
+  } else {
+    choice["text"] = "";
+  }
+  choice["logprobs"] = request_.logprobs && !tokens_.empty() ? takeLogprobs() : Json();
+  choice["finish_reason"] = reason;
+  Json event = head();
+  event["choices"] = Json::array({std::move(choice)});
+  if (request_.include_usage) {
+    event["usage"] = nullptr;
+  }
+  event["oriel"] = extra_;
+  if (begin()) {
+    sendEvent(event);
+  }
+}
+
+Json ChatWriter::usage() const {
+  Json usage;
+  usage["prompt_tokens"] = prompt_tokens_;
+  usage["completion_tokens"] = reply_tokens_;
+  usage["total_tokens"] = prompt_tokens_ + reply_tokens_;
+  usage["prompt_tokens_details"]["cached_tokens"] = cached_tokens_;
+  return usage;
+}
+
+void ChatWriter::end() {
+  if (request_.stream) {
+    if (request_.include_usage) {
+      Json event = head();
+      event["choices"] = Json::array();
+      event["usage"] = usage();
+      sendEvent(event);
+    }
+    exchange_->write("data: [DONE]\n\n");
+    exchange_->endStream();
+    return;
+  }
+  if (request_.logprobs) {
+    writeInPieces();
+    return;
+  }
+  Json json = head();
+  json["choices"] = Json::array();
+  for (Whole& each : choices_) {
+    json["choices"].push_back(std::move(each.choice));
+  }
+  json["usage"] = usage();
+  json["oriel"] = extra_;
+  exchange_->send(200, kJsonType, dumped(json));
+}
+
+/// One token's probabilities after the other: all of them are many times as long as the reply.
+void ChatWriter::writeInPieces() {
+  constexpr size_t kPieceBytes = 16384;
+  std::string piece = dumped(head());
+  piece.back() = ',';
+  piece += "\"choices\":[";
+  exchange_->beginStream(kJsonType);
+  for (const Whole& each : choices_) {
+    piece += &each == &choices_.front() ? "" : ",";
+    piece += dumped(each.choice);
+    piece.back() = ',';
+    piece += "\"logprobs\":{";
+    size_t offset = 0;
+    for (const char* list : logprobLists()) {
+      piece += "\"" + std::string(list) + "\":[";
+      for (const Token& token : each.tokens) {
+        piece += (&token == each.tokens.data() ? "" : ",") +
+                 dumped(logprobOfToken(list, token, &offset));
+        if (piece.size() >= kPieceBytes) {
+          if (!exchange_->write(piece)) {
+            return;
+          }
+          piece.clear();
+        }
+      }
+      piece += "],";
+    }
+    if (request_.is_chat) {
+      piece += "\"refusal\":null,";
+    }
+    piece.back() = '}';
+    piece += '}';
+  }
+  Json rest;
+  rest["usage"] = usage();
+  rest["oriel"] = extra_;
+  exchange_->write(piece + "]," + dumped(rest).substr(1));
+  exchange_->endStream();
+}
+
+void ChatWriter::endWith(const ApiError& error) {
+  if (!request_.stream) {  // a reply that ends early is to be seen as one
+    exchange_->closeAfter();
+    return;
+  }
+  sendEvent(errorJson(error));
+  exchange_->endStream();
+}
+
+std::unique_ptr<ReplyWriter> writeChat(const ReplyContext& context) {
+  return std::make_unique<ChatWriter>(context);
+}
+
+}  // namespace cli

@@ -1,0 +1,82 @@
+#include "serve/reply_check.h"
+
+#include <cstring>
+
+#include "serve/api_error.h"
+#include "serve/slot.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kResultBytes = 16 << 10;
+
+bool checksCalls(const char* tool_choice) {
+  return std::strcmp(tool_choice, "checked") == 0 || std::strcmp(tool_choice, "required") == 0;
+}
+
+}  // namespace
+
+ReplyCheck::Result ReplyCheck::compile(const ChatForm& form, const ReplyForm& held,
+                                       const char* tool_choice) {
+  Json options = Json::object();
+  if (!held.schema.empty()) {
+    options["schema"] = held.schema;
+  }
+  if (!held.grammar.empty()) {
+    options["grammar"] = held.grammar;
+  }
+  if (checksCalls(tool_choice)) {
+    options["tool_choice"] = tool_choice;
+  }
+  const Settings settings = sessionSettings(base_, form);
+  const auto session = settings.as<oriel::SessionOptions>();
+  const std::string asked = dumped(options);
+  std::string text(kResultBytes, '\0');
+  size_t needed = 0;
+  const auto call = [&] {
+    return oriel_render(model_.get(), &session, asked.data(), asked.size(), ORIEL_RENDER_CHECK,
+                        text.data(), text.size(), &needed);
+  };
+  oriel_status status = call();
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    text.resize(needed);
+    status = call();
+  }
+  if (status != ORIEL_OK) {
+    throw failedCall(status, oriel_model_last_error(model_.get()));
+  }
+  const Json json = Json::parse(text.c_str());
+  return {json["error"].is_string() ? json["error"].get<std::string>() : "",
+          json["unchecked_tools"].get<std::vector<std::string>>()};
+}
+
+/// Which part of it fails alone.
+std::string ReplyCheck::guiltyField(const ReplyRequest& request) {
+  if (!checksCalls(request.tool_choice) ||
+      (request.held.given() && !compile({}, request.held, "none").error.empty())) {
+    return request.held.param;
+  }
+  const Json tools = Json::parse(request.form.tools);
+  for (size_t i = 0; i < tools.size(); ++i) {
+    ChatForm alone = request.form;
+    alone.tools = dumped(Json::array({tools[i]}));
+    if (!compile(alone, {}, request.tool_choice).error.empty()) {
+      return "tools[" + std::to_string(i) + "]";
+    }
+  }
+  return "tools";
+}
+
+void ReplyCheck::check(ReplyRequest* request) {
+  if (!request->held.given() && !checksCalls(request->tool_choice)) {
+    return;
+  }
+  const std::lock_guard<std::mutex> hold(lock_);
+  Result result = compile(request->form, request->held, request->tool_choice);
+  if (!result.error.empty()) {
+    throw ApiError{400, result.error, guiltyField(*request), "unsupported_schema", 0};
+  }
+  request->unchecked_tools = std::move(result.unchecked);
+}
+
+}  // namespace cli
