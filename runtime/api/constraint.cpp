@@ -40,8 +40,24 @@ Status checkTexts(const ReplyChoices& options, const Log& log) {
   return kOk;
 }
 
-Status readGrammar(const ReplyChoices& options, Session* session, Scratch* scratch,
-                   Grammar* grammar) {
+// What was ignored in the schemas before is forgotten.
+SchemaRules rulesOf(const ReplyChoices& options, Session* session) {
+  IgnoredKeywords& ignored = session->constrained()->ignored();
+  ignored.clear();
+  return {options.strict_schema != 0, options.open_objects != 0, &ignored};
+}
+
+void reportIgnored(const IgnoredKeywords& ignored, const Log& log) {
+  if (!ignored.isEmpty()) {
+    log.write(ORIEL_LOG_WARNING,
+              "replies are not held to these parts of the schema: %s: leave them out, or set "
+              "\"strict_schema\" to have them refused",
+              ignored.json());
+  }
+}
+
+Status readGrammar(const ReplyChoices& options, const SchemaRules& rules, Session* session,
+                   Scratch* scratch, Grammar* grammar) {
   const Log& log = session->context().log;
   if (options.grammar != nullptr) {
     return readGbnf(options.grammar, options.grammar_bytes, log, grammar);
@@ -51,7 +67,7 @@ Status readGrammar(const ReplyChoices& options, Session* session, Scratch* scrat
                       session->stopCheck(), log, scratch, &schema));
   grammar->work()->allow(options.json_schema_bytes);
   ExprId expression = 0;
-  ORIEL_TRY(readJsonSchema(*schema, *schema, log, grammar, &expression));
+  ORIEL_TRY(readJsonSchema(*schema, *schema, rules, log, grammar, &expression));
   const RuleId root = grammar->newRule();
   grammar->define(root, expression);
   grammar->setRoot(root);
@@ -59,8 +75,8 @@ Status readGrammar(const ReplyChoices& options, Session* session, Scratch* scrat
 }
 
 // Calls of the conversation's tools, in the form of its template.
-Status readToolCalls(const oriel_model& model, bool required, Session* session, Grammar* grammar,
-                     GenerateSettings* settings) {
+Status readToolCalls(const oriel_model& model, bool required, const SchemaRules& rules,
+                     Session* session, Grammar* grammar, GenerateSettings* settings) {
   const SessionContext& context = session->context();
   if (context.settings.tools.bytes == 0) {
     return context.log.fail(ORIEL_ERROR_STATE,
@@ -71,7 +87,9 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
                       &tools));
   grammar->work()->allow(context.settings.tools.bytes);
   CallGrammar calls;
-  ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, context.log, grammar, &calls));
+  ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, rules, context.log, grammar,
+                            &calls));
+  reportIgnored(*rules.ignored, context.log);
   const RuleId root = grammar->newRule();
   grammar->define(root, required ? calls.whole : calls.behind);
   grammar->setRoot(root);
@@ -104,10 +122,13 @@ Status readConstraint(const oriel_model& model, const ReplyChoices& options, Ses
   }
   Scratch scratch(model.allocator, kMostCompileBytes);
   Grammar grammar(&scratch, session->stopCheck());
+  const SchemaRules rules = rulesOf(options, session);
   if (checks) {
-    return readToolCalls(model, choice == ToolChoice::kRequired, session, &grammar, settings);
+    return readToolCalls(model, choice == ToolChoice::kRequired, rules, session, &grammar,
+                         settings);
   }
-  ORIEL_TRY(readGrammar(options, session, &scratch, &grammar));
+  ORIEL_TRY(readGrammar(options, rules, session, &scratch, &grammar));
+  reportIgnored(*rules.ignored, log);
   ORIEL_TRY(session->constrained()->constraint().compile(grammar, -1, log));
   settings->constrained = true;
   settings->trigger = options.trigger;

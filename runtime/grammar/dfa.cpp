@@ -235,6 +235,17 @@ DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Work* w
       [&](const Pair& at) { return (a.accepts[at.a] & b.accepts[at.b]) != 0; }, work, out);
 }
 
+DfaResult complementDfa(const Dfa& dfa, uint32_t most_states, Work* work, Dfa* out) {
+  const uint32_t start = dfa.n_states == 0 ? uint32_t{Dfa::kDead} : 0;
+  return exploreDfa(
+      start, dfa.alphabet, most_states,
+      [&](uint32_t from, uint32_t symbol, uint32_t* to) {
+        *to = from == Dfa::kDead ? from : dfa.step(from, symbol);
+        return symbol != 0;  // surrogates are in no text
+      },
+      [&](uint32_t at) { return at == Dfa::kDead || dfa.accepts[at] == 0; }, work, out);
+}
+
 DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states, Work* work,
                    Dfa* out) {
   struct Counted {

@@ -60,6 +60,8 @@ DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most
 void reduceDfa(Dfa* dfa, Work* work);
 /// What both accept; they share an alphabet.
 DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Work* work, Dfa* out);
+/// All other texts.
+DfaResult complementDfa(const Dfa& dfa, uint32_t most_states, Work* work, Dfa* out);
 /// Whether there is a text that both accept, whose alphabets may differ. True also where the work ends.
 bool mayMeet(const Dfa& a, const Dfa& b, Work* work);
 /// What has `min` to `max` code points.

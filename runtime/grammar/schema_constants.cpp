@@ -82,14 +82,13 @@ bool SchemaContext::isValidByAll(const Conjunction& all, const JsonValue& value)
   return !failed() && !all.never;
 }
 
-bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth,
+bool SchemaContext::isValid(const JsonValue& given, const JsonValue& value, uint32_t depth,
                             uint32_t flags) {
-  if (schema.isBool()) {
-    return schema.boolean();
+  const JsonValue* const canon = canonical(given);
+  if (canon == nullptr || canon->isBool()) {
+    return canon != nullptr && canon->boolean();
   }
-  if (!check(schema)) {
-    return false;
-  }
+  const JsonValue& schema = *canon;
   if (depth > kMostDepthOfConstants) {
     wrong(schema, "$ref", "leads back here without a property or item between: correct it");
     return false;
@@ -138,6 +137,11 @@ bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value
   if (const JsonValue* const reference = schema.find("$ref"); reference != nullptr) {
     const JsonValue* const target = resolve(schema, *reference);
     if (target == nullptr || !isValid(*target, value, depth + 1)) {
+      return false;
+    }
+  }
+  if (const JsonValue* const excluded = schema.find("not"); excluded != nullptr) {
+    if (isValid(*excluded, value, depth + 1)) {
       return false;
     }
   }
@@ -208,7 +212,36 @@ bool SchemaContext::isValidArray(const JsonValue& schema, const JsonValue& value
       return false;
     }
   }
+  const JsonValue* const unique = schema.find("uniqueItems");
+  return (unique == nullptr || !unique->boolean() || isUnique(schema, value)) &&
+         hasContained(schema, value, depth);
+}
+
+bool SchemaContext::isUnique(const JsonValue& schema, const JsonValue& array) {
+  for (const JsonValue* item = array.first(); item != nullptr; item = item->next()) {
+    for (const JsonValue* other = item->next(); other != nullptr; other = other->next()) {
+      if (!spend(schema, kStepsOfValue) || isSameValue(*item, *other, grammar_->work())) {
+        return false;
+      }
+    }
+  }
   return true;
+}
+
+bool SchemaContext::hasContained(const JsonValue& schema, const JsonValue& array, uint32_t depth) {
+  const JsonValue* const contained = schema.find("contains");
+  if (contained == nullptr) {
+    return true;
+  }
+  uint32_t least = 0;
+  uint32_t most = UINT32_MAX;
+  countsOf(schema, "minContains", "maxContains", &least, &most);
+  least = schema.find("minContains") == nullptr ? 1 : least;
+  uint32_t n = 0;
+  for (const JsonValue* item = array.first(); item != nullptr; item = item->next()) {
+    n += isValid(*contained, *item, depth + 1) ? 1 : 0;
+  }
+  return n >= least && n <= most;
 }
 
 bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& value, uint32_t depth) {
@@ -226,9 +259,18 @@ bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& valu
       }
     }
   }
+  const JsonValue* const of_names = schema.find("propertyNames");
+  List<const JsonValue*> of_member(scratch());
   for (const JsonValue* member = value.first(); member != nullptr; member = member->next()) {
-    const JsonValue* const of_member = propertyOf(schema, member->key());
-    if (of_member != nullptr && !isValid(*of_member, *member, depth + 1)) {
+    of_member.cutTo(0);
+    propertyOf(schema, member->key(), &of_member);
+    for (const JsonValue* const one : of_member) {
+      if (!isValid(*one, *member, depth + 1)) {
+        return false;
+      }
+    }
+    const JsonMade* const name = of_names != nullptr ? maker_.text(member->key()) : nullptr;
+    if (name != nullptr && !isValid(*of_names, *name, depth + 1)) {
       return false;
     }
   }

@@ -103,7 +103,8 @@ bool sameTexts(const JsonText* a, uint32_t n_a, const JsonText* b, uint32_t n_b)
 // What several patterns and formats of some strings have in common, in one alphabet.
 class Common {
  public:
-  explicit Common(Work* work) : work_(work), sets_(work->scratch()) {}
+  explicit Common(Work* work, RegexReading reading = RegexReading::kBoth)
+      : work_(work), reading_(reading), sets_(work->scratch()) {}
 
   // False: one is not supported, or there are too many.
   bool add(const StringFacts& facts, uint32_t form = 0) {
@@ -128,15 +129,35 @@ class Common {
     }
     return true;
   }
-  bool add(const char* text, size_t bytes, bool whole) {
+  // The same of what none of them may be. Last, so that there is something to take it from.
+  bool addExcluded(const StringFacts& facts) {
+    if (n_ == 0 && !add("", 0, false)) {
+      return false;
+    }
+    for (uint32_t i = 0; i < facts.n_not_patterns; ++i) {
+      if (!add(facts.not_patterns[i].data, facts.not_patterns[i].bytes, false, true)) {
+        return false;
+      }
+    }
+    for (uint32_t i = 0; i < facts.n_not_listed; ++i) {
+      const JsonText listed = alternativesOf(*facts.not_listed[i]);
+      if (listed.bytes != 0 && !add(listed.data, listed.bytes, true, true)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  bool add(const char* text, size_t bytes, bool whole, bool excluded = false) {
     if (n_ == kMost) {
       return false;
     }
     bool wrong = false;
     regexes_[n_] = Regex(work_);
-    if (regexes_[n_].read(text, bytes, whole, &wrong) != nullptr) {
+    const RegexReading reading = excluded ? RegexReading::kEither : reading_;
+    if (regexes_[n_].read(text, bytes, whole, &wrong, reading) != nullptr) {
       return false;
     }
+    excluded_[n_] = excluded;
     for (const CharSet& set : regexes_[n_].sets()) {
       sets_.push(set);
     }
@@ -160,6 +181,13 @@ class Common {
         *dfa = one;
         continue;
       }
+      if (excluded_[i]) {
+        const Dfa matched = one;
+        result = complementDfa(matched, kMostPatternStates, work_, &one);
+        if (result != DfaResult::kDone) {
+          return result;
+        }
+      }
       const Dfa all = *dfa;
       result = intersectDfa(all, one, kMostPatternStates, work_, dfa);
       if (result != DfaResult::kDone) {
@@ -170,12 +198,45 @@ class Common {
   }
 
  private:
-  static constexpr uint32_t kMost = 4 * StringFacts::kMostPatterns;
+  static constexpr uint32_t kMost = 6 * StringFacts::kMostPatterns;
+
+  // The strings of a list as a pattern: "(?:a|b)". Empty: there are none.
+  JsonText alternativesOf(const JsonValue& values) {
+    const bool is_list = values.isArray() && !values.key().is("const");
+    size_t bytes = 8;
+    const auto forEach = [&](const auto& visit) {
+      for (const JsonValue* one = is_list ? values.first() : &values; one != nullptr;
+           one = is_list ? one->next() : nullptr) {
+        if (one->isString()) {
+          visit(one->text());
+        }
+      }
+    };
+    forEach([&](const JsonText& text) { bytes += 2 * size_t{text.bytes} + 1; });
+    char* const pattern = work_->scratch()->takeText(bytes);
+    if (bytes == 8 || pattern == nullptr || !work_->spend(bytes)) {
+      return {};
+    }
+    char* at = pattern;
+    forEach([&](const JsonText& text) {
+      at = std::copy_n(at == pattern ? "(?:" : "|", at == pattern ? 3 : 1, at);
+      for (size_t i = 0; i < text.bytes; ++i) {
+        if (std::strchr("\\^$.|?*+()[]{}/-", text.data[i]) != nullptr && text.data[i] != '\0') {
+          *at++ = '\\';
+        }
+        *at++ = text.data[i];
+      }
+    });
+    *at++ = ')';
+    return {pattern, static_cast<size_t>(at - pattern)};
+  }
 
   Work* const work_;
+  const RegexReading reading_;
   List<CharSet> sets_;
   uint32_t n_ = 0;
   Regex regexes_[kMost];
+  bool excluded_[kMost] = {};
 };
 
 // Texts of `dfa` of these lengths; where the largest are too much to count, none of them.
@@ -223,7 +284,30 @@ uint32_t blockFor(uint32_t count) {
 bool StringFacts::operator==(const StringFacts& other) const {
   return min_length == other.min_length && max_length == other.max_length &&
          sameTexts(patterns, n_patterns, other.patterns, other.n_patterns) &&
-         sameTexts(formats, n_formats, other.formats, other.n_formats);
+         sameTexts(formats, n_formats, other.formats, other.n_formats) &&
+         sameTexts(not_patterns, n_not_patterns, other.not_patterns, other.n_not_patterns) &&
+         n_not_listed == other.n_not_listed &&
+         std::equal(not_listed, not_listed + n_not_listed, other.not_listed);
+}
+
+bool StringFacts::excludePattern(const JsonText& pattern) {
+  JsonText* const end = not_patterns + n_not_patterns;
+  if (std::find(not_patterns, end, pattern) != end) {
+    return true;
+  }
+  if (n_not_patterns == kMostExcluded) {
+    return false;
+  }
+  not_patterns[n_not_patterns++] = pattern;
+  return true;
+}
+
+bool StringFacts::excludeListed(const JsonValue& values) {
+  if (n_not_listed == kMostExcluded) {
+    return false;
+  }
+  not_listed[n_not_listed++] = &values;
+  return true;
 }
 
 const char* formatPattern(const JsonText& format) {
@@ -236,8 +320,8 @@ bool isFormatExact(const JsonText& format) {
   return known != nullptr && known->exact;
 }
 
-bool stringsDfa(const StringFacts& facts, Work* work, Dfa* dfa) {
-  Common common(work);
+bool stringsDfa(const StringFacts& facts, RegexReading reading, Work* work, Dfa* dfa) {
+  Common common(work, reading);
   return common.add(facts) && common.build(dfa) == DfaResult::kDone;
 }
 
@@ -251,7 +335,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
     return "asks for strings longer than any reply: make it smaller";
   }
   const ExprId quote = grammar->text("\"");
-  if (facts.n_patterns == 0 && facts.n_formats == 0) {
+  if (!facts.hasPattern()) {
     const ExprId body = countedExpression(character, facts.min_length, facts.max_length, grammar);
     *expression = grammar->sequence(quote, grammar->sequence(body, quote));
     return nullptr;
@@ -261,7 +345,9 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
   Dfa dfa;
   for (uint32_t form = 0; form < kForms; ++form) {
     Common common(work);
-    if (!common.add(facts, form) || common.build(&dfa) != DfaResult::kDone) {
+    const bool has_excluded = facts.n_not_patterns + facts.n_not_listed != 0;
+    if (!common.add(facts, form) || (has_excluded && !common.addExcluded(facts)) ||
+        common.build(&dfa) != DfaResult::kDone) {
       return "is too large, or too much beside other patterns and formats: make it simpler";
     }
     if (facts.n_formats == 0 || dfa.n_states == 0 || facts.max_length == UINT32_MAX ||

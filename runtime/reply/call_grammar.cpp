@@ -112,9 +112,10 @@ Status tooMuch(const Log& log, const Work& work) {
 
 class CallReader {
  public:
-  CallReader(const CallForm& form, ReplyForms forms, const Tokenizer* tokenizer, const Log& log,
+  CallReader(const CallForm& form, ReplyForms forms, const Tokenizer* tokenizer,
+             const SchemaRules& rules, const Log& log,
              Grammar* grammar)
-      : form_(form), forms_(forms), tokenizer_(tokenizer), log_(log), grammar_(*grammar) {}
+      : form_(form), forms_(forms), tokenizer_(tokenizer), rules_(rules), log_(log), grammar_(*grammar) {}
 
   /// One call of any of the tools.
   Status call(const JsonValue& tools, ExprId* out) {
@@ -248,7 +249,7 @@ class CallReader {
       *out = grammar_.text(hasBraces() ? "{}" : "");
       return kOk;
     }
-    CallValues values(*parameters, log, &grammar_);
+    CallValues values(*parameters, rules_, log, &grammar_);
     if (none && saysNothing(*parameters)) {
       // Written here as every form has it, but the schema has to be one.
       (void)values.value(*parameters, ArgumentNotation::kJson);
@@ -313,6 +314,7 @@ class CallReader {
   const CallForm& form_;
   const ReplyForms forms_;
   const Tokenizer* const tokenizer_;
+  const SchemaRules& rules_;
   const Log& log_;
   Grammar& grammar_;
 };
@@ -329,7 +331,8 @@ const CallForm* preferredForm(ReplyForms forms) {
 }  // namespace
 
 Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
-                       const Log& log, Grammar* grammar, CallGrammar* calls) {
+                       const SchemaRules& rules, const Log& log, Grammar* grammar,
+                       CallGrammar* calls) {
   // Of a model whose template speaks for no form nobody knows which one it writes: the bare ones need no tokens.
   const bool anything = (forms & formsOfAnything()) == formsOfAnything();
   const CallForm* const form = preferredForm(anything ? kFormBareJson : forms);
@@ -341,7 +344,7 @@ Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no tools to call: give a list of them");
   }
   ExprId one = 0;
-  CallReader reader(*form, forms, tokenizer, log, grammar);
+  CallReader reader(*form, forms, tokenizer, rules, log, grammar);
   ORIEL_TRY(reader.call(tools, &one));
   if (grammar->work()->ended()) {
     return tooMuch(log, *grammar->work());

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "grammar/expression.h"
+#include "grammar/schema_rules.h"
 #include "json/json.h"
 #include "reply/forms.h"
 #include "text/tokenizer.h"
@@ -25,6 +26,7 @@ struct CallGrammar {
 ///   cannot promise; the line names it.
 /// - ORIEL_ERROR_ARGUMENT: `tools` are no list of tools, or there is none.
 Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
-                       const Log& log, Grammar* grammar, CallGrammar* calls);
+                       const SchemaRules& rules, const Log& log, Grammar* grammar,
+                       CallGrammar* calls);
 
 }  // namespace oriel_internal

@@ -69,7 +69,7 @@ void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyFo
   Grammar grammar(&scratch);
   CallGrammar calls;
   const oriel_status status =
-      watch.ended(readCallGrammar(tools, forms, nullptr, watch.log(), &grammar, &calls).code());
+      watch.ended(readCallGrammar(tools, forms, nullptr, {}, watch.log(), &grammar, &calls).code());
   EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_ARGUMENT ||
               status == ORIEL_ERROR_UNSUPPORTED || status == ORIEL_ERROR_OUT_OF_MEMORY);
   watch.expectPeakBelow(kMostBytes);
@@ -79,7 +79,7 @@ void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyFo
     Scratch less(*watch.allocator(), chance.below(most_bytes));
     Grammar cut_off(&less);
     CallGrammar some;
-    (void)watch.ended(readCallGrammar(tools, forms, nullptr, watch.log(), &cut_off, &some).code());
+    (void)watch.ended(readCallGrammar(tools, forms, nullptr, {}, watch.log(), &cut_off, &some).code());
   }
   if (status != ORIEL_OK) {
     return;

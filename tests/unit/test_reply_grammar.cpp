@@ -80,7 +80,7 @@ class Matcher {
 class CallCase {
  public:
   CallCase(ReplyForms forms, const json& given) : tools_(given), forms_(forms) {
-    status = readCallGrammar(*tools_.value(), forms, nullptr, log.log(), &grammar_, &calls);
+    status = readCallGrammar(*tools_.value(), forms, nullptr, {}, log.log(), &grammar_, &calls);
     if (status.ok()) {
       const RuleId root = grammar_.newRule();
       grammar_.define(root, calls.behind);

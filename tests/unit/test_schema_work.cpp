@@ -236,7 +236,7 @@ TEST(SchemaWork, of_many_tools_is_counted_together) {
       grammar.work()->allow(text.size());
       ASSERT_TRUE(
           parseJson(text.data(), text.size(), "the schema", log.log(), &scratch, &schema).ok());
-      status = readJsonSchema(*schema, *schema, log.log(), &grammar, &expression);
+      status = readJsonSchema(*schema, *schema, {}, log.log(), &grammar, &expression);
     }
   });
   EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, status.code()) << log.errors();
@@ -257,7 +257,7 @@ TEST(SchemaWork, takes_memory_for_patterns_once) {
     ExprId expression = 0;
     grammar.work()->allow(text.size());
     ASSERT_TRUE(parseJson(text.data(), text.size(), "it", Log(), &scratch, &schema).ok());
-    ASSERT_TRUE(readJsonSchema(*schema, *schema, Log(), &grammar, &expression).ok());
+    ASSERT_TRUE(readJsonSchema(*schema, *schema, {}, Log(), &grammar, &expression).ok());
     calls[i] = ledger.calls;
   }
   EXPECT_LT(calls[1], calls[0] + 30);
@@ -320,7 +320,7 @@ TEST(SchemaWork, ends_where_it_is_stopped) {
     ExprId expression = 0;
     grammar.work()->allow(text.size());
     ASSERT_TRUE(parseJson(text.data(), text.size(), "it", log.log(), &scratch, &schema).ok());
-    const Status status = readJsonSchema(*schema, *schema, log.log(), &grammar, &expression);
+    const Status status = readJsonSchema(*schema, *schema, {}, log.log(), &grammar, &expression);
     done = status.ok();
     if (!done) {
       EXPECT_EQ(ORIEL_ERROR_CANCELLED, status.code()) << log.errors();
