@@ -229,7 +229,7 @@ class SchemaWriter : private LiveExpressions {
   // ---- types
   ExprId concrete(const Conjunction& all, SchemaFacts facts, uint32_t depth) {
     uint32_t undecided = kNone;
-    facts.types &= typesApart(all, facts, &undecided);
+    facts.types &= typesApart(all, &facts, &undecided);
     if (undecided != kNone && facts.types != 0 && !c_.failed()) {
       return without(all, undecided, depth);
     }
@@ -280,19 +280,20 @@ class SchemaWriter : private LiveExpressions {
   }
 
   // Types of which no text is valid by what must not be. `undecided`: an element of which that is not known.
-  uint32_t typesApart(const Conjunction& all, const SchemaFacts& facts, uint32_t* undecided) {
+  // Strings are told apart by their text, where that is enough.
+  uint32_t typesApart(const Conjunction& all, SchemaFacts* facts, uint32_t* undecided) {
     uint32_t types = kAnyType;
     for (uint32_t i = 0; i < all.elements.count() && !c_.failed(); ++i) {
       const SchemaElement& element = all.elements[i];
       for (uint32_t type = kIntegerType; element.isExcluding() && type <= kObjectType; type *= 2) {
-        const bool is_told = type == kStringType && c_.addExclusion(*element.schema, nullptr);
-        if ((facts.types & types & type) == 0 || is_told || c_.failed()) {
+        if ((facts->types & types & type) == 0 || c_.failed()) {
           continue;
         }
-        const Verdict verdict = c_.judge(all, facts, type, *element.schema);
+        const Verdict verdict = c_.judge(all, *facts, type, *element.schema);
         if (verdict == Verdict::kCovered) {
           types &= ~type;
-        } else if (verdict == Verdict::kUnknown) {
+        } else if (verdict == Verdict::kUnknown &&
+                   (type != kStringType || !c_.addExclusion(*element.schema, &facts->string))) {
           *undecided = i;
         }
       }
@@ -655,7 +656,8 @@ class SchemaWriter : private LiveExpressions {
     }
     bool is_plain = !facts.has_union || of_keys.fixed;
     for (const SchemaElement& element : keys.elements) {
-      is_plain = is_plain && (!element.isExcluding() || c_.addExclusion(*element.schema, nullptr));
+      is_plain =
+          is_plain && (!element.isExcluding() || c_.addExclusion(*element.schema, &of_keys.text));
     }
     if (!is_plain) {
       const char* keyword = nullptr;

@@ -75,7 +75,8 @@ bool SchemaContext::isValid(const Conjunction& all, const JsonValue& value,
 
 bool SchemaContext::isValidByAll(const Conjunction& all, const JsonValue& value) {
   for (const SchemaElement& element : all.elements) {
-    if (failed() || (!element.isNegated() && !isValid(*element.schema, value, 0, element.flags))) {
+    const uint32_t flags = element.flags | SchemaElement::kAlone;
+    if (failed() || (!element.isNegated() && !isValid(*element.schema, value, 0, flags))) {
       return false;
     }
   }
@@ -134,13 +135,14 @@ bool SchemaContext::isValid(const JsonValue& given, const JsonValue& value, uint
 
 bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value, uint32_t depth,
                                  uint32_t flags) {
-  if (const JsonValue* const reference = schema.find("$ref"); reference != nullptr) {
+  const bool alone = (flags & SchemaElement::kAlone) != 0;
+  if (const JsonValue* const reference = schema.find("$ref"); reference != nullptr && !alone) {
     const JsonValue* const target = resolve(schema, *reference);
     if (target == nullptr || !isValid(*target, value, depth + 1)) {
       return false;
     }
   }
-  if (const JsonValue* const excluded = schema.find("not"); excluded != nullptr) {
+  if (const JsonValue* const excluded = schema.find("not"); excluded != nullptr && !alone) {
     if (isValid(*excluded, value, depth + 1)) {
       return false;
     }
@@ -153,7 +155,7 @@ bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value
                  {"oneOf", SchemaElement::kWithoutOneOf}};
   for (const auto& one : kUnions) {
     const JsonValue* const branches = schema.find(one.keyword);
-    if (branches == nullptr || (flags & one.flag) != 0) {
+    if (branches == nullptr || (flags & one.flag) != 0 || (alone && one.flag == 0)) {
       continue;
     }
     uint32_t n = 0;

@@ -252,10 +252,6 @@ SchemaFacts SchemaContext::factsOf(const Conjunction& all) {
   for (uint32_t i = 0; i < all.elements.count() && !failed(); ++i) {
     const SchemaElement& element = all.elements[i];
     if (element.isNegated()) {
-      if (element.isExcluding() && addExclusion(*element.schema, nullptr) &&
-          !addExclusion(*element.schema, &facts.string)) {
-        refuse(*element.schema, "not", "is one of too many: leave some out");
-      }
       continue;
     }
     const JsonValue& schema = *element.schema;

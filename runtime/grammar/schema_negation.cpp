@@ -403,14 +403,16 @@ bool SchemaContext::addExclusion(const JsonValue& schema, StringFacts* facts) {
       (typesOf(schema) & kStringType) == 0) {
     return false;
   }
-  if (facts == nullptr) {
-    return true;
-  }
   if (pattern != nullptr) {
     (void)stringsOf(schema);  // which says what is wrong with it
-    return facts->excludePattern(pattern->text());
   }
-  return facts->excludeListed(*listed);
+  const bool fits = pattern != nullptr ? facts->excludePattern(pattern->text())
+                                       : facts->excludeListed(*listed);
+  if (!fits) {
+    refuse(schema, pattern != nullptr ? "pattern" : listed->key().is("enum") ? "enum" : "const",
+           "is one of too many that must not be valid: leave some out");
+  }
+  return true;
 }
 
 }  // namespace oriel_internal

@@ -36,6 +36,7 @@ struct SchemaElement {
     kWithoutEnum = 8,  ///< the value is one of its `enum`
     kOfNot = 16,       ///< negated by `not`, not as another branch of `oneOf`
     kExpanded = 32,    ///< negated, and one way not to be valid stands beside it
+    kAlone = 64,       ///< of what it refers to, `allOf` and `not`, nothing is asked: they are elements, too
   };
   static constexpr uint32_t kNoParent = UINT32_MAX;
 
@@ -115,7 +116,7 @@ class SchemaContext {
   /// Ways not to be valid by a canonical schema: what is valid by one of them is not valid by it. `whole`: there are no
   /// others. Null: it has failed.
   const JsonValue* negation(const JsonValue& schema, bool* whole);
-  /// Strings that are not valid by it can be told by text alone, and are added to `facts` (null: only asked).
+  /// Adds a schema that must not be valid to `facts`, if it is only about the text of strings.
   bool addExclusion(const JsonValue& schema, StringFacts* facts);
   SchemaFacts factsOf(const Conjunction& all);
   uint32_t typesOf(const JsonValue& schema);
