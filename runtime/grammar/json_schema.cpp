@@ -233,13 +233,11 @@ class SchemaWriter : private LiveExpressions {
     if (undecided != kNone && facts.types != 0 && !c_.failed()) {
       return without(all, undecided, depth);
     }
-    if ((facts.types & kNumberType) == kFractionType && !c_.failed()) {
-      return fractions(all);
-    }
     if (c_.failed()) {
       return g_->never();
     }
     facts.number.integer = (facts.types & kFractionType) == 0;
+    facts.number.fraction = (facts.types & kNumberType) == kFractionType;
     List<ExprId> options(scratch_);
     const auto add = [&](uint32_t type, auto option) {
       if ((facts.types & type) == 0 || c_.failed()) {
@@ -257,15 +255,6 @@ class SchemaWriter : private LiveExpressions {
     add(kBoolType, [&] { return choice(oneOfFew(all, "true"), oneOfFew(all, "false")); });
     add(kNullType, [&] { return oneOfFew(all, "null"); });
     return choiceOf(options.begin(), options.count(), g_);
-  }
-
-  ExprId fractions(const Conjunction& all) {
-    for (const SchemaElement& element : all.elements) {
-      if (element.isExcluding()) {
-        refuseNegation(all, element);
-      }
-    }
-    return g_->never();
   }
 
   // Of null, true and false it can be tried whether they are valid.
@@ -324,7 +313,11 @@ class SchemaWriter : private LiveExpressions {
   }
 
   void refuseNegation(const Conjunction& all, const SchemaElement& element) {
-    if ((element.flags & SchemaElement::kOfNot) != 0) {
+    const bool is_of_union = std::any_of(
+        all.elements.begin(), all.elements.end(), [](const SchemaElement& other) {
+          return (other.flags & SchemaElement::kWithoutOneOf) != 0;
+        });
+    if (!is_of_union && (element.flags & SchemaElement::kOfNot) != 0) {
       c_.refuse(*all.elements[element.parent].schema, "not",
                 "excludes values that cannot be told apart: leave it out, or say it otherwise");
       return;

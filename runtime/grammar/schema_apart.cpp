@@ -1,6 +1,7 @@
 // Whether the branches of `oneOf` are apart: whether texts that fit one schema can fit another.
 #include <iterator>
 
+#include "grammar/schema_formats.h"
 #include "grammar/schema_parts.h"
 
 namespace oriel_internal {

@@ -1,4 +1,5 @@
 // Whether a value that is given is valid: for `const` and `enum` beside other keywords.
+#include "grammar/schema_formats.h"
 #include "grammar/schema_parts.h"
 #include "text/utf8.h"
 

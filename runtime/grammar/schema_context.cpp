@@ -1,6 +1,7 @@
 // What schemas say that hold together.
 #include <cstdio>
 
+#include "grammar/schema_formats.h"
 #include "grammar/schema_parts.h"
 
 namespace oriel_internal {

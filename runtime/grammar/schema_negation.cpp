@@ -90,7 +90,9 @@ class SchemaContext::Negation {
       } else if ((types & row.types) == kIntegerType) {
         make_.append(names, make_.text("integer"));
       } else if ((types & row.types) != 0) {
-        whole_ = false;  // numbers with a fraction
+        JsonMade* const fractions = make_.typed(schema_, "number");
+        make_.set(fractions, "not", make_.typed(schema_, "integer"));
+        push(fractions);
       }
     }
     if (names->count() != 0) {
@@ -146,6 +148,8 @@ class SchemaContext::Negation {
     List<const JsonValue*> sorted(c_.scratch());
     JsonMade* const texts = make_.list();
     bool flags[2] = {};
+    const JsonValue* object = nullptr;
+    uint32_t objects = 0;
     for (const JsonValue* one = values != nullptr ? values->first() : nullptr; one != nullptr;
          one = one->next()) {
       types |= typeOf(*one);
@@ -157,6 +161,8 @@ class SchemaContext::Negation {
         flags[one->boolean() ? 1 : 0] = true;
       } else if (!one->isNull()) {
         whole_ = false;
+        objects += one->isObject() ? 1 : 0;
+        object = one->isObject() ? one : object;
         pushNotEmpty(*one);
       }
     }
@@ -175,6 +181,24 @@ class SchemaContext::Negation {
       push(made);
     }
     addBetween(&sorted);
+    if (objects == 1) {
+      addOtherMembers(*object);
+    }
+  }
+
+  // An object without one of these members, or with another value there.
+  void addOtherMembers(const JsonValue& object) {
+    for (const JsonValue* member = object.first(); member != nullptr; member = member->next()) {
+      JsonMade* const same = make_.schema(schema_);
+      make_.set(same, "const", make_.copyOf(*member));
+      JsonMade* const ways[] = {
+          make_.withProperty(schema_, member->key(), nullptr),
+          make_.withProperty(schema_, member->key(), make_.negated(*same))};
+      for (JsonMade* const way : ways) {
+        make_.set(way, "type", make_.text("object"));
+        push(way);
+      }
+    }
   }
 
   void pushNotEmpty(const JsonValue& constant) {

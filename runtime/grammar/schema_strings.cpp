@@ -1,6 +1,6 @@
 #include "grammar/schema_strings.h"
 
-#include "grammar/regex.h"
+#include "grammar/schema_formats.h"
 
 namespace oriel_internal {
 namespace {
@@ -13,88 +13,6 @@ constexpr uint32_t kMostPatternStates = 4000;
 // Patterns times lengths; where a pattern goes on for ever and only many may not, fewer are counted.
 constexpr uint32_t kMostLimitedStates = 1500;
 constexpr uint32_t kLeastCounted = 40;
-
-#define ORIEL_DAY_OF_YEAR                             \
-  "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|" \
-  "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
-#define ORIEL_LEAP_CENTURY "(?:0[48]|[2468][048]|[13579][26])"
-#define ORIEL_YEAR "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
-#define ORIEL_DATE                                                                                \
-  "(?:" ORIEL_YEAR "-" ORIEL_DAY_OF_YEAR "|(?:[0-9]{2}" ORIEL_LEAP_CENTURY "|" ORIEL_LEAP_CENTURY \
-  "00)-02-29)"
-// One that can be told in any time zone.
-#define ORIEL_INNER_DATE                                                    \
-  "(?:[1-8][0-9]{3}-" ORIEL_DAY_OF_YEAR "|(?:[1-8][0-9]" ORIEL_LEAP_CENTURY \
-  "|"                                                                       \
-  "(?:[2468][048]|[1357][26])00)-02-29)"
-#define ORIEL_TIME                                               \
-  "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?" \
-  "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-// Names of hosts: at least two labels, the last of letters; far from the limits of 63 and 253.
-#define ORIEL_LABEL "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,15}"
-#define ORIEL_HOST "(?:" ORIEL_LABEL "\\.){1,3}[A-Za-z]{2,10}"
-#define ORIEL_OCTET "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-#define ORIEL_PATH_CHARS "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})*"
-#define ORIEL_PATH "(?:/" ORIEL_PATH_CHARS ")*"
-#define ORIEL_TAIL "(?:\\?" ORIEL_PATH_CHARS ")?(?:#" ORIEL_PATH_CHARS ")?"
-#define ORIEL_URI "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?" ORIEL_PATH ORIEL_TAIL
-#define ORIEL_GROUP "[0-9A-Fa-f]{1,4}"
-
-// Shorter forms, where a length is asked for and the longest text of the usual form is too long: nothing needs to be
-// counted then.
-#define ORIEL_BRIEF_URI "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
-#define ORIEL_SHORT_HOST "(?:[A-Za-z0-9]{1,12}\\.){1,2}[A-Za-z]{2,4}"
-#define ORIEL_SHORT_TAIL "(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]){0,64}"
-#define ORIEL_SHORT_URI \
-  "https?://" ORIEL_SHORT_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
-
-constexpr uint32_t kForms = 3;
-
-struct Format {
-  const char* name;
-  const char* patterns[kForms];  ///< each with fewer texts; null: as before
-  bool exact;
-};
-
-constexpr Format kFormats[] = {
-    {"date", {ORIEL_DATE}, true},
-    {"time", {ORIEL_TIME}, false},
-    {"date-time", {ORIEL_INNER_DATE "T" ORIEL_TIME}, false},
-    {"duration",
-     {"P(?:[0-9]{1,4}W|(?:[0-9]{1,4}Y(?:[0-9]{1,4}M(?:[0-9]{1,4}D)?)?|[0-9]{1,4}M(?:[0-9]{1,4}D)?|"
-      "[0-9]{1,4}D)(?:T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
-      "[0-9]{1,4}S))?|T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
-      "[0-9]{1,4}S))"},
-     false},
-    {"email",
-     {"[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,23}@" ORIEL_HOST,
-      "[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,11}@" ORIEL_SHORT_HOST},
-     false},
-    {"hostname", {ORIEL_HOST, ORIEL_SHORT_HOST}, false},
-    {"uuid", {"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"}, true},
-    {"ipv4", {"(?:" ORIEL_OCTET "\\.){3}" ORIEL_OCTET}, true},
-    {"ipv6",
-     {"(?:" ORIEL_GROUP ":){7}" ORIEL_GROUP "|::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,5})?|"
-      "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP
-      "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP
-      "(?::" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP
-      "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?))))"},
-     false},
-    {"uri", {ORIEL_URI, ORIEL_BRIEF_URI, ORIEL_SHORT_URI}, false},
-    {"uri-reference",
-     {ORIEL_URI "|" ORIEL_PATH ORIEL_TAIL, ORIEL_BRIEF_URI "|/" ORIEL_SHORT_TAIL,
-      ORIEL_SHORT_URI "|/" ORIEL_SHORT_TAIL},
-     false},
-};
-
-const Format* findFormat(const JsonText& name) {
-  for (const Format& format : kFormats) {
-    if (name.is(format.name)) {
-      return &format;
-    }
-  }
-  return nullptr;
-}
 
 bool sameTexts(const JsonText* a, uint32_t n_a, const JsonText* b, uint32_t n_b) {
   return n_a == n_b && std::equal(a, a + n_a, b);
@@ -114,16 +32,8 @@ class Common {
       }
     }
     for (uint32_t i = 0; i < facts.n_formats; ++i) {
-      const Format* const format = findFormat(facts.formats[i]);
-      if (format == nullptr) {
-        return false;
-      }
-      uint32_t used = form;
-      while (format->patterns[used] == nullptr) {
-        --used;
-      }
-      const char* const pattern = format->patterns[used];
-      if (!add(pattern, std::strlen(pattern), true)) {
+      const char* const pattern = formatPattern(facts.formats[i], form);
+      if (pattern == nullptr || !add(pattern, std::strlen(pattern), true)) {
         return false;
       }
     }
@@ -310,16 +220,6 @@ bool StringFacts::excludeListed(const JsonValue& values) {
   return true;
 }
 
-const char* formatPattern(const JsonText& format) {
-  const Format* const known = findFormat(format);
-  return known != nullptr ? known->patterns[0] : nullptr;
-}
-
-bool isFormatExact(const JsonText& format) {
-  const Format* const known = findFormat(format);
-  return known != nullptr && known->exact;
-}
-
 bool stringsDfa(const StringFacts& facts, RegexReading reading, Work* work, Dfa* dfa) {
   Common common(work, reading);
   return common.add(facts) && common.build(dfa) == DfaResult::kDone;
@@ -343,7 +243,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
   Work* const work = grammar->work();
   (void)work->begin();
   Dfa dfa;
-  for (uint32_t form = 0; form < kForms; ++form) {
+  for (uint32_t form = 0; form < kFormatForms; ++form) {
     Common common(work);
     const bool has_excluded = facts.n_not_patterns + facts.n_not_listed != 0;
     if (!common.add(facts, form) || (has_excluded && !common.addExcluded(facts)) ||

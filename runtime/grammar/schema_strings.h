@@ -35,11 +35,6 @@ struct StringFacts {
   bool operator==(const StringFacts& other) const;
 };
 
-/// As a pattern for the whole text; null: no format that is known.
-const char* formatPattern(const JsonText& format);
-/// Whether the pattern of a format has all texts that it allows: where it has fewer it tells nothing about a constant.
-bool isFormatExact(const JsonText& format);
-
 /// What satisfies all patterns and formats, of any length, whatever is excluded. False: it is too large, or one is not supported.
 bool stringsDfa(const StringFacts& facts, RegexReading reading, Work* work, Dfa* dfa);
 
