@@ -12,7 +12,7 @@ library_only=0
 [[ ${1:-} == --library ]] && library_only=1 && shift
 build=${1:-$root/build/release}
 library_limit=2000000
-program_limit=3050000
+program_limit=3075000
 
 fail() {
   echo "sizes.sh: $1" >&2

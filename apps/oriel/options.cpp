@@ -11,6 +11,7 @@
 
 #include "failure.h"
 #include "models/model_store.h"
+#include "output.h"
 #include "setting_flags.h"
 #include "system.h"
 
@@ -26,9 +27,26 @@ constexpr uint32_t kSinks = 4;
 constexpr const char* kOwn[] = {"cache_folder", "system_prompt",   "constraints",   "transcript",
                                 "sessions",     "session_windows", "prefix_tokens", "prefix_file"};
 /// Options of sessions and replies that every command takes.
-constexpr const char* kOfAll[] = {
-    "evict", "forget", "seed",           "greedy",           "temperature",       "top_k",
-    "top_p", "min_p",  "repeat_penalty", "presence_penalty", "frequency_penalty", "repeat_window"};
+constexpr const char* kOfAll[] = {"evict",
+                                  "forget",
+                                  "seed",
+                                  "greedy",
+                                  "temperature",
+                                  "top_k",
+                                  "top_p",
+                                  "min_p",
+                                  "repeat_penalty",
+                                  "presence_penalty",
+                                  "frequency_penalty",
+                                  "repeat_window",
+                                  "typical_p",
+                                  "top_n_sigma",
+                                  "xtc_probability",
+                                  "xtc_threshold",
+                                  "dry_multiplier",
+                                  "dry_base",
+                                  "dry_allowed_length",
+                                  "dry_window"};
 
 bool isIn(const char* const* begin, const char* const* end, const std::string& name) {
   return std::find(begin, end, name) != end;
@@ -121,7 +139,7 @@ oriel::ReplyOptions replyOptions(const Settings& reply) {
 
 bool penalises(const Settings& reply) {
   return reply.real("repeat_penalty", 1) != 1 || reply.real("presence_penalty") != 0 ||
-         reply.real("frequency_penalty") != 0;
+         reply.real("frequency_penalty") != 0 || reply.real("dry_multiplier") != 0;
 }
 
 uint64_t nextSeed(uint64_t seed, uint32_t number) {

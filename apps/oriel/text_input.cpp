@@ -46,6 +46,17 @@ void TextInput::readTo(uint64_t bytes) {
     }
     ended_ = count == 0;
     text_.append(buffer, static_cast<size_t>(count));
+    skipByteOrderMark();
+  }
+}
+
+/// Windows editors and shells write one.
+void TextInput::skipByteOrderMark() {
+  constexpr char kMark[] = "\xEF\xBB\xBF";
+  constexpr size_t kBytes = sizeof(kMark) - 1;
+  if (!begun_ && (text_.size() >= kBytes || ended_)) {
+    begun_ = true;
+    text_.erase(0, text_.compare(0, kBytes, kMark) == 0 ? kBytes : 0);
   }
 }
 

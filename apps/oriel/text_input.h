@@ -13,7 +13,7 @@ constexpr uint64_t kMostInputBytes = 1 << 30;
 /// As errors name it: "-" is stdin.
 std::string inputName(const std::string& path);
 
-/// Read as far as somebody wants it.
+/// Read as far as somebody wants it. A byte order mark at the beginning is no part of the text.
 class TextInput {
  public:
   /// Throws Failure where there is nothing to read.
@@ -37,9 +37,11 @@ class TextInput {
 
  private:
   [[noreturn]] void fail(int error) const;
+  void skipByteOrderMark();
 
   const std::string path_;
   std::FILE* file_ = nullptr;  ///< null: stdin
+  bool begun_ = false;         ///< a byte order mark was skipped, or is not there
   bool ended_ = false;
   std::string text_;
 };

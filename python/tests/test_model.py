@@ -321,7 +321,7 @@ def another(row):
         return next(word for word in reversed(row.choices) if word != row.default)
     if row.type == "flag":
         return True
-    return min(max(row.least, 2), row.most) if row.type == "count" else min(row.most, 0.5)
+    return min(max(row.least, 2), row.most) if row.type == "count" else min(max(row.least, 0.5), row.most)
 
 
 def read_back(row, value):

@@ -359,7 +359,7 @@ struct oriel_model : oriel_internal::ModelParts {
       nullptr;                           ///< null for DeviceKind::kNone; else there always is one
   oriel_internal::NoExecutor no_device;  ///< the executor between two devices
   mutable std::atomic<bool> device_lost{false};
-  bool prefix_exact = true;                   ///< as Session::Recovered::exact, of the prefix
+  bool prefix_exact = true;                   ///< as Rebuilt::exact, of the prefix
   mutable oriel_internal::DeviceShare share;  ///< of the executor, among the sessions
   bool stops_early = true;                    ///< as in SessionContext
   oriel_internal::ModelInfo info = {};

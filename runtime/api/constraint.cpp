@@ -42,7 +42,7 @@ Status checkTexts(const ReplyChoices& options, const Log& log) {
 
 // What was ignored in the schemas before is forgotten.
 SchemaRules rulesOf(const ReplyChoices& options, Session* session) {
-  IgnoredKeywords& ignored = session->constrained()->ignored();
+  IgnoredKeywords& ignored = session->replier().constrained()->ignored();
   ignored.clear();
   return {options.strict_schema != 0, options.open_objects != 0, &ignored};
 }
@@ -64,7 +64,7 @@ Status readGrammar(const ReplyChoices& options, const SchemaRules& rules, Sessio
   }
   const JsonValue* schema = nullptr;
   ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema",
-                      session->stopCheck(), log, scratch, &schema));
+                      session->call().stop(), log, scratch, &schema));
   grammar->work()->allow(options.json_schema_bytes);
   ExprId expression = 0;
   ORIEL_TRY(readJsonSchema(*schema, *schema, rules, log, grammar, &expression));
@@ -83,8 +83,8 @@ Status readToolCalls(const oriel_model& model, bool required, const SchemaRules&
                             "there are no tools to call: give them to the session (\"tools\")");
   }
   const JsonValue* tools = nullptr;
-  ORIEL_TRY(readTools(context.settings.tools, session->stopCheck(), context.log, grammar->scratch(),
-                      &tools));
+  ORIEL_TRY(readTools(context.settings.tools, session->call().stop(), context.log,
+                      grammar->scratch(), &tools));
   grammar->work()->allow(context.settings.tools.bytes);
   CallGrammar calls;
   ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, rules, context.log, grammar,
@@ -93,7 +93,7 @@ Status readToolCalls(const oriel_model& model, bool required, const SchemaRules&
   const RuleId root = grammar->newRule();
   grammar->define(root, required ? calls.whole : calls.behind);
   grammar->setRoot(root);
-  ORIEL_TRY(session->constrained()->constraint().compile(*grammar, -1, context.log));
+  ORIEL_TRY(session->replier().constrained()->constraint().compile(*grammar, -1, context.log));
   settings->constrained = true;
   settings->trigger = required ? nullptr : calls.trigger;
   settings->trigger_bytes = required ? 0 : std::strlen(calls.trigger);
@@ -116,12 +116,12 @@ Status readConstraint(const oriel_model& model, const ReplyChoices& options, Ses
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a reply has to match a schema, a grammar or its tools: leave the others out");
   }
-  if (session->constrained() == nullptr) {
+  if (session->replier().constrained() == nullptr) {
     return log.fail(ORIEL_ERROR_STATE,
                     "the model was loaded without constraints: load it with \"constraints\"");
   }
   Scratch scratch(model.allocator, kMostCompileBytes);
-  Grammar grammar(&scratch, session->stopCheck());
+  Grammar grammar(&scratch, session->call().stop());
   const SchemaRules rules = rulesOf(options, session);
   if (checks) {
     return readToolCalls(model, choice == ToolChoice::kRequired, rules, session, &grammar,
@@ -129,7 +129,7 @@ Status readConstraint(const oriel_model& model, const ReplyChoices& options, Ses
   }
   ORIEL_TRY(readGrammar(options, rules, session, &scratch, &grammar));
   reportIgnored(*rules.ignored, log);
-  ORIEL_TRY(session->constrained()->constraint().compile(grammar, -1, log));
+  ORIEL_TRY(session->replier().constrained()->constraint().compile(grammar, -1, log));
   settings->constrained = true;
   settings->trigger = options.trigger;
   settings->trigger_bytes = options.trigger != nullptr ? std::strlen(options.trigger) : 0;

@@ -125,27 +125,27 @@ void writeStats(const oriel_stats& stats, JsonWriter* out) {
 
 void writeSession(const oriel_session& handle, JsonWriter* out) {
   const Session& session = *handle.session;
-  const SessionView view = session.view();
+  const SessionView view = session.memory().view();
   out->list("group_first_visible");
   for (uint32_t i = 0; i < handle.model->desc.n_views; ++i) {
     out->whole(nullptr, view.group_first_visible[i]);
   }
   out->end();
-  writePositions("turns", &session.turns(), out);
-  writePositions("checkpoints", session.states(), out);
-  writeMarks(session.marks(), out);
+  writePositions("turns", &session.at().turns, out);
+  writePositions("checkpoints", session.memory().states(), out);
+  writeMarks(session.at().marks, out);
   writeTranscript(session.transcript(), out);
-  out->whole("submissions", session.submissions());
-  out->whole("rows_wanted", session.rows().wanted());
-  out->whole("rows_read", session.rows().reads());
-  out->whole("tokens_read_again", session.readAgain());
-  out->whole("tokens_drafted", session.drafts().drafted);
-  out->whole("tokens_accepted", session.drafts().accepted);
-  out->whole("tokens_kept", session.keptTokens());
-  out->whole("tokens_recalled", session.recalledTokens());
+  out->whole("submissions", session.stepper().submissions());
+  out->whole("rows_wanted", session.stepper().rows().wanted());
+  out->whole("rows_read", session.stepper().rows().reads());
+  out->whole("tokens_read_again", session.feeder().tokensReadAgain());
+  out->whole("tokens_drafted", session.replier().drafts().drafted);
+  out->whole("tokens_accepted", session.replier().drafts().accepted);
+  out->whole("tokens_kept", session.retrieved().keptTokens());
+  out->whole("tokens_recalled", session.at().recalled);
   out->list("recalled_ids");
-  for (uint32_t i = 0; i < session.recalledTokens(); ++i) {
-    out->signedWhole(nullptr, session.recalledToken(i));
+  for (uint32_t i = 0; i < session.at().recalled; ++i) {
+    out->signedWhole(nullptr, session.memory().ids().recalled(i));
   }
   out->end();
   out->text("chat_template", session.context().chat.name());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "text/utf8.h"
 
@@ -14,6 +15,10 @@ constexpr uint32_t kDefaultTopK = 40;
 constexpr float kDefaultTopP = 0.95f;
 constexpr float kDefaultMinP = 0.05f;
 constexpr uint32_t kDefaultRepeatWindow = 64;
+constexpr float kDefaultXtcThreshold = 0.1f;
+constexpr float kDefaultDryBase = 1.75f;
+constexpr uint32_t kDefaultDryLength = 2;
+constexpr const char* kDefaultDryBreakers[] = {"\n", ":", "\"", "*"};
 
 Status checkCount(const char* what, uint64_t count, uint64_t most, const Log& log) {
   return count <= most ? kOk
@@ -31,26 +36,30 @@ Status checkNumbers(const ReplyChoices& options, const Log& log) {
   return kOk;
 }
 
-Status checkStopText(const char* text, size_t number, const Log& log) {
+Status checkText(const char* what, const char* text, size_t number, uint32_t most_bytes,
+                 const Log& log) {
   size_t bytes = 0;
-  while (text != nullptr && bytes <= StopTexts::kMostBytes && text[bytes] != '\0') {
+  while (text != nullptr && bytes <= most_bytes && text[bytes] != '\0') {
     ++bytes;
   }
-  if (bytes == 0 || bytes > StopTexts::kMostBytes) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "stop text %zu has %s: give 1 to %u bytes", number + 1,
-                    bytes == 0 ? "no bytes" : "too many bytes", StopTexts::kMostBytes);
+  if (bytes == 0 || bytes > most_bytes) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "%s %zu has %s: give 1 to %u bytes", what, number + 1,
+                    bytes == 0 ? "no bytes" : "too many bytes", most_bytes);
   }
   size_t bad = 0;
   return isValidUtf8(text, bytes, &bad)
              ? kOk
-             : log.fail(ORIEL_ERROR_TEXT,
-                        "stop text %zu is not valid UTF-8 at byte %zu: convert it first",
-                        number + 1, bad);
+             : log.fail(ORIEL_ERROR_TEXT, "%s %zu is not valid UTF-8 at byte %zu: convert it first",
+                        what, number + 1, bad);
 }
 
 Status checkStopTexts(const ReplyChoices& options, const Log& log) {
   for (size_t i = 0; i < options.stop_count; ++i) {
-    ORIEL_TRY(checkStopText(options.stop[i], i, log));
+    ORIEL_TRY(checkText("stop text", options.stop[i], i, StopTexts::kMostBytes, log));
+  }
+  for (size_t i = 0; i < options.dry_breakers_count; ++i) {
+    ORIEL_TRY(
+        checkText("DRY breaker", options.dry_breakers[i], i, DryOptions::kMostBreakerBytes, log));
   }
   return kOk;
 }
@@ -73,6 +82,28 @@ Status checkBiases(const ReplyChoices& options, uint32_t n_vocab, const Log& log
     }
   }
   return kOk;
+}
+
+// What tokens look like in a reply: control tokens are no text.
+TokenText textOf(int32_t id, const void* tokenizer) {
+  const Tokenizer::Piece piece = static_cast<const Tokenizer*>(tokenizer)->piece(id, false);
+  return {piece.data, piece.bytes};
+}
+
+DryOptions dryOptions(const oriel_model& model, const ReplyChoices& options) {
+  DryOptions dry;
+  dry.multiplier = options.dry_multiplier;
+  dry.base = options.dry_base != 0 ? options.dry_base : kDefaultDryBase;
+  dry.allowed_length =
+      options.dry_allowed_length != 0 ? options.dry_allowed_length : kDefaultDryLength;
+  dry.window = options.dry_window != 0 ? options.dry_window : SamplerState::kRecentTokens;
+  const bool given = options.dry_breakers_count != 0;
+  dry.breakers = given ? options.dry_breakers : kDefaultDryBreakers;
+  dry.n_breakers =
+      static_cast<uint32_t>(given ? options.dry_breakers_count : std::size(kDefaultDryBreakers));
+  dry.text_of = textOf;
+  dry.text_user = model.tokenizer;
+  return dry;
 }
 
 }  // namespace
@@ -120,6 +151,11 @@ Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options
   sampling.presence_penalty = options.presence_penalty;
   sampling.frequency_penalty = options.frequency_penalty;
   sampling.repeat_window = orDefault(options.repeat_window, kDefaultRepeatWindow);
+  sampling.typical_p = orDefault(options.typical_p, 1.0f);
+  sampling.top_n_sigma = options.top_n_sigma;
+  sampling.xtc_probability = options.xtc_probability;
+  sampling.xtc_threshold = orDefault(options.xtc_threshold, kDefaultXtcThreshold);
+  sampling.dry = dryOptions(model, options);
   sampling.biases = options.logit_bias;
   sampling.n_biases = static_cast<uint32_t>(options.logit_bias_count);
   sampling.seed = options.seed != 0 ? options.seed : entropy();

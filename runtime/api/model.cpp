@@ -185,7 +185,7 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     if (arena->exhausted()) {
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
-    model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Session::runTogether);
+    model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Replier::runTogether);
     hash = model->source.headerHash();
     progress->total = std::max<uint64_t>(uploadBytes(model->plan), 1);
     uint32_t disabled = 0;

@@ -45,7 +45,7 @@ class Recovery {
     const Recovery& self = *static_cast<const Recovery*>(user);
     const bool stop = self.options_.progress != nullptr &&
                       self.options_.progress(done, total, self.options_.progress_user) != 0;
-    return stop || self.handle_.session->cancelled() ? 1 : 0;
+    return stop || self.handle_.session->call().cancelled() ? 1 : 0;
   }
 
   oriel_session& handle_;
@@ -57,7 +57,7 @@ class Recovery {
   bool chosen_ = false;
   char old_name_[sizeof(ModelInfo::device)] = "";
   char old_driver_[sizeof(ModelInfo::driver)] = "";
-  Session::Recovered read_;
+  Rebuilt read_;
 };
 
 Status Recovery::run(oriel_recovered* result) {
@@ -66,7 +66,7 @@ Status Recovery::run(oriel_recovered* result) {
     std::memcpy(old_name_, model_.info.device, sizeof(old_name_));
     std::memcpy(old_driver_, model_.info.driver, sizeof(old_driver_));
   }
-  read_.held = handle_.session->heldCount();
+  read_.held = handle_.session->memory().held().count();
   Status status = kOk;
   do {
     status = needsDevice() ? takeDevice() : Status(kOk);
@@ -215,10 +215,11 @@ Status Recovery::read() {
     return ORIEL_ERROR_DEVICE;  // it was lost again
   }
   model_.device_log.tries(chosen_ && tried_ < choices_.count);
-  Session::RecoverOptions options;
-  options.in_batches = options_.in_batches != 0;
-  options.prefix_exact = model_.prefix_exact;
-  const Status status = noteLoss(model_, handle_.session->recover(options, &read_));
+  RebuildSource source;
+  source.from = RebuildSource::From::kLost;
+  source.in_batches = options_.in_batches;
+  source.prefix_exact = model_.prefix_exact;
+  const Status status = noteLoss(model_, handle_.session->rebuild(source, &read_));
   model_.device_log.tries(false);
   if (status.ok()) {
     handle_.lost = false;

@@ -1,9 +1,7 @@
 #include <cstddef>
 #include <new>
 
-#include "api/constraint.h"
-#include "api/generate_options.h"
-#include "api/session_call.h"
+#include "api/one_reply.h"
 #include "base/wipe.h"
 #include "oriel/advanced.h"
 
@@ -15,63 +13,6 @@ oriel_reply& entryOf(oriel_reply* replies, size_t i) {
   return *reinterpret_cast<oriel_reply*>(reinterpret_cast<uint8_t*>(replies) +
                                          i * replies->struct_size);
 }
-
-/// One of the replies, as long as the call goes on.
-class ManyReply {
- public:
-  explicit ManyReply(oriel_reply* entry)
-      : entry_(*entry),
-        session_(*entry->session->session),
-        call_(settings_, entry->on_token, entry->user, &result_),
-        tools_(*session_.context().allocator,
-               templateScratchBytes(session_.context().settings.tools.bytes)) {}
-
-  /// Up to its first token. Null: it is over already.
-  Session::ReplyCall* begin() {
-    call_.status = entry_.session->lost ? Status(ORIEL_ERROR_DEVICE) : open();
-    return call_.status.ok() ? &call_ : nullptr;
-  }
-
-  /// Fills in what the app gets.
-  void end() {
-    if (opened_) {
-      session_.endChatReply();
-      call_.status = session_.takeBackUnanswered(call_.status, call_.place);
-    }
-    if (call_.status.code() == ORIEL_ERROR_CANCELLED) {
-      result_.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
-    }
-    if (entry_.result != nullptr && read_) {
-      writeResult(result_, entry_.result);
-    }
-    entry_.status = endCall(entry_.session, call_.status);
-  }
-
- private:
-  Status open() {
-    const oriel_model& model = *entry_.session->model;
-    ORIEL_TRY(takeReplyOptions(entry_.options, entry_.session->log, &choices_));
-    ORIEL_TRY(readGenerateOptions(model, choices_, entry_.session->log, &settings_));
-    const Status read = readConstraint(model, choices_, &session_, &settings_);
-    read_ = read.ok() || read.code() == ORIEL_ERROR_CANCELLED;
-    ORIEL_TRY(read);
-    if (entry_.generate == 0) {
-      ORIEL_TRY(session_.openChatReply(settings_, &tools_, &call_.place));
-      opened_ = true;
-    }
-    return session_.beginReply(&call_);
-  }
-
-  oriel_reply& entry_;
-  Session& session_;
-  ReplyChoices choices_;
-  GenerateSettings settings_;
-  oriel_generation result_ = {};
-  Session::ReplyCall call_;
-  Scratch tools_;
-  bool read_ = false;    ///< what was asked for
-  bool opened_ = false;  ///< the assistant's turn
-};
 
 // Whether these can be answered by one call.
 bool validReplies(oriel_reply* replies, size_t count) {
@@ -139,24 +80,27 @@ oriel_status refuseAll(oriel_reply* replies, size_t count, Guard::Answer why) {
   return setAll(replies, count, code);
 }
 
-oriel_status replyToAll(oriel_reply* replies, size_t count, ManyReply* many) {
-  Session::ReplyCall* calls[kMaxSessions] = {};
+oriel_status replyToAll(oriel_reply* replies, size_t count, OneReply* many) {
+  ReplyCall* calls[kMaxSessions] = {};
   uint32_t n_calls = 0;
   for (size_t i = 0; i < count; ++i) {
-    new (many + i) ManyReply(&entryOf(replies, i));
+    const oriel_reply& entry = entryOf(replies, i);
+    new (many + i)
+        OneReply(entry.session, entry.options, entry.generate == 0, entry.on_token, entry.user);
   }
   for (size_t i = 0; i < count; ++i) {
-    Session::ReplyCall* const call = many[i].begin();
+    ReplyCall* const call = many[i].begin();
     if (call != nullptr) {
       calls[n_calls++] = call;
     }
   }
-  Session::generateTogether(calls, n_calls);
+  Replier::run(calls, n_calls);
   oriel_status first = ORIEL_OK;
   for (size_t i = 0; i < count; ++i) {
-    many[i].end();
-    many[i].~ManyReply();
-    first = first != ORIEL_OK ? first : entryOf(replies, i).status;
+    oriel_reply& entry = entryOf(replies, i);
+    entry.status = endCall(entry.session, many[i].end(entry.result));
+    many[i].~OneReply();
+    first = first != ORIEL_OK ? first : entry.status;
   }
   return first;
 }
@@ -195,8 +139,8 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
     beginCall(entryOf(replies, i).session);
     meetCache(entryOf(replies, i).session);
   }
-  const uint64_t bytes = count * sizeof(ManyReply);
-  static_assert(alignof(ManyReply) <= 64, "blocks are aligned so");
+  const uint64_t bytes = count * sizeof(OneReply);
+  static_assert(alignof(OneReply) <= 64, "blocks are aligned so");
   void* const block = allocateZeroed(model.allocator, bytes);
   if (block == nullptr) {
     return endAll(
@@ -204,7 +148,7 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
         replies->session->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                                    "no memory for %zu replies at once: free some", count));
   }
-  const oriel_status code = replyToAll(replies, count, static_cast<ManyReply*>(block));
+  const oriel_status code = replyToAll(replies, count, static_cast<OneReply*>(block));
   wipe(block, bytes);
   release(model.allocator, block, bytes);
   return code;

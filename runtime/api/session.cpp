@@ -3,9 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "api/constraint.h"
-#include "api/generate_options.h"
-#include "api/session_call.h"
+#include "api/one_reply.h"
 #include "base/limits.h"
 #include "base/wipe.h"
 
@@ -13,56 +11,49 @@ using namespace oriel_internal;
 
 namespace {
 
-// Runs generate(settings, &result) between reading the options and writing the result.
-template <typename Generate>
-oriel_status generateWith(oriel_session* handle, const oriel_reply_options* options,
-                          oriel_generation* out, const Generate& generate) {
+oriel_status reply(oriel_session* handle, const oriel_reply_options* options, bool chat,
+                   oriel_token_fn on_token, void* user, oriel_generation* out) {
   if (handle == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&]() -> Status {
     ORIEL_TRY(out != nullptr ? checkResult(out, "oriel_generation", handle->log) : kOk);
-    ReplyChoices choices;
-    ORIEL_TRY(takeReplyOptions(options, handle->log, &choices));
-    GenerateSettings settings;
-    ORIEL_TRY(readGenerateOptions(*handle->model, choices, handle->log, &settings));
-    const Status read = readConstraint(*handle->model, choices, handle->session, &settings);
-    if (!read.ok() && read.code() != ORIEL_ERROR_CANCELLED) {
-      return read;
-    }
-    oriel_generation result = {};
-    const Status status = read.ok() ? generate(settings, &result) : read;
-    if (status.code() == ORIEL_ERROR_CANCELLED) {
-      result.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
-    }
-    if (out != nullptr) {
-      writeResult(result, out);
-    }
-    return status;
+    OneReply reply(handle, options, chat, on_token, user);
+    ReplyCall* call = reply.begin();
+    Replier::run(&call, call != nullptr ? 1 : 0);
+    return reply.end(out);
   });
 }
 
+Status goBack(oriel_session* handle, uint64_t position, bool reads) {
+  RebuildSource source;
+  source.from = reads ? RebuildSource::From::kEither : RebuildSource::From::kMemory;
+  source.position = position;
+  return handle->session->rebuild(source, nullptr);
+}
+
 Status backToMark(oriel_session* handle, const char* name, bool reads) {
-  const Bookmark* const mark = handle->session->marks().find(name);
+  const Bookmark* const mark = handle->session->at().marks.find(name);
   if (mark == nullptr) {
     return handle->log.fail(ORIEL_ERROR_ARGUMENT,
                             "there is no mark named %.31s: oriel_session_describe lists them",
                             name);
   }
-  ORIEL_TRY(handle->session->goBackTo(mark->position, reads));
+  ORIEL_TRY(goBack(handle, mark->position, reads));
   // What was read again has no marks.
-  return handle->session->marks().find(name) != nullptr ? Status(kOk) : handle->session->mark(name);
+  return handle->session->at().marks.find(name) != nullptr ? Status(kOk)
+                                                           : handle->session->mark(name);
 }
 
 Status backByTurns(oriel_session* handle, uint64_t turns, bool reads) {
-  const TurnMarks& starts = handle->session->turns();
+  const TurnMarks& starts = handle->session->at().turns;
   if (turns == 0 || turns > starts.count()) {
     return handle->log.fail(ORIEL_ERROR_CONTEXT,
                             "cannot go back %llu turns, %u are known: ask for one of them",
                             static_cast<unsigned long long>(turns), starts.count());
   }
   const uint64_t start = starts.at(starts.count() - static_cast<uint32_t>(turns));
-  return handle->session->goBackTo(handle->session->messageBegin(start), reads);
+  return goBack(handle, handle->session->messageBegin(start), reads);
 }
 
 }  // namespace
@@ -76,15 +67,15 @@ bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) 
       return false;
     }
     const Session& session = *handle->session;
-    const SessionView view = session.view();
-    const uint32_t recalled = session.recalledTokens();
+    const SessionView view = session.memory().view();
+    const uint32_t recalled = session.at().recalled;
     stats->position = view.position;
     stats->first_visible = view.first_visible;
     stats->first_stored = view.first_stored;
     stats->sinks_used = view.sinks_used;
     stats->turn_count = view.turn_count;
-    stats->window_used = session.windowUsed();
-    stats->window_capacity = model.plan.cache.sinks + session.cache().window;
+    stats->window_used = view.window_used;
+    stats->window_capacity = model.plan.cache.sinks + session.memory().cache().window;
     const uint64_t seen = stats->window_used - std::min(recalled, stats->window_used);
     stats->evicted = stats->position - std::min(seen, stats->position);
   }
@@ -116,14 +107,13 @@ oriel_status oriel_session_go_back(oriel_session* handle, oriel_back target, uin
   return callAlone(handle, [&] {
     return kind == ORIEL_BACK_TO_MARK    ? backToMark(handle, mark, reads)
            : kind == ORIEL_BACK_BY_TURNS ? backByTurns(handle, number, reads)
-           : reads                       ? handle->session->goBackTo(number, true)
-                                         : handle->session->rewind(number);
+                                         : goBack(handle, number, reads);
   });
 }
 
 void oriel_session_cancel(oriel_session* handle) {
   if (handle != nullptr) {
-    handle->session->cancel();
+    handle->session->call().cancel();
   }
 }
 
@@ -164,10 +154,7 @@ oriel_status oriel_session_logits(oriel_session* handle, const float** logits, s
 
 oriel_status oriel_session_generate(oriel_session* handle, const oriel_reply_options* options,
                                     oriel_token_fn on_token, void* user, oriel_generation* out) {
-  return generateWith(handle, options, out,
-                      [&](const GenerateSettings& settings, oriel_generation* result) {
-                        return handle->session->generate(settings, on_token, user, result);
-                      });
+  return reply(handle, options, /*chat=*/false, on_token, user, out);
 }
 
 oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char* text,
@@ -177,9 +164,9 @@ oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char*
   }
   return callAlone(handle, [&]() -> Status {
     if (role == nullptr) {
-      return handle->session->chatAddJson(text, bytes);
+      return handle->session->appendMessages(text, bytes);
     }
-    ORIEL_TRY(handle->session->chatAdd(role, text, bytes));
+    ORIEL_TRY(handle->session->appendMessage(role, text, bytes));
     warnOfRole(handle->session->context().chat, role, std::strlen(role), 0, handle->log);
     return kOk;
   });
@@ -187,10 +174,7 @@ oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char*
 
 oriel_status oriel_chat_reply(oriel_session* handle, const oriel_reply_options* options,
                               oriel_token_fn on_token, void* user, oriel_generation* out) {
-  return generateWith(handle, options, out,
-                      [&](const GenerateSettings& settings, oriel_generation* result) {
-                        return handle->session->chatReply(settings, on_token, user, result);
-                      });
+  return reply(handle, options, /*chat=*/true, on_token, user, out);
 }
 
 oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t first, int32_t* ids,
@@ -208,8 +192,8 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
     if (!look.entered()) {
       return ORIEL_ERROR_STATE;
     }
-    held = handle->session->heldTokens(first, ids, capacity, &count);
-    view = handle->session->view();
+    held = handle->session->memory().copyHeld(first, ids, capacity, &count);
+    view = handle->session->memory().view();
   }
   *needed = static_cast<size_t>(count);
   if (!held) {

@@ -62,7 +62,7 @@ Look::Look(const oriel_session* handle)
 void beginCall(oriel_session* handle) {
   testGap();
   handle->errors_before = handle->last_error.count();
-  handle->session->beginCall();
+  handle->session->call().begin();
 }
 
 void meetCache(oriel_session* handle) {
@@ -80,7 +80,7 @@ oriel_status endCall(oriel_session* handle, Status status) {
   if (!handle->lost && noteLoss(*handle->model, status).lost()) {
     handle->lost = true;
   }
-  handle->session->endCall();
+  handle->session->call().end();
   const bool unread = handle->session->transcript().hasUnread();
   testGap();
   handle->unread = unread;

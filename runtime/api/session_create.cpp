@@ -100,7 +100,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
                   : lost ? session->resetLost()
                          : session->reset(/*is_new=*/true);
   if (status.ok() && seed.from != nullptr) {
-    status = session->takeOver(*seed.from);
+    status = session->fork(*seed.from);
   } else if (status.ok() && seed.assumed_tokens != 0) {
     session->pretendPosition(seed.assumed_tokens);
   }
@@ -166,10 +166,10 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
                            "made with: give the same, or clear the prefix");
   }
   if (prefix != nullptr && prefix->tokens != 0 &&
-      options.first_position != prefix->state.first_position) {
+      options.first_position != prefix->at.first_position) {
     return model->log.fail(ORIEL_ERROR_ARGUMENT,
                            "the prefix begins at position %llu: begin the session there",
-                           static_cast<unsigned long long>(prefix->state.first_position));
+                           static_cast<unsigned long long>(prefix->at.first_position));
   }
   if (options.assumed_tokens != 0 && options.assumed_tokens < prefix_tokens) {
     return model->log.fail(ORIEL_ERROR_ARGUMENT,
@@ -270,12 +270,12 @@ Status forkSession(oriel_session* source, Guard::Call* call, oriel_session** out
     return refuseSecond(source->log);
   }
   SessionContext context = from.context();
-  ORIEL_TRY(claim(model, call, from.cache().window, true, &context.index));
+  ORIEL_TRY(claim(model, call, from.memory().cache().window, true, &context.index));
   SessionSeed seed;
   seed.from = &from;
   seed.chat_hash = source->chat_hash;
   const Status status =
-      makeSession(model, context, from.firstPosition(), from.keepsWholeTurns(), seed, out);
+      makeSession(model, context, from.at().first_position, from.memory().wholeTurns(), seed, out);
   if (status.ok()) {
     (*out)->texts = SessionTexts::share(source->texts);
   }

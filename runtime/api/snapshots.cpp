@@ -65,16 +65,20 @@ Status openFile(const char* path, const Log& log, InputFile* file) {
 
 Status restoreBytes(const oriel_session& handle, const void* data, uint64_t bytes, uint32_t flags,
                     const Log& log, oriel_restored* out) {
-  Session::RestoreOptions options;
-  options.exact = (flags & ORIEL_RESTORE_EXACT) != 0;
-  options.reads = (flags & ORIEL_RESTORE_READ) != 0;
-  Session::Restored restored;
-  const Status status = handle.session->restore(data, bytes, options, log, &restored);
+  RebuildSource source;
+  source.from = RebuildSource::From::kSnapshot;
+  source.data = data;
+  source.bytes = bytes;
+  source.log = log;
+  source.exact = (flags & ORIEL_RESTORE_EXACT) != 0;
+  source.reads = (flags & ORIEL_RESTORE_READ) != 0;
+  Rebuilt restored;
+  const Status status = handle.session->rebuild(source, &restored);
   if (status.ok() && out != nullptr) {
     oriel_restored result = {};
-    result.how = restored.how == Session::RestoredHow::kExactly   ? ORIEL_RESTORED_EXACTLY
-                 : restored.how == Session::RestoredHow::kCarried ? ORIEL_RESTORED_CARRIED
-                                                                  : ORIEL_RESTORED_READ;
+    result.how = restored.how == Rebuilt::How::kExactly   ? ORIEL_RESTORED_EXACTLY
+                 : restored.how == Rebuilt::How::kCarried ? ORIEL_RESTORED_CARRIED
+                                                          : ORIEL_RESTORED_READ;
     result.rounded = restored.rounded ? 1 : 0;
     result.tokens_held = restored.held;
     result.tokens_dropped = restored.dropped;

@@ -27,5 +27,11 @@ oriel_status oriel_transcript_import(oriel_session* handle, const char* json, si
   if (handle == nullptr || (json == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle, [&] { return handle->session->readMessages(json, bytes); });
+  return callAlone(handle, [&] {
+    RebuildSource source;
+    source.from = RebuildSource::From::kMessages;
+    source.data = json;
+    source.bytes = bytes;
+    return handle->session->rebuild(source, nullptr);
+  });
 }

@@ -7,7 +7,7 @@
 #include "base/path_copy.h"
 #include "base/test_gap.h"
 #include "exec/load_weights.h"
-#include "exec/session_memory.h"
+#include "exec/memory_copy.h"
 #include "os/os.h"
 #include "plan/memory_layout.h"
 
@@ -235,9 +235,11 @@ Status Trimmer::readConversation(oriel_session* handle, double wait_ms) {
   }
   beginCall(handle);
   meetCache(handle);
+  RebuildSource source;
+  source.from = RebuildSource::From::kTranscript;
   // Its latest call may have ended just now.
   const Status status = handle->session->transcript().hasUnread()
-                            ? handle->session->readTranscript(UINT64_MAX - 1)
+                            ? handle->session->rebuild(source, nullptr)
                             : Status(kOk);
   (void)endCall(handle, status);
   call_.giveBack(handle->index);

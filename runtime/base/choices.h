@@ -146,6 +146,16 @@ struct ReplyChoices {
   float presence_penalty;
   float frequency_penalty;
   uint32_t repeat_window;
+  float typical_p;
+  float top_n_sigma;
+  float xtc_probability;
+  float xtc_threshold;
+  float dry_multiplier;
+  float dry_base;
+  uint32_t dry_allowed_length;
+  uint32_t dry_window;
+  const char* dry_breakers[kMostStops];
+  size_t dry_breakers_count;
   uint32_t min_tokens;
   uint32_t logprobs;
   uint32_t top_logprobs;

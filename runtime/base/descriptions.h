@@ -195,6 +195,7 @@ struct SessionView {
   uint64_t first_stored;
   uint32_t sinks_used;
   uint32_t turn_count;
+  uint32_t window_used;  ///< tokens that the latest one sees, sinks included
   uint64_t group_first_visible[kMostGroups];
 };
 

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/byte_order_mark.h"
+
 namespace oriel_internal {
 namespace {
 
@@ -23,7 +25,13 @@ struct Text {
 /// JSON (RFC 8259) from front to back. Once something is wrong every call fails.
 class JsonText {
  public:
-  explicit JsonText(const TextSource& source) : source_(source) {}
+  explicit JsonText(const TextSource& source) : source_(source) {
+    const char* mark = kByteOrderMark;
+    for (; *mark != '\0' && peek() == static_cast<unsigned char>(*mark); ++mark) {
+      ++at_;
+    }
+    failed_ = mark != kByteOrderMark && *mark != '\0';
+  }
 
   bool failed() const { return failed_; }
   bool fail() {

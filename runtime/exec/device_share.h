@@ -11,16 +11,17 @@
 
 namespace oriel_internal {
 
-class Session;
+class Replier;
 struct DeviceWaiter;
 
 /// The step of a token that was chosen.
 struct DecodeRequest {
-  Session* session = nullptr;
+  Replier* replier = nullptr;
   uint32_t index = 0;  ///< of the session, among the model's
   int32_t id = -1;
-  bool more = false;  ///< another token will be wanted
-  Status status;      ///< of the step, once it is done
+  bool more = false;   ///< another token will be wanted
+  bool ahead = false;  ///< and the device may begin with it
+  Status status;       ///< of the step, once it is done
   // The share's own.
   enum class Stage : uint8_t { kWaits, kRuns, kDone };
   Stage stage = Stage::kWaits;

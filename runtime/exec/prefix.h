@@ -18,9 +18,8 @@ struct Prefix {
   uint64_t sum = 0;        ///< trained: a checksum of those
   uint64_t chat_hash = 0;  ///< of the options of the session that made it
   int32_t* ids = nullptr;  ///< [capacity]: of all sessions' sinks
-  SessionState state;      ///< of that session
-  TurnMarks turns;
-  Transcript transcript;  ///< its messages
+  Conversation at;         ///< of that session, behind its last token
+  Transcript transcript;   ///< its messages
 
   /// Measuring: takes the same.
   static Prefix* create(uint32_t capacity, uint64_t transcript_bytes, Arena* arena) {

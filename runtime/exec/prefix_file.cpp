@@ -235,9 +235,8 @@ void describe(uint32_t tokens, Prefix* prefix) {
   prefix->tokens = tokens;
   prefix->trained = true;
   std::fill_n(prefix->ids, tokens, TokenIds::kUnknown);
-  prefix->turns.clear();
-  prefix->state = SessionState();
-  prefix->state.position = prefix->state.stored = tokens;
+  prefix->at = Conversation::empty(0, tokens);
+  prefix->at.position = prefix->at.stored = tokens;
   prefix->transcript.forget();
   prefix->transcript.addClosedReply(tokens);
 }

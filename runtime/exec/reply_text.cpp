@@ -27,14 +27,18 @@ ReplyText::Shown ReplyText::push(Tokenizer::Piece piece, bool may_stop) {
 }
 
 ReplyText::Shown ReplyText::finish(bool may_stop) {
-  Shown shown;
-  decoder_.finish(&shown.text, &shown.bytes);
-  return stop_texts_.any() ? pass(shown.text, shown.bytes, may_stop, true) : shown;
+  decoder_.reset(
+      false);  // what has begun of a character is dropped: more tokens might have completed it
+  return stop_texts_.any() ? pass("", 0, may_stop, true) : Shown{text_, 0, false};
 }
 
 ReplyText::Shown ReplyText::breakOff(bool may_stop) {
-  const Shown shown = finish(may_stop);
-  stop_texts_.restart();
+  Shown shown;
+  decoder_.finish(&shown.text, &shown.bytes);
+  if (stop_texts_.any()) {
+    shown = pass(shown.text, shown.bytes, may_stop, true);
+    stop_texts_.restart();
+  }
   return shown;
 }
 

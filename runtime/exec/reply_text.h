@@ -28,7 +28,7 @@ class ReplyText {
   Shown push(Tokenizer::Piece piece, bool may_stop);
   /// Something that is no text stands here: what was held back, and no stop text goes on behind it.
   Shown breakOff(bool may_stop);
-  /// The reply is over: what was held back, unless a stop text ended it.
+  /// The reply is over: what was held back, unless a stop text ended it, but no character that is not whole.
   Shown finish(bool may_stop);
 
  private:

@@ -73,25 +73,21 @@ void Sampler::init(uint32_t n_vocab, Arena* arena) {
 }
 
 void Sampler::forget() {
-  wipe(&state_, sizeof(state_));
   wipe(candidates_, uint64_t{n_vocab_} * sizeof(Candidate));
   wipe(adjustments_, sizeof(Adjustment) * (SamplerState::kRecentTokens + kMaxBiases));
   wipe(biases_, sizeof(Adjustment) * kMaxBiases);
+  wipe(breakers_, sizeof(breakers_));
   start({});
-}
-
-void Sampler::restore(const SamplerState& state) {
-  state_ = state;
-  prepared_ = false;
 }
 
 void Sampler::start(const SamplerOptions& options) {
   options_ = options;
-  state_.random = options.seed;
+  state_->random = options.seed;
   mask_ = nullptr;
   holds_ = false;
   std::fill_n(held_back_, wordsOf(n_vocab_), 0u);
   copyBiases(options);
+  copyBreakers(options.dry);
   prepared_ = false;
 }
 
@@ -115,15 +111,15 @@ void Sampler::copyBiases(const SamplerOptions& options) {
 }
 
 void Sampler::accept(int32_t id) {
-  state_.recent[state_.n_recent % SamplerState::kRecentTokens] = id;
-  ++state_.n_recent;
+  state_->recent[state_->n_recent % SamplerState::kRecentTokens] = id;
+  ++state_->n_recent;
   prepared_ = false;
 }
 
 // SplitMix64 (Steele, Lea and Flood 2014), upper 53 bits.
 double Sampler::uniform() {
-  state_.random += 0x9e3779b97f4a7c15ull;
-  uint64_t z = state_.random;
+  state_->random += 0x9e3779b97f4a7c15ull;
+  uint64_t z = state_->random;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   z ^= z >> 31;
@@ -136,22 +132,41 @@ uint32_t Sampler::penalties(Adjustment* out) const {
   if (!penalises()) {
     return 0;
   }
-  WipedArray<int32_t, SamplerState::kRecentTokens> ids;
-  const uint32_t n =
-      static_cast<uint32_t>(std::min<uint64_t>(state_.n_recent, options_.repeat_window));
-  for (uint32_t i = 0; i < n; ++i) {
-    ids[i] = state_.recent[(state_.n_recent - 1 - i) % SamplerState::kRecentTokens];
+  struct Recent {
+    int32_t id;
+    uint32_t times;   // in the repetition window
+    uint32_t length;  // of DRY
+    bool operator<(const Recent& other) const { return id < other.id; }
+  };
+  WipedArray<Recent, SamplerState::kRecentTokens> tokens;
+  WipedArray<uint32_t, SamplerState::kRecentTokens> lengths;
+  const bool dry = options_.dry.multiplier != 0.0f;
+  const uint32_t window = std::max(options_.repeat_window, dry ? options_.dry.window : 0);
+  const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(state_->n_recent, window));
+  if (dry) {
+    repeatedLengths(&lengths[0], std::min(n, options_.dry.window));
   }
-  std::sort(&ids[0], &ids[0] + n);
+  for (uint32_t i = 0; i < n; ++i) {
+    const bool punished = dry && i < options_.dry.window;
+    tokens[i] = {recent(i), i < options_.repeat_window ? 1u : 0u, punished ? lengths[i] : 0};
+  }
+  std::sort(&tokens[0], &tokens[0] + n);
   uint32_t n_out = 0;
   for (uint32_t i = 0; i < n;) {
-    uint32_t end = i + 1;
-    while (end < n && ids[end] == ids[i]) {
-      ++end;
+    Recent all = tokens[i];
+    for (++i; i < n && tokens[i].id == all.id; ++i) {
+      all.times += tokens[i].times;
+      all.length = std::max(all.length, tokens[i].length);
     }
-    const float times = static_cast<float>(end - i);
-    out[n_out++] = {ids[i], 1, -(options_.presence_penalty + options_.frequency_penalty * times)};
-    i = end;
+    Adjustment next = {all.id, all.times != 0 ? 1u : 0u, 0.0f};
+    if (all.times != 0) {
+      const float times = static_cast<float>(all.times);
+      next.shift = -(options_.presence_penalty + options_.frequency_penalty * times);
+    }
+    next.shift -= dry ? dryPenalty(all.length) : 0.0f;
+    if (next.repeated != 0 || next.shift != 0.0f) {
+      out[n_out++] = next;
+    }
   }
   return n_out;
 }
@@ -256,6 +271,7 @@ uint32_t Sampler::best(const float* logits, uint32_t k) {
 
 int32_t Sampler::sample(const float* logits) {
   prepare();
+  least_by_sigma_ = spreads() ? leastBySigma(logits) : -INFINITY;
   return draw(best(logits, topK()));
 }
 
@@ -270,7 +286,7 @@ float Sampler::adjusted(const TopToken& token) const {
 
 bool Sampler::suffices(const TopTokens& top) {
   const uint32_t k = topK();
-  if (k > kMostTopK || !(options_.repeat_penalty >= 1.0f)) {
+  if (k > kMostTopK || spreads() || !(options_.repeat_penalty >= 1.0f)) {
     return false;
   }
   if (top.all != 0) {
@@ -297,6 +313,7 @@ bool Sampler::suffices(const TopTokens& top) {
 
 int32_t Sampler::sample(const TopTokens& top) {
   prepare();
+  least_by_sigma_ = -INFINITY;
   const uint32_t k = topK();
   uint32_t n = 0;
   for (uint32_t i = 0; i < top.count; ++i) {
@@ -309,63 +326,6 @@ int32_t Sampler::sample(const TopTokens& top) {
     std::nth_element(candidates_, candidates_ + (k - 1), candidates_ + n);
   }
   return draw(std::min(n, k));
-}
-
-int32_t Sampler::draw(uint32_t n) {
-  if (n == 0) {
-    return lowestAllowed();  // minus infinity everywhere
-  }
-  // Sorts no more of the candidates than are looked at.
-  uint32_t sorted = 0;
-  const auto candidate = [&](uint32_t i) {
-    while (sorted <= i) {
-      const uint32_t end = std::min(n, std::max(64u, 4 * sorted));
-      if (end < n) {
-        std::nth_element(candidates_ + sorted, candidates_ + end, candidates_ + n);
-      }
-      std::sort(candidates_ + sorted, candidates_ + end);
-      sorted = end;
-    }
-    return candidates_[i];
-  };
-  const double most = candidate(0).logit;
-  if (n == 1 || std::isinf(most)) {
-    return candidates_[0].id;
-  }
-  if (options_.top_p < 1.0f) {
-    double total = 0;
-    for (uint32_t i = 0; i < n; ++i) {
-      total += std::exp(candidates_[i].logit - most);
-    }
-    double seen = 0;
-    uint32_t kept = 0;
-    while (kept < n && (kept == 0 || seen < options_.top_p * total)) {
-      seen += std::exp(candidate(kept).logit - most);
-      ++kept;
-    }
-    n = kept;
-  }
-  if (options_.min_p > 0.0f) {
-    const double least = most + std::log(static_cast<double>(options_.min_p));
-    uint32_t kept = 1;
-    while (kept < n && candidate(kept).logit >= least) {
-      ++kept;
-    }
-    n = kept;
-  }
-
-  double total = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    total += std::exp((candidates_[i].logit - most) / options_.temperature);
-  }
-  double left = uniform() * total;
-  for (uint32_t i = 0; i < n; ++i) {
-    left -= std::exp((candidate(i).logit - most) / options_.temperature);
-    if (left < 0) {
-      return candidates_[i].id;
-    }
-  }
-  return candidates_[0].id;
 }
 
 }  // namespace oriel_internal

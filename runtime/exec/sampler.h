@@ -11,13 +11,39 @@
 
 namespace oriel_internal {
 
+struct TokenText {
+  const char* data = nullptr;
+  size_t bytes = 0;
+};
+
+/// DRY: a token that would continue a sequence which the context has already loses
+/// multiplier * base^(length of the sequence - allowed_length) of its logit.
+struct DryOptions {
+  static constexpr uint32_t kMostBreakerBytes = 32;
+
+  float multiplier = 0.0f;      ///< 0: off
+  float base = 1.75f;           ///< >= 1
+  uint32_t allowed_length = 2;  ///< tokens; shorter sequences may come again
+  uint32_t window = 256;        ///< tokens that are looked at; at most SamplerState::kRecentTokens
+  /// Texts of at most kMostBreakerBytes: no sequence goes on beyond a token with which one ends. Read by start() only.
+  const char* const* breakers = nullptr;
+  uint32_t n_breakers = 0;                                       ///< at most kMostStops
+  TokenText (*text_of)(int32_t id, const void* user) = nullptr;  ///< null: there are no breakers
+  const void* text_user = nullptr;
+};
+
 /// Resolved options: no zeros that mean something else.
 struct SamplerOptions {
   bool greedy = false;
-  float temperature = 0.7f;        ///< > 0
-  uint32_t top_k = 40;             ///< UINT32_MAX: all
-  float top_p = 0.95f;             ///< 1: all
-  float min_p = 0.05f;             ///< <= 0: off
+  float temperature = 0.7f;      ///< > 0
+  uint32_t top_k = 40;           ///< UINT32_MAX: all
+  float top_p = 0.95f;           ///< 1: all
+  float min_p = 0.05f;           ///< <= 0: off
+  float typical_p = 1.0f;        ///< 1: off
+  float top_n_sigma = 0.0f;      ///< 0: off
+  float xtc_probability = 0.0f;  ///< 0: off
+  float xtc_threshold = 0.1f;    ///< above 0.5: off
+  DryOptions dry;
   float repeat_penalty = 1.0f;     ///< 1: off
   float presence_penalty = 0.0f;   ///< 0: off
   float frequency_penalty = 0.0f;  ///< 0: off
@@ -38,15 +64,17 @@ struct SamplerState {
   uint64_t random = 0;
 };
 
-using SamplerCopy = WipedCopy<SamplerState>;
-
-/// Logits are adjusted, and then chosen among: top-k, top-p, min-p (both on the probabilities before temperature, as
-/// other runtimes do), temperature, draw. Same seed, same logits, same tokens, on every platform with IEEE doubles and a
-/// correctly rounded exp to within its last bits.
+/// Adjusts logits, and then chooses among them: top-n-sigma, top-k, typical, top-p, min-p, XTC (all on the probabilities
+/// before temperature, as other runtimes do), temperature, draw. The same seed and logits give the same tokens on every
+/// platform with IEEE doubles and a correctly rounded exp to within its last bits.
 ///
 /// Adjusting, in this order: a token of the repetition window has its logit divided by the repeat penalty where it is
 /// positive, else multiplied by it, and loses the presence penalty and, for each time that it is there, the frequency
-/// penalty; its bias is added; what a mask does not allow is minus infinity.
+/// penalty; a token that DRY punishes loses that; its bias is added; what a mask does not allow is minus infinity.
+///
+/// - Top-n-sigma keeps logits of at least the best less n standard deviations of all that are above minus infinity.
+/// - Typical keeps the tokens whose surprise is nearest to the entropy, until they have probability typical_p together.
+/// - XTC leaves out, with its probability, all tokens of at least its threshold but the least likely of them.
 class Sampler {
  public:
   static constexpr uint32_t kMaxBiases = 1024;
@@ -55,14 +83,15 @@ class Sampler {
 
   /// Takes its working memory from `arena`, now and for good.
   void init(uint32_t n_vocab, Arena* arena);
+  /// Sets the history that the sampler reads and writes. It outlives the sampler. After changing it, call start().
+  void attach(SamplerState* state) { state_ = state; }
+  const SamplerState* state() const { return state_; }
   /// No mask is in force then, and nothing is held back.
   void start(const SamplerOptions& options);
   /// Remembers a token of the context for the penalties.
   void accept(int32_t id);
-  /// Tokens, biases, and what it took from their logits.
+  /// Biases, and what it took from logits. The history is its owner's.
   void forget();
-  const SamplerState& state() const { return state_; }
-  void restore(const SamplerState& state);
 
   /// Of the choices from now on: a bit for each token, id i in bit i % 32 of word i / 32; 1: allowed. Null: all are. It
   /// is read by each choice.
@@ -94,6 +123,10 @@ class Sampler {
   static constexpr uint32_t kMostTopK = 64;
   static_assert(kMostTopK <= kTopCapacity, "all of them");
 
+  struct Breaker {
+    char text[DryOptions::kMostBreakerBytes];
+    uint32_t bytes;
+  };
   struct Candidate {
     float logit;
     int32_t id;
@@ -105,18 +138,29 @@ class Sampler {
   struct Adjustment {
     int32_t id;
     uint32_t repeated;  ///< 1: the repeat penalty is for it
-    float shift;        ///< presence, frequency and bias in one: a shift down never rounds up
+    float shift;        ///< penalties but the first, and bias, in one: a shift down never rounds up
   };
   static uint32_t bitOf(int32_t id) { return 1u << (static_cast<uint32_t>(id) % 32); }
   bool penalises() const {
     return options_.repeat_penalty != 1.0f || options_.presence_penalty != 0.0f ||
-           options_.frequency_penalty != 0.0f;
+           options_.frequency_penalty != 0.0f || options_.dry.multiplier != 0.0f;
   }
+  bool spreads() const { return options_.top_n_sigma > 0.0f && !options_.greedy; }
   bool masked() const { return mask_ != nullptr || holds_; }
   uint32_t topK() const;
   void copyBiases(const SamplerOptions& options);
-  /// Tokens of the repetition window with their penalties, by id.
+  void copyBreakers(const DryOptions& options);
+  /// The token that was accepted `back` tokens before the latest.
+  int32_t recent(uint32_t back) const {
+    return state_->recent[(state_->n_recent - 1 - back) % SamplerState::kRecentTokens];
+  }
+  /// Tokens of the windows with their penalties, by id.
   uint32_t penalties(Adjustment* out) const;
+  // DRY: sampler_dry.cpp.
+  /// lengths[i]: of the sequence that the token recent(i) would continue, if it came next.
+  void repeatedLengths(uint32_t* lengths, uint32_t n) const;
+  uint32_t unbrokenTokens(uint32_t n) const;
+  float dryPenalty(uint32_t length) const;
   /// Fills adjustments_, unless nothing has changed since.
   void prepare();
   const Adjustment* adjustmentOf(int32_t id) const;
@@ -132,6 +176,10 @@ class Sampler {
   void offerAllowed(const float* logits, uint32_t begin, uint32_t end, Best* best) const;
   /// The k best, in no order, at the front of candidates_; fewer where the others are minus infinity.
   uint32_t best(const float* logits, uint32_t k);
+  // Choosing: sampler_choice.cpp.
+  class Choice;
+  /// What logits must have at least by top-n-sigma.
+  double leastBySigma(const float* logits) const;
   /// Chooses among candidates_, the k best.
   int32_t draw(uint32_t n);
   double uniform();
@@ -146,8 +194,11 @@ class Sampler {
   bool prepared_ = false;
   uint32_t n_adjustments_ = 0;
   uint32_t n_biases_ = 0;
+  uint32_t n_breakers_ = 0;
   uint32_t n_vocab_ = 0;
-  SamplerState state_;
+  double least_by_sigma_ = 0;
+  Breaker breakers_[kMostStops] = {};
+  SamplerState* state_ = nullptr;
 };
 
 }  // namespace oriel_internal

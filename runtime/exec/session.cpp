@@ -1,551 +1,317 @@
 #include "exec/session.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "base/wipe.h"
-#include "os/os.h"
 #include "text/utf8.h"
 
 namespace oriel_internal {
 
+/// All memory of a session, from its arena.
+struct Session::Rooms {
+  void* workspace = nullptr;
+  uint64_t* rope_steps = nullptr;
+  Sampler sampler;
+  TokenIds ids;
+  ConstrainedReply* constrained = nullptr;
+  Drafter drafter;
+  Transcript transcript;
+  RecallMemory recall;
+  StateSlots* states = nullptr;
+  RowCache rows;
+
+  void take(const SessionContext& context, Arena* arena) {
+    const ModelDesc& model = *context.model;
+    workspace = arena->take<uint8_t>(kSessionWorkspaceBytes);
+    const uint32_t sliding_dims = model.usesRope(kSlidingRope) ? model.ropes[kSlidingRope].dims : 0;
+    rope_steps = arena->take<uint64_t>((model.ropes[kMainRope].dims + sliding_dims) / 2);
+    sampler.init(model.n_vocab, arena);
+    if (context.plan != nullptr) {  // else everything but them is measured
+      int32_t* const shared = context.prefix != nullptr ? context.prefix->ids : nullptr;
+      ids.init(sessionCache(context.plan->cache, context.index), shared, arena);
+    }
+    if (context.constraints) {
+      constrained = ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena);
+    }
+    drafter.init(context.drafts, arena);
+    transcript.init(context.transcript_bytes, arena);
+    recall = takeRecall(context.recall, model, arena);
+    void* const room = model.keepsStates() ? arena->take<StateSlots>(1) : nullptr;
+    states = room != nullptr ? new (room) StateSlots() : nullptr;
+    if (context.file_rows != nullptr) {
+      rows.init(*context.file_rows, *context.source, arena);
+    }
+  }
+};
+
 Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns,
-                 uint64_t* rope_steps)
+                 const Rooms& rooms)
     : context_(context),
-      cache_(sessionCache(context.plan->cache, context.index)),
-      window_(cache_),
-      rotations_(rotationTables(*context.model)),
-      first_position_(first_position),
-      whole_turns_(whole_turns) {
-  const ModelDesc& model = *context.model;
-  shapeWindows();
-  const auto init = [&](const RopeTable& rope, RopePhases* phases) {
-    phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
-    rope_steps += rope.dims / 2;
-  };
-  init(model.mainRope(uint64_t{cache_.sinks} + cache_.window), &phases_[kMainRope]);
-  if (model.usesRope(kSlidingRope)) {
-    init(model.ropes[kSlidingRope], &phases_[kSlidingRope]);
-  }
-}
-
-void Session::shapeWindows() {
-  const ModelDesc& model = *context_.model;
-  window_ = SlidingWindow(cache_);
-  for (uint32_t view = 0; view < model.n_views; ++view) {
-    const CacheShape shape = viewShape(model.views[view], cache_);
-    windows_[view] = SlidingWindow(shape);
-    first_slots_[view] = shape.first_ring;
-  }
-}
-
-// Fewer than there is room for, where the others are gone.
-void Session::setSinks(uint32_t sinks) {
-  cache_.setSinks(sinks);
-  ids_.layOut(cache_);
-  shapeWindows();
-}
-
-// Those that a session begins with.
-uint32_t Session::ownSinks() const {
-  return prefixTokens() != 0 ? static_cast<uint32_t>(prefixTokens())
-                             : cache_.sinkRoom() - context_.recall.tokens;
+      call_(context_),
+      transcript_(rooms.transcript),
+      sampler_(rooms.sampler),
+      workspace_(rooms.workspace),
+      memory_(context_, &at_, &call_, rooms.ids, rooms.states, rooms.rope_steps, rooms.workspace,
+              first_position, whole_turns),
+      recall_(context_, &at_, &call_, &memory_, &transcript_, rooms.recall),
+      stepper_(context_, &at_, &call_, &memory_, &recall_, &sampler_, rooms.rows),
+      feeder_(context_, &at_, &call_, &memory_, &recall_, &stepper_, rooms.workspace),
+      replier_(context_, &at_, &memory_, &stepper_, &feeder_, &transcript_, &sampler_,
+               rooms.drafter, rooms.constrained) {
+  sampler_.attach(&at_.sampler);
 }
 
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
-  void* room = arena->take<uint8_t>(sizeof(Session));
-  void* workspace = arena->take<uint8_t>(kSessionWorkspaceBytes);
-  const ModelDesc& model = *context.model;
-  const uint32_t sliding_dims = model.usesRope(kSlidingRope) ? model.ropes[kSlidingRope].dims : 0;
-  uint64_t* rope_steps = arena->take<uint64_t>((model.ropes[kMainRope].dims + sliding_dims) / 2);
-  Sampler sampler;
-  sampler.init(context.model->n_vocab, arena);
-  TokenIds ids;
-  if (context.plan != nullptr) {  // else everything but them is measured
-    int32_t* const shared = context.prefix != nullptr ? context.prefix->ids : nullptr;
-    ids.init(sessionCache(context.plan->cache, context.index), shared, arena);
-  }
-  ConstrainedReply* const constrained =
-      context.constraints
-          ? ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena)
-          : nullptr;
-  Drafter drafter;
-  drafter.init(context.drafts, arena);
-  Transcript transcript;
-  transcript.init(context.transcript_bytes, arena);
-  const RecallMemory recall = takeRecall(context.recall, model, arena);
-  void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
-  RowCache rows;
-  if (context.file_rows != nullptr) {
-    rows.init(*context.file_rows, *context.source, arena);
-  }
-  if (arena->measuring() || arena->exhausted()) {
-    return nullptr;
-  }
-  Session* session = new (room) Session(context, first_position, whole_turns, rope_steps);
-  session->workspace_block_ = workspace;
-  session->sampler_ = sampler;
-  session->ids_ = ids;
-  session->transcript_ = transcript;
-  session->rows_ = rows;
-  session->drafter_ = drafter;
-  session->constrained_ = constrained;
-  if (recall.object != nullptr && session->cache_.window >= kLeastRecallWindow) {
-    session->recall_ = new (recall.object) SessionRecall();
-    session->recall_->settings = context.recall;
-    session->recall_->room = recall.room;
-    session->recall_->index = recall.index;
-    session->recall_->queries = recall.queries;
-    session->recall_->sums = recall.sums;
-    session->recall_->queries_bytes = recall.queries_bytes;
-    session->recall_->sums_bytes = recall.sums_bytes;
-  }
-  if (states != nullptr) {
-    session->states_ = new (states) SessionStates();
-    session->states_->slots.init(context.plan->cache.checkpoints);
-  }
-  return session;
+  void* const room = arena->take<uint8_t>(sizeof(Session));
+  Rooms rooms;
+  rooms.take(context, arena);
+  return arena->measuring() || arena->exhausted()
+             ? nullptr
+             : new (room) Session(context, first_position, whole_turns, rooms);
 }
 
+// ---- Beginning and end ---------------------------------------------------------------------------
+
 Status Session::forget() {
-  const DeviceTurn turn = this->turn();
-  ORIEL_TRY(turn.status());
-  ORIEL_TRY(forgetMemory());  // what a lost device held the host still knows
+  ORIEL_TRY(forgetDevice());
   forgetOnHost();
-  if (recall_ != nullptr) {
-    recall_->file.close();
-  }
+  recall_.close();
   return kOk;
 }
 
-// One that is new has a file of what leaves its window, or is not made.
+// The host still knows what a lost device held.
+Status Session::forgetDevice() {
+  const DeviceTurn turn = context_.turn();
+  ORIEL_TRY(turn.status());
+  return memory_.forget();
+}
+
 Status Session::reset(bool is_new) {
   ORIEL_TRY(forget());
-  ORIEL_TRY(is_new ? openRecall(context_.log) : reopenRecall());
+  ORIEL_TRY(is_new ? recall_.open(context_.log) : recall_.reopen());
   return beginBehindPrefix();
 }
 
+Status Session::resetLost() {
+  const uint64_t first_position = at_.first_position;
+  forgetOnHost();
+  ORIEL_TRY(recall_.reopen());
+  standAtBeginning(first_position);
+  takePrefixMessages();
+  memory_.setBlank(memory_.prefixTokens() == 0);
+  return kOk;
+}
+
 void Session::forgetOnHost() {
-  blank_ = true;
-  ahead_ = has_top_ = false;
-  position_ = 0;
-  last_token_ = unfinished_ = -1;
-  stored_ = 0;
-  restartStates(0);
-  carried_ = {};
-  setSinks(cache_.sinkRoom() - context_.recall.tokens);
-  clearRecall();
-  has_logits_ = false;
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
-  turns_.clear();
-  marks_.clear();
-  ids_.forget(context_.prefix != nullptr && prefixTokens() == 0);
-  rows_.forget();
-  drafter_.forget();
-  guesses_ = {};
-  model_drafter_.forget();
-  hidden_row_ = -1;
-  sampler_.forget();
-  reply_text_.forget();
-  reply_parts_.forget();
-  logprobs_.forget();
+  memory_.setBlank(true);
+  stand(
+      Conversation::empty(at_.first_position, memory_.cache().sinkRoom() - context_.recall.tokens));
+  recall_.clear();
+  memory_.ids().forget(context_.prefix != nullptr && memory_.prefixTokens() == 0);
+  stepper_.forgetRows();
+  replier_.forget();
   transcript_.forget();
-  if (constrained_ != nullptr) {
-    constrained_->forget();
-  }
-  wipe(workspace_block_, kSessionWorkspaceBytes);
+  wipe(workspace_, kSessionWorkspaceBytes);
 }
 
-Status Session::checkIds(const int32_t* ids, size_t count) const {
-  for (size_t i = 0; i < count; ++i) {
-    if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= context_.model->n_vocab) {
-      return context_.log.fail(ORIEL_ERROR_ARGUMENT,
-                               "token id %d is outside the vocabulary: use ids from 0 to %u",
-                               ids[i], context_.model->n_vocab - 1);
-    }
+// The memory holds this conversation.
+void Session::stand(const Conversation& at) {
+  at_ = at;
+  memory_.stand();
+  stepper_.reset();
+  replier_.reset();
+}
+
+// On the host, with the transcript and the ids as they are.
+void Session::standAtBeginning(uint64_t first_position) {
+  stand(memory_.prefixTokens() != 0 ? context_.prefix->at
+                                    : Conversation::empty(first_position, memory_.ownSinks()));
+  recall_.standAtBeginning();
+}
+
+void Session::pretendPosition(uint64_t position) {
+  Conversation at = Conversation::empty(at_.first_position, at_.sinks);
+  at.position = at.stored = position;
+  memory_.ids().forget();
+  stand(at);
+}
+
+void Session::moveTo(Executor* executor) {
+  context_.executor = executor;
+  stepper_.forgetHidden();
+}
+
+// ---- Texts ---------------------------------------------------------------------------------------
+
+Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& options) {
+  size_t bad = 0;
+  if (!isValidUtf8(text, bytes, &bad)) {
+    return context_.log.fail(ORIEL_ERROR_TEXT,
+                             "the text is not valid UTF-8 at byte %zu: convert it first", bad);
   }
+  Workspace workspace = feeder_.workspace();
+  TextParts parts;
+  parts.add(text, bytes);
+  return feeder_.feedText(parts, options, &workspace, nullptr);
+}
+
+Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* values,
+                      uint32_t* n_tokens) {
+  if (at_.position != 0 || transcript_.hasUnread()) {
+    return context_.log.fail(
+        ORIEL_ERROR_STATE,
+        "a text becomes a vector in an empty session, this one holds %llu tokens: reset it first",
+        static_cast<unsigned long long>(at_.position));
+  }
+  size_t bad = 0;
+  if (!isValidUtf8(text, bytes, &bad)) {
+    return context_.log.fail(ORIEL_ERROR_TEXT,
+                             "the text is not valid UTF-8 at byte %zu: convert it first", bad);
+  }
+  const bool was_blank = memory_.isBlank();
+  EncodeOptions options;
+  options.bos = options.eos = true;
+  Status status = countToEmbed(text, bytes, options, n_tokens);
+  if (status.ok()) {
+    std::fill_n(values, context_.model->n_embd, 0.0f);
+    TextParts parts;
+    parts.add(text, bytes);
+    recall_.embedUntilClear();
+    status = feeder_.embed(parts, options, pooling, values);
+  }
+  const Status forgotten = forgetText(was_blank);
+  return status.ok() ? forgotten : status;
+}
+
+// Refuses texts of no tokens, and of more than a query sees.
+Status Session::countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
+                             uint32_t* n_tokens) {
+  Workspace workspace = feeder_.workspace();
+  size_t count = 0;
+  const Tokenizer& tokenizer = *context_.tokenizer;
+  if (const Status status =
+          tokenizer.encode(text, bytes, options, &workspace, context_.log, nullptr, 0, &count);
+      !status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return status;
+  }
+  if (count <= (tokenizer.addBos() ? 1u : 0u) + (tokenizer.addEos() ? 1u : 0u)) {
+    return context_.log.fail(ORIEL_ERROR_ARGUMENT, "the text has no tokens: give some text");
+  }
+  const uint64_t most = uint64_t{memory_.cache().sinks} + memory_.cache().window;
+  if (count > most) {
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT,
+        "the text has %llu tokens, the session sees %llu: shorten it, or load the model with a "
+        "window of %llu tokens (--window)",
+        static_cast<unsigned long long>(count), static_cast<unsigned long long>(most),
+        static_cast<unsigned long long>(count - memory_.cache().sinks));
+  }
+  *n_tokens = static_cast<uint32_t>(count);
   return kOk;
 }
 
-// The first token that token t sees because of turns. While everything is still seen there is nothing to round to
-// whole turns.
-uint64_t Session::floorOf(uint64_t t) const {
-  const uint64_t oldest = window_.oldest(t);
-  const bool evicted = oldest > cache_.sinks;
-  const uint64_t floor = evicted && whole_turns_ ? turns_.firstSeen(oldest, cache_.window) : 0;
-  // A token that is read again sees what it saw before later turns began.
-  const uint64_t carried = t >= carried_.seen_from ? carried_.seen_from : 0;
-  return std::max({floor > t ? oldest : floor, baseOf(t), carried});
+// As a reset, but for a cancel that came too late, which is the next call's.
+Status Session::forgetText(bool was_blank) {
+  call_.waitForDevice();
+  const DeviceTurn turn = context_.turn();
+  ORIEL_TRY(turn.status());
+  const Status status = memory_.forgetText(was_blank);
+  forgetOnHost();
+  // If the driver had no memory to overwrite it, the next text does.
+  memory_.setBlank(status.ok());
+  return status;
 }
 
-// Of token t of a step that begins behind `begin` tokens.
-View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const {
-  switch (context_.model->views[view].kind) {
-    case ViewKind::kSession:
-      if (context_.model->views[view].parts == 0) {
-        return window_.view(t, floor);
-      }
-      [[fallthrough]];
-    case ViewKind::kSliding:
-      // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
-      return windows_[view].view(
-          t, floor > window_.oldest(t) ? floor : std::max(baseOf(t), carried_.held_from));
-    case ViewKind::kColumns:
-      return windows_[view].view(t, baseOf(t));
-    case ViewKind::kState: {
-      View state = states_->slots.view(begin != position_);
-      state.first = first_slots_[view];
-      return state;
-    }
-  }
-  return {};
-}
+// ---- Another's conversation ----------------------------------------------------------------------
 
-void Session::willStore(uint64_t end) {
-  stored_ = std::max(stored_, end);
-  blank_ = false;
-  if (states_ != nullptr) {
-    states_->slots.writing();
-  }
-}
-
-void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
-  willStore(position_ + count);
-  fillBlock(context_.executor->step(), position_, ids, count, outputs);
-}
-
-void Session::fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
-                        const Outputs& outputs) const {
-  fillHeader(step, count, outputs.count);
-  for (uint32_t i = 0; i < count; ++i) {
-    fillToken(step, i, position, position + i, ids[i], outputs.first + i);
-  }
-}
-
-void Session::fillHeader(void* step, uint32_t n_tokens, uint32_t n_outputs) const {
-  const StepHeader header = {n_tokens, n_outputs, tokenWords(context_.model->n_views), 0, {}};
-  std::memcpy(step, &header, sizeof(header));
-}
-
-// Token t of a step that begins behind `position` tokens, in a block with a header.
-void Session::fillToken(void* step, uint32_t row, uint64_t position, uint64_t t, int32_t id,
-                        uint32_t output) const {
-  const uint32_t n_views = context_.model->n_views;
-  const StepBlock block(step);
-  const uint64_t floor = floorOf(t);
-  block.token(row) = {static_cast<uint32_t>(id), context_.index, output, context_.index};
-  for (uint32_t view = 0; view < n_views; ++view) {
-    block.view(row, view) = viewOf(view, t, floor, position);
-  }
-  fillRotations(
-      t, SlidingWindow::sinkQueryIndex(block.view(row, 0)),
-      block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views, rotations_.words, row)));
-}
-
-// All tables of token t, whose place in the cache is `index`.
-void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
-  const ModelDesc& model = *context_.model;
-  if (rotations_.words == 0) {
-    return;
-  }
-  const uint64_t position = first_position_ + t;
-  const RotationTables::Of& main = rotations_.ropes[kMainRope];
-  double temperature = 1;
-  if (model.query_temperature != 0) {
-    const double stretches = std::floor(static_cast<double>(index) / model.temperature_tokens);
-    temperature += model.query_temperature * std::log(stretches + 1);
-    phases_[kMainRope].rotations(position, tables + main.queries, temperature);
-  }
-  phases_[kMainRope].rotations(position, tables + main.keys);
-  phases_[kMainRope].rotations(first_position_ + index, tables + main.sinks, temperature);
-  if (model.usesRope(kSlidingRope)) {
-    phases_[kSlidingRope].rotations(position, tables + rotations_.ropes[kSlidingRope].keys);
-  }
-}
-
-Status Session::submit(StepRun what, bool may_stop) {
-  StopCheck stop;
-  if (may_stop && !finishes_) {
-    stop = stopCheck();
-  }
-  hidden_row_ = -1;
-  ORIEL_TRY(context_.executor->run(what, stop));
-  if (hasHead(what)) {
-    has_top_ = true;
-    top_row_ = 0;
-    hidden_row_ = 0;
-  }
-  ++submissions_;
-  return kOk;
-}
-
-// Rows of the text in hand that stay in the file: what can fail does so before the first step.
-Status Session::readAhead(const int32_t* ids, size_t count) {
-  return rows_.active() ? rows_.readAhead(ids, count, context_.log) : kOk;
-}
-
-// Those of a step, before anything else is done for it.
-Status Session::fillRows(const int32_t* ids, uint32_t count) {
-  return rows_.active() ? rows_.fill(ids, count, context_.log, context_.executor->fileRows()) : kOk;
-}
-
-// The token after the next must be the best one. It may turn out to be a stop token, which is never fed, but has
-// taken the slot of the oldest token: with slack in the ring, one that only going back could have led to. Where the
-// host has to read what the token needs, it must know the token. Logits of a step that goes ahead are gone before they
-// could be read.
-bool Session::mayRunAhead() const {
-  const Plan& plan = *context_.plan;
-  return sampler_.takesTheBest() && !reads_logits_ && cache_.ring > cache_.window &&
-         !plan.on_file.any();
-}
-
-// The step of a token that was chosen, where it is not done yet; the executor may have begun it. `wanted`: so many tokens
-// will be wanted behind it at most.
-Status Session::decode(int32_t id, uint32_t wanted) {
-  const bool more = wanted != 0;
-  // Whatever is guessed: a session is the same.
-  const uint64_t end = position_ + 1 + (more && drafter_.active() ? drafter_.most() : 0);
-  Status status = kOk;
-  if (!drafter_.active()) {
-    status = runStep(id, more);
-  } else if (!takeGuess(id)) {
-    const DraftText text = draftText(id);
-    const uint32_t room = std::min(wanted, context_.drafts);
-    guesses_.count = drafter_.guess(text, room, guesses_.ids);
-    if (guesses_.count == 0) {
-      ORIEL_TRY(guessByModel(id, room, &guesses_));
-    }
-    const double begin_ms = nowMs();
-    if (guesses_.count != 0 && !ahead_) {
-      status = verify(id);
-    } else {
-      // To be asked again for the next token.
-      const bool waits =
-          guesses_.count != 0 ||
-          (hasDraftModel() && model_drafter_.pays(drafter_.cost(), room, drafter_.use()));
-      guesses_.count = 0;
-      status = runStep(id, more && !waits);
-    }
-    drafter_.took(1 + guesses_.count, nowMs() - begin_ms);
-  }
-  ORIEL_TRY(status);
-  stored_ = std::max(stored_, end);
-  return kOk;
-}
-
-Status Session::runStep(int32_t id, bool more) {
-  ORIEL_TRY(fillRows(&id, 1));
-  const bool had_logits = keepsLogits();
-  has_logits_ = false;
-  if (!ahead_) {
-    fillStep(&id, 1, {0, 1});
-  }
-  more = more && mayRunAhead();
-  // On devices that do not run ahead, too: a session is the same on all of them.
-  stored_ = std::max(stored_, position_ + (more ? 2 : 1));
-  const bool kept = !more;
-  more = more && context_.executor->runsAhead();
-  if (more || ahead_) {
-    if (more) {
-      const int32_t unknown = 0;
-      fillBlock(context_.executor->aheadStep(), position_ + 1, &unknown, 1, {0, 1});
-    }
-    ahead_ = false;
-    const Status status = context_.executor->runAhead(&more);
-    unfinished_ = status.lost() ? id : -1;
-    has_logits_ = had_logits && endedInBody(status);
-    ORIEL_TRY(status);
-    ahead_ = more;
-    has_top_ = true;
-    top_row_ = 0;
-    hidden_row_ = more ? -1 : 0;
-    ++submissions_;
-  } else {
-    const Status status = submit(StepRun::kDecode, false);
-    unfinished_ = status.lost() ? id : -1;
-    has_logits_ = had_logits && endedInBody(status);
-    ORIEL_TRY(status);
-  }
-  commit(&id, 1, kept);
-  has_logits_ = true;
-  logits_row_ = 0;
-  return kOk;
-}
-
-Status Session::dropAhead() {
-  if (!ahead_) {
+Status Session::beginBehindPrefix() {
+  const DeviceTurn turn = context_.turn();
+  ORIEL_TRY(turn.status());
+  const Prefix* const prefix = context_.prefix;
+  if (prefix == nullptr || prefix->tokens == 0) {
     return kOk;
   }
-  ahead_ = false;
-  return context_.executor->dropAhead();
-}
-
-// Nothing is on its way to the device then, nor does anything lie there that a step has begun.
-Status Session::betweenSteps() {
-  if (context_.guard != nullptr && context_.guard->wantsRest() && !finishes_) {
-    ORIEL_TRY(dropAhead());
-    ORIEL_TRY(settleLogits());
-    context_.guard->rest(
-        [](const void* self) { return static_cast<const Session*>(self)->calls_.cancelled(); },
-        this);
-  }
-  ORIEL_TRY(checkCancelled());
-  return saveBlocks();
-}
-
-// A call that was cancelled while it rested may have to undo what it did: nobody has the device until it may go on.
-void Session::waitForDevice() const {
-  if (context_.guard != nullptr && context_.guard->wantsRest() && !finishes_) {
-    context_.guard->rest([](const void*) { return false; }, nullptr);
-  }
-}
-
-// Logits go where the next token would be chosen. The best tokens are found in them again.
-Status Session::leaveDevice() {
-  if (has_logits_) {
-    const float* values = nullptr;
-    ORIEL_TRY(context_.plan->sessionCount() > 1
-                  ? context_.executor->keptLogits(context_.index, &values)
-                  : context_.executor->logits(logits_row_, &values));
-    std::memcpy(sampler_.room(), values, sizeof(float) * context_.model->n_vocab);
-  }
-  has_top_ = false;
-  guesses_ = {};
-  hidden_row_ = -1;
+  at_.sinks = prefix->tokens;
+  memory_.layOut();
+  ORIEL_TRY(memory_.takePrefix());
+  memory_.setBlank(false);
+  stand(prefix->at);
+  takePrefixMessages();
   return kOk;
 }
 
-Status Session::enterDevice() {
-  const Plan& plan = *context_.plan;
-  const bool several = plan.sessionCount() > 1;
-  const BufferRef& rows = several ? plan.kept_logits : plan.logits;
-  const uint64_t row = several ? context_.index * (rows.size_bytes / plan.sessionCount()) : 0;
-  const uint64_t bytes = has_logits_ ? sizeof(float) * uint64_t{context_.model->n_vocab} : 0;
-  const uint64_t most = plan.upload.size_bytes / 2;
-  for (uint64_t done = 0; done < bytes; done += most) {
-    const uint64_t piece_bytes = std::min(most, bytes - done);
-    void* piece = nullptr;
-    ORIEL_TRY(context_.executor->beginWrite(piece_bytes, &piece));
-    std::memcpy(piece, static_cast<const uint8_t*>(sampler_.room()) + done,
-                static_cast<size_t>(piece_bytes));
-    ORIEL_TRY(context_.executor->endWrite(rows, row + done, piece_bytes));
-  }
-  logits_row_ = has_logits_ ? 0 : logits_row_;
-  return context_.executor->finishWrites();
-}
-
-// `kept`: nothing can have been begun behind these tokens.
-void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
-  if (states_ != nullptr) {
-    states_->slots.commit(position_, kept);
-  }
-  remember(ids, count);
-  position_ += count;
-  last_token_ = ids[count - 1];
-  if (states_ != nullptr && !replays_ && position_ >= states_->base &&
-      states_->slots.isDue(position_)) {
-    keepState(false);
+// If messages are there, they begin with the prefix's, and others are still to be read.
+void Session::takePrefixMessages() {
+  if (memory_.prefixTokens() != 0 && transcript_.messages() == 0) {
+    const Transcript& from = context_.prefix->transcript;
+    transcript_.load(from.data(), from.bytes(), from.dropped());
   }
 }
 
-// The tokens of a step.
-void Session::remember(const int32_t* ids, uint32_t count) {
-  const uint32_t step = TokenIds::kBegins | (count > 1 ? TokenIds::kBatch : 0);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!replays_) {
-      ids_.set(position_ + i, ids[i], i == 0 ? step : 0);
-    }
-    sampler_.accept(ids[i]);
-  }
+Status Session::makePrefix(Prefix* prefix) const {
+  ORIEL_TRY(memory_.copyToPrefix());
+  prefix->tokens = static_cast<uint32_t>(at_.position);
+  prefix->at = Conversation();
+  static_cast<SessionState&>(prefix->at) = at_;
+  prefix->at.turns = at_.turns;
+  prefix->at.stored = at_.position;
+  prefix->at.has_logits = 0;
+  prefix->at.carried = {};
+  prefix->at.sinks = prefix->tokens;
+  prefix->transcript.load(transcript_.data(), transcript_.bytes(), transcript_.dropped());
+  return kOk;
 }
 
-// Of a message that has just been read.
-void Session::markTurn(uint64_t start) {
-  turns_.mark(start);
-  if (recall_ != nullptr) {
-    recall_->index.markTurn(start);
-  }
-  ids_.addMark(position_ - 1, TokenIds::kTurn);
-}
-
-SessionView Session::view() const {
-  SessionView view = {};
-  view.position = position_;
-  view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache_.sinks));
-  view.first_visible = view.sinks_used;
-  std::fill_n(view.group_first_visible, context_.model->n_views, position_);
-  if (position_ != 0) {
-    const uint64_t t = position_ - 1;
-    view.first_visible = position_ - viewOf(t).count;
-    for (uint32_t v = 0; v < context_.model->n_views; ++v) {
-      if (context_.model->views[v].kind != ViewKind::kState) {
-        view.group_first_visible[v] = position_ - viewOf(v, t, floorOf(t), position_).count;
-      }
-    }
-  }
-  view.first_stored =
-      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from).first;
-  view.turn_count = turns_.count();
-  return view;
-}
-
-uint64_t Session::evictedOf(uint64_t begin) const {
-  if (position_ == 0) {
-    return 0;
-  }
-  const uint64_t first = std::max<uint64_t>(begin, std::min<uint64_t>(position_, cache_.sinks));
-  const uint64_t seen = position_ - viewOf(position_ - 1).count;
-  return seen - std::min(seen, first);
-}
-
-bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const {
-  const HeldTokens held =
-      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from);
-  *count = 0;
-  if (!held.has(first)) {
-    return first == position_;
-  }
-  *count = held.endOfRun(first) - first;
-  for (uint64_t i = 0; i < *count && *count <= capacity; ++i) {
-    ids[i] = ids_.at(first + i);
-  }
-  return true;
-}
-
-Workspace Session::makeWorkspace() const {
-  return Workspace(workspace_block_, kSessionWorkspaceBytes, context_.allocator);
-}
-
-// Where the next token would be chosen, until then.
-const float* Session::copyOf(const float* logits) const {
-  const size_t bytes = sizeof(float) * size_t{context_.model->n_vocab};
-  return static_cast<const float*>(std::memcpy(sampler_.room(), logits, bytes));
-}
-
-// Where others use the device, too, the caller gets a copy.
-Status Session::logits(const float** values) const {
-  if (!has_logits_) {
-    return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
-  }
-  const DeviceTurn turn = this->turn();
+Status Session::becomePrefix(Prefix* prefix) {
+  const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
-  ORIEL_TRY(ownLogits(values));
-  if (sharesDevice()) {
-    *values = copyOf(*values);
+  const bool had_none = prefix->tokens == 0;
+  const uint32_t sinks = memory_.cache().sinks;
+  ORIEL_TRY(makePrefix(prefix));
+  const Status status = beginBehindPrefix();
+  if (!status.ok() && !status.lost() && had_none) {
+    prefix->forget();
+    at_.sinks = sinks;
+    memory_.layOut();
   }
+  return status;
+}
+
+Status Session::mark(const char* name) {
+  const size_t bytes = std::strlen(name);
+  size_t bad = 0;
+  if (bytes == 0 || bytes >= Bookmarks::kNameBytes || !isValidUtf8(name, bytes, &bad)) {
+    return context_.log.fail(ORIEL_ERROR_ARGUMENT,
+                             "a mark's name has 1 to %u bytes of UTF-8: give another",
+                             Bookmarks::kNameBytes - 1);
+  }
+  if (!at_.marks.set(name, at_.position)) {
+    return context_.log.fail(ORIEL_ERROR_CONTEXT,
+                             "a session has %u marks at most: use one of their names again",
+                             Bookmarks::kCapacity);
+  }
+  memory_.keepState(/*start=*/false);
   return kOk;
 }
 
-// After the last token: kept where there are other sessions. Valid as long as this one has the device.
-Status Session::ownLogits(const float** values) const {
-  return context_.plan->sessionCount() > 1 ? context_.executor->keptLogits(context_.index, values)
-                                           : context_.executor->logits(logits_row_, values);
+Status Session::fork(const Session& other) {
+  at_.sinks = other.at_.sinks;
+  memory_.layOut();
+  {
+    const DeviceTurn turn = context_.turn();
+    ORIEL_TRY(turn.status());
+    ORIEL_TRY(memory_.copyFrom(other.memory_));
+  }
+  memory_.takeIds(other.memory_);
+  stand(other.at_);
+  recall_.takeOver(other.recall_);
+  transcript_.load(other.transcript_.data(), other.transcript_.bytes(),
+                   other.transcript_.dropped());
+  return kOk;
 }
 
 }  // namespace oriel_internal

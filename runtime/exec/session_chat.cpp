@@ -1,5 +1,5 @@
-// The part of a session that speaks in turns: what is read of a message is what the template writes beyond the text that
-// the session holds (chat/turn.h).
+// The part of a session that reads messages: the text that its template writes for all messages, beyond the text that the
+// session holds (chat/turn.h).
 #include <algorithm>
 #include <cstring>
 
@@ -39,9 +39,8 @@ bool Session::continuesAt(uint64_t position) const {
   if (position == 0) {
     return false;
   }
-  const int32_t before = position == position_              ? last_token_
-                         : idsKnown(position - 1, position) ? ids_.at(position - 1)
-                                                            : -1;
+  const int32_t before =
+      memory_.knows(position - 1, position) ? memory_.ids().at(position - 1) : -1;
   return before >= 0 && !context_.tokenizer->isControl(before);
 }
 
@@ -65,7 +64,8 @@ EncodeOptions Session::encodeAt(const NewText& text, uint64_t base, size_t bytes
 // The messages whose tokens the session holds: the system message, and whole turns from the first that is still seen, or
 // from the first within kHistoryBytes. Then the new ones.
 Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages* out) const {
-  const uint64_t first_seen = position_ == 0 ? 0 : position_ - viewOf(position_ - 1).count;
+  const uint64_t first_seen =
+      at_.position == 0 ? 0 : at_.position - memory_.viewOf(at_.position - 1).count;
   const uint64_t bytes = transcript_.bytes();
   uint64_t most = added != nullptr ? added->count() : 0;
   uint64_t from = 0;
@@ -77,7 +77,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
   for (uint64_t at = 0, record = 0; transcript_.next(&at, &entry, &json); record = at) {
     const bool begins = entry.role() == Role::kUser && before != Role::kUser;
     if (begins && record != 0 && (entry.begin <= first_seen || bytes - from > kHistoryBytes) &&
-        entry.end <= position_ && !entry.is(Transcript::kUnread)) {
+        entry.end <= at_.position && !entry.is(Transcript::kUnread)) {
       is_cut = is_cut || from != record;
       from = record;
     }
@@ -93,7 +93,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
   }
   size_t n = 0;
   for (uint64_t at = 0, record = 0; transcript_.next(&at, &entry, &json); record = at) {
-    const bool held = !entry.is(Transcript::kUnread) && entry.end <= position_;
+    const bool held = !entry.is(Transcript::kUnread) && entry.end <= at_.position;
     if (!held || (record < from && !entry.is(Transcript::kSystem))) {
       continue;
     }
@@ -140,7 +140,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
 // *same: the tokens from `begin` on, whose ids are known, are the first of a part of a text; *more: it has others.
 Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, Workspace* workspace,
                             bool* same, bool* more) const {
-  const uint64_t count = position_ - begin;
+  const uint64_t count = at_.position - begin;
   const BorrowedBytes room(workspace, count * sizeof(int32_t));
   int32_t* const ids = room.as<int32_t>();
   if (ids == nullptr) {
@@ -156,7 +156,7 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
   *more = found > count;
   *same = found >= count;
   for (uint64_t i = 0; i < count && *same; ++i) {
-    *same = ids[i] == ids_.at(begin + i);
+    *same = ids[i] == memory_.ids().at(begin + i);
   }
   return kOk;
 }
@@ -164,21 +164,45 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
 // Where the latest message ends. Tokens after it that are the beginning of the new text stay: going back to a turn leads
 // behind what closes the turn before it.
 Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* base) const {
-  const Transcript::Entry last = transcript_.last(position_);
-  const uint64_t common = position_ - last.end;
-  *base = position_;
+  const Transcript::Entry last = transcript_.last(at_.position);
+  const uint64_t common = at_.position - last.end;
+  *base = at_.position;
   if (last.role() == Role::kNone || common == 0 || common > kMostCommon ||
-      !idsKnown(last.end, position_)) {
+      !memory_.knows(last.end, at_.position)) {
     return kOk;
   }
   bool more = false;
   bool same = false;
   ORIEL_TRY(compareHeld(text, text.bytes, last.end, workspace, &same, &more));
-  *base = same && more ? last.end : position_;
+  *base = same && more ? last.end : at_.position;
   return kOk;
 }
 
 /// Finds the tokens at which messages and their turns begin and end, while a text is encoded.
+/// New messages, while they are read.
+class Session::ReadMessages final : public FedMessages {
+ public:
+  explicit ReadMessages(Session* of) : session(*of) {}
+
+  uint64_t tokensHeld(uint64_t position) const override { return position - base; }
+  bool endsAt(uint64_t position) const override {
+    return done + 1 < count && position >= base + tokens[done].end;
+  }
+  void end() override;
+  bool isOver() const override { return done == count; }
+
+  Session& session;
+  const JsonValue* next = nullptr;  ///< the one that is read now
+  uint32_t count = 0;
+  uint32_t done = 0;
+  TokenSpan* tokens =
+      nullptr;  ///< of each, from `base` on: where its turn begins and its text ends
+  const uint64_t* records = nullptr;  ///< of each, in the transcript; null: it has none yet
+  uint64_t base = 0;                  ///< tokens before the new text,
+  uint64_t begin = 0;                 ///< and before the message that is read now
+  ConversationCopy before;            ///< the conversation then
+};
+
 class Session::BorderFinder final : public TokenSink {
  public:
   BorderFinder(const Session* session, const NewText& text, ReadMessages* messages)
@@ -192,7 +216,7 @@ class Session::BorderFinder final : public TokenSink {
     }
     return kOk;
   }
-  bool stops() override { return session_->cancelled(); }
+  bool stops() override { return session_->call_.cancelled(); }
   /// After the last token. False: the tokens' texts are not the text, so that nothing was found.
   bool finish() {
     settle();
@@ -264,7 +288,7 @@ Status Session::findBorders(const NewText& text, Workspace* workspace,
     const NewMessage& message = text.messages[i / 2];
     const size_t to = std::max(from, i % 2 == 0 ? message.body : message.end);
     uint64_t tokens = 0;
-    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(call_.check());
     ORIEL_TRY(count(from, to, &tokens));
     from = to;
     before += tokens;
@@ -274,25 +298,29 @@ Status Session::findBorders(const NewText& text, Workspace* workspace,
   return kOk;
 }
 
-// Message i is read: its tokens end here.
-void Session::endMessage(ReadMessages* messages) {
-  const uint32_t i = messages->done++;
-  const JsonValue& message = *messages->next;
-  messages->next = message.next();
-  const uint64_t end = position_;
+// The tokens of the message that is read now end here.
+void Session::ReadMessages::end() {
+  const uint32_t i = done++;
+  const JsonValue& message = *next;
+  next = message.next();
+  Conversation& at = session.at_;
+  const uint64_t position = at.position;
   if (roleOf(message) == Role::kUser) {
-    markTurn(std::clamp(messages->base + messages->tokens[i].begin, messages->begin, end));
-    askForMessage(message, messages->begin, messages->before);
+    const uint64_t start = std::clamp(base + tokens[i].begin, begin, position);
+    at.turns.mark(start);
+    session.recall_.markTurn(start);
+    session.memory_.ids().addMark(position - 1, TokenIds::kTurn);
+    session.recall_.askFor(message, begin, before.sampler);
   }
-  if (messages->records != nullptr) {
-    transcript_.setRead(messages->records[i], messages->begin, end);
+  if (records != nullptr) {
+    session.transcript_.setRead(records[i], begin, position);
   } else {
-    transcript_.add(message, messages->begin, end);
+    session.transcript_.add(message, begin, position);
   }
-  messages->begin = end;
-  messages->before = sampler_.state();
-  if (messages->done != messages->count) {
-    keepState(/*start=*/true);
+  begin = position;
+  before = at;
+  if (done != count) {
+    session.memory_.keepState(/*start=*/true);
   }
 }
 
@@ -304,8 +332,8 @@ Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
   Transcript::Entry entry;
   const char* json = nullptr;
   const JsonValue* reply = nullptr;
-  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.end <= position_;) {
-    if (entry.end == position_) {
+  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.end <= at_.position;) {
+    if (entry.end == at_.position) {
       char* const text = scratch->takeText(entry.bytes);  // going back overwrites the transcript's
       if (text == nullptr) {
         return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
@@ -328,26 +356,26 @@ Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
 
 // *done: the latest reply was read again, in the template's words, and the new messages after it.
 Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done) {
-  const Transcript::Entry reply = transcript_.last(position_);
+  const Transcript::Entry reply = transcript_.last(at_.position);
   // A call stays as the model wrote it, and so does a reply of no tokens.
-  if (!reply.is(Transcript::kReply) || reply.is(Transcript::kCut) || reply.end != position_ ||
-      reply.begin == position_ || roleOf(*added.first()) == Role::kTool) {
+  if (!reply.is(Transcript::kReply) || reply.is(Transcript::kCut) || reply.end != at_.position ||
+      reply.begin == at_.position || roleOf(*added.first()) == Role::kTool) {
     return kOk;
   }
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
   const JsonValue* list = nullptr;
   ORIEL_TRY(withLastReply(added, &scratch, &list));
-  TemplateRun run(context_.settings, stopCheck(), Log(), &scratch);
+  TemplateRun run(context_.settings, call_.stop(), Log(), &scratch);
   ORIEL_TRY(run.read());
   Messages all;
   ORIEL_TRY(conversation(&added, &scratch, &all));
   --all.held;
   all.replied = false;
   NewText text;
-  if (!renderNew(&run, context_.learned, all, false, &text).ok() || !canGoBack(reply.begin) ||
-      !idsKnown(reply.begin, position_)) {
-    return checkCancelled();  // what is wrong with the messages is said when they are read
+  if (!renderNew(&run, context_.learned, all, false, &text).ok() ||
+      !memory_.canGoBack(reply.begin) || !memory_.knows(reply.begin, at_.position)) {
+    return call_.check();  // what is wrong with the messages is said when they are read
   }
   Workspace workspace(nullptr, 0, context_.allocator);
   bool same = false;
@@ -357,19 +385,19 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
     return kOk;
   }
   *done = true;
-  ORIEL_TRY(goBackTo(reply.begin, false));
-  finishes_ = true;  // the reply must not be lost by a cancel
+  ORIEL_TRY(goBack(reply.begin));
+  call_.finishes = true;  // the reply must not be lost by a cancel
   const Status status = readNew(*list, bytes + reply.bytes, nullptr);
-  finishes_ = false;
-  if (!status.ok() && position_ <= reply.begin) {  // it is still to be read
-    transcript_.addUnread(*list->first(), position_);
+  call_.finishes = false;
+  if (!status.ok() && at_.position <= reply.begin) {  // it is still to be read
+    transcript_.addUnread(*list->first(), at_.position);
   }
   return status;
 }
 
 Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t* records) {
   bool done = false;
-  if (context_.follows_template && !recovers_ && records == nullptr && added.count() != 0) {
+  if (context_.follows_template && !call_.recovers && records == nullptr && added.count() != 0) {
     ORIEL_TRY(followTemplate(added, bytes, &done));
   }
   return done ? Status(kOk) : readNew(added, bytes, records);
@@ -389,13 +417,13 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
   }
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
-  TemplateRun run(context_.settings, stopCheck(), context_.log, &scratch);
+  TemplateRun run(context_.settings, call_.stop(), context_.log, &scratch);
   ORIEL_TRY(run.read());
   Messages all;
   ORIEL_TRY(conversation(&added, &scratch, &all));
   NewText text;
   ORIEL_TRY(renderNew(&run, context_.learned, all, false, &text));
-  ReadMessages messages;
+  ReadMessages messages(this);
   messages.next = added.first();
   messages.count = added.count();
   messages.records = records;
@@ -404,28 +432,28 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %u messages: free some",
                              messages.count);
   }
-  Workspace workspace = makeWorkspace();
+  Workspace workspace = feeder_.workspace();
   ORIEL_TRY(findBase(text, &workspace, &messages.base));
   ORIEL_TRY(findBorders(text, &workspace, &messages));
   messages.begin = messages.base;
-  const uint64_t begin = position_;
-  keepState(/*start=*/true);
-  messages.before = sampler_.state();
+  memory_.keepState(/*start=*/true);
+  messages.before = at_;
   const Status done = readTurns(text, &messages, &workspace);
-  return takeBackUnless(done, std::max(begin, messages.begin), messages.before);
+  return rollBack(done, messages.before);
 }
 
 Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace) {
   TextParts parts;
   parts.add(text.text, text.bytes);
-  ORIEL_TRY(appendEncoded(parts, encodeAt(text, messages->base, text.bytes), workspace, messages));
-  while (messages->done < messages->count) {  // a message without tokens
-    endMessage(messages);
+  ORIEL_TRY(
+      feeder_.feedText(parts, encodeAt(text, messages->base, text.bytes), workspace, messages));
+  while (!messages->isOver()) {  // a message without tokens
+    messages->end();
   }
   return kOk;
 }
 
-Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
+Status Session::appendMessage(const char* role, const char* text, size_t bytes) {
   size_t bad = 0;
   if (!isValidUtf8(text, bytes, &bad)) {
     return context_.log.fail(ORIEL_ERROR_TEXT,
@@ -440,10 +468,10 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
              : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
 }
 
-Status Session::chatAddJson(const char* json, size_t bytes) {
+Status Session::appendMessages(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
-  ORIEL_TRY(parseJson(json, bytes, "the messages", stopCheck(), context_.log, &scratch, &value));
+  ORIEL_TRY(parseJson(json, bytes, "the messages", call_.stop(), context_.log, &scratch, &value));
   JsonBuilder make(&scratch);
   const bool is_list = value->isArray();
   if (!is_list) {
@@ -461,40 +489,27 @@ Status Session::chatAddJson(const char* json, size_t bytes) {
   return kOk;
 }
 
-Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
-                          oriel_generation* result) {
-  Scratch tools(*context_.allocator, templateScratchBytes(context_.settings.tools.bytes));
-  ReplyPlace reply;
-  ORIEL_TRY(openChatReply(settings, &tools, &reply));
-  const Status status = generate(settings, reply, on_token, user, result);
-  endChatReply();
-  return takeBackUnanswered(status, reply);
-}
-
-Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply) {
-  if (context_.settings.text.bytes == 0 || position_ == 0 ||
-      transcript_.last(position_).is(Transcript::kReply)) {
+Status Session::openReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply) {
+  if (context_.settings.text.bytes == 0 || at_.position == 0 ||
+      transcript_.last(at_.position).is(Transcript::kReply)) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
   }
   // Only a reader asks for them; they stay as long as it reads.
   const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
-  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, stopCheck(), context_.log, tools,
+  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, call_.stop(), context_.log, tools,
                                     &reply->tools)
                         : kOk);
-  ORIEL_TRY(forgetEvicted());
-  keepState(/*start=*/false);
-  const uint64_t begin = position_;
-  const SamplerCopy before = sampler_.state();
-  ORIEL_TRY(beginRecall());
-  uint64_t base = begin;
+  ORIEL_TRY(feeder_.forgetEvicted());
+  memory_.keepState(/*start=*/false);
+  reply->before = at_;
+  ORIEL_TRY(recall_.begin());
+  uint64_t base = at_.position;
   const Status opened = openTurn(reply, &base);
-  ORIEL_TRY(opened.ok() ? takeBackUnless(recallForReply(begin, before), begin, before)
-                        : endRecall(opened));
+  ORIEL_TRY(opened.ok() ? rollBack(showAskedTurns(reply->before), reply->before)
+                        : recall_.end(opened));
   reply->may_think = context_.thinks && !reply->inside_thought;
-  reply->begin = begin;
-  reply->text = position_;
-  reply->sampler = before;
-  transcript_.open(base, position_);
+  reply->text = at_.position;
+  transcript_.open(base, at_.position);
   return kOk;
 }
 
@@ -502,21 +517,20 @@ Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, 
 Status Session::openTurn(ReplyPlace* reply, uint64_t* base) {
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + transcript_.bytes()));
-  TemplateRun run(context_.settings, stopCheck(), context_.log, &scratch);
+  TemplateRun run(context_.settings, call_.stop(), context_.log, &scratch);
   ORIEL_TRY(run.read());
   Messages all;
   ORIEL_TRY(conversation(nullptr, &scratch, &all));
   NewText text;
   ORIEL_TRY(renderNew(&run, context_.learned, all, true, &text));
   reply->inside_thought = opensThought(text.text, text.bytes, context_.forms);
-  Workspace workspace = makeWorkspace();
+  Workspace workspace = feeder_.workspace();
   ORIEL_TRY(findStop(&workspace, &reply->stop_id));
-  ReadMessages none;
+  ReadMessages none(this);
   ORIEL_TRY(findBase(text, &workspace, &none.base));
   none.begin = *base = none.base;
-  const uint64_t begin = position_;
-  const SamplerCopy before = sampler_.state();
-  return takeBackUnless(readTurns(text, &none, &workspace), begin, before);
+  const ConversationCopy before = at_;
+  return rollBack(readTurns(text, &none, &workspace), before);
 }
 
 // The token that the template writes after an answer ends a reply, whatever the file says about it.
@@ -538,21 +552,13 @@ Status Session::findStop(Workspace* workspace, int32_t* id) const {
   return kOk;
 }
 
-void Session::endChatReply() {
-  transcript_.close(position_ + (unfinished_ >= 0 ? 1 : 0), reply_stop_);
-}
-
-Status Session::takeBackUnanswered(Status done, const ReplyPlace& reply) {
-  const bool has_begun = position_ != reply.text || unfinished_ >= 0;
-  if (done.ok() || done.lost() || done.code() == ORIEL_ERROR_CANCELLED || has_begun ||
-      !canRewindAtOnce(reply.begin)) {
-    return done;
-  }
-  if (const Status back = rewind(reply.begin); back.lost()) {
-    return back;
-  }
-  sampler_.restore(reply.sampler);
-  return done;
+Status Session::closeReply(const ReplyCall& call) {
+  transcript_.close(at_.position + (at_.unfinished >= 0 ? 1 : 0), replier_.stop());
+  const Status& done = call.status;
+  const bool has_begun = at_.position != call.place.text || at_.unfinished >= 0;
+  return done.lost() || done.code() == ORIEL_ERROR_CANCELLED || has_begun
+             ? done
+             : rollBack(done, call.place.before);
 }
 
 }  // namespace oriel_internal

@@ -1,170 +1,456 @@
 #include "exec/session_memory.h"
 
-#include "kv/window.h"
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "exec/memory_copy.h"
+#include "exec/prefix.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {
-namespace {
 
-/// Where the vectors of a side lie: bytes before the first, and of each.
-struct Rows {
-  uint64_t begin = 0;
-  uint64_t bytes = 0;
-  BufferRef of(const BufferRef& side, uint64_t row, uint64_t count) const {
-    return side.part(begin + row * bytes, count * bytes);
-  }
-};
-
-Rows sinkRows(const CacheShape& shape) {
-  return {0, 4ull * kvValueWords(KvFormat::kF16, shape.head_dim)};
-}
-Rows ringRows(KvFormat format, const CacheShape& shape) {
-  return {4 * sideLayout(format, shape).ring_word, 4ull * kvValueWords(format, shape.head_dim)};
-}
-Rows scaleRows(KvFormat format, const CacheShape& shape) {
-  const uint64_t bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(shape.head_dim);
-  return {4 * sideLayout(format, shape).scales_word, bytes};
-}
-
-/// Collects pieces, and copies them when there is no room for more.
-class Copier {
- public:
-  Copier(void* room, size_t room_bytes, Executor* executor)
-      : pieces_(static_cast<CopyPiece*>(room)),
-        capacity_(room_bytes / sizeof(CopyPiece)),
-        executor_(executor) {}
-
-  void add(const BufferRef& from, const BufferRef& to) {
-    if (!status_.ok() || from.size_bytes == 0) {
-      return;
-    }
-    if (count_ == capacity_) {
-      status_ = finish();
-    }
-    pieces_[count_++] = {from, to};
-  }
-  Status finish() {
-    const size_t count = count_;
-    count_ = 0;
-    return !status_.ok() || count == 0 ? status_ : executor_->copy(pieces_, count);
-  }
-
- private:
-  CopyPiece* pieces_;
-  size_t capacity_;
-  Executor* executor_;
-  size_t count_ = 0;
-  Status status_ = kOk;
-};
-
-// Calls visit(slot in `from`, slot in `to`, count) for tokens that lie side by side in both rings.
-template <typename Visit>
-void forEachRun(const CacheShape& from, const CacheShape& to, uint64_t first, uint64_t end,
-                const Visit& visit) {
-  const uint32_t held = std::min(from.ring, to.ring);
-  for (uint64_t t = std::max(first, end - std::min<uint64_t>(end, held)); t < end;) {
-    const uint64_t a = SlidingWindow(from).slot(t) - from.sinkRoom();
-    const uint64_t b = SlidingWindow(to).slot(t) - to.sinkRoom();
-    const uint64_t count = std::min({end - t, from.ring - a, to.ring - b});
-    visit(static_cast<uint32_t>(a), static_cast<uint32_t>(b), count);
-    t += count;
-  }
-}
-
-void copySide(const BufferRef& side, KvFormat format, const CacheShape& from, const CacheShape& to,
-              const MemoryCopy& what, Copier* copier) {
-  for (uint32_t head = 0; head < from.n_kv_heads; ++head) {
-    if (what.sinks && from.sinks + from.recalled != 0) {
-      const uint64_t sinks = std::min<uint64_t>(what.tokens.sinks, from.sinks + from.recalled);
-      const Rows rows = sinkRows(from);
-      copier->add(rows.of(side, from.sinkRow(head, 0), sinks),
-                  rows.of(side, to.sinkRow(head, 0), sinks));
-    }
-    // Where there are no sinks, the first tokens are like any other.
-    const uint64_t first = from.sinks != 0 ? std::max<uint64_t>(what.tokens.first, from.sinks) : 0;
-    forEachRun(from, to, first, std::max(first, what.tokens.end),
-               [&](uint32_t a, uint32_t b, uint64_t count) {
-                 for (const Rows& rows : {ringRows(format, from), scaleRows(format, from)}) {
-                   copier->add(rows.of(side, from.ringRow(head, a), count),
-                               rows.of(side, to.ringRow(head, b), count));
-                 }
-               });
-  }
-}
-
-}  // namespace
-
-void sessionPieces(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                   bool with_sinks, BufferRef* pieces, size_t capacity, size_t* count) {
-  *count = 0;
-  const auto add = [&](const BufferRef& piece) {
-    if (piece.size_bytes != 0 && (*count)++ < capacity) {
-      pieces[*count - 1] = piece;
-    }
+SessionMemory::SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
+                             const TokenIds& ids, StateSlots* states, uint64_t* rope_steps,
+                             void* workspace, uint64_t first_position, bool whole_turns)
+    : context_(context),
+      at_(*at),
+      call_(*call),
+      cache_(sessionCache(context.plan->cache, context.index)),
+      window_(cache_),
+      ids_(ids),
+      states_(states),
+      rotations_(rotationTables(*context.model)),
+      workspace_(workspace),
+      whole_turns_(whole_turns) {
+  const ModelDesc& model = *context.model;
+  const auto init = [&](const RopeTable& rope, RopePhases* phases) {
+    phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
+    rope_steps += rope.dims / 2;
   };
-  const bool sinks_too = with_sinks || !cache.sharesSinks();
-  forEachPlacedMemory(
-      model, cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
-        const CacheShape& shape = memory.shape;
-        if (memory.isWords()) {
-          const Rows slots = {0, 4ull * shape.head_dim};
-          add(slots.of(sides[0], shape.first_ring, shape.ring));
-          return;
-        }
-        for (uint32_t side = 0; side < memory.sides(); ++side) {
-          const uint64_t heads = shape.n_kv_heads;
-          const KvFormat format = memory.formats[side];
-          if (sinks_too) {
-            add(sinkRows(shape).of(sides[side], shape.sinkRow(0, 0), heads * shape.sinkRoom()));
-          }
-          for (const Rows& rows : {ringRows(format, shape), scaleRows(format, shape)}) {
-            add(rows.of(sides[side], shape.ringRow(0, 0), heads * shape.ring));
-          }
-        }
-      });
-  if (plan.sessionCount() > 1 && cache.session < plan.sessionCount()) {
-    const auto rowOf = [&](const BufferRef& rows) {
-      const uint64_t bytes = rows.size_bytes / plan.sessionCount();
-      return rows.part(cache.session * bytes, bytes);
-    };
-    add(rowOf(plan.kept_logits));
-    add(rowOf(plan.top));
+  init(model.mainRope(uint64_t{cache_.sinks} + cache_.window), &phases_[kMainRope]);
+  if (model.usesRope(kSlidingRope)) {
+    init(model.ropes[kSlidingRope], &phases_[kSlidingRope]);
+  }
+  if (states_ != nullptr) {
+    states_->init(context.plan->cache.checkpoints);
+  }
+  at_ = Conversation::empty(first_position, cache_.sinks);
+  layOut();
+}
+
+uint64_t SessionMemory::prefixTokens() const {
+  return context_.prefix != nullptr ? context_.prefix->tokens : 0;
+}
+
+// ---- The conversation's share of the slots -------------------------------------------------------
+
+void SessionMemory::layOut() {
+  cache_.setSinks(at_.sinks);
+  cache_.recalled = at_.recalled;
+  ids_.layOut(cache_);
+  const ModelDesc& model = *context_.model;
+  window_ = SlidingWindow(cache_);
+  for (uint32_t view = 0; view < model.n_views; ++view) {
+    const CacheShape shape = viewShape(model.views[view], cache_);
+    windows_[view] = SlidingWindow(shape);
+    first_slots_[view] = shape.first_ring;
   }
 }
 
-Status copyMemory(const Plan& plan, const ModelDesc& model, const MemoryCopy& what, void* room,
-                  size_t room_bytes, Executor* executor) {
-  Copier copier(room, room_bytes, executor);
-  forEachPlacedMemory(
-      model, what.from, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
-        if (what.beside_sinks && memory.seen.kind == ViewKind::kSession) {
-          return;
-        }
-        const CacheShape& from = memory.shape;
-        CacheShape to = viewShape(memory.seen, what.to);
-        to.n_kv_heads = from.n_kv_heads;
-        to.head_dim = from.head_dim;
-        const Rows slots = {0, 4ull * from.head_dim};
-        switch (memory.kind) {
-          case MemoryKind::kKeysValues:
-          case MemoryKind::kLatent:
-            for (uint32_t side = 0; side < memory.sides(); ++side) {
-              copySide(sides[side], memory.formats[side], from, to, what, &copier);
-            }
-            break;
-          case MemoryKind::kColumns:
-            forEachRun(from, to, 0, what.tokens.end, [&](uint32_t a, uint32_t b, uint64_t count) {
-              copier.add(slots.of(sides[0], from.first_ring + a, count),
-                         slots.of(sides[0], to.first_ring + b, count));
-            });
-            break;
-          case MemoryKind::kState:
-            copier.add(slots.of(sides[0], from.first_ring + what.from_state, 1),
-                       slots.of(sides[0], to.first_ring, 1));
-            break;
-        }
+void SessionMemory::stand() {
+  layOut();
+  if (states_ != nullptr) {
+    states_->restart(at_.position);
+  } else {
+    at_.base = 0;
+    at_.stale = 0;
+  }
+}
+
+uint32_t SessionMemory::ownSinks() const {
+  return prefixTokens() != 0 ? static_cast<uint32_t>(prefixTokens())
+                             : cache_.sinkRoom() - context_.recall.tokens;
+}
+
+// ---- What tokens see -----------------------------------------------------------------------------
+
+// The first token that token t sees because of turns. While everything is still seen there is nothing to round to
+// whole turns.
+uint64_t SessionMemory::floorOf(uint64_t t) const {
+  const uint64_t oldest = window_.oldest(t);
+  const bool evicted = oldest > cache_.sinks;
+  const uint64_t floor = evicted && whole_turns_ ? at_.turns.firstSeen(oldest, cache_.window) : 0;
+  // A token that is read again sees what it saw before later turns began.
+  const uint64_t carried = t >= at_.carried.seen_from ? at_.carried.seen_from : 0;
+  return std::max({floor > t ? oldest : floor, baseOf(t), carried});
+}
+
+// Of token t of a step that begins behind `begin` tokens.
+View SessionMemory::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const {
+  switch (context_.model->views[view].kind) {
+    case ViewKind::kSession:
+      if (context_.model->views[view].parts == 0) {
+        return window_.view(t, floor);
+      }
+      [[fallthrough]];
+    case ViewKind::kSliding:
+      // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
+      return windows_[view].view(
+          t, floor > window_.oldest(t) ? floor : std::max(baseOf(t), at_.carried.held_from));
+    case ViewKind::kColumns:
+      return windows_[view].view(t, baseOf(t));
+    case ViewKind::kState: {
+      View state = states_->view(begin != at_.position);
+      state.first = first_slots_[view];
+      return state;
+    }
+  }
+  return {};
+}
+
+// ---- Steps ---------------------------------------------------------------------------------------
+
+void SessionMemory::commit(const int32_t* ids, uint32_t count, bool kept) {
+  if (states_ != nullptr) {
+    states_->commit(at_.position, kept);
+  }
+  if (!call_.replays) {
+    const uint32_t step = TokenIds::kBegins | (count > 1 ? TokenIds::kBatch : 0);
+    for (uint32_t i = 0; i < count; ++i) {
+      ids_.set(at_.position + i, ids[i], i == 0 ? step : 0);
+    }
+  }
+  at_.position += count;
+  if (states_ != nullptr && !call_.replays && at_.position >= at_.base &&
+      states_->isDue(at_.position)) {
+    keepState(false);
+  }
+}
+
+void SessionMemory::willStore(uint64_t end) {
+  at_.stored = std::max(at_.stored, end);
+  blank_ = false;
+  if (states_ != nullptr) {
+    states_->writing();
+  }
+}
+
+void SessionMemory::fillToken(void* step, uint32_t row, uint64_t begin, uint64_t t, int32_t id,
+                              uint32_t output) const {
+  const uint32_t n_views = context_.model->n_views;
+  const StepBlock block(step);
+  const uint64_t floor = floorOf(t);
+  block.token(row) = {static_cast<uint32_t>(id), context_.index, output, context_.index};
+  for (uint32_t view = 0; view < n_views; ++view) {
+    block.view(row, view) = viewOf(view, t, floor, begin);
+  }
+  fillRotations(
+      t, SlidingWindow::sinkQueryIndex(block.view(row, 0)),
+      block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views, rotations_.words, row)));
+}
+
+// All tables of token t, whose place in the cache is `index`.
+void SessionMemory::fillRotations(uint64_t t, uint64_t index, float* tables) const {
+  const ModelDesc& model = *context_.model;
+  if (rotations_.words == 0) {
+    return;
+  }
+  const uint64_t position = at_.first_position + t;
+  const RotationTables::Of& main = rotations_.ropes[kMainRope];
+  double temperature = 1;
+  if (model.query_temperature != 0) {
+    const double stretches = std::floor(static_cast<double>(index) / model.temperature_tokens);
+    temperature += model.query_temperature * std::log(stretches + 1);
+    phases_[kMainRope].rotations(position, tables + main.queries, temperature);
+  }
+  phases_[kMainRope].rotations(position, tables + main.keys);
+  phases_[kMainRope].rotations(at_.first_position + index, tables + main.sinks, temperature);
+  if (model.usesRope(kSlidingRope)) {
+    phases_[kSlidingRope].rotations(position, tables + rotations_.ropes[kSlidingRope].keys);
+  }
+}
+
+SessionView SessionMemory::view() const {
+  SessionView view = {};
+  view.position = at_.position;
+  view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(at_.position, cache_.sinks));
+  view.first_visible = view.sinks_used;
+  std::fill_n(view.group_first_visible, context_.model->n_views, at_.position);
+  if (at_.position != 0) {
+    const uint64_t t = at_.position - 1;
+    view.first_visible = at_.position - viewOf(t).count;
+    for (uint32_t v = 0; v < context_.model->n_views; ++v) {
+      if (context_.model->views[v].kind != ViewKind::kState) {
+        view.group_first_visible[v] = at_.position - viewOf(v, t, floorOf(t), at_.position).count;
+      }
+    }
+  }
+  view.first_stored = held().first;
+  view.turn_count = at_.turns.count();
+  view.window_used = at_.position == 0 ? 0 : SlidingWindow::visible(viewOf(at_.position - 1));
+  return view;
+}
+
+uint64_t SessionMemory::evictedOf(uint64_t begin) const {
+  if (at_.position == 0) {
+    return 0;
+  }
+  const uint64_t first = std::max<uint64_t>(begin, std::min<uint64_t>(at_.position, cache_.sinks));
+  const uint64_t seen = at_.position - viewOf(at_.position - 1).count;
+  return seen - std::min(seen, first);
+}
+
+// ---- What is held --------------------------------------------------------------------------------
+
+uint64_t SessionMemory::heldByAll() const {
+  const HeldTokens held = this->held();
+  uint64_t first = held.first > held.sinks ? held.first : 0;
+  for (uint32_t view = 0; view < context_.model->n_views; ++view) {
+    const CacheShape shape = viewShape(context_.model->views[view], cache_);
+    if (context_.model->views[view].kind == ViewKind::kSession &&
+        shape.window >= kLeastRecallWindow && at_.stored > shape.ring + shape.sinks) {
+      first = std::max(first, at_.stored - shape.ring);
+    }
+  }
+  return first;
+}
+
+bool SessionMemory::knows(uint64_t begin, uint64_t end) const {
+  const HeldTokens held = this->held();
+  if (begin == end) {
+    return true;
+  }
+  bool known = held.has(begin) && held.endOfRun(begin) >= end;
+  for (uint64_t t = begin; t < end && known; ++t) {
+    known = ids_.at(t) != TokenIds::kUnknown;
+  }
+  return known;
+}
+
+void SessionMemory::takeIds(const SessionMemory& other) {
+  const HeldTokens held = other.held();
+  const auto take = [&](uint64_t t) { ids_.set(t, other.ids_.at(t), other.ids_.marks(t)); };
+  for (uint64_t t = 0; t < held.sinks; ++t) {
+    take(t);
+  }
+  for (uint64_t t = held.first; t < held.position; ++t) {
+    take(t);
+  }
+}
+
+bool SessionMemory::copyHeld(uint64_t first, int32_t* ids, uint64_t capacity,
+                             uint64_t* count) const {
+  const HeldTokens held = this->held();
+  *count = 0;
+  if (!held.has(first)) {
+    return first == at_.position;
+  }
+  *count = held.endOfRun(first) - first;
+  copyIds(first, *count <= capacity ? *count : 0, ids);
+  return true;
+}
+
+void SessionMemory::copyIds(uint64_t first, uint64_t count, int32_t* ids) const {
+  for (uint64_t i = 0; i < count; ++i) {
+    ids[i] = ids_.at(first + i);
+  }
+}
+
+// ---- Going back ----------------------------------------------------------------------------------
+
+bool SessionMemory::holdsWhatIsSeenAt(uint64_t position) const {
+  const ModelDesc& model = *context_.model;
+  bool holds = reaches(position) && ((states_ != nullptr && !model.attends()) ||
+                                     window_.canRewind(at_.stored, position));
+  for (uint32_t view = 1; view < model.n_views; ++view) {
+    holds = holds && (model.views[view].kind == ViewKind::kState ||
+                      windows_[view].canRewind(at_.stored, position));
+  }
+  return holds;
+}
+
+// In spite of the limits of a conversation that was carried over.
+bool SessionMemory::reaches(uint64_t position) const {
+  return position >= at_.carried.least || position == 0 ||
+         (states_ == nullptr && onlySinksSee(position));
+}
+
+bool SessionMemory::onlySinksSee(uint64_t position) const {
+  const ModelDesc& model = *context_.model;
+  bool only = position <= cache_.sinks;
+  for (uint32_t view = 1; view < model.n_views; ++view) {
+    const ViewKind kind = model.views[view].kind;
+    only = only && (kind == ViewKind::kState || kind == ViewKind::kSession);
+  }
+  return only;
+}
+
+bool SessionMemory::canStandAt(uint64_t position) const {
+  return states_ != nullptr ? stateBefore(position) == position : holdsWhatIsSeenAt(position);
+}
+
+bool SessionMemory::canGoBack(uint64_t position) const {
+  return states_ != nullptr ? stateBefore(position) != StateSlots::kNone || canReadAnew(position)
+                            : holdsWhatIsSeenAt(position);
+}
+
+// The tokens after the state after so many tokens, more than none, can be read again.
+bool SessionMemory::usable(uint64_t tokens) const {
+  return tokens >= at_.base && holdsWhatIsSeenAt(tokens);
+}
+
+uint64_t SessionMemory::stateBefore(uint64_t position) const {
+  if (position == at_.position && !at_.stale) {
+    return position;
+  }
+  uint64_t found = StateSlots::kNone;
+  states_->forEachBefore(at_.position, [&](uint64_t tokens) {
+    // Of all states the first is that behind the prefix, or before the first token.
+    const uint64_t origin = prefixTokens();
+    const bool is_state = tokens != 0 ? usable(tokens) : position == origin || at_.base == 0;
+    const uint64_t at = std::max(tokens, origin);
+    if (at <= position && is_state && knows(at, position)) {
+      found = at;
+    }
+    return found != StateSlots::kNone;
+  });
+  return found;
+}
+
+bool SessionMemory::canReadAnew(uint64_t position) const {
+  return at_.base != 0 && position >= at_.base && knows(at_.base, position);
+}
+
+Status SessionMemory::goBackToState(uint64_t tokens) {
+  if (tokens != 0 && tokens == prefixTokens()) {
+    call_.waitForDevice();
+    ORIEL_TRY(takePrefix());
+    states_->restart(tokens);
+  } else {
+    states_->goBack(tokens);
+  }
+  return kOk;
+}
+
+Status SessionMemory::refuse(uint64_t position) const {
+  if (states_ != nullptr) {
+    uint64_t least = StateSlots::kNone;
+    if (at_.base != 0 && knows(at_.base, at_.position)) {
+      least = at_.base;
+    } else {
+      states_->forEachBefore(at_.position, [&](uint64_t tokens) {
+        least = tokens != 0 && usable(tokens) ? tokens : least;
+        return false;
       });
-  return copier.finish();
+    }
+    char way[64] = "";
+    if (least != StateSlots::kNone) {
+      std::snprintf(way, sizeof(way), "go back to token %llu at most, or ",
+                    static_cast<unsigned long long>(least));
+    }
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT,
+        "cannot go back from token %llu to %llu, the states before it are gone: %sreset",
+        static_cast<unsigned long long>(at_.position), static_cast<unsigned long long>(position),
+        way);
+  }
+  const uint64_t slack = uint64_t{cache_.ring} - cache_.window + 1;
+  const uint64_t taken = std::min(at_.stored - at_.position, slack);
+  const uint64_t most =
+      std::min(slack - taken, at_.position - std::min(at_.position, at_.carried.least));
+  return context_.log.fail(
+      ORIEL_ERROR_CONTEXT,
+      "cannot go back from token %llu to %llu, the tokens before it are gone: go "
+      "back %llu tokens at most, or reset",
+      static_cast<unsigned long long>(at_.position), static_cast<unsigned long long>(position),
+      static_cast<unsigned long long>(most));
+}
+
+void SessionMemory::keepState(bool start) {
+  if (states_ != nullptr && !at_.stale) {
+    states_->keep(at_.position, start, [this](uint64_t tokens) { return usable(tokens); });
+  }
+}
+
+// ---- Bytes ---------------------------------------------------------------------------------------
+
+// Only this session's pieces, where there are others.
+Status SessionMemory::forget() {
+  const Plan& plan = *context_.plan;
+  const bool shares = prefixTokens() != 0;
+  if (plan.sessionCount() == 1 && !shares) {
+    return context_.executor->forget();
+  }
+  BufferRef* const pieces = static_cast<BufferRef*>(workspace_);
+  constexpr size_t kMost = kSessionWorkspaceBytes / sizeof(BufferRef);
+  size_t count = 0;
+  sessionPieces(plan, *context_.model, cache_, !shares, pieces, kMost, &count);
+  if (count > kMost) {
+    return context_.log.fail(ORIEL_ERROR_INTERNAL, "a session of %zu pieces: please report it",
+                             count);
+  }
+  return context_.executor->forget(pieces, count);
+}
+
+Status SessionMemory::forgetText(bool was_blank) {
+  BufferRef* const pieces = static_cast<BufferRef*>(workspace_);
+  constexpr size_t kMost = kSessionWorkspaceBytes / sizeof(BufferRef);
+  size_t count = kMost + 1;
+  if (was_blank) {
+    writtenPieces(*context_.plan, *context_.model, cache_, at_.stored, pieces, kMost, &count);
+  }
+  return count <= kMost ? context_.executor->forget(pieces, count) : forget();
+}
+
+Status SessionMemory::takePrefix() {
+  const Plan& plan = *context_.plan;
+  MemoryCopy what;
+  what.from = sessionCache(plan.cache, plan.sessionCount());
+  what.from.sinks = cache_.sinks;
+  what.to = cache_;
+  what.tokens = {0, 0, prefixTokens()};
+  what.beside_sinks = true;
+  return copyMemory(plan, *context_.model, what, workspace_, kSessionWorkspaceBytes,
+                    context_.executor);
+}
+
+Status SessionMemory::copyToPrefix() const {
+  const Plan& plan = *context_.plan;
+  MemoryCopy what;
+  what.from = cache_;
+  what.to = sessionCache(plan.cache, plan.sessionCount());
+  what.to.sinks = cache_.sinks;
+  what.tokens = {0, 0, at_.position};
+  what.from_state = states_ != nullptr ? states_->current() : 0;
+  what.beside_sinks = true;
+  return copyMemory(plan, *context_.model, what, workspace_, kSessionWorkspaceBytes,
+                    context_.executor);
+}
+
+Status SessionMemory::copyFrom(const SessionMemory& other) {
+  const Plan& plan = *context_.plan;
+  const HeldTokens held = other.held();
+  MemoryCopy what;
+  what.from = other.cache_;
+  what.to = cache_;
+  what.tokens = {held.sinks + other.at_.recalled, held.first, held.position};
+  what.sinks = !cache_.sharesSinks();
+  what.from_state = other.states_ != nullptr ? other.states_->current() : 0;
+  blank_ = false;
+  ORIEL_TRY(copyMemory(plan, *context_.model, what, workspace_, kSessionWorkspaceBytes,
+                       context_.executor));
+  if (other.at_.has_logits) {
+    const uint64_t row_bytes = plan.kept_logits.size_bytes / plan.sessionCount();
+    const auto rowOf = [&](uint32_t session) {
+      const BufferRef& rows = plan.kept_logits;
+      return BufferRef(rows.arena, rows.segment, rows.offset_bytes + session * row_bytes,
+                       row_bytes);
+    };
+    const CopyPiece logits = {rowOf(other.context_.index), rowOf(context_.index)};
+    ORIEL_TRY(context_.executor->copy(&logits, 1));
+  }
+  return kOk;
 }
 
 }  // namespace oriel_internal

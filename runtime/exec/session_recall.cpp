@@ -1,11 +1,9 @@
-// The part of a session that keeps what leaves the window in a file, and brings back what a message asks for.
 #include "exec/session_recall.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-
-#include "exec/session.h"
+#include <new>
 
 namespace oriel_internal {
 namespace {
@@ -27,115 +25,107 @@ RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, 
     memory.sums_bytes = sizeof(double) * 2 * kRecallQueries * heads;
     memory.queries = arena->take<float>(memory.queries_bytes / sizeof(float));
     memory.sums = arena->take<double>(memory.sums_bytes / sizeof(double));
-    memory.object = arena->take<uint8_t>(sizeof(SessionRecall));
+    memory.object = arena->take<uint8_t>(sizeof(RecallState));
     memory.room = arena->take<uint8_t>(kRecallRoomBytes);
     memory.index.init(settings.words, arena);
   }
   return memory;
 }
 
-Session::~Session() {
-  if (recall_ != nullptr) {
-    recall_->~SessionRecall();
+SessionRecall::SessionRecall(const SessionContext& context, Conversation* at, RunningCall* call,
+                             SessionMemory* memory, const Transcript* transcript,
+                             const RecallMemory& room)
+    : context_(context), at_(*at), call_(*call), memory_(*memory), transcript_(*transcript) {
+  if (room.object != nullptr && memory->cache().window >= kLeastRecallWindow) {
+    recall_ = new (room.object) RecallState();
+    static_cast<RecallMemory&>(*recall_) = room;
   }
 }
 
-// A file of its own, private, which goes with the session.
-Status Session::openRecall(const Log& log) {
+SessionRecall::~SessionRecall() {
+  if (recall_ != nullptr) {
+    recall_->~RecallState();
+  }
+}
+
+Status SessionRecall::open(const Log& log) {
   if (recall_ == nullptr) {
     return kOk;
   }
   const uint64_t token_bytes =
-      RecallFile::tokenBytes(*context_.model, cache_, context_.plan->formats);
-  const uint64_t tokens = std::min(RecallFile::tokensIn(recall_->settings.file_bytes, token_bytes),
-                                   recall_->settings.words);
-  recall_->layer = findRecallLayer(*context_.plan, *context_.model, cache_);
+      RecallFile::tokenBytes(*context_.model, memory_.cache(), context_.plan->formats);
+  const uint64_t tokens = std::min(RecallFile::tokensIn(context_.recall.file_bytes, token_bytes),
+                                   context_.recall.words);
+  recall_->layer = findRecallLayer(*context_.plan, *context_.model, memory_.cache());
   RecallKeys keys;
   if (recall_->layer.any) {
     keys = {recall_->layer.layer, recall_->layer.n_kv_heads, recall_->layer.head_dim};
   }
-  return recall_->file.open(recall_->settings.folder, blockOf(tokens), token_bytes, keys, log);
+  return recall_->file.open(context_.recall.folder, blockOf(tokens), token_bytes, keys, log);
 }
 
-// For a session that was there before: it goes on without a file where there can be none.
-Status Session::reopenRecall() {
-  const Status status = openRecall(LenientLog(context_.log).log());
-  return status.ok() ? status : giveUpRecall(status);
+Status SessionRecall::reopen() {
+  const Status status = open(LenientLog(context_.log).log());
+  return status.ok() ? status : giveUp(status);
 }
 
-void Session::clearRecall() {
-  cache_.recalled = 0;
-  shapeWindows();
+void SessionRecall::clear() {
+  at_.recalled = 0;
+  memory_.layOut();
   if (recall_ != nullptr) {
     recall_->clear();
-    recall_->first = recall_->saved = blockOf(cache_.sinks);
+    recall_->first = recall_->saved = blockOf(memory_.cache().sinks);
   }
 }
 
-RecallPlace Session::recallPlace() const {
+RecallPlace SessionRecall::place() const {
   RecallPlace place;
   place.plan = context_.plan;
   place.model = context_.model;
-  place.cache = cache_;
-  place.phases = phases_;
-  place.first_position = first_position_;
+  place.cache = memory_.cache();
+  place.phases = memory_.phases();
+  place.first_position = at_.first_position;
   place.executor = context_.executor;
   place.room = recall_->room;
   return place;
 }
 
 // A file that fails is the end of recalling, not of the conversation. A device that fails is the call's failure.
-Status Session::giveUpRecall(Status status) {
+Status SessionRecall::giveUp(Status status) {
   if (status.code() != ORIEL_ERROR_IO) {
     return status;
   }
   recall_->stopKeeping(context_.log);
-  return showRecalled({});
+  return show({});
 }
 
-// The first token behind the sinks that all layers hold of which tokens are kept.
-uint64_t Session::heldByAll() const {
-  const HeldTokens held =
-      oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from);
-  uint64_t first = held.first > held.sinks ? held.first : 0;
-  for (uint32_t view = 0; view < context_.model->n_views; ++view) {
-    const CacheShape shape = viewShape(context_.model->views[view], cache_);
-    if (context_.model->views[view].kind == ViewKind::kSession &&
-        shape.window >= kLeastRecallWindow && stored_ > shape.ring + shape.sinks) {
-      first = std::max(first, stored_ - shape.ring);
-    }
-  }
-  return first;
-}
-
-// Blocks that are complete, as long as all layers hold them. Between two steps.
-Status Session::saveBlocks() {
-  if (recall_ == nullptr || recovers_ || recall_->embeds || !recall_->file.isOpen() ||
-      blockOf(position_) <= recall_->saved) {
+Status SessionRecall::saveBlocks() {
+  if (recall_ == nullptr || call_.recovers || recall_->embeds || !recall_->file.isOpen() ||
+      blockOf(at_.position) <= recall_->saved) {
     return kOk;
   }
-  SessionRecall& recall = *recall_;
-  if (const uint64_t held = heldByAll();
+  RecallState& recall = *recall_;
+  if (const uint64_t held = memory_.heldByAll();
       held > recall.saved) {  // what was before came from elsewhere
     recall.first = recall.saved = blockOf(held + kRecallBlock - 1);
     recall.reader.restart();
   }
-  const DeviceTurn turn = this->turn();
+  const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
-  for (; recall.saved + kRecallBlock <= position_; recall.saved += kRecallBlock) {
+  for (; recall.saved + kRecallBlock <= at_.position; recall.saved += kRecallBlock) {
     WipedArray<int32_t, kRecallBlock> ids;
     for (uint32_t i = 0; i < kRecallBlock; ++i) {
-      ids[i] = ids_.at(recall.saved + i);
+      ids[i] = memory_.ids().at(recall.saved + i);
     }
     uint32_t says = 0;
     for (uint32_t i = 0; i < kRecallBlock; ++i) {
       const uint64_t t = recall.saved + i;
-      says |= saysSomething(ids[i], t != 0 ? ids_.at(t - 1) : -1) ? 1u << i : 0;
+      says |= saysSomething(ids[i], t != 0 ? memory_.ids().at(t - 1) : -1) ? 1u << i : 0;
     }
     LenientLog lenient(context_.log);  // the conversation goes on
-    const Status status = recall.file.save(recall.saved, ids, says, recallPlace(), lenient.log());
+    const Status status = recall.file.save(recall.saved, ids, says, place(), lenient.log());
     if (!status.ok()) {
-      return giveUpRecall(status);
+      return giveUp(status);
     }
     for (uint32_t i = 0; i < kRecallBlock; ++i) {
       addWords(recall.saved + i, ids[i]);
@@ -145,7 +135,7 @@ Status Session::saveBlocks() {
 }
 
 // Frames of turns are control tokens and the role behind one; they and punctuation draw attention whatever is asked.
-bool Session::saysSomething(int32_t id, int32_t before) const {
+bool SessionRecall::saysSomething(int32_t id, int32_t before) const {
   const Tokenizer& tokenizer = *context_.tokenizer;
   if (id < 0 || tokenizer.isControl(id) || (before >= 0 && tokenizer.isControl(before))) {
     return false;
@@ -155,8 +145,8 @@ bool Session::saysSomething(int32_t id, int32_t before) const {
 }
 
 // A control token ends a word.
-void Session::addWords(uint64_t token, int32_t id) {
-  SessionRecall& recall = *recall_;
+void SessionRecall::addWords(uint64_t token, int32_t id) {
+  RecallState& recall = *recall_;
   const auto add = [&](uint32_t word) { recall.index.addWord(token, word); };
   const Tokenizer::Piece text = id < 0 ? Tokenizer::Piece() : context_.tokenizer->piece(id, false);
   if (text.bytes != 0) {
@@ -167,12 +157,13 @@ void Session::addWords(uint64_t token, int32_t id) {
 }
 
 // Words of a user's message that was read behind `begin` tokens: what they ask for comes back before the reply.
-void Session::askFor(const char* text, size_t bytes, uint64_t begin, const SamplerState& before) {
-  if (recall_ == nullptr || recovers_) {
+void SessionRecall::askFor(const char* text, size_t bytes, uint64_t begin,
+                           const SamplerState& before) {
+  if (recall_ == nullptr || call_.recovers) {
     return;
   }
-  SessionRecall& recall = *recall_;
-  if (recall.query.count() == 0 || transcript_.last(position_).role() == Role::kAssistant) {
+  RecallState& recall = *recall_;
+  if (recall.query.count() == 0 || transcript_.last(at_.position).role() == Role::kAssistant) {
     recall.query = {};
     recall.query_begin = begin;
     recall.before = before;
@@ -184,19 +175,36 @@ void Session::askFor(const char* text, size_t bytes, uint64_t begin, const Sampl
   }
 }
 
+void SessionRecall::askFor(const JsonValue& message, uint64_t begin, const SamplerState& before) {
+  if (recall_ == nullptr || call_.recovers) {
+    return;
+  }
+  const JsonValue* const content = message.find("content");
+  if (content != nullptr && content->isString()) {
+    askFor(content->text().data, content->text().bytes, begin, before);
+  }
+  for (const JsonValue* part = content != nullptr ? content->first() : nullptr; part != nullptr;
+       part = part->next()) {
+    const JsonValue* const text = part->find("text");
+    if (text != nullptr && text->isString()) {
+      askFor(text->text().data, text->text().bytes, begin, before);
+    }
+  }
+}
+
 // Weighs what left the window. Whether there is anything.
-bool Session::weighKept() {
-  SessionRecall& recall = *recall_;
+bool SessionRecall::weighKept() {
+  RecallState& recall = *recall_;
   // What is seen needs not come back.
-  const uint64_t first_seen = position_ + 1 - viewOf(position_).count;
-  const uint64_t begin = std::max(recall.kept(), uint64_t{cache_.sinks});
-  recall.index.weigh(recall.query, begin, std::min(first_seen, recall.saved), recallRoom());
+  const uint64_t first_seen = at_.position + 1 - memory_.viewOf(at_.position).count;
+  const uint64_t begin = std::max(recall.kept(), uint64_t{memory_.cache().sinks});
+  recall.index.weigh(recall.query, begin, std::min(first_seen, recall.saved), room());
   return recall.index.passageCount() != 0;
 }
 
 // The attention that queries give to each passage, of all that they give to what left the window.
-Status Session::weighByAttention() {
-  SessionRecall& recall = *recall_;
+Status SessionRecall::weighByAttention() {
+  RecallState& recall = *recall_;
   if (recall.n_queries == 0) {
     return kOk;
   }
@@ -210,7 +218,7 @@ Status Session::weighByAttention() {
   const auto addUp = [&](uint32_t passage, double* sums) -> Status {
     const TokenSpan& span = index.passage(passage);
     for (uint64_t t = span.begin; t < span.end;) {
-      ORIEL_TRY(checkCancelled());
+      ORIEL_TRY(call_.check());
       const uint64_t end = std::min({span.end, blockOf(t) + kRecallBlock, t + most});
       ORIEL_TRY(recall.file.readKeys(t, static_cast<uint32_t>(end - t), lenient.log(), keys));
       for (uint64_t i = 0; i < end - t; ++i) {
@@ -239,9 +247,9 @@ Status Session::weighByAttention() {
 }
 
 // The best of what was weighed, and beside it what stood there before as far as there is room: it may still be spoken of.
-RecallSpans Session::chooseKept() const {
-  const SessionRecall& recall = *recall_;
-  RecallSpans found = recall.index.best(recallRoom());
+RecallSpans SessionRecall::chooseKept() const {
+  const RecallState& recall = *recall_;
+  RecallSpans found = recall.index.best(room());
   if (found.count == 0) {
     return recall.shown;
   }
@@ -249,7 +257,7 @@ RecallSpans Session::chooseKept() const {
   const uint32_t n_found = found.count;
   for (uint32_t i = 0; i < recall.shown.count && found.count < RecallSpans::kMost; ++i) {
     const TokenSpan& old = recall.shown.spans[i];
-    bool fits = old.begin >= kept && old.size() <= recallRoom() - found.tokens();
+    bool fits = old.begin >= kept && old.size() <= room() - found.tokens();
     for (uint32_t k = 0; k < n_found; ++k) {
       fits = fits && (old.end <= found.spans[k].begin || old.begin >= found.spans[k].end);
     }
@@ -262,13 +270,12 @@ RecallSpans Session::chooseKept() const {
   return found;
 }
 
-// Before the opening of a reply is read: whether its queries are of use.
-Status Session::beginRecall() {
+Status SessionRecall::begin() {
   if (recall_ == nullptr) {
     return kOk;
   }
-  if (recovers_) {
-    return recallAgain();
+  if (call_.recovers) {
+    return again();
   }
   ORIEL_TRY(saveBlocks());
   recall_->n_queries = 0;
@@ -276,9 +283,8 @@ Status Session::beginRecall() {
   return kOk;
 }
 
-// Of the last tokens of a chunk of `count`, in the turn of the step that left their queries.
-Status Session::captureQueries(uint32_t count) {
-  SessionRecall& recall = *recall_;
+Status SessionRecall::captureQueries(uint32_t count) {
+  RecallState& recall = *recall_;
   const RecallLayer& layer = recall.layer;
   const uint64_t d = layer.head_dim;
   recall.n_queries = layer.any ? std::min(count, kRecallQueries) : 0;
@@ -302,225 +308,139 @@ Status Session::captureQueries(uint32_t count) {
   return kOk;
 }
 
-// No reply was opened.
-Status Session::endRecall(Status opened) {
+Status SessionRecall::end(Status opened) {
   if (recall_ != nullptr) {
     recall_->captures = false;
   }
   return opened;
 }
 
-// The opening of a reply was read, behind `begin` tokens. Where something comes back it is read again, so that the reply
-// begins with what it sees then.
-Status Session::recallForReply(uint64_t begin, const SamplerState& before) {
-  if (recall_ == nullptr || !recall_->captures) {
+Status SessionRecall::find(RecallSpans* found, bool* changed) {
+  *changed = false;
+  if (!captures()) {
     return kOk;
   }
-  SessionRecall& recall = *recall_;
-  recall.captures = false;
+  recall_->captures = false;
   if (const Status status = weighByAttention(); !status.ok()) {
-    return giveUpRecall(status);
+    return giveUp(status);
   }
-  const RecallSpans found = chooseKept();
-  return found == recall.shown ? Status(kOk) : readWith(found, begin, before);
+  *found = chooseKept();
+  *changed = !(*found == recall_->shown);
+  return kOk;
 }
 
-// With the messages since the latest reply, where going back to them is possible: what they ask for is then seen while they
-// are read, too. In the same steps, but for batches that ended with another message's.
-Status Session::readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before) {
-  SessionRecall& recall = *recall_;
-  const uint64_t end = position_;
-  bool whole = recall.query_begin < opening && recall.query_begin >= transcript_.lastReplyEnd() &&
-               end - recall.query_begin <= kMaxChunk && holdsWhatIsSeenAt(recall.query_begin);
-  for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may have left, too
-    whole = whole && found.spans[i].end <= recall.query_begin;
-  }
-  const uint64_t from = whole ? recall.query_begin : opening;
-  if (from == end || end - from > kMaxChunk) {
-    return kOk;
-  }
-  if (!holdsWhatIsSeenAt(
-          from)) {  // steps are so small that the opening took the place of what it saw
-    ORIEL_TRY(showRecalled(found));
-    recall.history.push({end, recall.shown, false});
-    return kOk;
-  }
-  WipedArray<int32_t, kMaxChunk> ids;
-  uint32_t marks[kMaxChunk];
-  for (uint64_t i = 0; i < end - from; ++i) {
-    ids[i] = ids_.at(from + i);
-    marks[i] = ids_.marks(from + i) & TokenIds::kTurn;
-  }
-  ORIEL_TRY(checkCancelled());
-  const SamplerCopy at_end = sampler_.state();
-  const uint32_t prompt_tokens = prompt_tokens_;
-  position_ = from;
-  has_logits_ = false;
-  recall.first = recall.kept();  // blocks of what is read again are written again
-  recall.saved = std::max(std::min(recall.saved, blockOf(from)), recall.first);
+void SessionRecall::willReadAgain(uint64_t end) {
+  RecallState& recall = *recall_;
+  recall.first = recall.kept();
+  recall.saved = std::max(std::min(recall.saved, blockOf(at_.position)), recall.first);
   recall.index.truncate(recall.saved, end);
   recall.reader.restart();
-  sampler_.restore(whole ? recall.before : before);
-  prompt_tokens_ -= std::min(prompt_tokens_, static_cast<uint32_t>(end - from));
-  expect(end - from);
-  finishes_ = true;  // half a message must not stay behind a cancel
-  Status status = showRecalled(found);
-  while (position_ < end && status.ok()) {
-    const uint64_t at = position_ - from;
-    uint64_t next = at + 1;
-    while (from + next < end && from + next != opening && marks[next - 1] == 0) {
-      ++next;
-    }
-    status = readIds(ids + at, static_cast<size_t>(next - at), from + next == end);
-    if (status.ok() && marks[next - 1] != 0) {
-      ids_.addMark(position_ - 1, TokenIds::kTurn);
-    }
-  }
-  finishes_ = false;
-  if (!status.ok()) {
-    // What was said before stays said. Who called goes back to where the reply was opened; the next one reads it again.
-    position_ = end;
-    sampler_.restore(at_end);
-    prompt_tokens_ = prompt_tokens;
-    const Status back = status.lost() ? status : recallAgain();
-    return back.lost() ? back : status;
-  }
-  recall.history.push({from, recall.shown, false});
-  return checkCancelled();
-}
-
-// The texts of a message in the OpenAI form.
-void Session::askForMessage(const JsonValue& message, uint64_t begin, const SamplerState& before) {
-  const JsonValue* const content = message.find("content");
-  if (content != nullptr && content->isString()) {
-    askFor(content->text().data, content->text().bytes, begin, before);
-  }
-  for (const JsonValue* part = content != nullptr ? content->first() : nullptr; part != nullptr;
-       part = part->next()) {
-    const JsonValue* const text = part->find("text");
-    if (text != nullptr && text->isString()) {
-      askFor(text->text().data, text->text().bytes, begin, before);
-    }
-  }
 }
 
 // Slots behind the sinks that a session has.
-uint32_t Session::recallRoom() const {
-  return recall_ != nullptr ? std::min(recall_->settings.tokens, cache_.sinkRoom() - cache_.sinks)
-                            : 0;
+uint32_t SessionRecall::room() const {
+  return recall_ != nullptr
+             ? std::min(context_.recall.tokens, memory_.cache().sinkRoom() - memory_.cache().sinks)
+             : 0;
 }
 
-Status Session::showRecalled(const RecallSpans& spans) {
-  cache_.recalled = 0;
+Status SessionRecall::show(const RecallSpans& spans) {
+  at_.recalled = 0;
   recall_->shown = {};
   Status status = kOk;
   uint32_t count = 0;
   if (spans.count != 0) {
-    waitForDevice();
-    const DeviceTurn turn = this->turn();
+    call_.waitForDevice();
+    const DeviceTurn turn = context_.turn();
     ORIEL_TRY(turn.status());
-    blank_ = false;
+    memory_.setBlank(false);
     LenientLog lenient(context_.log);
     for (uint32_t i = 0; i < spans.count && status.ok(); ++i) {
       WipedArray<int32_t, kMaxRecallTokens> ids;
       const TokenSpan& span = spans.spans[i];
-      status = recall_->file.bring(span, cache_.sinks + count, recallPlace(), lenient.log(), ids);
+      status =
+          recall_->file.bring(span, memory_.cache().sinks + count, place(), lenient.log(), ids);
       for (uint64_t k = 0; k < span.size() && status.ok(); ++k) {
-        ids_.setRecalled(count++, ids[k]);
+        memory_.ids().setRecalled(count++, ids[k]);
       }
     }
   }
   if (status.ok()) {
-    cache_.recalled = count;
+    at_.recalled = count;
     recall_->shown = spans;
   }
-  shapeWindows();
-  return status.ok() ? status : giveUpRecall(status);
+  memory_.layOut();
+  return status.ok() ? status : giveUp(status);
 }
 
-// What stood there when the session had so many tokens as it has now, behind going back or while its memory is built again.
-// Nothing, where the file has some of it no more.
-Status Session::recallAgain() {
-  const RecallHistory::Entry* const entry = recall_->history.at(position_);
+Status SessionRecall::again() {
+  if (recall_ == nullptr) {
+    return kOk;
+  }
+  const RecallHistory::Entry* const entry = recall_->history.at(at_.position);
   const RecallSpans then = entry != nullptr ? entry->spans : RecallSpans();
   const bool any = then.count != 0 || (entry != nullptr && entry->unknown);
-  if (then == recall_->shown && any == (cache_.recalled != 0)) {
+  if (then == recall_->shown && any == (at_.recalled != 0)) {
     return kOk;
   }
   const bool held = recall_->file.isOpen() && recall_->keeps(then);
-  return showRecalled(held ? then : RecallSpans());
+  return show(held ? then : RecallSpans());
 }
 
-// Whether what stands behind the sinks is what stood there when the session had so many tokens as it has now.
-bool Session::recallIsAsThen() const {
+bool SessionRecall::isAsThen() const {
   if (recall_ == nullptr) {
     return true;
   }
-  const RecallHistory::Entry* const entry = recall_->history.at(position_);
-  return recall_->history.knows(position_) &&
+  const RecallHistory::Entry* const entry = recall_->history.at(at_.position);
+  return recall_->history.knows(at_.position) &&
          (entry == nullptr || (!entry->unknown && entry->spans == recall_->shown));
 }
 
-// The session went back.
-Status Session::rewindRecall() { return forgetRecalled() ? recallAgain() : Status(kOk); }
-
-// What was saved behind the place is not the conversation any more. Whether something else may have stood behind the sinks.
-bool Session::forgetRecalled() {
+bool SessionRecall::forgetRecalled() {
   if (recall_ == nullptr) {
     return false;
   }
-  SessionRecall& recall = *recall_;
+  RecallState& recall = *recall_;
   recall.first = recall.kept();  // what the file's ring has written over does not come back
-  recall.saved = std::max(std::min(recall.saved, blockOf(position_)), blockOf(cache_.sinks));
+  recall.saved =
+      std::max(std::min(recall.saved, blockOf(at_.position)), blockOf(memory_.cache().sinks));
   recall.first = std::min(recall.first, recall.saved);
-  recall.index.truncate(recall.saved, position_);
+  recall.index.truncate(recall.saved, at_.position);
   recall.reader.restart();
-  if (position_ <= recall.query_begin) {
+  if (at_.position <= recall.query_begin) {
     recall.query = {};
   }
-  return recall.history.truncate(position_);
+  return recall.history.truncate(at_.position);
 }
 
-// After a snapshot was restored, of which so many tokens stand behind the sinks: nobody knows from where.
-void Session::restoreRecall(uint32_t recalled) {
-  cache_.recalled = std::min(recalled, cache_.sinkRoom() - cache_.sinks);
-  shapeWindows();
+void SessionRecall::restore() {
+  at_.recalled = std::min(at_.recalled, memory_.cache().sinkRoom() - memory_.cache().sinks);
+  memory_.layOut();
   if (recall_ != nullptr) {
     recall_->clear();
-    recall_->first = recall_->saved = blockOf(cache_.sinks);
-    if (cache_.recalled != 0) {
+    recall_->first = recall_->saved = blockOf(memory_.cache().sinks);
+    if (at_.recalled != 0) {
       RecallHistory::Entry entry;
       entry.unknown = true;
       recall_->history.push(entry);
     }
-    for (uint32_t i = 0; i < turns_.count(); ++i) {
-      recall_->index.markTurn(turns_.at(i));
+    for (uint32_t i = 0; i < at_.turns.count(); ++i) {
+      recall_->index.markTurn(at_.turns.at(i));
     }
   }
 }
 
-// As takeOver(), but for the device, of which the memory is copied already. A copy whose file has no room goes on with what
-// stands behind its sinks.
-void Session::takeOverRecall(const Session& other) {
-  cache_.recalled = other.cache_.recalled;
-  for (uint32_t i = 0; i < cache_.recalled; ++i) {
-    ids_.setRecalled(i, other.ids_.recalled(i));
+void SessionRecall::takeOver(const SessionRecall& other) {
+  for (uint32_t i = 0; i < at_.recalled; ++i) {
+    memory_.ids().setRecalled(i, other.memory_.ids().recalled(i));
   }
-  shapeWindows();
   if (recall_ == nullptr || other.recall_ == nullptr) {
     return;
   }
-  SessionRecall& recall = *recall_;
-  const SessionRecall& from = *other.recall_;
+  RecallState& recall = *recall_;
+  const RecallState& from = *other.recall_;
   recall.index.copy(from.index);
-  recall.reader = from.reader;
-  recall.history = from.history;
-  recall.query = from.query;
-  recall.query_begin = from.query_begin;
-  recall.before = from.before;
-  recall.shown = from.shown;
-  recall.first = from.first;
-  recall.saved = from.saved;
+  static_cast<RecallStand&>(recall) = from;
   if (!recall.file.isOpen() || !from.file.isOpen()) {
     recall.file.close();
     return;
@@ -532,8 +452,7 @@ void Session::takeOverRecall(const Session& other) {
   }
 }
 
-// By words alone: nobody knows which tokens ask.
-Status Session::recall(const char* text, size_t bytes) {
+Status SessionRecall::recall(const char* text, size_t bytes) {
   if (recall_ == nullptr) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "nothing is kept of what left the window: load the model with "
@@ -541,19 +460,56 @@ Status Session::recall(const char* text, size_t bytes) {
   }
   ORIEL_TRY(saveBlocks());
   recall_->query = {};
-  askFor(text, bytes, position_, sampler_.state());
+  askFor(text, bytes, at_.position, at_.sampler);
   if (!recall_->file.isOpen() || !weighKept()) {
     return kOk;
   }
   const RecallSpans found = chooseKept();
-  if (!(found == recall_->shown)) {
-    ORIEL_TRY(showRecalled(found));
-    recall_->history.push({position_, recall_->shown, false});
-  }
+  return found == recall_->shown ? Status(kOk) : showFromHere(found);
+}
+
+Status SessionRecall::showFromHere(const RecallSpans& found) {
+  ORIEL_TRY(show(found));
+  noteShown(at_.position);
   return kOk;
 }
 
-uint64_t Session::keptTokens() const {
+void SessionRecall::noteShown(uint64_t since) {
+  recall_->history.push({since, recall_->shown, false});
+}
+
+void SessionRecall::close() {
+  if (recall_ != nullptr) {
+    recall_->file.close();
+  }
+}
+
+void SessionRecall::embedUntilClear() {
+  if (recall_ != nullptr) {
+    recall_->embeds = true;
+  }
+}
+
+void SessionRecall::markTurn(uint64_t start) {
+  if (recall_ != nullptr) {
+    recall_->index.markTurn(start);
+  }
+}
+
+void SessionRecall::standAtBeginning() {
+  if (recall_ != nullptr) {
+    recall_->shown = {};
+  }
+}
+
+void SessionRecall::cutToSinks() {
+  if (recall_ != nullptr) {
+    recall_->shown = {};
+    recall_->history.clear();
+  }
+}
+
+uint64_t SessionRecall::keptTokens() const {
   if (recall_ == nullptr || !recall_->file.isOpen()) {
     return 0;
   }

@@ -1,20 +1,18 @@
-// What a session has where turns that left the window may come back (docs/recall.md).
+// Turns that left the window and may come back (docs/recall.md): their keys and values in a file, and slots behind the
+// sinks.
+//
+// It knows: the file, the index of words, which turns stand behind the sinks and since when.
+// It must never know: templates, batches, replies.
 #pragma once
 
 #include "base/wipe.h"
 #include "exec/recall_attention.h"
-#include "exec/sampler.h"
+#include "exec/session_memory.h"
+#include "exec/transcript.h"
+#include "json/json.h"
 #include "text/words.h"
 
 namespace oriel_internal {
-
-/// As a plan allows for it.
-struct RecallSettings {
-  uint32_t tokens = 0;           ///< sink slots for what comes back; 0: nothing does
-  uint64_t file_bytes = 0;       ///< most bytes of a session's file
-  uint64_t words = 0;            ///< room for so many in the index
-  const char* folder = nullptr;  ///< of the file; outlives the session
-};
 
 /// What stood behind the sinks, and since when: so that going back finds it as it was.
 class RecallHistory {
@@ -63,29 +61,37 @@ class RecallHistory {
   uint64_t known_from_ = 0;
 };
 
-struct SessionRecall {
-  RecallSettings settings;
-  void* room = nullptr;  ///< kRecallRoomBytes
-  RecallFile file;
-  RecallIndex index;
-  WordReader reader;  ///< of the token behind those that were saved
-  RecallHistory history;
-  RecallSpans shown;  ///< what stands behind the sinks now
-  /// Words of the messages since the latest reply, and where the first of them began.
-  RecallQuery query;
-  uint64_t query_begin = 0;
-  SamplerState before;  ///< as it was then
-  /// Of the last tokens of the opening that was just read, where anything may be looked for.
-  RecallLayer layer;
+/// Memory of a session's retrieval, from its arena.
+struct RecallMemory {
+  void* object = nullptr;    ///< for a RecallState
+  void* room = nullptr;      ///< kRecallRoomBytes
   float* queries = nullptr;  ///< [kRecallQueries][heads][head_dim]
   double* sums = nullptr;    ///< [2][kRecallQueries][heads]
   uint64_t queries_bytes = 0;
   uint64_t sums_bytes = 0;
-  uint32_t n_queries = 0;
+  RecallIndex index;
+};
+RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, Arena* arena);
+
+/// Where retrieval stands in a conversation, as a value.
+struct RecallStand {
+  WordReader reader;  ///< of the token after those that were saved
+  RecallHistory history;
+  RecallSpans shown;  ///< what stands behind the sinks now
+  /// Words of the messages since the latest reply, the position of the first of them, and the sampler there.
+  RecallQuery query;
+  uint64_t query_begin = 0;
+  SamplerState before;
+  uint64_t first = 0;  ///< no token before it was saved,
+  uint64_t saved = 0;  ///< and none from here on: the end of a block
+};
+
+struct RecallState : RecallMemory, RecallStand {
+  RecallFile file;
+  RecallLayer layer;       ///< whose queries find turns
+  uint32_t n_queries = 0;  ///< of the opening that was just read
   bool captures = false;
-  bool embeds = false;  ///< what is read is a text for a vector, no conversation
-  uint64_t first = 0;   ///< no token before this one was saved
-  uint64_t saved = 0;   ///< and none from here on; ends of blocks
+  bool embeds = false;  ///< a text is read for its vector: no conversation
 
   /// The file has the tokens from here to `saved`.
   uint64_t kept() const { return std::max(first, saved - std::min(saved, file.tokens())); }
@@ -110,28 +116,97 @@ struct SessionRecall {
     wipe(room, kRecallRoomBytes);
     wipe(queries, queries_bytes);
     wipe(sums, sums_bytes);
-    reader.restart();
-    history.clear();
-    shown = {};
-    query = {};
-    query_begin = 0;
-    before = {};
+    static_cast<RecallStand&>(*this) = RecallStand();
     captures = embeds = false;
     n_queries = 0;
-    first = saved = 0;
   }
 };
 
-/// What a session takes for it, from its arena.
-struct RecallMemory {
-  void* object = nullptr;
-  void* room = nullptr;
-  float* queries = nullptr;
-  double* sums = nullptr;
-  uint64_t queries_bytes = 0;
-  uint64_t sums_bytes = 0;
-  RecallIndex index;
+/// Does nothing where the plan has no retrieval, but recall(), which fails then.
+class SessionRecall {
+ public:
+  SessionRecall(const SessionContext& context, Conversation* at, RunningCall* call,
+                SessionMemory* memory, const Transcript* transcript, const RecallMemory& room);
+  ~SessionRecall();
+  SessionRecall(const SessionRecall&) = delete;
+  SessionRecall& operator=(const SessionRecall&) = delete;
+
+  bool active() const { return recall_ != nullptr; }
+  bool isOpen() const { return recall_ == nullptr || recall_->file.isOpen(); }
+  /// Only where active().
+  RecallState& state() { return *recall_; }
+
+  // The file of a session: private, and gone with it.
+
+  Status open(const Log& log);
+  /// For a session that was there before: it goes on without a file where there can be none.
+  Status reopen();
+  void close();
+  uint64_t keptTokens() const;
+
+  // With the conversation.
+
+  void clear();
+  /// What is read until then is a text for its vector.
+  void embedUntilClear();
+  /// Saves blocks that are complete, as long as all layers hold them. Between two steps.
+  Status saveBlocks();
+  void markTurn(uint64_t start);
+  /// A snapshot was restored: the origin of what stands behind the sinks is unknown.
+  void restore();
+  /// The memory is copied already. A copy whose file has no room goes on with what stands behind its sinks.
+  void takeOver(const SessionRecall& other);
+  /// The memory holds nothing: the conversation is read again from its beginning.
+  void standAtBeginning();
+  /// The conversation was cut, and everything that is left stands in sinks.
+  void cutToSinks();
+  /// The conversation went back.
+  Status rewind() { return forgetRecalled() ? again() : Status(kOk); }
+  /// The host's part of that. True: something else may have stood behind the sinks.
+  bool forgetRecalled();
+  /// Shows what stood there when the session had as many tokens as now; nothing, where the file has lost some of it.
+  Status again();
+  bool isAsThen() const;
+
+  // Finding turns.
+
+  /// Words of a user's message that was read after `begin` tokens, with `before` of the sampler.
+  void askFor(const JsonValue& message, uint64_t begin, const SamplerState& before);
+  /// Shows what the text asks for, by words alone. Where it asks for nothing that was said, nothing changes.
+  Status recall(const char* text, size_t bytes);
+  /// Before the opening of a reply is read: its queries are of use where anything may be found.
+  Status begin();
+  bool captures() const { return recall_ != nullptr && recall_->captures; }
+  /// Queries of the last tokens of a batch of `count`, in the turn of the step that left them.
+  Status captureQueries(uint32_t count);
+  /// No reply was opened.
+  Status end(Status opened);
+  /// After the opening was read: what should stand behind the sinks. *changed: it does not yet.
+  Status find(RecallSpans* found, bool* changed);
+  /// Shows it from here on, without reading anything again.
+  Status showFromHere(const RecallSpans& found);
+  Status show(const RecallSpans& spans);
+  /// Tokens from here up to `end` are to be read again: their blocks are saved again.
+  void willReadAgain(uint64_t end);
+  void noteShown(uint64_t since);
+
+ private:
+  RecallPlace place() const;
+  Status giveUp(Status status);
+  bool saysSomething(int32_t id, int32_t before) const;
+  void addWords(uint64_t token, int32_t id);
+  void askFor(const char* text, size_t bytes, uint64_t begin, const SamplerState& before);
+  bool weighKept();
+  Status weighByAttention();
+  RecallSpans chooseKept() const;
+  uint32_t room() const;
+
+  const SessionContext& context_;
+  Conversation& at_;
+  RunningCall& call_;
+  SessionMemory& memory_;
+  const Transcript& transcript_;
+  RecallState* recall_ = nullptr;  ///< null: turns that leave the window are gone
 };
-RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, Arena* arena);
 
 }  // namespace oriel_internal

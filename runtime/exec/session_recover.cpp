@@ -5,205 +5,131 @@
 
 namespace oriel_internal {
 
-/// What the host knows of a conversation, while its memory is built again.
+/// A conversation while its memory is built again.
 struct Session::Kept {
-  WipedCopy<SessionState> state;
-  uint32_t sinks = 0;
-  int32_t last_token = -1;
-  int32_t unfinished = -1;
-  TurnMarks turns;
-  Bookmarks marks;
-  SessionStates states;  ///< where layers keep some
-  uint64_t read_again = 0;
-  uint32_t prompt_tokens = 0;
-  double prompt_ms = 0;
+  ConversationCopy at;
+  StateSlots states;  ///< where layers keep some
 
   bool hasCheckpoint(uint64_t position) const {
     bool has = false;
-    for (uint32_t i = 0; i < states.slots.count(); ++i) {
-      has = has || states.slots.at(i) == position;
+    for (uint32_t i = 0; i < states.count(); ++i) {
+      has = has || states.at(i) == position;
     }
     return has;
   }
 };
 
 Session::Kept Session::keep() const {
-  Kept kept;
-  kept.state = state();
-  kept.sinks = cache_.sinks;
-  kept.last_token = last_token_;
-  kept.unfinished = unfinished_;
-  kept.turns = turns_;
-  kept.marks = marks_;
-  kept.states = states_ != nullptr ? *states_ : SessionStates();
-  kept.read_again = read_again_;
-  kept.prompt_tokens = prompt_tokens_;
-  kept.prompt_ms = prompt_ms_;
-  return kept;
+  return {at_, memory_.states() != nullptr ? *memory_.states() : StateSlots()};
 }
 
 void Session::putBack(const Kept& kept) {
-  setSinks(kept.sinks);
-  turns_ = kept.turns;
-  marks_ = kept.marks;
-  takeState(kept.state);
-  if (states_ != nullptr) {
-    *states_ = kept.states;
-  }
-  last_token_ = kept.last_token;
-  unfinished_ = kept.unfinished;
-  read_again_ = kept.read_again;
-  prompt_tokens_ = kept.prompt_tokens;
-  prompt_ms_ = kept.prompt_ms;
-}
-
-// What the app was shown of a reply is said, although the device did not live to read the last of it.
-void Session::keepCutText(const Status& status) {
-  if (status.lost()) {
-    const ReplyText::Shown rest = reply_text_.finish(false);
-    transcript_.extend(rest.text, rest.bytes);
-    reply_parts_.forget();
+  stand(kept.at);
+  at_.has_logits = 0;
+  if (memory_.states() != nullptr) {
+    *memory_.states() = kept.states;
   }
 }
 
-// On the host, with the transcript and the ids as they are.
-void Session::standAtBeginning(uint64_t first_position) {
-  const bool behind = prefixTokens() != 0;
-  SessionState begin;
-  begin.first_position = first_position;
-  cache_.recalled = 0;
-  setSinks(ownSinks());
-  if (recall_ != nullptr) {
-    recall_->shown = {};
+/// The steps of the first time, as far as the ids have their marks. Turns are known when the message that began them has
+/// been read, and checkpoints are made where they were.
+class Session::RecoverySteps final : public ReplaySteps {
+ public:
+  RecoverySteps(Session* session, const Kept& kept, bool in_batches)
+      : session_(*session), kept_(kept), in_batches_(in_batches) {}
+
+  uint32_t next(uint64_t position, uint64_t end, bool* exact) const override {
+    const TokenIds& ids = session_.memory_.ids();
+    const uint32_t marks = ids.marks(position);
+    const bool known = (marks & TokenIds::kBegins) != 0;
+    *exact = known && !in_batches_;
+    if (*exact && (marks & TokenIds::kBatch) == 0) {
+      return 1;
+    }
+    const uint32_t most = static_cast<uint32_t>(
+        std::min<uint64_t>(end - position, session_.context_.plan->chunk_tokens));
+    uint32_t n = 1;
+    for (; n < most; ++n) {
+      const uint32_t begins = ids.marks(position + n) & TokenIds::kBegins;
+      const bool turns = (ids.marks(position + n - 1) & TokenIds::kTurn) != 0;
+      if (turns || kept_.hasCheckpoint(position + n) || (begins != 0 && !in_batches_)) {
+        break;
+      }
+    }
+    return n;
   }
-  if (behind) {
-    turns_ = context_.prefix->turns;
-  } else {
-    turns_.clear();
-  }
-  takeState(behind ? context_.prefix->state : begin);
-}
-
-Status Session::resetLost() {
-  const uint64_t first_position = state().first_position;
-  forgetOnHost();
-  ORIEL_TRY(reopenRecall());
-  standAtBeginning(first_position);
-  takePrefixMessages();
-  blank_ = prefixTokens() == 0;
-  return kOk;
-}
-
-// From here on so many tokens are still to be read.
-void Session::expectAgain(uint64_t tokens) { reading_.total = reading_.done + tokens; }
-
-// Turns were not known before the message that began them had been read.
-void Session::learnTurns(const Kept& kept) {
-  for (uint32_t i = 0; i < kept.turns.count(); ++i) {
-    const uint64_t start = kept.turns.at(i);
-    if (start < position_ && (turns_.count() == 0 || turns_.at(turns_.count() - 1) < start)) {
-      turns_.mark(start);
+  void done(bool exact) override {
+    const uint64_t position = session_.at_.position;
+    if (!exact || (session_.memory_.ids().marks(position - 1) & TokenIds::kTurn) != 0) {
+      learnTurns();
+    }
+    if (session_.memory_.states() != nullptr && kept_.hasCheckpoint(position)) {
+      session_.memory_.keepState(kept_.states.latestStart() == position);
     }
   }
-}
+  void learnTurns() {
+    TurnMarks& turns = session_.at_.turns;
+    for (uint32_t i = 0; i < kept_.at.turns.count(); ++i) {
+      const uint64_t start = kept_.at.turns.at(i);
+      if (start < session_.at_.position &&
+          (turns.count() == 0 || turns.at(turns.count() - 1) < start)) {
+        turns.mark(start);
+      }
+    }
+  }
 
-// Tokens of the next step.
-uint32_t Session::stepAt(uint64_t end, const RecoverOptions& options, const Kept& kept,
-                         bool* exact) const {
-  const uint32_t marks = ids_.marks(position_);
-  const bool known = (marks & TokenIds::kBegins) != 0;
-  *exact = known && !options.in_batches;
-  if (*exact && (marks & TokenIds::kBatch) == 0) {
-    return 1;
-  }
-  const uint32_t most =
-      static_cast<uint32_t>(std::min<uint64_t>(end - position_, context_.plan->chunk_tokens));
-  uint32_t n = 1;
-  for (; n < most; ++n) {
-    const uint32_t begins = ids_.marks(position_ + n) & TokenIds::kBegins;
-    const bool turns = (ids_.marks(position_ + n - 1) & TokenIds::kTurn) != 0;
-    if (turns || kept.hasCheckpoint(position_ + n) || (begins != 0 && !options.in_batches)) {
-      break;
-    }
-  }
-  return n;
-}
-
-// Tokens from position_ up to `end`, whose ids are held, in the steps that they were read in at first.
-Status Session::replay(uint64_t end, bool ends, const RecoverOptions& options, const Kept& kept,
-                       Recovered* result) {
-  while (position_ < end) {
-    ORIEL_TRY(betweenSteps());
-    ORIEL_TRY(recall_ != nullptr ? recallAgain() : Status(kOk));
-    bool exact = true;
-    const uint32_t n = stepAt(end, options, kept, &exact);
-    result->exact = result->exact && recallIsAsThen();
-    const bool batch = (ids_.marks(position_) & TokenIds::kBatch) != 0;
-    WipedArray<int32_t, kMaxChunk> ids;
-    for (uint32_t i = 0; i < n; ++i) {
-      ids[i] = ids_.at(position_ + i);
-    }
-    ORIEL_TRY(readAhead(ids, n));
-    const bool last = ends && position_ + n == end;
-    ORIEL_TRY(readChunk(ids, n, last, n == 1 && (!batch || !exact)));
-    result->read += n;
-    result->exact = result->exact && exact;
-    const bool knows_turns = (ids_.marks(position_ - 1) & TokenIds::kTurn) != 0;
-    if (knows_turns || !exact) {
-      learnTurns(kept);
-    }
-    if (states_ != nullptr && kept.hasCheckpoint(position_)) {
-      keepState(kept.states.slots.latestStart() == position_);
-    }
-    tellRead(n);
-  }
-  return kOk;
-}
+ private:
+  Session& session_;
+  const Kept& kept_;
+  const bool in_batches_;
+};
 
 // The tokens whose ids are held. Where earlier ones are gone, those that are there see nothing before them but the sinks.
-Status Session::readHeldAgain(const Kept& kept, const RecoverOptions& options, Recovered* result) {
-  const uint64_t end = kept.state.position;
+Status Session::readHeldAgain(const Kept& kept, bool in_batches, Rebuilt* result) {
+  const uint64_t end = kept.at.position;
   const HeldTokens held =
-      oriel_internal::heldTokens(cache_, end, kept.state.stored, kept.state.carried.held_from);
-  const uint64_t origin = prefixTokens();
-  const uint64_t base = states_ != nullptr ? kept.states.base : 0;
+      heldTokens(memory_.cache(), end, kept.at.stored, kept.at.carried.held_from);
+  const uint64_t origin = memory_.prefixTokens();
+  const uint64_t base = memory_.states() != nullptr ? kept.at.base : 0;
   uint64_t sinks = std::max(origin, held.sinks);
   uint64_t from = std::max(std::max(base, held.first), sinks);
   for (uint64_t t = from; t < end; ++t) {
-    from = ids_.at(t) == TokenIds::kUnknown ? t + 1 : from;
+    from = memory_.ids().at(t) == TokenIds::kUnknown ? t + 1 : from;
   }
   for (uint64_t t = origin; t < sinks; ++t) {
-    sinks = ids_.at(t) == TokenIds::kUnknown ? origin : sinks;
+    sinks = memory_.ids().at(t) == TokenIds::kUnknown ? origin : sinks;
   }
-  standAtBeginning(kept.state.first_position);
-  setSinks(kept.sinks);
+  standAtBeginning(kept.at.first_position);
+  at_.sinks = kept.at.sinks;
+  memory_.layOut();
   const bool all = from == sinks;
   if (base != 0 && from == base) {
-    states_->base = base;
+    at_.base = base;
   } else if (!all) {
-    carried_ = {from, from, from};
-    if (states_ != nullptr) {
-      states_->base = from;
+    at_.carried = {from, from, from};
+    if (memory_.states() != nullptr) {
+      at_.base = from;
     }
     result->dropped = from - sinks;
   }
-  const CarriedOver& carried = kept.state.carried;
+  const CarriedOver& carried = kept.at.carried;
   const bool was_whole = carried.seen_from == 0 && carried.held_from == 0;
   result->exact = result->dropped == 0 && was_whole;
-  expectAgain(sinks - origin + end - from + (kept.unfinished >= 0 ? 1 : 0));
-  replays_ = true;
+  call_.expectAgain(sinks - origin + end - from + (kept.at.unfinished >= 0 ? 1 : 0));
+  RecoverySteps steps(this, kept, in_batches);
+  call_.replays = true;
   Status status = kOk;
   if (!all) {
     const bool exact = result->exact;  // the step that went past the sinks is cut in two
-    status = replay(sinks, from == end, options, kept, result);
+    status = feeder_.replay(sinks, from == end, &steps, &result->read, &result->exact);
     result->exact = exact;
-    position_ = status.ok() ? from : position_;
-    learnTurns(kept);
+    at_.position = status.ok() ? from : at_.position;
+    steps.learnTurns();
   }
   if (status.ok()) {
-    status = replay(end, true, options, kept, result);
+    status = feeder_.replay(end, true, &steps, &result->read, &result->exact);
   }
-  replays_ = false;
+  call_.replays = false;
   return status;
 }
 
@@ -211,19 +137,19 @@ Status Session::readHeldAgain(const Kept& kept, const RecoverOptions& options, R
 
 // Text of a reply that is no message of the app's: its tokens came one by one. Those from `end` on are held.
 Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry, uint64_t end,
-                            const RecoverOptions& options, bool* fits) {
+                            bool in_batches, bool* fits) {
   const GenerateSettings settings;
   Scratch tools(*context_.allocator, 1);
   ReplyPlace place;
-  ORIEL_TRY(openChatReply(settings, &tools, &place));
+  ORIEL_TRY(openReply(settings, &tools, &place));
   const uint64_t count = entry.end - entry.text;
   // Of a transcript that came from a snapshot the counts are whatever it says. A token has a byte, but for a few before.
   constexpr uint64_t kTokensBefore = 16;
-  *fits = position_ == entry.text && count <= text.bytes + kTokensBefore;
+  *fits = at_.position == entry.text && count <= text.bytes + kTokensBefore;
   if (!*fits) {
     return kOk;
   }
-  Workspace workspace = makeWorkspace();
+  Workspace workspace = feeder_.workspace();
   Workspace memory(nullptr, 0, context_.allocator);
   const BorrowedBytes room(&memory, count * sizeof(int32_t));
   if (room.data() == nullptr) {
@@ -232,7 +158,7 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
                              static_cast<unsigned long long>(count));
   }
   EncodeOptions encode;
-  encode.continues = continuesAt(position_);
+  encode.continues = continuesAt(at_.position);
   size_t found = 0;
   const Status encoded =
       context_.tokenizer->encode(text.data, text.bytes, encode, &workspace, context_.log,
@@ -244,62 +170,53 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
   ORIEL_TRY(encoded);
   // Nothing, where the first token that is held is one of the reply's opening.
   const uint64_t wanted = std::max(entry.text, std::min(entry.end, end)) - entry.text;
-  const uint32_t most = options.in_batches ? context_.plan->chunk_tokens : 1;
-  for (uint64_t done = 0; done < wanted;) {
-    ORIEL_TRY(betweenSteps());
-    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(most, wanted - done));
-    const int32_t* const ids = room.as<int32_t>() + done;
-    ORIEL_TRY(readAhead(ids, n));
-    ORIEL_TRY(readChunk(ids, n, false, n == 1));
-    done += n;
-    tellRead(n);
-  }
-  endChatReply();
+  ORIEL_TRY(feeder_.feedReply(room.as<int32_t>(), static_cast<size_t>(wanted),
+                              in_batches ? context_.plan->chunk_tokens : 1, false));
+  transcript_.close(at_.position, -1);
   return kOk;
 }
 
 Status Session::streamMessage(const JsonValue& message, const Transcript::Entry& entry,
-                              uint64_t end, const RecoverOptions& options, bool* fits) {
+                              uint64_t end, bool in_batches, bool* fits) {
   if ((entry.flags & Transcript::kReply) == 0) {
     Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
     JsonMade* const list = JsonBuilder(&scratch).listOf(message);
     ORIEL_TRY(list != nullptr && !scratch.failed()
                   ? addMessages(*list, entry.bytes)
                   : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message"));
-    *fits = position_ == entry.end;
+    *fits = at_.position == entry.end;
     return kOk;
   }
   const JsonValue* const content = message.find("content");
   *fits = content != nullptr && content->isString();
-  return *fits ? streamReply(content->text(), entry, end, options, fits) : Status(kOk);
+  return *fits ? streamReply(content->text(), entry, end, in_batches, fits) : Status(kOk);
 }
 
 // As they came, through the window as it was then, until `end` tokens are there. *fits: each has the tokens that it had.
-Status Session::streamMessages(const Transcript& transcript, uint64_t end,
-                               const RecoverOptions& options, bool* fits) {
+Status Session::streamMessages(uint64_t end, bool in_batches, bool* fits) {
   *fits = true;
   Transcript::Entry entry;
   const char* json = nullptr;
-  for (uint64_t at = ownMessages(); position_ < end && *fits;) {
-    *fits =
-        transcript.next(&at, &entry, &json) && entry.begin == position_ && entry.end != UINT64_MAX;
+  for (uint64_t at = ownMessages(); at_.position < end && *fits;) {
+    *fits = transcript_.next(&at, &entry, &json) && entry.begin == at_.position &&
+            entry.end != UINT64_MAX;
     if (!*fits) {
       return kOk;
     }
     Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
     const JsonValue* message = nullptr;
-    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", stopCheck(), context_.log, &scratch,
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", call_.stop(), context_.log, &scratch,
                         &message));
-    ORIEL_TRY(streamMessage(*message, entry, end, options, fits));
+    ORIEL_TRY(streamMessage(*message, entry, end, in_batches, fits));
   }
   return kOk;
 }
 
 // Messages up to the first token whose id is held, then those. *fits: the transcript leads there.
-Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
-                                const RecoverOptions& options, Recovered* result, bool* fits) {
-  const uint64_t end = kept.state.position;
-  const uint64_t sinks = std::min<uint64_t>(kept.sinks, end);
+Status Session::readStreamAgain(const Kept& kept, uint64_t first_held, bool in_batches,
+                                Rebuilt* result, bool* fits) {
+  const uint64_t end = kept.at.position;
+  const uint64_t sinks = std::min<uint64_t>(kept.at.sinks, end);
   const uint64_t count = sinks + end - first_held;
   const auto tokenAt = [&](uint64_t i) { return i < sinks ? i : first_held + i - sinks; };
   Workspace memory(nullptr, 0, context_.allocator);
@@ -315,16 +232,16 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
   };
   Known* const known = room.as<Known>();
   for (uint64_t i = 0; i < count; ++i) {
-    known[i] = {ids_.at(tokenAt(i)), ids_.marks(tokenAt(i))};
+    known[i] = {memory_.ids().at(tokenAt(i)), memory_.ids().marks(tokenAt(i))};
   }
-  standAtBeginning(kept.state.first_position);
-  const uint64_t origin = position_;
+  standAtBeginning(kept.at.first_position);
+  const uint64_t origin = at_.position;
   // What came with a snapshot may be no messages at all: then what is held is read.
   const Log log = context_.log;
   LenientLog lenient(log);
   context_.log = lenient.log();
   transcript_.hold(true);  // it was said before
-  Status status = streamMessages(transcript_, first_held, options, fits);
+  Status status = streamMessages(first_held, in_batches, fits);
   transcript_.hold(false);
   context_.log = log;
   if (!status.ok() && !status.lost() && status.code() != ORIEL_ERROR_CANCELLED) {
@@ -337,126 +254,117 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held,
       status = kOk;
     }
   }
-  *fits = *fits && position_ <= end;
+  *fits = *fits && at_.position <= end;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t t = tokenAt(i);
-    const bool read = t < sinks || t < position_;
-    *fits = *fits && known[i].id != TokenIds::kUnknown && (!read || ids_.at(t) == known[i].id);
+    const bool read = t < sinks || t < at_.position;
+    *fits =
+        *fits && known[i].id != TokenIds::kUnknown && (!read || memory_.ids().at(t) == known[i].id);
   }
   for (uint64_t i = 0; i < count; ++i) {
-    ids_.set(tokenAt(i), known[i].id, known[i].marks);
+    memory_.ids().set(tokenAt(i), known[i].id, known[i].marks);
   }
   ORIEL_TRY(status);
   if (!*fits) {
     return kOk;
   }
-  result->read = position_ - origin;
+  result->read = at_.position - origin;
   result->exact = false;  // of tokens that are not held nobody knows
-  replays_ = true;
-  const Status rest = replay(end, true, options, kept, result);
-  replays_ = false;
+  RecoverySteps steps(this, kept, in_batches);
+  call_.replays = true;
+  const Status rest = feeder_.replay(end, true, &steps, &result->read, &result->exact);
+  call_.replays = false;
   return rest;
 }
 
 // ---- All of it -----------------------------------------------------------------------------------
 
-Status Session::readAllAgain(const Kept& kept, const RecoverOptions& options, Recovered* result) {
-  const uint64_t end = kept.state.position;
-  const uint64_t unfinished = kept.unfinished >= 0 ? 1 : 0;
-  const CarriedOver& carried = kept.state.carried;
-  if (states_ != nullptr && kept.states.stale && idsKnown(kept.states.base, end)) {
+Status Session::readAllAgain(const Kept& kept, bool in_batches, Rebuilt* result) {
+  const uint64_t end = kept.at.position;
+  const uint64_t unfinished = kept.at.unfinished >= 0 ? 1 : 0;
+  const CarriedOver& carried = kept.at.carried;
+  if (memory_.states() != nullptr && kept.at.stale && memory_.knows(kept.at.base, end)) {
     // What is seen was to be read again anyway.
-    const uint64_t sinks = std::min<uint64_t>(kept.sinks, end);
-    result->read = sinks - std::min(sinks, prefixTokens()) + end - kept.states.base;
-    expectAgain(result->read);
-    return readAnew(end);
+    const uint64_t sinks = std::min<uint64_t>(kept.at.sinks, end);
+    result->read = sinks - std::min(sinks, memory_.prefixTokens()) + end - kept.at.base;
+    call_.expectAgain(result->read);
+    return feeder_.readAnew(end);
   }
-  const HeldTokens held =
-      oriel_internal::heldTokens(cache_, end, kept.state.stored, carried.held_from);
-  const bool forgets = states_ != nullptr && (kept.states.base != 0 || context_.forgets_evicted);
+  const HeldTokens held = heldTokens(memory_.cache(), end, kept.at.stored, carried.held_from);
+  const bool forgets =
+      memory_.states() != nullptr && (kept.at.base != 0 || context_.forgets_evicted);
   const bool streams = held.first > held.sinks && !forgets && carried.seen_from == 0 &&
-                       carried.held_from == 0 && kept.sinks == ownSinks() && transcript_.keeps() &&
-                       transcript_.dropped() == 0;
+                       carried.held_from == 0 && kept.at.sinks == memory_.ownSinks() &&
+                       transcript_.keeps() && transcript_.dropped() == 0;
   bool fits = false;
   if (streams) {
-    expectAgain(end - prefixTokens() + unfinished);
-    ORIEL_TRY(readStreamAgain(kept, held.first, options, result, &fits));
+    call_.expectAgain(end - memory_.prefixTokens() + unfinished);
+    ORIEL_TRY(readStreamAgain(kept, held.first, in_batches, result, &fits));
   }
   if (streams && !fits) {
-    *result = Recovered();
+    *result = Rebuilt();
     putBack(kept);
-    const DeviceTurn turn = this->turn();
-    ORIEL_TRY(turn.status());
-    ORIEL_TRY(forgetMemory());
-    ORIEL_TRY(prefixTokens() != 0 ? statesOfPrefix() : Status(kOk));
+    ORIEL_TRY(emptyDevice());
   }
-  return fits ? Status(kOk) : readHeldAgain(kept, options, result);
-}
-
-uint64_t Session::heldCount() const {
-  return oriel_internal::heldTokens(cache_, position_, stored_, carried_.held_from).count();
+  return fits ? Status(kOk) : readHeldAgain(kept, in_batches, result);
 }
 
 // The device was lost, or memory, while the transcript was read: that is done from its beginning.
-Status Session::recoverUnread(Recovered* result) {
+Status Session::recoverUnread(Rebuilt* result) {
   ORIEL_TRY(readTranscript(UINT64_MAX - 1));
-  result->held = heldCount();
-  result->read = position_ - prefixTokens();
+  result->held = memory_.held().count();
+  result->read = at_.position - memory_.prefixTokens();
   result->exact = false;
   return kOk;
 }
 
-Status Session::recover(const RecoverOptions& options, Recovered* result) {
-  *result = Recovered();
+// Zeros, and the prefix's states.
+Status Session::emptyDevice() {
+  const DeviceTurn turn = context_.turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(memory_.forget());
+  return memory_.prefixTokens() != 0 ? memory_.takePrefix() : Status(kOk);
+}
+
+Status Session::recover(const RebuildSource& source, Rebuilt* result) {
+  *result = Rebuilt();
   if (transcript_.hasUnread()) {
     return recoverUnread(result);
   }
-  ahead_ = has_top_ = false;
+  stepper_.reset();
   const Kept kept = keep();
-  {
-    const DeviceTurn turn = this->turn();
-    ORIEL_TRY(turn.status());
-    ORIEL_TRY(forgetMemory());
-    ORIEL_TRY(prefixTokens() != 0 ? statesOfPrefix() : Status(kOk));
-  }
-  recovers_ = true;
-  Status status = readAllAgain(kept, options, result);
-  const SessionStates states = states_ != nullptr ? *states_ : SessionStates();
-  const CarriedOver carried = carried_;
-  const bool has_logits = has_logits_;
-  const bool has_top = has_top_;
-  replays_ = false;
-  putBack(kept);
+  ORIEL_TRY(emptyDevice());
+  call_.recovers = true;
+  Status status = readAllAgain(kept, source.in_batches, result);
   if (status.ok()) {
-    if (states_ != nullptr) {
-      *states_ = states;
-    }
-    carried_ = carried;
-    has_logits_ = has_logits && position_ != prefixTokens();
-    has_top_ = has_top && has_logits_;
-    status = readUnfinished(options, kept.unfinished, result);
+    ConversationCopy then = kept.at;
+    then.base = at_.base;
+    then.stale = at_.stale;
+    then.carried = at_.carried;
+    then.has_logits = at_.position != memory_.prefixTokens() ? at_.has_logits : 0;
+    at_ = then;
+    memory_.layOut();
+    stepper_.settleAfterReading();
+    replier_.reset();
+    status = readUnfinished(result);
   }
-  recovers_ = false;
+  call_.recovers = false;
   if (!status.ok()) {
     putBack(kept);
     return status;
   }
-  result->held = heldCount();
-  result->exact = result->exact && options.prefix_exact;
+  result->held = memory_.held().count();
+  result->exact = result->exact && source.prefix_exact;
   return kOk;
 }
 
-// The token that was shown last: its step is done now.
-Status Session::readUnfinished(const RecoverOptions&, int32_t id, Recovered* result) {
-  if (id < 0) {
-    return kOk;
+// The step of the token that was shown last is done now.
+Status Session::readUnfinished(Rebuilt* result) {
+  if (const int32_t id = at_.unfinished; id >= 0) {
+    ORIEL_TRY(feeder_.feedReply(&id, 1, 1, true));
+    at_.unfinished = -1;
+    ++result->read;
   }
-  ORIEL_TRY(betweenSteps());
-  ORIEL_TRY(readAhead(&id, 1));
-  ORIEL_TRY(readChunk(&id, 1, true, true));
-  unfinished_ = -1;
-  ++result->read;
-  tellRead(1);
   return kOk;
 }
 
@@ -472,22 +380,22 @@ Status Session::recoverPrefix(Prefix* prefix, bool* exact) {
     }
   }
   Kept of_prefix;
-  of_prefix.turns = prefix->turns;
+  of_prefix.at.turns = prefix->at.turns;
   prefix->tokens = 0;  // as long as it is not there
-  standAtBeginning(prefix->state.first_position);
-  expectAgain(tokens);
-  recovers_ = replays_ = true;
-  Recovered result;
-  Status status = replay(tokens, true, RecoverOptions(), of_prefix, &result);
-  *exact = result.exact;
-  recovers_ = replays_ = false;
+  standAtBeginning(prefix->at.first_position);
+  call_.expectAgain(tokens);
+  call_.recovers = call_.replays = true;
+  RecoverySteps steps(this, of_prefix, /*in_batches=*/false);
+  uint64_t read = 0;
+  Status status = feeder_.replay(tokens, true, &steps, &read, exact);
+  call_.recovers = call_.replays = false;
   if (status.ok()) {
-    status = copyToPrefix();
+    status = memory_.copyToPrefix();
   }
   prefix->tokens = tokens;
   putBack(kept);
   ORIEL_TRY(status);
-  return forgetMemory();
+  return memory_.forget();
 }
 
 }  // namespace oriel_internal

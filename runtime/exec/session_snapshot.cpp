@@ -7,24 +7,6 @@
 #include "exec/snapshot.h"
 
 namespace oriel_internal {
-
-WipedCopy<SessionState> Session::state() const {
-  WipedCopy<SessionState> state;
-  state.position = position_;
-  state.stored = stored_;
-  state.first_position = first_position_;
-  state.has_logits = has_logits_ ? 1 : 0;
-  if (states_ != nullptr) {
-    state.stale = states_->stale ? 1 : 0;
-    state.since_base =
-        states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
-  }
-  state.recalled = cache_.recalled;
-  state.carried = carried_;
-  state.sampler = sampler_.state();
-  return state;
-}
-
 namespace {
 
 // Templates that an app gave are told apart: a text that follows in one does not follow in another. The model's hash
@@ -45,50 +27,47 @@ SnapshotOwner Session::snapshotOwner() const {
   SnapshotOwner owner;
   owner.plan = context_.plan;
   owner.model = context_.model;
-  owner.cache = cache_;
+  owner.cache = memory_.cache();
   owner.model_hash = context_.model_hash;
   owner.model_name = context_.model_name;
   nameChat(context_, &owner);
-  owner.whole_turns = whole_turns_;
+  owner.whole_turns = memory_.wholeTurns();
   owner.allocator = context_.allocator;
   owner.recall_tokens = context_.recall.tokens;
-  if (prefixTokens() != 0) {
+  if (memory_.prefixTokens() != 0) {
     owner.prefix_ids = context_.prefix->ids;
     owner.prefix_tokens = context_.prefix->tokens;
   }
   return owner;
 }
 
-SessionParts Session::parts() const { return {state(), &turns_, &ids_, &transcript_}; }
-
 uint64_t Session::snapshotBytes() const {
   return oriel_internal::snapshotBytes(snapshotOwner(), parts());
 }
 
 Status Session::save(void* out, int64_t saved_at) const {
-  const DeviceTurn turn = this->turn();
+  const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
-  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_,
-                          context_.index};
+  const LiveSlots live = {memory_.states() != nullptr ? memory_.states()->current() : 0,
+                          stepper_.logitsRow(), context_.index};
   return writeSnapshot(snapshotOwner(), parts(), live, saved_at, context_.executor, out);
 }
 
 // What a snapshot of another model, or in another chat format, is still good for.
-Status Session::readFrom(const Snapshot& snapshot, Restored* result) {
+Status Session::readFrom(const Snapshot& snapshot, Rebuilt* result) {
   const uint64_t dropped = snapshot.held().count();
   ORIEL_TRY(readStored(snapshot.transcript, snapshot.header.transcript_bytes, UINT64_MAX - 1));
-  result->how = RestoredHow::kRead;
+  result->how = Rebuilt::How::kRead;
   result->dropped = dropped;
-  result->held = result->read = position_;
+  result->held = result->read = at_.position;
   return kOk;
 }
 
-Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& options,
-                        const Log& log, Restored* result) {
+Status Session::restore(const RebuildSource& options, Rebuilt* result) {
+  const Log& log = options.log;
   Snapshot snapshot;
-  ORIEL_TRY(openSnapshot(data, bytes, log, &snapshot));
+  ORIEL_TRY(openSnapshot(options.data, options.bytes, log, &snapshot));
   SnapshotOwner owner = snapshotOwner();
-  owner.writes_sinks = owner.prefix_tokens == 0 || options.with_prefix;
   char refusal[512];
   const SnapshotFit fit = fitOf(owner, snapshot, refusal, sizeof(refusal));
   const bool reads = fit == SnapshotFit::kNot && options.reads && !options.exact;
@@ -102,49 +81,23 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
                                  : "";
     return log.fail(ORIEL_ERROR_FORMAT, "%s%s", refusal, more);
   }
-  const DeviceTurn turn = this->turn();
+  const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
   RestoredParts parts;
-  blank_ = false;
-  ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &turns_, &ids_,
+  memory_.setBlank(false);
+  ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &memory_.ids(),
                             &transcript_));
-  setSinks(parts.sinks);
-  marks_.clear();
-  takeState(parts.state);
-  restoreRecall(parts.state.recalled);
-  hidden_row_ = -1;
-  has_logits_ = parts.state.has_logits != 0;
-  logits_row_ = 0;
-  if (fit == SnapshotFit::kCarries && states_ != nullptr && states_->stale) {
+  stand(parts.at);
+  recall_.restore();
+  if (fit == SnapshotFit::kCarries && memory_.states() != nullptr && at_.stale) {
     // What is still to be read again must be held.
-    states_->base = std::max(states_->base, position_ + 1 - viewOf(position_).count);
+    at_.base = std::max(at_.base, at_.position + 1 - memory_.viewOf(at_.position).count);
   }
-  result->how = fit == SnapshotFit::kSame ? RestoredHow::kExactly : RestoredHow::kCarried;
+  result->how = fit == SnapshotFit::kSame ? Rebuilt::How::kExactly : Rebuilt::How::kCarried;
   result->rounded = parts.rounded;
   result->held = parts.held;
   result->dropped = parts.dropped;
   return kOk;
-}
-
-// Turns and ids are there.
-void Session::takeState(const SessionState& state) {
-  position_ = state.position;
-  stored_ = state.stored;
-  drafter_.restart();
-  first_position_ = state.first_position;
-  restartStates(position_);
-  carried_ = state.carried;
-  if (states_ != nullptr) {
-    states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
-    states_->stale = state.stale != 0;
-  }
-  last_token_ = lastHeldToken();  // of what is held now
-  hidden_row_ = -1;
-  has_logits_ = has_top_ = false;
-  unfinished_ = -1;
-  sampler_.restore(state.sampler);
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
 }
 
 }  // namespace oriel_internal

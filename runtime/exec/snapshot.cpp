@@ -169,8 +169,8 @@ SnapshotHeader headerOf(const SnapshotOwner& owner, const SessionParts& parts, i
   std::memset(static_cast<void*>(&header), 0,
               sizeof(header));  // padding, too: same state, same bytes
   std::memcpy(header.magic, kSnapshotMagic, sizeof(header.magic));
-  header.version = versionOf(parts.state);
-  header.n_turns = parts.turns->count();
+  header.version = versionOf(*parts.at);
+  header.n_turns = parts.at->turns.count();
   header.model_hash = owner.model_hash;
   header.layout_hash = layoutHash(owner);
   header.total_bytes = snapshotBytes(owner, parts);
@@ -182,7 +182,6 @@ SnapshotHeader headerOf(const SnapshotOwner& owner, const SessionParts& parts, i
   header.n_vocab = owner.model->n_vocab;
   header.n_layers = owner.model->n_layers;
   header.sink_room = owner.cache.sinkRoom();
-  header.sinks = owner.cache.sinks;
   header.window = owner.cache.window;
   header.ring = owner.cache.ring;
   header.chunk_tokens = owner.plan->chunk_tokens;
@@ -194,7 +193,7 @@ SnapshotHeader headerOf(const SnapshotOwner& owner, const SessionParts& parts, i
   putText(owner.model_name, header.model);
   putText(owner.model->architecture, header.architecture);
   putText(owner.chat, header.chat);
-  header.state = parts.state;
+  header.state = *parts.at;
   return header;
 }
 
@@ -242,9 +241,9 @@ void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
 }
 
 uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts) {
-  const SessionState& state = parts.state;
+  const SessionState& state = *parts.at;
   uint64_t bytes = sizeof(SnapshotHeader) + uint64_t{memoryCount(owner)} * sizeof(SnapshotMemory) +
-                   sizeof(uint64_t) + parts.turns->count() * sizeof(uint64_t) +
+                   sizeof(uint64_t) + parts.at->turns.count() * sizeof(uint64_t) +
                    sizeof(int32_t) * (heldOf(owner, state).count() + state.recalled) +
                    (state.has_logits != 0 ? 4ull * owner.model->n_vocab : 0) +
                    parts.transcript->bytes() + sizeof(uint64_t);
@@ -259,7 +258,7 @@ uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts) {
 Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, const LiveSlots& live,
                      int64_t saved_at, Executor* executor, void* out) {
   const Plan& plan = *owner.plan;
-  const SessionState& state = parts.state;
+  const SessionState& state = *parts.at;
   uint8_t* const begin = static_cast<uint8_t*>(out);
   uint8_t* at = begin;
   const auto put = [&at](const void* data, uint64_t bytes) {
@@ -279,8 +278,8 @@ Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, cons
     put(&described, sizeof(described));
   });
   putHash();
-  for (uint32_t i = 0; i < parts.turns->count(); ++i) {
-    const uint64_t start = parts.turns->at(i);
+  for (uint32_t i = 0; i < parts.at->turns.count(); ++i) {
+    const uint64_t start = parts.at->turns.at(i);
     put(&start, sizeof(start));
   }
   forEachHeld(heldOf(owner, state), [&](uint64_t token) {
@@ -466,7 +465,7 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
                   owner.prefix_tokens);
     return SnapshotFit::kNot;
   }
-  const bool same_sinks = owner.prefix_tokens == 0 || header.sinks == owner.prefix_tokens;
+  const bool same_sinks = owner.prefix_tokens == 0 || header.state.sinks == owner.prefix_tokens;
   if (header.layout_hash == layoutHash(owner) && same_sinks) {
     return SnapshotFit::kSame;
   }
@@ -500,8 +499,8 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
 }
 
 Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, SnapshotFit fit,
-                       const Log& log, Executor* executor, RestoredParts* parts, TurnMarks* turns,
-                       TokenIds* ids, Transcript* transcript) {
+                       const Log& log, Executor* executor, RestoredParts* parts, TokenIds* ids,
+                       Transcript* transcript) {
   const SnapshotHeader& header = snapshot.header;
   const Plan& plan = *owner.plan;
   const ModelDesc& model = *owner.model;
@@ -516,11 +515,11 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   }
   const bool same = fit == SnapshotFit::kSame;
   RestoredParts restored;
-  restored.state = header.state;
-  restored.sinks = header.sinks;
+  static_cast<SessionState&>(restored.at) = header.state;
+  restored.at.turns = marks;
   restored.held = snapshot.held().count();
   CacheShape cache = owner.cache;
-  cache.setSinks(same                       ? header.sinks
+  cache.setSinks(same                       ? header.state.sinks
                  : owner.prefix_tokens != 0 ? owner.prefix_tokens
                                             : cache.sinkRoom() - owner.recall_tokens);
   cache.recalled = same ? header.state.recalled : 0;
@@ -529,15 +528,15 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   }
   if (!same) {
     const Carrying carrying = planCarrying(snapshot, marks, model, cache, owner.whole_turns);
-    restored.state.carried = carrying.state;
-    restored.state.recalled = 0;
-    restored.state.stored = header.state.position;
-    restored.sinks = carrying.sinks;
+    restored.at.carried = carrying.state;
+    restored.at.recalled = 0;
+    restored.at.stored = header.state.position;
+    restored.at.sinks = carrying.sinks;
     restored.held = carrying.held;
     restored.dropped = carrying.dropped;
     cache.setSinks(carrying.sinks);
   }
-  Sides sides(owner, snapshot, cache, restored.state.carried.held_from, same);
+  Sides sides(owner, snapshot, cache, restored.at.carried.held_from, same);
   Workspace workspace(nullptr, 0, owner.allocator);
   const uint64_t room_bytes = sides.mostBytes();
   const BorrowedBytes room(&workspace, room_bytes);
@@ -568,7 +567,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   const auto sendSide = [&](const Memory& memory, uint32_t side, const BufferRef& place) {
     const uint8_t* at = sides.next(memory, side, room.as<uint8_t>());
     return visitSide(memory, side, place, header.state.position, 0, [&](const SlotRun& run) {
-      if (!run.in_ring && !memory.isWords() && !owner.writes_sinks) {
+      if (!run.in_ring && !memory.isWords() && owner.prefix_tokens != 0) {
         at += run.bytes();
         return Status(kOk);
       }
@@ -580,9 +579,8 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
 
   restored.rounded = sides.rounded();
   *parts = restored;
-  *turns = marks;
-  const HeldTokens held = heldTokens(cache, restored.state.position, restored.state.stored,
-                                     restored.state.carried.held_from);
+  const HeldTokens held =
+      heldTokens(cache, restored.at.position, restored.at.stored, restored.at.carried.held_from);
   const uint8_t* id_at = snapshot.ids;
   ids->layOut(cache);
   ids->forget();
@@ -594,7 +592,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
       ids->set(token, id);
     }
   });
-  for (uint32_t i = 0; i < restored.state.recalled; ++i, id_at += sizeof(int32_t)) {
+  for (uint32_t i = 0; i < restored.at.recalled; ++i, id_at += sizeof(int32_t)) {
     int32_t id = 0;
     std::memcpy(&id, id_at, sizeof(id));
     ids->setRecalled(i, id);

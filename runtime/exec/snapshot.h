@@ -25,7 +25,6 @@ struct SnapshotOwner {
   const int32_t* prefix_ids = nullptr;
   uint32_t prefix_tokens = 0;
   uint32_t recall_tokens = 0;  ///< of the sinks' room, what is for tokens that come back
-  bool writes_sinks = true;    ///< when it restores; else they are there
 };
 
 /// What two sessions must agree on for a snapshot to go from one to the other to the bit.
@@ -46,8 +45,7 @@ void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
 
 /// What is saved besides the cache.
 struct SessionParts {
-  WipedCopy<SessionState> state;
-  const TurnMarks* turns = nullptr;
+  const Conversation* at = nullptr;
   const TokenIds* ids = nullptr;
   const Transcript* transcript = nullptr;
 };
@@ -69,8 +67,7 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
                   size_t capacity);
 
 struct RestoredParts {
-  WipedCopy<SessionState> state;
-  uint32_t sinks = 0;  ///< tokens of the sinks: no more are seen than these
+  ConversationCopy at;
   uint64_t held = 0;
   uint64_t dropped = 0;
   bool rounded = false;
@@ -78,7 +75,7 @@ struct RestoredParts {
 /// Of one that fits. ORIEL_ERROR_FORMAT or ORIEL_ERROR_OUT_OF_MEMORY with one line: nothing is touched. After that only
 /// the device can fail (the cache is then undefined: reset the session).
 Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, SnapshotFit fit,
-                       const Log& log, Executor* executor, RestoredParts* parts, TurnMarks* turns,
-                       TokenIds* ids, Transcript* transcript);
+                       const Log& log, Executor* executor, RestoredParts* parts, TokenIds* ids,
+                       Transcript* transcript);
 
 }  // namespace oriel_internal

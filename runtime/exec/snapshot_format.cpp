@@ -58,12 +58,12 @@ bool isKnownVersion(uint32_t version) {
 bool plausible(const SnapshotHeader& header) {
   const SessionState& state = header.state;
   return state.position <= state.stored && state.stored <= kMostTokens &&
-         state.first_position <= kMaxFirstPosition && state.since_base <= state.position &&
-         state.has_logits <= 1 && state.carried.seen_from <= state.position &&
+         state.first_position <= kMaxFirstPosition && state.base <= state.position &&
+         state.has_logits <= 1 && state.stale <= 1 && state.carried.seen_from <= state.position &&
          state.carried.held_from <= state.carried.seen_from &&
-         state.carried.least <= state.position && header.sinks <= header.sink_room &&
-         state.recalled <= kMaxRecallTokens && state.recalled <= header.sink_room - header.sinks &&
-         (state.recalled == 0 || state.position >= header.sinks) &&
+         state.carried.least <= state.position && state.sinks <= header.sink_room &&
+         state.recalled <= kMaxRecallTokens && state.recalled <= header.sink_room - state.sinks &&
+         (state.recalled == 0 || state.position >= state.sinks) &&
          header.version == versionOf(state) && header.sink_room <= kMaxWindow &&
          header.window >= 1 && header.window <= kMaxWindow && header.ring >= header.window &&
          header.ring <= header.window + 2 * kMaxChunk && header.n_vocab <= kMaxVocabulary &&

@@ -9,36 +9,15 @@
 // difference. Transcript: as Transcript has it.
 #pragma once
 
-#include "exec/sampler.h"
+#include "exec/conversation.h"
 #include "kv/memory.h"
 #include "kv/token_ids.h"
 
 namespace oriel_internal {
 
-constexpr uint32_t kSnapshotVersion = 9;
+constexpr uint32_t kSnapshotVersion = 11;
 /// Of a session where tokens have come back.
-constexpr uint32_t kSnapshotRecallVersion = 10;
-
-/// What a session has whose memory came from a session with another window: less than its rings could hold.
-struct CarriedOver {
-  uint64_t seen_from =
-      0;  ///< tokens before it, but for the sinks, are not seen by any token from here on,
-  uint64_t held_from = 0;  ///< and those before this one are not held;
-  uint64_t least = 0;      ///< nor can the session go back to before this place, but into the sinks
-};
-
-/// What a session is besides its cache.
-struct SessionState {
-  uint64_t position = 0;
-  uint64_t stored = 0;  ///< as Session::stored_
-  uint64_t first_position = 0;
-  uint32_t has_logits = 0;
-  uint32_t stale = 0;       ///< visible tokens are still to be read again (SessionStates::stale)
-  uint32_t since_base = 0;  ///< position - SessionStates::base + 1; 0: that is 0
-  uint32_t recalled = 0;    ///< tokens after the sinks that came back (CacheShape::recalled)
-  CarriedOver carried;
-  SamplerState sampler;
-};
+constexpr uint32_t kSnapshotRecallVersion = 12;
 
 constexpr uint32_t versionOf(const SessionState& state) {
   return state.recalled != 0 ? kSnapshotRecallVersion : kSnapshotVersion;
@@ -63,7 +42,6 @@ struct SnapshotHeader {
   uint32_t n_layers;
   // Of the session that was saved.
   uint32_t sink_room;  ///< sinks that it has slots for
-  uint32_t sinks;      ///< and has: fewer where some were gone when it was restored
   uint32_t window;
   uint32_t ring;
   uint32_t chunk_tokens;
@@ -82,7 +60,7 @@ struct SnapshotHeader {
 inline CacheShape shapeOf(const SnapshotHeader& header) {
   CacheShape shape;
   shape.sinks = header.sink_room;
-  shape.setSinks(header.sinks);
+  shape.setSinks(header.state.sinks);
   shape.window = header.window;
   shape.ring = header.ring;
   shape.recalled = header.state.recalled;

@@ -110,6 +110,9 @@ Status GgufFile::openHeader(const Log& log) {
     status = readMetadata(&at, log);
   }
   if (status.ok()) {
+    status = refusePart(log);
+  }
+  if (status.ok()) {
     status = readTensors(&at, log);
   }
   if (status.ok()) {
@@ -164,15 +167,15 @@ Status GgufFile::readHeader(uint64_t* at, const Log& log) {
   if (!cursor.read(&version)) {
     return endsEarly(log, cursor.needed(), "the header");
   }
-  if (version != 3) {
+  if (version != 2 && version != 3) {  // which are laid out alike: 3 only added big-endian files
     if (version != 0 && (version & 0xffffu) == 0) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED,
                       "big-endian GGUF files are not supported: use the little-endian file");
     }
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "GGUF version %" PRIu32 " is not supported: %s",
                     version,
-                    version < 3 ? "convert the model again, this build reads version 3"
-                                : "it is newer than this build, which reads version 3");
+                    version < 2 ? "convert the model again, this build reads versions 2 and 3"
+                                : "it is newer than this build, which reads versions 2 and 3");
   }
   if (!cursor.read(&n_tensors_) || !cursor.read(&n_keys_)) {
     return endsEarly(log, cursor.needed(), "the header");
@@ -259,6 +262,21 @@ Status GgufFile::readMetadata(uint64_t* at, const Log& log) {
   }
   *at = cursor.at();
   return kOk;
+}
+
+/// One of several files of a model has only some of its tensors, and but for the first none of its metadata.
+Status GgufFile::refusePart(const Log& log) const {
+  uint64_t number = 0;
+  uint64_t count = 0;
+  if (!getUint("split.count", &count) || count < 2) {
+    return kOk;
+  }
+  getUint("split.no", &number);
+  return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                  "the file is part %" PRIu64 " of %" PRIu64
+                  " of a split model: join the parts into one file, as "
+                  "`llama-gguf-split --merge FIRST-PART OUTPUT` does",
+                  number + 1, count);
 }
 
 Status GgufFile::readTensors(uint64_t* at, const Log& log) {

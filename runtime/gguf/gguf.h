@@ -1,8 +1,8 @@
-// A bounded reader of GGUF v3 files: of a header in memory, and of tensor data where that lies.
+// A bounded reader of GGUF files, versions 2 and 3: of a header in memory, and of tensor data where that lies.
 //
 // Goals: every count, offset and size is compared with the bytes that remain before anything is sized
 // or read from it; nothing is copied or allocated; after open() every accessor is safe on any file.
-// Not goals: writing, big-endian files, versions 1 and 2 (refused by name).
+// Not goals: writing, big-endian files, version 1 and parts of split models (refused by name).
 #pragma once
 
 #include <cstddef>
@@ -139,6 +139,7 @@ class GgufFile {
  private:
   Status readHeader(uint64_t* at, const Log& log);
   Status readMetadata(uint64_t* at, const Log& log);
+  Status refusePart(const Log& log) const;
   Status readTensors(uint64_t* at, const Log& log);
   Status checkTensorNames(const Log& log) const;
   Status openHeader(const Log& log);

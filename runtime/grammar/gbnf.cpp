@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/byte_order_mark.h"
 #include "base/hash.h"
 #include "grammar/nfa.h"
 #include "text/hex.h"
@@ -45,7 +46,7 @@ struct Name {
 class GbnfReader {
  public:
   GbnfReader(const char* text, size_t bytes, const Log& log, Grammar* grammar)
-      : at_(text),
+      : at_(text + byteOrderMarkBytes(text, bytes)),
         end_(text + bytes),
         log_(log),
         grammar_(*grammar),

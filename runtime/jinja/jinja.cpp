@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/byte_order_mark.h"
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_run.h"
 
@@ -35,8 +36,11 @@ void allow(const JsonValue& value, uint64_t* steps, size_t* bytes) {
   }
 }
 
-// Jinja knows one newline. Copies only what has another.
+// Jinja knows one newline, and a byte order mark is no text. Copies only what has another newline.
 Status unifyNewlines(const char** text, size_t* bytes, const Log& log, Scratch* scratch) {
+  const size_t mark = byteOrderMarkBytes(*text, *bytes);
+  *text += mark;
+  *bytes -= mark;
   if (std::memchr(*text, '\r', *bytes) == nullptr) {
     return kOk;
   }

@@ -17,6 +17,8 @@ bool applyFilter(Interpreter* run, uint16_t filter, const Value& in, const Args&
 bool filterTrim(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterReplace(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterIndent(Interpreter* run, const Value& in, const Args& args, Value* out);
+bool filterTruncate(Interpreter* run, const Value& in, const Args& args, Value* out);
+bool filterFormat(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterEscape(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterWordcount(Interpreter* run, const Value& in, const Args& args, Value* out);
 // In jinja_filters_list.cpp.

@@ -1,4 +1,7 @@
 // Filters over strings.
+#include <algorithm>
+#include <utility>
+
 #include "jinja/jinja_filters.h"
 #include "jinja/jinja_letters.h"
 
@@ -75,6 +78,69 @@ bool filterIndent(Interpreter* run, const Value& in, const Args& args, Value* ou
     built.append("\n", 0);
   }
   return run->charge(all.bytes / 3) && run->finish(&built, out);
+}
+
+// A text of at most `leeway` characters more than `length` stays. Others lose their end, from a blank on unless words may
+// be cut.
+bool filterTruncate(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const given_length = args.find(0, "length");
+  const Value* const kills_words = args.find(1, "killwords");
+  const Value* const given_end = args.find(2, "end");
+  const Value* const given_leeway = args.find(3, "leeway");
+  static constexpr JsonText kDots = {"...", 3};
+  Value text;
+  Value end;
+  if (!run->toText(in, &text) ||
+      !run->toText(given_end != nullptr ? *given_end : Value::view(&kDots), &end)) {
+    return false;
+  }
+  const auto number = [](const Value* given, int64_t otherwise) {
+    return given == nullptr || given->isNone() ? otherwise
+           : given->isInteger()                ? given->integer()
+                                               : -1;
+  };
+  const Str all = strOf(text);
+  const int64_t length = number(given_length, 255);
+  const int64_t leeway = number(given_leeway, 5);
+  const int64_t end_chars = static_cast<int64_t>(countChars(run->heap(), strOf(end)));
+  if (length < end_chars || leeway < 0) {
+    return run->fail("truncate is given a length below its end, or no number");
+  }
+  const int64_t chars = static_cast<int64_t>(countChars(run->heap(), all));
+  if (chars - length <= leeway) {
+    *out = text;
+    return true;
+  }
+  size_t cut = 0;
+  size_t blank = all.bytes;  // the last one in front of the cut
+  for (int64_t i = 0; i < length - end_chars; ++i) {
+    blank = all[cut] == ' ' ? cut : blank;
+    cut = nextChar(all, cut);
+  }
+  const bool whole_words = kills_words == nullptr || !run->truth(*kills_words);
+  TextBuilder built(run->heap());
+  built.append(all, 0, whole_words ? std::min(cut, blank) : cut);
+  built.append(strOf(end));
+  return run->charge(cut / 8) && run->finish(&built, out);
+}
+
+// As the operator %.
+bool filterFormat(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  Value text;
+  Ref<List> values = makeList(run->heap(), args.count);
+  if (!values) {
+    return run->failMemory();
+  }
+  values->shape = Shape::kTuple;
+  if (args.places() != args.count) {
+    return run->fail("format is given values with names, which are not supported");
+  }
+  for (uint32_t i = 0; i < args.count; ++i) {
+    pushTo(values.get(), args.values[i]);
+  }
+  Value all;
+  return run->toText(in, &text) && run->give(std::move(values), &all) &&
+         run->binary(Op::kModulo, text, all, out);
 }
 
 bool filterEscape(Interpreter* run, const Value& in, const Args&, Value* out) {

@@ -56,14 +56,16 @@ Node* Parser::parseAttribute(Node* of) {
 
 Node* Parser::parseSubscript(Node* of) {
   Chain indices;
-  do {
+  bool more = !atOperator("]");  // a[] is a[()]
+  while (more) {
     Node* const index = parseIndex();
     if (index == nullptr) {
       return nullptr;
     }
     indices.add(index);
-  } while (takeOperator(",") && !atOperator("]"));
-  Node* const index = indices.first == indices.last
+    more = takeOperator(",") && !atOperator("]");
+  }
+  Node* const index = indices.first != nullptr && indices.first == indices.last
                           ? indices.first
                           : nodeOf(NodeKind::kTuple, indices.first, nullptr);
   return index != nullptr && expectOperator("]") ? nodeOf(NodeKind::kSubscript, of, index)

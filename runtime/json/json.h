@@ -154,7 +154,7 @@ enum class JsonRules : uint8_t {
   kStrict,    ///< either is refused
 };
 
-/// Reads one value, as RFC 8259 has it: nothing but white space may stand before and behind. Strings point into `text`
+/// Reads one value, as RFC 8259 has it: nothing but white space may stand before and behind, and a byte order mark before. Strings point into `text`
 /// where they have no escapes, so it must stay. `what` names the text in messages ("the tools").
 /// ORIEL_ERROR_ARGUMENT with the byte where it goes wrong, ORIEL_ERROR_OUT_OF_MEMORY, ORIEL_ERROR_CANCELLED.
 Status parseJson(const char* text, size_t bytes, const char* what, const StopCheck& stop,

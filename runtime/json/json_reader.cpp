@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/byte_order_mark.h"
 #include "json/json.h"
 #include "json/json_names.h"
 #include "text/hex.h"
@@ -21,7 +22,7 @@ class JsonReader {
   bool read(JsonValue* nodes) {
     nodes_ = nodes;
     n_nodes_ = 0;
-    at_ = next_look_ = 0;
+    at_ = next_look_ = byteOrderMarkBytes(text_, bytes_);
     skipSpace();
     const bool ok = readValue(0, JsonValue::kLast);
     skipSpace();

@@ -83,7 +83,7 @@ bool ReplyReader::itemValue(char c) {
     name_bytes_ = key_bytes_;
     name_known_ = true;
     item_part_ = ItemPart::kArguments;
-  } else if (is_arguments && !arguments_known_ && (c == '{' || (text && !bare_))) {
+  } else if (is_arguments && !arguments_known_ && (c == '{' || text)) {
     item_part_ = text ? ItemPart::kArgumentsText : ItemPart::kArguments;
   } else if (bare_ && !keyIs("type") && !keyIs("id") && !keyIs("tool_call_id") &&
              !keyIs("call_id")) {
@@ -94,14 +94,13 @@ bool ReplyReader::itemValue(char c) {
     arguments_known_ = true;
     arguments_are_text_ = plain;
     arguments_from_ = held_ - 1;
-    if (name_known_) {
+    if (name_known_ && !plain) {
       if (!commit()) {
         return false;
       }
       arguments_shown_ = true;
     }
-    inner_.start(ValueNotation::kLoose);
-    inner_step_ = ValueStep::kMore;
+    startInner();
   }
   value_.start(plain ? ValueNotation::kPlain : ValueNotation::kLoose);
   at_ = At::kItemInside;
@@ -129,7 +128,8 @@ bool ReplyReader::itemInside(char c) {
 }
 
 bool ReplyReader::endItemValue() {
-  if (item_part_ == ItemPart::kArgumentsText && !inner_.complete()) {
+  const bool blank = !inner_begun_ && (inner_null_ == 0 || inner_null_ == 4);
+  if (item_part_ == ItemPart::kArgumentsText && !blank && !inner_.complete()) {
     return false;
   }
   if (item_part_ == ItemPart::kArguments || item_part_ == ItemPart::kArgumentsText) {
@@ -142,6 +142,37 @@ bool ReplyReader::endItemValue() {
   return true;
 }
 
+void ReplyReader::startInner() {
+  inner_.start(ValueNotation::kLoose);
+  inner_step_ = ValueStep::kMore;
+  inner_begun_ = false;
+  inner_null_ = 0;
+}
+
+/// A byte of arguments that are a text: of an object, or of white space or a null, which stand for {}.
+void ReplyReader::pushInner(char c) {
+  if (!inner_begun_) {
+    constexpr char kNull[] = "null";
+    if (isSpace(c)) {
+      return;
+    }
+    if (inner_null_ < 4 && c == kNull[inner_null_]) {
+      ++inner_null_;
+      return;
+    }
+    inner_begun_ = true;
+    if (c != '{' || inner_null_ != 0 || (name_known_ && !commit())) {
+      inner_wrong_ = true;
+      return;
+    }
+    arguments_shown_ = name_known_;
+  }
+  if (inner_step_ == ValueStep::kMore || inner_.complete()) {
+    inner_step_ = inner_.push(c, committed_ ? argumentSink() : ByteSink());
+    inner_wrong_ = inner_wrong_ || inner_step_ == ValueStep::kWrong;
+  }
+}
+
 /// Arguments that came before the name are still held.
 bool ReplyReader::replayArguments() {
   const uint32_t held = held_;
@@ -149,9 +180,8 @@ bool ReplyReader::replayArguments() {
   if (!commit()) {
     return false;
   }
-  arguments_shown_ = true;
-  inner_.start(ValueNotation::kLoose);
-  inner_step_ = ValueStep::kMore;
+  arguments_shown_ = !arguments_are_text_;
+  startInner();
   value_.start(arguments_are_text_ ? ValueNotation::kPlain : ValueNotation::kLoose);
   const ByteSink out = arguments_are_text_ ? ByteSink{putInner, this} : argumentSink();
   for (uint32_t i = from; i < arguments_to_ && i < held; ++i) {

@@ -78,7 +78,7 @@ bool ReplyReader::parameterKey(char c) {
   matched_ = 0;
   at_ = At::kParameterRest;
   if (mark.open_end == nullptr) {
-    parameter_.start(mark, types_);
+    tag_value_.start(mark, schema);
     at_ = At::kParameterValue;
   }
   return true;
@@ -108,18 +108,18 @@ bool ReplyReader::parameterRest(char c) {
   } else if (says("string=\"false\"") || says("type=\"")) {
     types_ = kTypeAny & ~kTypeString;
   }
-  parameter_.start(mark, types_);
+  tag_value_.start(mark, types_);
   at_ = At::kParameterValue;
   return true;
 }
 
 bool ReplyReader::parameterValue(char c) {
-  if (parameter_.push(c, hold_, kMostHeld, argumentSink())) {
+  if (tag_value_.push(c, hold_, kMostHeld, argumentSink())) {
     const Mark& mark = kMarks[parameter_row_];
     matched_ = 0;
     at_ = mark.tail_end != nullptr ? At::kParameterTail : At::kParameters;
   }
-  return !parameter_.wrong();
+  return !tag_value_.wrong();
 }
 
 bool ReplyReader::parameterTail(char c) {
@@ -150,7 +150,7 @@ bool ReplyReader::python(char c) {
       if (isSpace(c)) {
         return true;
       }
-      value_.start(ValueNotation::kLoose);
+      value_.start(ValueNotation::kPython);
       at_ = At::kPythonValue;
       return c == '=' && beginMember();
     default:
@@ -191,7 +191,7 @@ bool ReplyReader::pythonPositional(char c) {
   }
   std::memcpy(key_, property->key().data, property->key().bytes);
   key_bytes_ = static_cast<uint32_t>(property->key().bytes);
-  value_.start(ValueNotation::kLoose);
+  value_.start(ValueNotation::kPython);
   at_ = At::kPythonValue;
   return beginMember() && python(c);
 }

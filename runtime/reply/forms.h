@@ -65,7 +65,7 @@ enum MarkKind : uint16_t {
   kMarkFence = 1 << 12,
 };
 
-enum MarkFlag : uint8_t {
+enum MarkFlag : uint16_t {
   kAnywhere = 1 << 0,     ///< of thoughts: also in the middle of an answer
   kEndsThought = 1 << 1,  ///< a call that begins so ends a thought that was not closed
   kListBegun = 1 << 2,    ///< the mark has the list's bracket
@@ -73,13 +73,15 @@ enum MarkFlag : uint8_t {
   kTrimsLine = 1 << 4,    ///< one line end around a value belongs to the marks
   kAtStart = 1 << 5,      ///< only where an answer begins
   kCData = 1 << 6,        ///< a value may stand in <![CDATA[
+  kStray = 1 << 7,        ///< of the end of a thought: no text, even where none is open
+  kNests = 1 << 8,        ///< a value may be tags of the same kind: an object or a list
 };
 
 struct Mark {
   const char* text;
   uint16_t kinds;
   ReplyForms forms;
-  uint8_t flags = 0;
+  uint16_t flags = 0;
   char name_end = '\0';             ///< behind a name or key; 0: what cannot be part of one
   const char* open_end = nullptr;   ///< then everything up to this is skipped; null: nothing
   const char* value_end = nullptr;  ///< of kMarkParameter

@@ -177,12 +177,13 @@ void Parameter::content(char c, const ByteSink& out) {
   const bool first = !begun_;
   begun_ = true;
   if (trims && first && c == '\n') {
+    paired_ = true;
     return;
   }
   if (line_) {
     put('\n', out);
   }
-  line_ = trims && c == '\n';
+  line_ = paired_ && c == '\n';
   if (!line_) {
     put(c, out);
   }

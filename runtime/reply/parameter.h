@@ -57,6 +57,8 @@ class Parameter {
   uint8_t types_ = kTypeAny;
   As as_ = As::kNotKnown;
   bool begun_ = false;
+  bool paired_ =
+      false;           ///< a line end behind the opening mark was dropped: so is one before the end
   bool line_ = false;  ///< a line end that may belong to the mark
   bool cdata_ = false;
   bool closed_ = false;  ///< the CDATA has ended

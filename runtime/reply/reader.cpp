@@ -94,7 +94,8 @@ void ReplyReader::push(const char* text, size_t bytes) {
 
 /// Shows the begin of `text` that cannot be anything but answer, as it stands there; how much that was.
 size_t ReplyReader::pushRun(const char* text, size_t bytes) {
-  if (mode_ != Mode::kText || held_ != 0 || at_start_ || after_call_ || drop_space_) {
+  if (mode_ != Mode::kText || held_ != 0 || at_start_ || after_call_ || drop_space_ ||
+      close_pending_ || quoted_) {
     return 0;
   }
   size_t run = 0;
@@ -117,6 +118,7 @@ size_t ReplyReader::pushRun(const char* text, size_t bytes) {
     return 0;
   }
   tell(PartKind::kText, text, run);
+  last_shown_ = text[run - 1];
   return run;
 }
 
@@ -175,6 +177,12 @@ void ReplyReader::put(PartKind kind, char c) {
     }
     out_kind_ = kind;
   }
+  if (kind == PartKind::kText) {
+    last_shown_ = c;
+    closed_unopened_ = closed_unopened_ || (close_pending_ && !isSpace(c));
+    mentions_ -= quoted_ && c == '`' ? 1 : 0;  // a tag alone: none closes it
+    quoted_ = false;
+  }
   out_[out_bytes_++] = c;
 }
 
@@ -227,14 +235,7 @@ void ReplyReader::putKey(char c, void* user) {
   }
 }
 
-void ReplyReader::putInner(char c, void* user) {
-  ReplyReader& reader = *static_cast<ReplyReader*>(user);
-  if (reader.inner_step_ == ValueStep::kMore || reader.inner_.complete()) {
-    reader.inner_step_ =
-        reader.inner_.push(c, reader.committed_ ? reader.argumentSink() : ByteSink());
-    reader.inner_wrong_ = reader.inner_wrong_ || reader.inner_step_ == ValueStep::kWrong;
-  }
-}
+void ReplyReader::putInner(char c, void* user) { static_cast<ReplyReader*>(user)->pushInner(c); }
 
 // ---- Marks ---------------------------------------------------------------------------------------
 
@@ -254,14 +255,12 @@ bool ReplyReader::eligible(const Mark& mark) const {
     return true;
   }
   if (mode_ == Mode::kThought) {
-    return (mark.kinds & kMarkThoughtEnd) != 0 ? closesThought(mark)
-                                               : (mark.flags & kEndsThought) != 0;
+    if ((mark.kinds & (kMarkThought | kMarkThoughtEnd)) != 0) {
+      return closesThought(mark) && ((mark.kinds & kMarkThought) == 0 || !thought_shown_);
+    }
+    return (mark.flags & kEndsThought) != 0;
   }
-  if ((mark.flags & kAtStart) != 0 && !at_start_) {
-    return false;
-  }
-  return (mark.kinds & kMarkThought) == 0 || (mark.flags & kAnywhere) != 0 || at_start_ ||
-         after_call_;
+  return (mark.flags & kAtStart) == 0 || at_start_;
 }
 
 /// Whether a mark begins with a byte, which is held then.
@@ -325,6 +324,7 @@ void ReplyReader::takeMark(uint8_t row, uint32_t bytes) {
   }
 }
 
+/// The mark is of the thought that is open, which it closes, or opens once more.
 bool ReplyReader::closesThought(const Mark& mark) const {
   const ReplyForms all = ~ReplyForms{0};
   return thought_forms_ == 0 || mark.forms == thought_forms_ ||
@@ -397,7 +397,7 @@ void ReplyReader::showHeldByte() {
 }
 
 void ReplyReader::thought(char c) {
-  mark_kinds_ = kMarkThoughtEnd | kMarkTrigger;
+  mark_kinds_ = kMarkThought | kMarkThoughtEnd | kMarkTrigger;
   if (mark_from_ != kNoMark) {
     hold(c);
     if (!stepMark()) {
@@ -439,27 +439,45 @@ void ReplyReader::takeTextMark(uint8_t row) {
     beginCall(row);
     return;
   }
-  if ((mark.kinds & kMarkThought) != 0) {
-    held_ = 0;
-    mode_ = Mode::kThought;
-    thought_opened_ = true;
-    thought_shown_ = false;
-    thought_forms_ = mark.forms;
-    return;
-  }
   if ((mark.kinds & kMarkSkip) != 0) {
     held_ = 0;
     return;
   }
-  closed_unopened_ = closed_unopened_ || (!thought_opened_ && !settings_.inside_thought);
-  if (at_start_) {  // a thought of nothing
-    held_ = 0;
-    drop_space_ = true;
-    return;
+  if (!takeThoughtMark(mark, from)) {
+    const bool quoted = isQuoted(from) && (mark.kinds & kMarkThought) != 0;
+    putHeld(PartKind::kText, 0, held_);
+    quoted_ = quoted;
+    at_start_ = after_call_ = drop_space_ = false;
   }
-  putHeld(PartKind::kText, 0, held_);
   held_ = 0;
-  at_start_ = after_call_ = drop_space_ = false;
+}
+
+/// A mark of a thought in an answer, held behind `from` bytes of white space. False: it is text.
+bool ReplyReader::takeThoughtMark(const Mark& mark, uint32_t from) {
+  const bool quoted = isQuoted(from);
+  if ((mark.kinds & kMarkThought) != 0) {
+    if (quoted || ((mark.flags & kAnywhere) == 0 && !at_start_ && !after_call_)) {
+      ++mentions_;
+      return false;
+    }
+    mode_ = Mode::kThought;
+    thought_opened_ = true;
+    thought_shown_ = false;
+    thought_forms_ = mark.forms;
+    return true;
+  }
+  if (quoted || mentions_ != 0) {
+    mentions_ -= mentions_ != 0 ? 1 : 0;
+    return false;
+  }
+  const bool unopened = !thought_opened_ && !settings_.inside_thought;
+  if ((mark.flags & kStray) != 0 && !at_start_) {
+    close_pending_ = close_pending_ || unopened;
+    return true;
+  }
+  closed_unopened_ = closed_unopened_ || unopened;
+  drop_space_ = drop_space_ || at_start_;  // a thought of nothing
+  return at_start_;
 }
 
 }  // namespace oriel_internal

@@ -6,7 +6,7 @@
 
 #include "json/json.h"
 #include "reply/forms.h"
-#include "reply/parameter.h"
+#include "reply/tag_value.h"
 #include "reply/value.h"
 
 namespace oriel_internal {
@@ -35,6 +35,7 @@ struct ReplySettings {
 ///   as it stands.
 /// - What may still become a mark or a call is held back, and shown as text once it cannot, or when it has grown to
 ///   kMostHeld bytes: a call's name and what stands before it, and arguments that come before the name.
+/// - A mark of a thought in the middle of an answer, or behind a backtick, is text, and so is the one that closes it.
 /// - A call begins once its name and the begin of its arguments are known. Its arguments are complete when it ends. A
 ///   call that goes wrong on the way never ends, and what follows is text.
 class ReplyReader {
@@ -124,6 +125,9 @@ class ReplyReader {
   void textByte(char c);
   void thought(char c);
   void takeTextMark(uint8_t row);
+  bool takeThoughtMark(const Mark& mark, uint32_t from);
+  /// The mark held behind `from` bytes stands behind a backtick.
+  bool isQuoted(uint32_t from) const { return from == 0 && last_shown_ == '`'; }
   bool closesThought(const Mark& mark) const;
   void showHeldByte();
 
@@ -163,6 +167,8 @@ class ReplyReader {
   bool endItem();
   bool keyIs(const char* word) const;
   bool replayArguments();
+  void startInner();
+  void pushInner(char c);
 
   // Tags and Python calls: call_parameters.cpp.
   bool beginParameter(uint8_t row);
@@ -190,6 +196,12 @@ class ReplyReader {
   bool keep_space_ = false;    ///< white space held in front of what may become a call is text
   bool thought_shown_ = false;
   bool thought_opened_ = false;
+  bool close_pending_ =
+      false;  ///< a stray end of a thought: text behind it says that one was closed
+  bool quoted_ =
+      false;  ///< the latest byte ended a mark that the answer mentions behind a backtick
+  uint32_t mentions_ = 0;   ///< opening marks of thoughts that the answer only mentions
+  char last_shown_ = '\0';  ///< of the answer
   bool closed_unopened_ = false;
   ReplyForms thought_forms_ = 0;  ///< of the mark that opened it; 0: not known
 
@@ -221,6 +233,8 @@ class ReplyReader {
   bool arguments_known_ = false;
   bool arguments_shown_ = false;  ///< or begun
   bool inner_wrong_ = false;
+  bool inner_begun_ = false;  ///< its '{' was read
+  uint8_t inner_null_ = 0;    ///< bytes of a null in its place
   ValueStep inner_step_ = ValueStep::kMore;
   uint32_t arguments_from_ = 0;  ///< held, since the name is not known yet
   uint32_t arguments_to_ = 0;
@@ -232,7 +246,7 @@ class ReplyReader {
   const JsonValue* properties_ = nullptr;
   ValueReader value_;
   ValueReader inner_;  ///< JSON inside of a JSON string
-  Parameter parameter_;
+  TagValue tag_value_;
 
   // Marks that are looked for, by their first byte.
   static constexpr uint8_t kMostFirst = 16;

@@ -286,7 +286,7 @@ ValueStep ValueReader::pushString(char c, const ByteSink& out) {
     state_ = State::kString;
   }
   if (c == quote_) {
-    if (notation_ != ValueNotation::kLoose) {
+    if (!loose()) {
       return endString(out, ValueStep::kEnded);
     }
     state_ = n_quotes_ == 0 ? State::kMaybeEmpty : State::kMaybeEnd;
@@ -346,15 +346,18 @@ ValueStep ValueReader::pushGemmaQuote(char c, const ByteSink& out) {
 
 ValueStep ValueReader::pushEscape(char c, const ByteSink& out) {
   state_ = State::kString;
-  if (c == 'u' || c == 'x' || c == 'U') {
+  if (c == 'u' || c == 'U' || (c == 'x' && hasPythonEscapes())) {
     state_ = State::kHex;
     n_hex_ = c == 'u' ? 4 : c == 'x' ? 2 : 8;
     code_ = 0;
+    word_[0] = c;
+    n_word_ = 1;
     return ValueStep::kMore;
   }
   putLoneHalf(out);
-  constexpr char kNames[] = "ntrbfav0";
-  constexpr char kBytes[] = "\n\t\r\b\f\a\v";
+  // Python's \a, \v and \0 are not read: no argument means those characters, but Windows paths have such names.
+  constexpr char kNames[] = "ntrbf";
+  constexpr char kBytes[] = "\n\t\r\b\f";
   const char* const name = c == '\0' ? nullptr : std::strchr(kNames, c);
   if (name != nullptr) {
     putText(kBytes[name - kNames], out);
@@ -369,9 +372,11 @@ ValueStep ValueReader::pushEscape(char c, const ByteSink& out) {
 
 ValueStep ValueReader::pushHex(char c, const ByteSink& out) {
   const int digit = hexDigit(c);
-  if (digit < 0) {
-    return ValueStep::kWrong;
+  if (digit < 0) {  // C:\Users: no escape
+    putUnreadEscape(out);
+    return push(c, out);
   }
+  word_[n_word_++] = c;
   code_ = code_ << 4 | static_cast<uint32_t>(digit);
   if (--n_hex_ != 0) {
     return ValueStep::kMore;
@@ -393,9 +398,19 @@ ValueStep ValueReader::pushHex(char c, const ByteSink& out) {
   return ValueStep::kMore;
 }
 
+/// An escape without its digits is the text that it was written as.
+void ValueReader::putUnreadEscape(const ByteSink& out) {
+  state_ = State::kString;
+  putLoneHalf(out);
+  putText('\\', out);
+  for (uint8_t i = 0; i < n_word_; ++i) {
+    putText(word_[i], out);
+  }
+}
+
 ValueStep ValueReader::pushWord(char c, const ByteSink& out) {
   const bool prefix = n_word_ == 1 && std::strchr("rRbBuUfF", word_[0]) != nullptr;
-  if ((c == '"' || c == '\'') && prefix && notation_ == ValueNotation::kLoose) {
+  if ((c == '"' || c == '\'') && prefix && loose()) {
     beginString(c, out);
     raw_ = word_[0] == 'r' || word_[0] == 'R';
     return ValueStep::kMore;

@@ -37,6 +37,7 @@ enum class ValueStep : uint8_t {
 
 enum class ValueNotation : uint8_t {
   kLoose,
+  kPython,  ///< the same, with Python's escapes in every string
   kGemma,   ///< the same, with strings between two <|"|>
   kStrict,  ///< JSON with Python's words: what is anything else is wrong
   kPlain,   ///< a string, whose text is written without quotes and escapes
@@ -76,6 +77,7 @@ class ValueReader {
   ValueStep pushGemmaQuote(char c, const ByteSink& out);
   ValueStep pushEscape(char c, const ByteSink& out);
   ValueStep pushHex(char c, const ByteSink& out);
+  void putUnreadEscape(const ByteSink& out);
   ValueStep pushWord(char c, const ByteSink& out);
   ValueStep close(char c, const ByteSink& out);
   ValueStep afterValue(ValueStep at_the_end);
@@ -88,6 +90,11 @@ class ValueReader {
   void putLoneHalf(const ByteSink& out);
   bool inObject() const { return depth_ != 0 && (objects_ >> (depth_ - 1) & 1) != 0; }
   void open(bool object);
+  bool loose() const {
+    return notation_ == ValueNotation::kLoose || notation_ == ValueNotation::kPython;
+  }
+  /// Python's escapes count: in Python calls, and between single quotes, which JSON lacks.
+  bool hasPythonEscapes() const { return notation_ == ValueNotation::kPython || quote_ == '\''; }
 
   ValueNotation notation_ = ValueNotation::kLoose;
   State state_ = State::kValue;
@@ -99,12 +106,12 @@ class ValueReader {
   char quote_ = 0;
   uint8_t n_quotes_ = 0;  ///< of its end that were read
   uint8_t n_hex_ = 0;     ///< digits still to come
-  uint8_t n_word_ = 0;
+  uint8_t n_word_ = 0;    ///< bytes of word_
   uint8_t depth_ = 0;
   uint32_t code_ = 0;
-  uint32_t high_half_ = 0;  ///< of a pair of \u escapes
-  uint64_t objects_ = 0;    ///< a bit for each level: an object, not a list
-  char word_[kMostWord] = {};
+  uint32_t high_half_ = 0;     ///< of a pair of \u escapes
+  uint64_t objects_ = 0;       ///< a bit for each level: an object, not a list
+  char word_[kMostWord] = {};  ///< a word, or the escape that is being read, without its backslash
 };
 
 }  // namespace oriel_internal

@@ -57,7 +57,7 @@ class TokenEncoder {
     if (options_.first_id >= 0) {
       emit(options_.first_id);
     }
-    if (options_.bos && t_.add_bos_) {
+    if (options_.bos && t_.add_bos_ && !beginsWithBos(text)) {
       emit(t_.bos_id_);
     }
     ORIEL_TRY(encodeParts(text, total));
@@ -94,6 +94,21 @@ class TokenEncoder {
       last = range.end;
     }
     return kOk;
+  }
+
+  /// The text has BOS written in front: a second one would be nothing that the model knows.
+  bool beginsWithBos(const TextParts& text) const {
+    char head[kMaxTokenBytes];
+    size_t bytes = 0;
+    for (size_t i = 0; i < text.count && bytes < specials_.longestBytes(); ++i) {
+      const size_t n = std::min(text.parts[i].bytes, specials_.longestBytes() - bytes);
+      std::memcpy(head + bytes, text.parts[i].data, n);
+      bytes += n;
+    }
+    return bytes != 0 &&
+           specials_
+                   .longest(head, bytes, [&](int32_t id, size_t n) { return maySpecial(id, 0, n); })
+                   .id == t_.bos_id_;
   }
 
   // --- Stretches ---------------------------------------------------------------------------------

@@ -53,7 +53,8 @@ constexpr const char* kGemma4Names[] = {"<|turn>",          "<turn|>", "<|think|
 /// tool call from an answer.
 constexpr const char* kShownNames[] = {"<|channel>",   "<channel|>",       "<|tool_call>",
                                        "<tool_call|>", "<tool_response|>", "<|\"|>"};
-/// Ends a text, too, unless it is user-defined: then it is HTML, as in Gemma's vocabulary.
+/// Ends a text, too, where the file calls it a control token or its end. Else it is HTML, as in the vocabularies of
+/// Gemma and Qwen.
 constexpr const char* kCloseName = "</s>";
 
 template <size_t n>

@@ -59,7 +59,8 @@ struct EncodeOptions {
   /// Control tokens written in the text become their ids. (User-defined tokens always do: the model
   /// knows them as ordinary text.)
   bool special = false;
-  bool bos = false;  ///< put BOS first if the model asks for one
+  /// Put BOS first if the model asks for one, unless the text begins with it as a control token.
+  bool bos = false;
   /// Put EOS last if the model asks for one. Not where the text is to be continued.
   bool eos = false;
   bool continues = false;  ///< text goes before this one: SPM puts no space in front

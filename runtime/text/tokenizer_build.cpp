@@ -172,10 +172,10 @@ class TokenizerBuilder {
       return isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) || isEndId(id);
     }
     const bool untyped = !source_.has_types && (isEndId(id) || id == target_.bos_id_);
-    const bool named =
-        source_.kind == TokenizerKind::kCharBpe
-            ? isOneOf(text, kGemma4Names)
-            : isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) || text.equals(kCloseName);
+    const bool named = source_.kind == TokenizerKind::kCharBpe
+                           ? isOneOf(text, kGemma4Names)
+                           : isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) ||
+                                 (text.equals(kCloseName) && (!source_.has_types || isEndId(id)));
     return type == Tokenizer::kNormal && (named || untyped);
   }
 

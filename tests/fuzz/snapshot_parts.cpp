@@ -63,13 +63,13 @@ void settle(SnapshotParts* parts) {
   SnapshotHeader& header = parts->header;
   SessionState& state = header.state;
   state.stored = std::max(state.stored, state.position);
-  lower(&header.sinks, header.sink_room);
-  lower(&state.since_base, static_cast<uint32_t>(std::min<uint64_t>(state.position, UINT32_MAX)));
+  lower(&header.state.sinks, header.sink_room);
+  lower(&state.base, state.position);
   lower(&state.carried.seen_from, state.position);
   lower(&state.carried.held_from, state.carried.seen_from);
   lower(&state.carried.least, state.position);
-  lower(&state.recalled, std::min(kMaxRecallTokens, header.sink_room - header.sinks));
-  state.recalled = state.position < header.sinks ? 0 : state.recalled;
+  lower(&state.recalled, std::min(kMaxRecallTokens, header.sink_room - header.state.sinks));
+  state.recalled = state.position < header.state.sinks ? 0 : state.recalled;
   header.version = versionOf(state);
   for (SnapshotMemory& memory : parts->memories) {
     memory.recalled = ofTokens(memory) && memory.window >= kLeastRecallWindow ? state.recalled : 0;
@@ -139,15 +139,16 @@ void changeShape(Chance* chance, SnapshotParts* parts) {
     header.ring = header.window + static_cast<uint32_t>(chance->below(24));
   } else {
     header.sink_room = static_cast<uint32_t>(chance->below(48));
-    header.sinks = chance->once(2) ? header.sink_room
-                                   : static_cast<uint32_t>(chance->below(header.sink_room + 1));
+    header.state.sinks = chance->once(2)
+                             ? header.sink_room
+                             : static_cast<uint32_t>(chance->below(header.sink_room + 1));
   }
   for (SnapshotMemory& memory : parts->memories) {
     if (memory.window == before.window) {
       memory.window = header.window;
       memory.ring = memory.ring == before.ring ? header.ring : memory.ring;
     }
-    memory.sinks = memory.sinks == before.sinks ? header.sinks : memory.sinks;
+    memory.sinks = memory.sinks == before.state.sinks ? header.state.sinks : memory.sinks;
   }
 }
 
@@ -165,7 +166,7 @@ void changeState(Chance* chance, SessionState* state) {
       state->carried.least = chance->below(state->position + 1);
       break;
     case 3:
-      state->since_base = static_cast<uint32_t>(chance->below(state->position + 1));
+      state->base = chance->below(state->position + 1);
       break;
     default:
       state->first_position = chance->awkward() % kMaxFirstPosition;

@@ -106,12 +106,12 @@ inline const LearnedTemplate& learnedLetters() {
 }
 
 /// One call on a session, which can be cancelled.
-class RunningCall {
+class CallScope {
  public:
-  explicit RunningCall(Session* session) : session_(session) { session_->beginCall(); }
-  ~RunningCall() { session_->endCall(); }
-  RunningCall(const RunningCall&) = delete;
-  RunningCall& operator=(const RunningCall&) = delete;
+  explicit CallScope(Session* session) : session_(session) { session_->call().begin(); }
+  ~CallScope() { session_->call().end(); }
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
 
  private:
   Session* const session_;
@@ -153,7 +153,7 @@ class RecurrentSession {
     EXPECT_TRUE(session_->reset().ok());
   }
 
-  Session::Restored restored;
+  Rebuilt restored;
   /// What the session said of reading, and after how many times it is told to stop; 0: never.
   std::vector<std::pair<uint64_t, uint64_t>> progress;
   size_t stop_reading_at = 0;
@@ -168,7 +168,7 @@ class RecurrentSession {
     committed.insert(committed.end(), ids.begin(), ids.end());
   }
   oriel_status tryAppend(const Ids& ids) {
-    const RunningCall call(session_);
+    const CallScope call(session_);
     return session_->append(ids.data(), ids.size()).code();
   }
 
@@ -190,7 +190,7 @@ class RecurrentSession {
       Given* const self = static_cast<Given*>(user);
       self->ids.push_back(event->id);
       if (self->ids.size() == self->reply->cancel_at) {
-        self->session->cancel();
+        self->session->call().cancel();
       }
       return self->ids.size() == self->reply->stop_at ? 1 : 0;
     };
@@ -199,10 +199,10 @@ class RecurrentSession {
     settings.max_tokens = reply.most;
     settings.ignore_stop = reply.stop_id < 0;
     oriel_generation result = {};
-    const RunningCall call(session_);
-    Session::ReplyPlace place;
-    place.stop_id = reply.stop_id;
-    const Status status = session_->generate(settings, place, note, &given, &result);
+    const CallScope call(session_);
+    ReplyCall reply_call(settings, note, &given, &result);
+    reply_call.place.stop_id = reply.stop_id;
+    const Status status = finish(session_->replier().begin(&reply_call), &reply_call);
     EXPECT_EQ(reply.expected, status.code()) << log.errors();
     // The token whose step failed was given, but is not committed.
     const size_t kept =
@@ -230,17 +230,24 @@ class RecurrentSession {
     return bytes;
   }
   oriel_status restore(const std::vector<uint8_t>& bytes) {
-    return session_->restore(bytes.data(), bytes.size(), {}, log.log(), &restored).code();
+    RebuildSource source;
+    source.from = RebuildSource::From::kSnapshot;
+    source.data = bytes.data();
+    source.bytes = bytes.size();
+    source.log = log.log();
+    return session_->rebuild(source, &restored).code();
   }
   oriel_status rewind(uint64_t position) {
-    const RunningCall call(session_);
-    return session_->rewind(position).code();
+    const CallScope call(session_);
+    RebuildSource source;
+    source.position = position;
+    return session_->rebuild(source, nullptr).code();
   }
 
   /// A message or a reply; what it committed is read off the session, which holds it.
   oriel_status say(const std::string& text, const char* role = "user") {
-    const RunningCall call(session_);
-    const oriel_status status = session_->chatAdd(role, text.data(), text.size()).code();
+    const CallScope call(session_);
+    const oriel_status status = session_->appendMessage(role, text.data(), text.size()).code();
     noteCommitted();
     return status;
   }
@@ -249,19 +256,26 @@ class RecurrentSession {
     greedy.sampling.greedy = true;
     greedy.max_tokens = most;
     oriel_generation result = {};
-    const RunningCall call(session_);
-    const oriel_status status = session_->chatReply(greedy, nullptr, nullptr, &result).code();
+    const CallScope call(session_);
+    ReplyCall reply(greedy, nullptr, nullptr, &result);
+    Scratch tools(defaultAllocator(), 1);
+    Status opened = session_->openReply(greedy, &tools, &reply.place);
+    if (opened.ok()) {
+      reply.status = finish(session_->replier().begin(&reply), &reply);
+      opened = session_->closeReply(reply);
+    }
+    const oriel_status status = opened.code();
     noteCommitted();
     return status;
   }
   void noteCommitted() {
-    const uint64_t position = session_->position();
+    const uint64_t position = session_->at().position;
     if (committed.size() > position) {
       committed.resize(static_cast<size_t>(position));
     }
     uint64_t count = 0;
     Ids more(static_cast<size_t>(position) - committed.size());
-    ASSERT_TRUE(session_->heldTokens(committed.size(), more.data(), more.size(), &count));
+    ASSERT_TRUE(session_->memory().copyHeld(committed.size(), more.data(), more.size(), &count));
     ASSERT_EQ(more.size(), count);
     committed.insert(committed.end(), more.begin(), more.end());
   }
@@ -269,7 +283,7 @@ class RecurrentSession {
   /// Another few tokens and a reply behind what was committed are those of the definition.
   void expectAsDefined(const char* what) {
     SCOPED_TRACE(what);
-    ASSERT_EQ(committed.size(), session_->position());
+    ASSERT_EQ(committed.size(), session_->at().position);
     PlainModel plain(window_, committed);
     const Ids more = someTokens(3, 99);
     append(more);
@@ -308,6 +322,13 @@ class RecurrentSession {
   Ids committed;
 
  private:
+  static Status finish(const Status& begun, ReplyCall* call) {
+    if (!begun.ok()) {
+      return begun;
+    }
+    Replier::run(&call, 1);
+    return call->status;
+  }
   int readAgain(uint64_t done, uint64_t total) {
     progress.emplace_back(done, total);
     return progress.size() == stop_reading_at ? 1 : 0;

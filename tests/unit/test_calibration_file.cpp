@@ -126,6 +126,14 @@ TEST(CalibrationFile, the_bundled_one_is_read_whatever_pieces_it_comes_in) {
   }
 }
 
+TEST(CalibrationFile, a_byte_order_mark_is_skipped) {
+  const std::string text = contents(kBundled + ".calibration.json");
+  for (const size_t piece : {size_t{1}, size_t{4096}}) {
+    EXPECT_EQ(CalibrationFault::kNone, readText("\xEF\xBB\xBF" + text, piece).fault);
+    EXPECT_EQ(CalibrationFault::kNotOne, readText("\xEF\xBB" + text, piece).fault);
+  }
+}
+
 TEST(CalibrationFile, numbers_are_what_they_say) {
   for (const char* number : {"0", "1", "0.1", "10.25", "1e3", "1E+3", "1.5e-9", "123456789012345",
                              "2.516278059853143e-05", "1.0151052405560189e-05", "4.9e-324",

@@ -91,7 +91,7 @@ void happen(RecurrentSession* session, Dice* dice) {
       uint32_t left = upTo(30);
       executor.before_token = [session, &left] {
         if (--left == 0) {
-          (*session)->cancel();
+          (*session)->call().cancel();
         }
       };
       (void)session->say(letters(upTo(25), dice->any()));
@@ -100,7 +100,7 @@ void happen(RecurrentSession* session, Dice* dice) {
       break;
     }
     case 7: {
-      const uint64_t position = (*session)->position();
+      const uint64_t position = (*session)->at().position;
       const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(position, 20));
       if (most != 0 && session->rewind(position - upTo(most)) == ORIEL_OK) {
         session->noteCommitted();
@@ -129,7 +129,7 @@ TEST(Checkpoints, from_any_history_to_any_position_equals_a_session_that_was_nev
         Dice dice(seed);
         for (int i = 0; i < 7; ++i) {
           happen(&session, &dice);
-          ASSERT_EQ(session.committed.size(), session->position());
+          ASSERT_EQ(session.committed.size(), session->at().position);
         }
         further = target < session.committed.size();
         if (!further) {
@@ -219,24 +219,24 @@ TEST(Checkpoints, the_start_of_a_turn_is_gone_back_to_without_its_text) {
     RecurrentSession session(shape);
     ASSERT_EQ(ORIEL_OK, session.say(letters(90, 1)));
     ASSERT_EQ(ORIEL_OK, session.answer(30));
-    const uint64_t end = session->position();
+    const uint64_t end = session->at().position;
     ASSERT_EQ(ORIEL_OK, session.say(letters(70, 2)));
-    const uint64_t reply = session->position();
+    const uint64_t reply = session->at().position;
     ASSERT_EQ(ORIEL_OK, session.answer(40));
     if (checkpoints >= 2) {
       ASSERT_EQ(ORIEL_OK, session.rewind(reply));
       session.noteCommitted();
-      EXPECT_EQ(0u, session->readAgain()) << "a reply is made again at once";
+      EXPECT_EQ(0u, session->feeder().tokensReadAgain()) << "a reply is made again at once";
       ASSERT_EQ(ORIEL_OK, session.answer(40));
     }
-    const uint64_t turn = session->turns().at(session->turns().count() - 1);
+    const uint64_t turn = session->at().turns.at(session->at().turns.count() - 1);
     EXPECT_EQ(end + 2, turn) << "behind what closes the reply";
     ASSERT_EQ(ORIEL_OK, session.rewind(turn));
-    EXPECT_EQ(2u, session->readAgain()) << "which is what is read again";
+    EXPECT_EQ(2u, session->feeder().tokensReadAgain()) << "which is what is read again";
     session.noteCommitted();
     ASSERT_EQ(ORIEL_OK, session.rewind(end));
     session.noteCommitted();
-    EXPECT_EQ(2u, session->readAgain()) << "before it, nothing is";
+    EXPECT_EQ(2u, session->feeder().tokensReadAgain()) << "before it, nothing is";
 
     // Edited, the turn goes on as in a conversation that never had another.
     ASSERT_EQ(ORIEL_OK, session.say(letters(33, 3)));
@@ -254,7 +254,7 @@ TEST(Checkpoints, a_little_way_back_in_a_long_text_reads_little_again) {
       RecurrentSession session(shape);
       session.append(someTokens(2000));
       ASSERT_EQ(ORIEL_OK, session.rewind(2000 - back));
-      EXPECT_LE(session->readAgain(), 2 * kCheckpointTokens);
+      EXPECT_LE(session->feeder().tokensReadAgain(), 2 * kCheckpointTokens);
     }
   }
 }
@@ -266,12 +266,12 @@ TEST(Checkpoints, those_that_lead_nowhere_any_more_are_not_kept) {
   for (uint32_t turn = 0; turn < 12; ++turn) {
     ASSERT_EQ(ORIEL_OK, session.say(letters(10, turn)));
     ASSERT_EQ(ORIEL_OK, session.answer(5));
-    const StateSlots& states = *session->states();
+    const StateSlots& states = *session->memory().states();
     for (uint32_t i = 0; i < states.count(); ++i) {
       RecurrentSession other(shape);
       const uint64_t at = states.at(i);
-      const bool reached = at + 1 <= shape.window || session->position() - at <= 16 + 16;
-      EXPECT_TRUE(reached) << at << " of " << session->position();
+      const bool reached = at + 1 <= shape.window || session->at().position - at <= 16 + 16;
+      EXPECT_TRUE(reached) << at << " of " << session->at().position;
     }
   }
 }
@@ -296,19 +296,19 @@ TEST(Checkpoints, a_message_of_many_batches_that_fails_is_taken_back_whole) {
           session.executor->fails_in = cancels ? 0 : nth;
           session.executor->before_token = [&] {
             if (left != 0 && --left == 0) {
-              session->cancel();
+              session->call().cancel();
             }
           };
           ASSERT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_ERROR_INTERNAL,
                     session.say(letters(tokens - 4, 2)));
           session.executor->before_token = nullptr;
           ASSERT_EQ(before, session.committed);
-          EXPECT_EQ(0u, session->readAgain());
+          EXPECT_EQ(0u, session->feeder().tokensReadAgain());
           ASSERT_EQ(ORIEL_OK, session.say(letters(9, 3)));
           ASSERT_EQ(ORIEL_OK, session.answer(10));
           PlainModel plain(kNever, session.committed);
           ASSERT_EQ(plain.logits(), session.logits());
-          EXPECT_EQ(before.size() + 2, session->turns().at(1));
+          EXPECT_EQ(before.size() + 2, session->at().turns.at(1));
         }
       }
     }
@@ -329,12 +329,12 @@ TEST(Checkpoints, going_back_that_is_cancelled_or_fails_stands_where_it_got_to) 
         session.executor->fails_in = cancels ? 0 : (nth + chunk - 1) / chunk;
         session.executor->before_token = [&] {
           if (left != 0 && --left == 0) {
-            session->cancel();
+            session->call().cancel();
           }
         };
         ASSERT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_ERROR_INTERNAL, session.rewind(35));
         session.executor->before_token = nullptr;
-        EXPECT_EQ((nth - 1) / chunk * chunk, session->position());
+        EXPECT_EQ((nth - 1) / chunk * chunk, session->at().position);
         session.noteCommitted();
         session.expectAsDefined("from there on");
       }
@@ -343,11 +343,13 @@ TEST(Checkpoints, going_back_that_is_cancelled_or_fails_stands_where_it_got_to) 
   RecurrentSession session({7, true, kNever});
   session.append(someTokens(60));
   {
-    const RunningCall call(&*session);
-    session->cancel();
-    EXPECT_EQ(ORIEL_ERROR_CANCELLED, session->rewind(35).code());
+    const CallScope call(&*session);
+    session->call().cancel();
+    RebuildSource source;
+    source.position = 35;
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, session->rebuild(source, nullptr).code());
   }
-  EXPECT_EQ(60u, session->position()) << "nothing had begun";
+  EXPECT_EQ(60u, session->at().position) << "nothing had begun";
   EXPECT_EQ(ORIEL_OK, session.rewind(35));
 }
 
@@ -371,7 +373,7 @@ TEST(Checkpoints, a_snapshot_has_none_and_is_the_same_with_and_without) {
       ASSERT_EQ(none.save(), session.save());
       RecurrentSession other(shape);
       ASSERT_EQ(ORIEL_OK, other.restore(none.save())) << "nor does it matter how many there are";
-      EXPECT_EQ(0u, other->states()->count());
+      EXPECT_EQ(0u, other->memory().states()->count());
       other.committed = session.committed;
       ASSERT_EQ(ORIEL_OK, other.say(letters(9, 3)));
       ASSERT_EQ(ORIEL_OK, session.say(letters(9, 3)));
@@ -419,7 +421,7 @@ TEST(Checkpoints, reading_again_says_how_far_it_is_and_can_be_stopped) {
         {7, 30}, {14, 30}, {21, 30}, {28, 30}, {30, 30}};
     told.resize(stop_at == 0 ? told.size() : stop_at);
     EXPECT_EQ(told, session.progress);
-    EXPECT_EQ(stop_at == 0 ? 30u : 14u, session->position());
+    EXPECT_EQ(stop_at == 0 ? 30u : 14u, session->at().position);
   }
 }
 

@@ -369,17 +369,41 @@ TEST(Gguf, something_else_is_not_a_gguf_file) {
 }
 
 TEST(Gguf, other_versions_are_refused_by_name) {
-  for (const auto& [version, words] :
-       std::vector<std::pair<uint32_t, std::string>>{{0, "version 0"},
-                                                     {1, "version 1"},
-                                                     {2, "version 2"},
-                                                     {4, "version 4"},
-                                                     {0x03000000, "big-endian"}}) {
+  for (const auto& [version, words] : std::vector<std::pair<uint32_t, std::string>>{
+           {0, "version 0"}, {1, "version 1"}, {4, "version 4"}, {0x03000000, "big-endian"}}) {
     GgufWriter writer = sample();
     writer.version = version;
     const Opened opened(writer);
     EXPECT_EQ(opened.status, ORIEL_ERROR_UNSUPPORTED);
     EXPECT_TRUE(opened.log.says(words)) << opened.log.errors();
+  }
+}
+
+TEST(Gguf, version_2_is_read_as_version_3_is) {
+  GgufWriter writer = sample();
+  const Opened new_one(writer);
+  writer.version = 2;
+  const Opened opened(writer);
+  ASSERT_EQ(opened.status, ORIEL_OK) << opened.log.errors();
+  EXPECT_EQ(opened.file->tensorCount(), new_one.file->tensorCount());
+  EXPECT_EQ(opened.file->headerBytes(), new_one.file->headerBytes());
+}
+
+TEST(Gguf, a_part_of_a_split_model_is_told_as_that) {
+  for (const auto& [count, number] :
+       std::vector<std::pair<uint16_t, uint16_t>>{{0, 0}, {1, 0}, {2, 0}, {3, 2}}) {
+    GgufWriter writer = sample();
+    writer.addRaw("split.count", 2, {static_cast<uint8_t>(count), 0}, true);
+    writer.addRaw("split.no", 2, {static_cast<uint8_t>(number), 0}, true);
+    const Opened opened(writer);
+    if (count < 2) {
+      EXPECT_EQ(opened.status, ORIEL_OK) << opened.log.errors();
+    } else {
+      EXPECT_EQ(opened.status, ORIEL_ERROR_UNSUPPORTED);
+      EXPECT_TRUE(
+          opened.log.says("part " + std::to_string(number + 1) + " of " + std::to_string(count)))
+          << opened.log.errors();
+    }
   }
 }
 

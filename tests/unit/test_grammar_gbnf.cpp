@@ -154,6 +154,15 @@ TEST_F(Gbnf, notation_beside_the_published_grammars) {
 }
 
 // Every one of them ends in a status, in bounded time and memory.
+TEST_F(Gbnf, a_byte_order_mark_is_skipped) {
+  Constraint* const constraint = c.add();
+  ASSERT_TRUE(c.compileGbnf(constraint, "\xEF\xBB\xBFroot ::= \"ab\"").ok()) << c.log.errors();
+  EXPECT_TRUE(accepts(constraint, "ab"));
+  EXPECT_FALSE(accepts(constraint,
+                       "\xEF\xBB\xBF"
+                       "ab"));
+}
+
 TEST_F(Gbnf, hostile_grammars_end_quickly) {
   std::string rules = "root ::= r0\n";
   for (int i = 0; i < 200000; ++i) {

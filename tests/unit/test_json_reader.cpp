@@ -70,6 +70,17 @@ std::string written(const JsonValue& value) {
   return text;
 }
 
+TEST(JsonReader, skips_a_byte_order_mark_at_the_begin) {
+  Watched watched;
+  const std::string text = "\xEF\xBB\xBF {\"a\": \"\xEF\xBB\xBF\"}";
+  ASSERT_TRUE(watched.read(text).ok());
+  EXPECT_EQ("{\"a\":\"\xEF\xBB\xBF\"}", written(*watched.value));
+  for (const char* const wrong :
+       {"\xEF\xBB\xBF", "\xEF\xBB", " \xEF\xBB\xBF{}", "\xEF\xBB\xBF\xEF\xBB\xBF{}"}) {
+    EXPECT_FALSE(watched.read(wrong).ok());
+  }
+}
+
 // The densest texts there are, and usual ones.
 TEST(JsonReader, takes_at_most_eight_bytes_for_each) {
   const size_t n = 400000;

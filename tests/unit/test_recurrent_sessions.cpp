@@ -69,14 +69,14 @@ TEST(RecurrentSession, a_chunk_that_was_cancelled_is_as_if_it_had_not_begun) {
       uint32_t asked = 0;
       session.executor->before_token = [&] {
         if (++asked == nth) {
-          session->cancel();
+          session->call().cancel();
         }
       };
       ASSERT_EQ(ORIEL_ERROR_CANCELLED, session.tryAppend(more));
       session.executor->before_token = nullptr;
       const uint32_t whole = (nth - 1) / shape.chunk * shape.chunk;
       session.committed.insert(session.committed.end(), more.begin(), more.begin() + whole);
-      ASSERT_EQ(20u + whole, session->position());
+      ASSERT_EQ(20u + whole, session->at().position);
       if (whole == 0) {
         ASSERT_EQ(before, session.logits());
         PlainModel plain(shape.window, session.committed);
@@ -109,7 +109,7 @@ TEST(RecurrentSession, a_step_that_fails_leaves_the_state_of_the_last_committed_
       RecurrentSession::Reply reply;
       reply.expected = ORIEL_ERROR_INTERNAL;
       ASSERT_EQ(plain.greedy(nth), session.generate(reply));
-      ASSERT_EQ(20u + nth - 1, session->position());
+      ASSERT_EQ(20u + nth - 1, session->at().position);
       session.expectAsDefined("after the reply that failed");
     }
   });
@@ -159,12 +159,12 @@ TEST(RecurrentSession, an_evaluation_that_ends_early_leaves_whole_chunks) {
           Watch* const self = static_cast<Watch*>(user);
           const bool now = ++self->shown == self->nth;
           if (now && self->cancels) {
-            self->session->cancel();
+            self->session->call().cancel();
           }
           return now && !self->cancels ? 1 : 0;
         };
         const auto evaluate = [&] {
-          const RunningCall call(&*session);
+          const CallScope call(&*session);
           return session->evaluate(more.data(), more.size(), note, &watch).code();
         };
         const oriel_status status = evaluate();
@@ -177,7 +177,7 @@ TEST(RecurrentSession, an_evaluation_that_ends_early_leaves_whole_chunks) {
         }
         const uint32_t kept = !cancels || whole ? begun : (nth - 1) / shape.chunk * shape.chunk;
         session.committed.insert(session.committed.end(), more.begin(), more.begin() + kept);
-        ASSERT_EQ(session.committed.size(), session->position());
+        ASSERT_EQ(session.committed.size(), session->at().position);
         if (cancels && nth == 30) {
           session.append({1});  // the cancel came too late, and counts for nothing
         }
@@ -211,7 +211,7 @@ TEST(RecurrentSession, nothing_leads_back_past_a_step_that_was_begun) {
     RecurrentSession cancelled(shape);
     cancelled.append(someTokens(120));
     cancelled.append(someTokens(5));
-    cancelled.executor->before_token = [&] { cancelled->cancel(); };
+    cancelled.executor->before_token = [&] { cancelled->call().cancel(); };
     ASSERT_EQ(ORIEL_ERROR_CANCELLED, cancelled.tryAppend(someTokens(3)));
     cancelled.executor->before_token = nullptr;
     expectNoWayBack(&cancelled, 120);

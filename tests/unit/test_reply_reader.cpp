@@ -109,7 +109,90 @@ TEST(ReplyReader, a_reply_that_closes_what_it_has_not_opened_is_told) {
   EXPECT_TRUE(closes("</think>Yes."));
   EXPECT_FALSE(closes("<think>Hm.</think>Yes."));
   EXPECT_FALSE(closes("<think>Hm.</think>It was </think>."));
+  EXPECT_FALSE(closes("Say `</think>` to end."));
+  EXPECT_TRUE(closes("A `<think>` alone.</think>Yes."));
   EXPECT_EQ("Yes.", readReply(ReplyForms{0}, "</think>\n\nYes.").text);
+}
+
+TEST(ReplyReader, an_answer_that_mentions_a_thought_is_an_answer) {
+  for (const char* const text :
+       {"Write `<think>a</think>` there.", "One\n<think>two</think>\nthree",
+        "```html\n<think>\n</think>\n```\n", "<p> <think>a</think> and <think>b</think>",
+        "`<think>` and `</think>`", "`</think>`"}) {
+    ReplyReader reader;
+    ReadReply read;
+    reader.start({}, addPart, &read);
+    reader.push(text, std::char_traits<char>::length(text));
+    reader.finish();
+    EXPECT_EQ(text, read.text);
+    EXPECT_EQ("", read.thought) << text;
+    EXPECT_FALSE(reader.closedUnopened()) << text;
+    EXPECT_EQ(text, readReply(ReplyForms{0}, std::string("<think>x</think>") + text).text);
+  }
+  expectText(kFormMistral, "Mistral writes `[THINK]` first.");
+  expectText(kFormGemma4, "It is `<|channel>thought`, it ends with `<channel|>`.");
+}
+
+TEST(ReplyReader, a_thought_that_is_opened_twice) {
+  for (const char* const reply :
+       {"<think><think>\nHm.</think>Yes.", "<think>\n<think>Hm.</think>\nYes."}) {
+    const ReadReply read = readReply(ReplyForms{0}, reply);
+    EXPECT_EQ("Hm.", read.thought) << reply;
+    EXPECT_EQ("Yes.", read.text) << reply;
+  }
+  ReplySettings settings;  // by the template, and by the model once more
+  settings.inside_thought = true;
+  EXPECT_EQ("Hm.", readReply(settings, "<think>\nHm.</think>Yes.").thought);
+  EXPECT_EQ("Is <think> a tag?",
+            readReply(ReplyForms{0}, "<think>Is <think> a tag?</think>").thought);
+}
+
+TEST(ReplyReader, stray_marks_of_gemma) {
+  for (const char* const reply : {"<|channel>thought\nHm.<channel|>Yes.<channel|>",
+                                  "<|channel><|channel>thought\nHm.<channel|>Yes.",
+                                  "<|channel>thought\n<|channel>thought\nHm.<channel|>Yes."}) {
+    const ReadReply read = readReply(kFormGemma4, reply);
+    EXPECT_EQ("Hm.", read.thought) << reply;
+    EXPECT_EQ("Yes.", read.text) << reply;
+  }
+  const auto closes = [](const std::string& text) {
+    ReplyReader reader;
+    ReplySettings settings;
+    settings.forms = kFormGemma4;
+    reader.start(settings, nullptr, nullptr);
+    reader.push(text.data(), text.size());
+    reader.finish();
+    return reader.closedUnopened();
+  };
+  EXPECT_EQ("Yes.\n", readReply(kFormGemma4, "Yes.<channel|>\n").text);
+  EXPECT_FALSE(closes("Yes.<channel|>\n"));
+  EXPECT_TRUE(closes("Hm.<channel|>Yes."));
+}
+
+TEST(ReplyReader, headers_of_harmony_are_no_text) {
+  for (const char* const header :
+       {"<|channel|>final <|constrain|>json<|message|>", "<|channel|>final json<|message|>",
+        "<|start|>assistant<|channel|>final <|constrain|>JSON<|message|>",
+        "<|channel|>commentary <|constrain|>json<|message|>"}) {
+    const ReadReply read =
+        readReply(kFormHarmony, "<|channel|>analysis<|message|>Hm.<|end|>" + std::string(header) +
+                                    "{\"a\": 1}<|return|>");
+    EXPECT_EQ("Hm.", read.thought) << header;
+    EXPECT_EQ("{\"a\": 1}", read.text) << header;
+  }
+}
+
+TEST(ReplyReader, a_call_of_kimi_ends_a_thought_that_was_not_closed) {
+  const std::string call =
+      "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"a\": 1}<|tool_call_end|>";
+  for (const std::string& calls :
+       {"<|tool_calls_section_begin|>" + call + "<|tool_calls_section_end|>", call}) {
+    const ReadReply read = readReply(kFormKimi, "<think>Look it up." + calls);
+    EXPECT_EQ("Look it up.", read.thought);
+    EXPECT_EQ("", read.text);
+    ASSERT_EQ(1u, read.calls.size()) << calls;
+    EXPECT_TRUE(read.calls[0].ended);
+  }
 }
 
 TEST(ReplyReader, marks_of_thoughts) {
@@ -194,6 +277,53 @@ TEST(ReplyReader, json_in_any_order_with_other_keys) {
   expectCall(kFormToolCall, R"(<tool_call>{"name": "f"}</tool_call>)", "f", "{}");
   expectCall(kFormToolCall, R"(<tool_call>{"name": "f", "arguments": null}</tool_call>)", "f",
              "{}");
+}
+
+TEST(ReplyReader, arguments_that_are_a_text) {
+  const auto item = [](const std::string& text, bool name_first) {
+    const std::string arguments = "\"arguments\": \"" + text + "\"";
+    return name_first ? "{\"name\": \"f\", " + arguments + "}"
+                      : "{" + arguments + ", \"name\": \"f\"}";
+  };
+  const auto inTags = [](const std::string& call) { return "<tool_call>" + call + "</tool_call>"; };
+  for (const bool name_first : {true, false}) {
+    for (const char* const nothing : {"", " \\n ", " null", "{}"}) {
+      const std::string call = item(nothing, name_first);
+      expectCall(kFormToolCall, inTags(call), "f", "{}");
+      expectCall(kFormBareJson, call, "f", "{}");
+      expectCall(kFormMistral, "[TOOL_CALLS][" + call + "]", "f", "{}");
+    }
+    const std::string call = item(" {\\\"a\\\": \\\"x\\\\\\\"y\\\"}", name_first);
+    expectCall(kFormToolCall, inTags(call), "f", R"({"a":"x\"y"})");
+    expectCall(kFormBareJson, call, "f", R"({"a":"x\"y"})");
+    for (const char* const other : {"[1]", "5", "nul", "nullx", "some words"}) {
+      expectText(kFormToolCall, inTags(item(other, name_first)));
+      expectText(kFormBareJson, item(other, name_first));
+    }
+  }
+}
+
+TEST(ReplyReader, escapes_that_json_lacks_stay_as_they_stand) {
+  const auto argument = [](ReplyForms forms, const std::string& head, const std::string& tail) {
+    const ReadReply read = readReply(forms, head + tail);
+    EXPECT_EQ(1u, read.calls.size()) << tail;
+    return read.calls.size() != 1 || !read.calls[0].ended
+               ? json()
+               : json::parse(read.calls[0].arguments)["a"];
+  };
+  for (const char* const path : {R"(C:\Users\ann)", R"(D:\xfer\a)", R"(C:\app\0\v1)", R"(\up)",
+                                 R"(\u12)", R"(\U0001F64)", R"(a\u)"}) {
+    EXPECT_EQ(path,
+              argument(kFormToolCall, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"",
+                       std::string(path) + "\"}}</tool_call>"));
+    EXPECT_EQ(path, argument(kFormBareJson, "{\"name\": \"f\", \"parameters\": {\"a\": \"",
+                             std::string(path) + "\"}}"));
+  }
+  for (const char* const path :
+       {R"(C:\Users)", R"(D:\xyz)", R"(C:\app\0\v1)", R"(\up)", R"(\x4)"}) {
+    EXPECT_EQ(path, argument(kFormLfm, "<|tool_call_start|>[f(a=\"", std::string(path) + "\")]"));
+  }
+  EXPECT_EQ("A", argument(kFormLfm, "<|tool_call_start|>[f(a=\"", "\\x41\")]"));
 }
 
 TEST(ReplyReader, marks_inside_strings_are_text) {
@@ -396,6 +526,47 @@ TEST(ReplyReader, line_ends_of_a_value_are_its_own_but_one) {
              "f", R"({"s":"\n a\n\n"})", &tools);
   expectCall(kFormFunctionTag, "<function=f>\n<parameter=s>\n\n</parameter>\n</function>", "f",
              R"({"s":""})", &tools);
+  // Line ends of the marks come as a pair: one at the end alone is the value's.
+  expectCall(kFormFunctionTag, "<function=f><parameter=s>a\n</parameter></function>", "f",
+             R"({"s":"a\n"})", &tools);
+  expectCall(kFormSeed,
+             "<seed:tool_call><function=f><parameter=s>a\n\n</parameter></function>"
+             "</seed:tool_call>",
+             "f", R"({"s":"a\n\n"})", &tools);
+}
+
+TEST(ReplyReader, tags_within_tags_are_objects_and_lists) {
+  const auto reply = [](const std::string& tags) {
+    std::string text = "<tool_call><invoke name=\"f\">" + tags + "</invoke></tool_call>";
+    for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at + 1)) {
+      text.insert(at, "]<]minimax[>[");
+      at += 13;
+    }
+    return text;
+  };
+  const json schema = {
+      {"o",
+       {{"type", "object"},
+        {"properties", {{"zip", {{"type", "string"}}}, {"n", {{"type", "integer"}}}}}}},
+      {"l", {{"type", "array"}, {"items", {{"type", "string"}}}}},
+      {"m", {{"type", "object"}, {"properties", {{"item", {{"type", "number"}}}}}}}};
+  const Tools tools(tool(schema));
+  expectCall(kFormMiniMax3, reply("<o>\n<zip>018</zip>\n<n>2</n></o>"), "f",
+             R"({"o":{"zip":"018","n":2}})", &tools);
+  expectCall(kFormMiniMax3, reply("<l><item>1</item><item>two</item></l>"), "f",
+             R"({"l":["1","two"]})", &tools);
+  expectCall(kFormMiniMax3, reply("<l><each>1</each></l><m><item>1</item></m>"), "f",
+             R"({"l":["1"],"m":{"item":1}})", &tools);
+  expectCall(kFormMiniMax3, reply("<l></l><o></o><x></x>"), "f", R"({"l":[],"o":{},"x":""})",
+             &tools);
+  expectCall(kFormMiniMax3, reply("<a><item><k>1</k></item><item><k>b</k></item></a><c>2</c>"), "f",
+             R"({"a":[{"k":1},{"k":"b"}],"c":2})");
+  expectCall(kFormMiniMax3, reply("<a>[1, 2]</a>"), "f", R"({"a":[1,2]})");
+  std::string deep;
+  for (uint32_t i = 0; i <= TagValue::kMostDepth + 1; ++i) {
+    deep = "<a>" + deep + "</a>";
+  }
+  EXPECT_FALSE(readReply(kFormMiniMax3, reply(deep)).calls.at(0).ended);
 }
 
 TEST(ReplyReader, values_longer_than_what_is_held) {
@@ -434,7 +605,7 @@ TEST(ReplyReader, a_call_that_goes_wrong_never_ends) {
   for (const char* const reply :
        {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\" 1}}</tool_call>",
         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1}}}</tool_call>",
-        "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"\\uZZZZ\"}}</tool_call>"}) {
+        "<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\" 1}\"}</tool_call>"}) {
     const ReadReply read = readReply(kFormToolCall, reply);
     ASSERT_EQ(1u, read.calls.size());
     EXPECT_FALSE(read.calls[0].ended) << reply;

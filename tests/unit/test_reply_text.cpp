@@ -183,11 +183,28 @@ TEST_F(ReplyTexts, before_the_least_number_of_tokens_stop_texts_are_text) {
   EXPECT_EQ("one stop two", run({"one", " st", "op", " two"}, {" stop"}, 4).shown);
 }
 
-TEST_F(ReplyTexts, what_ends_inside_a_character_is_shown_as_without_stop_texts) {
-  const std::vector<std::string> tokens = {"ab", "\xE2\x82"};
-  EXPECT_EQ("ab\xEF\xBF\xBD", run(tokens, {}).shown);
-  EXPECT_EQ("ab\xEF\xBF\xBD", run(tokens, {"abc"}).shown);
-  EXPECT_EQ("a", run(tokens, {"b\xEF\xBF\xBD"}).shown);
+TEST_F(ReplyTexts, a_reply_that_ends_inside_a_character_ends_before_it) {
+  const std::string text = "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\xA6\x94";
+  for (size_t bytes = 0; bytes <= text.size(); ++bytes) {
+    const size_t whole = bytes < 1 ? 0 : bytes < 3 ? 1 : bytes < 6 ? 3 : bytes < 10 ? 6 : 10;
+    for (const size_t cut : {size_t{0}, bytes / 2, bytes}) {
+      const std::vector<std::string> tokens = {text.substr(0, cut), text.substr(cut, bytes - cut)};
+      EXPECT_EQ(text.substr(0, whole), run(tokens, {}).shown) << bytes;
+      EXPECT_EQ(text.substr(0, whole), run(tokens, {"a\xC3\xA4x"}).shown) << bytes;
+    }
+  }
+}
+
+TEST_F(ReplyTexts, a_character_that_something_else_breaks_off_is_replaced) {
+  for (const std::vector<std::string>& stops :
+       {std::vector<std::string>{}, std::vector<std::string>{"abc"}}) {
+    start(stops);
+    (void)reply_->push({"ab\xE2\x82", 4}, true);
+    const ReplyText::Shown shown = reply_->breakOff(true);
+    const std::string text(shown.text, shown.bytes);
+    EXPECT_EQ(stops.empty() ? "\xEF\xBF\xBD" : "ab\xEF\xBF\xBD", text);
+    EXPECT_EQ(0u, reply_->finish(true).bytes);
+  }
 }
 
 TEST_F(ReplyTexts, forgets_what_it_was_given) {

@@ -19,9 +19,11 @@ class SamplerTest : public testing::Test {
     Arena measure;
     Sampler sampler;
     sampler.init(static_cast<uint32_t>(logits.size()), &measure);
+    (void)measure.take<SamplerState>(1);
     block_.assign(measure.used() / 16 + 1, {});
     Arena arena(block_.data(), measure.used());
     sampler.init(static_cast<uint32_t>(logits.size()), &arena);
+    sampler.attach(new (arena.take<SamplerState>(1)) SamplerState());
     EXPECT_FALSE(arena.exhausted());
     sampler.start(options);
     return sampler;
@@ -237,7 +239,7 @@ TEST_F(SamplerTest, the_best_tokens_give_what_all_logits_give) {
       from_all.accept(step + 2);
       from_best.accept(step + 2);
     }
-    EXPECT_EQ(from_all.state().random, from_best.state().random);
+    EXPECT_EQ(from_all.state()->random, from_best.state()->random);
   }
   EXPECT_GT(seen.size(), 200u);
 }

@@ -202,15 +202,61 @@ TEST(TokenizerFile, stop_tokens_are_eos_eot_and_the_known_names) {
   file.addUint32("tokenizer.ggml.eot_token_id", 2);
   file.addUint32("tokenizer.ggml.eom_token_id", 15);
   TokenizerCase c(file.build());
-  const std::vector<bool> expected = {true, true,  true, false, false, false, true, true,
+  const std::vector<bool> expected = {true, true,  true, false, false, false, true, false,
                                       true, false, true, true,  true,  true,  true, true};
   ASSERT_EQ(c.tokenizer->vocabSize(), expected.size());
   for (int32_t id = 0; id < 16; ++id) {
     EXPECT_EQ(c.tokenizer->isStop(id), expected[static_cast<size_t>(id)]) << id;
   }
-  for (const int32_t id : {6, 7, 14, 15}) {
+  for (const int32_t id : {6, 14, 15}) {
     EXPECT_TRUE(c.tokenizer->isControl(id)) << "or a user could type " << id;
   }
+}
+
+TEST(TokenizerFile, the_tag_for_deleted_text_is_a_control_token_only_by_its_type) {
+  const auto controls = [](int32_t type, bool is_eos, bool has_types) {
+    Vocabulary v = smallBpe();
+    const int32_t id = v.add("</s>", type);
+    GgufWriter file = v.writer();
+    if (is_eos) {
+      file.addUint32("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(id));
+    }
+    if (!has_types) {
+      file.removeKey("tokenizer.ggml.token_type");
+    }
+    TokenizerCase c(file.build());
+    EXPECT_EQ(c.tokenizer->isControl(id), c.tokenizer->isStop(id));
+    return c.tokenizer->isControl(id);
+  };
+  EXPECT_FALSE(controls(kNormalType, false, true));  // Qwen
+  EXPECT_TRUE(controls(kNormalType, true, true));
+  EXPECT_TRUE(controls(kControlType, false, true));
+  EXPECT_TRUE(controls(kNormalType, false, false));
+}
+
+TEST(TokenizerFile, a_text_that_begins_with_bos_gets_no_second_one) {
+  Vocabulary v = smallBpe();
+  for (const char* const letter : {"<", "s", ">"}) {
+    v.add(letter);
+  }
+  const int32_t bos = v.add("<s>", kControlType);
+  const int32_t longer = v.add("<s><s>x", kControlType);
+  GgufWriter file = v.writer();
+  file.addUint32("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(bos));
+  file.addBool("tokenizer.ggml.add_bos_token", true);
+  TokenizerCase c(file.build());
+  EncodeOptions options;
+  options.bos = options.special = true;
+  EXPECT_EQ(c.encode("<s>a", options), c.encode("a", options));
+  EXPECT_EQ(c.encode("<s>", options), (Ids{bos}));
+  EXPECT_EQ(c.encode("", options), (Ids{bos}));
+  EXPECT_EQ(c.encode("<s><s>", options), (Ids{bos, bos}));
+  EXPECT_EQ(c.encode("<s><s>x", options), (Ids{bos, longer}));
+  const TextRange typed = {0, 3};  // what a user typed is text
+  options.literal = &typed;
+  options.n_literal = 1;
+  EXPECT_EQ(c.encode("<s>a", options).front(), bos);
+  EXPECT_GT(c.encode("<s>a", options).size(), c.encode("a", {}).size() + 1);
 }
 
 TEST(TokenizerFile, gemma4_stops_at_its_own_markers_and_shows_what_frames_a_thought) {

@@ -74,9 +74,20 @@ void checkCases(const std::string& folder, const std::string& name, const std::s
     }
     ASSERT_FALSE(one.contains("llamacpp_error"));
     EXPECT_EQ(plain, one["ids"].get<std::vector<int32_t>>()) << printed(text);
-    EXPECT_EQ(special, one["ids_parse_special"].get<std::vector<int32_t>>()) << printed(text);
-    EXPECT_EQ(with_bos, one["ids_parse_special_add_special"].get<std::vector<int32_t>>())
-        << printed(text);
+    // Differences on purpose: llama.cpp takes </s> for a control token of every file, and adds BOS to a text that begins
+    // with it.
+    const bool is_html = name == "qwen2" && text.find("</s>") != std::string::npos;
+    std::vector<int32_t> expected = one["ids_parse_special_add_special"];
+    if (c.tokenizer->addBos() && expected.size() > 1 && expected[0] == c.tokenizer->bosId() &&
+        expected[1] == expected[0]) {
+      expected.erase(expected.begin());
+    }
+    if (is_html) {
+      EXPECT_EQ(special, plain) << printed(text);
+    } else {
+      EXPECT_EQ(special, one["ids_parse_special"].get<std::vector<int32_t>>()) << printed(text);
+      EXPECT_EQ(with_bos, expected) << printed(text);
+    }
     // For BPE llama.cpp also "cleans up" spaces before punctuation; there the text itself is
     // expected.
     const std::string decoded = c.decode(special, true);

@@ -14,7 +14,6 @@ namespace cli {
 namespace {
 
 constexpr uint64_t kMostBytes = 64 << 20;
-constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 
 /// Builds a value from its items. Members are appended as they come: the reader has seen to it that each has another
 /// name.
@@ -145,10 +144,9 @@ Json parseJson(const std::string& text, const std::string& what, size_t most_val
   oriel_options options = ORIEL_OPTIONS_INIT;
   options.error_line = line;
   options.error_line_bytes = sizeof(line);
-  const size_t mark = text.compare(0, 3, kByteOrderMark) == 0 ? 3 : 0;
   Builder builder(what, most_values);
-  const oriel_status status = oriel_json_read(text.data() + mark, text.size() - mark, what.c_str(),
-                                              &options, Builder::onItem, &builder);
+  const oriel_status status =
+      oriel_json_read(text.data(), text.size(), what.c_str(), &options, Builder::onItem, &builder);
   if (status != ORIEL_OK && status != ORIEL_ERROR_CANCELLED) {
     throw Failure{kExitFailed, line};
   }

@@ -34,10 +34,10 @@ std::string withoutEscapes(const std::string& text) {
   return out;
 }
 
-void setStop(const std::vector<std::string>& texts, CommonOptions* options) {
-  options->reply.erase("stop");
+void setTexts(const char* name, const std::vector<std::string>& texts, CommonOptions* options) {
+  options->reply.erase(name);
   for (const std::string& text : texts) {
-    options->reply.add("stop", withoutEscapes(text));
+    options->reply.add(name, withoutEscapes(text));
   }
 }
 
@@ -102,8 +102,18 @@ void addReplyOptions(CLI::App* command, CommonOptions* options) {
   using Texts = std::vector<std::string>;
   command
       ->add_option_function<Texts>(
-          "--stop", [options](const Texts& texts) { setStop(texts, options); },
+          "--stop", [options](const Texts& texts) { setTexts("stop", texts, options); },
           "End the reply in front of this text; \\n is a new line (may be given up to 16 times)")
+      ->allow_extra_args(false)
+      ->type_name("TEXT")
+      ->group(group);
+  command
+      ->add_option_function<Texts>(
+          "--dry-breaker",
+          [options](const Texts& texts) { setTexts("dry_breakers", texts, options); },
+          "A text with which sequences of DRY end, in place of the usual ones; \\n is a new line "
+          "(may "
+          "be given up to 16 times)")
       ->allow_extra_args(false)
       ->type_name("TEXT")
       ->group(group);

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "output.h"
 #include "shell/completions.h"
 
 namespace cli {

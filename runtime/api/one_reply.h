@@ -1,0 +1,68 @@
+// One reply of a call: its options, its turn and its result. A call may have several, of different sessions.
+#pragma once
+
+#include "api/constraint.h"
+#include "api/generate_options.h"
+#include "api/session_call.h"
+
+namespace oriel_internal {
+
+class OneReply {
+ public:
+  /// `options` and the session outlive it. `chat`: opens the assistant's turn first.
+  OneReply(oriel_session* handle, const oriel_reply_options* options, bool chat,
+           oriel_token_fn on_token, void* user)
+      : handle_(*handle),
+        session_(*handle->session),
+        options_(options),
+        chat_(chat),
+        call_(settings_, on_token, user, &result_),
+        tools_(*session_.context().allocator,
+               templateScratchBytes(session_.context().settings.tools.bytes)) {}
+
+  /// Up to its first token, for Replier::run(). Null: it is over already.
+  ReplyCall* begin() {
+    call_.status = handle_.lost ? Status(ORIEL_ERROR_DEVICE) : open();
+    return call_.status.ok() ? &call_ : nullptr;
+  }
+  /// Ends the turn. The result, if the options could be read, goes to *out; null: nowhere.
+  Status end(oriel_generation* out) {
+    const Status status = opened_ ? session_.closeReply(call_) : call_.status;
+    if (status.code() == ORIEL_ERROR_CANCELLED) {
+      result_.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
+    }
+    if (out != nullptr && read_) {
+      writeResult(result_, out);
+    }
+    return status;
+  }
+
+ private:
+  Status open() {
+    const oriel_model& model = *handle_.model;
+    ORIEL_TRY(takeReplyOptions(options_, handle_.log, &choices_));
+    ORIEL_TRY(readGenerateOptions(model, choices_, handle_.log, &settings_));
+    const Status read = readConstraint(model, choices_, &session_, &settings_);
+    read_ = read.ok() || read.code() == ORIEL_ERROR_CANCELLED;
+    ORIEL_TRY(read);
+    if (chat_) {
+      ORIEL_TRY(session_.openReply(settings_, &tools_, &call_.place));
+      opened_ = true;
+    }
+    return session_.replier().begin(&call_);
+  }
+
+  oriel_session& handle_;
+  Session& session_;
+  const oriel_reply_options* options_;
+  const bool chat_;
+  ReplyChoices choices_;
+  GenerateSettings settings_;
+  oriel_generation result_ = {};
+  ReplyCall call_;
+  Scratch tools_;
+  bool read_ = false;    ///< the options
+  bool opened_ = false;  ///< the assistant's turn
+};
+
+}  // namespace oriel_internal

@@ -1,0 +1,366 @@
+#include "exec/feeder.h"
+
+#include <algorithm>
+
+#include "os/os.h"
+
+namespace oriel_internal {
+namespace {
+
+constexpr size_t kIdsAtOnce = 2048;
+static_assert(kIdsAtOnce * sizeof(int32_t) + Tokenizer::workBytes(1024) + 8192 <=
+                  kSessionWorkspaceBytes,
+              "oriel.h says from what size on memory is borrowed");
+
+}  // namespace
+
+Feeder::Feeder(const SessionContext& context, Conversation* at, RunningCall* call,
+               SessionMemory* memory, SessionRecall* recall, Stepper* stepper, void* workspace)
+    : context_(context),
+      at_(*at),
+      call_(*call),
+      memory_(*memory),
+      recall_(*recall),
+      stepper_(*stepper),
+      workspace_(workspace) {}
+
+// ---- The loop ------------------------------------------------------------------------------------
+
+Status Feeder::betweenSteps() {
+  if (call_.wantsRest()) {
+    ORIEL_TRY(stepper_.dropAhead());
+    ORIEL_TRY(stepper_.settle());
+    call_.rest();
+  }
+  ORIEL_TRY(call_.check());
+  return recall_.saveBlocks();
+}
+
+// read(ids, count, last) for each batch of at most `most` ids, until *stop.
+template <typename Read>
+Status Feeder::feedBatches(const int32_t* ids, size_t count, uint32_t most, const Read& read,
+                           const bool* stop) {
+  ORIEL_TRY(stepper_.readAhead(ids, count));
+  for (size_t done = 0; done < count && !(stop != nullptr && *stop);) {
+    ORIEL_TRY(betweenSteps());
+    const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, most));
+    ORIEL_TRY(read(ids + done, n, done + n == count));
+    done += n;
+  }
+  return kOk;
+}
+
+Status Feeder::checkIds(const int32_t* ids, size_t count) const {
+  for (size_t i = 0; i < count; ++i) {
+    if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= context_.model->n_vocab) {
+      return context_.log.fail(ORIEL_ERROR_ARGUMENT,
+                               "token id %d is outside the vocabulary: use ids from 0 to %u",
+                               ids[i], context_.model->n_vocab - 1);
+    }
+  }
+  return kOk;
+}
+
+Status Feeder::append(const int32_t* ids, size_t count) {
+  ORIEL_TRY(checkIds(ids, count));
+  call_.expect(count);
+  ORIEL_TRY(refresh());
+  return feed(ids, count, true);
+}
+
+Status Feeder::feed(const int32_t* ids, size_t count, bool ends) {
+  const double begin_ms = nowMs();
+  const auto read = [&](const int32_t* batch, uint32_t n, bool last) -> Status {
+    ORIEL_TRY(stepper_.read(batch, n, ends && last, n == 1));
+    at_.prompt_tokens += n;
+    call_.read(n);
+    return kOk;
+  };
+  ORIEL_TRY(feedBatches(ids, count, context_.plan->chunk_tokens, read));
+  at_.prompt_ms += nowMs() - begin_ms;
+  return kOk;
+}
+
+Status Feeder::feedReply(const int32_t* ids, size_t count, uint32_t most, bool ends) {
+  return feedBatches(ids, count, most, [&](const int32_t* batch, uint32_t n, bool last) -> Status {
+    ORIEL_TRY(stepper_.read(batch, n, ends && last, n == 1));
+    call_.read(n);
+    return kOk;
+  });
+}
+
+// ---- Texts ---------------------------------------------------------------------------------------
+
+/// Counts the ids of a text that comes in pieces.
+class Feeder::Counter final : public TokenSink {
+ public:
+  explicit Counter(RunningCall* call) : call_(*call) {}
+  Status take(const int32_t*, size_t count, bool) override {
+    call_.expect(count);
+    tokens_ += count;
+    return kOk;
+  }
+  bool stops() override { return call_.cancelled(); }
+  uint64_t tokens() const { return tokens_; }
+
+ private:
+  RunningCall& call_;
+  uint64_t tokens_ = 0;
+};
+
+/// Feeds ids while a text is encoded. The ids of each message are whole batches and a rest, wherever they come from.
+class Feeder::TextFeed final : public TokenSink {
+ public:
+  /// `counter`: has counted them before the first comes; null: they are not counted. `messages`: null: it has none.
+  TextFeed(Feeder* feeder, const Counter* counter, FedMessages* messages)
+      : feeder_(*feeder),
+        counter_(counter),
+        messages_(messages),
+        begin_(feeder->at_.position),
+        skip_(messages != nullptr ? messages->tokensHeld(begin_) : 0) {}
+
+  Status take(const int32_t* ids, size_t count, bool last) override {
+    const uint64_t skipped = std::min<uint64_t>(skip_, count);
+    skip_ -= skipped;
+    ids += skipped;
+    count -= static_cast<size_t>(skipped);
+    feeder_.call_.expect(counter_ != nullptr ? 0 : count);
+    tokens_ += count;
+    const bool all = last || counter_ != nullptr;
+    warned_ = warned_ ||
+              feeder_.warnIfLonger(begin_, counter_ != nullptr ? counter_->tokens() : tokens_, all);
+    if (messages_ == nullptr) {
+      return feeder_.feed(ids, count, last);
+    }
+    const uint32_t batch = feeder_.context_.plan->chunk_tokens;
+    for (size_t i = 0; i < count; ++i) {
+      kept_[n_kept_++] = ids[i];
+      const bool is_last = last && i + 1 == count;
+      if (n_kept_ == batch || is_last || messages_->endsAt(feeder_.at_.position + n_kept_)) {
+        ORIEL_TRY(flush(is_last));
+      }
+    }
+    return kOk;
+  }
+  bool stops() override { return feeder_.call_.cancelled(); }
+
+ private:
+  Status flush(bool last) {
+    const uint32_t count = n_kept_;
+    n_kept_ = 0;
+    ORIEL_TRY(feeder_.feed(kept_, count, last));
+    while (messages_->endsAt(feeder_.at_.position) || (last && !messages_->isOver())) {
+      messages_->end();
+    }
+    return kOk;
+  }
+
+  Feeder& feeder_;
+  const Counter* counter_;
+  FedMessages* messages_;
+  const uint64_t begin_;
+  uint64_t skip_;  ///< ids that the session has already
+  uint64_t tokens_ = 0;
+  bool warned_ = false;
+  WipedArray<int32_t, kMaxChunk> kept_;
+  uint32_t n_kept_ = 0;
+};
+
+// Before the ids from `begin` on are read: there are `tokens`, or more unless these are `all`.
+bool Feeder::warnIfLonger(uint64_t begin, uint64_t tokens, bool all) const {
+  const CacheShape& cache = memory_.cache();
+  const uint64_t first = std::max<uint64_t>(begin, cache.sinks);
+  const uint64_t end = begin + tokens;
+  if (call_.recovers || call_.replays || end <= first + cache.window) {
+    return false;
+  }
+  context_.log.write(
+      ORIEL_LOG_WARNING,
+      "the text has %s%llu tokens, and the window holds %u: the beginning is not seen "
+      "by the reply, shorten the text or load the model with a longer window",
+      all ? "" : "more than ", static_cast<unsigned long long>(tokens), cache.window);
+  return true;
+}
+
+// Whole batches.
+size_t Feeder::idsAtOnce() const {
+  return kIdsAtOnce / context_.plan->chunk_tokens * context_.plan->chunk_tokens;
+}
+
+bool Feeder::comesInPieces(const TextParts& text) const {
+  return context_.tokenizer->idsAtMost(text.bytes()) >= idsAtOnce();
+}
+
+// Counting takes about a hundredth of the time that reading does: only where somebody is told.
+Status Feeder::feedText(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
+                        FedMessages* messages) {
+  ORIEL_TRY(refresh());
+  const bool tells = context_.progress != nullptr ||
+                     context_.tokenizer->idsAtMost(text.bytes()) > memory_.cache().window;
+  Counter counter(&call_);
+  Counter* const counts = tells && comesInPieces(text) ? &counter : nullptr;
+  TextFeed feed(this, counts, messages);
+  return feedPieces(text, options, workspace, &feed, counts);
+}
+
+Status Feeder::feedPieces(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
+                          TokenSink* sink, TokenSink* counter) {
+  const Tokenizer& tokenizer = *context_.tokenizer;
+  const size_t capacity = idsAtOnce();
+  const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
+  size_t bytes = 0;
+  if (comesInPieces(text)) {
+    ORIEL_TRY(tokenizer.encodeBytes(text, options, workspace, context_.log, sink, &bytes));
+  }
+  const bool borrows = bytes > workspace->available();
+  const BorrowedBytes memory(workspace, borrows ? bytes : 0);
+  if (ids.data() == nullptr || memory.data() == nullptr) {
+    return context_.log.fail(
+        ORIEL_ERROR_OUT_OF_MEMORY,
+        "no %zu bytes of working memory for one word of the text: free memory or shorten it",
+        bytes);
+  }
+  Workspace own(memory.data(), bytes, context_.allocator);
+  Workspace* const words = borrows ? &own : workspace;
+  if (counter != nullptr) {
+    ORIEL_TRY(tokenizer.encodeParts(text, options, words, context_.log, ids.as<int32_t>(), capacity,
+                                    counter));
+  }
+  return tokenizer.encodeParts(text, options, words, context_.log, ids.as<int32_t>(), capacity,
+                               sink);
+}
+
+// ---- Other outputs -------------------------------------------------------------------------------
+
+Status Feeder::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {
+  ORIEL_TRY(checkIds(ids, count));
+  ORIEL_TRY(refresh());
+  const uint32_t n_vocab = context_.model->n_vocab;
+  bool stop = false;
+  const auto read = [&](const int32_t* batch, uint32_t n, bool) -> Status {
+    EvaluatedBatch rows = stepper_.begin(batch, n);
+    uint32_t shown = 0;
+    for (; shown < n && !stop; ++shown) {
+      ORIEL_TRY(shown != 0 ? call_.check() : Status(kOk));
+      const float* logits = nullptr;
+      ORIEL_TRY(stepper_.evaluate(&rows, shown, &logits));
+      stop = on_logits(static_cast<size_t>(batch - ids) + shown, logits, n_vocab, user) != 0;
+    }
+    stepper_.commit(batch, n);
+    at_.has_logits = shown == n ? 1 : 0;  // else they are those of an earlier token
+    return kOk;
+  };
+  ORIEL_TRY(feedBatches(ids, count, context_.plan->chunk_tokens, read, &stop));
+  return stepper_.settle();
+}
+
+/// Feeds ids for a vector while a text is encoded.
+class Feeder::EmbedFeed final : public TokenSink {
+ public:
+  EmbedFeed(Feeder* feeder, Pooling pooling, float* sums)
+      : feeder_(*feeder), pooling_(pooling), sums_(sums) {}
+  Status take(const int32_t* ids, size_t count, bool last) override {
+    return feeder_.embedIds(ids, count, last, pooling_, sums_);
+  }
+  bool stops() override { return feeder_.call_.cancelled(); }
+
+ private:
+  Feeder& feeder_;
+  Pooling pooling_;
+  float* sums_;
+};
+
+Status Feeder::embed(const TextParts& text, const EncodeOptions& options, Pooling pooling,
+                     float* sums) {
+  Workspace workspace = this->workspace();
+  EmbedFeed feed(this, pooling, sums);
+  return feedPieces(text, options, &workspace, &feed, /*counter=*/nullptr);
+}
+
+// Nothing behind the first token is read where its vector is all that is wanted.
+Status Feeder::embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums) {
+  if (pooling == Pooling::kFirst) {
+    count = at_.position == 0 ? 1 : 0;
+  }
+  return feedBatches(ids, count, context_.plan->chunk_tokens,
+                     [&](const int32_t* batch, uint32_t n, bool ends) {
+                       const StepOutputs outputs = pooling != Pooling::kLast
+                                                       ? StepOutputs{0, n}
+                                                       : StepOutputs{n - 1, last && ends ? 1u : 0u};
+                       return stepper_.readNorms(batch, n, outputs, sums);
+                     });
+}
+
+// ---- Held tokens ---------------------------------------------------------------------------------
+
+Status Feeder::readAgain(uint64_t end, bool ends) {
+  const uint32_t most = context_.plan->chunk_tokens;
+  const WipedCopy<SamplerState> sampler = at_.sampler;
+  const uint32_t prompt_tokens = at_.prompt_tokens;
+  Status status = kOk;
+  while (at_.position < end && status.ok()) {
+    WipedArray<int32_t, kMaxChunk> ids;
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(end - at_.position, most));
+    memory_.copyIds(at_.position, n, ids);
+    status = feed(ids, n, ends && at_.position + n == end);
+    read_again_ += status.ok() && !call_.recovers ? n : 0;
+  }
+  at_.sampler = sampler;
+  at_.prompt_tokens = prompt_tokens;
+  return status;
+}
+
+Status Feeder::replay(uint64_t end, bool ends, ReplaySteps* steps, uint64_t* read, bool* exact) {
+  while (at_.position < end) {
+    ORIEL_TRY(recall_.again());
+    bool as_then = true;
+    *exact = *exact && recall_.isAsThen();
+    const uint32_t n = steps->next(at_.position, end, &as_then);
+    const bool batch = (memory_.ids().marks(at_.position) & TokenIds::kBatch) != 0;
+    WipedArray<int32_t, kMaxChunk> ids;
+    memory_.copyIds(at_.position, n, ids);
+    ORIEL_TRY(feedBatches(ids, n, n, [&](const int32_t* of, uint32_t count, bool) {
+      return stepper_.read(of, count, ends && at_.position + count == end,
+                           count == 1 && (!batch || !as_then));
+    }));
+    *read += n;
+    *exact = *exact && as_then;
+    steps->done(as_then);
+    call_.read(n);
+  }
+  return kOk;
+}
+
+Status Feeder::readAnew(uint64_t end) {
+  const uint64_t sinks = std::min<uint64_t>(at_.sinks, end);
+  const uint64_t origin = memory_.prefixTokens();
+  ORIEL_TRY(origin != 0 ? memory_.takePrefix() : kOk);
+  memory_.states()->restart(origin);
+  at_.stale = 0;
+  at_.position = origin;
+  at_.has_logits = 0;
+  call_.expect(sinks + (at_.base < end ? end - at_.base : 0));
+  Status status = readAgain(sinks, at_.base >= end);
+  if (status.ok()) {
+    at_.position = at_.base;
+    status = readAgain(end, true);
+  }
+  at_.position = end;
+  at_.has_logits = status.ok() ? at_.has_logits : 0;
+  at_.stale = status.ok() ? 0 : 1;
+  return status;
+}
+
+Status Feeder::forgetEvicted() {
+  if (memory_.states() == nullptr || !context_.forgets_evicted) {
+    return kOk;
+  }
+  const uint64_t first = at_.position + 1 - memory_.viewOf(at_.position).count;
+  if (first > std::max<uint64_t>(at_.base, at_.sinks)) {
+    at_.base = first;
+    at_.stale = 1;
+  }
+  return refresh();
+}
+
+}  // namespace oriel_internal

@@ -1,0 +1,77 @@
+// The call that runs on a session: cancelled or not, and how far it has read.
+//
+// It knows: the app's cancel, its progress callback, whether the device rests.
+// It must never know: tokens, memory, replies.
+#pragma once
+
+#include "base/status.h"
+#include "exec/call_cancel.h"
+#include "exec/session_context.h"
+
+namespace oriel_internal {
+
+/// One thread at a time makes calls; cancel() and cancelled() are for any thread.
+class RunningCall {
+ public:
+  explicit RunningCall(const SessionContext& context) : context_(context) {}
+
+  /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
+  void begin() {
+    done_ = total_ = 0;
+    cancel_.begin();
+  }
+  void end() { cancel_.end(); }
+  void cancel() { cancel_.cancel(); }
+  bool cancelled() const { return cancel_.cancelled(); }
+  /// ORIEL_ERROR_CANCELLED, but for work that must not be left half done.
+  Status check() const {
+    return cancelled() && !finishes ? Status(ORIEL_ERROR_CANCELLED) : Status(kOk);
+  }
+  /// cancelled(), for work that asks again and again.
+  StopCheck stop() const {
+    return {[](void* self) { return static_cast<const RunningCall*>(self)->cancelled(); },
+            const_cast<RunningCall*>(this)};
+  }
+  /// The same for a step; never, for work that must not be left half done.
+  StopCheck stopOfStep() const { return finishes ? StopCheck() : stop(); }
+
+  bool wantsRest() const {
+    return context_.guard != nullptr && context_.guard->wantsRest() && !finishes;
+  }
+  /// Until the app resumes, or the call is cancelled.
+  void rest() const {
+    context_.guard->rest(
+        [](const void* self) { return static_cast<const RunningCall*>(self)->cancelled(); }, this);
+  }
+  /// For a call that was cancelled while it rested and has to undo its work: until it has the device again.
+  void waitForDevice() const {
+    if (wantsRest()) {
+      context_.guard->rest([](const void*) { return false; }, nullptr);
+    }
+  }
+
+  /// So many tokens more are to be read. Tokens that are recovered were counted before.
+  void expect(uint64_t tokens) { total_ += recovers ? 0 : tokens; }
+  /// From here on so many tokens are to be read.
+  void expectAgain(uint64_t tokens) { total_ = done_ + tokens; }
+  /// Tells the app, which may cancel.
+  void read(uint32_t tokens) {
+    done_ += tokens;
+    if (context_.progress != nullptr &&
+        context_.progress(done_, total_, context_.progress_user) != 0) {
+      cancel();
+    }
+  }
+
+  bool finishes = false;  ///< the work is finished, cancelled or not
+  bool recovers = false;  ///< the memory is built again: nothing is new
+  bool replays = false;   ///< from the ids that are held
+
+ private:
+  const SessionContext& context_;
+  CallCancel cancel_;
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+};
+
+}  // namespace oriel_internal

@@ -1,0 +1,427 @@
+// The part of a session that builds its conversation again from another source, or cuts it.
+#include <algorithm>
+
+#include "exec/session.h"
+
+namespace oriel_internal {
+
+Status Session::rebuild(const RebuildSource& source, Rebuilt* result) {
+  using From = RebuildSource::From;
+  const uint64_t position = source.position;
+  const bool either = source.from == From::kEither && !memory_.canGoBack(position) &&
+                      position <= at_.position && position >= memory_.prefixTokens();
+  Rebuilt built;
+  Status status = kOk;
+  switch (either ? From::kTranscript : source.from) {
+    case From::kMemory:
+    case From::kEither:
+      status = goBack(position);
+      break;
+    case From::kTranscript:
+      status = readTranscript(position);
+      break;
+    case From::kMessages:
+      status = readMessages(static_cast<const char*>(source.data), source.bytes);
+      break;
+    case From::kSnapshot:
+      status = restore(source, &built);
+      break;
+    case From::kLost:
+      status = recover(source, &built);
+      break;
+  }
+  if (status.ok() && result != nullptr) {
+    *result = built;
+  }
+  return status;
+}
+
+// ---- From its own memory -------------------------------------------------------------------------
+
+Status Session::goBack(uint64_t position) {
+  if (position > at_.position) {
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT, "cannot go to token %llu, there are %llu so far: give an earlier one",
+        static_cast<unsigned long long>(position), static_cast<unsigned long long>(at_.position));
+  }
+  if (position < memory_.prefixTokens()) {
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT,
+        "cannot go back to token %llu, the first %llu are a prefix that sessions share: go back to "
+        "token %llu at most, or clear the prefix",
+        static_cast<unsigned long long>(position),
+        static_cast<unsigned long long>(memory_.prefixTokens()),
+        static_cast<unsigned long long>(memory_.prefixTokens()));
+  }
+  if (memory_.states() != nullptr) {
+    return goBackOverStates(position);
+  }
+  if (!memory_.holdsWhatIsSeenAt(position)) {
+    return memory_.refuse(position);
+  }
+  if (position == at_.position) {
+    return kOk;
+  }
+  truncate(position);
+  return recall_.rewind();
+}
+
+// As far as the host knows: the device is lost. For where memory_.canStandAt().
+void Session::goBackOnHost(uint64_t position) {
+  if (memory_.states() != nullptr) {
+    if (position != 0 && position == memory_.prefixTokens()) {
+      memory_.states()->restart(position);
+    } else {
+      memory_.states()->goBack(position);
+    }
+    at_.stale = 0;
+  }
+  truncate(position);
+  (void)recall_.forgetRecalled();
+}
+
+// The conversation ends after `position` tokens, as far as the host knows.
+void Session::truncate(uint64_t position) {
+  Transcript::Entry cut;
+  if (transcript_.truncate(position, &cut)) {
+    cutReply(cut, position);
+  }
+  at_.truncate(position);
+  if (position <= at_.sinks) {  // nothing had left the window
+    at_.recalled = 0;
+    recall_.cutToSinks();
+  }
+  if (position < at_.carried.least) {  // before all that was carried over
+    at_.carried = {};
+    at_.sinks = memory_.ownSinks();
+  }
+  if (position == 0 && !recall_.active()) {
+    at_.sinks = memory_.ownSinks();
+  }
+  memory_.layOut();
+  if (position == 0 || memory_.onlySinksSee(position)) {
+    at_.stored = position;  // nothing in the ring counts any more
+  }
+}
+
+// After a failure the conversation is what it was before, so that no half message stays. It remains as it is where going
+// back would read tokens again, or where the tokens before were overwritten: a message longer than the ring's slack.
+Status Session::rollBack(Status done, const Conversation& before) {
+  if (done.ok() || at_.position <= before.position || !memory_.canStandAt(before.position)) {
+    return done;
+  }
+  if (done.lost()) {
+    goBackOnHost(before.position);
+  } else if (const Status back = goBack(before.position); !back.ok()) {
+    return back.lost() ? back : done;
+  }
+  ConversationCopy then = before;
+  then.stored = at_.stored;
+  then.recalled = at_.recalled;
+  then.has_logits = 0;
+  at_ = then;
+  return done;
+}
+
+Status Session::goBackOverStates(uint64_t position) {
+  if (position == at_.position) {
+    return kOk;
+  }
+  const uint64_t from = memory_.stateBefore(position);
+  const bool anew = from == StateSlots::kNone && memory_.canReadAnew(position);
+  if (from == StateSlots::kNone && !anew) {
+    return memory_.refuse(position);
+  }
+  if (from != position) {
+    ORIEL_TRY(call_.check());  // as long as nothing has changed
+  }
+  if (anew) {
+    truncate(position);
+    const double prompt_ms = at_.prompt_ms;
+    const Status status = feeder_.readAnew(position);
+    at_.prompt_ms = prompt_ms;
+    at_.has_logits = 0;
+    return status;
+  }
+  ORIEL_TRY(memory_.goBackToState(from));
+  at_.stale = 0;
+  at_.position = from;
+  at_.has_logits = 0;
+  const double prompt_ms = at_.prompt_ms;
+  call_.expect(position - from);
+  const Status status = feeder_.readAgain(position, false);
+  at_.prompt_ms = prompt_ms;
+  truncate(at_.position);
+  return status;
+}
+
+// A reply whose end was taken back: its text up to `position`, as far as its tokens are known.
+void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
+  transcript_.open(reply.begin, reply.text);
+  const bool known = memory_.knows(reply.text, position);
+  if (!known) {
+    transcript_.cut();
+  }
+  replier_.writeAgain(reply.text, known ? position : reply.text);
+  transcript_.close(position, -1);
+}
+
+// ---- With other turns behind the sinks -----------------------------------------------------------
+
+// The opening of a reply was read after `before`. If turns come back it is read again, so that the reply begins with what
+// it sees then.
+Status Session::showAskedTurns(const Conversation& before) {
+  RecallSpans found;
+  bool changed = false;
+  ORIEL_TRY(recall_.find(&found, &changed));
+  return changed ? readWith(found, before.position, before.sampler) : Status(kOk);
+}
+
+// With the messages since the latest reply, where going back to them is possible: what they ask for is then seen while they
+// are read, too. In the same steps, but for batches that ended with another message's.
+Status Session::readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before) {
+  const RecallStand& recall = recall_.state();
+  const uint64_t end = at_.position;
+  bool whole = recall.query_begin < opening && recall.query_begin >= transcript_.lastReplyEnd() &&
+               end - recall.query_begin <= kMaxChunk &&
+               memory_.holdsWhatIsSeenAt(recall.query_begin);
+  for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may have left, too
+    whole = whole && found.spans[i].end <= recall.query_begin;
+  }
+  const uint64_t from = whole ? recall.query_begin : opening;
+  if (from == end || end - from > kMaxChunk) {
+    return kOk;
+  }
+  if (!memory_.holdsWhatIsSeenAt(
+          from)) {  // steps are so small that the opening took the place of what it saw
+    return recall_.showFromHere(found);
+  }
+  WipedArray<int32_t, kMaxChunk> ids;
+  uint32_t marks[kMaxChunk];
+  for (uint64_t i = 0; i < end - from; ++i) {
+    ids[i] = memory_.ids().at(from + i);
+    marks[i] = memory_.ids().marks(from + i) & TokenIds::kTurn;
+  }
+  ORIEL_TRY(call_.check());
+  const WipedCopy<SamplerState> at_end = at_.sampler;
+  const uint32_t prompt_tokens = at_.prompt_tokens;
+  at_.position = from;
+  at_.has_logits = 0;
+  recall_.willReadAgain(end);
+  at_.sampler = whole ? recall.before : before;
+  at_.prompt_tokens -= std::min(at_.prompt_tokens, static_cast<uint32_t>(end - from));
+  call_.expect(end - from);
+  call_.finishes = true;  // half a message must not stay behind a cancel
+  Status status = recall_.show(found);
+  while (at_.position < end && status.ok()) {
+    const uint64_t at = at_.position - from;
+    uint64_t next = at + 1;
+    while (from + next < end && from + next != opening && marks[next - 1] == 0) {
+      ++next;
+    }
+    status = feeder_.feed(ids + at, static_cast<size_t>(next - at), from + next == end);
+    if (status.ok() && marks[next - 1] != 0) {
+      memory_.ids().addMark(at_.position - 1, TokenIds::kTurn);
+    }
+  }
+  call_.finishes = false;
+  if (!status.ok()) {
+    // What was said before stays said. Who called goes back to where the reply was opened; the next one reads it again.
+    at_.position = end;
+    at_.sampler = at_end;
+    at_.prompt_tokens = prompt_tokens;
+    const Status back = status.lost() ? status : recall_.again();
+    return back.lost() ? back : status;
+  }
+  recall_.noteShown(from);
+  return call_.check();
+}
+
+// ---- From messages -------------------------------------------------------------------------------
+
+Status Session::parseMessages(const char* json, size_t bytes, Scratch* scratch,
+                              const JsonValue** messages) {
+  ORIEL_TRY(parseJson(json, bytes, "the messages", call_.stop(), context_.log, scratch, messages));
+  return (*messages)->isArray()
+             ? Status(kOk)
+             : context_.log.fail(
+                   ORIEL_ERROR_ARGUMENT,
+                   "the messages are no list: give what was exported, [{\"role\": ...}]");
+}
+
+Status Session::readMessages(const char* json, size_t bytes) {
+  if (transcript_.hasUnread()) {
+    return context_.log.fail(
+        ORIEL_ERROR_STATE,
+        "the transcript has messages that are still to be read: a conversation "
+        "is read into an empty session, reset it first");
+  }
+  if (!isFresh()) {
+    return context_.log.fail(ORIEL_ERROR_STATE,
+                             "the session holds %llu tokens: a conversation is read into an empty "
+                             "one, reset it first",
+                             static_cast<unsigned long long>(at_.position));
+  }
+  Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
+  const JsonValue* messages = nullptr;
+  ORIEL_TRY(parseMessages(json, bytes, &scratch, &messages));
+  return addMessages(*messages, bytes);
+}
+
+// Messages as another transcript has them; the session begins anew. Where they cannot be read its own transcript is still
+// to be read.
+Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t position) {
+  JsonRoom text;
+  Transcript::write(entries, bytes, position, true, text.sink());
+  Workspace workspace(nullptr, 0, context_.allocator);
+  const BorrowedBytes room(&workspace, text.bytes);
+  if (room.data() == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes: free some",
+                             text.bytes);
+  }
+  text = {room.as<char>(), 0};
+  Transcript::write(entries, bytes, position, true, text.sink());
+  Scratch scratch(*context_.allocator, templateScratchBytes(text.bytes));
+  const JsonValue* messages = nullptr;
+  ORIEL_TRY(parseMessages(room.as<char>(), text.bytes, &scratch, &messages));
+  const uint64_t own_bytes = transcript_.bytes();
+  const uint32_t own_dropped = transcript_.dropped();
+  Workspace own_workspace(nullptr, 0, context_.allocator);
+  const BorrowedBytes own(&own_workspace, own_bytes);
+  if (own.data() == nullptr && own_bytes != 0) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %llu bytes: free some",
+                             static_cast<unsigned long long>(own_bytes));
+  }
+  std::copy_n(transcript_.data(), own_bytes, own.as<uint8_t>());
+  Status status = reset();
+  status = status.ok() ? addMessages(*messages, text.bytes) : status;
+  if (!status.ok() && own_bytes != 0) {
+    if (const Status back = reset(); back.lost()) {
+      status = back;
+    }
+    transcript_.load(own.as<uint8_t>(), own_bytes, own_dropped);
+    transcript_.setUnread(ownMessages(), memory_.prefixTokens());
+  }
+  return status;
+}
+
+// Beside messages that were dropped, as Transcript says.
+bool Session::isTranscribed() const {
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  uint64_t known = memory_.prefixTokens();
+  for (uint64_t at = ownMessages(); transcript_.next(&at, &entry, &json);) {
+    if (entry.is(Transcript::kUnread)) {
+      break;  // it begins behind all that is held
+    }
+    if (entry.begin > known && transcript_.dropped() == 0) {
+      return false;
+    }
+    known = entry.end;
+  }
+  return known >= at_.position;
+}
+
+uint64_t Session::messageBegin(uint64_t start) const {
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  for (uint64_t at = 0; transcript_.next(&at, &entry, &json);) {
+    if (entry.begin <= start && start < entry.end) {
+      return std::max(entry.begin, memory_.prefixTokens());
+    }
+  }
+  return start;
+}
+
+// Where the messages begin that are not the prefix's, for Transcript::next(). One of a session that was saved without a
+// prefix may begin in it and end behind it: that is its own.
+uint64_t Session::ownMessages() const {
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  uint64_t own = 0;
+  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) &&
+                        entry.begin < memory_.prefixTokens() &&
+                        entry.end <= memory_.prefixTokens();) {
+    own = at;
+  }
+  return own;
+}
+
+// What is no message, or finds no memory to be read into, is refused while nothing has changed.
+Status Session::checkStored(uint64_t position) const {
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  for (uint64_t at = ownMessages();
+       transcript_.next(&at, &entry, &json) && entry.end <= position;) {
+    Scratch scratch(*context_.allocator, templateScratchBytes(entry.bytes));
+    const JsonValue* message = nullptr;
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context_.log, &scratch, &message));
+  }
+  return kOk;
+}
+
+// On the host, at the beginning. Messages that end behind `position` are gone, the others are to be read.
+void Session::standUnread(uint64_t position) {
+  Transcript::Entry cut;
+  (void)transcript_.truncate(position, &cut);
+  transcript_.setUnread(ownMessages(), memory_.prefixTokens());
+  transcript_.hold(true);
+  forgetOnHost();
+  transcript_.hold(false);
+}
+
+Status Session::readTranscript(uint64_t position) {
+  if (!transcript_.keeps()) {
+    return context_.log.fail(ORIEL_ERROR_STATE,
+                             "the session keeps no transcript to read again: load the model with "
+                             "room for one (\"transcript\")");
+  }
+  ORIEL_TRY(call_.check());
+  ORIEL_TRY(checkStored(position));
+  ORIEL_TRY(recall_.isOpen() ? Status(kOk) : recall_.reopen());  // it begins anew in the same file
+  ORIEL_TRY(forgetDevice());
+  standUnread(position);
+  ORIEL_TRY(beginBehindPrefix());
+  return readUnread();
+}
+
+// All of them in one text. From one that fails on they stay unread.
+Status Session::readUnread() {
+  const uint64_t first = ownMessages();
+  Transcript::Entry entry;
+  const char* json = nullptr;
+  uint64_t count = 0;
+  for (uint64_t at = first; transcript_.next(&at, &entry, &json);) {
+    ++count;
+  }
+  const uint64_t bytes = transcript_.bytes();
+  Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
+  JsonBuilder make(&scratch);
+  JsonMade* const list = make.list();
+  uint64_t* const records = scratch.take<uint64_t>(count + 1);
+  if (list == nullptr || records == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation: free some");
+  }
+  count = 0;
+  for (uint64_t at = first; transcript_.next(&at, &entry, &json);) {
+    records[count++] = at - entry.bytes - sizeof(Transcript::Entry);
+    const JsonValue* message = nullptr;
+    ORIEL_TRY(parseJson(json, entry.bytes, "the transcript", context_.log, &scratch, &message));
+    make.append(list, make.copyOf(*message));
+  }
+  if (scratch.failed()) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation: free some");
+  }
+  transcript_.hold(true);
+  const Status status = addMessages(*list, bytes, records);
+  transcript_.hold(false);
+  for (uint64_t at = first, record = first; transcript_.next(&at, &entry, &json); record = at) {
+    if (entry.is(Transcript::kUnread) || entry.end > at_.position) {
+      transcript_.setUnread(record, at_.position);
+      break;
+    }
+  }
+  return status;
+}
+
+}  // namespace oriel_internal

@@ -1,0 +1,405 @@
+#include "exec/stepper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace oriel_internal {
+namespace {
+
+// The share of the best token among the best few.
+double shareOfBest(const TopTokens& top) {
+  constexpr uint32_t kFew = 10;
+  double sum = 0;
+  for (uint32_t i = 0; i < std::min(top.count, kFew); ++i) {
+    sum += std::exp(static_cast<double>(top.best[i].logit) - top.best[0].logit);
+  }
+  return sum > 0 ? 1 / sum : 0;
+}
+
+}  // namespace
+
+Stepper::Stepper(const SessionContext& context, Conversation* at, RunningCall* call,
+                 SessionMemory* memory, SessionRecall* recall, Sampler* sampler,
+                 const RowCache& rows)
+    : context_(context),
+      at_(*at),
+      call_(*call),
+      memory_(*memory),
+      recall_(*recall),
+      sampler_(*sampler),
+      rows_(rows) {}
+
+void Stepper::reset() {
+  logits_row_ = top_row_ = 0;
+  verified_rows_ = 0;
+  has_top_ = ahead_ = false;
+  hidden_row_ = -1;
+}
+
+void Stepper::fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs) {
+  memory_.willStore(at_.position + count);
+  fillBlock(context_.executor->step(), at_.position, ids, count, outputs);
+}
+
+void Stepper::fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
+                        StepOutputs outputs) const {
+  fillHeader(step, count, outputs.count);
+  for (uint32_t i = 0; i < count; ++i) {
+    memory_.fillToken(step, i, position, position + i, ids[i], outputs.first + i);
+  }
+}
+
+void Stepper::fillHeader(void* step, uint32_t n_tokens, uint32_t n_outputs) const {
+  const StepHeader header = {n_tokens, n_outputs, tokenWords(context_.model->n_views), 0, {}};
+  std::memcpy(step, &header, sizeof(header));
+}
+
+Status Stepper::submit(StepRun what, bool may_stop) {
+  hidden_row_ = -1;
+  verified_rows_ = 0;
+  ORIEL_TRY(context_.executor->run(what, may_stop ? call_.stopOfStep() : StopCheck()));
+  if (hasHead(what)) {
+    has_top_ = true;
+    top_row_ = 0;
+    hidden_row_ = 0;
+  }
+  ++submissions_;
+  return kOk;
+}
+
+Status Stepper::readAhead(const int32_t* ids, size_t count) {
+  return rows_.active() ? rows_.readAhead(ids, count, context_.log) : kOk;
+}
+
+// Before anything else of a step.
+Status Stepper::fillRows(const int32_t* ids, uint32_t count) {
+  return rows_.active() ? rows_.fill(ids, count, context_.log, context_.executor->fileRows()) : kOk;
+}
+
+Status Stepper::step(const int32_t* ids, uint32_t count, StepOutputs outputs, StepRun what) {
+  fillStep(ids, count, outputs);
+  return submit(what, true);
+}
+
+// All tokens but the last need only what fills the memories.
+Status Stepper::lastBatch(const int32_t* ids, uint32_t count) {
+  const Plan& plan = *context_.plan;
+  if (recall_.captures()) {  // later layers write over the queries
+    ORIEL_TRY(step(ids, count, {}, StepRun::kFill));
+    ORIEL_TRY(recall_.captureQueries(count));
+  }
+  if (!context_.stops_early || plan.n_ops[static_cast<uint32_t>(StepList::kTail)] == 0) {
+    return step(ids, count, {count - 1, 1}, StepRun::kChunkHead);
+  }
+  ORIEL_TRY(step(ids, count, {}, StepRun::kFill));
+  void* const block = context_.executor->step();
+  fillBlock(block, at_.position + count - 1, ids + count - 1, 1, {0, 1});
+  StepBlock(block).header().tail = count - 1;
+  return submit(StepRun::kTail, true);
+}
+
+Status Stepper::read(const int32_t* ids, uint32_t count, bool last, bool alone) {
+  const DeviceTurn turn = context_.turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(fillRows(ids, count));
+  const bool had_logits = keepsLogits();
+  at_.has_logits = 0;
+  const Status status = alone  ? step(ids, 1, {0, 1}, StepRun::kDecode)
+                        : last ? lastBatch(ids, count)
+                               : step(ids, count, {}, fillRun());
+  setLogits(had_logits && endedInBody(status));
+  ORIEL_TRY(status);
+  commit(ids, count);
+  setLogits(last || (call_.recovers && alone));
+  logits_row_ = 0;
+  return kOk;
+}
+
+void Stepper::commit(const int32_t* ids, uint32_t count, bool kept) {
+  memory_.commit(ids, count, kept);
+  for (uint32_t i = 0; i < count; ++i) {
+    sampler_.accept(ids[i]);
+  }
+}
+
+Status Stepper::decode(int32_t id, bool more, bool ahead) {
+  ORIEL_TRY(fillRows(&id, 1));
+  const bool had_logits = keepsLogits();
+  at_.has_logits = 0;
+  if (!ahead_) {
+    fillStep(&id, 1, {0, 1});
+  }
+  more = more && ahead;
+  // On devices that do not run ahead, too: a session is the same on all of them.
+  at_.stored = std::max(at_.stored, at_.position + (more ? 2 : 1));
+  const bool kept = !more;
+  more = more && context_.executor->runsAhead();
+  const bool runs_ahead = more || ahead_;
+  if (more) {
+    const int32_t unknown = 0;
+    fillBlock(context_.executor->aheadStep(), at_.position + 1, &unknown, 1, {0, 1});
+  }
+  ahead_ = false;
+  const Status status =
+      runs_ahead ? context_.executor->runAhead(&more) : submit(StepRun::kDecode, false);
+  at_.unfinished = status.lost() ? id : -1;
+  setLogits(had_logits && endedInBody(status));
+  ORIEL_TRY(status);
+  if (runs_ahead) {
+    ahead_ = more;
+    has_top_ = true;
+    top_row_ = 0;
+    hidden_row_ = more ? -1 : 0;
+    ++submissions_;
+  }
+  commit(&id, 1, kept);
+  at_.has_logits = 1;
+  logits_row_ = 0;
+  return kOk;
+}
+
+Status Stepper::dropAhead() {
+  if (!ahead_) {
+    return kOk;
+  }
+  ahead_ = false;
+  return context_.executor->dropAhead();
+}
+
+Status Stepper::leaveDevice() {
+  if (at_.has_logits) {
+    const float* values = nullptr;
+    ORIEL_TRY(context_.plan->sessionCount() > 1
+                  ? context_.executor->keptLogits(context_.index, &values)
+                  : context_.executor->logits(logits_row_, &values));
+    std::memcpy(sampler_.room(), values, sizeof(float) * context_.model->n_vocab);
+  }
+  verified_rows_ = 0;
+  has_top_ = false;
+  hidden_row_ = -1;
+  return kOk;
+}
+
+Status Stepper::enterDevice() {
+  const Plan& plan = *context_.plan;
+  const bool several = plan.sessionCount() > 1;
+  const BufferRef& rows = several ? plan.kept_logits : plan.logits;
+  const uint64_t row = several ? context_.index * (rows.size_bytes / plan.sessionCount()) : 0;
+  const uint64_t bytes = at_.has_logits ? sizeof(float) * uint64_t{context_.model->n_vocab} : 0;
+  const uint64_t most = plan.upload.size_bytes / 2;
+  for (uint64_t done = 0; done < bytes; done += most) {
+    const uint64_t piece_bytes = std::min(most, bytes - done);
+    void* piece = nullptr;
+    ORIEL_TRY(context_.executor->beginWrite(piece_bytes, &piece));
+    std::memcpy(piece, static_cast<const uint8_t*>(sampler_.room()) + done,
+                static_cast<size_t>(piece_bytes));
+    ORIEL_TRY(context_.executor->endWrite(rows, row + done, piece_bytes));
+  }
+  logits_row_ = at_.has_logits ? 0 : logits_row_;
+  return context_.executor->finishWrites();
+}
+
+const float* Stepper::copyOf(const float* logits) const {
+  const size_t bytes = sizeof(float) * size_t{context_.model->n_vocab};
+  return static_cast<const float*>(std::memcpy(sampler_.room(), logits, bytes));
+}
+
+Status Stepper::logits(const float** values) const {
+  if (!at_.has_logits) {
+    return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
+  }
+  const DeviceTurn turn = context_.turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(ownLogits(values));
+  if (context_.sharesDevice()) {
+    *values = copyOf(*values);
+  }
+  return kOk;
+}
+
+// Kept for each session where there are several.
+Status Stepper::ownLogits(const float** values) const {
+  return context_.plan->sessionCount() > 1 ? context_.executor->keptLogits(context_.index, values)
+                                           : context_.executor->logits(logits_row_, values);
+}
+
+Status Stepper::settle() {
+  verified_rows_ = 0;
+  if (!at_.has_logits || logits_row_ == 0 || context_.sharesDevice()) {
+    return kOk;
+  }
+  const BufferRef& logits = context_.plan->logits;
+  const uint64_t row_bytes = logits.size_bytes / context_.plan->output_rows;
+  BufferRef from = logits.resized(row_bytes);
+  from.offset_bytes += logits_row_ * row_bytes;
+  const CopyPiece piece = {from, logits.resized(row_bytes)};
+  ORIEL_TRY(context_.executor->copy(&piece, 1));
+  logits_row_ = 0;
+  return kOk;
+}
+
+// The device is free while the app looks at a row. If other sessions used it meanwhile, the batch is computed again for
+// the rows that are missing.
+Status Stepper::evaluate(EvaluatedBatch* batch, uint32_t i, const float** logits) {
+  const DeviceTurn turn = context_.turn();
+  ORIEL_TRY(turn.status());
+  if (context_.sharesDevice() && context_.share->turns() != batch->turn + 1) {
+    batch->has_body = false;
+    batch->outputs = {};
+  }
+  StepOutputs& outputs = batch->outputs;
+  const bool is_there = batch->has_body && i < outputs.first + outputs.count;
+  if (!is_there) {
+    const uint32_t n = batch->n_tokens;
+    outputs = {i, std::min(n - i, context_.plan->output_rows)};
+    ORIEL_TRY(batch->has_body ? kOk : fillRows(batch->ids, n));
+    at_.has_logits = 0;
+    fillStep(batch->ids, n, outputs);
+    const Status status = submit(n == 1            ? StepRun::kDecode
+                                 : batch->has_body ? StepRun::kHead
+                                                   : StepRun::kChunkHead,
+                                 i == 0);
+    // Of experts: the head had not begun.
+    setLogits(batch->had_logits && status.code() == ORIEL_ERROR_IO);
+    ORIEL_TRY(status);
+    batch->has_body = true;
+    batch->had_logits = false;
+    logits_row_ = outputs.count - 1;
+  }
+  ORIEL_TRY(context_.executor->logits(i - outputs.first, logits));
+  if (context_.sharesDevice()) {
+    batch->turn = context_.share->turns();
+    *logits = copyOf(*logits);
+  }
+  return kOk;
+}
+
+Status Stepper::readNorms(const int32_t* ids, uint32_t count, StepOutputs outputs, float* sums) {
+  const DeviceTurn turn = context_.turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(fillRows(ids, count));
+  ORIEL_TRY(step(ids, count, outputs, outputs.count != 0 ? StepRun::kChunkNorms : fillRun()));
+  commit(ids, count);
+  return addNorms(outputs.count, sums);
+}
+
+// As many rows at a time as can be read at once.
+Status Stepper::addNorms(uint32_t rows, float* sums) {
+  const Op& norm = lastNorm(*context_.plan);
+  const uint32_t stride = norm.push.rms_norm.out_stride;
+  const uint64_t row_bytes = sizeof(float) * uint64_t{stride};
+  const auto most = static_cast<uint32_t>(context_.plan->upload.size_bytes / 2 / row_bytes);
+  const double scale = norm.push.rms_norm.scale;  // of the logits
+  for (uint32_t row = 0; row < rows;) {
+    const uint32_t n = std::min(rows - row, std::max(most, 1u));
+    const void* piece = nullptr;
+    ORIEL_TRY(
+        context_.executor->read(norm.bindings[kOpOut], row * row_bytes, n * row_bytes, &piece));
+    const float* const values = static_cast<const float*>(piece);
+    for (uint32_t c = 0; c < context_.model->n_embd; ++c) {
+      double sum = 0;
+      for (uint32_t i = 0; i < n; ++i) {
+        sum += double{values[uint64_t{i} * stride + c]};
+      }
+      sums[c] += static_cast<float>(sum / scale);
+    }
+    row += n;
+  }
+  return kOk;
+}
+
+Status Stepper::verify(const int32_t* ids, uint32_t count) {
+  ORIEL_TRY(fillRows(ids, count));
+  const bool had_logits = keepsLogits();
+  at_.has_logits = 0;
+  fillStep(ids, count, {0, count});
+  const StepBlock block(context_.executor->step());
+  for (uint32_t row = 0; row < count; ++row) {
+    block.token(row).place = row;
+  }
+  const Status status = submit(StepRun::kBatch, false);
+  at_.unfinished = status.lost() ? ids[0] : -1;
+  setLogits(had_logits && endedInBody(status));
+  ORIEL_TRY(status);
+  commit(ids, 1);
+  verified_rows_ = count;
+  at_.has_logits = 1;
+  logits_row_ = 0;
+  return kOk;
+}
+
+bool Stepper::take(int32_t id, uint32_t row) {
+  if (row >= verified_rows_) {
+    return false;
+  }
+  commit(&id, 1);
+  logits_row_ = top_row_ = row;
+  hidden_row_ = static_cast<int32_t>(row);
+  has_top_ = true;
+  at_.has_logits = 1;
+  return true;
+}
+
+int32_t Stepper::takeHiddenRow() {
+  const int32_t row = hidden_row_;
+  hidden_row_ = -1;
+  setLogits(at_.has_logits != 0 &&
+            logits_row_ == 0);  // a guess overwrites the rows after the first
+  return row;
+}
+
+// All guesses are made at the place of the token that was chosen, whose key and value are not there yet: what it would see
+// of itself is left out.
+void Stepper::fillGuess(int32_t id, uint32_t row) const {
+  void* const step = context_.executor->step();
+  fillHeader(step, 1, 1);
+  memory_.fillToken(step, 0, at_.position, at_.position, id, 0);
+  const StepBlock block(step);
+  block.header().tail = row;
+  block.token(0).place = context_.plan->draft_place;
+  for (uint32_t view = 0; view < context_.model->n_views; ++view) {
+    View& seen = block.view(0, view);
+    uint32_t& own = seen.count != 0 ? seen.count : seen.n_sinks;
+    own -= own != 0 ? 1 : 0;
+  }
+}
+
+Status Stepper::guess(int32_t id, uint32_t row, ModelGuess* guess) {
+  fillGuess(id, row);
+  ORIEL_TRY(context_.executor->run(StepRun::kDraft));
+  const TopTokens& top = context_.executor->top()[context_.plan->draft_place];
+  if (top.count == 0) {
+    return kOk;  // no number among its logits
+  }
+  *guess = {static_cast<int32_t>(top.best[0].id), ModelDrafter::surenessOf(shareOfBest(top))};
+  return kOk;
+}
+
+// ---- One step of several sessions ----------------------------------------------------------------
+
+Status Stepper::fillJoined(void* block, uint32_t row, int32_t id, bool ahead) {
+  if (rows_.active()) {
+    ORIEL_TRY(rows_.fill(&id, 1, context_.log, context_.executor->fileRows(), row));
+  }
+  // A session is the same on devices that run ahead.
+  memory_.willStore(at_.position + (ahead ? 2 : 1));
+  memory_.fillToken(block, row, at_.position, at_.position, id, row);
+  return kOk;
+}
+
+Status Stepper::endJoined(int32_t id, const Status& status, bool ahead) {
+  if (!status.ok()) {
+    setLogits(at_.has_logits != 0 && endedInBody(status));
+    at_.unfinished = status.lost() ? id : -1;
+    return status;
+  }
+  ++submissions_;
+  has_top_ = true;
+  at_.has_logits = 1;
+  logits_row_ = top_row_ = 0;
+  commit(&id, 1, !ahead);
+  return kOk;
+}
+
+}  // namespace oriel_internal
