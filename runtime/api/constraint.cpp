@@ -40,11 +40,11 @@ Status checkTexts(const ReplyChoices& options, const Log& log) {
   return kOk;
 }
 
-// What was ignored in the schemas before is forgotten.
-SchemaRules rulesOf(const ReplyChoices& options, Session* session) {
+// Starts a new list of ignored keywords. The arguments of tools have no members that their schemas do not list.
+SchemaRules rulesOf(const ReplyChoices& options, bool of_tools, Session* session) {
   IgnoredKeywords& ignored = session->replier().constrained()->ignored();
   ignored.clear();
-  return {options.strict_schema != 0, options.open_objects != 0, &ignored};
+  return {options.strict_schema != 0, options.open_objects != 0 && !of_tools, &ignored};
 }
 
 void reportIgnored(const IgnoredKeywords& ignored, const Log& log) {
@@ -122,7 +122,7 @@ Status readConstraint(const oriel_model& model, const ReplyChoices& options, Ses
   }
   Scratch scratch(model.allocator, kMostCompileBytes);
   Grammar grammar(&scratch, session->call().stop());
-  const SchemaRules rules = rulesOf(options, session);
+  const SchemaRules rules = rulesOf(options, checks, session);
   if (checks) {
     return readToolCalls(model, choice == ToolChoice::kRequired, rules, session, &grammar,
                          settings);
