@@ -10,8 +10,9 @@ constexpr uint32_t kMostCountedSingly = 64;
 // No reply is that long, so texts may end there.
 constexpr uint32_t kMostCounted = 1u << 20;
 constexpr uint32_t kMostPatternStates = 4000;
-// Patterns times lengths; where a pattern goes on for ever and only many may not, fewer are counted.
+// Patterns times lengths: as far as these go lengths are counted one by one, and so many are there in all.
 constexpr uint32_t kMostLimitedStates = 1500;
+constexpr uint32_t kMostCountedStates = 3 * kMostLimitedStates;
 constexpr uint32_t kLeastCounted = 40;
 
 bool sameTexts(const JsonText* a, uint32_t n_a, const JsonText* b, uint32_t n_b) {
@@ -149,6 +150,42 @@ class Common {
   bool excluded_[kMost] = {};
 };
 
+// Lengths up to limits.exact are counted one by one, the others are rounded up: as little as there are states for.
+DfaResult countRounded(const Dfa& all, LengthLimits limits, Work* work, Dfa* dfa) {
+  // A state with a loop counts each code point, and no text gets longer than these can tell.
+  const uint32_t loops = countLoops(all, work);
+  const uint32_t max = limits.max;
+  if (loops != 0) {
+    limits.max = std::min(max, limits.exact + kMostLimitedStates / loops);
+  }
+  // Few states are reached with every count: the first unit that is tried is a hopeful one.
+  const uint64_t rounded = uint64_t{all.n_states - loops} * (limits.max - limits.exact);
+  while (rounded / limits.unit > 4 * kMostCountedStates) {
+    limits.unit *= 2;
+  }
+  for (; limits.unit < 2 * uint64_t{limits.max}; limits.unit *= 2) {
+    const DfaResult result = limitDfa(all, limits, kMostCountedStates, work, dfa);
+    if (result == DfaResult::kDone) {
+      const bool is_whole = limits.max == max && limits.unit == 1;
+      return dfa->n_states != 0 || is_whole ? result : DfaResult::kTooLarge;
+    }
+  }
+  return DfaResult::kTooLarge;
+}
+
+DfaResult countLengths(uint32_t min, uint32_t max, uint32_t least, Work* work, Dfa* dfa) {
+  const Dfa all = *dfa;
+  if (max == UINT32_MAX) {
+    return limitDfa(all, {min, max}, kMostCountedStates, work, dfa);
+  }
+  const uint32_t counted = std::max({kMostLimitedStates / all.n_states, kLeastCounted, 2 * least});
+  DfaResult result = countRounded(all, {min, max, std::min(max, counted)}, work, dfa);
+  if (result != DfaResult::kDone) {
+    result = countRounded(all, {min, max, min}, work, dfa);
+  }
+  return result;
+}
+
 // Texts of `dfa` of these lengths; where the largest are too much to count, none of them.
 const char* limitLength(const StringFacts& facts, Work* work, Dfa* dfa) {
   if (dfa->n_states == 0) {
@@ -165,12 +202,8 @@ const char* limitLength(const StringFacts& facts, Work* work, Dfa* dfa) {
   if (min == 0 && max == UINT32_MAX) {
     return nullptr;
   }
-  const uint32_t counted = std::max(kMostLimitedStates / dfa->n_states, kLeastCounted);
-  const uint32_t up_to = std::min(max, std::max({counted, 2 * facts.min_length, 2 * shortest}));
-  const Dfa all = *dfa;
-  const DfaResult result =
-      limitDfa(all, min, max == UINT32_MAX ? max : up_to, 3 * kMostLimitedStates, work, dfa);
-  if (result != DfaResult::kDone || (dfa->n_states == 0 && up_to < max)) {
+  const DfaResult result = countLengths(min, max, std::max(facts.min_length, shortest), work, dfa);
+  if (result != DfaResult::kDone) {
     return "is too much to count beside these lengths: make one of them simpler";
   }
   return nullptr;
