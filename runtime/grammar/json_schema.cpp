@@ -272,13 +272,21 @@ class SchemaWriter : private LiveExpressions {
   // Strings are told apart by their text, where that is enough.
   uint32_t typesApart(const Conjunction& all, SchemaFacts* facts, uint32_t* undecided) {
     uint32_t types = kAnyType;
-    for (uint32_t i = 0; i < all.elements.count() && !c_.failed(); ++i) {
+    Conjunction valid(scratch_);  // there may be many that must not be
+    valid.never = all.never;
+    for (const SchemaElement& element : all.elements) {
+      if (!element.isNegated()) {
+        valid.elements.push(element);
+      }
+    }
+    const bool is_plain = valid.elements.count() == all.elements.count();
+    for (uint32_t i = 0; !is_plain && i < all.elements.count() && !c_.failed(); ++i) {
       const SchemaElement& element = all.elements[i];
       for (uint32_t type = kIntegerType; element.isExcluding() && type <= kObjectType; type *= 2) {
         if ((facts->types & types & type) == 0 || c_.failed()) {
           continue;
         }
-        const Verdict verdict = c_.judge(all, *facts, type, *element.schema);
+        const Verdict verdict = c_.judge(valid, *facts, type, *element.schema);
         if (verdict == Verdict::kCovered) {
           types &= ~type;
         } else if (verdict == Verdict::kUnknown &&
