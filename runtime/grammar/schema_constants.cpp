@@ -63,10 +63,29 @@ bool isSameValue(const JsonValue& a, const JsonValue& b, Work* work) {
   return true;
 }
 
+// A pattern that must not match is read as any engine may read it.
+class SchemaContext::Negating {
+ public:
+  Negating(SchemaContext* context, bool negates) : context_(*context), before_(context->reading_) {
+    if (negates) {
+      const bool is_both = before_ == RegexReading::kBoth;
+      context_.reading_ = is_both ? RegexReading::kEither : RegexReading::kBoth;
+    }
+  }
+  ~Negating() { context_.reading_ = before_; }
+  Negating(const Negating&) = delete;
+  Negating& operator=(const Negating&) = delete;
+
+ private:
+  SchemaContext& context_;
+  const RegexReading before_;
+};
+
 bool SchemaContext::isValid(const Conjunction& all, const JsonValue& value,
                             const JsonValue* listing) {
   for (const SchemaElement& element : all.elements) {
     const uint32_t flags = element.schema == listing ? uint32_t{SchemaElement::kWithoutEnum} : 0;
+    const Negating negating(this, element.isNegated());
     if (failed() || isValid(*element.schema, value, 0, flags) == element.isNegated()) {
       return false;
     }
@@ -122,7 +141,14 @@ bool SchemaContext::isValid(const JsonValue& given, const JsonValue& value, uint
     case JsonKind::kNumber: {
       Decimal decimal;
       const NumberFacts facts = numbersOf(schema);
-      return !facts.isBounded() || (readDecimal(value.text(), &decimal) && facts.allows(decimal));
+      if (!facts.isBounded()) {
+        return true;
+      }
+      if (!readDecimal(value.text(), &decimal)) {
+        refuse(schema, "type", "holds for a constant with too many digits: write fewer");
+        return false;
+      }
+      return facts.allows(decimal);
     }
     case JsonKind::kString:
       return isValidString(schema, value);
@@ -144,6 +170,7 @@ bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value
     }
   }
   if (const JsonValue* const excluded = schema.find("not"); excluded != nullptr && !alone) {
+    const Negating negating(this, true);
     if (isValid(*excluded, value, depth + 1)) {
       return false;
     }
@@ -190,7 +217,7 @@ bool SchemaContext::isValidString(const JsonValue& schema, const JsonValue& valu
              "is held against too many constants: leave it out there");
       return false;
     }
-    const bool matches = patterns_.accepts(name, is_format, value.text(), &failed);
+    const bool matches = patterns_.accepts(name, is_format, value.text(), &failed, reading_);
     if (failed) {
       refuse(schema, is_format ? "format" : "pattern", "is too large: make it smaller");
     }

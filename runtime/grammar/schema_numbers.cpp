@@ -9,6 +9,7 @@ namespace {
 constexpr int64_t kLargestInteger = (int64_t{1} << 53) - 1;
 constexpr uint32_t kMostDigits = 15;
 constexpr uint32_t kMostDigitsOfDouble = 17;  // where rounding cannot cross a bound
+constexpr uint32_t kMoreDigits = 4;           // than the bound that a number is above
 constexpr uint32_t kMostRemainders = 1000;
 constexpr uint32_t kMostStates = 32000;
 // Digits times remainders: of the automaton before what is alike is joined, and where that joins little.
@@ -42,7 +43,9 @@ Side sideOf(const NumberFacts& facts, bool negative) {
   const bool has_low = negative ? facts.has_max : facts.has_min;
   const Decimal& high = negative ? facts.min : facts.max;
   const Decimal& low = negative ? facts.max : facts.min;
-  if (has_high && (high.isZero() ? negative : high.negative != negative)) {
+  const bool is_apart = has_high && (high.isZero() ? negative : high.negative != negative);
+  const bool is_beyond = has_low && low.negative == negative && low.n_whole == Decimal::kMostDigits;
+  if (is_apart || is_beyond) {  // no number is written with so many digits
     side.none = true;
     return side;
   }
@@ -216,7 +219,7 @@ class NumberAutomaton {
       const bool is_near = facts_.fraction || facts_.above_min || facts_.below_max;
       most_digits_ = facts_.integer ? kMostDigits + 1 : is_near ? kMostDigits : kMostDigitsOfDouble;
       for (const Side& side : sides_) {
-        most_digits_ = std::max<uint32_t>(most_digits_, side.has_low ? side.low.n_whole + 1u : 0);
+        most_digits_ = std::max<uint32_t>(most_digits_, side.has_low ? side.low.n_whole + kMoreDigits : 0);
       }
       return;
     }

@@ -170,6 +170,7 @@ class SchemaContext {
 
  private:
   class Negation;
+  class Negating;
   class OtherWays;
   struct Rewritten {
     const JsonValue* from;
@@ -259,6 +260,7 @@ class SchemaContext {
   bool looked_for_resources_ = false;
   bool has_resources_ = false;
   const JsonValue* at_ = nullptr;                ///< what was worked on last
+  RegexReading reading_ = RegexReading::kBoth;   ///< of patterns held against constants
   uint32_t matched_ = 0;                         ///< patterns held against constants
   const JsonValue* checked_[kMostChecked] = {};  ///< schemas that check() has passed, by address
 };
