@@ -19,10 +19,10 @@ namespace {
 #define ORIEL_TIME                                               \
   "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?" \
   "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-// Names of hosts, far from the limits of 63 and 253 characters. No "--", which only names in Punycode have; the last
+// Names of hosts: labels of 21 letters and digits, six of them, are at most 251 of the 253 characters. No "--", which only names in Punycode have; the last
 // label begins with a letter, so that it is not taken for a part of an address.
-#define ORIEL_LABEL "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,15}"
-#define ORIEL_LAST_LABEL "[A-Za-z](?:-?[A-Za-z0-9]){0,15}"
+#define ORIEL_LABEL "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,20}"
+#define ORIEL_LAST_LABEL "[A-Za-z](?:-?[A-Za-z0-9]){0,20}"
 #define ORIEL_HOST "(?:" ORIEL_LABEL "\\.){0,5}" ORIEL_LAST_LABEL
 #define ORIEL_MAIL_HOST "(?:" ORIEL_LABEL "\\.){1,3}[A-Za-z]{2,10}"
 #define ORIEL_OCTET "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -35,7 +35,8 @@ namespace {
   ":" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP              \
   "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?)))))"
 // RFC 3986.
-#define ORIEL_PORT "(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
+#define ORIEL_PORT \
+  "(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6(?:[0-4][0-9]{3}|5(?:[0-4][0-9]{2}|5(?:[0-2][0-9]|3[0-5])))))?"
 #define ORIEL_ESCAPED "%[0-9A-Fa-f]{2}"
 #define ORIEL_PATH_CHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|" ORIEL_ESCAPED ")"
 #define ORIEL_USER "(?:[A-Za-z0-9._~-]+(?::[A-Za-z0-9._~-]*)?@)?"
