@@ -211,6 +211,7 @@ void readResponseFormat(const Fields& fields, ReplyRequest* request) {
       throw wrongField("response_format.json_schema.schema", "a JSON schema, an object");
     }
     request->schema = dumped(schema);
+    request->strict_schema = named.boolean("strict").value_or(false);
   } else if (type != "text") {
     throw wrongField("response_format.type", "\"text\", \"json_object\" or \"json_schema\"");
   }

@@ -65,6 +65,9 @@ Json extraOf(const ReplyOutcome& outcome) {
   if (outcome.ended == Ended::kTimeout) {
     extra["timed_out"] = true;
   }
+  if (!outcome.ignored_keywords.is_null()) {
+    extra["ignored_keywords"] = outcome.ignored_keywords;
+  }
   return extra;
 }
 

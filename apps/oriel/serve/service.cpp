@@ -319,6 +319,9 @@ Settings Service::sampling(const ReplyRequest& request, uint32_t choice) const {
   if (!request.schema.empty()) {
     options.set("schema", request.schema);
   }
+  if (request.strict_schema) {  // as OpenAI has it: no members that are not listed
+    options.erase("open_objects");
+  }
   options.set("tool_choice", request.tool_choice);
   return options;
 }
