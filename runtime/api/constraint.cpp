@@ -87,8 +87,8 @@ Status readToolCalls(const oriel_model& model, bool required, const SchemaRules&
                       grammar->scratch(), &tools));
   grammar->work()->allow(context.settings.tools.bytes);
   CallGrammar calls;
-  ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, rules, context.log, grammar,
-                            &calls));
+  ORIEL_TRY(
+      readCallGrammar(*tools, context.forms, model.tokenizer, rules, context.log, grammar, &calls));
   reportIgnored(*rules.ignored, context.log);
   const RuleId root = grammar->newRule();
   grammar->define(root, required ? calls.whole : calls.behind);

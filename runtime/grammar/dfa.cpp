@@ -169,7 +169,8 @@ bool hasLoop(const Dfa& dfa, uint32_t state) {
 // multiples of a unit share states.
 class Depths {
  public:
-  static constexpr uint32_t kLoop = UINT32_MAX;  ///< the state has an edge to itself: one code point more is no unit
+  static constexpr uint32_t kLoop =
+      UINT32_MAX;  ///< the state has an edge to itself: one code point more is no unit
 
   Depths(const Dfa& dfa, Work* work)
       : dfa_(dfa), work_(work), way_(work->scratch()), done_(work->scratch()) {}

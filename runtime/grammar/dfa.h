@@ -70,7 +70,7 @@ struct LengthLimits {
   uint32_t min = 0;
   uint32_t max = UINT32_MAX;
   uint32_t exact = UINT32_MAX;  ///< at least `min`
-  uint32_t unit = 1;  ///< a power of two
+  uint32_t unit = 1;            ///< a power of two
 };
 /// Texts with `min` to `max` code points: all of them up to `exact`, and longer ones whose rounded count fits.
 DfaResult limitDfa(const Dfa& dfa, const LengthLimits& limits, uint32_t most_states, Work* work,

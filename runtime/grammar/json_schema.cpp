@@ -321,8 +321,8 @@ class SchemaWriter : private LiveExpressions {
   }
 
   void refuseNegation(const Conjunction& all, const SchemaElement& element) {
-    const bool is_of_union = std::any_of(
-        all.elements.begin(), all.elements.end(), [](const SchemaElement& other) {
+    const bool is_of_union =
+        std::any_of(all.elements.begin(), all.elements.end(), [](const SchemaElement& other) {
           return (other.flags & SchemaElement::kWithoutOneOf) != 0;
         });
     if (!is_of_union && (element.flags & SchemaElement::kOfNot) != 0) {
@@ -640,7 +640,7 @@ class SchemaWriter : private LiveExpressions {
 
   // What further names have to be. Where they are listed they become properties.
   KeyFacts factsOfKeys(const Conjunction& all, const Conjunction& keys,
-                          List<ObjectProperty>* properties) {
+                       List<ObjectProperty>* properties) {
     const SchemaFacts facts = c_.factsOf(keys);
     KeyFacts of_keys;
     of_keys.text = facts.string;
@@ -675,8 +675,8 @@ class SchemaWriter : private LiveExpressions {
     List<ExprId> options(scratch_);
     for (const SchemaContext::Others& other : others) {
       const ExprId its_value = value(other.value);
-      const ExprId key = c_.failed() || isNever(its_value) ? g_->never()
-                                                           : keyOf(all, other, names, of_keys);
+      const ExprId key =
+          c_.failed() || isNever(its_value) ? g_->never() : keyOf(all, other, names, of_keys);
       if (c_.failed()) {
         return g_->never();
       }

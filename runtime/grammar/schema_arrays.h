@@ -25,7 +25,6 @@ ExprId arrayExpression(const List<ExprId>& items, uint32_t n_prefix, const Array
 ExprId uniqueItemsExpression(const JsonText* values, uint32_t count, const ArrayLengths& lengths,
                              Grammar* grammar);
 /// Items of which at least one is a `hit`. least and finite most up to kMostCountedItems.
-ExprId containingExpression(ExprId item, ExprId hit, const ArrayLengths& lengths,
-                            Grammar* grammar);
+ExprId containingExpression(ExprId item, ExprId hit, const ArrayLengths& lengths, Grammar* grammar);
 
 }  // namespace oriel_internal

@@ -28,36 +28,41 @@ namespace {
 #define ORIEL_OCTET "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 #define ORIEL_IPV4 "(?:" ORIEL_OCTET "\\.){3}" ORIEL_OCTET
 #define ORIEL_GROUP "[0-9A-Fa-f]{1,4}"
-#define ORIEL_IPV6                                                                                \
-  "(?:(?:" ORIEL_GROUP ":){7}" ORIEL_GROUP "|::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,5})?|"    \
-  "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP               \
-  "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?:" \
-  ":" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP              \
+#define ORIEL_IPV6                                                                          \
+  "(?:(?:" ORIEL_GROUP ":){7}" ORIEL_GROUP "|::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP          \
+  "){0,5})?|"                                                                               \
+  "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP         \
+  "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP \
+  "(?:"                                                                                     \
+  ":" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP        \
   "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?)))))"
 // RFC 3986.
-#define ORIEL_PORT \
-  "(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6(?:[0-4][0-9]{3}|5(?:[0-4][0-9]{2}|5(?:[0-2][0-9]|3[0-5])))))?"
+#define ORIEL_PORT                                                                                 \
+  "(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6(?:[0-4][0-9]{3}|5(?:[0-4][0-9]{2}|5(?:[0-2][0-9]|3[0-5]" \
+  ")))))?"
 #define ORIEL_ESCAPED "%[0-9A-Fa-f]{2}"
 #define ORIEL_PATH_CHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|" ORIEL_ESCAPED ")"
 #define ORIEL_USER "(?:[A-Za-z0-9._~-]+(?::[A-Za-z0-9._~-]*)?@)?"
-#define ORIEL_AUTHORITY                                                              \
-  ORIEL_USER "(?:" ORIEL_HOST "|" ORIEL_IPV4 "|\\[" ORIEL_IPV6 "\\])" ORIEL_PORT "(?:/" \
-             ORIEL_PATH_CHAR "*)*"
+#define ORIEL_AUTHORITY                                                          \
+  ORIEL_USER "(?:" ORIEL_HOST "|" ORIEL_IPV4 "|\\[" ORIEL_IPV6 "\\])" ORIEL_PORT \
+             "(?:/" ORIEL_PATH_CHAR "*)*"
 #define ORIEL_QUERY_CHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|" ORIEL_ESCAPED ")"
 #define ORIEL_TAIL "(?:\\?" ORIEL_QUERY_CHAR "*)?(?:#" ORIEL_QUERY_CHAR "*)?"
 #define ORIEL_SCHEME "[A-Za-z][A-Za-z0-9+.-]*:"
-#define ORIEL_URI                                                                       \
-  "(?:" ORIEL_SCHEME "(?://" ORIEL_AUTHORITY "|[A-Za-z0-9]" ORIEL_PATH_CHAR "*(?:/" \
-  ORIEL_PATH_CHAR "*)*)|file://(?:/" ORIEL_PATH_CHAR "+)+)" ORIEL_TAIL
+#define ORIEL_URI                                                           \
+  "(?:" ORIEL_SCHEME "(?://" ORIEL_AUTHORITY "|[A-Za-z0-9]" ORIEL_PATH_CHAR \
+  "*(?:/" ORIEL_PATH_CHAR "*)*)|file://(?:/" ORIEL_PATH_CHAR "+)+)" ORIEL_TAIL
 // The first part of a relative path has no colon, and a path that begins with two slashes is none.
-#define ORIEL_RELATIVE                                                                         \
-  "(?://" ORIEL_AUTHORITY "|/(?:" ORIEL_PATH_CHAR "+(?:/" ORIEL_PATH_CHAR "*)*)?|"             \
+#define ORIEL_RELATIVE                                                    \
+  "(?://" ORIEL_AUTHORITY "|/(?:" ORIEL_PATH_CHAR "+(?:/" ORIEL_PATH_CHAR \
+  "*)*)?|"                                                                \
   "(?:[A-Za-z0-9._~!$&'()*+,;=@-]|" ORIEL_ESCAPED ")+(?:/" ORIEL_PATH_CHAR "*)*)?" ORIEL_TAIL
 
 // Shorter forms, where a length is asked for and the longest text of the usual form is too long: nothing needs to be
 // counted then.
 #define ORIEL_SHORT_TAIL "(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]){0,64}"
-#define ORIEL_BRIEF_URI "https?://" ORIEL_MAIL_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
+#define ORIEL_BRIEF_URI \
+  "https?://" ORIEL_MAIL_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
 #define ORIEL_SHORT_HOST "(?:[A-Za-z0-9]{1,12}\\.){1,2}[A-Za-z]{2,4}"
 #define ORIEL_SHORT_URI \
   "https?://" ORIEL_SHORT_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"

@@ -118,7 +118,8 @@ size_t distance(const char* a, size_t n_a, const char* b, size_t n_b) {
     for (size_t j = 1; j <= n_b; ++j) {
       const bool same = lower(a[i - 1]) == lower(b[j - 1]);
       row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
-      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1])) {
+      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+          lower(a[i - 2]) == lower(b[j - 1])) {
         row[j] = std::min(row[j], rows[(i - 2) % 3][j - 2] + 1);
       }
     }
@@ -154,7 +155,8 @@ const char* misspelledKeyword(const JsonText& name) {
   for (const Keyword& known : kKeywords) {
     const bool is_about_values = known.reading <= Reading::kRefused;
     const size_t letters = std::strlen(known.name);
-    if (is_about_values && distance(name.data, name.bytes, known.name, letters) <= mostErrors(letters)) {
+    if (is_about_values &&
+        distance(name.data, name.bytes, known.name, letters) <= mostErrors(letters)) {
       return known.name;
     }
   }
@@ -196,9 +198,10 @@ const char* shapeError(Shape shape, const JsonValue& value) {
                  ? nullptr
                  : "has to be an object of schemas: correct it";
     case Shape::kNamedNeeds:
-      return value.isObject() && all(value, [](const JsonValue& v) {
-               return isSchemaValue(v) || isText(v) || isTexts(v);
-             })
+      return value.isObject() && all(value,
+                                     [](const JsonValue& v) {
+                                       return isSchemaValue(v) || isText(v) || isTexts(v);
+                                     })
                  ? nullptr
                  : "has to be an object of schemas or lists of names: correct it";
     case Shape::kText:

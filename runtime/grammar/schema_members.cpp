@@ -194,8 +194,8 @@ class SchemaContext::OtherWays {
     for (const SchemaElement& element : objects_.elements) {
       const JsonValue* const patterns =
           element.isNegated() ? nullptr : element.schema->find("patternProperties");
-      for (const JsonValue* one = patterns != nullptr ? patterns->first() : nullptr;
-           one != nullptr; one = one->next()) {
+      for (const JsonValue* one = patterns != nullptr ? patterns->first() : nullptr; one != nullptr;
+           one = one->next()) {
         addPattern(*element.schema, one->key());
       }
     }
@@ -298,8 +298,8 @@ class SchemaContext::OtherWays {
       }
       bool is_known = false;
       const JsonValue* const patterns = element.schema->find("patternProperties");
-      for (const JsonValue* one = patterns != nullptr ? patterns->first() : nullptr;
-           one != nullptr; one = one->next()) {
+      for (const JsonValue* one = patterns != nullptr ? patterns->first() : nullptr; one != nullptr;
+           one = one->next()) {
         const auto index =
             std::find(patterns_.begin(), patterns_.end(), one->key()) - patterns_.begin();
         if ((matched >> index & 1) != 0) {

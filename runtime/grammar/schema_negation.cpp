@@ -11,9 +11,9 @@ struct TypeRow {
   const char* name;
   uint32_t types;
 };
-constexpr TypeRow kTypes[] = {{"null", kNullType},      {"boolean", kBoolType},
-                              {"number", kNumberType},  {"string", kStringType},
-                              {"array", kArrayType},    {"object", kObjectType}};
+constexpr TypeRow kTypes[] = {{"null", kNullType},     {"boolean", kBoolType},
+                              {"number", kNumberType}, {"string", kStringType},
+                              {"array", kArrayType},   {"object", kObjectType}};
 
 struct CountRow {
   const char* least;
@@ -191,9 +191,8 @@ class SchemaContext::Negation {
     for (const JsonValue* member = object.first(); member != nullptr; member = member->next()) {
       JsonMade* const same = make_.schema(schema_);
       make_.set(same, "const", make_.copyOf(*member));
-      JsonMade* const ways[] = {
-          make_.withProperty(schema_, member->key(), nullptr),
-          make_.withProperty(schema_, member->key(), make_.negated(*same))};
+      JsonMade* const ways[] = {make_.withProperty(schema_, member->key(), nullptr),
+                                make_.withProperty(schema_, member->key(), make_.negated(*same))};
       for (JsonMade* const way : ways) {
         make_.set(way, "type", make_.text("object"));
         push(way);
@@ -423,17 +422,19 @@ bool SchemaContext::addExclusion(const JsonValue& schema, StringFacts* facts) {
     pattern = one->key().is("pattern") ? one : pattern;
     ++n;
   }
-  if (n != 1 || (listed == nullptr && pattern == nullptr) ||
-      (typesOf(schema) & kStringType) == 0) {
+  if (n != 1 || (listed == nullptr && pattern == nullptr) || (typesOf(schema) & kStringType) == 0) {
     return false;
   }
   if (pattern != nullptr) {
     (void)stringsOf(schema);  // which says what is wrong with it
   }
-  const bool fits = pattern != nullptr ? facts->excludePattern(pattern->text())
-                                       : facts->excludeListed(*listed);
+  const bool fits =
+      pattern != nullptr ? facts->excludePattern(pattern->text()) : facts->excludeListed(*listed);
   if (!fits) {
-    refuse(schema, pattern != nullptr ? "pattern" : listed->key().is("enum") ? "enum" : "const",
+    refuse(schema,
+           pattern != nullptr         ? "pattern"
+           : listed->key().is("enum") ? "enum"
+                                      : "const",
            "is one of too many that must not be valid: leave some out");
   }
   return true;

@@ -104,7 +104,8 @@ struct NumberState {
   uint8_t fraction;  ///< of them behind the point
   uint8_t low;       ///< Order
   uint8_t high;
-  uint8_t broken;  ///< 1: a digit behind the point is not 0 (told where only fractions are asked for)
+  uint8_t
+      broken;  ///< 1: a digit behind the point is not 0 (told where only fractions are asked for)
   uint8_t unused;
   uint32_t rest;   ///< remainder of all digits
   uint32_t value;  ///< of all digits, kMostTried + 1: above it
@@ -219,7 +220,8 @@ class NumberAutomaton {
       const bool is_near = facts_.fraction || facts_.above_min || facts_.below_max;
       most_digits_ = facts_.integer ? kMostDigits + 1 : is_near ? kMostDigits : kMostDigitsOfDouble;
       for (const Side& side : sides_) {
-        most_digits_ = std::max<uint32_t>(most_digits_, side.has_low ? side.low.n_whole + kMoreDigits : 0);
+        most_digits_ =
+            std::max<uint32_t>(most_digits_, side.has_low ? side.low.n_whole + kMoreDigits : 0);
       }
       return;
     }
@@ -452,8 +454,9 @@ bool NumberFacts::operator==(const NumberFacts& other) const {
     steps_same =
         steps[i].digits == other.steps[i].digits && steps[i].places == other.steps[i].places;
   }
-  return integer == other.integer && fraction == other.fraction && above_min == other.above_min && below_max == other.below_max &&
-         steps_same && same(has_min, other.has_min, min, other.min) &&
+  return integer == other.integer && fraction == other.fraction && above_min == other.above_min &&
+         below_max == other.below_max && steps_same &&
+         same(has_min, other.has_min, min, other.min) &&
          same(has_max, other.has_max, max, other.max);
 }
 

@@ -36,7 +36,8 @@ struct SchemaElement {
     kWithoutEnum = 8,  ///< the value is one of its `enum`
     kOfNot = 16,       ///< negated by `not`, not as another branch of `oneOf`
     kExpanded = 32,    ///< negated, and one way not to be valid stands beside it
-    kAlone = 64,       ///< of what it refers to, `allOf` and `not`, nothing is asked: they are elements, too
+    kAlone =
+        64,  ///< of what it refers to, `allOf` and `not`, nothing is asked: they are elements, too
   };
   static constexpr uint32_t kNoParent = UINT32_MAX;
 

@@ -29,8 +29,7 @@ bool SchemaPatterns::isSame(const Known& known, const StringFacts& facts) {
                     known.texts + known.n_patterns + known.n_formats, facts.formats);
 }
 
-const SchemaPatterns::Known* SchemaPatterns::find(const StringFacts& facts, Of of,
-                                                  uint64_t hash) {
+const SchemaPatterns::Known* SchemaPatterns::find(const StringFacts& facts, Of of, uint64_t hash) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < facts.n_patterns; ++i) {
     bytes += facts.patterns[i].bytes;

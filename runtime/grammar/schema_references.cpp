@@ -128,8 +128,7 @@ JsonText localName(const JsonText& id, const JsonText& base) {
   while (folder != 0 && base.data[folder - 1] != '/') {
     --folder;
   }
-  const bool inside =
-      name.bytes >= folder && std::equal(base.data, base.data + folder, name.data);
+  const bool inside = name.bytes >= folder && std::equal(base.data, base.data + folder, name.data);
   return inside ? part(name, folder, name.bytes) : name;
 }
 
@@ -279,7 +278,8 @@ const JsonValue* SchemaContext::resolve(const JsonValue& schema, const JsonValue
   const JsonValue* target = nullptr;
   if (fragment.bytes == 0 || fragment.data[0] == '/') {
     target = pointed(schema, *from, fragment);
-    target = target == nullptr && from != &document_ ? pointed(schema, document_, fragment) : target;
+    target =
+        target == nullptr && from != &document_ ? pointed(schema, document_, fragment) : target;
   } else {
     target = findSchema(*from, work, [&](const JsonValue& one) {
       const JsonText id = idOf(one);

@@ -72,11 +72,11 @@ bool SchemaContext::checkKeyword(const JsonValue& schema, const JsonValue& keywo
   } else if (known->reading == Reading::kIgnored) {
     ignore(schema, "", keyword.key());
   }
-  const bool by_value = (known->shape == Shape::kSchemaOrList && keyword.isArray()) ||
-                        ((known->shape == Shape::kNumberOrFlag ||
-                          known->shape == Shape::kTextsOrFlag) &&
-                         keyword.isBool()) ||
-                        (keyword.key().is("properties") && hasRequiredFlag(keyword));
+  const bool by_value =
+      (known->shape == Shape::kSchemaOrList && keyword.isArray()) ||
+      ((known->shape == Shape::kNumberOrFlag || known->shape == Shape::kTextsOrFlag) &&
+       keyword.isBool()) ||
+      (keyword.key().is("properties") && hasRequiredFlag(keyword));
   *rewrites = *rewrites || known->reading == Reading::kRewritten || by_value;
   return !failed();
 }

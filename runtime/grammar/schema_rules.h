@@ -30,8 +30,8 @@ class IgnoredKeywords {
 };
 
 struct SchemaRules {
-  bool strict = false;                 ///< unknown keywords and formats are errors
-  bool open_objects = false;           ///< objects without `additionalProperties` have further properties
+  bool strict = false;        ///< unknown keywords and formats are errors
+  bool open_objects = false;  ///< objects without `additionalProperties` have further properties
   IgnoredKeywords* ignored = nullptr;  ///< null: not reported
 };
 

@@ -23,9 +23,7 @@ struct StringFacts {
   const JsonValue* not_listed[kMostExcluded] = {};
   uint32_t n_not_listed = 0;
 
-  bool isBounded() const {
-    return min_length != 0 || max_length != UINT32_MAX || hasPattern();
-  }
+  bool isBounded() const { return min_length != 0 || max_length != UINT32_MAX || hasPattern(); }
   bool hasPattern() const {
     return n_patterns != 0 || n_formats != 0 || n_not_patterns != 0 || n_not_listed != 0;
   }

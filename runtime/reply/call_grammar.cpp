@@ -113,9 +113,13 @@ Status tooMuch(const Log& log, const Work& work) {
 class CallReader {
  public:
   CallReader(const CallForm& form, ReplyForms forms, const Tokenizer* tokenizer,
-             const SchemaRules& rules, const Log& log,
-             Grammar* grammar)
-      : form_(form), forms_(forms), tokenizer_(tokenizer), rules_(rules), log_(log), grammar_(*grammar) {}
+             const SchemaRules& rules, const Log& log, Grammar* grammar)
+      : form_(form),
+        forms_(forms),
+        tokenizer_(tokenizer),
+        rules_(rules),
+        log_(log),
+        grammar_(*grammar) {}
 
   /// One call of any of the tools.
   Status call(const JsonValue& tools, ExprId* out) {

@@ -224,6 +224,22 @@ def test_forms_and_tools():
                 "response_format.type")
 
 
+def test_schemas_open_and_ignored():
+    schema = {"type": "object", "x-order": 1, "properties": {"a": {"const": 1}}, "required": ["a"], "minProperties": 1}
+    with Server(BUNDLED, "--open-objects") as server:
+        for strict in (True, False):
+            named = {"type": "json_schema", "json_schema": {"name": "x", "strict": strict, "schema": schema}}
+            reply = server.chat([USER], response_format=named, max_tokens=40, seed=1)
+            check("ignored keywords are told", reply.json["oriel"]["ignored_keywords"] == ["x-order"], reply)
+            if strict:
+                check("strict objects stay closed", json.loads(text_of(reply)) == {"a": 1}, reply)
+        free = server.chat([USER], max_tokens=4)
+        check("not of other replies", "ignored_keywords" not in free.json["oriel"], free)
+    with Server(BUNDLED, "--strict-schema") as server:
+        refused("unknown keywords", server.chat([USER], response_format={
+            "type": "json_schema", "json_schema": {"name": "x", "schema": schema}}), 400)
+
+
 def test_embeddings():
     lines = ["A cat sleeps.", "Un chat dort."]
     want = [json.loads(line)["embedding"] for line in succeeds(

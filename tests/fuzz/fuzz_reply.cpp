@@ -79,7 +79,8 @@ void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyFo
     Scratch less(*watch.allocator(), chance.below(most_bytes));
     Grammar cut_off(&less);
     CallGrammar some;
-    (void)watch.ended(readCallGrammar(tools, forms, nullptr, {}, watch.log(), &cut_off, &some).code());
+    (void)watch.ended(
+        readCallGrammar(tools, forms, nullptr, {}, watch.log(), &cut_off, &some).code());
   }
   if (status != ORIEL_OK) {
     return;

@@ -100,8 +100,9 @@ TEST(SchemaConditions, the_usual_shapes_of_not) {
   expectTexts(R"({"type": "string", "not": {"enum": ["a", "b"]}})", {"\"c\"", "\"ab\"", "\"\""},
               {"\"a\"", "\"b\"", "1"});
   expectTexts(R"({"not": {"type": ["object", "array"]}})", {"1", "\"a\"", "null"}, {"{}", "[]"});
-  expectTexts(R"({"type": "object", "properties": {"a": true, "b": true}, "not": {"required": ["a"]}})",
-              {"{}", R"({"b":1})"}, {R"({"a":1})"}, open());
+  expectTexts(
+      R"({"type": "object", "properties": {"a": true, "b": true}, "not": {"required": ["a"]}})",
+      {"{}", R"({"b":1})"}, {R"({"a":1})"}, open());
   expectTexts(R"({"type": "string", "not": {"pattern": "^a"}})", {"\"ba\"", "\"\""}, {"\"ab\""});
   // \d may be a digit of another script; as a constant, too.
   expectTexts(R"({"enum": ["b", "٣"], "not": {"pattern": "\\d"}})", {"\"b\""}, {"\"٣\""});
@@ -129,8 +130,8 @@ TEST(SchemaConditions, pattern_properties_and_names) {
       {R"({"ab":3})"}, {R"({"ab":2})"});
   expectTexts(R"({"type": "object", "propertyNames": {"pattern": "^[a-c]{1,2}$"}})",
               {"{}", R"({"ab":1})"}, {R"({"abc":1})", R"({"d":1})"});
-  expectTexts(R"({"type": "object", "propertyNames": {"enum": ["a", "b"]}})",
-              {R"({"a":1,"b":2})"}, {R"({"c":1})"});
+  expectTexts(R"({"type": "object", "propertyNames": {"enum": ["a", "b"]}})", {R"({"a":1,"b":2})"},
+              {R"({"c":1})"});
 }
 
 TEST(SchemaConditions, unique_items_and_contains) {
@@ -155,7 +156,8 @@ TEST(SchemaFormats, are_as_wide_as_their_standards) {
   expectTexts(
       R"({"format": "uri", "type": "string"})",
       {"\"http://localhost:8080/a\"", "\"mailto:a@b.io\"", "\"urn:isbn:12\"", "\"ftp://a.io/%20\"",
-       "\"http://[::1]/\"", "\"http://127.0.0.1:65000\"", "\"file:///etc/x\"", "\"http://u:p@a.io\""},
+       "\"http://[::1]/\"", "\"http://127.0.0.1:65000\"", "\"file:///etc/x\"",
+       "\"http://u:p@a.io\""},
       {"\"/a\"", "\"a.io\"", "\"http://\"", "\"http://a b\"", "\"http://a/%2\"", "\"1a:b\""});
   expectTexts(R"({"format": "uri-reference", "type": "string"})",
               {"\"/a/b?c=d#e\"", "\"a/b\"", "\"../a\"", "\"#x\"", "\"?q\"", "\"\"", "\"//a.io/b\"",
@@ -182,7 +184,8 @@ TEST(SchemaFormats, counted_groups_reach_their_length) {
     ASSERT_TRUE(texts.ok()) << one.pattern << texts.errors();
     EXPECT_LT(texts.grammar().ruleCount(), 5000u) << one.pattern;
     size_t longest = 0;
-    for (std::string text = one.word; text.size() < 400; text += std::string(one.between) + one.word) {
+    for (std::string text = one.word; text.size() < 400;
+         text += std::string(one.between) + one.word) {
       const bool accepted = texts.accepts('"' + text + '"');
       EXPECT_FALSE(accepted && text.size() > static_cast<size_t>(one.most)) << text;
       longest = accepted ? text.size() : longest;

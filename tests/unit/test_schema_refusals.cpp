@@ -13,11 +13,10 @@ namespace {
 using nlohmann::json;
 
 TEST(SchemaRefusals, keywords_that_cannot_be_promised_are_named_with_their_place) {
-  for (const auto& [keyword, value] :
-       std::map<std::string, json>{{"unevaluatedItems", false},
-                                   {"unevaluatedProperties", false},
-                                   {"$dynamicRef", "#a"},
-                                   {"$recursiveRef", "#"}}) {
+  for (const auto& [keyword, value] : std::map<std::string, json>{{"unevaluatedItems", false},
+                                                                  {"unevaluatedProperties", false},
+                                                                  {"$dynamicRef", "#a"},
+                                                                  {"$recursiveRef", "#"}}) {
     const json inner = {{"type", "string"}, {keyword, value}};
     const json schema = {{"type", "object"}, {"properties", {{"a/b", {{"items", inner}}}}}};
     expectRefused(schema.dump(), ORIEL_ERROR_UNSUPPORTED,
@@ -68,10 +67,14 @@ TEST(SchemaRefusals, a_long_list_of_unknown_keywords_is_cut_between_names) {
 }
 
 TEST(SchemaRefusals, misspelt_keywords_are_errors) {
-  for (const auto& [wrong, right] : std::map<std::string, std::string>{
-           {"proprties", "properties"},  {"Type", "type"},       {"requierd", "required"},
-           {"additonalProperties", "additionalProperties"},      {"minlength", "minLength"},
-           {"oneof", "oneOf"},           {"patern", "pattern"}}) {
+  for (const auto& [wrong, right] :
+       std::map<std::string, std::string>{{"proprties", "properties"},
+                                          {"Type", "type"},
+                                          {"requierd", "required"},
+                                          {"additonalProperties", "additionalProperties"},
+                                          {"minlength", "minLength"},
+                                          {"oneof", "oneOf"},
+                                          {"patern", "pattern"}}) {
     expectRefused(json({{wrong, 1}}).dump(), ORIEL_ERROR_ARGUMENT,
                   "\"" + wrong + "\" at # is unknown: did you mean \"" + right + "\"?");
   }

@@ -288,9 +288,9 @@ TEST(SchemaWork, patterns_of_different_alphabets_are_apart_or_meet) {
       {"^a.{400}b$", "^a.{400}c$", true},
   };
   for (const auto& pair : kPairs) {
-    const json schema = {{"allOf",
-                          {{{"type", "string"}, {"pattern", pair.a}},
-                           {{"type", "string"}, {"pattern", pair.b}}}}};
+    const json schema = {
+        {"allOf",
+         {{{"type", "string"}, {"pattern", pair.a}}, {{"type", "string"}, {"pattern", pair.b}}}}};
     const SchemaTexts both(schema.dump());
     EXPECT_EQ(pair.apart, !both.ok()) << pair.a << " " << pair.b << both.errors();
     const json one = {{"oneOf", schema["allOf"]}};

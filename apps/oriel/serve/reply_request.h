@@ -62,7 +62,7 @@ struct ReplyRequest {
   bool logprobs = false;
   uint32_t top_logprobs = 0;
   std::string schema;
-  bool strict_schema = false;  ///< its objects stay closed
+  bool strict_schema = false;        ///< its objects stay closed
   const char* tool_choice = "none";  ///< the library's option
   bool several_calls = true;
 };
