@@ -11,8 +11,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 library_only=0
 [[ ${1:-} == --library ]] && library_only=1 && shift
 build=${1:-$root/build/release}
-library_limit=2000000
-program_limit=3200000
+library_limit=2040000
+program_limit=3250000
 
 fail() {
   echo "sizes.sh: $1" >&2

@@ -47,7 +47,9 @@ constexpr const char* kOfAll[] = {"evict",
                                   "dry_multiplier",
                                   "dry_base",
                                   "dry_allowed_length",
-                                  "dry_window"};
+                                  "dry_window",
+                                  "strict_schema",
+                                  "open_objects"};
 
 bool isIn(const char* const* begin, const char* const* end, const std::string& name) {
   return std::find(begin, end, name) != end;
@@ -59,7 +61,8 @@ std::pair<const char*, Uses> placeOf(const Json& row) {
   const bool is_device = name == "threads" || name == "activation_bits" ||
                          name == "enable_features" || name.rfind("device", 0) == 0;
   if (row["scope"] == "reply") {
-    return {"Sampling", Uses::kSampling};
+    const bool is_form = name == "strict_schema" || name == "open_objects";
+    return {is_form ? "Replies" : "Sampling", Uses::kSampling};
   }
   if (row["scope"] == "session") {
     return {"Memory", Uses::kSampling};

@@ -23,6 +23,7 @@ struct Source {
   JsonText tools;
   StopCheck stop;
   Log log;
+  IgnoredKeywords* ignored = nullptr;  ///< of the reply; null: not reported
   void (*tell)(const JsonText& name, void* user) = nullptr;
   void* user = nullptr;
 };
@@ -73,6 +74,20 @@ Status checkTexts(const ReplyChoices& options, const Log& log) {
   return kOk;
 }
 
+/// Of a form; the arguments of tools have no members that their schemas do not list.
+SchemaRules rulesOf(const ReplyChoices& options, const Source& source, bool of_tools) {
+  return {options.strict_schema != 0, options.open_objects != 0 && !of_tools, source.ignored};
+}
+
+void reportIgnored(const IgnoredKeywords* ignored, const Log& log) {
+  if (ignored != nullptr && !ignored->isEmpty()) {
+    log.write(ORIEL_LOG_WARNING,
+              "replies are not held to these parts of the schema: %s: leave them out, or set "
+              "\"strict_schema\" to have them refused",
+              ignored->json());
+  }
+}
+
 /// The schema or the grammar as one expression.
 Status readForm(const ReplyChoices& options, const Source& source, Grammar* grammar, ExprId* form) {
   if (options.grammar != nullptr) {
@@ -84,7 +99,8 @@ Status readForm(const ReplyChoices& options, const Source& source, Grammar* gram
   ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema", source.stop,
                       source.log, grammar->scratch(), &schema));
   grammar->work()->allow(options.json_schema_bytes);
-  return readJsonSchema(*schema, *schema, source.log, grammar, form);
+  return readJsonSchema(*schema, *schema, rulesOf(options, source, false), source.log, grammar,
+                        form);
 }
 
 /// One call after the other, with white space between them.
@@ -118,8 +134,9 @@ Status readCalls(const ReplyChoices& options, const Source& source, CallChecks c
     }
   } else {
     const JsonValue none;
+    const SchemaRules rules = rulesOf(options, source, true);
     ORIEL_TRY(readCallGrammar(tools != nullptr ? *tools : none, source.forms,
-                              source.model.tokenizer, checks, log, grammar, &calls));
+                              source.model.tokenizer, checks, rules, log, grammar, &calls));
     held->constrained = true;
   }
   held->tools = tools;
@@ -151,6 +168,9 @@ void tellUnchecked(const Source& source, const JsonValue* tools) {
 Status compileOnce(const ReplyChoices& options, const Source& source, CallChecks checks,
                    Constraint* constraint, Held* held) {
   *held = Held();
+  if (source.ignored != nullptr) {
+    source.ignored->clear();
+  }
   Scratch scratch(source.model.allocator, kMostCompileBytes);
   Grammar grammar(&scratch, source.stop);
   ExprId expression = grammar.never();
@@ -167,6 +187,7 @@ Status compileOnce(const ReplyChoices& options, const Source& source, CallChecks
     grammar.setRoot(root);
     ORIEL_TRY(constraint->compile(grammar, -1, source.log));
   }
+  reportIgnored(source.ignored, source.log);
   tellUnchecked(source, held->tools);
   held->tools = nullptr;
   return kOk;
@@ -210,9 +231,14 @@ Status readConstraint(const oriel_model& model, const ReplyChoices& options, Ses
         ORIEL_ERROR_STATE,
         "the model was loaded without constraints: load it with \"constraints\"");
   }
-  const Source source = {
-      model,   context.forms, context.settings.tools, session->call().stop(), context.log,
-      nullptr, nullptr};
+  const Source source = {model,
+                         context.forms,
+                         context.settings.tools,
+                         session->call().stop(),
+                         context.log,
+                         &session->replier().constrained()->ignored(),
+                         nullptr,
+                         nullptr};
   Held held;
   ORIEL_TRY(compile(options, source, &session->replier().constrained()->constraint(), &held));
   settings->constrained = held.constrained;
@@ -242,7 +268,7 @@ Status checkConstraint(const oriel_model& model, const ChatChoice& chat,
   Arena arena(block, measure.used());
   Constraint* const constraint =
       Constraint::create(model.desc.n_vocab, model.tokenizer, model.trie, &arena);
-  const Source source = {model, chat.forms, chat.settings.tools, {}, log, tell, user};
+  const Source source = {model, chat.forms, chat.settings.tools, {}, log, nullptr, tell, user};
   Held held;
   const Status status = compile(options, source, constraint, &held);
   constraint->release();

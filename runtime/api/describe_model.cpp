@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <numeric>
 
@@ -123,6 +124,15 @@ void writeStats(const oriel_stats& stats, JsonWriter* out) {
   out->whole("host_bytes", stats.host_bytes);
 }
 
+// Those of the latest reply's schemas.
+void writeIgnored(const ConstrainedReply* constrained, JsonWriter* out) {
+  const char* const list = constrained != nullptr ? constrained->ignored().json() : "[]";
+  const JsonSink sink = out->sink();
+  out->list("ignored_keywords");
+  sink.write(list + 1, std::strlen(list) - 2, sink.user);
+  out->end();
+}
+
 void writeSession(const oriel_session& handle, JsonWriter* out) {
   const Session& session = *handle.session;
   const SessionView view = session.memory().view();
@@ -148,6 +158,7 @@ void writeSession(const oriel_session& handle, JsonWriter* out) {
     out->signedWhole(nullptr, session.memory().ids().recalled(i));
   }
   out->end();
+  writeIgnored(session.replier().constrained(), out);
   out->text("chat_template", session.context().chat.name());
   const SessionSettings none = {};
   writeOptions(OptionScope::kSession, handle.texts != nullptr ? &handle.texts->settings : &none,

@@ -165,6 +165,8 @@ struct ReplyChoices {
   const char* grammar;
   size_t grammar_bytes;
   const char* trigger;
+  uint32_t strict_schema;
+  uint32_t open_objects;
   ToolChoice tool_choice;
   oriel_part_fn on_part;
   void* part_user;

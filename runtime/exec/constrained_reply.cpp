@@ -48,6 +48,8 @@ void ConstrainedReply::forget() {
   wipe(state_.last, sizeof(state_.last));
   state_ = State();
   start_ = ConstrainedStart();
+  wipe(&ignored_, sizeof(ignored_));
+  ignored_ = IgnoredKeywords();
   forbids_ = false;
 }
 

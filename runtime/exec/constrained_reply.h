@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "grammar/machine.h"
+#include "grammar/schema_rules.h"
 #include "reply/forms.h"
 #include "text/tokenizer.h"
 
@@ -34,6 +35,9 @@ class ConstrainedReply {
 
   /// For compiling a grammar before start().
   Constraint& constraint() { return *constraint_; }
+  /// Keywords of the schemas in force that have no effect.
+  IgnoredKeywords& ignored() { return ignored_; }
+  const IgnoredKeywords& ignored() const { return ignored_; }
   /// A reply begins that has to match what was compiled.
   void start(const ConstrainedStart& start);
   /// Replies are free again.
@@ -96,6 +100,7 @@ class ConstrainedReply {
   char trigger_[kMostTriggerBytes] = {};
   State state_;
   bool forbids_ = false;  ///< own_mask_ is the mask
+  IgnoredKeywords ignored_;
 };
 
 }  // namespace oriel_internal

@@ -73,6 +73,7 @@ class Replier {
   /// The token that ended the latest reply; -1: none did.
   int32_t stop() const { return reply_stop_; }
   ConstrainedReply* constrained() { return constrained_; }
+  const ConstrainedReply* constrained() const { return constrained_; }
   const DraftCounts& drafts() const { return drafter_.counts(); }
   /// The conversation is another one.
   void reset();

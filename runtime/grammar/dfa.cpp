@@ -157,6 +157,86 @@ class Edge {
   uint32_t controls_ = 0;
 };
 
+bool hasLoop(const Dfa& dfa, uint32_t state) {
+  uint32_t symbol = 0;
+  while (symbol < dfa.alphabet.n_symbols && dfa.step(state, symbol) != state) {
+    ++symbol;
+  }
+  return symbol != dfa.alphabet.n_symbols;
+}
+
+// How many code points the longest way to a state has, without edges that lead back. Counts that differ from it by
+// multiples of a unit share states.
+class Depths {
+ public:
+  static constexpr uint32_t kLoop =
+      UINT32_MAX;  ///< the state has an edge to itself: one code point more is no unit
+
+  Depths(const Dfa& dfa, Work* work)
+      : dfa_(dfa), work_(work), way_(work->scratch()), done_(work->scratch()) {}
+
+  /// Null: no memory, or too much work.
+  const uint32_t* find() {
+    Scratch* const scratch = work_->scratch();
+    place_ = scratch->take<uint32_t>(dfa_.n_states);
+    depth_ = scratch->take<uint32_t>(dfa_.n_states);
+    const uint64_t edges = uint64_t{dfa_.n_states} * dfa_.alphabet.n_symbols;
+    if (place_ == nullptr || depth_ == nullptr || !work_->spend(3 * edges)) {
+      return nullptr;
+    }
+    sortStates();
+    // From the last state that was done to the first one, edges that lead on lead to lower places.
+    for (uint32_t i = done_.count(); i-- != 0;) {
+      const uint16_t state = done_[i];
+      for (uint32_t s = 0; s < dfa_.alphabet.n_symbols; ++s) {
+        const uint16_t to = dfa_.step(state, s);
+        if (to != Dfa::kDead && place_[to] < place_[state]) {
+          depth_[to] = std::max(depth_[to], depth_[state] + 1);
+        }
+      }
+    }
+    for (uint32_t state = 0; state < dfa_.n_states; ++state) {
+      depth_[state] = hasLoop(dfa_, state) ? kLoop : depth_[state];
+    }
+    return scratch->failed() ? nullptr : depth_;
+  }
+
+ private:
+  struct Visit {
+    uint16_t state;
+    uint16_t symbol;
+  };
+  static constexpr uint32_t kVisiting = UINT32_MAX;
+
+  // Depth first: a state is done after all that it leads to, but for those that are on the way to it.
+  void sortStates() {
+    way_.push({0, 0});
+    place_[0] = kVisiting;
+    while (!way_.isEmpty()) {
+      Visit& top = way_.last();
+      if (top.symbol == dfa_.alphabet.n_symbols) {
+        const uint16_t state = top.state;
+        way_.cutTo(way_.count() - 1);
+        done_.push(state);
+        place_[state] = done_.count();
+        continue;
+      }
+      const uint16_t to = dfa_.step(top.state, top.symbol++);
+      if (to != Dfa::kDead && place_[to] == 0) {
+        place_[to] = kVisiting;
+        way_.push({to, 0});
+      }
+    }
+  }
+
+  const Dfa& dfa_;
+  Work* const work_;
+  List<Visit> way_;
+  List<uint16_t> done_;
+  uint32_t* place_ = nullptr;  ///< in done_, plus 1
+  uint32_t* depth_ = nullptr;
+};
+
 }  // namespace
 
 uint16_t Alphabet::symbolOf(uint32_t code_point) const {
@@ -235,27 +315,58 @@ DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Work* w
       [&](const Pair& at) { return (a.accepts[at.a] & b.accepts[at.b]) != 0; }, work, out);
 }
 
-DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states, Work* work,
+DfaResult complementDfa(const Dfa& dfa, uint32_t most_states, Work* work, Dfa* out) {
+  const uint32_t start = dfa.n_states == 0 ? uint32_t{Dfa::kDead} : 0;
+  return exploreDfa(
+      start, dfa.alphabet, most_states,
+      [&](uint32_t from, uint32_t symbol, uint32_t* to) {
+        *to = from == Dfa::kDead ? from : dfa.step(from, symbol);
+        return symbol != 0;  // surrogates are in no text
+      },
+      [&](uint32_t at) { return at == Dfa::kDead || dfa.accepts[at] == 0; }, work, out);
+}
+
+DfaResult limitDfa(const Dfa& dfa, const LengthLimits& limits, uint32_t most_states, Work* work,
                    Dfa* out) {
   struct Counted {
     uint32_t state, count;
   };
-  if (dfa.n_states == 0 || min > max) {
+  if (dfa.n_states == 0 || limits.min > limits.max) {
     *out = {};
     return DfaResult::kDone;
   }
-  const uint32_t enough = max == UINT32_MAX ? min : max;  // counting ends here
+  const bool rounds = limits.unit > 1 && limits.exact < limits.max;
+  const uint32_t* const depths = rounds ? Depths(dfa, work).find() : nullptr;
+  if (rounds && depths == nullptr) {
+    return DfaResult::kTooLarge;
+  }
+  const bool is_bounded = limits.max != UINT32_MAX;
+  const uint32_t enough = is_bounded ? limits.max : limits.min;  // counting ends here
   return exploreDfa(
       Counted{0, 0}, dfa.alphabet, most_states,
       [&](const Counted& from, uint32_t symbol, Counted* to) {
-        if (from.count == max) {
+        const uint16_t state = dfa.step(from.state, symbol);
+        if (from.count == limits.max || state == Dfa::kDead) {
           return false;
         }
-        const uint16_t state = dfa.step(from.state, symbol);
-        *to = {state, std::min(from.count + 1, enough)};
-        return state != Dfa::kDead;
+        uint32_t count = std::min(from.count + 1, enough);
+        if (rounds && count > limits.exact && depths[state] != Depths::kLoop) {
+          const uint32_t over = (count + limits.unit - depths[state] % limits.unit) % limits.unit;
+          count = std::min(over == 0 ? count : count + limits.unit - over, enough);
+        }
+        *to = {state, count};
+        return true;
       },
-      [&](const Counted& at) { return dfa.accepts[at.state] != 0 && at.count >= min; }, work, out);
+      [&](const Counted& at) { return dfa.accepts[at.state] != 0 && at.count >= limits.min; }, work,
+      out);
+}
+
+uint32_t countLoops(const Dfa& dfa, Work* work) {
+  uint32_t count = 0;
+  for (uint32_t state = 0; state < dfa.n_states && work->spend(dfa.alphabet.n_symbols); ++state) {
+    count += hasLoop(dfa, state) ? 1 : 0;
+  }
+  return count;
 }
 
 bool mayMeet(const Dfa& a, const Dfa& b, Work* work) {

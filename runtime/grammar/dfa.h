@@ -60,11 +60,23 @@ DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most
 void reduceDfa(Dfa* dfa, Work* work);
 /// What both accept; they share an alphabet.
 DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Work* work, Dfa* out);
+/// All other texts.
+DfaResult complementDfa(const Dfa& dfa, uint32_t most_states, Work* work, Dfa* out);
 /// Whether there is a text that both accept, whose alphabets may differ. True also where the work ends.
 bool mayMeet(const Dfa& a, const Dfa& b, Work* work);
-/// What has `min` to `max` code points.
-DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states, Work* work,
+/// How lengths are counted. Above `exact` a count may be too large: it is rounded up by less than `unit` wherever a text
+/// is shorter than another one on the way to the same state.
+struct LengthLimits {
+  uint32_t min = 0;
+  uint32_t max = UINT32_MAX;
+  uint32_t exact = UINT32_MAX;  ///< at least `min`
+  uint32_t unit = 1;            ///< a power of two
+};
+/// Texts with `min` to `max` code points: all of them up to `exact`, and longer ones whose rounded count fits.
+DfaResult limitDfa(const Dfa& dfa, const LengthLimits& limits, uint32_t most_states, Work* work,
                    Dfa* out);
+/// States with an edge to themselves.
+uint32_t countLoops(const Dfa& dfa, Work* work);
 /// Code points of the shortest text; of a reduced one that is not empty.
 uint32_t shortestText(const Dfa& dfa, Work* work);
 /// Of the longest; UINT32_MAX: there is none, or no memory to find it.

@@ -1,5 +1,6 @@
 #include "grammar/json_schema.h"
 
+#include "grammar/schema_arrays.h"
 #include "grammar/schema_objects.h"
 #include "grammar/schema_parts.h"
 #include "grammar/schema_texts.h"
@@ -54,6 +55,10 @@ class SchemaWriter : private LiveExpressions {
     uint64_t hash = 0;
     RuleId rule = 0;
     bool never = false;  ///< has no text
+  };
+  struct KeyFacts {
+    StringFacts text;
+    bool fixed = false;  ///< only properties have one
   };
   struct NumberRule {
     NumberFacts facts;
@@ -156,7 +161,7 @@ class SchemaWriter : private LiveExpressions {
     if (facts.constants != nullptr) {
       return constants(all, *facts.constants);
     }
-    return facts.has_union ? unionOf(all, facts, depth) : concrete(all, facts);
+    return facts.has_union ? unionOf(all, facts, depth) : concrete(all, facts, depth);
   }
 
   ExprId unionOf(const Conjunction& all, const SchemaFacts& facts, uint32_t depth) {
@@ -174,7 +179,7 @@ class SchemaWriter : private LiveExpressions {
       for (const JsonValue* other = branches->first(); facts.is_one_of && other != nullptr;
            other = other->next()) {
         if (other != one) {
-          c_.addNegated(*other, &with);
+          c_.addNegated(*other, &with, 0, facts.union_at);
         }
       }
       const ExprId option = expression(with, depth + 1);
@@ -222,15 +227,17 @@ class SchemaWriter : private LiveExpressions {
   }
 
   // ---- types
-  ExprId concrete(const Conjunction& all, SchemaFacts facts) {
-    facts.types &= typesApart(all, facts);
-    if ((facts.types & kNumberType) == kFractionType && !c_.failed()) {
-      refuseUnion(all, "has branches that tell integers from other numbers: give them bounds");
+  ExprId concrete(const Conjunction& all, SchemaFacts facts, uint32_t depth) {
+    uint32_t undecided = kNone;
+    facts.types &= typesApart(all, &facts, &undecided);
+    if (undecided != kNone && facts.types != 0 && !c_.failed()) {
+      return without(all, undecided, depth);
     }
     if (c_.failed()) {
       return g_->never();
     }
     facts.number.integer = (facts.types & kFractionType) == 0;
+    facts.number.fraction = (facts.types & kNumberType) == kFractionType;
     List<ExprId> options(scratch_);
     const auto add = [&](uint32_t type, auto option) {
       if ((facts.types & type) == 0 || c_.failed()) {
@@ -254,32 +261,78 @@ class SchemaWriter : private LiveExpressions {
   ExprId oneOfFew(const Conjunction& all, const char* text) {
     const JsonValue value = text[0] == 'n' ? JsonValue() : JsonValue(text[0] == 't');
     for (const SchemaElement& element : all.elements) {
-      if (element.isNegated() && c_.isValid(*element.schema, value)) {
+      if (element.isExcluding() && c_.isValid(*element.schema, value)) {
         return g_->never();
       }
     }
     return g_->text(text);
   }
 
-  // Other types of which no text is valid by another branch of `oneOf`.
-  uint32_t typesApart(const Conjunction& all, const SchemaFacts& facts) {
+  // Types of which no text is valid by what must not be. `undecided`: an element of which that is not known.
+  // Strings are told apart by their text, where that is enough.
+  uint32_t typesApart(const Conjunction& all, SchemaFacts* facts, uint32_t* undecided) {
     uint32_t types = kAnyType;
+    Conjunction valid(scratch_);  // there may be many that must not be
+    valid.never = all.never;
     for (const SchemaElement& element : all.elements) {
-      for (uint32_t type = kIntegerType; element.isNegated() && type <= kObjectType; type *= 2) {
-        if ((facts.types & types & type) == 0 || c_.failed()) {
+      if (!element.isNegated()) {
+        valid.elements.push(element);
+      }
+    }
+    const bool is_plain = valid.elements.count() == all.elements.count();
+    for (uint32_t i = 0; !is_plain && i < all.elements.count() && !c_.failed(); ++i) {
+      const SchemaElement& element = all.elements[i];
+      for (uint32_t type = kIntegerType; element.isExcluding() && type <= kObjectType; type *= 2) {
+        if ((facts->types & types & type) == 0 || c_.failed()) {
           continue;
         }
-        const Verdict verdict = c_.judge(all, facts, type, *element.schema);
+        const Verdict verdict = c_.judge(valid, *facts, type, *element.schema);
         if (verdict == Verdict::kCovered) {
           types &= ~type;
-        } else if (verdict == Verdict::kUnknown) {
-          refuseUnion(all,
-                      "has branches that may be valid together: write anyOf, or give each a "
-                      "required property with a const of its own");
+        } else if (verdict == Verdict::kUnknown &&
+                   (type != kStringType || !c_.addExclusion(*element.schema, &facts->string))) {
+          *undecided = i;
         }
       }
     }
     return types;
+  }
+
+  // Each way not to be valid by an element.
+  ExprId without(const Conjunction& all, uint32_t excluded, uint32_t depth) {
+    const SchemaElement& element = all.elements[excluded];
+    bool whole = false;
+    const JsonValue* const ways =
+        depth <= kMostUnionDepth ? c_.negation(*element.schema, &whole) : nullptr;
+    List<ExprId> options(scratch_);
+    for (const JsonValue* one = ways != nullptr ? ways->first() : nullptr;
+         one != nullptr && !c_.failed(); one = one->next()) {
+      Conjunction with(scratch_);
+      c_.way(all, excluded, *one, &with);
+      const ExprId option = expression(with, depth + 1);
+      if (!c_.failed() && !isNever(option)) {
+        options.push(option);
+      }
+    }
+    if (options.isEmpty() && !whole && !c_.failed()) {
+      refuseNegation(all, element);
+    }
+    return choiceOf(options.begin(), options.count(), g_);
+  }
+
+  void refuseNegation(const Conjunction& all, const SchemaElement& element) {
+    const bool is_of_union =
+        std::any_of(all.elements.begin(), all.elements.end(), [](const SchemaElement& other) {
+          return (other.flags & SchemaElement::kWithoutOneOf) != 0;
+        });
+    if (!is_of_union && (element.flags & SchemaElement::kOfNot) != 0) {
+      c_.refuse(*all.elements[element.parent].schema, "not",
+                "excludes values that cannot be told apart: leave it out, or say it otherwise");
+      return;
+    }
+    refuseUnion(all,
+                "has branches that may be valid together: write anyOf, or give each a required "
+                "property with a const of its own");
   }
 
   void refuseUnion(const Conjunction& all, const char* what) {
@@ -374,33 +427,136 @@ class SchemaWriter : private LiveExpressions {
       }
       most = isNever(items.last()) ? i : most;
     }
-    if (facts.min_items > most) {
+    const JsonValue* const contained = containedOf(all, n_prefix != 0, facts.unique != nullptr);
+    if (facts.min_items > most || c_.failed() || (contained != nullptr && most == 0)) {
       return g_->never();
     }
     if (most == 0) {
       return g_->text("[]");
     }
-    return arrayOf(items, n_prefix, facts.min_items, most);
+    const ArrayLengths lengths = {facts.min_items, most};
+    if (contained != nullptr) {
+      return containing(all, *contained, items[0], lengths);
+    }
+    if (facts.unique == nullptr || most == 1) {
+      return arrayExpression(items, n_prefix, lengths, g_);
+    }
+    if (n_prefix != 0) {
+      c_.refuse(*facts.unique, "uniqueItems", "is not supported beside prefixItems: leave it out");
+      return g_->never();
+    }
+    Conjunction item(scratch_);
+    c_.addItem(all, 0, &item);
+    return uniqueItems(item, *facts.unique, lengths);
   }
 
-  // items[n_prefix] stands for all behind the prefix.
-  ExprId arrayOf(const List<ExprId>& items, uint32_t n_prefix, uint32_t least, uint32_t most) {
-    const uint32_t n_single = std::max(std::min(n_prefix, most), 1u);
-    ExprId rest = g_->empty();
-    if (most > n_single) {
-      const uint32_t more = most == UINT32_MAX ? most : most - n_single;
-      const ExprId next = sequence(comma(), items[n_prefix]);
-      rest = countedExpression(next, least > n_single ? least - n_single : 0, more, g_);
+  // Constants, true, false and null as texts, each once. False: there are others.
+  bool valuesOf(const Conjunction& all, uint32_t depth, List<const JsonValue*>* values) {
+    const SchemaFacts facts = c_.factsOf(all);
+    if (c_.failed() || all.never || depth > kMostUnionDepth) {
+      return all.never;
     }
-    for (uint32_t i = n_single; i-- != 0;) {
-      rest = g_->sequence(items[i], rest);
-      if (i != 0) {
-        rest = g_->sequence(comma(), rest);
-        rest = asRule(i >= least ? optional(rest) : rest);
+    if (facts.constants != nullptr) {
+      const JsonValue* const only = facts.constants->find("const");
+      const JsonValue* one = only != nullptr ? only : facts.constants->find("enum")->first();
+      for (; one != nullptr; one = only != nullptr ? nullptr : one->next()) {
+        addValue(all, only != nullptr ? nullptr : facts.constants, *one, values);
+      }
+      return true;
+    }
+    if (facts.has_union && !facts.is_one_of) {
+      const JsonValue* one = c_.branchesOf(all, facts)->first();
+      for (bool fine = true; one != nullptr && fine; one = fine ? one->next() : one) {
+        Conjunction with(scratch_);
+        c_.branch(all, facts, *one, &with);
+        fine = valuesOf(with, depth + 1, values);
+      }
+      return one == nullptr;
+    }
+    static const JsonValue kFew[] = {JsonValue(), JsonValue(false), JsonValue(true)};
+    for (const JsonValue& one : kFew) {
+      if ((facts.types & typeOf(one)) != 0) {
+        addValue(all, nullptr, one, values);
       }
     }
-    rest = least == 0 ? optional(rest) : rest;
-    return g_->sequence(g_->text("["), g_->sequence(rest, g_->text("]")));
+    return !facts.has_union && (facts.types & ~(kNullType | kBoolType)) == 0;
+  }
+
+  void addValue(const Conjunction& all, const JsonValue* listing, const JsonValue& value,
+                List<const JsonValue*>* values) {
+    for (const JsonValue* const known : *values) {
+      if (isSameValue(*known, value, g_->work())) {
+        return;
+      }
+    }
+    if (c_.isValid(all, value, listing)) {
+      values->push(&value);
+    }
+  }
+
+  ExprId uniqueItems(const Conjunction& item, const JsonValue& owner, const ArrayLengths& lengths) {
+    List<const JsonValue*> values(scratch_);
+    if (!valuesOf(item, 0, &values)) {
+      c_.refuse(owner, "uniqueItems",
+                "is only supported where the items are an enum, const or boolean: leave it out");
+      return g_->never();
+    }
+    const bool counts = lengths.most < values.count() || lengths.least > 1;
+    if (values.count() > kMostUniqueInAnyOrder && counts &&
+        std::min(std::max(lengths.least, lengths.most), values.count()) > kMostCountedItems) {
+      c_.refuse(owner, "uniqueItems", "is too much to count beside these lengths: leave it out");
+      return g_->never();
+    }
+    if (lengths.least > values.count()) {
+      return g_->never();
+    }
+    List<JsonText> texts(scratch_);
+    for (const JsonValue* const value : values) {
+      texts.push(jsonOf(*value, scratch_));
+    }
+    const ArrayLengths needed = {lengths.least,
+                                 lengths.most < values.count() ? lengths.most : UINT32_MAX};
+    return uniqueItemsExpression(texts.begin(), texts.count(), needed, g_);
+  }
+
+  // One schema's `contains`, with the usual count.
+  const JsonValue* containedOf(const Conjunction& all, bool has_prefix, bool is_unique) {
+    const JsonValue* owner = nullptr;
+    for (const SchemaElement& element : all.elements) {
+      const JsonValue& schema = *element.schema;
+      if (element.isNegated() || schema.find("contains") == nullptr) {
+        continue;
+      }
+      uint32_t least = 0;
+      uint32_t most = UINT32_MAX;
+      c_.countsOf(schema, "minContains", "maxContains", &least, &most);
+      least = schema.find("minContains") == nullptr ? 1 : least;
+      if (least == 0 && most == UINT32_MAX) {
+        continue;
+      }
+      if (least != 1 || most != UINT32_MAX || owner != nullptr || has_prefix || is_unique) {
+        c_.refuse(schema, "contains",
+                  "is only supported once, for one item, without prefixItems and uniqueItems: "
+                  "leave it out");
+        return nullptr;
+      }
+      owner = &schema;
+    }
+    return owner;
+  }
+
+  ExprId containing(const Conjunction& all, const JsonValue& owner, ExprId item,
+                    const ArrayLengths& lengths) {
+    const uint32_t counted = lengths.most != UINT32_MAX ? lengths.most : lengths.least;
+    if (counted > kMostCountedItems) {
+      c_.refuse(owner, "contains", "is too much to count beside these lengths: make them smaller");
+      return g_->never();
+    }
+    Conjunction hit(scratch_);
+    c_.addItem(all, 0, &hit);
+    c_.add(owner.find("contains"), &hit);
+    const ExprId its_value = value(hit);
+    return isNever(its_value) ? its_value : containingExpression(item, its_value, lengths, g_);
   }
 
   // ---- objects
@@ -445,19 +601,19 @@ class SchemaWriter : private LiveExpressions {
   ExprId object(const Conjunction& all, const SchemaFacts& facts) {
     List<ObjectProperty> properties(scratch_);
     namesOf(all, &properties);
-    List<JsonText> names(scratch_);
+    Conjunction keys(scratch_);
+    const bool has_keys = c_.namesOf(all, &keys);
+    const KeyFacts of_keys = has_keys ? factsOfKeys(all, keys, &properties) : KeyFacts();
+    JsonBuilder build(scratch_);
+    JsonMade* const names = build.list();
     for (ObjectProperty& property : properties) {
-      names.push(property.name);
-      Conjunction of_value(scratch_);
-      c_.addProperty(all, property.name, &of_value);
-      const ExprId its_value = value(of_value);
-      if (c_.failed() || (isNever(its_value) && property.required)) {
+      JsonMade* const key = build.text(property.name);
+      build.append(names, key);
+      const bool may_be = !has_keys || (key != nullptr && c_.isValid(keys, *key, nullptr));
+      property.member = may_be ? memberOf(all, property) : g_->never();
+      if (c_.failed() || (isNever(property.member) && property.required)) {
         return g_->never();
       }
-      const JsonValue* const key = JsonBuilder(scratch_).text(property.name);
-      const JsonText text = key != nullptr ? jsonOf(*key, scratch_) : JsonText();
-      const ExprId colon = g_->sequence(g_->text(":"), blank());
-      property.member = sequence(g_->bytes(text.data, text.bytes), sequence(colon, its_value));
     }
     List<ObjectProperty> kept(scratch_);
     for (const ObjectProperty& property : properties) {
@@ -465,26 +621,92 @@ class SchemaWriter : private LiveExpressions {
         kept.push(property);
       }
     }
-    return objectOf(kept, otherMember(all, &names), facts, all);
+    const ExprId other = of_keys.fixed ? g_->never() : otherMember(all, names, of_keys.text);
+    return objectOf(kept, other, facts, all);
   }
 
-  // A property that is not named; kNever: there is none.
-  ExprId otherMember(const Conjunction& all, List<JsonText>* names) {
-    if (!c_.isOpen(all)) {
-      return g_->never();
-    }
+  ExprId memberOf(const Conjunction& all, const ObjectProperty& property) {
     Conjunction of_value(scratch_);
-    for (const SchemaElement& element : all.elements) {
-      if (!element.isNegated()) {
-        c_.add(element.schema->find("additionalProperties"), &of_value);
-      }
-    }
+    c_.addProperty(all, property.name, &of_value);
     const ExprId its_value = value(of_value);
     if (c_.failed() || isNever(its_value)) {
       return g_->never();
     }
-    const ExprId key = otherKey(names->begin(), names->count(), g_);
-    return sequence(key, sequence(g_->sequence(g_->text(":"), blank()), its_value));
+    const JsonValue* const key = JsonBuilder(scratch_).text(property.name);
+    const JsonText text = key != nullptr ? jsonOf(*key, scratch_) : JsonText();
+    const ExprId colon = g_->sequence(g_->text(":"), blank());
+    return sequence(g_->bytes(text.data, text.bytes), sequence(colon, its_value));
+  }
+
+  // What further names have to be. Where they are listed they become properties.
+  KeyFacts factsOfKeys(const Conjunction& all, const Conjunction& keys,
+                       List<ObjectProperty>* properties) {
+    const SchemaFacts facts = c_.factsOf(keys);
+    KeyFacts of_keys;
+    of_keys.text = facts.string;
+    of_keys.fixed = keys.never || (facts.types & kStringType) == 0 || facts.constants != nullptr;
+    if (facts.constants != nullptr) {
+      const JsonValue* const only = facts.constants->find("const");
+      const JsonValue* one = only != nullptr ? only : facts.constants->find("enum")->first();
+      for (; one != nullptr; one = only != nullptr ? nullptr : one->next()) {
+        if (one->isString() && (c_.isOpen(all) || c_.isNamed(all, one->text()))) {
+          addName(one->text(), *facts.constants, properties);
+        }
+      }
+      return of_keys;
+    }
+    bool is_plain = !facts.has_union || of_keys.fixed;
+    for (const SchemaElement& element : keys.elements) {
+      is_plain =
+          is_plain && (!element.isExcluding() || c_.addExclusion(*element.schema, &of_keys.text));
+    }
+    if (!is_plain) {
+      const char* keyword = nullptr;
+      const JsonValue& owner = ownerOf(all, {"propertyNames"}, &keyword);
+      c_.refuse(owner, keyword, "is too much beside unions: give a pattern, lengths or an enum");
+    }
+    return of_keys;
+  }
+
+  // A property that is not named; kNever: there is none.
+  ExprId otherMember(const Conjunction& all, const JsonMade* names, const StringFacts& of_keys) {
+    List<SchemaContext::Others> others(scratch_);
+    c_.othersOf(all, names, &others);
+    List<ExprId> options(scratch_);
+    for (const SchemaContext::Others& other : others) {
+      const ExprId its_value = value(other.value);
+      const ExprId key =
+          c_.failed() || isNever(its_value) ? g_->never() : keyOf(all, other, names, of_keys);
+      if (c_.failed()) {
+        return g_->never();
+      }
+      if (!isNever(key)) {
+        const ExprId colon = g_->sequence(g_->text(":"), blank());
+        options.push(sequence(key, sequence(colon, its_value)));
+      }
+    }
+    return choiceOf(options.begin(), options.count(), g_);
+  }
+
+  ExprId keyOf(const Conjunction& all, const SchemaContext::Others& other, const JsonMade* names,
+               const StringFacts& of_keys) {
+    StringFacts facts = other.key;
+    if (facts.n_patterns == 0 && facts.n_not_patterns == 0 && !of_keys.isBounded()) {
+      List<JsonText> texts(scratch_);
+      for (const JsonValue* one = names->first(); one != nullptr; one = one->next()) {
+        texts.push(one->text());
+      }
+      return otherKey(texts.begin(), texts.count(), g_);
+    }
+    const char* keyword = nullptr;
+    const JsonValue& owner = ownerOf(all, {"patternProperties", "propertyNames"}, &keyword);
+    c_.join(owner, of_keys, &facts);
+    ExprId key = g_->never();
+    const char* const error = stringExpression(facts, countedCharacter(g_), g_, &key);
+    if (error != nullptr) {
+      c_.refuse(owner, keyword, error);
+    }
+    return c_.failed() || isNever(key) ? g_->never() : asRule(key);
   }
 
   ExprId objectOf(const List<ObjectProperty>& properties, ExprId other, const SchemaFacts& facts,
@@ -524,9 +746,9 @@ class SchemaWriter : private LiveExpressions {
 
 }  // namespace
 
-Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const Log& log,
-                      Grammar* grammar, ExprId* expression) {
-  SchemaContext context(schema, document, log, grammar);
+Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const SchemaRules& rules,
+                      const Log& log, Grammar* grammar, ExprId* expression) {
+  SchemaContext context(schema, document, rules, log, grammar);
   if (!schema.isObject() && !schema.isBool()) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "the schema is none: it has to be an object, true or false");

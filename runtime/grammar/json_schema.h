@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "grammar/expression.h"
+#include "grammar/schema_rules.h"
 #include "json/json.h"
 
 namespace oriel_internal {
@@ -12,7 +13,7 @@ namespace oriel_internal {
 /// order, white space is one blank at most, numbers and escapes have one spelling. Keywords that cannot be promised
 /// are ORIEL_ERROR_UNSUPPORTED with their name and place; a schema that nothing is valid by, or that is none, is
 /// ORIEL_ERROR_ARGUMENT. Work::allow() says before how long the text is.
-Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const Log& log,
-                      Grammar* grammar, ExprId* expression);
+Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const SchemaRules& rules,
+                      const Log& log, Grammar* grammar, ExprId* expression);
 
 }  // namespace oriel_internal

@@ -14,6 +14,12 @@ struct NfaState {
   uint32_t other = UINT32_MAX;  ///< of kSplit
 };
 
+/// Engines differ in some characters and in `$`.
+enum class RegexReading : uint8_t {
+  kBoth,    ///< texts that an ECMA engine and a Python engine match
+  kEither,  ///< texts that at least one of them matches: to exclude them
+};
+
 class Regex {
  public:
   explicit Regex(Work* work = nullptr)
@@ -24,7 +30,8 @@ class Regex {
 
   /// Null: read. Otherwise what is wrong with it, or is not supported: "backreferences are not supported".
   /// `wrong`: it is no pattern at all. `whole`: it has to match the whole text, as if between ^ and $.
-  const char* read(const char* text, size_t bytes, bool whole, bool* wrong);
+  const char* read(const char* text, size_t bytes, bool whole, bool* wrong,
+                   RegexReading reading = RegexReading::kBoth);
   const List<CharSet>& sets() const { return sets_; }
   /// `alphabet`: made of all sets, others' may be in it.
   DfaResult toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa) const;

@@ -43,8 +43,9 @@ struct Node {
 
 class RegexReader {
  public:
-  RegexReader(Regex* regex, const char* text, size_t bytes)
+  RegexReader(Regex* regex, const char* text, size_t bytes, RegexReading reading)
       : regex_(regex),
+        either_(reading == RegexReading::kEither),
         work_(regex->work_),
         scratch_(regex->scratch_),
         text_(text),
@@ -134,6 +135,9 @@ class RegexReader {
       return refuseRepeat(node({Node::kStart}));
     }
     if (take("$")) {
+      if (either_ && more() && peek() != '|' && peek() != ')' && peek() != '$') {
+        fail("a $ with more behind it is not supported here", false);
+      }
       return refuseRepeat(node({Node::kEnd}));
     }
     return readRepeats(readAtom(depth));
@@ -221,7 +225,7 @@ class RegexReader {
       return readClass();
     }
     if (take(".")) {
-      return set(kLineEnds, std::size(kLineEnds), true);
+      return set(kLineEnds, either_ ? 1 : std::size(kLineEnds), true);
     }
     if (peek() == '*' || peek() == '+' || peek() == '?') {
       fail("a repetition of nothing", true);
@@ -231,6 +235,7 @@ class RegexReader {
       class_.cutTo(0);
       outside_.cutTo(0);
       readEscape(false);
+      addOutside(either_);
       return set(class_.begin(), class_.count(), false);
     }
     uint32_t ignored_min = 0;
@@ -283,11 +288,7 @@ class RegexReader {
     if (error_ != nullptr) {
       return kNone;
     }
-    if (negated) {
-      for (const CharRange& range : outside_) {
-        class_.push(range);
-      }
-    }
+    addOutside(negated != either_);
     return set(class_.begin(), class_.count(), negated);
   }
 
@@ -323,6 +324,12 @@ class RegexReader {
     *c = class_.count() > before ? class_.last().first : 0;
     class_.cutTo(before);
     return true;
+  }
+
+  void addOutside(bool adds) {
+    for (uint32_t i = 0; adds && i < outside_.count(); ++i) {
+      class_.push(outside_[i]);
+    }
   }
 
   void addClass(const CharRange* ranges, size_t count) {
@@ -539,13 +546,27 @@ class RegexReader {
       case Node::kStart:
         return state(NfaState::kAtStart, behind);
       case Node::kEnd:
-        return state(NfaState::kAtEnd, behind);
+        return buildEnd(behind);
       case Node::kChoice:
         return buildChoice(id, behind);
       case Node::kRepeat:
         return buildRepeat(node, behind);
     }
     return 0;
+  }
+
+  // Python's `$` is also before a line end that is the last character.
+  uint32_t buildEnd(uint32_t behind) {
+    const uint32_t end = state(NfaState::kAtEnd, behind);
+    if (!either_) {
+      return end;
+    }
+    if (line_end_set_ == kNone) {
+      addSet(kLineEnds, 1, false);
+      line_end_set_ = regex_->sets_.count() - 1;
+    }
+    const uint32_t line_end = state(NfaState::kSet, end, kNone, line_end_set_);
+    return state(NfaState::kSplit, end, line_end);
   }
 
   uint32_t buildChoice(uint32_t id, uint32_t behind) {
@@ -585,6 +606,7 @@ class RegexReader {
   }
 
   Regex* const regex_;
+  const bool either_;
   Work* const work_;
   Scratch* const scratch_;
   const char* const text_;
@@ -594,12 +616,14 @@ class RegexReader {
   List<CharRange> class_;
   List<CharRange> outside_;
   uint32_t any_set_ = kNone;
+  uint32_t line_end_set_ = kNone;
   const char* error_ = nullptr;
   bool wrong_ = false;
 };
 
-const char* Regex::read(const char* text, size_t bytes, bool whole, bool* wrong) {
-  RegexReader reader(this, text, bytes);
+const char* Regex::read(const char* text, size_t bytes, bool whole, bool* wrong,
+                        RegexReading reading) {
+  RegexReader reader(this, text, bytes, reading);
   reader.read(whole);
   *wrong = reader.wrong();
   return reader.error();

@@ -1,6 +1,7 @@
 // Whether the branches of `oneOf` are apart: whether texts that fit one schema can fit another.
 #include <iterator>
 
+#include "grammar/schema_formats.h"
 #include "grammar/schema_parts.h"
 
 namespace oriel_internal {
@@ -16,100 +17,6 @@ bool hasOneOf(const JsonValue& schema, const char* const* keywords, size_t count
 }
 
 }  // namespace
-
-// ---- properties and items of schemas that hold together
-
-const JsonValue* SchemaContext::propertyOf(const JsonValue& schema, const JsonText& name) {
-  const JsonValue* const properties = schema.find("properties");
-  if (properties != nullptr && !spend(schema, stepsToPass(properties->count()))) {
-    return nullptr;
-  }
-  const JsonValue* const named = properties != nullptr ? properties->find(name) : nullptr;
-  return named != nullptr ? named : schema.find("additionalProperties");
-}
-
-const JsonValue* SchemaContext::itemOf(const JsonValue& schema, uint32_t index) {
-  const JsonValue* const prefix = schema.find("prefixItems");
-  if (prefix == nullptr || index >= prefix->count()) {
-    return schema.find("items");
-  }
-  if (!spend(schema, stepsToPass(index))) {
-    return nullptr;
-  }
-  const JsonValue* item = prefix->first();
-  for (; index != 0; --index) {
-    item = item->next();
-  }
-  return item;
-}
-
-void SchemaContext::addProperty(const Conjunction& objects, const JsonText& name,
-                                Conjunction* value) {
-  (void)grammar_->work()->spend(objects.elements.count());
-  for (const SchemaElement& element : objects.elements) {
-    if (!element.isNegated()) {
-      add(propertyOf(*element.schema, name), value);
-    }
-  }
-}
-
-void SchemaContext::addItem(const Conjunction& arrays, uint32_t index, Conjunction* value) {
-  (void)grammar_->work()->spend(arrays.elements.count());
-  for (const SchemaElement& element : arrays.elements) {
-    if (!element.isNegated()) {
-      add(itemOf(*element.schema, index), value);
-    }
-  }
-}
-
-bool SchemaContext::isOpen(const Conjunction& objects) {
-  (void)grammar_->work()->spend(objects.elements.count());
-  bool opened = false;
-  bool listed = false;
-  for (const SchemaElement& element : objects.elements) {
-    if (element.isNegated()) {
-      continue;
-    }
-    (void)spend(*element.schema, stepsOfMembers(*element.schema));
-    const JsonValue* const more = element.schema->find("additionalProperties");
-    if (more != nullptr && more->isBool() && !more->boolean()) {
-      return false;
-    }
-    opened = opened || more != nullptr;
-    listed = listed || element.schema->find("properties") != nullptr;
-  }
-  return opened || !listed;
-}
-
-bool SchemaContext::isRequired(const JsonValue& schema, const JsonText& name) {
-  const JsonValue* const names = schema.find("required");
-  const JsonValue* one = names != nullptr ? names->first() : nullptr;
-  if (names != nullptr && !spend(schema, stepsToPass(names->count()))) {
-    return false;
-  }
-  while (one != nullptr && !(one->text() == name)) {
-    one = one->next();
-  }
-  return one != nullptr;
-}
-
-bool SchemaContext::isNamed(const Conjunction& objects, const JsonText& name) {
-  (void)grammar_->work()->spend(objects.elements.count());
-  for (const SchemaElement& element : objects.elements) {
-    if (element.isNegated()) {
-      continue;
-    }
-    const JsonValue* const properties = element.schema->find("properties");
-    if (properties != nullptr && !spend(*element.schema, stepsToPass(properties->count()))) {
-      return false;
-    }
-    if (isRequired(*element.schema, name) ||
-        (properties != nullptr && properties->find(name) != nullptr)) {
-      return true;
-    }
-  }
-  return false;
-}
 
 const JsonValue* SchemaContext::branchesOf(const Conjunction& all, const SchemaFacts& facts) {
   return all.elements[facts.union_at].schema->find(facts.is_one_of ? "oneOf" : "anyOf");
@@ -129,6 +36,20 @@ void SchemaContext::branch(const Conjunction& all, const SchemaFacts& facts,
   const JsonValue& owner = *all.elements[facts.union_at].schema;
   if (spend(owner) && spend(owner, all.elements.count())) {
     add(&branch, out, facts.union_at);
+  }
+}
+
+void SchemaContext::way(const Conjunction& all, uint32_t excluded, const JsonValue& way,
+                        Conjunction* out) {
+  out->never = all.never;
+  for (uint32_t i = 0; i < all.elements.count(); ++i) {
+    SchemaElement element = all.elements[i];
+    element.flags |= i == excluded ? uint32_t{SchemaElement::kExpanded} : 0;
+    out->elements.push(element);
+  }
+  const JsonValue& owner = *all.elements[excluded].schema;
+  if (spend(owner) && spend(owner, all.elements.count())) {
+    add(&way, out, excluded);
   }
 }
 
@@ -176,7 +97,12 @@ bool SchemaContext::isProvenInvalid(const Conjunction& all, const JsonValue& oth
 }
 
 Verdict SchemaContext::judge(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
-                             const JsonValue& other, uint32_t depth) {
+                             const JsonValue& given, uint32_t depth) {
+  const JsonValue* const canon = canonical(given);
+  if (canon == nullptr) {
+    return Verdict::kUnknown;
+  }
+  const JsonValue& other = *canon;
   if (other.isBool()) {
     return other.boolean() ? Verdict::kCovered : Verdict::kApart;
   }
@@ -199,13 +125,20 @@ Verdict SchemaContext::judge(const Conjunction& all, const SchemaFacts& facts, u
   return verdict;
 }
 
-// What `$ref`, allOf, anyOf and oneOf say.
+// What `$ref`, not, allOf, anyOf and oneOf say.
 Verdict SchemaContext::judgeUnion(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
                                   const JsonValue& other, uint32_t depth) {
   Verdict verdict = Verdict::kCovered;
   if (const JsonValue* const reference = other.find("$ref"); reference != nullptr) {
     const JsonValue* const target = resolve(other, *reference);
     verdict = target != nullptr ? judge(all, facts, type, *target, depth + 1) : Verdict::kUnknown;
+  }
+  if (const JsonValue* const excluded = other.find("not"); excluded != nullptr) {
+    const Verdict of_excluded = judge(all, facts, type, *excluded, depth + 1);
+    if (of_excluded == Verdict::kCovered || verdict == Verdict::kApart) {
+      return Verdict::kApart;
+    }
+    verdict = of_excluded == Verdict::kUnknown ? of_excluded : verdict;
   }
   static constexpr const char* kUnions[] = {"allOf", "anyOf", "oneOf"};
   for (const char* const keyword : kUnions) {
@@ -261,9 +194,11 @@ Verdict SchemaContext::judgeConstants(const Conjunction& all, uint32_t type,
 
 Verdict SchemaContext::judgeKeywords(const Conjunction& all, const SchemaFacts& facts,
                                      uint32_t type, const JsonValue& other, uint32_t depth) {
-  static constexpr const char* kOfArrays[] = {"items", "prefixItems", "minItems", "maxItems"};
-  static constexpr const char* kOfObjects[] = {"properties", "required", "additionalProperties",
-                                               "minProperties", "maxProperties"};
+  static constexpr const char* kOfArrays[] = {"items",    "prefixItems", "minItems",
+                                              "maxItems", "contains",    "uniqueItems"};
+  static constexpr const char* kOfObjects[] = {
+      "properties",    "required",      "additionalProperties", "patternProperties",
+      "propertyNames", "minProperties", "maxProperties"};
   switch (type) {
     case kIntegerType:
     case kFractionType:
@@ -351,14 +286,17 @@ Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& othe
     const JsonValue* const ours = element.isNegated() ? nullptr : element.schema->find("required");
     for (const JsonValue* name = ours != nullptr ? ours->first() : nullptr; name != nullptr;
          name = name->next()) {
-      const JsonValue* const theirs = propertyOf(other, name->text());
-      if (theirs == nullptr) {
+      List<const JsonValue*> theirs(scratch());
+      propertyOf(other, name->text(), &theirs);
+      if (theirs.isEmpty()) {
         continue;
       }
       Conjunction value(scratch());
       addProperty(all, name->text(), &value);
-      if (isProvenInvalid(value, *theirs, depth + 1)) {
-        return Verdict::kApart;
+      for (const JsonValue* const one : theirs) {
+        if (isProvenInvalid(value, *one, depth + 1)) {
+          return Verdict::kApart;
+        }
       }
     }
   }

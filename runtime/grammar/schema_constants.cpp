@@ -1,4 +1,5 @@
 // Whether a value that is given is valid: for `const` and `enum` beside other keywords.
+#include "grammar/schema_formats.h"
 #include "grammar/schema_parts.h"
 #include "text/utf8.h"
 
@@ -62,10 +63,29 @@ bool isSameValue(const JsonValue& a, const JsonValue& b, Work* work) {
   return true;
 }
 
+// A pattern that must not match is read as any engine may read it.
+class SchemaContext::Negating {
+ public:
+  Negating(SchemaContext* context, bool negates) : context_(*context), before_(context->reading_) {
+    if (negates) {
+      const bool is_both = before_ == RegexReading::kBoth;
+      context_.reading_ = is_both ? RegexReading::kEither : RegexReading::kBoth;
+    }
+  }
+  ~Negating() { context_.reading_ = before_; }
+  Negating(const Negating&) = delete;
+  Negating& operator=(const Negating&) = delete;
+
+ private:
+  SchemaContext& context_;
+  const RegexReading before_;
+};
+
 bool SchemaContext::isValid(const Conjunction& all, const JsonValue& value,
                             const JsonValue* listing) {
   for (const SchemaElement& element : all.elements) {
     const uint32_t flags = element.schema == listing ? uint32_t{SchemaElement::kWithoutEnum} : 0;
+    const Negating negating(this, element.isNegated());
     if (failed() || isValid(*element.schema, value, 0, flags) == element.isNegated()) {
       return false;
     }
@@ -75,21 +95,21 @@ bool SchemaContext::isValid(const Conjunction& all, const JsonValue& value,
 
 bool SchemaContext::isValidByAll(const Conjunction& all, const JsonValue& value) {
   for (const SchemaElement& element : all.elements) {
-    if (failed() || (!element.isNegated() && !isValid(*element.schema, value, 0, element.flags))) {
+    const uint32_t flags = element.flags | SchemaElement::kAlone;
+    if (failed() || (!element.isNegated() && !isValid(*element.schema, value, 0, flags))) {
       return false;
     }
   }
   return !failed() && !all.never;
 }
 
-bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth,
+bool SchemaContext::isValid(const JsonValue& given, const JsonValue& value, uint32_t depth,
                             uint32_t flags) {
-  if (schema.isBool()) {
-    return schema.boolean();
+  const JsonValue* const canon = canonical(given);
+  if (canon == nullptr || canon->isBool()) {
+    return canon != nullptr && canon->boolean();
   }
-  if (!check(schema)) {
-    return false;
-  }
+  const JsonValue& schema = *canon;
   if (depth > kMostDepthOfConstants) {
     wrong(schema, "$ref", "leads back here without a property or item between: correct it");
     return false;
@@ -121,7 +141,14 @@ bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uin
     case JsonKind::kNumber: {
       Decimal decimal;
       const NumberFacts facts = numbersOf(schema);
-      return !facts.isBounded() || (readDecimal(value.text(), &decimal) && facts.allows(decimal));
+      if (!facts.isBounded()) {
+        return true;
+      }
+      if (!readDecimal(value.text(), &decimal)) {
+        refuse(schema, "type", "holds for a constant with too many digits: write fewer");
+        return false;
+      }
+      return facts.allows(decimal);
     }
     case JsonKind::kString:
       return isValidString(schema, value);
@@ -135,9 +162,16 @@ bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uin
 
 bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value, uint32_t depth,
                                  uint32_t flags) {
-  if (const JsonValue* const reference = schema.find("$ref"); reference != nullptr) {
+  const bool alone = (flags & SchemaElement::kAlone) != 0;
+  if (const JsonValue* const reference = schema.find("$ref"); reference != nullptr && !alone) {
     const JsonValue* const target = resolve(schema, *reference);
     if (target == nullptr || !isValid(*target, value, depth + 1)) {
+      return false;
+    }
+  }
+  if (const JsonValue* const excluded = schema.find("not"); excluded != nullptr && !alone) {
+    const Negating negating(this, true);
+    if (isValid(*excluded, value, depth + 1)) {
       return false;
     }
   }
@@ -149,7 +183,7 @@ bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value
                  {"oneOf", SchemaElement::kWithoutOneOf}};
   for (const auto& one : kUnions) {
     const JsonValue* const branches = schema.find(one.keyword);
-    if (branches == nullptr || (flags & one.flag) != 0) {
+    if (branches == nullptr || (flags & one.flag) != 0 || (alone && one.flag == 0)) {
       continue;
     }
     uint32_t n = 0;
@@ -183,7 +217,7 @@ bool SchemaContext::isValidString(const JsonValue& schema, const JsonValue& valu
              "is held against too many constants: leave it out there");
       return false;
     }
-    const bool matches = patterns_.accepts(name, is_format, value.text(), &failed);
+    const bool matches = patterns_.accepts(name, is_format, value.text(), &failed, reading_);
     if (failed) {
       refuse(schema, is_format ? "format" : "pattern", "is too large: make it smaller");
     }
@@ -208,7 +242,36 @@ bool SchemaContext::isValidArray(const JsonValue& schema, const JsonValue& value
       return false;
     }
   }
+  const JsonValue* const unique = schema.find("uniqueItems");
+  return (unique == nullptr || !unique->boolean() || isUnique(schema, value)) &&
+         hasContained(schema, value, depth);
+}
+
+bool SchemaContext::isUnique(const JsonValue& schema, const JsonValue& array) {
+  for (const JsonValue* item = array.first(); item != nullptr; item = item->next()) {
+    for (const JsonValue* other = item->next(); other != nullptr; other = other->next()) {
+      if (!spend(schema, kStepsOfValue) || isSameValue(*item, *other, grammar_->work())) {
+        return false;
+      }
+    }
+  }
   return true;
+}
+
+bool SchemaContext::hasContained(const JsonValue& schema, const JsonValue& array, uint32_t depth) {
+  const JsonValue* const contained = schema.find("contains");
+  if (contained == nullptr) {
+    return true;
+  }
+  uint32_t least = 0;
+  uint32_t most = UINT32_MAX;
+  countsOf(schema, "minContains", "maxContains", &least, &most);
+  least = schema.find("minContains") == nullptr ? 1 : least;
+  uint32_t n = 0;
+  for (const JsonValue* item = array.first(); item != nullptr; item = item->next()) {
+    n += isValid(*contained, *item, depth + 1) ? 1 : 0;
+  }
+  return n >= least && n <= most;
 }
 
 bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& value, uint32_t depth) {
@@ -226,9 +289,18 @@ bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& valu
       }
     }
   }
+  const JsonValue* const of_names = schema.find("propertyNames");
+  List<const JsonValue*> of_member(scratch());
   for (const JsonValue* member = value.first(); member != nullptr; member = member->next()) {
-    const JsonValue* const of_member = propertyOf(schema, member->key());
-    if (of_member != nullptr && !isValid(*of_member, *member, depth + 1)) {
+    of_member.cutTo(0);
+    propertyOf(schema, member->key(), &of_member);
+    for (const JsonValue* const one : of_member) {
+      if (!isValid(*one, *member, depth + 1)) {
+        return false;
+      }
+    }
+    const JsonMade* const name = of_names != nullptr ? maker_.text(member->key()) : nullptr;
+    if (name != nullptr && !isValid(*of_names, *name, depth + 1)) {
       return false;
     }
   }

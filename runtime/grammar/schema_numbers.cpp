@@ -8,6 +8,8 @@ namespace {
 
 constexpr int64_t kLargestInteger = (int64_t{1} << 53) - 1;
 constexpr uint32_t kMostDigits = 15;
+constexpr uint32_t kMostDigitsOfDouble = 17;  // where rounding cannot cross a bound
+constexpr uint32_t kMoreDigits = 4;           // than the bound that a number is above
 constexpr uint32_t kMostRemainders = 1000;
 constexpr uint32_t kMostStates = 32000;
 // Digits times remainders: of the automaton before what is alike is joined, and where that joins little.
@@ -41,7 +43,9 @@ Side sideOf(const NumberFacts& facts, bool negative) {
   const bool has_low = negative ? facts.has_max : facts.has_min;
   const Decimal& high = negative ? facts.min : facts.max;
   const Decimal& low = negative ? facts.max : facts.min;
-  if (has_high && (high.isZero() ? negative : high.negative != negative)) {
+  const bool is_apart = has_high && (high.isZero() ? negative : high.negative != negative);
+  const bool is_beyond = has_low && low.negative == negative && low.n_whole == Decimal::kMostDigits;
+  if (is_apart || is_beyond) {  // no number is written with so many digits
     side.none = true;
     return side;
   }
@@ -59,6 +63,34 @@ Side sideOf(const NumberFacts& facts, bool negative) {
   return side;
 }
 
+// Beyond 2^53 doubles are further apart than whole numbers. One that is above an exclusive bound as a decimal may be the
+// bound as a double, so the bound moves by one of its 15th digit and is then included.
+void includeLargeBounds(Side* side) {
+  const auto move = [](Decimal* bound, bool up) {
+    uint32_t at = kMostDigits;
+    std::fill(bound->digits + at, bound->digits + bound->n_whole, '0');
+    bound->n_fraction = 0;
+    const char last = up ? '9' : '0';
+    while (at != 0 && bound->digits[at - 1] == last) {
+      bound->digits[--at] = up ? '0' : '9';
+    }
+    if (at != 0) {
+      bound->digits[at - 1] = static_cast<char>(bound->digits[at - 1] + (up ? 1 : -1));
+    } else if (bound->n_whole < Decimal::kMostDigits) {  // 999... became 000...
+      bound->digits[0] = '1';
+      bound->digits[bound->n_whole++] = '0';
+    }
+  };
+  if (side->has_low && side->above_low && side->low.n_whole > kMostDigits) {
+    move(&side->low, true);
+    side->above_low = false;
+  }
+  if (side->has_high && side->below_high && side->high.n_whole > kMostDigits) {
+    move(&side->high, false);
+    side->below_high = false;
+  }
+}
+
 // How what was read compares with a bound: both digit by digit.
 enum Order : uint8_t { kSame, kLess, kMore };
 
@@ -72,7 +104,9 @@ struct NumberState {
   uint8_t fraction;  ///< of them behind the point
   uint8_t low;       ///< Order
   uint8_t high;
-  uint8_t unused[2];
+  uint8_t
+      broken;  ///< 1: a digit behind the point is not 0 (told where only fractions are asked for)
+  uint8_t unused;
   uint32_t rest;   ///< remainder of all digits
   uint32_t value;  ///< of all digits, kMostTried + 1: above it
 };
@@ -82,6 +116,9 @@ class NumberAutomaton {
   NumberAutomaton(const NumberFacts& facts, Work* work) : facts_(facts), work_(work) {
     sides_[0] = sideOf(facts, false);
     sides_[1] = sideOf(facts, true);
+    for (Side& side : sides_) {
+      includeLargeBounds(&side);
+    }
   }
 
   const char* build(Dfa* dfa) {
@@ -93,7 +130,7 @@ class NumberAutomaton {
     if (alphabet.first == nullptr) {
       return "is more than there is memory for: make it simpler";
     }
-    const NumberState start = {NumberState::kStart, 0, 0, 0, kSame, kSame, {}, 0, 0};
+    const NumberState start = {NumberState::kStart, 0, 0, 0, kSame, kSame, 0, 0, 0, 0};
     const DfaResult result = exploreDfa(
         start, alphabet, kMostStates,
         [this](const NumberState& from, uint32_t symbol, NumberState* to) {
@@ -179,9 +216,13 @@ class NumberAutomaton {
   }
 
   void chooseDigits() {
-    most_digits_ = kMostDigits;
-    if (facts_.integer && facts_.n_steps == 0) {
-      most_digits_ = kMostDigits + 1;
+    if (facts_.n_steps == 0) {
+      const bool is_near = facts_.fraction || facts_.above_min || facts_.below_max;
+      most_digits_ = facts_.integer ? kMostDigits + 1 : is_near ? kMostDigits : kMostDigitsOfDouble;
+      for (const Side& side : sides_) {
+        most_digits_ =
+            std::max<uint32_t>(most_digits_, side.has_low ? side.low.n_whole + kMoreDigits : 0);
+      }
       return;
     }
     // Remainders of powers of 2 and 5 depend on the last digits only.
@@ -252,6 +293,7 @@ class NumberAutomaton {
     if (in_fraction && facts_.n_steps != 0 && state->fraction == places_) {
       return false;
     }
+    state->broken |= facts_.fraction && in_fraction && c != '0' ? 1 : 0;
     compare(side.has_low, side.low, c, in_fraction, state, &state->low);
     compare(side.has_high, side.high, c, in_fraction, state, &state->high);
     if (facts_.n_steps != 0) {
@@ -305,6 +347,9 @@ class NumberAutomaton {
     }
     if (state.phase != NumberState::kFraction) {
       leaveWhole(&state);
+    }
+    if (facts_.fraction && state.broken == 0) {
+      return false;
     }
     const Side& side = sides_[state.negative];
     if (side.has_low) {
@@ -409,8 +454,9 @@ bool NumberFacts::operator==(const NumberFacts& other) const {
     steps_same =
         steps[i].digits == other.steps[i].digits && steps[i].places == other.steps[i].places;
   }
-  return integer == other.integer && above_min == other.above_min && below_max == other.below_max &&
-         steps_same && same(has_min, other.has_min, min, other.min) &&
+  return integer == other.integer && fraction == other.fraction && above_min == other.above_min &&
+         below_max == other.below_max && steps_same &&
+         same(has_min, other.has_min, min, other.min) &&
          same(has_max, other.has_max, max, other.max);
 }
 
@@ -421,8 +467,15 @@ const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId*
   }
   NumberFacts bounded = facts;
   if (facts.integer && facts.n_steps == 0) {  // multiples have fewer digits anyway
-    bounded.addMin(decimalOf(-kLargestInteger), false);
-    bounded.addMax(decimalOf(kLargestInteger), false);
+    // Unless only larger ones are asked for.
+    const Decimal least = decimalOf(-kLargestInteger);
+    const Decimal most = decimalOf(kLargestInteger);
+    if (!facts.has_max || compareDecimals(facts.max, least) > 0) {
+      bounded.addMin(least, false);
+    }
+    if (!facts.has_min || compareDecimals(facts.min, most) < 0) {
+      bounded.addMax(most, false);
+    }
   }
   (void)grammar->work()->begin();
   Dfa dfa;
@@ -431,14 +484,12 @@ const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId*
     return error;
   }
   *expression = dfaExpression(dfa, DfaSpelling::kPlain, grammar);
-  if (!facts.integer && !facts.isBounded()) {
-    // [eE] [+-]? [1-9] [0-9]?
+  if (!facts.integer && !facts.fraction && !facts.isBounded()) {
+    // [eE] [+-]? [0-9]{1,2}: Python writes 1e-07
     const CharRange e[] = {{'e', 'e'}, {'E', 'E'}};
     const CharRange sign[] = {{'+', '+'}, {'-', '-'}};
-    const CharRange first[] = {{'1', '9'}};
     const CharRange digit[] = {{'0', '9'}};
-    const ExprId digits =
-        grammar->sequence(grammar->chars(first, 1), grammar->optional(grammar->chars(digit, 1)));
+    const ExprId digits = grammar->repeat(grammar->chars(digit, 1), 1, 2);
     const ExprId exponent =
         grammar->sequence(grammar->chars(e, 2),
                           grammar->sequence(grammar->optional(grammar->chars(sign, 2)), digits));

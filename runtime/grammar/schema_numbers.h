@@ -10,6 +10,7 @@ struct NumberFacts {
   static constexpr uint32_t kMostSteps = 4;
 
   bool integer = false;
+  bool fraction = false;  ///< no integer
   bool has_min = false;
   bool has_max = false;
   bool above_min = false;  ///< the bound itself is left out

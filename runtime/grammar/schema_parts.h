@@ -3,6 +3,8 @@
 
 #include "grammar/json_schema.h"
 #include "grammar/list.h"
+#include "grammar/schema_keywords.h"
+#include "grammar/schema_maker.h"
 #include "grammar/schema_numbers.h"
 #include "grammar/schema_patterns.h"
 
@@ -32,6 +34,10 @@ struct SchemaElement {
     kWithoutOneOf = 2,
     kNegated = 4,      ///< it must not be valid
     kWithoutEnum = 8,  ///< the value is one of its `enum`
+    kOfNot = 16,       ///< negated by `not`, not as another branch of `oneOf`
+    kExpanded = 32,    ///< negated, and one way not to be valid stands beside it
+    kAlone =
+        64,  ///< of what it refers to, `allOf` and `not`, nothing is asked: they are elements, too
   };
   static constexpr uint32_t kNoParent = UINT32_MAX;
 
@@ -40,6 +46,7 @@ struct SchemaElement {
   uint32_t parent = kNoParent;  ///< element that leads to it
 
   bool isNegated() const { return (flags & kNegated) != 0; }
+  bool isExcluding() const { return (flags & (kNegated | kExpanded)) == kNegated; }
 };
 
 /// All of them hold at once. References and allOf are taken apart already.
@@ -59,6 +66,7 @@ struct SchemaFacts {
   uint32_t max_items = UINT32_MAX;
   uint32_t min_properties = 0;
   uint32_t max_properties = UINT32_MAX;
+  const JsonValue* unique = nullptr;  ///< the schema that has `uniqueItems`
   bool has_union = false;
   uint32_t union_at = 0;  ///< element that has one
   bool is_one_of = false;
@@ -72,9 +80,17 @@ inline uint64_t stepsToPass(uint64_t count) {
 /// A schema being read: where it stands, what has gone wrong, and what it may cost.
 class SchemaContext {
  public:
-  SchemaContext(const JsonValue& schema, const JsonValue& document, const Log& log,
-                Grammar* grammar)
-      : schema_(schema), document_(document), log_(log), grammar_(grammar), patterns_(grammar) {}
+  SchemaContext(const JsonValue& schema, const JsonValue& document, const SchemaRules& rules,
+                const Log& log, Grammar* grammar)
+      : schema_(schema),
+        document_(document),
+        rules_(rules),
+        log_(log),
+        grammar_(grammar),
+        patterns_(grammar),
+        maker_(grammar->scratch()),
+        rewritten_(grammar->scratch()),
+        negations_(grammar->scratch()) {}
 
   Grammar* grammar() const { return grammar_; }
   Scratch* scratch() const { return grammar_->scratch(); }
@@ -89,33 +105,54 @@ class SchemaContext {
   /// Counts work on a schema; false: it is too much, and has failed.
   bool spend(const JsonValue& schema, uint64_t steps = kStepsOfSchema);
 
-  /// The schema's keywords are known. Otherwise it fails.
-  bool check(const JsonValue& schema);
+  /// The schema with the keywords of draft 2020-12, once they were checked. Null: it has failed.
+  const JsonValue* canonical(const JsonValue& schema);
   const JsonValue* resolve(const JsonValue& schema, const JsonValue& reference);
   /// With what it refers to. Null adds nothing.
   void add(const JsonValue* schema, Conjunction* all, uint32_t parent = SchemaElement::kNoParent,
            uint32_t depth = 0);
-  void addNegated(const JsonValue& schema, Conjunction* all);
+  /// `flags`: kOfNot or none.
+  void addNegated(const JsonValue& schema, Conjunction* all, uint32_t flags,
+                  uint32_t parent = SchemaElement::kNoParent, uint32_t depth = 0);
+  /// Ways not to be valid by a canonical schema: what is valid by one of them is not valid by it. `whole`: there are no
+  /// others. Null: it has failed.
+  const JsonValue* negation(const JsonValue& schema, bool* whole);
+  /// Adds a schema that must not be valid to `facts`, if it is only about the text of strings.
+  bool addExclusion(const JsonValue& schema, StringFacts* facts);
   SchemaFacts factsOf(const Conjunction& all);
   uint32_t typesOf(const JsonValue& schema);
   NumberFacts numbersOf(const JsonValue& schema);
   StringFacts stringsOf(const JsonValue& schema);
+  void join(const JsonValue& schema, const StringFacts& more, StringFacts* facts);
   void countsOf(const JsonValue& schema, const char* min, const char* max, uint32_t* least,
                 uint32_t* most);
 
   /// What an object's property or an array's item has to be.
   void addProperty(const Conjunction& objects, const JsonText& name, Conjunction* value);
   void addItem(const Conjunction& arrays, uint32_t index, Conjunction* value);
-  const JsonValue* propertyOf(const JsonValue& schema, const JsonText& name);
+  /// Schemas that a property's value has to be valid by.
+  void propertyOf(const JsonValue& schema, const JsonText& name, List<const JsonValue*>* out);
   const JsonValue* itemOf(const JsonValue& schema, uint32_t index);
   /// Properties that none of them names may be there.
   bool isOpen(const Conjunction& objects);
   bool isNamed(const Conjunction& objects, const JsonText& name);
+  /// Properties that no schema names, by the patterns that their names match.
+  struct Others {
+    StringFacts key;
+    Conjunction value{nullptr};
+    bool is_any = false;  ///< they match none
+  };
+  /// All ways to match patterns. `names`: the properties that are named, a list of strings.
+  void othersOf(const Conjunction& objects, const JsonValue* names, List<Others>* out);
+  /// What names of properties have to be valid by; false: nothing is said of them.
+  bool namesOf(const Conjunction& objects, Conjunction* names);
   bool isRequired(const JsonValue& schema, const JsonText& name);
 
   /// The branches of a union: of `all` without the union, each with one branch.
   void branch(const Conjunction& all, const SchemaFacts& facts, const JsonValue& branch,
               Conjunction* out);
+  /// `all` with one way not to be valid by the excluding element.
+  void way(const Conjunction& all, uint32_t excluded, const JsonValue& way, Conjunction* out);
   const JsonValue* branchesOf(const Conjunction& all, const SchemaFacts& facts);
 
   /// Of a value that is given.
@@ -133,6 +170,20 @@ class SchemaContext {
                 const JsonValue& other, uint32_t depth = 0);
 
  private:
+  class Negation;
+  class Negating;
+  class OtherWays;
+  struct Rewritten {
+    const JsonValue* from;
+    const JsonValue* to;
+    uint32_t next;  ///< of rewritten_, plus 1
+  };
+  struct Negated {
+    const JsonValue* of;
+    const JsonValue* alternatives;
+    bool whole;
+  };
+  static constexpr uint32_t kRewrittenHeads = 256;
   /// About what looking at one takes, beside what it holds.
   static constexpr uint64_t kStepsOfSchema = 128;
   static constexpr uint64_t kStepsOfKnown = 8;  ///< of one whose keywords were checked before
@@ -143,18 +194,47 @@ class SchemaContext {
   }
   void fail(oriel_status code, const JsonValue& schema, const char* keyword, const char* what);
   static bool leadsTo(const Conjunction& all, uint32_t ancestor, uint32_t element);
-  bool checkShape(const JsonValue& schema, const JsonValue& keyword);
-  void addPatterns(const JsonValue& schema, StringFacts* facts);
+
+  // ---- other spellings
+  const JsonValue& original(const JsonValue& schema) const;
+  bool isUnlisted(const JsonValue& schema) const;
+  bool isOpenApi() const;
+  void ignore(const JsonValue& schema, const char* before, const JsonText& name);
+  void ignoreFormat(const JsonValue& schema, const JsonText& format);
+  bool checkKeyword(const JsonValue& schema, const JsonValue& keyword, bool* rewrites);
+  static bool hasRequiredFlag(const JsonValue& properties);
+  const JsonValue* rewritten(const JsonValue& schema);
+  void addRequiredFlags(const JsonValue& properties, JsonMade* required);
+  JsonMade* typeOrNull(const JsonValue& schema, const JsonValue& type);
+  JsonMade* unionOf(const JsonValue& schema, JsonMade* a, JsonMade* b);
+  void addConditions(const JsonValue& schema, const JsonValue& keyword, JsonMade* parts);
+  void addCondition(const JsonValue& schema, const JsonValue& condition, JsonMade* parts);
+  void addDependency(const JsonValue& schema, const JsonValue& needs, JsonMade* parts);
+  const JsonValue* onlyKeyword(const JsonValue& schema) const;
+  bool addOnlyWay(const JsonValue& schema, Conjunction* all, uint32_t parent, uint32_t depth);
+
+  // ---- references
+  const JsonValue& resourceOf(const JsonValue& schema);
+  bool isResource(const JsonValue& schema) const;
+  const JsonValue* pointed(const JsonValue& schema, const JsonValue& from, const JsonText& pointer);
+
   void join(const JsonValue& schema, const NumberFacts& more, NumberFacts* facts);
-  void join(const JsonValue& schema, const StringFacts& more, StringFacts* facts);
 
   bool isValidUnion(const JsonValue& schema, const JsonValue& value, uint32_t depth,
                     uint32_t flags);
   bool isValidString(const JsonValue& schema, const JsonValue& value);
   bool isValidArray(const JsonValue& schema, const JsonValue& value, uint32_t depth);
+  bool isUnique(const JsonValue& schema, const JsonValue& array);
+  bool hasContained(const JsonValue& schema, const JsonValue& array, uint32_t depth);
   bool isValidObject(const JsonValue& schema, const JsonValue& value, uint32_t depth);
 
   bool isProvenInvalid(const Conjunction& all, const JsonValue& other, uint32_t depth);
+  bool matches(const JsonValue& schema, const JsonText& pattern, const JsonText& name,
+               RegexReading reading);
+  bool listsNames(const JsonValue& schema);
+  bool isMatched(const JsonValue& schema, const JsonText& name);
+  void failOfPattern(const JsonValue& schema, const char* keyword, const char* error,
+                     bool is_wrong);
   Verdict judgeUnion(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
                      const JsonValue& other, uint32_t depth);
   Verdict judgeConstants(const Conjunction& all, uint32_t type, const JsonValue& other);
@@ -168,11 +248,20 @@ class SchemaContext {
 
   const JsonValue& schema_;
   const JsonValue& document_;
+  const SchemaRules& rules_;
   const Log& log_;
   Grammar* const grammar_;
   Status status_ = kOk;
   SchemaPatterns patterns_;
+  SchemaMaker maker_;
+  List<Rewritten> rewritten_;
+  uint32_t rewritten_heads_[kRewrittenHeads] = {};
+  List<Negated> negations_;
+  const char* resource_keyword_ = "$id";
+  bool looked_for_resources_ = false;
+  bool has_resources_ = false;
   const JsonValue* at_ = nullptr;                ///< what was worked on last
+  RegexReading reading_ = RegexReading::kBoth;   ///< of patterns held against constants
   uint32_t matched_ = 0;                         ///< patterns held against constants
   const JsonValue* checked_[kMostChecked] = {};  ///< schemas that check() has passed, by address
 };

@@ -11,8 +11,8 @@ constexpr size_t kBytesAStep = 4;
 
 }  // namespace
 
-uint64_t SchemaPatterns::hashOf(const StringFacts& facts, bool is_check) {
-  uint64_t hash = is_check ? 1 : 2;
+uint64_t SchemaPatterns::hashOf(const StringFacts& facts, Of of) {
+  uint64_t hash = 1 + static_cast<uint64_t>(of);
   for (uint32_t i = 0; i < facts.n_patterns; ++i) {
     hash = hashBytes(facts.patterns[i].data, facts.patterns[i].bytes, hash);
   }
@@ -29,8 +29,7 @@ bool SchemaPatterns::isSame(const Known& known, const StringFacts& facts) {
                     known.texts + known.n_patterns + known.n_formats, facts.formats);
 }
 
-const SchemaPatterns::Known* SchemaPatterns::find(const StringFacts& facts, bool is_check,
-                                                  uint64_t hash) {
+const SchemaPatterns::Known* SchemaPatterns::find(const StringFacts& facts, Of of, uint64_t hash) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < facts.n_patterns; ++i) {
     bytes += facts.patterns[i].bytes;
@@ -43,7 +42,7 @@ const SchemaPatterns::Known* SchemaPatterns::find(const StringFacts& facts, bool
        at = known_[at - 1].same_hash) {
     (void)work_->spend(4);
     const Known& known = known_[at - 1];
-    if (known.hash == hash && known.is_check == is_check && isSame(known, facts)) {
+    if (known.hash == hash && known.of == of && isSame(known, facts)) {
       (void)work_->spend(bytes / kBytesAStep);
       return &known;
     }
@@ -77,14 +76,14 @@ const SchemaPatterns::Known* SchemaPatterns::keep(const StringFacts& facts, Know
 const char* SchemaPatterns::error(const JsonText& pattern, bool* wrong) {
   StringFacts facts;
   facts.patterns[facts.n_patterns++] = pattern;
-  const uint64_t hash = hashOf(facts, true);
-  if (const Known* const known = find(facts, true, hash); known != nullptr) {
+  const uint64_t hash = hashOf(facts, Of::kCheck);
+  if (const Known* const known = find(facts, Of::kCheck, hash); known != nullptr) {
     *wrong = known->wrong;
     return known->error;
   }
   Known known = {};
   known.hash = hash;
-  known.is_check = true;
+  known.of = Of::kCheck;
   (void)work_->begin();
   Regex regex(work_);
   known.error = regex.read(pattern.data, pattern.bytes, false, &known.wrong);
@@ -121,16 +120,19 @@ bool SchemaPatterns::copyDfa(Dfa* dfa) {
 }
 
 // False: it is too large. Otherwise in memory that stays, or in the work's until that begins anew.
-bool SchemaPatterns::dfaOf(const StringFacts& facts, Dfa* dfa, uint32_t* number) {
-  const uint64_t hash = hashOf(facts, false);
-  if (const Known* const known = find(facts, false, hash); known != nullptr) {
+bool SchemaPatterns::dfaOf(const StringFacts& facts, RegexReading reading, Dfa* dfa,
+                           uint32_t* number) {
+  const Of of = reading == RegexReading::kBoth ? Of::kBoth : Of::kEither;
+  const uint64_t hash = hashOf(facts, of);
+  if (const Known* const known = find(facts, of, hash); known != nullptr) {
     *dfa = known->dfa;
     *number = static_cast<uint32_t>(known - known_.begin()) + 1;
     return !known->too_large;
   }
   Known known = {};
   known.hash = hash;
-  known.too_large = !stringsDfa(facts, work_, &known.dfa);
+  known.of = of;
+  known.too_large = !stringsDfa(facts, reading, work_, &known.dfa);
   const bool stays = known.too_large || known.dfa.n_states == 0 || copyDfa(&known.dfa);
   *number = stays && keep(facts, known) != nullptr ? known_.count() : 0;
   *dfa = known.dfa;
@@ -138,7 +140,7 @@ bool SchemaPatterns::dfaOf(const StringFacts& facts, Dfa* dfa, uint32_t* number)
 }
 
 bool SchemaPatterns::accepts(const JsonText& pattern, bool is_format, const JsonText& text,
-                             bool* failed) {
+                             bool* failed, RegexReading reading) {
   StringFacts facts;
   if (is_format) {
     facts.formats[facts.n_formats++] = pattern;
@@ -148,7 +150,7 @@ bool SchemaPatterns::accepts(const JsonText& pattern, bool is_format, const Json
   (void)work_->begin();
   Dfa dfa;
   uint32_t number = 0;
-  *failed = !dfaOf(facts, &dfa, &number) || !work_->spend(16 * uint64_t{text.bytes});
+  *failed = !dfaOf(facts, reading, &dfa, &number) || !work_->spend(16 * uint64_t{text.bytes});
   return !*failed && dfaAccepts(dfa, text.data, text.bytes);
 }
 
@@ -163,13 +165,34 @@ bool SchemaPatterns::mayMeet(const StringFacts& a, const StringFacts& b) {
   Dfa dfa_b;
   uint32_t number_a = 0;
   uint32_t number_b = 0;
-  if ((!a_is_free && !dfaOf(a, &dfa_a, &number_a)) ||
-      (!b_is_free && !dfaOf(b, &dfa_b, &number_b))) {
+  if ((!a_is_free && !dfaOf(a, RegexReading::kBoth, &dfa_a, &number_a)) ||
+      (!b_is_free && !dfaOf(b, RegexReading::kBoth, &dfa_b, &number_b))) {
     return true;
   }
   if (a_is_free || b_is_free) {
     return (a_is_free || dfa_a.n_states != 0) && (b_is_free || dfa_b.n_states != 0);
   }
+  return mayMeet(dfa_a, number_a, dfa_b, number_b);
+}
+
+bool SchemaPatterns::mayMeetEither(const JsonText& a, const JsonText& b) {
+  StringFacts facts[2];
+  facts[0].patterns[facts[0].n_patterns++] = a;
+  facts[1].patterns[facts[1].n_patterns++] = b;
+  (void)work_->begin();
+  Dfa dfa_a;
+  Dfa dfa_b;
+  uint32_t number_a = 0;
+  uint32_t number_b = 0;
+  if (!dfaOf(facts[0], RegexReading::kEither, &dfa_a, &number_a) ||
+      !dfaOf(facts[1], RegexReading::kEither, &dfa_b, &number_b)) {
+    return true;
+  }
+  return mayMeet(dfa_a, number_a, dfa_b, number_b);
+}
+
+bool SchemaPatterns::mayMeet(const Dfa& dfa_a, uint32_t number_a, const Dfa& dfa_b,
+                             uint32_t number_b) {
   if (number_a == 0 || number_b == 0) {
     return oriel_internal::mayMeet(dfa_a, dfa_b, work_);
   }

@@ -1,6 +1,7 @@
 // What a schema's patterns and formats are to each other and to texts: each is made an automaton once.
 #pragma once
 
+#include "grammar/regex.h"
 #include "grammar/schema_strings.h"
 
 namespace oriel_internal {
@@ -13,9 +14,12 @@ class SchemaPatterns {
   /// Null, or what is wrong with a pattern. `wrong`: it is none.
   const char* error(const JsonText& pattern, bool* wrong);
   /// `failed`: its automaton is too large. A format as far as it is exact.
-  bool accepts(const JsonText& pattern, bool is_format, const JsonText& text, bool* failed);
+  bool accepts(const JsonText& pattern, bool is_format, const JsonText& text, bool* failed,
+               RegexReading reading = RegexReading::kBoth);
   /// Whether a text may satisfy both. True also where that is too much work.
   bool mayMeet(const StringFacts& a, const StringFacts& b);
+  /// The same of two patterns, each as any engine reads it.
+  bool mayMeetEither(const JsonText& a, const JsonText& b);
   bool noMemory() const { return memory_.noMemory(); }
 
  private:
@@ -24,10 +28,11 @@ class SchemaPatterns {
   static constexpr uint32_t kMostPairs = 1u << 14;
 
   /// Of a pattern whether it can be read, of patterns and formats that hold at once their automaton.
+  enum class Of : uint8_t { kCheck, kBoth, kEither };
   struct Known {
     uint64_t hash;
     uint32_t same_hash;
-    bool is_check;
+    Of of;
     bool wrong;
     bool too_large;
     uint32_t n_patterns;
@@ -37,13 +42,14 @@ class SchemaPatterns {
     Dfa dfa;
   };
 
-  static uint64_t hashOf(const StringFacts& facts, bool is_check);
+  static uint64_t hashOf(const StringFacts& facts, Of of);
   static bool isSame(const Known& known, const StringFacts& facts);
-  const Known* find(const StringFacts& facts, bool is_check, uint64_t hash);
+  const Known* find(const StringFacts& facts, Of of, uint64_t hash);
   const Known* keep(const StringFacts& facts, Known known);
   bool copyDfa(Dfa* dfa);
   /// `number`: of known_, plus 1; 0: it is not kept.
-  bool dfaOf(const StringFacts& facts, Dfa* dfa, uint32_t* number);
+  bool dfaOf(const StringFacts& facts, RegexReading reading, Dfa* dfa, uint32_t* number);
+  bool mayMeet(const Dfa& a, uint32_t number_a, const Dfa& b, uint32_t number_b);
 
   Work* const work_;
   Scratch memory_;

@@ -1,6 +1,6 @@
 #include "grammar/schema_strings.h"
 
-#include "grammar/regex.h"
+#include "grammar/schema_formats.h"
 
 namespace oriel_internal {
 namespace {
@@ -10,91 +10,10 @@ constexpr uint32_t kMostCountedSingly = 64;
 // No reply is that long, so texts may end there.
 constexpr uint32_t kMostCounted = 1u << 20;
 constexpr uint32_t kMostPatternStates = 4000;
-// Patterns times lengths; where a pattern goes on for ever and only many may not, fewer are counted.
+// Patterns times lengths: as far as these go lengths are counted one by one, and so many are there in all.
 constexpr uint32_t kMostLimitedStates = 1500;
+constexpr uint32_t kMostCountedStates = 3 * kMostLimitedStates;
 constexpr uint32_t kLeastCounted = 40;
-
-#define ORIEL_DAY_OF_YEAR                             \
-  "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|" \
-  "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
-#define ORIEL_LEAP_CENTURY "(?:0[48]|[2468][048]|[13579][26])"
-#define ORIEL_YEAR "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
-#define ORIEL_DATE                                                                                \
-  "(?:" ORIEL_YEAR "-" ORIEL_DAY_OF_YEAR "|(?:[0-9]{2}" ORIEL_LEAP_CENTURY "|" ORIEL_LEAP_CENTURY \
-  "00)-02-29)"
-// One that can be told in any time zone.
-#define ORIEL_INNER_DATE                                                    \
-  "(?:[1-8][0-9]{3}-" ORIEL_DAY_OF_YEAR "|(?:[1-8][0-9]" ORIEL_LEAP_CENTURY \
-  "|"                                                                       \
-  "(?:[2468][048]|[1357][26])00)-02-29)"
-#define ORIEL_TIME                                               \
-  "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?" \
-  "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-// Names of hosts: at least two labels, the last of letters; far from the limits of 63 and 253.
-#define ORIEL_LABEL "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,15}"
-#define ORIEL_HOST "(?:" ORIEL_LABEL "\\.){1,3}[A-Za-z]{2,10}"
-#define ORIEL_OCTET "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-#define ORIEL_PATH_CHARS "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})*"
-#define ORIEL_PATH "(?:/" ORIEL_PATH_CHARS ")*"
-#define ORIEL_TAIL "(?:\\?" ORIEL_PATH_CHARS ")?(?:#" ORIEL_PATH_CHARS ")?"
-#define ORIEL_URI "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?" ORIEL_PATH ORIEL_TAIL
-#define ORIEL_GROUP "[0-9A-Fa-f]{1,4}"
-
-// Shorter forms, where a length is asked for and the longest text of the usual form is too long: nothing needs to be
-// counted then.
-#define ORIEL_BRIEF_URI "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
-#define ORIEL_SHORT_HOST "(?:[A-Za-z0-9]{1,12}\\.){1,2}[A-Za-z]{2,4}"
-#define ORIEL_SHORT_TAIL "(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]){0,64}"
-#define ORIEL_SHORT_URI \
-  "https?://" ORIEL_SHORT_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
-
-constexpr uint32_t kForms = 3;
-
-struct Format {
-  const char* name;
-  const char* patterns[kForms];  ///< each with fewer texts; null: as before
-  bool exact;
-};
-
-constexpr Format kFormats[] = {
-    {"date", {ORIEL_DATE}, true},
-    {"time", {ORIEL_TIME}, false},
-    {"date-time", {ORIEL_INNER_DATE "T" ORIEL_TIME}, false},
-    {"duration",
-     {"P(?:[0-9]{1,4}W|(?:[0-9]{1,4}Y(?:[0-9]{1,4}M(?:[0-9]{1,4}D)?)?|[0-9]{1,4}M(?:[0-9]{1,4}D)?|"
-      "[0-9]{1,4}D)(?:T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
-      "[0-9]{1,4}S))?|T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
-      "[0-9]{1,4}S))"},
-     false},
-    {"email",
-     {"[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,23}@" ORIEL_HOST,
-      "[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,11}@" ORIEL_SHORT_HOST},
-     false},
-    {"hostname", {ORIEL_HOST, ORIEL_SHORT_HOST}, false},
-    {"uuid", {"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"}, true},
-    {"ipv4", {"(?:" ORIEL_OCTET "\\.){3}" ORIEL_OCTET}, true},
-    {"ipv6",
-     {"(?:" ORIEL_GROUP ":){7}" ORIEL_GROUP "|::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,5})?|"
-      "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP
-      "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP
-      "(?::" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP
-      "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?))))"},
-     false},
-    {"uri", {ORIEL_URI, ORIEL_BRIEF_URI, ORIEL_SHORT_URI}, false},
-    {"uri-reference",
-     {ORIEL_URI "|" ORIEL_PATH ORIEL_TAIL, ORIEL_BRIEF_URI "|/" ORIEL_SHORT_TAIL,
-      ORIEL_SHORT_URI "|/" ORIEL_SHORT_TAIL},
-     false},
-};
-
-const Format* findFormat(const JsonText& name) {
-  for (const Format& format : kFormats) {
-    if (name.is(format.name)) {
-      return &format;
-    }
-  }
-  return nullptr;
-}
 
 bool sameTexts(const JsonText* a, uint32_t n_a, const JsonText* b, uint32_t n_b) {
   return n_a == n_b && std::equal(a, a + n_a, b);
@@ -103,7 +22,8 @@ bool sameTexts(const JsonText* a, uint32_t n_a, const JsonText* b, uint32_t n_b)
 // What several patterns and formats of some strings have in common, in one alphabet.
 class Common {
  public:
-  explicit Common(Work* work) : work_(work), sets_(work->scratch()) {}
+  explicit Common(Work* work, RegexReading reading = RegexReading::kBoth)
+      : work_(work), reading_(reading), sets_(work->scratch()) {}
 
   // False: one is not supported, or there are too many.
   bool add(const StringFacts& facts, uint32_t form = 0) {
@@ -113,30 +33,42 @@ class Common {
       }
     }
     for (uint32_t i = 0; i < facts.n_formats; ++i) {
-      const Format* const format = findFormat(facts.formats[i]);
-      if (format == nullptr) {
-        return false;
-      }
-      uint32_t used = form;
-      while (format->patterns[used] == nullptr) {
-        --used;
-      }
-      const char* const pattern = format->patterns[used];
-      if (!add(pattern, std::strlen(pattern), true)) {
+      const char* const pattern = formatPattern(facts.formats[i], form);
+      if (pattern == nullptr || !add(pattern, std::strlen(pattern), true)) {
         return false;
       }
     }
     return true;
   }
-  bool add(const char* text, size_t bytes, bool whole) {
+  // The same of what none of them may be. Last, so that there is something to take it from.
+  bool addExcluded(const StringFacts& facts) {
+    if (n_ == 0 && !add("", 0, false)) {
+      return false;
+    }
+    for (uint32_t i = 0; i < facts.n_not_patterns; ++i) {
+      if (!add(facts.not_patterns[i].data, facts.not_patterns[i].bytes, false, true)) {
+        return false;
+      }
+    }
+    for (uint32_t i = 0; i < facts.n_not_listed; ++i) {
+      const JsonText listed = alternativesOf(*facts.not_listed[i]);
+      if (listed.bytes != 0 && !add(listed.data, listed.bytes, true, true)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  bool add(const char* text, size_t bytes, bool whole, bool excluded = false) {
     if (n_ == kMost) {
       return false;
     }
     bool wrong = false;
     regexes_[n_] = Regex(work_);
-    if (regexes_[n_].read(text, bytes, whole, &wrong) != nullptr) {
+    const RegexReading reading = excluded ? RegexReading::kEither : reading_;
+    if (regexes_[n_].read(text, bytes, whole, &wrong, reading) != nullptr) {
       return false;
     }
+    excluded_[n_] = excluded;
     for (const CharSet& set : regexes_[n_].sets()) {
       sets_.push(set);
     }
@@ -160,6 +92,13 @@ class Common {
         *dfa = one;
         continue;
       }
+      if (excluded_[i]) {
+        const Dfa matched = one;
+        result = complementDfa(matched, kMostPatternStates, work_, &one);
+        if (result != DfaResult::kDone) {
+          return result;
+        }
+      }
       const Dfa all = *dfa;
       result = intersectDfa(all, one, kMostPatternStates, work_, dfa);
       if (result != DfaResult::kDone) {
@@ -170,13 +109,82 @@ class Common {
   }
 
  private:
-  static constexpr uint32_t kMost = 4 * StringFacts::kMostPatterns;
+  static constexpr uint32_t kMost = 6 * StringFacts::kMostPatterns;
+
+  // The strings of a list as a pattern: "(?:a|b)". Empty: there are none.
+  JsonText alternativesOf(const JsonValue& values) {
+    const bool is_list = values.isArray() && !values.key().is("const");
+    size_t bytes = 8;
+    const auto forEach = [&](const auto& visit) {
+      for (const JsonValue* one = is_list ? values.first() : &values; one != nullptr;
+           one = is_list ? one->next() : nullptr) {
+        if (one->isString()) {
+          visit(one->text());
+        }
+      }
+    };
+    forEach([&](const JsonText& text) { bytes += 2 * size_t{text.bytes} + 1; });
+    char* const pattern = work_->scratch()->takeText(bytes);
+    if (bytes == 8 || pattern == nullptr || !work_->spend(bytes)) {
+      return {};
+    }
+    char* at = pattern;
+    forEach([&](const JsonText& text) {
+      at = std::copy_n(at == pattern ? "(?:" : "|", at == pattern ? 3 : 1, at);
+      for (size_t i = 0; i < text.bytes; ++i) {
+        if (std::strchr("\\^$.|?*+()[]{}/-", text.data[i]) != nullptr && text.data[i] != '\0') {
+          *at++ = '\\';
+        }
+        *at++ = text.data[i];
+      }
+    });
+    *at++ = ')';
+    return {pattern, static_cast<size_t>(at - pattern)};
+  }
 
   Work* const work_;
+  const RegexReading reading_;
   List<CharSet> sets_;
   uint32_t n_ = 0;
   Regex regexes_[kMost];
+  bool excluded_[kMost] = {};
 };
+
+// Lengths up to limits.exact are counted one by one, the others are rounded up: as little as there are states for.
+DfaResult countRounded(const Dfa& all, LengthLimits limits, Work* work, Dfa* dfa) {
+  // A state with a loop counts each code point, and no text gets longer than these can tell.
+  const uint32_t loops = countLoops(all, work);
+  const uint32_t max = limits.max;
+  if (loops != 0) {
+    limits.max = std::min(max, limits.exact + kMostLimitedStates / loops);
+  }
+  // Few states are reached with every count: the first unit that is tried is a hopeful one.
+  const uint64_t rounded = uint64_t{all.n_states - loops} * (limits.max - limits.exact);
+  while (rounded / limits.unit > 4 * kMostCountedStates) {
+    limits.unit *= 2;
+  }
+  for (; limits.unit < 2 * uint64_t{limits.max}; limits.unit *= 2) {
+    const DfaResult result = limitDfa(all, limits, kMostCountedStates, work, dfa);
+    if (result == DfaResult::kDone) {
+      const bool is_whole = limits.max == max && limits.unit == 1;
+      return dfa->n_states != 0 || is_whole ? result : DfaResult::kTooLarge;
+    }
+  }
+  return DfaResult::kTooLarge;
+}
+
+DfaResult countLengths(uint32_t min, uint32_t max, uint32_t least, Work* work, Dfa* dfa) {
+  const Dfa all = *dfa;
+  if (max == UINT32_MAX) {
+    return limitDfa(all, {min, max}, kMostCountedStates, work, dfa);
+  }
+  const uint32_t counted = std::max({kMostLimitedStates / all.n_states, kLeastCounted, 2 * least});
+  DfaResult result = countRounded(all, {min, max, std::min(max, counted)}, work, dfa);
+  if (result != DfaResult::kDone) {
+    result = countRounded(all, {min, max, min}, work, dfa);
+  }
+  return result;
+}
 
 // Texts of `dfa` of these lengths; where the largest are too much to count, none of them.
 const char* limitLength(const StringFacts& facts, Work* work, Dfa* dfa) {
@@ -194,12 +202,8 @@ const char* limitLength(const StringFacts& facts, Work* work, Dfa* dfa) {
   if (min == 0 && max == UINT32_MAX) {
     return nullptr;
   }
-  const uint32_t counted = std::max(kMostLimitedStates / dfa->n_states, kLeastCounted);
-  const uint32_t up_to = std::min(max, std::max({counted, 2 * facts.min_length, 2 * shortest}));
-  const Dfa all = *dfa;
-  const DfaResult result =
-      limitDfa(all, min, max == UINT32_MAX ? max : up_to, 3 * kMostLimitedStates, work, dfa);
-  if (result != DfaResult::kDone || (dfa->n_states == 0 && up_to < max)) {
+  const DfaResult result = countLengths(min, max, std::max(facts.min_length, shortest), work, dfa);
+  if (result != DfaResult::kDone) {
     return "is too much to count beside these lengths: make one of them simpler";
   }
   return nullptr;
@@ -223,21 +227,34 @@ uint32_t blockFor(uint32_t count) {
 bool StringFacts::operator==(const StringFacts& other) const {
   return min_length == other.min_length && max_length == other.max_length &&
          sameTexts(patterns, n_patterns, other.patterns, other.n_patterns) &&
-         sameTexts(formats, n_formats, other.formats, other.n_formats);
+         sameTexts(formats, n_formats, other.formats, other.n_formats) &&
+         sameTexts(not_patterns, n_not_patterns, other.not_patterns, other.n_not_patterns) &&
+         n_not_listed == other.n_not_listed &&
+         std::equal(not_listed, not_listed + n_not_listed, other.not_listed);
 }
 
-const char* formatPattern(const JsonText& format) {
-  const Format* const known = findFormat(format);
-  return known != nullptr ? known->patterns[0] : nullptr;
+bool StringFacts::excludePattern(const JsonText& pattern) {
+  JsonText* const end = not_patterns + n_not_patterns;
+  if (std::find(not_patterns, end, pattern) != end) {
+    return true;
+  }
+  if (n_not_patterns == kMostExcluded) {
+    return false;
+  }
+  not_patterns[n_not_patterns++] = pattern;
+  return true;
 }
 
-bool isFormatExact(const JsonText& format) {
-  const Format* const known = findFormat(format);
-  return known != nullptr && known->exact;
+bool StringFacts::excludeListed(const JsonValue& values) {
+  if (n_not_listed == kMostExcluded) {
+    return false;
+  }
+  not_listed[n_not_listed++] = &values;
+  return true;
 }
 
-bool stringsDfa(const StringFacts& facts, Work* work, Dfa* dfa) {
-  Common common(work);
+bool stringsDfa(const StringFacts& facts, RegexReading reading, Work* work, Dfa* dfa) {
+  Common common(work, reading);
   return common.add(facts) && common.build(dfa) == DfaResult::kDone;
 }
 
@@ -251,7 +268,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
     return "asks for strings longer than any reply: make it smaller";
   }
   const ExprId quote = grammar->text("\"");
-  if (facts.n_patterns == 0 && facts.n_formats == 0) {
+  if (!facts.hasPattern()) {
     const ExprId body = countedExpression(character, facts.min_length, facts.max_length, grammar);
     *expression = grammar->sequence(quote, grammar->sequence(body, quote));
     return nullptr;
@@ -259,9 +276,11 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
   Work* const work = grammar->work();
   (void)work->begin();
   Dfa dfa;
-  for (uint32_t form = 0; form < kForms; ++form) {
+  for (uint32_t form = 0; form < kFormatForms; ++form) {
     Common common(work);
-    if (!common.add(facts, form) || common.build(&dfa) != DfaResult::kDone) {
+    const bool has_excluded = facts.n_not_patterns + facts.n_not_listed != 0;
+    if (!common.add(facts, form) || (has_excluded && !common.addExcluded(facts)) ||
+        common.build(&dfa) != DfaResult::kDone) {
       return "is too large, or too much beside other patterns and formats: make it simpler";
     }
     if (facts.n_formats == 0 || dfa.n_states == 0 || facts.max_length == UINT32_MAX ||

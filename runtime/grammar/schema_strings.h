@@ -1,13 +1,14 @@
 // Strings of some length, pattern and format, as expressions.
 #pragma once
 
-#include "grammar/dfa.h"
+#include "grammar/regex.h"
 #include "json/json.h"
 
 namespace oriel_internal {
 
 struct StringFacts {
   static constexpr uint32_t kMostPatterns = 8;
+  static constexpr uint32_t kMostExcluded = 16;
 
   uint32_t min_length = 0;
   uint32_t max_length = UINT32_MAX;
@@ -15,20 +16,25 @@ struct StringFacts {
   uint32_t n_patterns = 0;
   JsonText formats[kMostPatterns];
   uint32_t n_formats = 0;
+  /// Not matched by any engine.
+  JsonText not_patterns[kMostExcluded];
+  uint32_t n_not_patterns = 0;
+  /// Not one of the strings of `enum`, `const` or a list.
+  const JsonValue* not_listed[kMostExcluded] = {};
+  uint32_t n_not_listed = 0;
 
-  bool isBounded() const {
-    return min_length != 0 || max_length != UINT32_MAX || n_patterns != 0 || n_formats != 0;
+  bool isBounded() const { return min_length != 0 || max_length != UINT32_MAX || hasPattern(); }
+  bool hasPattern() const {
+    return n_patterns != 0 || n_formats != 0 || n_not_patterns != 0 || n_not_listed != 0;
   }
+  /// False: there are too many.
+  bool excludePattern(const JsonText& pattern);
+  bool excludeListed(const JsonValue& values);
   bool operator==(const StringFacts& other) const;
 };
 
-/// As a pattern for the whole text; null: no format that is known.
-const char* formatPattern(const JsonText& format);
-/// Whether the pattern of a format has all texts that it allows: where it has fewer it tells nothing about a constant.
-bool isFormatExact(const JsonText& format);
-
-/// What satisfies all patterns and formats, of any length. False: it is too large, or one is not supported.
-bool stringsDfa(const StringFacts& facts, Work* work, Dfa* dfa);
+/// What satisfies all patterns and formats, of any length, whatever is excluded. False: it is too large, or one is not supported.
+bool stringsDfa(const StringFacts& facts, RegexReading reading, Work* work, Dfa* dfa);
 
 /// With its quotes. `character`: one of a JSON string, raw or escaped. `*expression` is kNever where nothing fits.
 /// Otherwise null, or why there is none, said of the keyword. Patterns have been checked.

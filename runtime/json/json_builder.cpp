@@ -17,6 +17,20 @@ JsonMade* JsonBuilder::boolean(bool is) {
   return make(JsonKind::kBool, {nullptr, is ? size_t{1} : 0});
 }
 
+JsonMade* JsonBuilder::number(uint32_t value) {
+  constexpr size_t kMostDigits = 10;
+  char* const digits = scratch_->takeText(kMostDigits);
+  if (digits == nullptr) {
+    return nullptr;
+  }
+  char* at = digits + kMostDigits;
+  do {
+    *--at = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  return make(JsonKind::kNumber, {at, static_cast<size_t>(digits + kMostDigits - at)});
+}
+
 JsonMade* JsonBuilder::null() { return make(JsonKind::kNull, {}); }
 
 JsonMade* JsonBuilder::list() { return make(JsonKind::kArray, {}); }

@@ -11,6 +11,7 @@ class JsonBuilder {
   /// Null where there is no memory; adding to null, or null, does nothing.
   JsonMade* text(const JsonText& text);
   JsonMade* boolean(bool value);
+  JsonMade* number(uint32_t value);
   JsonMade* null();
   JsonMade* list();
   JsonMade* object();

@@ -130,11 +130,12 @@ constexpr char kAnyValue[] = "{}";
 class CallReader {
  public:
   CallReader(const CallForm& form, ReplyForms forms, const Tokenizer* tokenizer, CallChecks checks,
-             const Log& log, Grammar* grammar)
+             const SchemaRules& rules, const Log& log, Grammar* grammar)
       : form_(form),
         forms_(forms),
         tokenizer_(tokenizer),
         checks_(checks),
+        rules_(rules),
         log_(log),
         grammar_(*grammar) {}
 
@@ -324,7 +325,7 @@ class CallReader {
     ExprId value = grammar_.never();
     if (parseJson(schema, std::strlen(schema), "a schema", {}, log_, grammar_.scratch(), &read)
             .ok()) {
-      (void)readJsonSchema(*read, *read, log_, &grammar_, &value);
+      (void)readJsonSchema(*read, *read, SchemaRules(), log_, &grammar_, &value);
     }
     return value;
   }
@@ -337,7 +338,7 @@ class CallReader {
       *out = grammar_.text(hasBraces() ? "{}" : "");
       return kOk;
     }
-    CallValues values(*parameters, log, &grammar_);
+    CallValues values(*parameters, rules_, log, &grammar_);
     if (none && saysNothing(*parameters)) {
       // Written here as every form has it, but the schema has to be one.
       (void)values.value(*parameters, ArgumentNotation::kJson);
@@ -403,6 +404,7 @@ class CallReader {
   const ReplyForms forms_;
   const Tokenizer* const tokenizer_;
   const CallChecks checks_;
+  const SchemaRules& rules_;
   const Log& log_;
   Grammar& grammar_;
 };
@@ -432,7 +434,8 @@ bool anyStrict(const JsonValue& tools) {
 }
 
 Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
-                       CallChecks checks, const Log& log, Grammar* grammar, CallGrammar* calls) {
+                       CallChecks checks, const SchemaRules& rules, const Log& log,
+                       Grammar* grammar, CallGrammar* calls) {
   const CallForm* const form = preferredForm(forms);
   if (form == nullptr) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -443,7 +446,7 @@ Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no tools to call: give a list of them");
   }
   ExprId one = 0;
-  CallReader reader(*form, forms, tokenizer, checks, log, grammar);
+  CallReader reader(*form, forms, tokenizer, checks, rules, log, grammar);
   ORIEL_TRY(reader.call(tools, &one));
   if (grammar->work()->ended()) {
     return tooMuch(log, *grammar->work());

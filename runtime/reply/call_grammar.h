@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "grammar/expression.h"
+#include "grammar/schema_rules.h"
 #include "json/json.h"
 #include "reply/forms.h"
 #include "text/tokenizer.h"
@@ -39,6 +40,7 @@ bool anyStrict(const JsonValue& tools);
 ///   form cannot promise; or all of it is too much. The line names it.
 /// - ORIEL_ERROR_ARGUMENT: `tools` are no list of tools, or there is none.
 Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
-                       CallChecks checks, const Log& log, Grammar* grammar, CallGrammar* calls);
+                       CallChecks checks, const SchemaRules& rules, const Log& log,
+                       Grammar* grammar, CallGrammar* calls);
 
 }  // namespace oriel_internal

@@ -137,7 +137,7 @@ ExprId CallValues::value(const JsonValue& schema, ArgumentNotation notation, con
 ExprId CallValues::json(const JsonValue& schema) {
   ExprId value = grammar_.never();
   if (status_.ok()) {
-    status_ = readJsonSchema(schema, document_, log_, &grammar_, &value);
+    status_ = readJsonSchema(schema, document_, rules_, log_, &grammar_, &value);
   }
   return value;
 }

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "grammar/expression.h"
+#include "grammar/schema_rules.h"
 #include "json/json.h"
 
 namespace oriel_internal {
@@ -13,8 +14,8 @@ enum class ArgumentNotation : uint8_t { kJson, kRaw, kGemma };
 class CallValues {
  public:
   /// `document`: the schema of the tool's parameters.
-  CallValues(const JsonValue& document, const Log& log, Grammar* grammar)
-      : document_(document), log_(log), grammar_(*grammar) {}
+  CallValues(const JsonValue& document, const SchemaRules& rules, const Log& log, Grammar* grammar)
+      : document_(document), rules_(rules), log_(log), grammar_(*grammar) {}
 
   /// A value by `schema`; kRaw: with the mark that ends it.
   ExprId value(const JsonValue& schema, ArgumentNotation notation, const char* end_mark = "");
@@ -46,6 +47,7 @@ class CallValues {
   bool refuses(const JsonValue& schema, const char* const* keywords, size_t count);
 
   const JsonValue& document_;
+  const SchemaRules& rules_;
   const Log& log_;
   Grammar& grammar_;
   Status status_ = kOk;

@@ -224,6 +224,27 @@ def test_forms_and_tools():
                 "response_format.type")
 
 
+def test_schemas_open_and_ignored():
+    schema = {"type": "object", "x-order": 1, "properties": {"a": {"const": 1}}, "required": ["a"], "minProperties": 1}
+    with Server(BUNDLED, "--template", written("tools.jinja", TEMPLATE), "--open-objects") as server:
+        for strict in (True, False):
+            named = {"type": "json_schema", "json_schema": {"name": "x", "strict": strict, "schema": schema}}
+            reply = server.chat([USER], response_format=named, max_tokens=40, seed=1)
+            check("ignored keywords are told", reply.json["oriel"]["ignored_keywords"] == ["x-order"], reply)
+            if strict:
+                check("strict objects stay closed", json.loads(text_of(reply)) == {"a": 1}, reply)
+        tool = {"type": "function", "function": {"name": "f", "parameters": {**schema, "minProperties": 0}}}
+        for seed in (1, 2, 3):
+            call = server.chat([USER], tools=[tool], tool_choice="required", max_tokens=100, seed=seed, temperature=1.5)
+            calls = call.json["choices"][0]["message"].get("tool_calls") or []
+            check("tools stay closed", [json.loads(one["function"]["arguments"]) for one in calls] in ([], [{"a": 1}]), call)
+        free = server.chat([USER], max_tokens=4)
+        check("not of other replies", "ignored_keywords" not in free.json["oriel"], free)
+    with Server(BUNDLED, "--strict-schema") as server:
+        refused("unknown keywords", server.chat([USER], response_format={
+            "type": "json_schema", "json_schema": {"name": "x", "schema": schema}}), 400)
+
+
 def test_embeddings():
     lines = ["A cat sleeps.", "Un chat dort."]
     want = [json.loads(line)["embedding"] for line in succeeds(

@@ -71,7 +71,7 @@ def test_grammars():
 
 def test_what_is_refused():
     prompt = ["run", BUNDLED, "--prompt", "x", *FIXED]
-    schema = written("not.json", {"type": "object", "properties": {"name": {"not": {"type": "null"}}}})
+    schema = written("not.json", {"type": "object", "properties": {"name": {"not": {"multipleOf": 3}}}})
     result = fails("a keyword", 1, *prompt, "--schema", schema)
     check("its name, place and file", all(word in result.err for word in
                                           (b'"not"', b"#/properties/name", str(schema).encode())), result)

@@ -69,7 +69,7 @@ void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyFo
   Grammar grammar(&scratch);
   CallGrammar calls;
   const oriel_status status = watch.ended(
-      readCallGrammar(tools, forms, nullptr, CallChecks::kAll, watch.log(), &grammar, &calls)
+      readCallGrammar(tools, forms, nullptr, CallChecks::kAll, {}, watch.log(), &grammar, &calls)
           .code());
   EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_ARGUMENT ||
               status == ORIEL_ERROR_UNSUPPORTED || status == ORIEL_ERROR_OUT_OF_MEMORY);
@@ -81,7 +81,7 @@ void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyFo
     Grammar cut_off(&less);
     CallGrammar some;
     (void)watch.ended(
-        readCallGrammar(tools, forms, nullptr, CallChecks::kAll, watch.log(), &cut_off, &some)
+        readCallGrammar(tools, forms, nullptr, CallChecks::kAll, {}, watch.log(), &cut_off, &some)
             .code());
   }
   if (status != ORIEL_OK) {

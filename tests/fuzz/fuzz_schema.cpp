@@ -24,7 +24,7 @@ oriel_status read(const std::string& input, Watch* watch, Scratch* scratch, Gram
   grammar->work()->allow(input.size());
   ExprId expression = 0;
   const oriel_status status =
-      watch->ended(readJsonSchema(*schema, *schema, watch->log(), grammar, &expression).code());
+      watch->ended(readJsonSchema(*schema, *schema, {}, watch->log(), grammar, &expression).code());
   EXPECT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_ARGUMENT ||
               status == ORIEL_ERROR_UNSUPPORTED || status == ORIEL_ERROR_OUT_OF_MEMORY);
   if (status == ORIEL_OK) {

@@ -1,6 +1,6 @@
 // Texts of JSON schemas, for other validators to judge. Reads one JSON object a line: {"schema": ..., "make": how many
-// by following the expressions, "walk": how many token by token under the mask, "seed": ..., "texts": [...]}. Writes one:
-// {"status": ..., "error": ..., "made": [...], "walked": [...], "cut": walks that did not end, "stuck": walks without a
+// by following the expressions, "walk": how many token by token under the mask, "seed": ..., "texts": [...], "strict": ..., "open": ...}. Writes one:
+// {"status": ..., "error": ..., "ignored": [...], "made": [...], "walked": [...], "cut": walks that did not end, "stuck": walks without a
 // token that may come, "accepted": [...], "states": ...}.
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -99,9 +99,13 @@ class Walker {
 
 json answer(const json& question, Walker* walker) {
   const uint32_t seed = question.value("seed", 1u);
-  SchemaTexts texts(question.at("schema").dump());
+  SchemaRules rules;
+  rules.strict = question.value("strict", false);
+  rules.open_objects = question.value("open", false);
+  SchemaTexts texts(question.at("schema").dump(), rules);
   json out = {{"status", texts.code()},
               {"error", texts.errors()},
+              {"ignored", json::parse(texts.ignored())},
               {"made", json::array()},
               {"walked", json::array()},
               {"cut", 0},

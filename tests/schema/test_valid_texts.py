@@ -100,6 +100,66 @@ class Schemas:
             "kind": {"const": tag}, **{name: self.schema(depth - 1) for name in self.random.sample(NAMES[:5], 2)}}}
             for tag in ("a", "b")]}
 
+    def small(self):
+        return self.one([lambda: {"enum": self.random.sample(["a", "b", "c", 1, 2, True, None], 1 + self.count(3))},
+                         lambda: {"const": self.one(["a", "b", 1, True, None])}, lambda: {"type": "boolean"},
+                         lambda: {"type": "string", "maxLength": self.count(3)},
+                         lambda: {"type": "integer", "minimum": self.count(4)},
+                         lambda: {"pattern": self.one(PATTERNS)}, lambda: {"type": self.one(["string", "integer", "null"])}])()
+
+    def shallow(self):
+        """An object's part: names that are few, so that parts meet."""
+        names = self.random.sample(["a", "b", "c"], 1 + self.count(2))
+        part = {}
+        if self.may(0.7):
+            part["properties"] = {name: self.one([self.small, self.small, lambda: False])() for name in names}
+        if self.may(0.5) or not part:
+            part["required"] = names[:1 + self.count(2)]
+        if self.may(0.2):
+            part["type"] = "object"
+        return part
+
+    def conditional(self):
+        """Keywords that say what must not be, or what holds under a condition."""
+        part = {"type": "object", **({"properties": {name: self.small() for name in ("a", "b", "c")}} if self.may(0.7) else {})}
+        ways = {"not": self.shallow, "oneOf": lambda: [self.shallow() for _ in range(2 + self.count(2))],
+                "anyOf": lambda: [self.shallow(), {"not": self.shallow()}], "if": self.shallow,
+                "dependentRequired": lambda: {"a": ["b"], "b": self.one([["c"], []])},
+                "dependentSchemas": lambda: {"a": self.shallow()}, "propertyNames": lambda: self.one(
+                    [{"pattern": "^[a-c]"}, {"maxLength": 2}, {"enum": ["a", "b", "zz"]}, {"not": {"const": "c"}}]),
+                "patternProperties": lambda: {pattern: self.small() for pattern in self.random.sample(
+                    ["^a", "b", "^.$", "^x[0-9]+$", "^[^a]", ".*"], 1 + self.count(3))},
+                "additionalProperties": lambda: self.one([False, True, self.small()]),
+                "minProperties": lambda: self.count(3), "maxProperties": lambda: 1 + self.count(3)}
+        for keyword in self.random.sample(sorted(ways), 1 + self.count(4)):
+            part[keyword] = ways[keyword]()
+        if "if" in part:
+            part.update({"then": self.shallow(), **({"else": self.shallow()} if self.may(0.5) else {})})
+        return part
+
+    def choosing(self):
+        """The same of arrays and plain values."""
+        listed = {"enum": self.random.sample(["a", "b", "c", 1, 2, True, False, None, 1.5], 1 + self.count(9))}
+        return self.one([
+            lambda: {"type": "array", "items": listed, "uniqueItems": True, **self.counts(4)},
+            lambda: {"type": "array", "items": self.one([listed, self.small()]), "contains": self.small(), **self.counts(4)},
+            lambda: {"type": "array", "not": {"items": self.small()}, **self.counts(4)},
+            lambda: {"type": "array", "not": {"contains": self.small()}, **self.counts(4)},
+            lambda: {"oneOf": [self.small(), self.small(), self.one([self.small(), {"not": self.small()}])]},
+            lambda: {"not": self.small()}, lambda: {**self.string(), "not": self.small()},
+            lambda: {**self.number(self.one(["integer", "number"])), "not": self.one([listed, self.number("number")])},
+            lambda: {"not": {"anyOf": [self.small(), self.small()]}}, lambda: {"not": {"allOf": [self.small(), self.small()]}},
+            lambda: {"not": {"oneOf": [self.small(), self.small()]}}, lambda: {"not": {"not": self.small()}},
+            lambda: {"enum": [{"a": 1}, {"a": 1, "b": "a"}, {}, []], "not": self.one([self.shallow(), self.small()])},
+            lambda: {"not": {"enum": [{"a": 1}, [], "a", 1]}}, lambda: {"not": {"const": self.one([{"a": 1}, {}, [], 1.5])}},
+            lambda: {"type": "array", "prefixItems": [self.small(), self.small()], "not": {"prefixItems": [self.small()]}},
+            lambda: {"allOf": [{"if": self.small(), "then": self.small(), "else": self.small()}], **self.small()},
+            lambda: {"type": "integer", self.one(["minimum", "exclusiveMinimum"]): self.one(
+                [2**53, 2**53 + 1, 2**63 - 1, 10**20, -2**60]), **({"maximum": 10**25} if self.may(0.3) else {})}])()
+
+    def counts(self, most):
+        return {keyword: self.count(most) for keyword in ("minItems", "maxItems") if self.may(0.3)}
+
     def schema(self, depth):
         leaves = [lambda: self.number("integer"), lambda: self.number("number"), self.string, self.string,
                   lambda: {"type": self.one(["boolean", "null"])},
@@ -107,7 +167,8 @@ class Schemas:
                   lambda: {"const": self.value()},
                   lambda: self.one([True, False, {}, {"$ref": "#"}, {"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]),
                   lambda: {**self.number("integer"), **self.string(), "type": ["integer", "string", "null"]},
-                  lambda: {"minimum": self.one(NUMBERS), "maxLength": self.count(9)}]
+                  lambda: {"minimum": self.one(NUMBERS), "maxLength": self.count(9)},
+                  self.conditional, self.conditional, self.choosing, self.choosing]
         inner = [lambda: self.array(depth), lambda: self.object(depth), lambda: self.object(depth),
                  lambda: self.tagged(depth),
                  lambda: {self.one(["anyOf", "oneOf", "allOf"]): [self.schema(depth - 1) for _ in range(1 + self.count(3))]},
@@ -151,7 +212,7 @@ def main():
             own = [case["schema"] for case in json.load(file)["schemas"]]
         n_golden = len(own)
         schemas = own + schemas
-    answers = ask(program, [{"schema": schema, "make": 20, "walk": 4, "seed": seed + i}
+    answers = ask(program, [{"schema": schema, "make": 20, "walk": 4, "seed": seed + i, "open": i % 2 == 1}
                             for i, schema in enumerate(schemas)])
     assert len(answers) == len(schemas), "it ended early"
     wrong, judged, refused = [], 0, 0

@@ -18,18 +18,23 @@ class SchemaTexts {
   static constexpr size_t kMostBytes = 64u << 20;
 
   explicit SchemaTexts(const std::string& schema, size_t most_bytes = kMostBytes)
+      : SchemaTexts(schema, SchemaRules(), most_bytes) {}
+  SchemaTexts(const std::string& schema, SchemaRules rules, size_t most_bytes = kMostBytes)
       : text_(schema), scratch_(allocator_, most_bytes), grammar_(&scratch_) {
     const JsonValue* value = nullptr;
+    rules.ignored = &ignored_;
     grammar_.work()->allow(text_.size());
     status_ = parseJson(text_.data(), text_.size(), "the schema", log_.log(), &scratch_, &value);
     if (status_.ok()) {
-      status_ = readJsonSchema(*value, *value, log_.log(), &grammar_, &root_);
+      status_ = readJsonSchema(*value, *value, rules, log_.log(), &grammar_, &root_);
     }
   }
 
   bool ok() const { return status_.ok(); }
   oriel_status code() const { return status_.code(); }
   std::string errors() const { return log_.errors(); }
+  /// Keywords and formats without effect, as a JSON list.
+  std::string ignored() const { return ignored_.json(); }
   const Grammar& grammar() const { return grammar_; }
   /// With the expression as its root, for who compiles it.
   const Grammar& rooted() {
@@ -65,6 +70,7 @@ class SchemaTexts {
   const std::string text_;
   const oriel_allocator allocator_ = plainAllocator();
   CapturedLog log_;
+  IgnoredKeywords ignored_;
   Scratch scratch_;
   Grammar grammar_;
   Status status_ = kOk;
@@ -73,8 +79,8 @@ class SchemaTexts {
 
 /// A schema has these texts, and has not those.
 inline void expectTexts(const std::string& schema, const std::vector<std::string>& has,
-                        const std::vector<std::string>& has_not) {
-  const SchemaTexts texts(schema);
+                        const std::vector<std::string>& has_not, const SchemaRules& rules = {}) {
+  const SchemaTexts texts(schema, rules);
   ASSERT_TRUE(texts.ok()) << texts.errors();
   for (const std::string& text : has) {
     EXPECT_TRUE(texts.accepts(text)) << schema << " has " << text;
@@ -85,8 +91,9 @@ inline void expectTexts(const std::string& schema, const std::vector<std::string
 }
 
 /// A schema is refused, with these words.
-inline void expectRefused(const std::string& schema, oriel_status code, const std::string& words) {
-  const SchemaTexts texts(schema);
+inline void expectRefused(const std::string& schema, oriel_status code, const std::string& words,
+                          const SchemaRules& rules = {}) {
+  const SchemaTexts texts(schema, rules);
   const std::string named = schema.substr(0, 300) + ": " + texts.errors();
   EXPECT_EQ(code, texts.code()) << named;
   EXPECT_NE(std::string::npos, texts.errors().find(words)) << named;

@@ -46,7 +46,7 @@ Status read(const Case& c, const Log& log, Scratch* scratch, Grammar* grammar) {
   ORIEL_TRY(parseJson(c.grammar.data(), c.grammar.size(), "schema", log, scratch, &schema));
   grammar->work()->allow(c.grammar.size());
   ExprId expression = 0;
-  ORIEL_TRY(readJsonSchema(*schema, *schema, log, grammar, &expression));
+  ORIEL_TRY(readJsonSchema(*schema, *schema, {}, log, grammar, &expression));
   const RuleId root = grammar->newRule();
   grammar->define(root, expression);
   grammar->setRoot(root);

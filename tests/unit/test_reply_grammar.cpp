@@ -91,7 +91,7 @@ class CallCase {
  public:
   CallCase(ReplyForms forms, const json& given, Strict asked = Strict::kYes)
       : tools_(asked == Strict::kYes ? strict(given) : given), forms_(forms) {
-    status = readCallGrammar(*tools_.value(), forms, nullptr, CallChecks::kAll, log.log(),
+    status = readCallGrammar(*tools_.value(), forms, nullptr, CallChecks::kAll, {}, log.log(),
                              &grammar_, &calls);
     if (status.ok()) {
       const RuleId root = grammar_.newRule();

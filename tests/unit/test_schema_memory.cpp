@@ -30,7 +30,7 @@ Status readSchema(const std::string& text, const Log& log, const oriel_allocator
   const JsonValue* schema = nullptr;
   ORIEL_TRY(parseJson(text.data(), text.size(), "the schema", log, &scratch, &schema));
   ExprId expression = 0;
-  return readJsonSchema(*schema, *schema, log, &grammar, &expression);
+  return readJsonSchema(*schema, *schema, {}, log, &grammar, &expression);
 }
 
 Status readText(const std::string& text, const Log& log, const oriel_allocator& allocator) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "support/schema_texts.h"
@@ -12,36 +13,74 @@ namespace {
 using nlohmann::json;
 
 TEST(SchemaRefusals, keywords_that_cannot_be_promised_are_named_with_their_place) {
-  for (const char* keyword : {"not",
-                              "if",
-                              "then",
-                              "else",
-                              "contains",
-                              "minContains",
-                              "maxContains",
-                              "dependentRequired",
-                              "dependentSchemas",
-                              "dependencies",
-                              "propertyNames",
-                              "patternProperties",
-                              "uniqueItems",
-                              "unevaluatedItems",
-                              "unevaluatedProperties",
-                              "$dynamicRef",
-                              "$dynamicAnchor",
-                              "$anchor",
-                              "$vocabulary",
-                              "$id",
-                              "contentEncoding",
-                              "contentMediaType",
-                              "contentSchema",
-                              "nullable",
-                              "additionalItems",
-                              "made-up"}) {
-    const json inner = {{"type", "string"}, {keyword, true}};
+  for (const auto& [keyword, value] : std::map<std::string, json>{{"unevaluatedItems", false},
+                                                                  {"unevaluatedProperties", false},
+                                                                  {"$dynamicRef", "#a"},
+                                                                  {"$recursiveRef", "#"}}) {
+    const json inner = {{"type", "string"}, {keyword, value}};
     const json schema = {{"type", "object"}, {"properties", {{"a/b", {{"items", inner}}}}}};
     expectRefused(schema.dump(), ORIEL_ERROR_UNSUPPORTED,
-                  std::string("\"") + keyword + "\" at #/properties/a~1b/items is not supported");
+                  "\"" + keyword + "\" at #/properties/a~1b/items is not supported");
+  }
+  const struct {
+    const char* schema;
+    const char* words;
+  } kPartly[] = {
+      {R"({"type": "array", "contains": {"const": 1}, "maxContains": 2})", "\"contains\" at #"},
+      {R"({"type": "array", "uniqueItems": true})", "\"uniqueItems\" at #"},
+      {R"({"type": "array", "uniqueItems": true, "items": {"type": "integer"}})",
+       "\"uniqueItems\" at #"},
+      {R"({"type": "number", "not": {"multipleOf": 3}})", "\"not\" at #"},
+      {R"({"type": "string", "not": {"format": "email"}})", "\"not\" at #"},
+  };
+  for (const auto& partly : kPartly) {
+    expectRefused(partly.schema, ORIEL_ERROR_UNSUPPORTED, partly.words);
+  }
+}
+
+// Draft 2020-12, core 4.3.1: what is not known is an annotation.
+TEST(SchemaRefusals, unknown_keywords_and_formats_are_reported_once) {
+  const std::string schema = R"({"type": "object", "x-order": 1, "properties": {
+      "a": {"type": "string", "format": "iri", "x-order": 2, "contentEncoding": "base64"},
+      "b": {"type": "string", "format": "iri", "media\u0000": {}}}})";
+  const SchemaTexts texts(schema);
+  ASSERT_TRUE(texts.ok()) << texts.errors();
+  EXPECT_EQ(json::parse(R"(["x-order", "contentEncoding", "format: iri", "media\u0000"])"),
+            json::parse(texts.ignored()));
+  EXPECT_TRUE(texts.accepts(R"({"a":"no iri"})"));
+  SchemaRules strict;
+  strict.strict = true;
+  expectRefused(schema, ORIEL_ERROR_UNSUPPORTED, "\"x-order\" at # is not supported", strict);
+  expectRefused(R"({"items": {"format": "iri"}})", ORIEL_ERROR_UNSUPPORTED,
+                "\"format\" at #/items asks for \"iri\"", strict);
+  EXPECT_EQ("[]", SchemaTexts(R"({"type": "null", "title": "t"})").ignored());
+}
+
+TEST(SchemaRefusals, a_long_list_of_unknown_keywords_is_cut_between_names) {
+  json schema = {{"type", "null"}};
+  for (int i = 0; i < 100; ++i) {
+    schema["x-" + std::string(static_cast<size_t>(i), '"')] = 1;
+  }
+  const json ignored = json::parse(SchemaTexts(schema.dump()).ignored());
+  EXPECT_EQ("...", ignored.back());
+  EXPECT_EQ("x-", ignored.front());
+}
+
+TEST(SchemaRefusals, misspelt_keywords_are_errors) {
+  for (const auto& [wrong, right] :
+       std::map<std::string, std::string>{{"proprties", "properties"},
+                                          {"Type", "type"},
+                                          {"requierd", "required"},
+                                          {"additonalProperties", "additionalProperties"},
+                                          {"minlength", "minLength"},
+                                          {"oneof", "oneOf"},
+                                          {"patern", "pattern"}}) {
+    expectRefused(json({{wrong, 1}}).dump(), ORIEL_ERROR_ARGUMENT,
+                  "\"" + wrong + "\" at # is unknown: did you mean \"" + right + "\"?");
+  }
+  // Names that only look alike.
+  for (const char* own : {"x-type", "_format", "$title", "kind", "note", "tile", "ref", "order"}) {
+    EXPECT_TRUE(SchemaTexts(json({{own, 1}}).dump()).ok()) << own;
   }
 }
 
@@ -63,7 +102,14 @@ TEST(SchemaRefusals, keywords_of_the_wrong_shape) {
                              R"({"properties": {"a": 1}})",
                              R"({"required": "a"})",
                              R"({"required": [1]})",
-                             R"({"items": [{}]})",
+                             R"({"items": [1]})",
+                             R"({"not": 1})",
+                             R"({"if": []})",
+                             R"({"contains": "a"})",
+                             R"({"patternProperties": {"a": 1}})",
+                             R"({"dependentRequired": {"a": 1}})",
+                             R"({"uniqueItems": "yes"})",
+                             R"({"nullable": 1})",
                              R"({"prefixItems": []})",
                              R"({"anyOf": []})",
                              R"({"oneOf": {}})",

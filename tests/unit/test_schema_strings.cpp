@@ -256,7 +256,6 @@ TEST(SchemaStrings, other_formats) {
   expectTexts(R"({"type": "string", "format": "uri"})",
               {"\"https://example.org/a/b?c=d#e\"", "\"http://a.io:8080\""},
               {"\"example.org\"", "\"https://\"", "\"https://a.io/ b\""});
-  expectRefused(R"({"type": "string", "format": "regex"})", ORIEL_ERROR_UNSUPPORTED, "\"regex\"");
 }
 
 // A limit picks a form of the format whose longest text fits, or counts.

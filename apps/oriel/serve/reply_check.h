@@ -10,8 +10,9 @@ namespace cli {
 
 class ReplyCheck {
  public:
-  /// Both live longer. `base`: the options of every session.
-  ReplyCheck(const Model& model, const Settings& base) : model_(model), base_(base) {}
+  /// All live longer. `base` and `reply`: the options of every session and reply.
+  ReplyCheck(const Model& model, const Settings& base, const Settings& reply)
+      : model_(model), base_(base), reply_(reply) {}
 
   /// Throws ApiError that names the field; else the request knows the tools whose arguments stay unchecked.
   void check(ReplyRequest* request);
@@ -26,6 +27,7 @@ class ReplyCheck {
 
   const Model& model_;
   const Settings& base_;
+  const Settings& reply_;
   std::mutex lock_;  ///< one at a time: compiling borrows up to 64 MiB
 };
 

@@ -43,7 +43,8 @@ struct ChatForm {
 struct ReplyForm {
   std::string schema;
   std::string grammar;
-  std::string param;  ///< the field that it came in, for errors
+  std::string param;    ///< the field that it came in, for errors
+  bool strict = false;  ///< objects of the schema stay closed, whatever the server opens
 
   bool given() const { return !schema.empty() || !grammar.empty(); }
 };

@@ -26,6 +26,9 @@ Json extraOf(const ReplyRequest& request, const ReplyOutcome& outcome) {
   if (!request.unchecked_tools.empty()) {
     extra["unchecked_tools"] = request.unchecked_tools;
   }
+  if (!outcome.ignored_keywords.is_null()) {
+    extra["ignored_keywords"] = outcome.ignored_keywords;
+  }
   return extra;
 }
 

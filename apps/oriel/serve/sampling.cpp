@@ -65,6 +65,9 @@ Settings samplingOf(const ReplyRequest& request, const Settings& base, uint32_t 
   if (!request.held.grammar.empty()) {
     options.set("grammar", request.held.grammar);
   }
+  if (request.held.strict) {  // as OpenAI has it: no members that are not listed
+    options.erase("open_objects");
+  }
   options.set("tool_choice", request.tool_choice);
   return options;
 }

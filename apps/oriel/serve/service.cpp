@@ -75,7 +75,7 @@ Service::Service(const ServiceOptions& options, const Model& model)
       model_(model),
       started_(static_cast<int64_t>(std::time(nullptr))),
       slots_(makeSlots(options_, model), options.queue),
-      check_(model, options_.common.session),
+      check_(model, options_.common.session, options_.common.reply),
       guard_(options.guard) {}
 
 void Service::sendError(const Route* route, const ApiError& error, Exchange* exchange) {

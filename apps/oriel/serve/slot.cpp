@@ -241,23 +241,33 @@ void Slot::add(const ChatMessage& message, const Watcher::Guard& guard) {
   }
   uint64_t turn_begin = 0;
   if (message.is_user) {
-    Json now;
-    (void)described(&now, [this](char* text, size_t capacity, size_t* needed) {
-      return oriel_session_describe(session_, text, capacity, needed);
-    });
+    const Json now = describe();
     const bool known = !now.is_null() && !now["turns"].empty();
     turn_begin = known ? now["turns"].back().get<uint64_t>() : 0;
   }
   held_.push_back({message.key, turn_begin, position()});
 }
 
-ReplyOutcome Slot::finish(ReplyOutcome outcome, const Watcher::Guard& guard, oriel_status status) {
+Json Slot::describe() const {
+  Json now;
+  (void)described(&now, [this](char* text, size_t capacity, size_t* needed) {
+    return oriel_session_describe(session_, text, capacity, needed);
+  });
+  return now;
+}
+
+ReplyOutcome Slot::finish(ReplyOutcome outcome, const Settings& options,
+                          const Watcher::Guard& guard, oriel_status status) {
   outcome.stats = stats();
   outcome.evicted = outcome.stats.evicted - std::min(outcome.stats.evicted, outcome.evicted);
   if (status == ORIEL_ERROR_CANCELLED && outcome.result.tokens != 0) {
     outcome.ended = guard.why();
   } else {
     check(status, guard);
+  }
+  const Json now = constrains(options) ? describe() : Json();
+  if (!now.is_null() && !now["ignored_keywords"].empty()) {
+    outcome.ignored_keywords = now["ignored_keywords"];
   }
   return outcome;
 }
@@ -292,7 +302,7 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const Settings& options, co
     if (status == ORIEL_OK && (stop == ORIEL_STOP_TOKEN || stop == ORIEL_STOP_LENGTH)) {
       held_.back().key = assistantKey(outcome.parts.text, callsOf(outcome.parts));
     }
-    outcome = finish(std::move(outcome), guard, status);
+    outcome = finish(std::move(outcome), options, guard, status);
     changing_ = false;
     return outcome;
   } catch (const ApiError& error) {
@@ -328,7 +338,7 @@ ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const Settings& opt
     outcome.cached_tokens = kept;
     outcome.prompt_tokens = ids.size();
     keepReply();
-    outcome = finish(std::move(outcome), guard, status);
+    outcome = finish(std::move(outcome), options, guard, status);
     changing_ = false;
     return outcome;
   } catch (const ApiError& error) {

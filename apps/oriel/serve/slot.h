@@ -33,6 +33,7 @@ struct ReplyOutcome {
   uint64_t cached_tokens = 0;  ///< of them, those that the session held
   uint64_t evicted = 0;        ///< by this prompt and reply
   oriel_stats stats = {};
+  Json ignored_keywords;  ///< of the schemas that it was held to; null: none
 };
 
 /// The options of a session that has this form.
@@ -96,7 +97,10 @@ class Slot {
   oriel_stats stats() const;
   uint64_t position() const;
   uint64_t evicted() const;
-  ReplyOutcome finish(ReplyOutcome outcome, const Watcher::Guard& guard, oriel_status status);
+  /// As oriel_session_describe has it; null: it failed.
+  Json describe() const;
+  ReplyOutcome finish(ReplyOutcome outcome, const Settings& options, const Watcher::Guard& guard,
+                      oriel_status status);
 
   const Model& model_;
   const Settings& base_;

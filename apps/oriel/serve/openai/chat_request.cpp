@@ -61,17 +61,20 @@ void readResponseFormat(const Fields& fields, ReplyRequest* request) {
   const Fields form(*format, "response_format");
   const std::string type = form.text("type").value_or("");
   const Json* schema = nullptr;
+  bool strict = false;
   if (type == "json_object") {
     schema = form.find("schema");
   } else if (type == "json_schema") {
     const Json* const named = form.find("json_schema");
-    schema = named != nullptr ? Fields(*named, "response_format.json_schema").find("schema")
-                              : form.find("schema");
+    const Fields holder = named != nullptr ? Fields(*named, "response_format.json_schema") : form;
+    schema = holder.find("schema");
+    strict = holder.boolean("strict").value_or(false);
   } else if (type != "text") {
     throw wrongField("response_format.type", "\"text\", \"json_object\" or \"json_schema\"");
   }
   if (schema != nullptr) {
     holdToSchema(*schema, "response_format", request);
+    request->held.strict = strict;
   } else if (type != "text") {
     holdToAnyObject("response_format", request);
   }

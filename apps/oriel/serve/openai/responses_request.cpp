@@ -137,6 +137,7 @@ void readTextFormat(const Fields& fields, ReplyRequest* request) {
   const Json* const schema = form.find("schema");
   if (type == "json_schema" && schema != nullptr) {
     holdToSchema(*schema, "text.format", request);
+    request->held.strict = form.boolean("strict").value_or(false);
   } else if (type == "json_schema" || type == "json_object") {
     holdToAnyObject("text.format", request);
   } else if (type != "text") {

@@ -1,0 +1,69 @@
+// Makes schemas that stand for others: other spellings, negations.
+#pragma once
+
+#include "grammar/list.h"
+#include "json/json_builder.h"
+
+namespace oriel_internal {
+
+/// What a made schema stands for.
+struct SchemaOrigin {
+  const JsonValue* schema;
+  bool rewritten;  ///< it is canonical
+  bool unlisted;   ///< its `properties` list no names: they do not close an object
+};
+
+class SchemaMaker : public JsonBuilder {
+ public:
+  explicit SchemaMaker(Scratch* scratch) : JsonBuilder(scratch), origins_(scratch) {}
+
+  /// An empty schema that stands for `of` in messages.
+  JsonMade* schema(const JsonValue& of, bool unlisted = true, bool rewritten = false) {
+    return noted(object(), {&of, rewritten, unlisted});
+  }
+  /// A schema of the document, or a made one, to stand elsewhere.
+  JsonMade* copy(const JsonValue& of, bool unlisted = false) {
+    const SchemaOrigin* const origin = originOf(of);
+    return noted(copyOf(of), {&of, origin != nullptr && origin->rewritten,
+                              unlisted || (origin != nullptr && origin->unlisted)});
+  }
+  /// {"not": of}
+  JsonMade* negated(const JsonValue& of) {
+    JsonMade* const made = schema(of);
+    set(made, "not", copy(of, true));
+    return made;
+  }
+  /// {"type": type}
+  JsonMade* typed(const JsonValue& of, const char* type) {
+    JsonMade* const made = schema(of);
+    set(made, "type", text(type));
+    return made;
+  }
+  /// An object that has this property, null: that has not.
+  JsonMade* withProperty(const JsonValue& of, const JsonText& name, JsonMade* value) {
+    JsonMade* const made = schema(of);
+    if (value != nullptr) {
+      JsonMade* const names = list();
+      append(names, text(name));
+      set(made, "required", names);
+    }
+    JsonMade* const properties = object();
+    set(properties, name, value != nullptr ? value : boolean(false));
+    set(made, "properties", properties);
+    return made;
+  }
+
+  const SchemaOrigin* originOf(const JsonValue& schema) const {
+    const uint32_t number = schema.origin();
+    return number != 0 ? &origins_[number - 1] : nullptr;
+  }
+
+ private:
+  JsonMade* noted(JsonMade* made, const SchemaOrigin& origin) {
+    return origins_.push(origin) ? from(origins_.count(), made) : made;
+  }
+
+  List<SchemaOrigin> origins_;
+};
+
+}  // namespace oriel_internal

@@ -1,0 +1,331 @@
+// Properties and items of schemas that hold together: which there may be, and what they have to be.
+#include "grammar/schema_parts.h"
+
+namespace oriel_internal {
+namespace {
+
+constexpr uint32_t kMostPatternsOfNames = 16;
+constexpr uint32_t kMostWays = 64;  // to match some patterns and no others
+
+}  // namespace
+
+bool SchemaContext::matches(const JsonValue& schema, const JsonText& pattern, const JsonText& name,
+                            RegexReading reading) {
+  bool is_wrong = false;
+  const char* const error = patterns_.error(pattern, &is_wrong);
+  if (error != nullptr) {
+    failOfPattern(schema, "patternProperties", error, is_wrong);
+    return false;
+  }
+  bool too_large = false;
+  const bool does = patterns_.accepts(pattern, false, name, &too_large, reading);
+  if (too_large) {
+    refuse(schema, "patternProperties", "has a pattern that is too large: make it smaller");
+  }
+  return does;
+}
+
+void SchemaContext::propertyOf(const JsonValue& schema, const JsonText& name,
+                               List<const JsonValue*>* out) {
+  const JsonValue* const properties = schema.find("properties");
+  if (properties != nullptr && !spend(schema, stepsToPass(properties->count()))) {
+    return;
+  }
+  const JsonValue* const named = properties != nullptr ? properties->find(name) : nullptr;
+  bool is_known = named != nullptr;
+  if (named != nullptr) {
+    out->push(named);
+  }
+  const JsonValue* const patterns = schema.find("patternProperties");
+  for (const JsonValue* one = patterns != nullptr ? patterns->first() : nullptr;
+       one != nullptr && !failed(); one = one->next()) {
+    if (matches(schema, one->key(), name, RegexReading::kEither)) {
+      out->push(one);
+      is_known = is_known || matches(schema, one->key(), name, RegexReading::kBoth);
+    }
+  }
+  const JsonValue* const others = schema.find("additionalProperties");
+  if (!is_known && others != nullptr) {
+    out->push(others);
+  }
+}
+
+const JsonValue* SchemaContext::itemOf(const JsonValue& schema, uint32_t index) {
+  const JsonValue* const prefix = schema.find("prefixItems");
+  if (prefix == nullptr || index >= prefix->count()) {
+    return schema.find("items");
+  }
+  if (!spend(schema, stepsToPass(index))) {
+    return nullptr;
+  }
+  const JsonValue* item = prefix->first();
+  for (; index != 0; --index) {
+    item = item->next();
+  }
+  return item;
+}
+
+void SchemaContext::addProperty(const Conjunction& objects, const JsonText& name,
+                                Conjunction* value) {
+  (void)grammar_->work()->spend(objects.elements.count());
+  List<const JsonValue*> schemas(scratch());
+  for (const SchemaElement& element : objects.elements) {
+    if (!element.isNegated()) {
+      schemas.cutTo(0);
+      propertyOf(*element.schema, name, &schemas);
+      for (const JsonValue* const one : schemas) {
+        add(one, value);
+      }
+    }
+  }
+}
+
+void SchemaContext::addItem(const Conjunction& arrays, uint32_t index, Conjunction* value) {
+  (void)grammar_->work()->spend(arrays.elements.count());
+  for (const SchemaElement& element : arrays.elements) {
+    if (!element.isNegated()) {
+      add(itemOf(*element.schema, index), value);
+    }
+  }
+}
+
+// Properties that are all forbidden list nothing, and what was made of conditions does not, either.
+bool SchemaContext::listsNames(const JsonValue& schema) {
+  if (isUnlisted(schema)) {
+    return false;
+  }
+  if (schema.find("patternProperties") != nullptr) {
+    return true;
+  }
+  const JsonValue* const properties = schema.find("properties");
+  const JsonValue* one = properties != nullptr ? properties->first() : nullptr;
+  if (properties != nullptr && one == nullptr) {
+    return true;
+  }
+  while (one != nullptr && one->isBool() && !one->boolean()) {
+    one = one->next();
+  }
+  return one != nullptr;
+}
+
+bool SchemaContext::isOpen(const Conjunction& objects) {
+  (void)grammar_->work()->spend(objects.elements.count());
+  bool opened = rules_.open_objects;
+  bool listed = false;
+  for (const SchemaElement& element : objects.elements) {
+    if (element.isNegated()) {
+      continue;
+    }
+    (void)spend(*element.schema, stepsOfMembers(*element.schema));
+    const JsonValue* const more = element.schema->find("additionalProperties");
+    if (more != nullptr && more->isBool() && !more->boolean()) {
+      return false;
+    }
+    opened = opened || more != nullptr;
+    listed = listed || listsNames(*element.schema);
+  }
+  return opened || !listed;
+}
+
+bool SchemaContext::isRequired(const JsonValue& schema, const JsonText& name) {
+  const JsonValue* const names = schema.find("required");
+  const JsonValue* one = names != nullptr ? names->first() : nullptr;
+  if (names != nullptr && !spend(schema, stepsToPass(names->count()))) {
+    return false;
+  }
+  while (one != nullptr && !(one->text() == name)) {
+    one = one->next();
+  }
+  return one != nullptr;
+}
+
+bool SchemaContext::isNamed(const Conjunction& objects, const JsonText& name) {
+  (void)grammar_->work()->spend(objects.elements.count());
+  for (const SchemaElement& element : objects.elements) {
+    if (element.isNegated()) {
+      continue;
+    }
+    const JsonValue* const properties = element.schema->find("properties");
+    if (properties != nullptr && !spend(*element.schema, stepsToPass(properties->count()))) {
+      return false;
+    }
+    if (isRequired(*element.schema, name) || isMatched(*element.schema, name) ||
+        (properties != nullptr && properties->find(name) != nullptr)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool SchemaContext::isMatched(const JsonValue& schema, const JsonText& name) {
+  const JsonValue* const patterns = schema.find("patternProperties");
+  const JsonValue* one = patterns != nullptr ? patterns->first() : nullptr;
+  while (one != nullptr && !failed() && !matches(schema, one->key(), name, RegexReading::kBoth)) {
+    one = one->next();
+  }
+  return one != nullptr;
+}
+
+bool SchemaContext::namesOf(const Conjunction& objects, Conjunction* names) {
+  bool any = false;
+  for (const SchemaElement& element : objects.elements) {
+    const JsonValue* const of_names =
+        element.isNegated() ? nullptr : element.schema->find("propertyNames");
+    any = any || of_names != nullptr;
+    add(of_names, names);
+  }
+  return any;
+}
+
+// ---- properties that are not named
+
+class SchemaContext::OtherWays {
+ public:
+  OtherWays(SchemaContext* context, const Conjunction& objects, const JsonValue* names,
+            List<Others>* out)
+      : c_(*context),
+        objects_(objects),
+        names_(names),
+        patterns_(context->scratch()),
+        owners_(context->scratch()),
+        out_(*out) {}
+
+  void write() {
+    for (const SchemaElement& element : objects_.elements) {
+      const JsonValue* const patterns =
+          element.isNegated() ? nullptr : element.schema->find("patternProperties");
+      for (const JsonValue* one = patterns != nullptr ? patterns->first() : nullptr; one != nullptr;
+           one = one->next()) {
+        addPattern(*element.schema, one->key());
+      }
+    }
+    if (!c_.failed()) {
+      write(0, 0);
+    }
+  }
+
+ private:
+  void addPattern(const JsonValue& owner, const JsonText& pattern) {
+    if (std::find(patterns_.begin(), patterns_.end(), pattern) != patterns_.end()) {
+      return;
+    }
+    (void)c_.matches(owner, pattern, "", RegexReading::kBoth);  // says what is wrong with it
+    if (patterns_.count() == kMostPatternsOfNames) {
+      c_.refuse(owner, "patternProperties", "has too many patterns: give fewer");
+      return;
+    }
+    patterns_.push(pattern);
+    owners_.push(&owner);
+  }
+
+  bool meets(uint32_t pattern, uint32_t matched) {
+    for (uint32_t i = 0; i < patterns_.count(); ++i) {
+      if ((matched >> i & 1) != 0 &&
+          !c_.patterns_.mayMeetEither(patterns_[i], patterns_[pattern])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // With each of the patterns from `at` on matched, or not.
+  void write(uint32_t at, uint32_t matched) {
+    if (c_.failed()) {
+      return;
+    }
+    if (at == patterns_.count()) {
+      writeWay(matched);
+      return;
+    }
+    if (meets(at, matched)) {
+      write(at + 1, matched | 1u << at);
+    }
+    write(at + 1, matched);
+  }
+
+  void writeWay(uint32_t matched) {
+    if (matched == 0 && !c_.isOpen(objects_)) {
+      return;
+    }
+    if (out_.count() == kMostWays) {
+      c_.refuse(*owners_[0], "patternProperties", "has too many patterns that meet: give fewer");
+      return;
+    }
+    Others other;
+    other.value = Conjunction(c_.scratch());
+    other.is_any = matched == 0;
+    bool fits = true;
+    for (uint32_t i = 0; i < patterns_.count(); ++i) {
+      StringFacts& key = other.key;
+      if ((matched >> i & 1) == 0) {
+        fits = fits && (!meets(i, matched) || key.excludePattern(patterns_[i]));
+      } else if (key.n_patterns < StringFacts::kMostPatterns) {
+        key.patterns[key.n_patterns++] = patterns_[i];
+      } else {
+        fits = false;
+      }
+    }
+    if (!fits) {
+      c_.refuse(*owners_[0], "patternProperties", "has too many patterns: give fewer");
+      return;
+    }
+    excludeNames(matched, &other);
+    addValues(matched, &other);
+    out_.push(other);
+  }
+
+  void excludeNames(uint32_t matched, Others* other) {
+    JsonMade* const names = c_.maker_.list();
+    for (const JsonValue* name = names_->first(); name != nullptr; name = name->next()) {
+      bool may_be = true;
+      for (uint32_t i = 0; i < patterns_.count() && may_be; ++i) {
+        may_be = (matched >> i & 1) == 0 ||
+                 c_.matches(*owners_[i], patterns_[i], name->text(), RegexReading::kEither);
+      }
+      if (may_be) {
+        c_.maker_.append(names, c_.maker_.text(name->text()));
+      }
+    }
+    if (names->count() != 0) {
+      (void)other->key.excludeListed(*names);
+    }
+  }
+
+  void addValues(uint32_t matched, Others* other) {
+    for (const SchemaElement& element : objects_.elements) {
+      if (element.isNegated()) {
+        continue;
+      }
+      bool is_known = false;
+      const JsonValue* const patterns = element.schema->find("patternProperties");
+      for (const JsonValue* one = patterns != nullptr ? patterns->first() : nullptr; one != nullptr;
+           one = one->next()) {
+        const auto index =
+            std::find(patterns_.begin(), patterns_.end(), one->key()) - patterns_.begin();
+        if ((matched >> index & 1) != 0) {
+          c_.add(one, &other->value);
+          is_known = true;
+        }
+      }
+      if (!is_known) {
+        c_.add(element.schema->find("additionalProperties"), &other->value);
+      }
+    }
+  }
+
+  SchemaContext& c_;
+  const Conjunction& objects_;
+  const JsonValue* const names_;
+  List<JsonText> patterns_;
+  List<const JsonValue*> owners_;
+  List<Others>& out_;
+};
+
+void SchemaContext::othersOf(const Conjunction& objects, const JsonValue* names,
+                             List<Others>* out) {
+  if (names != nullptr) {
+    OtherWays(this, objects, names, out).write();
+  }
+}
+
+}  // namespace oriel_internal
