@@ -286,7 +286,7 @@ class SchemaContext::OtherWays {
         c_.maker_.append(names, c_.maker_.text(name->text()));
       }
     }
-    if (names->count() != 0) {
+    if (SchemaMaker::isSome(names)) {
       (void)other->key.excludeListed(*names);
     }
   }
