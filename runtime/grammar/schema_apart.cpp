@@ -9,8 +9,6 @@ namespace {
 
 using Verdict = SchemaContext::Verdict;
 
-constexpr uint32_t kMostDepthCompared = 10;
-
 bool hasOneOf(const JsonValue& schema, const char* const* keywords, size_t count) {
   return std::any_of(keywords, keywords + count,
                      [&](const char* keyword) { return schema.find(keyword) != nullptr; });
@@ -258,7 +256,7 @@ Verdict SchemaContext::judgeArray(const Conjunction& all, const SchemaFacts& fac
   }
   for (uint32_t i = 0; i < std::min(facts.min_items, 32u); ++i) {
     const JsonValue* const theirs = itemOf(other, i);
-    Conjunction item(scratch());
+    Conjunction& item = compared_[depth].begin();
     addItem(all, i, &item);
     if (theirs != nullptr && isProvenInvalid(item, *theirs, depth + 1)) {
       return Verdict::kApart;
@@ -275,7 +273,7 @@ Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& othe
     if (!isNamed(all, name->text()) && !isOpen(all)) {
       return Verdict::kApart;
     }
-    Conjunction value(scratch());
+    Conjunction& value = compared_[depth].begin();
     addProperty(all, name->text(), &value);
     if (value.never) {
       return Verdict::kApart;
@@ -286,12 +284,13 @@ Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& othe
     const JsonValue* const ours = element.isNegated() ? nullptr : element.schema->find("required");
     for (const JsonValue* name = ours != nullptr ? ours->first() : nullptr; name != nullptr;
          name = name->next()) {
-      List<const JsonValue*> theirs(scratch());
+      List<const JsonValue*>& theirs = compared_[depth].theirs;
+      theirs.cutTo(0);
       propertyOf(other, name->text(), &theirs);
       if (theirs.isEmpty()) {
         continue;
       }
-      Conjunction value(scratch());
+      Conjunction& value = compared_[depth].begin();
       addProperty(all, name->text(), &value);
       for (const JsonValue* const one : theirs) {
         if (isProvenInvalid(value, *one, depth + 1)) {

@@ -8,7 +8,7 @@ namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostReferences = 40;  // one leading to the next
-constexpr uint32_t kLargestCount = UINT32_MAX - 1;
+constexpr uint32_t kMostCountOfKeyword = UINT32_MAX - 1;
 }  // namespace
 
 uint32_t typeOf(const JsonValue& value) {
@@ -193,11 +193,11 @@ void SchemaContext::countsOf(const JsonValue& schema, const char* min, const cha
                              uint32_t* least, uint32_t* most) {
   uint32_t count = 0;
   if (const JsonValue* const value = schema.find(min);
-      value != nullptr && asCount(*value, kLargestCount, &count)) {
+      value != nullptr && asCount(*value, kMostCountOfKeyword, &count)) {
     *least = std::max(*least, count);
   }
   if (const JsonValue* const value = schema.find(max);
-      value != nullptr && asCount(*value, kLargestCount, &count)) {
+      value != nullptr && asCount(*value, kMostCountOfKeyword, &count)) {
     *most = std::min(*most, count);
   }
 }

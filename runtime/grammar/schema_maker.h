@@ -27,6 +27,8 @@ class SchemaMaker : public JsonBuilder {
     return noted(copyOf(of), {&of, origin != nullptr && origin->rewritten,
                               unlisted || (origin != nullptr && origin->unlisted)});
   }
+  /// Not where there was no memory for it.
+  static bool isSome(const JsonMade* list) { return list != nullptr && list->count() != 0; }
   /// {"not": of}
   JsonMade* negated(const JsonValue& of) {
     JsonMade* const made = schema(of);

@@ -68,12 +68,11 @@ const JsonValue* SchemaContext::itemOf(const JsonValue& schema, uint32_t index) 
 void SchemaContext::addProperty(const Conjunction& objects, const JsonText& name,
                                 Conjunction* value) {
   (void)grammar_->work()->spend(objects.elements.count());
-  List<const JsonValue*> schemas(scratch());
   for (const SchemaElement& element : objects.elements) {
     if (!element.isNegated()) {
-      schemas.cutTo(0);
-      propertyOf(*element.schema, name, &schemas);
-      for (const JsonValue* const one : schemas) {
+      found_.cutTo(0);
+      propertyOf(*element.schema, name, &found_);
+      for (const JsonValue* const one : found_) {
         add(one, value);
       }
     }
@@ -286,7 +285,7 @@ class SchemaContext::OtherWays {
         c_.maker_.append(names, c_.maker_.text(name->text()));
       }
     }
-    if (names->count() != 0) {
+    if (SchemaMaker::isSome(names)) {
       (void)other->key.excludeListed(*names);
     }
   }

@@ -95,7 +95,7 @@ class SchemaContext::Negation {
         push(fractions);
       }
     }
-    if (names->count() != 0) {
+    if (SchemaMaker::isSome(names)) {
       JsonMade* const made = make_.schema(schema_);
       make_.set(made, "type", names);
       push(made);
@@ -173,7 +173,7 @@ class SchemaContext::Negation {
       make_.set(made, "const", make_.boolean(flags[0]));
       push(made);
     }
-    if (texts->count() != 0) {
+    if (SchemaMaker::isSome(texts)) {
       JsonMade* const listed = make_.schema(schema_);
       make_.set(listed, "enum", texts);
       JsonMade* const made = make_.typed(schema_, "string");
@@ -190,6 +190,9 @@ class SchemaContext::Negation {
   void addOtherMembers(const JsonValue& object) {
     for (const JsonValue* member = object.first(); member != nullptr; member = member->next()) {
       JsonMade* const same = make_.schema(schema_);
+      if (same == nullptr) {
+        return;
+      }
       make_.set(same, "const", make_.copyOf(*member));
       JsonMade* const ways[] = {make_.withProperty(schema_, member->key(), nullptr),
                                 make_.withProperty(schema_, member->key(), make_.negated(*same))};

@@ -90,7 +90,12 @@ class SchemaContext {
         patterns_(grammar),
         maker_(grammar->scratch()),
         rewritten_(grammar->scratch()),
-        negations_(grammar->scratch()) {}
+        negations_(grammar->scratch()),
+        found_(grammar->scratch()) {
+    for (Compared& level : compared_) {
+      level = {Conjunction(grammar->scratch()), List<const JsonValue*>(grammar->scratch())};
+    }
+  }
 
   Grammar* grammar() const { return grammar_; }
   Scratch* scratch() const { return grammar_->scratch(); }
@@ -183,6 +188,18 @@ class SchemaContext {
     const JsonValue* alternatives;
     bool whole;
   };
+  /// What is compared at one depth: its room is used again for each pair of schemas.
+  struct Compared {
+    Conjunction value{nullptr};
+    List<const JsonValue*> theirs{nullptr};
+
+    Conjunction& begin() {
+      value.elements.cutTo(0);
+      value.never = false;
+      return value;
+    }
+  };
+  static constexpr uint32_t kMostDepthCompared = 10;
   static constexpr uint32_t kRewrittenHeads = 256;
   /// About what looking at one takes, beside what it holds.
   static constexpr uint64_t kStepsOfSchema = 128;
@@ -257,6 +274,8 @@ class SchemaContext {
   List<Rewritten> rewritten_;
   uint32_t rewritten_heads_[kRewrittenHeads] = {};
   List<Negated> negations_;
+  List<const JsonValue*> found_;  ///< schemas of one property
+  Compared compared_[kMostDepthCompared + 1];
   const char* resource_keyword_ = "$id";
   bool looked_for_resources_ = false;
   bool has_resources_ = false;

@@ -170,10 +170,10 @@ const JsonValue* SchemaContext::rewritten(const JsonValue& schema) {
       maker_.set(out, to, one->isObject() ? maker_.copy(*one) : maker_.copyOf(*one));
     }
   }
-  if (required->count() != 0) {
+  if (SchemaMaker::isSome(required)) {
     maker_.set(out, "required", required);
   }
-  if (parts->count() != 0) {
+  if (SchemaMaker::isSome(parts)) {
     maker_.set(out, "allOf", parts);
   }
   return scratch()->failed() ? nullptr : out;

@@ -6,7 +6,7 @@ namespace oriel_internal {
 namespace {
 
 constexpr char kMore[] = "\"...\"";
-constexpr size_t kMostNameBytes = 80;
+constexpr size_t kMostEntryBytes = 80;
 
 }  // namespace
 
@@ -19,12 +19,12 @@ void IgnoredKeywords::add(const char* before, const JsonText& name) {
   if (full_ && bytes_ != 0) {
     return;
   }
-  char entry[6 * kMostNameBytes + 32];  // an escape has up to six bytes
+  char entry[6 * kMostEntryBytes + 32];  // an escape has up to six bytes
   JsonRoom room = {entry, 0};
   const JsonSink sink = room.sink();
   sink.write("\"", 1, sink.user);
   writeJsonEscaped(before, sink);
-  writeJsonEscaped({name.data, std::min<size_t>(name.bytes, kMostNameBytes)}, sink);
+  writeJsonEscaped({name.data, std::min<size_t>(name.bytes, kMostEntryBytes)}, sink);
   sink.write("\"", 1, sink.user);
   if (has(entry, room.bytes)) {
     return;

@@ -155,13 +155,21 @@ TEST_F(Hostile, counts) {
 }
 
 TEST_F(Hostile, little_memory) {
-  const std::string schema =
-      R"({"anyOf": [{"type": "string", "minLength": 1, "maxLength": 4}, {"type": "array"}]})";
-  for (size_t bytes = 0; bytes < 40000; bytes += 112) {
-    const SchemaTexts texts(schema, bytes);
-    EXPECT_TRUE(texts.ok() || texts.code() == ORIEL_ERROR_OUT_OF_MEMORY ||
-                texts.code() == ORIEL_ERROR_UNSUPPORTED)
-        << texts.errors();
+  for (
+      const std::string schema :
+      {R"({"anyOf": [{"type": "string", "minLength": 1, "maxLength": 4}, {"type": "array"}]})",
+       R"({"type": "object", "properties": {"a": {"enum": [1, "b", null], "required": true}},
+            "patternProperties": {"^x": {"items": [{"const": 1}], "additionalItems": false}},
+            "propertyNames": {"not": {"const": "q"}}, "dependencies": {"a": ["b"], "b": {"required": ["c"]}},
+            "if": {"required": ["b"]}, "then": {"minProperties": 2}, "else": {"not": {"required": ["c"]}}})",
+       R"({"not": {"enum": [{"a": 1}, [], 2, 3.5, "x", true]}, "oneOf": [{"type": "integer"}, {"minimum": 2}]})",
+       R"({"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": true, "not": {"contains": {"const": "b"}}})"}) {
+    for (size_t bytes = 0; bytes < 120000; bytes += 112) {
+      const SchemaTexts texts(schema, bytes);
+      EXPECT_TRUE(texts.ok() || texts.code() == ORIEL_ERROR_OUT_OF_MEMORY ||
+                  texts.code() == ORIEL_ERROR_UNSUPPORTED)
+          << schema << texts.errors();
+    }
   }
 }
 
