@@ -280,8 +280,7 @@ class CallReader {
       }
     }
     const_cast<JsonValue&>(tool).note();  // the tools are read for this grammar
-    *out = anyArguments();
-    return kOk;
+    return anyArguments(out);
   }
 
   Status heldArguments(const JsonValue& function, const Log& log, ExprId* out) {
@@ -296,38 +295,44 @@ class CallReader {
   }
 
   /// An object of any members, in the notation of the form.
-  ExprId anyArguments() {
+  Status anyArguments(ExprId* out) {
     switch (form_.shape) {
       case CallShape::kItem:
       case CallShape::kNameAndJson:
-        return anyJson(kAnyObject);
+        return anyJson(kAnyObject, out);
       case CallShape::kGemma:
-        return anyGemmaObject(&grammar_);
+        *out = anyGemmaObject(&grammar_);
+        return kOk;
       case CallShape::kTags: {
         const ExprId key = grammar_.sequence(
             text(form_.key), grammar_.sequence(anyKey(&grammar_), text(form_.key_end)));
         const ExprId value =
             grammar_.sequence(textUpTo(&grammar_, form_.value_end), grammar_.text("\n"));
-        return grammar_.repeat(grammar_.sequence(key, value), 0, kAnyTimes);
+        *out = grammar_.repeat(grammar_.sequence(key, value), 0, kAnyTimes);
+        return kOk;
       }
       case CallShape::kPython: {
-        const ExprId one = grammar_.sequence(
-            anyKey(&grammar_), grammar_.sequence(grammar_.text("="), anyJson(kAnyValue)));
-        return anyList(&grammar_, one, ", ");
+        ExprId value = grammar_.never();
+        ORIEL_TRY(anyJson(kAnyValue, &value));
+        const ExprId one =
+            grammar_.sequence(anyKey(&grammar_), grammar_.sequence(grammar_.text("="), value));
+        *out = anyList(&grammar_, one, ", ");
+        return kOk;
       }
     }
-    return grammar_.never();
+    return kOk;
   }
 
-  /// JSON by a schema that every build can hold.
-  ExprId anyJson(const char* schema) {
+  /// JSON by a schema that every build can hold: only memory and work can be too little.
+  Status anyJson(const char* schema, ExprId* out) {
     const JsonValue* read = nullptr;
-    ExprId value = grammar_.never();
-    if (parseJson(schema, std::strlen(schema), "a schema", {}, log_, grammar_.scratch(), &read)
-            .ok()) {
-      (void)readJsonSchema(*read, *read, SchemaRules(), log_, &grammar_, &value);
-    }
-    return value;
+    Status status =
+        parseJson(schema, std::strlen(schema), "a schema", {}, Log(), grammar_.scratch(), &read);
+    status =
+        status.ok() ? readJsonSchema(*read, *read, SchemaRules(), Log(), &grammar_, out) : status;
+    return status.ok()                ? kOk
+           : grammar_.work()->ended() ? tooMuch(log_, *grammar_.work())
+                                      : noMemory(log_);
   }
 
   Status schemaArguments(const JsonValue* parameters, const Log& log, ExprId* out) {
