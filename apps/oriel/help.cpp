@@ -62,11 +62,30 @@ std::string rows(const std::string& title, const std::vector<const CLI::Option*>
   return out;
 }
 
+/// What -h shows, in the order of the full help.
+constexpr const char* kUsed[] = {"system",      "prompt", "prompt-file", "file",      "tokens",
+                                 "schema",      "load",   "continue",    "memory",    "window",
+                                 "temperature", "seed",   "device",      "threads",   "json",
+                                 "arch",        "local",  "to",          "explain",   "port",
+                                 "text",        "help",   "messages",    "tokens-file", "host",
+                                 "decode",      "yes"};
+constexpr const char* kUsedCommands[] = {"chat",  "run", "pull",  "models", "rm",
+                                         "serve", "plan", "info", "bench"};
+
+bool brief_help = false;
+
+template <size_t N>
+bool isUsed(const char* const (&names)[N], const std::string& name) {
+  return !brief_help || std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
 class HelpFormatter final : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
     const std::vector<const CLI::App*> commands =
-        app->get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
+        app->get_subcommands([](const CLI::App* command) {
+          return !command->get_group().empty() && isUsed(kUsedCommands, command->get_name());
+        });
     const std::vector<const CLI::Option*> arguments =
         app->get_options([](const CLI::Option* option) { return option->get_positional(); });
     std::string usage = "Usage: " + name + (commands.empty() ? "" : " COMMAND [MODEL]");
@@ -85,7 +104,10 @@ class HelpFormatter final : public CLI::FormatterBase {
     for (const std::string& group : app->get_groups()) {
       if (!group.empty()) {  // those in "" are accepted but not shown
         out += rows(group, app->get_options([&group](const CLI::Option* option) {
-          return !option->get_positional() && option->get_group() == group;
+          const std::vector<std::string>& names = option->get_lnames();
+          return !option->get_positional() && option->get_group() == group &&
+                 std::any_of(names.begin(), names.end(),
+                             [](const std::string& each) { return isUsed(kUsed, each); });
         }));
       }
     }
@@ -96,6 +118,8 @@ class HelpFormatter final : public CLI::FormatterBase {
 };
 
 }  // namespace
+
+void briefHelp(bool brief) { brief_help = brief; }
 
 std::shared_ptr<CLI::FormatterBase> helpFormatter() { return std::make_shared<HelpFormatter>(); }
 

@@ -19,6 +19,8 @@ struct CommonOptions {
   bool json = false;
   bool verbose = false;
   bool no_cache = false;
+  bool no_wrap = false;  ///< of replies on a terminal
+  bool plain = false;
   Settings load;  ///< options of the library by scope, as far as they were given
   Settings session;
   Settings reply;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,10 @@ class Settings {
   void add(const std::string& name, const std::string& value) { list_.emplace_back(name, value); }
   void erase(const std::string& name);
 
+  /// How somebody wrote the value, for people.
+  void setTyped(const std::string& name, const std::string& text) { typed_[name] = text; }
+  std::string typed(const std::string& name) const;
+
   /// As oriel::Options, SessionOptions or ReplyOptions.
   template <typename LibraryOptions>
   LibraryOptions as() const {
@@ -47,6 +52,7 @@ class Settings {
   const std::string* find(const std::string& name) const;
 
   std::vector<std::pair<std::string, std::string>> list_;
+  std::map<std::string, std::string> typed_;
 };
 
 }  // namespace cli

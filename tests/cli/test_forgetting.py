@@ -14,10 +14,10 @@ WORDS = "The hedgehog saw a dog by the river. "
 
 def loss(result):
     """(tokens, lost, held, options that would hold all) as the one line on stderr has it, or None."""
-    found = re.findall(r"^oriel: warning: the \w+ has (\d+) tokens, and the model no longer sees (\d+) of them: "
-                       r"it holds (\d+)(?: \((.*) holds all of it\))?$", result.err.decode(), re.M)
+    found = re.findall(r"^oriel: warning: the \w+ has ([\d,]+) tokens?, and the model no longer sees ([\d,]+) of them: "
+                       r"the context holds ([\d,]+)(?: \((.*) holds all of it\))?$", result.err.decode(), re.M)
     check("at most one line", len(found) <= 1, result)
-    return (*map(int, found[0][:3]), found[0][3].split()) if found else None
+    return (*(int(n.replace(',', '')) for n in found[0][:3]), found[0][3].split()) if found else None
 
 
 def test_nothing_advises_a_window_beyond_what_the_model_was_trained_on():
@@ -104,15 +104,15 @@ def test_whole_turns_go_and_the_chat_says_so_in_place():
         return
     options = ["--tokens", "2", "--greedy", "--window", "150", *FIXED]
     chat = Terminal("chat", BUNDLED, *options)
-    check("the greeting says what goes", "whole turns" in " ".join(chat.greeting.split()), chat.greeting)
+    check("the greeting says what goes", "the oldest turns drop out first" in " ".join(chat.greeting.split()), chat.greeting)
     answers = [chat.say(WORDS * 5) for _ in range(6)]
-    check("turns that go are counted", any("1 turn forgotten" in a for a in answers), answers)
-    check("a large one is told of", any("a turn of" in a and "--evict tokens" in " ".join(a.split()) for a in answers), answers)
+    check("turns that go are counted", any("1 turn dropped" in a for a in answers), answers)
+    check("a large one is told of", any("A turn of" in a and "--evict tokens" in " ".join(a.split()) for a in answers), answers)
     chat.leave()
     chat = Terminal("chat", BUNDLED, *options, "--evict", "tokens")
-    check("the greeting says what goes token by token", "token by token" in " ".join(chat.greeting.split()), chat.greeting)
+    check("the greeting says what goes token by token", "the oldest tokens drop out first" in " ".join(chat.greeting.split()), chat.greeting)
     answers = [chat.say(WORDS * 5) for _ in range(6)]
-    check("parts of turns go then", any("part of a turn forgotten" in a for a in answers), answers)
+    check("parts of turns go then", any("part of a turn dropped" in a for a in answers), answers)
     chat.leave()
 
 

@@ -104,13 +104,13 @@ def test_chat_commands():
     help_text = chat.say("/help")
     check("/help lists the commands", all(word in help_text for word in [
         "/undo", "/save", "/load", "/cache", "/reset", "/stats", "/quit"]), help_text)
-    check("/undo has nothing to take back yet", "no message" in chat.say("/undo"))
+    check("/undo has nothing to take back yet", "No message" in chat.say("/undo"))
     first = reply_of(chat.say("Hello!"))
     second = reply_of(chat.say("Tell me a story about a fox."))
     chat.say("/undo")
     check("/undo, and the same message has the same reply",
           reply_of(chat.say("Tell me a story about a fox.")) == second, second)
-    check("/save says so", "kept" in chat.say(f"/save {kept}") and kept.exists())
+    check("/save says so", "Saved to" in chat.say(f"/save {kept}") and kept.exists())
     third = reply_of(chat.say("What happened next?"))
     drawn = chat.say("/cache")
     check("/cache draws", "pinned" in drawn and "seen" in drawn and "┃" in drawn
@@ -120,10 +120,10 @@ def test_chat_commands():
     check("/cache FILE draws an SVG", is_svg(picture))
     for _ in range(3):
         chat.say("/undo")
-    check("all turns can be undone", "no message" in chat.say("/undo"))
+    check("all turns can be undone", "No message" in chat.say("/undo"))
     check("the first message has its reply again", reply_of(chat.say("Hello!")) == first)
     loaded = chat.say(f"/load {kept}")
-    check("/load goes on there", "loaded" in loaded
+    check("/load goes on there", "Loaded" in loaded
           and reply_of(chat.say("What happened next?")) == third, (loaded, third))
     missing = chat.say("/load there-is-no-such-file")
     check("a file that is not there is told of", missing.startswith("oriel: "), missing)
@@ -134,7 +134,7 @@ def test_chat_commands():
     os.mkfifo(pipe)
     check("a pipe is not replaced by a file", chat.say(f"/save {pipe}").startswith("oriel: ")
           and pipe.is_fifo())
-    check("/save over a conversation says so", "replaced" in chat.say(f"/save {scratch / 'at-home.bin'}"))
+    check("/save over a conversation says so", "Replaced" in chat.say(f"/save {scratch / 'at-home.bin'}"))
     letter = scratch / "letter.txt"
     letter.write_text("Dear friend")
     refused = chat.say(f"/save {letter}")
@@ -142,8 +142,8 @@ def test_chat_commands():
           and "/save!" in refused, refused)
     check("/load of it names the file", str(letter) in chat.say(f"/load {letter}"))
     forced = chat.say(f"/save! {letter}")
-    check("/save! does", "replaced" in forced and letter.read_bytes()[:8] == b"ORIELSNP", forced)
-    check("which can be loaded", "loaded" in chat.say(f"/load {letter}"))
+    check("/save! does", "Replaced" in forced and letter.read_bytes()[:8] == b"ORIELSNP", forced)
+    check("which can be loaded", "Loaded" in chat.say(f"/load {letter}"))
     chat.say(f"/save! {scratch / 'forced.bin'}")
     check("/save! makes a new file, too", (scratch / "forced.bin").exists())
     no_folder = chat.say(f"/save {scratch / 'no' / 'folder.bin'}")
@@ -240,7 +240,7 @@ def test_a_message_that_is_cancelled():
     if no_terminals():
         return
     interrupted_reading("a message that is cancelled is taken back", "taken back", "--window", "8000")
-    interrupted_reading("but for one that is too long for it", "/reset starts afresh", "--window", "64")
+    interrupted_reading("but for one that is too long for it", "/reset begins anew", "--window", "64")
 
 
 def test_a_chat_whose_stderr_is_a_file():
@@ -262,7 +262,7 @@ def test_a_chat_whose_stderr_is_a_file():
 def turns_of(chat):
     """How many messages can be taken back, which takes them back."""
     turns = 0
-    while "are taken back" in chat.say("/undo"):
+    while "Took back" in chat.say("/undo"):
         turns += 1
     return turns
 

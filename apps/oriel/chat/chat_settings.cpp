@@ -75,7 +75,7 @@ std::string shown(const ChatSetting& setting, const ChatOptions& options) {
     return ofItself(setting, row) + (isFlag(row) ? "" : " (default)");
   }
   if (row["type"] == "bytes") {
-    return formatSize(settings.number(setting.option));
+    return sizeAsTyped(settings, setting.option, settings.number(setting.option));
   }
   const std::string value = settings.text(setting.option);
   return isFlag(row)               ? "on"
@@ -101,6 +101,7 @@ std::string setChat(const ChatSetting& setting, const std::string& text, ChatOpt
   std::string why_not = isFlag(row) ? "" : checkValue(row, &value);
   if (why_not.empty()) {
     settings.set(setting.option, value);
+    settings.setTyped(setting.option, text);
   }
   return why_not;
 }

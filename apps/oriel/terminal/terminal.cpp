@@ -6,27 +6,38 @@
 #include <cstdlib>
 #include <utility>
 
-#include "system.h"
 #include "terminal/characters.h"
 #include "terminal/shown.h"
 
 namespace cli {
 namespace {
 
-bool usesColour() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return takesEscapes() && (no_colour == nullptr || *no_colour == '\0');
-}
+bool isDumb() { return variable("TERM") == "dumb"; }
 
 std::string styled(const char* code, const std::string& text) {
-  return usesColour() ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
+  return takesStyles(Stream::kErr) ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
 }
 
 }  // namespace
 
-bool takesEscapes() {
-  const char* terminal = std::getenv("TERM");
-  return isTerminal(Stream::kErr) && (terminal == nullptr || std::string_view(terminal) != "dumb");
+bool takesEscapes() { return isTerminal(Stream::kErr) && !isDumb(); }
+
+bool takesStyles(Stream stream) {
+  return isTerminal(stream) && !isDumb() && variable("NO_COLOR").empty();
+}
+
+bool drawsBlocks() {
+  std::string locale;
+#ifndef _WIN32
+  for (const char* const name : {"LANG", "LC_CTYPE", "LC_ALL"}) {  // the last that is set counts
+    const std::string value = variable(name);
+    locale = value.empty() ? locale : value;
+  }
+#endif
+  const auto says = [&](const char* name) { return locale.find(name) != std::string::npos; };
+  const bool unicode =
+      locale.empty() || says("UTF-8") || says("utf-8") || says("UTF8") || says("utf8");
+  return unicode && !isDumb();
 }
 
 void tell(std::string_view text) noexcept {
@@ -45,6 +56,9 @@ std::string dim(const std::string& text) { return styled("2", text); }
 std::string bold(const std::string& text) { return styled("1", text); }
 
 std::string bar(double share, unsigned columns) {
+  if (!drawsBlocks()) {
+    return {};
+  }
   static const char* const kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const double clamped = std::clamp(share, 0.0, 1.0);
   auto eighths = static_cast<unsigned>(std::lround(clamped * columns * 8));

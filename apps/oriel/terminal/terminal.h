@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "system.h"
+
 namespace cli {
 
 /// Prints to stderr at once: on a terminal as writeShown() does.
@@ -14,11 +16,16 @@ void tell(std::string_view text) noexcept;
 /// Whether stderr is a terminal that draws: false where TERM is dumb.
 bool takesEscapes();
 
+/// Whether what is written there may be styled: a terminal that draws, without NO_COLOR.
+bool takesStyles(Stream stream);
+/// Whether bars and bullets are drawn: not on dumb terminals, which may be read aloud, nor in locales without UTF-8.
+bool drawsBlocks();
+
 /// `text` in a quieter or a stronger shade, where stderr takes escape sequences and NO_COLOR is not set.
 std::string dim(const std::string& text);
 std::string bold(const std::string& text);
 
-/// `share` (0 to 1) of `columns` cells, in eighths of a cell. Any share above nothing shows.
+/// `share` (0 to 1) of `columns` cells, in eighths of a cell. Any share above nothing shows. Empty unless drawsBlocks().
 std::string bar(double share, unsigned columns);
 
 /// Text without control characters other than line feed and tab: what a model writes must not be
