@@ -36,13 +36,11 @@ constexpr std::pair<const char*, const char*> kOptions[] = {
 constexpr std::pair<const char*, const char*> kMeant[] = {
     {"--format", "--schema FILE, or --json"},
     {"--json-schema", "--schema FILE"},
-    {"--quiet", "nothing: off a terminal nothing but the answer is printed"},
     {"--n-gpu-layers", "--device"},
     {"--gpu-layers", "--device"},
     {"--gpu", "--device"},
     {"--cache-type-k", "--kv"},
     {"--cache-type-v", "--kv"},
-    {"--stream", "nothing: replies are streamed"},
     {"--attach", "--file FILE"},
     {"--attachment", "--file FILE"},
     {"--model", "MODEL behind the command"},

@@ -54,21 +54,12 @@ std::string nameOf(const CLI::Option* option) {
   return takes_value ? out + " " + option->get_type_name() : out;
 }
 
-std::string rows(const std::string& title, const std::vector<const CLI::Option*>& options) {
-  std::string out = options.empty() ? "" : "\n" + title + ":\n";
-  for (const CLI::Option* option : options) {
-    out += helpRow(nameOf(option), option->get_description());
-  }
-  return out;
-}
 
 /// What -h shows, in the order of the full help.
-constexpr const char* kUsed[] = {"system",      "prompt", "prompt-file", "file",      "tokens",
-                                 "schema",      "load",   "continue",    "memory",    "window",
-                                 "temperature", "seed",   "device",      "threads",   "json",
-                                 "arch",        "local",  "to",          "explain",   "port",
-                                 "text",        "help",   "messages",    "tokens-file", "host",
-                                 "decode",      "yes"};
+constexpr const char* kUsed[] = {
+    "system", "prompt",      "file",   "tokens",  "schema", "continue", "memory", "window",
+    "seed",   "temperature", "device", "threads", "json",   "arch",     "local",  "to",
+    "port",   "explain",     "text",   "help",    "host",   "decode",   "yes"};
 constexpr const char* kUsedCommands[] = {"chat",  "run", "pull",  "models", "rm",
                                          "serve", "plan", "info", "bench"};
 
@@ -77,6 +68,21 @@ bool brief_help = false;
 template <size_t N>
 bool isUsed(const char* const (&names)[N], const std::string& name) {
   return !brief_help || std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+/// Its beginning in brief, one idea.
+std::string descriptionOf(const CLI::Option* option) {
+  const std::string text = option->get_description();
+  const size_t end = std::min({text.find(';'), text.find(" ("), text.find(": "), text.find(". ")});
+  return brief_help ? text.substr(0, end) : text;
+}
+
+std::string rows(const std::string& title, const std::vector<const CLI::Option*>& options) {
+  std::string out = options.empty() || title.empty() ? "" : "\n" + title + ":\n";
+  for (const CLI::Option* option : options) {
+    out += helpRow(nameOf(option), descriptionOf(option));
+  }
+  return out;
 }
 
 class HelpFormatter final : public CLI::FormatterBase {
@@ -101,9 +107,10 @@ class HelpFormatter final : public CLI::FormatterBase {
       out += helpRow(command->get_name(), command->get_description());
     }
     out += rows("Arguments", arguments);
+    out += brief_help ? "\nOptions:\n" : "";
     for (const std::string& group : app->get_groups()) {
       if (!group.empty()) {  // those in "" are accepted but not shown
-        out += rows(group, app->get_options([&group](const CLI::Option* option) {
+        out += rows(brief_help ? "" : group, app->get_options([&group](const CLI::Option* option) {
           const std::vector<std::string>& names = option->get_lnames();
           return !option->get_positional() && option->get_group() == group &&
                  std::any_of(names.begin(), names.end(),

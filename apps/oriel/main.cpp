@@ -113,7 +113,7 @@ int endParsing(const CLI::App& program, const CLI::ParseError& error) {
 
 int runCommand(int argc, char** argv) {
   CLI::App program("Chat with a language model inside a memory budget you choose.", "oriel");
-  program.set_help_flag("--help", "Show all of this and exit; -h: the options that most people use");
+  program.set_help_flag("--help", "Show all options and exit; -h: those that most people use");
   program.set_version_flag("--version", std::string("oriel ") + oriel_version(),
                            "Show the version and exit");
   program.require_subcommand(0, 1);

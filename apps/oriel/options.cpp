@@ -103,8 +103,8 @@ void addModelOption(CLI::App* command, CommonOptions* options) {
   command
       ->add_option(
           "MODEL", options->model,
-          "GGUF file, or the name of a model that `oriel pull` downloaded; also -m MODEL (default: "
-          "the environment variable ORIEL_MODEL, else the bundled model)")
+          "GGUF file, or a name that was pulled; also -m MODEL (default: the environment variable "
+          "ORIEL_MODEL, else the bundled model)")
       ->type_name("");
 }
 

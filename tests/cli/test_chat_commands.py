@@ -124,7 +124,7 @@ def test_model():
     chat.says("one of another kind", f"/model {SMALL}", "oriel-test-llama-mqa", "read again")
     chat.says("it replies", "Hello!", "tok")
     chat.says("what was said stays", f"/model {BUNDLED}", "4 turns")
-    chat.says("to the first one", "/undo 1", "taken back")
+    chat.says("to the first one", "/undo 1", "Took back")
     chat.leaves()
 
 
@@ -170,13 +170,13 @@ def test_plan():
 
 
 def test_replies_are_shown_as_they_are():
-    """Markdown: nothing is wrapped, left out or put in, so that code can be copied."""
+    """With --no-wrap and --plain nothing is wrapped, left out or put in, so that code can be copied."""
     text = ("1. one\n   - two\n\n```python\nif x:\n\tprint(" + "x" * 120 + ")\n```\n\n"
             "| a | b |\n|---|---|\n| 1 | " + "long " * 20 + "|\n\n# end")
     grammar = scratch / "markdown.gbnf"
     quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     grammar.write_text(f'root ::= "{quoted}"\n')
-    chat = talk(BUNDLED, "--memory", "64MiB", "--grammar", grammar, "--tokens", "900", *CPU)
+    chat = talk(BUNDLED, "--memory", "64MiB", "--grammar", grammar, "--tokens", "900", "--no-wrap", "--plain", *CPU)
     chat.send("Show me.")
     check("as it came", text in chat.raw.decode().replace("\r\n", "\n"), chat.raw.decode())
     chat.leaves()

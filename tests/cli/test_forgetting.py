@@ -26,7 +26,7 @@ def test_nothing_advises_a_window_beyond_what_the_model_was_trained_on():
         check("a long prompt is told of", "the model no longer sees" in said, said)
         check("no window of all of it is advised", "holds all of it" not in said, said)
         check("all that it was trained on is, where there is less",
-              ("(--window max holds 1024, all that the model was trained on)" in said) == bool(window), said)
+              ("(--window max holds 1,024, all that the model was trained on)" in said) == bool(window), said)
 
 
 def test_a_window_beyond_what_the_model_was_trained_on_is_told_of():
@@ -34,7 +34,7 @@ def test_a_window_beyond_what_the_model_was_trained_on_is_told_of():
     check("plan has a field", plan["beyond_trained_tokens"] == 2500 + plan["sink_tokens"] - plan["context_train"], plan)
     check("which is 0 else", json_of("plan", "plan", BUNDLED)["beyond_trained_tokens"] == 0)
     text = " ".join(succeeds("plan", "plan", BUNDLED, "--window", "2500").out.decode().split())
-    check("and a reason", "1480 tokens more than the 1024 that the model was trained on" in text, text)
+    check("and a reason", "1,480 tokens more than the 1,024 that the model was trained on" in text, text)
     warning = b"longer than the 1024 that the model was trained on"
     for command in (["plan", BUNDLED], ["run", BUNDLED, "--prompt", "x", "--tokens", "1"]):
         said = oriel(*command, "--verbose", "--window", "2500", "--device", "cpu").err

@@ -192,7 +192,7 @@ def interrupted_reading(name, wanted, *options):
     for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8) * 4:
         chat.say("/reset")
         chat.say("Hello!")  # to the very beginning every chat can go back
-        before = chat.say("/stats").split("device")[0]
+        before = chat.say("/stats").split("memory")[0]
         os.write(chat.fd, (message + "\n").encode())
         time.sleep(share * whole)
         chat.process.send_signal(signal.SIGINT)
@@ -200,7 +200,7 @@ def interrupted_reading(name, wanted, *options):
         if "leaves" in answer:  # it came before the message
             chat.answer()
         elif "stopped before" in answer or "taken back" in answer:  # else it fell into the reply
-            unchanged = chat.say("/stats").split("device")[0] == before
+            unchanged = chat.say("/stats").split("memory")[0] == before
             done = done or wanted in answer
             if not check(f"{name}: what the chat says of it is so", ("taken back" in answer) == unchanged,
                          (answer, before)) or done:

@@ -195,6 +195,7 @@ void Chat::tellPlan(const ChatCommand&, const std::string& memory) {
     return;
   }
   wanted.load.set("memory", memory_bytes);
+  wanted.load.setTyped("memory", memory.empty() ? wanted.load.typed("memory") : memory);
   const oriel::Options plan_options = memoryOptions(wanted, pinned_tokens_);
   const PlanSource source = PlanSource::ofFile(modelPath(options_.common));
   const Json plan = source.tryPlan(plan_options);
@@ -203,9 +204,9 @@ void Chat::tellPlan(const ChatCommand&, const std::string& memory) {
          " cannot be planned for any longer: is the file still there?\n");
     return;
   }
-  tell(describePlan(source, wanted.load, nullptr, plan, neighboursOf(source, plan_options, plan)));
+  tell(describePlan(source, wanted.load, nullptr, plan, nullptr));
   if (!memory.empty() && plannedFits(plan)) {
-    tell(dim("/set memory " + memory + " makes it so") + "\n");
+    tell(dim("/set memory " + memory + " switches to this plan") + "\n");
   }
 }
 

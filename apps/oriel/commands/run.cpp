@@ -296,7 +296,7 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
   From from = sourceOf(app);
   if (from == From::kNowhere && !options->common.model.empty() && !isModel(options->common.model)) {
     if (looksLikeModel(options->common.model)) {
-      (void)modelFile(options->common.model);  // which says how to get it
+      (void)modelFile(options->common.model);  // which says how to get it, or finds it
     }
     options->word = std::move(options->common.model);
     options->common.model.clear();

@@ -25,4 +25,14 @@ bool isRepository(const std::string& word) {
          (colon == word.size() || isPartOfName(word.substr(colon + 1)));
 }
 
+size_t preferredQuantisation(const std::vector<std::string>& quantisations) {
+  for (const char* const wanted : {"q4_k_m", "q4_0", "q8_0"}) {
+    const auto found = std::find(quantisations.begin(), quantisations.end(), wanted);
+    if (found != quantisations.end()) {
+      return static_cast<size_t>(found - quantisations.begin());
+    }
+  }
+  return 0;
+}
+
 }  // namespace cli

@@ -82,13 +82,13 @@ void addFormOptions(CLI::App* command, CommonOptions* options, const char* group
       command
           ->add_option_function<std::string>(
               "--schema", [options](const std::string& path) { readForm(path, "schema", options); },
-              "The answer is JSON that is valid by the JSON schema in this file; - is stdin")
+              "Answer with JSON that is valid by this schema; - is stdin")
           ->type_name("FILE")
           ->group(group);
   command
       ->add_option_function<std::string>(
           "--grammar", [options](const std::string& path) { readForm(path, "grammar", options); },
-          "The answer is a text of the GBNF grammar in this file; - is stdin")
+          "Answer with a text of this GBNF grammar; - is stdin")
       ->type_name("FILE")
       ->group(group)
       ->excludes(schema);
