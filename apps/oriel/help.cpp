@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "shell/option_table.h"
 #include "terminal/wrap.h"
 
 namespace cli {
@@ -73,8 +74,7 @@ bool isUsed(const char* const (&names)[N], const std::string& name) {
 /// Its beginning in brief, one idea.
 std::string descriptionOf(const CLI::Option* option) {
   const std::string text = option->get_description();
-  const size_t end = std::min({text.find(';'), text.find(" ("), text.find(": "), text.find(". ")});
-  return brief_help ? text.substr(0, end) : text;
+  return brief_help ? briefly(text) : text;
 }
 
 std::string rows(const std::string& title, const std::vector<const CLI::Option*>& options) {

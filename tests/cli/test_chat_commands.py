@@ -162,9 +162,9 @@ def test_tab():
 
 def test_plan():
     chat = talk(BUNDLED, *FEW, rows=60)
-    chat.says("in force", "/plan", "fits in 64.0 MiB", "> f16", "formats")
-    chat.says("what would be", "/plan 11MB", "fits in 10.5 MiB", "/set memory 11MB makes it so")
-    chat.says("too little", "/plan 1MB", "does not fit", absent=["makes it so"])
+    chat.says("in force", "/plan", "fits in 64 MiB", "(f16)", "1,024 tokens")
+    chat.says("what would be", "/plan 11MB", "fits in 11 MB", "/set memory 11MB switches to this plan")
+    chat.says("too little", "/plan 1MB", "does not fit", absent=["switches"])
     chat.says("nonsense", "/plan much", "is not a size")
     chat.leaves()
 

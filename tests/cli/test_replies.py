@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True  # nothing appears in the source tree
 from at_terminal import AtTerminal, no_terminals
 from program import BUNDLED, CPU, check, environment, fails, oriel, run_tests, scratch, succeeds
 
-FEW = ["--memory", "64MiB", "--tokens", "12", "--greedy", *CPU]
+FEW = ["--memory", "64MiB", "--greedy", *CPU]
 STYLED = {"NO_COLOR": "", "LC_ALL": "C.UTF-8"}
 
 
@@ -34,7 +34,7 @@ def shown(text, *options, columns=40, **env):
 
 
 def chat_at(*args, home=None, **env):
-    chat = AtTerminal("chat", BUNDLED, *FEW, *args, **{"HOME": str(home or scratch), **env})
+    chat = AtTerminal("chat", BUNDLED, *FEW, *(() if "--tokens" in args else ("--tokens", "12")), *args, **{"HOME": str(home or scratch), **env})
     check("greets", chat.until(chat.at_prompt), chat.screen.text())
     return chat
 
@@ -185,7 +185,7 @@ def test_chats_are_saved():
     leave(chat)
     before = len(saved_in(home))
     for options, more in ((["--no-save"], {}), ([], {"ORIEL_NO_SAVE": "1"}), (["--json"], {})):
-        chat = AtTerminal("chat", BUNDLED, *FEW, *options, **{"HOME": str(home), "XDG_DATA_HOME": "", **more})
+        chat = AtTerminal("chat", BUNDLED, *FEW, "--tokens", "12", *options, **{"HOME": str(home), "XDG_DATA_HOME": "", **more})
         chat.until(chat.at_prompt)
         chat.send("Not this.")
         leave(chat)

@@ -164,7 +164,7 @@ void Chat::greet() const {
          "\n");
   }
   if (saves_ && savesFirstChat()) {
-    tell(dim("Conversations are saved in " + oneLine(savedChatsFolder()) +
+    tell(dim("Conversations are saved in " + shownChatsFolder() +
              " (not with --no-save, or with ORIEL_NO_SAVE=1)") +
          "\n");
   }

@@ -114,6 +114,14 @@ std::string savedChatsFolder() {
   return data.empty() ? "" : (data / "chats").u8string();
 }
 
+std::string shownChatsFolder() {
+  const std::string folder = savedChatsFolder();
+  const std::string home = withHome("~/");
+  return oneLine(home.size() > 2 && folder.compare(0, home.size(), home) == 0
+                     ? "~/" + folder.substr(home.size())
+                     : folder);
+}
+
 bool savesFirstChat() {
   std::error_code error;
   return !fs::exists(fs::u8path(savedChatsFolder()), error);
@@ -171,7 +179,7 @@ std::string savedChatList(const std::vector<SavedChat>& chats) {
   }
   return table.text(resultColumns()) +
          "\n`oriel chat --continue` goes on with the first, `--continue=N` with number N. They are in " +
-         oneLine(savedChatsFolder()) + "\n";
+         shownChatsFolder() + "\n";
 }
 
 std::string lastTurns(const Json& messages, size_t columns) {

@@ -24,6 +24,8 @@ struct SavedChat {
 
 /// Where they are; empty: the user has no place for data, or ORIEL_NO_SAVE is set.
 std::string savedChatsFolder();
+/// The same for people, from "~/".
+std::string shownChatsFolder();
 /// Nothing was saved yet.
 bool savesFirstChat();
 

@@ -278,8 +278,21 @@ std::string fromPipe() {
   return text;
 }
 
+/// The same behind a prompt; a stdin that cannot be read has nothing.
+std::string perhapsFromPipe() {
+  try {
+    return fromPipe();
+  } catch (const Failure& failure) {
+    if (failure.exit_code == kExitCancelled) {
+      throw;
+    }
+    return "";
+  }
+}
+
 /// What stands behind a prompt: files, each by its name, and what a pipe has.
 void attach(const std::vector<std::string>& files, bool pipe, std::string* text) {
+  const bool alone = text->empty() && files.empty();
   const auto add = [text](const std::string& more) {
     *text += text->empty() || more.empty() ? "" : "\n\n";
     *text += more;
@@ -288,7 +301,7 @@ void attach(const std::vector<std::string>& files, bool pipe, std::string* text)
     add(attachment(file));
   }
   if (pipe) {
-    add(fromPipe());
+    add(alone ? fromPipe() : perhapsFromPipe());
   }
 }
 

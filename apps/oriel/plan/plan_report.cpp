@@ -35,7 +35,7 @@ std::string groupedIn(const Json& object, const char* field) {
 std::string line(const std::string& label, const std::string& text) {
   constexpr size_t kColumn = 14;
   std::string out = "  " + label;
-  out.resize(std::max(out.size() + 2, kColumn), ' ');
+  out.resize(std::max(out.size() + 1, kColumn), ' ');
   return out + text + "\n";
 }
 

@@ -44,7 +44,7 @@ std::string ReplyView::end() {
     lineBegins({});
   }
   while (!span_.empty()) {
-    giveUpSpan();
+    endSpan();
   }
   style_.clear();
   if (!sent_.empty()) {
@@ -160,38 +160,46 @@ void ReplyView::inlineText(std::string_view character) {
     }
     return;
   }
+  if (spanCloses() && c != span_[0]) {
+    showSpan();
+    return inlineText(character);
+  }
   span_ += character;
-  const char mark = span_[0];
-  const size_t length = runOf(span_, mark);
-  if (length == span_.size()) {
-    return;  // the mark may go on
-  }
-  const bool bold = mark == '*';
-  const bool is_mark = bold ? length == 2 && span_[2] != ' ' : length <= 2;
+  const size_t length = runOf(span_, span_[0]);
+  const bool is_mark =
+      length == span_.size() || (span_[0] == '*' ? length == 2 && span_[2] != ' ' : length <= 2);
   if (!is_mark || span_.size() > kLongestSpan) {
-    return giveUpSpan();
+    endSpan();
   }
-  const size_t text_end = span_.size() - length;
-  const bool closed = text_end > length && span_.find_first_not_of(mark, text_end) == std::string::npos &&
-                      span_[text_end - 1] != mark && (!bold || span_[text_end - 1] != ' ');
-  if (!closed) {
-    return;
-  }
-  const std::string text = span_.substr(length, text_end - length);
-  span_.clear();
-  const std::string around = std::exchange(style_, bold ? kBold : kCode);
-  for (size_t at = 0; at < text.size();) {
+}
+
+/// With a run of marks as long as the one that it begins with, which is at an end.
+bool ReplyView::spanCloses() const {
+  const size_t length = runOf(span_, span_[0]);
+  const size_t text_end = span_.size() - std::min(span_.size(), length);
+  return text_end > length && span_.find_first_not_of(span_[0], text_end) == std::string::npos &&
+         span_[text_end - 1] != span_[0] && (span_[0] == '`' || span_[text_end - 1] != ' ');
+}
+
+void ReplyView::showSpan() {
+  const std::string span = std::exchange(span_, {});
+  const size_t length = runOf(span, span[0]);
+  const std::string around = std::exchange(style_, span[0] == '*' ? kBold : kCode);
+  for (size_t at = length; at < span.size() - length;) {
     const size_t from = at;
-    (void)nextCharacter(text, &at);
-    put(std::string_view(text).substr(from, at - from));
+    (void)nextCharacter(span, &at);
+    put(std::string_view(span).substr(from, at - from));
   }
   style(around);
 }
 
-/// The mark was text, and what stands behind it may hold others.
-void ReplyView::giveUpSpan() {
+/// Where it does not close its mark was text, and what stands behind that may hold others.
+void ReplyView::endSpan() {
+  if (spanCloses()) {
+    return showSpan();
+  }
   const std::string text = std::exchange(span_, {});
-  const size_t length = text.empty() ? 0 : runOf(text, text[0]);
+  const size_t length = runOf(text, text[0]);
   for (size_t i = 0; i < length; ++i) {
     put(text.substr(0, 1));
   }

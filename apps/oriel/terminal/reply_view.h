@@ -32,7 +32,9 @@ class ReplyView {
   void lineBegins(std::string_view character);
   void item(size_t indent, const std::string& mark);
   void inlineText(std::string_view character);
-  void giveUpSpan();
+  bool spanCloses() const;
+  void showSpan();
+  void endSpan();
   void put(std::string_view character);
   void flushWord();
   void endLine();
