@@ -12,24 +12,36 @@ using Texts = std::vector<std::string>;
 
 /// Names of other programs' commands.
 const std::pair<const char*, Texts> kCommands[] = {
-    {"list", {"models", "--local"}}, {"ls", {"models", "--local"}}, {"show", {"info"}},
-    {"remove", {"rm"}},              {"generate", {"run"}},
+    {"list", {"models", "--local"}},
+    {"ls", {"models", "--local"}},
+    {"show", {"info"}},
+    {"remove", {"rm"}},
+    {"generate", {"run"}},
 };
 
 /// Names of other programs' options, where the command has no such option itself.
 constexpr std::pair<const char*, const char*> kOptions[] = {
-    {"--max-tokens", "--tokens"},     {"--n-predict", "--tokens"},
-    {"--predict", "--tokens"},        {"--num-predict", "--tokens"},
-    {"--max-new-tokens", "--tokens"}, {"--max-completion-tokens", "--tokens"},
-    {"--temp", "--temperature"},      {"--ctx-size", "--window"},
-    {"--num-ctx", "--window"},        {"--context", "--window"},
-    {"--context-length", "--window"}, {"--system-prompt", "--system"},
-    {"--sys", "--system"},            {"--repetition-penalty", "--repeat-penalty"},
+    {"--max-tokens", "--tokens"},
+    {"--n-predict", "--tokens"},
+    {"--predict", "--tokens"},
+    {"--num-predict", "--tokens"},
+    {"--max-new-tokens", "--tokens"},
+    {"--max-completion-tokens", "--tokens"},
+    {"--temp", "--temperature"},
+    {"--ctx-size", "--window"},
+    {"--num-ctx", "--window"},
+    {"--context", "--window"},
+    {"--context-length", "--window"},
+    {"--system-prompt", "--system"},
+    {"--sys", "--system"},
+    {"--repetition-penalty", "--repeat-penalty"},
     {"--repeat-last-n", "--repeat-window"},
     {"--json-schema-file", "--schema"},
-    {"--grammar-file", "--grammar"},  {"--chat-template", "--template"},
+    {"--grammar-file", "--grammar"},
+    {"--chat-template", "--template"},
     {"--chat-template-file", "--template"},
-    {"--resume", "--continue"},       {"--prompt-text", "--prompt"},
+    {"--resume", "--continue"},
+    {"--prompt-text", "--prompt"},
 };
 
 /// Those that mean something else here.
@@ -53,8 +65,8 @@ auto find(const Table& table, const std::string& name) {
 }
 
 const CLI::App* commandOf(const CLI::App& program, const std::string& name) {
-  const auto found = program.get_subcommands(
-      [&name](const CLI::App* app) { return app->get_name() == name; });
+  const auto found =
+      program.get_subcommands([&name](const CLI::App* app) { return app->get_name() == name; });
   return found.empty() ? nullptr : found.front();
 }
 
@@ -131,7 +143,7 @@ std::vector<std::string> asParsed(const CLI::App& program, Texts texts, bool* br
 std::string optionMeant(const std::string& typed) {
   const auto found = find(kMeant, typed);
   const auto other = find(kOptions, typed);
-  return found != std::end(kMeant)    ? found->second
+  return found != std::end(kMeant)     ? found->second
          : other != std::end(kOptions) ? other->second
                                        : "";
 }

@@ -55,13 +55,12 @@ std::string nameOf(const CLI::Option* option) {
   return takes_value ? out + " " + option->get_type_name() : out;
 }
 
-
 /// What -h shows, in the order of the full help.
-constexpr const char* kUsed[] = {
-    "system", "prompt",      "file",   "tokens",  "schema", "continue", "memory", "window",
-    "seed",   "temperature", "device", "threads", "json",   "arch",     "local",  "to",
-    "port",   "explain",     "text",   "help",    "host",   "decode",   "yes"};
-constexpr const char* kUsedCommands[] = {"chat",  "run", "pull",  "models", "rm",
+constexpr const char* kUsed[] = {"system", "prompt", "file",  "tokens",      "schema", "continue",
+                                 "memory", "window", "seed",  "temperature", "device", "threads",
+                                 "json",   "arch",   "local", "to",          "port",   "explain",
+                                 "text",   "help",   "host",  "decode",      "yes"};
+constexpr const char* kUsedCommands[] = {"chat",  "run",  "pull", "models", "rm",
                                          "serve", "plan", "info", "bench"};
 
 bool brief_help = false;
@@ -88,10 +87,9 @@ std::string rows(const std::string& title, const std::vector<const CLI::Option*>
 class HelpFormatter final : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    const std::vector<const CLI::App*> commands =
-        app->get_subcommands([](const CLI::App* command) {
-          return !command->get_group().empty() && isUsed(kUsedCommands, command->get_name());
-        });
+    const std::vector<const CLI::App*> commands = app->get_subcommands([](const CLI::App* command) {
+      return !command->get_group().empty() && isUsed(kUsedCommands, command->get_name());
+    });
     const std::vector<const CLI::Option*> arguments =
         app->get_options([](const CLI::Option* option) { return option->get_positional(); });
     std::string usage = "Usage: " + name + (commands.empty() ? "" : " COMMAND [MODEL]");

@@ -129,7 +129,8 @@ int runCommand(int argc, char** argv) {
       addManualCommand(&program), addRemoveCommand(&program),
   };
   program.footer(  // now: commands take over what is set before
-      "MODEL is a GGUF file, or the name of a model that `oriel pull NAME` downloaded; by default a "
+      "MODEL is a GGUF file, or the name of a model that `oriel pull NAME` downloaded; by default "
+      "a "
       "small one that comes with the program.\n"
       "`oriel COMMAND -h` shows what most people use, `--help` all. To begin: oriel chat");
   refuseEmptyValues(&program);

@@ -95,8 +95,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
   const char* const output = "Output";
   command->add_flag("--json", options->json, "One JSON object on one line instead of text")
       ->group(output);
-  command->add_flag("--verbose", options->verbose, "Explain decisions on stderr")
-      ->group(output);
+  command->add_flag("--verbose", options->verbose, "Explain decisions on stderr")->group(output);
 }
 
 void addModelOption(CLI::App* command, CommonOptions* options) {

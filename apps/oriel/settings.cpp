@@ -27,6 +27,14 @@ uint64_t Settings::number(const std::string& name, uint64_t otherwise) const {
                            : std::strtoull(value->c_str(), nullptr, 10);
 }
 
+void Settings::addMissing(const Settings& other) {
+  for (const auto& [name, value] : other.list_) {
+    if (!has(name)) {
+      add(name, value);
+    }
+  }
+}
+
 std::string Settings::typed(const std::string& name) const {
   const auto found = typed_.find(name);
   return found == typed_.end() ? "" : found->second;

@@ -33,6 +33,8 @@ class Settings {
   /// One more element of a list.
   void add(const std::string& name, const std::string& value) { list_.emplace_back(name, value); }
   void erase(const std::string& name);
+  /// Those of `other` that are not here.
+  void addMissing(const Settings& other);
 
   /// How somebody wrote the value, for people.
   void setTyped(const std::string& name, const std::string& text) { typed_[name] = text; }

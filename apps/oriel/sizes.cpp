@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cstdio>
 
+#include "output.h"
 #include "settings.h"
 
 namespace cli {
@@ -129,12 +130,18 @@ std::string suggestSize(uint64_t bytes, const std::string& like) {
   const bool decimal = name.size() == 2 && (name[1] == 'B' || name[1] == 'b');
   const uint64_t mega = decimal ? 1000000 : uint64_t{1} << 20;
   const uint64_t tenths = bytes / mega * 10 + (bytes % mega * 10 + mega - 1) / mega;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
-         (decimal ? "MB" : "MiB");
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + (decimal ? "MB" : "MiB");
 }
 
 std::string countOf(uint64_t count, const char* what) {
   return grouped(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string durationText(uint64_t seconds) {
+  const auto part = [](uint64_t value) { return static_cast<unsigned>(value); };
+  return seconds < 3600 ? formatted("%u:%02u", part(seconds / 60), part(seconds % 60))
+                        : formatted("%u:%02u:%02u", part(seconds / 3600), part(seconds / 60 % 60),
+                                    part(seconds % 60));
 }
 
 }  // namespace cli

@@ -28,6 +28,9 @@ std::string grouped(uint64_t number);
 /// "12.4MiB".
 std::string suggestSize(uint64_t bytes, const std::string& like = "");
 
+/// "0:05", "1:02:03".
+std::string durationText(uint64_t seconds);
+
 /// "1 token", "2,000 tokens".
 std::string countOf(uint64_t count, const char* what);
 

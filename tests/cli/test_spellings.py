@@ -3,6 +3,7 @@
 
 import json
 import shutil
+import struct
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
@@ -98,6 +99,65 @@ def test_samples_count_the_prompt_alike():
         out = succeeds("samples", *RUN, "--prompt", "Hello!", "--samples", "3", "--tokens", "2", "--json", *more).out
         counts = [json.loads(line)["prompt_tokens"] for line in out.splitlines()]
         check(f"{more}: the same three times", len(counts) == 3 and len(set(counts)) == 1, counts)
+
+
+def with_numbers(numbers):
+    """SMALL, whose file says how to sample: key-value pairs in front of the others."""
+    whole = SMALL.read_bytes()
+    tensors, keys = struct.unpack_from("<QQ", whole, 8)
+    at = 24
+    widths = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+    def text(at):
+        return at + 8 + struct.unpack_from("<Q", whole, at)[0]
+    for _ in range(keys):
+        at = text(at)
+        kind = struct.unpack_from("<I", whole, at)[0]
+        at += 4
+        if kind == 8:
+            at = text(at)
+        elif kind == 9:
+            of, count = struct.unpack_from("<IQ", whole, at)
+            at += 12
+            for _ in range(count if of == 8 else 0):
+                at = text(at)
+            at += 0 if of == 8 else count * widths[of]
+        else:
+            at += widths[kind]
+    for _ in range(tensors):
+        at = text(at)
+        dims = struct.unpack_from("<I", whole, at)[0]
+        at += 4 + 8 * dims + 4 + 8
+    added = b""
+    for name, value in numbers.items():
+        key = f"general.sampling.{name}".encode()
+        real = isinstance(value, float)
+        added += struct.pack("<Q", len(key)) + key + struct.pack("<If" if real else "<Ii", 6 if real else 5, value)
+    head = whole[:8] + struct.pack("<QQ", tensors, keys + len(numbers)) + added + whole[24:at]
+    path = scratch / "sampled.gguf"
+    path.write_bytes(head + bytes(-len(head) % 32) + whole[at + -at % 32:])
+    return path
+
+
+def test_sampling_defaults_of_the_file():
+    model = with_numbers({"temp": 0.0})
+    same = ["--prompt", "Hello", "--tokens", "12", *FIXED]
+    greedy = json_of("greedily", "run", SMALL, *same, "--greedy")["token_ids"]
+    check("the file's temperature", all(json_of("seed", "run", model, *same, "--seed", seed)["token_ids"] == greedy for seed in (1, 2)))
+    check("an option goes before", json_of("hot", "run", model, *same, "--seed", "1", "--temperature", "100", "--top-k", "0", "--min-p", "0",
+                                         "--top-p", "1")["token_ids"] != greedy)
+    model = with_numbers({"temp": 5.5, "top_k": 1, "top_p": 7.0})
+    check("top-k alone makes it greedy; what is not allowed is left out",
+          json_of("top_k", "run", model, *same, "--seed", "3")["token_ids"] == greedy)
+    batch = oriel("run", model, "--batch", "-", *FIXED, "--seed", "3", "--tokens", "12", "--template", "plain", stdin=b'{"prompt": "Hello"}\n')
+    alone = oriel("run", SMALL, "--batch", "-", *FIXED, "--greedy", "--tokens", "12", "--template", "plain", stdin=b'{"prompt": "Hello"}\n')
+    check("a batch, too", batch.code == 0 and batch.json["text"] == alone.json["text"], (batch, alone))
+    if no_terminals():
+        return
+    chat = AtTerminal("chat", model, *FIXED, "--no-save")
+    chat.until(chat.at_prompt)
+    check("/set shows whose they are", "5.5 (of the model)" in chat.send("/set temperature"), chat.screen.text())
+    chat.close()
+    chat.forget()
 
 
 def test_rm():

@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "models/model_store.h"
 #include "output.h"
+#include "reply/file_sampling.h"
 #include "sizes.h"
 #include "system.h"
 #include "terminal/terminal.h"
@@ -143,8 +144,8 @@ bool Chat::takeBlock(std::string* text, bool watched) {
 std::string Chat::memoryText() const {
   const oriel_plan& plan = model_.plan();
   return "Uses " + formatSize(plan.total_bytes) + " (limit " +
-         sizeAsTyped(options_.common.load, "memory", plan.memory_bytes) + "). Context: " +
-         countOf(uint64_t{plan.window_tokens} + plan.sink_tokens, "token");
+         sizeAsTyped(options_.common.load, "memory", plan.memory_bytes) +
+         "). Context: " + countOf(uint64_t{plan.window_tokens} + plan.sink_tokens, "token");
 }
 
 void Chat::greet() const {
@@ -153,9 +154,9 @@ void Chat::greet() const {
        oneLine(model_.text("device")) + "\n" + memoryText() + "; " +
        (options_.common.session.is("evict", "tokens") ? "the oldest tokens drop out first"
                                                       : "the oldest turns drop out first") +
-       (conversations_.capacity() > 1 ? "; room for " + std::to_string(conversations_.capacity()) +
-                                            " conversations (/new)"
-                                      : "") +
+       (conversations_.capacity() > 1
+            ? "; room for " + std::to_string(conversations_.capacity()) + " conversations (/new)"
+            : "") +
        "\n");
   if (usesBundledModel(options_.common) && storedModels().empty()) {
     tell(dim("This model is tiny: it remembers what you tell it and does small sums and letters, "
@@ -344,7 +345,7 @@ Reply Chat::replyNow(const TurnsSeen& before, bool behind_results) {
   reply.form_file = formFile(options_.common);
   reply.look = replyLook(options_.common);
   reply.at_each_token = [this] { input_.takeTypedAhead(); };
-  Settings sampling = options_.common.reply;
+  Settings sampling = samplingOf(options_.common);
   sampling.set("seed", nextSeed(sampling.number("seed"), retries_));
   if (behind_results && sampling.is("tool_choice", "required")) {
     sampling.set("tool_choice", "checked");

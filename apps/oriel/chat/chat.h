@@ -30,7 +30,7 @@ struct ChatOptions {
   CommonOptions common;
   std::vector<LocalTool> allowed_tools;
   std::string system;
-  std::string load;  ///< a conversation to go on with; empty: none
+  std::string load;             ///< a conversation to go on with; empty: none
   int64_t continue_number = 0;  ///< of --list; 0: a new one
   bool list = false;
   bool no_save = false;

@@ -8,6 +8,7 @@
 #include "measure/nearest.h"
 #include "plan/plan_report.h"
 #include "plan/plan_source.h"
+#include "reply/file_sampling.h"
 #include "sizes.h"
 #include "terminal/terminal.h"
 
@@ -42,7 +43,7 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change,
   const bool needs_text = other_model || other_system || change == Change::kFormat;
   bool closed = false;
   try {
-    (void)modelPath(next.common);  // before anything else: it may not be here
+    next.common.file_sampling = fileSampling(modelPath(next.common));  // it may not be here
     for (const auto& each : conversations_.list()) {
       if (needs_text && !each->said.whole()) {
         throw Failure{kExitFailed,

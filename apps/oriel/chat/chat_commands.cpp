@@ -7,6 +7,7 @@
 #include "chat/kept_conversation.h"
 #include "failure.h"
 #include "plan/chart.h"
+#include "reply/file_sampling.h"
 #include "result_file.h"
 #include "sizes.h"
 #include "system.h"
@@ -44,8 +45,7 @@ const std::vector<ChatCommand>& chatCommands() {
        "save the conversation to a file; /save! FILE: over any other file", &Chat::saveOrLoad},
       {"/save!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
       {"/load", Takes::kFile, "FILE",
-       "load a saved one; /load! FILE: read it again where it does not fit",
-       &Chat::saveOrLoad},
+       "load a saved one; /load! FILE: read it again where it does not fit", &Chat::saveOrLoad},
       {"/load!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
       {"/cache", Takes::kMaybeFile, "[FILE.svg]", "draw the context; with a name: as SVG",
        &Chat::draw},
@@ -88,9 +88,10 @@ void Chat::copyReply(const ChatCommand&, const std::string&) {
   if (reply.empty()) {
     tell("There is no reply to copy yet\n");
   } else if (!copyToClipboard(reply)) {
-    tell("oriel: the reply cannot be copied: this terminal takes no escape sequences, or it is "
-         "longer than " +
-         formatSize(kMostCopiedBytes) + "\n");
+    tell(
+        "oriel: the reply cannot be copied: this terminal takes no escape sequences, or it is "
+        "longer than " +
+        formatSize(kMostCopiedBytes) + "\n");
   } else {
     tell(dim("Copied " + countOf(charactersOf(reply).size(), "character")) + "\n");
   }
@@ -118,9 +119,9 @@ void Chat::reset(const ChatCommand&, const std::string&) {
 void Chat::takeBack(const ChatCommand&, const std::string& turns) {
   const uint32_t count = turns.empty() ? 1 : static_cast<uint32_t>(std::stoul(turns));
   if (undo(count)) {
-    tell(dim(count == 1 ? "Took back the last message and its reply"
-                        : "Took back the last " + std::to_string(count) +
-                              " messages and their replies") +
+    tell(dim(count == 1
+                 ? "Took back the last message and its reply"
+                 : "Took back the last " + std::to_string(count) + " messages and their replies") +
          "\n");
   }
 }
@@ -164,7 +165,7 @@ void Chat::retry(const ChatCommand&, const std::string&) {
     tell(dim("No message to reply to again") + "\n");
     return;
   }
-  const Settings& sampling = options_.common.reply;
+  const Settings sampling = samplingOf(options_.common);
   if (sampling.has("greedy") || sampling.real("temperature", 1) == 0) {
     tell("oriel: the same reply would come: /set greedy off, or /set temperature 0.7\n");
     return;
@@ -221,7 +222,8 @@ oriel_status Chat::tryBack(const char* mark, uint32_t turns) const {
 oriel_status Chat::goingBack(uint64_t to, const char* mark, uint32_t turns) const {
   const oriel_status status = tryBack(mark, turns);
   if (status == ORIEL_ERROR_CONTEXT) {
-    tell(dim("Too late: part of the context before that message is no longer stored; /reset begins anew") +
+    tell(dim("Too late: part of the context before that message is no longer stored; /reset begins "
+             "anew") +
          "\n");
   } else if (status == ORIEL_ERROR_CANCELLED) {
     tell("\n" +

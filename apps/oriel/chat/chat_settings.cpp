@@ -71,6 +71,10 @@ std::string shown(const ChatSetting& setting, const ChatOptions& options) {
   const Json& row = optionRow(setting.option);
   CommonOptions common = options.common;
   const Settings& settings = settingsOf(row, &common);
+  if (const Settings& file = common.file_sampling;
+      !settings.has(setting.option) && file.has(setting.option)) {
+    return formatted("%g", file.real(setting.option)) + " (of the model)";
+  }
   if (!settings.has(setting.option)) {
     return ofItself(setting, row) + (isFlag(row) ? "" : " (default)");
   }

@@ -151,7 +151,8 @@ void saveChat(SavedChat* chat) {
   }
   const auto first = std::find_if(chat->messages.begin(), chat->messages.end(),
                                   [](const Json& one) { return textField(one, "role") == "user"; });
-  chat->title = first == chat->messages.end() ? "" : shortened(textField(*first, "content"), kTitleBytes);
+  chat->title =
+      first == chat->messages.end() ? "" : shortened(textField(*first, "content"), kTitleBytes);
   const Json json = {{"version", 1},
                      {"model", chat->model},
                      {"system", chat->system},
@@ -170,15 +171,17 @@ std::string savedChatList(const std::vector<SavedChat>& chats) {
   for (size_t i = 0; i < chats.size(); ++i) {
     const SavedChat& chat = chats[i];
     const std::string& stamp = chat.file;
-    const std::string begun =
-        stamp.size() < 15 ? "" : stamp.substr(0, 4) + "-" + stamp.substr(4, 2) + "-" +
-                                     stamp.substr(6, 2) + " " + stamp.substr(9, 2) + ":" +
-                                     stamp.substr(11, 2);
-    table.row({std::to_string(i + 1), begun, std::to_string(chat.messages.size()),
-               oneLine(chat.title)});
+    const std::string begun = stamp.size() < 15
+                                  ? ""
+                                  : stamp.substr(0, 4) + "-" + stamp.substr(4, 2) + "-" +
+                                        stamp.substr(6, 2) + " " + stamp.substr(9, 2) + ":" +
+                                        stamp.substr(11, 2);
+    table.row(
+        {std::to_string(i + 1), begun, std::to_string(chat.messages.size()), oneLine(chat.title)});
   }
   return table.text(resultColumns()) +
-         "\n`oriel chat --continue` goes on with the first, `--continue=N` with number N. They are in " +
+         "\n`oriel chat --continue` goes on with the first, `--continue=N` with number N. They are "
+         "in " +
          shownChatsFolder() + "\n";
 }
 

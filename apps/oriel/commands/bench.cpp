@@ -131,7 +131,7 @@ struct Soak {
   std::vector<SoakStep> steps;  ///< room reserved: the callback takes no memory
   BenchClock::time_point step_start;
   uint32_t tokens = 0;
-  ProgressBar progress{"soaking"};
+  ProgressBar progress{"soaking", std::chrono::milliseconds(300), ProgressUnit::kTokens};
   uint32_t total = 0;
 };
 

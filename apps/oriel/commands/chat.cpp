@@ -13,6 +13,7 @@
 #include "options.h"
 #include "plan/plan_source.h"
 #include "reply/chat_options.h"
+#include "reply/file_sampling.h"
 #include "reply/reply_options.h"
 #include "setting_flags.h"
 #include "validators.h"
@@ -67,10 +68,10 @@ void continueSaved(ChatOptions* options) {
   const std::vector<SavedChat> chats = savedChats();
   const int64_t number = options->continue_number;
   if (number < 1 || static_cast<uint64_t>(number) > chats.size()) {
-    throw Failure{kExitUsage,
-                  chats.empty() ? "no conversation has been saved yet: oriel chat begins one"
-                                : "no saved conversation " + std::to_string(number) +
-                                      ": `oriel chat --list` lists them"};
+    throw Failure{kExitUsage, chats.empty()
+                                  ? "no conversation has been saved yet: oriel chat begins one"
+                                  : "no saved conversation " + std::to_string(number) +
+                                        ": `oriel chat --list` lists them"};
   }
   options->continued = chats[static_cast<size_t>(number - 1)];
   if (options->common.model.empty()) {
@@ -92,8 +93,8 @@ Command addChatCommand(CLI::App* program) {
       "  oriel chat\n"
       "  oriel chat smollm2-135m --system \"You answer briefly.\"\n"
       "  oriel chat --continue");
-  CLI::Option* const system =
-      app->add_option("--system", options->system, "System message; it always stays in the context");
+  CLI::Option* const system = app->add_option("--system", options->system,
+                                              "System message; it always stays in the context");
   app->add_option("--load", options->load, "Go on with a conversation from /save")
       ->type_name("FILE")
       ->check(notEmpty());
@@ -136,6 +137,7 @@ Command addChatCommand(CLI::App* program) {
             if (!common->session.has("date")) {
               common->session.set("date", today());
             }
+            common->file_sampling = fileSampling(modelPath(*common));
             const uint32_t pinned_tokens = pinnedTokens(options.get());
             shareSystem(options.get(), pinned_tokens);
             return Chat(*options, pinned_tokens).run();

@@ -265,7 +265,8 @@ Command addModelsCommand(CLI::App* program) {
   app->add_option("NAME", raw->name, "Only models whose name, file or architecture holds this")
       ->type_name("");
   app->add_flag("--markdown", raw->markdown, "As the table of docs/models.md");
-  app->add_flag("--local", raw->local, "List the models you have, also those you put into the folder yourself")
+  app->add_flag("--local", raw->local,
+                "List the models you have, also those you put into the folder yourself")
       ->excludes(app->get_option("NAME"))
       ->excludes(app->get_option("--markdown"));
   addCommonOptions(app, raw, Uses::kText);

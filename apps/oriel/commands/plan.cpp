@@ -97,18 +97,17 @@ int runPlan(const PlanOptions& options) {
                            options.explain ? &neighbours : nullptr));
   }
   if (weightsUnknown(plan)) {
-    throw Failure{kExitDoesNotFit,
-                  "cannot tell whether " + source.name() + " fits: it takes " +
-                      formatSize(numberIn(plan, "total_bytes")) +
-                      " plus its weights, whose size is not known here"};
+    throw Failure{kExitDoesNotFit, "cannot tell whether " + source.name() + " fits: it takes " +
+                                       formatSize(numberIn(plan, "total_bytes")) +
+                                       " plus its weights, whose size is not known here"};
   }
   if (!plannedFits(plan)) {
     const uint64_t least = numberIn(plan, "minimum_bytes");
     const std::string typed = options.load.typed("memory");
-    throw Failure{kExitDoesNotFit,
-                  source.name() + " does not fit in " +
-                      sizeAsTyped(typed, numberIn(plan, "memory_bytes")) + ": it needs " +
-                      formatSize(least) + ", try --memory " + suggestSize(least, typed)};
+    throw Failure{kExitDoesNotFit, source.name() + " does not fit in " +
+                                       sizeAsTyped(typed, numberIn(plan, "memory_bytes")) +
+                                       ": it needs " + formatSize(least) + ", try --memory " +
+                                       suggestSize(least, typed)};
   }
   return kExitDone;
 }
@@ -119,7 +118,8 @@ Command addPlanCommand(CLI::App* program) {
   auto options = std::make_shared<PlanOptions>();
   PlanOptions* const raw = options.get();
   CLI::App* app = program->add_subcommand("plan", "Show what a memory budget buys, and why");
-  app->footer("Examples:\n"
+  app->footer(
+      "Examples:\n"
       "  oriel plan --memory 16MiB\n"
       "  oriel plan --arch llama-3.2-1b --memory 1GiB\n"
       "  oriel plan model.gguf --memory 4GB --device auto --explain");

@@ -92,7 +92,8 @@ Source sourceOf(const std::string& what) {
   }
   if (isRepository(what)) {
     const RepositoryFile found = repositoryFile(what);
-    return {found.name, found.url, found.file, found.bytes, found.name.substr(0, found.name.find(':'))};
+    return {found.name, found.url, found.file, found.bytes,
+            found.name.substr(0, found.name.find(':'))};
   }
   std::vector<std::string> names;
   for (const PublishedModel* const model : catalogue()) {
@@ -189,10 +190,10 @@ Json resultJson(const Source& source, const std::string& target, const Downloade
 
 std::string describe(const PullOptions& options, const Source& source, const std::string& target,
                      const Downloaded& result) {
-  std::string text = result.was_there ? source.name + " is there already (" +
-                                            formatSize(result.bytes) + "): " + target + "\n"
-                                      : "Downloaded " + source.name + " (" +
-                                            formatSize(result.bytes) + ") to " + target + "\n";
+  std::string text =
+      result.was_there
+          ? source.name + " is there already (" + formatSize(result.bytes) + "): " + target + "\n"
+          : "Downloaded " + source.name + " (" + formatSize(result.bytes) + ") to " + target + "\n";
   text +=
       result.checked_by == CheckedBy::kUser     ? "Its SHA-256 is the one that was given.\n"
       : result.checked_by == CheckedBy::kServer ? "Its SHA-256 is the one that the server says.\n"
@@ -254,10 +255,11 @@ Command addPullCommand(CLI::App* program) {
       "  oriel pull smollm2-135m\n"
       "  oriel pull bartowski/SmolLM2-360M-Instruct-GGUF:Q4_K_M\n"
       "  oriel pull https://example.org/model.gguf --to .");
-  app->add_option("NAME|URL", raw->what,
-                  "A model that `oriel models` lists, or ORG/REPO of huggingface.co (HF_TOKEN is sent "
-                  "there), both with :q8_0 or the like for another quantisation; or the address of "
-                  "a GGUF file")
+  app->add_option(
+         "NAME|URL", raw->what,
+         "A model that `oriel models` lists, or ORG/REPO of huggingface.co (HF_TOKEN is sent "
+         "there), both with :q8_0 or the like for another quantisation; or the address of "
+         "a GGUF file")
       ->type_name("")
       ->required();
   app->add_option("--to", raw->to,

@@ -39,7 +39,8 @@ int runRemove(const RemoveOptions& options) {
   const auto path = storedModel(options.name);
   if (!path) {
     throw Failure{kExitFailed, "no model " + options.name + " is stored in " +
-                                   modelsFolder().u8string() + ": `oriel list` names those that are"};
+                                   modelsFolder().u8string() +
+                                   ": `oriel list` names those that are"};
   }
   const std::filesystem::path file = std::filesystem::u8path(*path);
   std::error_code error;

@@ -23,6 +23,7 @@
 #include "output.h"
 #include "reply/batch.h"
 #include "reply/chat_options.h"
+#include "reply/file_sampling.h"
 #include "reply/json_input.h"
 #include "reply/messages.h"
 #include "reply/reply.h"
@@ -162,7 +163,7 @@ class Run {
   void goBack() {
     // The logits of the last token are computed again; a chat's reply begins with tokens of its own.
     const uint64_t kept = chat_ ? behind_prompt_ : behind_prompt_ - 1;
-    const bool back = !penalises(options_.common.reply) && session_.tryGoBack(kept);
+    const bool back = !penalises(samplingOf(options_.common)) && session_.tryGoBack(kept);
     if (!back) {
       session_.reset();
       give();
@@ -173,7 +174,7 @@ class Run {
 
   /// False: cancelled.
   bool one(uint32_t sample) {
-    Settings sampling = options_.common.reply;
+    Settings sampling = samplingOf(options_.common);
     sampling.set("seed", nextSeed(sampling.number("seed"), sample));
     const bool json = options_.common.json;
     Reply reply;
@@ -256,8 +257,8 @@ bool looksLikeModel(const std::string& word) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr(others, c) != nullptr;
   };
   const bool name = std::all_of(word.begin(), word.end(), [&](char c) { return is(c, "._:-/"); }) &&
-                    std::isalpha(static_cast<unsigned char>(word[0])) != 0 &&
-                    is(word.back(), "") && word.size() > 2;
+                    std::isalpha(static_cast<unsigned char>(word[0])) != 0 && is(word.back(), "") &&
+                    word.size() > 2;
   const bool has_digit = word.find_first_of("0123456789") != std::string::npos;
   const auto& known = catalogue();
   const bool family = std::any_of(known.begin(), known.end(), [&](const PublishedModel* model) {
@@ -360,7 +361,8 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
              "The prompt; alone it needs no MODEL in front, unless there is a file of that "
              "name. What a pipe has stands behind it")
           ->type_name("");
-  CLI::Option* text = app->add_option("-p,--prompt", options->prompt, "The prompt")->type_name("TEXT");
+  CLI::Option* text =
+      app->add_option("-p,--prompt", options->prompt, "The prompt")->type_name("TEXT");
   CLI::Option* file =
       app->add_option("--prompt-file", options->prompt_file, "A file with the prompt; - is stdin")
           ->type_name("FILE");
@@ -438,9 +440,11 @@ Command addRunCommand(CLI::App* program) {
               common.load.set("constraints", "true");
             }
             if (batch) {
+              common.reply.addMissing(fileSampling(modelPath(common)));
               return runAll(*options);
             }
             Prompt prompt = readPrompt(*app, options.get());
+            common.file_sampling = fileSampling(modelPath(common));
             return Run(*options, std::move(prompt)).all();
           }};
 }

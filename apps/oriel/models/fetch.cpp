@@ -387,10 +387,11 @@ Fetch::End Fetch::refused(int status) {
   switch (status) {
     case 401:
     case 403:
-      throw Failure{kExitFailed, host_ + " wants a login for " + shown + " (" +
-                                     std::to_string(status) +
-                                     "): set HF_TOKEN to a token for it, or get the file in a browser and put it into " +
-                                     (place.empty() ? "this folder" : place)};
+      throw Failure{
+          kExitFailed,
+          host_ + " wants a login for " + shown + " (" + std::to_string(status) +
+              "): set HF_TOKEN to a token for it, or get the file in a browser and put it into " +
+              (place.empty() ? "this folder" : place)};
     case 404:
     case 410:
       throw Failure{kExitFailed, host_ + " has no " + shown + " (" + std::to_string(status) +

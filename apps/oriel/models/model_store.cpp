@@ -92,8 +92,9 @@ void addModels(const fs::path& folder, const std::string& repository,
     const std::string file = at->path().filename().u8string();
     std::error_code unreadable;
     if (endsInGguf(file) && at->is_regular_file(unreadable)) {
-      models->push_back({repository.empty() ? nameOf(file) : repository + ":" + quantisationOf(file),
-                         at->path().u8string(), at->file_size(unreadable)});
+      models->push_back(
+          {repository.empty() ? nameOf(file) : repository + ":" + quantisationOf(file),
+           at->path().u8string(), at->file_size(unreadable)});
     }
   }
 }
@@ -113,8 +114,7 @@ std::optional<std::string> storedOfRepository(const std::string& name) {
       paths.push_back(model.path);
     }
   }
-  return paths.empty() ? std::nullopt
-                       : std::optional(paths[preferredQuantisation(quantisations)]);
+  return paths.empty() ? std::nullopt : std::optional(paths[preferredQuantisation(quantisations)]);
 }
 
 }  // namespace

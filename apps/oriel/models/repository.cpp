@@ -74,8 +74,7 @@ std::string endpoint() {
 
 /// The list of files, as JSON.
 std::string listOfFiles(const std::string& repository) {
-  const std::string url =
-      endpoint() + "/api/models/" + repository + "/tree/main?recursive=true";
+  const std::string url = endpoint() + "/api/models/" + repository + "/tree/main?recursive=true";
   Curl curl(url, 0, "install it (Debian: apt install curl)");
   HttpHead head;
   std::optional<HttpBody> body;
@@ -133,13 +132,13 @@ RepositoryFile repositoryFile(const std::string& word) {
       continue;
     }
     const std::string quantisation = quantisationOf(file);
-    files.push_back({repository + ":" + quantisation, file, url,
-                     entry.value("size", uint64_t{0})});
+    files.push_back({repository + ":" + quantisation, file, url, entry.value("size", uint64_t{0})});
     quantisations.push_back(quantisation);
   }
   if (files.empty()) {
-    throw Failure{kExitFailed, repository + " has no GGUF file in one piece: name a repository "
-                                            "that ends in -GGUF, or an address"};
+    throw Failure{kExitFailed, repository +
+                                   " has no GGUF file in one piece: name a repository "
+                                   "that ends in -GGUF, or an address"};
   }
   if (wanted.empty()) {
     return files[preferredQuantisation(quantisations)];

@@ -163,8 +163,9 @@ std::string verdict(const Json& plan, const Json& choice) {
   }
   const int64_t more = static_cast<int64_t>(numberIn(choice, "window_tokens")) -
                        static_cast<int64_t>(numberIn(plan, "window_tokens"));
-  return (more == 0 ? "" : grouped(static_cast<uint64_t>(more < 0 ? -more : more)) +
-                               (more < 0 ? " fewer tokens, " : " more tokens, ")) +
+  return (more == 0 ? ""
+                    : grouped(static_cast<uint64_t>(more < 0 ? -more : more)) +
+                          (more < 0 ? " fewer tokens, " : " more tokens, ")) +
          (bitsOf(choice) > bitsOf(plan) ? "more precise" : "less precise") +
          formatted(": %.4f worse", realIn(choice, "loss_nats") - realIn(plan, "loss_nats"));
 }
@@ -391,21 +392,22 @@ std::string formatWords(const Json& plan) {
   };
   const std::string k = bits(plan["k_format"]);
   const std::string v = bits(plan["v_format"]);
-  return k == "16" && v == "16" ? "16 bits a number, full precision (f16)"
-                                : k + " bits for keys, " + v + " for values (" + formatsName(plan) +
-                                      "), " + (k == "8" && v == "8" ? "next to no loss"
-                                               : k == "8"           ? "little loss"
-                                                                    : "some loss");
+  return k == "16" && v == "16"
+             ? "16 bits a number, full precision (f16)"
+             : k + " bits for keys, " + v + " for values (" + formatsName(plan) + "), " +
+                   (k == "8" && v == "8" ? "next to no loss"
+                    : k == "8"           ? "little loss"
+                                         : "some loss");
 }
 
 /// "806 tokens, some 1 page of text"
 std::string contextWords(const Json& plan) {
   const uint64_t tokens = numberIn(plan, "sink_tokens") + numberIn(plan, "window_tokens");
   const uint64_t pages = (tokens + kTokensOfPage / 2) / kTokensOfPage;
-  return countOf(tokens, "token") +
-         (pages == 0   ? ", less than a page of text"
-          : pages == 1 ? ", about a page of text"
-                       : ", some " + countOf(pages, "page") + " of text");
+  return countOf(tokens, "token") + (pages == 0 ? ", less than a page of text"
+                                     : pages == 1
+                                         ? ", about a page of text"
+                                         : ", some " + countOf(pages, "page") + " of text");
 }
 
 std::string speedWords(const Json& plan, const oriel_speed* speed) {
@@ -468,11 +470,12 @@ std::string explained(const Settings& load, const oriel_speed* speed, const Json
   const bool attends = hasAttention(plan);
   std::string text;
   if (attends) {
-    text += line("window", "the last " + groupedIn(plan, "window_tokens") + " tokens and the first " +
-                               groupedIn(plan, "sink_tokens") + " (sinks)");
-    text += line("cache", "keys " + textIn(plan, "k_format") + ", values " +
-                              textIn(plan, "v_format") + ", " +
-                              sizeIn(plan, "kv_bytes_per_token") + " a token");
+    text +=
+        line("window", "the last " + groupedIn(plan, "window_tokens") + " tokens and the first " +
+                           groupedIn(plan, "sink_tokens") + " (sinks)");
+    text +=
+        line("cache", "keys " + textIn(plan, "k_format") + ", values " + textIn(plan, "v_format") +
+                          ", " + sizeIn(plan, "kv_bytes_per_token") + " a token");
   }
   for (size_t i = 1; i < plan["groups"].size(); ++i) {
     text += groupLine(plan, plan["groups"][i]);
@@ -489,8 +492,8 @@ std::string explained(const Settings& load, const oriel_speed* speed, const Json
   for (const auto& [field, what] : {std::pair("raised_by_bias", "extreme key biases"),
                                     std::pair("raised_by_norm", "wide key norms")}) {
     if (!plan[field].empty()) {
-      text += line("guards",
-                   what + std::string(": more bits for layers ") + layerList(plan[field]));
+      text +=
+          line("guards", what + std::string(": more bits for layers ") + layerList(plan[field]));
     }
   }
   if (attends) {
@@ -501,9 +504,9 @@ std::string explained(const Settings& load, const oriel_speed* speed, const Json
     text += loss < 0 ? line("", "(below 0: with less to see some layers did better)") : "";
   }
   if (!weightsUnknown(plan)) {
-    text += line("bytes", groupedIn(plan, "total_bytes") + " of " +
-                              groupedIn(plan, "memory_bytes") + ", at least " +
-                              groupedIn(plan, "minimum_bytes"));
+    text +=
+        line("bytes", groupedIn(plan, "total_bytes") + " of " + groupedIn(plan, "memory_bytes") +
+                          ", at least " + groupedIn(plan, "minimum_bytes"));
     text += trimLines(plan);
   }
   if (numberIn(plan, "crossover_tokens") != 0) {
@@ -535,9 +538,9 @@ std::string describePlan(const PlanSource& source, const Settings& load, const o
     text += line("context", contextWords(plan)) + line("", why(plan, load)) +
             line("cache", formatWords(plan));
   } else {
-    text += line("context", "no layer attends: states follow from all tokens; " +
-                                groupedIn(plan, "window_tokens") +
-                                " are kept as ids, for going back");
+    text +=
+        line("context", "no layer attends: states follow from all tokens; " +
+                            groupedIn(plan, "window_tokens") + " are kept as ids, for going back");
   }
   text += sessionLines(plan) + expertLines(plan);
   if (load.number("speculate") != 0 || numberIn(plan, "draft_weights_bytes") != 0) {

@@ -160,9 +160,9 @@ ReplyLook replyLook(const CommonOptions& options) {
 
 bool isCut(const CommonOptions& options, const Reply& reply) {
   const std::vector<ToolCall>& calls = reply.parts.calls;
-  const bool half_call =
-      std::any_of(calls.begin(), calls.end(), [](const ToolCall& call) { return !call.complete; }) ||
-      (calls.empty() && options.reply.is("tool_choice", "required"));
+  const bool half_call = std::any_of(calls.begin(), calls.end(),
+                                     [](const ToolCall& call) { return !call.complete; }) ||
+                         (calls.empty() && options.reply.is("tool_choice", "required"));
   return !reply.cancelled && reply.result.stop_reason == ORIEL_STOP_LENGTH &&
          (half_call || (options.reply.has("schema") && !Json::accept(reply.parts.text)));
 }

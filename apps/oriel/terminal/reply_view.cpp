@@ -115,9 +115,8 @@ void ReplyView::lineBegins(std::string_view character) {
   const size_t level = runOf(rest, '#');
   const size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
   const bool bullet = !rest.empty() && (rest[0] == '-' || rest[0] == '*' || rest[0] == '+');
-  const bool number =
-      digits > 0 && digits < 4 &&
-      (rest.size() == digits || rest[digits] == '.' || rest[digits] == ')');
+  const bool number = digits > 0 && digits < 4 &&
+                      (rest.size() == digits || rest[digits] == '.' || rest[digits] == ')');
   const size_t mark = bullet ? 1 : number ? digits + 1 : level <= 6 ? level : 0;
   if (mark >= rest.size() && !ended && (mark != 0 || rest.empty())) {
     return;

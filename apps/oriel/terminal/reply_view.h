@@ -9,8 +9,9 @@
 namespace cli {
 
 struct ReplyLook {
-  bool wraps = true;     ///< lines are broken between words, not by the terminal
-  bool markdown = true;  ///< bold text, code, headings and lists are styled; tables stay as they are
+  bool wraps = true;  ///< lines are broken between words, not by the terminal
+  bool markdown =
+      true;  ///< bold text, code, headings and lists are styled; tables stay as they are
 };
 
 /// Turns pieces of a text into what the terminal is sent. A word, and a bold or code span, is held back until it is

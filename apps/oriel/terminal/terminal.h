@@ -35,25 +35,31 @@ std::string terminalSafe(std::string_view text);
 /// The same without line feeds and tabs: what names a file or comes from one must not make up rows of its own.
 std::string oneLine(std::string_view text);
 
-/// One line that is drawn over itself; draws nothing unless stderr takes escape sequences, and nothing for
-/// work that is over before anybody could read it.
+enum class ProgressUnit { kShare, kBytes, kTokens, kLines };
+
+/// One line that is drawn over itself: share, amount, rate and time left. Draws nothing unless stderr takes escape
+/// sequences, and nothing for work that is over before anybody could read it.
 class ProgressBar {
  public:
   /// Nothing is shown of work that takes no longer than `quiet`.
   explicit ProgressBar(std::string label,
-                       std::chrono::milliseconds quiet = std::chrono::milliseconds(300));
+                       std::chrono::milliseconds quiet = std::chrono::milliseconds(300),
+                       ProgressUnit unit = ProgressUnit::kShare);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
+  /// `total` 0: not known.
   void show(uint64_t done, uint64_t total);
   void clear();
 
  private:
   std::string label_;
+  ProgressUnit unit_;
   std::chrono::milliseconds quiet_;
   bool enabled_;
-  int shown_percent_ = -1;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point shown_at_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
