@@ -401,5 +401,14 @@ def turns_of_plain(chat):
     return turns
 
 
+def test_ctrl_d_leaves_nothing_on_the_screen():
+    if no_editor():
+        return
+    chat = chat_at()
+    chat.keys("\x04", settle=False)
+    check("Ctrl-D leaves", chat.ended() == 0)
+    check("without a trace", "^D" not in chat.raw.decode(), chat.raw)
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

@@ -14,7 +14,7 @@ namespace cli {
 namespace {
 
 constexpr size_t kMostTexts = 500;
-constexpr uint64_t kMostBytes = 4 << 20;
+constexpr uint64_t kMostHistoryBytes = 4 << 20;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::vector<std::string> readHistory(const std::string& file) {
   std::vector<std::string> texts;
   std::string all;
   try {
-    all = readAll(file, kMostBytes);
+    all = readAll(file, kMostHistoryBytes);
   } catch (const Failure&) {
     return texts;
   }
@@ -51,7 +51,7 @@ bool writeHistory(const std::string& file, std::vector<std::string>* texts) {
   for (const std::string& text : *texts) {
     all += dumped(Json(text)) + "\n";
   }
-  if (all.size() > kMostBytes) {
+  if (all.size() > kMostHistoryBytes) {
     return false;
   }
   try {

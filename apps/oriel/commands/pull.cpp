@@ -248,7 +248,7 @@ CLI::Validator sha256Text() {
 Command addPullCommand(CLI::App* program) {
   auto options = std::make_shared<PullOptions>();
   PullOptions* const raw = options.get();
-  CLI::App* app = program->add_subcommand("pull", "Download a model, to be used by its name");
+  CLI::App* app = program->add_subcommand("pull", "Download a model");
   app->footer(
       "A download that was cut or stopped goes on where it was. Needs the program curl.\n"
       "Examples:\n"

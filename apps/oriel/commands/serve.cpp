@@ -108,7 +108,7 @@ Command addServeCommand(CLI::App* program) {
   auto options = std::make_shared<ServeOptions>();
   ServiceOptions* const service = &options->service;
   CLI::App* app =
-      program->add_subcommand("serve", "Answer OpenAI's clients, and browsers, on this machine");
+      program->add_subcommand("serve", "Serve an OpenAI-compatible API and a chat page");
   addModelOption(app, &service->common);
   app->footer(
       "Prints the address it listens on. Example:\n"

@@ -10,9 +10,9 @@ namespace {
 constexpr uint64_t kMostHeaderBytes = 1 << 30;
 constexpr uint64_t kMostDims = 8;
 constexpr uint64_t kLongestKey = 48;
-constexpr uint32_t kMagic = 0x46554747;
-constexpr uint32_t kVersion = 3;
-constexpr uint32_t kFloatType = 6;
+constexpr uint32_t kGgufMagic = 0x46554747;
+constexpr uint32_t kGgufVersion = 3;
+constexpr uint32_t kGgufFloat = 6;
 constexpr uint32_t kStringType = 8;
 constexpr uint32_t kArrayType = 9;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
@@ -123,15 +123,15 @@ std::vector<std::pair<std::string, double>> ggufSampling(std::FILE* file) {
   const std::string prefix = "general.sampling.";
   std::vector<std::pair<std::string, double>> numbers;
   Header header(file);
-  header.expect(header.read<uint32_t>() == kMagic);
+  header.expect(header.read<uint32_t>() == kGgufMagic);
   const auto version = header.read<uint32_t>();
-  header.expect(version == 2 || version == kVersion);
+  header.expect(version == 2 || version == kGgufVersion);
   (void)header.read<uint64_t>();
   const auto keys = header.read<uint64_t>();
   for (uint64_t i = 0; i < keys && header.goesOn(); ++i) {
     const std::string name = header.text();
     const auto type = header.read<uint32_t>();
-    const bool is_real = type == kFloatType;
+    const bool is_real = type == kGgufFloat;
     if (name.compare(0, prefix.size(), prefix) == 0 && valueBytes(type) == sizeof(uint32_t)) {
       const double value = is_real ? static_cast<double>(header.read<float>())
                                    : static_cast<double>(header.read<int32_t>());
@@ -146,8 +146,8 @@ std::vector<std::pair<std::string, double>> ggufSampling(std::FILE* file) {
 std::optional<uint64_t> ggufBytes(std::FILE* file) {
   constexpr uint64_t kMostAlignment = 1 << 20;
   Header header(file);
-  header.expect(header.read<uint32_t>() == kMagic);
-  header.expect(header.read<uint32_t>() == kVersion);
+  header.expect(header.read<uint32_t>() == kGgufMagic);
+  header.expect(header.read<uint32_t>() == kGgufVersion);
   const auto tensors = header.read<uint64_t>();
   const auto keys = header.read<uint64_t>();
   uint64_t alignment = 32;

@@ -146,11 +146,17 @@ void addTokensOption(CLI::App* command, CommonOptions* options, uint64_t tokens,
 }
 
 void checkReplyOptions(const CommonOptions& options, bool json, bool has_tools) {
+  const uint64_t most = options.reply.number("max_tokens");
+  if (most != 0 && options.reply.number("min_tokens") > most) {
+    throw Failure{kExitUsage, "--min-tokens " + options.reply.text("min_tokens") +
+                                  " is more than --tokens " + options.reply.text("max_tokens") +
+                                  ": ask for fewer, or for more tokens"};
+  }
   if (options.reply.has("top_logprobs") && !json) {
-    throw Failure{kExitUsage, "--logprobs needs --json"};
+    throw Failure{kExitUsage, "--logprobs needs JSON: add --json"};
   }
   if (options.reply.has("tool_choice") && !has_tools) {
-    throw Failure{kExitUsage, "--tool-choice needs --tools FILE"};
+    throw Failure{kExitUsage, "--tool-choice needs tools: add --tools FILE"};
   }
 }
 

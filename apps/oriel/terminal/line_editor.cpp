@@ -437,7 +437,7 @@ int Editor::readKey(const Key& key, wchar_t* c) {
       }
       return several ? readKey({Key::Kind::kEnd, 0, {}, false}, c) : plain(L'\x05');
     case 0x04:  // Ctrl-D; libedit would list completions at the end of a line
-      return line.empty() ? plain(L'\x04') : readKey({Key::Kind::kDelete, 0, {}, false}, c);
+      return line.empty() ? 0 : readKey({Key::Kind::kDelete, 0, {}, false}, c);
     case 0x09:  // Tab
       return completed(line.substr(0, at), c);
     case 0x10:  // Ctrl-P

@@ -31,6 +31,9 @@ ReplyView::ReplyView(ReplyLook look, std::function<size_t()> columns, std::strin
     : look_(look), columns_(std::move(columns)), shade_(std::move(shade)), style_(shade_) {}
 
 std::string ReplyView::take(std::string_view text) {
+  if (!look_.wraps && !look_.markdown && shade_.empty()) {
+    return std::string(text);
+  }
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
     (void)nextCharacter(text, &at);
