@@ -14,47 +14,56 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
+/// Values `from` .. `to` - 1 of a slot's head_dim.
+struct Strip {
+  uint32_t head_dim;
+  uint32_t from;
+  uint32_t to;
+};
+
 template <KvFormat kFormat>
-void unpackLowBits(const Slots& slots, uint32_t count, uint32_t head_dim, uint32_t stride,
+void unpackLowBits(const Slots& slots, uint32_t count, const Strip& strip, uint32_t stride,
                    float* out) {
-  const uint32_t words = kvValueWords(kFormat, head_dim);
-  const uint32_t groups = kvGroups(head_dim);
-  const uint32_t whole = head_dim / kN * kN;
+  const uint32_t words = kvValueWords(kFormat, strip.head_dim);
+  const uint32_t groups = kvGroups(strip.head_dim);
+  const uint32_t whole = strip.to / kN * kN;
   float scales[kMostSlots * kvGroups(kMaxHeadDim)];
   unpackHalves(slots.scales, count * groups, scales);
   for (uint32_t s = 0; s < count; ++s, out += stride) {
     const uint8_t* bytes =
         reinterpret_cast<const uint8_t*>(slots.words + static_cast<uint64_t>(s) * words);
     const float* scale = scales + s * groups;
-    for (uint32_t c = 0; c < whole; c += kN) {
+    for (uint32_t c = strip.from; c < whole; c += kN) {
       const VF values = codeValues<kFormat>(bytes + (kFormat == KvFormat::kInt8 ? c : c / 2));
-      hn::Store(hn::Mul(values, hn::Set(kF, scale[c / kKvGroup])), kF, out + c);
+      hn::Store(hn::Mul(values, hn::Set(kF, scale[c / kKvGroup])), kF, out + (c - strip.from));
     }
-    for (uint32_t c = whole; c < head_dim; ++c) {
+    for (uint32_t c = whole; c < strip.to; ++c) {
       const uint32_t code = kFormat == KvFormat::kInt8
                                 ? bytes[c]
                                 : static_cast<uint32_t>(bytes[c / 2] >> (4 * (c % 2)) & 15);
-      out[c] = scale[c / kKvGroup] * kvCodeValue(kFormat, code);
+      out[c - strip.from] = scale[c / kKvGroup] * kvCodeValue(kFormat, code);
     }
-    std::fill(out + head_dim, out + stride, 0.0f);
+    std::fill(out + (strip.to - strip.from), out + stride, 0.0f);
   }
 }
 
-/// `count` slots of head_dim values as floats, `stride` apart, padded with zeros to `stride`.
-inline void unpackSlots(const Slots& slots, uint32_t count, uint32_t head_dim, uint32_t stride,
+/// A strip of `count` slots as floats, `stride` apart, padded with zeros to `stride`. It begins at a
+/// multiple of kN.
+inline void unpackSlots(const Slots& slots, uint32_t count, const Strip& strip, uint32_t stride,
                         float* out) {
   switch (slots.format) {
     case KvFormat::kInt8:
-      return unpackLowBits<KvFormat::kInt8>(slots, count, head_dim, stride, out);
+      return unpackLowBits<KvFormat::kInt8>(slots, count, strip, stride, out);
     case KvFormat::kInt4:
-      return unpackLowBits<KvFormat::kInt4>(slots, count, head_dim, stride, out);
+      return unpackLowBits<KvFormat::kInt4>(slots, count, strip, stride, out);
     case KvFormat::kF16:
       break;
   }
   const uint16_t* halves = reinterpret_cast<const uint16_t*>(slots.words);
-  for (uint32_t s = 0; s < count; ++s) {
-    unpackHalves(halves + static_cast<uint64_t>(s) * head_dim, head_dim, out + s * stride);
-    std::fill(out + s * stride + head_dim, out + (s + 1) * stride, 0.0f);
+  const uint32_t values = strip.to - strip.from;
+  for (uint32_t s = 0; s < count; ++s, out += stride) {
+    unpackHalves(halves + static_cast<uint64_t>(s) * strip.head_dim + strip.from, values, out);
+    std::fill(out + values, out + stride, 0.0f);
   }
 }
 
@@ -63,9 +72,10 @@ inline void unpackSlots(const Slots& slots, uint32_t count, uint32_t head_dim, u
 constexpr uint32_t kScoreQueries = kManyRegisters ? 8 : 4;
 constexpr uint32_t kSumQueries = 4;
 constexpr uint32_t kBlockFloats = 4096;  // of keys or values unpacked: first-level cache
-/// Blocks of the widest heads are one vector of slots, whatever that takes.
+/// Turned keys of the widest heads are one vector of slots, whatever that takes.
 constexpr uint32_t kWidestVector = kN * kMaxHeadDim;
-constexpr uint32_t kMostBlockFloats = HWY_MAX(kBlockFloats, kWidestVector);
+constexpr uint32_t kMostKeyFloats = HWY_MAX(kBlockFloats, kWidestVector);
+static_assert(kBlockFloats >= kN * kN, "a strip is at least a vector wide");
 static_assert(mostQueries(kNarrowHead) % kScoreQueries == 0, "whole tiles of queries");
 static_assert(mostQueries(kMaxHeadDim) % kScoreQueries == 0, "likewise");
 constexpr uint32_t kGatheredFloats = kMostQueries * kNarrowHead;
@@ -85,8 +95,8 @@ struct Queries {
   // Rows of head_dim floats and padding: close together, or they would push each other out of the
   // cache.
   HWY_ALIGN float gathered_rows[kGatheredFloats];
-  HWY_ALIGN float rows[kMostBlockFloats];     // [slot][value]
-  HWY_ALIGN float columns[kMostBlockFloats];  // [value][slot]
+  HWY_ALIGN float rows[kBlockFloats];       // [slot][value], a strip of the values
+  HWY_ALIGN float columns[kMostKeyFloats];  // [value][slot]
 };
 
 /// out[c][r] = in[r][c], kN by kN.
@@ -162,6 +172,22 @@ HWY_NOINLINE void sumTile(const float* const* weights, const float* rows, uint32
   }
 }
 
+/// The same for `width` values of rows `stride` apart, which are gathered from value `to`.
+inline void sumRows(const float* const* weights, const float* rows, uint32_t first, uint32_t last,
+                    uint32_t stride, uint32_t width, uint32_t to, float* const* gathered) {
+  float* sums[kSumQueries];
+  for (uint32_t q = 0; q < kSumQueries; ++q) {
+    sums[q] = gathered[q] + to;
+  }
+  uint32_t c = 0;
+  for (; c + kWide * kN <= width; c += kWide * kN) {
+    sumTile<kWide>(weights, rows, first, last, stride, c, sums);
+  }
+  for (; c < width; c += kN) {
+    sumTile<1>(weights, rows, first, last, stride, c, sums);
+  }
+}
+
 /// A block that begins at slot `order` of the sinks or of the ring, for `n` queries.
 inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slots& values,
                         bool sinks, uint32_t order, uint32_t count, uint32_t n, uint32_t stride,
@@ -184,12 +210,17 @@ inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slot
     return;
   }
   const uint32_t slots = (count + kN - 1) / kN * kN;
-  unpackSlots(keys, count, d, stride, queries->rows);
-  std::fill(queries->rows + count * stride, queries->rows + slots * stride, 0.0f);
-  for (uint32_t s = 0; s < slots; s += kN) {
-    for (uint32_t c = 0; c < stride; c += kN) {
-      transposeTile(queries->rows + s * stride + c, stride, queries->columns + c * slots + s,
-                    slots);
+  const uint32_t widest = std::min(kBlockFloats / slots / kN * kN, stride);  // of a strip
+  for (uint32_t from_value = 0; from_value < stride; from_value += widest) {
+    const uint32_t width = std::min(widest, stride - from_value);
+    unpackSlots(keys, count, {d, from_value, std::min(from_value + width, d)}, width,
+                queries->rows);
+    std::fill(queries->rows + count * width, queries->rows + slots * width, 0.0f);
+    for (uint32_t s = 0; s < slots; s += kN) {
+      for (uint32_t c = 0; c < width; c += kN) {
+        transposeTile(queries->rows + s * width + c, width,
+                      queries->columns + (from_value + c) * slots + s, slots);
+      }
     }
   }
   const uint32_t whole = (n + kScoreQueries - 1) / kScoreQueries * kScoreQueries;
@@ -217,15 +248,13 @@ inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slot
     const uint32_t end = from[q] < to[q] ? (to[q] + kN - 1) / kN * kN : 0;
     std::fill(queries->weights[q] + end, queries->weights[q] + kMostSlots, 0.0f);
   }
-  unpackSlots(values, count, d, stride, queries->rows);
-  for (uint32_t q = 0; q < n; q += kSumQueries) {
-    const float* const* w = queries->weights + q;
-    uint32_t c = 0;
-    for (; c + kWide * kN <= stride; c += kWide * kN) {
-      sumTile<kWide>(w, queries->rows, first, last, stride, c, queries->gathered + q);
-    }
-    for (; c < stride; c += kN) {
-      sumTile<1>(w, queries->rows, first, last, stride, c, queries->gathered + q);
+  for (uint32_t from_value = 0; from_value < stride; from_value += widest) {
+    const uint32_t width = std::min(widest, stride - from_value);
+    unpackSlots(values, count, {d, from_value, std::min(from_value + width, d)}, width,
+                queries->rows);
+    for (uint32_t q = 0; q < n; q += kSumQueries) {
+      sumRows(queries->weights + q, queries->rows, first, last, width, width, from_value,
+              queries->gathered + q);
     }
   }
 }

@@ -113,7 +113,7 @@ inline void attendLatents(const Slots& slots, bool sinks, uint32_t order, uint32
   if (first >= last) {
     return;
   }
-  unpackSlots(slots, count, cols, stride, queries->rows);
+  unpackSlots(slots, count, {cols, 0, cols}, stride, queries->rows);
   // What comes next is on its way while this is worked on.
   const uint64_t slot_words = kvValueWords(slots.format, cols);
   askFor(slots.words + count * slot_words, 4 * slot_words * kLatentSlots);
@@ -137,15 +137,8 @@ inline void attendLatents(const Slots& slots, bool sinks, uint32_t order, uint32
   }
   // Beyond the latent, where that is no whole vector, sums are of keys and count for nothing.
   for (uint32_t q = 0; q < queries->n; q += kSumQueries) {
-    uint32_t c = 0;
-    for (; c + kWide * kN <= gathered; c += kWide * kN) {
-      sumTile<kWide>(queries->weights + q, queries->rows, first, last, stride, c,
-                     queries->gathered + q);
-    }
-    for (; c < gathered; c += kN) {
-      sumTile<1>(queries->weights + q, queries->rows, first, last, stride, c,
-                 queries->gathered + q);
-    }
+    sumRows(queries->weights + q, queries->rows, first, last, stride, gathered, 0,
+            queries->gathered + q);
   }
 }
 
