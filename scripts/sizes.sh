@@ -12,7 +12,8 @@ library_only=0
 [[ ${1:-} == --library ]] && library_only=1 && shift
 build=${1:-$root/build/release}
 library_limit=2000000
-program_limit=3075000
+# The program has 3,180,000 since it shows Markdown, saves chats and asks repositories: three more users of JSON.
+program_limit=3180000
 
 fail() {
   echo "sizes.sh: $1" >&2

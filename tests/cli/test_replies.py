@@ -105,6 +105,21 @@ def test_the_prompt_and_the_end_reset_styles():
     check("nor is what comes after", b"\x1b[1m" in chat.raw and not chat.screen.shade, chat.raw)
 
 
+def test_bars_are_left_out_where_they_are_no_pictures():
+    if no_terminals():
+        return
+    for env, drawn in (({"LC_ALL": "C.UTF-8"}, True), ({"LC_ALL": "C"}, False), ({"LC_ALL": "C.UTF-8", "TERM": "dumb"}, False)):
+        plan = AtTerminal("plan", BUNDLED, "--memory", "16MiB", **env)
+        plan.ended()
+        check(f"plan {env}", ("█" in plan.raw.decode()) == drawn and b"8.6 MiB" in plan.raw, plan.raw)
+        plan.forget()
+        chat = chat_at("--no-save", **env)
+        chat.send("Hello!")
+        shown = chat.send("/cache")
+        check(f"/cache {env}", ("▕" in shown) == drawn and "4 sinks" in shown, shown)
+        leave(chat)
+
+
 def test_copy():
     if no_terminals():
         return
