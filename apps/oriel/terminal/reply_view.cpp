@@ -16,6 +16,7 @@ constexpr char kCode[] = "36";
 constexpr char kFenceShade[] = "2";
 constexpr size_t kLongestSpan = 400;  ///< bytes; a mark that is not closed by then is text
 constexpr size_t kTab = 8;
+constexpr size_t kDeepest = 40;  ///< spaces in front of an item
 
 size_t runOf(std::string_view text, char c) {
   return std::min(text.find_first_not_of(c), text.size());
@@ -79,6 +80,7 @@ void ReplyView::endLine() {
   line_ = Line::kBegins;
   before_ = '\n';
   column_ = gap_ = indent_ = 0;
+  goes_on_ = false;
 }
 
 /// Collects the line until its first word says what it is. Without a character: the line ends here.
@@ -87,7 +89,7 @@ void ReplyView::lineBegins(std::string_view character) {
   const size_t spaces = runOf(begin_, ' ');
   const std::string_view rest = std::string_view(begin_).substr(spaces);
   const bool ended = character.empty();
-  if (rest.empty() && !ended) {
+  if (rest.empty() && !ended && spaces < kDeepest) {
     return;
   }
   const size_t fence = runOf(rest, '`');
@@ -225,6 +227,7 @@ void ReplyView::put(std::string_view character) {
   }
   if (tab || character == " ") {
     flushWord();
+    goes_on_ = false;
     gap_ += tab ? kTab - (column_ + gap_) % kTab : 1;
     return;
   }
@@ -233,13 +236,16 @@ void ReplyView::put(std::string_view character) {
   word_columns_ += width;
   if (width > 1) {
     flushWord();  // such scripts have no spaces
+  } else if (word_columns_ >= columns_()) {
+    flushWord();
+    goes_on_ = true;  // the terminal breaks it
   }
 }
 
 void ReplyView::flushWord() {
   const size_t columns = columns_();
   if (word_columns_ != 0) {
-    if (look_.wraps && column_ > indent_ && column_ + gap_ + word_columns_ > columns) {
+    if (look_.wraps && !goes_on_ && column_ > indent_ && column_ + gap_ + word_columns_ > columns) {
       const size_t indent = std::min(indent_, columns / 2);
       out_ += "\n" + std::string(indent, ' ');
       column_ = indent;
@@ -249,7 +255,7 @@ void ReplyView::flushWord() {
     }
     gap_ = 0;
     column_ += word_columns_;
-    column_ = column_ > columns ? column_ % columns : column_;
+    column_ = (column_ - 1) % columns + 1;
   }
   out_ += word_;
   word_.clear();

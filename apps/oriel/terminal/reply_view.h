@@ -56,7 +56,8 @@ class ReplyView {
   std::string sent_;   ///< of what was put last
   std::string word_;
   size_t word_columns_ = 0;
-  size_t gap_ = 0;  ///< spaces in front of the word
+  bool goes_on_ = false;  ///< with a word that is longer than the line
+  size_t gap_ = 0;        ///< spaces in front of the word
   size_t column_ = 0;
   size_t indent_ = 0;  ///< of the lines that this one is broken into
 };
