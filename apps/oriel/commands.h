@@ -33,5 +33,6 @@ Command addDoctorCommand(CLI::App* program);
 Command addOptionsCommand(CLI::App* program);
 Command addCompletionsCommand(CLI::App* program);
 Command addManualCommand(CLI::App* program);
+Command addRemoveCommand(CLI::App* program);
 
 }  // namespace cli

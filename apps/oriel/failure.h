@@ -9,6 +9,7 @@ constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitDoesNotFit = 3;
+constexpr int kExitCut = 4;  ///< a reply under a schema, or a call, that --tokens ended
 constexpr int kExitCancelled = 130;
 
 /// Thrown. `message` is "WHAT HAPPENED: WHAT TO DO"; empty: nothing is printed.

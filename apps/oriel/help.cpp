@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "shell/option_table.h"
 #include "terminal/wrap.h"
 
 namespace cli {
@@ -54,10 +55,31 @@ std::string nameOf(const CLI::Option* option) {
   return takes_value ? out + " " + option->get_type_name() : out;
 }
 
+/// What -h shows, in the order of the full help.
+constexpr const char* kUsed[] = {"system", "prompt", "file",  "tokens",      "schema", "continue",
+                                 "memory", "window", "seed",  "temperature", "device", "threads",
+                                 "json",   "arch",   "local", "to",          "port",   "explain",
+                                 "text",   "help",   "host",  "decode",      "yes"};
+constexpr const char* kUsedCommands[] = {"chat",  "run",  "pull", "models", "rm",
+                                         "serve", "plan", "info", "bench"};
+
+bool brief_help = false;
+
+template <size_t N>
+bool isUsed(const char* const (&names)[N], const std::string& name) {
+  return !brief_help || std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+/// Its beginning in brief, one idea.
+std::string descriptionOf(const CLI::Option* option) {
+  const std::string text = option->get_description();
+  return brief_help ? briefly(text) : text;
+}
+
 std::string rows(const std::string& title, const std::vector<const CLI::Option*>& options) {
-  std::string out = options.empty() ? "" : "\n" + title + ":\n";
+  std::string out = options.empty() || title.empty() ? "" : "\n" + title + ":\n";
   for (const CLI::Option* option : options) {
-    out += helpRow(nameOf(option), option->get_description());
+    out += helpRow(nameOf(option), descriptionOf(option));
   }
   return out;
 }
@@ -65,8 +87,9 @@ std::string rows(const std::string& title, const std::vector<const CLI::Option*>
 class HelpFormatter final : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    const std::vector<const CLI::App*> commands =
-        app->get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
+    const std::vector<const CLI::App*> commands = app->get_subcommands([](const CLI::App* command) {
+      return !command->get_group().empty() && isUsed(kUsedCommands, command->get_name());
+    });
     const std::vector<const CLI::Option*> arguments =
         app->get_options([](const CLI::Option* option) { return option->get_positional(); });
     std::string usage = "Usage: " + name + (commands.empty() ? "" : " COMMAND [MODEL]");
@@ -82,10 +105,14 @@ class HelpFormatter final : public CLI::FormatterBase {
       out += helpRow(command->get_name(), command->get_description());
     }
     out += rows("Arguments", arguments);
+    out += brief_help ? "\nOptions:\n" : "";
     for (const std::string& group : app->get_groups()) {
       if (!group.empty()) {  // those in "" are accepted but not shown
-        out += rows(group, app->get_options([&group](const CLI::Option* option) {
-          return !option->get_positional() && option->get_group() == group;
+        out += rows(brief_help ? "" : group, app->get_options([&group](const CLI::Option* option) {
+          const std::vector<std::string>& names = option->get_lnames();
+          return !option->get_positional() && option->get_group() == group &&
+                 std::any_of(names.begin(), names.end(),
+                             [](const std::string& each) { return isUsed(kUsed, each); });
         }));
       }
     }
@@ -96,6 +123,8 @@ class HelpFormatter final : public CLI::FormatterBase {
 };
 
 }  // namespace
+
+void briefHelp(bool brief) { brief_help = brief; }
 
 std::shared_ptr<CLI::FormatterBase> helpFormatter() { return std::make_shared<HelpFormatter>(); }
 

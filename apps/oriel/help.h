@@ -13,4 +13,7 @@ namespace cli {
 /// and checked.
 std::shared_ptr<CLI::FormatterBase> helpFormatter();
 
+/// From here on help is one screen: what most people use.
+void briefHelp(bool brief);
+
 }  // namespace cli

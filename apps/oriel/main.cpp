@@ -12,6 +12,7 @@
 #include <oriel/oriel.h>
 #include <CLI/CLI.hpp>
 
+#include "command_line.h"
 #include "commands.h"
 #include "failure.h"
 #include "help.h"
@@ -45,25 +46,6 @@ void refuseEmptyValues(CLI::App* program) {
   }
 }
 
-/// `oriel help`, `oriel help COMMAND` and `oriel version`, as other programs have them.
-void readWords(const CLI::App& program, std::vector<std::string>* texts) {
-  const std::string first = texts->empty() ? "" : texts->front();
-  if (first == "version" && texts->size() == 1) {
-    texts->front() = "--version";
-  } else if (first == "help" && texts->size() <= 2) {
-    texts->erase(texts->begin());
-    // Of a command that there is not this says so.
-    const bool known = texts->empty() || !program
-                                              .get_subcommands([texts](const CLI::App* app) {
-                                                return app->get_name() == texts->front();
-                                              })
-                                              .empty();
-    if (known) {
-      texts->emplace_back("--help");
-    }
-  }
-}
-
 /// A command or an option that there is not, and the one that was meant.
 std::string describeUnknown(const CLI::App& program, const std::string& command) {
   const std::vector<std::string> unknown = program.remaining(/*recurse=*/true);
@@ -81,7 +63,7 @@ std::string describeUnknown(const CLI::App& program, const std::string& command)
   }
   if (chosen.empty() && !unknown.empty() && option != unknown.begin()) {
     typed = unknown.front();
-    what = "there is no command " + typed;
+    what = "no command " + typed;
     for (const CLI::App* app : program.get_subcommands([](const CLI::App*) { return true; })) {
       known.push_back(app->get_name());
     }
@@ -100,9 +82,13 @@ std::string describeUnknown(const CLI::App& program, const std::string& command)
       what += what.empty() ? command + " does not take " : ", ";
       what += text;
     }
+    if (command == "oriel run") {
+      return what + ": put the prompt in quotes, oriel run \"Tell me a joke\"";
+    }
     return what + ": see `" + command + " --help`";
   }
-  const std::string near = nearest(typed, known);
+  const std::string meant = optionMeant(typed);
+  const std::string near = meant.empty() ? nearest(typed, known) : meant;
   const std::string help = "see `" + command + " --help`";
   return what + ": " + (near.empty() ? help : "did you mean " + near + "? (" + help + ")");
 }
@@ -127,7 +113,7 @@ int endParsing(const CLI::App& program, const CLI::ParseError& error) {
 
 int runCommand(int argc, char** argv) {
   CLI::App program("Chat with a language model inside a memory budget you choose.", "oriel");
-  program.set_help_flag("-h,--help", "Show this and exit");
+  program.set_help_flag("--help", "Show all options and exit; -h: those that most people use");
   program.set_version_flag("--version", std::string("oriel ") + oriel_version(),
                            "Show the version and exit");
   program.require_subcommand(0, 1);
@@ -140,15 +126,17 @@ int runCommand(int argc, char** argv) {
       addParseCommand(&program),  addEmbedCommand(&program),    addServeCommand(&program),
       addModelsCommand(&program), addPullCommand(&program),     addDevicesCommand(&program),
       addDoctorCommand(&program), addOptionsCommand(&program),  addCompletionsCommand(&program),
-      addManualCommand(&program),
+      addManualCommand(&program), addRemoveCommand(&program),
   };
   program.footer(  // now: commands take over what is set before
-      "MODEL is a GGUF file, or a name that `oriel models` lists once `oriel pull NAME` got it;\n"
-      "by default a small one that comes with the program.\n"
-      "`oriel COMMAND --help` says what a command takes. To begin: oriel chat");
+      "MODEL is a GGUF file, or the name of a model that `oriel pull NAME` downloaded; by default "
+      "a "
+      "small one that comes with the program.\n"
+      "`oriel COMMAND -h` shows what most people use, `--help` all. To begin: oriel chat");
   refuseEmptyValues(&program);
-  std::vector<std::string> texts = arguments(argc, argv);
-  readWords(program, &texts);
+  bool brief = false;
+  std::vector<std::string> texts = asParsed(program, arguments(argc, argv), &brief);
+  briefHelp(brief || texts.empty());
   std::reverse(texts.begin(), texts.end());  // CLI11 takes them from the back
   try {
     program.parse(std::move(texts));

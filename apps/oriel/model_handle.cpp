@@ -50,10 +50,11 @@ std::string folderForTurns(const std::string& cache) {
 
 }  // namespace
 
-Diagnostics::Diagnostics(bool verbose, bool warns, std::string progress)
+Diagnostics::Diagnostics(bool verbose, bool warns, const std::string& progress)
     : verbose_(verbose && warns),
       shows_warnings_(warns && (verbose || isTerminal(Stream::kErr))),
-      progress_(std::move(progress), std::chrono::milliseconds(150)) {}
+      progress_(progress, std::chrono::milliseconds(150),
+                progress == "loading" ? ProgressUnit::kBytes : ProgressUnit::kShare) {}
 
 void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) {
   auto* self = static_cast<Diagnostics*>(user);
@@ -273,7 +274,7 @@ int Session::onReading(uint64_t done, uint64_t total, void* user) {
     reading.reset();
   } else {
     if (!reading) {
-      reading.emplace("reading", std::chrono::milliseconds(400));
+      reading.emplace("reading", std::chrono::milliseconds(400), ProgressUnit::kTokens);
     }
     reading->show(done, total);
   }

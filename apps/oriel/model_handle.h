@@ -23,7 +23,7 @@ namespace cli {
 /// Keeps the reason of the last failed call, which the library gives to its log callback.
 class Diagnostics {
  public:
-  explicit Diagnostics(bool verbose, bool warns = true, std::string progress = "loading");
+  explicit Diagnostics(bool verbose, bool warns = true, const std::string& progress = "loading");
   Diagnostics(const Diagnostics&) = delete;
   Diagnostics& operator=(const Diagnostics&) = delete;
 

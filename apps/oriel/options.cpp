@@ -99,16 +99,15 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
   const char* const output = "Output";
   command->add_flag("--json", options->json, "One JSON object on one line instead of text")
       ->group(output);
-  command->add_flag("--verbose", options->verbose, "Say on stderr what is being decided")
-      ->group(output);
+  command->add_flag("--verbose", options->verbose, "Explain decisions on stderr")->group(output);
 }
 
 void addModelOption(CLI::App* command, CommonOptions* options) {
   command
       ->add_option(
           "MODEL", options->model,
-          "GGUF file, or the name of a model that `oriel pull` got (default: what the environment "
-          "variable ORIEL_MODEL names, else the bundled model)")
+          "GGUF file, or a name that was pulled; also -m MODEL (default: the environment variable "
+          "ORIEL_MODEL, else the bundled model)")
       ->type_name("");
 }
 

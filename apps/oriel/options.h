@@ -19,9 +19,13 @@ struct CommonOptions {
   bool json = false;
   bool verbose = false;
   bool no_cache = false;
+  bool no_wrap = false;  ///< of replies on a terminal
+  bool plain = false;
   Settings load;  ///< options of the library by scope, as far as they were given
   Settings session;
   Settings reply;
+  Settings
+      file_sampling;  ///< what the model's file has for the reply; used where that is not given
   std::string tools_file;  ///< where the session's tools come from; empty: there are none
   std::string form_file;   ///< where the reply's schema or grammar comes from; empty: there is none
 };

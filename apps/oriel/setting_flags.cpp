@@ -3,6 +3,8 @@
 #include "output.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include <oriel/advanced.h>
@@ -74,6 +76,15 @@ bool isDevice(const Json& row, const std::string& value) {
   return row["name"] == "device" && value.compare(0, kLength, kVulkan) == 0 &&
          value.size() > kLength && value.size() <= kLength + 4 &&
          value.find_first_not_of("0123456789", kLength) == std::string::npos;
+}
+
+/// The letters that llama.cpp's programs have, where there is the same option.
+std::string shortOf(const std::string& option) {
+  constexpr std::pair<const char*, const char*> kLetters[] = {
+      {"max_tokens", "-n,"}, {"window", "-c,"}, {"threads", "-t,"}, {"seed", "-s,"}};
+  const auto found = std::find_if(std::begin(kLetters), std::end(kLetters),
+                                  [&](const auto& row) { return option == row.first; });
+  return found == std::end(kLetters) ? "" : found->second;
 }
 
 const char* typeNameOf(const Json& row) {
@@ -174,11 +185,13 @@ CLI::Option* addFlagOf(CLI::App* command, const std::string& name, CommonOptions
   const std::string flag = "--" + row["flag"].get<std::string>();
   const Json words = isNumber(row) ? Json::array() : wordsOf(row);
   const bool is_flag = row["type"] == "flag";
+  const std::string letter = shortOf(name);
   const std::string help = row["help"].get<std::string>() +
                            (is_flag ? ""
                                     : (words.empty() ? "" : ": " + joined(words)) +
                                           " (default: " + row["default"].get<std::string>() + ")");
   const auto set = [&row, options, name, flag](std::string text) {
+    settingsOf(row, options).setTyped(name, text);
     if (const std::string why_not = checkValue(row, &text); !why_not.empty()) {
       throw CLI::ValidationError(flag, why_not);
     }
@@ -203,7 +216,7 @@ CLI::Option* addFlagOf(CLI::App* command, const std::string& name, CommonOptions
         ->type_name(name == "enable_features" ? "NAME" : "N,...")
         ->group(group);
   }
-  return command->add_option_function<std::string>(flag, set, help)
+  return command->add_option_function<std::string>(letter + flag, set, help)
       ->type_name(typeNameOf(row))
       ->group(group);
 }

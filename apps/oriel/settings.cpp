@@ -27,6 +27,19 @@ uint64_t Settings::number(const std::string& name, uint64_t otherwise) const {
                            : std::strtoull(value->c_str(), nullptr, 10);
 }
 
+void Settings::addMissing(const Settings& other) {
+  for (const auto& [name, value] : other.list_) {
+    if (!has(name)) {
+      add(name, value);
+    }
+  }
+}
+
+std::string Settings::typed(const std::string& name) const {
+  const auto found = typed_.find(name);
+  return found == typed_.end() ? "" : found->second;
+}
+
 double Settings::real(const std::string& name, double otherwise) const {
   const std::string* const value = find(name);
   return value == nullptr ? otherwise : std::strtod(value->c_str(), nullptr);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,12 @@ class Settings {
   /// One more element of a list.
   void add(const std::string& name, const std::string& value) { list_.emplace_back(name, value); }
   void erase(const std::string& name);
+  /// Those of `other` that are not here.
+  void addMissing(const Settings& other);
+
+  /// How somebody wrote the value, for people.
+  void setTyped(const std::string& name, const std::string& text) { typed_[name] = text; }
+  std::string typed(const std::string& name) const;
 
   /// As oriel::Options, SessionOptions or ReplyOptions.
   template <typename LibraryOptions>
@@ -47,6 +54,7 @@ class Settings {
   const std::string* find(const std::string& name) const;
 
   std::vector<std::pair<std::string, std::string>> list_;
+  std::map<std::string, std::string> typed_;
 };
 
 }  // namespace cli

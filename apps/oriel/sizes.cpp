@@ -3,6 +3,9 @@
 #include <cctype>
 #include <cstdio>
 
+#include "output.h"
+#include "settings.h"
+
 namespace cli {
 namespace {
 
@@ -97,14 +100,48 @@ std::string formatSize(uint64_t bytes) {
   return text;
 }
 
-std::string suggestSize(uint64_t bytes) {
-  constexpr uint64_t kMib = uint64_t{1} << 20;
-  const uint64_t tenths = bytes / kMib * 10 + (bytes % kMib * 10 + kMib - 1) / kMib;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "MiB";
+std::string sizeAsTyped(const std::string& typed, uint64_t bytes) {
+  uint64_t same = 0;
+  const size_t unit = typed.find_first_not_of("0123456789. ");
+  if (!parseSize(typed, &same) || same != bytes || unit == std::string::npos ||
+      typed.size() - unit < 2) {  // bare bytes, or a letter alone
+    return formatSize(bytes);
+  }
+  const std::string number = typed.substr(0, typed.find_last_of("0123456789", unit) + 1);
+  return number.substr(number.find_first_not_of(' ')) + " " + typed.substr(unit);
+}
+
+std::string sizeAsTyped(const Settings& settings, const char* name, uint64_t bytes) {
+  return sizeAsTyped(settings.typed(name), bytes);
+}
+
+std::string grouped(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string suggestSize(uint64_t bytes, const std::string& like) {
+  const size_t unit = like.find_first_not_of("0123456789. ");
+  const std::string name = unit == std::string::npos ? "" : like.substr(unit);
+  const bool decimal = name.size() == 2 && (name[1] == 'B' || name[1] == 'b');
+  const uint64_t mega = decimal ? 1000000 : uint64_t{1} << 20;
+  const uint64_t tenths = bytes / mega * 10 + (bytes % mega * 10 + mega - 1) / mega;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + (decimal ? "MB" : "MiB");
 }
 
 std::string countOf(uint64_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+  return grouped(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string durationText(uint64_t seconds) {
+  const auto part = [](uint64_t value) { return static_cast<unsigned>(value); };
+  return seconds < 3600 ? formatted("%u:%02u", part(seconds / 60), part(seconds % 60))
+                        : formatted("%u:%02u:%02u", part(seconds / 3600), part(seconds / 60 % 60),
+                                    part(seconds % 60));
 }
 
 }  // namespace cli

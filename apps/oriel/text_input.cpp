@@ -87,4 +87,13 @@ std::string readAll(const std::string& path, uint64_t most_bytes) {
   return input.take();
 }
 
+std::string attachment(const std::string& path) {
+  constexpr uint64_t kMostAttachedBytes = 16 << 20;
+  const std::string text = readAll(path, kMostAttachedBytes);
+  if (text.find('\0') != std::string::npos) {
+    throw Failure{kExitFailed, inputName(path) + " is not a text file: convert it first"};
+  }
+  return inputName(path) + ":\n" + text;
+}
+
 }  // namespace cli

@@ -49,4 +49,7 @@ class TextInput {
 /// Throws Failure, also for what has more bytes than that.
 std::string readAll(const std::string& path, uint64_t most_bytes = kMostInputBytes);
 
+/// A text file as part of a message: its name on a line, then what it holds. Throws Failure, also for what is no text.
+std::string attachment(const std::string& path);
+
 }  // namespace cli

@@ -111,7 +111,7 @@ inline std::string lowerCase(std::string text) {
 inline CLI::Validator notEmpty() {
   return CLI::Validator(
       [](const std::string& text) {
-        return text.empty() ? std::string("an empty text is not allowed") : std::string();
+        return text.empty() ? std::string("is empty") : std::string();
       },
       "");
 }

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 
+OPERATING_SYSTEM_COMMAND = re.compile(rb"\x1b\][^\x07\x1b]*\x07")  # the clipboard; shows nothing
 SEQUENCE = re.compile(r"\x1b\[([?>=]?)([0-9;]*)([@-~])")
 
 
@@ -28,7 +29,7 @@ class Screen:
         self.rest = b""
 
     def feed(self, data):
-        data = self.rest + data
+        data = OPERATING_SYSTEM_COMMAND.sub(b"", self.rest + data)
         # A character or a sequence may come in parts.
         cut = max(data.rfind(b"\x1b"), len(data) - 4, 0)
         whole = len(data)

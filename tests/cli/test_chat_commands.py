@@ -32,15 +32,15 @@ def talk(*args, **options):
 
 def test_retry():
     chat = talk(BUNDLED, *FEW, "--temperature", "3", "--top-k", "0")
-    chat.says("nothing yet", "/retry", "there is no message")
+    chat.says("nothing yet", "/retry", "No message")
     chat.says("a message", "My name is Ada.", "tok")
     chat.says("another reply", "/retry", "tok")
     chat.says("and again", "/retry", "tok")
     replies = [line for at, line in enumerate(chat.screen.lines()) if at and chat.screen.lines()[at - 1].startswith("> ")
                and "there is no" not in line]
     check("the replies are not the same", len(set(replies)) > 1, replies)
-    chat.says("one message, for the model as well", "/undo", "are taken back")
-    chat.says("and no other", "/undo", "there is no message")
+    chat.says("one message, for the model as well", "/undo", "Took back")
+    chat.says("and no other", "/undo", "No message")
     chat.send("/set greedy on")
     chat.send("Hello!")
     chat.says("greedy", "/retry", "/set greedy off")
@@ -69,23 +69,23 @@ def test_retry_reads_again_what_is_forgotten():
 
 def test_system():
     chat = talk(BUNDLED, *FEW)
-    chat.says("none", "/system", "no system message")
+    chat.says("none", "/system", "No system message")
     chat.send("My name is Ada.")
-    chat.says("set", "/system You answer briefly.", "1 turn", "read again", "this is the system message now")
+    chat.says("set", "/system You answer briefly.", "1 turn", "read again", "System message set")
     chat.says("shown", "/system", "You answer briefly.")
     chat.says("the conversation was kept", "What is my name?", "Ada")
-    chat.says("none again", "/system none", "2 turns", "no system message now")
+    chat.says("none again", "/system none", "2 turns", "System message removed")
     chat.leaves()
     chat = talk(BUNDLED, *FEW, "--sessions", "2", "--system", "You answer briefly.")
-    chat.says("shared", "/system You are kind.", "this is the system message now")
+    chat.says("shared", "/system You are kind.", "System message set")
     chat.keys("/new\r")
-    check("and another conversation", chat.until(lambda: "this is 2 now" in chat.screen.text()), chat.screen.text())
+    check("and another conversation", chat.until(lambda: "Switched to 2" in chat.screen.text()), chat.screen.text())
     chat.leaves()
 
 
 def test_set():
     chat = talk(BUNDLED, *FEW)
-    chat.says("all", "/set", "temperature 0.7 (default)", "seed 5", "memory 64.0 MiB", "window", "think")
+    chat.says("all", "/set", "temperature 0.7 (default)", "seed 5", "memory 64 MiB", "window", "think")
     chat.says("one", "/set top-k", "top-k is 40 (default)")
     chat.says("set", "/set temperature 0.5", "temperature is 0.5")
     chat.says("its other spelling", "/set TOP_P=0.5", "top-p is 0.5")
@@ -98,11 +98,11 @@ def test_set():
     chat.says("fewer tokens", "Tell me a story.", "2 tok")
     chat.send("My name is Ada.")
     chat.send("/set tokens 12")
-    chat.says("less memory", "/set memory 11MB", "of 10.5 MiB used", "memory is 10.5 MiB")
+    chat.says("less memory", "/set memory 11MB", "limit 11 MB", "memory is 11 MB")
     chat.says("what is free", "/set memory default", "memory is")
-    chat.says("less memory again", "/set memory 11MB", "memory is 10.5 MiB")
+    chat.says("less memory again", "/set memory 11MB", "memory is 11 MB")
     chat.says("too little", "/set memory 2MB", "does not fit", "at least", absent=["memory is"])
-    chat.says("a window", "/set window 300", "the last 300 tokens")
+    chat.says("a window", "/set window 300", "Context: 304 tokens")
     chat.says("a cache", "/set kv k8v8", "kv is k8v8")
     chat.says("think", "/set think off", "think is off")
     chat.says("nothing is forgotten by all that", "What is my name?", "Ada")
@@ -119,12 +119,12 @@ def test_model():
                          (__file__, "not a GGUF file"), ("smollm2-135m", "oriel pull smollm2-135m")):
         chat.says(f"no model: {wrong}", f"/model {wrong}", "oriel:", words)
     chat.says("the old one stays", "What is my name?", "Ada")
-    chat.says("another by its name", "/model other", "Oriel Tiny on CPU", "2 turns", "tokens, read again in")
+    chat.says("another by its name", "/model other", "Switched to Oriel Tiny", "2 turns", "tokens) read again in")
     chat.says("it knows what was said", "What is my name?", "Ada")
     chat.says("one of another kind", f"/model {SMALL}", "oriel-test-llama-mqa", "read again")
     chat.says("it replies", "Hello!", "tok")
     chat.says("what was said stays", f"/model {BUNDLED}", "4 turns")
-    chat.says("to the first one", "/undo 1", "taken back")
+    chat.says("to the first one", "/undo 1", "Took back")
     chat.leaves()
 
 
@@ -162,21 +162,21 @@ def test_tab():
 
 def test_plan():
     chat = talk(BUNDLED, *FEW, rows=60)
-    chat.says("in force", "/plan", "fits in 64.0 MiB", "> f16", "formats")
-    chat.says("what would be", "/plan 11MB", "fits in 10.5 MiB", "/set memory 11MB makes it so")
-    chat.says("too little", "/plan 1MB", "does not fit", absent=["makes it so"])
+    chat.says("in force", "/plan", "fits in 64 MiB", "(f16)", "1,024 tokens")
+    chat.says("what would be", "/plan 11MB", "fits in 11 MB", "/set memory 11MB switches to this plan")
+    chat.says("too little", "/plan 1MB", "does not fit", absent=["switches"])
     chat.says("nonsense", "/plan much", "is not a size")
     chat.leaves()
 
 
 def test_replies_are_shown_as_they_are():
-    """Markdown: nothing is wrapped, left out or put in, so that code can be copied."""
+    """With --no-wrap and --plain nothing is wrapped, left out or put in, so that code can be copied."""
     text = ("1. one\n   - two\n\n```python\nif x:\n\tprint(" + "x" * 120 + ")\n```\n\n"
             "| a | b |\n|---|---|\n| 1 | " + "long " * 20 + "|\n\n# end")
     grammar = scratch / "markdown.gbnf"
     quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     grammar.write_text(f'root ::= "{quoted}"\n')
-    chat = talk(BUNDLED, "--memory", "64MiB", "--grammar", grammar, "--tokens", "900", *CPU)
+    chat = talk(BUNDLED, "--memory", "64MiB", "--grammar", grammar, "--tokens", "900", "--no-wrap", "--plain", *CPU)
     chat.send("Show me.")
     check("as it came", text in chat.raw.decode().replace("\r\n", "\n"), chat.raw.decode())
     chat.leaves()

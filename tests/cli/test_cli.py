@@ -143,7 +143,8 @@ def test_plan():
     refused = fails("plan below the minimum", 3, "plan", SMALL, "--memory", minimum - 1, "--json")
     check("plan prints its JSON all the same",
           refused.json["fits"] is False and refused.json["minimum_bytes"] == minimum, refused)
-    check("and says what would do", str(minimum) in refused.err.decode(), refused)
+    enough = refused.err.split(b"try --memory ")[1].split()[0].decode()
+    check("and says what would do", json_of("plan with that", "plan", SMALL, "--memory", enough)["fits"], refused)
 
     prompt = ["--prompt", "Hello", "--tokens", "4"] + CPU
     succeeds("run at the minimum", "run", SMALL, *prompt, "--memory", minimum)
@@ -213,7 +214,7 @@ def test_info():
     check("plan: local layers", (plan["local_layers"], plan["local_window_tokens"],
                                  plan["local_ring_tokens"]) == (6, 32, 31 + plan["chunk_tokens"]), plan)
     check("plan for people: local layers", b"6 layers see the last 32 tokens"
-          in succeeds("plan text of gemma", "plan", gemma, "--memory", "8MiB").out)
+          in succeeds("plan text of gemma", "plan", gemma, "--memory", "8MiB", "--explain").out)
 
 
 def usable_vulkan():

@@ -67,17 +67,17 @@ def test_several_conversations():
     check("there is no fourth, and what to do", "all 3 conversations are in use" in full and "--sessions 4" in full
           and "/close" in full, full)
     check("nor a fork", "--sessions 4" in chat.say("/fork"))
-    check("/undo is each one's own", "are taken back" in chat.say("/undo 3") and "no message" in chat.say("/undo"))
+    check("/undo is each one's own", "Took back" in chat.say("/undo 3") and "No message" in chat.say("/undo"))
     chat.say("/switch joke fox")
-    check("of several messages", "only 2 messages" in chat.say("/undo 3"))
-    check("what was not taken back is there", "are taken back" in chat.say("/undo 2"))
-    check("/undo of something else", "nothing was done" in chat.say("/undo all"))
-    check("/undo of none", "nothing was done" in chat.say("/undo 0"))
+    check("of several messages", "Only 2 messages" in chat.say("/undo 3"))
+    check("what was not taken back is there", "Took back" in chat.say("/undo 2"))
+    check("/undo of something else", "takes a number of messages" in chat.say("/undo all"))
+    check("/undo of none", "takes a number of messages" in chat.say("/undo 0"))
     check("/close of another one stays here", "joke fox" in chat.say("/close 3") and chat.prompt == "joke fox> ")
     check("a name is there once", "already" in chat.say("/new joke fox"))
-    check("a name is no number", "no number" in chat.say("/new 7"))
+    check("a name is no number", "cannot be a number" in chat.say("/new 7"))
     check("a name is short", "at most 31 bytes" in chat.say("/new " + "x" * 32))
-    check("numbers are used again", "this is 3 now" in chat.say("/fork"))
+    check("numbers are used again", "Switched to 3" in chat.say("/fork"))
     check("a conversation that there is not", "/list" in chat.say("/switch nobody"))
     check("to be closed, either", "/list" in chat.say("/close nobody"))
     check("/switch wants a name", "needs" in chat.say("/switch"))
@@ -125,15 +125,15 @@ def test_marks():
     chat.say("And then?")
     check("/back lists them", "start, later" in chat.say("/back"))
     unknown = chat.say("/back nowhere")
-    check("an unknown one is told of", "no mark nowhere" in unknown and "start, later" in unknown, unknown)
-    check("/back goes back", "back at start" in chat.say("/back start")
+    check("an unknown one is told of", "No mark nowhere" in unknown and "start, later" in unknown, unknown)
+    check("/back goes back", "Back at start" in chat.say("/back start")
           and reply_of(chat.say("Tell me a story about a fox.")) == first)
     check("marks behind it are gone", "marks: start" == chat.say("/back"))
     check("a name is short", "31 bytes" in chat.say("/mark " + "x" * 32))
     check("/mark wants a name", "needs" in chat.say("/mark"))
     for i in range(15):
         chat.say(f"/mark m{i}")
-    check("there are 16", "16 marks already" in chat.say("/mark one-more"))
+    check("there are 16", "16 marks are in use" in chat.say("/mark one-more"))
     chat.leave()
 
 
@@ -162,7 +162,7 @@ def test_load():
     for people in (["--window", "30", "--kv", "f16"], ["--window", "200", "--kv", "k8v4"]):
         chat = Terminal("chat", BUNDLED, "--memory", "64MiB", *CPU, *people, "--load", str(kept))
         said = " ".join(chat.greeting.split())
-        check(f"{people}: what was carried over is told", "carried over from another window, batch or format" in said
+        check(f"{people}: what was carried over is told", "converted to this window, batch and cache format" in said
               and ("rounded" in said) == ("k8v4" in people)
               and ("fewer than before" in said) == ("30" in people), said)
         chat.leave()

@@ -236,7 +236,7 @@ def test_calibrate():
     after = json_of("a plan after", *plan)
     check("follows the measurements", after["predicted"]["calibrated"] is True, after)
     check("and says so", "measurements of this model" in
-          succeeds("in words", *plan).out.decode())
+          succeeds("in words", *plan, "--explain").out.decode())
     json_of("a load takes them, too", "eval", model, "--tokens-file", ids, "--max-tokens", "5",
             "--memory", "64MiB", *CPU)
 
@@ -269,7 +269,7 @@ def test_calibrate():
         choice["window_tokens"] >= min(500, 1.5 * other["window_tokens"]) for choice, other in
         zip(by_layer["choices"], alike["choices"]) if choice["shortest_window_tokens"] < choice["window_tokens"])
           and by_layer["total_bytes"] <= by_layer["memory_bytes"], (by_layer, alike))
-    check("says so", "1 layer sees the last" in succeeds("in words", *shared_out).out.decode())
+    check("says so", "lets 1 layer see only" in succeeds("in words", *shared_out, "--explain").out.decode())
     asked = json_of("a window that was asked for", *shared_out, "--window", "100")
     check("is that of all layers", len(asked["groups"]) == 1, asked)
     # What is measured decides.
@@ -303,7 +303,7 @@ def test_calibrate():
     gated = json_of("a plan where int4 keys failed", *tight)
     check("they are not chosen, however dear forgetting is", gated["k_format"] != "int4"
           and [c["refused"] for c in gated["choices"]][0] == "quality", gated)
-    check("and the plan says so", b"failed the calibration" in succeeds("in words", *tight).out)
+    check("and the plan says so", b"failed the calibration" in succeeds("in words", *tight, "--explain").out)
     forced = json_of("unless asked for", *tight, "--kv", "k4v4")
     check("then they are", forced["k_format"] == "int4", forced)
     written["constants"].update(keys_int4=1e-9)

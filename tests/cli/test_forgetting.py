@@ -14,10 +14,10 @@ WORDS = "The hedgehog saw a dog by the river. "
 
 def loss(result):
     """(tokens, lost, held, options that would hold all) as the one line on stderr has it, or None."""
-    found = re.findall(r"^oriel: warning: the \w+ has (\d+) tokens, and the model no longer sees (\d+) of them: "
-                       r"it holds (\d+)(?: \((.*) holds all of it\))?$", result.err.decode(), re.M)
+    found = re.findall(r"^oriel: warning: the \w+ has ([\d,]+) tokens?, and the model no longer sees ([\d,]+) of them: "
+                       r"the context holds ([\d,]+)(?: \((.*) holds all of it\))?$", result.err.decode(), re.M)
     check("at most one line", len(found) <= 1, result)
-    return (*map(int, found[0][:3]), found[0][3].split()) if found else None
+    return (*(int(n.replace(',', '')) for n in found[0][:3]), found[0][3].split()) if found else None
 
 
 def test_nothing_advises_a_window_beyond_what_the_model_was_trained_on():
@@ -26,7 +26,7 @@ def test_nothing_advises_a_window_beyond_what_the_model_was_trained_on():
         check("a long prompt is told of", "the model no longer sees" in said, said)
         check("no window of all of it is advised", "holds all of it" not in said, said)
         check("all that it was trained on is, where there is less",
-              ("(--window max holds 1024, all that the model was trained on)" in said) == bool(window), said)
+              ("(--window max holds 1,024, all that the model was trained on)" in said) == bool(window), said)
 
 
 def test_a_window_beyond_what_the_model_was_trained_on_is_told_of():
@@ -34,7 +34,7 @@ def test_a_window_beyond_what_the_model_was_trained_on_is_told_of():
     check("plan has a field", plan["beyond_trained_tokens"] == 2500 + plan["sink_tokens"] - plan["context_train"], plan)
     check("which is 0 else", json_of("plan", "plan", BUNDLED)["beyond_trained_tokens"] == 0)
     text = " ".join(succeeds("plan", "plan", BUNDLED, "--window", "2500").out.decode().split())
-    check("and a reason", "1480 tokens more than the 1024 that the model was trained on" in text, text)
+    check("and a reason", "1,480 tokens more than the 1,024 that the model was trained on" in text, text)
     warning = b"longer than the 1024 that the model was trained on"
     for command in (["plan", BUNDLED], ["run", BUNDLED, "--prompt", "x", "--tokens", "1"]):
         said = oriel(*command, "--verbose", "--window", "2500", "--device", "cpu").err
@@ -104,15 +104,15 @@ def test_whole_turns_go_and_the_chat_says_so_in_place():
         return
     options = ["--tokens", "2", "--greedy", "--window", "150", *FIXED]
     chat = Terminal("chat", BUNDLED, *options)
-    check("the greeting says what goes", "whole turns" in " ".join(chat.greeting.split()), chat.greeting)
+    check("the greeting says what goes", "the oldest turns drop out first" in " ".join(chat.greeting.split()), chat.greeting)
     answers = [chat.say(WORDS * 5) for _ in range(6)]
-    check("turns that go are counted", any("1 turn forgotten" in a for a in answers), answers)
-    check("a large one is told of", any("a turn of" in a and "--evict tokens" in " ".join(a.split()) for a in answers), answers)
+    check("turns that go are counted", any("1 turn dropped" in a for a in answers), answers)
+    check("a large one is told of", any("A turn of" in a and "--evict tokens" in " ".join(a.split()) for a in answers), answers)
     chat.leave()
     chat = Terminal("chat", BUNDLED, *options, "--evict", "tokens")
-    check("the greeting says what goes token by token", "token by token" in " ".join(chat.greeting.split()), chat.greeting)
+    check("the greeting says what goes token by token", "the oldest tokens drop out first" in " ".join(chat.greeting.split()), chat.greeting)
     answers = [chat.say(WORDS * 5) for _ in range(6)]
-    check("parts of turns go then", any("part of a turn forgotten" in a for a in answers), answers)
+    check("parts of turns go then", any("part of a turn dropped" in a for a in answers), answers)
     chat.leave()
 
 

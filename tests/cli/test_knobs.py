@@ -125,7 +125,6 @@ def test_where_prompts_come_from():
     same("a pipe", BUNDLED, stdin=b"Say hello.\n")
     same("a pipe without a line's end", BUNDLED, stdin=b"Say hello.")
     same("a pipe and no model", stdin=b"Say hello.\r\n", env=USE_BUNDLED)
-    same("a word goes before a pipe", BUNDLED, "Say hello.", stdin=b"Say nothing.\n")
     conversation = scratch / "conversation.json"
     conversation.write_text(json.dumps([{"role": "user", "content": "Say hello."}]))
     same("a conversation", BUNDLED, "--messages", conversation)

@@ -106,10 +106,10 @@ def test_states():
             check(f"{name} in {kv}: states in f16", (half["state_format"], plan["state_format"]) == ("f16", "f32")
                   and 0.5 * 2 * state <= half["state_bytes"] < 0.55 * 2 * state, half)
         check(f"{name} in the list", shapes[name]["state_bytes"] == 2 * state, shapes[name])
-    text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB", "--checkpoints", 0).out.decode()
+    text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB", "--explain", "--checkpoints", 0).out.decode()
     check("a state in words", "18 layers keep a state of 19.3 MiB in 2 slots, 38.5 MiB" in text
           and "checkpoints none" in text, text)
-    text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB").out.decode()
+    text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB", "--explain").out.decode()
     check("and its checkpoints", "18 layers keep a state of 19.3 MiB in 6 slots, 115.6 MiB" in text
           and "checkpoints 4 of the slots" in text, text)
     plan = plan_of("--arch", "lfm2-8b-a1b", "--memory", "8GiB")
@@ -162,25 +162,24 @@ def test_experts_after_the_window():
     below, held = plan_of(*shape, least - 1), plan_of(*shape, least)
     check("experts are held beside the same window", 60 <= below["expert_slots"] < 64 and held["expert_slots"] == 0
           and loss_of(held) == loss_of(below) and held["window_tokens"] == below["window_tokens"], [below, held])
-    told = oriel(*shape, "3GiB").out
-    check("more experts are told as that", b" cost -" not in told and b"the same loss, " in told
+    told = oriel(*shape, "3GiB", "--explain").out
+    check("more experts are told as that", b" higher" not in told and b"the same loss, " in told
           and b" of 64 experts held" in told, told)
     short = [plan_of("--arch", "qwen3-30b-a3b", "--window", "8192", "--memory", f"{gib}GiB") for gib in range(3, 23, 2)]
     check("the loss never rises", all(loss_of(more) <= loss_of(less) for less, more in zip(short, short[1:])), short)
 
 
-def test_finer_or_coarser():
+def test_more_or_less_precise():
     """By the formats' bits, whatever the window."""
     bits = {"K4V4": 8, "K8V4": 12, "K8V8": 16, "f16": 32}
     words = set()
     for args in (["12MB", "--sessions", "3", "--prefix-tokens", "12"], ["10.8MB"], ["10.3MB"], ["1GiB"]):
-        told = oriel(BUNDLED, "--memory", *args).out.decode()
+        told = oriel(BUNDLED, "--memory", *args, "--explain").out.decode()
         chosen = bits[re.search(r"> (\w+) .*chosen: ", told).group(1)]
-        for name, word, rest in re.findall(r"  (\w+) .*worse: (finer|coarser), (.*)", told):
-            words.add((word, rest.split()[-1]))
-            check(f"{args}: {name}", word == ("finer" if bits[name] > chosen else "coarser"), told)
-        check(f"{args}: whose tokens are meant", " of them, by calibration" not in told, told)
-    check("of both kinds", {word for word, _ in words} == {"finer", "coarser"}, words)
+        for name, tokens, word in re.findall(r"  (\w+) .*?(?:([\d,]+ \w+) tokens, )?(more|less) precise: .*worse", told):
+            words.add(word)
+            check(f"{args}: {name}", word == ("more" if bits[name] > chosen else "less"), told)
+    check("of both kinds", words == {"more", "less"}, words)
 
 
 def test_the_length_of_a_path():
@@ -209,10 +208,11 @@ def test_windows_by_layer_are_as_long_as_was_measured():
     """At most twice as long as a step of calibration: what it leaves over is not said to be full."""
     said = 0
     for memory in range(10130000, 10200000, 5000):
-        told = oriel(BUNDLED, "--memory", memory).out.decode()
-        if "measurements of these layers speak of" in told:
+        told = oriel(BUNDLED, "--memory", memory, "--explain").out.decode()
+        if "was measured for these layers" in told:
             said += 1
-            check(f"memory is left in {memory}", int(re.search(r"\((\d+) bytes\)", told).group(1)) < memory - 4096, told)
+            total = re.search(r"bytes +([\d,]+) of", told).group(1).replace(",", "")
+            check(f"memory is left in {memory}", int(total) < memory - 4096, told)
     check("a window that could be longer is not called the longest that fits", said > 0)
 
 
@@ -315,19 +315,24 @@ def test_speed():
     check("unless its weights are not known, and then nothing is measured",
           unknown["decode_tokens_per_s"] is None and unknown["device"] is None
           and "weights" in unknown["reason"], unknown)
-    text = oriel(SMALL, *cpu).out
-    check("in words", b"decoding is limited by" in text, text)
+    text = oriel(SMALL, *cpu, "--explain").out
+    check("in words", b"most of the time goes into" in text and b"tokens/s, " in text, text)
 
 
 def test_words():
-    text = oriel("--arch", "smollm2-135m", "--memory", "128MiB").out.decode("utf-8")
+    short = oriel("--arch", "smollm2-135m", "--memory", "128MiB").out.decode("utf-8")
+    for word in ("fits in 128 MiB", "are left over", "tokens, some ", "pages of text", "bits for", "--explain", "--device auto"):
+        check(f"plan answers: {word}", word in short, short)
+    check("and no more", "nats" not in short and "crossover" not in short and len(short.splitlines()) < 22, short)
+    text = oriel("--arch", "smollm2-135m", "--memory", "128MiB", "--explain").out.decode("utf-8")
+    check("--explain says the same first", text.startswith(short.split("  --explain")[0].rstrip("\n")), text)
     for word in ("weights", "cache", "K4V4", "K8V4", "K8V8", "f16", "worse", "chosen", "64.0 MiB",
-                 "256.0 MiB", "bytes short"):
+                 "256.0 MiB", "too little"):
         check(f"plan explains: {word}", word in text, text)
-    text = oriel(SMALL, "--memory", "16MiB").out.decode("utf-8")
+    text = oriel(SMALL, "--memory", "16MiB", "--explain").out.decode("utf-8")
     for word, meaning in (("nats", "1 % less likely"), ("K8V4", "keys in 8 bits"), ("sinks", "first tokens")):
         check(f"plan says what {word} means", word in text and meaning in text, text)
-        check(f"but not to programs: {word}", meaning not in oriel(SMALL, "--memory", "16MiB", "--json").out.decode())
+        check(f"but not to programs: {word}", meaning not in oriel(SMALL, "--memory", "16MiB", "--explain", "--json").out.decode())
 
 
 def test_unknown_weights():
@@ -365,7 +370,7 @@ def test_readme():
         rest = rest[at + len(part):]
     check("to its end", rest.strip() == "", rest)
     for size in ("10.8MB", "9MB", "1GiB"):
-        wide = [line for line in oriel(BUNDLED, "--memory", size).out.decode("utf-8").splitlines() if len(line) > 80]
+        wide = [line for line in oriel(BUNDLED, "--memory", size, "--explain").out.decode("utf-8").splitlines() if len(line) > 80]
         check(f"no line is wider than 80 columns, nor was one broken: {size}", not wide, wide)
 
 
@@ -534,9 +539,9 @@ def test_several_sessions():
     check("windows differ", windows["session_windows"] == [1000, 2000, 500]
           and windows["kv_bytes"] < plan_of(*shape, "--sessions", 3)["kv_bytes"], windows)
     text = oriel(*shape, "--sessions", 3, "--session-windows", "1000,0,500").out.decode()
-    check("which is said", "3 with windows of 1000, 2000, 500 tokens; one more takes" in " ".join(text.split()), text)
+    check("which is said", "3 with windows of 1,000, 2,000, 500 tokens; one more takes" in " ".join(text.split()), text)
     text = oriel(*shape, "--sessions", 4, "--prefix-tokens", 500).out.decode()
-    check("four sessions are explained", "4 with a window of 2000 tokens each; one more takes" in text
+    check("four sessions are explained", "4 with a window of 2,000 tokens each; one more takes" in text
           and "prefix      500 tokens in f16, 15.6 MiB, held once for all" in text, text)
     hybrid = ["--arch", "qwen3.5-2b", "--memory", "8GiB", "--window", "4092", "--checkpoints", "2"]
     check("states are each one's own", plan_of(*hybrid, "--sessions", 3)["state_bytes"]
@@ -550,7 +555,7 @@ def test_several_sessions():
                   ["--transcript", "much"], ["--session-windows", ""]):
         program.fails(f"plan {wrong}", 2, "plan", *shape, *wrong)
     short = program.fails("more sessions than fit", 3, "plan", SMALL, "--memory", "1MB", "--sessions", 64)
-    enough = int(short.err.split(b"give at least ")[1].split()[0])
+    enough = short.err.split(b"try --memory ")[1].split()[0].decode()
     plan_of(SMALL, "--memory", enough, "--sessions", 64)
 
 

@@ -321,6 +321,69 @@ def test_terminal():
         terminal.forget()
 
 
+def test_repositories():
+    """The paths of huggingface.co, on the tests' server; what a pull asks for, with which token."""
+    import http.server
+    import threading
+    seen = []
+    files = {"Some-Model-Q8_0.gguf": MODEL, "Some-Model-Q4_K_M.gguf": MODEL, "mmproj-f16.gguf": MODEL, "README.md": b"#"}
+
+    class Hub(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+        def do_GET(self):
+            seen.append((self.path, self.headers.get("Authorization")))
+            name = self.path.split("/")[-1]
+            if self.path.startswith("/api/models/org/gated/") and self.headers.get("Authorization") != "Bearer tok-1":
+                self.send_error(401)
+                return
+            if self.path.startswith(("/api/models/org/some-GGUF/tree/main", "/api/models/org/gated/tree/main")):
+                data = json.dumps([{"type": "file", "path": path, "size": len(text)} for path, text in files.items()]).encode()
+            elif "/resolve/main/" in self.path and name in files:
+                data = files[name]
+            else:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    hub = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=hub.serve_forever, daemon=True).start()
+    more = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}"}
+    folder = place()
+
+    def asked(name, *args, **env):
+        return program.oriel("pull", name, *args, env=at(folder, **more, **env))
+    got = asked("org/some-GGUF", "--json")
+    check("the usual quantisation", got.code == 0 and got.json["name"] == "org/some-GGUF:q4_k_m"
+          and (folder / "org" / "some-GGUF" / "Some-Model-Q4_K_M.gguf").read_bytes() == MODEL, got)
+    got = asked("org/some-GGUF:Q8_0")
+    check("one by name", got.code == 0 and b"oriel chat org/some-GGUF:q8_0" in got.out, got)
+    none = asked("org/some-GGUF:q2_k")
+    check("one that is not there names those that are", one_line_failure(none, 1) and b"q8_0, q4_k_m" in none.err, none)
+    missing = asked("org/nothing")
+    check("no such repository", one_line_failure(missing, 1) and b"404" in missing.err, missing)
+    closed = asked("org/gated")
+    check("one that wants a login", one_line_failure(closed, 1) and b"HF_TOKEN" in closed.err, closed)
+    check("no token was sent", all(token is None for _, token in seen), seen)
+    opened = asked("org/gated", HF_TOKEN="tok-1")
+    check("with the token", opened.code == 0, opened)
+    before = len(seen)
+    program.oriel("pull", server.put("/other.gguf", MODEL), env=at(place(), **more, HF_TOKEN="tok-1"))
+    check("no other server gets it", len(seen) == before)
+    for name in ("org/some-GGUF", "ORG/some-gguf:q8_0"):
+        run = program.oriel("run", name, "--prompt", "Hi", "--tokens", "1", *CPU, env=at(folder))
+        check(f"run {name}", run.code == 0, run)
+    listed = program.oriel("list", env=at(folder))
+    check("list has them", b"org/some-GGUF:q4_k_m" in listed.out and b"org/gated:q4_k_m" in listed.out, listed)
+    lacks = program.oriel("chat", "org/other", env=at(folder))
+    check("chat says how to get one", one_line_failure(lacks, 1) and b"`oriel pull org/other`" in lacks.err, lacks)
+    hub.shutdown()
+
+
 if __name__ == "__main__":
     if shutil.which("curl") is None:
         print("SKIPPED: curl is not installed")

@@ -10,7 +10,7 @@ from program import BUNDLED, CPU, FIXED, SMALL, check, oriel, run_tests, scratch
 from at_terminal import AtTerminal, no_terminals
 from screen import Screen, width_of
 
-COMMANDS = "chat run plan bench eval calibrate info tokenize render parse embed models devices doctor".split()
+COMMANDS = "chat run plan bench eval calibrate info tokenize render parse embed models pull rm devices doctor".split()
 
 
 def shown(columns, *args):
@@ -52,6 +52,9 @@ def test_results_fit():
     fits(40, "bench", SMALL, "--prefill", "8", "--decode", "8", "--repeat", "1", *FIXED)
     for columns in (80, 40):
         fits(columns, "plan", BUNDLED, "--memory", "16MiB")
+        fits(columns, "plan", BUNDLED, "--memory", "16MiB", "--explain")
+        fits(columns, "chat", "-h")
+        fits(columns, "chat", "--list")
         fits(columns, "plan", SMALL, "--memory", "12MiB", *CPU)
         fits(columns, "plan", BUNDLED, "--memory", "1MiB")
         fits(columns, "plan", "--arch", "gemma-3-1b", "--memory", "1GiB")

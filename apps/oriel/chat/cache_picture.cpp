@@ -10,6 +10,7 @@
 #include "plan/chart.h"
 #include "plan/svg.h"
 #include "sizes.h"
+#include "terminal/terminal.h"
 
 namespace cli {
 namespace {
@@ -303,8 +304,11 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
     }
     drawn += cells;
   }
-  std::string text = "▕" + strip + "▏\n" + partCounts(segments) + "; a line where a turn begins" +
-                     (broken ? ", ╱╱ where tokens are left out" : "") + "\n";
+  std::string text = partCounts(segments) + "\n";
+  if (drawsBlocks()) {
+    text = "▕" + strip + "▏\n" + partCounts(segments) + "; a line where a turn begins" +
+           (broken ? ", ╱╱ where tokens are left out" : "") + "\n";
+  }
   for (const bool keys : {true, false}) {
     text += keys ? "keys    " : "values  ";
     for (const Json& layer : cache.layers) {

@@ -1,16 +1,21 @@
 #include "chat/chat.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "chat/chat_commands.h"
 #include "chat/chat_line.h"
+#include "chat/input_history.h"
 #include "chat/kept_conversation.h"
 #include "chat/lost_device.h"
 #include "failure.h"
 #include "models/model_store.h"
 #include "output.h"
+#include "reply/file_sampling.h"
 #include "sizes.h"
 #include "system.h"
 #include "terminal/terminal.h"
@@ -32,7 +37,9 @@ Chat::Chat(const ChatOptions& options, uint32_t pinned_tokens)
       pinned_tokens_(pinned_tokens),
       model_(options.common, Load::kDevice, pinned_tokens_),
       conversations_(beginning(), &model_),
-      tools_(options_.allowed_tools) {
+      tools_(options_.allowed_tools),
+      saves_(interactive_ && isTerminal(Stream::kOut) && !options.common.json && !options.no_save &&
+             !savedChatsFolder().empty()) {
   options_.common.load.set("memory", model_.plan().memory_bytes);  // what is free changes
 }
 
@@ -43,6 +50,12 @@ int Chat::run() {
   const bool watched = interactive_ && (isTerminal(Stream::kErr) || options_.common.verbose);
   if (watched) {
     greet();
+  }
+  if (options_.keeps_history) {
+    input_.keepHistory(historyFile());
+  }
+  if (!options_.continued.messages.empty()) {
+    goOnWithSaved();
   }
   if (!options_.load.empty() && !onSomeDevice([&] { return load(watched); })) {
     return kExitCancelled;
@@ -71,6 +84,9 @@ int Chat::run() {
         break;
     }
     leaving = false;
+    if (interactive_ && !takeBlock(&line, watched)) {
+      continue;
+    }
     const ChatLine said = interactive_ ? parseChatLine(line) : messageOf(line);
     switch (said.kind) {
       case ChatLine::Kind::kEmpty:
@@ -86,38 +102,122 @@ int Chat::run() {
         break;
       case ChatLine::Kind::kMessage:
         retries_ = 0;
-        if (!onSomeDevice([&] { return turn(said.text); })) {
+        if (!onSomeDevice([&] { return turn(said.text + read_); })) {
           return kExitCancelled;
         }
+        read_.clear();
         break;
     }
+    save();
   }
 }
 
-void Chat::tellModel() const {
+bool Chat::takeBlock(std::string* text, bool watched) {
+  const std::string quotes = "\"\"\"";
+  if (text->compare(0, quotes.size(), quotes) != 0) {
+    return true;
+  }
+  const auto closed = [&] {
+    const size_t end = text->find_last_not_of(" \t\n");
+    return end != std::string::npos && end + 1 >= 2 * quotes.size() &&
+           text->compare(end + 1 - quotes.size(), quotes.size(), quotes) == 0;
+  };
+  const std::string prompt = input_.prompt();
+  input_.setPrompt("... ");
+  bool whole = closed();
+  for (std::string line; !whole && input_.next(watched, &line) == ChatInput::Result::kText;) {
+    *text += "\n" + line;
+    whole = closed();
+  }
+  input_.setPrompt(prompt);
+  if (whole) {
+    text->erase(text->find_last_not_of(" \t\n") + 1 - quotes.size());
+    text->erase(0, quotes.size());
+    const size_t first = text->find_first_not_of('\n');
+    // A space in front: it is a message, whatever it begins with.
+    *text = " " + text->substr(std::min(first, text->size()));
+    text->erase(text->find_last_not_of('\n') + 1);
+  }
+  return whole;
+}
+
+std::string Chat::memoryText() const {
   const oriel_plan& plan = model_.plan();
-  const std::string name = model_.text("name");
-  tell(bold(oneLine(name.empty() ? model_.text("architecture") : name)) + " on " +
-       oneLine(model_.text("device")) + "\n" + formatSize(plan.total_bytes) + " of " +
-       formatSize(plan.memory_bytes) + " used; remembers the last " +
-       std::to_string(plan.window_tokens) + " tokens, and forgets " +
-       (options_.common.session.is("evict", "tokens") ? "the oldest token by token"
-                                                      : "whole turns, the oldest first") +
-       (conversations_.capacity() > 1 ? "; room for " + std::to_string(conversations_.capacity()) +
-                                            " conversations, /new begins another"
-                                      : "") +
-       "\n");
+  return "Uses " + formatSize(plan.total_bytes) + " (limit " +
+         sizeAsTyped(options_.common.load, "memory", plan.memory_bytes) +
+         "). Context: " + countOf(uint64_t{plan.window_tokens} + plan.sink_tokens, "token");
 }
 
 void Chat::greet() const {
-  tellModel();
+  const std::string name = model_.text("name");
+  tell(bold(oneLine(name.empty() ? model_.text("architecture") : name)) + " on " +
+       oneLine(model_.text("device")) + "\n" + memoryText() + "; " +
+       (options_.common.session.is("evict", "tokens") ? "the oldest tokens drop out first"
+                                                      : "the oldest turns drop out first") +
+       (conversations_.capacity() > 1
+            ? "; room for " + std::to_string(conversations_.capacity()) + " conversations (/new)"
+            : "") +
+       "\n");
   if (usesBundledModel(options_.common) && storedModels().empty()) {
     tell(dim("This model is tiny: it remembers what you tell it and does small sums and letters, "
              "and knows little else. `oriel pull smollm2-135m` gets a larger one (101 MiB), "
              "`oriel models` lists more.") +
          "\n");
   }
+  if (saves_ && savesFirstChat()) {
+    tell(dim("Conversations are saved in " + shownChatsFolder() +
+             " (not with --no-save, or with ORIEL_NO_SAVE=1)") +
+         "\n");
+  }
   tell(dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
+}
+
+/// The messages are read again, in the model of now.
+void Chat::goOnWithSaved() {
+  Conversation& active = conversations_.active();
+  active.said.take(options_.continued.messages);
+  active.file = options_.continued.file;
+  active.saved = active.said.messages();
+  const auto start = std::chrono::steady_clock::now();
+  conversations_.closeAll();
+  const Conversations::Opened opened = conversations_.openAll(beginning(), /*restores=*/false);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (interactive_) {
+    tellLastTurns();
+    tell(dim("Loaded" + openedText(opened, took.count())) + "\n\n");
+  }
+}
+
+void Chat::tellLastTurns() const {
+  tell(dim(lastTurns(conversations_.active().said.messages(), noteColumns())));
+}
+
+void Chat::save() {
+  Conversation& active = conversations_.active();
+  if (!saves_ || active.said.turns() == 0 || !active.said.whole()) {
+    return;
+  }
+  Json messages = active.said.messages();
+  if (messages == active.saved) {
+    return;
+  }
+  SavedChat chat;
+  chat.file = active.file;
+  chat.model = options_.common.model;
+  std::error_code error;
+  if (const auto file = std::filesystem::u8path(chat.model); std::filesystem::exists(file, error)) {
+    chat.model = std::filesystem::absolute(file, error).u8string();
+  }
+  chat.system = options_.system;
+  chat.messages = std::move(messages);
+  try {
+    saveChat(&chat);
+    active.file = chat.file;
+    active.saved = std::move(chat.messages);
+  } catch (const Failure& failure) {
+    saves_ = false;
+    tell("oriel: conversations are no longer saved: " + oneLine(failure.message) + "\n");
+  }
 }
 
 /// False: leave.
@@ -140,6 +240,7 @@ bool Chat::load(bool watched) {
     throw Failure{kExitFailed, session().reason(ORIEL_ERROR_FORMAT)};
   }
   if (watched) {
+    tellLastTurns();
     tell(taken.text + "\n");
   } else if (taken.lost) {
     tell("oriel: warning: " + oneLine(options_.load) + " is " + taken.text);
@@ -164,8 +265,8 @@ bool Chat::turn(const std::string& line) {
   if (interactive_ && added == ORIEL_ERROR_CANCELLED) {
     const bool whole = session().stats().position == begin;
     tell("\n" +
-         dim(whole ? "stopped; the message is taken back"
-                   : "stopped before all of the message was read; /reset starts afresh") +
+         dim(whole ? "stopped; the message was taken back"
+                   : "stopped before all of the message was read; /reset begins anew") +
          "\n");
     if (whole) {
       input_.giveBack(line);
@@ -189,7 +290,7 @@ bool Chat::answer(const TurnsSeen& before) {
   Reply reply = replyNow(before, /*behind_results=*/false);
   for (uint32_t round = 1; calls(reply); ++round) {
     if (round > kMostToolRounds) {
-      tell(dim("the model still calls tools: stopped after " + std::to_string(kMostToolRounds) +
+      tell(dim("The model still calls tools: stopped after " + std::to_string(kMostToolRounds) +
                " rounds") +
            "\n");
       break;
@@ -226,7 +327,7 @@ bool Chat::giveResults(const std::vector<ToolCall>& calls) {
       [&] { return oriel_chat_add(session().get(), nullptr, results.data(), results.size()); });
   if (added == ORIEL_ERROR_CANCELLED) {
     tell(interactive_
-             ? "\n" + dim("stopped before the results were read; /reset starts afresh") + "\n"
+             ? "\n" + dim("stopped before the results were read; /reset begins anew") + "\n"
              : "");
     return false;
   }
@@ -242,8 +343,9 @@ Reply Chat::replyNow(const TurnsSeen& before, bool behind_results) {
   reply.shows_work = interactive_ && !json && isTerminal(Stream::kErr);
   reply.has_tools = options_.common.session.has("tools");
   reply.form_file = formFile(options_.common);
+  reply.look = replyLook(options_.common);
   reply.at_each_token = [this] { input_.takeTypedAhead(); };
-  Settings sampling = options_.common.reply;
+  Settings sampling = samplingOf(options_.common);
   sampling.set("seed", nextSeed(sampling.number("seed"), retries_));
   if (behind_results && sampling.is("tool_choice", "required")) {
     sampling.set("tool_choice", "checked");
@@ -281,14 +383,13 @@ void Chat::showSpeed(const Reply& reply, const oriel_stats& stats, const TurnsSe
                   reply.result.decode_tokens_per_s < 10 ? 1 : 0, reply.result.decode_tokens_per_s);
     line += speed;
   }
-  line += " · window " + std::to_string(stats.window_used) + "/" +
-          std::to_string(stats.window_capacity);
+  line += " · context " + grouped(stats.window_used) + "/" + grouped(stats.window_capacity);
   const TurnsSeen now = turnsSeen(session());
   const std::string forgotten = forgottenText(before, now);
   if (!forgotten.empty()) {
     line += " · " + forgotten;
   } else if (stats.evicted > 0) {
-    line += " · " + std::to_string(stats.evicted) + " tokens forgotten";
+    line += " · " + countOf(stats.evicted, "token") + " dropped";
   }
   if (reply.cancelled) {
     line += " · stopped";
@@ -298,9 +399,9 @@ void Chat::showSpeed(const Reply& reply, const oriel_stats& stats, const TurnsSe
   tell(dim(line) + "\n");
   const uint64_t longest = longestForgotten(before, now);
   if (4 * longest > model_.plan().window_tokens) {
-    tellText(dim("a turn of " + std::to_string(longest) +
-                 " tokens is no longer seen; more --memory or a longer "
-                 "--window holds more, --evict tokens keeps part of a turn") +
+    tellText(dim("A turn of " + countOf(longest, "token") +
+                 " was dropped; more --memory or a longer --window holds more, --evict tokens "
+                 "keeps part of a turn") +
              "\n");
   }
   tell("\n");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "chat/chat_input.h"
 #include "chat/conversations.h"
 #include "chat/lost_device.h"
+#include "chat/saved_chats.h"
 #include "chat/tool_round.h"
 #include "failure.h"
 #include "measure/forgetting.h"
@@ -28,7 +30,12 @@ struct ChatOptions {
   CommonOptions common;
   std::vector<LocalTool> allowed_tools;
   std::string system;
-  std::string load;  ///< a conversation to go on with; empty: none
+  std::string load;             ///< a conversation to go on with; empty: none
+  int64_t continue_number = 0;  ///< of --list; 0: a new one
+  bool list = false;
+  bool no_save = false;
+  bool keeps_history = false;
+  SavedChat continued;  ///< one that was saved by itself; without messages: none
 };
 
 constexpr uint64_t kReplyTokens = 2048;
@@ -58,7 +65,7 @@ class Chat {
   /// Within the terminal's width.
   static void tell(std::string_view text) { tellText(text); }
   void greet() const;
-  void tellModel() const;
+  std::string memoryText() const;
   /// False: leave.
   bool obey(const ChatCommand& command, const std::string& argument);
 
@@ -76,8 +83,17 @@ class Chat {
   void tellPlan(const ChatCommand&, const std::string& memory);
   void draw(const ChatCommand&, const std::string& path);
   void tellStats(const ChatCommand&, const std::string&);
+  void copyReply(const ChatCommand&, const std::string&);
+  void readFile(const ChatCommand&, const std::string& path);
+  void editMessage(const ChatCommand&, const std::string&);
 
   bool load(bool watched);
+  void goOnWithSaved();
+  void tellLastTurns() const;
+  /// The active conversation, if it has changed.
+  void save();
+  /// Lines between """ and """; false: the input ended before.
+  bool takeBlock(std::string* text, bool watched);
   /// What is known as text of a conversation that came from a file.
   void trackLoaded(bool done);
   void showStats() const;
@@ -91,9 +107,10 @@ class Chat {
 
   /// How the conversations go on with other options.
   enum class Change { kFormat, kBeginning, kModel };
-  /// False: they stay as they are, and why was said.
-  bool goOnWithOptions(ChatOptions next, Change change);
-  void tellOpened(const Conversations::Opened& opened, double seconds) const;
+  /// One line says `done`, of the options in force then, and what became of the conversation. False: all stays as it
+  /// is, and why was said.
+  bool goOnWithOptions(ChatOptions next, Change change, const std::function<std::string()>& done);
+  std::string openedText(const Conversations::Opened& opened, double seconds) const;
 
   oriel_status addUser(const std::string& line) const;
   bool turn(const std::string& line);
@@ -113,6 +130,8 @@ class Chat {
   ToolRunner tools_;
   std::vector<Json> turn_;  ///< what was said in the one that goes on
   uint32_t retries_ = 0;    ///< of the last message
+  std::string read_;        ///< files that go with the next message
+  bool saves_;              ///< conversations are saved by themselves
 };
 
 /// Does it; where the device is lost meanwhile once more, on the device that there is then, as if it had not begun.

@@ -8,6 +8,7 @@
 #include "measure/nearest.h"
 #include "plan/plan_report.h"
 #include "plan/plan_source.h"
+#include "reply/file_sampling.h"
 #include "sizes.h"
 #include "terminal/terminal.h"
 
@@ -24,28 +25,32 @@ void checkFits(const ChatOptions& options, uint32_t pinned_tokens) {
   if (!plannedFits(plan)) {
     throw Failure{kExitDoesNotFit,
                   source.title() + " does not fit in " +
-                      formatSize(numberIn(plan, "memory_bytes")) + ": it needs at least " +
-                      suggestSize(numberIn(plan, "minimum_bytes")) + "; /set memory gives more"};
+                      sizeAsTyped(options.common.load, "memory", numberIn(plan, "memory_bytes")) +
+                      ": it needs at least " + suggestSize(numberIn(plan, "minimum_bytes")) +
+                      "; /set memory gives more"};
   }
 }
 
 }  // namespace
 
-bool Chat::goOnWithOptions(ChatOptions next, Change change) {
+bool Chat::goOnWithOptions(ChatOptions next, Change change,
+                           const std::function<std::string()>& done) {
   const auto start = std::chrono::steady_clock::now();
   const ChatOptions before = options_;
   const uint32_t pinned_before = pinned_tokens_;
   const bool other_model = next.common.model != before.common.model;
   const bool other_system = next.system != before.system;
   const bool needs_text = other_model || other_system || change == Change::kFormat;
-  for (const auto& each : conversations_.list()) {
-    if (needs_text && !each->said.whole()) {
-      tell("oriel: some of a conversation that was loaded is not known as text: /reset first\n");
-      return false;
-    }
-  }
   bool closed = false;
   try {
+    next.common.file_sampling = fileSampling(modelPath(next.common));  // it may not be here
+    for (const auto& each : conversations_.list()) {
+      if (needs_text && !each->said.whole()) {
+        throw Failure{kExitFailed,
+                      "this conversation was loaded without all of its text, which this needs: "
+                      "/reset, or start with --transcript 64KiB"};
+      }
+    }
     const uint32_t pinned = change == Change::kFormat ? pinned_tokens_ : pinnedTokens(&next);
     shareSystem(&next, pinned);
     const bool loads =
@@ -64,11 +69,8 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change) {
     pinned_tokens_ = pinned;
     const Conversations::Opened opened =
         conversations_.openAll(beginning(), !other_model && !other_system);
-    if (loads) {
-      tellModel();
-    }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    tellOpened(opened, took.count());
+    tell(dim(done() + openedText(opened, took.count())) + "\n");
     return true;
   } catch (const Failure& failure) {
     if (closed) {
@@ -79,27 +81,27 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change) {
       (void)conversations_.openAll(beginning(), /*restores=*/true);
     }
     tell("oriel: " + (failure.message.empty() ? "stopped" : oneLine(failure.message)) + "\n" +
-         (closed ? dim("everything is as it was") + "\n" : ""));
+         (closed ? dim("Nothing has changed") + "\n" : ""));
     clearInterrupts();
     return false;
   }
 }
 
-void Chat::tellOpened(const Conversations::Opened& opened, double seconds) const {
+/// "; 2 turns (76 tokens) read again in 0.1 s"
+std::string Chat::openedText(const Conversations::Opened& opened, double seconds) const {
   if (!opened.refused.empty()) {
-    tell("oriel: the conversation begins anew: " + oneLine(opened.refused) + "\n");
+    return "; the conversation begins anew: " + oneLine(opened.refused);
   }
   if (opened.turns_read != 0) {
-    tell(dim("the conversation goes on: " + countOf(opened.turns_read, "turn") + " of it, " +
-             countOf(opened.tokens, "token") + ", read again in " + formatted("%.1f s", seconds) +
-             (opened.turns_left_out != 0
-                  ? "; " + countOf(opened.turns_left_out, "older turn") + " left out"
-                  : "") +
-             (opened.cancelled ? "; stopped" : "")) +
-         "\n");
-  } else if (opened.turns_left_out != 0) {
-    tell(dim("the conversation begins anew: there is no room for what was said") + "\n");
+    return "; " + countOf(opened.turns_read, "turn") + " (" + countOf(opened.tokens, "token") +
+           ") read again in " + formatted("%.1f s", seconds) +
+           (opened.turns_left_out != 0
+                ? ", " + countOf(opened.turns_left_out, "older turn") + " left out"
+                : "") +
+           (opened.cancelled ? ", stopped" : "");
   }
+  return opened.turns_left_out != 0 ? "; the conversation begins anew: what was said does not fit"
+                                    : "";
 }
 
 void Chat::setModel(const ChatCommand&, const std::string& name) {
@@ -109,12 +111,16 @@ void Chat::setModel(const ChatCommand&, const std::string& name) {
   }
   ChatOptions next = options_;
   next.common.model = name;
-  (void)goOnWithOptions(std::move(next), Change::kModel);
+  (void)goOnWithOptions(std::move(next), Change::kModel, [this] {
+    const std::string title = model_.text("name");
+    return "Switched to " + oneLine(title.empty() ? options_.common.model : title) + ". " +
+           memoryText();
+  });
 }
 
 void Chat::setSystem(const ChatCommand&, const std::string& text) {
   if (text.empty()) {
-    tell(options_.system.empty() ? dim("there is no system message: /system TEXT sets one") + "\n"
+    tell(options_.system.empty() ? dim("No system message: /system TEXT sets one") + "\n"
                                  : terminalSafe(options_.system) + "\n");
     return;
   }
@@ -124,11 +130,9 @@ void Chat::setSystem(const ChatCommand&, const std::string& text) {
   }
   ChatOptions next = options_;
   next.system = text == "none" ? "" : text;
-  if (goOnWithOptions(std::move(next), Change::kBeginning)) {
-    tell(dim(options_.system.empty() ? "there is no system message now"
-                                     : "this is the system message now") +
-         "\n");
-  }
+  (void)goOnWithOptions(std::move(next), Change::kBeginning, [this] {
+    return std::string(options_.system.empty() ? "System message removed" : "System message set");
+  });
 }
 
 void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
@@ -151,7 +155,7 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
       names.emplace_back(each.name);
     }
     const std::string near = nearest(name, names);
-    tell("oriel: there is no setting " + oneLine(name) + ": " +
+    tell("oriel: no setting " + oneLine(name) + ": " +
          (near.empty() ? "" : "did you mean " + near + "? ") + "/set lists them\n");
     return;
   }
@@ -166,14 +170,21 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
     tell("oriel: " + std::string(setting->name) + ": " + oneLine(why_not) + "\n");
     return;
   }
+  const bool loads = setting->takes == ChatSetting::Takes::kModel;
+  const auto done = [&] {
+    const std::string line = std::string(setting->name) + " is " + shown(*setting, options_);
+    return loads ? line + ". " + memoryText() : line;
+  };
   if (setting->takes == ChatSetting::Takes::kNext) {
     options_ = std::move(next);
-  } else if (!goOnWithOptions(std::move(next), setting->takes == ChatSetting::Takes::kModel
-                                                   ? Change::kModel
-                                                   : Change::kFormat)) {
+    const bool greedy = options_.common.reply.has("greedy");
+    tell(dim(done() + (greedy && setting->option == std::string("temperature")
+                           ? ", without effect while greedy is on (/set greedy off)"
+                           : "")) +
+         "\n");
     return;
   }
-  tell(dim(std::string(setting->name) + " is " + shown(*setting, options_)) + "\n");
+  (void)goOnWithOptions(std::move(next), loads ? Change::kModel : Change::kFormat, done);
 }
 
 void Chat::tellPlan(const ChatCommand&, const std::string& memory) {
@@ -185,6 +196,7 @@ void Chat::tellPlan(const ChatCommand&, const std::string& memory) {
     return;
   }
   wanted.load.set("memory", memory_bytes);
+  wanted.load.setTyped("memory", memory.empty() ? wanted.load.typed("memory") : memory);
   const oriel::Options plan_options = memoryOptions(wanted, pinned_tokens_);
   const PlanSource source = PlanSource::ofFile(modelPath(options_.common));
   const Json plan = source.tryPlan(plan_options);
@@ -193,9 +205,9 @@ void Chat::tellPlan(const ChatCommand&, const std::string& memory) {
          " cannot be planned for any longer: is the file still there?\n");
     return;
   }
-  tell(describePlan(source, wanted.load, nullptr, plan, neighboursOf(source, plan_options, plan)));
+  tell(describePlan(source, wanted.load, nullptr, plan, nullptr));
   if (!memory.empty() && plannedFits(plan)) {
-    tell(dim("/set memory " + memory + " makes it so") + "\n");
+    tell(dim("/set memory " + memory + " switches to this plan") + "\n");
   }
 }
 

@@ -7,11 +7,15 @@
 #include "chat/kept_conversation.h"
 #include "failure.h"
 #include "plan/chart.h"
+#include "reply/file_sampling.h"
 #include "result_file.h"
 #include "sizes.h"
 #include "system.h"
+#include "terminal/characters.h"
+#include "terminal/clipboard.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
+#include "text_input.h"
 
 namespace cli {
 
@@ -20,36 +24,42 @@ const std::vector<ChatCommand>& chatCommands() {
       {"/retry", Takes::kNothing, "", "another reply to the last message", &Chat::retry},
       {"/undo", Takes::kMaybeCount, "[N]",
        "take back the last message and its reply, or the last N", &Chat::takeBack},
-      {"/reset", Takes::kNothing, "", "forget the conversation", &Chat::reset},
+      {"/reset", Takes::kNothing, "", "begin anew", &Chat::reset},
       {"/system", Takes::kMaybeText, "[TEXT]",
        "the system message; TEXT: another one, none: none; what was said stays", &Chat::setSystem},
       {"/set", Takes::kMaybeSetting, "[NAME VALUE]",
-       "how replies are sampled and what is remembered; alone: all settings", &Chat::setOrShow},
+       "sampling, memory and context; alone: all settings", &Chat::setOrShow},
       {"/model", Takes::kModel, "NAME|FILE", "go on in another model; what was said stays",
        &Chat::setModel},
       {"/plan", Takes::kMaybeText, "[SIZE]",
        "what the memory is used for; SIZE: what so much would be used for", &Chat::tellPlan},
       {"/mark", Takes::kName, "NAME", "name this place", &Chat::nameOrGoBack},
       {"/back", Takes::kMaybeName, "[NAME]", "return to it; alone: list them", &Chat::nameOrGoBack},
-      {"/new", Takes::kMaybeName, "[NAME]", "another conversation beside this one (--sessions N)",
+      {"/new", Takes::kMaybeName, "[NAME]", "another conversation next to this one (--sessions N)",
        &Chat::change},
       {"/fork", Takes::kMaybeName, "[NAME]", "the same, going on from here", &Chat::change},
       {"/switch", Takes::kName, "NAME", "to another one, by name or number", &Chat::change},
       {"/list", Takes::kNothing, "", "all of them", &Chat::change},
-      {"/close", Takes::kMaybeName, "[NAME]", "forget this one, or that", &Chat::change},
+      {"/close", Takes::kMaybeName, "[NAME]", "close this one, or that", &Chat::change},
       {"/save", Takes::kFile, "FILE",
-       "keep the conversation in a file; /save! FILE: over any other file", &Chat::saveOrLoad},
+       "save the conversation to a file; /save! FILE: over any other file", &Chat::saveOrLoad},
       {"/save!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
       {"/load", Takes::kFile, "FILE",
-       "go on with one that was kept; /load! FILE: read it again where it does not fit",
-       &Chat::saveOrLoad},
+       "load a saved one; /load! FILE: read it again where it does not fit", &Chat::saveOrLoad},
       {"/load!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
-      {"/cache", Takes::kMaybeFile, "[FILE.svg]", "draw what is remembered; with a name: as SVG",
+      {"/cache", Takes::kMaybeFile, "[FILE.svg]", "draw the context; with a name: as SVG",
        &Chat::draw},
-      {"/stats", Takes::kNothing, "", "memory, window and work so far", &Chat::tellStats},
+      {"/stats", Takes::kNothing, "", "memory, context and work so far", &Chat::tellStats},
+      {"/copy", Takes::kNothing, "", "copy the last reply to the clipboard", &Chat::copyReply},
+      {"/read", Takes::kFile, "FILE", "send a text file with the next message", &Chat::readFile},
+      {"/edit", Takes::kNothing, "", "write the next message in $EDITOR (or Ctrl-X Ctrl-E)",
+       &Chat::editMessage},
       {"/help", Takes::kNothing, "", "", &Chat::tellHelp},
+      {"/?", Takes::kNothing, "", "", &Chat::tellHelp},
+      {"/clear", Takes::kNothing, "", "", &Chat::reset},
       {"/quit", Takes::kNothing, "", "leave (or Ctrl-D)", nullptr},
       {"/exit", Takes::kNothing, "", "", nullptr},
+      {"/bye", Takes::kNothing, "", "", nullptr},
   };
   return commands;
 }
@@ -65,23 +75,53 @@ std::string chatHelp() {
     }
   }
   return text +
+         "\"\"\"                 begins and ends a message of several lines\n"
+         "Alt-Enter           begin a new line; Up, Down, Ctrl-R: earlier messages\n"
          "Ctrl-C              stop the reply; at the prompt: drop the line\n"
          "Tab                 complete a command, a setting, a model or a file\n";
 }
 
 void Chat::tellHelp(const ChatCommand&, const std::string&) { tell(chatHelp()); }
 
+void Chat::copyReply(const ChatCommand&, const std::string&) {
+  const std::string reply = conversations_.active().said.lastReply();
+  if (reply.empty()) {
+    tell("There is no reply to copy yet\n");
+  } else if (!copyToClipboard(reply)) {
+    tell(
+        "oriel: the reply cannot be copied: this terminal takes no escape sequences, or it is "
+        "longer than " +
+        formatSize(kMostCopiedBytes) + "\n");
+  } else {
+    tell(dim("Copied " + countOf(charactersOf(reply).size(), "character")) + "\n");
+  }
+}
+
+void Chat::readFile(const ChatCommand&, const std::string& path) {
+  try {
+    const std::string text = attachment(path);
+    read_ += "\n\n" + text;
+    tell(dim("Read " + oneLine(path) + " (" + formatSize(text.size()) +
+             "); it goes with your next message") +
+         "\n");
+  } catch (const Failure& failure) {
+    tell("oriel: " + oneLine(failure.message) + "\n");
+  }
+}
+
+void Chat::editMessage(const ChatCommand&, const std::string&) { input_.edit(""); }
+
 void Chat::reset(const ChatCommand&, const std::string&) {
   conversations_.reset();
-  tell(dim("the conversation is forgotten") + "\n");
+  tell(dim("Conversation cleared") + "\n");
 }
 
 void Chat::takeBack(const ChatCommand&, const std::string& turns) {
   const uint32_t count = turns.empty() ? 1 : static_cast<uint32_t>(std::stoul(turns));
   if (undo(count)) {
-    tell(dim(count == 1 ? "the last message and its reply are taken back"
-                        : "the last " + std::to_string(count) +
-                              " messages and their replies are taken back") +
+    tell(dim(count == 1
+                 ? "Took back the last message and its reply"
+                 : "Took back the last " + std::to_string(count) + " messages and their replies") +
          "\n");
   }
 }
@@ -122,10 +162,10 @@ void Chat::trackLoaded(bool done) {
 void Chat::retry(const ChatCommand&, const std::string&) {
   const std::string message = conversations_.active().said.lastMessage();
   if (message.empty()) {
-    tell(dim("there is no message to reply to again") + "\n");
+    tell(dim("No message to reply to again") + "\n");
     return;
   }
-  const Settings& sampling = options_.common.reply;
+  const Settings sampling = samplingOf(options_.common);
   if (sampling.has("greedy") || sampling.real("temperature", 1) == 0) {
     tell("oriel: the same reply would come: /set greedy off, or /set temperature 0.7\n");
     return;
@@ -139,8 +179,8 @@ void Chat::retry(const ChatCommand&, const std::string&) {
   if (status == ORIEL_ERROR_CANCELLED) {
     tell("\n" +
          dim(session().stats().position < begin
-                 ? "stopped before all that came before was read again; /reset starts afresh"
-                 : "stopped; nothing is taken back") +
+                 ? "stopped before the conversation was read again; /reset begins anew"
+                 : "stopped; nothing was taken back") +
          "\n");
     return;
   }
@@ -155,10 +195,10 @@ void Chat::retry(const ChatCommand&, const std::string&) {
 bool Chat::undo(uint32_t turns) {
   const std::vector<uint64_t> starts = turnsSeen(session()).starts;
   if (starts.size() < turns) {
-    tell(dim(starts.empty() ? "there is no message to take back"
+    tell(dim(starts.empty() ? "No message to take back"
              : starts.size() == 1
-                 ? "there is only one message to take back"
-                 : "there are only " + std::to_string(starts.size()) + " messages to take back") +
+                 ? "Only one message to take back"
+                 : "Only " + std::to_string(starts.size()) + " messages to take back") +
          "\n");
     return false;
   }
@@ -182,14 +222,14 @@ oriel_status Chat::tryBack(const char* mark, uint32_t turns) const {
 oriel_status Chat::goingBack(uint64_t to, const char* mark, uint32_t turns) const {
   const oriel_status status = tryBack(mark, turns);
   if (status == ORIEL_ERROR_CONTEXT) {
-    tell(dim("too late: some of what came before that message is stored no longer; /reset starts "
-             "afresh") +
+    tell(dim("Too late: part of the context before that message is no longer stored; /reset begins "
+             "anew") +
          "\n");
   } else if (status == ORIEL_ERROR_CANCELLED) {
     tell("\n" +
          dim(session().stats().position < to
-                 ? "stopped before all that came before was read again; /reset starts afresh"
-                 : "stopped; nothing is taken back") +
+                 ? "stopped before the conversation was read again; /reset begins anew"
+                 : "stopped; nothing was taken back") +
          "\n");
   } else {
     session().check(status);
@@ -202,7 +242,7 @@ void Chat::mark(const std::string& name) {
   if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT) {
     tell("oriel: " +
          std::string(status == ORIEL_ERROR_CONTEXT
-                         ? "there are 16 marks already: give one of their names, which moves it"
+                         ? "16 marks are in use: reuse one of their names, which moves it"
                          : "a mark's name has at most 31 bytes") +
          "\n");
     return;
@@ -226,15 +266,15 @@ void Chat::goBack(const std::string& name) {
     }
   }
   if (!found) {
-    tell(names.empty()  ? "there are no marks: /mark NAME makes one\n"
+    tell(names.empty()  ? "No marks: /mark NAME makes one\n"
          : name.empty() ? "marks: " + names + "\n"
-                        : "there is no mark " + oneLine(name) + ": the marks are " + names + "\n");
+                        : "No mark " + oneLine(name) + ": the marks are " + names + "\n");
     return;
   }
   const oriel_status status = goingBack(to, name.c_str(), 0);
   if (status == ORIEL_OK) {
     conversations_.active().said.goBack(name);
-    tell(dim("back at " + oneLine(name)) + "\n");
+    tell(dim("Back at " + oneLine(name)) + "\n");
   }
 }
 
@@ -245,12 +285,12 @@ void Chat::draw(const ChatCommand&, const std::string& path) {
     return;
   }
   if (!isSvgName(path)) {
-    tell("oriel: the drawing is SVG: give a name that ends with .svg\n");
+    tell("oriel: the drawing is SVG: give a name that ends in .svg\n");
     return;
   }
   try {
     writeResultFile(path, cacheSvg(cache));
-    tell(dim("drawn") + "\n");
+    tell(dim("Wrote " + oneLine(path)) + "\n");
   } catch (const Failure& failure) {
     tell("oriel: " + oneLine(failure.message) + "\n");
   }
@@ -258,22 +298,22 @@ void Chat::draw(const ChatCommand&, const std::string& path) {
 
 void Chat::showStats() const {
   const Json now = session().describe();
-  const auto counted = [&](const char* field) { return now[field].dump(); };
-  tell("window       " + counted("window_used") + " of " + counted("window_capacity") +
+  const auto counted = [&](const char* field) { return grouped(numberIn(now, field)); };
+  tell("context      " + counted("window_used") + " of " + counted("window_capacity") +
        " tokens\nso far       " + counted("position") + " tokens, " + counted("evicted") +
-       " of them forgotten\ndevice       " + formatSize(numberIn(now, "device_bytes")) + " in " +
+       " of them dropped\nmemory       " + formatSize(numberIn(now, "device_bytes")) + " in " +
        counted("submissions") + " submissions\nhost         " +
        formatSize(numberIn(now, "host_bytes")) + "\n");
   if (numberIn(now, "tokens_read_again") != 0) {
-    tell("read again   " + counted("tokens_read_again") + " tokens, to go back or to forget\n");
+    tell("read again   " + counted("tokens_read_again") + " tokens, to go back or to drop turns\n");
   }
   if (numberIn(now, "tokens_kept") != 0) {
-    tell("kept         " + counted("tokens_kept") + " tokens in a file, " +
-         counted("tokens_recalled") + " of them came back\n");
+    tell("retrieval    " + counted("tokens_kept") + " tokens in a file, " +
+         counted("tokens_recalled") + " of them brought back\n");
   }
   if (numberIn(now, "tokens_drafted") != 0) {
-    tell("guessed      " + counted("tokens_drafted") + " tokens, " + counted("tokens_accepted") +
-         " of them right\n");
+    tell("drafted      " + counted("tokens_drafted") + " tokens, " + counted("tokens_accepted") +
+         " of them accepted\n");
   }
 }
 
@@ -295,8 +335,8 @@ void Chat::change(const ChatCommand& what, const std::string& name) {
   const bool several = conversations_.list().size() > 1;
   const std::string title = conversations_.active().title();
   input_.setPrompt(several ? title + "> " : "> ");
-  tell(dim((command == "/close" ? "closed; " : "") +
-           (several ? "this is " + title + " now" : "this is the only conversation now")) +
+  tell(dim((command == "/close" ? "Closed. " : "") + std::string("Switched to ") + title +
+           (several ? "" : ", the only conversation")) +
        "\n");
 }
 

@@ -4,9 +4,12 @@
 
 #include "chat/chat_line.h"
 #include "chat/completion.h"
+#include "chat/external_editor.h"
+#include "chat/input_history.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
+#include "terminal/wrap.h"
 
 namespace cli {
 namespace {
@@ -54,10 +57,18 @@ ChatInput::Result ChatInput::next(bool shows_prompt, std::string* text) {
         return Result::kEnd;
       case LineEditor::Result::kInterrupted:
         return Result::kInterrupted;
+      case LineEditor::Result::kEdit:
+        edit(*text);
+        return Result::kDropped;
       case LineEditor::Result::kDropped:
         break;
     }
     return Result::kDropped;
+  }
+  if (!waiting_.empty()) {
+    text->swap(waiting_);
+    waiting_.clear();
+    return Result::kText;
   }
   for (;;) {
     const bool typed = interactive_ && !reader_.waits();
@@ -83,6 +94,30 @@ ChatInput::Result ChatInput::next(bool shows_prompt, std::string* text) {
     tell("oriel: the terminal cuts lines after " + std::to_string(kTerminalLineBytes) +
          " bytes: send the message in parts, or through a pipe\n");
   }
+}
+
+void ChatInput::edit(std::string text) {
+  const std::string why_not = editElsewhere(&text);
+  if (!why_not.empty()) {
+    tellText("oriel: " + oneLine(why_not) + "\n");
+  }
+  if (!text.empty() && !giveBack(text)) {
+    waiting_ = text;
+  }
+}
+
+void ChatInput::keepHistory(const std::string& file) {
+  if (editor_ == nullptr) {
+    return;
+  }
+  auto lines = std::make_shared<std::vector<std::string>>(readHistory(file));
+  editor_->setHistory(*lines);
+  editor_->remembered = [lines, file](const std::string& text) {
+    lines->push_back(text);
+    if (!writeHistory(file, lines.get())) {
+      tellText("oriel: the history cannot be kept in " + oneLine(file) + "\n");
+    }
+  };
 }
 
 bool ChatInput::giveBack(const std::string& text) {

@@ -10,14 +10,13 @@
 namespace cli {
 namespace {
 
+constexpr char kAsText[] = " (Start with a space to send it as text.)";
+
 /// What is wrong with what stands behind a command; empty: nothing.
 std::string refusal(const std::string& word, Takes takes, const std::string& argument) {
   switch (takes) {
     case Takes::kNothing:
-      return argument.empty() ? ""
-                              : word +
-                                    " stands alone: nothing was done; begin with a space to send "
-                                    "this as a message";
+      return argument.empty() ? "" : word + " takes nothing behind it" + kAsText;
     case Takes::kFile:
       return argument.empty() ? word + " needs the name of a file" : "";
     case Takes::kName:
@@ -27,9 +26,7 @@ std::string refusal(const std::string& word, Takes takes, const std::string& arg
       return argument.find_first_not_of("0123456789") == std::string::npos && argument.size() < 7 &&
                      (argument.empty() || argument.find_first_not_of('0') != std::string::npos)
                  ? ""
-                 : word +
-                       " takes how many messages to take back: nothing was done; begin with a "
-                       "space to send this as a message";
+                 : word + " takes a number of messages" + kAsText;
     case Takes::kModel:
       return argument.empty() ? word + " needs the name of a model, or a GGUF file" : "";
     case Takes::kMaybeFile:
@@ -85,9 +82,8 @@ ChatLine parseChatLine(const std::string& typed) {
     names.emplace_back(command.name);
   }
   const std::string near = nearest(word, names);
-  return wrong("there is no command " + oneLine(word) + ": " +
-               (near.empty() ? "/help lists them" : "did you mean " + near) +
-               "; begin with a space to send this as a message");
+  return wrong("No command " + oneLine(word) + ". " +
+               (near.empty() ? "/help lists them." : "Did you mean " + near + "?") + kAsText);
 }
 
 }  // namespace cli

@@ -72,11 +72,15 @@ std::string shown(const ChatSetting& setting, const ChatOptions& options) {
   const Json& row = optionRow(setting.option);
   CommonOptions common = options.common;
   const Settings& settings = settingsOf(row, &common);
+  if (const Settings& file = common.file_sampling;
+      !settings.has(setting.option) && file.has(setting.option)) {
+    return formatted("%g", file.real(setting.option)) + " (of the model)";
+  }
   if (!settings.has(setting.option)) {
     return ofItself(setting, row) + (isFlag(row) ? "" : " (default)");
   }
   if (row["type"] == "bytes") {
-    return formatSize(settings.number(setting.option));
+    return sizeAsTyped(settings, setting.option, settings.number(setting.option));
   }
   const std::string value = settings.text(setting.option);
   return isFlag(row)               ? "on"
@@ -102,6 +106,7 @@ std::string setChat(const ChatSetting& setting, const std::string& text, ChatOpt
   std::string why_not = isFlag(row) ? "" : checkValue(row, &value);
   if (why_not.empty()) {
     settings.set(setting.option, value);
+    settings.setTyped(setting.option, text);
   }
   return why_not;
 }

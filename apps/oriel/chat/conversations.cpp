@@ -78,7 +78,7 @@ Conversation* Conversations::find(const std::string& title) const {
 std::string Conversations::refusal(const std::string& name) const {
   if (capacity() == 1) {
     return "this chat has memory for one conversation: start it with --sessions 4 to have four; "
-           "/reset forgets this one";
+           "/reset begins this one anew";
   }
   if (list_.size() >= capacity()) {
     return "all " + std::to_string(capacity()) +
@@ -86,7 +86,7 @@ std::string Conversations::refusal(const std::string& name) const {
            std::to_string(capacity() + 1);
   }
   if (isNumber(name)) {
-    return "a name is no number: numbers are given";
+    return "a name cannot be a number: conversations have numbers by themselves";
   }
   if (name.size() > kMostNameBytes || oneLine(name) != name) {
     return "a name has at most " + std::to_string(kMostNameBytes) +
@@ -127,7 +127,7 @@ std::string Conversations::fork(const std::string& name) {
 std::string Conversations::choose(const std::string& title) {
   const Conversation* const found = find(title);
   if (found == nullptr) {
-    return "there is no conversation " + oneLine(title) + ": /list names them";
+    return "no conversation " + oneLine(title) + ": /list names them";
   }
   active_ =
       static_cast<size_t>(std::find_if(list_.begin(), list_.end(),
@@ -138,7 +138,7 @@ std::string Conversations::choose(const std::string& title) {
 
 std::string Conversations::close(const std::string& title) {
   if (list_.size() == 1) {
-    return "this is the only conversation: /reset forgets it, /quit leaves";
+    return "this is the only conversation: /reset clears it, /quit leaves";
   }
   const uint32_t going = active().number;
   if (!title.empty()) {
@@ -161,6 +161,7 @@ void Conversations::reset() {
   session().reset();
   addSystem(session());
   active().said.clear();
+  active().file.clear();
 }
 
 namespace {

@@ -18,6 +18,8 @@ struct Conversation {
   std::unique_ptr<Session> session;
   Said said;
   std::vector<char> kept;  ///< as bytes, while the session is closed
+  std::string file;        ///< in the folder of saved chats; empty: it is not there yet
+  Json saved;              ///< the messages that are there
 
   /// As people call it: its name, else its number.
   std::string title() const { return name.empty() ? std::to_string(number) : name; }

@@ -40,16 +40,17 @@ bool seesLess(const oriel_restored& how, const Json& file, const oriel_stats& no
 }
 
 std::string described(const oriel_restored& how, bool less, const oriel_stats& now) {
-  const std::string so_far = countOf(now.position, "token") + " so far";
+  const std::string tokens = countOf(now.position, "token");
   if (how.how == ORIEL_RESTORED_READ) {
-    return "it does not fit here: its messages were read again; " + so_far;
+    return "Saved by another model or chat format: its messages were read again (" + tokens + ")";
   }
   if (how.how == ORIEL_RESTORED_EXACTLY) {
-    return "loaded; " + so_far;
+    return "Loaded " + tokens;
   }
-  return "loaded; " + so_far + ", carried over from another window, batch or format" +
-         (how.rounded != 0 ? " (rounded to this one)" : "") + ": the model sees " +
-         std::to_string(now.window_used) + " of them" +
+  const std::string seen =
+      now.window_used == now.position ? "all of them" : grouped(now.window_used) + " of them";
+  return "Loaded " + tokens + ", converted to this window, batch and cache format" +
+         (how.rounded != 0 ? " (rounded)" : "") + "; the model sees " + seen +
          (less ? ", fewer than before; a longer --window holds more" : "");
 }
 
@@ -73,8 +74,8 @@ std::string keepIn(const Session& session, const std::string& path, bool over) {
                                         : "");
   }
   session.check(status);
-  return dim(std::string(replaces ? "replaced" : "kept") +
-             "; /load brings it back, in the same model") +
+  const std::string shown = oneLine(path);
+  return dim((replaces ? "Replaced " : "Saved to ") + shown + ". Restore it with /load " + shown) +
          "\n";
 }
 
@@ -87,7 +88,7 @@ Taken goOnWith(const Session& session, const std::string& path, bool reads) {
   Taken taken;
   taken.cancelled = status == ORIEL_ERROR_CANCELLED;
   if (taken.cancelled) {
-    taken.text = dim("stopped before all of it was read again; /reset starts afresh") + "\n";
+    taken.text = dim("stopped before all of it was read again; /reset begins anew") + "\n";
     return taken;
   }
   if (isTheFiles(status)) {

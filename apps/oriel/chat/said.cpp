@@ -35,6 +35,23 @@ std::string Said::lastMessage() const {
   return turns_.empty() ? "" : turns_.back().front().value("content", "");
 }
 
+std::string Said::lastReply() const {
+  const Json* const last =
+      turns_.empty() || turns_.back().empty() ? nullptr : &turns_.back().back();
+  return last != nullptr && last->value("role", "") == "assistant" ? last->value("content", "")
+                                                                   : "";
+}
+
+Json Said::messages() const {
+  Json list = Json::array();
+  for (const std::vector<Json>& turn : turns_) {
+    for (const Json& message : turn) {
+      list.push_back(message);
+    }
+  }
+  return list;
+}
+
 Json userMessage(const std::string& text) { return {{"role", "user"}, {"content", text}}; }
 
 Json replyMessage(const ReplyParts& parts) {

@@ -32,8 +32,11 @@ class Said {
 
   size_t turns() const { return turns_.size(); }
   const std::vector<Json>& turn(size_t number) const { return turns_[number]; }
-  /// The user's message of the last turn; empty: there is none.
+  /// The user's message of the last turn, and the last reply to it; empty: there is none.
   std::string lastMessage() const;
+  std::string lastReply() const;
+  /// All turns as one list.
+  Json messages() const;
 
  private:
   std::vector<std::vector<Json>> turns_;

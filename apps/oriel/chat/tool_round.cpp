@@ -32,7 +32,7 @@ void addToolOptions(CLI::App* command, std::vector<LocalTool>* tools) {
 
 void checkToolOptions(const std::vector<LocalTool>& tools, bool has_tools) {
   if (!tools.empty() && !has_tools) {
-    throw Failure{kExitUsage, "--allow-tool is about tools: name them by --tools FILE"};
+    throw Failure{kExitUsage, "--allow-tool needs tools: add --tools FILE"};
   }
 }
 

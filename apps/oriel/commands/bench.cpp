@@ -131,7 +131,7 @@ struct Soak {
   std::vector<SoakStep> steps;  ///< room reserved: the callback takes no memory
   BenchClock::time_point step_start;
   uint32_t tokens = 0;
-  ProgressBar progress{"soaking"};
+  ProgressBar progress{"soaking", std::chrono::milliseconds(300), ProgressUnit::kTokens};
   uint32_t total = 0;
 };
 
@@ -221,8 +221,9 @@ void describe(const Json& json, const BenchOptions& options) {
                       100 * measured(json["predicted"]["expert_hit_rate"]));
   }
   text += formatted("load         %10.1f ms\n", measured(json["load_ms"]));
-  text += formatted("of           %u tokens at depth %u, then %u\n", options.prefill, options.depth,
-                    options.decode);
+  text += "test         " + countOf(options.prefill, "token") + " of prompt, " +
+          grouped(options.decode) + " generated, " +
+          (options.depth == 0 ? "nothing before" : "behind " + grouped(options.depth)) + "\n";
   text += "device       " + formatSize(json["device_bytes"].get<uint64_t>()) + ", host " +
           formatSize(json["host_bytes"].get<uint64_t>()) + ", together " +
           formatSize(json["total_bytes"].get<uint64_t>()) + "\n";
@@ -373,7 +374,7 @@ int runBench(const BenchOptions& options) {
 Command addBenchCommand(CLI::App* program) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* app =
-      program->add_subcommand("bench", "Measure speed and memory, beside what was predicted");
+      program->add_subcommand("bench", "Measure speed and memory, next to the prediction");
   addModelOption(app, &options->common);
   app->footer("Example:\n  oriel bench model.gguf --memory 1GiB");
   app->add_option("--prefill", options->prefill, "Prompt of N tokens (default 64)")

@@ -13,6 +13,7 @@
 #include "options.h"
 #include "plan/plan_source.h"
 #include "reply/chat_options.h"
+#include "reply/file_sampling.h"
 #include "reply/reply_options.h"
 #include "setting_flags.h"
 #include "validators.h"
@@ -61,18 +62,51 @@ void shareSystem(ChatOptions* options, uint32_t pinned_tokens) {
   }
 }
 
+namespace {
+
+void continueSaved(ChatOptions* options) {
+  const std::vector<SavedChat> chats = savedChats();
+  const int64_t number = options->continue_number;
+  if (number < 1 || static_cast<uint64_t>(number) > chats.size()) {
+    throw Failure{kExitUsage, chats.empty()
+                                  ? "no conversation has been saved yet: oriel chat begins one"
+                                  : "no saved conversation " + std::to_string(number) +
+                                        ": `oriel chat --list` lists them"};
+  }
+  options->continued = chats[static_cast<size_t>(number - 1)];
+  if (options->common.model.empty()) {
+    options->common.model = options->continued.model;
+  }
+  if (options->system.empty()) {
+    options->system = options->continued.system;
+  }
+}
+
+}  // namespace
+
 Command addChatCommand(CLI::App* program) {
   auto options = std::make_shared<ChatOptions>();
   CLI::App* app = program->add_subcommand("chat", "Talk with a model, for as long as you like");
   addModelOption(app, &options->common);
   app->footer(
-      "In a chat, /help lists its commands. Example:\n"
-      "  oriel chat model.gguf --memory 1GiB --system \"You answer briefly.\"");
-  CLI::Option* const system =
-      app->add_option("--system", options->system, "System message; it is never forgotten");
-  app->add_option("--load", options->load, "Go on with a conversation that /save kept")
+      "In a chat, /help lists its commands. Examples:\n"
+      "  oriel chat\n"
+      "  oriel chat smollm2-135m --system \"You answer briefly.\"\n"
+      "  oriel chat --continue");
+  CLI::Option* const system = app->add_option("--system", options->system,
+                                              "System message; it always stays in the context");
+  app->add_option("--load", options->load, "Go on with a conversation from /save")
       ->type_name("FILE")
       ->check(notEmpty());
+  app->add_flag("--continue{1}", options->continue_number,
+                "Go on with the conversation that was saved last; --continue=N: with number N of "
+                "--list")
+      ->excludes("--load");
+  app->add_flag("--list", options->list, "List the saved conversations");
+  app->add_flag("--no-save", options->no_save,
+                "Do not save this conversation (never: set ORIEL_NO_SAVE=1)");
+  app->add_flag("--history", options->keeps_history,
+                "Keep what is typed for later chats: Up and Ctrl-R bring it back");
   CommonOptions* const common = &options->common;
   addTokensOption(app, common, kReplyTokens,
                   "Longest reply in tokens (default 2048; 0: until it ends by itself)");
@@ -86,6 +120,13 @@ Command addChatCommand(CLI::App* program) {
   addCommonOptions(app, common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options, common] {
+            if (options->list) {
+              printText(savedChatList(savedChats()));
+              return kExitDone;
+            }
+            if (options->continue_number != 0) {
+              continueSaved(options.get());
+            }
             const bool has_tools = common->session.has("tools");
             checkReplyOptions(*common, common->json, has_tools);
             checkToolOptions(options->allowed_tools, has_tools);
@@ -96,6 +137,7 @@ Command addChatCommand(CLI::App* program) {
             if (!common->session.has("date")) {
               common->session.set("date", today());
             }
+            common->file_sampling = fileSampling(modelPath(*common));
             const uint32_t pinned_tokens = pinnedTokens(options.get());
             shareSystem(options.get(), pinned_tokens);
             return Chat(*options, pinned_tokens).run();

@@ -141,7 +141,7 @@ int forgetDrivers(const CommonOptions& options) {
     printJson(json);
   } else {
     printText(cache.empty() ? "Nothing is kept about drivers.\n"
-                            : "What was kept about drivers is forgotten.\n");
+                            : "Forgot what was recorded about drivers.\n");
   }
   return kExitDone;
 }

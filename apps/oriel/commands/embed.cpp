@@ -1,4 +1,6 @@
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +13,10 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/line_reader.h"
+#include "terminal/terminal.h"
 #include "validators.h"
 
 namespace cli {
@@ -83,11 +87,19 @@ int runEmbed(const EmbedOptions& options) {
   const Model model(options.common, Load::kDevice);
   const Session session(model);
   LineReader lines;
+  // Where the vectors go elsewhere.
+  std::optional<ProgressBar> progress;
+  if (!isTerminal(Stream::kOut)) {
+    progress.emplace("embedding", std::chrono::milliseconds(1000), ProgressUnit::kLines);
+  }
   std::string text;
   for (size_t line = 1;; ++line) {
     switch (lines.next(&text)) {
       case LineReader::Result::kLine:
         show(embed(model, session, options.pooling, text, line), options.common.json);
+        if (progress) {
+          progress->show(line, 0);
+        }
         break;
       case LineReader::Result::kEnd:
         return kExitDone;

@@ -134,32 +134,28 @@ std::string describeModels(const Models& models) {
   Table table({{"model"},
                {"params", true, 2},
                {"file", true, 1},
-               {"4096 tokens", true},
-               {"32768", true, 3},
+               {"4,096 tokens", true},
+               {"32,768", true, 3},
                {"", false, 4}});
   for (const ListedModel& model : models) {
     const PublishedModel& published = *model.published;
     table.row({published.id, parametersOf(model), sizeOr(published.file_bytes, "?"),
                sizeOr(model.memory_bytes_4096, "?"), sizeOr(model.memory_bytes_32768, "?"),
-               storedModel(published.id) ? "here" : ""},
-              std::string(published.name) + ": " + published.file + " (" + licenseOf(published) +
-                  ") " + published.page);
+               storedModel(published.id) ? "here" : ""});
   }
   return table.text(resultColumns()) +
-         "\n`oriel pull MODEL` gets one; then its name stands for the file: `oriel chat MODEL`. "
-         "Under 4096 tokens and 32768 stands what model and session take together with a cache "
-         "of so many tokens in K8V4; below each model its name in full, its file, licence and "
-         "page. `oriel models NAME` says more of one, `--memory SIZE` lists those that fit, "
-         "`--local` those that are here.\n";
+         "\n\"4,096 tokens\", \"32,768\": memory needed with that much context. `oriel pull MODEL` "
+         "downloads one, `oriel models MODEL` shows its file, licence and page, `--memory SIZE` "
+         "lists those that fit, `oriel list` those you have.\n";
 }
 
 std::string describeModel(const ListedModel& model) {
   const PublishedModel& published = *model.published;
   std::string text = std::string(published.name) + "\n\n";
   text += "  name        " + std::string(published.id) + "\n";
-  text += "  model       " + parametersOf(model) + " parameters, architecture " +
-          textIn(model.shape, "architecture") + ", trained on " +
-          model.shape["context_train"].dump() + " tokens\n";
+  text += "  model       " + parametersOf(model) + " parameters, " +
+          textIn(model.shape, "architecture") + ", context " +
+          countOf(numberIn(model.shape, "context_train"), "token") + "\n";
   if (numberIn(model.shape, "n_experts") != 0) {
     text += formatted("  experts     %u a layer, of which a token takes %u\n",
                       countIn(model.shape, "n_experts"), countIn(model.shape, "n_experts_used"));
@@ -170,17 +166,17 @@ std::string describeModel(const ListedModel& model) {
   if (published.file_bytes == 0) {
     text += "  size        not confirmed\n";
   } else {
-    text += formatted("  size        %s (%llu bytes)\n", formatSize(published.file_bytes).c_str(),
-                      static_cast<unsigned long long>(published.file_bytes));
+    text += "  size        " + formatSize(published.file_bytes) + " (" +
+            grouped(published.file_bytes) + " bytes)\n";
   }
   if (model.on_file_bytes != 0) {
     text += "  on file     " + formatSize(model.on_file_bytes) +
-            " of that stay in the file, whose rows are read as tokens need them\n";
+            " of that stay in the file; its rows are read as tokens need them\n";
   }
   if (model.memory_bytes_4096 != 0) {
     text += "  memory      " + formatSize(model.memory_bytes_4096) +
-            " with a cache of 4096 tokens in K8V4, " + formatSize(model.memory_bytes_32768) +
-            " with 32768\n";
+            " with a context of 4,096 tokens, " + formatSize(model.memory_bytes_32768) +
+            " with 32,768\n";
   }
   if (const auto local = storedModel(published.id)) {
     return text + "  here        " + oneLine(*local) + "\n\n  oriel plan " + published.id +
@@ -269,12 +265,13 @@ Command addModelsCommand(CLI::App* program) {
   app->add_option("NAME", raw->name, "Only models whose name, file or architecture holds this")
       ->type_name("");
   app->add_flag("--markdown", raw->markdown, "As the table of docs/models.md");
-  app->add_flag("--local", raw->local, "Models that are here, those of other places included")
+  app->add_flag("--local", raw->local,
+                "List the models you have, also those you put into the folder yourself")
       ->excludes(app->get_option("NAME"))
       ->excludes(app->get_option("--markdown"));
   addCommonOptions(app, raw, Uses::kText);
   app->get_option("--memory")
-      ->description("Only models that take at most SIZE with a cache of 4096 tokens")
+      ->description("Only models that take at most SIZE with a context of 4096 tokens")
       ->group("Options");
   app->get_option("--markdown")->excludes(app->get_option("--json"));
   return {app, [options] { return runModels(*options); }};

@@ -78,7 +78,7 @@ int runParse(const ParseOptions& options) {
 Command addParseCommand(CLI::App* program) {
   auto options = std::make_shared<ParseOptions>();
   CLI::App* app =
-      program->add_subcommand("parse", "Tell thought, answer and tool calls of a reply apart");
+      program->add_subcommand("parse", "Split a reply into thought, answer and tool calls");
   addModelOption(app, &options->common);
   app->footer(R"(The reply is read from stdin, with its control tokens written out. Example:
   oriel parse --template qwen3 --tools tools.json --json < reply.txt)");

@@ -30,6 +30,7 @@ struct PlanOptions : CommonOptions {
   std::string weights;
   std::string plot_path;
   bool list = false;
+  bool explain = false;
 };
 
 void setWeights(const std::string& text, PlanOptions* options) {
@@ -92,20 +93,21 @@ int runPlan(const PlanOptions& options) {
   if (options.json) {
     printJson(planJson(source, plan, plan_options.speed, neighbours));
   } else {
-    printText(describePlan(source, options.load, plan_options.speed, plan, neighbours));
+    printText(describePlan(source, options.load, plan_options.speed, plan,
+                           options.explain ? &neighbours : nullptr));
   }
   if (weightsUnknown(plan)) {
-    throw Failure{kExitDoesNotFit,
-                  "whether " + source.name() +
-                      " fits is not known, as its weights are not described here: add the "
-                      "size of its weights to " +
-                      formatSize(numberIn(plan, "total_bytes")) + ", which the rest takes"};
+    throw Failure{kExitDoesNotFit, "cannot tell whether " + source.name() + " fits: it takes " +
+                                       formatSize(numberIn(plan, "total_bytes")) +
+                                       " plus its weights, whose size is not known here"};
   }
   if (!plannedFits(plan)) {
+    const uint64_t least = numberIn(plan, "minimum_bytes");
+    const std::string typed = options.load.typed("memory");
     throw Failure{kExitDoesNotFit, source.name() + " does not fit in " +
-                                       plan["memory_bytes"].dump() + " bytes: give at least " +
-                                       plan["minimum_bytes"].dump() + " (--memory " +
-                                       suggestSize(numberIn(plan, "minimum_bytes")) + ")"};
+                                       sizeAsTyped(typed, numberIn(plan, "memory_bytes")) +
+                                       ": it needs " + formatSize(least) + ", try --memory " +
+                                       suggestSize(least, typed)};
   }
   return kExitDone;
 }
@@ -116,7 +118,11 @@ Command addPlanCommand(CLI::App* program) {
   auto options = std::make_shared<PlanOptions>();
   PlanOptions* const raw = options.get();
   CLI::App* app = program->add_subcommand("plan", "Show what a memory budget buys, and why");
-  app->footer("Example:\n  oriel plan --arch llama-3.2-1b --memory 1GiB");
+  app->footer(
+      "Examples:\n"
+      "  oriel plan --memory 16MiB\n"
+      "  oriel plan --arch llama-3.2-1b --memory 1GiB\n"
+      "  oriel plan model.gguf --memory 4GB --device auto --explain");
   addModelOption(app, raw);
   CLI::Option* const model = app->get_option("MODEL");
   CLI::Option* const shape =
@@ -129,6 +135,8 @@ Command addPlanCommand(CLI::App* program) {
          "With --arch: how its matrices are stored, q4_0, q8_0 or f16 (default: q4_0)")
       ->type_name("FORMAT")
       ->needs(shape);
+  app->add_flag("--explain", raw->explain,
+                "Also show losses, formats, what more or less memory would hold, and trim levels");
   app->add_flag("--list", raw->list, "List the names for --arch")->excludes(model)->excludes(shape);
   app->add_option("--plot", raw->plot_path, "Also draw window against memory for each cache format")
       ->type_name("FILE.svg")

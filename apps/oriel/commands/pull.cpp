@@ -13,6 +13,7 @@
 #include "models/catalogue.h"
 #include "models/download.h"
 #include "models/model_store.h"
+#include "models/repository.h"
 #include "models/sha256.h"
 #include "options.h"
 #include "output.h"
@@ -39,6 +40,7 @@ struct Source {
   std::string url;
   std::string file;
   uint64_t bytes = 0;  ///< 0: not known
+  std::string folder;  ///< below that for models; empty: there
 };
 
 bool isUrl(const std::string& text) { return text.find("://") != std::string::npos; }
@@ -86,7 +88,12 @@ Source sourceOf(const std::string& what) {
     return sourceOfUrl(what);
   }
   if (const auto known = cataloguedFile(what)) {
-    return {lowerCase(what), known->url(), known->file, known->bytes};
+    return {lowerCase(what), known->url(), known->file, known->bytes, ""};
+  }
+  if (isRepository(what)) {
+    const RepositoryFile found = repositoryFile(what);
+    return {found.name, found.url, found.file, found.bytes,
+            found.name.substr(0, found.name.find(':'))};
   }
   std::vector<std::string> names;
   for (const PublishedModel* const model : catalogue()) {
@@ -103,8 +110,11 @@ Source sourceOf(const std::string& what) {
 /// Where the file goes; the folder for models is made.
 std::string targetOf(const PullOptions& options, const Source& source) {
   std::error_code error;
+  const fs::path to = fs::u8path(options.to);
+  // A name without an ending that is not there is a folder that was forgotten.
   const bool is_folder = options.to.empty() || options.to.back() == '/' ||
-                         fs::is_directory(fs::u8path(options.to), error);
+                         fs::is_directory(to, error) ||
+                         (!to.has_extension() && !fs::exists(fs::symlink_status(to, error)));
   if (is_folder && source.file.empty()) {
     throw Failure{kExitUsage, "the address ends with no file's name: name a file with --to"};
   }
@@ -119,6 +129,7 @@ std::string targetOf(const PullOptions& options, const Source& source) {
                     "there is no home folder to keep models in: set ORIEL_MODELS to "
                     "one, or name a place with --to"};
     }
+    folder /= fs::u8path(source.folder);
     fs::create_directories(folder, error);
     if (error) {
       throw Failure{kExitFailed, folder.u8string() + " cannot be made (" + error.message() +
@@ -179,13 +190,15 @@ Json resultJson(const Source& source, const std::string& target, const Downloade
 
 std::string describe(const PullOptions& options, const Source& source, const std::string& target,
                      const Downloaded& result) {
-  std::string text = source.name + (result.was_there ? " is there already: " : " is there: ") +
-                     formatSize(result.bytes) + " in " + target + "\n";
+  std::string text =
+      result.was_there
+          ? source.name + " is there already (" + formatSize(result.bytes) + "): " + target + "\n"
+          : "Downloaded " + source.name + " (" + formatSize(result.bytes) + ") to " + target + "\n";
   text +=
       result.checked_by == CheckedBy::kUser     ? "Its SHA-256 is the one that was given.\n"
       : result.checked_by == CheckedBy::kServer ? "Its SHA-256 is the one that the server says.\n"
       : result.was_there                        ? ""
-                         : "Not verified: the server says no checksum, so only the length and the "
+                         : "Not verified: the server gave no checksum, so only the length and the "
                            "GGUF structure were checked. SHA-256: " +
                                result.sha256 + "\n";
   if (!result.missing.empty()) {
@@ -235,15 +248,18 @@ CLI::Validator sha256Text() {
 Command addPullCommand(CLI::App* program) {
   auto options = std::make_shared<PullOptions>();
   PullOptions* const raw = options.get();
-  CLI::App* app = program->add_subcommand("pull", "Download a model, to be used by its name");
+  CLI::App* app = program->add_subcommand("pull", "Download a model");
   app->footer(
       "A download that was cut or stopped goes on where it was. Needs the program curl.\n"
       "Examples:\n"
       "  oriel pull smollm2-135m\n"
+      "  oriel pull bartowski/SmolLM2-360M-Instruct-GGUF:Q4_K_M\n"
       "  oriel pull https://example.org/model.gguf --to .");
-  app->add_option("NAME|URL", raw->what,
-                  "A model that `oriel models` lists, with :q8_0 or the like another quantisation "
-                  "of it, or the address of a GGUF file")
+  app->add_option(
+         "NAME|URL", raw->what,
+         "A model that `oriel models` lists, or ORG/REPO of huggingface.co (HF_TOKEN is sent "
+         "there), both with :q8_0 or the like for another quantisation; or the address of "
+         "a GGUF file")
       ->type_name("")
       ->required();
   app->add_option("--to", raw->to,

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -14,11 +16,14 @@
 #include "measure/divergence.h"
 #include "measure/forgetting.h"
 #include "model_handle.h"
+#include "models/catalogue.h"
 #include "models/model_store.h"
+#include "models/repository.h"
 #include "options.h"
 #include "output.h"
 #include "reply/batch.h"
 #include "reply/chat_options.h"
+#include "reply/file_sampling.h"
 #include "reply/json_input.h"
 #include "reply/messages.h"
 #include "reply/reply.h"
@@ -40,6 +45,7 @@ struct RunOptions {
   std::string tokens_file;
   std::string messages_file;
   std::string batch_file;
+  std::vector<std::string> files;  ///< that stand behind the prompt
   std::string system;
   uint32_t samples = 1;
   bool raw = false;
@@ -106,6 +112,11 @@ class Run {
         return kExitCancelled;
       }
     }
+    if (cut_) {
+      throw Failure{kExitCut, "the reply was cut at --tokens " +
+                                  options_.common.reply.text("max_tokens") +
+                                  ": give it more tokens"};
+    }
     return kExitDone;
   }
 
@@ -152,7 +163,7 @@ class Run {
   void goBack() {
     // The logits of the last token are computed again; a chat's reply begins with tokens of its own.
     const uint64_t kept = chat_ ? behind_prompt_ : behind_prompt_ - 1;
-    const bool back = !penalises(options_.common.reply) && session_.tryGoBack(kept);
+    const bool back = !penalises(samplingOf(options_.common)) && session_.tryGoBack(kept);
     if (!back) {
       session_.reset();
       give();
@@ -163,7 +174,7 @@ class Run {
 
   /// False: cancelled.
   bool one(uint32_t sample) {
-    Settings sampling = options_.common.reply;
+    Settings sampling = samplingOf(options_.common);
     sampling.set("seed", nextSeed(sampling.number("seed"), sample));
     const bool json = options_.common.json;
     Reply reply;
@@ -171,14 +182,21 @@ class Run {
     reply.shows_work = !json && isTerminal(Stream::kOut) && isTerminal(Stream::kErr);
     reply.has_tools = chat_ && options_.common.session.has("tools");
     reply.form_file = formFile(options_.common);
+    reply.look = replyLook(options_.common);
+    reply.look.markdown = reply.look.markdown && chat_;
     (chat_ ? chatReply : generate)(session_, sampling, &reply);
+    const uint64_t read = reply.result.prompt_tokens;
+    prompt_tokens_ = sample == 0 ? read : prompt_tokens_;
     if (json) {
       Json fields = replyFields(reply, session_.stats());
+      fields["prompt_tokens"] = prompt_tokens_;
+      fields["prompt_tokens_read"] = read;
       fields["token_ids"] = reply.ids;
       fields["prompt_token_ids"] = prompt_.ids;
       printJson(fields);
     } else {
       endText(reply);
+      cut_ = cut_ || isCut(options_.common, reply);
     }
     return !reply.cancelled;
   }
@@ -202,6 +220,8 @@ class Run {
   Session session_;
   const CancelOnInterrupt cancel_;
   uint64_t behind_prompt_ = 0;
+  uint64_t prompt_tokens_ = 0;  ///< of the first reply; the others read less of it again
+  bool cut_ = false;
 };
 
 /// Where the prompt comes from.
@@ -231,10 +251,21 @@ bool isModel(const std::string& word) {
          std::filesystem::exists(std::filesystem::u8path(word), error);
 }
 
-[[noreturn]] void failWithoutPrompt() {
-  throw Failure{kExitUsage,
-                "there is no prompt: give one behind the model, by --prompt, --prompt-file, "
-                "--tokens-file or --messages, or through a pipe"};
+/// Words that people mean a model by: "llama3.2", "qwen3:8b", "org/name-GGUF", "gemma".
+bool looksLikeModel(const std::string& word) {
+  const auto is = [](char c, const char* others) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr(others, c) != nullptr;
+  };
+  const bool name = std::all_of(word.begin(), word.end(), [&](char c) { return is(c, "._:-/"); }) &&
+                    std::isalpha(static_cast<unsigned char>(word[0])) != 0 && is(word.back(), "") &&
+                    word.size() > 2;
+  const bool has_digit = word.find_first_of("0123456789") != std::string::npos;
+  const auto& known = catalogue();
+  const bool family = std::any_of(known.begin(), known.end(), [&](const PublishedModel* model) {
+    const std::string id = model->id;
+    return id.compare(0, word.size(), word) == 0;
+  });
+  return name && (has_digit || family || isRepository(word));
 }
 
 /// Its last line's end is the shell's, not the person's.
@@ -245,15 +276,42 @@ std::string fromPipe() {
       text.pop_back();
     }
   }
-  if (text.empty()) {
-    failWithoutPrompt();
-  }
   return text;
+}
+
+/// The same behind a prompt; a stdin that cannot be read has nothing.
+std::string perhapsFromPipe() {
+  try {
+    return fromPipe();
+  } catch (const Failure& failure) {
+    if (failure.exit_code == kExitCancelled) {
+      throw;
+    }
+    return "";
+  }
+}
+
+/// What stands behind a prompt: files, each by its name, and what a pipe has.
+void attach(const std::vector<std::string>& files, bool pipe, std::string* text) {
+  const bool alone = text->empty() && files.empty();
+  const auto add = [text](const std::string& more) {
+    *text += text->empty() || more.empty() ? "" : "\n\n";
+    *text += more;
+  };
+  for (const std::string& file : files) {
+    add(attachment(file));
+  }
+  if (pipe) {
+    add(alone ? fromPipe() : perhapsFromPipe());
+  }
 }
 
 Prompt readPrompt(const CLI::App& app, RunOptions* options) {
   From from = sourceOf(app);
   if (from == From::kNowhere && !options->common.model.empty() && !isModel(options->common.model)) {
+    if (looksLikeModel(options->common.model)) {
+      (void)modelFile(options->common.model);  // which says how to get it, or finds it
+    }
     options->word = std::move(options->common.model);
     options->common.model.clear();
     from = From::kWord;
@@ -275,7 +333,13 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
   prompt.text = from == From::kWord   ? options->word
                 : from == From::kText ? options->prompt
                 : from == From::kFile ? readAll(options->prompt_file)
-                                      : fromPipe();
+                                      : "";
+  attach(options->files, from == From::kNowhere || from == From::kWord || from == From::kText,
+         &prompt.text);
+  if (prompt.text.empty() && from == From::kNowhere) {
+    throw Failure{kExitUsage,
+                  "no prompt: oriel run \"...\", or pipe one in (more ways: oriel run --help)"};
+  }
   if (!options->system.empty()) {
     prompt.messages.push_back({{"role", "system"}, {"content", options->system}});
   }
@@ -295,12 +359,18 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
       app->add_option(
              "PROMPT", options->word,
              "The prompt; alone it needs no MODEL in front, unless there is a file of that "
-             "name. Without one, and without the options below, it is read from a pipe")
+             "name. What a pipe has stands behind it")
           ->type_name("");
-  CLI::Option* text = app->add_option("--prompt", options->prompt, "The prompt")->type_name("TEXT");
+  CLI::Option* text =
+      app->add_option("-p,--prompt", options->prompt, "The prompt")->type_name("TEXT");
   CLI::Option* file =
       app->add_option("--prompt-file", options->prompt_file, "A file with the prompt; - is stdin")
           ->type_name("FILE");
+  CLI::Option* files =
+      app->add_option("--file", options->files,
+                      "A text file that stands behind the prompt; may be given several times")
+          ->type_name("FILE")
+          ->allow_extra_args(false);
   CLI::Option* ids =
       app->add_option(
              "--tokens-file", options->tokens_file,
@@ -324,6 +394,7 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
       (*one)->excludes(*other);
     }
   }
+  files->excludes(ids)->excludes(messages)->excludes(batch);
   CLI::Option* raw =
       app->add_flag("--raw", options->raw, "Continue the text as it is, without the chat format")
           ->excludes(messages)
@@ -343,8 +414,9 @@ Command addRunCommand(CLI::App* program) {
   addModelOption(app, &options->common);
   app->footer(
       "Examples:\n"
-      "  oriel run \"Tell me a story.\" --tokens 100\n"
-      "  oriel run model.gguf --system \"Answer in one word.\" < question.txt");
+      "  oriel run \"Tell me a story.\" -n 100\n"
+      "  git diff | oriel run smollm2-135m \"Write a commit message\"\n"
+      "  oriel run \"Compare these.\" --file a.txt --file b.txt");
   addPromptOptions(app, options.get());
   addFlagOf(app, "prefix_file", &options->common, "Sessions")
       ->excludes(app->get_option("--system"));
@@ -368,9 +440,11 @@ Command addRunCommand(CLI::App* program) {
               common.load.set("constraints", "true");
             }
             if (batch) {
+              common.reply.addMissing(fileSampling(modelPath(common)));
               return runAll(*options);
             }
             Prompt prompt = readPrompt(*app, options.get());
+            common.file_sampling = fileSampling(modelPath(common));
             return Run(*options, std::move(prompt)).all();
           }};
 }

@@ -115,7 +115,7 @@ Command addServeCommand(CLI::App* program) {
   auto options = std::make_shared<ServeOptions>();
   ServiceOptions* const service = &options->service;
   CLI::App* app = program->add_subcommand(
-      "serve", "Answer clients of OpenAI, Ollama and Anthropic, and browsers, on this machine");
+      "serve", "Serve clients of OpenAI, Ollama and Anthropic, and a chat page");
   addModelOption(app, &service->common);
   app->footer(
       "Prints the address it listens on. Example:\n"

@@ -1,6 +1,7 @@
 #include "measure/divergence.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "failure.h"
@@ -59,7 +60,7 @@ void evaluateRows(const Session& session, const int32_t* ids, size_t count, cons
 
 std::vector<double> scoreTokens(const Session& session, const std::vector<int32_t>& ids,
                                 const std::string& label) {
-  ProgressBar progress(label);
+  ProgressBar progress(label, std::chrono::milliseconds(300), ProgressUnit::kTokens);
   std::vector<double> nll;
   nll.reserve(ids.size());
   evaluateRows(session, ids.data(), ids.size(),
@@ -76,7 +77,7 @@ std::vector<double> scoreTokens(const Session& session, const std::vector<int32_
 Divergence measureDivergence(const Session& reference, const Session& test,
                              const std::vector<int32_t>& ids, const RowFn& on_row,
                              const std::string& label) {
-  ProgressBar progress(label);
+  ProgressBar progress(label, std::chrono::milliseconds(300), ProgressUnit::kTokens);
   Divergence result;
   result.reference_nll.reserve(ids.size());
   std::vector<float> rows;

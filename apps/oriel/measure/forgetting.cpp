@@ -31,7 +31,7 @@ std::string remedy(const CommonOptions& options, const oriel_plan& plan, uint64_
   const std::string memory = least <= plan.memory_bytes ? "" : " --memory " + suggestSize(least);
   return fits_training
              ? " (--window " + std::to_string(window_tokens) + memory + " holds all of it)"
-             : " (--window max" + memory + " holds " + std::to_string(trained) +
+             : " (--window max" + memory + " holds " + grouped(trained) +
                    ", all that the model was trained on)";
 }
 
@@ -39,9 +39,9 @@ std::string remedy(const CommonOptions& options, const oriel_plan& plan, uint64_
 
 void tellLoss(const std::string& what, uint64_t lost, uint64_t tokens, uint64_t window_tokens,
               const CommonOptions& options, const oriel_plan& plan) {
-  tellText("oriel: warning: " + what + " has " + std::to_string(tokens) +
-           " tokens, and the model no longer sees " + std::to_string(lost) + " of them: it holds " +
-           std::to_string(uint64_t{plan.sink_tokens} + plan.window_tokens) +
+  tellText("oriel: warning: " + what + " has " + countOf(tokens, "token") +
+           ", and the model no longer sees " + grouped(lost) + " of them: the context holds " +
+           grouped(uint64_t{plan.sink_tokens} + plan.window_tokens) +
            remedy(options, plan, window_tokens) + "\n");
 }
 
@@ -71,9 +71,9 @@ std::string forgottenText(const TurnsSeen& before, const TurnsSeen& now) {
     }
   }
   if (turns != 0) {
-    return std::to_string(turns) + (turns == 1 ? " turn forgotten" : " turns forgotten");
+    return std::to_string(turns) + (turns == 1 ? " turn dropped" : " turns dropped");
   }
-  return part ? "part of a turn forgotten" : "";
+  return part ? "part of a turn dropped" : "";
 }
 
 uint64_t longestForgotten(const TurnsSeen& before, const TurnsSeen& now) {

@@ -24,7 +24,7 @@ struct TurnsSeen {
 };
 TurnsSeen turnsSeen(const Session& session);
 
-/// What went between two moments: "2 turns forgotten", "part of a turn forgotten", "" for nothing.
+/// What went between two moments: "2 turns dropped", "part of a turn dropped", "" for nothing.
 std::string forgottenText(const TurnsSeen& before, const TurnsSeen& now);
 /// Tokens of the longest turn that went as a whole between two moments, its reply included; 0: none.
 uint64_t longestForgotten(const TurnsSeen& before, const TurnsSeen& now);

@@ -6,6 +6,7 @@
 
 #include "failure.h"
 #include "models/address.h"
+#include "models/repository.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 
@@ -73,13 +74,15 @@ std::vector<std::string> argumentsFor(const std::string& url, uint64_t offset) {
   return arguments;
 }
 
-/// As curl's configuration files have it.
+/// As curl's configuration files have it. A token goes to no other server: curl keeps it back where it is redirected.
 std::string configurationFor(const std::string& url) {
+  const std::string token = tokenFor(url);
   std::string text = "url = \"";
   for (const char c : url) {
     text += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
   }
-  return text + "\"\n";
+  return text + "\"\n" +
+         (token.empty() ? "" : "header = \"Authorization: Bearer " + token + "\"\n");
 }
 
 /// "curl: (6) Could not resolve host: x" without its beginning, on one line. Servers have a say in it.

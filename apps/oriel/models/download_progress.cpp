@@ -119,11 +119,4 @@ void DownloadProgress::clear() {
   }
 }
 
-std::string durationText(uint64_t seconds) {
-  const auto part = [](uint64_t value) { return static_cast<unsigned>(value); };
-  return seconds < 3600 ? formatted("%u:%02u", part(seconds / 60), part(seconds % 60))
-                        : formatted("%u:%02u:%02u", part(seconds / 3600), part(seconds / 60 % 60),
-                                    part(seconds % 60));
-}
-
 }  // namespace cli

@@ -45,7 +45,4 @@ class DownloadProgress {
   Clock::time_point shown_at_;
 };
 
-/// "0:05", "1:02:03".
-std::string durationText(uint64_t seconds);
-
 }  // namespace cli

@@ -361,6 +361,10 @@ Fetch::End Fetch::ended(bool answered, const CurlEnd& end) {
            (total() != 0 ? " after " + formatSize(have()) + " of " + formatSize(total()) : "");
     return End::kCut;
   }
+  constexpr int kRedirectedTooOften = 47;  // as in curl's manual
+  if (end.code == kRedirectedTooOften) {
+    throw Failure{kExitFailed, host_ + " redirects in a circle: check the address"};
+  }
   cut_ = host_ + " cannot be reached" + (end.error.empty() ? "" : " (" + end.error + ")");
   if (end.isCut() && have() != 0) {
     return End::kCut;
@@ -383,10 +387,11 @@ Fetch::End Fetch::refused(int status) {
   switch (status) {
     case 401:
     case 403:
-      throw Failure{kExitFailed, host_ + " wants a login for " + shown + " (" +
-                                     std::to_string(status) +
-                                     "): get the file in a browser, and put it into " +
-                                     (place.empty() ? "this folder" : place)};
+      throw Failure{
+          kExitFailed,
+          host_ + " wants a login for " + shown + " (" + std::to_string(status) +
+              "): set HF_TOKEN to a token for it, or get the file in a browser and put it into " +
+              (place.empty() ? "this folder" : place)};
     case 404:
     case 410:
       throw Failure{kExitFailed, host_ + " has no " + shown + " (" + std::to_string(status) +

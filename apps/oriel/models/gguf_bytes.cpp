@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+
 namespace cli {
 namespace {
 
 constexpr uint64_t kMostHeaderBytes = 1 << 30;
 constexpr uint64_t kMostDims = 8;
+constexpr uint64_t kLongestKey = 48;
+constexpr uint32_t kGgufMagic = 0x46554747;
+constexpr uint32_t kGgufVersion = 3;
+constexpr uint32_t kGgufFloat = 6;
 constexpr uint32_t kStringType = 8;
 constexpr uint32_t kArrayType = 9;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
@@ -63,7 +68,7 @@ class Header {
   std::string text() {
     const auto bytes = read<uint64_t>();
     std::string text;
-    if (bytes == sizeof("general.alignment") - 1) {  // no other text counts
+    if (bytes <= kLongestKey) {  // no other text counts
       for (uint64_t i = 0; i < bytes; ++i) {
         text += read<char>();
       }
@@ -114,13 +119,35 @@ uint64_t tensorEnd(Header* header) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, double>> ggufSampling(std::FILE* file) {
+  const std::string prefix = "general.sampling.";
+  std::vector<std::pair<std::string, double>> numbers;
+  Header header(file);
+  header.expect(header.read<uint32_t>() == kGgufMagic);
+  const auto version = header.read<uint32_t>();
+  header.expect(version == 2 || version == kGgufVersion);
+  (void)header.read<uint64_t>();
+  const auto keys = header.read<uint64_t>();
+  for (uint64_t i = 0; i < keys && header.goesOn(); ++i) {
+    const std::string name = header.text();
+    const auto type = header.read<uint32_t>();
+    const bool is_real = type == kGgufFloat;
+    if (name.compare(0, prefix.size(), prefix) == 0 && valueBytes(type) == sizeof(uint32_t)) {
+      const double value = is_real ? static_cast<double>(header.read<float>())
+                                   : static_cast<double>(header.read<int32_t>());
+      numbers.emplace_back(name.substr(prefix.size()), value);
+    } else {
+      skipValue(&header, type);
+    }
+  }
+  return numbers;
+}
+
 std::optional<uint64_t> ggufBytes(std::FILE* file) {
-  constexpr uint32_t kMagic = 0x46554747;
-  constexpr uint32_t kVersion = 3;
   constexpr uint64_t kMostAlignment = 1 << 20;
   Header header(file);
-  header.expect(header.read<uint32_t>() == kMagic);
-  header.expect(header.read<uint32_t>() == kVersion);
+  header.expect(header.read<uint32_t>() == kGgufMagic);
+  header.expect(header.read<uint32_t>() == kGgufVersion);
   const auto tensors = header.read<uint64_t>();
   const auto keys = header.read<uint64_t>();
   uint64_t alignment = 32;

@@ -6,6 +6,7 @@
 #include "failure.h"
 #include "measure/nearest.h"
 #include "models/catalogue.h"
+#include "models/repository.h"
 #include "sizes.h"
 #include "system.h"
 #include "validators.h"
@@ -46,6 +47,11 @@ std::string nameOf(const std::string& file) {
 }
 
 [[noreturn]] void failUnknown(const std::string& given) {
+  if (isRepository(given)) {
+    throw Failure{kExitFailed, "there is no file " + given +
+                                   ", and no model of that name here: `oriel pull " + given +
+                                   "` downloads it"};
+  }
   if (const auto known = cataloguedFile(given)) {
     throw Failure{kExitFailed,
                   given + " is not here yet: `oriel pull " + given + "` gets it" +
@@ -64,6 +70,53 @@ std::string nameOf(const std::string& file) {
                                  "`oriel models` lists them"};
 }
 
+std::vector<std::string> foldersIn(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator end;
+  for (fs::directory_iterator at(folder, error); !error && at != end; at.increment(error)) {
+    std::error_code unreadable;
+    if (at->is_directory(unreadable)) {
+      names.push_back(at->path().filename().u8string());
+    }
+  }
+  return names;
+}
+
+/// `repository`: whose folder it is; empty: the one for all others.
+void addModels(const fs::path& folder, const std::string& repository,
+               std::vector<StoredModel>* models) {
+  std::error_code error;
+  fs::directory_iterator end;
+  for (fs::directory_iterator at(folder, error); !error && at != end; at.increment(error)) {
+    const std::string file = at->path().filename().u8string();
+    std::error_code unreadable;
+    if (endsInGguf(file) && at->is_regular_file(unreadable)) {
+      models->push_back(
+          {repository.empty() ? nameOf(file) : repository + ":" + quantisationOf(file),
+           at->path().u8string(), at->file_size(unreadable)});
+    }
+  }
+}
+
+/// ORG/NAME:QUANT, or ORG/NAME for the quantisation that a pull prefers.
+std::optional<std::string> storedOfRepository(const std::string& name) {
+  std::vector<std::string> quantisations;
+  std::vector<std::string> paths;
+  const std::string wanted = lowerCase(name);
+  for (const StoredModel& model : storedModels()) {
+    const std::string stored = lowerCase(model.name);
+    if (stored == wanted) {
+      return model.path;
+    }
+    if (stored.compare(0, wanted.size() + 1, wanted + ":") == 0) {
+      quantisations.push_back(stored.substr(wanted.size() + 1));
+      paths.push_back(model.path);
+    }
+  }
+  return paths.empty() ? std::nullopt : std::optional(paths[preferredQuantisation(quantisations)]);
+}
+
 }  // namespace
 
 fs::path modelsFolder() {
@@ -76,17 +129,14 @@ fs::path modelsFolder() {
 
 std::vector<StoredModel> storedModels() {
   std::vector<StoredModel> models;
-  std::error_code error;
   const fs::path folder = modelsFolder();
   if (folder.empty()) {
     return models;
   }
-  fs::directory_iterator end;
-  for (fs::directory_iterator at(folder, error); !error && at != end; at.increment(error)) {
-    const std::string file = at->path().filename().u8string();
-    std::error_code unreadable;
-    if (endsInGguf(file) && at->is_regular_file(unreadable)) {
-      models.push_back({nameOf(file), at->path().u8string(), at->file_size(unreadable)});
+  addModels(folder, "", &models);
+  for (const std::string& org : foldersIn(folder)) {
+    for (const std::string& name : foldersIn(folder / fs::u8path(org))) {
+      addModels(folder / fs::u8path(org) / fs::u8path(name), org + "/" + name, &models);
     }
   }
   std::sort(models.begin(), models.end(),
@@ -95,6 +145,9 @@ std::vector<StoredModel> storedModels() {
 }
 
 std::optional<std::string> storedModel(const std::string& name) {
+  if (isRepository(name)) {
+    return storedOfRepository(name);
+  }
   const auto known = cataloguedFile(name);
   const std::string file = lowerCase(known              ? known->file
                                      : endsInGguf(name) ? name
@@ -116,12 +169,12 @@ std::string modelFile(const std::string& given) {
   if (fs::exists(fs::u8path(given), error)) {
     return given;
   }
-  if (given.find('/') == std::string::npos) {
+  if (given.find('/') == std::string::npos || isRepository(given)) {
     if (const auto stored = storedModel(given)) {
       return *stored;
     }
   }
-  if (!isPath(given)) {
+  if (!isPath(given) || (isRepository(given) && !endsInGguf(given))) {
     failUnknown(given);
   }
   return given;

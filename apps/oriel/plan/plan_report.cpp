@@ -20,10 +20,23 @@ constexpr std::pair<const char*, const char*> kPurposes[] = {{"weights", "weight
                                                              {"activations", "activation_bytes"},
                                                              {"staging", "staging_bytes"},
                                                              {"host", "host_bytes"}};
+/// A page of text in English has some 500 words.
+constexpr uint64_t kTokensOfPage = 700;
 constexpr uint64_t kDefaultWindow = 8192;  ///< where nothing else was asked for
 
 std::string sizeIn(const Json& object, const char* field) {
   return formatSize(numberIn(object, field));
+}
+std::string groupedIn(const Json& object, const char* field) {
+  return grouped(numberIn(object, field));
+}
+
+/// A label and its text, which may hang below itself.
+std::string line(const std::string& label, const std::string& text) {
+  constexpr size_t kColumn = 14;
+  std::string out = "  " + label;
+  out.resize(std::max(out.size() + 1, kColumn), ' ');
+  return out + text + "\n";
 }
 
 std::string bytesByPurpose(const Json& plan) {
@@ -46,8 +59,8 @@ std::string bytesByPurpose(const Json& plan) {
     text += formatted("  %-12s%12s  of host, for schemas and grammars\n", "",
                       formatSize(bytes).c_str());
   }
-  text += formatted("  %-12s%12s  (%llu bytes)\n", weightsUnknown(plan) ? "the rest" : "total",
-                    formatSize(total).c_str(), static_cast<unsigned long long>(total));
+  text += formatted("  %-12s%12s\n", weightsUnknown(plan) ? "the rest" : "total",
+                    formatSize(total).c_str());
   return text + (numberIn(plan, "on_file_bytes") != 0
                      ? formatted("  %-12s%12s  read when tokens need it, never held as a whole\n",
                                  "on file", sizeIn(plan, "on_file_bytes").c_str())
@@ -81,9 +94,7 @@ std::string expertLines(const Json& plan) {
     return "";
   }
   std::string text = formatted(
-      "  experts     %u of %u have room in each layer, where a token is expected to find %.0f %% "
-      "of its "
-      "own\n",
+      "  experts     %u of %u are held in each layer, %.0f %% of those that a token needs\n",
       countIn(plan, "expert_slots"), countIn(plan, "expert_count"),
       100 * realIn(plan, "expert_hit_rate"));
   const double seconds = realIn(plan, "file_s");
@@ -99,33 +110,32 @@ bool sharesWindow(const Json& plan) {
 
 std::string why(const Json& plan, const Settings& load) {
   if (!plannedFits(plan)) {
-    return "the smallest plan with these options; it needs more than was given";
+    return "the smallest plan with these options";
   }
   const uint64_t given = load.number("window");
   const uint64_t window = numberIn(plan, "window_tokens");
   const uint64_t trained = numberIn(plan, "context_train_tokens");
   if (const uint32_t beyond = beyondTrained(plan); beyond != 0) {
-    return "the window was given, " + std::to_string(beyond) + " tokens more than the " +
-           std::to_string(trained) + " that the model was\n              trained on: replies get " +
-           "worse there";
+    return "as given: " + grouped(beyond) + " tokens more than the " + grouped(trained) +
+           " that the model was trained on, and replies get worse there";
   }
   if (given != 0 && given != ORIEL_WINDOW_MAX) {
-    return "the window was given";
+    return "as given";
   }
   if (trained != 0 && numberIn(plan, "sink_tokens") + window >= trained) {
-    return "the model was trained on " + std::to_string(trained) + " tokens, and all of them fit";
+    return "all that the model was trained on";
   }
   if (given == 0 && window == kDefaultWindow) {
-    return "the default; --window max for more of the " + std::to_string(trained) +
-           " tokens that\n              the model was trained on";
+    return "the default; --window max for more of the " + grouped(trained) +
+           " that the model was trained on";
   }
   // A token more is rounded up in every layer.
   const uint64_t another = numberIn(plan, "kv_bytes_per_token");
   const uint64_t left = numberIn(plan, "memory_bytes") - numberIn(plan, "total_bytes");
   if (left > 2 * another + 4096 && sharesWindow(plan)) {
-    return "the longest window that measurements of these layers speak of";
+    return "the longest window that was measured for these layers";
   }
-  return "the longest window that fits; another token costs " + formatSize(another);
+  return "the longest that fits; another token takes " + formatSize(another);
 }
 
 uint32_t bitsOf(const Json& choice) {
@@ -146,27 +156,18 @@ std::string verdict(const Json& plan, const Json& choice) {
   }
   const uint64_t memory = numberIn(plan, "memory_bytes");
   if (!plannedFits(choice, memory)) {
-    return formatted("does not fit: %llu bytes short",
-                     static_cast<unsigned long long>(leastOf(choice) - memory));
+    return formatSize(leastOf(choice) - memory) + " too little";
   }
   if (choice["chosen"] == true) {
     return "chosen: the least expected loss";
   }
-  const std::string cost =
-      formatted("%.4f worse: ", realIn(choice, "loss_nats") - realIn(plan, "loss_nats"));
-  const bool finer = bitsOf(choice) > bitsOf(plan);
-  const std::string formats = finer ? "finer" : "coarser";
-  const uint32_t window = countIn(choice, "window_tokens");
-  const uint32_t chosen = countIn(plan, "window_tokens");
-  if (window == chosen) {
-    return cost + formats + ", with the same window";
-  }
-  if (window > chosen) {
-    return cost + formats +
-           formatted(finer ? ", and %u tokens more" : ", for %u tokens more", window - chosen);
-  }
-  return cost + formats +
-         formatted(finer ? ", but %u tokens less" : ", and %u tokens less", chosen - window);
+  const int64_t more = static_cast<int64_t>(numberIn(choice, "window_tokens")) -
+                       static_cast<int64_t>(numberIn(plan, "window_tokens"));
+  return (more == 0 ? ""
+                    : grouped(static_cast<uint64_t>(more < 0 ? -more : more)) +
+                          (more < 0 ? " fewer tokens, " : " more tokens, ")) +
+         (bitsOf(choice) > bitsOf(plan) ? "more precise" : "less precise") +
+         formatted(": %.4f worse", realIn(choice, "loss_nats") - realIn(plan, "loss_nats"));
 }
 
 /// In each layer; 0: there are none.
@@ -178,8 +179,8 @@ uint32_t heldExperts(const Json& plan) {
 std::string choiceTable(const Json& plan) {
   std::string text = "  formats     " + formatted("%10s  %8s", "window", "loss") + "\n";
   for (const Json& choice : plan["choices"]) {
-    text += formatted("  %c %-10s%10u  %8.4f  %s\n", choice["chosen"] == true ? '>' : ' ',
-                      formatsName(choice).c_str(), countIn(choice, "window_tokens"),
+    text += formatted("  %c %-10s%10s  %8.4f  %s\n", choice["chosen"] == true ? '>' : ' ',
+                      formatsName(choice).c_str(), groupedIn(choice, "window_tokens").c_str(),
                       realIn(choice, "loss_nats"), verdict(plan, choice).c_str());
   }
   return text;
@@ -194,8 +195,8 @@ std::string neighbourTable(const Json& plan, const std::vector<Json>& neighbours
     const char mark = memory == given ? '>' : ' ';
     const std::string size = formatSize(memory);
     if (!plannedFits(other)) {
-      return formatted("  %c %-10s%10s  %8s  does not fit: %llu bytes short\n", mark, size.c_str(),
-                       "-", "-", static_cast<unsigned long long>(leastOf(other) - memory));
+      return formatted("  %c %-10s%10s  %8s  %s too little\n", mark, size.c_str(), "-", "-",
+                       formatSize(leastOf(other) - memory).c_str());
     }
     const double other_loss = realIn(other, "loss_nats");
     std::string verdict = formatsName(other);
@@ -209,18 +210,16 @@ std::string neighbourTable(const Json& plan, const std::vector<Json>& neighbours
       verdict += formatted(", the same loss, %u of %u experts held", heldExperts(other),
                            countIn(plan, "expert_count"));
     } else if (memory < given && other_loss < loss) {
-      verdict += formatted(", %.4f better: windows by layer", loss - other_loss);
+      verdict += formatted(", loss %.4f lower: windows by layer", loss - other_loss);
     } else if (memory < given) {
-      verdict += formatted(", %s less cost %.4f nats", formatSize(given - memory).c_str(),
-                           other_loss - loss);
+      verdict += formatted(", loss %.4f higher", other_loss - loss);
     } else if (other_loss > loss) {
       verdict += ", in every layer: exact until it is full";
     } else {
-      verdict += formatted(", %s more would save %.4f nats", formatSize(memory - given).c_str(),
-                           loss - other_loss);
+      verdict += formatted(", loss %.4f lower", loss - other_loss);
     }
-    return formatted("  %c %-10s%10u  %8.4f  %s\n", mark, size.c_str(),
-                     countIn(other, "window_tokens"), other_loss, verdict.c_str());
+    return formatted("  %c %-10s%10s  %8.4f  %s\n", mark, size.c_str(),
+                     groupedIn(other, "window_tokens").c_str(), other_loss, verdict.c_str());
   };
   bool given_shown = false;
   for (const Json& neighbour : neighbours) {
@@ -247,13 +246,12 @@ std::pair<Json, uint64_t> kvBytesPerToken(const Json& shape, const char* formats
 std::string groupLine(const Json& plan, const Json& group) {
   const std::string kind = group["kind"];
   const std::string layers = group["layers"].dump() + " layers ";
-  const std::string window = group["window_tokens"].dump();
+  const std::string window = groupedIn(group, "window_tokens");
   const std::string bytes =
       sizeIn(group, "bytes") + (numberIn(plan, "sessions") > 1 ? " a session" : "");
   if (kind == "session") {
-    return "              " + group["layers"].dump() +
-           (group["layers"] == 1 ? " layer sees" : " layers see") + " the last " + window +
-           " tokens, by calibration\n";
+    return "              calibration lets " + group["layers"].dump() +
+           (group["layers"] == 1 ? " layer" : " layers") + " see only " + window + " tokens\n";
   }
   if (kind == "sliding") {
     return "  sliding     " + layers + "see the last " + window + " tokens and hold " + bytes +
@@ -318,7 +316,7 @@ std::string speedTable(const Json& plan, const oriel_speed& speed) {
   Table table({{"depth"},
                {"decode tok/s", true},
                {"prefill tok/s", true, 1},
-               {"decoding is limited by", false, 2}});
+               {"most of the time goes into", false, 2}});
   for (const uint64_t depth : depthsOf(plan)) {
     oriel_prediction prediction;
     if (!predict(plan, depth, 0, &prediction)) {
@@ -326,7 +324,7 @@ std::string speedTable(const Json& plan, const oriel_speed& speed) {
                  ? "  speed       not known: the weights of this model are not\n"
                  : "  speed       not known: how fast experts are read, only its file can tell\n";
     }
-    table.row({std::to_string(depth), formatted("%.1f", prediction.decode_tokens_per_s),
+    table.row({grouped(depth), formatted("%.1f", prediction.decode_tokens_per_s),
                formatted("%.1f", prediction.prefill_tokens_per_s),
                limitName(prediction.decode_limit)});
   }
@@ -334,8 +332,8 @@ std::string speedTable(const Json& plan, const oriel_speed& speed) {
                      table.text(resultColumns(), 2);
   oriel_prediction prediction;
   if (predict(plan, 0, 0, &prediction) && prediction.crossover_tokens > 0) {
-    text += formatted("  reading the cache takes as long as the weights at %.0f tokens\n",
-                      prediction.crossover_tokens);
+    text += "  from " + grouped(static_cast<uint64_t>(prediction.crossover_tokens)) +
+            " tokens on, attention takes longer than the matrices\n";
   }
   return text;
 }
@@ -358,7 +356,7 @@ std::string sessionLines(const Json& plan) {
     const std::set<uint32_t> windows(list.begin(), list.end());
     std::string each = " tokens";
     for (size_t i = windows.size() == 1 ? 1 : list.size(); i-- > 0;) {
-      each = (i > 0 ? ", " : "") + std::to_string(list[i]) + each;
+      each = (i > 0 ? ", " : "") + grouped(list[i]) + each;
     }
     text += "  sessions    " + plan["sessions"].dump() + " with " +
             (windows.size() == 1 ? "a window of " : "windows of ") + each +
@@ -366,7 +364,7 @@ std::string sessionLines(const Json& plan) {
             sizeIn(plan, "session_bytes") + "\n";
   }
   if (numberIn(plan, "prefix_tokens") != 0) {
-    text += "  prefix      " + plan["prefix_tokens"].dump() + " tokens in f16, " +
+    text += "  prefix      " + groupedIn(plan, "prefix_tokens") + " tokens in f16, " +
             sizeIn(plan, "prefix_bytes") + (several ? ", held once for all\n" : "\n");
   }
   constexpr uint64_t kUsualTranscript = 32 * 1024;  // of a session
@@ -382,9 +380,67 @@ std::string trimLines(const Json& plan) {
   const auto size = [&](oriel_trim_level level) {
     return sizeIn(plan["trim_levels"][static_cast<size_t>(level)], "bytes");
   };
-  return "  given back  " + size(ORIEL_TRIM_SCRATCH) + " stay without scratch, " +
-         size(ORIEL_TRIM_WEIGHTS) + " without weights, " + size(ORIEL_TRIM_CACHE) +
-         " without the cache\n";
+  return line("can shrink", "to " + size(ORIEL_TRIM_SCRATCH) + " (scratch freed), " +
+                                size(ORIEL_TRIM_WEIGHTS) + " (weights too), " +
+                                size(ORIEL_TRIM_CACHE) + " (cache too)");
+}
+
+/// "8 bits for keys, 4 for values (K8V4)"
+std::string formatWords(const Json& plan) {
+  const auto bits = [](const std::string& format) {
+    return format == "f16" ? "16" : format == "int8" ? "8" : "4";
+  };
+  const std::string k = bits(plan["k_format"]);
+  const std::string v = bits(plan["v_format"]);
+  return k == "16" && v == "16"
+             ? "16 bits a number, full precision (f16)"
+             : k + " bits for keys, " + v + " for values (" + formatsName(plan) + "), " +
+                   (k == "8" && v == "8" ? "next to no loss"
+                    : k == "8"           ? "little loss"
+                                         : "some loss");
+}
+
+/// "806 tokens, some 1 page of text"
+std::string contextWords(const Json& plan) {
+  const uint64_t tokens = numberIn(plan, "sink_tokens") + numberIn(plan, "window_tokens");
+  const uint64_t pages = (tokens + kTokensOfPage / 2) / kTokensOfPage;
+  return countOf(tokens, "token") + (pages == 0 ? ", less than a page of text"
+                                     : pages == 1
+                                         ? ", about a page of text"
+                                         : ", some " + countOf(pages, "page") + " of text");
+}
+
+std::string speedWords(const Json& plan, const oriel_speed* speed) {
+  const std::vector<uint64_t> depths = depthsOf(plan);
+  oriel_prediction first;
+  oriel_prediction full;
+  if (speed == nullptr) {
+    return weightsUnknown(plan) ? "" : line("speed", "add --device auto to predict it");
+  }
+  if (!predict(plan, depths.front(), 0, &first) || !predict(plan, depths.back(), 0, &full)) {
+    return line("speed", weightsUnknown(plan)
+                             ? "not known: the weights of this model are not"
+                             : "not known: how fast experts are read, only its file can tell");
+  }
+  return line("speed", formatted("%.1f tokens/s, %.1f with the context full; prompts %.0f tokens/s",
+                                 first.decode_tokens_per_s, full.decode_tokens_per_s,
+                                 first.prefill_tokens_per_s) +
+                           " (predicted for " + oneLine(speed->device) + ")");
+}
+
+/// Fits or not, and by how much.
+std::string verdictOf(const PlanSource& source, const std::string& memory, const Json& plan) {
+  if (weightsUnknown(plan)) {
+    return "whether " + source.title() + " fits in " + memory + " is not known";
+  }
+  const uint64_t given = numberIn(plan, "memory_bytes");
+  if (!plannedFits(plan)) {
+    return source.title() + " does not fit in " + memory + ": " +
+           formatSize(leastOf(plan) - given) + " too little";
+  }
+  const uint64_t left = given - std::min(given, numberIn(plan, "total_bytes"));
+  return source.title() + " fits in " + memory +
+         (left >= 1024 ? ", " + formatSize(left) + " are left over" : "");
 }
 
 }  // namespace
@@ -406,85 +462,96 @@ std::vector<Json> neighboursOf(const PlanSource& source, const oriel::Options& o
   return neighbours;
 }
 
-std::string describePlan(const PlanSource& source, const Settings& load, const oriel_speed* speed,
-                         const Json& plan, const std::vector<Json>& neighbours) {
-  const std::string memory = sizeIn(plan, "memory_bytes");
-  const bool unknown = weightsUnknown(plan);
-  std::string text =
-      unknown ? "whether " + source.title() + " fits in " + memory + " is not known"
-              : source.title() + (plannedFits(plan) ? " fits in " : " does not fit in ") + memory;
-  text += "\n\n" + bytesByPurpose(plan) + "\n";
+namespace {
+
+/// Losses, formats, states, crossover, trim levels: how the plan came about.
+std::string explained(const Settings& load, const oriel_speed* speed, const Json& plan,
+                      const std::vector<Json>& neighbours) {
   const bool attends = hasAttention(plan);
-  const std::string window = plan["window_tokens"].dump();
-  if (!attends) {
-    text += "  window      none, no layer attends: states follow from all tokens; " + window +
-            " are\n              kept as ids, for going back\n";
-  } else {
-    text += "  window      the last " + window + " tokens and the first " +
-            plan["sink_tokens"].dump() + " (sinks)\n";
-    text += "  cache       " + formatsName(plan) + ": keys " + textIn(plan, "k_format") +
-            ", values " + textIn(plan, "v_format") + ", " + sizeIn(plan, "kv_bytes_per_token") +
-            " a token\n";
+  std::string text;
+  if (attends) {
+    text +=
+        line("window", "the last " + groupedIn(plan, "window_tokens") + " tokens and the first " +
+                           groupedIn(plan, "sink_tokens") + " (sinks)");
+    text +=
+        line("cache", "keys " + textIn(plan, "k_format") + ", values " + textIn(plan, "v_format") +
+                          ", " + sizeIn(plan, "kv_bytes_per_token") + " a token");
   }
-  text += sessionLines(plan);
   for (size_t i = 1; i < plan["groups"].size(); ++i) {
     text += groupLine(plan, plan["groups"][i]);
   }
   if (numberIn(plan, "state_slots") != 0) {
     text += numberIn(plan, "checkpoints") != 0
-                ? "  checkpoints " + plan["checkpoints"].dump() +
-                      " of the slots, to go back to without reading all again\n"
-                : "  checkpoints none: going back reads the conversation again\n";
+                ? line("checkpoints", plan["checkpoints"].dump() +
+                                          " of the slots, to go back to without reading all again")
+                : line("checkpoints", "none: going back reads the conversation again");
   }
-  text += expertLines(plan);
   if (numberIn(plan, "activation_bits") == 8) {
-    text += "  activations 8 bits on the CPU: faster prompts, less exact\n";
+    text += line("activations", "8 bits on the CPU: faster prompts, less exact");
   }
-  if (load.number("speculate") != 0 || numberIn(plan, "draft_weights_bytes") != 0) {
-    text += "  drafts      " + draftText(plan) + "\n";
+  for (const auto& [field, what] : {std::pair("raised_by_bias", "extreme key biases"),
+                                    std::pair("raised_by_norm", "wide key norms")}) {
+    if (!plan[field].empty()) {
+      text +=
+          line("guards", what + std::string(": more bits for layers ") + layerList(plan[field]));
+    }
+  }
+  if (attends) {
+    const double loss = realIn(plan, "loss_nats");
+    text += line("loss", formatted("%.4f nats a token, expected by %s", loss,
+                                   plan["calibrated"] == true ? "measurements of this model"
+                                                              : "published priors"));
+    text += loss < 0 ? line("", "(below 0: with less to see some layers did better)") : "";
+  }
+  if (!weightsUnknown(plan)) {
+    text +=
+        line("bytes", groupedIn(plan, "total_bytes") + " of " + groupedIn(plan, "memory_bytes") +
+                          ", at least " + groupedIn(plan, "minimum_bytes"));
+    text += trimLines(plan);
+  }
+  if (numberIn(plan, "crossover_tokens") != 0) {
+    text += line("crossover", "from " + groupedIn(plan, "crossover_tokens") +
+                                  " tokens on, a reply reads more cache than weights");
   }
   if (load.number("retrieval") != 0) {
     text += recallText(plan);
   }
-  if (!plan["raised_by_bias"].empty()) {
-    text += "  guards      extreme key biases: more bits for layers " +
-            layerList(plan["raised_by_bias"]) + "\n";
-  }
-  if (!plan["raised_by_norm"].empty()) {
-    text += "  guards      wide key norms: more bits for layers " +
-            layerList(plan["raised_by_norm"]) + "\n";
-  }
-  if (attends) {
-    const double loss = realIn(plan, "loss_nats");
-    text += "  why         " + why(plan, load) + "\n";
-    text +=
-        formatted("  loss        %.4f nats a token, expected by %s\n", loss,
-                  plan["calibrated"] == true ? "measurements of this model" : "published priors");
-    text += loss < 0 ? "              (below 0: with less to see some layers did better)\n" : "";
-  }
-  if (unknown) {
-    text += "  weights     not described here: the memory is planned for the rest\n";
-  } else {
-    text += "  least       " + sizeIn(plan, "minimum_bytes") + " (" + plan["minimum_bytes"].dump() +
-            " bytes)\n";
-    text += trimLines(plan);
-  }
-  if (numberIn(plan, "crossover_tokens") != 0) {
-    text += "  crossover   at " + plan["crossover_tokens"].dump() +
-            " tokens reading the cache costs as much as the weights\n";
-  }
-  if (speed != nullptr) {
-    text += "\n" + speedTable(plan, *speed);
-  }
+  text += speed != nullptr ? "\n" + speedTable(plan, *speed) : "";
   if (!attends) {
     return text;
   }
-  text += "\n" + choiceTable(plan) + "\n" + neighbourTable(plan, neighbours);
-  return text +
+  return text + "\n" + choiceTable(plan) + "\n" + neighbourTable(plan, neighbours) +
          "\n"
          "  loss: 0.01 nats a token make the right next token 1 % less likely.\n"
          "  K8V4: keys in 8 bits a number, values in 4; f16: 16 bits, the cache as it is.\n"
-         "  Sinks: the session's first tokens; they stay when older ones are forgotten.\n";
+         "  Sinks: the session's first tokens; they stay when older ones drop out.\n";
+}
+
+}  // namespace
+
+std::string describePlan(const PlanSource& source, const Settings& load, const oriel_speed* speed,
+                         const Json& plan, const std::vector<Json>* neighbours) {
+  const std::string memory = sizeAsTyped(load, "memory", numberIn(plan, "memory_bytes"));
+  const bool unknown = weightsUnknown(plan);
+  std::string text = verdictOf(source, memory, plan) + "\n\n" + bytesByPurpose(plan) + "\n";
+  if (hasAttention(plan)) {
+    text += line("context", contextWords(plan)) + line("", why(plan, load)) +
+            line("cache", formatWords(plan));
+  } else {
+    text +=
+        line("context", "no layer attends: states follow from all tokens; " +
+                            groupedIn(plan, "window_tokens") + " are kept as ids, for going back");
+  }
+  text += sessionLines(plan) + expertLines(plan);
+  if (load.number("speculate") != 0 || numberIn(plan, "draft_weights_bytes") != 0) {
+    text += line("drafts", draftText(plan));
+  }
+  text += speedWords(plan, speed);
+  text += unknown ? line("weights", "not described here: the memory is planned for the rest")
+                  : line("least", sizeIn(plan, "minimum_bytes"));
+  return text + (neighbours != nullptr ? "\n" + explained(load, speed, plan, *neighbours)
+                                       : "\n  --explain shows losses, other formats and other "
+                                         "amounts of memory.\n");
 }
 
 Json planJson(const PlanSource& source, const Json& plan, const oriel_speed* speed,

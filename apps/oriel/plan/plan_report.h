@@ -15,9 +15,10 @@ namespace cli {
 std::vector<Json> neighboursOf(const PlanSource& source, const oriel::Options& options,
                                const Json& plan);
 
-/// `load` are the options that the plan was made with. `speed` null: no device was named.
+/// `load` are the options that the plan was made with. `speed` null: no device was named. With `neighbours` also why: what
+/// everything else would hold and lose.
 std::string describePlan(const PlanSource& source, const Settings& load, const oriel_speed* speed,
-                         const Json& plan, const std::vector<Json>& neighbours);
+                         const Json& plan, const std::vector<Json>* neighbours);
 Json planJson(const PlanSource& source, const Json& plan, const oriel_speed* speed,
               const std::vector<Json>& neighbours);
 

@@ -111,7 +111,7 @@ int runBatch(const std::string& path, const ChatOptions& options) {
   if (model.chatFormat(loaded.session) == "none") {
     fail("the model has no chat format: name one with --template");
   }
-  ProgressBar progress("answering");
+  ProgressBar progress("answering", std::chrono::milliseconds(300), ProgressUnit::kLines);
   size_t failed = 0;
   const size_t together = loaded.load.number("sessions", 1);
   for (size_t first = 0; first < lines.size(); first += together) {

@@ -11,15 +11,23 @@
 namespace cli {
 namespace {
 
-bool show(const Reply& reply, std::string_view text) {
-  if (!reply.streams || text.empty()) {
+bool show(Reply* reply, std::string_view text) {
+  if (!reply->streams || text.empty()) {
     return true;
   }
-  return isTerminal(Stream::kOut) ? tryPrint(terminalSafe(text)) : tryPrint(text);
+  return tryPrint(reply->view ? reply->view->take(terminalSafe(text)) : std::string(text));
 }
 
-void showThought(std::string_view text, bool first) {
-  tell((first ? dim("(thinking)") + "\n" : "") + dim(terminalSafe(text)));
+/// What the view of the answer holds back.
+bool showRest(Reply* reply) { return !reply->view || tryPrint(reply->view->end()); }
+
+void showThought(Reply* reply, std::string_view text) {
+  if (!reply->thought_view) {
+    reply->thought_view.emplace(ReplyLook{reply->look.wraps, false}, noteColumns,
+                                takesStyles(Stream::kErr) ? "2" : "");
+    tell(dim("(thinking)") + "\n");
+  }
+  tell(reply->thought_view->take(terminalSafe(text)));
 }
 
 /// In one line; an answer may have come before.
@@ -30,27 +38,28 @@ void showCall(const Reply& reply, const ToolCall& call) {
 }
 
 /// Before the part is added to the others.
-void showWork(const Reply& reply, const oriel_part& part) {
-  const bool thought = !reply.parts.thought.empty();
-  const bool begun = !reply.parts.text.empty() || !reply.parts.calls.empty();
+void showWork(Reply* reply, const oriel_part& part) {
+  const bool thought = !reply->parts.thought.empty();
+  const bool begun = !reply->parts.text.empty() || !reply->parts.calls.empty();
   if (part.kind == ORIEL_PART_THOUGHT) {
-    showThought({part.text, part.text_bytes}, !thought);
-  } else if (thought && !begun) {
-    tell("\n\n");
+    showThought(reply, {part.text, part.text_bytes});
+  } else if (thought && !begun && reply->thought_view) {
+    tell(reply->thought_view->end() + "\n\n");
   }
   if (part.kind == ORIEL_PART_CALL_ENDED) {
-    showCall(reply, reply.parts.calls.back());
+    (void)showRest(reply);
+    showCall(*reply, reply->parts.calls.back());
   }
 }
 
 int onPart(const oriel_part* part, void* user) {
   auto* reply = static_cast<Reply*>(user);
   if (reply->shows_work) {
-    showWork(*reply, *part);
+    showWork(reply, *part);
   }
   reply->parts.add(*part);
   const bool is_text = part->kind == ORIEL_PART_TEXT;
-  return is_text && !show(*reply, {part->text, part->text_bytes}) ? 1 : 0;
+  return is_text && !show(reply, {part->text, part->text_bytes}) ? 1 : 0;
 }
 
 int takeToken(const oriel_token_event& event, Reply* reply) {
@@ -71,7 +80,7 @@ int onTextToken(const oriel_token_event* event, void* user) {
   (void)takeToken(*event, reply);
   const std::string_view text(event->text, event->text_bytes);
   reply->parts.text += text;
-  return show(*reply, text) ? 0 : 1;
+  return show(reply, text) ? 0 : 1;
 }
 
 /// Throws unless it went well; what is wrong with a schema or a grammar is said with its file.
@@ -95,9 +104,19 @@ void run(Generate call, const Session& session, const oriel::ReplyOptions& optio
   reply->ids.clear();
   reply->logprobs.clear();
   reply->result = ORIEL_INIT(oriel_generation);
+  reply->view.reset();
+  reply->thought_view.reset();
+  if (reply->streams && isTerminal(Stream::kOut)) {
+    reply->look.markdown = reply->look.markdown && takesStyles(Stream::kOut);
+    reply->view.emplace(reply->look, resultColumns);
+  }
   const oriel_status status = session.cancellable(
       [&] { return call(session.get(), &options, on_token, reply, &reply->result); });
   reply->cancelled = status == ORIEL_ERROR_CANCELLED;
+  if (reply->thought_view && reply->parts.text.empty() && reply->parts.calls.empty()) {
+    tell(reply->thought_view->end());
+  }
+  (void)showRest(reply);
   if (!reply->cancelled) {
     checkReply(session, status, *reply);
   }

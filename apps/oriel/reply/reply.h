@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "model_handle.h"
 #include "output.h"
 #include "reply/reply_parts.h"
+#include "terminal/reply_view.h"
 
 namespace cli {
 
@@ -23,6 +25,7 @@ struct TokenLogprobs {
 
 struct Reply {
   bool streams = false;     ///< show the answer on stdout at once
+  ReplyLook look;           ///< there, on a terminal
   bool shows_work = false;  ///< thoughts and calls quietly, on stderr
   bool has_tools =
       false;              ///< the model knows tools: its calls are read, and JSON always lists them
@@ -34,6 +37,9 @@ struct Reply {
   std::vector<TokenLogprobs> logprobs;
   oriel_generation result = {};
   bool cancelled = false;
+
+  std::optional<ReplyView> view;  ///< of the answer, while it runs
+  std::optional<ReplyView> thought_view;
 };
 
 /// Continues the session's context; all is text.

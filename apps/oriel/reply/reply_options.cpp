@@ -2,6 +2,7 @@
 
 #include "options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -81,13 +82,13 @@ void addFormOptions(CLI::App* command, CommonOptions* options, const char* group
       command
           ->add_option_function<std::string>(
               "--schema", [options](const std::string& path) { readForm(path, "schema", options); },
-              "The answer is JSON that is valid by the JSON schema in this file; - is stdin")
+              "Answer with JSON that is valid by this schema; - is stdin")
           ->type_name("FILE")
           ->group(group);
   command
       ->add_option_function<std::string>(
           "--grammar", [options](const std::string& path) { readForm(path, "grammar", options); },
-          "The answer is a text of the GBNF grammar in this file; - is stdin")
+          "Answer with a text of this GBNF grammar; - is stdin")
       ->type_name("FILE")
       ->group(group)
       ->excludes(schema);
@@ -126,6 +127,12 @@ void addReplyOptions(CLI::App* command, CommonOptions* options) {
       ->allow_extra_args(false)
       ->type_name("ID=VALUE")
       ->group(group);
+  command
+      ->add_flag("--no-wrap", options->no_wrap,
+                 "Let the terminal break the lines of replies, which copies cleanly")
+      ->group("Output");
+  command->add_flag("--plain", options->plain, "Show Markdown on a terminal as it is written")
+      ->group("Output");
   addFlagOf(command, "min_tokens", options, group);
   addFlagOf(command, "top_logprobs", options, group)
       ->description(
@@ -139,12 +146,31 @@ void addTokensOption(CLI::App* command, CommonOptions* options, uint64_t tokens,
 }
 
 void checkReplyOptions(const CommonOptions& options, bool json, bool has_tools) {
+  const uint64_t most = options.reply.number("max_tokens");
+  if (most != 0 && options.reply.number("min_tokens") > most) {
+    throw Failure{kExitUsage, "--min-tokens " + options.reply.text("min_tokens") +
+                                  " is more than --tokens " + options.reply.text("max_tokens") +
+                                  ": ask for fewer, or for more tokens"};
+  }
   if (options.reply.has("top_logprobs") && !json) {
-    throw Failure{kExitUsage, "--logprobs has no place in a text: give --json, too"};
+    throw Failure{kExitUsage, "--logprobs needs JSON: add --json"};
   }
   if (options.reply.has("tool_choice") && !has_tools) {
-    throw Failure{kExitUsage, "--tool-choice is about tools: name them by --tools FILE"};
+    throw Failure{kExitUsage, "--tool-choice needs tools: add --tools FILE"};
   }
+}
+
+ReplyLook replyLook(const CommonOptions& options) {
+  return {!options.no_wrap, !options.plain && !options.reply.has("schema")};
+}
+
+bool isCut(const CommonOptions& options, const Reply& reply) {
+  const std::vector<ToolCall>& calls = reply.parts.calls;
+  const bool half_call = std::any_of(calls.begin(), calls.end(),
+                                     [](const ToolCall& call) { return !call.complete; }) ||
+                         (calls.empty() && options.reply.is("tool_choice", "required"));
+  return !reply.cancelled && reply.result.stop_reason == ORIEL_STOP_LENGTH &&
+         (half_call || (options.reply.has("schema") && !Json::accept(reply.parts.text)));
 }
 
 std::string formFile(const CommonOptions& options) {

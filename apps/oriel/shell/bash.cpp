@@ -119,7 +119,11 @@ std::string optionCases(const OptionTable& table) {
     const bool takes_model =
         !command.arguments.empty() && command.arguments.front().value == Value::kModel;
     out += "    " + command.name + ") options='" + namesOf(command) + "'" +
-           (takes_model ? " arguments=model" : "") + " ;;\n";
+           (takes_model ? " arguments=model" : "") +
+           (command.arguments.empty() || command.arguments.front().words.empty()
+                ? ""
+                : " words='" + joined(command.arguments.front().words) + "'") +
+           " ;;\n";
   }
   return out + "  esac\n";
 }

@@ -58,6 +58,8 @@ std::string fishCompletions(const OptionTable& table) {
         out += "complete -c oriel -n " + fishQuoted(here) +
                " -k -a '(__fish_complete_suffix .gguf)' -d " +
                fishQuoted(briefly(argument.description)) + "\n";
+      } else if (!argument.words.empty()) {
+        out += "complete -c oriel -n " + fishQuoted(here) + valueWords(argument) + "\n";
       }
     }
     for (const OptionRow& option : command.options) {

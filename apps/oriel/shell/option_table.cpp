@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "models/catalogue.h"
 #include "plan/plan_source.h"
 #include "setting_flags.h"
 
@@ -19,6 +20,12 @@ std::vector<std::string> wordsOf(const std::string& option) {
       {"--against", {"f16"}},
   };
   std::vector<std::string> words;
+  if (option == "NAME|URL" || option == "NAME") {
+    for (const PublishedModel* const model : catalogue()) {
+      words.emplace_back(model->id);
+    }
+    return words;
+  }
   if (option == "--arch") {
     for (const Json& shape : knownShapes()) {
       words.push_back(shape["name"]);
@@ -60,6 +67,7 @@ OptionRow rowOf(const CLI::Option& option) {
     row.names.push_back(option.get_name(true));
     row.value_name = row.names.front();
     row.value = row.value_name == "MODEL" ? Value::kModel : Value::kText;
+    row.words = wordsOf(row.value_name);
     return row;
   }
   for (const std::string& name : option.get_snames()) {
@@ -109,7 +117,7 @@ OptionTable readOptionTable(const CLI::App& program) {
 
 std::string briefly(const std::string& description) {
   size_t end = description.size();
-  for (const char* const mark : {" (", ": ", "; "}) {
+  for (const char* const mark : {" (", ": ", "; ", ". "}) {
     end = std::min(end, description.find(mark));
   }
   return description.substr(0, end);

@@ -16,6 +16,7 @@ std::unique_ptr<LineEditor> LineEditor::open() { return nullptr; }
 #include <cwchar>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sys/ioctl.h>
@@ -50,6 +51,7 @@ constexpr wchar_t kEnterKey = L'\r';
 constexpr wchar_t kAbort = L'\x07';      // Ctrl-G
 constexpr wchar_t kSearchKey = L'\x12';  // Ctrl-R
 constexpr wchar_t kEraseWord = L'\x17';  // Ctrl-W
+constexpr char32_t kPrefixKey = 0x18;    // Ctrl-X
 constexpr size_t kHistory = 500;
 
 /// The row that a text behind a prompt of so many columns ends in, from 0.
@@ -87,6 +89,11 @@ class Editor final : public LineEditor {
   void giveBack(const std::string& text) override { given_back_ = wideOf(text); }
   void takeTypedAhead() override { keys_.takeTypedAhead(); }
   void holdTypedAhead() override { keys_.holdTypedAhead(); }
+  void setHistory(const std::vector<std::string>& texts) override {
+    for (const std::string& text : texts) {
+      history_.push_back(wideOf(text));
+    }
+  }
 
  private:
   enum class Act { kNone, kInsert, kReplace, kContinue, kDelete, kErase, kMove, kRefresh };
@@ -141,6 +148,7 @@ class Editor final : public LineEditor {
   int act_count_ = 0;
   Result result_ = Result::kText;
   bool begun_ = false;
+  bool prefixed_ = false;  ///< Ctrl-X was the key before
 
   /// Long pastes stand in the line by a name: libedit shows no more than a screen.
   struct Named {
@@ -234,7 +242,7 @@ LineEditor::Result Editor::next(std::string* text) {
     return result_ == Result::kText ? Result::kEnd : result_;
   }
   const bool empty = typed.find_first_not_of(L" \t\n") == std::wstring::npos;
-  if (!empty) {
+  if (!empty && result_ != Result::kEdit) {
     remember(typed);
   }
   if (result_ == Result::kInterrupted && !empty) {
@@ -287,6 +295,9 @@ size_t Editor::nameBefore(const std::wstring& line, size_t at) const {
 void Editor::remember(const std::wstring& line) {
   if (history_.empty() || history_.back() != line) {
     history_.push_back(line);
+    if (remembered) {
+      remembered(utf8Of(whole(line)));
+    }
   }
   if (history_.size() > kHistory) {
     history_.erase(history_.begin());
@@ -358,6 +369,7 @@ int Editor::readKey(const Key& key, wchar_t* c) {
   const std::wstring line = text();
   const size_t at = cursor();
   const bool several = line.find(L'\n') != std::wstring::npos;
+  const bool prefixed = std::exchange(prefixed_, false);
   switch (key.kind) {
     case Key::Kind::kNone:
       return 0;
@@ -415,10 +427,17 @@ int Editor::readKey(const Key& key, wchar_t* c) {
   switch (key.character) {
     case 0x01:  // Ctrl-A
       return several ? readKey({Key::Kind::kHome, 0, {}, false}, c) : plain(L'\x01');
+    case kPrefixKey:
+      prefixed_ = true;
+      return -1;
     case 0x05:  // Ctrl-E
+      if (prefixed) {
+        result_ = Result::kEdit;
+        return plain(kEnterKey);
+      }
       return several ? readKey({Key::Kind::kEnd, 0, {}, false}, c) : plain(L'\x05');
     case 0x04:  // Ctrl-D; libedit would list completions at the end of a line
-      return line.empty() ? plain(L'\x04') : readKey({Key::Kind::kDelete, 0, {}, false}, c);
+      return line.empty() ? 0 : readKey({Key::Kind::kDelete, 0, {}, false}, c);
     case 0x09:  // Tab
       return completed(line.substr(0, at), c);
     case 0x10:  // Ctrl-P

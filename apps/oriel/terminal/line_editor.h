@@ -23,6 +23,7 @@ class LineEditor {
     kEnd,          ///< Ctrl-D on an empty line, or the terminal is gone
     kInterrupted,  ///< Ctrl-C on an empty line
     kDropped,      ///< Ctrl-C on one that was not: the history has it
+    kEdit,         ///< Ctrl-X Ctrl-E: the text goes to an editor
   };
 
   /// Takes the terminal until it is destroyed. Null where there is none that lines could be edited on (stdin or
@@ -45,6 +46,9 @@ class LineEditor {
 
   /// In front of what is typed; columns and all, no control characters.
   std::string prompt = "> ";
+  /// What Up brings back, oldest first; `remembered` is told of each text that comes to it.
+  virtual void setHistory(const std::vector<std::string>& texts) = 0;
+  std::function<void(const std::string&)> remembered;
   /// Whether a line may be sent although more follows at once: commands.
   std::function<bool(const std::string&)> stands_alone;
   /// Of the text before the cursor, for Tab.

@@ -6,27 +6,39 @@
 #include <cstdlib>
 #include <utility>
 
-#include "system.h"
+#include "sizes.h"
 #include "terminal/characters.h"
 #include "terminal/shown.h"
 
 namespace cli {
 namespace {
 
-bool usesColour() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return takesEscapes() && (no_colour == nullptr || *no_colour == '\0');
-}
+bool isDumb() { return variable("TERM") == "dumb"; }
 
 std::string styled(const char* code, const std::string& text) {
-  return usesColour() ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
+  return takesStyles(Stream::kErr) ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
 }
 
 }  // namespace
 
-bool takesEscapes() {
-  const char* terminal = std::getenv("TERM");
-  return isTerminal(Stream::kErr) && (terminal == nullptr || std::string_view(terminal) != "dumb");
+bool takesEscapes() { return isTerminal(Stream::kErr) && !isDumb(); }
+
+bool takesStyles(Stream stream) {
+  return isTerminal(stream) && !isDumb() && variable("NO_COLOR").empty();
+}
+
+bool drawsBlocks() {
+  std::string locale;
+#ifndef _WIN32
+  for (const char* const name : {"LANG", "LC_CTYPE", "LC_ALL"}) {  // the last that is set counts
+    const std::string value = variable(name);
+    locale = value.empty() ? locale : value;
+  }
+#endif
+  const auto says = [&](const char* name) { return locale.find(name) != std::string::npos; };
+  const bool unicode =
+      locale.empty() || says("UTF-8") || says("utf-8") || says("UTF8") || says("utf8");
+  return unicode && !isDumb();
 }
 
 void tell(std::string_view text) noexcept {
@@ -45,6 +57,9 @@ std::string dim(const std::string& text) { return styled("2", text); }
 std::string bold(const std::string& text) { return styled("1", text); }
 
 std::string bar(double share, unsigned columns) {
+  if (!drawsBlocks()) {
+    return {};
+  }
   static const char* const kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const double clamped = std::clamp(share, 0.0, 1.0);
   auto eighths = static_cast<unsigned>(std::lround(clamped * columns * 8));
@@ -78,33 +93,69 @@ std::string oneLine(std::string_view text) {
   return line;
 }
 
-ProgressBar::ProgressBar(std::string label, std::chrono::milliseconds quiet)
-    : label_(std::move(label)), quiet_(quiet), enabled_(takesEscapes()) {}
+namespace {
+
+/// "  120 of 1,500 tokens  45 tokens/s  0:30 left", as far as it is known.
+std::string amountText(ProgressUnit unit, uint64_t done, uint64_t total, double seconds) {
+  const bool bytes = unit == ProgressUnit::kBytes;
+  const std::string name = bytes ? "" : unit == ProgressUnit::kTokens ? " tokens" : " lines";
+  const auto amount = [&](uint64_t count) { return bytes ? formatSize(count) : grouped(count); };
+  std::string text;
+  if (unit != ProgressUnit::kShare) {
+    text = "  " + amount(done) + (total != 0 ? " of " + amount(total) : "") + name;
+  }
+  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  if (seconds < 1 || rate <= 0) {
+    return text;
+  }
+  if (unit != ProgressUnit::kShare) {
+    text += "  " + amount(static_cast<uint64_t>(rate)) + name + "/s";
+  }
+  const double left = total > done ? static_cast<double>(total - done) / rate : 0;
+  return total == 0
+             ? text
+             : text + "  " + durationText(static_cast<uint64_t>(std::min(left + 1, 1e6))) + " left";
+}
+
+}  // namespace
+
+ProgressBar::ProgressBar(std::string label, std::chrono::milliseconds quiet, ProgressUnit unit)
+    : label_(std::move(label)), unit_(unit), quiet_(quiet), enabled_(takesEscapes()) {}
 
 ProgressBar::~ProgressBar() { clear(); }
 
 void ProgressBar::show(uint64_t done, uint64_t total) {
-  if (!enabled_ || total == 0 || std::chrono::steady_clock::now() - start_ < quiet_) {
+  constexpr std::chrono::milliseconds kBetween(100);
+  const auto now = std::chrono::steady_clock::now();
+  const auto took = now - start_;
+  if (!enabled_ || took < quiet_ || (shown_ && now - shown_at_ < kBetween && done < total)) {
     return;
   }
-  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
-  const int percent = static_cast<int>(share * 100);
-  if (percent == shown_percent_) {
-    return;
+  shown_ = true;
+  shown_at_ = now;
+  const double share =
+      total == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  char number[16] = "";
+  if (total != 0) {
+    std::snprintf(number, sizeof(number), " %3d%%", static_cast<int>(share * 100));
   }
-  shown_percent_ = percent;
-  const unsigned columns = terminalColumns();
-  const unsigned taken = static_cast<unsigned>(label_.size()) + 8;
-  const unsigned cells = columns > taken + 4 ? std::min(columns - taken, 40u) : 0;
-  char number[16];
-  std::snprintf(number, sizeof(number), " %3d%% ", percent);
-  tell("\r\033[K" + label_ + number + dim(bar(share, cells)));
+  const size_t columns = terminalColumns();
+  const std::string head = label_ + number;
+  std::string amount = amountText(unit_, done, total, std::chrono::duration<double>(took).count());
+  while (!amount.empty() && head.size() + amount.size() >= columns) {
+    amount.erase(amount.rfind("  "));
+  }
+  constexpr size_t kMostCells = 24;
+  constexpr size_t kLeastCells = 8;
+  const size_t room = columns - std::min(columns, head.size() + amount.size() + 2);
+  const size_t cells = total == 0 || room < kLeastCells ? 0 : std::min(room, kMostCells);
+  tell("\r\033[K" + head + " " + dim(bar(share, static_cast<unsigned>(cells))) + amount);
 }
 
 void ProgressBar::clear() {
-  if (shown_percent_ >= 0) {
+  if (shown_) {
     tell("\r\033[K");
-    shown_percent_ = -1;
+    shown_ = false;
   }
 }
 

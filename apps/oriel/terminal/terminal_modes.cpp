@@ -5,7 +5,7 @@
 namespace cli {
 
 bool takeTerminal() { return false; }
-void leaveTerminal() {}
+bool leaveTerminal() { return false; }
 void quietTerminal() {}
 void keepEditingModes() {}
 bool terminalResized() { return false; }
@@ -144,9 +144,9 @@ bool takeTerminal() {
   return true;
 }
 
-void leaveTerminal() {
+bool leaveTerminal() {
   giveBack();
-  wanted.store(nullptr);
+  return wanted.exchange(nullptr) != nullptr;
 }
 
 void quietTerminal() {

@@ -7,8 +7,8 @@ namespace cli {
 /// From now on keys come one by one and are not echoed; Ctrl-C takes nothing back that was typed before it, and
 /// pastes are marked ("bracketed"). False: stdin is no terminal, or one that cannot.
 bool takeTerminal();
-/// The modes as they were. Safe in a signal handler, and when they were never taken.
-void leaveTerminal();
+/// The modes as they were. Safe in a signal handler, and when they were never taken: false then.
+bool leaveTerminal();
 
 /// As takeTerminal() had it, after somebody else set the modes.
 void quietTerminal();

@@ -1,0 +1,77 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "models/model_store.h"
+#include "options.h"
+#include "output.h"
+#include "sizes.h"
+#include "system.h"
+#include "terminal/line_reader.h"
+#include "terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+struct RemoveOptions : CommonOptions {
+  std::string name;
+  bool yes = false;
+};
+
+bool agrees(const std::string& question) {
+  if (!isTerminal(Stream::kIn) || !isTerminal(Stream::kErr)) {
+    throw Failure{kExitUsage, "nobody can be asked here: add --yes to delete the file"};
+  }
+  tell(question + " [y/N] ");
+  LineReader reader;
+  std::string answer;
+  return reader.next(&answer) == LineReader::Result::kLine &&
+         (answer == "y" || answer == "Y" || answer == "yes");
+}
+
+int runRemove(const RemoveOptions& options) {
+  const auto path = storedModel(options.name);
+  if (!path) {
+    throw Failure{kExitFailed, "no model " + options.name + " is stored in " +
+                                   modelsFolder().u8string() +
+                                   ": `oriel list` names those that are"};
+  }
+  const std::filesystem::path file = std::filesystem::u8path(*path);
+  std::error_code error;
+  const uint64_t bytes = std::filesystem::file_size(file, error);
+  const std::string what = oneLine(*path) + " (" + formatSize(bytes) + ")";
+  if (!options.yes && !agrees("Delete " + what + "?")) {
+    tell("Nothing was deleted\n");
+    return kExitCancelled;
+  }
+  if (!std::filesystem::remove(file, error)) {
+    throw Failure{kExitFailed, *path + " cannot be deleted (" + error.message() +
+                                   "): check the permissions of its folder"};
+  }
+  if (options.json) {
+    printJson({{"removed", *path}, {"file_bytes", bytes}});
+  } else {
+    print("Deleted " + what + "\n");
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addRemoveCommand(CLI::App* program) {
+  auto options = std::make_shared<RemoveOptions>();
+  CLI::App* app = program->add_subcommand("rm", "Delete a model that `oriel pull` downloaded");
+  app->footer("Example:\n  oriel rm smollm2-135m");
+  app->add_option("NAME", options->name, "As `oriel list` shows it")->type_name("")->required();
+  app->add_flag("-y,--yes", options->yes, "Do not ask");
+  addCommonOptions(app, options.get(), Uses::kText);
+  return {app, [options] { return runRemove(*options); }};
+}
+
+}  // namespace cli
