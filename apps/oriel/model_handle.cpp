@@ -8,6 +8,7 @@
 #include <oriel/advanced.h>
 
 #include "failure.h"
+#include "options.h"
 #include "reply/messages.h"
 #include "setting_flags.h"
 #include "system.h"
@@ -238,6 +239,23 @@ std::string Model::render(const Settings& session, const Json& messages, uint32_
   return whole(std::string(4096, '\0'), diagnostics_, [&](char* text, size_t room, size_t* needed) {
     return oriel_render(model_, &options, list.data(), list.size(), flags, text, room, needed);
   });
+}
+
+void Model::checkForm(const Settings& session, const Settings& reply) const {
+  if (!constrains(reply)) {
+    return;
+  }
+  Json options = Json::object();
+  for (const char* const name :
+       {"schema", "grammar", "tool_choice", "strict_schema", "open_objects"}) {
+    if (reply.has(name)) {
+      options[name] = reply.text(name);
+    }
+  }
+  const Json checked = Json::parse(render(session, options, ORIEL_RENDER_CHECK));
+  if (checked["error"].is_string()) {
+    throw Failure{kExitFailed, withFlags(checked["error"].get<std::string>())};
+  }
 }
 
 std::vector<int32_t> Model::renderedIds(const Settings& session, const Json& messages,

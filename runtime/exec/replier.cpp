@@ -127,11 +127,15 @@ Status Replier::choose(const GenerateSettings& settings, int32_t* id) {
     const float* logits = nullptr;
     ORIEL_TRY(stepper_.ownLogits(&logits));
     *id = sampler_.sample(logits);
+    if (settings.logprobs && *id != Sampler::kNone) {
+      logprobs_.compute(logits, context_.model->n_vocab, *id, settings.top_logprobs);
+    }
   }
-  return *id != Sampler::kNone
-             ? computeLogprobs(settings, *id)
-             : context_.log.fail(ORIEL_ERROR_ARGUMENT,
-                                 "no token may come next, all are forbidden: forbid fewer");
+  if (*id != Sampler::kNone) {
+    return changed != nullptr ? computeLogprobs(settings, *id) : kOk;
+  }
+  return context_.log.fail(ORIEL_ERROR_ARGUMENT,
+                           "no token may come next, all are forbidden: forbid fewer");
 }
 
 Status Replier::computeLogprobs(const GenerateSettings& settings, int32_t id) {

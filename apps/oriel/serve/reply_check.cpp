@@ -28,8 +28,8 @@ ReplyCheck::Result ReplyCheck::compile(const ChatForm& form, const ReplyForm& he
   if (checksCalls(tool_choice)) {
     options["tool_choice"] = tool_choice;
   }
-  options["strict_schema"] = reply_.is("strict_schema", "true");
-  options["open_objects"] = !held.strict && reply_.is("open_objects", "true");
+  options["strict_schema"] = reply_.is("strict_schema", "true") ? "true" : "false";
+  options["open_objects"] = !held.strict && reply_.is("open_objects", "true") ? "true" : "false";
   const Settings settings = sessionSettings(base_, form);
   const auto session = settings.as<oriel::SessionOptions>();
   const std::string asked = dumped(options);
