@@ -328,7 +328,8 @@ TEST_F(Constraints, are_checked_without_a_session) {
   const Json nothing = check("{}");
   EXPECT_TRUE(nothing["error"].is_null() && nothing["unchecked_tools"].empty()) << nothing;
   const Json form = check(R"({"schema": "{\"unevaluatedItems\": false}"})");
-  EXPECT_NE(std::string::npos, form["error"].get<std::string>().find("\"unevaluatedItems\"")) << form;
+  EXPECT_NE(std::string::npos, form["error"].get<std::string>().find("\"unevaluatedItems\""))
+      << form;
   for (const char* const choice : {"checked", "required"}) {
     const Json tools = check(std::string(R"({"tool_choice": ")") + choice + "\"}");
     EXPECT_TRUE(tools["error"].is_null()) << tools;
