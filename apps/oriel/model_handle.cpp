@@ -241,7 +241,8 @@ std::string Model::render(const Settings& session, const Json& messages, uint32_
   });
 }
 
-void Model::checkForm(const Settings& session, const Settings& reply) const {
+void Model::checkForm(const Settings& session, const Settings& reply,
+                      const std::string& file) const {
   if (!constrains(reply)) {
     return;
   }
@@ -254,7 +255,8 @@ void Model::checkForm(const Settings& session, const Settings& reply) const {
   }
   const Json checked = Json::parse(render(session, options, ORIEL_RENDER_CHECK));
   if (checked["error"].is_string()) {
-    throw Failure{kExitFailed, withFlags(checked["error"].get<std::string>())};
+    throw Failure{kExitFailed, (file.empty() ? "" : file + ": ") +
+                                   withFlags(checked["error"].get<std::string>())};
   }
 }
 

@@ -94,8 +94,9 @@ class Model {
   std::string detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
   /// Of messages as a JSON list. `flags` are ORIEL_RENDER_...
   std::string render(const Settings& session, const Json& messages, uint32_t flags) const;
-  /// Throws Failure for a form or tools that replies cannot be held to, before any prompt is read.
-  void checkForm(const Settings& session, const Settings& reply) const;
+  /// Throws Failure for a form or tools that replies cannot be held to, before any prompt is read. `file`: where they
+  /// come from, for the error.
+  void checkForm(const Settings& session, const Settings& reply, const std::string& file) const;
   /// The ids: the template's control tokens are recognised, those that somebody wrote inside a message are not. With
   /// ORIEL_TEXT_BOS what a new session reads for these messages.
   std::vector<int32_t> renderedIds(const Settings& session, const Json& messages,

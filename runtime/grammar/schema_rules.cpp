@@ -5,7 +5,7 @@
 namespace oriel_internal {
 namespace {
 
-constexpr char kMore[] = "\"...\"";
+constexpr char kAndMore[] = "\"...\"";
 constexpr size_t kMostEntryBytes = 80;
 
 }  // namespace
@@ -31,9 +31,9 @@ void IgnoredKeywords::add(const char* before, const JsonText& name) {
   }
   // What stands before the closing bracket, a comma and a blank, and room for the mark of more.
   const size_t used = bytes_ == 0 ? 1 : bytes_ - 1;
-  full_ = used + 2 + room.bytes + 2 + sizeof(kMore) + 2 > kBytes;
-  const char* const added = full_ ? kMore : entry;
-  const size_t added_bytes = full_ ? sizeof(kMore) - 1 : room.bytes;
+  full_ = used + 2 + room.bytes + 2 + sizeof(kAndMore) + 2 > kBytes;
+  const char* const added = full_ ? kAndMore : entry;
+  const size_t added_bytes = full_ ? sizeof(kAndMore) - 1 : room.bytes;
   char* at = json_ + used;
   if (bytes_ == 0) {
     json_[0] = '[';

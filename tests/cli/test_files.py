@@ -211,7 +211,7 @@ def test_byte_order_marks():
             outs.append(result.out)
         check(f"{what}: a byte order mark changes nothing", outs[0] == outs[1], outs)
 
-    run = ["run", BUNDLED, *CPU, "--greedy", "--tokens", "3"]
+    run = ["run", BUNDLED, *CPU, "--greedy", "--tokens", "8"]
     both("--prompt-file", b"Hello", *run, "--prompt-file")
     both("the prompt", b"Hello", *run, stdin=True)
     both("--messages", b'[{"role": "user", "content": "Hi"}]', *run, "--messages")

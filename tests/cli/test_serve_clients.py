@@ -68,7 +68,7 @@ def test_tools_that_cannot_be_held():
         held = server.chat([USER], tools=TOOLS, tool_choice="required", max_tokens=100)
         check("nothing is said where all are held", "unchecked_tools" not in held.json["oriel"], held)
         refused("a form that cannot be held", server.chat([USER], tools=TOOLS, response_format={
-            "type": "json_schema", "json_schema": {"name": "x", "schema": {"not": {"type": "string"}}}}),
+            "type": "json_schema", "json_schema": {"name": "x", "schema": {"unevaluatedItems": False}}}),
             400, "response_format", "unsupported_schema")
 
 
@@ -294,7 +294,7 @@ def test_responses():
                               ("input[0]", {"input": [{"type": "item_reference", "id": "x"}]}),
                               ("input[0].role", {"input": [{"role": "king", "content": "x"}]}),
                               ("text.format", {"input": "x", "text": {"format": {"type": "json_schema", "name": "n",
-                                                                                  "schema": {"not": {"type": "null"}}}}}),
+                                                                                  "schema": {"unevaluatedItems": False}}}}),
                               ("tools[0].type", {"input": "x", "tools": [{"type": "web_search"}]}),
                               ("max_output_tokens", {"input": "x", "max_output_tokens": 0})):
             refused(f"{param} {str(fields)[:40]}", respond(**fields), 400, param)
@@ -423,7 +423,7 @@ def test_messages():
         for name, wrong in (("no length", server.post("/v1/messages", {"messages": [USER]})), ("a role", ask([{"role": "x"}])),
                             ("a picture", ask([{"role": "user", "content": [{"type": "image", "source": {}}]}])),
                             ("a tool that runs elsewhere", ask([USER], tools=[{"type": "bash_20250124", "name": "bash"}])),
-                            ("a schema", ask([USER], tools=[{**tool, "strict": True, "input_schema": {"not": {"type": "null"}}}]))):
+                            ("a schema", ask([USER], tools=[{**tool, "strict": True, "input_schema": {"unevaluatedItems": False}}]))):
             check(f"errors of its form: {name}", wrong.status == 400 and wrong.json["type"] == "error"
                   and wrong.json["error"]["type"] == "invalid_request_error" and wrong.json["error"]["message"], wrong)
 

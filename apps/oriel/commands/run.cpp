@@ -101,7 +101,8 @@ class Run {
 
   /// Returns the exit code.
   int all() {
-    model_.checkForm(options_.common.session, samplingOf(options_.common));
+    model_.checkForm(options_.common.session, samplingOf(options_.common),
+                     formFile(options_.common));
     for (uint32_t sample = 0; sample < options_.samples; ++sample) {
       if (sample == 0) {
         give();
