@@ -31,7 +31,7 @@ void oriel_session_cancel(oriel_session* session) {
   ++cancels;
 }
 
-void cli::leaveTerminal() {}
+bool cli::leaveTerminal() { return false; }
 
 namespace {
 

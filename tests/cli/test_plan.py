@@ -358,7 +358,7 @@ def test_unknown_weights():
 def test_readme():
     """README's example is what the command prints: lines, but for those that "..." stands for."""
     readme = (DATA.parent.parent / "README.md").read_text("utf-8")
-    command, *lines = [line[4:] for line in readme.split("## What it looks like\n\n")[1].split("\n\nWhat was ")[0]
+    command, *lines = [line[4:] for line in readme.split("## A plan\n\n")[1].split("\n\nOriel allocates ")[0]
                        .split("\n")]
     check("README shows a plan", command.startswith("$ oriel plan models/"), command)
     told = oriel(*command.split()[3:], cwd=DATA.parent.parent).out.decode("utf-8")

@@ -136,17 +136,17 @@ void readToolChoice(const Fields& fields, ToolList* tools, ReplyRequest* request
   const Json* const given = fields.find("tool_choice");
   CallChoice choice = CallChoice::kAuto;
   if (given != nullptr) {
-    const Fields wanted(*given, "tool_choice");
-    const std::string type = wanted.text("type").value_or("");
+    const Fields asked(*given, "tool_choice");
+    const std::string type = asked.text("type").value_or("");
     if (type == "tool") {
-      tools->keepOnly({wanted.text("name").value_or("")}, "tool_choice.name");
+      tools->keepOnly({asked.text("name").value_or("")}, "tool_choice.name");
       choice = CallChoice::kRequired;
     } else if (type == "any" || type == "none") {
       choice = type == "any" ? CallChoice::kRequired : CallChoice::kNone;
     } else if (type != "auto") {
       throw wrongField("tool_choice.type", "\"auto\", \"any\", \"tool\" or \"none\"");
     }
-    request->several_calls = !wanted.boolean("disable_parallel_tool_use").value_or(false);
+    request->several_calls = !asked.boolean("disable_parallel_tool_use").value_or(false);
   }
   tools->choose(choice, "tool_choice", request);
 }
