@@ -1,7 +1,7 @@
 """Pictures of plans: text as `oriel plan` prints it, SVG and HTML for notebooks."""
 
 from html import escape
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING, List
 
 from ._described import Described
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 BAR_COLUMNS = 32
 WINDOW_DEFAULT = 8192  # tokens
+TOKENS_OF_PAGE = 700
 BITS = {"f16": 16, "int8": 8, "int4": 4}
 EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 # Okabe and Ito's colours, which people who see red and green alike can tell apart.
@@ -56,38 +57,32 @@ def verdict(plan: "Plan", choice: Described) -> str:
     least = choice.total_bytes if plan.fits is None else choice.minimum_bytes
     fits = choice.total_bytes <= plan.memory_bytes if plan.fits is None else choice.fits
     if not fits:
-        return f"does not fit: {least - plan.memory_bytes} bytes short"
+        return f"{format_size(least - plan.memory_bytes)} too little"
     if choice is plan.choice:
         return "chosen: the least expected loss"
-    cost = f"{choice.loss_nats - plan.loss_nats:.4f} worse: "
     more = choice.window_tokens - plan.window_tokens
+    tokens = "" if more == 0 else f"{abs(more):,} {'more' if more > 0 else 'fewer'} tokens, "
     finer = BITS[choice.k_format] + BITS[choice.v_format] > BITS[plan.k_format] + BITS[plan.v_format]
-    formats = "finer" if finer else "coarser"
-    if more == 0:
-        return f"{cost}{formats}, with the same window"
-    if more > 0:
-        return f"{cost}{formats}, {'and' if finer else 'for'} {more} tokens more"
-    return f"{cost}{formats}, {'but' if finer else 'and'} {-more} tokens less"
+    return f"{tokens}{'more' if finer else 'less'} precise: {choice.loss_nats - plan.loss_nats:.4f} worse"
 
 
 def _why(plan: "Plan") -> str:
     if not plan.planned_fits:
-        return "the smallest plan with these options; it needs more than was given"
-    beyond = plan.sink_tokens + plan.window_tokens - (plan.context_train_tokens or 0)
-    if plan.context_train_tokens and beyond > 0:
-        return (f"the window was given, {beyond} tokens more than the {plan.context_train_tokens} that the model was\n"
-                "              trained on: replies get worse there")
+        return "the smallest plan with these options"
+    trained = plan.context_train_tokens or 0
+    beyond = plan.sink_tokens + plan.window_tokens - trained
+    if trained and beyond > 0:
+        return f"as given: {beyond:,} tokens more than the {trained:,} that the model was trained on, and replies get worse there"
     if plan.window_given:
-        return "the window was given"
-    if plan.context_train_tokens and plan.sink_tokens + plan.window_tokens >= plan.context_train_tokens:
-        return f"the model was trained on {plan.context_train_tokens} tokens, and all of them fit"
+        return "as given"
+    if trained and beyond >= 0:
+        return "all that the model was trained on"
     if plan.window_tokens == WINDOW_DEFAULT:
-        return (f"the default; window=\"max\" for more of the {plan.context_train_tokens} tokens that\n"
-                "              the model was trained on")
+        return f'the default; window="max" for more of the {trained:,} that the model was trained on'
     # A token more is rounded up in every layer.
     if any(plan.window_shares) and plan.memory_bytes - plan.total_bytes > 2 * plan.kv_bytes_per_token + 4096:
-        return "the longest window that measurements of these layers speak of"
-    return f"the longest window that fits; another token costs {format_size(plan.kv_bytes_per_token)}"
+        return "the longest window that was measured for these layers"
+    return f"the longest that fits; another token takes {format_size(plan.kv_bytes_per_token)}"
 
 
 def _attends(plan: "Plan") -> bool:
@@ -98,7 +93,10 @@ def title(plan: "Plan") -> str:
     memory = format_size(plan.memory_bytes)
     if plan.fits is None:
         return f"whether {plan.title} fits in {memory} is not known"
-    return f"{plan.title} {'fits' if plan.fits else 'does not fit'} in {memory}"
+    if not plan.fits:
+        return f"{plan.title} does not fit in {memory}: {format_size(plan.minimum_bytes - plan.memory_bytes)} too little"
+    left = plan.memory_bytes - plan.total_bytes
+    return f"{plan.title} fits in {memory}" + (f", {format_size(left)} are left over" if left >= 1024 else "")
 
 
 def _bars(plan: "Plan") -> List[str]:
@@ -112,29 +110,11 @@ def _bars(plan: "Plan") -> List[str]:
     if plan.constraint_bytes:
         lines.append(f"  {'':<12}{format_size(plan.constraint_bytes):>12}  of host, for schemas and grammars")
     total = "the rest" if plan.fits is None else "total"
-    lines.append(f"  {total:<12}{format_size(plan.total_bytes):>12}  ({plan.total_bytes} bytes)")
+    lines.append(f"  {total:<12}{format_size(plan.total_bytes):>12}")
     if plan.on_file_bytes:
         size_text = format_size(plan.on_file_bytes)
         lines.append(f"  {'on file':<12}{size_text:>12}  read when tokens need it, never held as a whole")
     return lines
-
-
-def _group(plan: "Plan", group: Described) -> Optional[str]:
-    size = format_size(group.bytes)
-    each = " a session" if plan.sessions > 1 else ""
-    if group.kind == "session":
-        see = "layer sees" if group.layers == 1 else "layers see"
-        return f"              {group.layers} {see} the last {group.window_tokens} tokens, by calibration"
-    if group.kind == "sliding":
-        return f"  sliding     {group.layers} layers see the last {group.window_tokens} tokens and hold {size}{each} when full"
-    if group.kind == "convolution":
-        return f"  convolve    {group.layers} layers need the last {group.window_tokens} tokens and hold {size}{each}"
-    if group.kind == "state":
-        return (
-            f"  state       {group.layers} layers keep a state of {format_size(group.bytes_per_token)} in"
-            f" {group.ring_tokens} slots, {size}{each} in {plan.state_format}"
-        )
-    return None
 
 
 def _sessions(plan: "Plan") -> List[str]:
@@ -142,51 +122,47 @@ def _sessions(plan: "Plan") -> List[str]:
     if plan.sessions > 1:
         windows = plan.session_windows
         alike = len(set(windows)) == 1
-        seen = f"a window of {windows[0]} tokens each" if alike else f"windows of {', '.join(map(str, windows))} tokens"
+        seen = f"a window of {windows[0]:,} tokens each" if alike else f"windows of {', '.join(format(w, ',') for w in windows)} tokens"
         lines.append(f"  sessions    {plan.sessions} with {seen}; one more takes {format_size(plan.session_bytes)}")
     if plan.prefix_tokens:
         once = ", held once for all" if plan.sessions > 1 else ""
-        lines.append(f"  prefix      {plan.prefix_tokens} tokens in f16, {format_size(plan.prefix_bytes)}{once}")
+        lines.append(f"  prefix      {plan.prefix_tokens:,} tokens in f16, {format_size(plan.prefix_bytes)}{once}")
     if plan.transcript_bytes > plan.sessions * 32768:  # more than usual
         lines.append(f"  transcript  {format_size(plan.transcript_bytes)} of host, for the text of messages")
     return lines
 
 
+def _context(plan: "Plan") -> str:
+    tokens = plan.sink_tokens + plan.window_tokens
+    pages = (tokens + TOKENS_OF_PAGE // 2) // TOKENS_OF_PAGE
+    text = "less than a page" if pages == 0 else "about a page" if pages == 1 else f"some {pages:,} pages"
+    return f"{tokens:,} tokens, {text} of text"
+
+
+def _cache(plan: "Plan") -> str:
+    keys, values = BITS[plan.k_format], BITS[plan.v_format]
+    if keys == values == 16:
+        return "16 bits a number, full precision (f16)"
+    loss = "next to no loss" if keys == values == 8 else "little loss" if keys == 8 else "some loss"
+    return f"{keys} bits for keys, {values} for values ({_name(plan)}), {loss}"
+
+
 def _facts(plan: "Plan") -> List[str]:
-    lines = []
-    attends = _attends(plan)
-    if attends:
-        lines.append(f"  window      the last {plan.window_tokens} tokens and the first {plan.sink_tokens} (sinks)")
-        per_token = format_size(plan.kv_bytes_per_token)
-        lines.append(f"  cache       {_name(plan)}: keys {plan.k_format}, values {plan.v_format}, {per_token} a token")
+    if _attends(plan):
+        lines = [f"  context     {_context(plan)}", f"              {_why(plan)}", f"  cache       {_cache(plan)}"]
     else:
-        lines.append("  window      none, no layer attends: states follow from all tokens")
+        lines = [f"  context     no layer attends: states follow from all tokens; {plan.window_tokens:,} are kept as ids,"
+                 " for going back"]
     lines += _sessions(plan)
-    lines += [line for line in (_group(plan, group) for group in plan.groups[1:]) if line]
-    if plan.expert_slots:
-        lines.append(f"  experts     {plan.expert_slots} of {plan.expert_count} have room in each layer")
-    if attends:
-        lines.append(f"  why         {_why(plan)}")
-        source = "measurements of this model" if plan.calibrated else "published priors"
-        lines.append(f"  loss        {plan.loss_nats:.4f} nats a token, expected by {source}")
-        if plan.loss_nats < 0:
-            lines.append("              (below 0: with less to see some layers did better)")
-    if not plan.fits is None:
-        lines.append(f"  least       {format_size(plan.minimum_bytes)} ({plan.minimum_bytes} bytes)")
     if plan.decode:
-        lines.append(f"  speed       {plan.predict().decode_tokens_per_s:.1f} tokens/s predicted, with the window full")
+        lines.append(f"  speed       {plan.predict().decode_tokens_per_s:.1f} tokens/s predicted, with the context full")
+    if plan.fits is not None:
+        lines.append(f"  least       {format_size(plan.minimum_bytes)}")
     return lines
 
 
 def text(plan: "Plan") -> str:
-    lines = [title(plan), ""] + _bars(plan) + [""] + _facts(plan)
-    if _attends(plan):
-        lines += ["", f"  formats     {'window':>10}  {'loss':>8}"]
-        for choice in plan.choices:
-            mark = ">" if choice is plan.choice else " "
-            row = f"  {mark} {_name(choice):<10}{choice.window_tokens:>10}  {choice.loss_nats:>8.4f}"
-            lines.append(f"{row}  {verdict(plan, choice)}")
-    return "\n".join(lines)
+    return "\n".join([title(plan), "", *_bars(plan), "", *_facts(plan)])
 
 
 def svg(plan: "Plan") -> str:

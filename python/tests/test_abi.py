@@ -24,7 +24,7 @@ LEFT_OUT = {
     "oriel_model_get_plan": "oriel_model_describe has it",
     "oriel_json_read": "Python reads JSON itself",
 }
-UNUSED_STRUCTS = {"oriel_allocator", "oriel_plan", "oriel_candidate", "oriel_json_item"}
+UNUSED_STRUCTS = {"oriel_allocator", "oriel_plan", "oriel_candidate", "oriel_json_item", "oriel_step_logits"}
 
 
 def compiled(source, *flags, folder):
