@@ -87,8 +87,8 @@ def one_line(err):
             and len(text) < 2500 and all(c.isprintable() for c in text[:-1]))
 
 
-def problems(outcome, most_seconds=SOON_SECONDS, most_bytes=None, codes=(0, 1, 3, 4)):
-    """What is wrong with how a process ended; an empty list: nothing. 4: --tokens cut a reply under a schema."""
+def problems(outcome, most_seconds=SOON_SECONDS, most_bytes=None, codes=(0, 1, 3)):
+    """What is wrong with how a process ended; an empty list: nothing."""
     found = []
     report = REPORT.search(outcome.err) or REPORT.search(outcome.out)
     if report:
