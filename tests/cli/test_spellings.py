@@ -53,13 +53,13 @@ def test_stdin_and_files_stand_behind_the_prompt():
     def ids(*args, stdin=b""):
         return json_of("ids", *RUN, "--tokens", "1", *args, stdin=stdin)["prompt_token_ids"]
     whole = ids("--prompt", "Summarise this.\n\nThe fox is red.")
-    check("a pipe", ids("--prompt", "Summarise this.", stdin=b"The fox is red.\n") == whole)
-    check("behind a word, too", ids("Summarise this.", stdin=b"The fox is red.\n") == whole)
+    check("behind a word", ids("Summarise this.", stdin=b"The fox is red.\n") == whole)
+    check("not behind --prompt", ids("--prompt", "Summarise this.\n\nThe fox is red.", stdin=b"More.") == whole)
     check("alone", ids(stdin=b"Summarise this.\n\nThe fox is red.\n") == whole)
     first, second = scratch / "a.txt", scratch / "b.txt"
     first.write_text("One.")
     second.write_text("Two.")
-    files = ids("--prompt", "Compare.", "--file", first, "--file", second, stdin=b"Three.")
+    files = ids("Compare.", "--file", first, "--file", second, stdin=b"Three.")
     check("files by their names, then the pipe",
           files == ids("--prompt", f"Compare.\n\n{first}:\nOne.\n\n{second}:\nTwo.\n\nThree."), files)
     fails("a file that is not there", 1, *RUN, "x", "--file", scratch / "nothing.txt")

@@ -336,8 +336,8 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
                 : from == From::kText ? options->prompt
                 : from == From::kFile ? readAll(options->prompt_file)
                                       : "";
-  attach(options->files, from == From::kNowhere || from == From::kWord || from == From::kText,
-         &prompt.text);
+  // Not with --prompt: programs start others with a stdin that never ends.
+  attach(options->files, from == From::kNowhere || from == From::kWord, &prompt.text);
   if (prompt.text.empty() && from == From::kNowhere) {
     throw Failure{kExitUsage,
                   "no prompt: oriel run \"...\", or pipe one in (more ways: oriel run --help)"};
