@@ -241,11 +241,8 @@ std::string Model::render(const Settings& session, const Json& messages, uint32_
   });
 }
 
-void Model::checkForm(const Settings& session, const Settings& reply,
-                      const std::string& file) const {
-  if (!constrains(reply)) {
-    return;
-  }
+oriel_status Model::compileForm(const Settings& session, const Settings& reply,
+                                Json* result) const {
   Json options = Json::object();
   for (const char* const name :
        {"schema", "grammar", "tool_choice", "strict_schema", "open_objects"}) {
@@ -253,10 +250,35 @@ void Model::checkForm(const Settings& session, const Settings& reply,
       options[name] = reply.text(name);
     }
   }
-  const Json checked = Json::parse(render(session, options, ORIEL_RENDER_CHECK));
-  if (checked["error"].is_string()) {
+  const auto chat = session.as<oriel::SessionOptions>();
+  const std::string asked = textOf(options);
+  std::string text(4096, '\0');
+  size_t needed = 0;
+  const auto call = [&] {
+    return oriel_render(model_, &chat, asked.data(), asked.size(), ORIEL_RENDER_CHECK, text.data(),
+                        text.size(), &needed);
+  };
+  oriel_status status = call();
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    text.resize(needed);
+    status = call();
+  }
+  if (status == ORIEL_OK) {
+    *result = Json::parse(text.c_str());
+  }
+  return status;
+}
+
+void Model::checkForm(const Settings& session, const Settings& reply,
+                      const std::string& file) const {
+  if (!constrains(reply)) {
+    return;
+  }
+  Json compiled;
+  diagnostics_.check(compileForm(session, reply, &compiled));
+  if (compiled["error"].is_string()) {
     throw Failure{kExitFailed, (file.empty() ? "" : file + ": ") +
-                                   withFlags(checked["error"].get<std::string>())};
+                                   withFlags(compiled["error"].get<std::string>())};
   }
 }
 

@@ -94,6 +94,8 @@ class Model {
   std::string detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
   /// Of messages as a JSON list. `flags` are ORIEL_RENDER_...
   std::string render(const Settings& session, const Json& messages, uint32_t flags) const;
+  /// Compiles a reply's form and tools, without a session. *result: {"error", "unchecked_tools"}, see ORIEL_RENDER_CHECK.
+  oriel_status compileForm(const Settings& session, const Settings& reply, Json* result) const;
   /// Throws Failure for a form or tools that replies cannot be held to, before any prompt is read. `file`: where they
   /// come from, for the error.
   void checkForm(const Settings& session, const Settings& reply, const std::string& file) const;

@@ -8,8 +8,6 @@
 namespace cli {
 namespace {
 
-constexpr size_t kResultBytes = 16 << 10;
-
 bool checksCalls(const char* tool_choice) {
   return std::strcmp(tool_choice, "checked") == 0 || std::strcmp(tool_choice, "required") == 0;
 }
@@ -18,36 +16,23 @@ bool checksCalls(const char* tool_choice) {
 
 ReplyCheck::Result ReplyCheck::compile(const ChatForm& form, const ReplyForm& held,
                                        const char* tool_choice) {
-  Json options = Json::object();
+  Settings reply;
   if (!held.schema.empty()) {
-    options["schema"] = held.schema;
+    reply.set("schema", held.schema);
   }
   if (!held.grammar.empty()) {
-    options["grammar"] = held.grammar;
+    reply.set("grammar", held.grammar);
   }
   if (checksCalls(tool_choice)) {
-    options["tool_choice"] = tool_choice;
+    reply.set("tool_choice", tool_choice);
   }
-  options["strict_schema"] = reply_.is("strict_schema", "true") ? "true" : "false";
-  options["open_objects"] = !held.strict && reply_.is("open_objects", "true") ? "true" : "false";
-  const Settings settings = sessionSettings(base_, form);
-  const auto session = settings.as<oriel::SessionOptions>();
-  const std::string asked = dumped(options);
-  std::string text(kResultBytes, '\0');
-  size_t needed = 0;
-  const auto call = [&] {
-    return oriel_render(model_.get(), &session, asked.data(), asked.size(), ORIEL_RENDER_CHECK,
-                        text.data(), text.size(), &needed);
-  };
-  oriel_status status = call();
-  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    text.resize(needed);
-    status = call();
-  }
+  reply.set("strict_schema", reply_.is("strict_schema", "true") ? "true" : "false");
+  reply.set("open_objects", !held.strict && reply_.is("open_objects", "true") ? "true" : "false");
+  Json json;
+  const oriel_status status = model_.compileForm(sessionSettings(base_, form), reply, &json);
   if (status != ORIEL_OK) {
     throw failedCall(status, oriel_model_last_error(model_.get()));
   }
-  const Json json = Json::parse(text.c_str());
   return {json["error"].is_string() ? json["error"].get<std::string>() : "",
           json["unchecked_tools"].get<std::vector<std::string>>()};
 }
